@@ -29,7 +29,7 @@ import {
   type UserStore,
 } from "./port.ts";
 
-/** What a turn knows of the realm it runs in. */
+/** The realm of a turn. */
 export interface Realm {
   readonly realm: number;
   /** The cell of its workspace. */
@@ -37,7 +37,7 @@ export interface Realm {
   readonly mode: Mode;
   readonly catalog: Catalog;
   readonly caps: WorkspaceCaps;
-  /** Where its messages go; null where no webhook listens. */
+  /** The webhooks that receive its messages; null for none. */
   readonly outbox: Outbox | null;
   /** The realm's clock. */
   now(): Millis;
@@ -46,38 +46,38 @@ export interface Realm {
 /** Older rows that a command names: a reservation, or credit balances by id or external reference. */
 export type Needed = { readonly reservationId: string } | BalanceRef;
 
-/** A command on its way to a user. */
+/** A command to a user. */
 export interface Call<Name extends CommandName> {
   readonly realm: Realm;
   readonly name: Name;
   readonly input: Commands[Name]["input"];
   /** Whether a workspace at its cap refuses the call: a reserve or a track. */
   readonly isCapped?: boolean | undefined;
-  /** What a model was paid for the call, for the workspace's AI budget. */
+  /** The model's cost of the call in cents, for the workspace's AI budget. */
   readonly aiCents?: Amount | undefined;
-  /** What must be known before the turn. */
+  /** Rows to load before the turn. */
   readonly needs?: Needed | undefined;
-  /** How the first answer is kept; null or absent for a call without an idempotency key. */
+  /** Keeps the first answer; null or absent for a call without an idempotency key. */
   readonly keeping?: Keeping<Commands[Name]["answer"]> | null;
 }
 
-/** A call with an idempotency key, and the answer that its caller will get. */
+/** A call with an idempotency key, and the form of its answer. */
 export interface Keeping<Answer> {
   readonly call: IdempotentCall;
-  /** Null for an answer that is not kept. Runs before anything is applied: if it throws, nothing has changed. */
+  /** Makes the answer to keep; null to keep none. Runs before any change is applied: if it throws, nothing has changed. */
   readonly shape: (result: Result<Answer>) => WireAnswer | null;
 }
 
-/** What a call comes to: the decision's result, and the first answer if one was kept together with the changes. */
+/** The result of a turn: that of the decision, with the first answer if one was kept together with the changes. */
 export type TurnResult<Answer> = Result<Answer> & { readonly kept?: WireAnswer };
 
-/** Who is told that a user may have changed, or was erased. */
+/** Receives the users that may have changed or were erased. */
 interface Touched {
   touch(realm: number, id: string): void;
   endErased(realm: number, id: string): void;
 }
 
-/** What every actor of a term shares. */
+/** The parts of a term that every actor uses. */
 export interface ActorTerm {
   readonly gate: Gate;
   readonly budget: Budget;
@@ -97,7 +97,7 @@ export interface ActorTerm {
   readonly spans: Spans | null;
 }
 
-/** The outcome of a turn and the batch that it waits for, or null when everything it saw is durable. */
+/** The result of a turn and the batch that it waits for; null if everything that the turn saw is durable. */
 interface Turn<Answer> {
   readonly result: TurnResult<Answer>;
   readonly batch: Batch | null;
@@ -112,29 +112,29 @@ interface Settled {
 /** A started actor. */
 export class Actor {
   readonly state: UserState;
-  /** Set by each turn; the directory takes it back when it looks for idle actors. */
+  /** Set by each turn; reset when the directory looks for idle actors. */
   hadTurn = true;
-  /** When the directory last saw that there had been a turn. */
+  /** When the directory last found `hadTurn` set. */
   seenAt = 0;
-  /** Set by each turn; the directory takes it back when it looks for actors that may make room. */
+  /** Set by each turn; reset when the directory looks for actors to unload. */
   isRecent = true;
-  /** The actor of the user that this one was merged into; it answers every call that comes here. */
+  /** The actor of the user that this one was merged into; it answers all calls of this one. */
   successor: Actor | null = null;
-  /** Set when a bug broke a turn; the directory then lets the actor go. */
+  /** Set when a bug broke a turn; the directory then unloads the actor. */
   isBroken = false;
   readonly #term: ActorTerm;
   readonly #onBroken: (actor: Actor) => void;
-  /** Made with the first call that has to wait: most users never have one, and each object costs a look into memory. */
+  /** Created for the first call that has to wait: most users never have one, and every object costs a memory access. */
   #mailbox: Mailbox | null = null;
   #lastBatch: Batch | null = null;
-  /** Where the changes of this user's first turn in its last batch begin, and where they end. */
+  /** The range of the changes of this user's first turn within its last batch. */
   #from = 0;
   #to = 0;
-  /** Null while there is none. */
+  /** Settled reservations that the tables do not have yet; null for none. */
   #settled: Settled[] | null = null;
   #forgotten = 0;
 
-  /** @param onBroken called once when a turn threw: the actor runs no further turn and is to be let go */
+  /** @param onBroken called once when a turn threw: the actor runs no further turn and must be unloaded */
   constructor(state: UserState, term: ActorTerm, onBroken: (actor: Actor) => void) {
     this.state = state;
     this.#term = term;
@@ -145,7 +145,7 @@ export class Actor {
     return this.#mailbox ??= new Mailbox(this.#term.mailboxes);
   }
 
-  /** Whether nothing of this user is on its way to the tables or waiting for a turn. */
+  /** Whether the tables have everything of this user, and no call waits for a turn. */
   get isIdle(): boolean {
     return this.#hasNoneWaiting && this.isDrained;
   }
@@ -154,7 +154,7 @@ export class Actor {
     return this.#mailbox === null || this.#mailbox.isIdle;
   }
 
-  /** Puts a call into the mailbox and lets its answer out when what it rests on is durable. */
+  /** Runs a call in its turn, and resolves with the answer when everything that it depends on is durable. */
   run<Name extends CommandName>(call: Call<Name>): Promise<TurnResult<Commands[Name]["answer"]>> {
     const spans = this.#term.spans?.call(call.name, call.realm.mode) ?? null;
     let answer: Promise<TurnResult<Commands[Name]["answer"]>>;
@@ -172,10 +172,10 @@ export class Actor {
   }
 
   /**
-   * Runs a call at once and answers what it comes to, before that is durable. For calls whose answers leave together.
+   * Runs a call at once and returns its result before it is durable. For calls with answers that leave together.
    *
-   * @param awaited takes the batch that must be durable before anybody is told
-   * @returns null where the call has to wait for its turn; nothing has happened then
+   * @param awaited receives the batch that must be durable before the answer is sent
+   * @returns null if the call has to wait for its turn; then nothing has happened
    */
   runNow<Name extends CommandName>(
     call: Call<Name>,
@@ -196,7 +196,7 @@ export class Actor {
     }
   }
 
-  /** The answer of a turn, when what it rests on is durable. */
+  /** Resolves with the answer of a turn when everything that it depends on is durable. */
   #letOut<Name extends CommandName>(
     call: Call<Name>,
     turn: Turn<Commands[Name]["answer"]> | null,
@@ -212,7 +212,7 @@ export class Actor {
     return Promise.resolve(result);
   }
 
-  /** Settles what is due now; only while nothing else can run on this user. */
+  /** Settles what is due; only while no other turn of this user can run. */
   settle(realm: Realm): void {
     this.#turn({ realm, name: "settle", input: {} }, null);
   }
@@ -236,18 +236,18 @@ export class Actor {
     return this.#lastBatch?.isDrained ?? true;
   }
 
-  /** What the answer to a call waits for that saw this user's state. */
+  /** The batch that an answer must wait for if it depends on this user's state; null for none. */
   get unwritten(): Batch | null {
     return durableOrNull(this.#lastBatch);
   }
 
-  /** Lets go of this actor after a bug. */
+  /** Gives this actor up after a bug. */
   breakDown(): void {
     this.isBroken = true;
     this.#onBroken(this);
   }
 
-  /** Null when the user was merged into another, whose turn it is then. */
+  /** Runs a turn; null if the user was merged into another one, which must run it instead. */
   #turn<Name extends CommandName>(
     call: Call<Name>,
     spans: CallSpans | null,
@@ -279,7 +279,7 @@ export class Actor {
     counts.turnEnds(call.name, realm.mode, decision.result, startedAt);
     spans?.decided(decision.result);
     const result = kept === null ? decision.result : { ...decision.result, kept };
-    // What fills a cap of the workspace may be another user's, and must be durable before anybody is told.
+    // Another user's changes may have filled the cap: they must be durable before the refusal is sent.
     const rest = isAtCap(decision.result) ? gate.tip : this.#lastBatch;
     return { result, batch: durableOrNull(rest) };
   }
@@ -297,8 +297,8 @@ export class Actor {
   }
 
   /**
-   * Ends a decision over this user, of a turn or of a merge: applies its changes and hands them to the gate, together
-   * with the first answer and with the totals that the decision adds to.
+   * Ends a decision on this user, of a turn or of a merge: applies its changes and hands them to the gate, together with
+   * the first answer and the totals of the workspace.
    */
   finish(
     realm: Realm,
@@ -310,7 +310,7 @@ export class Actor {
     this.#noteTurn();
     try {
       this.state.apply(changes);
-      // Only now: the call itself may name one of them, and nothing would load it again.
+      // Only now: the call itself may name a settled reservation, which would not be loaded again.
       this.#forgetSettled();
       if (changes.length === 0 && first === null) return;
       watches.touch(this.state.user.realm, this.state.user.id);
@@ -333,7 +333,7 @@ export class Actor {
     }
   }
 
-  /** Hands changes to the gate, and remembers where the first ones of this user stand in a batch that is still open. */
+  /** Hands changes to the gate, and remembers the range of this user's first changes in an open batch. */
   #add(changes: readonly RowChange[]): Batch {
     const { gate } = this.#term;
     const last = this.#lastBatch;
@@ -358,7 +358,7 @@ export class Actor {
     }
   }
 
-  /** Waits for earlier turns, loads what the call names, and lets go of a reservation that did not change. */
+  /** Waits for earlier turns, loads the rows that the call names, and drops a loaded reservation that did not change. */
   #runQueued<Name extends CommandName>(
     call: Call<Name>,
     spans: CallSpans | null,
@@ -386,7 +386,7 @@ export class Actor {
   #mustLoad(needs: Needed | undefined): boolean {
     if (needs === undefined || !this.state.recorded || this.successor !== null) return false;
     if ("reservationId" in needs) return !this.state.reservations.has(needs.reservationId);
-    // A grant by reference may have left balances in memory and others not.
+    // Of a grant's balances, some may be in memory and others not.
     return "externalRef" in needs || !this.state.balances.has(needs.balanceId);
   }
 
@@ -439,7 +439,7 @@ function noteMessages(batch: Batch, changes: readonly Change[]): void {
   }
 }
 
-/** Whether a decision was refused because of what the whole workspace has. */
+/** Whether a cap of the whole workspace refused a decision. */
 function isAtCap(result: Result<unknown>): boolean {
   return !result.ok && result.refusal.code === "test_quota_exceeded";
 }

@@ -1,6 +1,6 @@
-// Metering operations of workspaces in the running UTC month and what they spend on models, with the caps on both.
-// Taken synchronously inside a turn, so that no await can let two callers pass on one operation; written with the
-// batch of the turn that took them, so that a crash loses neither. Section 7 of the decisions.
+// Metering operations and AI spend of workspaces in the running UTC month, with the caps on both. A cap refuses only when
+// the total has reached it, so a merge may end above it. Totals are taken synchronously inside a turn, so that no two
+// callers can pass on one operation, and are written with the batch of the turn, so that a crash loses neither.
 
 import type { AiSpendRow, Mode, OperationsRow, Totals } from "./port.ts";
 import type { Batch } from "./gate.ts";
@@ -17,7 +17,7 @@ export interface WorkspaceCaps {
   readonly aiBudgetCents: number | null;
 }
 
-/** The UTC month of a real moment as "YYYY-MM". */
+/** Returns the UTC month of a real time as "YYYY-MM". */
 export function monthOf(at: Millis): string {
   return new Date(at).toISOString().slice(0, 7);
 }
@@ -30,14 +30,14 @@ export class Budget {
   readonly #realNow: () => Millis;
   #month = "";
   #monthEndsAt = -Infinity;
-  /** The key that was made last: most turns are of one workspace. */
+  /** The newest key: most turns are of one workspace. */
   #lastKey = { workspaceId: "", mode: "" as Mode | "", month: "", key: "" };
 
   constructor(realNow: () => Millis) {
     this.#realNow = realNow;
   }
 
-  /** Takes totals of workspaces that nobody calls for yet. */
+  /** Adds the stored totals of workspaces, before their cell's door opens. */
   admit({ operations, issues, aiSpend }: Totals): void {
     for (const row of operations) this.#used.set(keyOf(row.workspaceId, row.mode, row.month), row);
     for (const { realm, issued } of issues) this.#issued.set(realm, issued);
@@ -59,13 +59,13 @@ export class Budget {
     return keys.filter((key) => key.startsWith(`${workspaceId}\n`)).length;
   }
 
-  /** The refusal of a workspace that is at its cap, or null. Only `used >= cap` refuses. */
+  /** Returns the refusal of a workspace at its operation cap, else null. Only `used >= cap` refuses. */
   refusal(caps: WorkspaceCaps, mode: Mode): Refusal | null {
     const cap = mode === "live" ? caps.operationCap : caps.testOperationCap;
     if (cap === null || this.used(caps.workspaceId, mode) < cap) return null;
     return mode === "live"
-      ? refusal("workspace_limit_reached", "The workspace has used its operations of this month")
-      : refusal("test_quota_exceeded", "The workspace has used its test operations of this month");
+      ? refusal("workspace_limit_reached", "Operation cap of the workspace reached for this month")
+      : refusal("test_quota_exceeded", "Test operation cap of the workspace reached for this month");
   }
 
   /** Operations used in the running month. */
@@ -73,7 +73,7 @@ export class Budget {
     return this.#used.get(this.#keyOf(workspaceId, mode, this.#monthNow()))?.used ?? 0;
   }
 
-  /** Counts operations of a turn; answers the total, to be written with the turn's batch. */
+  /** Counts operations of a turn; returns the new total, which must be written with the turn's batch. */
   take(workspaceId: string, mode: Mode, operations: number): OperationsRow {
     const month = this.#monthNow();
     const key = this.#keyOf(workspaceId, mode, month);
@@ -89,7 +89,7 @@ export class Budget {
     batch.totals.set(this.#keyOf(workspaceId, mode, row.month), { verb: "put", table: "operations", row });
   }
 
-  /** How many more credit balances may be issued in a realm; null for no limit. Only test mode is capped. */
+  /** Returns how many more credit balances a realm may issue; null for no limit. Only test mode has one. */
   balancesLeft(realm: number, mode: Mode, caps: WorkspaceCaps): number | null {
     if (mode === "live" || caps.testCreditBalanceCap === null) return null;
     return Math.max(caps.testCreditBalanceCap - (this.#issued.get(realm) ?? 0), 0);
@@ -102,18 +102,18 @@ export class Budget {
     batch.totals.set(`credits\n${realm}`, { verb: "put", table: "credit_issues", row: { realm, issued } });
   }
 
-  /** The refusal of a workspace that has spent its AI budget, or null. Only `spent >= budget` refuses. */
+  /** Returns the refusal of a workspace at its AI budget, else null. Only `spent >= budget` refuses. */
   aiRefusal({ workspaceId, aiBudgetCents }: WorkspaceCaps): Refusal | null {
     if (aiBudgetCents === null || this.aiSpent(workspaceId) < amountOf(aiBudgetCents)) return null;
-    return refusal("ai_budget_exceeded", "The workspace has spent its AI budget of this month");
+    return refusal("ai_budget_exceeded", "AI budget of the workspace used up for this month");
   }
 
-  /** Cents spent on models in the running month, both modes. */
+  /** Cents spent on models in the running month, in both modes. */
   aiSpent(workspaceId: string): Amount {
     return this.#spent.get(spendKey(workspaceId, this.#monthNow())) ?? 0n;
   }
 
-  /** Counts what a model's report costs and writes the total with a batch. */
+  /** Counts the cost of a model's call and writes the total with a batch. */
   spendInto(batch: Pick<Batch, "totals">, workspaceId: string, cents: Amount): void {
     const month = this.#monthNow();
     const key = spendKey(workspaceId, month);

@@ -1,6 +1,6 @@
-// The directory: from an end-user id, or the key that a reservation id names, to the one actor of that user. An
-// actor is started once however many calls wait for it, loads go out many users to a query, and an actor leaves
-// memory only when it is idle and the tables have everything of it.
+// The directory: finds the one actor of a user, by end-user id or by the key within a reservation id. An actor is started
+// once, however many calls wait for it. One query loads many users. An actor leaves memory only when it is idle and the
+// tables have everything of it.
 
 import type { CommandName, Commands } from "../src/domain/command.ts";
 import type { UserKey } from "../src/domain/values/ids.ts";
@@ -15,7 +15,7 @@ import { Loader } from "./loader.ts";
 import { UserKeys } from "./user_keys.ts";
 import { type LoadedUser, Unavailable, type UserRef, type UserStore } from "./port.ts";
 
-/** What a directory needs beside what its actors share. */
+/** The parts of a term that a directory and its actors use. */
 export interface DirectoryOptions {
   readonly term: ActorTerm;
   readonly store: UserStore;
@@ -28,14 +28,14 @@ export class Directory {
   /** By realm, then by end-user id. */
   readonly #byId = new Map<number, Map<string, Actor>>();
   readonly #byKey = new Map<UserKey, Actor>();
-  /** One for all: a function for each actor would be two objects more. */
+  /** One function for all actors: one for each would be two more objects. */
   readonly #onBroken = (broken: Actor) => this.#discard(broken);
   readonly #starting = new Map<string, Promise<Actor | null>>();
   readonly #loader: Loader<UserRef, LoadedUser | null>;
   readonly #keys: UserKeys;
   readonly #texts = new HoldTexts();
   #timer: ReturnType<typeof setInterval>;
-  /** Where the search for actors to unload goes on; it goes round all of them. */
+  /** The position of the search for actors to unload, which visits all of them in turn. */
   #hand: Iterator<Actor>;
 
   constructor({ term, store, realNow }: DirectoryOptions) {
@@ -60,7 +60,7 @@ export class Directory {
     return this.#byKey.size;
   }
 
-  /** Puts a call to a user by end-user id; an id that nothing is known of starts empty. */
+  /** Runs a call of a user, by end-user id; an unknown id starts as an empty user. */
   runById<Name extends CommandName>(
     id: string,
     call: Call<Name>,
@@ -71,25 +71,25 @@ export class Directory {
     return this.#start({ realm, id }).then((started) => (started as Actor).run(call));
   }
 
-  /** Counts a call of an end-user id that was refused without a turn. */
+  /** Counts a call of a user that was refused without a turn. */
   async countRefused(realm: Realm, id: string, call: RefusedCall): Promise<void> {
     const actor = await this.actorOf(realm.realm, id);
     await actor.countRefused(realm, call);
   }
 
-  /** The actor of an end-user id; that of the canonical user for an alias. */
+  /** Returns the actor of an end-user id; for an alias that of the canonical user. */
   async actorOf(realm: number, id: string): Promise<Actor> {
     return this.inMemory(realm, id) ?? await this.#start({ realm, id }) as Actor;
   }
 
-  /** The same where it is in memory, else null. It may have left memory after the next await. */
+  /** Returns the actor if it is in memory, else null. It may leave memory during the next await. */
   inMemory(realm: number, id: string): Actor | null {
     return this.#byId.get(realm)?.get(id) ?? null;
   }
 
   /**
-   * Whether two ids stand for one user. Only the first one is looked up, so that somebody who may ask for that one
-   * cannot make the service load others.
+   * Whether two ids name one user. Only the first one is loaded, so that a caller with access to that user cannot make the
+   * service load others.
    */
   async isSameUser(realm: number, id: string, other: string): Promise<boolean> {
     if (id === other) return true;
@@ -97,12 +97,12 @@ export class Directory {
     return user.id === other || aliases.some((alias) => alias.id === other);
   }
 
-  /** Whether an actor is the one of its user. */
+  /** Whether an actor still is its user's actor. */
   has(actor: Actor): boolean {
     return this.#byKey.get(actor.state.user.key) === actor;
   }
 
-  /** Hands a user over to the one that it was merged into; the state of the latter knows the new aliases. */
+  /** Replaces the actor of an alias by that of the canonical user, which has the new aliases. */
   retire(from: Actor, to: Actor): void {
     from.successor = to;
     this.#register(to);
@@ -110,7 +110,7 @@ export class Directory {
     this.#term.watches.touch(user.realm, user.id);
   }
 
-  /** Puts a call to the user with a key; null when no user of the call's realm has it. */
+  /** Runs a call of the user with a key; null if no user of the call's realm has it. */
   async runByKey<Name extends CommandName>(
     key: UserKey,
     call: Call<Name>,
@@ -120,13 +120,13 @@ export class Directory {
     return actor.run(call);
   }
 
-  /** Waits for loads under way that could still bring a user's rows. */
+  /** Waits for running loads of a user's rows. */
   async settleStarts({ state: { user, aliases } }: Actor): Promise<void> {
     const names = [user, ...aliases].flatMap((named) => namesOf(user.realm, named));
     await Promise.allSettled(names.map((name) => this.#starting.get(name)));
   }
 
-  /** Lets go of a user that is no more: calls that wait for it are refused and may be sent again. */
+  /** Unloads an erased user: waiting calls are refused and may be sent again. */
   evict(actor: Actor): void {
     actor.isBroken = true;
     this.#remove(actor);
@@ -134,7 +134,7 @@ export class Directory {
     this.#term.watches.endErased(realm, id);
   }
 
-  /** Lets go of actors that are idle and had no turn for long. */
+  /** Unloads actors that are idle and had no turn for long. */
   passivate(): void {
     const now = performance.now();
     const idleSince = now - RUNTIME_LIMITS.actorIdleMs;
@@ -146,9 +146,8 @@ export class Directory {
   }
 
   /**
-   * Unloads idle actors that had no turn since the search came by last, while there are too many (the clock
-   * algorithm). Each start of an actor takes a few steps, because looking at all actors at once would hold up every
-   * turn.
+   * Unloads idle actors that had no turn since the last visit of the search, while there are too many (the clock
+   * algorithm). Each start of an actor makes a few steps of the search: a look at all actors would delay every turn.
    */
   #makeRoom(): void {
     for (let step = 0; step < RUNTIME_LIMITS.roomSteps; step++) {
@@ -161,8 +160,8 @@ export class Directory {
   }
 
   /**
-   * Lets go of every actor of some realms, whose owner is another member from now on. Nobody calls for them any more
-   * and the tables have everything of them, so a load that is still under way has nobody to answer to either.
+   * Unloads every actor of some realms, which another member owns from now on. Their calls go to the new owner, and the
+   * tables have everything, so the results of running loads are not needed either.
    */
   dropRealms(realms: Iterable<number>): void {
     for (const realm of realms) {
@@ -180,12 +179,12 @@ export class Directory {
     return this.#byId.get(realm)?.size ?? 0;
   }
 
-  /** Stops the housekeeping; the actors are left to the collector. */
+  /** Stops the search for idle actors. */
   close(): void {
     clearInterval(this.#timer);
   }
 
-  /** Lets a broken actor go once the tables have what it acknowledged; until then its user is unavailable. */
+  /** Unloads a broken actor once the tables have what it acknowledged; until then its user is unavailable. */
   #discard(actor: Actor): void {
     this.#term.flush().then(() => this.#remove(actor), () => {});
   }
@@ -205,7 +204,7 @@ export class Directory {
     return started;
   }
 
-  /** Makes the actor of loaded rows, unless the same user was started by its other name meanwhile. */
+  /** Makes the actor of loaded rows, unless the user was started under its other name meanwhile. */
   #admit(ref: UserRef, rows: LoadedUser | null): Actor | null | Promise<Actor> {
     if (rows !== null) {
       const known = this.#byKey.get(rows.user.key);
@@ -240,7 +239,7 @@ export class Directory {
     }
   }
 
-  /** An actor stays while its user is being loaded: that load may have read the tables before the last turns. */
+  /** Keeps an actor while its user is being loaded: the load may have read the tables before the last turns. */
   #remove(actor: Actor): void {
     const { user, aliases } = actor.state;
     const names = [user, ...aliases];
@@ -251,14 +250,14 @@ export class Directory {
     this.#term.counts.actorsLetGo += 1;
     const byId = this.#byId.get(user.realm);
     for (const { key, id } of names) {
-      // An actor that was given up earlier may have a successor that was loaded since.
+      // The user of an actor that was given up may have been loaded again since.
       if (this.#byKey.get(key) === actor) this.#byKey.delete(key);
       if (byId?.get(id) === actor) byId.delete(id);
     }
   }
 }
 
-/** A user's names among the starts under way: by key and by id, in the realm in which it is asked for. */
+/** The names of a user among the running starts: by key and by id, within a realm. */
 function namesOf(realm: number, { key, id }: { readonly key: UserKey; readonly id: string }): string[] {
   return [nameOf({ realm, key }), nameOf({ realm, id })];
 }

@@ -1,19 +1,18 @@
-// The doors of the cells: which of them this member owns, who is inside, and who waits. A call enters the cell of its
-// workspace before it touches anything of it and leaves when its answer is complete, so a cell with nobody inside can
-// be handed over.
+// The doors of the cells: which cells this member owns, and which calls are inside or wait. A call enters the cell of its
+// workspace before it touches anything of it, and leaves when its answer is complete, so an empty cell can be handed over.
 //
-// The door never passes a call on. A call that waits goes exactly one way, by one synchronous change of state: it comes
-// in, it is told that the cell has gone, or it is refused after a bounded wait (rule 4 of the cluster's design). What
-// takes long (a generation, a batch, a stream) is pinned: a hand-over of one's own will waits for it with the door open
-// (rule 12).
+// A door never passes a call on: a call must not run on two members. A waiting call ends in exactly one way, by one
+// synchronous change of state: it enters, it learns that the cell has gone, or it is refused after a bounded wait. Long
+// work (a generation, a batch, a stream) pins its cell: a voluntary hand-over waits for it with the door open, a stop does
+// not.
 
 import { Unavailable } from "./port.ts";
 import { CELL_LIMITS } from "../src/process/limits.ts";
 
-/** How many cells there are, for ever: the cells of workspaces in the tables are counted by it. */
+/** The number of cells. It must never change: it decides the cell of each stored workspace. */
 export const CELLS = 64;
 
-/** Where a cell is. `gone`: with another member, or with nobody. `shut`: here, about to be handed over. */
+/** The state of a door. `gone`: this member does not own the cell. `shut`: it owns it, and is handing it over. */
 export type DoorState = "gone" | "open" | "shut";
 
 interface Waiting {
@@ -27,7 +26,7 @@ class Door {
   inside = 0;
   pinned = 0;
   waiting: Waiting[] = [];
-  /** Told when the last one leaves. */
+  /** Called when the last call leaves. */
   onEmpty: (() => void) | null = null;
 }
 
@@ -50,7 +49,7 @@ export class Doors {
     return this.#doors.flatMap(({ state }, cell) => state === "gone" ? [] : [cell]);
   }
 
-  /** Enters an open door at once; whoever came in leaves. */
+  /** Enters an open door at once; true if it did, then `leave` must follow. */
   tryEnter(cell: number): boolean {
     const door = this.#of(cell);
     if (door.state !== "open") return false;
@@ -59,10 +58,10 @@ export class Doors {
   }
 
   /**
-   * Enters, waiting where the door is shut; whoever came in leaves.
+   * Enters, after a wait if the door is shut. After true, `leave` must follow.
    *
-   * @returns false when the cell is not here, or went while this call waited
-   * @throws Unavailable when the wait takes too long
+   * @returns false if the cell is not here, or went while this call waited
+   * @throws Unavailable if the wait takes too long
    */
   enter(cell: number): boolean | Promise<boolean> {
     const door = this.#of(cell);
@@ -87,7 +86,7 @@ export class Doors {
     if (door.inside === 0) door.onEmpty?.();
   }
 
-  /** Says that somebody inside will take long; to be taken back before leaving. */
+  /** Marks long work inside a cell; `unpin` must follow before `leave`. */
   pin(cell: number): void {
     this.#of(cell).pinned += 1;
   }
@@ -96,12 +95,12 @@ export class Doors {
     this.#of(cell).pinned -= 1;
   }
 
-  /** Whether somebody inside may take long. */
+  /** Whether long work is inside a cell. */
   isPinned(cell: number): boolean {
     return this.#of(cell).pinned > 0;
   }
 
-  /** Opens doors: those who waited come in. */
+  /** Opens doors and lets waiting calls in. */
   open(cells: Iterable<number>): void {
     for (const cell of cells) {
       const door = this.#of(cell);
@@ -118,7 +117,7 @@ export class Doors {
     }
   }
 
-  /** Shuts doors; resolves when nobody is inside any more, or when a door was opened again. */
+  /** Shuts doors; resolves when all are empty, or were opened again. */
   async shut(cells: readonly number[]): Promise<void> {
     for (const cell of cells) this.#of(cell).state = "shut";
     await Promise.all(cells.map((cell) => {
@@ -128,7 +127,7 @@ export class Doors {
     }));
   }
 
-  /** Gives cells away: those who waited are told. */
+  /** Gives cells away; waiting calls learn that the cell has gone. */
   give(cells: Iterable<number>): void {
     for (const cell of cells) {
       const door = this.#of(cell);
@@ -143,7 +142,7 @@ export class Doors {
     }
   }
 
-  /** Ends every door with the term: those who waited are refused. */
+  /** Ends every door with the term; waiting calls are refused. */
   close(fault: Error): void {
     for (const door of this.#doors) {
       door.state = "gone";

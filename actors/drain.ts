@@ -1,7 +1,7 @@
-// Decides when appended batches are drained into the tables. Batches wait here until there are many of them or the
-// oldest has waited long, because a row that many of them change is then written once. A drain spreads its work over time,
-// since appends wait for what it has written to the log before them. A reader who needs the tables asks for a drain at
-// once, and one that is under way hurries. The backlog is bounded: at the bound the gate waits before it appends another batch.
+// Decides when appended batches are drained into the tables. Batches wait until there are many of them, or the oldest has
+// waited long, because a row that many of them change is then written once. A drain spreads its work over time, since
+// appends wait for everything that was written to the log before them. A reader who needs the tables starts a drain at
+// once, or hurries the running one. The backlog is bounded: at the bound the gate waits before the next append.
 
 import type { Batch } from "./gate.ts";
 import type { AppendedBatch, Journal } from "./port.ts";
@@ -62,7 +62,7 @@ export class Drain {
     return this.#bytes;
   }
 
-  /** How long the oldest batch waits, in seconds; 0 without a backlog. */
+  /** How long the oldest batch has waited, in seconds; 0 without a backlog. */
   get backlogAgeSeconds(): number {
     const [oldest] = this.#pending;
     return oldest === undefined ? 0 : secondsSince(oldest.at);
@@ -101,7 +101,7 @@ export class Drain {
     return this.#roomWaiter.promise;
   }
 
-  /** Ends the drain: what is not in the tables stays in the journal. */
+  /** Ends the drain; batches that are not in the tables stay in the journal. */
   close(fault: Error): void {
     if (this.#fault !== null) return;
     this.#fault = fault;
@@ -119,7 +119,7 @@ export class Drain {
     this.#timer ??= setTimeout(() => this.#start(), Math.max(leftMs, 0));
   }
 
-  /** Starts a drain, or hurries the one that is under way. */
+  /** Starts a drain, or hurries the running one. */
   #startNow(): void {
     if (this.#isDraining) this.#journal.hurry();
     else this.#start();
@@ -163,7 +163,7 @@ export class Drain {
     span?.end();
   }
 
-  /** Over how long a drain may spread its work: the less, the more has gathered behind it. */
+  /** How long a drain may spread its work: the larger the backlog behind it, the shorter. */
   #spreadMs(): number {
     if (this.#waiters.length > 0 || this.#roomWaiter !== null) return 0;
     const room = 2 - this.#changes / RUNTIME_LIMITS.drainChangesMax;

@@ -1,15 +1,15 @@
-// Erasing a user from memory. No turn of the user runs while its rows are deleted, and its actor is unloaded with the
-// last of them. A call that waited meanwhile is refused as retryable, and finds a new user when it is sent again.
+// Erasing a user from memory. No turn of the user runs while its rows are deleted; then its actor is unloaded. A waiting
+// call is refused as retryable, and finds a new user when it is sent again.
 
 import type { Realm } from "./actor.ts";
 import type { Term } from "./term.ts";
 import { standStill } from "./stand_still.ts";
 import type { UserKey } from "../src/domain/values/ids.ts";
 
-/** Removes a user's rows; is told the numbers of the user and its aliases, answers all that it removed. */
+/** Deletes the rows of a user and its aliases, given by their numbers; returns the numbers of all deleted users. */
 export type ErasureStep = (keys: readonly UserKey[]) => Promise<readonly UserKey[]>;
 
-/** Runs an erasure step while the user behind an id stands still and everything of it is in the tables. */
+/** Runs an erasure step while no turn of the user can run and the tables have everything of the user. */
 export async function eraseUser(
   term: Term,
   { realm }: Pick<Realm, "realm">,

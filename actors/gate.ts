@@ -1,11 +1,11 @@
-// The output gate: no answer leaves before the batch that holds its changes is durable. The changes of a turn join the
-// open batch. While other batches are being appended the open one fills, so a busy writer appends large batches and an
-// idle one appends at once, without a timer.
+// The output gate: no answer leaves before the batch with its changes is durable. The changes of a turn join the open
+// batch. While other batches are being appended the open one fills, so a busy writer appends large batches and an idle one
+// appends at once, without a timer.
 //
-// Why this is safe: batches become durable in the order in which their turns ran (the journal's promise), and a
-// turn's changes are never split. So whatever is durable is a prefix of what was decided, and an answer that waits for
-// its own batch also waits for every change it could have seen. A failed append ends the term and no answer leaves any
-// more, because only reading the journal again can tell whether the batch was written.
+// Why this is safe: batches become durable in the order in which their turns ran (the journal guarantees it), and a
+// turn's changes are never split. So the durable changes are always a prefix of the decided ones, and an answer that
+// waits for its own batch also waits for every change that it could have seen. A failed append ends the term, and no
+// further answer leaves, because only reading the journal again shows whether the batch was written.
 
 import type { AppendedBatch, Journal, RowChange } from "./port.ts";
 import { Unavailable } from "./port.ts";
@@ -16,8 +16,8 @@ import type { RuntimeCounts } from "../src/process/counts/runtime_counts.ts";
 import type { Spans, WorkSpan } from "../src/process/counts/spans.ts";
 
 /**
- * Changes that become durable together. The actors of a batch remember it until they are in another one, long after it is
- * durable, so by then it has let go of all that it no longer needs.
+ * Changes that become durable together. The actors of a batch keep a reference to it until their next batch, so a durable
+ * batch drops everything that it no longer needs.
  */
 export class Batch {
   #changes: RowChange[] = [];
@@ -26,7 +26,7 @@ export class Batch {
   #waiting: PromiseWithResolvers<void> | null;
   /** Messages among the changes; null for none. */
   messages: WebhookMessage[] | null = null;
-  /** Whether it has left: nothing joins it any more. */
+  /** Whether it was sent to the journal; then no change can join it. */
   isSent = false;
   isDrained = false;
   /** Null without tracing. */
@@ -48,7 +48,7 @@ export class Batch {
     return this.#changes;
   }
 
-  /** Running totals as of the batch's last turn, by what they are of: one change each, however many turns add. */
+  /** Totals of workspaces after the batch's last turn, by their key: one change each, however many turns add. */
   get totals(): Map<string, RowChange> {
     return this.#totals;
   }
@@ -58,7 +58,7 @@ export class Batch {
     return this.#waiting?.promise ?? DURABLE;
   }
 
-  /** Lets the answers out that wait for it. */
+  /** Sends the answers that wait for it. */
   open(): void {
     this.#waiting?.resolve();
     this.#waiting = null;
@@ -72,12 +72,12 @@ export class Batch {
   }
 }
 
-/** What durable batches share. Nothing joins a batch that has left, so nothing is ever added to these. */
+/** Empty values of all durable batches. Changes never join a sent batch, so these stay empty. */
 const DURABLE = Promise.resolve();
 const NO_CHANGES: RowChange[] = [];
 const NO_TOTALS = new Map<string, RowChange>();
 
-/** The changes of one turn in a batch: from a place on, up to another. */
+/** The changes of one turn in a batch: from a place up to another, exclusive. */
 export interface Stretch {
   readonly batch: Batch;
   readonly from: number;
@@ -89,12 +89,12 @@ export async function allDurable(batches: Iterable<Batch>): Promise<void> {
   for (const { durable } of batches) await durable;
 }
 
-/** What the gate hands on and asks of the rest of the term. */
+/** The parts of a term that the gate uses. */
 export interface GateOptions {
   readonly journal: Journal;
   /** Called with each batch that became durable, in order. */
   readonly onAppended: (batch: Batch, appended: AppendedBatch) => void;
-  /** Resolves when the drain has room for another batch. */
+  /** Resolves when the drain has room for another batch; null if it has room now. */
   readonly room: () => Promise<void> | null;
   /** Ends the term. */
   readonly onFault: (error: Error) => void;
@@ -109,7 +109,7 @@ export class Gate {
   #filling: Batch[] = [];
   #tip: Batch | null = null;
   #waitingChanges = 0;
-  /** Few at most, so an array: a set would make a new table again and again. */
+  /** An array, since there are only a few: a set would allocate a table again and again. */
   readonly #inFlight: Batch[] = [];
   #isWaitingForRoom = false;
   #isScheduled = false;
@@ -124,7 +124,7 @@ export class Gate {
     return this.#waitingChanges;
   }
 
-  /** The newest batch, or null when nothing was ever written in this term. */
+  /** The newest batch; null before the first one of this term. */
   get tip(): Batch | null {
     return this.#tip;
   }
@@ -138,7 +138,7 @@ export class Gate {
    * Adds a turn's changes to the batch that leaves next. A counter that an earlier turn of the user wrote into the same
    * batch is written once, with its last value.
    *
-   * @param earlier where such a turn's changes stand
+   * @param earlier the changes of such a turn
    */
   add(changes: readonly RowChange[], earlier: Stretch | null = null): Batch {
     if (this.#fault !== null) throw this.#fault;
@@ -172,7 +172,7 @@ export class Gate {
   }
 
   /**
-   * Whether the open batch should leave: at once when nothing is in flight; beside others only when it is worth an
+   * Whether to send the open batch: at once if no other is in flight; beside others only if it is large enough for an
    * append of its own.
    */
   #maySend(): boolean {
@@ -229,7 +229,7 @@ export class Gate {
   }
 }
 
-/** Adds changes to a batch; a counter's takes the place of the one that stands in the stretch. */
+/** Adds changes to a batch; a counter within the stretch is replaced. */
 function addOver({ batch, from, to }: Stretch, changes: readonly RowChange[]): void {
   for (const change of changes) {
     const place = change.table === "counters" ? placeOf(change.row, batch, from, to) : -1;
@@ -246,7 +246,7 @@ function placeOf({ key, userKey }: Counter, { changes }: Batch, from: number, to
   return -1;
 }
 
-/** Ends the span of a batch that is durable or never will be. */
+/** Ends the span of a batch that became durable or failed. */
 function endBatch({ span, changes }: Batch, fault?: Error): void {
   if (span === null) return;
   span.set("holdfast.changes", changes.length);

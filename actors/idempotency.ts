@@ -1,6 +1,6 @@
-// First answers by idempotency key: the same call again gets the first answer, a twin in flight waits for it, and
-// another call under the same key is refused. A first answer is kept with the changes of the turn that made it,
-// in one batch. Section 1 of the decisions, "Idempotency-Key".
+// First answers by idempotency key, for 24 hours: the same call again gets the first answer, a twin in flight waits for it,
+// and another call under the same key is refused. A first answer is kept in one batch with the changes of its turn, so
+// both are durable or neither. Answers of 400, 401, 403 and 5xx, and answers with a secret, are not kept.
 
 import type { Batch } from "./gate.ts";
 import { Loader } from "./loader.ts";
@@ -9,24 +9,24 @@ import type { UserKey } from "../src/domain/values/ids.ts";
 import type { Millis } from "../src/domain/values/period.ts";
 import { RUNTIME_LIMITS, SWEEP_LIMITS } from "../src/process/limits.ts";
 
-/** An answer as it goes out: its status and its JSON text. */
+/** An answer on the wire: its status and its JSON text. */
 export interface WireAnswer {
   readonly status: number;
   readonly body: string;
 }
 
-/** A key in its realm, with what the call is known by. */
+/** A key within its realm, with a hash that identifies the call. */
 export interface IdempotentCall {
   readonly realm: number;
   readonly key: string;
   /**
-   * A hash of path and body as they were sent; for a call that may also come as a part of another one, behind a dot a hash
-   * of path and value, which stands alone where it came as such a part.
+   * A hash of path and body as sent. For a call that may also be sent as an event of a batch: that hash, a dot, and a hash
+   * of path and JSON value; from a batch, only the dot and the second hash.
    */
   readonly requestHash: string;
 }
 
-/** Whether two calls under one key are the same: by their texts where both have one, else by their values. */
+/** Whether two calls under one key are the same: by their bytes if both have that hash, else by their values. */
 function isSameCall(one: IdempotentCall, other: IdempotentCall): boolean {
   if (one.requestHash === other.requestHash) return true;
   const [text, value] = one.requestHash.split(".");
@@ -38,32 +38,32 @@ function isSameCall(one: IdempotentCall, other: IdempotentCall): boolean {
 /** The first answer to a call. */
 export type FirstAnswer = IdempotentCall & WireAnswer;
 
-/** What became of an idempotent call: what its first run came to, or the answer that was kept of it. */
+/** The outcome of an idempotent call: the answer of its first run, or the kept one. */
 export type IdempotentOutcome<First extends WireAnswer> =
   | { readonly kind: "first"; readonly answer: First }
   | KnownOutcome;
 
-/** What becomes of a call that does not run, since the first answer under its key is known. */
+/** The outcome of a call that does not run, because the first answer under its key is known. */
 export type KnownOutcome =
   | { readonly kind: "replayed"; readonly answer: WireAnswer }
   | { readonly kind: "conflict" };
 
-/** A first answer that is known; its batch is null where the tables have it. */
+/** A known first answer; its batch is null once the tables have it. */
 interface Known {
   readonly row: IdempotencyRow;
   readonly batch: Batch | null;
 }
 
-/** A call on its way under its key. It has its place among the calls of the key until it ends. */
+/** A call in flight, with its place among the calls of its key until it ends. */
 export class Flight {
   readonly call: IdempotentCall;
-  /** The name of its key among those of all realms. */
+  /** The key, unique over all realms. */
   readonly name: string;
-  /** Resolves when the call before it under the key has ended; null where none is on its way. */
+  /** Resolves when the call before it under the key has ended; null for the first call. */
   readonly before: Promise<void> | null;
-  /** The first answer under the key, null for none; undefined before anybody looked. */
+  /** The first answer under the key, null for none; undefined before the lookup. */
   known: Known | null | undefined = undefined;
-  /** Made where somebody waits: hardly a call has a twin. */
+  /** Created when a twin waits, which is rare. */
   #end: PromiseWithResolvers<void> | null = null;
 
   constructor(call: IdempotentCall, name: string, before: Promise<void> | null) {
@@ -81,11 +81,11 @@ export class Flight {
   }
 }
 
-/** Runs one call a key at a time, and has first answers in memory until the tables have them. */
+/** Runs one call a key at a time, and keeps first answers in memory until the tables have them. */
 export class Idempotency {
   readonly #flights = new Map<string, Flight>();
   readonly #recent = new Map<string, Known & { readonly batch: Batch }>();
-  /** The batch of the last first answer that was remembered. */
+  /** The batch of the newest first answer. */
   #newest: Batch | null = null;
   readonly #loader: Loader<{ realm: number; key: string }, IdempotencyRow | null>;
   readonly #realNow: () => Millis;
@@ -100,18 +100,18 @@ export class Idempotency {
   }
 
   /**
-   * The row that keeps a first answer.
+   * Makes the row of a first answer.
    *
-   * @param userKey the user with whom it is erased; null where it is about nobody in the tables
+   * @param userKey the user with whom it is erased; null for an answer about no stored user
    */
   keep({ realm, key, requestHash, status, body }: FirstAnswer, userKey: UserKey | null): IdempotencyRow {
     return { realm, key, requestHash, status, body, userKey, at: this.#realNow() };
   }
 
-  /** Remembers a first answer that is on its way with a batch. */
+  /** Remembers a first answer until its batch is in the tables. */
   remember(row: IdempotencyRow, batch: Batch): void {
     this.#recent.set(nameOf(row), { row, batch });
-    // Once a batch is enough, and a walk past the gaps that removed ones leave costs more than remembering.
+    // Once for each batch: a search at every answer would cost more than the memory.
     if (batch === this.#newest) return;
     this.#newest = batch;
     for (const [name, known] of this.#recent) {
@@ -120,10 +120,10 @@ export class Idempotency {
     }
   }
 
-  /** Forgets the first answers of users who are no more. */
+  /** Forgets the first answers of erased users. */
   forget(users: readonly UserKey[]): void {
     for (const [name, { row, batch }] of this.#recent) {
-      // An answer that belongs to no user may still name one, so it goes too, once the tables have it.
+      // An answer without a user may still name one, so it is forgotten too, once the tables have it.
       const isGone = row.userKey === null ? batch.isDrained : users.includes(row.userKey);
       if (isGone) this.#recent.delete(name);
     }
@@ -140,8 +140,8 @@ export class Idempotency {
   }
 
   /**
-   * Runs a call unless its first answer is known or on its way. Calls of one key take their turns in the order in which they
-   * came: those of a batch come at once, so two batches with the same keys never wait for each other.
+   * Runs a call unless its first answer is known or in flight. Calls of one key run in the order of their arrival. All
+   * calls of a batch arrive at once, so two batches with the same keys never wait for each other.
    */
   async run<First extends WireAnswer>(
     call: IdempotentCall,
@@ -152,9 +152,9 @@ export class Idempotency {
   }
 
   /**
-   * Gives a call its place among those of its key. Whoever begins a call ends it, or has it run.
+   * Gives a call its place among the calls of its key. `end` or `runBegun` must follow.
    *
-   * @returns null where another call is on its way under the key: a conflict
+   * @returns null if another call is in flight under the key: a conflict
    */
   begin(call: IdempotentCall): Flight | null {
     const name = nameOf(call);
@@ -165,7 +165,7 @@ export class Idempotency {
     return flight;
   }
 
-  /** Ends a call that has begun: the next one under its key takes its turn. */
+  /** Ends a call that has begun; the next one under its key can run. */
   end(flight: Flight): void {
     if (this.#flights.get(flight.name) === flight) this.#flights.delete(flight.name);
     flight.end();
@@ -179,7 +179,7 @@ export class Idempotency {
     try {
       await flight.before;
       if (flight.known === undefined) await this.lookUp([flight]);
-      // A first answer that is not durable yet may never be: its term can end before its append does.
+      // A first answer that is not durable yet may never be: its term can end before its append.
       await flight.known?.batch?.durable;
       return this.#outcome(flight) ?? { kind: "first", answer: await first() };
     } finally {
@@ -188,9 +188,9 @@ export class Idempotency {
   }
 
   /**
-   * Looks for the first answers of calls that none is before, with one promise for all.
+   * Looks up the first answers of calls that do not wait for others, with one promise for all.
    *
-   * @returns null where the tables need not be asked; the promise rejects with Unavailable
+   * @returns null if memory has all of them; the promise rejects with Unavailable
    */
   lookUp(flights: readonly Flight[]): Promise<void> | null {
     const asked = flights.filter((flight) => {
@@ -207,9 +207,9 @@ export class Idempotency {
   }
 
   /**
-   * What a call that was looked up comes to without a run; null where it is to run.
+   * Returns the outcome of a call after its lookup; null if the call must run.
    *
-   * @param awaited takes the batch that must be durable before anybody is told
+   * @param awaited receives the batch that must be durable before the answer is sent
    */
   outcomeNow(flight: Flight, awaited: Set<Batch>): KnownOutcome | null {
     const batch = flight.known?.batch ?? null;

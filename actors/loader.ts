@@ -1,4 +1,4 @@
-// Loads by key, many in one query: while one query is under way the next one fills, as in the output gate.
+// Loads by key, many in one query: while one query runs, the next one collects keys, as in the output gate.
 
 import { Unavailable } from "./port.ts";
 
@@ -70,7 +70,7 @@ export class Loader<Key, Value> {
     this.#isLoading = false;
   }
 
-  /** Takes the loads of one query out of the queue: one at least, and as many as fit. */
+  /** Takes the loads of one query out of the queue: at least one, and as many as fit. */
   #take(): Waiting<Key, Value>[] {
     let size = 0;
     const over = this.#queue.findIndex(({ keys }) => (size += keys.length) > this.#batchMax);

@@ -1,6 +1,6 @@
-// A mailbox: one user's turns, one at a time. A turn itself never awaits; what may take time is the prefetch
-// before it, during which later turns of the same user wait, so that no decision can run on rows that were read
-// before an earlier turn's changes.
+// A mailbox: one user's turns, one at a time. A turn itself never awaits. The prefetch before a turn may take time, and
+// later turns of the same user wait for it, so that no decision runs on rows that were read before an earlier turn's
+// changes.
 
 import { Unavailable } from "./port.ts";
 import { RUNTIME_LIMITS } from "../src/process/limits.ts";
@@ -12,18 +12,18 @@ interface Entry {
   readonly reject: (reason: unknown) => void;
 }
 
-/** Runs turns in order; at once when nothing is before them. */
+/** Runs turns in order, at once if no turn is before them. */
 export class Mailbox {
   readonly #tally: MailboxTally;
   #waiting: Entry[] = [];
   #isBusy = false;
 
-  /** @param tally what all mailboxes of a term count in */
+  /** @param tally the counts of all mailboxes of a term */
   constructor(tally = new MailboxTally()) {
     this.#tally = tally;
   }
 
-  /** Whether a prefetch is under way or turns wait. */
+  /** Whether no prefetch runs and no turn waits. */
   get isIdle(): boolean {
     return !this.#isBusy && this.#waiting.length === 0;
   }
@@ -31,7 +31,7 @@ export class Mailbox {
   /**
    * Runs a turn after all that came before it.
    *
-   * @param prefetch what the turn needs first; answers null when it turns out to need nothing
+   * @param prefetch loads what the turn needs; returns null if it needs nothing
    */
   run<T>(turn: () => T, prefetch: (() => Promise<void> | null) | null = null): Promise<T> {
     if (this.#waiting.length >= RUNTIME_LIMITS.mailboxTurnsMax) {
@@ -51,7 +51,7 @@ export class Mailbox {
     });
   }
 
-  /** Runs what can run now; stops at a prefetch and goes on when it is done. */
+  /** Runs turns until one needs a prefetch, and continues after it. */
   #work(): void {
     let entry: Entry | undefined;
     while ((entry = this.#waiting.shift()) !== undefined) {

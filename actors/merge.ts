@@ -1,10 +1,10 @@
-// Merging two users: both actors stand still, in the order of their keys, from the first read to the decision; what it
-// yields leaves in one batch, and the actor of the alias hands over to that of the canonical user.
+// Merging two users: both mailboxes are held, in the order of the users' keys, from the first read to the decision. Its
+// changes leave in one batch, and the actor of the alias gets the canonical user's actor as its successor.
 //
-// Why this is safe: a mailbox runs nothing while a prefetch is under way. The merge is the prefetch of the lower key's
-// mailbox, and inside it a turn of the higher key's, so no other turn of either user runs until it has decided, and
-// two merges that want the same users never wait for each other. The decision, its application, the batch and the
-// handing over happen in one synchronous step. A call that waited meanwhile finds the successor and goes there.
+// Why this is safe: a mailbox runs no turn during a prefetch. The merge is the prefetch of the lower key's mailbox, and
+// within it a prefetch of the higher key's, so no other turn of either user runs until it has decided, and two merges of
+// the same users never wait for each other. Decision, application, batch and successor happen in one synchronous step. A
+// waiting call then finds the successor and runs there.
 
 import type { IdSource } from "../src/domain/values/ids.ts";
 import { merge, type MergeInput } from "../src/domain/merging/merge.ts";
@@ -19,18 +19,18 @@ import type { Batch } from "./gate.ts";
 import { MayNotAnswer, Unavailable, type UserStore } from "./port.ts";
 import { standStill } from "./stand_still.ts";
 
-/** A merge as it is asked for. */
+/** A call to merge two users. */
 export interface MergeCall {
   readonly realm: Realm;
   readonly from: string;
   readonly to: string;
   readonly isDryRun: boolean;
   readonly analytics: MergeInput["analytics"];
-  /** How the first answer is kept; null for a call without an idempotency key. */
+  /** Keeps the first answer; null for a call without an idempotency key. */
   readonly keeping: Keeping<MergeReport> | null;
 }
 
-/** What merges need of a term. */
+/** The parts of a term that merges use. */
 export interface MergeTerm {
   readonly directory: Directory;
   readonly budget: Pick<Budget, "refusal">;
@@ -42,18 +42,18 @@ export interface MergeTerm {
   readonly isValid: () => boolean;
 }
 
-/** What came of a call: its result, and the alias whose history is to move, if one is. */
+/** The result of a merge call, and the number of the new alias, whose history must move; null for none. */
 export interface Merged {
   readonly result: TurnResult<MergeReport>;
   readonly alias: number | null;
 }
 
 interface Pending extends Merged {
-  /** What the result waits for. */
+  /** Batches that must be durable before the result is sent. */
   readonly batches: readonly (Batch | null)[];
 }
 
-/** Merges a user into another, or says what a merge would do. */
+/** Merges a user into another, or reports what a merge would do. */
 export async function mergeUsers(term: MergeTerm, call: MergeCall): Promise<Merged> {
   const { directory } = term;
   const { realm } = call.realm;
@@ -62,7 +62,7 @@ export async function mergeUsers(term: MergeTerm, call: MergeCall): Promise<Merg
     const from = await directory.actorOf(realm, call.from);
     const to = await directory.actorOf(realm, call.to);
     const outcome = await outcomeOf(term, call, from, to);
-    // One of them went meanwhile: merged, or let go.
+    // One of the actors is gone: merged or unloaded.
     if (outcome === null) continue;
     for (const batch of outcome.batches) await batch?.durable;
     if (!term.isValid()) throw new MayNotAnswer();
@@ -70,7 +70,7 @@ export async function mergeUsers(term: MergeTerm, call: MergeCall): Promise<Merg
   }
 }
 
-/** What a pair comes to: a merge, a report that is kept, or a refusal; null when an actor went meanwhile. */
+/** Answers a pair: by a merge, a stored report or a refusal; null if an actor was unloaded meanwhile. */
 async function outcomeOf(
   term: MergeTerm,
   call: MergeCall,
@@ -86,7 +86,7 @@ async function outcomeOf(
   return await mergeActors(term, call, from, to);
 }
 
-/** A refusal rests on a merge that may not be durable yet, and waits for it as any answer does. */
+/** Refuses a pair. The refusal depends on a merge that may not be durable yet, and waits for it like any answer. */
 function refuse(
   code: "alias_cycle" | "alias_conflict",
   message: string,
@@ -96,7 +96,7 @@ function refuse(
   return { result: refused(refusal(code, message)), alias: null, batches };
 }
 
-/** A read that failed: the call may be sent again. */
+/** Turns a failed read into a retryable fault. */
 function unavailable(cause: unknown): never {
   throw cause instanceof Unavailable ? cause : new Unavailable("A load failed", { cause });
 }
@@ -109,8 +109,8 @@ function mergeActors(term: MergeTerm, call: MergeCall, from: Actor, to: Actor): 
       if (isCapped !== null) {
         return { result: refused(isCapped), alias: null, batches: [from.unwritten, to.unwritten] };
       }
-      // One moment for all of it: what lapsed between the count of the history and the decision would be in no count.
-      const still = { ...call, realm: standingStill(call.realm) };
+      // One time for all of it: a hold that lapsed between the count of the history and the decision would be in no count.
+      const still = { ...call, realm: withStoppedClock(call.realm) };
       from.settle(still.realm);
       to.settle(still.realm);
       const history = await prefetch(term, from, to).catch(unavailable);
@@ -118,14 +118,14 @@ function mergeActors(term: MergeTerm, call: MergeCall, from: Actor, to: Actor): 
     }));
 }
 
-/** A realm whose clock stands where it is now. */
-function standingStill(realm: Realm): Realm {
+/** Stops the clock of a realm. */
+function withStoppedClock(realm: Realm): Realm {
   const now = realm.now();
   const { cell, mode, catalog, caps, outbox } = realm;
   return { realm: realm.realm, cell, mode, catalog, caps, outbox, now: () => now };
 }
 
-/** Makes both states whole: every counter and balance, once the tables have what was decided. */
+/** Loads every counter and balance of both users, once the tables have their last changes. */
 async function prefetch(term: MergeTerm, from: Actor, to: Actor): Promise<HistoryCounts | null> {
   const { store } = term;
   if (!from.state.recorded) return NO_HISTORY;
@@ -178,7 +178,7 @@ function decideMerge(
   return { result: kept === null ? result : { ...result, kept }, alias, batches: [to.unwritten] };
 }
 
-/** The stored report of a pair that is merged already. Nothing is written, and no cap asked. */
+/** Answers a pair that is already merged by its stored report. Writes nothing, and works at the cap too. */
 async function repeat(term: MergeTerm, call: MergeCall, to: Actor): Promise<Pending> {
   const alias = to.state.aliases.find(({ id }) => id === call.from);
   if (!to.isDrained) await term.flush();

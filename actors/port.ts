@@ -1,6 +1,5 @@
-// What the actors need of the world: durable storage of changes, rows to start from, and a lease that says who
-// may write. The actors know these shapes and nothing of SQL; src/storage implements them, and so does a store
-// in memory that tests use.
+// The interfaces between actors and storage: durable changes, rows to start from, and the lease of a writer. The actors
+// know these alone, no SQL; src/storage implements them, and so does a store in memory for tests.
 
 import type { Amount } from "../src/domain/values/amount.ts";
 import type { UserKey } from "../src/domain/values/ids.ts";
@@ -11,7 +10,7 @@ import type { Change, OlderRows, UserRows } from "../src/domain/state/user.ts";
 
 export type Mode = "live" | "test";
 
-/** A first answer kept under an idempotency key. Section 1 of the decisions. */
+/** A first answer, kept under an idempotency key. */
 export interface IdempotencyRow {
   readonly realm: number;
   readonly key: string;
@@ -23,7 +22,7 @@ export interface IdempotencyRow {
   readonly at: Millis;
 }
 
-/** Metering operations of a workspace in a UTC month. Section 7 of the decisions. */
+/** Metering operations of a workspace in a UTC month. Test mode counts apart. */
 export interface OperationsRow {
   readonly workspaceId: string;
   readonly mode: Mode;
@@ -32,7 +31,7 @@ export interface OperationsRow {
   readonly used: number;
 }
 
-/** What a workspace spent on models in a UTC month, both modes. Section 10 of the decisions, "AI budget". */
+/** The AI spend of a workspace in a UTC month, in both modes: all usage that the model server reported. */
 export interface AiSpendRow {
   readonly workspaceId: string;
   /** "YYYY-MM". */
@@ -40,19 +39,19 @@ export interface AiSpendRow {
   readonly cents: Amount;
 }
 
-/** Credit balances ever issued in a realm. Section 6 of the decisions, "Sandbox". */
+/** Credit balances ever issued in a realm, which a cap limits in test mode. */
 export interface IssuesRow {
   readonly realm: number;
   readonly issued: number;
 }
 
-/** Workspaces with their realms, which one cell holds. */
+/** The workspaces and realms of one cell. */
 export interface CellParts {
   readonly workspaces: ReadonlySet<string>;
   readonly realms: ReadonlySet<number>;
 }
 
-/** What is counted for workspaces and realms, as the tables have it. */
+/** The stored totals of workspaces and realms. */
 export interface Totals {
   readonly operations: readonly OperationsRow[];
   readonly issues: readonly IssuesRow[];
@@ -68,8 +67,8 @@ export type RowChange =
   | { readonly verb: "put"; readonly table: "ai_spend"; readonly row: AiSpendRow };
 
 /**
- * Who a command is for: an end-user id in a realm, or the key that a reservation id names. Both are looked for in the
- * caller's realm alone: a key of another realm may belong to another member.
+ * The user of a command: by end-user id, or by the key within a reservation id. Only the caller's realm is searched: a user
+ * of another realm may be on another member.
  */
 export type UserRef =
   | { readonly realm: number; readonly id: string }
@@ -78,54 +77,54 @@ export type UserRef =
 /** Balances that a command names. */
 export type BalanceRef = { readonly balanceId: string } | { readonly externalRef: string };
 
-/** A merge as its report tells it. */
+/** A stored report of a merge, and the progress since. */
 export interface StoredMerge {
   /** A MergeReport as JSON. */
   readonly report: string;
   readonly historyPending: boolean;
-  /** What the background has moved. */
+  /** Rows that moved in the background. */
   readonly movedLater: HistoryCounts;
 }
 
 /** Rows to start an actor from. */
 export type LoadedUser = Omit<UserRows, "recorded">;
 
-/** Reads of users' rows. Answers reflect everything that was drained before the call. */
+/** Reads of users' rows. Results include everything that was drained before the call. */
 export interface UserStore {
   /**
-   * Live rows of many users, each answer in its place; null for a user that has no row. An alias answers with its
+   * Loads the live rows of many users, each result in its place; null for a user without a row. For an alias it loads the
    * canonical user.
    */
   load(refs: readonly UserRef[], now: Millis): Promise<(LoadedUser | null)[]>;
   /**
-   * A reservation that is not live, with the counters of its lines.
+   * Loads a reservation that is not live, with the counters of its lines.
    *
-   * @param owners the canonical user first, then its aliases, under whose number it may still be filed
+   * @param owners the canonical user first, then its aliases: the row may still have the number of one
    */
   loadReservation(owners: readonly UserKey[], reservationId: string): Promise<OlderRows>;
-  /** Balances of a user in any state, by id or by the external reference of their grant. */
+  /** Loads balances of a user in any state, by id or by the external reference of their grant. */
   loadBalances(owner: UserKey, which: BalanceRef): Promise<OlderRows>;
-  /** What a merge needs beside live rows: all counters and balances of a user. */
+  /** Loads all counters and balances of a user, for a merge. */
   loadWhole(owner: UserKey): Promise<OlderRows>;
-  /** The history of a user and its aliases, or null where it has more rows than a limit. */
+  /** Counts the history rows of a user and its aliases; null for more than a limit. */
   countHistory(owners: readonly UserKey[], limit: number): Promise<HistoryCounts | null>;
-  /** The report of the merge that made a user an alias, with whether history is still on its way; null for none. */
+  /** Loads the report of the merge that made a user an alias; null for none. */
   loadMerge(fromKey: UserKey): Promise<StoredMerge | null>;
-  /** The keys of users of a realm that are due, earliest first. */
+  /** Lists the keys of users of a realm that are due, earliest first. */
   listDue(realm: number, now: Millis, limit: number): Promise<UserKey[]>;
-  /** Keys for new users, which nobody else gets: `count` of them from `first` on. */
+  /** Reserves a block of keys for new users: `count` of them, from `first` on. No other member gets them. */
   nextKeys(): Promise<{ readonly first: UserKey; readonly count: number }>;
-  /** First answers by idempotency key, each in its place. */
+  /** Loads first answers by idempotency key, each in its place. */
   loadIdempotency(keys: readonly { realm: number; key: string }[]): Promise<(IdempotencyRow | null)[]>;
 }
 
-/** Where counts of refused calls are written. */
+/** Storage of the counts of refused calls. */
 export interface RefusalStore {
   /**
    * Adds rows to those that are stored, alike to alike, in one transaction that holds their cells.
    *
-   * @returns false when nobody knows whether they were written
-   * @throws when they were not
+   * @returns false if it is unknown whether they were written
+   * @throws if they were not written
    */
   add(cells: readonly number[], rows: readonly RefusalRow[]): Promise<boolean>;
 }
@@ -140,30 +139,30 @@ export interface AppendedBatch {
 /** A member's range of the journal. Every call fails once its session is lost. */
 export interface Journal {
   /**
-   * Makes a batch durable; resolves only when it is. Several may be in flight: they become durable in the order of
-   * the calls, and one that fails takes all later ones with it.
+   * Makes a batch durable, then resolves. Several may be in flight: they become durable in the order of the calls, and if
+   * one fails, all later ones fail too.
    */
   append(changes: readonly RowChange[]): Promise<AppendedBatch>;
   /**
    * Writes appended batches into the tables and removes them from the journal, as one transaction.
    *
-   * @param spreadMs how long that may take, so that it does not hold up appends; 0, or left out, for as fast as it can
+   * @param spreadMs how long it may take, so that it does not delay appends; 0 or absent for as fast as possible
    */
   drain(batches: readonly AppendedBatch[], spreadMs?: number): Promise<void>;
-  /** The drain under way does not spread its work any more: somebody waits for it. */
+  /** Makes the running drain finish without spreading its work, because a reader waits for it. */
   hurry(): void;
-  /** The most changes of one drain beside the runtime's own bound: no append gets in between. */
+  /** The most changes of one drain, beside the runtime's own bound: an append waits for a whole drain. */
   readonly drainChangesMax: number;
 }
 
 /** The right to write, held until `lost` resolves. */
 export interface Lease {
   readonly journal: Journal;
-  /** Resolves when the session that writes is gone; what is not durable by then never will be. */
+  /** Resolves when the writing session is gone; changes that are not durable by then never will be. */
   readonly lost: Promise<Error>;
-  /** Whether no other member can have taken over by now, and nothing that changed for all members is missing here. */
+  /** Whether this member may answer: no other member can own its cells yet, and its registry is up to date. */
   isValid(): boolean;
-  /** Lets it go. */
+  /** Releases the lease. */
   close(): Promise<void>;
 }
 
@@ -172,19 +171,19 @@ export class Unavailable extends Error {
   override readonly name = "Unavailable";
 }
 
-/** The cell of a workspace is not here any more: its owner is to be asked. */
+/** The cell of a workspace has gone to another member, which must run the call. */
 export class CellGone extends Unavailable {
   constructor() {
     super("The workspace has moved to another process");
   }
 }
 
-/** This process may not answer: its last beat is too old, or its term has ended. */
+/** This process must not answer: its last beat is too old, or its term has ended. */
 export class MayNotAnswer extends Unavailable {
   constructor() {
-    super("This process may answer nothing at the moment");
+    super("This process cannot answer now; retry");
   }
 }
 
-/** The process is about to end: another try should not come on the same connection, which ends with it. */
+/** The process is stopping: a retry needs another connection, since this one will be closed. */
 export class Stopping extends Unavailable {}

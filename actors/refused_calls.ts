@@ -1,8 +1,8 @@
-// Counts of refused calls, until they are written. They are no changes of a turn: nothing depends on them, so a refusal
-// does not wait for one, and a crash may lose the last seconds of them. Section 1 of beyond.md, "Refusals".
+// Counts of refused calls, until they are written. They are not changes of a turn: no decision depends on them, so a
+// refusal never waits for them, and a crash may lose the last seconds of counts.
 //
-// Writes run one after another. So whoever has waited for a write knows that everything which was counted before is in
-// the table, also what an earlier write had taken from here: a read, a merge, an erasure and a hand-over all begin so.
+// Writes run one after another. After a write everything counted before it is in the table, including rows that an earlier
+// write had taken from memory. So a read, a merge, an erasure and a hand-over all begin with one.
 
 import { addUp, kindOf, type RefusalRow, type RefusedCall, rowOf } from "../src/domain/state/refused_call.ts";
 import type { RuntimeCounts } from "../src/process/counts/runtime_counts.ts";
@@ -12,7 +12,7 @@ import type { Realm } from "./actor.ts";
 import { MayNotAnswer, type RefusalStore } from "./port.ts";
 import { visitAll, type VisitedTerm } from "./visit.ts";
 
-/** What the counts of a term need. */
+/** The parts of a term that the counts use. */
 export interface RefusedCallsOptions {
   readonly term: VisitedTerm;
   readonly store: RefusalStore;
@@ -24,7 +24,7 @@ interface RealmRows {
   readonly byKind: Map<string, RefusalRow>;
 }
 
-/** What a term has counted and not written yet. */
+/** The counts of a term that are not written yet. */
 export class RefusedCalls {
   readonly #options: RefusedCallsOptions;
   readonly #byRealm = new Map<number, RealmRows>();
@@ -58,7 +58,7 @@ export class RefusedCalls {
   }
 
   /**
-   * Writes what was counted before the call. The caller is inside the cells of the realms, or has shut their doors.
+   * Writes all earlier counts. The caller is inside the cells of the realms, or has shut their doors.
    *
    * @param realms null for all
    */
@@ -66,7 +66,7 @@ export class RefusedCalls {
     return this.#inTurn(() => this.#writeRows(realms ?? [...this.#byRealm.keys()]));
   }
 
-  /** Writes inside the doors that are open; what is left has its turn later, or at the hand-over of its cell. */
+  /** Writes the counts of cells with an open door; the others are written later, or at the hand-over of their cell. */
   async writeBeside(): Promise<void> {
     if (this.#isWritingBeside || this.#size === 0) return;
     this.#isWritingBeside = true;
@@ -113,7 +113,7 @@ export class RefusedCalls {
     try {
       const isWritten = await store.add(cells, rows);
       if (isWritten) counts.refusalRowsWritten += rows.length;
-      // Written again they might be counted twice: too few is what a crash leaves too.
+      // A second write might count them twice; a crash also leaves too few.
       else counts.refusedCallsLost += callsOf(rows);
     } catch (error) {
       for (const { cell, byKind } of taken) for (const row of byKind.values()) this.#add(cell, row);

@@ -1,10 +1,10 @@
-// Standing still: work that holds a user's mailbox longer than a turn. No turn of the user runs until it is done.
+// Holding a user's mailbox for work that takes longer than a turn. No turn of the user runs until the work is done.
 
 import type { Actor } from "./actor.ts";
 import type { Directory } from "./directory.ts";
 import { Unavailable } from "./port.ts";
 
-/** Runs work while a user stands still; null when the actor is no longer the user's. */
+/** Runs work while no turn of a user can run; null if the actor is no longer the user's. */
 export async function standStill<T>(
   directory: Directory,
   actor: Actor,

@@ -1,5 +1,5 @@
-// Sweeps: settle what is due of users that nobody calls for, in bounded steps. They change no later answer, since
-// every decision settles what is due first; they only make it visible, and promote and end on time.
+// Sweeps: settle what is due for users without calls, in bounded steps. They change no later answer, since every decision
+// settles what is due first. They only make it visible in time: expiries, ends, promotions and their messages.
 
 import type { SettleAnswer } from "../src/domain/metering/due.ts";
 import type { UserKey } from "../src/domain/values/ids.ts";
@@ -9,14 +9,14 @@ import type { Realm } from "./actor.ts";
 import type { UserStore } from "./port.ts";
 import type { Directory } from "./directory.ts";
 
-/** What a sweep works on. */
+/** The parts of a term that a sweep uses. */
 export interface SweepTerm {
   readonly directory: Pick<Directory, "runByKey">;
   /** Resolves when the tables hold everything that was decided before the call. */
   flush(): Promise<void>;
 }
 
-/** Settles what is due in a realm, to its end. The caller is inside the realm's cell. */
+/** Settles everything that is due in a realm. The caller is inside the realm's cell. */
 export function sweepRealm(
   term: SweepTerm,
   store: Pick<UserStore, "listDue">,
@@ -25,7 +25,7 @@ export function sweepRealm(
   return inSteps(() => settleSome(term, store, realm));
 }
 
-/** The same beside the calls, for as long as the realm's cell is here: each step enters it. */
+/** Settles everything that is due in a realm while its cell is here; each step enters the cell. */
 export function sweepRealmBeside(
   term: SweepTerm & VisitedTerm,
   store: Pick<UserStore, "listDue">,
@@ -38,13 +38,13 @@ export function sweepRealmBeside(
 
 type Settled = Awaited<ReturnType<typeof settleOne>>;
 
-/** What one step came to. */
+/** The result of one step. */
 interface Step extends SettleAnswer {
-  /** Whether there was no more. */
+  /** Whether everything was settled. */
   readonly isLast: boolean;
 }
 
-/** Adds up steps until one is the last, or none can be made. */
+/** Adds up steps until the last one, or until the cell has gone. */
 async function inSteps(step: () => Promise<Step | null>): Promise<SettleAnswer> {
   let holds = 0;
   let subscriptions = 0;
@@ -64,7 +64,7 @@ async function settleSome(
 ): Promise<Step> {
   await term.flush();
   const due = await store.listDue(realm.realm, realm.now(), SWEEP_LIMITS.stepRowsMax);
-  // Every turn ends before the cell is left, also where one fails: a later one would load a user whose cell has gone.
+  // Wait for all turns, also if one fails: a turn after this step would load a user of a cell that may have gone.
   const ended = await Promise.allSettled(
     due.map((key) => settleOne(term, realm, key)),
   );

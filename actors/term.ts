@@ -1,6 +1,6 @@
-// A term: everything that lives while this process is a member, from joining to its end. A fault ends the whole term:
-// actors, gate and drain are dropped together, nothing is repaired in place, and the next term starts from the journal
-// and the tables. Within a term cells come and go: what was loaded for a cell's workspaces goes with it.
+// A term: the runtime of this process from joining as a member until its end. A fault ends the whole term: actors, gate and
+// drain are dropped together, nothing is repaired in place, and the next term starts from the journal and the tables.
+// Within a term cells come and go; with a cell everything of its workspaces is dropped.
 
 import type { ActorTerm } from "./actor.ts";
 import { Budget } from "./budget.ts";
@@ -11,7 +11,7 @@ import { Gate } from "./gate.ts";
 import { type FirstAnswer, Idempotency } from "./idempotency.ts";
 import { type MergeCall, type Merged, type MergeTerm, mergeUsers } from "./merge.ts";
 import type { CellParts, Lease, RefusalStore, Totals, UserStore } from "./port.ts";
-import { MayNotAnswer, Stopping, Unavailable } from "./port.ts";
+import { MayNotAnswer, Unavailable } from "./port.ts";
 import { Watches } from "./watches.ts";
 import { RefusedCalls } from "./refused_calls.ts";
 import type { Amount } from "../src/domain/values/amount.ts";
@@ -21,31 +21,31 @@ import type { Millis } from "../src/domain/values/period.ts";
 import { MailboxTally, RuntimeCounts } from "../src/process/counts/runtime_counts.ts";
 import type { Spans } from "../src/process/counts/spans.ts";
 
-/** What a term is made of. */
+/** The parts that a term is made of. */
 export interface TermOptions {
   readonly lease: Lease;
   readonly store: UserStore;
   readonly refusalStore: RefusalStore;
   readonly ids: IdSource;
   readonly realNow: () => Millis;
-  /** What the process counts; by default counts that nobody reads. */
+  /** The counts of the process; by default new ones. */
   readonly counts?: RuntimeCounts;
   /** Null without tracing. */
   readonly spans?: Spans | null;
-  /** Told of the messages of each batch that became durable. */
+  /** Receives the messages of each durable batch. */
   readonly onMessages?: (messages: readonly WebhookMessage[]) => void;
 }
 
 /** The runtime of one member. */
 export class Term {
-  /** The cells that this member owns, and who is inside. */
+  /** The cells that this member owns, and the calls inside. */
   readonly doors = new Doors();
   readonly directory: Directory;
   readonly budget: Budget;
   readonly gate: Gate;
   readonly drain: Drain;
   readonly idempotency: Idempotency;
-  /** Who waits for a user to change. */
+  /** Waits for users to change. */
   readonly watches = new Watches(this);
   readonly refusedCalls: RefusedCalls;
   readonly mailboxes = new MailboxTally();
@@ -103,7 +103,7 @@ export class Term {
     return this.#fault === null && this.#lease.isValid();
   }
 
-  /** Whether a fault ended the term: what it has in memory is dropped, and it takes no cells any more. */
+  /** Whether a fault ended the term: its memory is dropped, and it takes no further cells. */
   get hasEnded(): boolean {
     return this.#fault !== null;
   }
@@ -115,16 +115,17 @@ export class Term {
     if (!this.isServing) throw new MayNotAnswer();
   }
 
-  /** Takes what is counted for the workspaces of a cell, before its door opens. */
+  /** Adds the stored totals of a cell's workspaces, before its door opens. */
   admit(totals: Totals): void {
     this.budget.admit(totals);
   }
 
   /**
-   * Forgets everything of a cell whose door is shut, with nobody inside and everything in the tables, counts of refused
-   * calls included.
+   * Drops everything of a cell. Its door is shut, no call is inside, and the tables have everything, including the counts of
+   * refused calls.
    *
-   * @throws Error when something is left: the next owner would not know of it (rule 5)
+   * @throws Error if anything of the cell is left in memory: the next owner would not know of it, and this member might
+   *   use a stale copy when the cell returns
    */
   drop({ workspaces, realms }: CellParts): void {
     this.directory.dropRealms(realms);
@@ -134,7 +135,7 @@ export class Term {
     this.assertEmpty({ workspaces, realms });
   }
 
-  /** @throws Error when anything of a cell is in memory */
+  /** @throws Error if anything of a cell is in memory */
   assertEmpty({ workspaces, realms }: CellParts): void {
     for (const realm of realms) {
       const left = this.directory.sizeOf(realm) + this.idempotency.sizeOf(realm) +
@@ -150,12 +151,12 @@ export class Term {
     }
   }
 
-  /** Merges a user into another, or says what a merge would do. */
+  /** Merges a user into another, or reports what a merge would do. */
   merge(call: MergeCall): Promise<Merged> {
     return mergeUsers(this.#merging, call);
   }
 
-  /** Makes a first answer durable that belongs to no turn. */
+  /** Makes the first answer of a call without a turn durable. */
   async keepAnswer(first: FirstAnswer, userKey: UserKey | null): Promise<void> {
     const row = this.idempotency.keep(first, userKey);
     const batch = this.gate.add([{ verb: "put", table: "idempotency", row }]);
@@ -163,14 +164,14 @@ export class Term {
     await batch.durable;
   }
 
-  /** Makes durable what a model was paid for an answer that no turn meters. */
+  /** Makes the cost of a model's call durable that no turn meters. */
   async spend(workspaceId: string, cents: Amount): Promise<void> {
     const batch = this.gate.add([]);
     this.budget.spendInto(batch, workspaceId, cents);
     await batch.durable;
   }
 
-  /** Ends the term; every call that waits gets the fault. */
+  /** Ends the term; all waiting calls get the fault. */
   fail(fault: Error): void {
     if (this.#fault !== null) return;
     this.#fault = fault instanceof Unavailable ? fault : new Unavailable("The term ended", { cause: fault });
@@ -181,16 +182,5 @@ export class Term {
     this.directory.close();
     this.refusedCalls.close();
     this.#end(fault);
-  }
-
-  /** Ends the term in good order: what was decided is made durable and drained first, as far as time allows. */
-  async close(): Promise<void> {
-    try {
-      await this.flush();
-      await this.refusedCalls.write();
-    } finally {
-      this.fail(new Stopping("The service is stopping"));
-      await this.#lease.close();
-    }
   }
 }

@@ -1,4 +1,4 @@
-// The numbers of new users. They come in blocks that no other member gets, the next one ahead of its time, so that a new
+// The numbers of new users. The database gives each member blocks of its own; the next block is fetched ahead, so that a new
 // user seldom waits for the database.
 
 import { Unavailable } from "./port.ts";
@@ -16,19 +16,19 @@ export class UserKeys {
   #next = 0;
   #end = 0;
   #blockSize = 0;
-  /** The block after this one; null while nobody has asked for it. */
+  /** The next block; null until it is fetched. */
   #ahead: Promise<Block> | null = null;
 
-  /** @param fetch a block that nobody else gets */
+  /** @param fetch reserves a block for this member alone */
   constructor(fetch: () => Promise<Block>) {
     this.#fetch = fetch;
   }
 
-  /** A number, at once where there is one. */
+  /** Returns a number, at once if the block has one. */
   take(): UserKey | Promise<UserKey> {
     if (this.#next >= this.#end) return this.#takeLater();
     const key = this.#next++;
-    // From the middle of a block on, the next one is on its way.
+    // From the middle of a block on, the next one is fetched.
     if (this.#ahead === null && (this.#end - key) * 2 < this.#blockSize) this.#ask();
     return key;
   }
@@ -39,7 +39,7 @@ export class UserKeys {
       const block = await asked.catch((cause) => {
         throw new Unavailable("No numbers for new users", { cause });
       });
-      // Others waited for the same block; the first of them opens it.
+      // Several callers wait for the same block; the first of them opens it.
       if (this.#ahead !== asked) continue;
       this.#ahead = null;
       this.#next = block.first;

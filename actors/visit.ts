@@ -1,19 +1,18 @@
-// Visits: work beside the calls enters the door of the cell that it works on, as a call does, so that a hand-over never
-// meets it. Where the cell is not here, or goes while the visit waits at a shut door, nothing is done and nothing fails:
-// the cell's next owner does the work. Whoever is inside already visits nothing, since a shut door would make it wait for
-// itself.
+// Visits: background work enters the door of its cell like a call does, so that it never runs during a hand-over. If the
+// cell is not here, or goes while the visit waits at a shut door, the work is skipped without an error: the next owner does
+// it. Work inside a cell must not visit a cell: at a shut door it would wait for itself.
 
 import type { Doors } from "./doors.ts";
 import { Unavailable } from "./port.ts";
 import type { Realm } from "./actor.ts";
 
-/** What visits use of a term. */
+/** The parts of a term that visits use. */
 export interface VisitedTerm {
   readonly doors: Pick<Doors, "enter" | "tryEnter" | "leave" | "pin" | "unpin" | "isHere" | "isOpen">;
   readonly isServing: boolean;
 }
 
-/** Runs a bounded step of work inside a cell; null where the cell is not here any more. */
+/** Runs a bounded step of work inside a cell; null if the cell is not here. */
 export async function visit<T>(
   { doors }: VisitedTerm,
   cell: number,
@@ -28,8 +27,8 @@ export async function visit<T>(
 }
 
 /**
- * Runs long work inside a cell; null where the cell is not here any more. A hand-over of this member's own will waits for
- * it with the door open. A stop shuts the door all the same, so the work asks between its steps whether it may go on.
+ * Runs long work inside a cell; null if the cell is not here. A voluntary hand-over waits for it with the door open. A stop
+ * shuts the door all the same, so the work checks between its steps whether it may go on.
  */
 export async function stay<T>(
   term: VisitedTerm,
@@ -47,7 +46,7 @@ export async function stay<T>(
   });
 }
 
-/** Runs a bounded step of work inside all of some cells that are open now; the others are left out. */
+/** Runs a bounded step of work inside those of some cells that are open now. */
 export async function visitAll<T>(
   { doors }: VisitedTerm,
   cells: Iterable<number>,
@@ -66,7 +65,7 @@ export function realmsHere<Some extends Realm>({ doors }: VisitedTerm, realms: I
   return [...realms].filter(({ cell }) => doors.isHere(cell));
 }
 
-/** False where the cell has gone, or is about to go and takes its time. */
+/** False if the cell has gone, or its hand-over takes too long. */
 async function hasEntered(doors: VisitedTerm["doors"], cell: number): Promise<boolean> {
   try {
     return await doors.enter(cell);

@@ -1,10 +1,11 @@
-// Watches: who waits for the next state of a user's reading, such as its usage. A turn that changes a user marks its
-// watches, and the reading is then made again, by a call like any other; so nothing is told that is not durable, and a
-// watch costs a turn one look into a map. What time or a catalog changes is found by one regular look at all watches.
+// Watches: callers that wait for the next state of a reading of a user, such as its usage. A turn that changes a user marks
+// its watches as stale, and the reading is then made again, by a call like any other. So a caller never sees a state that is
+// not durable, and a watch costs a turn one lookup in a map. Changes by time or by a catalog are found by one regular look
+// at all watches.
 //
-// A watch holds no door: it enters its cell for each reading alone. Where the cell goes, whoever waits is told so and asks
-// the next owner. Whoever waits brings along what it has seen last, so that nothing has to be remembered between two
-// waits, or moved with the cell.
+// A watch holds no door: it enters its cell for each reading alone. When the cell goes, waiting callers get an error and ask
+// the next owner. Each wait names the state that its caller has seen, so no state has to be kept between two waits, or
+// moved with the cell.
 
 import type { UserKey } from "../src/domain/values/ids.ts";
 import type { Catalog } from "../src/domain/catalog/catalog.ts";
@@ -14,11 +15,11 @@ import type { Realm } from "./actor.ts";
 import { CellGone, Unavailable } from "./port.ts";
 import { visit, type VisitedTerm } from "./visit.ts";
 
-/** What identifies the state of a reading. */
+/** Identifies the state of a reading. */
 export interface Mark {
   /** The canonical user's id. */
   readonly id: string;
-  /** Null where nothing of the user is stored: its key may then be another one at the next reading. */
+  /** Null for a user without a row: until a row is stored, the key can change between readings. */
   readonly key: UserKey | null;
   /** Equal for equal texts. */
   readonly digest: string;
@@ -27,28 +28,28 @@ export interface Mark {
 /** A reading of a user. */
 export interface Reading extends Mark {
   readonly text: string;
-  /** When time alone changes it, if nothing else does before; null for never. */
+  /** When time alone will change it; null for never. */
   readonly changesAt: Millis | null;
 }
 
-/** What is watched. */
+/** A watched reading. */
 export interface Watched {
   readonly realm: Realm;
   /** The canonical user's id. */
   readonly id: string;
-  /** Tells apart different readings of one user. */
+  /** Distinguishes the readings of one user. */
   readonly variant: string;
   /** Makes the reading; called inside the cell. */
   readonly read: () => Promise<Reading>;
 }
 
-/** What a wait comes to: another state, none within the time, or the end of the user. */
+/** The result of a wait: a new state, no change within the time, or the end of the user. */
 export type Next =
   | { readonly kind: "state"; readonly reading: Reading }
   | { readonly kind: "same" }
   | { readonly kind: "merged" | "erased" };
 
-/** What follows from a reading for somebody who has seen another one; null: nothing, it is the same. */
+/** Compares a reading with the state that a caller has seen; null if it is the same. */
 export function nextAfter(seen: Mark, reading: Reading): Next | null {
   if (reading.id !== seen.id) return { kind: "merged" };
   if (seen.key !== null && reading.key !== seen.key) return { kind: "erased" };
@@ -69,7 +70,7 @@ interface Watch extends Watched {
   catalog: Catalog | null;
   readAt: number;
   isReading: boolean;
-  /** Whether something may have changed since the last reading began. */
+  /** Whether the user may have changed since the last reading began. */
   isStale: boolean;
 }
 
@@ -97,10 +98,10 @@ export class Watches {
   }
 
   /**
-   * Resolves with the first state that differs from the one that was seen, at the latest after a bounded time.
+   * Resolves with the first state that differs from the seen one, or with "same" after a bounded time.
    *
-   * @throws CellGone when the cell is not here any more
-   * @throws Unavailable when the reading failed
+   * @throws CellGone if the cell is not here any more
+   * @throws Unavailable if the reading failed
    */
   next(watched: Watched, seen: Mark): Promise<Next> {
     if (!this.#term.isServing) return Promise.reject(new Unavailable("The term has ended"));
@@ -108,13 +109,13 @@ export class Watches {
     return new Promise((resolve, reject) => {
       watch.waiting.add({ seen, resolve, reject, until: performance.now() + WATCH_LIMITS.waitMs });
       const { last } = watch;
-      // Another one waits already: where both have seen the same, there is nothing to read.
+      // If another caller that has seen the same state waits already, no reading is needed.
       const isKnown = last !== null && last.digest === seen.digest && last.key === seen.key;
       if (!isKnown) this.#markStale(watch);
     });
   }
 
-  /** Says that a user may have changed. */
+  /** Marks a user as changed. */
   touch(realm: number, id: string): void {
     if (this.#size === 0) return;
     const watches = this.#byRealm.get(realm)?.get(id);
@@ -122,7 +123,7 @@ export class Watches {
     for (const watch of watches.values()) this.#markStale(watch);
   }
 
-  /** Says that everything of a user was erased. Who waits only later finds it by the user's key. */
+  /** Ends the watches of an erased user. A later wait notices the erasure by the user's key. */
   endErased(realm: number, id: string): void {
     for (const watch of this.#byRealm.get(realm)?.get(id)?.values() ?? []) {
       for (const { resolve } of watch.waiting) resolve({ kind: "erased" });
@@ -131,7 +132,7 @@ export class Watches {
     }
   }
 
-  /** Tells whoever watches users of some realms that their cell is not here any more. */
+  /** Ends the watches of some realms, because their cell has gone. */
   dropRealms(realms: Iterable<number>): void {
     for (const realm of realms) {
       for (const watches of this.#byRealm.get(realm)?.values() ?? []) {
@@ -181,7 +182,7 @@ export class Watches {
     return watch;
   }
 
-  /** Forgets a watch that nobody waits for any more. */
+  /** Forgets a watch without waiting callers. */
   #remove(watch: Watch): void {
     const { realm, id, variant } = watch;
     const byId = this.#byRealm.get(realm.realm);
@@ -204,7 +205,7 @@ export class Watches {
     this.#readAt(watch.readAt + WATCH_LIMITS.readEveryMs);
   }
 
-  /** Readings begin in a turn of the event loop of their own: whoever changed something goes on first. */
+  /** Schedules readings. They begin in an event loop turn of their own, after the call that made a change. */
   #readAt(at: number): void {
     if (at >= this.#staleAt) return;
     clearTimeout(this.#staleTimer);
@@ -212,7 +213,7 @@ export class Watches {
     this.#staleTimer = setTimeout(() => this.#readStale(), Math.max(0, at - performance.now()));
   }
 
-  /** Makes the readings that may have changed. One that was made just now waits a little. */
+  /** Makes the stale readings; a reading that was made just now waits a little. */
   #readStale(): void {
     this.#staleAt = Infinity;
     const now = performance.now();
@@ -265,7 +266,7 @@ export class Watches {
     this.#remove(watch);
   }
 
-  /** Finds what time or a catalog has changed, cells that are gone, and who has waited long enough. */
+  /** Finds readings that time or a catalog changed, cells that have gone, and callers that have waited long enough. */
   #look(): void {
     const now = performance.now();
     for (const watch of this.#all()) {
@@ -274,7 +275,7 @@ export class Watches {
         this.#fail(watch, new CellGone());
         continue;
       }
-      // They stand in the order in which they came.
+      // Callers are in the order of their arrival.
       for (const one of waiting) {
         if (one.until > now) break;
         waiting.delete(one);

@@ -8,13 +8,11 @@ import { type ConsoleOptions, consoleRoutes } from "./console/console.tsx";
 import { BATCHES } from "./calls/batch.ts";
 import { COMPOSE } from "./calls/compose.ts";
 import { allowOrigin, isForBrowsers, preflight } from "./http/cors.ts";
-import { CONTRACT } from "./contract/contract.ts";
 import { streamUsage } from "./contract/usage_stream.ts";
 import { CREDITS } from "./calls/credits.ts";
 import { CUSTOMERS } from "./calls/customers.ts";
 import { EVENTS } from "./calls/events.ts";
 import { DOWNLOADS, EXPORT } from "./calls/export.ts";
-import { GATEWAY_PAGES } from "./gateway/docs.ts";
 import { gatewayRoutes } from "./gateway/gateway.ts";
 import { changeHold, reserveHold } from "./gateway/holds.ts";
 import { healthRoutes } from "./http/health.ts";
@@ -31,14 +29,13 @@ import { receive } from "./http/receive.ts";
 import type { Endpoint, KeylessEndpoint } from "./http/endpoint_types.ts";
 import { PEOPLE } from "./calls/people.ts";
 import { PRIVACY } from "./calls/privacy.ts";
-import { PAGES } from "./reference/pages.ts";
-import type { Surface } from "./reference/openapi.ts";
 import { referenceRoutes } from "./reference/serve.ts";
 import { REFUSALS } from "./calls/refused_calls.ts";
 import { respondTo } from "./http/respond.ts";
 import { invalidMember, methodNotAllowed, STATUS, unknownPath } from "./http/errors.ts";
 import { SERVICE } from "./calls/service.ts";
 import { STRIPE } from "./calls/stripe.ts";
+import { SURFACE } from "./surface.ts";
 import { SUBSCRIPTIONS } from "./calls/subscriptions.ts";
 import { TEST_CLOCK } from "./calls/test_clock.ts";
 import { handleStream, nextUsage, USAGE_STREAM } from "./calls/usage_stream.ts";
@@ -77,12 +74,6 @@ const KEYLESS: readonly KeylessEndpoint<Serving>[] = [
   ...WEBHOOKS,
   ...STRIPE,
 ];
-
-/** Everything that the reference shows. */
-export const SURFACE: Surface = {
-  calls: Object.values(CONTRACT),
-  pages: [...PAGES, ...GATEWAY_PAGES],
-};
 
 /** The path that no route takes, for requests with an invalid host: the host could change their path. */
 const NOWHERE = "/ ";

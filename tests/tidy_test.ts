@@ -12,13 +12,15 @@ import "./structure/fences.ts";
 import { FOLDERS, sourceFiles, textOf } from "./structure/sources.ts";
 
 const FILE_LINES_MAX = 450;
+/** Files that a task writes may be longer. */
+const GENERATED = ["src/client/wire_types.ts"];
 
 Deno.test("files stay short and open with what they own", async () => {
   const faults: string[] = [];
   for (const path of await sourceFiles(...FOLDERS)) {
     const text = await textOf(path);
     const lines = text.split("\n").length;
-    if (lines > FILE_LINES_MAX) faults.push(`${path}: ${lines} lines`);
+    if (lines > FILE_LINES_MAX && !GENERATED.includes(path)) faults.push(`${path}: ${lines} lines`);
     if (!text.startsWith("// ")) faults.push(`${path}: does not open with what it owns`);
     if (/^export \* from/m.test(text)) faults.push(`${path}: is a barrel`);
   }

@@ -6,12 +6,12 @@ import { success } from "../http/answer.ts";
 import { endpointsOn } from "../http/endpoint.ts";
 import type { Endpoint } from "../http/endpoint_types.ts";
 import * as contract from "../contract/refused_calls.ts";
-import { listRefusals } from "../../src/storage/queries/refusals.ts";
+import { listRefusedCalls } from "../../src/storage/queries/refused_calls.ts";
 import { REFUSAL_LIMITS, REQUEST_LIMITS } from "../../src/process/limits.ts";
 
 interface RefusalsWorld {
   readonly term: Pick<Term, "flush"> & { readonly refusedCalls: Pick<RefusedCalls, "write"> };
-  readonly database: Parameters<typeof listRefusals>[0];
+  readonly database: Parameters<typeof listRefusedCalls>[0];
 }
 
 const endpoint = endpointsOn<RefusalsWorld>();
@@ -21,7 +21,7 @@ export const REFUSALS: readonly Endpoint<RefusalsWorld>[] = [
     const limit = input.limit ?? REQUEST_LIMITS.feedLimitDefault;
     const offset = input.offset ?? 0;
     await Promise.all([world.term.flush(), world.term.refusedCalls.write([realm.realm])]);
-    const refusals = await listRefusals(world.database, {
+    const refusals = await listRefusedCalls(world.database, {
       realm: realm.realm,
       keptFrom: realm.now() - REFUSAL_LIMITS.keptMs,
       userId: input.userId ?? null,

@@ -12,7 +12,12 @@ const keyPath = { ...appPath, keyId: z.string() };
 
 const name = nameOf(REQUEST_LIMITS.idLengthMax);
 const cap = z.number().min(0).max(REQUEST_LIMITS.amountMax).nullable().optional();
-const caps = { operationCap: cap, aiBudgetCents: cap, testOperationCap: cap, testCreditBalanceCap: cap };
+const caps = {
+  operationCap: cap.describe("Metering calls a month in live mode"),
+  aiBudgetCents: cap.describe("Cents a month for AI calls"),
+  testOperationCap: cap.describe("Metering calls a month in test mode"),
+  testCreditBalanceCap: cap.describe("Credit balances that an app may issue in test mode"),
+};
 const keyClass = z.enum(["secret", "public"]);
 
 const workspaceInput = z.object({ name, ...caps });
@@ -21,7 +26,10 @@ const workspacePatch = z.object({
   ...caps,
 });
 const appInput = z.object({ name, workspaceId: z.string().nullish() });
-const keyInput = z.object({ class: keyClass, mode });
+const keyInput = z.object({
+  class: keyClass.describe("secret for your backend, public for pages"),
+  mode: mode.describe("Whether it reaches live or test data"),
+});
 
 const KEEP_OLD_SECONDS_MAX = 30 * 24 * 3_600;
 

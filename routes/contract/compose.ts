@@ -29,8 +29,8 @@ export const compose = defineCall({
   summary: "Generate structured output for a user",
   description:
     "type names a compose type of the catalog; vars fill its prompt. The tokens and cents of the " +
-    "generation are metered as the event compose.<type>. For a user who opted out of ai_personalization" +
-    " the status is opted_out, and no model is called.",
+    "generation are metered as the event compose.<type>. For a user who opted out of ai_personalization " +
+    "the status is opted_out, and no model is called.",
   answer: z.union([
     z.strictObject({
       status: z.literal("generated"),

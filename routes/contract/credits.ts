@@ -20,11 +20,15 @@ export const grantCredits = defineCall({
   access: "credit_write",
   input: z.object({
     userId: endUserId,
-    packId: nameOf(REQUEST_LIMITS.idLengthMax),
-    quantity: z.unknown().register(SHOWN_AS, { type: ["number", "null"], exclusiveMinimum: 0 }).optional(),
-    externalRef: nameOf(REQUEST_LIMITS.externalRefLengthMax).nullish(),
-    expiresAt: moment.nullish(),
-    source: z.enum(["purchase", "grant", "refund", "manual"]).nullish(),
+    packId: nameOf(REQUEST_LIMITS.idLengthMax).describe("The id or the name of the pack"),
+    quantity: z.unknown().register(SHOWN_AS, { type: ["number", "null"], exclusiveMinimum: 0 }).optional()
+      .describe("Required for a pack without items, otherwise ignored"),
+    externalRef: nameOf(REQUEST_LIMITS.externalRefLengthMax).nullish()
+      .describe(
+        "Your own reference, such as an order id: a second grant with it returns the balances of the first",
+      ),
+    expiresAt: moment.nullish().describe("Default: the expiry of the pack; null: never"),
+    source: z.enum(["purchase", "grant", "refund", "manual"]).nullish().describe("Default purchase"),
     notes: textOf(REQUEST_LIMITS.notesLengthMax).nullish(),
   }),
   tag: "Credits",
@@ -67,7 +71,7 @@ export const extendCredits = defineCall({
   access: "credit_write",
   input: z.object({
     balanceId: nameOf(REQUEST_LIMITS.idLengthMax),
-    expiresAt: moment.nullable(),
+    expiresAt: moment.nullable().describe("Not before the current expiry; null: never"),
     reason: textOf(REQUEST_LIMITS.notesLengthMax).nullish(),
   }),
   tag: "Credits",
@@ -87,8 +91,9 @@ export const listCredits = defineCall({
   access: "end_user",
   input: z.object({
     userId: endUserId,
-    event: eventPattern.optional(),
-    includeExpired: z.enum(["true", "false"]).optional(),
+    event: eventPattern.optional().describe("An event type or pattern: selects balances that cover it"),
+    includeExpired: z.enum(["true", "false"]).optional()
+      .describe("Whether to list expired and revoked balances too"),
   }),
   tag: "Credits",
   summary: "List a user's credit balances",
@@ -107,8 +112,9 @@ export const listLedger = defineCall({
   access: "secret",
   input: z.object({
     userId: endUserId,
-    limit: wholeNumber(1, REQUEST_LIMITS.ledgerLimitMax).optional(),
-    cursor: z.string().optional(),
+    limit: wholeNumber(1, REQUEST_LIMITS.ledgerLimitMax).optional()
+      .describe(`1 to ${REQUEST_LIMITS.ledgerLimitMax}, default ${REQUEST_LIMITS.ledgerLimitDefault}`),
+    cursor: z.string().optional().describe("nextCursor of the previous page"),
     balanceId: nameOf(REQUEST_LIMITS.idLengthMax).optional(),
   }),
   tag: "Credits",
@@ -135,7 +141,7 @@ export const listLedger = defineCall({
       occurredAt: time,
       notes: z.string().nullable(),
     })).describe("Newest first"),
-    nextCursor: z.string().nullable(),
+    nextCursor: z.string().nullable().describe("null on the last page"),
   }),
   errors: ["credit_balance_not_found"],
 });

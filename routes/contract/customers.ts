@@ -6,7 +6,11 @@ import { endUserId, mode, SHOWN_AS } from "./fields.ts";
 import { duplicates, subRef } from "./records.ts";
 import { MERGE_LIMITS } from "../../src/process/limits.ts";
 
-const options = { consentGiven: z.boolean().nullish(), dryRun: z.boolean().nullish() };
+const options = {
+  consentGiven: z.boolean().nullish()
+    .describe("Whether the person agreed to link analytics; required for ids that start with anon_"),
+  dryRun: z.boolean().nullish().describe("Whether to only report the result, and merge nothing"),
+};
 
 const rowCount = z.int().min(0);
 
@@ -17,9 +21,9 @@ export const aliasReport = z.strictObject({
   to: z.string(),
   mode,
   dryRun: z.boolean(),
-  alreadyMerged: z.boolean(),
+  alreadyMerged: z.boolean().describe("Whether the pair was merged before; this is then the first report"),
   historyPending: z.boolean().describe("Whether history is still moving in the background"),
-  billableOperations: rowCount,
+  billableOperations: rowCount.describe("How much the merge counts towards the monthly cap"),
   moved: z.strictObject({
     events: rowCount,
     eventLogs: rowCount,
@@ -32,22 +36,26 @@ export const aliasReport = z.strictObject({
     mediaAssets: rowCount,
     composeGenerations: rowCount,
     aliasesRepointed: rowCount,
-  }),
+  }).describe("Rows that now belong to the remaining user"),
   conflicts: z.strictObject({
     counters: z.strictObject({
       summed: rowCount,
-      carried: z.array(z.strictObject({ fromGroupId: z.string(), toGroupId: z.string() })),
-      unpaired: z.array(z.string()),
+      carried: z.array(z.strictObject({ fromGroupId: z.string(), toGroupId: z.string() }))
+        .describe("Groups with their usage moved to a group of the remaining plan"),
+      unpaired: z.array(z.string()).describe(
+        "Groups without a match in that plan: kept as history, not counted",
+      ),
     }),
     subscriptions: duplicates.nullable(),
-    endedSubscriptions: z.array(subRef),
+    endedSubscriptions: z.array(subRef)
+      .describe("Subscriptions without provider, ended because of a paid one"),
     credits: z.array(z.strictObject({
       externalRef: z.string(),
       survivorId: z.string(),
       droppedId: z.string(),
       remaining: z.number(),
       overage: z.number(),
-    })),
+    })).describe("Grants that both ids had, by their externalRef"),
   }),
   analytics: z.enum(["linked", "already_linked", "skipped_consent_required"]),
 }).meta({ id: "AliasReport" });
@@ -95,9 +103,9 @@ export const aliasCustomers = defineCall({
   tag: "Customers",
   summary: "Make many aliases in one call",
   description:
-    "Each pair is merged on its own: a pair that fails does not stop the others. If the workspace's cap" +
-    " is reached, every remaining pair gets that error code. A pair with not_processed was not reached;" +
-    " send it again.",
+    "Each pair is merged on its own: a pair that fails does not stop the others. If the workspace's cap " +
+    "is reached, every remaining pair gets that error code. A pair with not_processed was not reached; " +
+    "send it again.",
   answer: z.strictObject({
     results: z.array(z.union([
       z.strictObject({

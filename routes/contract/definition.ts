@@ -1,6 +1,5 @@
-// The form of a call's definition: where it answers, who may call it, what it takes and answers, and the words of the
-// reference. A definition is data: handlers (routes/calls) are bound to it, and the OpenAPI document, the tools of agents
-// and the console's calls are made from it.
+// The form of a call's definition: path, access, input, answer, and the texts of the reference. It is data: handlers
+// (routes/calls) are bound to it, and the OpenAPI document, the tools of agents and the console's calls are made from it.
 
 import type { z } from "zod";
 import type { RefusalCode } from "../../src/domain/values/refusal.ts";
@@ -17,54 +16,54 @@ export type Access = "secret" | "credit_write" | "hidden" | "any" | "end_user" |
 
 /** What the API reference shows of a call. */
 export interface CallDoc {
-  /** The name of the call, unique among all calls; clients that are generated name their methods by it. */
+  /** The unique name of the call; generated clients name their functions by it. */
   readonly id: string;
   readonly tag: Tag;
   readonly summary: string;
   readonly description?: string;
   /** The `data` of a 200 answer, or the whole answer where `mediaType` is set. */
   readonly answer: z.ZodType;
-  /** Error codes of its own, beside those that its access and its method bring. */
+  /** Its own error codes; others follow from its access and method. */
   readonly errors: readonly RefusalCode[];
 }
 
 /** A call of the API. */
 export interface CallDefinition extends CallDoc {
   readonly method: Method;
-  /** Under `/api`, with `:name` for path members. */
+  /** Below `/api`, with `:name` for path members. */
   readonly path: string;
   /** Who may call: callers with an API key, with the admin token, or without either. */
   readonly access: Access | "admin" | "open";
-  /** Members of path, query and body in one object; null for a call that takes none. */
+  /** Members of path, query and body in one object; null for a call without input. */
   readonly input: z.ZodType | null;
-  /** Reads members that need no work of the schema, many times faster; null where only the schema can decide. */
+  /** Reads input that the schema would leave unchanged, many times faster; null for any other input. */
   readonly plain?: (members: Readonly<Record<string, unknown>>) => unknown;
   /** Members that come in the query of a call with a body. */
   readonly inQuery?: readonly string[];
-  /** Set where the whole body is one member of the input, which the handler checks by a schema of its own. */
+  /** Set if the whole body is one member of the input; `schema` is for the reference, the handler checks the body. */
   readonly wholeBody?: { readonly member: string; readonly schema: z.ZodType };
-  /** Set where the text of the body is one member of the input, and a header with its signature another. */
+  /** Set if the text of the body is one member of the input, and the header with its signature another. */
   readonly signedBody?: { readonly text: string; readonly signature: string; readonly header: string };
-  /** Set where a call whose method allows a body has none. */
+  /** Set if a call has no body although its method allows one. */
   readonly hasNoBody?: boolean;
-  /** Members that callers easily write by mistake, each with what to write instead. */
+  /** Unknown members that are common mistakes, each with what to write instead. They are refused, not ignored. */
   readonly slips?: Readonly<Record<string, string>>;
   /**
-   * Whether one call carries many: its body may be larger, and its handler counts each element against the rate limit and
-   * checks the texts of each.
+   * Whether the call is a batch: its body may be larger, and its handler counts each element against the rate limit and checks
+   * the texts of each.
    */
   readonly isBatch?: boolean;
   /** Whether a nested `options` object may hold members of the body. */
   readonly hasOptions?: boolean;
-  /** Whether an answer holds a token: it is then not kept under an idempotency key. */
+  /** Whether the answer contains a token: it is then not kept under an idempotency key. */
   readonly answersToken?: boolean;
-  /** Whether a call may also be an element of a batch, where its idempotency key covers its value. */
+  /** Whether the call may also be an element of a batch: its idempotency key then covers the value of the input. */
   readonly mayBeInBatch?: boolean;
-  /** Whether a call may take long. The cell of its workspace is not handed over before the call has ended. */
+  /** Whether the call may take long. The cell of its workspace is not handed over before it has ended. */
   readonly isLong?: boolean;
   /**
-   * Whether a call waits outside of its cell until something changes. It has left the cell when its handler returns, enters
-   * the cell again for each read, and throws CellGone where the cell has moved meanwhile: the call then goes to the new owner.
+   * Whether the call waits outside of its cell until something changes. It has left the cell when its handler returns, enters
+   * the cell again for each read, and throws CellGone if the cell has moved: the call then goes to the new owner.
    */
   readonly waitsOutside?: boolean;
   /** The media type of an answer without the envelope. */
@@ -77,16 +76,21 @@ export interface KeyedDefinition extends CallDefinition {
   readonly input: z.ZodType;
 }
 
-/** A call with the admin token, or without any. */
+/** A call with the admin token, or open to everyone. */
 export interface KeylessDefinition extends CallDefinition {
   readonly access: "admin" | "open";
-  /** The member that names the app or workspace whose owner runs the call. Left out: it runs anywhere. */
+  /** The member that names an app or workspace: its owner runs the call. Left out: any process runs it. */
   readonly about?: "appId" | "workspaceId";
 }
 
+/** Refuses unknown members, and a `plain` that reads the input as another type than its schema. */
+type Checked<Call extends CallDefinition> =
+  & { readonly [Unknown in Exclude<keyof Call, keyof KeylessDefinition>]: never }
+  & { readonly plain?: (members: Readonly<Record<string, unknown>>) => CheckedOf<Call> | null };
+
 /** Checks the form of a definition and keeps its own type. */
 export function defineCall<const Call extends KeyedDefinition | KeylessDefinition>(
-  call: Call & { readonly [Unknown in Exclude<keyof Call, keyof KeylessDefinition>]: never },
+  call: Call & Checked<Call>,
 ): Call {
   return call;
 }
@@ -113,10 +117,10 @@ export type CheckedOf<Call extends Pick<CallDefinition, "input">> = Call["input"
 /** The `data` of an answer as a caller reads it. */
 export type AnswerOf<Call extends Pick<CallDefinition, "answer">> = z.output<Call["answer"]>;
 
-/** The `data` of an answer as a handler gives it: the same, of values that do not change any more. */
+/** The `data` of an answer as a handler returns it: the same, readonly. */
 export type DataOf<Call extends Pick<CallDefinition, "answer">> = Shown<Call["answer"]>;
 
-/** A record of an answer as a handler gives it. */
+/** A record of an answer as a handler returns it. */
 export type Shown<Schema extends z.ZodType> = Fixed<z.output<Schema>>;
 
 /** A type with every member readonly, at any depth. */

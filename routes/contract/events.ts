@@ -15,8 +15,10 @@ export const listEvents = defineCall({
   input: z.object({
     userId: endUserId.optional(),
     eventType: eventName.optional(),
-    limit: wholeNumber(1, REQUEST_LIMITS.feedLimitMax).optional(),
-    offset: wholeNumber(0, REQUEST_LIMITS.feedOffsetMax).optional(),
+    limit: wholeNumber(1, REQUEST_LIMITS.feedLimitMax).optional()
+      .describe(`1 to ${REQUEST_LIMITS.feedLimitMax}, default ${REQUEST_LIMITS.feedLimitDefault}`),
+    offset: wholeNumber(0, REQUEST_LIMITS.feedOffsetMax).optional()
+      .describe(`0 to ${REQUEST_LIMITS.feedOffsetMax}, default 0`),
   }),
   tag: "Events",
   summary: "List events",
@@ -28,7 +30,7 @@ export const listEvents = defineCall({
     events: z.array(event).describe("Newest first"),
     limit: z.int(),
     offset: z.int(),
-    logPromptsEnabled: z.boolean(),
+    logPromptsEnabled: z.boolean().describe("Whether prompts are logged now; if not, no event shows a log"),
   }),
   errors: [],
 });

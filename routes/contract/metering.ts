@@ -64,8 +64,8 @@ export const reserve = defineCall({
   summary: "Reserve quota before the work",
   description:
     "Reserves what the call will use in every limit group that covers the event; credits pay for what " +
-    "the plan has no room for. maxOutputTokens reserves the maximum output too, in tokens and in cents." +
-    " If a limit is reached, the status is still 200: allowed is false, and nothing is reserved. A " +
+    "the plan has no room for. maxOutputTokens reserves the maximum output too, in tokens and in cents. " +
+    "If a limit is reached, the status is still 200: allowed is false, and nothing is reserved. A " +
     "reservation expires after ttlSeconds.",
   answer: z.strictObject({
     allowed: z.boolean(),
@@ -212,8 +212,8 @@ export const track = defineCall({
   summary: "Track work without a reservation",
   description:
     "Counts finished work: the same decision as reserve and commit in one call. usage, or the model " +
-    "server's own usage object as providerUsage, says what was used, at the prices of the catalog. If a" +
-    " limit is reached, nothing is counted and a blocked event is recorded: details.eventId is its id, " +
+    "server's own usage object as providerUsage, says what was used, at the prices of the catalog. If a " +
+    "limit is reached, nothing is counted and a blocked event is recorded: details.eventId is its id, " +
     "and details.groups are the limit groups without room, with quota and current.",
   answer: z.strictObject({
     eventId: z.string(),

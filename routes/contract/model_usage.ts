@@ -8,15 +8,16 @@ import { NO_USAGE, type Usage, usageFault } from "../../src/domain/pricing/usage
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 import { SHOWN_AS } from "./fields.ts";
 
-const NAMES = [
-  "inputTokens",
-  "cachedInputTokens",
-  "cacheWriteTokens",
-  "outputTokens",
-  "reasoningTokens",
-  "seconds",
-  "calls",
-] as const;
+const MEMBERS = {
+  inputTokens: "The whole input, cached tokens and cache writes included",
+  cachedInputTokens: "The part of the input read from the cache of the provider",
+  cacheWriteTokens: "The part of the input written to the cache of the provider",
+  outputTokens: "The whole output, reasoning included",
+  reasoningTokens: "The part of the output spent on reasoning",
+  seconds: "Default: the held seconds; in a track the quantity",
+  calls: "Calls, or images, of a model with a price per call. Default 1",
+};
+const NAMES = Object.keys(MEMBERS) as (keyof typeof MEMBERS)[];
 
 const KNOWN: ReadonlySet<string> = new Set(NAMES);
 const UNKNOWN = `unknown parameter; usage has ${NAMES.join(", ")}`;
@@ -41,14 +42,16 @@ export const usage = object.transform((sent, context): Usage => {
     if (message !== null) {
       context.addIssue({ code: "custom", message, path: [name] });
       isFaulty = true;
-    } else if (isAmount(value)) read[name as typeof NAMES[number]] = amountOf(value);
+    } else if (isAmount(value)) read[name as keyof typeof MEMBERS] = amountOf(value);
   }
   const fault = isFaulty ? null : usageFault(read);
   if (fault !== null) addFault(context, fault);
   return read;
 }).register(SHOWN_AS, {
   type: "object",
-  properties: Object.fromEntries(NAMES.map((name) => [name, SHOWN_AMOUNT])),
+  properties: Object.fromEntries(
+    Object.entries(MEMBERS).map(([name, description]) => [name, { ...SHOWN_AMOUNT, description }]),
+  ),
   additionalProperties: false,
   minProperties: 1,
   description:

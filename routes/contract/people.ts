@@ -33,10 +33,10 @@ export const capture = defineCall({
   path: "/v1/capture",
   access: "any",
   input: z.object({
-    distinctId: endUserId.nullish(),
+    distinctId: endUserId.nullish().describe("Left out: an anonymous event, linked to no person"),
     event: eventName,
     properties: properties.nullish(),
-    timestamp: moment.nullish(),
+    timestamp: moment.nullish().describe("Default: now. At most 24 hours in the future"),
   }),
   tag: "People",
   summary: "Capture an event of a person",
@@ -55,10 +55,11 @@ export const identify = defineCall({
   access: "any",
   input: z.object({
     distinctId: endUserId,
-    properties: properties.nullish(),
-    propertiesOnce: properties.nullish(),
-    mergeAnonymousId: endUserId.nullish(),
-    consentGiven: z.boolean().nullish(),
+    properties: properties.nullish().describe("Overwrite properties of the same name"),
+    propertiesOnce: properties.nullish().describe("Set only properties that the person does not have yet"),
+    mergeAnonymousId: endUserId.nullish().describe("The id of an anonymous session of this person"),
+    consentGiven: z.boolean().nullish()
+      .describe("Whether the person agreed to the merge; required with mergeAnonymousId"),
   }).refine(({ distinctId, mergeAnonymousId }) => distinctId !== mergeAnonymousId, {
     path: ["mergeAnonymousId"],
     message: "must differ from distinctId",
@@ -77,7 +78,12 @@ export const aliasPerson = defineCall({
   method: "POST",
   path: "/v1/alias",
   access: "secret",
-  input: z.object({ distinctId: endUserId, alias: endUserId, consentGiven: z.boolean().nullish() }),
+  input: z.object({
+    distinctId: endUserId,
+    alias: endUserId,
+    consentGiven: z.boolean().nullish()
+      .describe("Whether the person agreed; required for ids that start with anon_"),
+  }),
   tag: "People",
   summary: "Make two ids one person",
   description: "Metering is not affected. An id that starts with anon_ requires consentGiven: true.",

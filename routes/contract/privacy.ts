@@ -63,8 +63,8 @@ export const deletePerson = defineCall({
   tag: "Privacy",
   summary: "Delete a person",
   description:
-    "Erases everything of the person, under every id and alias. The person is hidden at once and erased" +
-    " soon after. While a deletion job is open, another request returns the same job.",
+    "Erases everything of the person, under every id and alias. The person is hidden at once and erased " +
+    "soon after. While a deletion job is open, another request returns the same job.",
   answer: z.strictObject({ jobId: z.string() }),
   errors: ["not_implemented"],
 });

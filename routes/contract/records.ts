@@ -59,10 +59,10 @@ export const balance = z.strictObject({
   remaining: z.number(),
   initial: z.number(),
   grantedAt: time,
-  expiresAt: time.nullable(),
+  expiresAt: time.nullable().describe("null: never"),
   status: z.enum(["active", "expired", "depleted", "revoked"]),
   matches: z.array(rule),
-  priority: z.number(),
+  priority: z.number().describe("Balances with a higher priority are used first"),
 }).meta({ id: "CreditBalance" });
 
 /** The running window of a plan. */

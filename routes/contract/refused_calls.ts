@@ -15,8 +15,10 @@ export const listRefusals = defineCall({
   input: z.object({
     userId: endUserId.optional(),
     event: eventName.optional(),
-    limit: wholeNumber(1, REQUEST_LIMITS.feedLimitMax).optional(),
-    offset: wholeNumber(0, REQUEST_LIMITS.feedOffsetMax).optional(),
+    limit: wholeNumber(1, REQUEST_LIMITS.feedLimitMax).optional()
+      .describe(`1 to ${REQUEST_LIMITS.feedLimitMax}, default ${REQUEST_LIMITS.feedLimitDefault}`),
+    offset: wholeNumber(0, REQUEST_LIMITS.feedOffsetMax).optional()
+      .describe(`0 to ${REQUEST_LIMITS.feedOffsetMax}, default 0`),
   }),
   tag: "Events",
   summary: "List refused calls",

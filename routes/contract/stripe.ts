@@ -70,8 +70,8 @@ export const receiveStripeMessage = defineCall({
   tag: "Stripe",
   summary: "Receive a Stripe message",
   description: "Use this URL for a webhook endpoint in Stripe. The header Stripe-Signature authenticates a " +
-    "message; no key is needed. The answer has what was done, or why the message was ignored. Receiving" +
-    " a message twice changes nothing. A 503 asks Stripe to send it again.",
+    "message; no key is needed. The answer has what was done, or why the message was ignored. Receiving " +
+    "a message twice changes nothing. A 503 asks Stripe to send it again.",
   answer: receivedAnswer,
   errors: ["invalid_key", "payload_too_large"],
 });

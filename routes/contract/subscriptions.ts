@@ -8,8 +8,9 @@ import { REASON_LENGTH_MAX } from "../../src/domain/values/texts.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
 const rowIds = {
-  provider: nameOf(REQUEST_LIMITS.idLengthMax).nullish(),
-  externalId: nameOf(REQUEST_LIMITS.idLengthMax).nullish(),
+  provider: nameOf(REQUEST_LIMITS.idLengthMax).nullish().describe("Your payment provider, such as stripe"),
+  externalId: nameOf(REQUEST_LIMITS.idLengthMax).nullish()
+    .describe("The id of the subscription at the provider"),
 };
 
 /** A record schema would drop `__proto__` silently. */
@@ -49,20 +50,24 @@ export const upsertSubscription = defineCall({
   access: "secret",
   input: z.object({
     userId: endUserId,
-    planId: nameOf(REQUEST_LIMITS.idLengthMax),
+    planId: nameOf(REQUEST_LIMITS.idLengthMax).describe("The id or the name of the plan"),
     ...rowIds,
-    customLimits: customLimits.nullish(),
-    startsAt: moment.nullish(),
-    endsAt: moment.nullish(),
-    cycleStart: moment.nullish(),
+    customLimits: customLimits.nullish()
+      .describe(
+        "Quotas by group id, instead of those of the plan. Left out: unchanged; null: those of the plan",
+      ),
+    startsAt: moment.nullish().describe("Not in the future; counts only at creation"),
+    endsAt: moment.nullish().describe("In the future. Left out: no end"),
+    cycleStart: moment.nullish()
+      .describe("The start of the windows. Left out: unchanged; null: the anchor of the plan"),
   }).superRefine(checkRowIds),
   tag: "Subscriptions",
   summary: "Create or change a subscription",
   description:
     "Writes the subscription of (userId, provider, externalId), or the user's default subscription " +
     "without these two. planId is the id or the name of a plan. startsAt counts only at creation; " +
-    "leaving endsAt out clears it; customLimits replaces quotas by group id; cycleStart null returns to" +
-    " the plan's anchor.",
+    "leaving endsAt out clears it; customLimits replaces quotas by group id; cycleStart null returns to " +
+    "the plan's anchor.",
   answer: subscription,
   errors: ["not_found"],
 });
@@ -76,7 +81,7 @@ export const cancelSubscription = defineCall({
   input: z.object({
     userId: endUserId,
     ...rowIds,
-    endsAt: moment.nullish(),
+    endsAt: moment.nullish().describe("Default: now"),
     reason: cutAt(REASON_LENGTH_MAX).nullish(),
   }).superRefine(checkRowIds),
   tag: "Subscriptions",

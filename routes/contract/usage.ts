@@ -7,7 +7,7 @@ import { balance, counter, duplicates, period, plan, subscription, time } from "
 
 const usageMembers = {
   userId: z.string(),
-  period: period.nullable(),
+  period: period.nullable().describe("null without a plan"),
   counters: z.array(counter),
   credits: z.array(balance),
 };
@@ -69,7 +69,7 @@ export const getUser = defineCall({
       reason: z.string().nullable(),
       at: time,
     })).describe("Newest first, at most 50"),
-    period: period.nullable(),
+    period: period.nullable().describe("null without a plan"),
     counters: z.array(counter),
     credits: z.array(balance),
     duplicateActiveSubscriptions: duplicates.nullable(),

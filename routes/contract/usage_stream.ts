@@ -22,8 +22,8 @@ export const streamUsage = defineCall({
   summary: "Stream a user's usage",
   description:
     "Server-sent events. The event usage has the data of getUsage, without the envelope: at once, and " +
-    "after each change, at most every 250 ms; the last state is always sent. A comment is sent every 15" +
-    " s. The event end has the reason why the stream ends: stopping (connect again), token_expired, " +
+    "after each change, at most every 250 ms; the last state is always sent. A comment is sent every 15 " +
+    "s. The event end has the reason why the stream ends: stopping (connect again), token_expired, " +
     "key_revoked, merged (the user became an alias; connect again for the other user), erased. With a " +
     "public key, userId may be left out: it is the user of the token, and the stream ends with the " +
     "token.",

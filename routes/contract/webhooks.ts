@@ -28,9 +28,9 @@ const description = textOf(WEBHOOK_LIMITS.descriptionLengthMax).nullish();
 /** The settings of a new endpoint. */
 const webhookInput = z.object({
   url,
-  mode,
+  mode: mode.describe("Whether it receives messages about live or test users"),
   events,
-  description: description.transform((text) => text ?? null),
+  description: description.transform((text) => text ?? null).describe("A note for people who read the list"),
 });
 
 /** Changes of an endpoint. */
@@ -46,9 +46,11 @@ const status = z.enum(["pending", "delivered", "failed"]);
 
 /** The messages of a page. */
 const messagesQuery = z.object({
-  status: status.optional(),
-  limit: wholeNumber(1, REQUEST_LIMITS.feedLimitMax).optional(),
-  offset: wholeNumber(0, REQUEST_LIMITS.feedOffsetMax).optional(),
+  status: status.optional().describe("Only messages with this status"),
+  limit: wholeNumber(1, REQUEST_LIMITS.feedLimitMax).optional()
+    .describe(`1 to ${REQUEST_LIMITS.feedLimitMax}, default ${REQUEST_LIMITS.feedLimitDefault}`),
+  offset: wholeNumber(0, REQUEST_LIMITS.feedOffsetMax).optional()
+    .describe(`0 to ${REQUEST_LIMITS.feedOffsetMax}, default 0`),
 });
 
 const shownWebhook = {

@@ -14,7 +14,7 @@ export type Answer<Data = unknown> =
   | { readonly ok: true; readonly data: Data }
   | { readonly ok: false; readonly error: Refusal };
 
-/** Marks a text with the type of the data in it. No value has it. */
+/** Marks texts and responses with the type of their data. It exists only in types. */
 declare const DATA: unique symbol;
 
 /** An answer as text. */
@@ -33,7 +33,7 @@ export type RawAnswer<Data> = Response & { readonly [DATA]?: Data };
 /** What a handler returns: a value, or a text where the answer was kept under an idempotency key already. */
 export type Handled<Data = unknown> = Answer<Data> | WrittenAnswer<Data>;
 
-/** Returns an answer with data. Its type comes from the handler's, so that the data has no unknown members. */
+/** An answer with data. The handler's return type gives `Data`, so that an unknown member does not compile. */
 export function success<Data>(data: NoInfer<Data>): Answer<Data> {
   return { ok: true, data };
 }

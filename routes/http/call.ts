@@ -44,7 +44,7 @@ export interface KeyedCall<World> {
   readonly target: KeyedTarget<World>;
   readonly caller: Caller;
   readonly endUser: EndUser | null;
-  /** The input as it was sent. */
+  /** The input before it was checked. */
   readonly members: Members;
   readonly input: unknown;
   /** The address as the caller wrote it. */

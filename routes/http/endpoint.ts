@@ -14,15 +14,15 @@ export function endpointsOn<World>() {
   ): Endpoint<World> => ({ ...call, handle }) as unknown as Endpoint<World>;
 }
 
-/** What a handler of a call without an API key returns: a response of its own where the answer has no envelope. */
+/** The result of a handler without an API key: a response of its own if the answer has no envelope. */
 type KeylessHandled<Call extends KeylessDefinition> = Call extends { readonly mediaType: string }
   ? RawAnswer<DataOf<Call>>
   : Answer<DataOf<Call>>;
 
-/** What running a call without an API key needs beside its handler. */
+/** Options of a call without an API key. */
 interface KeylessOptions<World, Call extends KeylessDefinition>
   extends Pick<KeylessEndpoint<World>, "misfit"> {
-  /** Where the input names neither app nor workspace. */
+  /** Set if the input names neither an app nor a workspace. */
   readonly about?: (
     request: Pick<KeylessRequest<World, CheckedOf<Call>>, "world" | "input">,
   ) => About | null;

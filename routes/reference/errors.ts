@@ -31,8 +31,8 @@ export const MEANING: Readonly<Record<RefusalCode, string>> = {
     "A plan or credit pack that would be removed is still in use, and can only be archived; or another " +
     "catalog version than expectedVersion is in force.",
   limit_reached:
-    "A limit of the user's plan is reached; details name the blocked event and the limit groups without" +
-    " room.",
+    "A limit of the user's plan is reached; details name the blocked event and the limit groups without " +
+    "room.",
   ai_budget_exceeded: "The workspace's AI budget of this month is spent.",
   generation_failed: "The model server failed, or its answer did not match the schema.",
   not_processed: "The batch ran out of time before this pair; send it again.",

@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import { Hono } from "hono";
 import { success, write } from "../http/answer.ts";
-import { HOME } from "./pages.ts";
+import { HOME, type HomeAnswer } from "./pages.ts";
 import { headersOf, requestId, respond } from "../http/respond.ts";
 
 const STYLE = `
@@ -49,8 +49,9 @@ const POLICY = [
 /** The route of the first page. */
 export function homeRoutes(): Hono {
   const app = new Hono();
-  const links = Object.fromEntries(Object.entries(HOME.links).map(([name, { path }]) => [name, path]));
-  const answer = write(success({ name: "Holdfast", summary: HOME.summary, links }));
+  const { reference, document, health } = HOME.links;
+  const links = { reference: reference.path, document: document.path, health: health.path };
+  const answer = write(success<HomeAnswer>({ name: "Holdfast", summary: HOME.summary, links }));
   app.get("/", ({ req }) => {
     const response = prefersPage(req.header("accept") ?? "")
       ? new Response(PAGE, {

@@ -43,6 +43,15 @@ export const HOME = {
   },
 } as const;
 
+const homeAnswer = z.strictObject({
+  name: z.literal("Holdfast"),
+  summary: z.string(),
+  links: z.strictObject({ reference: z.string(), document: z.string(), health: z.string() }),
+});
+
+/** The JSON of the start page. */
+export type HomeAnswer = z.infer<typeof homeAnswer>;
+
 /** Every page that needs no key. */
 export const PAGES: readonly Page[] = [
   {
@@ -53,11 +62,7 @@ export const PAGES: readonly Page[] = [
       tag: "Service",
       summary: "Get the start page",
       description: "JSON, or a page with Accept: text/html, as browsers send it.",
-      answer: z.strictObject({
-        name: z.literal("Holdfast"),
-        summary: z.string(),
-        links: z.strictObject({ reference: z.string(), document: z.string(), health: z.string() }),
-      }),
+      answer: homeAnswer,
       errors: [],
     },
   },

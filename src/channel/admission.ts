@@ -1,128 +1,130 @@
-// Connections of others to this process, until they have proved who they are. A connection that proves nothing costs its
-// place among a few, for at most the time of a hello: another one closes the oldest, so that whoever opens many and
-// says nothing closes their own, while a member needs its place for two round trips only.
+// Incoming connections until they have proved their identity. Unproved connections share a few places, each for at most
+// the time of a hello, and a new one closes the oldest: a stranger that opens many closes mostly its own, while a node
+// needs its place for two round trips only.
 
 import { CHANNEL_LIMITS } from "../process/limits.ts";
 import { FrameReader, HELLO_BOUNDS } from "./frames.ts";
 import { meetDialer, type Meeting, type ProvedDialer } from "./hello.ts";
-import type { Line } from "./line.ts";
+import type { Connection } from "./network.ts";
 import type { ChannelStats, Identity } from "./shapes.ts";
 
-/** What it needs of its hub. */
-export interface DoorOptions {
+/** What admission needs from its hub. */
+export interface AdmissionOptions {
   readonly identity: Identity;
   readonly stats: ChannelStats;
-  /** Whether this member is one to keep a channel to. */
+  /** Whether the hub keeps a channel to this node. */
   readonly isPeer: (term: number) => boolean;
-  /** A line to a peer that was proved both ways. */
-  readonly onMember: (term: number, line: Line, reader: FrameReader) => void;
+  /** Receives a connection to a peer after both sides have proved their identity. */
+  readonly onMember: (term: number, connection: Connection, reader: FrameReader) => void;
 }
 
-/** A member that came before this process has heard of it. */
-interface Waiting {
-  readonly line: Line;
+/** A node that connected before this process knew of it. */
+interface Newcomer {
+  readonly connection: Connection;
   readonly enter: () => void;
 }
 
-/** The listening side's connections on their way to be channels. */
+/** Incoming connections that are not channels yet. */
 export class Admission {
-  readonly #options: DoorOptions;
-  /** In the order in which they came. */
-  readonly #unproved = new Set<Line>();
-  readonly #waiting = new Map<number, Waiting>();
-  /** Every line that is not a channel yet. */
-  readonly #lines = new Set<Line>();
+  readonly #options: AdmissionOptions;
+  /** In order of arrival. */
+  readonly #unproved = new Set<Connection>();
+  readonly #waiting = new Map<number, Newcomer>();
+  /** Every connection that is not a channel yet. */
+  readonly #connections = new Set<Connection>();
   #isClosed = false;
 
-  constructor(options: DoorOptions) {
+  constructor(options: AdmissionOptions) {
     this.#options = options;
   }
 
-  /** Connections that have proved nothing yet. */
+  /** The number of connections that have proved nothing yet. */
   get unproved(): number {
     return this.#unproved.size;
   }
 
-  /** Hears who a connection is, and hands it on or closes it. */
-  async admit(line: Line): Promise<void> {
-    if (this.#isClosed) return line.close();
+  /** Checks the identity of a connection, and hands it to the hub or closes it. */
+  async admit(connection: Connection): Promise<void> {
+    if (this.#isClosed) return connection.close();
     const { identity, stats } = this.#options;
     const [oldest] = this.#unproved;
     if (oldest !== undefined && this.#unproved.size >= CHANNEL_LIMITS.unprovedMax) {
       this.#unproved.delete(oldest);
       oldest.close();
     }
-    this.#unproved.add(line);
-    this.#lines.add(line);
-    const reader = new FrameReader(line, stats);
+    this.#unproved.add(connection);
+    this.#connections.add(connection);
+    const reader = new FrameReader(connection, stats);
     const timer = setTimeout(() => {
-      line.close();
-      this.#forget(line);
+      connection.close();
+      this.#forget(connection);
     }, CHANNEL_LIMITS.helloMs);
     try {
-      const dialer = await meetDialer({ line, reader, identity, stats });
-      this.#unproved.delete(line);
-      const isMember = await this.#isMember({ line, reader, identity, stats }, dialer);
-      if (!isMember || !this.#lines.has(line)) return this.#close(line);
+      const dialer = await meetDialer({ connection, reader, identity, stats });
+      this.#unproved.delete(connection);
+      const isMember = await this.#isMember({ connection, reader, identity, stats }, dialer);
+      if (!isMember || !this.#connections.has(connection)) return this.#close(connection);
       await dialer.prove();
-      if (!this.#lines.delete(line) || !this.#options.isPeer(dialer.term)) return this.#close(line);
-      this.#options.onMember(dialer.term, line, reader);
+      if (!this.#connections.delete(connection) || !this.#options.isPeer(dialer.term)) {
+        return this.#close(connection);
+      }
+      this.#options.onMember(dialer.term, connection, reader);
     } catch {
       stats.refusedPeers++;
-      this.#close(line);
+      this.#close(connection);
     } finally {
       clearTimeout(timer);
     }
   }
 
-  /** Lets in those who came before they were known. */
+  /** Admits waiting nodes that have become peers. */
   onPeers(): void {
     for (const [term, { enter }] of [...this.#waiting]) if (this.#options.isPeer(term)) enter();
   }
 
-  /** Closes what is no channel yet, and everything that still comes. */
+  /** Closes all connections here, and all that arrive later. */
   close(): void {
     this.#isClosed = true;
-    for (const line of [...this.#lines]) this.#close(line);
+    for (const connection of [...this.#connections]) this.#close(connection);
   }
 
-  /** Whether a dialer that has proved who it is may have a channel; waits for members that are still unknown. */
+  /** Whether a proved dialer may have a channel; waits for nodes that are still unknown. */
   async #isMember(meeting: Meeting, dialer: ProvedDialer): Promise<boolean> {
     const { identity, isPeer, stats } = this.#options;
     if (dialer.intent === "probe" || dialer.expected !== identity.term) {
-      // It learns who is here, which is all that a probe wants and what a dialer of somebody else needs to know.
+      // Proves who is here: all that a probe asks for, and what a dialer that expected another node has to learn.
       await dialer.prove();
       if (dialer.intent === "channel") stats.refusedPeers++;
-      // The end comes from the other side, so that it has read everything.
+      // Waits for the other side to close, so that it has read everything.
       await meeting.reader.next(HELLO_BOUNDS);
       return false;
     }
     const isUnknown = dialer.term > identity.term && !isPeer(dialer.term);
-    if (isUnknown) await this.#becomeKnown(dialer.term, meeting.line);
+    if (isUnknown) await this.#becomeKnown(dialer.term, meeting.connection);
     if (dialer.term > identity.term && isPeer(dialer.term)) return true;
     stats.refusedPeers++;
     return false;
   }
 
-  /** Resolves when the term is a peer, or when its line will never be let in. */
-  async #becomeKnown(term: number, line: Line): Promise<void> {
+  /** Resolves when the term has become a peer, or when its connection has been closed. */
+  async #becomeKnown(term: number, connection: Connection): Promise<void> {
     this.#waiting.get(term)?.enter();
     if (this.#waiting.size >= CHANNEL_LIMITS.unknownMax) return;
     const { promise, resolve: enter } = Promise.withResolvers<void>();
-    const waiting: Waiting = { line, enter };
+    const waiting: Newcomer = { connection, enter };
     this.#waiting.set(term, waiting);
     await promise;
     if (this.#waiting.get(term) === waiting) this.#waiting.delete(term);
   }
 
-  #close(line: Line): void {
-    line.close();
-    this.#forget(line);
+  #close(connection: Connection): void {
+    connection.close();
+    this.#forget(connection);
   }
 
-  #forget(line: Line): void {
-    this.#unproved.delete(line);
-    this.#lines.delete(line);
-    for (const waiting of this.#waiting.values()) if (waiting.line === line) waiting.enter();
+  #forget(connection: Connection): void {
+    this.#unproved.delete(connection);
+    this.#connections.delete(connection);
+    for (const waiting of this.#waiting.values()) if (waiting.connection === connection) waiting.enter();
   }
 }

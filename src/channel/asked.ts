@@ -1,5 +1,5 @@
-// Requests that this side asked of a peer, until the peer has said that each is over. The answer's body streams: the peer
-// may send as much as its reader has room for, so that a slow reader holds back its own stream alone.
+// HTTP requests that this side sent to a peer, until the peer reports that each is over. The body of an answer streams:
+// the peer may send as much as the reader has room for, so a slow reader delays only its own stream.
 
 import { CHANNEL_LIMITS } from "../process/limits.ts";
 import { integerOf } from "./batches.ts";
@@ -11,8 +11,8 @@ import {
   HEADER_BYTES,
   idFrame,
   idOf,
+  jsonLineFrame,
   KIND,
-  linedFrame,
   ProtocolFault,
   textOf,
   valueOf,
@@ -20,19 +20,19 @@ import {
 import type { Outbox } from "./outbox.ts";
 import { ChannelFull, ChannelLost, type StreamedReply } from "./shapes.ts";
 
-/** Room of a frame that a request's head needs beside its JSON. */
+/** Bytes that a request's head needs in a frame beside its JSON. */
 const LINE_BYTES = HEADER_BYTES + 64;
 
-/** One request. */
+/** One request under way. */
 interface Asked {
   readonly bodyBytes: number;
   readonly resolve: (reply: StreamedReply) => void;
   readonly reject: (reason: unknown) => void;
   readonly unlisten: () => void;
-  /** Whether the peer may have it. */
+  /** Whether the peer may have received it. */
   hasLeft: boolean;
   isAnswered: boolean;
-  /** Nobody wants the answer any more; what still comes of it is dropped. */
+  /** Cancelled or failed: the rest of the answer is dropped. */
   isGivenUp: boolean;
   /** Null before the head, and without a body. */
   controller: ReadableStreamDefaultController<Uint8Array> | null;
@@ -56,7 +56,7 @@ export class AskedRequests {
   }
 
   /**
-   * Sends a request; resolves with the answer's head.
+   * Sends a request; resolves with the head of the answer.
    *
    * @throws ChannelFull when it was not sent
    */
@@ -86,7 +86,7 @@ export class AskedRequests {
       roomBytes: CHANNEL_LIMITS.streamBytesMax,
     };
     this.#asked.set(id, asked);
-    this.#outbox.addStreamFrame(linedFrame(KIND.request, json, body), () => {
+    this.#outbox.addStreamFrame(jsonLineFrame(KIND.request, json, body), () => {
       asked.hasLeft = true;
     });
     return promise;
@@ -95,7 +95,7 @@ export class AskedRequests {
   onHead(payload: Uint8Array): void {
     const value = valueOf(textOf(payload));
     if (!Array.isArray(value) || value.length !== 3 || typeof value[2] !== "boolean") {
-      throw new ProtocolFault("The head of a reply has another shape");
+      throw new ProtocolFault("Malformed head of a reply");
     }
     const [id, head, hasBody] = value;
     const asked = this.#of(integerOf(id));
@@ -109,7 +109,7 @@ export class AskedRequests {
     const asked = this.#of(idOf(payload));
     const bytes = bytesAfterId(payload);
     asked.roomBytes -= bytes.length;
-    if (!asked.isAnswered || asked.roomBytes < 0) throw new ProtocolFault("A reply came without room for it");
+    if (!asked.isAnswered || asked.roomBytes < 0) throw new ProtocolFault("A reply exceeds its credit");
     if (!asked.isGivenUp && bytes.length > 0) asked.controller?.enqueue(bytes.slice());
   }
 
@@ -131,12 +131,12 @@ export class AskedRequests {
   onNotTaken(payload: Uint8Array): void {
     const id = idOf(payload);
     const asked = this.#of(id);
-    if (asked.isAnswered) throw new ProtocolFault("A reply came of what was not taken");
+    if (asked.isAnswered) throw new ProtocolFault("A reply to a request that was not taken");
     this.#end(id, asked);
     this.#fail(asked, new ChannelFull("The peer is leaving and did not take the request"));
   }
 
-  /** Ends everything that is under way: as lost, or as unsent where the peer cannot have it. */
+  /** Ends all requests: as lost, or as unsent if the peer cannot have received them. */
   fail(lost: Error, unsent: Error): void {
     for (const [id, asked] of [...this.#asked]) {
       this.#end(id, asked);
@@ -146,7 +146,7 @@ export class AskedRequests {
 
   #of(id: number): Asked {
     const asked = this.#asked.get(id);
-    if (asked === undefined) throw new ProtocolFault("A reply to a request that nobody made");
+    if (asked === undefined) throw new ProtocolFault("A reply to an unknown request");
     return asked;
   }
 
@@ -157,7 +157,7 @@ export class AskedRequests {
         asked.controller = controller;
       },
       pull: (controller) => {
-        // The peer gets what is free beside what it may send already, in large pieces.
+        // Grants the free room that the peer does not have yet, in large pieces.
         const freeBytes = (controller.desiredSize ?? 0) - asked.roomBytes;
         if (freeBytes < CHANNEL_LIMITS.chunkBytesMax || !this.#asked.has(id)) return;
         asked.roomBytes += freeBytes;
@@ -167,7 +167,7 @@ export class AskedRequests {
     }, { highWaterMark: windowBytes, size: (chunk) => chunk.length });
   }
 
-  /** Tells the peer that nobody wants the answer. The request is over when the peer says so. */
+  /** Cancels a request at the peer. The request is over when the peer reports it. */
   #giveUp(id: number, reason: unknown): void {
     const asked = this.#asked.get(id);
     if (asked === undefined || asked.isGivenUp) return;
@@ -182,7 +182,7 @@ export class AskedRequests {
     try {
       asked.controller?.error(reason);
     } catch {
-      // Its reader has cancelled it.
+      // The reader has cancelled it.
     }
   }
 

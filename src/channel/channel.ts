@@ -1,10 +1,10 @@
-// One open channel to a member that has proved who it is: calls, requests and notes both ways, until the line breaks, the
-// peer is silent or breaks a rule, or this side closes it. A call leaves once and is never sent again. A channel that
-// ends leaves nothing behind: every call of it has then been rejected.
+// One open channel to a node that has proved its identity: calls, HTTP requests and notifications both ways, until the
+// connection breaks, the peer is silent or violates the protocol, or this side closes it. A call is sent once and never
+// again. When a channel ends, all of its pending calls are rejected.
 
 import { CHANNEL_LIMITS } from "../process/limits.ts";
 import { AskedRequests } from "./asked.ts";
-import { answerJson, noAnswerJson, type Outcome, readAnswers, readCalls, readNotes } from "./batches.ts";
+import { answerJson, type CallOutcome, noAnswerJson, readAnswers, readCalls, readNotes } from "./batches.ts";
 import {
   CHANNEL_BOUNDS,
   fitsFrame,
@@ -16,7 +16,7 @@ import {
   textFrame,
 } from "./frames.ts";
 import { jsonOf } from "./json.ts";
-import type { Line } from "./line.ts";
+import type { Connection } from "./network.ts";
 import { Outbox } from "./outbox.ts";
 import { ServedRequests } from "./served.ts";
 import {
@@ -28,15 +28,15 @@ import {
   type StreamedReply,
 } from "./shapes.ts";
 
-/** What a channel is made of. */
+/** The parts of a channel. */
 export interface ChannelParts {
-  readonly line: Line;
+  readonly connection: Connection;
   readonly reader: FrameReader;
-  /** The member at the other end. */
+  /** The term of the peer. */
   readonly term: number;
   readonly receiver: Receiver;
   readonly stats: ChannelStats;
-  /** Called once, when the channel has ended by itself. */
+  /** Called once, if the channel ends without `close`. */
   readonly onEnd: () => void;
 }
 
@@ -47,9 +47,9 @@ interface Pending {
   readonly chars: number;
 }
 
-/** Room of a frame of one call or answer beside its JSON. */
+/** Bytes that one call or answer needs in a frame beside its JSON. */
 const BATCH_BYTES = HEADER_BYTES + 64;
-/** How often a channel that is being left looks whether all is said. */
+/** How often a channel that is being closed checks whether all calls have ended. */
 const LEAVE_LOOK_MS = 10;
 
 /** An open channel. */
@@ -64,9 +64,9 @@ export class Channel {
   readonly #ticks: ReturnType<typeof setInterval>;
   #lastId = 0;
   #pendingChars = 0;
-  /** Calls of the peer that this side has not answered. */
+  /** Calls of the peer that this side has not answered yet. */
   #unanswered = 0;
-  /** Ticks since something was heard, and since a piece was taken while one is being written. */
+  /** Ticks since the last read, and ticks of a write that makes no progress. */
   #silentTicks = 0;
   #stuckTicks = 0;
   #readsSeen = 0;
@@ -76,10 +76,10 @@ export class Channel {
   #isEnded = false;
 
   constructor(parts: ChannelParts) {
-    const { line, stats, receiver, term } = parts;
+    const { connection, stats, receiver, term } = parts;
     this.#parts = parts;
     this.term = term;
-    this.#outbox = new Outbox(line, stats, (error) => this.#end(`The line broke: ${error}`));
+    this.#outbox = new Outbox(connection, stats, (error) => this.#end(`The connection broke: ${error}`));
     this.#asked = new AskedRequests(this.#outbox);
     this.#served = new ServedRequests(
       this.#outbox,
@@ -91,10 +91,6 @@ export class Channel {
   /** Whether new calls may be made. */
   get isOpen(): boolean {
     return !this.#isEnded && !this.#isLeaving && !this.#hasPeerLeft;
-  }
-
-  get silentMs(): number {
-    return performance.now() - this.#parts.reader.heardAt;
   }
 
   /** Reads until the channel ends. */
@@ -119,7 +115,7 @@ export class Channel {
       this.#pending.size >= CHANNEL_LIMITS.callsMax ||
       this.#pendingChars + json.length > CHANNEL_LIMITS.callCharsMax ||
       !this.#outbox.hasRoomFor(json.length) || !fitsFrame(json, BATCH_BYTES)
-    ) throw new ChannelFull(`The channel to member ${this.term} has no room for another call`);
+    ) throw new ChannelFull(`The channel to process ${this.term} has no room for another call`);
     const id = ++this.#lastId;
     this.#pendingChars += json.length;
     this.#outbox.addCall(id, json);
@@ -136,7 +132,7 @@ export class Channel {
     if (this.#outbox.hasRoomFor(json.length) && fitsFrame(json, BATCH_BYTES)) this.#outbox.addNote(json);
   }
 
-  /** Takes no new calls of either side, lets those under way end for a moment, and closes. */
+  /** Takes no new calls of either side, waits a short time for those under way, and closes. */
   async leave(): Promise<void> {
     this.#isLeaving = true;
     this.#outbox.addStreamFrame(textFrame(KIND.leaving, ""));
@@ -153,18 +149,18 @@ export class Channel {
     this.close();
   }
 
-  /** Closes at once; calls under way are lost. Nobody is told. */
+  /** Closes at once, without `onEnd`; calls under way are lost. */
   close(): void {
-    this.#end("This member closed it", false);
+    this.#end("This process closed it", false);
   }
 
-  #end(reason: string, isTold = true): void {
+  #end(reason: string, isReported = true): void {
     if (this.#isEnded) return;
     this.#isEnded = true;
     clearInterval(this.#ticks);
-    this.#parts.line.close();
+    this.#parts.connection.close();
     this.#outbox.stop();
-    const message = `The channel to member ${this.term} was lost. ${reason}`;
+    const message = `The channel to process ${this.term} was lost. ${reason}`;
     const lost = new ChannelLost(message);
     const unsent = new ChannelFull(message);
     const pending = [...this.#pending];
@@ -172,12 +168,12 @@ export class Channel {
     for (const [id, { reject }] of pending) reject(id > this.#outbox.lastCallLeft ? unsent : lost);
     this.#asked.fail(lost, unsent);
     this.#served.fail();
-    if (isTold) this.#parts.onEnd();
+    if (isReported) this.#parts.onEnd();
   }
 
   /**
-   * Says that this side lives, and closes when the peer has long said nothing or taken nothing. Ticks are counted, not
-   * time: a process that was frozen itself gives its peer another chance to be heard.
+   * Pings the peer, and closes when the peer has long sent or read nothing. It counts ticks instead of time: after this
+   * process was frozen itself, the peer gets another chance to be heard.
    */
   #tick(): void {
     const { reads } = this.#parts.reader;
@@ -224,7 +220,7 @@ export class Channel {
   }
 
   #onCall(id: number, call: unknown): void {
-    if (++this.#unanswered > CHANNEL_LIMITS.callsMax) throw new ProtocolFault("More calls than allowed");
+    if (++this.#unanswered > CHANNEL_LIMITS.callsMax) throw new ProtocolFault("Too many calls");
     if (this.#isLeaving) return this.#answerNot(id, "notTaken");
     this.#parts.receiver.onCall(call, this.term).then(
       (reply) => this.#answer(id, reply),
@@ -242,7 +238,7 @@ export class Channel {
         json = answerJson(id, head, body);
       }
     } catch {
-      // What cannot be written is a lost answer.
+      // An answer that cannot be written is lost.
     }
     if (json === null) return this.#answerNot(id, "lost");
     this.#unanswered--;
@@ -254,13 +250,13 @@ export class Channel {
     this.#outbox.addAnswer(noAnswerJson(id, outcome), "");
   }
 
-  #onAnswer(id: number, outcome: Outcome, head: unknown, body: string): void {
+  #onAnswer(id: number, outcome: CallOutcome, head: unknown, body: string): void {
     const pending = this.#pending.get(id);
-    if (pending === undefined) throw new ProtocolFault("An answer to a call that nobody made");
+    if (pending === undefined) throw new ProtocolFault("An answer to an unknown call");
     this.#pending.delete(id);
     this.#pendingChars -= pending.chars;
     if (outcome === "answered") pending.resolve({ head, body });
-    else if (outcome === "lost") pending.reject(new ChannelLost(`Member ${this.term} has no answer`));
-    else pending.reject(new ChannelFull(`Member ${this.term} is leaving and did not take the call`));
+    else if (outcome === "lost") pending.reject(new ChannelLost(`Process ${this.term} has no answer`));
+    else pending.reject(new ChannelFull(`Process ${this.term} is leaving and did not take the call`));
   }
 }

@@ -1,60 +1,60 @@
-// Dialing a member's address: connect, prove, and learn who is there. It answers what is known for sure and nothing else:
-// a time-out or a broken line says nothing of the process that should be there.
+// Dialing a node's address: connect, prove our identity, and learn which node is there. The result is only what is certain:
+// a timeout or a broken connection proves nothing about the process that should be there.
 
 import { CHANNEL_LIMITS } from "../process/limits.ts";
 import { FrameReader } from "./frames.ts";
 import { type Intent, meetListener } from "./hello.ts";
-import { type Line, LineRefused, type Network } from "./line.ts";
+import { type Connection, ConnectionRefused, type Network } from "./network.ts";
 import type { ChannelStats, Identity } from "./shapes.ts";
 
-/** Who is at an address: the member that was expected, nobody or somebody else for sure, or that is not known. */
+/** The result of a dial: the expected node answered; it is not there for certain; or unknown. */
 export type Dialed =
-  | { readonly state: "alive"; readonly line: Line; readonly reader: FrameReader }
+  | { readonly state: "alive"; readonly connection: Connection; readonly reader: FrameReader }
   | { readonly state: "gone" }
   | { readonly state: "unknown" };
 
-/** What dialing needs of its hub. */
+/** What dialing needs from its hub. */
 export interface Dialer {
   readonly network: Network;
   readonly identity: Identity;
   readonly stats: ChannelStats;
-  /** Gives up each dial that is under way. */
+  /** Functions that each give up one dial under way. */
   readonly giveUps: Set<() => void>;
 }
 
-/** Dials an address within the time of a hello; of a line that is answered the caller is the owner. */
+/** Dials an address, within the time of a hello. The caller must close the connection of an "alive" result. */
 export async function dial(
   dialer: Dialer,
   address: string,
   expected: number,
   intent: Intent,
 ): Promise<Dialed> {
-  let line: Line | null = null;
+  let connection: Connection | null = null;
   let isGivenUp = false;
   const { promise: givenUp, resolve } = Promise.withResolvers<Dialed>();
   const giveUp = () => {
     isGivenUp = true;
-    line?.close();
+    connection?.close();
     resolve({ state: "unknown" });
   };
   const timer = setTimeout(giveUp, CHANNEL_LIMITS.helloMs);
   dialer.giveUps.add(giveUp);
   const meet = async (): Promise<Dialed> => {
-    line = await dialer.network.connect(address);
+    connection = await dialer.network.connect(address);
     if (isGivenUp) {
-      line.close();
+      connection.close();
       return { state: "unknown" };
     }
-    const reader = new FrameReader(line, dialer.stats);
-    const found = await meetListener({ ...dialer, line, reader }, expected, intent);
-    if (found === expected) return { state: "alive", line, reader };
-    line.close();
-    // A proof of our own may be one that somebody sent back to us from there: it tells of nobody else.
+    const reader = new FrameReader(connection, dialer.stats);
+    const found = await meetListener({ ...dialer, connection, reader }, expected, intent);
+    if (found === expected) return { state: "alive", connection, reader };
+    connection.close();
+    // Our own term: a stranger there may have relayed our connection back to us, which proves nothing.
     return { state: found === dialer.identity.term ? "unknown" : "gone" };
   };
   const learned = meet().catch((error): Dialed => {
-    line?.close();
-    return { state: error instanceof LineRefused ? "gone" : "unknown" };
+    connection?.close();
+    return { state: error instanceof ConnectionRefused ? "gone" : "unknown" };
   });
   try {
     return await Promise.race([learned, givenUp]);

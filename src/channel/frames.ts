@@ -1,8 +1,8 @@
-// Frames: what travels on a line. A frame is its payload's length (4 bytes, the highest first), its kind (1 byte) and the
-// payload. The header alone decides whether a frame is allowed, before a byte of its payload is kept.
+// Frames: the units that travel on a connection. A frame is the length of its payload (4 bytes, big-endian), its kind
+// (1 byte) and the payload. The header alone decides whether a frame is allowed, before any payload is kept.
 
 import { CHANNEL_LIMITS } from "../process/limits.ts";
-import type { Line } from "./line.ts";
+import type { Connection } from "./network.ts";
 import type { ChannelStats } from "./shapes.ts";
 
 /** The kinds of frames. */
@@ -26,13 +26,13 @@ export const KIND = {
   notTaken: 17,
 } as const;
 
-/** The most bytes of payload by kind; a kind without an entry is not allowed. */
+/** The maximum payload of each kind, in bytes; a kind without an entry is not allowed. */
 export type FrameBounds = Readonly<Record<number, number>>;
 
 const ID_BYTES = 8;
 const { frameBytesMax, helloBytesMax, chunkBytesMax } = CHANNEL_LIMITS;
 
-/** What may come before both sides have proved who they are. */
+/** Bounds before both sides have proved their identity. */
 export const HELLO_BOUNDS: FrameBounds = {
   [KIND.hello]: helloBytesMax,
   [KIND.challenge]: helloBytesMax,
@@ -40,7 +40,7 @@ export const HELLO_BOUNDS: FrameBounds = {
   [KIND.listenerProof]: helloBytesMax,
 };
 
-/** What may come on an open channel. */
+/** Bounds on an open channel. */
 export const CHANNEL_BOUNDS: FrameBounds = {
   [KIND.calls]: frameBytesMax,
   [KIND.answers]: frameBytesMax,
@@ -57,31 +57,31 @@ export const CHANNEL_BOUNDS: FrameBounds = {
   [KIND.notTaken]: ID_BYTES,
 };
 
-/** The other side broke the rules of the channel: its connection is closed, and nothing else happens. */
+/** The peer violated the protocol: its connection is closed, and nothing else happens. */
 export class ProtocolFault extends Error {}
 
-/** One frame that arrived; the payload is valid until the next one is asked for. */
+/** A frame that arrived; its payload is valid until the next frame is read. */
 export interface Frame {
   readonly kind: number;
   readonly payload: Uint8Array;
 }
 
 export const HEADER_BYTES = 5;
-/** Room for a header in front of a text, so that one call encodes both. */
+/** Reserves space for a header in front of a text, so that one call encodes both. */
 const HEADER_TEXT = "\0".repeat(HEADER_BYTES);
 const encoder = new TextEncoder();
-// A mark at the start of a payload is text like any other, and bytes that are no text are a fault.
+// A byte order mark is kept as text, and bytes that are not UTF-8 are a fault.
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** A frame of a text. */
+/** Makes a frame of a text. */
 export function textFrame(kind: number, text: string): Uint8Array<ArrayBuffer> {
   const frame = encoder.encode(HEADER_TEXT + text);
   writeHeader(frame, kind);
   return frame;
 }
 
-/** A frame of a line of JSON and bytes after it. */
-export function linedFrame(kind: number, json: string, bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+/** Makes a frame of a line of JSON followed by bytes. */
+export function jsonLineFrame(kind: number, json: string, bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   const head = encoder.encode(`${HEADER_TEXT}${json}\n`);
   const frame = new Uint8Array(head.length + bytes.length);
   frame.set(head);
@@ -90,7 +90,7 @@ export function linedFrame(kind: number, json: string, bytes: Uint8Array): Uint8
   return frame;
 }
 
-/** A frame about the request of a number, with bytes after it. */
+/** Makes a frame that concerns one request: its id, followed by bytes. */
 export function idFrame(kind: number, id: number, bytes?: Uint8Array): Uint8Array<ArrayBuffer> {
   const frame = new Uint8Array(HEADER_BYTES + ID_BYTES + (bytes?.length ?? 0));
   viewOf(frame).setBigUint64(HEADER_BYTES, BigInt(id));
@@ -99,59 +99,59 @@ export function idFrame(kind: number, id: number, bytes?: Uint8Array): Uint8Arra
   return frame;
 }
 
-/** A frame that gives the sender of a reply room for more bytes. */
+/** Makes a frame that allows the sender of a reply more bytes. */
 export function creditFrame(id: number, bytes: number): Uint8Array<ArrayBuffer> {
   const amount = new Uint8Array(4);
   viewOf(amount).setUint32(0, bytes);
   return idFrame(KIND.credit, id, amount);
 }
 
-/** The request that a frame made by `idFrame` is about. */
+/** The id of the request that a frame concerns. */
 export function idOf(payload: Uint8Array): number {
   if (payload.length < ID_BYTES) throw new ProtocolFault("A frame is too short");
   return Number(viewOf(payload).getBigUint64(0));
 }
 
-/** The bytes after the number; valid as long as the payload. */
+/** The bytes after the id; valid as long as the payload. */
 export function bytesAfterId(payload: Uint8Array): Uint8Array {
   return payload.subarray(ID_BYTES);
 }
 
-/** The bytes that a credit gives. */
+/** The bytes that a credit frame allows. */
 export function creditOf(payload: Uint8Array): number {
-  if (payload.length !== ID_BYTES + 4) throw new ProtocolFault("A credit has another length");
+  if (payload.length !== ID_BYTES + 4) throw new ProtocolFault("Invalid length of a credit");
   return viewOf(payload).getUint32(ID_BYTES);
 }
 
-/** The text of a payload. @throws ProtocolFault for what is none */
+/** Decodes a payload as text. @throws ProtocolFault if it is not UTF-8 */
 export function textOf(payload: Uint8Array): string {
   try {
     return decoder.decode(payload);
   } catch {
-    throw new ProtocolFault("A payload is no text");
+    throw new ProtocolFault("A payload is not UTF-8");
   }
 }
 
-/** The value of a JSON text. @throws ProtocolFault for what is none */
+/** Parses a JSON text. @throws ProtocolFault if it is not JSON */
 export function valueOf(json: string): unknown {
   try {
     return JSON.parse(json);
   } catch {
-    throw new ProtocolFault("A payload is no JSON");
+    throw new ProtocolFault("A payload is not JSON");
   }
 }
 
-/** The line of JSON that a payload begins with, and the bytes after it; they are valid as long as the payload. */
-export function linedOf(payload: Uint8Array): { value: unknown; bytes: Uint8Array } {
+/** Splits a payload into its first line, parsed as JSON, and the bytes after it; valid as long as the payload. */
+export function jsonLineOf(payload: Uint8Array): { value: unknown; bytes: Uint8Array } {
   const end = payload.indexOf(0x0a);
-  if (end < 0) throw new ProtocolFault("A payload has no line");
+  if (end < 0) throw new ProtocolFault("A payload without a line of JSON");
   return { value: valueOf(textOf(payload.subarray(0, end))), bytes: payload.subarray(end + 1) };
 }
 
-/** Whether a text of JSON fits into a frame beside some bytes more. */
+/** Whether a JSON text fits into a frame beside other bytes. */
 export function fitsFrame(text: string, moreBytes = 0): boolean {
   const room = frameBytesMax - moreBytes;
-  // A unit of a text is at most three bytes; only a text that could be too long is counted.
+  // A UTF-16 unit is at most three bytes of UTF-8; only a text that may be too long is encoded to be counted.
   return text.length * 3 <= room || text.length <= room && encoder.encode(text).length <= room;
 }
 
@@ -170,30 +170,28 @@ function viewOf(bytes: Uint8Array): DataView {
 
 const NO_BYTES = new Uint8Array(0);
 
-/** Cuts what arrives on a line into frames. */
+/** Cuts the bytes of a connection into frames. */
 export class FrameReader {
-  readonly #line: Line;
+  readonly #connection: Connection;
   readonly #stats: ChannelStats;
-  /** Arrived and not given out: a part of what the line gave, or of `#kept`. */
+  /** Bytes that arrived and were not returned yet: a part of the last read, or of `#kept`. */
   #bytes: Uint8Array = NO_BYTES;
-  /** Where a frame is put together that arrives in pieces. */
+  /** Buffer for a frame that arrives in pieces. */
   #kept: Uint8Array = NO_BYTES;
-  /** Whether `#bytes` lies in `#kept`. */
+  /** Whether `#bytes` is a part of `#kept`. */
   #isKept = false;
-  /** The moment of `performance.now()` at which something was last heard. */
-  heardAt = performance.now();
-  /** Reads that brought something. */
+  /** The number of reads that returned bytes. */
   reads = 0;
 
-  constructor(line: Line, stats: ChannelStats) {
-    this.#line = line;
+  constructor(connection: Connection, stats: ChannelStats) {
+    this.#connection = connection;
     this.#stats = stats;
   }
 
   /**
-   * The next frame; null when the other side ended between two frames.
+   * Reads the next frame; null when the other side ended between two frames.
    *
-   * @throws ProtocolFault for a frame that is not allowed; what the line throws when it broke
+   * @throws ProtocolFault for a frame that is not allowed; the error of the connection when it broke
    */
   async next(bounds: FrameBounds): Promise<Frame | null> {
     for (;;) {
@@ -201,13 +199,12 @@ export class FrameReader {
       if (this.#bytes.length >= needed) return this.#take(needed);
       if (this.#bytes.length > 0) this.#keep();
       else if (this.#kept.length > CHANNEL_LIMITS.keptBytesMax) this.#kept = NO_BYTES;
-      const bytes = await this.#line.read();
+      const bytes = await this.#connection.read();
       if (bytes === null) {
-        if (this.#bytes.length > 0) throw new ProtocolFault("The line ended within a frame");
+        if (this.#bytes.length > 0) throw new ProtocolFault("The connection ended within a frame");
         return null;
       }
       this.reads++;
-      this.heardAt = performance.now();
       this.#stats.bytesReceived += bytes.length;
       if (this.#bytes.length === 0) {
         this.#bytes = bytes;
@@ -218,7 +215,7 @@ export class FrameReader {
     }
   }
 
-  /** The bytes of the next frame with its header, or of its header as long as that is not complete. */
+  /** The size of the next frame with its header, or of a header while that is incomplete. */
   #neededBytes(bounds: FrameBounds): number {
     const bytes = this.#bytes;
     if (bytes.length < HEADER_BYTES) return HEADER_BYTES;
@@ -236,7 +233,7 @@ export class FrameReader {
     return { kind: bytes[4] as number, payload: bytes.subarray(HEADER_BYTES, length) };
   }
 
-  /** Moves the piece of a frame out of the line's bytes, which the next read overwrites. */
+  /** Copies an incomplete frame out of the read buffer, which the next read overwrites. */
   #keep(): void {
     const piece = this.#bytes;
     const at = piece.byteOffset;
@@ -256,7 +253,7 @@ export class FrameReader {
   #append(bytes: Uint8Array): void {
     const has = this.#bytes.length;
     const length = has + bytes.length;
-    // The room grows with what has arrived, never with what a header says.
+    // The buffer grows with the bytes that have arrived, never with the length in a header.
     if (this.#kept.length < length) {
       const larger = new Uint8Array(roomFor(length));
       larger.set(this.#bytes);
@@ -267,7 +264,7 @@ export class FrameReader {
   }
 }
 
-/** Twice what is needed, so that a frame of many pieces is moved a few times only. */
+/** Twice what is needed, so that a frame of many pieces is copied a few times only. */
 function roomFor(length: number): number {
   return Math.max(1_024, length * 2);
 }

@@ -1,42 +1,42 @@
-// How two members prove to each other who they are, before anything else is said on a line. Four frames:
+// How two nodes prove their identity to each other, before anything else on a connection. Four frames:
 //
 //   dialer    hello           protocol, a nonce
 //   listener  challenge       protocol, a nonce
-//   dialer    dialerProof     its term, the term it expects, what it wants, HMAC
+//   dialer    dialerProof     its term, the term it expects, its intent, HMAC
 //   listener  listenerProof   its term, HMAC
 //
-// The dialer proves first, so that a stranger learns a protocol number and a random one. Both nonces are under both
-// HMACs, so nothing said before can be said again; the role is, so no proof can be sent back to its maker; database,
-// protocol, terms and intent are, so nothing of one meeting serves in another.
+// The dialer proves its identity first, so a stranger learns only a protocol number and a random one. Each HMAC covers
+// both nonces, so that no recorded frame can be used again; the role, so that no proof can be sent back to its sender;
+// and database, protocol, terms and intent, so that no proof is valid in another handshake.
 
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { integerOf } from "./batches.ts";
 import { type FrameReader, HELLO_BOUNDS, KIND, ProtocolFault, textFrame, textOf, valueOf } from "./frames.ts";
-import type { Line } from "./line.ts";
+import type { Connection } from "./network.ts";
 import type { ChannelStats, Identity } from "./shapes.ts";
 
-/** What a dialer wants: a channel, or only to know who is there. */
+/** The intent of a dialer: to open a channel, or only to learn which node is there. */
 export type Intent = "channel" | "probe";
 
-/** A line that is being made a channel. */
+/** A handshake under way. */
 export interface Meeting {
-  readonly line: Line;
+  readonly connection: Connection;
   readonly reader: FrameReader;
   readonly identity: Identity;
   readonly stats: ChannelStats;
 }
 
-/** A dialer that has proved who it is. */
+/** A dialer that has proved its identity. */
 export interface ProvedDialer {
   readonly term: number;
-  /** The term that it hopes to find here. */
+  /** The term that it expects here. */
   readonly expected: number;
   readonly intent: Intent;
-  /** Proves to it who we are. */
+  /** Proves our identity to the dialer. */
   readonly prove: () => Promise<void>;
 }
 
-/** What both proofs of a meeting are made of. */
+/** What both proofs cover. */
 interface Facts {
   readonly intent: Intent;
   readonly dialer: number;
@@ -46,16 +46,16 @@ interface Facts {
 }
 
 const NONCE_BYTES = 32;
-/** A nonce or an HMAC. */
+/** The format of a nonce and of an HMAC. */
 const HEX = /^[0-9a-f]{64}$/;
-/** Says what the HMACs are for, should the secret ever serve for something else. */
+/** Separates these HMACs from any other use of the secret. */
 const PURPOSE = "holdfast channel";
 
 /**
- * The dialer's side.
+ * Runs the dialer's side.
  *
- * @returns the term of the listener, which may be another than the expected one
- * @throws ProtocolFault when the listener proves nothing; what the line throws
+ * @returns the term of the listener, which may differ from the expected one
+ * @throws ProtocolFault when the listener proves nothing; errors of the connection
  */
 export async function meetListener(meeting: Meeting, expected: number, intent: Intent): Promise<number> {
   const { protocol, term } = meeting.identity;
@@ -74,9 +74,9 @@ export async function meetListener(meeting: Meeting, expected: number, intent: I
 }
 
 /**
- * The listener's side, up to the dialer's proof.
+ * Runs the listener's side, up to the dialer's proof.
  *
- * @throws ProtocolFault when the dialer proves nothing; what the line throws
+ * @throws ProtocolFault when the dialer proves nothing; errors of the connection
  */
 export async function meetDialer(meeting: Meeting): Promise<ProvedDialer> {
   const { protocol, term: own } = meeting.identity;
@@ -85,7 +85,7 @@ export async function meetDialer(meeting: Meeting): Promise<ProvedDialer> {
   const listenerNonce = newNonce();
   await say(meeting, KIND.challenge, { protocol, nonce: listenerNonce });
   const { term, expected, intent, proof } = await hear(meeting, KIND.dialerProof);
-  if (intent !== "channel" && intent !== "probe") throw new ProtocolFault("The peer wants something else");
+  if (intent !== "channel" && intent !== "probe") throw new ProtocolFault("Unknown intent");
   const facts: Facts = {
     intent,
     dialer: integerOf(term),
@@ -137,13 +137,13 @@ function newNonce(): string {
 }
 
 function hexOf(value: unknown): string {
-  if (typeof value !== "string" || !HEX.test(value)) throw new ProtocolFault("A nonce or a proof is none");
+  if (typeof value !== "string" || !HEX.test(value)) throw new ProtocolFault("Malformed nonce or proof");
   return value;
 }
 
-async function say({ line, stats }: Meeting, kind: number, said: object): Promise<void> {
+async function say({ connection, stats }: Meeting, kind: number, said: object): Promise<void> {
   const frame = textFrame(kind, JSON.stringify(said));
-  await line.write(frame);
+  await connection.write(frame);
   stats.framesSent++;
   stats.bytesSent += frame.length;
 }
@@ -151,9 +151,11 @@ async function say({ line, stats }: Meeting, kind: number, said: object): Promis
 async function hear({ reader }: Meeting, kind: number): Promise<Record<string, unknown>> {
   const frame = await reader.next(HELLO_BOUNDS);
   if (frame?.kind !== kind) {
-    throw new ProtocolFault("The peer says something else than its part of the hello");
+    throw new ProtocolFault("Unexpected frame in the handshake");
   }
   const said = valueOf(textOf(frame.payload));
-  if (typeof said !== "object" || said === null) throw new ProtocolFault("A part of the hello is no object");
+  if (typeof said !== "object" || said === null) {
+    throw new ProtocolFault("A frame of the handshake is not an object");
+  }
   return said as Record<string, unknown>;
 }

@@ -1,6 +1,6 @@
-// The channels of one member to the others. It listens, keeps one channel to each member that it is told of, and hands on
-// what arrives. Of each pair the member with the higher term dials. It decides nothing about members: who there is, and
-// what follows from a loss, is its user's.
+// The channels of one node to the others. The hub listens, keeps one channel to each peer of its list, and hands over what
+// arrives. Of each pair the node with the higher term dials. The hub decides nothing about nodes: its user sets the peers
+// and reacts to losses.
 
 import { CHANNEL_LIMITS } from "../process/limits.ts";
 import { log, messageOf } from "../process/log.ts";
@@ -8,7 +8,7 @@ import { Channel } from "./channel.ts";
 import { dial, type Dialer } from "./dial.ts";
 import { Admission } from "./admission.ts";
 import type { FrameReader } from "./frames.ts";
-import type { Line, Network } from "./line.ts";
+import type { Connection, Network } from "./network.ts";
 import {
   ChannelFull,
   ChannelStats,
@@ -21,7 +21,7 @@ import {
 export { ChannelFull, ChannelLost, ChannelStats } from "./shapes.ts";
 export type { Identity, Receiver, Reply, StreamedReply } from "./shapes.ts";
 
-/** A member to keep a channel to. */
+/** A node to keep a channel to. */
 interface Peer {
   readonly term: number;
   readonly address: string;
@@ -33,7 +33,7 @@ interface Peer {
   isGone: boolean;
 }
 
-/** The channels of one member. */
+/** The channels of one node. */
 export class Hub {
   readonly stats: ChannelStats;
   readonly #identity: Identity;
@@ -46,8 +46,8 @@ export class Hub {
   #closed: Promise<void> | null = null;
 
   /**
-   * @param receiver is handed what arrives; whatever it throws is logged and changes nothing here
-   * @param stats counts what this hub does; one that others have counted with goes on
+   * @param receiver receives what arrives; errors that it throws are logged and have no other effect
+   * @param stats counters to add to, so that several hubs can share them
    */
   constructor(
     network: Network,
@@ -64,23 +64,23 @@ export class Hub {
       identity,
       stats: this.stats,
       isPeer: (term) => this.#peers.has(term),
-      onMember: (term, line, reader) => this.#onMember(term, line, reader),
+      onMember: (term, connection, reader) => this.#onMember(term, connection, reader),
     });
   }
 
   /**
-   * Listens and answers the address. Nothing is connected before `setPeers` names somebody.
+   * Listens; returns the address. The hub connects to no node before `setPeers`.
    *
-   * @throws what the network throws when it cannot listen
+   * @throws the error of the network when it cannot listen
    */
   async open(): Promise<string> {
-    this.#listening = await this.#network.listen((line) => void this.#admission.admit(line));
+    this.#listening = await this.#network.listen((connection) => void this.#admission.admit(connection));
     return this.#listening.address;
   }
 
   /**
-   * The members to keep channels to; a channel to anyone else is closed, with its calls lost and without `onLost`. A
-   * member whose address is another one keeps its channel until that is lost.
+   * Sets the nodes to keep channels to. Channels to other nodes are closed: their calls are lost, and `onLost` is not
+   * called. A changed address takes effect when the channel to that node is lost.
    */
   setPeers(peers: readonly { readonly term: number; readonly address: string }[]): void {
     if (this.#closed !== null) return;
@@ -103,31 +103,26 @@ export class Hub {
       };
       this.#peers.set(term, peer);
       if (channel !== null) continue;
-      // The other side of the pair dials; this one looks after it only when it doesn't come.
+      // If the other side dials, this side only checks on it when no connection has come for a while.
       if (term < this.#identity.term) void this.#knock(peer);
       else this.#knockLater(peer, CHANNEL_LIMITS.redialMsMax);
     }
     this.#admission.onPeers();
   }
 
-  /** Whether calls can be made to a member. */
+  /** Whether there is a channel to a node. */
   isOpen(term: number): boolean {
     return this.#open(term) !== null;
   }
 
-  /** Milliseconds since something was last heard on the channel; Infinity without one. */
-  silentMs(term: number): number {
-    return this.#peers.get(term)?.channel?.silentMs ?? Infinity;
-  }
-
   /**
-   * Calls a member; the call leaves once.
+   * Calls a node; the call is sent at most once.
    *
    * @throws ChannelFull when it did not run and never will: no channel, or no room
-   * @throws ChannelLost when nobody knows whether it ran
+   * @throws ChannelLost when it may have run
    */
   call(term: number, call: unknown): Promise<Reply> {
-    // Not async: this way is hot, and a promise more for each call costs.
+    // Not async: on this hot path one more promise for each call is measurable.
     try {
       return this.#need(term).call(call);
     } catch (error) {
@@ -136,19 +131,19 @@ export class Hub {
   }
 
   /**
-   * Sends a member a whole request; resolves with the head of the answer, whose body streams. Aborting the signal, or
-   * cancelling the body, tells the member.
+   * Sends an HTTP request to a node; resolves with the head of the answer and its body as a stream. Aborting the signal,
+   * or cancelling the body, cancels the request at that node.
    *
    * @throws ChannelFull when it did not run and never will
-   * @throws ChannelLost when nobody knows whether it ran; a body that breaks off throws it as well
+   * @throws ChannelLost when it may have run; also while the body is read, if the channel is lost
    * @throws the signal's reason
    */
-  // deno-lint-ignore require-await -- what cannot be sent is a rejection
+  // deno-lint-ignore require-await -- errors must be rejections
   async request(term: number, head: unknown, body: Uint8Array, signal: AbortSignal): Promise<StreamedReply> {
     return this.#need(term).request(head, body, signal);
   }
 
-  /** Sends a hint: without a channel, or without room, it is dropped. */
+  /** Sends a notification; it is dropped without a channel or without room. */
   note(term: number, note: unknown): void {
     this.#open(term)?.note(JSON.stringify(note) ?? "null");
   }
@@ -159,21 +154,21 @@ export class Hub {
   }
 
   /**
-   * Whether a member is gone for sure: refused, or somebody else with a valid proof answers at its address. "unknown" for
-   * everything else, a time-out too.
+   * Checks whether a node is alive. "gone" only with proof: its address refuses connections, or another node proves its
+   * identity there. "unknown" for everything else, including a timeout.
    */
   async probe(address: string, term: number): Promise<"gone" | "alive" | "unknown"> {
     if (this.#closed !== null) return "unknown";
-    // Where this process listens, nobody else does.
+    // No other process can listen on this address.
     if (address === this.#listening?.address) return term === this.#identity.term ? "alive" : "gone";
     const dialed = await dial(this.#dialer, address, term, "probe");
-    if (dialed.state === "alive") dialed.line.close();
+    if (dialed.state === "alive") dialed.connection.close();
     return dialed.state;
   }
 
   /**
-   * Ends in good order: nothing new, answers under way are still written for a moment. From then on connections are
-   * refused, which tells the others that this process is gone: whoever closes a hub must answer nothing more.
+   * Closes in order: takes no new calls, and waits a short time for answers under way. After that the port refuses
+   * connections, which means to other nodes that this process is gone, so the caller must not answer anything after it.
    */
   close(): Promise<void> {
     this.#closed ??= this.#close();
@@ -197,30 +192,30 @@ export class Hub {
 
   #need(term: number): Channel {
     const channel = this.#open(term);
-    if (channel === null) throw new ChannelFull(`There is no channel to member ${term}`);
+    if (channel === null) throw new ChannelFull(`There is no channel to process ${term}`);
     return channel;
   }
 
-  /** A line on which a member with a higher term has proved who it is. It dials only when it has no channel any more. */
-  #onMember(term: number, line: Line, reader: FrameReader): void {
+  /** Opens a channel to a node that dialed and proved its identity. It dials only without a channel: the old one is lost. */
+  #onMember(term: number, connection: Connection, reader: FrameReader): void {
     const peer = this.#peers.get(term);
-    if (peer === undefined || this.#closed !== null) return line.close();
+    if (peer === undefined || this.#closed !== null) return connection.close();
     if (peer.channel !== null) {
       peer.channel.close();
       peer.channel = null;
       this.stats.lost++;
       this.#receiver.onLost(term, false);
-      if (!this.#isCurrent(peer)) return line.close();
+      if (!this.#isCurrent(peer)) return connection.close();
     }
-    this.#start(peer, line, reader);
+    this.#start(peer, connection, reader);
   }
 
-  #start(peer: Peer, line: Line, reader: FrameReader): void {
+  #start(peer: Peer, connection: Connection, reader: FrameReader): void {
     this.#stopKnocking(peer);
     const { stats } = this;
     const { term } = peer;
     const channel = new Channel({
-      line,
+      connection,
       reader,
       term,
       receiver: this.#receiver,
@@ -241,14 +236,14 @@ export class Hub {
     this.stats.lost++;
     if (this.#closed !== null) return;
     this.#receiver.onLost(peer.term, false);
-    // Asked at once whether the process is gone, unless its channels end as soon as they begin.
+    // Checks at once whether the process is gone, unless its channels end as soon as they begin.
     const hasLived = performance.now() - channel.openedAt >= CHANNEL_LIMITS.redialMsMax;
     if (hasLived) peer.pauseMs = CHANNEL_LIMITS.redialMs;
     if (hasLived) this.#knockLater(peer, 0);
     else this.#knockAfterPause(peer);
   }
 
-  /** Dials a member that has no channel. The member of the pair that must not dial only asks who is there. */
+  /** Dials a peer without a channel. The side of the pair that does not dial only probes who is there. */
   async #knock(peer: Peer): Promise<void> {
     if (peer.isKnocking || peer.channel !== null || !this.#isCurrent(peer)) return;
     peer.isKnocking = true;
@@ -259,11 +254,11 @@ export class Hub {
       : await dial(this.#dialer, address, term, isDialer ? "channel" : "probe");
     peer.isKnocking = false;
     if (!this.#isCurrent(peer) || peer.channel !== null) {
-      if (dialed.state === "alive") dialed.line.close();
+      if (dialed.state === "alive") dialed.connection.close();
       return;
     }
-    if (dialed.state === "alive" && isDialer) return this.#start(peer, dialed.line, dialed.reader);
-    if (dialed.state === "alive") dialed.line.close();
+    if (dialed.state === "alive" && isDialer) return this.#start(peer, dialed.connection, dialed.reader);
+    if (dialed.state === "alive") dialed.connection.close();
     const isNews = dialed.state === "gone" && !peer.isGone;
     peer.isGone = dialed.state === "gone";
     this.#knockAfterPause(peer);
@@ -296,13 +291,13 @@ export class Hub {
   }
 }
 
-/** A receiver whose faults end nothing but the call that they are about. */
+/** Wraps a receiver so that an error ends only the call that it concerns. */
 function guarded(receiver: Receiver): Receiver {
-  const quietly = (tell: () => void) => {
+  const quietly = (notify: () => void) => {
     try {
-      tell();
+      notify();
     } catch (error) {
-      log("error", "A channel's receiver failed", { error: messageOf(error) });
+      log("error", "The receiver of a channel failed", { error: messageOf(error) });
     }
   };
   return {

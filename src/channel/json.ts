@@ -1,7 +1,7 @@
-// JSON of what travels. The runtime writes JSON by recursion and reads it without, so a body that a caller nested deeply
-// enough can be read and not written. A member that passes such a call on must not fail where one that runs it does not.
+// JSON of calls. The runtime parses JSON without recursion and writes it with recursion, so a very deeply nested body can
+// be read but not written. A node that passes such a call on must not fail when its owner could run it.
 
-/** The JSON text of a value; "null" for what has none. */
+/** The JSON text of a value; "null" for a value without one, such as undefined. */
 export function jsonOf(value: unknown): string {
   try {
     return JSON.stringify(value) ?? "null";
@@ -11,14 +11,14 @@ export function jsonOf(value: unknown): string {
   }
 }
 
-/** A list or an object whose members are being written. */
+/** An array or object that is being written. */
 interface Open {
   readonly members: Iterator<[string | number, unknown]>;
   readonly isList: boolean;
   isEmpty: boolean;
 }
 
-/** The same text of a value that was made of JSON, however deep it is. */
+/** Returns the same text without recursion, for a value parsed from JSON. */
 function deepJsonOf(root: unknown): string {
   const parts: string[] = [];
   const open: Open[] = [];

@@ -1,55 +1,55 @@
-// What a channel writes: one write at a time, in order. Whatever one turn of the event loop adds leaves together after it,
-// and while a write is under way the next frames fill. Calls and answers go before pieces of streams, one piece after
-// each of their frames, so that neither waits long for the other.
+// The writing side of a channel: one write at a time, in order. All that one turn of the event loop adds is written
+// together after it; while a write is under way, the next frames fill. Calls and answers go first, followed by one piece
+// of a stream, so that neither waits long for the other.
 
 import { CHANNEL_LIMITS } from "../process/limits.ts";
-import { Batch } from "./batches.ts";
+import { FrameBatch } from "./batches.ts";
 import { KIND, textFrame } from "./frames.ts";
-import type { Line } from "./line.ts";
+import type { Connection } from "./network.ts";
 import type { ChannelStats } from "./shapes.ts";
 
 const PING = textFrame(KIND.ping, "");
 
 /** A frame that waits to be written. */
-interface Waiting {
+interface QueuedFrame {
   readonly frame: Uint8Array;
-  /** Called when its writing begins: from then on the peer may have it. */
+  /** Called when its writing begins: from then on the peer may receive it. */
   readonly onLeave: (() => void) | null;
 }
 
 /** The writing side of a channel. */
 export class Outbox {
-  readonly #line: Line;
+  readonly #connection: Connection;
   readonly #stats: ChannelStats;
   readonly #onBroken: (error: unknown) => void;
-  readonly #calls = new Batch(KIND.calls);
-  readonly #answers = new Batch(KIND.answers);
-  readonly #notes = new Batch(KIND.notes);
-  /** Frames of batches that were full before they could leave. */
-  #sealed: Waiting[] = [];
-  /** Frames of requests and their streamed answers. */
-  readonly #streams: Waiting[] = [];
+  readonly #calls = new FrameBatch(KIND.calls);
+  readonly #answers = new FrameBatch(KIND.answers);
+  readonly #notes = new FrameBatch(KIND.notes);
+  /** Complete frames that wait to be written. */
+  #sealed: QueuedFrame[] = [];
+  /** Frames of HTTP requests and their streamed answers. */
+  readonly #streams: QueuedFrame[] = [];
   #sealedBytes = 0;
   #streamBytes = 0;
   #isScheduled = false;
-  /** When writing began last. */
+  /** When the last write began. */
   #leftAt = -Infinity;
   #isStopped = false;
   #roomWaiters: (() => void)[] = [];
   #lastCall = 0;
-  /** The last call whose writing has begun; later ones never left. */
+  /** The id of the last call that the peer may receive; the writing of later calls has not begun. */
   lastCallLeft = 0;
-  /** Pieces handed to the line; a number that stands still during a write shows that the peer takes nothing. */
+  /** Pieces written so far; while a write is under way and this does not change, the peer is not reading. */
   writes = 0;
   isWriting = false;
 
-  constructor(line: Line, stats: ChannelStats, onBroken: (error: unknown) => void) {
-    this.#line = line;
+  constructor(connection: Connection, stats: ChannelStats, onBroken: (error: unknown) => void) {
+    this.#connection = connection;
     this.#stats = stats;
     this.#onBroken = onBroken;
   }
 
-  /** Bytes that wait to be written; of texts their characters. */
+  /** Bytes that wait to be written; texts count by their characters. */
   get waitingBytes(): number {
     return this.#sealedBytes + this.#streamBytes + this.#calls.chars + this.#answers.chars +
       this.#notes.chars;
@@ -63,7 +63,7 @@ export class Outbox {
     return this.waitingBytes + bytes <= CHANNEL_LIMITS.waitingBytesMax;
   }
 
-  /** @param id larger than that of every call before */
+  /** @param id larger than the ids of all calls before */
   addCall(id: number, json: string): void {
     this.#add(this.#calls, `[${id},${json}]`);
     this.#lastCall = id;
@@ -77,7 +77,7 @@ export class Outbox {
     this.#add(this.#notes, json);
   }
 
-  /** Adds a frame of a request; those leave in their order. */
+  /** Adds a frame of an HTTP request or its answer; these are written in order. */
   addStreamFrame(frame: Uint8Array, onLeave: (() => void) | null = null): void {
     if (this.#isStopped) return;
     this.#streams.push({ frame, onLeave });
@@ -85,20 +85,20 @@ export class Outbox {
     this.#schedule();
   }
 
-  /** Tells the peer that this side lives. What is being written tells it as well. */
+  /** Shows the peer that this side lives, unless a write is under way, which shows the same. */
   ping(): void {
     if (this.isWriting || this.#isStopped) return;
     this.#seal(PING, null);
     this.#schedule();
   }
 
-  /** Null when a stream may add its next piece; else resolves when it may, or when the outbox has stopped. */
+  /** Null if a stream may add its next piece; else resolves when it may, or when the outbox has stopped. */
   streamRoom(): Promise<void> | null {
     if (this.#isStopped || this.#streamBytes < CHANNEL_LIMITS.streamsWaitingBytesMax) return null;
     return new Promise((resolve) => this.#roomWaiters.push(resolve));
   }
 
-  /** Writes nothing more. */
+  /** Stops writing and drops what waits. */
   stop(): void {
     this.#isStopped = true;
     this.#sealed = [];
@@ -107,9 +107,9 @@ export class Outbox {
     this.#wakeStreams();
   }
 
-  #add(batch: Batch, json: string, body = ""): void {
+  #add(batch: FrameBatch, json: string, body = ""): void {
     if (this.#isStopped) return;
-    // A frame of what waits and of one more that is as large as a frame may be would be too large.
+    // The waiting batch and a new value of the largest size would exceed the bound of a frame together.
     if (batch.chars > 0 && batch.chars + json.length + body.length > CHANNEL_LIMITS.batchChars) {
       this.#sealBatch(batch);
     }
@@ -117,7 +117,7 @@ export class Outbox {
     this.#schedule();
   }
 
-  #sealBatch(batch: Batch): void {
+  #sealBatch(batch: FrameBatch): void {
     const lastCall = this.#lastCall;
     const onLeave = () => {
       this.lastCallLeft = lastCall;
@@ -137,13 +137,13 @@ export class Outbox {
       this.#isScheduled = false;
       void this.#flush();
     };
-    // Each write costs the same for one answer and for fifty. So after a frame the next one gathers for a moment; a
+    // A write costs the same for one answer as for fifty, so a frame soon after another one waits to gather more. A
     // channel that is not busy never waits.
     if (performance.now() - this.#leftAt >= CHANNEL_LIMITS.gatherMs) setImmediate(flush);
     else setTimeout(flush, CHANNEL_LIMITS.gatherMs);
   }
 
-  /** Writes what there is; what is added meanwhile leaves after the turn in which the writes have ended. */
+  /** Writes what waits; what is added meanwhile is written after that. */
   async #flush(): Promise<void> {
     if (this.#isStopped) return;
     this.isWriting = true;
@@ -172,12 +172,12 @@ export class Outbox {
     if (this.waitingBytes > 0 && !this.#isStopped) this.#schedule();
   }
 
-  async #write({ frame, onLeave }: Waiting): Promise<void> {
+  async #write({ frame, onLeave }: QueuedFrame): Promise<void> {
     if (this.#isStopped) return;
     onLeave?.();
     const size = CHANNEL_LIMITS.writeBytesMax;
     for (let at = 0; at < frame.length; at += size) {
-      await this.#line.write(frame.length <= size ? frame : frame.subarray(at, at + size));
+      await this.#connection.write(frame.length <= size ? frame : frame.subarray(at, at + size));
       this.writes++;
     }
     this.#stats.framesSent++;

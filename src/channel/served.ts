@@ -1,5 +1,5 @@
-// Requests of a peer that this side serves. Pieces of an answer leave as far as the peer has room for them, and no more of
-// an answer is in memory than that.
+// HTTP requests of a peer that this side serves. Pieces of an answer are sent only as far as the peer has room for them,
+// and no more of the answer is in memory.
 
 import { CHANNEL_LIMITS } from "../process/limits.ts";
 import { integerOf } from "./batches.ts";
@@ -9,25 +9,25 @@ import {
   HEADER_BYTES,
   idFrame,
   idOf,
+  jsonLineOf,
   KIND,
-  linedOf,
   ProtocolFault,
   textFrame,
 } from "./frames.ts";
 import type { Outbox } from "./outbox.ts";
 import type { StreamedReply } from "./shapes.ts";
 
-/** Makes the answer of a request. */
+/** Answers a request. */
 export type Serve = (head: unknown, body: Uint8Array, signal: AbortSignal) => Promise<StreamedReply>;
 
-/** One request. */
+/** One request under way. */
 interface Served {
   readonly id: number;
   readonly bodyBytes: number;
   readonly unwanted: AbortController;
-  /** Bytes that the peer has room for. */
+  /** Bytes that the peer still has room for. */
   creditBytes: number;
-  /** Wakes the answer when there is credit, or nobody wants it any more. */
+  /** Wakes the sending of the answer when there is credit, or when the request is cancelled. */
   wake: (() => void) | null;
 }
 
@@ -47,16 +47,16 @@ export class ServedRequests {
     return this.#served.size;
   }
 
-  /** @param isTaken whether the request is served; else the peer learns that it did not run */
+  /** @param isTaken false to answer that the request did not run */
   onRequest(payload: Uint8Array, isTaken: boolean): void {
-    const { value, bytes } = linedOf(payload);
-    if (!Array.isArray(value) || value.length !== 2) throw new ProtocolFault("A request has another shape");
+    const { value, bytes } = jsonLineOf(payload);
+    if (!Array.isArray(value) || value.length !== 2) throw new ProtocolFault("Malformed request");
     const id = integerOf(value[0]);
     this.#bodyBytes += bytes.length;
     if (
       id < 0 || this.#served.has(id) || this.#served.size >= CHANNEL_LIMITS.requestsMax ||
       this.#bodyBytes > CHANNEL_LIMITS.requestBytesMax
-    ) throw new ProtocolFault("More requests than allowed");
+    ) throw new ProtocolFault("Invalid request id, or too many requests");
     const served: Served = {
       id,
       bodyBytes: bytes.length,
@@ -71,7 +71,7 @@ export class ServedRequests {
 
   onCancel(payload: Uint8Array): void {
     const served = this.#served.get(idOf(payload));
-    // An answer that has just ended crosses its cancellation.
+    // The answer may have ended before its cancellation arrived.
     if (served !== undefined) this.#abort(served, "The peer no longer wants the answer");
   }
 
@@ -80,12 +80,12 @@ export class ServedRequests {
     if (served === undefined) return;
     served.creditBytes += creditOf(payload);
     if (served.creditBytes > CHANNEL_LIMITS.streamBytesMax) {
-      throw new ProtocolFault("More credit than allowed");
+      throw new ProtocolFault("Too much credit");
     }
     served.wake?.();
   }
 
-  /** Ends everything that is under way. */
+  /** Aborts all requests. */
   fail(): void {
     for (const served of [...this.#served.values()]) this.#abort(served, "The channel was lost");
   }
@@ -108,7 +108,7 @@ export class ServedRequests {
     }
   }
 
-  /** Sends a body; false when nobody wants it any more. @throws what the body throws */
+  /** Sends a body; returns false when the request is cancelled. @throws what the body throws */
   async #send(served: Served, body: ReadableStream<Uint8Array>): Promise<boolean> {
     const { id, unwanted: { signal } } = served;
     const reader = body.getReader();
@@ -133,7 +133,7 @@ export class ServedRequests {
     }
   }
 
-  /** Waits until the peer and the outbox have room for a piece, or nobody wants it any more. */
+  /** Waits until peer and outbox have room for a piece, or the request is cancelled. */
   async #room(served: Served): Promise<void> {
     const { signal } = served.unwanted;
     for (let room = this.#outbox.streamRoom(); room !== null && !signal.aborted;) {
@@ -152,7 +152,7 @@ export class ServedRequests {
     served.wake?.();
   }
 
-  /** Tells the peer that the request is over. */
+  /** Ends a request, and notifies the peer by a frame of this kind; null sends no frame. */
   #end(served: Served, kind: number | null): void {
     if (!this.#served.delete(served.id)) return;
     this.#bodyBytes -= served.bodyBytes;

@@ -1,67 +1,67 @@
-// What the hub and those who use it tell each other: who a member is, what it receives, and how a call can fail. The
-// channel never looks into calls, heads and notes: they are JSON values of its users.
+// Types of the hub's interface: the identity of a node, what it receives, and how a call can fail. The channel never looks
+// into calls, heads and notifications: they are JSON values of its users.
 
 import { Unavailable } from "../../actors/port.ts";
 
-/** Who this process is to the other members. */
+/** The identity of this process as a node. */
 export interface Identity {
-  /** The database that the members serve; members of two databases never meet. */
+  /** The id of the database that the nodes serve; nodes of different databases never connect. */
   readonly database: string;
-  /** What every member of the database knows and nobody else. */
+  /** The secret of the cluster. */
   readonly secret: string;
-  /** The version of what is said on a channel; members that differ open none. */
+  /** The version of the protocol; nodes with different versions open no channel. */
   readonly protocol: number;
-  /** This member's number, a positive integer that no other one ever has. */
+  /** The term of this node: a positive integer that no other node ever has. */
   readonly term: number;
 }
 
-/** The answer of a call. */
+/** The answer to a call. */
 export interface Reply {
   /** A JSON value. */
   readonly head: unknown;
-  /** Text that arrives as it was, without lone surrogates. */
+  /** Text without lone surrogates; it arrives unchanged. */
   readonly body: string;
 }
 
-/** The answer of a whole request. */
+/** The answer to an HTTP request. */
 export interface StreamedReply {
   /** A JSON value. */
   readonly head: unknown;
   readonly body: ReadableStream<Uint8Array> | null;
 }
 
-/** What a hub hands to the process that it belongs to. */
+/** Receives what arrives at a hub. */
 export interface Receiver {
-  /** A peer's call; what it rejects with becomes a lost answer for that call alone. */
+  /** Answers a peer's call. A rejection makes the answer of that call lost. */
   onCall(call: unknown, from: number): Promise<Reply>;
   /**
-   * A peer's whole request; `signal` aborts when the peer no longer wants the answer or the channel is lost. What it
-   * rejects with becomes a lost answer.
+   * Answers a peer's HTTP request; `signal` aborts when the peer cancels it or the channel is lost. A rejection makes the
+   * answer lost.
    */
   onRequest(head: unknown, body: Uint8Array, from: number, signal: AbortSignal): Promise<StreamedReply>;
   onNote(note: unknown, from: number): void;
-  /** A channel to this member was opened. */
+  /** A channel to this node was opened. */
   onOpened(term: number): void;
   /**
-   * A channel to this member was lost. With `isRefused` its process is gone for sure: its address refuses connections,
-   * or somebody else proved to be there. That may come at the loss, later, or for a member that never had a channel;
-   * it is told once until something else is learned. What the hub was told to close is not told.
+   * A channel to this node was lost. With `isRefused` its process is certainly gone: its address refuses connections, or
+   * another node proved its identity there. This may be reported with the loss, later, or for a node that never had a
+   * channel, and is not repeated while it stays true. Channels that the hub was asked to close are not reported.
    */
   onLost(term: number, isRefused: boolean): void;
 }
 
-/** The channel was lost, or the peer had no answer: nobody knows whether the call ran. */
+/** The channel was lost, or the peer had no answer: the call may have run. */
 export class ChannelLost extends Unavailable {}
 
-/** The call did not run and never will: there is no channel, a bound of it is reached, or the peer is closing it. */
+/** The call did not run and never will: no channel, a bound is reached, or the peer is closing the channel. */
 export class ChannelFull extends Unavailable {}
 
-/** What a hub has done since it was made. */
+/** Counters of a hub. */
 export class ChannelStats {
   opened = 0;
-  /** Channels that ended without this hub being told to close them. */
+  /** Channels that ended by themselves. */
   lost = 0;
-  /** Connections to this hub that proved nothing, or to be somebody who may not have a channel. */
+  /** Connections that proved nothing, or that may not have a channel. */
   refusedPeers = 0;
   framesSent = 0;
   framesReceived = 0;

@@ -1,26 +1,26 @@
-// Lines over TCP. A listener here lives as long as its hub: a refused connection tells other members that this process
-// is gone, so nothing but the hub's end may close the port.
+// Connections over TCP. A listener lives as long as its hub: a refused connection means to other nodes that this process
+// is gone, so only the end of the hub may close the port.
 
 import { CHANNEL_LIMITS } from "../process/limits.ts";
-import { type Line, LineRefused, type Network } from "./line.ts";
+import { type Connection, ConnectionRefused, type Network } from "./network.ts";
 
-/** Pause after the system could not hand over a connection, as when the process may open no more files. */
+/** Pause after accepting a connection failed, as at the limit of open files. */
 const ACCEPT_AGAIN_MS = 50;
 
 /**
- * The network of production.
+ * TCP as a network.
  *
- * @param bind "host:port" to listen on, port 0 for a free one
- * @param told the host told to others, where it differs
- * @throws RangeError for a text that is no "host:port"
+ * @param bind "host:port" to listen on, port 0 for a free port
+ * @param told the host of the address given to others, if it differs
+ * @throws RangeError if `bind` is not a "host:port"
  */
 export function tcpNetwork(bind: string, told: string | null = null): Network {
   const { hostname, port } = addressOf(bind);
   return {
-    // deno-lint-ignore require-await -- what cannot be listened on is a rejection
-    async listen(onLine) {
+    // deno-lint-ignore require-await -- errors must be rejections
+    async listen(onConnection) {
       const listener = Deno.listen({ hostname, port });
-      void accept(listener, onLine);
+      void accept(listener, onConnection);
       return {
         address: addressText(told ?? hostname, listener.addr.port),
         close: () => quietly(() => listener.close()),
@@ -28,8 +28,8 @@ export function tcpNetwork(bind: string, told: string | null = null): Network {
     },
     connect(address) {
       if (!isLoopback(addressOf(address).hostname) || isLoopback(told ?? hostname)) return connect(address);
-      // On this machine nobody may listen there, and that would say nothing of the process that told it.
-      return Promise.reject(new Error(`${address} is an address within another machine`));
+      // A loopback address of another machine: a refusal on this one would prove nothing about that process.
+      return Promise.reject(new Error(`${address} is a loopback address of another machine`));
     },
   };
 }
@@ -38,25 +38,28 @@ function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || host.startsWith("127.");
 }
 
-/** A line to an address; the system gives up after the time of a hello. */
-async function connect(address: string): Promise<Line> {
+/** Connects to an address, within the time of a hello. */
+async function connect(address: string): Promise<Connection> {
   const giveUp = new AbortController();
   const timer = setTimeout(() => giveUp.abort(), CHANNEL_LIMITS.helloMs);
   try {
-    return new TcpLine(await Deno.connect({ ...addressOf(address), signal: giveUp.signal }));
+    return new TcpConnection(await Deno.connect({ ...addressOf(address), signal: giveUp.signal }));
   } catch (error) {
-    if (error instanceof Deno.errors.ConnectionRefused) throw new LineRefused(`Refused: ${address}`);
+    if (error instanceof Deno.errors.ConnectionRefused) throw new ConnectionRefused(`Refused: ${address}`);
     throw error;
   } finally {
     clearTimeout(timer);
   }
 }
 
-/** Hands over connections until the listener is closed; a fault of the system passes and never ends the listening. */
-async function accept(listener: Deno.TcpListener, onLine: (line: Line) => void): Promise<void> {
+/** Accepts connections until the listener is closed; other errors of the system do not end the listening. */
+async function accept(
+  listener: Deno.TcpListener,
+  onConnection: (connection: Connection) => void,
+): Promise<void> {
   for (;;) {
     try {
-      onLine(new TcpLine(await listener.accept()));
+      onConnection(new TcpConnection(await listener.accept()));
     } catch (error) {
       if (error instanceof Deno.errors.BadResource || error instanceof Deno.errors.Interrupted) return;
       await new Promise((resolve) => setTimeout(resolve, ACCEPT_AGAIN_MS));
@@ -65,9 +68,9 @@ async function accept(listener: Deno.TcpListener, onLine: (line: Line) => void):
 }
 
 /** One TCP connection. */
-class TcpLine implements Line {
+class TcpConnection implements Connection {
   readonly #conn: Deno.TcpConn;
-  /** Small until a peer fills it: many connections never say anything. */
+  /** The read buffer; small until a peer fills it, because many connections never send anything. */
   #bytes: Uint8Array<ArrayBuffer> | null = null;
 
   constructor(conn: Deno.TcpConn) {
@@ -95,7 +98,7 @@ class TcpLine implements Line {
   }
 }
 
-/** The parts of "host:port"; an IPv6 host stands in brackets. */
+/** Splits "host:port"; an IPv6 host has brackets. */
 function addressOf(text: string): { hostname: string; port: number } {
   const [, bracketed, plain, digits] = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(text) ?? [];
   const hostname = bracketed ?? plain;
@@ -108,11 +111,11 @@ function addressText(hostname: string, port: number): string {
   return hostname.includes(":") ? `[${hostname}]:${port}` : `${hostname}:${port}`;
 }
 
-/** Closes what may be closed already. */
+/** Closes something that may be closed already. */
 function quietly(close: () => void): void {
   try {
     close();
   } catch {
-    // It is closed.
+    // Already closed.
   }
 }

@@ -1,46 +1,37 @@
-// The catalog commands of `deno task admin`: show the catalog in force, apply a file, or say what the file would change.
-// The service checks the whole document; its faults are printed with their exact paths.
+// The commands of `deno task admin` about catalogs: show the current one, apply a file, or only show what a file would
+// change. The service checks the whole document. Each fault is printed with its exact path.
 
 import type { Command } from "commander";
-import type { CatalogChange } from "../tenant/catalog/changes.ts";
-import type { CatalogInput } from "../tenant/catalog/schema.ts";
+import { applyCatalog, getCatalog } from "../../routes/contract/admin.ts";
+import type { AnswerOf } from "../../routes/contract/definition.ts";
 import { messageOf } from "../process/log.ts";
-import { type AdminAction, type AdminRun, withApp } from "./admin_run.ts";
+import { commandOf, type Groups, withApp } from "./admin_call.ts";
+import type { AdminAction, AdminRun } from "./admin_run.ts";
 import { ServiceRefusal } from "./admin_client.ts";
 import { EXIT, TaskError, withExample } from "./shell.ts";
 import { renderTable } from "./table.ts";
 
-/** What the service says of a catalog that it applied, or would apply. */
-export interface Applied {
-  readonly version: number;
-  readonly changes: readonly CatalogChange[];
-}
-
-/** Options of what applies a file. */
+/** Options of a command that applies a file. */
 export interface ApplyOptions {
   readonly app?: string;
   readonly dryRun?: boolean;
 }
 
-/** A catalog in force. */
-export type Shown = CatalogInput & { readonly version: number };
+/** The group of commands. */
+export const CATALOG_GROUP: Groups[string] = [
+  "Manage the catalog of an app: plans, packs, models, settings.",
+  [
+    commandOf("show", getCatalog, catalogText, "admin catalog show --app app_1 --json > catalog.json", {
+      words: "Show the current catalog; the whole document with --json.",
+    }),
+    addApplyCommand,
+  ],
+];
 
-/** Adds the commands. */
-export function addCatalogCommands(program: Command, action: AdminAction): void {
-  const group = program.command("catalog").description(
-    "The catalog of an app: plans, packs, models, settings.",
-  );
-  withExample(group, "deno task admin catalog show --app app_1");
-  const show = withApp(
-    group.command("show").description("The catalog in force; the whole document with --json."),
-  )
-    .action(action(async ({ client, show, appId }: AdminRun, { app }: { app?: string }) => {
-      show(await client.call<Shown>("GET", catalogPath(await appId(app))), catalogText);
-    }));
-  withExample(show, "deno task admin catalog show --app app_1 --json > catalog.json");
-  const apply = withApp(group.command("apply").description("Put a catalog document in force."))
+function addApplyCommand(group: Command, action: AdminAction): void {
+  const apply = withApp(group.command("apply").description("Apply a catalog document."))
     .argument("<file>", "the whole document as JSON")
-    .option("--dry-run", "only say what would change")
+    .option("--dry-run", "only show the changes")
     .action(action(applyFile));
   withExample(apply, "deno task admin catalog apply catalog.json --app app_1 --dry-run");
 }
@@ -52,17 +43,18 @@ async function applyFile(run: AdminRun, file: string, options: ApplyOptions) {
   run.show(applied, () => appliedText(applied, isDryRun));
 }
 
-/** Puts a catalog in force, or asks what it would change; its faults are printed. */
+/** Applies a catalog, or asks for its changes in a dry run. Prints the faults of a catalog that is refused. */
 export async function putCatalog(
   { client, shell }: AdminRun,
   appId: string,
   document: unknown,
   isDryRun: boolean,
-): Promise<Applied> {
+): Promise<AnswerOf<typeof applyCatalog>> {
   try {
-    return await client.call("PUT", `${catalogPath(appId)}${isDryRun ? "?dryRun=true" : ""}`, document);
+    const dryRun = isDryRun ? "true" : undefined;
+    return await client.call(applyCatalog, { appId, dryRun, catalog: document });
   } catch (error) {
-    // Faults go to standard error, as every error does; with --json the refusal is printed as data too.
+    // Faults go to standard error, as all errors. With --json the refusal is also printed as data.
     const faults = error instanceof ServiceRefusal ? faultsOf(error.error.details) : [];
     if (faults.length > 0) shell.note(renderTable(["PATH", "FAULT"], faults));
     throw error;
@@ -85,12 +77,7 @@ export async function readDocument(file: string): Promise<string> {
   }
 }
 
-/** Where the API has an app's catalog. */
-export function catalogPath(appId: string): string {
-  return `/apps/${encodeURIComponent(appId)}/catalog`;
-}
-
-function appliedText({ version, changes }: Applied, isDryRun: boolean): string {
+function appliedText({ version, changes }: AnswerOf<typeof applyCatalog>, isDryRun: boolean): string {
   if (changes.length === 0) return `No changes: version ${version} stays in force`;
   const title = isDryRun ? `Dry run: version ${version} stays in force` : `Version ${version} is in force`;
   return `${title}\n${
@@ -98,7 +85,7 @@ function appliedText({ version, changes }: Applied, isDryRun: boolean): string {
   }`;
 }
 
-/** Path and message of each fault; other refusals have details of another kind. */
+/** Path and message of each fault. Other refusals have details of another kind, and so no rows. */
 function faultsOf(details: unknown): [string, string][] {
   const list = (Array.isArray(details) ? details : []) as { path?: unknown; message?: unknown }[];
   return list.flatMap(({ path, message }) =>
@@ -106,8 +93,8 @@ function faultsOf(details: unknown): [string, string][] {
   );
 }
 
-function catalogText(catalog: Shown): string {
-  if (catalog.version === 0) return "No catalog was applied yet";
+function catalogText(catalog: AnswerOf<typeof getCatalog>): string {
+  if (catalog.version === 0) return "No catalog has been applied yet";
   const { settings = {}, models = [], plans = [], packs = [], composeTypes = [] } = catalog;
   const sections = [`Version ${catalog.version}`];
   const add = (titles: string[], rows: (string | number | undefined)[][]) => {

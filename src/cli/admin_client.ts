@@ -1,6 +1,7 @@
-// Calls the admin API of a running service over HTTP. A call gives its data, or a refusal, or tells that the service
-// cannot be reached. Section 3 of the decisions.
+// Calls the admin API of a running service over HTTP. A call returns its data. It throws a refusal of the service, or an
+// error when the service cannot be reached.
 
+import type { AnswerOf, KeylessDefinition } from "../../routes/contract/definition.ts";
 import { readConfig } from "../process/settings.ts";
 import { messageOf } from "../process/log.ts";
 import { EXIT, serviceUrl, settings, type Shell, TaskError } from "./shell.ts";
@@ -19,7 +20,7 @@ const CALL_TIMEOUT_MS = 60_000;
 
 /** The service answered with an error. */
 export class ServiceRefusal extends TaskError {
-  /** The error as the service wrote it. */
+  /** The error object of the answer. */
   readonly error: { readonly code: string; readonly message: string; readonly details: unknown };
 
   constructor(error: ServiceRefusal["error"]) {
@@ -28,25 +29,28 @@ export class ServiceRefusal extends TaskError {
   }
 }
 
+/** Members of path, query and body in one object; undefined ones are left out. */
+export type Members = Readonly<Record<string, unknown>>;
+
 /** The admin API. */
 export interface AdminClient {
-  call<Data>(method: string, path: string, body?: unknown): Promise<Data>;
+  call<Call extends KeylessDefinition>(call: Call, members?: Members): Promise<AnswerOf<Call>>;
 }
 
 /** A client of the service that the options and settings name. */
 export async function openAdminClient(url: string | undefined, shell: Shell): Promise<AdminClient> {
   const base = serviceUrl(url, shell);
   const token = await adminToken(shell);
-  return { call: (method, path, body) => call(base, token, method, path, body) };
+  return { call: (call, members = {}) => send(base, token, call, members) };
 }
 
 async function adminToken(shell: Shell): Promise<string> {
   const { HOLDFAST_ADMIN_TOKEN, HOLDFAST_DATA_DIR } = shell.variables;
   const { dataDir, adminToken } = settings(() => readConfig({ HOLDFAST_ADMIN_TOKEN, HOLDFAST_DATA_DIR }));
   const token = adminToken ?? await readToken(`${dataDir}/${TOKEN_FILE}`);
-  // fetch would quote the token in its error message.
+  // Without this check, the error message of fetch would contain the token.
   if (/^[\x21-\x7e]+$/.test(token)) return token;
-  throw new TaskError("The admin token has characters that a header cannot carry", EXIT.usage);
+  throw new TaskError("The admin token has characters that are not allowed in a header", EXIT.usage);
 }
 
 async function readToken(file: string): Promise<string> {
@@ -55,7 +59,7 @@ async function readToken(file: string): Promise<string> {
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) {
       throw new TaskError(
-        `No admin token: set HOLDFAST_ADMIN_TOKEN to the service's (there is no "${file}" either)`,
+        `No admin token: set HOLDFAST_ADMIN_TOKEN to that of the service, or HOLDFAST_DATA_DIR to its folder ("${file}" is missing)`,
         EXIT.usage,
       );
     }
@@ -63,23 +67,30 @@ async function readToken(file: string): Promise<string> {
   }
 }
 
-async function call<Data>(
+async function send<Data>(
   base: string,
   token: string,
-  method: string,
-  path: string,
-  body: unknown,
+  { method, path, input, inQuery = [], wholeBody, hasNoBody = false }: KeylessDefinition,
+  members: Members,
 ): Promise<Data> {
   const headers: Record<string, string> = { authorization: `Bearer ${token}` };
   const init: RequestInit = { method, headers, signal: AbortSignal.timeout(CALL_TIMEOUT_MS) };
-  if (body !== undefined) {
+  const hasBody = input !== null && !hasNoBody && method !== "GET" && method !== "DELETE";
+  const sent = Object.entries(members).filter(([name, value]) =>
+    value !== undefined && !path.includes(`:${name}`)
+  );
+  const query = sent.filter(([name]) => !hasBody || inQuery.includes(name));
+  if (hasBody) {
+    const body = wholeBody === undefined ? Object.fromEntries(sent) : members[wholeBody.member];
     headers["content-type"] = "application/json";
     init.body = typeof body === "string" ? body : JSON.stringify(body);
   }
+  const address = path.replaceAll(/:(\w+)/g, (_, name) => encodeURIComponent(String(members[name])));
+  const search = new URLSearchParams(query.map(([name, value]) => [name, String(value)])).toString();
   let status: number;
   let text: string;
   try {
-    const response = await fetch(`${base}/api/admin/v1${path}`, init);
+    const response = await fetch(`${base}/api${address}${search === "" ? "" : `?${search}`}`, init);
     status = response.status;
     text = await response.text();
   } catch (error) {
@@ -96,7 +107,7 @@ function dataOf<Data>(base: string, status: number, text: string): Data {
     throw new ServiceRefusal({ code: error.code, message: error.message, details: error.details });
   }
   throw new TaskError(
-    `Cannot reach the service at ${base}: something else answers there (${status})`,
+    `Cannot reach the service at ${base}: another program answers there (status ${status})`,
     EXIT.unreachable,
   );
 }

@@ -1,8 +1,9 @@
-// `deno task admin doctor`: checks that everything works and says what to do where it does not. It asks the running
-// service, which examines itself. Where no service answers, or none accepts the admin token, it looks at the store of
-// the settings. It changes nothing. Exit status: 0 nothing is broken (there may be warnings), 1 something is.
+// `deno task admin doctor`: checks an installation, and gives advice for each problem. The running service examines
+// itself. If no service answers or accepts the admin token, the task examines the store of the settings. It changes no
+// data. Exit status: 0 passed, perhaps with warnings, 1 a check failed, 2 wrong usage.
 
 import type { Command } from "commander";
+import { examine } from "../../routes/contract/service.ts";
 import { type Config, ConfigError, readConfig } from "../process/settings.ts";
 import {
   type Check,
@@ -14,7 +15,6 @@ import {
   warn,
   worstOf,
 } from "../operations/doctor/checks.ts";
-import type { Examination } from "../operations/doctor/examine.ts";
 import { storeFacts } from "../operations/doctor/facts.ts";
 import { messageOf } from "../process/log.ts";
 import { openUnmigrated } from "../cluster/store.ts";
@@ -31,32 +31,32 @@ const ASK_TIMEOUT_MS = 10_000;
 export function addDoctorCommand(program: Command, shell: Shell): void {
   const command = program.command("doctor")
     .description(
-      "Look at settings, service, database, migrations, members, clock, backlog, drift and prices, each with a verdict\n" +
-        "and what to do. Works without a running service, too: DATABASE_URL, else the store in HOLDFAST_DATA_DIR.",
+      "Check settings, service, database, migrations, processes, clock, backlog, drift, prices and webhooks, with advice.\n" +
+        "Also works without a running service, on DATABASE_URL or the store in HOLDFAST_DATA_DIR.",
     )
     .action(async () => {
       const { url, json } = program.opts<{ url?: string; json?: boolean }>();
-      const checks = await look(url, shell);
+      const checks = await examineAll(url, shell);
       const verdict = worstOf(checks);
       shell.print(json === true ? JSON.stringify({ verdict, checks }, null, 2) : report(checks, verdict));
       if (verdict === "fail") throw new TaskError("", EXIT.refused);
     })
-    .addHelpText("after", "\nExit status: 0 nothing is broken, 1 something is, 2 wrong usage.");
+    .addHelpText("after", "\nExit status: 0 passed, 1 a check failed, 2 wrong usage.");
   withExample(command, "deno task admin doctor", "deno task admin doctor --url http://127.0.0.1:8000 --json");
 }
 
-async function look(url: string | undefined, shell: Shell): Promise<Check[]> {
+async function examineAll(url: string | undefined, shell: Shell): Promise<Check[]> {
   let config: Config;
   try {
     config = readConfig(shell.variables);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     const found = error.message.replace(/^Cannot start: /, "");
-    return [fail("settings", found, "Correct it; nothing else can be looked at before")];
+    return [fail("settings", found, "Correct it; the other checks need valid settings")];
   }
   const settings = checkSettings(config);
   const { service, checks } = await askService(url, shell);
-  return [settings, service, ...checks ?? await lookAtStore(config)];
+  return [settings, service, ...checks ?? await examineStore(config)];
 }
 
 function checkSettings({ databaseUrl, dataDir, adminToken, features }: Config): Check {
@@ -72,13 +72,13 @@ function checkSettings({ databaseUrl, dataDir, adminToken, features }: Config): 
     );
   }
   if (features.publicUrl?.startsWith("http:") === true) {
-    const advice = "Serve it over https: keys travel with every call";
+    const advice = "Serve it over https: every call carries a key";
     return warn("settings", `${found}; HOLDFAST_PUBLIC_URL is plain http`, advice);
   }
   return ok("settings", found);
 }
 
-/** What the service says: whether it serves, and its own examination where it gave one. */
+/** Whether the service serves, and its own examination if it gave one. */
 async function askService(
   url: string | undefined,
   shell: Shell,
@@ -88,19 +88,19 @@ async function askService(
   if (readiness !== "serving") return { service: checkReadiness(base, readiness), checks: null };
   try {
     const client = await openAdminClient(url, shell);
-    const { checks } = await client.call<Examination>("GET", "/health");
+    const { checks } = await client.call(examine);
     return { service: ok("service", `serves at ${base}`), checks };
   } catch (error) {
     if (!(error instanceof TaskError)) throw error;
     const isAway = error instanceof ServiceRefusal && error.error.code === "unavailable";
     const advice = isAway
-      ? "Ask again soon; if it stays so, look at its log"
-      : "Give HOLDFAST_ADMIN_TOKEN as the service has it: it then examines itself";
+      ? "Ask again soon; if nothing changes, read its log"
+      : "Set HOLDFAST_ADMIN_TOKEN to that of the service; it then examines itself";
     return { service: warn("service", `serves at ${base}, but: ${error.message}`, advice), checks: null };
   }
 }
 
-/** The state that `/readyz` gives, or null where no Holdfast answers. */
+/** The state from `/readyz`, or null if no Holdfast answers. */
 async function readinessOf(base: string): Promise<string | null> {
   try {
     const response = await fetch(`${base}/readyz`, { signal: AbortSignal.timeout(ASK_TIMEOUT_MS) });
@@ -115,8 +115,8 @@ async function readinessOf(base: string): Promise<string | null> {
 function checkReadiness(base: string, state: string | null): Check {
   if (state === null) {
     const advice =
-      "Start it, or give --url (PORT and HOLDFAST_HOST are the default); its log says why it ended";
-    return fail("service", `nothing answers at ${base}`, advice);
+      "Start it, or give --url (the default is from PORT and HOLDFAST_HOST); if it ended, its log has the reason";
+    return fail("service", `no answer at ${base}`, advice);
   }
   if (state === "standby") {
     return ok("service", `waits at ${base} until processes of another version have ended`);
@@ -124,21 +124,21 @@ function checkReadiness(base: string, state: string | null): Check {
   return warn(
     "service",
     `is ${safeText(state)} at ${base}`,
-    "Ask again soon; if it stays so, look at its log",
+    "Ask again soon; if nothing changes, read its log",
   );
 }
 
-/** Looks at the store without a service. */
-async function lookAtStore(config: Config): Promise<Check[]> {
+/** Examines the store without a service. */
+async function examineStore(config: Config): Promise<Check[]> {
   const { databaseUrl, dataDir, features } = config;
-  // The embedded store keeps a privacy secret of its own.
+  // The embedded store has its own privacy secret.
   const privacySecret = databaseUrl === null ? "kept in the folder" : features.privacySecret;
   const last = checkFeatures({ ...features, privacySecret });
   let database: Database | null = null;
   try {
     if (databaseUrl === null && await isFolderInUse(dataDir)) {
-      const found = `a process uses the data folder "${dataDir}", so only that one can look into it`;
-      return [warn("database", found, "Give --url of that process, and its admin token"), last];
+      const found = `the data folder "${dataDir}" is in use by a process, so only that process can read it`;
+      return [warn("database", found, "Give the --url and the admin token of that process"), last];
     }
     database = await openUnmigrated(config);
     return [...checkStore(await storeFacts(database, Date.now), null), last];
@@ -146,25 +146,25 @@ async function lookAtStore(config: Config): Promise<Check[]> {
     const found = messageOf(error).replace(/^Cannot start: /, "");
     return [fail("database", found, adviceFor(databaseUrl)), last];
   } finally {
-    // The findings are printed even if the database does not close.
+    // The findings are printed even if closing the database fails.
     await database?.close().catch(() => {});
   }
 }
 
 function adviceFor(databaseUrl: string | null): string {
   if (databaseUrl === null) {
-    return "Start the service, which makes its store; or name the right HOLDFAST_DATA_DIR";
+    return "Start the service, which creates its store, or correct HOLDFAST_DATA_DIR";
   }
-  return "Check that the server runs, that it can be reached from here, and the user and password of DATABASE_URL";
+  return "Check that the server runs and is reachable from here, and the user and password of DATABASE_URL";
 }
 
-/** Aligned lines for people, each piece of advice below its finding. */
+/** Aligned lines for people, with advice below its finding. */
 function report(checks: readonly Check[], verdict: Verdict): string {
   const width = Math.max(...checks.map(({ name }) => name.length));
   const lines = checks.flatMap(({ name, verdict, found, advice }) => {
     const line = `${verdict.padEnd(4)}  ${name.padEnd(width)}  ${safeText(found)}`;
     return advice === null ? [line] : [line, `${" ".repeat(width + 8)}-> ${safeText(advice)}`];
   });
-  const ends = { ok: "All is well.", warn: "It works; look at the warnings.", fail: "Something is broken." };
+  const ends = { ok: "All is well.", warn: "Passed with warnings.", fail: "Something is broken." };
   return [...lines, ends[verdict]].join("\n");
 }

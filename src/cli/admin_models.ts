@@ -1,22 +1,17 @@
-// The commands of `deno task admin` about prices of models: import them from a price file. What the file says and what
-// it changes is decided in src/tenant/catalog; here the file is read, the differences are printed, the catalog is sent.
+// The commands of `deno task admin` about prices of models: import them from a price file. The rules of the import are in
+// src/tenant/catalog. Here the file is read, the differences are printed and the catalog is sent.
 
 import type { Command } from "commander";
+import { getCatalog } from "../../routes/contract/admin.ts";
 import {
   importPrices,
   type PriceDifference,
   type PriceImport,
   readPriceFile,
 } from "../tenant/catalog/import.ts";
-import {
-  type Applied,
-  type ApplyOptions,
-  catalogPath,
-  putCatalog,
-  readDocument,
-  type Shown,
-} from "./admin_catalog.ts";
-import { type AdminAction, type AdminRun, withApp } from "./admin_run.ts";
+import { type ApplyOptions, putCatalog, readDocument } from "./admin_catalog.ts";
+import { type Groups, withApp } from "./admin_call.ts";
+import type { AdminAction, AdminRun } from "./admin_run.ts";
 import { EXIT, TaskError, withExample } from "./shell.ts";
 import { renderTable, safeText, type TableValue } from "./table.ts";
 
@@ -24,18 +19,20 @@ interface ImportCommandOptions extends ApplyOptions {
   readonly only?: readonly string[];
 }
 
-/** Adds the commands. */
-export function addModelCommands(program: Command, action: AdminAction): void {
-  const group = program.command("models").description("Prices of the models in an app's catalog.");
-  withExample(group, "deno task admin models import prices.json --app app_1");
+/** The group of commands. */
+export const MODEL_GROUP: Groups[string] = ["Manage the prices of models in an app's catalog.", [
+  addImportCommand,
+]];
+
+function addImportCommand(group: Command, action: AdminAction): void {
   const command = withApp(
     group.command("import").description(
-      "Take prices from a file and apply them: LiteLLM's model_prices_and_context_window.json, or rows as a\n" +
-        "catalog has them. The differences are shown. Models that the file lacks stay as they are.",
+      "Import prices from a file: LiteLLM's model_prices_and_context_window.json, or models in the form of a\n" +
+        "catalog. Prints the differences. Models that the file lacks are unchanged.",
     ),
   )
     .argument("<file>", "the price file as JSON")
-    .option("--only <ids>", "these models alone, also new ones: ids with commas between them", idsOf)
+    .option("--only <ids>", "only these models, also new ones: ids separated by commas", idsOf)
     .option("--dry-run", "only show the differences")
     .action(action(importFile));
   withExample(
@@ -53,12 +50,12 @@ async function importFile(run: AdminRun, path: string, options: ImportCommandOpt
   const file = readPriceFile(await readDocument(path));
   if (file === null) {
     throw new TaskError(
-      `"${path}" is neither LiteLLM's price file nor a list or object of models`,
+      `"${path}" is not a price file of LiteLLM, and not a list or object of models`,
       EXIT.refused,
     );
   }
   const appId = await run.appId(options.app);
-  const { version, ...document } = await run.client.call<Shown>("GET", catalogPath(appId));
+  const { version, ...document } = await run.client.call(getCatalog, { appId });
   const found = importPrices(document.models ?? [], file, {
     only: options.only ?? null,
     checkedAt: new Date().toISOString(),
@@ -66,7 +63,7 @@ async function importFile(run: AdminRun, path: string, options: ImportCommandOpt
   });
   run.say(importText(found));
   const isDryRun = options.dryRun === true;
-  const applied: Applied = found.imported.length === 0 ? { version, changes: [] } : await putCatalog(
+  const applied = found.imported.length === 0 ? { version, changes: [] } : await putCatalog(
     run,
     appId,
     { ...document, models: found.models, expectedVersion: version },
@@ -84,8 +81,8 @@ function importText({ differences, imported, missing, unpriced }: PriceImport): 
   const same = imported.filter((id) => !changed.has(id));
   const lists = [
     ["The same price as in the file", same],
-    ["Not in the file, left as they are", missing],
-    ["In the file without a price of their kind, left as they are", unpriced],
+    ["Not in the file, unchanged", missing],
+    ["In the file without a price of their kind, unchanged", unpriced],
   ] as const;
   const table = differences.length === 0
     ? "No price differs"
@@ -105,7 +102,7 @@ function shownOf(value: unknown): TableValue {
   return JSON.stringify(value);
 }
 
-function resultText(applied: Applied, before: number, isDryRun: boolean): string {
+function resultText(applied: { readonly version: number }, before: number, isDryRun: boolean): string {
   if (isDryRun) return `Dry run: version ${before} stays in force`;
   if (applied.version === before) return `Nothing to apply: version ${before} stays in force`;
   return `Version ${applied.version} is in force`;

@@ -2,28 +2,29 @@
 // becomes one line, or JSON with `--json`.
 
 import type { Command } from "commander";
+import { listApps } from "../../routes/contract/admin.ts";
 import { type AdminClient, openAdminClient, ServiceRefusal } from "./admin_client.ts";
 import { EXIT, type Shell, TaskError } from "./shell.ts";
 import { safeText } from "./table.ts";
 
-/** What a command works with. */
+/** The tools of a running command. */
 export interface AdminRun {
   readonly shell: Shell;
   readonly client: AdminClient;
-  /** Prints the data for programs, or what a person reads. */
+  /** Prints the data for programs, or its text for people. */
   show<Data>(data: Data, text: (data: Data) => string): void;
-  /** Prints what people read before the data is there; nothing for programs. */
+  /** Prints a text for people before the data is there, and nothing for programs. */
   say(text: string): void;
-  /** The app that is named, or the only one. */
+  /** The given app, or else the only app. */
   appId(given: string | undefined): Promise<string>;
 }
 
-/** Makes an action of commander from work on the service; refusals become text or JSON. */
+/** Makes an action of commander. Refusals of the service become text or JSON. */
 export type AdminAction = <Args extends unknown[]>(
   work: (run: AdminRun, ...args: Args) => Promise<void>,
 ) => (...args: Args) => Promise<void>;
 
-/** Makes actions of a program; the program's own options may stand anywhere on the line. */
+/** Makes actions of a program. The options of the program itself may be anywhere on the command line. */
 export function actionsOf(program: Command, shell: Shell): AdminAction {
   return (work) => async (...args) => {
     const { url, json } = program.opts<{ url?: string; json?: boolean }>();
@@ -45,10 +46,13 @@ const APPS_SHOWN_MAX = 10;
 
 async function appIdOf(client: AdminClient, given: string | undefined): Promise<string> {
   if (given !== undefined) return given;
-  const apps = await client.call<{ appId: string; name: string }[]>("GET", "/apps");
+  const apps = await client.call(listApps);
   const [only, ...others] = apps;
   if (only === undefined) {
-    throw new TaskError("There is no app yet: make one with `deno task admin apps create NAME`", EXIT.usage);
+    throw new TaskError(
+      "There is no app yet; create one with `deno task admin apps create NAME`",
+      EXIT.usage,
+    );
   }
   if (others.length === 0) return only.appId;
   const shown = apps.slice(0, APPS_SHOWN_MAX).map(({ appId, name }) =>
@@ -57,11 +61,6 @@ async function appIdOf(client: AdminClient, given: string | undefined): Promise<
   if (apps.length > shown.length) {
     shown.push(`  and ${apps.length - shown.length} more: deno task admin apps list`);
   }
-  const problem = `--app: is needed, since there are ${apps.length} apps. Say which one:`;
+  const problem = `--app: required, because there are ${apps.length} apps. Choose one:`;
   throw new TaskError([problem, ...shown].join("\n"), EXIT.usage);
-}
-
-/** The option that names an app. */
-export function withApp(command: Command): Command {
-  return command.option("--app <id>", "the app (default: the only one there is)");
 }

@@ -1,12 +1,12 @@
-// `deno task catalog:schema`: writes the catalog format's JSON Schema and the tables of its page from the schemas that
-// check catalogs. A test fails where the files are not what this writes.
+// `deno task catalog:schema`: writes the JSON Schema of catalogs and the tables of their page, from the schemas that
+// check catalogs. A test fails when the files are out of date.
 
 import { catalogJsonSchema, withTables } from "../tenant/catalog/reference.ts";
 import { makeProgram, openShell, runProgram, type Shell } from "./shell.ts";
 
 const FOLDER = new URL("../tenant/catalog/", import.meta.url);
 
-/** The files as they should be, by their names in the folder of the catalog. */
+/** The text of each file by its name in the folder of the catalog. */
 export async function catalogFiles(): Promise<Map<string, string>> {
   const page = await Deno.readTextFile(new URL("CATALOG.md", FOLDER));
   return new Map([

@@ -12,7 +12,7 @@ const ENTRIES = ["client.ts", "ai.ts", "hono.ts", "openai.ts", "react.ts"].map((
   new URL(name, SOURCES).pathname
 );
 
-/** What the client uses of packages that its user may bring along, so that none of them is needed here. */
+/** Declarations of the parts of optional packages that the client uses, so that they need not be installed here. */
 const PEERS = {
   path: new URL("peers.d.ts", SOURCES).pathname,
   text: `declare module "npm:react@19.3.1" {
@@ -43,10 +43,10 @@ const OPTIONS: ts.CompilerOptions = {
   newLine: ts.NewLineKind.LineFeed,
 };
 
-/** The client does not compile; the message says where. */
+/** Thrown when the client does not compile; the message has the places. */
 export class CompileError extends Error {}
 
-/** Makes the package from the sources as they are. */
+/** Makes the package from the current sources. */
 export async function packClient(): Promise<Tarball> {
   const files = compile();
   files.set("package.json", `${JSON.stringify(manifest, null, 2)}\n`);
@@ -74,7 +74,7 @@ function compile(): Map<string, string> {
   return files;
 }
 
-/** A peer is whatever version of it is there. */
+/** Names peers without a version: the user's own version is used. */
 function withBareNames(text: string): string {
   return text.replaceAll(/(from )"npm:(\w+)@[\d.]+"/g, '$1"$2"');
 }

@@ -1,5 +1,5 @@
-// `deno task mcp`: the tool server over standard input and output, for agents on this machine. It speaks to a running
-// service with a secret key. Exit status 0 the client ended, 2 wrong usage.
+// `deno task mcp`: the tool server over standard input and output, for agents on this machine. It calls a running
+// service with a secret key. Exit status: 0 the client ended, 2 wrong usage.
 
 import { refusal } from "../domain/values/refusal.ts";
 import { callTool, pathOf, TOOLS } from "../../routes/mcp/tools.ts";
@@ -46,7 +46,7 @@ export function runMcp(args: readonly string[], shell: Shell): Promise<number> {
   return runProgram(program, args, shell);
 }
 
-/** The service's answer, or an error where it gives none. */
+/** The service's answer, or an error if there was none. */
 async function get(url: string, key: string): Promise<ToolOutcome> {
   const headers = { authorization: `Bearer ${key}` };
   try {

@@ -1,5 +1,5 @@
 // `deno task migrate`: opens the store of the settings, applies the missing migrations and prints their names. A
-// service does the same when it starts; the task is for deployments that migrate in a step of its own.
+// service does the same when it starts; the task is for deployments with a separate migration step.
 
 import { ConfigError, readConfig } from "../process/settings.ts";
 import { openStore } from "../cluster/store.ts";
@@ -14,7 +14,7 @@ export function runMigrate(args: readonly string[], shell: Shell): Promise<numbe
   const program = makeProgram(
     shell,
     "deno task migrate",
-    "Applies the migrations that the store lacks: DATABASE_URL, else the embedded store in HOLDFAST_DATA_DIR.",
+    "Applies missing migrations to the store: DATABASE_URL, else the embedded store in HOLDFAST_DATA_DIR.",
   ).action(() => migrateStore(shell));
   withExample(program, "DATABASE_URL=postgres://user:password@host:5432/holdfast deno task migrate");
   return runProgram(program, args, shell);

@@ -1,5 +1,5 @@
-// `deno task move-history`: moves the history that merges have left to move, now and to its end. The same as
-// `deno task admin move-history`.
+// `deno task move-history`: moves the rest of the history of merged users now. The same as `deno task admin
+// move-history`.
 
 import { ADMIN_VARIABLES } from "./admin_client.ts";
 import { runAdmin } from "./admin.ts";

@@ -1,8 +1,8 @@
-// `deno task openapi > openapi.json`: prints the API as an OpenAPI document, without a running service. In 3.1 it is the
-// document that a service answers at `/api/openapi.json`. Exit status 0, 2 wrong usage.
+// `deno task openapi > openapi.json`: prints the API as an OpenAPI document, without a running service. Version 3.1 is
+// the document that a service has at `/api/openapi.json`. Exit status: 0, 2 wrong usage.
 
 import { Option } from "commander";
-import { SURFACE } from "../../routes/app.ts";
+import { SURFACE } from "../../routes/surface.ts";
 import { makeDocument } from "../../routes/reference/openapi.ts";
 import { toOpenApi30 } from "../../routes/reference/openapi_3_0.ts";
 import { makeProgram, openShell, runProgram, type Shell } from "./shell.ts";
@@ -11,7 +11,7 @@ import { makeProgram, openShell, runProgram, type Shell } from "./shell.ts";
 export function runOpenapi(args: readonly string[], shell: Shell): Promise<number> {
   const program = makeProgram(shell, "deno task openapi", "Prints the API as an OpenAPI document.")
     .addOption(
-      new Option("--version <version>", "of OpenAPI; 3.0 is for tools that read no 3.1")
+      new Option("--version <version>", "of OpenAPI; 3.0 is for tools that do not read 3.1")
         .choices(["3.1", "3.0"]).default("3.1"),
     )
     .action(({ version }: { readonly version: "3.1" | "3.0" }) => {

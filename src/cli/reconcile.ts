@@ -1,6 +1,6 @@
-// `deno task reconcile`: proves over the whole database of the settings that the books add up, and prints each drift
-// as one line. It opens the store without migrating it and changes no row. Exit status 0 everything adds up, 1 there
-// are drifts, 2 it could not be proved: wrong usage or settings, a store in use, another schema, a lost connection.
+// `deno task reconcile`: proves over the whole database that the books add up, and prints each drift as one line. It
+// opens the store without migrating it and changes no row. Exit status: 0 everything adds up, 1 there are drifts, 2 no
+// proof was possible (wrong usage or settings, a store in use, another schema, a lost connection).
 
 import { MIGRATIONS } from "../../sql/migrations.ts";
 import { readConfig } from "../process/settings.ts";
@@ -22,8 +22,8 @@ export async function runReconcile(args: readonly string[], shell: Shell): Promi
   const program = makeProgram(
     shell,
     "deno task reconcile",
-    "Proves that the books add up: every counter is its holds, events and adjustments, every credit balance is\n" +
-      "its ledger and its holds, and each has its user. DATABASE_URL, else the embedded store in HOLDFAST_DATA_DIR.",
+    "Proves that the books add up: each counter equals its holds, events and adjustments, each credit balance equals\n" +
+      "its ledger and its holds, and all have a user. Reads DATABASE_URL, else the embedded store in HOLDFAST_DATA_DIR.",
   )
     .option("--json", "print drifts and summary as JSON")
     .action(async ({ json }: { json?: boolean }) => {
@@ -33,7 +33,7 @@ export async function runReconcile(args: readonly string[], shell: Shell): Promi
     })
     .addHelpText(
       "after",
-      "\nExit status: 0 everything adds up, 1 there are drifts, 2 it could not be proved." +
+      "\nExit status: 0 everything adds up, 1 there are drifts, 2 no proof was possible." +
         "\nOn a server it may run beside a running service; on the embedded store stop the service first.",
     );
   withExample(program, "DATABASE_URL=postgres://user:password@host:5432/holdfast deno task reconcile");
@@ -41,14 +41,14 @@ export async function runReconcile(args: readonly string[], shell: Shell): Promi
   return status === EXIT.ok ? exitCode : status;
 }
 
-/** How a proof is reported; drifts are printed as they are found, since there may be many. */
+/** Reports a proof. Each drift is printed when it is found, since there may be many. */
 interface Report {
   drift(drift: Drift): void;
   summary(summary: ReconcileSummary): void;
   failure(message: string): void;
 }
 
-/** Answers null when it could not be proved, which the report then says. */
+/** Returns null if no proof was possible; the report then has the reason. */
 async function proveStore(shell: Shell, report: Report): Promise<ReconcileSummary | null> {
   let database: Database | null = null;
   try {
@@ -59,16 +59,16 @@ async function proveStore(shell: Shell, report: Report): Promise<ReconcileSummar
     report.summary(summary);
     return summary;
   } catch (error) {
-    // Every error: an uncaught one would exit with 1, which stands for a drift.
+    // Every error is caught: an uncaught one would exit with 1, the status of drifts.
     report.failure(messageOf(error).replace(/^(Cannot start: )?/, "Cannot reconcile: "));
     return null;
   } finally {
-    // The result stands even if the database does not close.
+    // The result is valid even if closing the database fails.
     await database?.close().catch(() => {});
   }
 }
 
-/** The proof reads the tables of this program's newest migration and of no other. */
+/** Refuses tables that do not have exactly the migrations of this program. */
 async function refuseOtherSchema(database: Database): Promise<void> {
   const { missing: [missing], changed: [changed], unknown: [unknown] } = await migrationState(
     database,
@@ -101,7 +101,7 @@ function summaryText(summary: ReconcileSummary): string {
   const batches = summary.undrainedBatches;
   if (batches === 0) return `${verdict}: ${rows}`;
   return `${verdict}: ${rows}\n${counted(batches, "batch", "batches")} of the journal not drained yet: ` +
-    "what they change is no part of the proof";
+    "their changes are not part of the proof";
 }
 
 function counted(count: number, one: string, many = `${one}s`): string {

@@ -1,5 +1,5 @@
 // The service as an npm package: the program's files, what Deno needs to run them (import map, lock, permissions), and
-// a command that starts it with the `deno` package. Nothing of tests, benchmarks or compilers goes along.
+// a command that starts it with the `deno` package. Tests, benchmarks and compilers are left out.
 
 import manifest from "../operations/package/npm.json" with { type: "json" };
 import { packTarball, type Tarball } from "./tarball.ts";
@@ -7,10 +7,10 @@ import { packTarball, type Tarball } from "./tarball.ts";
 const ROOT = new URL("../..", import.meta.url);
 const OWN_FILES = new URL("src/operations/package/", ROOT);
 const FOLDERS = ["src", "actors", "routes", "sql"];
-/** Tasks of a checkout, which need its compiler or write into it, and what only a person at a checkout reads. */
+/** Files that only a checkout needs: tasks that pack or write files, examples, documents. */
 const LEFT_OUT =
-  /^src\/(operations\/|client\/examples\/|tasks\/(client_|service_|catalog_schema|tarball))|\.md$/;
-/** What an installed package can run, by the names of the tasks. */
+  /^src\/(operations\/package\/|client\/examples\/|cli\/(client_|type_writer|service_|catalog_schema|tarball))|\.md$/;
+/** Commands of an installed package, by the names of their tasks. */
 const COMMANDS = [
   "start",
   "admin",
@@ -18,12 +18,11 @@ const COMMANDS = [
   "move-history",
   "migrate",
   "reconcile",
-  "replay",
   "mcp",
   "openapi",
 ];
 
-/** How the pages of the console are compiled, which the runtime does when it loads them. */
+/** Options with which the runtime compiles the pages of the console. */
 interface MarkupOptions {
   readonly jsx: string;
   readonly jsxImportSource: string;
@@ -36,7 +35,7 @@ interface Config {
   readonly [member: string]: unknown;
 }
 
-/** Makes the package from the files as they are. */
+/** Makes the package from the current files. */
 export async function packService(): Promise<Tarball> {
   const program = await programFiles();
   const config = JSON.parse(await Deno.readTextFile(new URL("deno.json", ROOT))) as Config;
@@ -50,7 +49,7 @@ export async function packService(): Promise<Tarball> {
     jsonText({ nodeModulesDir, imports, compilerOptions, unstable, lock: { frozen: true } }),
   );
   files.set("program/deno.lock", await Deno.readTextFile(new URL("deno.lock", ROOT)));
-  files.set("commands.json", jsonText(commandsOf(config.tasks)));
+  files.set("commands.json", jsonText(commandsOf(config.tasks, program)));
   files.set("package.json", jsonText(manifest));
   files.set("holdfast.mjs", await Deno.readTextFile(new URL("holdfast.mjs", OWN_FILES)));
   files.set("README.md", await Deno.readTextFile(new URL("README.md", OWN_FILES)));
@@ -75,14 +74,17 @@ async function programFiles(): Promise<Map<string, Uint8Array<ArrayBuffer>>> {
   return files;
 }
 
-/** The flags, permissions among them, and the module of each command, as its task has them. */
-function commandsOf(tasks: Config["tasks"]): Record<string, { flags: string[]; module: string }> {
+/** The flags, with the permissions, and the module of each command, from its task. */
+function commandsOf(
+  tasks: Config["tasks"],
+  program: ReadonlyMap<string, unknown>,
+): Record<string, { flags: string[]; module: string }> {
   return Object.fromEntries(COMMANDS.map((name) => {
     const words = (tasks[name] ?? "").replaceAll("'", "").split(" ");
     const [deno, run, ...flags] = words.slice(0, -1);
     const module = words.at(-1) ?? "";
-    if (deno !== "deno" || run !== "run" || !module.endsWith(".ts")) {
-      throw new Error(`The task "${name}" runs no file`);
+    if (deno !== "deno" || run !== "run" || !program.has(module)) {
+      throw new Error(`The task "${name}" does not run a file of the package`);
     }
     return [name, { flags, module }];
   }));

@@ -1,11 +1,11 @@
-// What every command-line task shares: exit statuses, its access to variables and the terminal, and how a commander
-// program runs. We keep commander from writing and exiting by itself, so that the statuses below hold for every task
-// and tests can run a task as a function.
+// Shared by all command-line tasks: exit statuses, access to variables and the terminal, and running a program of
+// commander. Commander does not write or exit by itself, so every task has the statuses below and tests can run a task as
+// a function.
 
 import { Command, CommanderError, InvalidArgumentError } from "commander";
 import { ConfigError, readConfig } from "../process/settings.ts";
 
-/** Exit statuses; `interrupted` is what shells use for Ctrl-C. */
+/** Exit statuses; shells use `interrupted` for Ctrl-C. */
 export const EXIT = { ok: 0, refused: 1, usage: 2, unreachable: 3, interrupted: 130 } as const;
 
 /** Ends a task with one clear line on standard error. */
@@ -18,10 +18,10 @@ export class TaskError extends Error {
   }
 }
 
-/** A task's access to its surroundings. */
+/** A task's access to variables, output and the terminal. */
 export interface Shell {
   readonly variables: Readonly<Record<string, string | undefined>>;
-  /** Whether a person can be asked. */
+  /** Whether a person is at the terminal to answer questions. */
   readonly isInteractive: boolean;
   /** Writes to standard output, for results. */
   print(text: string): void;
@@ -31,7 +31,7 @@ export interface Shell {
   ask(question: string): string;
 }
 
-/** The real surroundings. Only the named variables are read, since the task is permitted no others. */
+/** The shell of this process. It reads only the named variables, since the task has no permission for others. */
 export function openShell(names: readonly string[]): Shell {
   return {
     variables: Object.fromEntries(names.map((name) => [name, Deno.env.get(name)])),
@@ -42,7 +42,7 @@ export function openShell(names: readonly string[]): Shell {
   };
 }
 
-/** A program whose messages go through the shell; subcommands inherit that. */
+/** A program that prints through the shell, as do its subcommands. */
 export function makeProgram(shell: Shell, name: string, description: string): Command {
   return new Command(name)
     .description(description)
@@ -51,7 +51,7 @@ export function makeProgram(shell: Shell, name: string, description: string): Co
       writeOut: (text) => shell.print(text.trimEnd()),
       writeErr: (text) => shell.note(text.trimEnd()),
       outputError: (text, write) => write(sentence(text.replace(/^error: /, "").replace(/\.\s*$/, ""))),
-      // To decide on colors commander would read variables that the task has no permission for.
+      // Otherwise commander would read variables for which the task has no permission.
       getOutHasColors: () => false,
       getErrHasColors: () => false,
       getOutHelpWidth: () => 110,
@@ -79,7 +79,7 @@ export async function runProgram(program: Command, args: readonly string[], shel
   }
 }
 
-/** The base URL of the service, without a final slash: as given, else the address of the settings. */
+/** The base URL of the service, without a final slash: the given one, else the address of the settings. */
 export function serviceUrl(given: string | undefined, shell: Shell): string {
   if (given === undefined) {
     const { PORT, HOLDFAST_HOST } = shell.variables;
@@ -92,15 +92,15 @@ export function serviceUrl(given: string | undefined, shell: Shell): string {
   return given.replace(/\/+$/, "");
 }
 
-/** The secret key of an app: as given, else that of the settings. */
+/** The secret key of an app: the given one, else HOLDFAST_KEY. */
 export function secretKey(given: string | undefined, { variables }: Shell): string {
   const key = given ?? variables.HOLDFAST_KEY;
   if (key !== undefined && /^sk_(live|test)_[A-Za-z0-9]+$/.test(key)) return key;
-  const problem = key ? "is no secret key" : "is needed";
+  const problem = key ? "is not a secret key" : "required";
   throw new TaskError(`--key: ${problem} (sk_live_... or sk_test_...; or set HOLDFAST_KEY)`, EXIT.usage);
 }
 
-/** Reads settings; bad ones are wrong usage of the task. */
+/** Reads settings. Invalid ones are wrong usage of the task. */
 export function settings<Value>(read: () => Value): Value {
   try {
     return read();
@@ -119,7 +119,7 @@ export function wholeNumber(min: number, max: number): (text: string) => number 
   };
 }
 
-/** The host to call for a host to listen on: 0.0.0.0 stands for every address. */
+/** The host to call for a host to listen on: 0.0.0.0 means every address. */
 function reachable(host: string): string {
   if (host === "0.0.0.0") return "127.0.0.1";
   if (host === "::") return "[::1]";
@@ -130,7 +130,7 @@ function sentence(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** The question goes to standard error, so that standard output stays the result alone. */
+/** Asks on standard error, so that standard output has only the result. */
 function askOnTerminal(question: string): string {
   Deno.stderr.writeSync(new TextEncoder().encode(question));
   const line = new Uint8Array(1024);

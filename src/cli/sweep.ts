@@ -1,5 +1,5 @@
 // `deno task sweep`: runs every sweep of the running service now and prints the counts. The same as
-// `deno task admin sweep`, under the name that an operator looks for.
+// `deno task admin sweep`.
 
 import { ADMIN_VARIABLES } from "./admin_client.ts";
 import { runAdmin } from "./admin.ts";

@@ -1,5 +1,5 @@
 // Aligned tables for people. Columns of numbers are right-aligned. Control characters in a value never reach the
-// terminal: anybody may have chosen a name.
+// terminal: a name may come from any user.
 
 /** A value; null shows as "-". */
 export type TableValue = string | number | null | undefined;
@@ -18,12 +18,40 @@ export function renderTable(titles: readonly string[], rows: readonly (readonly 
   }).join("\n");
 }
 
-/** A number with its thousands set apart. */
+/** A column: a member of the rows, or a title with a member or a function of a row. */
+type Column<Row> = Member<Row> | readonly [title: string, value: Member<Row> | ((row: Row) => TableValue)];
+type Member<Row> = keyof Row & string;
+
+/** The columns of a table. */
+export type Columns<Row> = readonly Column<Row>[];
+
+/** A table of rows. A column without a title is called as its member: "createdAt" is CREATED. */
+export function tableOf<Row>(columns: Columns<Row>, rows: readonly Row[]): string {
+  const cells = columns.map((column) =>
+    typeof column === "string" ? [titleOf(column), column] as const : column
+  );
+  const valueOf = (row: Row, value: Member<Row> | ((row: Row) => TableValue)) =>
+    typeof value === "function" ? value(row) : cellOf(row[value]);
+  return renderTable(
+    cells.map(([title]) => title),
+    rows.map((row) => cells.map(([, value]) => valueOf(row, value))),
+  );
+}
+
+function titleOf(member: string): string {
+  return member.replace(/(Id|At)$/, "").replaceAll(/[A-Z]/g, (letter) => ` ${letter}`).toUpperCase();
+}
+
+function cellOf(value: unknown): TableValue {
+  return Array.isArray(value) ? value.join(", ") : value as TableValue;
+}
+
+/** A number with its thousands separated. */
 export function numberText(value: number): string {
   return value.toLocaleString("en-US", { maximumFractionDigits: 6 });
 }
 
-/** Text without control characters, which a terminal would obey. */
+/** Text without control characters, which could steer a terminal. */
 export function safeText(text: string): string {
   return text.replace(UNSAFE, "\u{fffd}");
 }

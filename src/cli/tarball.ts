@@ -1,10 +1,10 @@
-// A package as npm takes it: a gzipped tar archive with everything under `package/`. The same files give the same bytes.
+// A package for npm: a gzipped tar archive with everything under `package/`. The same files give the same bytes.
 
 import { EXIT, TaskError } from "./shell.ts";
 
 /** A package ready to be installed. */
 export interface Tarball {
-  /** As npm names such files. */
+  /** In the form of npm: name, version, `.tgz`. */
   readonly fileName: string;
   readonly bytes: Uint8Array<ArrayBuffer>;
   /** Paths in the package, in order. */
@@ -23,7 +23,7 @@ export async function packTarball(
   return { fileName: `${name}-${version}.tgz`, bytes: await zipped.bytes(), paths };
 }
 
-/** Writes a package into a folder and answers its path. */
+/** Writes a package into a folder and returns its path. */
 export async function writeTarball(folder: string, { fileName, bytes }: Tarball): Promise<string> {
   const path = `${folder.replace(/\/+$/, "")}/${fileName}`;
   try {
@@ -36,7 +36,7 @@ export async function writeTarball(folder: string, { fileName, bytes }: Tarball)
 }
 
 const BLOCK_BYTES = 512;
-/** The format's place for a path; nothing of ours is longer. */
+/** The room for a path in a header. */
 const PATH_BYTES_MAX = 100;
 const encoder = new TextEncoder();
 
@@ -47,7 +47,7 @@ function entryOf(path: string, content: string | Uint8Array<ArrayBuffer>): Uint8
   return [headerOf(path, bytes.length), bytes, new Uint8Array(rest)];
 }
 
-/** The header of a plain file that everybody may read; its time is the format's zero, so that bytes repeat. */
+/** The header of a plain file that every user may read. Its time is zero, so that the same files give the same bytes. */
 function headerOf(path: string, bytes: number): Uint8Array<ArrayBuffer> {
   if (encoder.encode(path).length > PATH_BYTES_MAX) throw new Error(`Too long for a tar archive: ${path}`);
   const header = new Uint8Array(BLOCK_BYTES);

@@ -1,11 +1,11 @@
 // A middleware for the language models of the AI SDK (package `ai`, from version 5 on): `holdfast-client/ai`. Each call
-// of a model, so each step of a run with tools, is reserved before it is made and settled when it has ended.
+// of a model is reserved before it is made and settled when it has ended. Each step of a run with tools is such a call.
 
 import { ANSWER_TOKENS, estimateInput, type ModelMetering, type OpenCall, openCall } from "./model_calls.ts";
-import { type ModelUsage } from "./metering_shapes.ts";
 import { type PieceReader, settlingStream } from "./settling_stream.ts";
+import type { ModelUsage } from "./wire_types.ts";
 
-/** What is read of a call's parameters; the same in every version of the SDK. */
+/** The parameters of a call that are read here; every version of the SDK has them. */
 export interface ModelParams {
   readonly prompt: unknown;
   readonly maxOutputTokens?: number | undefined;
@@ -15,7 +15,7 @@ export interface ModelParams {
   readonly providerOptions?: Readonly<Record<string, Readonly<Record<string, unknown>>>> | undefined;
 }
 
-/** What is read of a model. */
+/** The parts of a model that are read here. */
 export interface Model {
   readonly modelId: string;
   readonly provider: string;
@@ -23,7 +23,7 @@ export interface Model {
 
 /** Middleware for `wrapLanguageModel` of every version from 5 on. */
 export interface HoldfastMiddleware {
-  // deno-lint-ignore no-explicit-any -- each version wants its own number here, and reads none
+  // deno-lint-ignore no-explicit-any -- each version declares its own number here, but reads none
   readonly specificationVersion: any;
   wrapGenerate<Result>(
     options: { doGenerate: () => PromiseLike<Result>; params: ModelParams; model: Model },
@@ -35,9 +35,9 @@ export interface HoldfastMiddleware {
 
 /**
  * Meters every call of a model. A refused call rejects with a `HoldfastError` of status 429, with the first reason as
- * code, and the model is not asked.
+ * code, and the model is not called.
  *
- * @example The user of each call stands in its provider options
+ * @example With the user of each call in its provider options
  * ```tsx
  * const userId = ({ providerOptions }: ModelParams) => String(providerOptions?.holdfast?.userId);
  * const middleware = holdfastMiddleware({ client, userId, event: "chat.reply" });
@@ -80,7 +80,7 @@ export function holdfastMiddleware(metering: ModelMetering<ModelParams>): Holdfa
   };
 }
 
-/** Asks the model; settles the call where that fails. */
+/** Calls the model, and settles the call if that fails. */
 async function orFail<Result>(
   call: OpenCall,
   { abortSignal }: ModelParams,
@@ -97,7 +97,7 @@ async function orFail<Result>(
 type Loose = Readonly<Record<string, unknown>>;
 type ProviderMetadata = Readonly<Record<string, Loose | undefined>>;
 
-/** What is read of a complete answer. */
+/** The parts of a complete answer that are read here. */
 interface Generated {
   readonly content?: readonly {
     readonly text?: string;
@@ -108,7 +108,7 @@ interface Generated {
   readonly providerMetadata?: ProviderMetadata | undefined;
 }
 
-/** What is read of a part of a stream. */
+/** The members of a part of a stream that are read here. */
 interface StreamPart extends Pick<Generated, "usage" | "providerMetadata"> {
   readonly type: string;
   readonly id?: string;
@@ -117,7 +117,7 @@ interface StreamPart extends Pick<Generated, "usage" | "providerMetadata"> {
   readonly input?: unknown;
 }
 
-/** A usage as the SDK has it: flat in version 5, with parts from version 6 on. */
+/** The usage of the SDK: flat in version 5, with parts from version 6 on. */
 interface SdkUsage {
   readonly inputTokens?: number | undefined | {
     readonly total?: number | undefined;
@@ -134,12 +134,12 @@ interface SdkUsage {
 
 const DELTAS: ReadonlySet<string> = new Set(["text-delta", "reasoning-delta", "tool-input-delta"]);
 
-/** Reads the parts of a stream; all of them go on. */
+/** Reads the parts of a stream, and passes all of them on. */
 class PartReader implements PieceReader<StreamPart> {
   hasEnded = false;
   readonly #call: OpenCall;
   readonly #model: Model;
-  /** Calls of tools whose input has come in pieces, so that it counts once. */
+  /** Ids of tool calls with input in pieces, so that their input counts once. */
   readonly #streamed = new Set<string | undefined>();
   #hasFailed = false;
 
@@ -158,7 +158,7 @@ class PartReader implements PieceReader<StreamPart> {
       this.#hasFailed = true;
     } else if (part.type === "finish") {
       reportTo(this.#call, part.usage, part.providerMetadata, this.#model);
-      // Providers finish a stream that has failed too.
+      // Providers also finish a stream that has failed.
       this.hasEnded = !this.#hasFailed || this.#call.hasBegun;
     }
     return [part];
@@ -169,7 +169,7 @@ class PartReader implements PieceReader<StreamPart> {
   }
 }
 
-/** Hands on what the model reports; what is missing in it is estimated. */
+/** Passes on the usage that the model reported, with estimates for missing members. */
 function reportTo(
   call: OpenCall,
   usage: SdkUsage | undefined,
@@ -198,7 +198,7 @@ function usageOfParts({ inputTokens, outputTokens }: SdkUsage): ModelUsage {
   };
 }
 
-/** Version 5 hands on the input as the provider counts it: without the cache where Anthropic's models run. */
+/** The whole input. Version 5 has the count of the provider, and Anthropic does not count the cache in it. */
 function flatUsage(usage: SdkUsage, metadata: ProviderMetadata | undefined, { provider }: Model): ModelUsage {
   const input = usage.inputTokens as number | undefined;
   const outputTokens = usage.outputTokens as number | undefined;

@@ -1,111 +1,18 @@
-// Analytics: what people did, who they are, what they consented to, their export and their erasure. Specification,
-// "Privacy"; section 9 of the decisions.
+// Analytics of people: events, properties, consent, export and erasure.
 
-import type { MeteredEvent } from "./events.ts";
-import type { Mode, Moment } from "./shapes.ts";
 import type { CallOptions, Transport } from "./transport.ts";
-
-/** Properties by name, up to 16 KiB as JSON. */
-export type Properties = Readonly<Record<string, string | number | boolean | null>>;
-
-/** Something that a person did. */
-export interface CaptureInput {
-  /** Leave it out for an anonymous event, which is linked to no person. */
-  readonly distinctId?: string | undefined;
-  readonly event: string;
-  readonly properties?: Properties | undefined;
-  /** Now by default; at most 24 hours in the future. */
-  readonly timestamp?: Moment | undefined;
-}
-
-/** The answer to a capture. It is the same for people who opted out, so that it reveals nothing. */
-export interface CaptureAnswer {
-  readonly accepted: true;
-}
-
-/** What you know of the person behind an id. */
-export interface IdentifyInput {
-  readonly distinctId: string;
-  /** Overwrite properties of the same name. */
-  readonly properties?: Properties | undefined;
-  /** Written only where the person has no property of the name yet. */
-  readonly propertiesOnce?: Properties | undefined;
-  /** The id of an anonymous session that turned out to be this person, never identified before. */
-  readonly mergeAnonymousId?: string | undefined;
-  /** Whether the person agreed to that; needed with `mergeAnonymousId`. */
-  readonly consentGiven?: boolean | undefined;
-}
-
-/** The answer to an identify. */
-export interface IdentifyAnswer {
-  readonly personId: string;
-  readonly merged: boolean;
-}
-
-/** Two ids of one person. */
-export interface PersonAliasInput {
-  readonly distinctId: string;
-  readonly alias: string;
-  /** Whether the person agreed; needed where either id begins with `anon_`. */
-  readonly consentGiven?: boolean | undefined;
-}
-
-/** The answer to an alias of two people. */
-export interface PersonAliasAnswer {
-  readonly personId: string;
-}
-
-/** What a person can opt out of. */
-export type ConsentScope = "analytics" | "ai_personalization" | "prompt_logging";
-
-/** A link to the export of a person. */
-export interface PersonExportLink {
-  /** Whoever has this address can read the export, without a key. */
-  readonly downloadUrl: string;
-  readonly expiresAt: string;
-  readonly format: "json";
-}
-
-/** Everything known about a person. */
-export interface PersonExport {
-  readonly format: "json";
-  readonly exportedAt: string;
-  readonly appId: string;
-  readonly mode: Mode;
-  readonly distinctId: string;
-  readonly person: {
-    readonly personId: string;
-    readonly distinctIds: readonly string[];
-    readonly properties: Properties;
-    readonly identifiedAt: string | null;
-    readonly createdAt: string;
-  } | null;
-  readonly events: {
-    readonly analytics: readonly {
-      readonly id: string;
-      readonly event: string;
-      readonly properties: Properties;
-      readonly timestamp: string;
-    }[];
-    readonly metering: readonly MeteredEvent[];
-  };
-  readonly consentLog: readonly {
-    readonly id: string;
-    readonly action: "opt_out" | "opt_in";
-    readonly scope: ConsentScope | "all";
-    readonly consentGiven: boolean;
-    readonly createdAt: string;
-  }[];
-}
-
-/** The state of an erasure. */
-export interface DeletionStatus {
-  readonly status: "queued" | "in_progress" | "completed" | "failed";
-  readonly requestedAt: string;
-  readonly startedAt: string | null;
-  readonly completedAt: string | null;
-  readonly errorMessage: string | null;
-}
+import type {
+  CaptureAnswer,
+  CaptureInput,
+  ConsentScope,
+  DeletionStatus,
+  IdentifyAnswer,
+  IdentifyInput,
+  PersonAliasAnswer,
+  PersonAliasInput,
+  PersonExport,
+  PersonExportLink,
+} from "./wire_types.ts";
 
 /** `client.analytics`. */
 export class Analytics {
@@ -129,7 +36,7 @@ export class Analytics {
   }
 
   /**
-   * Records what you know of the person behind an id. A public key is enough.
+   * Records what you know about the person behind an id. A public key is enough.
    *
    * @example
    * ```ts
@@ -148,7 +55,7 @@ export class Analytics {
   }
 
   /**
-   * Makes one person of two ids. Metering stays as it is: to make one metered user of them, see `customers.alias`.
+   * Makes one person of two ids. Metering does not change: `customers.alias` makes one metered user of two ids.
    *
    * @example
    * ```ts
@@ -162,7 +69,7 @@ export class Analytics {
 
   /**
    * Records that a person opted out; of `all` by default, which is analytics and AI personalization. Opting out of
-   * prompt logging is a call of its own.
+   * prompt logging needs its own call.
    *
    * @example
    * ```ts
@@ -189,7 +96,7 @@ export class Analytics {
   }
 
   /**
-   * Says whether a person has opted out of a scope; of analytics by default.
+   * Returns whether a person has opted out of a scope; of analytics by default.
    *
    * @example
    * ```ts
@@ -235,7 +142,7 @@ export class Analytics {
   }
 
   /**
-   * Starts the erasure of everything about a person; `deletionStatus` says when it is done.
+   * Starts the erasure of everything about a person; `deletionStatus` returns when it is done.
    *
    * @example
    * ```ts

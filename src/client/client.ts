@@ -1,6 +1,6 @@
 // The client of the service: every call under /api/v1, typed, retried where that is safe, and never counted twice. It
-// has no dependency and runs on Deno, Node from 20 on, browsers and workers. Nothing in this folder imports from
-// outside it, because the folder is used on its own: by address, or as the package that `deno task client:pack` makes.
+// has no dependency and runs on Deno, Node from 20 on, browsers and workers. This folder imports only its
+// own files, because it is used on its own: by address, or as the package that `deno task client:pack` makes.
 
 import { Analytics } from "./analytics.ts";
 import { type ComposeAnswer, composeCall } from "./compose.ts";
@@ -27,7 +27,7 @@ export class HoldfastClient extends Metering {
   readonly plans: Plans;
   /** Reads metered events. */
   readonly events: Events;
-  /** Reads who met a limit. */
+  /** Reads users who hit a limit. */
   readonly refusals: Refusals;
   /** Analytics of people, their consent, export and erasure. */
   readonly analytics: Analytics;
@@ -75,7 +75,7 @@ export class HoldfastClient extends Metering {
 }
 
 /**
- * Makes a client.
+ * Creates a client.
  *
  * @example
  * ```ts
@@ -97,123 +97,31 @@ export { HoldfastError } from "./errors.ts";
 export { TrackError } from "./track_later.ts";
 export { signEndUserToken } from "./end_user_token.ts";
 export { verifyWebhook } from "./webhooks.ts";
-export type {
-  Analytics,
-  CaptureAnswer,
-  CaptureInput,
-  ConsentScope,
-  DeletionStatus,
-  IdentifyAnswer,
-  IdentifyInput,
-  PersonAliasAnswer,
-  PersonAliasInput,
-  PersonExport,
-  PersonExportLink,
-  Properties,
-} from "./analytics.ts";
-export type { ComposeAnswer, ComposeUsage } from "./compose.ts";
-export type {
-  CreditList,
-  CreditQuery,
-  Credits,
-  GrantAnswer,
-  GrantedBalance,
-  GrantInput,
-  LedgerEntry,
-  LedgerPage,
-  LedgerQuery,
-  RevokeAnswer,
-  RevokeInput,
-} from "./credits.ts";
-export type {
-  AliasErrorCode,
-  AliasManyAnswer,
-  AliasManyOptions,
-  AliasPair,
-  AliasProgress,
-  AliasReport,
-  AliasResult,
-  Customer,
-  Customers,
-  MergeOptions,
-} from "./customers.ts";
+export type { Analytics } from "./analytics.ts";
+export type { ComposeAnswer } from "./compose.ts";
+export type { Credits } from "./credits.ts";
+export type { AliasManyOptions, AliasProgress, Customers, MergeOptions } from "./customers.ts";
 export type { EndUserTokenInput } from "./end_user_token.ts";
-export type { ClientErrorCode, ErrorParts, ServiceErrorCode } from "./errors.ts";
-export type { ChargedAmount, EventDetail, EventPage, EventQuery, Events, MeteredEvent } from "./events.ts";
+export type { ClientErrorCode, ErrorParts } from "./errors.ts";
+export type { Events } from "./events.ts";
 export type {
-  Actual,
-  BatchResult,
   CallSize,
-  CanUseAnswer,
-  CommitAnswer,
-  CommitOptions,
-  CommittedGroup,
-  Cost,
-  CreditOffer,
-  ExplainedCredit,
-  ExplainedGroup,
-  Explanation,
-  Extra,
   GroupStanding,
   Held,
-  HeldSize,
   LaterEvent,
   LimitReachedDetails,
-  ModelUsage,
   NotHeld,
   OnTrackError,
-  ReleaseOptions,
   ReportedUsage,
   ReserveAnswer,
-  ReservedGroup,
-  ReserveOptions,
-  ReserveReason,
-  TrackAnswer,
-  TrackOptions,
-  Usage,
-  UseDetail,
-  Warning,
-} from "./metering_shapes.ts";
+} from "./metering_types.ts";
 export type { Metering } from "./metering.ts";
-export type { Refusal, RefusalPage, RefusalQuery, Refusals } from "./refusals.ts";
+export type { Refusals } from "./refusals.ts";
 export type { RetryPolicy } from "./retry.ts";
-export type {
-  Counter,
-  CreditBalance,
-  DuplicateActiveSubscriptions,
-  MatchRule,
-  Metadata,
-  Mode,
-  Moment,
-  Period,
-  SubscriptionRef,
-  Unit,
-} from "./shapes.ts";
-export type {
-  CanceledSubscription,
-  CancelInput,
-  LimitGroup,
-  Plan,
-  Plans,
-  Subscription,
-  SubscriptionEvent,
-  SubscriptionInput,
-  SubscriptionKey,
-  Subscriptions,
-  User,
-  Users,
-} from "./subscriptions.ts";
-export type { TestClock, TestClockAnswer } from "./test_clock.ts";
+export type { Plans, SubscriptionKey, Subscriptions, Users } from "./subscriptions.ts";
+export type { TestClock } from "./test_clock.ts";
 export type { CallOptions, ClientOptions, Fetch, RetryNotice } from "./transport.ts";
 export type { UsageCalls, WatchConnection, WatchEnd, WatchOptions } from "./usage_calls.ts";
-export type {
-  CreditsMessageData,
-  SubscriptionMessageData,
-  ThresholdMessageData,
-  WebhookData,
-  WebhookHeaders,
-  WebhookMessage,
-  WebhookRequest,
-  WebhookType,
-} from "./webhooks.ts";
+export type { WebhookHeaders, WebhookMessage, WebhookRequest, WebhookType } from "./webhooks.ts";
+export type * from "./wire_types.ts";
 export type { Done, Outcome, ReservedWork, Settled } from "./with_reservation.ts";

@@ -1,32 +1,12 @@
-// Compose: a model's structured answer for one user. Specification, "Compose"; section 10 of the decisions.
+// The compose call: a model's structured answer about one user.
 
 import type { WireCall } from "./transport.ts";
-
-/** What a generation cost. */
-export interface ComposeUsage {
-  /** The model's id in the catalog. */
-  readonly model: string;
-  readonly inputTokens: number;
-  readonly outputTokens: number;
-  readonly costCents: number;
-  readonly eventId: string;
-}
+import type { Generated, OptedOut } from "./wire_types.ts";
 
 /** A generation, or none because the user opted out of AI personalization. */
 export type ComposeAnswer<Output = Readonly<Record<string, unknown>>> =
-  | {
-    readonly status: "generated";
-    readonly generationId: string;
-    /** Matches the type's output schema. */
-    readonly output: Output;
-    readonly usage: ComposeUsage;
-  }
-  | {
-    readonly status: "opted_out";
-    readonly generationId: null;
-    readonly output: null;
-    readonly usage: null;
-  };
+  | (Omit<Generated, "output"> & { readonly output: Output })
+  | OptedOut;
 
 /** The service waits up to a minute for the model. */
 const COMPOSE_TIMEOUT_MS = 90_000;

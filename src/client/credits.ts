@@ -1,123 +1,20 @@
-// Credit packs: granting and revoking, a user's balances, and the ledger. Specification, "Credits"; section 6 of the
-// decisions.
+// Credit packs: granting, extending and revoking, a user's balances, and the ledger.
 
 import { pagesByCursor } from "./pages.ts";
-import type { CreditBalance, Moment } from "./shapes.ts";
 import type { CallOptions, Transport } from "./transport.ts";
-
-/** Credits to grant. */
-export interface GrantInput {
-  readonly userId: string;
-  /** Id or name of the pack. */
-  readonly packId: string;
-  /** Needed for a pack without items; ignored for others. */
-  readonly quantity?: number | undefined;
-  /** Your order's id, say. A second grant with it grants nothing and answers the balances of the first. */
-  readonly externalRef?: string | undefined;
-  /** The pack's default when left out; null for never. */
-  readonly expiresAt?: Moment | null | undefined;
-  /** `purchase` by default. */
-  readonly source?: "purchase" | "grant" | "refund" | "manual" | undefined;
-  readonly notes?: string | undefined;
-}
-
-/** A balance that a grant issued. */
-export interface GrantedBalance {
-  readonly balanceId: string;
-  readonly packItemId: string | null;
-  readonly remaining: number;
-  readonly expiresAt: string | null;
-}
-
-/** The answer to a grant. */
-export interface GrantAnswer {
-  /** One for each item of the pack, or one for a pack without items. */
-  readonly balances: readonly GrantedBalance[];
-  /** This and the next two members are those of the first balance. */
-  readonly balanceId: string;
-  readonly remaining: number;
-  readonly expiresAt: string | null;
-}
-
-/** A balance with its new expiry. */
-export interface ExtendInput {
-  readonly balanceId: string;
-  /** Not before the expiry that it has; null for never. */
-  readonly expiresAt: Moment | null;
-  readonly reason?: string | undefined;
-}
-
-/** The answer to an extension. */
-export interface ExtendAnswer {
-  readonly balanceId: string;
-  readonly remaining: number;
-  readonly expiresAt: string | null;
-}
-
-/** A balance to revoke. */
-export interface RevokeInput {
-  readonly balanceId: string;
-  readonly reason?: string | undefined;
-}
-
-/** The answer to a revoke. */
-export interface RevokeAnswer {
-  readonly balanceId: string;
-  readonly remaining: 0;
-}
-
-/** Which balances to list. */
-export interface CreditQuery {
-  readonly userId: string;
-  /** An event's name or pattern: lists only balances that could pay for it. */
-  readonly event?: string | undefined;
-  /** Whether to list expired and revoked balances too. */
-  readonly includeExpired?: boolean | undefined;
-}
-
-/** A user's balances in the order in which they are spent. */
-export interface CreditList {
-  readonly credits: readonly CreditBalance[];
-}
-
-/** Which ledger entries to list. */
-export interface LedgerQuery {
-  readonly userId: string;
-  readonly balanceId?: string | undefined;
-  /** 1 to 500, 50 by default. */
-  readonly limit?: number | undefined;
-  /** `nextCursor` of the page before. */
-  readonly cursor?: string | undefined;
-}
-
-/** A movement of credits. */
-export interface LedgerEntry {
-  readonly id: string;
-  readonly balanceId: string;
-  readonly packId: string;
-  /** Below 0 for credits spent or held, above 0 for credits granted or given back. */
-  readonly delta: number;
-  readonly reason:
-    | "event_committed"
-    | "reservation_held"
-    | "reservation_released"
-    | "reservation_expired"
-    | "grant"
-    | "admin_adjust"
-    | "merged_from_alias"
-    | "merge_dedupe";
-  readonly eventId: string | null;
-  readonly reservationId: string | null;
-  readonly occurredAt: string;
-  readonly notes: string | null;
-}
-
-/** A page of the ledger, newest first. */
-export interface LedgerPage {
-  readonly entries: readonly LedgerEntry[];
-  /** null on the last page. */
-  readonly nextCursor: string | null;
-}
+import type {
+  CreditList,
+  CreditQuery,
+  ExtendAnswer,
+  ExtendInput,
+  GrantAnswer,
+  GrantInput,
+  LedgerEntry,
+  LedgerPage,
+  LedgerQuery,
+  RevokeAnswer,
+  RevokeInput,
+} from "./wire_types.ts";
 
 const LEDGER_PAGE_MAX = 500;
 
@@ -150,7 +47,7 @@ export class Credits {
   }
 
   /**
-   * Gives a balance a later expiry. One that has expired can be spent again.
+   * Gives a balance a later expiry. Credits that had expired can be spent again.
    *
    * @example
    * ```ts
@@ -167,7 +64,7 @@ export class Credits {
   }
 
   /**
-   * Revokes a balance: what is left of it is gone, what was spent stays spent.
+   * Revokes a balance: the remaining credits are removed, spent ones stay spent.
    *
    * @example
    * ```ts

@@ -1,116 +1,24 @@
-// Aliases: makes one user of two ids, one pair or many, and finds the user behind an id. Specification, "Alias and
-// customers"; section 8 of the decisions.
+// Aliases: makes one user of two ids, one pair or many, and finds the user behind an id.
 
-import type { DuplicateActiveSubscriptions, Mode, SubscriptionRef } from "./shapes.ts";
 import { type CallOptions, requireWhole, type Transport } from "./transport.ts";
 import { pathMember } from "./wire.ts";
-
-/** Two ids of one user. */
-export interface AliasPair {
-  /** Becomes an alias of `to`. */
-  readonly from: string;
-  /** Keeps its name. */
-  readonly to: string;
-}
+import type {
+  AliasInput,
+  AliasManyAnswer,
+  AliasPair,
+  AliasReport,
+  AliasResult,
+  Customer,
+} from "./wire_types.ts";
 
 /** Options of a merge. */
-export interface MergeOptions {
-  /** Whether to report what would happen and write nothing. */
-  readonly dryRun?: boolean | undefined;
-  /** Whether the person agreed to link the analytics of both; needed where an id begins with `anon_`. */
-  readonly consentGiven?: boolean | undefined;
-}
+export type MergeOptions = Pick<AliasInput, "dryRun" | "consentGiven">;
 
-/** The report of a merge. */
-export interface AliasReport extends AliasPair {
-  /** null on a dry run. */
-  readonly mergeId: string | null;
-  readonly mode: Mode;
-  readonly dryRun: boolean;
-  /** Whether the pair was merged before; the report is then that of the first time. */
-  readonly alreadyMerged: boolean;
-  /** Whether history still moves in the background. Reads by either id are complete all the same. */
-  readonly historyPending: boolean;
-  /** How many metering operations the merge costs. */
-  readonly billableOperations: number;
-  /** How many rows of `from` belong to `to` now. */
-  readonly moved: {
-    readonly events: number;
-    readonly eventLogs: number;
-    readonly counters: number;
-    readonly reservations: number;
-    readonly subscriptions: number;
-    readonly subscriptionEvents: number;
-    readonly creditBalances: number;
-    readonly creditLedger: number;
-    readonly mediaAssets: number;
-    readonly composeGenerations: number;
-    readonly aliasesRepointed: number;
-  };
-  readonly conflicts: {
-    readonly counters: {
-      readonly summed: number;
-      /** Groups whose usage was carried onto a group of the surviving plan. */
-      readonly carried: readonly { readonly fromGroupId: string; readonly toGroupId: string }[];
-      /** Groups without a match in that plan: kept as history, not counted. */
-      readonly unpaired: readonly string[];
-    };
-    readonly subscriptions: DuplicateActiveSubscriptions | null;
-    /** Subscriptions without provider that a paid one replaced. */
-    readonly endedSubscriptions: readonly SubscriptionRef[];
-    /** Grants that both ids had, by their external reference. */
-    readonly credits: readonly {
-      readonly externalRef: string;
-      readonly survivorId: string;
-      readonly droppedId: string;
-      readonly remaining: number;
-      readonly overage: number;
-    }[];
-  };
-  readonly analytics: "linked" | "already_linked" | "skipped_consent_required";
-}
-
-/** The result of one pair of many. */
-export type AliasResult =
-  & {
-    /** As you sent it; null where the pair had none. */
-    readonly from: string | null;
-    readonly to: string | null;
-    readonly billableOperations: number;
-  }
-  & (
-    | { readonly ok: true; readonly report: AliasReport; readonly error?: undefined }
-    | {
-      readonly ok: false;
-      readonly error: { readonly code: AliasErrorCode; readonly message: string };
-      readonly report?: undefined;
-    }
-  );
-
-/** Why a pair of many was not merged. */
-export type AliasErrorCode =
-  | "alias_conflict"
-  | "alias_cycle"
-  | "invalid_request"
-  | "workspace_limit_reached"
-  | "test_quota_exceeded"
-  | "unavailable"
-  | "internal_error"
-  | "not_processed"
-  | (string & Record<never, never>);
-
-/** The results of many pairs, in the order of the pairs. */
-export interface AliasManyAnswer {
-  readonly results: readonly AliasResult[];
-  /** The sum over all pairs. */
-  readonly billableOperations: number;
-}
-
-/** How far `aliasMany` has come. */
+/** The progress of `aliasMany`. */
 export interface AliasProgress {
   readonly done: number;
   readonly total: number;
-  /** The sum over the pairs that are done. */
+  /** The sum over the pairs done so far. */
   readonly billableOperations: number;
   /** The pairs that the last request settled. */
   readonly results: readonly AliasResult[];
@@ -124,15 +32,8 @@ export interface AliasManyOptions extends MergeOptions {
   readonly onProgress?: ((progress: AliasProgress) => void) | undefined;
 }
 
-/** The user behind an id. */
-export interface Customer {
-  readonly canonicalId: string;
-  readonly aliases: readonly string[];
-  readonly duplicateActiveSubscriptions: DuplicateActiveSubscriptions | null;
-}
-
 const CHUNK_PAIRS_MAX = 500;
-/** The service works on a batch for up to 25 s, and then ends the pair that it is at. */
+/** The service works on a batch for up to 25 s, and then finishes the current pair. */
 const BATCH_TIMEOUT_MS = 90_000;
 
 /** `client.customers`. */
@@ -156,7 +57,7 @@ export class Customers {
    * console.log((await client.usage("anon_7")).userId); // "user_1"
    * ```
    */
-  alias(input: AliasPair & MergeOptions, call?: CallOptions): Promise<AliasReport> {
+  alias(input: AliasInput, call?: CallOptions): Promise<AliasReport> {
     return this.#transport.send({
       method: "POST",
       path: "/customers/alias",
@@ -167,9 +68,9 @@ export class Customers {
   }
 
   /**
-   * Merges any number of pairs, one request at a time. A pair that fails says so in its result and stops no other.
-   * Pairs for which the service had no time are sent again. When a request itself fails, the call rejects: repeat it
-   * whole, since pairs that are merged answer the same report again and cost nothing.
+   * Merges any number of pairs, one request at a time. A failed pair has its error in its result, and the others
+   * continue. Pairs for which the service had no time are sent again. If a request itself fails, the call rejects; repeat
+   * the whole call then: merged pairs return the same report again and cost nothing.
    *
    * @example
    * ```ts
@@ -207,7 +108,7 @@ export class Customers {
         if (result.error?.code === "not_processed") open.push(place);
         else settled.push(result);
       }
-      // Without any progress the same request would be sent for ever, so its pairs stay `not_processed`.
+      // Without progress the same request would be sent forever, so its pairs remain `not_processed`.
       const isStuck = settled.length === 0;
       left = [...(isStuck ? [] : open), ...left.slice(chunk.length)];
       settledPairs += isStuck ? chunk.length : settled.length;

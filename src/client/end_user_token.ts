@@ -1,11 +1,11 @@
-// Tokens with which a page may ask about its own user by a public key. Your backend signs them with the app's identity
-// secret, which never leaves it. Section 2 of the decisions.
+// Tokens that let a page with a public key read the usage of its own user. Your backend signs them with the app's
+// identity secret, which must never leave the backend.
 
 import { invalidInput } from "./errors.ts";
 
-/** The user of a token, and how long it holds. */
+/** The user of a token, and how long it is valid. */
 export interface EndUserTokenInput {
-  /** The app's identity secret, shown once when the app was made. */
+  /** The app's identity secret, shown once when the app was created. */
   readonly identitySecret: string;
   readonly userId: string;
   /** An hour by default. */
@@ -29,7 +29,7 @@ export async function signEndUserToken(
   { identitySecret, userId, expiresInSeconds = HOUR_S }: EndUserTokenInput,
 ): Promise<string> {
   if (!(expiresInSeconds > 0 && expiresInSeconds <= Number.MAX_SAFE_INTEGER / 2)) {
-    throw invalidInput("expiresInSeconds: must be above 0");
+    throw invalidInput("expiresInSeconds: must be greater than 0");
   }
   const exp = Math.ceil(Date.now() / 1000 + expiresInSeconds);
   const encoder = new TextEncoder();

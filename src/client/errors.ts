@@ -1,39 +1,10 @@
-// Errors of calls: the codes of the service, those of the client itself, and the one error class that carries both.
+// Errors of calls: the error class, and the codes of the client itself.
 
-/** Every error code of the service. */
-export type ServiceErrorCode =
-  | "unavailable"
-  | "invalid_key"
-  | "invalid_or_expired_token"
-  | "not_found"
-  | "method_not_allowed"
-  | "requires_secret_key"
-  | "forbidden"
-  | "rate_limited"
-  | "payload_too_large"
-  | "invalid_request"
-  | "idempotency_conflict"
-  | "not_implemented"
-  | "workspace_limit_reached"
-  | "test_quota_exceeded"
-  | "credit_pack_not_found"
-  | "invalid_quantity"
-  | "credit_balance_not_found"
-  | "alias_conflict"
-  | "alias_cycle"
-  | "consent_required"
-  | "reservation_not_pending"
-  | "already_canceled"
-  | "catalog_in_use"
-  | "limit_reached"
-  | "ai_budget_exceeded"
-  | "generation_failed"
-  | "not_processed"
-  | "internal_error";
+import type { ServiceErrorCode } from "./wire_types.ts";
 
 /**
- * Codes that only the client uses: no connection or a broken one, no answer in time, an answer that is not the
- * service's (a proxy's error page, say), a request that is no message of a webhook.
+ * Codes that only the client uses: no connection or a broken one, no answer in time, an answer that is not from
+ * the service (such as the error page of a proxy), a request that is not a message of a webhook.
  */
 export type ClientErrorCode = "network_error" | "timeout" | "bad_answer" | "invalid_webhook";
 
@@ -65,18 +36,18 @@ export interface ErrorParts {
  * ```
  */
 export class HoldfastError extends Error {
-  /** What happened. Compare this one; later versions of the service may know more codes. */
+  /** The kind of the error. Compare this member; later versions of the service may have more codes. */
   readonly code: ServiceErrorCode | ClientErrorCode | (string & Record<never, never>);
-  /** The HTTP status; 0 when no answer came. */
+  /** The HTTP status; 0 without an answer. */
   readonly status: number;
   /**
-   * More about it, for some codes. Of `invalid_request`: the members at fault as `[{ path, message }]`. Of `track`'s
-   * `limit_reached`: `LimitReachedDetails`.
+   * More about the error, for some codes. For `invalid_request`: the invalid members as `[{ path, message }]`. For
+   * `limit_reached` of `track`: `LimitReachedDetails`.
    */
   readonly details: unknown;
-  /** Names the request in the service's log; null when no answer came. */
+  /** The id of the request in the service's log; null without an answer. */
   readonly requestId: string | null;
-  /** How long the service asks to wait before the next try; null when it does not ask. */
+  /** The pause that the service asks for before the next try; null if it does not ask. */
   readonly retryAfterMs: number | null;
 
   constructor({ code, status, message, details, requestId, retryAfterMs, cause }: ErrorParts) {
@@ -90,7 +61,7 @@ export class HoldfastError extends Error {
   }
 }
 
-/** The error of an input that cannot be sent as it is; nothing was sent. */
+/** The error of an input that cannot be sent. It is thrown before anything is sent. */
 export function invalidInput(message: string, cause?: unknown): HoldfastError {
   return new HoldfastError({ code: "invalid_request", status: 400, message, cause });
 }

@@ -1,17 +1,17 @@
-// Reads server-sent events from the body of an answer, as the standard of HTML says. `EventSource` would not do: it
+// Reads server-sent events from the body of an answer, by the HTML standard. `EventSource` cannot be used, since it
 // cannot send a key.
 
-/** One event. */
+/** An event. */
 export interface ServerEvent {
   readonly name: string;
   readonly data: string;
 }
 
 /**
- * The events of a body, as they come.
+ * The events of a body, each when it arrives.
  *
  * @param signal ends them
- * @param onBytes is told whenever something has come, comments too
+ * @param onBytes called on each arrival of bytes, also of a comment
  */
 export async function* eventsOf(
   body: ReadableStream<Uint8Array>,
@@ -31,7 +31,7 @@ export async function* eventsOf(
       if (done) return;
       onBytes();
       text += decoder.decode(value, { stream: true });
-      // A carriage return at the end may be the first half of a line's end.
+      // A carriage return at the end may be the first half of a line break.
       const lines = text.split(/\r\n|\n|\r(?!$)/);
       text = lines.pop() ?? "";
       for (const line of lines) {

@@ -1,68 +1,9 @@
-// Reads metering events. Specification, "Events feed".
+// Reads metered events.
 
 import { pagesByOffset } from "./pages.ts";
-import type { Metadata, Unit } from "./shapes.ts";
 import { type CallOptions, requireWhole, type Transport } from "./transport.ts";
 import { pathMember } from "./wire.ts";
-
-/** Which events to list. */
-export interface EventQuery {
-  readonly userId?: string | undefined;
-  readonly eventType?: string | undefined;
-  /** 1 to 100, 20 by default. */
-  readonly limit?: number | undefined;
-  /** 0 to 10,000. */
-  readonly offset?: number | undefined;
-}
-
-/** An event in a list. */
-export interface MeteredEvent {
-  readonly id: string;
-  readonly endUserId: string;
-  readonly eventType: string;
-  readonly quantity: number;
-  readonly costCents: number;
-  readonly matchStatus:
-    | "matched"
-    | "matched_credits_only"
-    | "unmatched"
-    | "blocked"
-    | "no_subscription"
-    | "released";
-  readonly createdAt: string;
-  readonly hasLog: boolean;
-  /** The first 200 characters of the prompt, where it was logged. */
-  readonly promptPreview: string | null;
-}
-
-/** A page of events, newest first. */
-export interface EventPage {
-  readonly events: readonly MeteredEvent[];
-  readonly limit: number;
-  readonly offset: number;
-  /** Whether the app logs prompts now. While it does not, no event shows a log. */
-  readonly logPromptsEnabled: boolean;
-}
-
-/** What an event took from one limit group or from one credit balance. */
-export type ChargedAmount =
-  | { readonly groupId: string; readonly unit: Unit; readonly amount: number }
-  | { readonly balanceId: string; readonly unit: Unit; readonly amount: number };
-
-/** An event with its details. */
-export interface EventDetail extends MeteredEvent {
-  readonly metadata: Metadata | null;
-  readonly matchedGroupIds: readonly string[];
-  /** What was charged: to limit groups, and to the credit balances that paid; empty where nothing was. */
-  readonly amounts: readonly ChargedAmount[];
-  readonly prompt: string | null;
-  readonly response: string | null;
-  readonly errorCode: string | null;
-  readonly reservationId: string | null;
-  readonly reason: string | null;
-  /** Amounts by unit that neither plan nor credits covered; normally empty. */
-  readonly uncovered: Readonly<Partial<Record<Unit, number>>>;
-}
+import type { EventDetail, EventPage, EventQuery, MeteredEvent } from "./wire_types.ts";
 
 const PAGE_ROWS_MAX = 100;
 const OFFSET_MAX = 10_000;
@@ -91,8 +32,8 @@ export class Events {
   }
 
   /**
-   * Reads all events, newest first, page by page as you go. `limit` is the size of a page. Each event comes once, even
-   * when others arrive meanwhile. The service goes back about 10,000 events: reading further rejects.
+   * Reads all events, newest first, page by page as you go. `limit` is the size of a page. Each event is
+   * returned once, even if others arrive meanwhile. Reading more than about 10,000 events rejects.
    *
    * @example
    * ```ts
@@ -110,7 +51,8 @@ export class Events {
   }
 
   /**
-   * Reads one event with its details. An unknown one rejects with `not_found`, and so does one of a user who opted out.
+   * Reads one event with its details. It rejects with `not_found` for an unknown event, and for one of a user who opted
+   * out.
    *
    * @example
    * ```ts

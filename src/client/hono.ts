@@ -1,23 +1,22 @@
-// A middleware for Hono: `holdfast-client/hono`. A route is reserved for before its handler runs and settled by how that
-// went.
+// A middleware for Hono: `holdfast-client/hono`. It reserves before the handler of a
+// route runs, and commits or releases by the outcome.
 
 import type { Context, Env, MiddlewareHandler } from "npm:hono@4.13.19";
 import { HoldfastError } from "./errors.ts";
-import type { CommitOptions, ReserveOptions } from "./metering_shapes.ts";
-import type { Metadata } from "./shapes.ts";
 import type { SettlingCalls } from "./with_reservation.ts";
+import type { CommitOptions, Metadata, ReserveOptions } from "./wire_types.ts";
 
-/** What a route is metered as. */
-// deno-lint-ignore no-explicit-any -- as Hono's own types have it, so that a context has every variable
+/** The user and event of a metered route. */
+// deno-lint-ignore no-explicit-any -- as in Hono's own types, so that a context has every variable
 export interface MeterOptions<E extends Env = any> extends ReserveOptions {
   /** A client with a secret key. */
   readonly client: SettlingCalls;
-  /** The user's id, or what tells it from a request. */
+  /** The user's id, or a function that returns it for each request. */
   readonly userId: string | ((context: Context<E>) => string | Promise<string>);
   readonly event: string;
   readonly quantity?: number | undefined;
   readonly metadata?: Metadata | ((context: Context<E>) => Metadata) | undefined;
-  /** What the handler used; by default what was reserved. */
+  /** The usage of the handler; by default the amounts that were reserved. */
   readonly commit?: ((context: Context<E>) => CommitOptions | undefined) | undefined;
 }
 
@@ -53,7 +52,7 @@ export function meter<E extends Env = any>(options: MeterOptions<E>): Middleware
     const release = async (error: unknown) => {
       const reason = `The request ended with status ${context.res.status}`;
       const errorCode = error instanceof Error ? error.name : String(context.res.status);
-      // A reservation that cannot be released now expires by itself; the answer says more.
+      // A failed release needs no error: the reservation expires by itself.
       await client.release(reservationId, { reason, errorCode }).catch(() => {});
     };
     try {
@@ -62,13 +61,13 @@ export function meter<E extends Env = any>(options: MeterOptions<E>): Middleware
       await release(error);
       throw error;
     }
-    // What a handler throws is an answer by now, and the error stands in the context.
+    // Hono has turned an error of the handler into an answer, and keeps the error in the context.
     if (context.error !== undefined || context.res.status >= 400) await release(context.error);
     else await client.commit(reservationId, commit?.(context) ?? {});
   };
 }
 
-/** A refusal as the service itself would answer it. */
+/** A refusal in the form of the service. */
 function refuse(code: string, message: string, details: unknown): Response {
   const error = { code, message, ...details === undefined ? {} : { details } };
   return Response.json({ ok: false, error }, { status: 429 });

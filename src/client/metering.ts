@@ -1,27 +1,25 @@
-// The calls that meter: reserve, commit, release, track, can-use, explain and usage. They are methods of the client itself.
-// Specification, "Reservations"; sections 4 and 5 of the decisions.
+// The metering calls: reserve, commit, release, track, can-use, explain and usage. They are methods of the client itself.
 
-import type { Metadata } from "./shapes.ts";
+import type { CallOptions, Transport } from "./transport.ts";
+import { type UsageCalls, usageCallsOf } from "./usage_calls.ts";
+import { TrackLater } from "./track_later.ts";
+import { type Outcome, reserveAndSettle, type ReservedWork, type Settled } from "./with_reservation.ts";
+import type { Held, ReserveAnswer } from "./metering_types.ts";
 import type {
   CanUseAnswer,
   CommitAnswer,
   CommitOptions,
   Explanation,
-  Held,
   HeldSize,
+  Metadata,
   ReleaseOptions,
-  ReserveAnswer,
   ReserveOptions,
   TrackAnswer,
   TrackOptions,
   Usage,
-} from "./metering_shapes.ts";
-import type { CallOptions, Transport } from "./transport.ts";
-import { type UsageCalls, usageCallsOf } from "./usage_calls.ts";
-import { TrackLater } from "./track_later.ts";
-import { type Outcome, reserveAndSettle, type ReservedWork, type Settled } from "./with_reservation.ts";
+} from "./wire_types.ts";
 
-/** The calls that meter. */
+/** The metering calls. */
 export class Metering {
   /** Reads usage: `usage(...)` once, `usage.watch(...)` as it changes. */
   readonly usage: UsageCalls;
@@ -63,8 +61,8 @@ export class Metering {
   }
 
   /**
-   * Charges what the work used in place of what was reserved. It succeeds while the reservation is open, and also
-   * after it has expired: then it charges anew. Without a usage the cost stays what was held.
+   * Charges the usage of the work in place of the reserved amounts. It succeeds while the reservation is open, and also
+   * after it has expired: then it charges again. Without a usage it charges the reserved amounts.
    *
    * @example
    * ```ts
@@ -108,8 +106,8 @@ export class Metering {
   }
 
   /**
-   * Charges work in one call, without a reservation. At a limit it rejects with `limit_reached`: its `details` name
-   * the record of the attempt and the groups that are full.
+   * Charges work in one call, without a reservation. At a limit it rejects with `limit_reached`: its `details` have
+   * the id of the recorded attempt and the full groups.
    *
    * @example
    * ```ts
@@ -133,9 +131,9 @@ export class Metering {
   }
 
   /**
-   * Hands over an event that is sent later, with up to a hundred others, within a second: for work that has been done and
-   * is only counted. Each counts once however often it is sent. What is refused goes to `onTrackError`, else to `flush`.
-   * The rest is sent at the end of a Node or Deno process, but not by `process.exit()`.
+   * Queues an event that is sent within a second, with up to a hundred others: for finished work that is only counted.
+   * Each event counts once however often it is sent. Errors go to `onTrackError`, else to `flush`. The rest is sent at
+   * the end of a Node or Deno process, but not by `process.exit()`.
    *
    * @example
    * ```ts
@@ -161,14 +159,14 @@ export class Metering {
   /**
    * Sends every event that `trackLater` was given.
    *
-   * @throws AggregateError of a `TrackError` for each event that was not counted and that nobody was told of
+   * @throws AggregateError of a `TrackError` for each event that was not counted, if there is no `onTrackError`
    */
   flush(): Promise<void> {
     return this.#later.flush();
   }
 
   /**
-   * Says what a reserve would answer now, and reserves nothing: for greying out a button, not for guarding work.
+   * Returns what a reserve would answer now, and reserves nothing: for disabling a button, not for guarding work.
    *
    * @example
    * ```ts
@@ -189,7 +187,7 @@ export class Metering {
   }
 
   /**
-   * Says what a reserve would answer now and why, with every limit group and balance: for whoever must tell a customer.
+   * Returns what a reserve would answer now and why, with every limit group and balance: for support.
    *
    * @example
    * ```ts
@@ -231,7 +229,7 @@ export class Metering {
 
   /**
    * Reserves, runs your work, and commits what it returns. If the work throws, the reservation is released and the
-   * error thrown on. If quota is lacking, the work does not start. Commit and release are sent even when the `signal`
+   * error is thrown on. Without enough quota the work does not start. Commit and release are sent even when the `signal`
    * has ended the work. With an `idempotencyKey` a job that runs again gets the same reservation; where the first run
    * has committed, the second commit rejects with `reservation_not_pending`, so nothing is charged twice.
    *

@@ -1,23 +1,23 @@
-// One call of a model under a reservation: what the entries for AI SDKs share. The input is estimated before the call;
-// afterwards what the model reported is committed, or an estimate where a call ends without its report.
+// One call of a model under a reservation, shared by the modules for AI SDKs. The input is estimated before the call.
+// Afterwards the usage that the model reported is committed, or an estimate if there is no report.
 
 import { HoldfastError, invalidInput } from "./errors.ts";
-import type { CommitOptions, ReportedUsage } from "./metering_shapes.ts";
-import type { Metadata } from "./shapes.ts";
 import type { SettlingCalls } from "./with_reservation.ts";
+import type { ReportedUsage } from "./metering_types.ts";
+import type { CommitOptions, Metadata } from "./wire_types.ts";
 
-/** Whose calls these are, and as what they are metered. */
+/** The user and event of metered calls. */
 export interface ModelMetering<Call> {
   /** A client with a secret key. */
   readonly client: SettlingCalls;
-  /** The user's id, or what tells it from each call. */
+  /** The user's id, or a function that returns it for each call. */
   readonly userId: string | ((call: Call) => string | Promise<string>);
   readonly event: string;
   /** Sent with every call, beside its `model`. */
   readonly metadata?: Metadata | undefined;
   /**
-   * How long a call's reservation lasts: 10 to 86,400; the app's setting by default. Longer than the longest answer
-   * takes: a reservation that has lapsed meanwhile is charged all the same, but held no quota until then.
+   * How long a call's reservation lasts: 10 to 86,400; the app's setting by default. Choose more than the longest answer
+   * takes: a reservation that has expired before its commit is charged all the same, but held no quota since then.
    */
   readonly ttlSeconds?: number | undefined;
 }
@@ -25,20 +25,20 @@ export interface ModelMetering<Call> {
 /** The most that a call may use. */
 export interface CallEstimate {
   readonly inputTokens: number;
-  /** Missing for a call that has no answer of tokens. */
+  /** Missing for a call without output tokens. */
   readonly maxOutputTokens?: number | undefined;
 }
 
-/** The answer that is held where a call names no limit. */
+/** The output tokens held for a call without a limit. */
 export const ANSWER_TOKENS = 1_024;
-/** What an image, a file or a sound counts that stands in the call itself. */
+/** Estimated tokens of one inline image, file or sound. */
 const MEDIA_TOKENS = 1_024;
 const BYTES_PER_TOKEN = 4;
 
 /**
  * Reserves for a call.
  *
- * @throws HoldfastError of status 429 where the call is refused, with the first reason as code
+ * @throws HoldfastError of status 429 when the call is refused, with the first reason as code
  */
 export async function openCall<Call>(
   { client, userId, event, metadata, ttlSeconds }: ModelMetering<Call>,
@@ -48,8 +48,8 @@ export async function openCall<Call>(
   signal?: AbortSignal | null,
 ): Promise<OpenCall> {
   const id = typeof userId === "function" ? await userId(call) : userId;
-  // An absent id would be sent as none, and the service would name a member that this caller never wrote.
-  if (typeof id !== "string") throw invalidInput("userId: must be a text");
+  // Without this check, the error of the service would name a member that this caller never wrote.
+  if (typeof id !== "string") throw invalidInput("userId: must be a string");
   const described = model === undefined ? metadata : { ...metadata, model };
   const size = { ...estimate, ttlSeconds };
   const hold = await client.reserve(id, event, undefined, described, size, signal ? { signal } : {});
@@ -58,12 +58,12 @@ export async function openCall<Call>(
   throw new HoldfastError({
     code,
     status: 429,
-    message: `The call was refused: ${hold.reasons.join(", ")}`,
+    message: `Refused: ${hold.reasons.join(", ")}`,
     details: { reasons: hold.reasons, groups: hold.groups },
   });
 }
 
-/** A call under way. It is settled once, by whatever ends it first. */
+/** A call in flight. It is settled once, by its first end. */
 export class OpenCall {
   readonly #client: SettlingCalls;
   readonly #reservationId: string;
@@ -78,22 +78,22 @@ export class OpenCall {
     this.#inputTokens = inputTokens;
   }
 
-  /** Whether anything has come that is worth charging. */
+  /** Whether the model has written any text or reported its usage. */
   get hasBegun(): boolean {
     return this.#textBytes > 0 || this.#report !== null;
   }
 
-  /** Adds to what the model has written. */
+  /** Adds to the model's text. */
   addText(text: string): void {
     if (text !== "") this.#textBytes += bytesOf(text);
   }
 
-  /** Takes the model's own report of what it used. */
+  /** Keeps the usage that the model reported. */
   report(usage: ReportedUsage): void {
     this.#report = usage;
   }
 
-  /** What the call has used so far, by the size of its texts. */
+  /** The usage so far, estimated by the size of its texts. */
   estimate(): { readonly inputTokens: number; readonly outputTokens: number } {
     return { inputTokens: this.#inputTokens, outputTokens: tokensOf(this.#textBytes) };
   }
@@ -103,12 +103,12 @@ export class OpenCall {
     return this.#settled ??= this.#commit();
   }
 
-  /** Commits what there is, because the caller wants no more of it. The caller's own error says more than ours. */
+  /** Commits the usage so far, because the caller stopped reading. Errors are left out: the caller has its own. */
   leave(): Promise<void> {
     return this.#settled ??= this.#commit().catch(() => {});
   }
 
-  /** Ends a call that failed: released where nothing came of it. The call's own error says more than ours. */
+  /** Ends a call that failed: releases it if there was no text. Errors are left out: the caller gets that of the call. */
   fail(error: unknown): Promise<void> {
     if (this.hasBegun) return this.leave();
     const errorCode = error instanceof Error ? error.name : undefined;
@@ -122,7 +122,7 @@ export class OpenCall {
     try {
       await this.#client.commit(this.#reservationId, this.#report ?? estimated);
     } catch (error) {
-      // Some servers report what no provider does; their answers are still to be paid.
+      // Some servers report a usage in a form of their own. Their answers are charged by the estimate.
       const isReport = this.#report !== null && error instanceof HoldfastError &&
         error.code === "invalid_request";
       if (!isReport) throw error;
@@ -131,7 +131,7 @@ export class OpenCall {
   }
 }
 
-/** The tokens of an input by its size: texts of any depth, media at a flat rate, lists of tokens by their length. */
+/** Estimates the tokens of an input: texts at any depth by size, media at a flat rate, lists of tokens by length. */
 export function estimateInput(...values: readonly unknown[]): number {
   let bytes = 0;
   let tokens = 0;
@@ -143,7 +143,7 @@ export function estimateInput(...values: readonly unknown[]): number {
       continue;
     }
     const text = JSON.stringify(value, function (this: Readonly<Record<string, unknown>>, name, member) {
-      // Bytes and URLs arrive here as `this` has them: JSON's own form of them is longer than they are.
+      // `this` has bytes and URLs in their own form, which is shorter than the form of JSON.
       const raw = this[name];
       if (raw instanceof Uint8Array || raw instanceof ArrayBuffer) return media();
       return typeof member === "string" && isMedia(this, name, member) ? media() : member;
@@ -158,7 +158,7 @@ export function estimateInput(...values: readonly unknown[]): number {
   }
 }
 
-/** The tokens of an input that comes as tokens, or as several lists of them; null for any other. */
+/** The number of tokens of an input that is a list of tokens, or of such lists; null for any other. */
 function countTokens(value: unknown): number | null {
   if (!Array.isArray(value) || value.length === 0) return null;
   const isTokens = (list: unknown) => Array.isArray(list) && list.every((token) => typeof token === "number");
@@ -166,7 +166,7 @@ function countTokens(value: unknown): number | null {
   return value.every(isTokens) ? value.reduce((sum, list) => sum + list.length, 0) : null;
 }
 
-/** Media come as data URLs, or as base64 in a part that says of which kind it is. */
+/** Whether a text is media: a data URL, or base64 in a part with a media type. */
 function isMedia(part: Readonly<Record<string, unknown>>, name: string, text: string): boolean {
   if (text.startsWith("data:")) return name === "data" || name === "url" || name.includes("_");
   if (name === "file_data") return true;

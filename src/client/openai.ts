@@ -1,6 +1,6 @@
 // The `openai` package, metered: `holdfast-client/openai`. Every call of a model is reserved before it is sent and
-// settled when its answer has been read. It is done where requests are sent, so everything built on them is metered too:
-// streams, parsed answers, runs with tools.
+// settled when its answer has been read. This happens where requests are sent, so everything built on them is metered
+// too: streams, parsed answers, runs with tools.
 
 import { invalidInput } from "./errors.ts";
 import { ANSWER_TOKENS, estimateInput, type ModelMetering, type OpenCall, openCall } from "./model_calls.ts";
@@ -15,10 +15,10 @@ export interface OpenAIClient {
   withOptions(options: any): unknown;
 }
 
-/** The body of a call, as its caller gave it. */
+/** The body of a call from its caller. */
 export type OpenAICall = Readonly<Record<string, unknown>>;
 
-/** What calls are metered as. */
+/** The user and event of metered calls. */
 export interface MeterOpenAIOptions extends Omit<ModelMetering<OpenAICall>, "event"> {
   /** By default `openai.chat`, `openai.responses` or `openai.embeddings`, by the call. */
   readonly event?: string | undefined;
@@ -26,14 +26,14 @@ export interface MeterOpenAIOptions extends Omit<ModelMetering<OpenAICall>, "eve
 
 type Fetch = (url: string | URL | Request, init?: RequestInit & { [CALL]?: Meter }) => Promise<Response>;
 
-/** What is used of a client beyond its public types. */
+/** Parts of a client that its public types do not have. */
 interface Sender {
   readonly fetch?: Fetch;
   post(path: string, options?: unknown): { asResponse(): Promise<Response> };
   withOptions(options: unknown): OpenAIClient;
 }
 
-/** The options of a request, as the package hands them on. */
+/** The options of a request within the package. */
 interface RequestOptions {
   readonly body?: OpenAICall;
   readonly signal?: AbortSignal | null;
@@ -56,9 +56,9 @@ const KINDS: ReadonlyMap<string, CallKind> = new Map([
 const CALL = Symbol("metered call");
 
 /**
- * A client like the given one that meters chat completions, responses and embeddings. A refused call rejects with a
- * `HoldfastError` of status 429, with the first reason as code, and nothing is sent to the model. Retries of one call
- * share its reservation. All other calls pass as they are.
+ * Makes a metered client from another one. It meters chat completions, responses and embeddings. A refused call rejects
+ * with a `HoldfastError` of status 429, with the first reason as code, and nothing is sent to the model. Retries of one
+ * call share its reservation. All other calls pass unchanged.
  *
  * @example
  * ```tsx
@@ -84,7 +84,7 @@ export function meterOpenAI<Client extends OpenAIClient>(
     if (kind === undefined) return post(path, given);
     const begun = begin(kind, given as RequestOptions | Promise<RequestOptions>, options);
     const answer = post(path, begun.then(({ request }) => request));
-    // Where no answer comes, nobody reads one to its end.
+    // Without an answer there is no end of one at which to settle.
     answer.asResponse().catch(async (error) => {
       const { call, request } = await begun;
       await (request.signal?.aborted === true ? call.leave() : call.fail(error));
@@ -104,7 +104,7 @@ async function begin(
   const request = await given;
   const { body = {}, signal } = request;
   if (body.background === true) {
-    throw invalidInput("background: must not be true, since nobody would be there to meter the answer");
+    throw invalidInput("background: must not be true, because the answer could not be metered");
   }
   const model = typeof body.model === "string" ? body.model : undefined;
   const metering = { ...options, event: options.event ?? event };
@@ -119,7 +119,7 @@ async function begin(
   };
 }
 
-/** What `fetch` does with the answer to a call. */
+/** Makes `fetch` settle the call with its answer. */
 type Meter = (answer: Response, signal: AbortSignal | null | undefined) => Response;
 
 function meter(call: OpenCall, shape: AnswerShape, body: OpenAICall): Meter {
@@ -135,7 +135,7 @@ function meteredFetch(send: Fetch): Fetch {
   };
 }
 
-/** The most that a call may use, as the gateway estimates it. */
+/** The most that a call may use, by the same estimate as the gateway. */
 function estimateOf(body: OpenAICall, shape: AnswerShape) {
   const { messages, input, instructions, tools, functions, response_format, text } = body;
   const format = (text as OpenAICall | undefined)?.format;
@@ -147,7 +147,7 @@ function estimateOf(body: OpenAICall, shape: AnswerShape) {
   return { inputTokens, maxOutputTokens: longest * (typeof body.n === "number" ? body.n : 1) };
 }
 
-/** A stream of a chat reports its usage only where it is asked to. */
+/** Asks for the usage of a chat stream, which is reported only on request. */
 function askingForUsage(body: OpenAICall): OpenAICall {
   if (body.stream !== true) return body;
   return { ...body, stream_options: { ...optionsOf(body), include_usage: true } };

@@ -1,15 +1,15 @@
-// Answers in OpenAI's shapes on their way to whoever reads them: their text is counted, and the report of the usage kept.
+// Reads answers in OpenAI's forms while they pass to the caller: counts their text, and keeps the reported usage.
 
 import type { OpenCall } from "./model_calls.ts";
 import { type PieceReader, settlingStream } from "./settling_stream.ts";
 
-/** The two shapes of answers with text; embeddings have none. */
+/** The two forms of answers with text; embeddings have no text. */
 export type AnswerShape = "chat" | "responses" | "none";
 
-/** How an answer is read. */
+/** Options of reading an answer. */
 export interface Reading {
   readonly shape: AnswerShape;
-  /** Whether the event that has the usage alone is left out, since its caller did not ask for it. */
+  /** Whether to leave out the event that has only the usage, since its caller did not ask for it. */
   readonly hidesUsage: boolean;
   /** Ends the request. */
   readonly signal: AbortSignal | null | undefined;
@@ -17,7 +17,7 @@ export interface Reading {
 
 type Loose = Readonly<Record<string, unknown>>;
 
-/** The same answer, settling its call. */
+/** The same answer, but its call is settled when it has been read. */
 export function meteredAnswer(answer: Response, call: OpenCall, reading: Reading): Response {
   const isStream = answer.headers.get("content-type")?.startsWith("text/event-stream") === true;
   const reader = isStream ? new EventReader(call, reading) : new WholeReader(call, reading);
@@ -27,7 +27,7 @@ export function meteredAnswer(answer: Response, call: OpenCall, reading: Reading
   return Object.defineProperty(new Response(body, { status, statusText, headers }), "url", { value: url });
 }
 
-/** Reads an answer that comes as one value of JSON. */
+/** Reads an answer that is one JSON value. */
 class WholeReader implements PieceReader<Uint8Array> {
   hasEnded = false;
   readonly #call: OpenCall;
@@ -59,14 +59,14 @@ class WholeReader implements PieceReader<Uint8Array> {
 const ENDS: ReadonlySet<unknown> = new Set(["response.completed", "response.incomplete", "response.failed"]);
 const END_OF_EVENT = /\r\n\r\n|\n\n|\r\r/;
 
-/** Reads an answer that comes as server-sent events. */
+/** Reads an answer of server-sent events. */
 class EventReader implements PieceReader<Uint8Array> {
   hasEnded = false;
   readonly #call: OpenCall;
   readonly #reading: Reading;
   readonly #decoder = new TextDecoder();
   readonly #encoder = new TextEncoder();
-  /** The begin of an event. */
+  /** The first part of an incomplete event. */
   #held = "";
 
   constructor(call: OpenCall, reading: Reading) {
@@ -90,7 +90,7 @@ class EventReader implements PieceReader<Uint8Array> {
     return last === "" || this.#isHidden(last) ? [] : [this.#encoder.encode(last)];
   }
 
-  /** Reads an event; whether its caller is not to see it. */
+  /** Reads an event. Returns whether to hide it from the caller. */
   #isHidden(event: string): boolean {
     const data = dataOf(event);
     if (data === "[DONE]") this.hasEnded = true;
@@ -108,14 +108,14 @@ class EventReader implements PieceReader<Uint8Array> {
   }
 }
 
-/** Hands on a report; false where there is none. */
+/** Passes on a reported usage; returns false without one. */
 function reportTo(call: OpenCall, usage: unknown): boolean {
   if (typeof usage !== "object" || usage === null) return false;
   call.report({ providerUsage: usage });
   return true;
 }
 
-/** What the model wrote in a chat; thoughts and the arguments of tools are text too. */
+/** The model's text in a chat. Thoughts and the arguments of tools are text too. */
 function textOfChoices(choices: unknown, member: "message" | "delta"): string {
   return listOf(choices).map((choice) => {
     const written = looseOf(looseOf(choice)[member]);
@@ -128,7 +128,7 @@ function textOfChoices(choices: unknown, member: "message" | "delta"): string {
   }).join("");
 }
 
-/** What the model wrote in a complete answer of responses. */
+/** The model's text in a complete answer of responses. */
 function textOfOutput(output: unknown): string {
   return listOf(output).map((item) => {
     const { content, arguments: given } = looseOf(item);

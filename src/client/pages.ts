@@ -1,14 +1,14 @@
-// Reads lists page by page, only as far as the caller goes.
+// Reads lists page by page, only as far as the caller reads.
 
 import { HoldfastError } from "./errors.ts";
 
-/** A page, and the cursor of the next one; null on the last page. */
+/** A page, and the cursor of the next page; null on the last page. */
 export interface CursorPage<Row> {
   readonly rows: readonly Row[];
   readonly next: string | null;
 }
 
-/** All rows of a list that is paged by a cursor. */
+/** All rows of a list with cursors. */
 export async function* pagesByCursor<Row>(
   read: (cursor: string | undefined) => Promise<CursorPage<Row>>,
 ): AsyncGenerator<Row, void> {
@@ -22,11 +22,10 @@ export async function* pagesByCursor<Row>(
 }
 
 /**
- * All rows of a list that is paged by offset, newest first. Rows that arrive meanwhile push known rows onto the next
- * page; those are left out there.
+ * All rows of a list with offsets, newest first. Rows that arrive meanwhile push known rows onto the next page; those are
+ * left out there.
  *
- * @param offsetMax the last offset that the service answers. A longer list is an error, so that nobody takes a part of
- * it for all of it.
+ * @param offsetMax the largest offset of the service. A longer list is an error, since the caller would miss its rest.
  */
 export async function* pagesByOffset<Row extends { readonly id: string }>(
   read: (offset: number) => Promise<readonly Row[]>,
@@ -46,6 +45,6 @@ export async function* pagesByOffset<Row extends { readonly id: string }>(
   throw new HoldfastError({
     code: "invalid_request",
     status: 400,
-    message: `The list goes on beyond ${seen.size} rows: ask for less of it, by userId or eventType`,
+    message: `The list has more than ${seen.size} rows: narrow it by userId or eventType`,
   });
 }

@@ -1,35 +1,35 @@
-// Live usage in a React page: `holdfast-client/react`. It needs React 18 or later, which the page brings along: the
-// package imports "react", whatever version that is there.
+// Live usage in a React page: `holdfast-client/react`. It needs React 18 or later: the package
+// imports "react" in the version of the page.
 
 // @ts-types="npm:@types/react@19.3.0"
 import { useEffect, useState } from "npm:react@19.3.1";
 import type { HoldfastClient } from "./client.ts";
 import { HoldfastError } from "./errors.ts";
-import type { Usage } from "./metering_shapes.ts";
+import type { Usage } from "./wire_types.ts";
 
-/** What a component watches. */
+/** Options of the hook. */
 export interface UseUsageOptions {
-  /** Made once, outside of components or with `useMemo`; in a page with a public key and an end-user token. */
+  /** Make it once, outside of components or with `useMemo`. In a page: with a public key and an end-user token. */
   readonly client: Pick<HoldfastClient, "usage">;
-  /** Left out with an end-user token: the token's user. */
+  /** By default the user of the end-user token. */
   readonly userId?: string | undefined;
   /** Lists only groups and credits whose rules cover this event. */
   readonly event?: string | undefined;
-  /** Shown until the first state comes, such as the usage that a server rendered the page with. */
+  /** Shown until the first state arrives, such as the usage in a page that a server rendered. */
   readonly initialUsage?: Usage | null | undefined;
 }
 
-/** The usage of a user as it is known at the moment. */
+/** The current usage of a user. */
 export interface LiveUsage {
-  /** Null until the first state comes; the last known one while there is no connection. */
+  /** null until the first state arrives; the last known usage while there is no connection. */
   readonly usage: Usage | null;
-  /** What broke the connection, or ended the watch for good; null while all is well. */
+  /** The error that broke the connection or ended the watch; null without an error. */
   readonly error: HoldfastError | null;
   /** Whether `usage` follows every change. */
   readonly isLive: boolean;
 }
 
-/** What is known, and of whom. */
+/** The known usage with its user. */
 interface Known extends LiveUsage {
   readonly client: unknown;
   readonly userId: string | undefined;
@@ -37,7 +37,7 @@ interface Known extends LiveUsage {
 }
 
 /**
- * The usage of a user, which renders the component again whenever it changes.
+ * Returns the usage of a user, and renders the component again whenever it changes.
  *
  * @example
  * ```tsx
@@ -72,7 +72,7 @@ export function useUsage({ client, userId, event, initialUsage = null }: UseUsag
     );
     return () => stop.abort();
   }, [client, userId, event]);
-  // What is known of somebody else must not be shown for a moment either.
+  // The usage of another user must not be shown, not even for one render.
   if (known === null || known.client !== client || known.userId !== userId || known.event !== event) {
     return { usage: initialUsage, error: null, isLive: false };
   }

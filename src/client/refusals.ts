@@ -1,38 +1,7 @@
-// Reads who met a limit. Section 1 of beyond.md, "Refusals".
+// Reads refused calls: users who hit a limit.
 
-import type { ReserveReason } from "./metering_shapes.ts";
 import type { CallOptions, Transport } from "./transport.ts";
-
-/** Which refused calls to list. */
-export interface RefusalQuery {
-  readonly userId?: string | undefined;
-  readonly event?: string | undefined;
-  /** 1 to 100, 20 by default. */
-  readonly limit?: number | undefined;
-  /** 0 to 10,000. */
-  readonly offset?: number | undefined;
-}
-
-/** Refused reserves, tracks and composes of a user that are alike in event and reasons, within one hour of UTC. */
-export interface Refusal {
-  readonly userId: string;
-  readonly event: string;
-  /** A cap of the workspace refuses whatever the user's plan says. */
-  readonly reasons:
-    readonly (ReserveReason | "workspace_limit_reached" | "test_quota_exceeded" | "ai_budget_exceeded")[];
-  /** The limit groups without room for the newest call, in the plan's order. */
-  readonly groupIds: readonly string[];
-  readonly count: number;
-  readonly firstAt: string;
-  readonly lastAt: string;
-}
-
-/** A page of refused calls, newest first. */
-export interface RefusalPage {
-  readonly refusals: readonly Refusal[];
-  readonly limit: number;
-  readonly offset: number;
-}
+import type { RefusalPage, RefusalQuery } from "./wire_types.ts";
 
 /** `client.refusals`. */
 export class Refusals {
@@ -44,7 +13,7 @@ export class Refusals {
   }
 
   /**
-   * Reads who met a limit, newest first: for whoever sells a larger plan, or answers a customer. Kept for 90 days.
+   * Reads users who hit a limit, newest first: for sales of larger plans, and for support. Kept for 90 days.
    *
    * @example
    * ```ts

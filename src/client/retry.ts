@@ -1,5 +1,5 @@
-// Decides when a call is sent again, and after how long. Everything here is pure, so tests try each case without
-// waiting. A retry never counts twice: reads change nothing, and each try of a write has the same idempotency key.
+// Decides whether a call is sent again, and after which pause. Everything here is pure, so tests do not wait. A retry
+// never counts twice: reads change nothing, and each try of a write has the same idempotency key.
 
 import type { HoldfastError } from "./errors.ts";
 
@@ -31,8 +31,8 @@ export function mayPass({ code, status }: HoldfastError): boolean {
 }
 
 /**
- * The pause before a retry; null when the call is not to be retried. The pause is at least what the service asks for.
- * Half of it is random, so that callers which failed together do not come back together.
+ * The pause before a retry; null for no retry. The pause is never shorter than the service's `Retry-After`. Half of it is
+ * random, so that callers that failed together do not come back together.
  *
  * @param retry 0 before the first retry
  * @param chance from 0 to 1
@@ -50,7 +50,7 @@ export function retryDelayMs(
   return Math.round(asked + full * (1 + chance) / 2);
 }
 
-/** The milliseconds of a Retry-After header, which is seconds or a date; null where it is neither. */
+/** The milliseconds of a Retry-After header, which has seconds or a date; null for anything else. */
 export function readRetryAfter(header: string | null, nowMs: number): number | null {
   if (header === null) return null;
   if (/^\d{1,9}$/.test(header)) return Number(header) * 1000;

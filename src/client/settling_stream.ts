@@ -1,18 +1,18 @@
-// A stream on its way to its reader that settles a call. A piece is read only when the one before was taken, so nothing
-// piles up here, and the last piece waits until the call is settled: whoever has read the answer finds it counted.
+// Passes a stream to its reader and settles a call at its end. A piece is read only after the one before was taken, so
+// there is no queue. The last piece waits until the call is settled: a reader of the whole answer finds it counted.
 
 import type { OpenCall } from "./model_calls.ts";
 
-/** Looks at the pieces of an answer, and says which go on. */
+/** Reads the pieces of an answer, and decides which are passed on. */
 export interface PieceReader<Piece> {
-  /** Whether the last piece that counts has come. */
+  /** Whether the last piece that counts has arrived. */
   readonly hasEnded: boolean;
   take(piece: Piece): readonly Piece[];
-  /** What is left when the source has ended. */
+  /** The rest at the end of the source. */
   rest(): readonly Piece[];
 }
 
-/** The pieces of a source as their reader passes them on. */
+/** The pieces of a source that its reader passes on. */
 export function settlingStream<Piece>(
   source: ReadableStream<Piece>,
   call: OpenCall,
@@ -20,7 +20,7 @@ export function settlingStream<Piece>(
   signal: AbortSignal | null | undefined,
 ): ReadableStream<Piece> {
   const from = source.getReader();
-  // Whoever stops reading may only abort, and then nothing is asked of this stream any more.
+  // A reader that stops may only abort the request, without canceling this stream.
   const leave = () => void call.leave();
   signal?.addEventListener("abort", leave, { once: true });
   const settle = async (end: () => Promise<void>) => {

@@ -1,113 +1,18 @@
-// Subscriptions, users and plans: who is entitled to what. Section 4 of the decisions.
+// Subscriptions, users and plans.
 
-import type {
-  Counter,
-  CreditBalance,
-  DuplicateActiveSubscriptions,
-  MatchRule,
-  Moment,
-  Period,
-  Unit,
-} from "./shapes.ts";
 import type { CallOptions, Transport } from "./transport.ts";
 import { pathMember } from "./wire.ts";
+import type {
+  CanceledSubscription,
+  CancelInput,
+  Plan,
+  Subscription,
+  SubscriptionInput,
+  User,
+} from "./wire_types.ts";
 
-/** Names a subscription. Give both `provider` and `externalId`, or neither for the user's default subscription. */
-export interface SubscriptionKey {
-  readonly userId: string;
-  /** Your payment provider, `stripe` say. */
-  readonly provider?: string | undefined;
-  /** The subscription's id at the provider. */
-  readonly externalId?: string | undefined;
-}
-
-/** A subscription to write. */
-export interface SubscriptionInput extends SubscriptionKey {
-  /** Id or name of the plan. */
-  readonly planId: string;
-  /** Quotas in place of the plan's, by group id. Left out they stay as they are; null brings back the plan's. */
-  readonly customLimits?: Readonly<Record<string, { readonly quota: number }>> | null | undefined;
-  /** Not in the future; read only when the subscription is new. */
-  readonly startsAt?: Moment | undefined;
-  /** In the future; no end by default. */
-  readonly endsAt?: Moment | undefined;
-  /** The time from which windows are counted. Left out it stays as it is; null brings back the plan's anchor. */
-  readonly cycleStart?: Moment | null | undefined;
-}
-
-/** A subscription to end. */
-export interface CancelInput extends SubscriptionKey {
-  /** Now by default. */
-  readonly endsAt?: Moment | undefined;
-  readonly reason?: string | undefined;
-}
-
-/** A subscription. */
-export interface Subscription {
-  readonly subscriptionId: string;
-  readonly userId: string;
-  readonly planId: string;
-  readonly startedAt: string;
-  readonly endsAt: string | null;
-  readonly cycleAnchorAt: string | null;
-  readonly provider: string | null;
-  readonly externalId: string | null;
-  /** Quotas in place of the plan's, by group id; null where there are none. */
-  readonly customLimits: Readonly<Record<string, { readonly quota: number }>> | null;
-}
-
-/** The answer to a cancel. */
-export type CanceledSubscription = Pick<Subscription, "subscriptionId" | "userId" | "planId"> & {
-  readonly endsAt: string;
-};
-
-/** An entry of a user's subscription history. */
-export interface SubscriptionEvent {
-  readonly id: string;
-  readonly type: "created" | "plan_changed" | "canceled" | "reactivated" | "ended" | "merged" | "promoted";
-  readonly subscriptionId: string;
-  readonly planId: string;
-  readonly previousPlanId: string | null;
-  readonly reason: string | null;
-  readonly at: string;
-}
-
-/** Everything about a user. */
-export interface User {
-  /** The canonical id. */
-  readonly userId: string;
-  readonly aliases: readonly string[];
-  /** The one that grants entitlement. */
-  readonly subscription: Subscription | null;
-  /** Newest first, at most 50. */
-  readonly history: readonly SubscriptionEvent[];
-  readonly period: Period | null;
-  readonly counters: readonly Counter[];
-  readonly credits: readonly CreditBalance[];
-  readonly duplicateActiveSubscriptions: DuplicateActiveSubscriptions | null;
-}
-
-/** A plan on offer. */
-export interface Plan {
-  readonly id: string;
-  readonly name: string;
-  readonly period: {
-    readonly type: "daily" | "weekly" | "monthly" | "lifetime";
-    readonly anchor: "subscription_start" | "calendar";
-  };
-  readonly limits: readonly LimitGroup[];
-}
-
-/** A limit of a plan. */
-export interface LimitGroup {
-  readonly id: string;
-  readonly label: string;
-  readonly unit: Unit;
-  readonly quota: number;
-  /** The first event pattern of `matches`. */
-  readonly event: string;
-  readonly matches: readonly MatchRule[];
-}
+/** Names a subscription: by `provider` and `externalId`, or without both the user's default subscription. */
+export type SubscriptionKey = Pick<CancelInput, "userId" | "provider" | "externalId">;
 
 /** `client.subscriptions`. */
 export class Subscriptions {
@@ -119,8 +24,8 @@ export class Subscriptions {
   }
 
   /**
-   * Writes a subscription: makes it, changes it to another plan, or brings an ended one back. The same call again
-   * changes nothing, so you can send it from each webhook of your payment provider.
+   * Writes a subscription: creates it, changes its plan, or reactivates it. Repeating a call changes nothing, so you can
+   * make it on each webhook of your payment provider.
    *
    * @example
    * ```ts
@@ -141,7 +46,7 @@ export class Subscriptions {
   }
 
   /**
-   * Ends a subscription, now or at a later time. One that has ended already rejects with `already_canceled`.
+   * Ends a subscription, now or at a later time. If it has already ended, the call rejects with `already_canceled`.
    *
    * @example
    * ```ts
@@ -171,7 +76,7 @@ export class Users {
   }
 
   /**
-   * Reads everything about a user. A user whom the service does not know yet has empty values.
+   * Reads everything about a user. An unknown user has empty values.
    *
    * @example
    * ```ts

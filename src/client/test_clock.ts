@@ -1,12 +1,7 @@
-// The clock of test mode, for tests of your own product: a month passes in one call. Section 3 of the decisions.
+// The clock of test mode, for tests of your own product: a month passes in one call.
 
-import type { Moment } from "./shapes.ts";
 import type { CallOptions, Transport } from "./transport.ts";
-
-/** The time of test mode. */
-export interface TestClockAnswer {
-  readonly now: string;
-}
+import type { Moment, TestClockAnswer } from "./wire_types.ts";
 
 /** `client.testClock`; needs a secret key of test mode. */
 export class TestClock {
@@ -31,7 +26,7 @@ export class TestClock {
   }
 
   /**
-   * Moves the app's whole test mode forward. When it answers, everything that became due has happened.
+   * Moves the app's whole test mode forward. Everything that became due has happened before the answer.
    *
    * @example
    * ```ts

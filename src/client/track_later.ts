@@ -1,13 +1,14 @@
-// Events that are sent later, many in a call: `trackLater` collects them, and a batch leaves when it is full, when its
-// oldest event has waited a second, at `flush`, and at the end of the process. Each event carries a key, so that it counts
-// once however often it is sent. Whatever cannot be counted is told: no event is lost in silence. beyond.md, section 5.
+// Events that are sent later, many in a call: `trackLater` collects them. A batch is sent when it is full, when its
+// oldest event has waited a second, at `flush`, and at the end of the process. Each event has a key, so that it counts
+// once however often it is sent. Each event that was not counted is reported: no event is lost in silence.
 
 import { HoldfastError } from "./errors.ts";
-import type { BatchResult, LaterEvent, OnTrackError } from "./metering_shapes.ts";
 import type { Transport } from "./transport.ts";
 import { bodyOf } from "./wire.ts";
+import type { LaterEvent, OnTrackError } from "./metering_types.ts";
+import type { BatchResult } from "./wire_types.ts";
 
-/** An error with the event that it is about, as `flush` rejects with it. */
+/** An error with its event; `flush` rejects with these. */
 export class TrackError extends Error {
   override readonly name = "TrackError";
   readonly event: LaterEvent;
@@ -20,14 +21,14 @@ export class TrackError extends Error {
 }
 
 const BATCH_EVENTS_MAX = 100;
-/** Well below the 8 MiB that the service takes. */
+/** Well below the limit of the service, 8 MiB. */
 const BATCH_BYTES_MAX = 4 * 1024 * 1024;
 const WAIT_MS = 1000;
-/** Events that wait at most. */
+/** The most events that may wait. */
 const WAITING_MAX = 50_000;
-/** Errors that are kept for `flush` at most. */
-const UNTOLD_MAX = 10_000;
-/** How often an event is sent again that the service could not take at the moment. */
+/** The most errors that are kept for `flush`. */
+const UNREPORTED_MAX = 10_000;
+/** How often an event is sent again if the service is temporarily unavailable. */
 const TRIES_MAX = 5;
 
 interface Waiting {
@@ -42,7 +43,7 @@ export class TrackLater {
   readonly #transport: Pick<Transport, "send" | "wait">;
   readonly #onError: OnTrackError | null;
   #waiting: Waiting[] = [];
-  #untold: TrackError[] = [];
+  #unreported: TrackError[] = [];
   #sending: Promise<void> | null = null;
   #timer: ReturnType<typeof setTimeout> | null = null;
   #isAtEnd = false;
@@ -53,11 +54,11 @@ export class TrackLater {
   }
 
   add(event: LaterEvent): void {
-    // An input that cannot be sent is the caller's to hear of at once.
+    // Throws at once for an input that cannot be sent.
     const text = bodyOf({ ...event, idempotencyKey: crypto.randomUUID() });
     if (this.#waiting.length >= WAITING_MAX) {
-      this.#tell(
-        new HoldfastError({ code: "unavailable", status: 0, message: "Too many events wait" }),
+      this.#report(
+        new HoldfastError({ code: "unavailable", status: 0, message: "Too many events are waiting" }),
         event,
       );
       return;
@@ -68,15 +69,17 @@ export class TrackLater {
     else this.#timer ??= unreferenced(setTimeout(() => this.#start(), WAIT_MS));
   }
 
-  /** Sends everything that waits; rejects with what nobody was told of. */
+  /** Sends all waiting events; rejects with the errors that had no handler. */
   async flush(): Promise<void> {
     while (this.#waiting.length > 0 || this.#sending !== null) {
       this.#start();
       await this.#sending;
     }
-    const untold = this.#untold;
-    this.#untold = [];
-    if (untold.length > 0) throw new AggregateError(untold, `${untold.length} events were not counted`);
+    const unreported = this.#unreported;
+    this.#unreported = [];
+    if (unreported.length > 0) {
+      throw new AggregateError(unreported, `${unreported.length} events were not counted`);
+    }
   }
 
   #start(): void {
@@ -101,11 +104,11 @@ export class TrackLater {
         const cause = error instanceof HoldfastError
           ? error
           : new HoldfastError({ code: "network_error", status: 0, message: String(error), cause: error });
-        for (const { event } of batch) this.#tell(cause, event);
+        for (const { event } of batch) this.#report(cause, event);
         continue;
       }
       if (again.length === 0) continue;
-      // They keep their places, so that a user's events stay in order.
+      // They stay in front, so that the events of a user keep their order.
       this.#waiting.unshift(...again);
       await this.#transport.wait(WAIT_MS * (again[0] as Waiting).tries);
     }
@@ -122,33 +125,33 @@ export class TrackLater {
     return this.#waiting.splice(0, count);
   }
 
-  /** Tells what was refused; answers what is to be sent again. */
+  /** Reports refused events; returns those to send again. */
   #take(batch: readonly Waiting[], results: readonly BatchResult[]): Waiting[] {
     return batch.flatMap((sent, place) => {
       const result = results[place];
       if (result?.ok === true) return [];
       const error = result?.error ??
-        { code: "bad_answer", message: "The service said nothing of this event" };
+        { code: "bad_answer", message: "The answer has no result for this event" };
       const mayPass = error.code === "unavailable" || error.code === "rate_limited";
       if (mayPass && sent.tries < TRIES_MAX) return [{ ...sent, tries: sent.tries + 1 }];
-      this.#tell(new HoldfastError({ ...error, status: 0 }), sent.event);
+      this.#report(new HoldfastError({ ...error, status: 0 }), sent.event);
       return [];
     });
   }
 
-  #tell(error: HoldfastError, event: LaterEvent): void {
+  #report(error: HoldfastError, event: LaterEvent): void {
     if (this.#onError !== null) this.#onError(error, event);
-    else if (this.#untold.length < UNTOLD_MAX) this.#untold.push(new TrackError(error, event));
+    else if (this.#unreported.length < UNREPORTED_MAX) this.#unreported.push(new TrackError(error, event));
     else console.error(`holdfast: ${event.event} was not counted: ${error.message}`);
   }
 
-  /** At the end of a Node or Deno process the rest is sent; what nobody else can be told of then goes to the console. */
+  /** Sends the rest at the end of a Node or Deno process. Errors without a handler then go to the console. */
   #watchEnd(): void {
     if (this.#isAtEnd) return;
     this.#isAtEnd = true;
     const { process } = globalThis as { process?: { on?(name: string, listener: () => void): void } };
     process?.on?.("beforeExit", () => {
-      if (this.#waiting.length === 0 && this.#sending === null && this.#untold.length === 0) return;
+      if (this.#waiting.length === 0 && this.#sending === null && this.#unreported.length === 0) return;
       this.flush().catch((error: AggregateError) => {
         for (const each of error.errors) console.error(`holdfast: not counted: ${each.message}`);
       });
@@ -156,7 +159,7 @@ export class TrackLater {
   }
 }
 
-/** A timer that keeps no process alive: at its end the events are sent all the same. */
+/** A timer that does not keep the process alive. At the end of the process the events are sent all the same. */
 function unreferenced(timer: ReturnType<typeof setTimeout>): ReturnType<typeof setTimeout> {
   const { Deno } = globalThis as { Deno?: { unrefTimer?(id: number): void } };
   if (typeof timer === "number") Deno?.unrefTimer?.(timer);

@@ -1,16 +1,16 @@
 // Sends calls: headers, timeouts, retries, and the envelope of answers. It uses only what browsers, workers, Deno and
-// Node share. Each try of a write carries the same idempotency key and the same bytes, so the service counts it once
-// whatever broke.
+// Node share. Each try of a write has the same idempotency key and the same bytes, so the service counts it once,
+// whichever try succeeded.
 
 import { HoldfastError, invalidInput } from "./errors.ts";
 import { DEFAULT_RETRIES, readRetryAfter, retryDelayMs, type RetryPolicy } from "./retry.ts";
-import type { OnTrackError } from "./metering_shapes.ts";
 import { addressOf, bodyOf } from "./wire.ts";
+import type { OnTrackError } from "./metering_types.ts";
 
 /** Sends a request as the global `fetch` does. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
-/** A retry that is about to happen. */
+/** A retry before it is sent. */
 export interface RetryNotice {
   readonly method: string;
   /** Under `/api/v1`. */
@@ -25,7 +25,7 @@ export interface RetryNotice {
 export interface ClientOptions {
   /** A secret key (`sk_...`) in your backend, a public one (`pk_...`) anywhere else. */
   readonly apiKey: string;
-  /** Where the service is, without `/api`: `https://holdfast.example.com`. */
+  /** The address of the service, without `/api`: `https://holdfast.example.com`. */
   readonly baseUrl: string;
   /** With a public key: the token that your backend signed for the user, or a function that fetches a fresh one. */
   readonly endUserToken?: string | (() => string | Promise<string>) | undefined;
@@ -50,7 +50,7 @@ export interface CallOptions {
   /** The most tries after the first one. */
   readonly maxRetries?: number | undefined;
   /**
-   * Makes two writes with the same key and input count as one, for 24 hours. By default each call has a key of its own.
+   * Makes two writes with the same key and input count as one, for 24 hours. By default each call has its own key.
    * Give one (your job's id, say) where your own code may repeat the call, after a restart for example.
    */
   readonly idempotencyKey?: string | undefined;
@@ -60,10 +60,10 @@ export interface CallOptions {
   readonly endUserToken?: string | undefined;
 }
 
-/** Which keys may make a call. With the wrong one it is refused before anything is sent. */
+/** The keys that may make a call. With another key it is refused before anything is sent. */
 export type Access = "any" | "secret" | "credit_write";
 
-/** A call as it is sent. */
+/** A call in the form in which it is sent. */
 export interface WireCall {
   readonly method: "GET" | "POST" | "DELETE";
   /** Under `/api/v1`, with ids encoded. */
@@ -71,7 +71,7 @@ export interface WireCall {
   readonly access: Access;
   readonly query?: object;
   readonly body?: object;
-  /** The body's JSON text, where it was written before. */
+  /** The body's JSON text, if it is already written. */
   readonly text?: string;
   /** Whether a POST changes nothing and so needs no idempotency key. */
   readonly isRead?: boolean;
@@ -119,17 +119,17 @@ export class Transport {
     return this.#retries;
   }
 
-  /** Whether each try gets an end-user token of its own. */
+  /** Whether each try fetches its own end-user token. */
   get fetchesTokens(): boolean {
     return typeof this.#options.endUserToken === "function";
   }
 
-  /** Waits as long as a pause between tries may take; rejects with the signal's reason when it is aborted. */
+  /** Waits for a time; rejects with the signal's reason when it is aborted. */
   wait(ms: number, signal?: AbortSignal): Promise<void> {
     return this.#pause(ms, signal);
   }
 
-  /** Opens a stream of events, in one try. Resolves to its body when the service has let it in. */
+  /** Opens a stream of events, in one try. Resolves to its body when the service has accepted the call. */
   async openStream(
     wire: WireCall,
     call: CallOptions,
@@ -213,8 +213,8 @@ export class Transport {
       if (cause instanceof HoldfastError) throw cause;
       if (signal?.aborted) throw signal.reason;
       const parts = isLate
-        ? { code: "timeout", message: `No answer came within ${timeoutMs} ms` }
-        : { code: "network_error", message: "The service could not be reached, or the connection broke" };
+        ? { code: "timeout", message: `No answer within ${timeoutMs} ms` }
+        : { code: "network_error", message: "The service is unreachable, or the connection broke" };
       throw new HoldfastError({ ...parts, status: 0, cause });
     } finally {
       clearTimeout(timer);
@@ -229,7 +229,7 @@ interface Answer {
   readonly requestId: string | null;
 }
 
-/** The body of a success. Throws for an error of the service, and for an answer that is not the service's. */
+/** The body of a success. Throws for an error of the service, and for an answer from another program. */
 function readAnswer({ ok, status, headers }: Response, text: string): Answer {
   const requestId = headers.get("x-request-id");
   const retryAfterMs = readRetryAfter(headers.get("retry-after"), Date.now());
@@ -250,7 +250,7 @@ function dataOf({ body, status, requestId }: Answer): unknown {
 }
 
 function badAnswer(status: number, requestId: string | null, retryAfterMs: number | null): HoldfastError {
-  const message = `An answer with status ${status} was not the service's: is baseUrl right?`;
+  const message = `The answer with status ${status} is not from the service; check baseUrl`;
   return new HoldfastError({ code: "bad_answer", status, message, requestId, retryAfterMs });
 }
 
@@ -267,11 +267,11 @@ function refusePublicKey({ access, path }: WireCall): void {
   throw new HoldfastError({
     code: access === "secret" ? "requires_secret_key" : "forbidden",
     status: 403,
-    message: `${path.split("/", 3).join("/")} needs a secret key, and this client has a public one`,
+    message: `${path.split("/", 3).join("/")} requires a secret key, but this client has a public key`,
   });
 }
 
-/** Headers without those left out. Text that no header can carry is an invalid input, not a network error. */
+/** Headers without undefined ones. Text that is not allowed in a header is an invalid input, not a network error. */
 function headersOf(members: Readonly<Record<string, string | undefined>>): Headers {
   const headers = new Headers();
   for (const [name, value] of Object.entries(members)) {
@@ -279,13 +279,13 @@ function headersOf(members: Readonly<Record<string, string | undefined>>): Heade
     try {
       headers.set(name, value);
     } catch (cause) {
-      throw invalidInput(`${name}: has characters that a header cannot carry`, cause);
+      throw invalidInput(`${name}: has characters that are not allowed in a header`, cause);
     }
   }
   return headers;
 }
 
-/** A random key. `crypto.randomUUID` would be missing in pages without a secure context. */
+/** A random key. Pages without a secure context have no `crypto.randomUUID`. */
 function newKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -1,17 +1,17 @@
-// Reading a user's usage, once or as it changes. A watch stays connected: it connects again when the connection breaks, when
-// the process that serves it stops, when its token has expired and can be replaced, and when its user becomes an alias of
-// another one, whose usage it then shows. Section 4 of beyond.md, "Live usage".
+// Reads a user's usage, once or whenever it changes. A watch stays connected: it connects again when the connection
+// breaks, when the process that serves it stops, when its token has expired and can be replaced, and when its user
+// becomes an alias of another user, whose usage it then shows.
 
 import { HoldfastError } from "./errors.ts";
 import { eventsOf } from "./event_stream.ts";
-import type { Usage } from "./metering_shapes.ts";
 import { mayPass } from "./retry.ts";
 import type { CallOptions, Transport } from "./transport.ts";
+import type { Usage } from "./wire_types.ts";
 
 /** Whether a watch is connected, and if not, why. */
 export interface WatchConnection {
   readonly isLive: boolean;
-  /** What broke the connection; null while it is live, and where it ended in good order. */
+  /** The error that broke the connection; null while it is live, and after a regular end. */
   readonly error: HoldfastError | null;
 }
 
@@ -25,13 +25,13 @@ export interface WatchOptions {
   readonly endUserToken?: CallOptions["endUserToken"];
   /** Names the watch in the service's log. */
   readonly requestId?: CallOptions["requestId"];
-  /** Is told when the watch becomes live, and when it is not any more and will connect again. */
+  /** Called when the watch becomes live, and when it has lost its connection and will connect again. */
   readonly onConnection?: ((connection: WatchConnection) => void) | undefined;
 }
 
 /**
- * Why a watch is over. `aborted`: by its signal. `token_expired`: the client has no other token; give `endUserToken` as a
- * function to go on.
+ * Why a watch ended. `aborted`: by its signal. `token_expired`: the client has no other token; give `endUserToken` as a
+ * function to continue.
  */
 export interface WatchEnd {
   readonly reason: "aborted" | "erased" | "key_revoked" | "token_expired";
@@ -53,9 +53,9 @@ export interface UsageCalls {
   (userId?: string, event?: string, call?: CallOptions): Promise<Usage>;
 
   /**
-   * Calls `onUsage` with the usage of a user, at once and whenever it changes. The promise resolves when the watch is
-   * over. It rejects where the service refuses it, and with what `onUsage` throws; what may pass is waited for. With a
-   * public key `userId` may be undefined: the token's user.
+   * Calls `onUsage` with the usage of a user, at once and whenever it changes. The promise resolves when the watch has
+   * ended. It rejects when the service refuses the watch, and with an error of `onUsage`; temporary errors are retried.
+   * With a public key `userId` may be undefined: the user of the token.
    *
    * @example
    * ```ts
@@ -83,10 +83,10 @@ export function usageCallsOf(transport: Transport): UsageCalls {
   return Object.assign(read, { watch });
 }
 
-/** The service says something every 15 s. */
+/** The service sends at least a comment every 15 s. */
 const SILENCE_MS = 45_000;
 
-/** What one connection came to: the reason that the service told, or null where it ended without one. */
+/** The reason for which the service ended a connection; null without one. */
 type Ended = WatchEnd["reason"] | "stopping" | "merged" | null;
 
 /** One watch over all its connections. */
@@ -95,7 +95,7 @@ class Watch {
   readonly #userId: string | undefined;
   readonly #onUsage: (usage: Usage) => void;
   readonly #options: WatchOptions;
-  /** Connections in a row that brought no state. */
+  /** Consecutive connections without a state. */
   #retry = 0;
 
   constructor(
@@ -130,7 +130,7 @@ class Watch {
     return this.#options.endUserToken === undefined && this.#transport.fetchesTokens;
   }
 
-  /** A fault that may pass; throws every other one. */
+  /** Returns a temporary error; throws any other. */
   #mayPass(error: unknown): HoldfastError | null {
     if (this.#options.signal?.aborted) return null;
     if (error instanceof HoldfastError && mayPass(error)) return error;
@@ -138,8 +138,8 @@ class Watch {
   }
 
   /**
-   * Grows with each connection that brought nothing. Much of it is random, so that many do not come back together, as
-   * when the process stops that served them all.
+   * The pause before the next connection. It grows with each connection without a state. Much of it is random, so that
+   * the clients of a process that stops do not all come back at once.
    */
   #pauseMs(ended: Ended | HoldfastError, error: HoldfastError | null): number {
     if (this.#retry === 0 && (ended === "merged" || ended === "token_expired")) return 0;
@@ -202,6 +202,6 @@ class Watch {
 }
 
 function faultOf(isSilent: boolean, cause?: unknown): HoldfastError {
-  const message = isSilent ? `Nothing came for ${SILENCE_MS} ms` : "The stream broke";
+  const message = isSilent ? `No data for ${SILENCE_MS} ms` : "The stream ended unexpectedly";
   return new HoldfastError({ code: isSilent ? "timeout" : "network_error", status: 0, message, cause });
 }

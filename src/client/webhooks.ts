@@ -1,107 +1,48 @@
-// Messages of webhooks: what each type says, and whether a request that claims to be one really comes from the service
-// and is fresh. Signed as Standard Webhooks says. beyond.md, section 3.
+// Verifies messages of webhooks: that a request was signed by the service, and recently. The signature is that of
+// Standard Webhooks.
 
 import { HoldfastError } from "./errors.ts";
-import type { Mode, Period, Unit } from "./shapes.ts";
+import type { WebhookData } from "./wire_types.ts";
 
-/** What a message about a credit balance says. */
-export interface CreditsMessageData {
-  readonly userId: string;
-  readonly balanceId: string;
-  readonly packId: string;
-  /** null for a pack without items. */
-  readonly packItemId: string | null;
-  readonly remaining: number;
-  readonly externalRef: string | null;
-}
-
-/** What a message about a subscription says. */
-export interface SubscriptionMessageData {
-  readonly userId: string;
-  readonly subscriptionId: string;
-  readonly planId: string;
-  readonly previousPlanId: string | null;
-  readonly reason: string | null;
-}
-
-/** What a message about a threshold says. */
-export interface ThresholdMessageData {
-  readonly userId: string;
-  readonly groupId: string;
-  readonly label: string;
-  readonly unit: Unit;
-  /** The percent of the quota that was reached. */
-  readonly thresholdPercent: number;
-  readonly quota: number;
-  /** What is used and held. */
-  readonly current: number;
-  readonly period: Period;
-}
-
-/** What a message of each type says, beside app and mode. */
-export interface WebhookData {
-  readonly "usage.threshold_reached": ThresholdMessageData;
-  readonly "credits.granted": CreditsMessageData;
-  readonly "credits.low": CreditsMessageData;
-  readonly "credits.depleted": CreditsMessageData;
-  readonly "credits.expired": CreditsMessageData;
-  readonly "credits.revoked": CreditsMessageData;
-  readonly "subscription.created": SubscriptionMessageData;
-  readonly "subscription.plan_changed": SubscriptionMessageData;
-  readonly "subscription.canceled": SubscriptionMessageData;
-  readonly "subscription.reactivated": SubscriptionMessageData;
-  readonly "subscription.ended": SubscriptionMessageData;
-  readonly "subscription.merged": SubscriptionMessageData;
-  readonly "subscription.promoted": SubscriptionMessageData;
-  readonly "user.merged": { readonly from: string; readonly to: string; readonly mergeId: string };
-  readonly "reservation.expired": {
-    readonly userId: string;
-    readonly reservationId: string;
-    readonly event: string;
-  };
-  /** Of the erasure alone: nothing names the person. */
-  readonly "person.erased": { readonly jobId: string };
-  readonly ping: Readonly<Record<never, never>>;
-}
-
+/** A type of message. */
 export type WebhookType = keyof WebhookData;
 
-/** A message of one of these types. Compare `type`, and TypeScript knows what `data` is. */
+/** A message of one of these types. Compare `type`, and TypeScript knows the type of `data`. */
 export type WebhookMessage<Type extends WebhookType = WebhookType> = {
   readonly [Name in Type]: {
     readonly type: Name;
     /** When it happened. */
     readonly timestamp: string;
-    readonly data: WebhookData[Name] & { readonly appId: string; readonly mode: Mode };
+    readonly data: WebhookData[Name];
   };
 }[Type];
 
-/** A request that claims to be a message. */
+/** A request that may be a message. */
 export interface WebhookRequest {
-  /** The webhook's secret, `whsec_...`; a list where one address is that of several webhooks. */
+  /** The webhook's secret, `whsec_...`; a list if several webhooks have the same address. */
   readonly secret: string | readonly string[];
   /** `request.headers` of a web request, or the headers object of Node. */
   readonly headers: WebhookHeaders;
-  /** The body exactly as it came, as text or bytes: a body that was parsed and written again has another signature. */
+  /** The unchanged body as text or bytes. A body that was parsed and written again has another signature. */
   readonly body: string | Uint8Array;
 }
 
-/** Headers as the web or Node has them. */
+/** Headers of the web or of Node. */
 export type WebhookHeaders =
   | { get(name: string): string | null }
   | Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/** A message whose time differs more from this clock may be a copy that somebody kept. */
+/** The most by which the time of a message may differ from this clock. An older message may be a replayed copy. */
 const TOLERANCE_S = 300;
 
 /**
- * Checks that a request is a message of the service, and answers the message. A message may come more than once, each
- * time with the same `webhook-id`: remember the ids that you have handled. Later versions of the service may send types
- * that this client does not know: answer 200 and ignore them.
+ * Verifies that a request is a message of the service, and returns the message. A message may arrive more than once, each
+ * time with the same `webhook-id`: remember the ids that you have handled. Later versions of the service may send new
+ * types: answer 200 and ignore them.
  *
- * @throws HoldfastError with code `invalid_webhook` when it is not one: answer 400 then, and do nothing
+ * @throws HoldfastError with code `invalid_webhook` when it is not: answer 400 then, and do nothing
  *
- * @example In a route of your backend, with the request as it came
+ * @example In a route of your backend
  * ```ts
  * const body = '{"type":"ping","timestamp":"2026-11-22T10:00:00.000Z","data":{"appId":"app_1","mode":"live"}}';
  * const headers = { "webhook-id": "whm_1", "webhook-timestamp": "1795341600", "webhook-signature": "v1,c2lnbmVk" };
@@ -127,19 +68,19 @@ export async function verifyWebhook({ secret, headers, body }: WebhookRequest): 
   for (const key of (typeof secret === "string" ? [secret] : secret)) {
     if (await isSignedWith(key, presented, signed)) return messageOf(bytes);
   }
-  throw invalid("No signature is of this secret and body");
+  throw invalid("No signature matches this secret and body");
 }
 
-/** Whether any of the signatures is of this secret; the comparison takes the same time wherever they differ. */
+/** Whether any of the signatures matches this secret. The comparison takes the same time wherever they differ. */
 async function isSignedWith(
   secret: string,
   signatures: readonly Uint8Array<ArrayBuffer>[],
   signed: Uint8Array<ArrayBuffer>,
 ): Promise<boolean> {
   const bytes = secret.startsWith(SECRET_PREFIX) ? fromBase64(secret.slice(SECRET_PREFIX.length)) : null;
-  // A secret that is none is a mistake of the caller, not of the request.
+  // An invalid secret is a mistake of the caller, not of the request.
   if (bytes === null || bytes.length === 0) {
-    throw new TypeError('secret: must be "whsec_" and base64, as it was shown when the webhook was made');
+    throw new TypeError('secret: must be "whsec_" and base64, as shown when the webhook was created');
   }
   const key = await crypto.subtle.importKey("raw", bytes, { name: "HMAC", hash: "SHA-256" }, false, [
     "verify",
@@ -155,10 +96,10 @@ const SECRET_PREFIX = "whsec_";
 function headerOf(headers: WebhookHeaders, name: string): string {
   const value = typeof headers.get === "function" ? headers.get(name) : memberOf(headers as object, name);
   if (typeof value === "string" && value !== "") return value;
-  throw invalid(`The header ${name} is missing`);
+  throw invalid(`Missing header: ${name}`);
 }
 
-/** Node has names in lower case and some values as lists; others may write names as they like. */
+/** The value of a header. Node has names in lower case and some values as lists; elsewhere names may have any case. */
 function memberOf(headers: object, name: string): unknown {
   const [, value] = Object.entries(headers).find(([given]) => given.toLowerCase() === name) ?? [];
   return Array.isArray(value) ? value[0] : value;
@@ -167,16 +108,16 @@ function memberOf(headers: object, name: string): unknown {
 function checkTime(timestamp: string): void {
   const sentAt = /^\d{1,12}$/.test(timestamp) ? Number(timestamp) : NaN;
   const now = Math.floor(Date.now() / 1000);
-  if (Number.isNaN(sentAt)) throw invalid("The header webhook-timestamp is no time");
+  if (Number.isNaN(sentAt)) throw invalid("Invalid header: webhook-timestamp");
   if (Math.abs(now - sentAt) > TOLERANCE_S) {
-    throw invalid(`It was sent at another time: ${now - sentAt} s ago, by this clock`);
+    throw invalid(`The timestamp is outside the tolerance of ${TOLERANCE_S} s: it is ${now - sentAt} s ago`);
   }
 }
 
 function bytesOf(body: string | Uint8Array): Uint8Array {
   if (typeof body === "string") return new TextEncoder().encode(body);
   if (ArrayBuffer.isView(body)) return body;
-  throw new TypeError("body: must be the text or bytes of the request as they came, not a parsed object");
+  throw new TypeError("body: must be the unchanged text or bytes of the request, not a parsed object");
 }
 
 function messageOf(bytes: Uint8Array): WebhookMessage {

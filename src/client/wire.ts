@@ -1,5 +1,5 @@
-// Makes addresses and bodies of a call's input. It refuses what would silently be sent as something else: a number that
-// JSON lacks, half of a character, an id that an address cannot carry.
+// Makes addresses and bodies from the input of a call. It refuses values that would silently be sent as others: a number
+// that JSON does not have, a lone surrogate, an id that is not possible in a path.
 
 import { invalidInput } from "./errors.ts";
 
@@ -14,11 +14,11 @@ export function addressOf(baseUrl: string, path: string, query: object = {}): st
   return `${baseUrl}/api/v1${path}${text === "" ? "" : `?${text}`}`;
 }
 
-/** An id as a part of a path. */
+/** Encodes an id as a part of a path. */
 export function pathMember(name: string, id: string): string {
   // Every URL parser drops these parts of a path, even when they are percent-encoded.
   if (id === "" || id === "." || id === "..") {
-    throw invalidInput(`${name}: "${id}" cannot stand in an address`);
+    throw invalidInput(`${name}: "${id}" is not possible in an address`);
   }
   return encodeURIComponent(wellFormed(name, id));
 }
@@ -28,11 +28,14 @@ export function bodyOf(members: object): string {
   try {
     return JSON.stringify(members, refuseSilentNull);
   } catch (cause) {
-    throw invalidInput(cause instanceof Error ? cause.message : "The input cannot be written as JSON", cause);
+    throw invalidInput(
+      cause instanceof Error ? cause.message : "The input cannot be serialized as JSON",
+      cause,
+    );
   }
 }
 
-/** JSON has no NaN, no infinity and no invalid date. They would become null, which means a member left out. */
+/** JSON has no NaN, no infinity and no invalid date. They would become null, which means a missing member. */
 function refuseSilentNull(this: Readonly<Record<string, unknown>>, name: string, value: unknown): unknown {
   if (typeof value === "number" && !Number.isFinite(value)) throw new TypeError(`${name}: must be finite`);
   const written = this[name];

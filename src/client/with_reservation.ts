@@ -1,18 +1,10 @@
 // Work under a reservation: however the work ends, the reservation is settled once.
 
-import type {
-  CommitAnswer,
-  CommitOptions,
-  Held,
-  NotHeld,
-  ReleaseOptions,
-  ReserveAnswer,
-  ReserveOptions,
-} from "./metering_shapes.ts";
-import type { Metadata } from "./shapes.ts";
 import type { CallOptions } from "./transport.ts";
+import type { Held, NotHeld, ReserveAnswer } from "./metering_types.ts";
+import type { CommitAnswer, CommitOptions, Metadata, ReleaseOptions, ReserveOptions } from "./wire_types.ts";
 
-/** What to reserve before the work. */
+/** The reservation before the work. */
 export interface ReservedWork extends ReserveOptions {
   readonly userId: string;
   readonly event: string;
@@ -20,11 +12,11 @@ export interface ReservedWork extends ReserveOptions {
   readonly metadata?: Metadata | undefined;
 }
 
-/** What the work returns. */
+/** The return value of the work. */
 export interface Settled<Value> {
-  /** The work's result, for you; it is not sent. */
+  /** The result of the work, for you; it is not sent. */
   readonly value: Value;
-  /** What to commit, such as the model's `usage` or `providerUsage`; what was reserved by default. */
+  /** The usage to commit, such as the model's `usage` or `providerUsage`; by default the amounts that were reserved. */
   readonly commit?: CommitOptions | undefined;
 }
 
@@ -37,7 +29,7 @@ export interface Done<Value> {
   readonly reasons?: undefined;
 }
 
-/** The work's result and its commit, or the reserve's refusal for which the work did not start. */
+/** The result of the work and its commit, or the refused reserve, without which the work did not start. */
 export type Outcome<Value> = Done<Value> | NotHeld;
 
 /** The calls of the client that are used here. */
@@ -63,14 +55,14 @@ export async function reserveAndSettle<Value>(
 ): Promise<Outcome<Value>> {
   const hold: ReserveAnswer = await calls.reserve(userId, event, quantity, metadata, options, call);
   if (!hold.allowed) return hold;
-  // The signal ends the work, not its settlement. The idempotency key is the reserve's: one key cannot serve two calls.
+  // The signal ends the work, not its settlement. The idempotency key belongs to the reserve: a key is for one call.
   const { signal: _signal, idempotencyKey: _key, ...settling } = call;
   let settled: Settled<Value>;
   try {
     settled = await work(hold);
   } catch (error) {
     const errorCode = error instanceof Error ? error.name : undefined;
-    // A reservation that cannot be released now expires by itself; the work's own error says more.
+    // A failed release needs no error: the reservation expires by itself, and the caller gets the error of the work.
     await calls.release(hold.reservationId, { reason: "The work failed", errorCode }, settling)
       .catch(() => {});
     throw error;

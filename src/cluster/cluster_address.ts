@@ -1,9 +1,9 @@
-// Where other processes on the same database reach this one. It listens there and nowhere else, and tells it in its
-// row. An address that leads nowhere would be worse than none: a refused connection tells others that this process is
-// gone.
+// The address at which other processes on the same database reach this one. The process listens there and nowhere else,
+// and publishes it in its row. A wrong address would be worse than none: a refused connection means to others that this
+// process is gone.
 
 import { tcpNetwork } from "../channel/tcp.ts";
-import type { Network } from "../channel/line.ts";
+import type { Network } from "../channel/network.ts";
 import { log, messageOf } from "../process/log.ts";
 import { type Config, ConfigError, WILDCARD_HOSTS } from "../process/settings.ts";
 import type { Database } from "../storage/database.ts";
@@ -13,9 +13,9 @@ const LOOPBACK = "127.0.0.1";
 const SET_IT = "set HOLDFAST_CLUSTER_ADDRESS to a host:port at which the other processes reach this one";
 
 /**
- * How members reach this process; null where they cannot, or where there are none.
+ * Opens the network on which other nodes reach this process; null where they cannot, and on the embedded store.
  *
- * @throws ConfigError when the address of the settings cannot be listened on
+ * @throws ConfigError when HOLDFAST_CLUSTER_ADDRESS cannot be listened on
  */
 export async function openNetwork(
   { clusterAddress, host }: Pick<Config, "clusterAddress" | "host">,
@@ -28,14 +28,14 @@ export async function openNetwork(
     throw new ConfigError(`Cannot start: HOLDFAST_CLUSTER_ADDRESS ${clusterAddress}: ${fault}`);
   }
   const seen = await seenAddress(database);
-  // Beside its database, the processes that have no address either are on this machine too.
+  // The database is on this machine, so other processes without a set address are on it too.
   if (seen === null) return tcpNetwork(addressText(WILDCARD_HOSTS.has(host) ? LOOPBACK : host));
   const address = addressText(seen);
   const fault = await faultOf(address);
   if (fault === null) {
     log(
       "warn",
-      `Other processes are told the address that the database sees, ${seen}: if they are to reach this one otherwise, ${SET_IT}`,
+      `Other processes will connect to ${seen}, the address that the database sees: if that is wrong, ${SET_IT}`,
     );
     return tcpNetwork(address);
   }
@@ -43,7 +43,7 @@ export async function openNetwork(
   return null;
 }
 
-/** Why an address cannot be listened on; null where it can. */
+/** Returns why an address cannot be listened on, or null if it can. */
 async function faultOf(address: string): Promise<string | null> {
   try {
     const listening = await tcpNetwork(address).listen((line) => line.close());
@@ -54,7 +54,7 @@ async function faultOf(address: string): Promise<string | null> {
   }
 }
 
-/** A free port of a host. */
+/** The address of a free port of a host. */
 function addressText(host: string): string {
   return host.includes(":") ? `[${host}]:0` : `${host}:0`;
 }

@@ -1,24 +1,24 @@
-// What a member counts of its life among others: calls that it passed on and took, cells that came and went, and how
-// long each took.
+// What a node counts about the cluster: calls passed on and taken, cells taken and handed over, and how long each move
+// took.
 
 import { ChannelStats } from "../channel/shapes.ts";
 import { makeHistogram, STORE_SECONDS } from "../process/counts/histograms.ts";
 
 /** Counts of one process. */
 export class ClusterCounts {
-  /** Calls that another member answered. */
+  /** Calls that another node answered. */
   passedOn = 0;
-  /** Calls that came back unrun and were sent again. */
+  /** Calls that returned as not run and were sent again. */
   sentAgain = 0;
-  /** Calls that this member answered for others. */
+  /** Calls that this node answered for others. */
   taken = 0;
   cellsTaken = 0;
-  /** Cells whose last owner was dead. */
+  /** Cells taken from a dead owner. */
   cellsRescued = 0;
   cellsHandedOver = 0;
-  /** Hand-overs that were dropped, since the last calls took too long. */
+  /** Hand-overs that were dropped because the last calls took too long. */
   handOversDropped = 0;
-  /** What the channels of all terms did. */
+  /** Counts of the channels of all terms. */
   readonly channels = new ChannelStats();
   readonly takeSeconds = makeHistogram(
     "holdfast_cell_take_seconds",

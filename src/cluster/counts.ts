@@ -1,5 +1,5 @@
-// All numbers that a service counts, in one object that lives as long as the process, so that counters never start
-// again while Prometheus watches.
+// All counters of a service, in one object that lives as long as the process, so that Prometheus never sees a counter
+// start again.
 
 import { ClusterCounts } from "./cluster_counts.ts";
 import { GatewayCounts } from "../process/counts/gateway_counts.ts";
@@ -24,17 +24,17 @@ export const SWEEP_NAMES = [
 
 export type SweepName = (typeof SWEEP_NAMES)[number];
 
-/** How the runs of a sweep ended. */
+/** The results of a sweep's runs. */
 export interface SweepTally {
   finished: number;
   failed: number;
-  /** Rows that the runs settled, moved or removed. */
+  /** Rows that all runs together settled, moved or removed. */
   rows: number;
-  /** The moment of the last run that finished, in seconds of the Unix clock; 0 before the first. */
+  /** When the last run finished, in Unix seconds; 0 before the first. */
   finishedAtSeconds: number;
 }
 
-/** The numbers of a service. */
+/** The counters of a service. */
 export class Counts {
   readonly requests = new RequestCounts();
   readonly runtime = new RuntimeCounts();
@@ -45,8 +45,8 @@ export class Counts {
   readonly sweeps = Object.fromEntries(
     SWEEP_NAMES.map((name) => [name, { finished: 0, failed: 0, rows: 0, finishedAtSeconds: 0 }]),
   ) as Record<SweepName, SweepTally>;
-  /** How often this process joined. */
+  /** How often this process began a term. */
   termsBegun = 0;
-  /** How often a fault ended its term. */
+  /** How often a fault ended a term. */
   termsLost = 0;
 }

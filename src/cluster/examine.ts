@@ -1,6 +1,5 @@
-// Who serves a database, as its tables say: the members, their cells, and what is wrong with them in plain words. The
-// doctor, the admin API and the command line all say the same. Reading changes nothing, and what troubles there are is
-// decided by a pure function.
+// The state of a cluster as its tables have it: nodes, cells, and findings in plain words. The doctor, the admin API and
+// the command line show the same findings. Reading changes nothing, and a pure function makes the findings.
 
 import { LEASE_LIMITS } from "../process/limits.ts";
 import type { Session } from "../storage/database.ts";
@@ -8,30 +7,30 @@ import { readCells } from "../storage/members/cell_store.ts";
 import { type MemberRow, readMembers } from "../storage/members/member_store.ts";
 import { readVersion } from "../storage/stores/registry_store.ts";
 
-/** A member that was silent for so long and has no cells is history. */
+/** A silent node without cells is not reported any more after this time. */
 const FORGOTTEN_MS = 60_000;
 
-/** A member with the cells that it owns. */
+/** A node with the cells that it owns. */
 export interface MemberFacts extends MemberRow {
   readonly cells: readonly number[];
 }
 
-/** The members of a database. */
+/** The nodes of a database. */
 export interface ClusterFacts {
-  /** The version of workspaces, apps, keys and catalogs that must be in force in every member. */
+  /** The version of the registry that must be in force in every node. */
   readonly registryVersion: number;
   readonly members: readonly MemberFacts[];
-  /** Cells that no member owns. */
+  /** Cells without an owner. */
   readonly free: readonly number[];
 }
 
-/** The member that asks, and whom it has a channel to. */
+/** The node that asks, and which nodes it has a channel to. */
 export interface ClusterView {
   readonly term: number;
   reaches(term: number): boolean;
 }
 
-/** Something that is wrong. */
+/** A finding: something that is wrong. */
 export interface Trouble {
   /** Whether calls fail because of it. */
   readonly isBad: boolean;
@@ -39,10 +38,10 @@ export interface Trouble {
   readonly advice: string;
 }
 
-/** Reads who serves a database. */
+/** Reads the state of a cluster. */
 export async function readCluster(reader: Pick<Session, "query">): Promise<ClusterFacts> {
   const registryVersion = await readVersion(reader);
-  // Whoever got a cell before this has a row after it.
+  // Cells before nodes: every owner of a cell then has a row.
   const cells = await readCells(reader);
   const members = await readMembers(reader);
   const known = new Set(members.map(({ term }) => term));
@@ -56,15 +55,15 @@ export async function readCluster(reader: Pick<Session, "query">): Promise<Clust
   };
 }
 
-/** Whether a member may answer: it sent a beat lately. */
+/** Whether a node may answer: its last heartbeat is recent. */
 export function isLiving({ hasEnded, silentMs }: MemberRow): boolean {
   return !hasEnded && silentMs < LEASE_LIMITS.validMs;
 }
 
 /**
- * What is wrong, the worst first; nothing where no member lives, which is no trouble of members.
+ * Returns what is wrong, the worst first; an empty list when no node lives, which the callers report by themselves.
  *
- * @param view null where no member asks: whom it reaches is then not known
+ * @param view null where no node asks, as on the command line: reachability is then unknown
  */
 export function troublesOf(facts: ClusterFacts, view: ClusterView | null): Trouble[] {
   const living = facts.members.filter((member) => isLiving(member) || member.term === view?.term);
@@ -79,12 +78,12 @@ export function troublesOf(facts: ClusterFacts, view: ClusterView | null): Troub
 }
 
 function cellTroubles({ members, free }: ClusterFacts, living: readonly MemberFacts[]): Trouble[] {
-  const orphans = members.filter((member) => !living.includes(member)).flatMap(({ cells }) => cells);
-  const ownerless = [...free, ...orphans].sort((one, other) => one - other);
+  const ofDead = members.filter((member) => !living.includes(member)).flatMap(({ cells }) => cells);
+  const ownerless = [...free, ...ofDead].sort((one, other) => one - other);
   if (ownerless.length === 0) return [];
   const found = `${named("cell", ownerless)} without an owner: calls for their workspaces are answered 503`;
   if (living.some(({ share }) => share > 0)) {
-    const advice = "Somebody takes them within 12 s; if not, look at the logs of the processes that serve";
+    const advice = "Other processes take them within 12 s; if they do not, look at the logs";
     return [{ isBad: true, found, advice }];
   }
   return [{ isBad: true, found, advice: "Only fronts serve: start a process without HOLDFAST_CELLS=none" }];
@@ -98,8 +97,7 @@ function silentTroubles({ members }: ClusterFacts, living: readonly MemberFacts[
   return silent.map((member) => ({
     isBad: false,
     found: `${nameOf(member)} has been silent for ${secondsOf(member.silentMs)} s`,
-    advice:
-      "It is gone, frozen, or cut off from the database: look at it; the others take its cells by themselves",
+    advice: "It is gone, frozen, or cut off from the database: look at it; other processes take its cells",
   }));
 }
 
@@ -110,7 +108,7 @@ function reachTroubles(living: readonly MemberFacts[], view: ClusterView | null)
     isBad: false,
     found: `${nameOf(member)} cannot be reached from here`,
     advice:
-      "Check its HOLDFAST_CLUSTER_ADDRESS and what lies between the two; calls take a way round by a third",
+      "Check its HOLDFAST_CLUSTER_ADDRESS and the network between the two; a third process relays calls",
   }));
 }
 
@@ -121,32 +119,31 @@ function versionTroubles({ registryVersion }: ClusterFacts, living: readonly Mem
     found: `${
       nameOf(member)
     } has version ${member.registryVersion} of the registry, and ${registryVersion} is in force`,
-    advice:
-      "It answers nothing before it has caught up, which takes a second; if it stays so, look at its log",
+    advice: "It answers no calls until it has caught up, within a second; if it does not, look at its log",
   }));
 }
 
-/** Fingerprints in which living members differ. */
+/** Findings for fingerprints in which living nodes differ. */
 function differences(living: readonly MemberFacts[]): Trouble[] {
   const names = new Set(living.flatMap(({ fingerprints }) => Object.keys(fingerprints)));
   return [...names].flatMap((name) => {
     const values = Map.groupBy(living, ({ fingerprints }) => fingerprints[name]);
     if (values.size < 2) return [];
     const sides = [...values.values()].map((members) => members.map(({ term }) => term).join(", "));
-    const found = `members differ in ${name}: ${sides.join(" against ")}`;
+    const found = `processes differ in ${name}: ${sides.join(" against ")}`;
     return [{ isBad: false, found, advice: "Start every process with the same program and settings" }];
   });
 }
 
 function nameOf({ term, address }: MemberRow): string {
-  return address === null ? `member ${term}` : `member ${term} (${address})`;
+  return address === null ? `process ${term}` : `process ${term} (${address})`;
 }
 
 function secondsOf(ms: number): number {
   return Math.round(ms / 1000);
 }
 
-/** "cells 0 to 12, 40". */
+/** Lists numbers as ranges: "cells 0 to 12, 40". */
 function named(what: string, numbers: readonly number[]): string {
   const runs: [number, number][] = [];
   for (const number of numbers) {

@@ -1,6 +1,6 @@
-// Settings in which all members must agree, as keyed hashes: a token that one member signed has to hold at every other.
-// A newcomer that differs ends with a line that names the variable; one of another schema or protocol waits until the
-// members of that kind have gone (rule 19 of the cluster's design).
+// Settings in which all nodes must agree, as keyed hashes: a token that one node signs must be valid at every other. A
+// node that differs ends with a line that names the variable; one with another schema or protocol waits until the nodes
+// before it have ended.
 
 import { createHmac } from "node:crypto";
 import { MIGRATIONS } from "../../sql/migrations.ts";
@@ -8,13 +8,13 @@ import type { Features } from "../process/features.ts";
 import { ConfigError } from "../process/settings.ts";
 import type { MemberRow } from "../storage/members/member_store.ts";
 
-/** The version of what members say to each other. */
+/** The version of the protocol between nodes. */
 export const PROTOCOL = 2;
 
-/** Few bits: enough to see a difference, too few to try secrets against a copy of the table. */
+/** Characters of a hash: enough to see a difference, too few to test guessed secrets against a copy of the table. */
 const HASH_LENGTH = 5;
 
-/** What must be the same in a process that comes later, and waits for the earlier ones to go. */
+/** Fingerprints that a later node waits for: it may serve once the earlier nodes have ended. */
 const GENERATIONS = ["protocol", "schema"] as const;
 
 /** The fingerprints of a process. */
@@ -44,10 +44,10 @@ function hashOf(secret: string, name: string, value: string | null): string {
 }
 
 /**
- * Compares a newcomer with the members that were there before.
+ * Compares a new node with the nodes that were there before.
  *
- * @returns whether it may serve now; false while members of another schema or protocol live
- * @throws ConfigError that names the first setting in which it differs
+ * @returns whether it may serve now; false while nodes with another schema or protocol live
+ * @throws ConfigError that names the first setting that differs
  */
 export function agrees(own: Readonly<Record<string, string>>, earlier: readonly MemberRow[]): boolean {
   const differs = (name: string) =>

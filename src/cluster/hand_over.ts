@@ -1,5 +1,5 @@
-// Handing cells over, in the order of rule 16 of the cluster's design: doors shut; calls inside ended, the gate durable,
-// the drain committed; what is in memory written or forgotten; the rows free; the locks free; then tell.
+// Handing cells over. The order makes it exact: stop accepting calls; wait for the calls that run, until their changes
+// are durable and in the tables; write or drop what is in memory; free the rows; free the locks; then notify.
 
 import { Unavailable } from "../../actors/port.ts";
 import { CELL_LIMITS } from "../process/limits.ts";
@@ -8,10 +8,12 @@ import { freeCells } from "../storage/members/cell_store.ts";
 import type { MemberParts, Note } from "./parts.ts";
 
 /**
- * Hands cells over, unless their last calls take too long: then the doors open again.
+ * Hands cells over, unless their last calls take too long: then they accept calls again.
  *
- * @param to who is to be told that they are free; null tells everybody
- * @param closedMs how long the doors may be shut before that
+ * @param to the term of the node to notify; null notifies all
+ * @param closedMs how long the last calls may take
+ * @returns whether the cells were handed over
+ * @throws when freeing them failed, which ends the term
  */
 export async function handOver(
   parts: MemberParts,
@@ -21,14 +23,14 @@ export async function handOver(
 ): Promise<boolean> {
   const { term, writer, hub, owners, counts } = parts;
   const { doors } = term;
-  // Most of the work is done while the doors are open.
+  // Most of the work is done while the cells still accept calls.
   await writeAll(parts, cells);
   const startedAt = performance.now();
   let isQuiet = false;
   try {
     isQuiet = await within(closedMs, doors.shut(cells).then(() => writeAll(parts, cells)));
   } finally {
-    // Also where the flush failed because a beat is late: the term may go on.
+    // Also after a flush that failed because a heartbeat is late: the term may go on.
     if (!isQuiet) doors.open(cells);
   }
   if (!isQuiet) {
@@ -44,7 +46,7 @@ export async function handOver(
     await freeCells(parts.database, writer.term, parts.clock.now(), sides);
     await writer.unlockCells(cells);
   } catch (error) {
-    // What is in memory is gone and the rows may say anything: the next term finds out.
+    // The memory of the cells is gone, and their rows may or may not be free: the next term reads them anew.
     term.fail(error instanceof Error ? error : new Unavailable("A hand-over failed", { cause: error }));
     throw error;
   }
@@ -60,13 +62,13 @@ export async function handOver(
   return true;
 }
 
-/** Writes what is in memory and not in the tables. */
+/** Writes into the tables what only memory has. */
 async function writeAll({ term, registry }: MemberParts, cells: readonly number[]): Promise<void> {
   await term.flush();
   await term.refusedCalls.write(cells.flatMap((cell) => [...registry.partsOf(cell).realms]));
 }
 
-/** Whether something ends within a time. */
+/** Whether work ends within a time. */
 async function within(ms: number, work: Promise<unknown>): Promise<boolean> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<boolean>((resolve) => timer = setTimeout(() => resolve(false), ms));

@@ -1,10 +1,10 @@
-// One member: proves that it lives, knows who else does, takes the cells that should be its own, and hands over those that
-// should be another's. The embedded store and a lone process run the same code: all cells are theirs, and no channel is
-// opened.
+// One node: proves that it lives, knows which others do, takes the cells that it should own, and hands over those that
+// another node should own. A lone process and the embedded store run the same code: they own all cells and open no
+// channel.
 //
-// Two things go on side by side. The beat, once a second and never skipped, says that this member lives and reads the
-// version of the registry; by it alone this member may answer (rule 3 of the cluster's design). A round looks at members
-// and cells and moves cells; rounds run one after another, after each beat and after each sign that something changed.
+// Two loops run side by side. The heartbeat, once a second and never skipped, proves that this node lives and reads the
+// version of the registry; it alone entitles this node to answer. A round reads nodes and cells and moves cells; rounds
+// run one after another, after each heartbeat and after each sign of a change.
 
 import { Unavailable } from "../../actors/port.ts";
 import type { Reply } from "../channel/hub.ts";
@@ -18,24 +18,24 @@ import type { MemberParts, Note } from "./parts.ts";
 import { wantedOwners } from "./rendezvous.ts";
 import { takeCells } from "./take_over.ts";
 
-/** An orphan is anybody's when nobody took it for so many rounds. */
-const ORPHAN_ROUNDS = 2;
+/** A cell that stayed free for more than this many rounds may be taken by any node. */
+const FREE_ROUNDS = 2;
 
-/** The life of one member within one term. */
+/** One node within one term. */
 export class Member {
   readonly parts: MemberParts;
   #share: number;
   #members: readonly MemberRow[] = [];
-  /** Members whose process is gone, although their last beat is young. */
+  /** Nodes that ended without saying it: the last heartbeat is recent, but the address refuses connections. */
   readonly #gone = new Set<number>();
-  /** For how many rounds nobody has owned a cell. */
-  readonly #orphaned = new Map<number, number>();
+  /** For how many rounds each free cell has been free. */
+  readonly #freeRounds = new Map<number, number>();
   #timer: ReturnType<typeof setInterval> | null = null;
   #round: Promise<void> = Promise.resolve();
   #isRoundWanted = false;
   #isClosed = false;
   #looked: Promise<void> | null = null;
-  /** Since when some living owner cannot be reached, or there is none at all; null while all can. */
+  /** Since when a living owner cannot be reached, or no owner is known; null while all can be reached. */
   #unreachableSince: number | null = null;
 
   constructor(parts: MemberParts, share: number) {
@@ -47,15 +47,15 @@ export class Member {
     return this.parts.writer.term;
   }
 
-  /** Every member that has not ended, as last read. */
+  /** Every node that has not ended, as last read. */
   get members(): readonly MemberRow[] {
     return this.#members;
   }
 
-  /** Reads the registry, says so, and takes the cells that are free and should be its own. */
+  /** Reads the registry, confirms its version, and takes the free cells that this node should own. */
   async open(): Promise<void> {
     await this.#beat();
-    // In turn: a channel that opens meanwhile asks for a round, and two that take the same cell would load it twice.
+    // In turn: a channel that opens meanwhile asks for a round, and two rounds that take one cell would load it twice.
     await this.#inTurn(() => this.#lookAndMove());
     if (this.parts.database.kind === "embedded") return;
     this.#timer = setInterval(() => void this.#keepAlive(), LEASE_LIMITS.beatEveryMs);
@@ -68,21 +68,21 @@ export class Member {
     void this.#inTurn(async () => {
       this.#isRoundWanted = false;
       await this.#lookAndMove();
-    }).catch((error) => this.#warn("A look at the other members failed", error));
+    }).catch((error) => this.#warn("Reading the other processes failed", error));
   }
 
-  /** Says in the own row, and to everybody, that a version of the registry is in force here. */
+  /** Writes into the own row that a version of the registry is in force here, and notifies all nodes. */
   async announce(version: number): Promise<void> {
     this.parts.hub?.noteAll({ registry: version } satisfies Note);
     await this.#beat();
   }
 
-  /** Puts a version of the registry in force that another member has. */
+  /** Puts at least this version of the registry in force; another node has it. */
   async reach(version: number): Promise<void> {
     if (version <= this.parts.registry.version) return;
     await this.parts.changes.reach(version);
-    // The confirmation need not be waited for by whoever asked.
-    this.#beat().catch((error) => this.#warn("A beat failed", error));
+    // The caller need not wait for the confirmation.
+    this.#beat().catch((error) => this.#warn("A heartbeat failed", error));
   }
 
   onNote(note: Note): void {
@@ -99,7 +99,7 @@ export class Member {
     this.wake();
   }
 
-  /** @param isRefused nobody listens at its address any more: its process is gone */
+  /** @param isRefused whether its address refuses connections: its process is gone */
   onLost(term: number, isRefused: boolean): void {
     if (!isRefused || this.#isClosed || this.#gone.has(term)) return;
     this.#gone.add(term);
@@ -108,27 +108,27 @@ export class Member {
   }
 
   /**
-   * Whether calls for every cell that has an owner can be answered here, or passed on. A cell without one, as for a while
-   * after its owner was frozen, says nothing against this member: no other would do better.
+   * Whether this node can answer, or pass on, calls for every cell that has an owner. A cell without an owner does not
+   * count: no other node could answer its calls either.
    */
   get isReady(): boolean {
     const since = this.#unreachableSince;
     return since === null || performance.now() - since < CELL_LIMITS.unreachableMs;
   }
 
-  /** A member that a call for another one may go through, where there is no channel between the two (rule 14). */
+  /** The term of a node that can relay a call to an owner; null without one. */
   relayTo(owner: number): number | null {
     const { hub } = this.parts;
     const other = this.#members.find(({ term }) => term !== owner && term !== this.term && hub?.isOpen(term));
     return other?.term ?? null;
   }
 
-  /** Whether there is a channel to a member, or it is this one. */
+  /** Whether a node is this one, or there is a channel to it. */
   reaches(term: number): boolean {
     return term === this.term || this.parts.hub?.isOpen(term) === true;
   }
 
-  /** Reads anew who owns what; calls that look at the same time share one look. */
+  /** Reads the owners anew; calls at the same time share one read. */
   lookForOwners(): Promise<void> {
     return this.#looked ??= this.#lookSoon().finally(() => this.#looked = null);
   }
@@ -138,18 +138,18 @@ export class Member {
     this.#learn(await readCells(this.parts.database));
   }
 
-  /** Passes a call of another member to its owner, to which that member has no channel. */
+  /** Relays a call of another node to the owner, to which that node has no channel; null without one here either. */
   async relay(call: unknown, owner: number): Promise<Reply | null> {
     const { hub } = this.parts;
     return hub?.isOpen(owner) === true ? await hub.call(owner, call) : null;
   }
 
   /**
-   * Hands the cells over and takes none any more; this process goes on as a front. Cells in which a call takes long stay
-   * here, with their doors open, until it is asked again or the term ends.
+   * Hands the cells over and takes no more; this node goes on as a front. Cells with a long call stay, and go on
+   * accepting calls, until `leave` is called again or the term ends.
    *
    * @param graceMs how long the last calls may take
-   * @returns whether somebody is there to take them
+   * @returns whether another node can take the cells
    */
   async leave(graceMs: number): Promise<boolean> {
     const isTaken = () => this.#others().some(({ share, term }) => share > 0 && this.parts.hub?.isOpen(term));
@@ -167,13 +167,13 @@ export class Member {
     const { doors } = this.parts.term;
     const free = doors.held.filter((cell) => !doors.isPinned(cell));
     if (free.length === 0 || await handOver(this.parts, free, null)) return;
-    // Some call is slow: one cell at a time, only its own cell has to wait for it.
+    // A call is slow: hand over one cell at a time, so that only its own cell waits for it.
     for (const cell of free) {
       if (performance.now() < until) await handOver(this.parts, [cell], null);
     }
   }
 
-  /** Ends the beats; the row says that this member answers nothing any more. */
+  /** Ends heartbeats and rounds, and closes the channels. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -186,21 +186,21 @@ export class Member {
     try {
       await this.#beat();
     } catch (error) {
-      this.#warn("A beat failed", error);
+      this.#warn("A heartbeat failed", error);
     }
     this.wake();
   }
 
-  /** One beat; a second one follows at once when the first has brought a new version of the registry. */
+  /** Sends a heartbeat, and at once another one if it brought a new version of the registry. */
   async #beat(): Promise<void> {
     const { writer, registry, changes, clock } = this.parts;
     while (true) {
-      const told = registry.version;
-      const { version, now, prove } = await writer.beat({ share: this.#share, registryVersion: told });
+      const confirmed = registry.version;
+      const { version, now, prove } = await writer.beat({ share: this.#share, registryVersion: confirmed });
       if (isLed(clock) && this.parts.hub !== null) clock.follow(now);
       await changes.reach(version);
       prove();
-      if (registry.version === told) return;
+      if (registry.version === confirmed) return;
     }
   }
 
@@ -209,7 +209,7 @@ export class Member {
     try {
       await this.#moveCells();
     } finally {
-      // Only now: what was free a moment ago may have come here.
+      // Only now: cells that were free before the move may be here.
       this.#noteReach();
     }
   }
@@ -242,7 +242,7 @@ export class Member {
     else this.#unreachableSince ??= performance.now();
   }
 
-  /** Members that may answer, this one too. */
+  /** Nodes that may answer, including this one. */
   get living(): readonly MemberRow[] {
     return this.#members.filter(({ term, hasEnded, silentMs }) =>
       term === this.term || !hasEnded && silentMs < LEASE_LIMITS.validMs && !this.#gone.has(term)
@@ -253,7 +253,7 @@ export class Member {
     return this.living.filter(({ term }) => term !== this.term);
   }
 
-  /** Takes and hands over what should change hands. */
+  /** Takes and hands over cells whose owner should change. */
   async #moveCells(): Promise<void> {
     const { term, owners } = this.parts;
     if (this.#isClosed || term.hasEnded || this.#share === 0) return;
@@ -262,19 +262,19 @@ export class Member {
     const free = wanted.flatMap((_, cell) =>
       !term.doors.isHere(cell) && owners.of(cell) === null ? [cell] : []
     );
-    await takeCells(this.parts, free.filter((cell) => wanted[cell] === this.term || this.#isOrphan(cell)));
-    for (const cell of [...this.#orphaned.keys()]) if (!free.includes(cell)) this.#orphaned.delete(cell);
+    await takeCells(this.parts, free.filter((cell) => wanted[cell] === this.term || this.#isStale(cell)));
+    for (const cell of [...this.#freeRounds.keys()]) if (!free.includes(cell)) this.#freeRounds.delete(cell);
     await this.#handOverOne(wanted);
   }
 
-  /** Counts a round in which nobody took a free cell. */
-  #isOrphan(cell: number): boolean {
-    const rounds = (this.#orphaned.get(cell) ?? 0) + 1;
-    this.#orphaned.set(cell, rounds);
-    return rounds > ORPHAN_ROUNDS;
+  /** Counts a round in which a cell stayed free; returns whether any node may take it now. */
+  #isStale(cell: number): boolean {
+    const rounds = (this.#freeRounds.get(cell) ?? 0) + 1;
+    this.#freeRounds.set(cell, rounds);
+    return rounds > FREE_ROUNDS;
   }
 
-  /** Hands one cell over, to a member that is sure to take it; the next one follows in another round. */
+  /** Hands one cell over, to a node that is sure to take it; the next cell follows in another round. */
   async #handOverOne(wanted: readonly (number | null)[]): Promise<void> {
     const { doors } = this.parts.term;
     const ready = new Set(this.#others().filter((member) => this.#isSettled(member)).map(({ term }) => term));
@@ -288,10 +288,10 @@ export class Member {
       this.parts.hub?.isOpen(term) === true;
   }
 
-  /** Rounds, and what moves cells besides, run one after another. */
+  /** Runs work that moves cells, one after another. */
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
     const turn = this.#round.then(() => {
-      if (this.#isClosed) throw new Unavailable("This member has ended");
+      if (this.#isClosed) throw new Unavailable("This process has left the cluster");
       return work();
     });
     this.#round = turn.then(() => {}, () => {});

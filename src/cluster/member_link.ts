@@ -1,19 +1,19 @@
-// What the channels of other members lead to in this process: the member, for what members tell each other, and whatever
-// answers calls that are passed on.
+// Receives what arrives by the channels of other nodes: notifications go to this node, calls that were passed on go to
+// the routes.
 
 import { Hub, type Receiver, type Reply } from "../channel/hub.ts";
-import type { Network } from "../channel/line.ts";
+import type { Network } from "../channel/network.ts";
 import type { Member } from "./member.ts";
 import type { Note } from "./parts.ts";
 import { notRun, type PassedCall } from "./passing.ts";
 import type { ClusterCounts } from "./cluster_counts.ts";
 
-/** What answers calls that other members pass on. */
+/** Answers calls that other nodes pass on. */
 export type PassedHandlers = Pick<Receiver, "onRequest"> & {
   onCall(call: unknown, from: number): ReturnType<Receiver["onCall"]>;
 };
 
-/** What other members' channels lead to: the member, once there is one, and the routes. */
+/** The receiver of one term's channels; `member` is set once the term is assembled. */
 export class MemberLink implements Receiver {
   hub: Hub | null = null;
   member: Member | null = null;
@@ -25,7 +25,7 @@ export class MemberLink implements Receiver {
     this.#counts = counts;
   }
 
-  /** Opens the channel's address; null without a network. */
+  /** Listens for other nodes; returns the address, or null without a network. */
   async open(
     network: Network | null,
     identity: ConstructorParameters<typeof Hub>[1],

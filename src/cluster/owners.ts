@@ -1,5 +1,5 @@
-// Who owns each cell, as far as this member has heard: from the tables, from notes, and from calls that came back. It may
-// be wrong for a moment, and nothing depends on it: an owner checks its own doors before it runs anything.
+// Who owns each cell, as far as this node knows: from the tables, from notifications, and from calls that returned as not
+// run. It may be stale, and nothing depends on it: an owner checks its own cells before it runs a call.
 
 import { CELLS } from "../../actors/doors.ts";
 
@@ -7,7 +7,7 @@ import { CELLS } from "../../actors/doors.ts";
 export class Owners {
   readonly #terms: (number | null)[] = Array.from({ length: CELLS }, () => null);
 
-  /** The term of the owner; null where nobody is known to own the cell. */
+  /** The term of the owner; null if none is known. */
   of(cell: number): number | null {
     return this.#terms[cell] ?? null;
   }
@@ -16,12 +16,12 @@ export class Owners {
     for (const cell of cells) this.#terms[cell] = term;
   }
 
-  /** Forgets a member that is gone. */
+  /** Forgets a node that is gone. */
   forget(term: number): void {
     for (let cell = 0; cell < CELLS; cell++) if (this.#terms[cell] === term) this.#terms[cell] = null;
   }
 
-  /** Every owner that is known, and null where a cell has none. */
+  /** The term of each cell's owner, indexed by cell; null if none is known. */
   get all(): readonly (number | null)[] {
     return this.#terms;
   }

@@ -1,4 +1,4 @@
-// What the files of this folder share: the parts of one member's term.
+// Types that the files of this folder share.
 
 import type { Term } from "../../actors/term.ts";
 import type { Hub } from "../channel/hub.ts";
@@ -11,7 +11,7 @@ import type { Registry } from "../tenant/registry.ts";
 import type { RegistryChanges } from "../tenant/registry_changes.ts";
 import type { Owners } from "./owners.ts";
 
-/** One member's term. */
+/** The parts of one node's term. */
 export interface MemberParts {
   readonly writer: Writer;
   readonly term: Term;
@@ -20,23 +20,23 @@ export interface MemberParts {
   readonly buckets: RateBuckets;
   readonly database: Database;
   readonly clock: Clock;
-  /** Null on the embedded store, where nobody else can be. */
+  /** Null on the embedded store, which has no other nodes. */
   readonly hub: Hub | null;
   readonly owners: Owners;
   readonly counts: ClusterCounts;
-  /** What works beside the calls for the cells that are here. */
+  /** Background work for the cells of this node. */
   readonly sender: CellWorker;
 }
 
-/** Work beside the calls that begins when a cell comes and ends when it goes. */
+/** Background work that begins when a cell is taken and ends when it is handed over. */
 export interface CellWorker {
-  /** Their doors are open. */
+  /** The cells accept calls. */
   taken(cells: readonly number[]): void;
-  /** They are free, and may be another's already. */
+  /** The cells are free, and may already have another owner. */
   given(cells: readonly number[]): void;
 }
 
-/** What members tell each other unasked; each is a hint, and nothing depends on one. */
+/** A notification between nodes: a hint, and nothing depends on it. */
 export type Note =
   /** The registry has this version. */
   | { readonly registry: number }

@@ -1,21 +1,21 @@
-// Passing a call on to the owner of its cell. A call leaves once: it is sent again only after its receiver has said that
-// it did not run (rule 4 of the cluster's design). A lost channel or a time-out leaves nobody who knows, and is 503.
+// Passing a call on to the owner of its cell. A call is sent once, and again only after its receiver has answered that it
+// did not run. After a lost channel or a timeout the call may have run: 503.
 
 import { Unavailable } from "../../actors/port.ts";
 import { ChannelFull, type Reply, type StreamedReply } from "../channel/hub.ts";
 import { CELL_LIMITS } from "../process/limits.ts";
 import type { Member } from "./member.ts";
 
-/** A call between members: to whom a relay passes it, 0 for the receiver itself, and what it is. */
+/** A call between nodes: the term of the node to relay it to, 0 for the receiver itself, and the call. */
 export type PassedCall = readonly [relayTo: number, call: unknown];
 
-/** The head of a reply to a call that did not run: the owner as the receiver knows it, 0 for unknown. */
+/** The head of a reply to a call that did not run, with the owner that the receiver knows; 0 for unknown. */
 type NotRun = readonly ["not run", number];
 
-/** Sends a call to a member; null where there is no way to it. */
+/** Sends a call to a node; null without a way to it. */
 export type Sender<Answer extends { readonly head: unknown }> = (owner: number) => Promise<Answer> | null;
 
-/** What says that a call did not run, and may be sent again. */
+/** The reply to a call that did not run: it may be sent again. */
 export function notRun(owner: number | null): Reply {
   return { head: ["not run", owner ?? 0] satisfies NotRun, body: "" };
 }
@@ -30,10 +30,10 @@ function ownerIfNotRun(head: unknown): number | null {
 }
 
 /**
- * Passes a call on to whoever owns its cell, and looks for the owner for a bounded time.
+ * Passes a call on to the owner of its cell, and looks for the owner for up to 2 s.
  *
- * @returns null when the cell has come here meanwhile
- * @throws Unavailable when nobody who owns the cell is found, or the answer was lost
+ * @returns null when this node owns the cell by now
+ * @throws Unavailable when no owner is found, or the answer was lost
  */
 export async function passOn<Answer extends { readonly head: unknown }>(
   member: Member,
@@ -42,7 +42,7 @@ export async function passOn<Answer extends { readonly head: unknown }>(
 ): Promise<Answer | null> {
   const { owners, counts, term } = member.parts;
   const until = performance.now() + CELL_LIMITS.doorWaitMs;
-  /** Whom the last receiver named, unless we have looked for ourselves since: two that name each other are not believed. */
+  /** Owner named by the last receiver; null after a read of the tables, so that stale nodes cannot bounce a call. */
   let named: number | null = null;
   while (true) {
     if (term.doors.isHere(cell)) return null;
@@ -53,7 +53,7 @@ export async function passOn<Answer extends { readonly head: unknown }>(
       counts.passedOn += 1;
       return reply;
     }
-    if (performance.now() > until) throw new Unavailable("Nobody is known to own this workspace");
+    if (performance.now() > until) throw new Unavailable("This workspace has no known owner");
     if (reply !== null) counts.sentAgain += 1;
     if (named === null && newOwner !== null && ![0, owner, member.term].includes(newOwner)) {
       named = newOwner;
@@ -65,7 +65,7 @@ export async function passOn<Answer extends { readonly head: unknown }>(
   }
 }
 
-/** The answer of a member; null where the call has not left this process and never will. */
+/** Sends a call; null when it was not sent and never will be. */
 async function sent<Answer extends { readonly head: unknown }>(
   send: Sender<Answer>,
   owner: number,
@@ -78,7 +78,7 @@ async function sent<Answer extends { readonly head: unknown }>(
   }
 }
 
-/** Sends a call on the channel to its owner, or through a third member where there is none (rule 14). */
+/** Sends a call on the channel to the owner, or, without one, through a third node that relays it. */
 export function callSender(member: Member, call: unknown): Sender<Reply> {
   const { hub } = member.parts;
   return (owner) => {
@@ -89,7 +89,7 @@ export function callSender(member: Member, call: unknown): Sender<Reply> {
   };
 }
 
-/** Sends a call whose answer is a stream; never through a third. */
+/** Sends a call with a streamed answer; it is never relayed. */
 export function streamSender(member: Member, call: unknown, signal: AbortSignal): Sender<StreamedReply> {
   const { hub } = member.parts;
   return (owner) => hub?.isOpen(owner) === true ? hub.request(owner, call, new Uint8Array(), signal) : null;

@@ -1,14 +1,10 @@
-// The service: joins the members of the database, serves for a term, and joins again when the term ends. Whatever ends a
-// term (a lost session, a failed append or drain) leads to the same path: drop everything in memory, take a new term, let
-// whoever takes the cells replay the journal, serve.
+// The service: joins the other nodes of the database, serves for a term, and joins again when the term ends. Every fault
+// that ends a term (a lost session, a failed append or drain) takes the same path: drop everything in memory, begin a new
+// term, and serve. The next owner of each cell replays what the term left in the journal.
 
-import { MayNotAnswer, Stopping, Unavailable, type UserStore } from "../../actors/port.ts";
-import { Term } from "../../actors/term.ts";
-import type { Network } from "../channel/line.ts";
+import { MayNotAnswer, Stopping, Unavailable } from "../../actors/port.ts";
+import type { Network } from "../channel/network.ts";
 import { agrees, fingerprintsOf, PROTOCOL } from "./fingerprints.ts";
-import { Member } from "./member.ts";
-import { Owners } from "./owners.ts";
-import type { MemberParts } from "./parts.ts";
 import type { IdSource } from "../domain/values/ids.ts";
 import { Counts } from "./counts.ts";
 import type { Spans } from "../process/counts/spans.ts";
@@ -19,79 +15,49 @@ import { log, messageOf } from "../process/log.ts";
 import { ConfigError } from "../process/settings.ts";
 import { Streams } from "../process/streams.ts";
 import type { Database, PinnedSession } from "../storage/database.ts";
-import { sessionNameOf } from "../storage/journal/ranges.ts";
-import { joinMembers, type Writer } from "../storage/journal/writer.ts";
-import { freeCells, type InCell, inCellOf } from "../storage/members/cell_store.ts";
+import { joinMembers } from "../storage/journal/writer.ts";
+import { freeCells } from "../storage/members/cell_store.ts";
 import { endEveryMember, endMember, readIdentity, readMembers } from "../storage/members/member_store.ts";
-import { openRefusalStore } from "../storage/stores/refusal_store.ts";
-import { openUserStore } from "../storage/stores/user_store.ts";
-import { RateBuckets } from "../tenant/rate_buckets.ts";
-import { Registry } from "../tenant/registry.ts";
-import { RegistryChanges } from "../tenant/registry_changes.ts";
 import { AttemptThread } from "../webhooks/attempt_thread.ts";
-import { randomChance } from "../webhooks/schedule.ts";
-import { Sender } from "../webhooks/sender.ts";
 import type { Transport } from "../webhooks/transport.ts";
 import { MemberLink, type PassedHandlers } from "./member_link.ts";
+import { assemble, type ProcessParts, type Serving } from "./serving.ts";
 
-/** What serves requests: the parts of one term. */
-export interface Serving {
-  readonly term: Term;
-  readonly member: Member;
-  readonly registry: Registry;
-  readonly changes: RegistryChanges;
-  readonly buckets: RateBuckets;
-  readonly lease: Writer;
-  readonly database: Database;
-  /** Writes outside of the journal, which only the owner of a cell can make. */
-  readonly inCell: InCell;
-  readonly store: UserStore;
-  readonly ids: IdSource;
-  readonly clock: Clock;
-  readonly features: Features;
-  readonly counts: Counts;
-  /** Delivers the messages of webhooks. */
-  readonly sender: Sender;
-}
+export type { Serving } from "./serving.ts";
 
+/** What a process is doing. */
 export type ServiceState = "starting" | "standby" | "serving" | "leaving" | "stopping";
 
-/** What a process is beside others. */
+/** How a process takes part in the cluster. */
 export interface ServiceOptions {
   /** Null without tracing. */
   readonly spans?: Spans | null;
-  /** How members reach each other; null on the embedded store. */
+  /** How nodes reach each other; null on the embedded store. */
   readonly network?: Network | null;
-  /** How much of the cells this process takes: 0 for a front. */
+  /** 1 to take cells; 0 for a front, which takes none. */
   readonly share?: number;
-  /** Its admin token, in which all members must agree. */
+  /** The admin token, which must be the same in all nodes. */
   readonly adminToken?: string | null;
-  /** What makes the attempts to deliver messages; by default a thread. */
+  /** Makes the attempts to deliver webhook messages; by default in a thread. */
   readonly transport?: Transport;
 }
 
-/** How long a stopping member waits for its last calls before it ends them. */
+/** How long a node that hands everything over waits for its last calls. */
 const LEAVE_MS = 3_000;
 
-/** How long a stopping process that leaves nothing to anybody waits for calls that are about to end. */
+/** How long a stopping process waits for its last calls before it frees its cells in the tables. */
 const LAST_CALLS_MS = 20;
 
-/** How long a stopping process waits for the work that is set before its end. */
+/** How long a stopping process waits for the work set by `beforeStop`. */
 const LAST_WORK_MS = 2_000;
 
 /** One process's part in serving a database. */
 export class Service {
   readonly counts = new Counts();
-  /** Answers that go on: they outlive terms, and end when this process answers no new calls. */
+  /** Streamed answers: they outlive terms, and end when this process accepts no new calls. */
   readonly streams = new Streams(this.counts.streams);
-  /** Null without tracing. */
-  readonly spans: Spans | null;
-  readonly #database: Database;
-  readonly #ids: IdSource;
-  readonly #clock: Clock;
-  readonly #features: Features;
+  readonly #parts: ProcessParts;
   readonly #options: ServiceOptions;
-  readonly #transport: Transport;
   #state: ServiceState = "starting";
   #serving: Serving | null = null;
   #loop: Promise<void> | null = null;
@@ -106,27 +72,28 @@ export class Service {
     features: Features,
     options: ServiceOptions = {},
   ) {
-    this.spans = options.spans ?? null;
-    this.#features = features;
-    this.#database = database;
-    this.#ids = ids;
-    this.#clock = clock;
+    const { spans = null, transport = new AttemptThread(features.allowsPrivateWebhooks) } = options;
+    this.#parts = { database, ids, clock, features, counts: this.counts, spans, transport };
     this.#options = options;
-    this.#transport = options.transport ?? new AttemptThread(features.allowsPrivateWebhooks);
+  }
+
+  /** Null without tracing. */
+  get spans(): Spans | null {
+    return this.#parts.spans;
   }
 
   get state(): ServiceState {
     return this.#state;
   }
 
-  /** The running term, or null while this process may answer nothing. */
+  /** The running term, or null while this process may not answer. */
   get serving(): Serving | null {
     const serving = this.#serving;
     const isOn = this.#state === "serving" || this.#state === "leaving";
     return serving !== null && isOn && serving.term.isServing ? serving : null;
   }
 
-  /** The running term; refuses while this process may answer nothing. */
+  /** Returns the running term. @throws MayNotAnswer, or Stopping, while this process may not answer */
   requireServing(): Serving {
     const { serving } = this;
     if (serving !== null) return serving;
@@ -134,26 +101,26 @@ export class Service {
     throw new MayNotAnswer();
   }
 
-  /** Sets what answers calls that other members pass on. */
+  /** Sets the handlers of calls that other nodes pass on. */
   handlePassed(handlers: PassedHandlers): void {
     this.#handlers = handlers;
   }
 
-  /** Sets work that a stop does while what was decided can still be made durable; it is waited for, but not for long. */
+  /** Adds work that a stop runs while changes can still be made durable; a stop waits for it for 2 s at most. */
   beforeStop(work: () => Promise<void>): void {
     this.#lastWork.add(work);
   }
 
   /**
-   * Starts to serve. The promise resolves when the service is stopped.
+   * Starts to serve. The promise resolves when the service has stopped.
    *
-   * @throws ConfigError when the settings of this process differ from those of the others
+   * @throws ConfigError when the settings of this process differ from those of the other nodes
    */
   start(): Promise<void> {
     return this.#loop ??= this.#run();
   }
 
-  /** Resolves when this process serves. */
+  /** Resolves with the running term once this process serves. */
   async ready(): Promise<Serving> {
     while (this.serving === null) {
       if (this.#isStopping()) throw new Stopping("The service is stopping");
@@ -162,15 +129,15 @@ export class Service {
     return this.serving;
   }
 
-  /** Whether calls for every workspace that has an owner can be answered here or passed on. */
+  /** Whether this process can answer, or pass on, calls for every workspace that has an owner. */
   get isReady(): boolean {
     return this.#state === "serving" && this.serving?.member.isReady === true;
   }
 
   /**
-   * Gives everything to the other members and goes on as a front, so that nobody notices the stop.
+   * Hands every cell over to the other nodes and serves on as a front, so that callers do not notice the stop.
    *
-   * @returns false where nobody is there to take over
+   * @returns false if no other node can take the cells
    */
   async leave(): Promise<boolean> {
     const { serving } = this;
@@ -182,23 +149,23 @@ export class Service {
     } catch (error) {
       this.#warn("The cells could not be handed over", error);
     }
-    // Whoever waited for this may have given up and stopped the service.
+    // The service may have been stopped meanwhile.
     if (this.#state === "leaving") this.#state = before;
     return false;
   }
 
-  /** Answers no new calls; those in flight go on. */
+  /** Refuses new calls; calls in flight go on. */
   refuseCalls(): void {
     this.#state = "stopping";
     this.streams.endAll();
   }
 
-  /** Ends the streams, whose readers connect to another process; calls go on. */
+  /** Ends the streams, so that their readers connect to another process; calls go on. */
   endStreams(): void {
     this.streams.endAll();
   }
 
-  /** Stops: takes no new calls, makes what was decided durable, lets the cells go. */
+  /** Stops: refuses new calls, makes all changes durable, frees the cells. */
   async stop(): Promise<void> {
     this.refuseCalls();
     await Promise.race([Promise.allSettled([...this.#lastWork].map((work) => work())), after(LAST_WORK_MS)]);
@@ -209,7 +176,7 @@ export class Service {
       await endTerm(serving).catch((error) => this.#warn("Stop was not clean", error));
     }
     await this.#loop;
-    this.#transport.close();
+    this.#parts.transport.close();
   }
 
   async #run(): Promise<void> {
@@ -230,7 +197,9 @@ export class Service {
   async #serveOneTerm(): Promise<void> {
     const closed = Promise.withResolvers<Error>();
     let serving: Serving | null = null;
-    const session = await this.#database.pin(() => closed.resolve(new Unavailable("The session closed")));
+    const session = await this.#parts.database.pin(() =>
+      closed.resolve(new Unavailable("The session closed"))
+    );
     try {
       serving = await this.#join(session);
       if (serving === null) return;
@@ -241,7 +210,7 @@ export class Service {
       this.#serving = serving;
       if (this.#isStopping()) return await endTerm(serving);
       this.#state = "serving";
-      log("info", "Serving", { member: serving.member.term, cells: term.doors.held.length });
+      log("info", "Serving", { term: serving.member.term, cells: term.doors.held.length });
       const fault = await term.ended;
       this.#serving = null;
       if (this.#isStopping()) return;
@@ -254,7 +223,7 @@ export class Service {
     }
   }
 
-  /** Joins the other members; null when this process is stopped before. */
+  /** Joins the other nodes; null when this process is stopped first. */
   async #join(session: PinnedSession): Promise<Serving | null> {
     while (!this.#isStopping()) {
       const serving = await this.#tryToJoin(session);
@@ -266,109 +235,36 @@ export class Service {
     return null;
   }
 
-  /** Null while members that this process cannot work with live. */
+  /** Joins once; null while nodes live that this process cannot work with. */
   async #tryToJoin(session: PinnedSession): Promise<Serving | null> {
     const { network = null, share = 1, adminToken = null } = this.#options;
-    // The folder's lock proves that no process of an earlier start is left, however young its last beat may be.
-    if (this.#database.kind === "embedded") await endEveryMember(session);
+    const { database, features } = this.#parts;
+    // The lock on the folder proves that no earlier process is left, however recent its last heartbeat.
+    if (database.kind === "embedded") await endEveryMember(session);
     const identity = await readIdentity(session);
-    const fingerprints = fingerprintsOf(identity.secret, adminToken, this.#features);
+    const fingerprints = fingerprintsOf(identity.secret, adminToken, features);
     if (!agrees(fingerprints, await livingMembers(session))) return null;
     const link = new MemberLink(() => this.#handlers, this.counts.cluster);
-    const writer = await joinMembers(this.#database, session, async (term) => {
-      const { clusterId: database, secret } = identity;
-      const address = await link.open(network, { database, secret, protocol: PROTOCOL, term });
+    const writer = await joinMembers(database, session, async (term) => {
+      const { clusterId, secret } = identity;
+      const address = await link.open(network, { database: clusterId, secret, protocol: PROTOCOL, term });
       return { address, share, fingerprints };
     }).catch(async (error) => {
       await link.hub?.close();
       throw error;
     });
     if (writer === null) return null;
-    const serving = this.#assemble(writer, link, share);
-    // Two that came at the same moment see each other now; the later one goes.
+    const serving = assemble(this.#parts, writer, link, share);
+    // Two nodes that joined at the same moment see each other now; the later one leaves.
     const earlier = (await livingMembers(session)).filter(({ term }) => term < writer.term);
     try {
       if (agrees(fingerprints, earlier)) return serving;
-      throw new Unavailable("A process of another version came at the same moment");
+      throw new Unavailable("A process of another version joined at the same time");
     } catch (error) {
       await endMember(session, writer.term);
       await letGo(serving);
       throw error;
     }
-  }
-
-  #assemble(writer: Writer, link: MemberLink, share: number): Serving {
-    const { spans, counts } = this;
-    const clock = this.#clock;
-    const ids = this.#ids;
-    const database = this.#database.named(sessionNameOf(writer.term));
-    const store = openUserStore(database);
-    const registry = new Registry(clock);
-    const realNow = () => clock.now();
-    const inCell = inCellOf(database, writer.term);
-    const refusalStore = openRefusalStore(inCell);
-    const term = new Term({
-      lease: writer,
-      store,
-      refusalStore,
-      ids,
-      realNow,
-      counts: counts.runtime,
-      spans,
-      onMessages: (messages) => sender.note(messages),
-    });
-    const changes = new RegistryChanges({
-      registry,
-      database,
-      term: writer.term,
-      clock,
-      announce: (version) => member.announce(version),
-    });
-    const buckets = new RateBuckets();
-    const sender = new Sender({
-      term,
-      registry,
-      changes,
-      database,
-      inCell,
-      clock,
-      transport: this.#transport,
-      chance: randomChance,
-      counts: counts.webhooks,
-    });
-    registry.onWebhook = (webhook) => sender.changed(webhook);
-    const parts: MemberParts = {
-      writer,
-      term,
-      registry,
-      changes,
-      buckets,
-      database,
-      clock,
-      hub: link.hub,
-      owners: new Owners(),
-      counts: counts.cluster,
-      sender,
-    };
-    const member = new Member(parts, share);
-    link.member = member;
-    const features = this.#features;
-    return {
-      term,
-      member,
-      registry,
-      changes,
-      buckets,
-      lease: writer,
-      database,
-      inCell,
-      store,
-      ids,
-      clock,
-      features,
-      counts,
-      sender,
-    };
   }
 
   #isStopping(): boolean {
@@ -391,20 +287,21 @@ export class Service {
   }
 }
 
-/** Members that may answer, as the database sees them. */
+/** Nodes that may answer, by the database's clock. */
 async function livingMembers(session: PinnedSession) {
   const members = await readMembers(session);
   return members.filter(({ hasEnded, silentMs }) => !hasEnded && silentMs < LEASE_LIMITS.validMs);
 }
 
-/** Ends a term in good order: what was decided is durable and in the tables, the cells are free, and the row says so. */
+/** Ends a term in order: changes are durable and in the tables, the cells are free, and the node's row says that it ended. */
 async function endTerm({ term, member, lease, database, clock, buckets, sender }: Serving): Promise<void> {
   const cells = term.doors.held;
   sender.close();
   try {
     await term.flush();
     await term.refusedCalls.write();
-    // Calls that are still inside get a 503 below; the next owner then finds nothing to replay, but has to look.
+    // Calls that still run get a 503 below. The cells then keep this term in their rows: the next owner has to look for
+    // something to replay, and finds nothing.
     if (cells.length > 0 && await isEmptySoon(term.doors.shut(cells))) {
       await term.flush();
       await term.refusedCalls.write();
@@ -433,11 +330,11 @@ async function isEmptySoon(empty: Promise<void>): Promise<boolean> {
   }
 }
 
-/** Lets go of what a term had open, however it ended. */
+/** Closes what a term had open, however it ended. */
 async function letGo({ term, member, lease, database, sender }: Serving): Promise<void> {
   sender.close();
   term.fail(new Unavailable("The term ended"));
-  // Where the database still answers, nobody has to wait until this member may answer nothing any more.
+  // If the database still answers, the next owners need not wait for the last heartbeat to expire.
   await endMember(database, lease.term).catch(() => {});
   await member.close().catch(() => {});
   await lease.close().catch(() => {});

@@ -1,5 +1,5 @@
-// Opens the store that the settings name, a PostgreSQL server or the embedded one in its folder: migrated for those who
-// serve it, as it is for those who look at it.
+// Opens the store that the settings name, a PostgreSQL server or the embedded one in its folder: migrated for a process
+// that serves it, unchanged for tools that only read it.
 
 import { existsSync } from "node:fs";
 import { MIGRATIONS } from "../../sql/migrations.ts";
@@ -10,7 +10,7 @@ import { type Database, probe } from "../storage/database.ts";
 import { migrate } from "../storage/migrate.ts";
 import { openPostgres } from "../storage/postgres_database.ts";
 
-/** Opens and migrates; answers the names of the migrations that were applied now. */
+/** Opens and migrates the store; returns the names of the migrations that were applied now. */
 export async function openStore(
   config: Pick<Config, "databaseUrl" | "dataDir">,
 ): Promise<{ database: Database; applied: string[] }> {
@@ -26,7 +26,7 @@ export async function openStore(
   return { database, applied: await migrate(database, MIGRATIONS) };
 }
 
-/** Opens a store that is there, as it is: nothing is made and nothing migrated. */
+/** Opens an existing store without creating or migrating anything. */
 export async function openUnmigrated(
   { databaseUrl, dataDir }: Pick<Config, "databaseUrl" | "dataDir">,
 ): Promise<Database> {
@@ -34,7 +34,7 @@ export async function openUnmigrated(
     if (existsSync(`${dataDir}/pg`)) return await openFolder(dataDir);
     throw new Error(`HOLDFAST_DATA_DIR: there is no store in "${dataDir}"`);
   }
-  // Who looks does so in one transaction at a time.
+  // A tool that only reads runs one transaction at a time.
   const database = openPostgres(databaseUrl, 1);
   try {
     await probe(database);
@@ -45,7 +45,7 @@ export async function openUnmigrated(
   return database;
 }
 
-/** The embedded PostgreSQL takes 30 MB of memory as soon as it is loaded, so only those who use it load it. */
+/** Loads the embedded PostgreSQL only where it is used: it takes 30 MB of memory. */
 async function openFolder(folder: string): Promise<Database> {
   const { openEmbedded } = await import("../storage/embedded/embedded_folder.ts");
   return await openEmbedded(folder);

@@ -1,5 +1,5 @@
-// Taking cells, in the order of rule 16 of the cluster's design: lock; read who had them; see that it answers nothing any
-// more, and replay what it left; write the own term; only then load; only then open.
+// Taking cells. The order makes it exact: lock; read the last owner; if it died, wait until it has stopped answering and
+// replay what it left; write the own term; only then load; only then accept calls.
 
 import { monthOf } from "../../actors/budget.ts";
 import { type CellParts, Unavailable } from "../../actors/port.ts";
@@ -13,11 +13,11 @@ import { endMember, endSessionsNamed, readMembers } from "../storage/members/mem
 import { loadClocks, loadTotals } from "../storage/stores/registry_store.ts";
 import type { MemberParts, Note } from "./parts.ts";
 
-/** How often a member that may still answer is looked at. */
+/** How often a dead owner that may still answer is checked. */
 const LOOK_MS = 100;
 const MONTH_MS = 31 * 86_400_000;
 
-/** Takes those of some cells that nobody holds; answers which. */
+/** Takes the free ones among some cells; returns them. */
 export async function takeCells(parts: MemberParts, asked: readonly number[]): Promise<number[]> {
   if (asked.length === 0) return [];
   const startedAt = performance.now();
@@ -35,7 +35,7 @@ export async function takeCells(parts: MemberParts, asked: readonly number[]): P
   return locked;
 }
 
-/** Writes the own term into the rows of locked cells; answers the rows as they were. */
+/** Writes the own term into the rows of locked cells; returns the rows as read. */
 async function claim(parts: MemberParts, locked: readonly number[]): Promise<CellRow[]> {
   const { database, writer } = parts;
   const claimed: CellRow[] = [];
@@ -45,7 +45,7 @@ async function claim(parts: MemberParts, locked: readonly number[]): Promise<Cel
     for (const [before, group] of Map.groupBy(rows, ({ term }) => term)) {
       if (before !== null && before !== writer.term) await bury(parts, before, group.length);
       const cells = group.map(({ cell }) => cell);
-      // Whoever had the lock before us may have written between our read and now: then we look again.
+      // The last holder of the lock may have written after our read: then the row is read again.
       const taken = await claimCells(database, cells, before, writer.term);
       const given = new Map(taken.map(({ cell, now }) => [cell, now]));
       claimed.push(...group.flatMap((row) => {
@@ -60,14 +60,14 @@ async function claim(parts: MemberParts, locked: readonly number[]): Promise<Cel
 }
 
 /**
- * No member's clock is ahead of the server's. So whatever moment a dead owner has seen lies before the server's clock
- * now; one that handed the cell over has said its last moment.
+ * The earliest moment for the clock of the new owner. No node's clock is ahead of the server's, so every moment that a
+ * dead owner used is before the server's clock now; an orderly hand-over stored the last moment.
  */
 function floorOf({ hub }: MemberParts, clockMs: Millis, databaseNow: Millis): Millis {
   return hub === null ? clockMs : Math.max(clockMs, databaseNow);
 }
 
-/** Waits until a member answers nothing any more, ends its sessions, and replays what it left in the journal. */
+/** Waits until a dead owner has stopped answering, ends its sessions, and replays what it left in the journal. */
 async function bury(parts: MemberParts, term: number, cells: number): Promise<void> {
   const { database, writer, counts } = parts;
   await outlive(parts, term);
@@ -75,16 +75,16 @@ async function bury(parts: MemberParts, term: number, cells: number): Promise<vo
   if (database.kind === "postgres") await endSessionsNamed(database, sessionNameOf(term));
   await writer.replay(term);
   counts.cellsRescued += cells;
-  log("info", "Took over from a member that is gone", { member: term, cells });
+  log("info", "Took over the cells of a process that is gone", { term, cells });
 }
 
 /**
- * A free lock does not mean that its holder answers nothing any more: its session may have ended from outside, or it may
- * be cut off. It answers for 3 s after its last beat, unless it said that it ended, or a connection to it is refused
- * because its process is gone (rule 2). A time-out proves nothing.
+ * Waits until a node has stopped answering. A free lock does not prove that: the server may have ended its session, or
+ * the network may have cut it off. A node may answer for 3 s after its last heartbeat, unless its row says that it
+ * ended, or its address refuses connections because the process is gone. A timeout proves nothing.
  */
 async function outlive({ database, hub }: MemberParts, term: number): Promise<void> {
-  // The folder's lock proves that no other process has the embedded store.
+  // The lock on the folder proves that no other process uses the embedded store.
   if (database.kind === "embedded") return;
   while (true) {
     const member = (await readMembers(database)).find((row) => row.term === term);
@@ -96,17 +96,17 @@ async function outlive({ database, hub }: MemberParts, term: number): Promise<vo
   }
 }
 
-/** Loads what is in memory for the workspaces of cells, which now belong to this member. */
+/** Loads into memory what an owner keeps for the workspaces of its cells. */
 async function load(parts: MemberParts, rows: readonly CellRow[]): Promise<void> {
   const { database, changes, registry, term, clock, buckets } = parts;
-  // A member that was silent may lack workspaces that were made meanwhile, and would load nothing for them.
+  // Without the newest registry this node would load nothing for workspaces that were created meanwhile.
   await changes.catchUp();
   if (isLed(clock)) clock.raise(Math.max(0, ...rows.map(({ clockMs }) => clockMs)));
   const all = unionOf(rows.map(({ cell }) => registry.partsOf(cell)));
-  // A member whose clock is behind may still count in the month before.
+  // A node with a clock that is behind may still count in the previous month.
   const totals = await loadTotals(database, all, monthOf(clock.now() - MONTH_MS));
   const clocks = await loadClocks(database, all.realms);
-  // All or nothing from here: what one failed attempt left in memory would stand in the way of the next.
+  // No await from here on: a failed attempt must leave nothing in memory.
   if (term.hasEnded) throw new Unavailable("The term has ended");
   term.assertEmpty(all);
   term.admit(totals);

@@ -45,7 +45,7 @@ import {
   type OpenJob,
   startJob,
 } from "../storage/stores/erasure_store.ts";
-import { deleteRefusals } from "../storage/stores/refusal_store.ts";
+import { deleteRefusedCalls } from "../storage/stores/refused_call_store.ts";
 import { deleteStripeFacts } from "../storage/stores/stripe_store.ts";
 import { insertMessages } from "../storage/stores/message_store.ts";
 import { listPersonIds } from "../storage/stores/people_store.ts";
@@ -228,7 +228,7 @@ async function erase(
   await term.refusedCalls.write([realm.realm]);
   await inSteps(
     mayGoOn,
-    () => inCell(realm.cell, (session) => deleteRefusals(session, realm.realm, names, HISTORY_STEP_ROWS)),
+    () => inCell(realm.cell, (session) => deleteRefusedCalls(session, realm.realm, names, HISTORY_STEP_ROWS)),
   );
   if (users.length === 0) return;
   await inSteps(
@@ -256,7 +256,7 @@ async function eraseRest(
   await lockUsers(session, keys);
   const names = await idsOfUsers(session, keys);
   while (await deleteHistory(session, keys, HISTORY_STEP_ROWS) > 0);
-  while (await deleteRefusals(session, realm, names, HISTORY_STEP_ROWS) > 0);
+  while (await deleteRefusedCalls(session, realm, names, HISTORY_STEP_ROWS) > 0);
   await deleteUsers(session, keys);
   await eraseTraces(session, realm, names, secret);
 }

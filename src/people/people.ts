@@ -10,7 +10,7 @@ import {
   insertPerson,
   listPersonIds,
   lockRealm,
-  type Standing,
+  type PersonState,
 } from "../storage/stores/people_store.ts";
 import { newPersonId } from "./person_id.ts";
 
@@ -24,7 +24,7 @@ export function idsOfPerson(
 }
 
 /** Whether events of a person must not be recorded under its own id. */
-export function isSilenced({ optedOut, isErasing }: Standing): boolean {
+export function isSilenced({ optedOut, isErasing }: PersonState): boolean {
   return isErasing || (optedOut & SCOPE_BITS.analytics) !== 0;
 }
 

@@ -165,7 +165,7 @@ function operatorsOf(
 }
 
 /**
- * Refuses a token of two people: their sign-ins could not be told apart.
+ * Refuses a token of two people: a sign-in could not be attributed.
  *
  * @param adminToken null before one exists
  */

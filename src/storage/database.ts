@@ -1,14 +1,14 @@
 // The interface to SQL. A PostgreSQL server and the embedded PGlite implement it, and every statement of the project runs on
-// both. int8 is read as a number, since every bigint column holds values below 2^53, and numeric as its exact text.
+// both. int8 is read as a number, because all bigint values are below 2^53, and numeric as its exact text.
 
-/** A value that can be bound to a statement; arrays go as text (`arrayText`) and are cast. */
+/** A value that can be bound to a statement; arrays are bound as text (`arrayText`) and cast. */
 export type Param = string | number | boolean | null;
 
 /** Runs statements one after another on one connection. */
 export interface Session {
   /** Runs one statement with $1-style parameters. */
   query<Row = Record<string, unknown>>(text: string, params?: readonly Param[]): Promise<Row[]>;
-  /** COPY into a table: chunks of PostgreSQL's text format, each line ended by a line feed. */
+  /** Copies rows into a table: chunks of COPY's text format, each line ended by a line feed. */
   copy(table: string, columns: readonly string[], chunks: Iterable<string>): Promise<void>;
 }
 
@@ -26,21 +26,21 @@ export interface Database {
   readonly url: string | null;
   query<Row = Record<string, unknown>>(text: string, params?: readonly Param[]): Promise<Row[]>;
   transaction<T>(work: (session: Session) => Promise<T>): Promise<T>;
-  /** Opens a pinned session; `onClose` is called when its connection is gone, for whatever reason. */
+  /** Opens a pinned session; `onClose` is called when its connection is gone, for any reason. */
   pin(onClose: () => void): Promise<PinnedSession>;
   /**
-   * The same database through sessions of another name, by which a server can be asked to end them. To be closed; the
-   * embedded store answers itself, and closing that does nothing.
+   * Opens the same database with sessions of another name, by which a server can end them. The caller closes it. The
+   * embedded store returns itself, and closing that has no effect.
    */
   named(name: string): Database;
-  /** Checkpoints and vacuums the embedded store when that is due. A server does this by itself. */
+  /** Checkpoints and vacuums the embedded store when due. A server does this by itself. */
   maintain(): Promise<void>;
   /** Runs a script of several statements without parameters. */
   script(text: string): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Throws where a database cannot answer. */
+/** Checks that a database answers. @throws the error if it does not */
 export async function probe(database: Pick<Database, "query">): Promise<void> {
   await database.query("select 1");
 }
@@ -51,7 +51,7 @@ export type ColumnValue = string | number | boolean | null;
 /** NULL in COPY's text format. */
 export const NULL = "\\N";
 
-/** Text of a value for COPY: NULL as \N, control characters and backslashes escaped. */
+/** Encodes a value for COPY: NULL as \N, control characters and backslashes escaped. */
 export function copyText(value: ColumnValue): string {
   if (value === null) return NULL;
   if (typeof value !== "string") return value === true ? "t" : value === false ? "f" : String(value);
@@ -62,7 +62,7 @@ const NEEDS_ESCAPE = /[\\\n\r\t]/;
 const ESCAPED = /[\\\n\r\t]/g;
 const ESCAPES: Record<string, string> = { "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 
-/** The text of a PostgreSQL array of these values, to be bound as text and cast. */
+/** Encodes values as a PostgreSQL array, to be bound as text and cast. */
 export function arrayText(values: readonly (string | number | boolean | null)[]): string {
   let text = "{";
   for (let index = 0; index < values.length; index++) {
@@ -85,8 +85,8 @@ export function yieldToLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Numbers of the PostgreSQL types that both stores must read in the same way. */
+/** OIDs of the PostgreSQL types that both stores must read in the same way. */
 export const TYPE_OID = { int8: 20, numeric: 1700 } as const;
 
-/** SQLSTATE of a lock that could not be taken in time. */
+/** SQLSTATE of a lock that was not available in time. */
 export const LOCK_NOT_AVAILABLE = "55P03";

@@ -1,17 +1,17 @@
-// Applies migrations once each, in order and under a lock, and keeps the checksum of each text. A migration whose text
-// changed after it was applied stops the start, since the tables may then differ from what the code expects.
+// Applies migrations once each, in order and under a lock, and stores the checksum of each text. A migration whose text
+// changed after it was applied stops the start, because the tables may differ from what the code expects.
 
 import { createHash } from "node:crypto";
 import type { Migration } from "../../sql/migrations.ts";
 import type { Database, Session } from "./database.ts";
 
-/** Any number that no other program on the same database uses; the members' lock is the next one. */
+/** The key of the advisory lock of migrations; the next number is the lock that every node holds. */
 export const MIGRATION_LOCK = 4_614_206_521;
 
-/** The tables are newer than the program, or an applied migration's text has changed. */
+/** The tables are newer than the program, or the text of an applied migration has changed. */
 export class MigrationError extends Error {}
 
-/** Applies what is missing, each in a transaction of its own; answers the names applied. */
+/** Applies missing migrations, each in its own transaction; returns their names. */
 export async function migrate(database: Database, migrations: readonly Migration[]): Promise<string[]> {
   await database.transaction(async (session) => {
     await session.query("select pg_advisory_xact_lock($1::bigint)", [MIGRATION_LOCK]);
@@ -26,7 +26,7 @@ export async function migrate(database: Database, migrations: readonly Migration
   return applied;
 }
 
-/** How a database compares with the program's migrations, by their names. */
+/** A database compared with the program's migrations, by name. */
 export interface MigrationState {
   /** Applied with the same text. */
   readonly applied: readonly string[];
@@ -37,7 +37,7 @@ export interface MigrationState {
   readonly unknown: readonly string[];
 }
 
-/** Compares a database with the program's migrations and changes nothing. */
+/** Compares a database with the program's migrations, without changes. */
 export async function migrationState(
   reader: Pick<Session, "query">,
   migrations: readonly Migration[],
@@ -89,8 +89,8 @@ async function refuseUnknown(database: Database, migrations: readonly Migration[
 }
 
 /**
- * The statements of a migration. Our files have no semicolon at the end of a line within a literal, but for the body of a
- * function, which stands between two `$$`.
+ * Splits a migration into statements at semicolons that end a line. The files have none within a literal, except in the
+ * body of a function between two `$$`.
  */
 function statementsOf(sql: string): string[] {
   const bare = sql.split("\n").filter((line) => !line.startsWith("--")).join("\n");

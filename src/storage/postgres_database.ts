@@ -1,6 +1,6 @@
-// The database interface on a PostgreSQL server, with postgres.js. The pool opens and closes connections as it needs them.
-// A pinned session is a client with exactly one connection that no age limit renews, and its holder is told when the
-// connection closes.
+// The database interface on a PostgreSQL server, with postgres.js. The pool opens and closes connections as needed. A
+// pinned session is a client with exactly one connection without an age limit; its holder is notified when the connection
+// closes.
 
 import postgres from "postgres";
 import { Buffer } from "node:buffer";
@@ -26,9 +26,9 @@ const CONNECT_TIMEOUT_S = 5;
 const COPY_STALL_MS = 8_000;
 
 /**
- * Opens a pool to a server. Nothing connects before the first statement. Its sessions are called `name` there.
+ * Opens a pool to a server; it connects at the first statement. Its sessions have `name` as application name.
  *
- * A client that lost a connection is ended and never used again, and the next statement makes another client. The reason:
+ * A client that lost a connection is ended and never used again; the next statement creates another client. The reason:
  * postgres.js reopens a closed connection under a transaction that still runs on it. The rest of the transaction would then
  * run without its `begin`, or be written to a closed socket, which ends the process.
  */
@@ -73,7 +73,7 @@ async function pin(url: string, name: string, onClose: () => void): Promise<Pinn
   };
 }
 
-/** A client that ends when one of its connections is lost, after some time for statements on the others. */
+/** Creates a client that ends when one of its connections is lost, after some time for statements on the others. */
 function connect(
   url: string,
   options: postgres.Options<Record<string, postgres.PostgresType>>,
@@ -86,8 +86,8 @@ function connect(
     idle_timeout: 0,
     max_lifetime: null,
     onnotice: () => {},
-    // We disable the query for array types: its promise is never awaited, and a connection that was lost meanwhile crashed
-    // the process. Arrays are bound as text and cast, so the types are not needed.
+    // Disables the query for array types: its promise is never awaited, and a connection lost meanwhile would crash the
+    // process. Arrays are bound as text and cast, so the types are not needed.
     fetch_types: false,
     // The driver has this option, but its types lack it.
     ...{ socket: openSocket },
@@ -102,8 +102,9 @@ function connect(
 }
 
 /**
- * The folder of a server's socket, which libpq reads in place of a host or as the parameter `host`, and the address without
- * it. The driver takes the one for a host to look up and the other for a setting of the session.
+ * Splits a URL into the folder of the server's socket, if it names one, and the URL without it. As in libpq the folder may
+ * be in place of the host or in the parameter `host`. The driver would resolve the first as a host name and send the
+ * second as a session setting.
  */
 export function serverOf(url: string): { readonly address: string; readonly folder: string | null } {
   const address = new URL(url);
@@ -114,7 +115,7 @@ export function serverOf(url: string): { readonly address: string; readonly fold
   return { address: address.href, folder };
 }
 
-/** What postgres.js asks to connect to: a path, or hosts to try in order. */
+/** A target of postgres.js: a path, or hosts to try in order. */
 interface SocketTarget {
   readonly path: string | false;
   readonly host: readonly string[];
@@ -122,8 +123,8 @@ interface SocketTarget {
 }
 
 /**
- * Connects without Nagle's algorithm. It would hold a statement back until the server has acknowledged the one before it,
- * so appends in flight together, and the end of a COPY, would wait for no reason.
+ * Connects without Nagle's algorithm, which would delay a statement until the server has acknowledged the previous one:
+ * appends in flight together, and the end of a COPY, would wait needlessly.
  */
 async function openSocket({ path, host, port }: SocketTarget): Promise<Socket> {
   const targets = path
@@ -156,7 +157,7 @@ function connectSocket(target: NetConnectOpts): Promise<Socket> {
 
 /**
  * Runs a transaction. When its connection is lost, postgres.js would still write the next statement, the rollback or the
- * commit to the closed socket, which ends the process. So from then on no call of the work settles; `begin` rejects by
+ * commit to the closed socket, which ends the process. So after a loss no call of the work settles; `begin` rejects by
  * itself.
  */
 async function transact<T>(client: Client, work: (session: Session) => Promise<T>): Promise<T> {
@@ -182,26 +183,26 @@ async function transact<T>(client: Client, work: (session: Session) => Promise<T
   }
 }
 
-/** Whether an error says that its connection is gone or about to be closed by the server. */
+/** Whether an error means that its connection is gone, or that the server is about to close it. */
 function isFarewell(error: unknown): boolean {
   const origin = error instanceof Unavailable ? error.cause : error;
   if (!(origin instanceof postgres.PostgresError)) return isLoss(origin);
   return origin.severity === "FATAL" || origin.severity === "PANIC";
 }
 
-/** An `Unavailable` for a lost connection or a server that cannot answer; any other error as it is. */
+/** Maps a lost connection, or a server that cannot answer, to `Unavailable`; returns any other error unchanged. */
 export function faultOf(error: unknown): unknown {
   if (error instanceof Unavailable) return error;
   const isAway = error instanceof postgres.PostgresError ? AWAY.test(error.code) : isLoss(error);
   return isAway ? new Unavailable("The database could not answer", { cause: error }) : error;
 }
 
-/** Whether an error comes from the driver or the socket. Those have a code, such as CONNECTION_CLOSED or EPIPE. */
+/** Whether an error is of the driver or the socket. Those have a code, such as CONNECTION_CLOSED or EPIPE. */
 function isLoss(error: unknown): boolean {
   return error instanceof Error && typeof (error as { code?: unknown }).code === "string";
 }
 
-/** SQLSTATEs of a server that cannot be reached, ends sessions, or has no room. */
+/** SQLSTATEs of a server that cannot be reached, ends sessions, or has no free resources. */
 const AWAY = /^(08...|53...|57...|58...|55000|25P0[34])$/;
 
 function sessionOf(client: Client | Transaction): Session {
@@ -210,7 +211,7 @@ function sessionOf(client: Client | Transaction): Session {
     async copy(table, columns, chunks) {
       const stream = await client.unsafe(`copy ${table} (${columns.join(", ")}) from stdin`).writable();
       const done = finished(stream);
-      // It may fail while the next chunk is made, before we await it.
+      // It may reject while the next chunk is made, before it is awaited.
       done.catch(() => {});
       for (const chunk of chunks) {
         stream.write(Buffer.from(chunk));
@@ -223,8 +224,8 @@ function sessionOf(client: Client | Transaction): Session {
 }
 
 /**
- * Rejects after a while. The driver's stream is not told when the server refuses a COPY, and the connection accepts no
- * other statement meanwhile. So a COPY that does not end is given up, and with it the session.
+ * Rejects after a while. The driver does not end its stream when the server refuses a COPY, and the connection accepts no
+ * other statement meanwhile. So a COPY that does not end is given up, and its session with it.
  */
 function stalled(table: string): Promise<never> {
   return new Promise((_, reject) => {
@@ -249,15 +250,15 @@ async function run<Row>(
   } catch (error) {
     throw faultOf(error);
   } finally {
-    letGo(query);
+    emptyQuery(query);
   }
 }
 
 /**
- * Empties a query that is done. The driver's constructor assigns functions to members of the query, and V8 places functions
- * that are assigned so among what has been in use for long. They hold the query, so it stays in memory until the engine
- * collects the old generation; without this the parameters, each batch of the journal among them, would stay with it.
+ * Empties a finished query. The driver's constructor assigns functions to properties of the query, and V8 allocates these
+ * in the old generation. They refer to the query, so without this its parameters, such as each batch of the journal, would
+ * stay in memory until the old generation is collected.
  */
-function letGo(query: object): void {
+function emptyQuery(query: object): void {
   Object.assign(query, { args: NO_PARAMS, parameters: NO_PARAMS });
 }

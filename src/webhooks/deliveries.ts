@@ -11,12 +11,12 @@ import type { Database } from "../storage/database.ts";
 import type { InCell } from "../storage/members/cell_store.ts";
 import { insertMessages } from "../storage/stores/message_store.ts";
 import {
-  type DeliveryStanding,
+  type DeliveryState,
   findMessage,
   listMessages,
   type MessagePage,
   type MessageRecord,
-  readStandings,
+  readDeliveryStates,
 } from "../storage/stores/webhook_store.ts";
 import type { App } from "../tenant/registry.ts";
 import type { Webhook } from "../storage/rows/registry_rows.ts";
@@ -36,7 +36,7 @@ export interface DeliveriesWorld {
 }
 
 /** A webhook endpoint with the state of its deliveries. */
-export type WebhookStanding = Webhook & DeliveryStanding;
+export type WebhookStanding = Webhook & DeliveryState;
 
 /** Adds the state of deliveries to webhook endpoints, in the same order. */
 export async function withStandings(
@@ -44,9 +44,9 @@ export async function withStandings(
   webhooks: readonly Webhook[],
 ): Promise<WebhookStanding[]> {
   await term.flush();
-  const rows = await readStandings(database, webhooks.map(({ webhookId }) => webhookId));
+  const rows = await readDeliveryStates(database, webhooks.map(({ webhookId }) => webhookId));
   const byId = new Map(rows.map((row) => [row.webhookId, row]));
-  return webhooks.map((webhook) => ({ ...webhook, ...byId.get(webhook.webhookId) as DeliveryStanding }));
+  return webhooks.map((webhook) => ({ ...webhook, ...byId.get(webhook.webhookId) as DeliveryState }));
 }
 
 /** Reads a page of an endpoint's messages, newest first. */

@@ -26,7 +26,7 @@ const FAILING_MS_MAX = 5 * 24 * HOUR_MS;
 const GONE = 410;
 
 /**
- * Returns the time until the next attempt; null when there is none.
+ * Returns the time until the next attempt; null when the message is given up.
  *
  * @param failures how many attempts have failed, at least one
  * @param chance from 0 to 1

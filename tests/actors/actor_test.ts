@@ -46,7 +46,7 @@ Deno.test("a late commit is not forgotten when the lapse before it has drained a
   const { wait, open } = barrier();
   let drains = 0;
   store.hooks.drain = () => drains++ === 0 ? undefined : wait;
-  // The lapse is on its way into the tables while the commit is decided.
+  // The expiry is not in the tables yet while the commit is decided.
   const flushed = runtime.term.flush();
   assert.equal(await runtime.settle("commit", id, owner), "ok");
   await flushed;
@@ -114,7 +114,7 @@ Deno.test("parallel reserves share the quota exactly, over crashes and whatever 
     delete store.hooks.appended;
     runtime = await startRuntime(store);
     const count = await runtime.count("u");
-    assert.ok(count >= BigInt(told) * 1_000_000n, "what a caller was told is kept");
+    assert.ok(count >= BigInt(told) * 1_000_000n, "every answer that a caller got is kept");
     assert.ok(count <= 10_000_000n, "never over quota");
   }
   runtime.term.fail(new Error("end"));

@@ -71,12 +71,12 @@ Deno.test("an id that only was looked at leaves no row, and its number may go to
   runtime.term.fail(new Error("end"));
 });
 
-Deno.test("a key of no user, or of a user of another realm, is nobody's", async () => {
+Deno.test("a key of no user, or of a user of another realm, finds no user", async () => {
   const store = new MemoryStore();
   const runtime = await startRuntime(store);
   await runtime.subscribe("u");
   const id = await runtime.reserve("u", 1);
-  assert.equal(await runtime.settle("commit", id as string, 99), "nobody");
+  assert.equal(await runtime.settle("commit", id as string, 99), "no user");
   const call = {
     realm: { ...runtime.realm, realm: 2 },
     name: "release",
@@ -108,7 +108,7 @@ Deno.test("an actor leaves memory only when the tables have everything of it", a
   runtime.term.fail(new Error("end"));
 });
 
-Deno.test("an actor stays while a load of the same user by another name is on its way", async () => {
+Deno.test("an actor stays while the same user is loaded under another name", async () => {
   const store = new MemoryStore();
   const first = await startRuntime(store);
   await first.subscribe("u");

@@ -1,4 +1,4 @@
-// The doors of cells: every call that waits goes exactly one way, and a cell is handed over only with nobody inside.
+// The doors of cells: every waiting call ends in exactly one way, and a cell is handed over only when it is empty.
 
 import assert from "node:assert/strict";
 import { Doors } from "../../actors/doors.ts";
@@ -23,7 +23,7 @@ function doorsWithWaiting(): { doors: Doors; waiting: Promise<boolean> } {
   return { doors, waiting };
 }
 
-/** Runs a test in which a timer runs only when the test says so. */
+/** Runs a test that fires the timers itself. */
 async function withTimers(work: (runTimers: () => void) => Promise<void>): Promise<void> {
   const { setTimeout: realSet, clearTimeout: realClear } = globalThis;
   const timers = new Map<number, () => void>();
@@ -51,7 +51,7 @@ Deno.test("a call enters an open door at once, and a cell that is not here never
   assert.deepEqual(doors.held, [CELL, OTHER]);
 });
 
-Deno.test("a shut door lets nobody in, is still here, and its neighbours stay open", async () => {
+Deno.test("a shut door lets no call in, its cell is still here, and its neighbours stay open", async () => {
   const { doors, waiting } = doorsWithWaiting();
   assert.equal(doors.tryEnter(CELL), false);
   assert.deepEqual([doors.isOpen(CELL), doors.isHere(CELL)], [false, true]);
@@ -83,13 +83,13 @@ Deno.test("who waits comes in when the door opens again, and counts as inside", 
   assert.equal(await isSettled(shut), true);
 });
 
-Deno.test("who waits is told when the cell is given away, and enters nothing", async () => {
+Deno.test("a waiting call learns that the cell is given away, and does not enter", async () => {
   const { doors, waiting } = doorsWithWaiting();
   doors.give([CELL]);
   assert.equal(await waiting, false);
   assert.deepEqual([doors.isHere(CELL), doors.isHere(OTHER), doors.held], [false, true, [OTHER]]);
   doors.open([CELL]);
-  assert.equal(await isSettled(doors.shut([CELL])), true, "nobody is inside");
+  assert.equal(await isSettled(doors.shut([CELL])), true, "no call is inside");
 });
 
 Deno.test("who waits too long is refused once, and neither opening nor giving reaches it any more", () =>
@@ -101,7 +101,7 @@ Deno.test("who waits too long is refused once, and neither opening nor giving re
     assert.equal(await isSettled(doors.shut([CELL])), true, "it never came in");
   }));
 
-Deno.test("who came in or was told is not refused later", () =>
+Deno.test("a call that entered, or learned that the cell has gone, is not refused later", () =>
   withTimers(async (runTimers) => {
     const first = doorsWithWaiting();
     first.doors.open([CELL]);
@@ -135,7 +135,7 @@ Deno.test("a door that is opened again before it is empty leaves nothing of its 
   doors.tryEnter(CELL);
   const dropped = doors.shut([CELL]);
   doors.open([CELL]);
-  assert.equal(await isSettled(dropped), true, "whoever shut it need not wait for ever");
+  assert.equal(await isSettled(dropped), true, "the wait for an empty cell ends");
   const again = doors.shut([CELL]);
   assert.equal(await isSettled(again), false);
   doors.leave(CELL);

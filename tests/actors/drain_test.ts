@@ -81,7 +81,7 @@ Deno.test("one transaction takes a bounded number of changes, and at least one b
   drain.close(new Error("end"));
 });
 
-Deno.test("a drain spreads its work unless somebody waits for it, and hurries for whoever comes to wait", async () => {
+Deno.test("a drain spreads its work unless a reader waits for it, and hurries for a later reader", async () => {
   const { drain, drained, spreads, hurries, hook, add } = makeDrain();
   const { wait, open } = barrier();
   hook.before = () => wait;

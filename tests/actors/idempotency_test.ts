@@ -27,7 +27,7 @@ function make() {
   return { idempotency, stored, queries, clock, row };
 }
 
-/** A batch whose changes are in the journal. */
+/** A batch that is in the journal. */
 function durable(): Batch {
   const batch = new Batch();
   batch.open();
@@ -53,7 +53,7 @@ Deno.test("the first call runs; the same one again gets its answer, from memory 
   assert.equal((await idempotency.run(CALL, never)).kind, "replayed");
 });
 
-Deno.test("a first answer that is not durable yet is told to nobody", async () => {
+Deno.test("a first answer that is not durable yet is not sent", async () => {
   const { idempotency, row } = make();
   const batch = new Batch();
   idempotency.remember(row, batch);
@@ -74,12 +74,12 @@ Deno.test("another call under the key is a conflict, in flight and later", async
   assert.deepEqual(await idempotency.run({ ...CALL, requestHash: "x" }, never), { kind: "conflict" });
 });
 
-Deno.test("calls of a key come one after another as they came, also one that comes while the one before ends", async () => {
+Deno.test("calls of a key run in the order of arrival, also a call that arrives while the one before ends", async () => {
   for (let ticks = 0; ticks < 8; ticks++) {
     const { idempotency } = make();
     const order: string[] = [];
     const { wait, open } = barrier();
-    // An answer that is not kept, such as that of a cap: whoever comes next runs.
+    // An answer that is not kept, such as that of a cap: the next call runs.
     const runs = (name: string) =>
       idempotency.run(CALL, () => {
         order.push(name);

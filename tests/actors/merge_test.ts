@@ -1,5 +1,5 @@
 // Merges in the runtime: two users stand still while one decision is made, calls that come meanwhile find the
-// canonical user, merges that race end in bounded time, and a merge whose batch is lost never was.
+// canonical user, merges that race end in bounded time, and a merge with a lost batch leaves no trace.
 
 import assert from "node:assert/strict";
 import { Unavailable } from "../../actors/port.ts";
@@ -23,7 +23,7 @@ function merge(
     .then(({ result }) => result.ok ? result.answer : result.refusal.code);
 }
 
-/** A store whose whole users are read when a test says so. */
+/** A store that reads whole users when a test lets it. */
 class SlowStore extends MemoryStore {
   beforeWhole: (() => Promise<void>) | null = null;
 
@@ -58,7 +58,7 @@ async function inTime<T>(promises: readonly Promise<T>[]): Promise<T[]> {
   }
 }
 
-/** Whether a promise has come to its end by now. */
+/** Whether a promise is settled by now. */
 async function isSettled(promise: Promise<unknown>): Promise<boolean> {
   let settled = false;
   const note = () => {
@@ -119,7 +119,7 @@ Deno.test("calls for either id wait while a merge reads, and then run on the can
   end();
 });
 
-Deno.test("what follows a merge is told only when the merge is durable, by either id", async () => {
+Deno.test("calls of either id after a merge are answered only when the merge is durable", async () => {
   const { store, runtime, holds, end } = await withUsers("a", "b");
   await runtime.term.flush();
   const { wait, open } = barrier();
@@ -151,14 +151,14 @@ Deno.test("a refusal that rests on a merge waits until the merge is durable", as
   await settleLoop();
   const [cycle, conflict] = [merge(runtime, "b", "a"), merge(runtime, "a", "c")];
   assert.equal(await isSettled(merging), false);
-  assert.equal(await isSettled(cycle), false, "alias_cycle tells of a merge that may yet be lost");
-  assert.equal(await isSettled(conflict), false, "alias_conflict tells of a merge that may yet be lost");
+  assert.equal(await isSettled(cycle), false, "alias_cycle reveals a merge that may yet be lost");
+  assert.equal(await isSettled(conflict), false, "alias_conflict reveals a merge that may yet be lost");
   open();
   assert.deepEqual(await Promise.all([cycle, conflict]), ["alias_cycle", "alias_conflict"]);
   end();
 });
 
-Deno.test("two merges of one pair at once are one merge and one that was merged already", async () => {
+Deno.test("two merges of one pair at once are one merge and one repeated call", async () => {
   for (const users of [["a", "b"], ["a"], ["b"], []]) {
     for (const isAway of [false, true]) {
       const { store, runtime, end } = await withUsers(...users);
@@ -192,7 +192,7 @@ Deno.test("merges both ways at once are one merge and one cycle", async () => {
   }
 });
 
-Deno.test("merges in a circle end, whoever is first and whoever is in memory: two merges and one cycle", async () => {
+Deno.test("merges in a circle end, in any order and with any user in memory: two merges and one cycle", async () => {
   const circle = [["a", "b"], ["b", "c"], ["c", "a"]] as const;
   const orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] as const;
   for (const order of orders) {

@@ -6,14 +6,14 @@ import { assertMet, crash, passivate, run, runAll, sweep } from "./model_runs.ts
 
 const STEPS = isDeep ? 600 : 300;
 
-Deno.test("every answer and every message is the one that the model predicts", async () => {
+Deno.test("every answer and every message is as the model predicts", async () => {
   const outcomes = await runAll({ seed: 103, steps: STEPS });
   assertMet(outcomes, "commit recharged", "commit overflow", "users promoted", "users reactivated");
   const messages = ["usage.threshold_reached", "credits.low", "credits.expired", "reservation.expired"];
   assertMet(outcomes, ...messages.map((type) => `messages: ${type}`), "messages: nobody wants it");
 });
 
-Deno.test("every answer is the one that the model predicts while users are merged", async () => {
+Deno.test("every answer is as the model predicts while users are merged", async () => {
   const outcomes = await runAll({ seed: 102, steps: STEPS, merges: true, stripe: true });
   assert.ok((outcomes.get("alias merged") ?? 0) > 10);
 });

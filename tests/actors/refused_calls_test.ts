@@ -10,7 +10,7 @@ import { barrier, NOW, QUOTA, type Runtime, startRuntime } from "./runtime.ts";
 
 const OVER = QUOTA + 1;
 
-/** A runtime whose cell is open, with a subscribed user "u". */
+/** A runtime with an open cell and a subscribed user "u". */
 async function withRuntime(
   work: (runtime: Runtime, store: MemoryStore) => Promise<void>,
   caps = {},
@@ -38,7 +38,7 @@ function shown({ userId, event, reasons, groupIds, count }: RefusalRow): string 
 const merge = ({ term, realm }: Runtime, from: string, to: string) =>
   term.merge({ realm, from, to, isDryRun: false, analytics: "linked", keeping: null });
 
-Deno.test("refused calls are counted under the canonical user, and those of somebody unknown make no user", () =>
+Deno.test("refused calls are counted under the canonical user, and those of an unknown id make no user", () =>
   withRuntime(async (runtime, store) => {
     await runtime.reserve("u", OVER);
     await runtime.reserve("u", 1);
@@ -58,7 +58,7 @@ Deno.test("refused calls are counted under the canonical user, and those of some
     assert.deepEqual(store.tables.users().map(({ id }) => id).sort(), ["old", "u"]);
   }));
 
-Deno.test("a refusal at a cap is counted, for reserve and track alike, and so is one that no turn gave", () =>
+Deno.test("a refusal at a cap is counted, for reserve and track alike, and so is a refusal without a turn", () =>
   withRuntime(async ({ term, realm, call }, store) => {
     const input = { event: "x.a", metadata: null, size: sizeOf({ count: 1 }) };
     await call("u", "track", { ...input, costCents: null }, { isCapped: true });
@@ -90,7 +90,7 @@ Deno.test("an answer that is kept under an idempotency key is refused, and count
     assert.deepEqual(stored(store), ["u x.a limit_reached g 1"]);
   }));
 
-Deno.test("whoever waits for a write finds everything that was counted before, also what an earlier write took", () =>
+Deno.test("after a write everything counted before it is stored, also the rows that an earlier write took", () =>
   withRuntime(async (runtime, store) => {
     const slow = barrier();
     await runtime.reserve("u", OVER);
@@ -105,7 +105,7 @@ Deno.test("whoever waits for a write finds everything that was counted before, a
     await first;
   }));
 
-Deno.test("a write that fails is made again with all that came meanwhile; one whose end is unknown is not", () =>
+Deno.test("a failed write is repeated with all later counts; a write with an unknown end is not", () =>
   withRuntime(async (runtime, store) => {
     await runtime.reserve("u", OVER);
     store.hooks.refusals = async () => {

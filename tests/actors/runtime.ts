@@ -99,7 +99,7 @@ export function startRuntime(store: MemoryStore, caps: Partial<WorkspaceCaps> = 
     settle: async (name, reservationId, owner) => {
       const input = { reservationId, extra: {}, actual: {}, costCents: null, reason: null, errorCode: null };
       const result = await term.directory.runByKey(owner, { realm, name, input, needs: { reservationId } });
-      return result === null ? "nobody" : result.ok ? "ok" : result.refusal.code;
+      return result === null ? "no user" : result.ok ? "ok" : result.refusal.code;
     },
     count: async (userId) => {
       const result = await call(userId, "usage", { event: null });

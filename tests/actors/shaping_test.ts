@@ -1,4 +1,4 @@
-// A fault in shaping an answer: it fails its call, and leaves the user, the journal and the actor as they were.
+// A fault in shaping an answer: it fails its call, and leaves the user, the journal and the actor unchanged.
 
 import assert from "node:assert/strict";
 import type { Keeping } from "../../actors/actor.ts";

@@ -31,7 +31,7 @@ Deno.test("many who wait for the first block get one number each, and all of the
   assert.equal(asked.length, 2);
 });
 
-Deno.test("from the middle of a block the next one is on its way, so that nobody waits for it", async () => {
+Deno.test("from the middle of a block on the next one is fetched, so that no caller waits for it", async () => {
   const { keys, asked } = blocks();
   const first = keys.take();
   asked[0]?.open();

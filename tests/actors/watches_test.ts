@@ -1,4 +1,4 @@
-// Watches: what follows from a reading for somebody who has seen another one; that no change is missed, whenever it comes;
+// Watches: what a reading means for a caller that has seen another one; that no change is missed, whenever it comes;
 // and that a watch keeps nothing when its cell or its term goes.
 
 import { changedLimits } from "../support/limits.ts";
@@ -44,7 +44,7 @@ async function scene() {
     variant: "",
     read: async () => {
       reads += 1;
-      // What was true when the reading began, as of a turn whose batch is not durable yet.
+      // The state at the begin of the reading, from a turn with a batch that is not durable yet.
       const seen = reading("u", 1, state);
       await gate;
       return seen;
@@ -68,7 +68,7 @@ const untilRead = async (reads: () => number, count: number) => {
   while (reads() < count) await new Promise((resolve) => setTimeout(resolve, 1));
 };
 
-Deno.test("who comes late gets what came meanwhile, and who waits is told of a change that a reading has missed", async () => {
+Deno.test("a late caller gets the changes since, and a waiting caller gets a change that a reading has missed", async () => {
   const { next, set, hold, reads, watches, term } = await scene();
   set("b");
   assert.deepEqual(await next("a"), { kind: "state", reading: reading("u", 1, "b") });

@@ -1,6 +1,6 @@
-// `deno task replay`: replays a trace of real requests against a running service, reserve and commit each, and says
-// what came of it. Exit status 0 all calls were answered (a refused reserve is an answer), 1 a call failed or the
-// trace has faults, 2 wrong usage, 3 the service cannot be reached, 130 stopped by Ctrl-C.
+// `deno task replay`: replays a trace of real requests against a running service, a reserve and a commit each, and prints a
+// summary. Exit status: 0 every call was answered (a refused reserve is an answer), 1 a call failed or the trace has
+// faults, 2 wrong usage, 3 the service is unreachable, 130 stopped by Ctrl-C.
 
 import { InvalidArgumentError, Option } from "commander";
 import { NO_ANSWER, probe, STRANGE_ANSWER } from "./replay_client.ts";
@@ -48,8 +48,8 @@ export async function runReplay(args: readonly string[], shell: Shell, stop: Abo
   const program = makeProgram(
     shell,
     "deno task replay",
-    "Replays a trace (TIMESTAMP,ContextTokens,GeneratedTokens) against a running service:\n" +
-      "reserve with the context's tokens, commit with the generated ones; request i is of user (i mod N).",
+    "Replays a trace (TIMESTAMP,ContextTokens,GeneratedTokens) against a running service: a reserve with the\n" +
+      "context's tokens and a commit with the generated ones. Request i belongs to user (i mod N).",
   )
     .argument("<file>", "the trace as CSV")
     .option("--key <sk_...>", "a secret key of the app (default: HOLDFAST_KEY)")
@@ -124,7 +124,7 @@ async function countRows(file: string): Promise<number> {
   );
 }
 
-/** Whether the service is there and takes the key; one that is about to serve may say "later" and is waited for. */
+/** Checks that the service answers and accepts the key. A service that is starting may answer `unavailable`. */
 async function checkService(plan: ReplayPlan): Promise<void> {
   const outcome = await probe(plan.url, plan.key);
   if (outcome.ok || outcome.code === "unavailable") return;

@@ -18,9 +18,9 @@ export interface CallSettings {
   onRetry(): void;
 }
 
-/** What stands in for a code when no answer came at all. */
+/** The code of a call without an answer. */
 export const NO_ANSWER = "no_answer";
-/** What stands in for a code when the answer was not the service's. */
+/** The code of an answer from another program. */
 export const STRANGE_ANSWER = "strange_answer";
 
 const CALL_TIMEOUT_MS = 30_000;

@@ -1,9 +1,10 @@
 // What a replay shows: progress on standard error while it runs (a bar on a terminal, a line now and then elsewhere)
 // and the closing summary, as tables for people or one JSON document for programs.
 
-import type { LatencySummary } from "./latency.ts";
+import type { Histogram } from "./histogram.ts";
 import type { Tally } from "./replay_run.ts";
-import { numberText, renderTable, safeText } from "../../src/cli/table.ts";
+import { numberText, safeText } from "../../src/cli/table.ts";
+import { aligned } from "./text_table.ts";
 
 /** The summary as programs get it. */
 export interface ReplaySummary {
@@ -27,6 +28,14 @@ export interface ReplaySummary {
   /** How far a request was sent after its moment at most; null at full speed. */
   readonly lagMaxMs: number | null;
   readonly latency: { readonly reserve: LatencySummary | null; readonly commit: LatencySummary | null };
+}
+
+/** Percentiles of latencies, in milliseconds. */
+interface LatencySummary {
+  readonly p50Ms: number;
+  readonly p90Ms: number;
+  readonly p99Ms: number;
+  readonly maxMs: number;
 }
 
 const BAR_WIDTH = 30;
@@ -58,7 +67,17 @@ export function summarize(
     requests: tally.calls,
     requestsPerSecond: perSecond(tally.calls, durationMs),
     lagMaxMs: about.isPaced ? Math.round(tally.lagMaxMs) : null,
-    latency: { reserve: tally.reserveLatency.summary(), commit: tally.commitLatency.summary() },
+    latency: { reserve: latencyOf(tally.reserveLatency), commit: latencyOf(tally.commitLatency) },
+  };
+}
+
+function latencyOf(measured: Histogram): LatencySummary | null {
+  if (measured.count === 0) return null;
+  return {
+    p50Ms: measured.percentileMs(0.5),
+    p90Ms: measured.percentileMs(0.9),
+    p99Ms: measured.percentileMs(0.99),
+    maxMs: measured.maxMs,
   };
 }
 
@@ -84,17 +103,23 @@ export function summaryText(summary: ReplaySummary): string {
   ];
   if (summary.lagMaxMs !== null) counts.push(["Behind time at most, ms", summary.lagMaxMs]);
   const latency = (["reserve", "commit"] as const).map((name) => {
-    const { p50Ms = null, p90Ms = null, p99Ms = null, maxMs = null } = summary.latency[name] ?? {};
-    return [name, p50Ms, p90Ms, p99Ms, maxMs];
+    const measured = summary.latency[name];
+    if (measured === null) return [name, "-", "-", "-", "-"];
+    return [name, ...[measured.p50Ms, measured.p90Ms, measured.p99Ms, measured.maxMs].map(numberText)];
   });
   const parts = [
     title,
-    renderTable(["COUNT", "VALUE"], counts),
-    renderTable(["LATENCY, MS", "P50", "P90", "P99", "MAX"], latency),
+    tableText([["COUNT", "VALUE"], ...counts.map(([name, count]) => [name, numberText(count)])]),
+    tableText([["LATENCY, MS", "P50", "P90", "P99", "MAX"], ...latency]),
   ];
   const failures = Object.entries(summary.failureMessages);
-  if (failures.length > 0) parts.push(renderTable(["FAILED", "FIRST MESSAGE"], failures));
+  if (failures.length > 0) parts.push(tableText([["FAILED", "FIRST MESSAGE"], ...failures], 2));
   return parts.join("\n\n");
+}
+
+/** A table. Its first columns are text, the others numbers. */
+function tableText(rows: readonly (readonly string[])[], textColumns = 1): string {
+  return aligned(rows.map((row) => row.map(safeText)), textColumns).join("\n");
 }
 
 /** Shows progress until it is ended. */

@@ -1,7 +1,7 @@
 // Replays a trace. A number of connections take the requests in the file's order. For each they wait until its moment,
 // unless the replay runs at full speed, then reserve, and commit what was allowed. The tally counts every call once.
 
-import { Latencies } from "./latency.ts";
+import { Histogram } from "./histogram.ts";
 import { type CallOutcome, type CallSettings, post, sleep } from "./replay_client.ts";
 import type { TraceRow } from "./trace.ts";
 
@@ -34,8 +34,8 @@ export class Tally {
   readonly failedByCode = new Map<string, number>();
   /** The first message of each code, since a code alone seldom says what to do. */
   readonly failureMessages = new Map<string, string>();
-  readonly reserveLatency = new Latencies();
-  readonly commitLatency = new Latencies();
+  readonly reserveLatency = new Histogram();
+  readonly commitLatency = new Histogram();
   /** Calls that got an answer, refusals and errors included. */
   calls = 0;
 
@@ -156,12 +156,12 @@ async function sendRow(plan: ReplayPlan, row: TraceRow, tally: Tally): Promise<v
 /** Measures from the first send to the answer, waits for retries included, as a caller experiences it. */
 async function timed<Data>(
   tally: Tally,
-  latencies: Latencies,
+  latencies: Histogram,
   call: Promise<CallOutcome<Data>>,
 ): Promise<CallOutcome<Data>> {
   const startedAt = performance.now();
   const outcome = await call;
-  latencies.add(performance.now() - startedAt);
+  latencies.record((performance.now() - startedAt) * 1000);
   tally.calls++;
   return outcome;
 }

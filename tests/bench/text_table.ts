@@ -1,8 +1,10 @@
-// Tables for a terminal, shared by all that prints one.
+// Tables for a terminal, shared by all reports of this folder.
+
+import { numberText } from "../../src/cli/table.ts";
 
 const TEXT_COLUMNS = 3;
 
-/** Lines whose columns stand under each other: the first three to the left, numbers to the right. */
+/** Lines with aligned columns: the first three to the left, numbers to the right. */
 export function aligned(rows: readonly (readonly string[])[], textColumns = TEXT_COLUMNS): string[] {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
   return rows.map((row) =>
@@ -12,7 +14,7 @@ export function aligned(rows: readonly (readonly string[])[], textColumns = TEXT
   );
 }
 
-/** A whole number with its thousands told apart. */
+/** A number rounded to a whole one, with its thousands separated. */
 export function number(value: number): string {
-  return Math.round(value).toLocaleString("en-US");
+  return numberText(Math.round(value));
 }

@@ -1,5 +1,5 @@
-// Channels between members: calls in batches, notes, peers that come and go, losses, bounds. Streams and hostile peers
-// have files of their own.
+// Channels between nodes: batched calls, notifications, joining and leaving peers, losses, bounds. Streams and hostile
+// peers have their own files.
 
 import assert from "node:assert/strict";
 import { KIND } from "../../src/channel/frames.ts";
@@ -19,7 +19,7 @@ import {
 
 const never = () => new Promise<never>(() => {});
 
-Deno.test("of each pair the member with the higher term dials, once, and both make calls on that channel", async () => {
+Deno.test("of each pair the node with the higher term dials, once, and both make calls on that channel", async () => {
   const network = new MemoryNetwork();
   const members = await Promise.all([1, 2, 3].map((term) => startMember(term, { network })));
   await connectAll(...members);
@@ -29,11 +29,9 @@ Deno.test("of each pair the member with the higher term dials, once, and both ma
     for (const other of others) {
       const call = { from: term, text: "é" };
       assert.deepEqual(await hub.call(other, call), { head: call, body: "" });
-      assert.ok(hub.silentMs(other) < Infinity);
     }
     assert.deepEqual([...events].sort(), others.map((other) => `opened ${other}`));
     assert.equal(hub.isOpen(term), false);
-    assert.equal(hub.silentMs(term), Infinity);
   }
   await closeAll(...members);
 });
@@ -46,7 +44,7 @@ Deno.test("calls of one turn leave as one frame, and so do their answers", async
   const calls: Promise<Reply>[] = [];
   for (const number of numbers) {
     calls.push(two.hub.call(1, number));
-    // A turn is more than one piece of synchronous work.
+    // A turn of the event loop includes microtasks.
     await Promise.resolve();
   }
   const replies = await Promise.all(calls);
@@ -58,7 +56,7 @@ Deno.test("calls of one turn leave as one frame, and so do their answers", async
   await closeAll(one, two);
 });
 
-Deno.test("text of any kind arrives as it was, as a call and as an answer's body", async () => {
+Deno.test("text of any kind arrives unchanged, as a call and as an answer's body", async () => {
   const [one, two] = await Promise.all([startMember(1), startMember(2)]);
   await connectAll(one, two);
   const bodies = [
@@ -79,7 +77,7 @@ Deno.test("text of any kind arrives as it was, as a call and as an answer's body
   await closeAll(one, two);
 });
 
-Deno.test("answers come in the order in which they are ready, and a call that fails is lost alone", async () => {
+Deno.test("answers arrive in the order in which they are ready, and only the call that fails is lost", async () => {
   const [one, two] = await Promise.all([
     startMember(1, {
       onCall: async (call) => {
@@ -109,7 +107,7 @@ Deno.test("answers come in the order in which they are ready, and a call that fa
   await closeAll(one, two);
 });
 
-Deno.test("notes reach the members that have a channel, and are dropped without one", async () => {
+Deno.test("notifications reach nodes with a channel, and are dropped without one", async () => {
   const members = await Promise.all([1, 2, 3].map((term) => startMember(term)));
   const [one, two, three] = members as [Member, Member, Member];
   one.hub.note(2, "too early");
@@ -140,7 +138,7 @@ Deno.test("a lost channel loses its calls and no others, and another channel fol
   answer.resolve({ head: "still", body: "" });
   assert.equal((await kept).head, "still");
   await until(() => two.hub.isOpen(1) && one.hub.isOpen(2));
-  // What left once is never sent again.
+  // A call that was sent is never sent again.
   assert.deepEqual(one.calls, [1, 2]);
   for (const [{ events }, other] of [[one, 2], [two, 1]] as const) {
     const ofPair = events.filter((event) => event.endsWith(` ${other}`));
@@ -150,7 +148,7 @@ Deno.test("a lost channel loses its calls and no others, and another channel fol
   await closeAll(one, two, three);
 });
 
-Deno.test("both members of a pair learn that the other's process is gone, whoever dials", async () => {
+Deno.test("both nodes of a pair learn that the other process is gone, whichever dials", async () => {
   for (const ends of [0, 1]) {
     const members = await Promise.all([startMember(1), startMember(2)]);
     await connectAll(...members);
@@ -158,14 +156,14 @@ Deno.test("both members of a pair learn that the other's process is gone, whoeve
     await ending.hub.close();
     await until(() => staying.events.includes(`gone ${ending.term}`));
     assert.deepEqual(staying.events, [`opened ${ending.term}`, `lost ${ending.term}`, `gone ${ending.term}`]);
-    // What the hub itself closed it tells nobody.
+    // A hub does not report channels that it closed itself.
     assert.deepEqual(ending.events, [`opened ${staying.term}`]);
     assert.equal(await staying.hub.probe(ending.address, ending.term), "gone");
     await staying.hub.close();
   }
 });
 
-Deno.test("a member that was never there is told as gone once, and found when it comes", async () => {
+Deno.test("a node that never existed is reported as gone once, and found when it starts", async () => {
   const network = new MemoryNetwork();
   const two = await startMember(2, { network });
   two.hub.setPeers([{ term: 1, address: "memory:2" }]);
@@ -179,10 +177,10 @@ Deno.test("a member that was never there is told as gone once, and found when it
   await closeAll(one, two);
 });
 
-Deno.test("members come and go by setPeers, and a newcomer may dial before it is known", async () => {
+Deno.test("setPeers adds and removes nodes, and a new node may dial before it is known", async () => {
   const [one, two] = await Promise.all([startMember(1, { onCall: never }), startMember(2)]);
   two.hub.setPeers([one]);
-  // The newcomer has proved who it is and waits.
+  // The new node has proved its identity and waits.
   await until(() => one.hub.stats.framesReceived === 2);
   assert.equal(two.hub.isOpen(1), false);
   one.hub.setPeers([two]);
@@ -199,7 +197,7 @@ Deno.test("members come and go by setPeers, and a newcomer may dial before it is
   await closeAll(one, two);
 });
 
-Deno.test("a probe tells who is at an address, and makes no channel", async () => {
+Deno.test("a probe shows which node is at an address, and opens no channel", async () => {
   const [one, two] = await Promise.all([startMember(1), startMember(2)]);
   assert.equal(await two.hub.probe(one.address, 1), "alive");
   assert.equal(await one.hub.probe(two.address, 2), "alive");
@@ -211,14 +209,14 @@ Deno.test("a probe tells who is at an address, and makes no channel", async () =
   assert.equal(await one.hub.probe(newer.address, 7), "unknown");
   assert.deepEqual([one.events, two.events], [[], []]);
   await closeAll(two, stranger, newer);
-  // The system lets one more connection in and breaks it, which tells nothing.
+  // The system accepts one more connection and breaks it, which proves nothing.
   let found = await one.hub.probe(two.address, 2);
   if (found === "unknown") found = await one.hub.probe(two.address, 2);
   assert.equal(found, "gone");
   await closeAll(one);
 });
 
-Deno.test("who answers at the address of another tells its dialer that the other is gone", async () => {
+Deno.test("a node that answers at the address of another node shows that the other is gone", async () => {
   const network = new MemoryNetwork();
   const [two, three] = await Promise.all([startMember(2, { network }), startMember(3, { network })]);
   three.hub.setPeers([{ term: 1, address: two.address }, two]);
@@ -228,7 +226,7 @@ Deno.test("who answers at the address of another tells its dialer that the other
   await closeAll(two, three);
 });
 
-Deno.test("a member that leaves answers what is under way and takes nothing new", async () => {
+Deno.test("a leaving node answers calls under way and takes no new ones", async () => {
   const network = new MemoryNetwork();
   const answer = Promise.withResolvers<Reply>();
   const one = await startMember(1, { network, onCall: () => answer.promise });
@@ -249,7 +247,7 @@ Deno.test("a member that leaves answers what is under way and takes nothing new"
   await two.hub.close();
 });
 
-Deno.test("a channel with as many calls as it may have takes no more, and others do", async () => {
+Deno.test("a channel at its bound of calls takes no more, and other channels do", async () => {
   const network = new MemoryNetwork();
   const [one, two, three] = await Promise.all([
     startMember(1, { network, onCall: never }),
@@ -267,12 +265,12 @@ Deno.test("a channel with as many calls as it may have takes no more, and others
   await closeAll(one, two, three);
 });
 
-Deno.test("what waits to be written is bounded, and what is larger than a frame is refused", async () => {
+Deno.test("data that waits to be written is bounded, and calls larger than a frame are refused", async () => {
   const network = new MemoryNetwork();
   const [one, two] = await Promise.all([startMember(1, { network }), startMember(2, { network })]);
   await connectAll(one, two);
   assert.equal(await endOf(two.hub.call(1, "x".repeat(CHANNEL_LIMITS.frameBytesMax))), "ChannelFull");
-  // As many characters, which are three bytes each.
+  // As many characters, of three bytes each.
   assert.equal(await endOf(two.hub.call(1, "€".repeat(CHANNEL_LIMITS.frameBytesMax / 2))), "ChannelFull");
   network.lines[0]?.hold();
   const large = "x".repeat(CHANNEL_LIMITS.frameBytesMax - 100);
@@ -283,7 +281,7 @@ Deno.test("what waits to be written is bounded, and what is larger than a frame 
   await closeAll(one, two);
 });
 
-Deno.test("an answer that a channel has no room for is lost, and the others are not", () =>
+Deno.test("an answer without room in its channel is lost, and other answers are not", () =>
   inVirtualTime(async () => {
     const network = new MemoryNetwork();
     const body = "x".repeat(CHANNEL_LIMITS.waitingBytesMax / 5);

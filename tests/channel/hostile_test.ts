@@ -1,10 +1,17 @@
-// Hostile and broken peers: whatever they send costs nothing but their connection. A member beside them goes on, and what
-// was said once, or belongs to another role or meeting, opens nothing.
+// Hostile and broken peers: their data costs only their own connection. Other nodes are not affected, and frames that were
+// recorded, or belong to another role or handshake, open nothing.
 
 import assert from "node:assert/strict";
-import { FrameReader, HELLO_BOUNDS, idFrame, KIND, linedFrame, textFrame } from "../../src/channel/frames.ts";
+import {
+  FrameReader,
+  HELLO_BOUNDS,
+  idFrame,
+  jsonLineFrame,
+  KIND,
+  textFrame,
+} from "../../src/channel/frames.ts";
 import { ChannelStats, type Identity, type Reply } from "../../src/channel/hub.ts";
-import type { Line } from "../../src/channel/line.ts";
+import type { Connection } from "../../src/channel/network.ts";
 import { CHANNEL_LIMITS } from "../../src/process/limits.ts";
 import {
   closeAll,
@@ -20,7 +27,7 @@ import {
 } from "./members.ts";
 import { closedBy, identityOf, meet, pass, textIn } from "./strangers.ts";
 
-/** The header of a frame, which may say anything. */
+/** The header of a frame, with any length and kind. */
 function header(length: number, kind: number): Uint8Array {
   const bytes = new Uint8Array(5);
   new DataView(bytes.buffer).setUint32(0, length);
@@ -28,7 +35,7 @@ function header(length: number, kind: number): Uint8Array {
   return bytes;
 }
 
-Deno.test("a stranger's bytes cost its connection, and members go on", async () => {
+Deno.test("a stranger's bytes cost its connection, and nodes go on", async () => {
   const [one, two] = await Promise.all([startMember(1), startMember(2)]);
   await connectAll(one, two);
   const network = tcp();
@@ -43,7 +50,7 @@ Deno.test("a stranger's bytes cost its connection, and members go on", async () 
     "no text": new Uint8Array([...header(2, KIND.hello), 0xff, 0xff]),
     "null": textFrame(KIND.hello, "null"),
     "no nonce": textFrame(KIND.hello, "{}"),
-    "a nonce that is none": textFrame(KIND.hello, `{"nonce":["${"0".repeat(64)}"]}`),
+    "an invalid nonce": textFrame(KIND.hello, `{"nonce":["${"0".repeat(64)}"]}`),
     "the end of a hello": textFrame(KIND.dialerProof, "{}"),
   };
   for (const [name, bytes] of Object.entries(openings)) {
@@ -64,7 +71,7 @@ Deno.test("a stranger's bytes cost its connection, and members go on", async () 
   await closeAll(one, two);
 });
 
-Deno.test("a stranger learns a protocol and a nonce, and nothing without a proof", async () => {
+Deno.test("a stranger learns a protocol and a nonce, and without a proof nothing else", async () => {
   const one = await startMember(1);
   const line = await tcp().connect(one.address);
   const reader = new FrameReader(line, new ChannelStats());
@@ -83,7 +90,7 @@ Deno.test("a stranger learns a protocol and a nonce, and nothing without a proof
   await closeAll(one);
 });
 
-Deno.test("who differs in secret, database, protocol or terms gets no channel", async () => {
+Deno.test("a dialer with another secret, database, protocol or term gets no channel", async () => {
   const one = await startMember(5);
   one.hub.setPeers([4, 6].map((term) => ({ term, address: "127.0.0.1:1" })));
   const attempts: [string, number, number, Partial<Identity>][] = [
@@ -107,14 +114,14 @@ Deno.test("who differs in secret, database, protocol or terms gets no channel", 
   await closeAll(one);
 });
 
-/** Ends our side, so that the other one is done with it. */
-async function closedByNow(line: Line): Promise<void> {
+/** Ends our side, so that the other side closes. */
+async function closedByNow(line: Connection): Promise<void> {
   line.close();
   await sleep(10);
 }
 
-Deno.test("a dialer takes a listener for a member by its proof alone", async () => {
-  const answers: [string, (line: Line) => Promise<void>][] = [
+Deno.test("a dialer accepts a listener as a node only by its proof", async () => {
+  const answers: [string, (line: Connection) => Promise<void>][] = [
     ["its own words", async (line) => {
       for (let bytes = await line.read(); bytes !== null; bytes = await line.read()) await line.write(bytes);
     }],
@@ -159,7 +166,7 @@ Deno.test("a handshake that was recorded opens nothing a second time", async () 
   assert.equal(one.hub.stats.opened, opened);
   assert.deepEqual(one.calls, []);
 
-  // And the listener's half, to a dialer.
+  // The same with the listener's half, sent to a dialer.
   const listener = (network.lines[1] as MemoryLine).written.slice(0, 2);
   const [ours, theirs] = linePair();
   for (const frame of listener) await theirs.write(frame);
@@ -167,8 +174,8 @@ Deno.test("a handshake that was recorded opens nothing a second time", async () 
   await closeAll(one, two);
 });
 
-Deno.test("a proof that is sent back to its maker, or on to another member, opens no channel", async () => {
-  // Whoever stands at the address of member 1 passes what 3 says on to 3 itself, or to 2.
+Deno.test("a proof that is sent back to its maker, or on to another node, opens no channel", async () => {
+  // A stranger at the address of node 1 passes the frames of 3 on to 3 itself, or to 2.
   for (const target of [3, 2]) {
     const network = new MemoryNetwork();
     const [two, three] = await Promise.all([startMember(2, { network }), startMember(3, { network })]);
@@ -181,18 +188,18 @@ Deno.test("a proof that is sent back to its maker, or on to another member, open
     two.hub.setPeers([{ term: 3, address: "memory:0" }, { term: 1, address: between.address }]);
     await until(() => (target === 3 ? three : two).hub.stats.refusedPeers >= 1);
     assert.equal(two.hub.stats.opened + three.hub.stats.opened, 0);
-    // Our own proof tells nothing of another member's process.
+    // Our own proof proves nothing about the process of another node.
     assert.equal(await three.hub.probe(between.address, 1), target === 3 ? "unknown" : "gone");
     await closeAll(two, three);
   }
 });
 
-Deno.test("a proved peer that breaks a rule loses its channel, and others keep theirs", async () => {
+Deno.test("a proved peer that violates the protocol loses its channel, and others keep theirs", async () => {
   const { callsMax, requestsMax, frameBytesMax, chunkBytesMax } = CHANNEL_LIMITS;
   const calls = `[${Array.from({ length: callsMax + 1 }, (_, id) => `[${id},0]`)}]`;
-  const request = (id: number) => linedFrame(KIND.request, `[${id},"waits"]`, new Uint8Array());
+  const request = (id: number) => jsonLineFrame(KIND.request, `[${id},"waits"]`, new Uint8Array());
   const breaks: Record<string, readonly Uint8Array[]> = {
-    "an answer to a call that nobody made": [textFrame(KIND.answers, `[[1,null,0]]\n`)],
+    "an answer to an unknown call": [textFrame(KIND.answers, `[[1,null,0]]\n`)],
     "an answer longer than its frame": [textFrame(KIND.answers, `[[1,null,5]]\nabc`)],
     "answers without a line": [textFrame(KIND.answers, `[[1,null,0]]`)],
     "more calls than the bound": [textFrame(KIND.calls, calls)],
@@ -242,7 +249,7 @@ Deno.test("a proved peer that breaks a rule loses its channel, and others keep t
   await closeAll(one, two);
 });
 
-Deno.test("a proved peer that answers by no rule is no answer", async () => {
+Deno.test("a proved peer with a malformed answer loses its channel", async () => {
   const network = new MemoryNetwork();
   const one = await startMember(1, { network });
   one.hub.setPeers([{ term: 3, address: "memory:nowhere" }]);
@@ -283,7 +290,7 @@ Deno.test("a proved peer that answers by no rule is no answer", async () => {
   await closeAll(one);
 });
 
-Deno.test("what crosses a cancellation or an end is no fault", async () => {
+Deno.test("frames that cross a cancellation or an end are not faults", async () => {
   const network = new MemoryNetwork();
   const one = await startMember(1, { network });
   one.hub.setPeers([{ term: 3, address: "memory:nowhere" }]);
@@ -316,11 +323,11 @@ Deno.test("a frame in the smallest pieces is a frame, and so are many in one pie
   await closeAll(one);
 });
 
-Deno.test("200 connections that say nothing keep no member from another", async () => {
+Deno.test("200 silent connections do not keep nodes from connecting", async () => {
   const one = await startMember(1);
   const network = tcp();
   const idle = await Promise.all(Array.from({ length: 200 }, () => network.connect(one.address)));
-  // All but the last 64 were closed for a newer one.
+  // All but the last 64 were closed for a newer connection.
   await until(() => one.hub.stats.refusedPeers === 200 - CHANNEL_LIMITS.unprovedMax);
   const two = await startMember(2);
   await connectAll(one, two);
@@ -331,7 +338,7 @@ Deno.test("200 connections that say nothing keep no member from another", async 
   await closeAll(one, two);
 });
 
-Deno.test("a meeting whose words were changed on the way opens nothing", async () => {
+Deno.test("a handshake with frames changed in transit opens nothing", async () => {
   const changes: [string, RegExp, string, Partial<Identity>][] = [
     ["nothing", /"term":3/, `"term":3`, {}],
     ["the dialer's term", /"term":3/, `"term":4`, {}],
@@ -353,7 +360,7 @@ Deno.test("a meeting whose words were changed on the way opens nothing", async (
     const met = await endOf(meet(ours, 3, expected, intent, identityOf(3, parts)));
     await sleep(5);
     assert.equal(met === "resolved", name === "nothing", name);
-    // The last word is the listener's: a dialer that does not believe it closes.
+    // The listener's proof comes last: the listener has opened its side, and the dialer closes.
     const isOpened = name === "nothing" || name === "the listener's term";
     assert.equal(one.hub.stats.opened, isOpened ? 1 : 0, name);
     ours.close();

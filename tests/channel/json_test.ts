@@ -1,9 +1,9 @@
-// The JSON of what travels is that of the runtime, and also there for what is nested too deeply for it.
+// The JSON of calls equals that of the runtime, and also works for values nested too deeply for the runtime.
 
 import assert from "node:assert/strict";
 import { jsonOf } from "../../src/channel/json.ts";
 
-Deno.test("a value is written as the runtime writes it, and one that is too deep for that as well", () => {
+Deno.test("a value is written like by the runtime, and a value too deep for the runtime is written too", () => {
   const odd = JSON.parse(
     '{"b":[],"a":{},"__proto__":{"x":[1,-0.5,"\\u2028é\\ud800",null,true]},"0":[[{}],{"":1}]}',
   );

@@ -1,26 +1,26 @@
-// Members for the tests of the channel: hubs with a receiver that remembers what it was told, over TCP on this machine or
-// a network in memory whose lines a test can hold, cut and read along.
+// Nodes for the tests of the channel: hubs with a receiver that records what it receives, over TCP on this machine or a
+// network in memory with connections that a test can hold, cut and read.
 
 import { Hub, type Identity, type Receiver, type Reply, type StreamedReply } from "../../src/channel/hub.ts";
-import { type Line, LineRefused, type Network } from "../../src/channel/line.ts";
+import { type Connection, ConnectionRefused, type Network } from "../../src/channel/network.ts";
 import { tcpNetwork } from "../../src/channel/tcp.ts";
 import { Random } from "../model/random.ts";
 import { VirtualTime } from "../simulation/time.ts";
 
 export const SECRET = "the secret of the tests";
 
-/** A member under test. */
+/** A node under test. */
 export interface Member {
   readonly term: number;
   readonly address: string;
   readonly hub: Hub;
-  /** "opened 1", "lost 1", "gone 1", in their order. */
+  /** "opened 1", "lost 1", "gone 1", in order. */
   readonly events: string[];
   readonly notes: unknown[];
   readonly calls: unknown[];
 }
 
-/** What a test sets apart from what every member has. */
+/** What a test sets differently from the default. */
 export interface MemberOptions {
   readonly network?: Network;
   readonly identity?: Partial<Identity>;
@@ -31,7 +31,7 @@ export interface MemberOptions {
 /** A network in memory, or TCP on a free port of this machine. */
 export const tcp = () => tcpNetwork("127.0.0.1:0");
 
-/** Starts a member; without `onCall` it answers a call with itself as the head and its `body` as the body. */
+/** Starts a node; without `onCall` it answers a call with itself as the head and its `body` as the body. */
 export async function startMember(term: number, options: MemberOptions = {}): Promise<Member> {
   const events: string[] = [];
   const notes: unknown[] = [];
@@ -59,7 +59,7 @@ function echo(call: unknown): Reply {
   return { head: call, body: (call as { body?: string } | null)?.body ?? "" };
 }
 
-/** Tells members of each other and waits until all have channels. */
+/** Makes nodes peers of each other and waits until all have channels. */
 export async function connectAll(...members: Member[]): Promise<void> {
   for (const { hub } of members) hub.setPeers(members);
   await until(() =>
@@ -71,7 +71,7 @@ export async function closeAll(...members: Member[]): Promise<void> {
   await Promise.all(members.map(({ hub }) => hub.close()));
 }
 
-/** Waits until something holds; what never does is an error that shows it. */
+/** Waits until a condition holds. @throws with its text if it never does */
 export async function until(holds: () => boolean): Promise<void> {
   for (let waits = 0; !holds(); waits++) {
     if (waits > 4_000) throw new Error(`Never: ${holds}`);
@@ -89,7 +89,7 @@ export async function endOf(promise: Promise<unknown>): Promise<string> {
   }
 }
 
-/** Runs a test on a network in memory in the simulator's time, in which seconds of silence take none. */
+/** Runs a test in the simulator's virtual time, in which seconds of silence pass at once. */
 export async function inVirtualTime(work: (time: VirtualTime) => Promise<void>): Promise<void> {
   const time = new VirtualTime(0, new Random(1));
   const restore = time.install();
@@ -99,10 +99,10 @@ export async function inVirtualTime(work: (time: VirtualTime) => Promise<void>):
       isDone = true;
     });
     done.catch(() => {});
-    // The first event lets the work begin; each later one is of the work.
+    // The first event starts the work; the work makes all later ones.
     setTimeout(() => {}, 0);
     while (!isDone && await time.step());
-    if (!isDone) throw new Error("The test waits for what never comes");
+    if (!isDone) throw new Error("The test waits for an event that never comes");
     await done;
   } finally {
     restore();
@@ -113,28 +113,28 @@ export const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(r
 
 /** A network within this process. */
 export class MemoryNetwork implements Network {
-  readonly #listeners = new Map<string, (line: Line) => void>();
-  /** Every line, both ends of each connection one after another. */
+  readonly #listeners = new Map<string, (line: Connection) => void>();
+  /** Both ends of every connection, one after another. */
   readonly lines: MemoryLine[] = [];
   #ports = 0;
 
-  listen(onLine: (line: Line) => void): Promise<{ address: string; close(): void }> {
+  listen(onConnection: (line: Connection) => void): Promise<{ address: string; close(): void }> {
     const address = `memory:${++this.#ports}`;
-    this.#listeners.set(address, onLine);
+    this.#listeners.set(address, onConnection);
     return Promise.resolve({ address, close: () => void this.#listeners.delete(address) });
   }
 
-  connect(address: string): Promise<Line> {
-    const onLine = this.#listeners.get(address);
-    if (onLine === undefined) return Promise.reject(new LineRefused(address));
+  connect(address: string): Promise<Connection> {
+    const onConnection = this.#listeners.get(address);
+    if (onConnection === undefined) return Promise.reject(new ConnectionRefused(address));
     const [one, other] = linePair();
     this.lines.push(one, other);
-    queueMicrotask(() => onLine(other));
+    queueMicrotask(() => onConnection(other));
     return Promise.resolve(one);
   }
 }
 
-/** Both ends of a line. */
+/** Makes both ends of a connection. */
 export function linePair(): [MemoryLine, MemoryLine] {
   const one = new MemoryLine();
   const other = new MemoryLine();
@@ -143,8 +143,8 @@ export function linePair(): [MemoryLine, MemoryLine] {
   return [one, other];
 }
 
-/** One end of a line in memory. */
-export class MemoryLine implements Line {
+/** One end of a connection in memory. */
+export class MemoryLine implements Connection {
   peer!: MemoryLine;
   /** Everything written to this end. */
   readonly written: Uint8Array[] = [];

@@ -1,5 +1,5 @@
-// A storm: three members make calls and requests at random while lines are cut and held and members forget each other. All
-// of it comes from a seed, in the simulator's time, so a failure is repeated exactly.
+// A storm: three nodes make random calls and requests while connections are cut and held, and peers are removed and added.
+// Everything is derived from a seed, in the simulator's virtual time, so a failure can be repeated exactly.
 
 import assert from "node:assert/strict";
 import { ChannelFull, ChannelLost, type StreamedReply } from "../../src/channel/hub.ts";
@@ -18,7 +18,7 @@ import {
 const STEPS = 400;
 const FILL = 7;
 
-/** Runs one storm; what is wrong is an error. */
+/** Runs one storm. @throws what is wrong */
 export function storm(seed: number): Promise<void> {
   return inVirtualTime(() => new Storm(seed).run());
 }
@@ -87,7 +87,7 @@ class Storm {
     }
   }
 
-  /** What did not run did not run, and nothing ran twice. */
+  /** Checks that a call reported as not run did not run, and that none ran twice. */
   async #checked(name: string, work: Promise<void>): Promise<void> {
     try {
       await work;

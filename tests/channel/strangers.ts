@@ -1,9 +1,9 @@
-// What strangers of the tests need to speak with a member: lines, frames and a hello of their own.
+// Helpers for strangers that talk to a node: connections, frames and handshakes of their own.
 
 import { FrameReader, HELLO_BOUNDS, textFrame } from "../../src/channel/frames.ts";
 import { type Intent, meetListener } from "../../src/channel/hello.ts";
 import { ChannelStats, type Identity } from "../../src/channel/hub.ts";
-import type { Line } from "../../src/channel/line.ts";
+import type { Connection } from "../../src/channel/network.ts";
 import { SECRET } from "./members.ts";
 
 export const identityOf = (term: number, parts: Partial<Identity> = {}): Identity => ({
@@ -14,18 +14,18 @@ export const identityOf = (term: number, parts: Partial<Identity> = {}): Identit
   ...parts,
 });
 
-/** Waits until a line is closed by the other side. */
-export async function closedBy(line: Line): Promise<void> {
+/** Waits until the other side has closed a connection. */
+export async function closedBy(line: Connection): Promise<void> {
   try {
     while (await line.read() !== null);
   } catch {
-    // Broken is closed as well.
+    // A broken connection is closed as well.
   }
 }
 
-/** Meets a listener as a member would, with anything wrong that a test likes. */
+/** Runs a dialer's handshake, with any fault that a test sets. */
 export async function meet(
-  line: Line,
+  line: Connection,
   term: number,
   expected: number,
   intent: Intent = "channel",
@@ -33,7 +33,10 @@ export async function meet(
 ) {
   const stats = new ChannelStats();
   const reader = new FrameReader(line, stats);
-  return { reader, found: await meetListener({ line, reader, identity, stats }, expected, intent) };
+  return {
+    reader,
+    found: await meetListener({ connection: line, reader, identity, stats }, expected, intent),
+  };
 }
 
 export async function textIn(reader: FrameReader): Promise<Record<string, unknown>> {
@@ -41,15 +44,15 @@ export async function textIn(reader: FrameReader): Promise<Record<string, unknow
   return JSON.parse(new TextDecoder().decode(frame?.payload));
 }
 
-/** Passes on what a line says, changed as a test likes. */
-export async function pass(from: Line, to: Line, change = (text: string) => text): Promise<void> {
+/** Passes the frames of a connection on, changed by a test. */
+export async function pass(from: Connection, to: Connection, change = (text: string) => text): Promise<void> {
   try {
     for (let bytes = await from.read(); bytes !== null; bytes = await from.read()) {
       const frame = new TextDecoder().decode(bytes.subarray(5));
       await to.write(textFrame(bytes[4] as number, change(frame)));
     }
   } catch {
-    // Closed.
+    // The connection was closed.
   }
   to.close();
 }

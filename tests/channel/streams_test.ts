@@ -1,4 +1,4 @@
-// Whole requests with streamed answers: what arrives, who holds back whom, and how either side ends one early.
+// HTTP requests with streamed answers: what arrives, flow control, and how either side ends an answer early.
 
 import assert from "node:assert/strict";
 import { ChannelFull, ChannelLost, type Receiver, type StreamedReply } from "../../src/channel/hub.ts";
@@ -8,7 +8,7 @@ import { closeAll, connectAll, endOf, type Member, MemoryNetwork, startMember, u
 const { signal: wanted } = new AbortController();
 const NO_BYTES = new Uint8Array(0);
 
-/** Two members with a channel, of which the first serves requests. */
+/** Starts two nodes with a channel; the first serves requests. */
 async function pairServing(
   onRequest: Receiver["onRequest"],
   network?: MemoryNetwork,
@@ -58,7 +58,7 @@ Deno.test("a request and its answer arrive whole, large, small and empty", async
   await closeAll(one, two);
 });
 
-Deno.test("a slow reader holds back its own stream and nothing else", async () => {
+Deno.test("a slow reader delays only its own stream", async () => {
   const slow = endless();
   const quickBytes = 2 * 1024 * 1024;
   const [one, two] = await pairServing((head) =>
@@ -72,7 +72,7 @@ Deno.test("a slow reader holds back its own stream and nothing else", async () =
   for (let round = 0; round < 20; round++) assert.equal((await two.hub.call(1, round)).head, round);
   const quick = await two.hub.request(1, "quick", NO_BYTES, wanted);
   assert.equal((await bytesOf(quick)).length, quickBytes);
-  // One piece more is in the hands of whoever waits for room.
+  // One more piece waits for room.
   assert.ok(slow.taken() <= CHANNEL_LIMITS.streamBytesMax + 20_000, `${slow.taken()} bytes taken`);
   const reader = body?.getReader();
   for (let read = 0; read < 3 * CHANNEL_LIMITS.streamBytesMax;) {
@@ -101,7 +101,7 @@ Deno.test("answers to a peer that reads nothing stay at their sources, however m
   await closeAll(one, two);
 });
 
-Deno.test("who no longer wants an answer ends it at its source, before the head and after", async () => {
+Deno.test("cancelling an answer ends it at its source, before the head and after", async () => {
   const sources: ReturnType<typeof endless>[] = [];
   const aborted: string[] = [];
   const [one, two] = await pairServing((head, _body, _from, signal) => {
@@ -138,7 +138,7 @@ Deno.test("who no longer wants an answer ends it at its source, before the head 
   await closeAll(one, two);
 });
 
-Deno.test("an answer that fails at its source breaks off for its reader alone", async () => {
+Deno.test("an answer that fails at its source breaks off only for its reader", async () => {
   const [one, two] = await pairServing((head) => {
     if (head === "no answer") return Promise.reject(new Error("Not today"));
     let pulls = 0;
@@ -159,7 +159,7 @@ Deno.test("an answer that fails at its source breaks off for its reader alone", 
   await closeAll(one, two);
 });
 
-Deno.test("a lost channel breaks off its answers and tells their sources", async () => {
+Deno.test("a lost channel breaks off its answers and aborts their sources", async () => {
   const network = new MemoryNetwork();
   const source = endless();
   const signals: AbortSignal[] = [];

@@ -42,7 +42,7 @@ interface Asked {
 
 const SETTINGS = { name: "test", baseURL: MODEL_URL, includeUsage: true };
 
-/** Compiled against the real types: the middleware fits `wrapLanguageModel` of each version as it is. */
+/** Compiled against the real types: the middleware fits `wrapLanguageModel` of each version. */
 const SDKS: Record<string, (fetch: typeof globalThis.fetch, middleware: HoldfastMiddleware) => Sdk> = {
   "ai 5": (fetch, middleware) => {
     const model = ai5.wrapLanguageModel({ model: provider5({ ...SETTINGS, fetch })("mini"), middleware });
@@ -116,7 +116,7 @@ for (const version of Object.keys(SDKS)) {
     }
   });
 
-  Deno.test(`${version}: the hold has the input and the longest answer; the user is told from the call`, async () => {
+  Deno.test(`${version}: the hold has the input and the longest answer; the user comes from the call`, async () => {
     const userId = ({ providerOptions }: ModelParams) => String(providerOptions?.holdfast?.user);
     const { sdk, shown, model } = await setUp(version, { userId });
     let held = NOTHING;

@@ -1,6 +1,5 @@
 // Every call against the running service, with every member that it can send. The service must know each member, and
-// each answer must be as the API reference describes it; `types_test.ts` proves that the client's types are those of
-// the reference.
+// each answer must be as the API reference describes it. The client's types are generated from that reference.
 
 import assert from "node:assert/strict";
 import {
@@ -74,7 +73,7 @@ async function subscribe({ client }: Scene): Promise<void> {
   const user = await client.users.get("u");
   assert.equal(user.duplicateActiveSubscriptions?.primary.provider, "stripe");
   assert.deepEqual(user.history.map(({ type }) => type), ["canceled", "created", "created"]);
-  assert.deepEqual((await client.users.get("nobody")).subscription, null);
+  assert.deepEqual((await client.users.get("unknown")).subscription, null);
   assert.equal((await client.plans.list()).length, 4);
 }
 

@@ -1,5 +1,5 @@
-// Compiles text that exists only while a test runs: types from the OpenAPI document, and the examples of the client.
-// It stands beside the tests' own files, so its imports are relative to this folder.
+// Compiles a module that exists only while a test runs: the examples of the client. Its imports are relative to this
+// folder.
 
 import ts from "npm:typescript@5.9.3";
 
@@ -29,66 +29,27 @@ const OPTIONS: ts.CompilerOptions = {
   strict: true,
   noUncheckedIndexedAccess: true,
   exactOptionalPropertyTypes: true,
-  // As deep as a message may go: a union of differences is told whole.
-  noErrorTruncation: true,
 };
 
-/** Modules that exist as text alone, by file name. */
-export class Compiled {
-  readonly #program: ts.Program;
-
-  constructor(modules: Readonly<Record<string, string>>) {
-    const texts = new Map(
-      Object.entries({ ...modules, "surroundings.d.ts": SURROUNDINGS }).map((
-        [name, text],
-      ) => [FOLDER + name, text]),
-    );
-    const host = ts.createCompilerHost(OPTIONS);
-    const { getSourceFile, fileExists, readFile } = host;
-    host.getSourceFile = (path, version, ...rest) => {
-      const text = texts.get(path);
-      return text === undefined
-        ? getSourceFile.call(host, path, version, ...rest)
-        : ts.createSourceFile(path, text, version);
-    };
-    host.fileExists = (path) => texts.has(path) || fileExists.call(host, path);
-    host.readFile = (path) => texts.get(path) ?? readFile.call(host, path);
-    this.#program = ts.createProgram([...texts.keys()], OPTIONS, host);
-  }
-
-  /** What is wrong with a module, as "line: message". */
-  faultsOf(module: string): string[] {
-    const file = this.#fileOf(module);
-    const found = [
-      ...this.#program.getSyntacticDiagnostics(file),
-      ...this.#program.getSemanticDiagnostics(file),
-    ];
-    return found.map(({ start = 0, messageText }) => {
-      const { line } = file.getLineAndCharacterOfPosition(start);
-      return `${line + 1}: ${ts.flattenDiagnosticMessageText(messageText, "\n")}`;
-    });
-  }
-
-  /** The members of each exported union of strings, by the name of its type; `never` has none. */
-  unionsOf(module: string): Record<string, string[]> {
-    const checker = this.#program.getTypeChecker();
-    const symbol = checker.getSymbolAtLocation(this.#fileOf(module));
-    if (symbol === undefined) throw new Error(`${module} exports nothing`);
-    return Object.fromEntries(
-      checker.getExportsOfModule(symbol).map((exported) => {
-        const type = checker.getDeclaredTypeOfSymbol(exported);
-        const members = type.isUnion() ? type.types : (type.flags & ts.TypeFlags.Never) !== 0 ? [] : [type];
-        return [
-          exported.name,
-          members.map((member) => checker.typeToString(member).replaceAll(/["`]/g, "")).sort(),
-        ];
-      }),
-    );
-  }
-
-  #fileOf(module: string): ts.SourceFile {
-    const file = this.#program.getSourceFile(FOLDER + module);
-    if (file === undefined) throw new Error(`There is no module ${module}`);
-    return file;
-  }
+/** The faults of a module that exists only as text, as "line: message". */
+export function faultsOf(text: string): string[] {
+  const path = `${FOLDER}module.ts`;
+  const texts = new Map([[path, text], [`${FOLDER}surroundings.d.ts`, SURROUNDINGS]]);
+  const host = ts.createCompilerHost(OPTIONS);
+  const { getSourceFile, fileExists, readFile } = host;
+  host.getSourceFile = (path, version, ...rest) => {
+    const text = texts.get(path);
+    return text === undefined
+      ? getSourceFile.call(host, path, version, ...rest)
+      : ts.createSourceFile(path, text, version);
+  };
+  host.fileExists = (path) => texts.has(path) || fileExists.call(host, path);
+  host.readFile = (path) => texts.get(path) ?? readFile.call(host, path);
+  const program = ts.createProgram([...texts.keys()], OPTIONS, host);
+  const file = program.getSourceFile(path) as ts.SourceFile;
+  const found = [...program.getSyntacticDiagnostics(file), ...program.getSemanticDiagnostics(file)];
+  return found.map(({ start = 0, messageText }) => {
+    const { line } = file.getLineAndCharacterOfPosition(start);
+    return `${line + 1}: ${ts.flattenDiagnosticMessageText(messageText, "\n")}`;
+  });
 }

@@ -1,6 +1,6 @@
 // The examples of the client's docstrings and README as code. A line `console.log(value); // expected` is a check. In
 // scope are the package's exports, `client` (a live secret key, with "user_1" on the plan Pro) and the app's
-// `identitySecret`; keys such as "sk_test_..." stand for the app's.
+// `identitySecret`; keys such as "sk_test_..." are replaced by those of the app.
 
 import type * as library from "../../src/client/client.ts";
 

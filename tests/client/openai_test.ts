@@ -114,7 +114,7 @@ Deno.test("embeddings are charged their input, and other calls pass", async () =
   assert.equal((await shown()).calls, 1);
 });
 
-Deno.test("the hold has the input by its size and the longest answer, and the user is told from the call", async () => {
+Deno.test("the hold has the input by its size and the longest answer, and the user comes from the call", async () => {
   let held = NOTHING;
   const { openai, shown, model } = await setUp({
     userId: async (call) => await String(call.user),
@@ -258,7 +258,7 @@ Deno.test("a caller who leaves before an answer is charged the input", async () 
   assert.deepEqual({ tokens, calls }, { tokens: ASKED_TOKENS, calls: 1 });
 });
 
-Deno.test("an answer whose commit is refused is not handed out as if it were counted", async () => {
+Deno.test("an answer with a refused commit is not passed on as counted", async () => {
   const { client, plain } = await setUp();
   const failing = {
     reserve: client.reserve.bind(client),
@@ -298,7 +298,7 @@ for (const [version, make] of Object.entries(EARLIER)) {
     }
   });
 
-  Deno.test(`${version}: a refused call asks no model, one that fails is released, one that is left is charged`, async () => {
+  Deno.test(`${version}: a refused call reaches no model, a failed call is released, an abandoned call is charged`, async () => {
     const { openai, model, shown } = await setUp();
     await assert.rejects(
       openai.chat.completions.create({ ...asked, max_completion_tokens: 20_000 }),

@@ -142,7 +142,7 @@ async function runOnNode(folder: string): Promise<unknown> {
 
 /** A message as its receiver on Node has it. */
 function signedMessage(): string {
-  const secret = `whsec_${btoa("a secret of 32 bytes, as they are")}`;
+  const secret = `whsec_${btoa("a secret of 32 bytes, unchanged!")}`;
   const body = JSON.stringify({ type: "user.merged", data: { from: "a", to: "b", mergeId: "mrg_1" } });
   const at = new Date(Math.floor(Date.now() / 1000) * 1000);
   const headers = {

@@ -1,4 +1,4 @@
-// Whole programs as a user of the client writes them: the recipes of the READMEs as they stand, and the examples beside
+// Whole programs of a user of the client: the unchanged recipes of the READMEs, and the examples beside
 // the client. They are compiled under strict rules against the packed client and the real packages, and run on Node with
 // a running service and a model server. Without Node on the machine this test is ignored.
 
@@ -85,7 +85,7 @@ function builtOf(path: string): string {
   return `build/${path.replace(/\.tsx?$/, ".js")}`;
 }
 
-/** Sends the receiver a message twice and a forged one; answers the statuses. */
+/** Sends the receiver a message twice and a forged one; returns the statuses. */
 async function sendWebhooks(url: string, secret: string): Promise<number[]> {
   const data = { userId: "user_1", label: "Images a month", thresholdPercent: 80 };
   const body = JSON.stringify({ type: "usage.threshold_reached", data });
@@ -104,9 +104,9 @@ async function sendWebhooks(url: string, secret: string): Promise<number[]> {
   return statuses;
 }
 
-/** Runs the receiver until it has taken its messages; answers all that it printed, but for the port. */
+/** Runs the receiver until it has its messages; returns its output without the port. */
 async function runReceiver(folder: string): Promise<{ statuses: number[]; printed: string }> {
-  const secret = `whsec_${btoa("a secret of 32 bytes, as they are")}`;
+  const secret = `whsec_${btoa("a secret of 32 bytes, unchanged!")}`;
   await using receiver = new Deno.Command("node", {
     args: [builtOf("webhook.ts")],
     cwd: folder,
@@ -128,7 +128,7 @@ async function runReceiver(folder: string): Promise<{ statuses: number[]; printe
 }
 
 Deno.test({
-  name: "each recipe and each example compiles as it stands, runs on Node, and charges what it used",
+  name: "each recipe and each example compiles unchanged, runs on Node, and charges its usage",
   ignore: !(await has("node")),
   fn: async (test) => {
     const recipes = await readRecipes();
@@ -184,7 +184,7 @@ Deno.test({
           statuses: [204, 204, 400],
           printed: `Listening on http://127.0.0.1
 user_1 has used 80 % of Images a month
-HoldfastError: No signature is of this secret and body
+HoldfastError: No signature matches this secret and body
 `,
         });
       });

@@ -60,7 +60,7 @@ async function openPage(options: UseUsageOptions) {
 
 const countOf = ({ usage }: LiveUsage) => usage?.counters[0]?.count;
 
-Deno.test("the hook shows usage as it changes, and nobody's usage as another one's", async () => {
+Deno.test("the hook shows each change of usage, and never the usage of another user", async () => {
   const app = await appWithUser(service);
   const endUserToken = await signEndUserToken({
     identitySecret: app.identitySecret,

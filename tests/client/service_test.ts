@@ -50,7 +50,7 @@ Deno.test("a write counts once, whether its request or its answer is lost", asyn
   assert.equal((await client.events.list({ userId: "u" })).events.length, 2);
 });
 
-Deno.test("a cancel whose answer is lost is not canceled twice", async () => {
+Deno.test("a cancel is not repeated after its answer was lost", async () => {
   const app = await appWithUser(service);
   const { fetch, calls } = brokenFetch("after");
   const { endsAt } = await clientOf(service, app, { fetch, retries: SOON }).subscriptions.cancel({
@@ -122,7 +122,7 @@ Deno.test("work under a reservation is committed; it does not start where quota 
   assert.equal((await client.events.get(events[0]?.id as string)).reason, "The work failed");
 });
 
-Deno.test("a member that is none goes out as it was given, so that the service names the right one", async () => {
+Deno.test("an unknown member is sent unchanged, so that the error of the service has the right one", async () => {
   const app = await appWithUser(service);
   const client = clientOf(service, app);
   const hold = await client.reserve("u", "image.x");

@@ -65,7 +65,7 @@ Deno.test("a batch is cut by its bytes too, and one event that is larger goes al
   assert.deepEqual(sent.map((request) => eventsOf(request).length), [2, 2, 1, 1]);
 });
 
-Deno.test("what is refused is told once with its event: to the handler, else by flush", async () => {
+Deno.test("an event that is refused is reported once: to the handler, else by flush", async () => {
   const answer = ({ userId }: SentEvent) => userId === "full" ? refused("limit_reached") : counted();
   const full: LaterEvent = { userId: "full", event: "e", quantity: 3, metadata: undefined };
   for (const hasHandler of [true, false]) {
@@ -98,7 +98,7 @@ Deno.test("an event that the service could not take is sent again under its key,
   assert.equal(told[0]?.[1].userId, "never");
 });
 
-Deno.test("a batch that never got through is told event by event", async () => {
+Deno.test("a batch that was never sent is reported event by event", async () => {
   const errors: string[] = [];
   const client = createClient({
     apiKey: "sk_live_x",

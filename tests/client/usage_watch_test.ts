@@ -160,7 +160,7 @@ Deno.test("a refusal that stays, and what a callback throws, reject", async () =
   assert.equal(page.ended.code, "bad_answer");
 });
 
-Deno.test("an aborted watch says so, before it is connected, while it waits, and between two connections", async () => {
+Deno.test("an aborted watch ends before it is connected, while it waits, and between two connections", async () => {
   const hangs = (_: string, { signal }: RequestInit) =>
     new Promise<Response>((_, reject) => signal?.addEventListener("abort", () => reject(signal.reason)));
   for (const fetch of [hangs, scriptedFetch(breakOff).fetch, scriptedFetch(staysWith("")).fetch]) {

@@ -1,5 +1,5 @@
-// A fetch to a service in this process that looks at what passes: every answer must be one that the API reference
-// describes, and a call may send no member that its endpoint does not know. It also says what was never sent.
+// A fetch to a service in this process that checks all calls: every answer must match the API reference, and a call may
+// send only members that its endpoint knows. It also lists members that were never sent.
 
 import assert from "node:assert/strict";
 import type { z } from "zod";

@@ -1,5 +1,5 @@
-// `verifyWebhook` against messages that the official library of Standard Webhooks signs, and against requests that
-// somebody made up, changed or kept.
+// `verifyWebhook` against messages that the official library of Standard Webhooks signs, and against requests
+// that are forged, changed or replayed.
 
 import assert from "node:assert/strict";
 import { Buffer } from "node:buffer";
@@ -76,7 +76,7 @@ Deno.test("any of several signatures is enough, and any of several secrets", asy
   assert.deepEqual(await verifyWebhook({ secret: SECRET, headers: among, body: BODY }), MESSAGE);
 });
 
-Deno.test("what was changed on the way, or signed by somebody else, is refused", async () => {
+Deno.test("a message that was changed, or signed with another secret, is refused", async () => {
   const headers = signed();
   const { "webhook-signature": signature, ...rest } = headers;
   const text = signature.slice("v1,".length);
@@ -106,12 +106,12 @@ Deno.test("what was changed on the way, or signed by somebody else, is refused",
   assert.match(await refusalOf(signed({ body: "[" }), "["), /not JSON/);
 });
 
-Deno.test("a time that is off by more than five minutes, either way, or is none, is refused", async () => {
+Deno.test("a time more than five minutes off, either way, or an invalid time is refused", async () => {
   for (const agoS of [290, -290]) {
     assert.deepEqual(await verifyWebhook({ secret: SECRET, headers: signed({ agoS }), body: BODY }), MESSAGE);
   }
   for (const agoS of [310, -310, 1e6]) {
-    assert.match(await refusalOf(signed({ agoS })), /another time/);
+    assert.match(await refusalOf(signed({ agoS })), /outside the tolerance/);
   }
   for (const time of ["", "x", "1e9", "-5", " 1", "99999999999999999999", new Date().toISOString()]) {
     await refusalOf({ ...signed(), "webhook-timestamp": time });

@@ -1,7 +1,7 @@
-// Where members reach a process: an address that is told leads to it, or none is told.
+// The address at which other nodes reach a process: it is right, or it is not published.
 
 import assert from "node:assert/strict";
-import { LineRefused, type Network } from "../../src/channel/line.ts";
+import { ConnectionRefused, type Network } from "../../src/channel/network.ts";
 import { tcpNetwork } from "../../src/channel/tcp.ts";
 import { ConfigError } from "../../src/process/settings.ts";
 import { openNetwork } from "../../src/cluster/cluster_address.ts";
@@ -14,7 +14,7 @@ function serverThatSees(client: string | null) {
   return { kind: "postgres", query } as unknown as Database;
 }
 
-/** Listens for a moment: the host that is told. */
+/** Listens briefly; returns the published host. */
 async function toldBy(network: Network | null): Promise<string | null> {
   if (network === null) return null;
   const { address, close } = await network.listen((line) => line.close());
@@ -24,14 +24,14 @@ async function toldBy(network: Network | null): Promise<string | null> {
 
 const unset = (host: string) => ({ clusterAddress: null, host });
 
-Deno.test("beside the database a process tells its host, and never every address of a machine at once", async () => {
+Deno.test("beside the database a process publishes its host, never a wildcard address", async () => {
   const beside = serverThatSees(null);
   assert.equal(await toldBy(await openNetwork(unset("127.0.0.1"), beside)), "127.0.0.1");
   assert.equal(await toldBy(await openNetwork(unset("0.0.0.0"), beside)), "127.0.0.1");
   assert.equal(await openNetwork(unset("127.0.0.1"), { ...beside, kind: "embedded" }), null);
 });
 
-Deno.test("away from the database the address that it sees is told where it can be listened on, and a line says so", async () => {
+Deno.test("away from the database the address that it sees is published if it can be listened on, with a warning", async () => {
   const lines = await linesOf(async () => {
     assert.equal(
       await toldBy(await openNetwork(unset("127.0.0.1"), serverThatSees("127.0.0.2"))),
@@ -53,10 +53,10 @@ Deno.test("an address of the settings that cannot be listened on stops the start
   });
 });
 
-Deno.test("a loopback address of another machine refuses nobody: its process may live", async () => {
-  // Nobody listens there.
+Deno.test("a loopback address of another machine is never a refusal: its process may live", async () => {
+  // No process listens there.
   const address = "127.0.0.1:9";
-  await assert.rejects(tcpNetwork("127.0.0.1:0").connect(address), LineRefused);
+  await assert.rejects(tcpNetwork("127.0.0.1:0").connect(address), ConnectionRefused);
   const elsewhere = tcpNetwork("127.0.0.1:0", "10.0.0.5");
-  await assert.rejects(elsewhere.connect(address), (error) => !(error instanceof LineRefused));
+  await assert.rejects(elsewhere.connect(address), (error) => !(error instanceof ConnectionRefused));
 });

@@ -1,4 +1,4 @@
-// Settings in which members must agree: a newcomer that differs is told which one, and nobody learns a secret from it.
+// Settings in which nodes must agree: a new node that differs learns which setting, and no secret can be learned from it.
 
 import assert from "node:assert/strict";
 import { agrees, fingerprintsOf } from "../../src/cluster/fingerprints.ts";
@@ -29,7 +29,7 @@ function memberWith(fingerprints: Readonly<Record<string, string>>): MemberRow {
   };
 }
 
-Deno.test("members with the same settings agree, and the first one agrees with nobody there", () => {
+Deno.test("nodes with the same settings agree, and the first node always may serve", () => {
   assert.equal(agrees(OWN, []), true);
   assert.equal(agrees(OWN, [memberWith(fingerprintsOf("secret", ADMIN_TOKEN, FEATURES))]), true);
 });
@@ -56,7 +56,7 @@ for (
   });
 }
 
-Deno.test("a newcomer of another schema or protocol waits, even where its settings differ too", () => {
+Deno.test("a new node with another schema or protocol waits, even if its settings differ too", () => {
   for (const name of ["schema", "protocol"]) {
     assert.equal(agrees(OWN, [memberWith({ ...OWN, [name]: "another" })]), false);
     const both = { ...OWN, [name]: "another", HOLDFAST_ADMIN_TOKEN: "other" };
@@ -64,7 +64,7 @@ Deno.test("a newcomer of another schema or protocol waits, even where its settin
   }
 });
 
-Deno.test("a setting that an earlier member does not know is no difference", () => {
+Deno.test("a setting that an earlier node does not know is not a difference", () => {
   const { HOLDFAST_PUBLIC_URL: _, ...fewer } = OWN;
   assert.equal(agrees(OWN, [memberWith(fewer)]), true);
 });

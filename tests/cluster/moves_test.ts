@@ -1,4 +1,4 @@
-// Taking and handing over cells, in the orders that make them exact (rules 2 and 16 of the cluster's design).
+// Taking and handing over cells, in the orders that make them exact.
 
 import assert from "node:assert/strict";
 import { monthOf } from "../../actors/budget.ts";
@@ -20,7 +20,7 @@ const DEAD = 99;
 const LIMIT = { perSecond: 1, burst: 1 };
 const isEmbedded = testServerUrl() === null;
 
-/** A member that owned the cell, counted an operation there, and is silent from now on. */
+/** Makes a node that owned the cell, counted an operation there, and is silent from now on. */
 async function leaveDead(database: Database): Promise<void> {
   await insertMember(database, DEAD, { ...LONER, address: "10.0.0.1:1" });
   await claimCells(database, [CELL], null, DEAD);
@@ -31,7 +31,7 @@ async function leaveDead(database: Database): Promise<void> {
   ]);
 }
 
-/** Watches what a taking does: `open` is noted by whoever waits for the door. */
+/** Records the steps of a taking; a call that waits for the cell records `open`. */
 function watchTaking({ events, parts }: TestMember): void {
   watch(events, parts.writer, "lockCells", "replay");
   watch(events, parts.changes, "catchUp");
@@ -52,7 +52,7 @@ async function ownerOf(database: Database): Promise<number | null | undefined> {
   return (await readCells(database, [CELL]))[0]?.term;
 }
 
-Deno.test("a cell that was handed over in order is taken without a replay, with what its last owner handed on", () =>
+Deno.test("a cell that was handed over in order is taken without a replay, with the state of its last owner", () =>
   withMember(async (member) => {
     const { parts, events, notes, store } = member;
     watchTaking(member);
@@ -67,11 +67,14 @@ Deno.test("a cell that was handed over in order is taken without a replay, with 
   }));
 
 for (
-  const end of ["it said that it ended", "nobody listens at its address", "its last beat is old"] as const
+  const end of [
+    "its row says that it ended",
+    "its address refuses connections",
+    "its last heartbeat is old",
+  ] as const
 ) {
   Deno.test({
-    name:
-      `the cell of a dead member opens once ${end}, what it left is replayed, and what it counted is loaded`,
+    name: `the cell of a dead node opens once ${end}; its journal is replayed, and its counts are loaded`,
     ignore: isEmbedded,
     fn: () =>
       withMember(async (member) => {
@@ -79,7 +82,7 @@ for (
         await leaveDead(database);
         watchTaking(member);
         const { setTimeout: real } = globalThis;
-        // Each wait between two looks at the dead member: only then does the test let it be known as dead.
+        // Called at each wait between two checks of the dead node: only then does the test make it known as dead.
         globalThis.setTimeout = ((run: () => void, ms = 0) => {
           if (ms !== 100) return real(run, ms);
           assert.equal(parts.term.doors.isHere(CELL), false);
@@ -89,11 +92,11 @@ for (
             assert.equal(
               await ownerOf(database),
               DEAD,
-              "nobody writes its name before the last owner is silent",
+              "no node claims it before the last owner is silent",
             );
             events.push("wait");
-            if (end === "it said that it ended") await endMember(database, DEAD);
-            else if (end === "its last beat is old") await database.query(age, [DEAD]);
+            if (end === "its row says that it ended") await endMember(database, DEAD);
+            else if (end === "its last heartbeat is old") await database.query(age, [DEAD]);
             else member.probe = "gone";
             run();
           })();
@@ -104,7 +107,7 @@ for (
         } finally {
           globalThis.setTimeout = real;
         }
-        const probes = end === "nobody listens at its address"
+        const probes = end === "its address refuses connections"
           ? ["probe", "wait", "probe"]
           : ["probe", "wait"];
         assert.deepEqual(events, ["lockCells", ...probes, "replay", "catchUp", "admit", "open", "taken"]);
@@ -118,7 +121,7 @@ for (
 }
 
 Deno.test({
-  name: "a cell whose lock another session has is not taken, and nothing of it is looked at",
+  name: "a cell with a lock of another session is not taken, and not even read",
   ignore: isEmbedded,
   fn: () =>
     withMember(async (member) => {
@@ -132,7 +135,7 @@ Deno.test({
     }),
 });
 
-Deno.test("a cell of which something is in memory is not opened", () =>
+Deno.test("a cell with something left in memory is not opened", () =>
   withMember(async ({ parts }) => {
     await parts.changes.catchUp();
     parts.term.budget.take(WORKSPACE.workspaceId, "live", 1);
@@ -140,7 +143,7 @@ Deno.test("a cell of which something is in memory is not opened", () =>
     assert.equal(parts.term.doors.isHere(CELL), false);
   }));
 
-/** A member that owns the cell, has counted in it, and at whose door a call waits as soon as it is shut. */
+/** Makes a node that owns the cell and has counted in it; a call waits there as soon as its door is shut. */
 async function ownCell({ parts }: TestMember): Promise<void> {
   await takeCells(parts, [CELL]);
   const batch = parts.term.gate.add([]);
@@ -150,7 +153,7 @@ async function ownCell({ parts }: TestMember): Promise<void> {
   await batch.durable;
 }
 
-Deno.test("a cell is handed over with everything in the tables and nothing in memory, before anybody is told", () =>
+Deno.test("a cell is handed over with everything in the tables and nothing in memory, before the notification", () =>
   withMember(async (member) => {
     const { parts, notes, store: { database } } = member;
     await ownCell(member);
@@ -163,7 +166,7 @@ Deno.test("a cell is handed over with everything in the tables and nothing in me
       owner: await ownerOf(database),
       used: budget.used(WORKSPACE.workspaceId, "live"),
     }));
-    assert.equal(await isSettled(done), false, "somebody is inside");
+    assert.equal(await isSettled(done), false, "a call is still inside");
     assert.equal(await ownerOf(database), parts.writer.term);
     notes.length = 0;
     doors.leave(CELL);
@@ -175,14 +178,14 @@ Deno.test("a cell is handed over with everything in the tables and nothing in me
     assert.deepEqual(JSON.parse(row?.side as string), { k: { tokens: 0, at: NOW } });
     assert.deepEqual(notes, [{ cells: [CELL], term: null }]);
     assert.deepEqual([parts.owners.of(CELL), doors.held], [null, []]);
-    // Whoever takes it next, this member too, goes on from there.
+    // The next owner, this node included, goes on from there.
     await takeCells(parts, [CELL]);
     assert.equal(budget.used(WORKSPACE.workspaceId, "live"), 3);
     assert.equal(budget.balancesLeft(REALM, "test", { ...WORKSPACE, testCreditBalanceCap: 2 }), 1);
     assert.ok(parts.buckets.take(CELL, "k", LIMIT, NOW) > 0);
   }));
 
-Deno.test("a hand-over whose last call takes too long is dropped: the door opens, and who waited comes in", () =>
+Deno.test("a hand-over with a slow last call is dropped: the door opens, and waiting calls enter", () =>
   withMember(async (member) => {
     const { parts, store: { database } } = member;
     await ownCell(member);
@@ -197,7 +200,7 @@ Deno.test("a hand-over whose last call takes too long is dropped: the door opens
     assert.equal(parts.counts.handOversDropped, 1);
   }));
 
-Deno.test("a hand-over whose flush fails opens the door again", () =>
+Deno.test("a hand-over with a failed flush opens the door again", () =>
   withMember(async (member) => {
     const { parts } = member;
     await ownCell(member);
@@ -209,7 +212,7 @@ Deno.test("a hand-over whose flush fails opens the door again", () =>
     assert.equal(parts.term.doors.isOpen(CELL), true);
   }));
 
-Deno.test("a hand-over that fails after memory was emptied ends the term, and who waited is refused", () =>
+Deno.test("a hand-over that fails after memory was emptied ends the term, and waiting calls are refused", () =>
   withMember(async (member) => {
     const { parts } = member;
     await ownCell(member);

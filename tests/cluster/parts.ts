@@ -1,4 +1,4 @@
-// The parts of a member on a test's store, with a hub that a test answers for.
+// The parts of a node on a test's store, with a fake hub.
 
 import { Term } from "../../actors/term.ts";
 import type { Hub } from "../../src/channel/hub.ts";
@@ -7,7 +7,7 @@ import type { MemberParts, Note } from "../../src/cluster/parts.ts";
 import { ClusterCounts } from "../../src/cluster/cluster_counts.ts";
 import { makeIdSource } from "../../src/process/id_source.ts";
 import { inCellOf } from "../../src/storage/members/cell_store.ts";
-import { openRefusalStore } from "../../src/storage/stores/refusal_store.ts";
+import { openRefusedCallStore } from "../../src/storage/stores/refused_call_store.ts";
 import { openUserStore } from "../../src/storage/stores/user_store.ts";
 import { cellOf } from "../../src/tenant/cell_of.ts";
 import { RateBuckets } from "../../src/tenant/rate_buckets.ts";
@@ -28,17 +28,17 @@ export const WORKSPACE: Workspace = {
 export const CELL = cellOf(WORKSPACE.workspaceId);
 export const REALM = 1;
 
-/** A member, what happened to its cells in order, and what its hub said. */
+/** A node, the events of its cells in order, and the notifications of its hub. */
 export interface TestMember {
   readonly store: TestStore;
   readonly parts: MemberParts;
   readonly events: string[];
   readonly notes: Note[];
-  /** What a connect to a dead member's address comes to. */
+  /** The result of connecting to a dead node's address. */
   probe: "gone" | "alive" | "unknown";
 }
 
-/** Runs a test with a member on a fresh store that has a workspace with an app. */
+/** Runs a test with a node on a fresh store that has a workspace with an app. */
 export async function withMember(work: (member: TestMember) => Promise<void>): Promise<void> {
   const store = await openTestStore();
   const { database } = store;
@@ -48,7 +48,7 @@ export async function withMember(work: (member: TestMember) => Promise<void>): P
   const term = new Term({
     lease: writer,
     store: openUserStore(database),
-    refusalStore: openRefusalStore(inCellOf(database, writer.term)),
+    refusalStore: openRefusedCallStore(inCellOf(database, writer.term)),
     ids: makeIdSource(clock),
     realNow: clock.now,
   });
@@ -111,7 +111,7 @@ export async function withMember(work: (member: TestMember) => Promise<void>): P
   }
 }
 
-/** Notes when methods of an object are called and when they have ended. */
+/** Records when methods of an object are called and when they end. */
 export function watch<Part extends object>(
   events: string[],
   part: Part,

@@ -1,4 +1,4 @@
-// Passing a call on: it leaves once, again only after its receiver has said that it did not run, and not for ever.
+// Passing a call on: it is sent once, again only after an explicit "not run", and not for ever.
 
 import assert from "node:assert/strict";
 import { Doors } from "../../actors/doors.ts";
@@ -13,7 +13,7 @@ const CELL = 3;
 const OWN_TERM = 1;
 const ANSWER: Reply = { head: [200], body: "{}" };
 
-/** A member that only passes on; each look at the tables runs `look`. */
+/** A node that only passes calls on; each read of the tables runs `look`. */
 function memberThat(look: (owners: Owners, doors: Doors) => void = () => {}) {
   const owners = new Owners();
   const doors = new Doors();
@@ -27,12 +27,12 @@ function memberThat(look: (owners: Owners, doors: Doors) => void = () => {}) {
   return { owners, doors, counts, member: member as unknown as Member };
 }
 
-/** A sender that answers from a script and notes to whom it sent. */
+/** A sender that answers from a script and records where it sent. */
 function senderOf(...replies: (Reply | Error | null)[]) {
   const sent: number[] = [];
   const send = (owner: number) => {
     const reply = replies.shift();
-    if (reply === undefined) throw new Error("The call left once more than it may");
+    if (reply === undefined) throw new Error("The call was sent too often");
     if (reply === null) return null;
     sent.push(owner);
     return reply instanceof Error ? Promise.reject(reply) : Promise.resolve(reply);
@@ -40,7 +40,7 @@ function senderOf(...replies: (Reply | Error | null)[]) {
   return { send, sent };
 }
 
-Deno.test("a call goes to the owner once, and its answer comes back as it is", async () => {
+Deno.test("a call goes to the owner once, and its answer returns unchanged", async () => {
   const { member, owners, counts } = memberThat();
   owners.set([CELL], 5);
   const { send, sent } = senderOf(ANSWER);
@@ -58,12 +58,12 @@ Deno.test("a call that did not run goes on to the owner that its receiver names"
 
 for (
   const [what, reply] of [
-    ["names nobody", notRun(null)],
+    ["names no owner", notRun(null)],
     ["names itself", notRun(5)],
-    ["names this member, whose door is gone", notRun(OWN_TERM)],
+    ["names this node, which does not own the cell", notRun(OWN_TERM)],
   ] as const
 ) {
-  Deno.test(`a call that did not run goes by the tables where its receiver ${what}`, async () => {
+  Deno.test(`a call that did not run is sent by the tables if its receiver ${what}`, async () => {
     let looks = 0;
     const { member, owners } = memberThat((known) => {
       looks += 1;
@@ -76,7 +76,7 @@ for (
   });
 }
 
-Deno.test("a call whose answer was lost leaves no second time", async () => {
+Deno.test("a call with a lost answer is not sent a second time", async () => {
   const { member, owners } = memberThat();
   owners.set([CELL], 5);
   const { send, sent } = senderOf(new Unavailable("The channel was lost"));
@@ -84,7 +84,7 @@ Deno.test("a call whose answer was lost leaves no second time", async () => {
   assert.deepEqual(sent, [5]);
 });
 
-Deno.test("a call whose cell has come here meanwhile goes nowhere", async () => {
+Deno.test("a call is not sent if its cell has moved here meanwhile", async () => {
   const { member, owners } = memberThat((_, doors) => doors.open([CELL]));
   owners.set([CELL], 5);
   const { send, sent } = senderOf(notRun(null));
@@ -92,7 +92,7 @@ Deno.test("a call whose cell has come here meanwhile goes nowhere", async () => 
   assert.deepEqual(sent, [5]);
 });
 
-Deno.test("the owner is looked for as long as a call waits at a door, and no longer", async () => {
+Deno.test("the owner is searched for 2 s, and no longer", async () => {
   const { now } = performance;
   let at = 0;
   performance.now = () => at;
@@ -110,7 +110,7 @@ Deno.test("the owner is looked for as long as a call waits at a door, and no lon
   }
 });
 
-Deno.test("a call goes through a third member only where there is no channel to the owner, and once at most", () => {
+Deno.test("a call goes through a third node only where there is no channel to the owner, and once at most", () => {
   const { member } = memberThat();
   const calls: [number, unknown][] = [];
   const hub = {
@@ -123,6 +123,6 @@ Deno.test("a call goes through a third member only where there is no channel to 
   (member.parts as { hub: Hub | null }).hub = hub as unknown as Hub;
   const send = callSender(member, "x");
   assert.ok(send(5) !== null && send(9) !== null);
-  assert.equal(send(6), null, "nobody can reach it");
+  assert.equal(send(6), null, "no node can reach it");
   assert.deepEqual(calls, [[5, [0, "x"]], [8, [9, "x"]]]);
 });

@@ -45,7 +45,7 @@ export async function startMembers(
 
 /** The number under which a process serves now: it says so at each begin. */
 export function termOf({ program }: Member): number {
-  const said = [...program.stderr.matchAll(/"message":"Serving","member":(\d+)/g)].at(-1)?.[1];
+  const said = [...program.stderr.matchAll(/"message":"Serving","term":(\d+)/g)].at(-1)?.[1];
   if (said === undefined) throw new Error("This process has never served");
   return Number(said);
 }

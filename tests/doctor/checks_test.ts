@@ -121,13 +121,13 @@ const TROUBLES: readonly (readonly [Partial<StoreFacts>, boolean, string, RegExp
     clusterOf(memberOf(7), memberOf(8, { silentMs: 9_400, cells: [] })),
     true,
     "warn members",
-    /^member 8 \(10\.0\.0\.8:7000\) has been silent for 9 s$/,
+    /^process 8 \(10\.0\.0\.8:7000\) has been silent for 9 s$/,
   ],
   [
     clusterOf(memberOf(7), memberOf(8, { registryVersion: 3 })),
     true,
     "warn members",
-    /^member 8 .* version 3 .* 4 is/,
+    /^process 8 .* version 3 .* 4 is/,
   ],
   [
     clusterOf(
@@ -137,7 +137,7 @@ const TROUBLES: readonly (readonly [Partial<StoreFacts>, boolean, string, RegExp
     ),
     false,
     "warn members",
-    /^members differ in schema: 7, 8 against 9$/,
+    /^processes differ in schema: 7, 8 against 9$/,
   ],
   [{ skewMs: DOCTOR_LIMITS.skewWarnMs + 1 }, true, "warn clock", /1001 ms ahead of/],
   [{ skewMs: -DOCTOR_LIMITS.skewFailMs - 1 }, false, "fail clock", /30001 ms behind/],
@@ -149,8 +149,8 @@ const TROUBLES: readonly (readonly [Partial<StoreFacts>, boolean, string, RegExp
     /users overdue 1000 or more,/,
   ],
   [{ backlog: { ...backlog, lateErasures: 1 } as never }, true, "warn backlog", /erasures open 1$/],
-  [{ backlog: null }, false, "warn backlog", /not looked at/],
-  [{ drift: null }, false, "warn drift", /not looked at/],
+  [{ backlog: null }, false, "warn backlog", /skipped: migrations pending/],
+  [{ drift: null }, false, "warn drift", /skipped: migrations pending/],
   [{ drift: { fault: "no time" } }, true, "warn drift", /could not be proved: no time/],
   [
     { drift: { summary: { ...SUMMARY, drifts: 2, isWhole: false }, first: "user 2: counter" } },
@@ -158,10 +158,10 @@ const TROUBLES: readonly (readonly [Partial<StoreFacts>, boolean, string, RegExp
     "fail drift",
     /2 in a sample: users 3,.*first user 2: counter/,
   ],
-  [{ oldPrices: null }, false, "warn prices", /not looked at/],
+  [{ oldPrices: null }, false, "warn prices", /skipped: migrations pending/],
   [{ oldPrices: OLD_PRICES.slice(0, 3) }, true, "warn prices", /90 days ago: app_1: m0, m1; app_2: m2$/],
   [{ oldPrices: OLD_PRICES }, true, "warn prices", /^21 last .*m18, m19; and others$/],
-  [{ webhooks: null }, false, "warn webhooks", /not looked at/],
+  [{ webhooks: null }, false, "warn webhooks", /skipped: migrations pending/],
   [
     { webhooks: { enabled: 2, failing: [FAILING, { ...FAILING, isDisabled: true }], oldestMs: null } },
     true,
@@ -216,7 +216,7 @@ Deno.test("a member without a channel to another one says so, and a silent one w
   const lonely = { ...IDLE, view: { term: 7, reaches: (term: number) => term !== 9 } };
   const check = checkStore(SOUND, lonely).find(({ name }) => name === "members");
   assert.equal(check?.verdict, "warn");
-  assert.match(check?.found ?? "", /^member 9 \(10\.0\.0\.9:7000\) cannot be reached from here$/);
+  assert.match(check?.found ?? "", /^process 9 \(10\.0\.0\.9:7000\) cannot be reached from here$/);
   const gone = clusterOf(...MEMBERS, memberOf(5, { cells: [], silentMs: 60_000 }));
   assert.equal(worstOf(checkStore({ ...SOUND, ...gone }, IDLE)), "ok");
 });

@@ -135,7 +135,6 @@ export class Scene {
     this.#outbox = listensTo === undefined
       ? null
       : { appId: "app_1", mode: "live", listeners: [{ webhookId: WEBHOOK, events: listensTo }] };
-    const user = newUser(key, 1, id);
     this.state = new UserState({
       user: newUser(key, 1, id),
       recorded: false,

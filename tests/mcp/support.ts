@@ -101,7 +101,8 @@ export async function assertTools(client: Client): Promise<void> {
   assert.deepEqual(tools.map(({ name }) => name), ["list_events", "get_event"]);
   const [list, get] = tools.map(({ inputSchema }) => inputSchema);
   assert.deepEqual(Object.keys(list?.properties ?? {}), ["userId", "eventType", "limit", "offset"]);
-  assert.deepEqual(list?.properties?.limit, { type: "integer", minimum: 1, maximum: 100 });
+  const bounds = { type: "integer", minimum: 1, maximum: 100, description: "1 to 100, default 20" };
+  assert.deepEqual(list?.properties?.limit, bounds);
   assert.deepEqual(get?.required, ["eventId"]);
   for (const { description, outputSchema, annotations } of tools) {
     assert.ok((description ?? "").length > 20);

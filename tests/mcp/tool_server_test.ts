@@ -143,6 +143,6 @@ Deno.test("without a secret key the program ends with one line and status 2", as
   const { shell, out, err } = testShell({ HOLDFAST_KEY: "pk_live_public" });
   assert.equal(await runMcp([], shell), 2);
   assert.equal(out(), "");
-  assert.match(err(), /^--key: is no secret key .*$/);
+  assert.match(err(), /^--key: is not a secret key .*$/);
   assert.doesNotMatch(err(), /pk_live_public/);
 });

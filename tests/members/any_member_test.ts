@@ -1,4 +1,4 @@
-// Every call may go to any member: whoever takes it, the answer is the same to the letter. On a server only.
+// Every call may go to any node, and every node gives the same answer to the letter. On a server only.
 
 import assert from "node:assert/strict";
 import type { Recorded } from "../../routes/reference/examples.ts";
@@ -20,7 +20,7 @@ if (!ignore) {
   Deno.test.afterAll(() => members[Symbol.asyncDispose]());
 }
 
-/** An app with a user "u", and members in three roles: the owner, another with cells, and a front. */
+/** Makes an app with a user "u", and nodes in three roles: the owner, another owner, and a front. */
 async function appOfThree(
   workspace: Record<string, unknown> = {},
   catalog: object = CATALOG,
@@ -31,7 +31,7 @@ async function appOfThree(
   return { app, takers: [members.ownerOf(app), members.strangerTo(app), members.fronts[0] as TestMember] };
 }
 
-/** What callers see of an answer, without what names the one call. */
+/** What callers see of an answer, without ids of the single call. */
 function shown({ status, headers, body }: Answer): unknown {
   const seen = Object.fromEntries([...headers].filter(([name]) => name !== "x-request-id"));
   const text = JSON.stringify(body).replaceAll(headers.get("x-request-id") ?? "", "");
@@ -49,7 +49,7 @@ async function assertSame(takers: readonly TestMember[], ask: (member: TestMembe
 }
 
 Deno.test({
-  name: "a tour through every call is answered the same, to the letter, when each goes to another member",
+  name: "a tour through every call gets the same answers, to the letter, when each call goes to another node",
   ignore,
   fn: async () => {
     let turn = 0;
@@ -58,7 +58,7 @@ Deno.test({
       const others = await Members.open({ members: 3, fronts: 1, ...parts });
       return others.asService(() => others.all[turn++ % others.all.length] as TestMember);
     });
-    // Whether the erasure ran by itself before the sweep is a matter of moments; it never runs twice.
+    // The erasure may have run by itself before the sweep; it never runs twice.
     const swept = answerOf(tour.sweep);
     assert.ok(swept.data.erasures <= 1, String(swept.data.erasures));
     swept.data.erasures = answerOf(examples.sweep).data.erasures;
@@ -68,7 +68,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "calls that are refused before their decision are refused alike by every member",
+  name: "calls that are refused before their decision are refused equally by every node",
   ignore,
   fn: async () => {
     const { app, takers } = await appOfThree();
@@ -96,7 +96,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a body as large as may be is the same call through every member",
+  name: "a body of the largest size is the same call through every node",
   ignore,
   fn: async () => {
     const { app, takers } = await appOfThree();
@@ -117,8 +117,7 @@ Deno.test({
 });
 
 Deno.test({
-  name:
-    "twins of an idempotent call that come to two members at once run once, and both get its answer byte for byte",
+  name: "an idempotent call sent to two nodes at once runs once, and both return its answer byte for byte",
   ignore,
   fn: async () => {
     const { app, takers } = await appOfThree();
@@ -155,7 +154,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "the rate limit of a key is one bucket over all members",
+  name: "the rate limit of a key is one bucket over all nodes",
   ignore,
   fn: async () => {
     const rateLimit = { perSecond: 0.1, burst: 12 };
@@ -188,7 +187,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "two hundred reserves through all members at once spend a quota to the last unit and not one more",
+  name: "two hundred reserves through all nodes at once spend a quota to the last unit and not one more",
   ignore,
   fn: async () => {
     const { app, takers } = await appOfThree();

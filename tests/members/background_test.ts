@@ -1,5 +1,5 @@
-// Work beside the calls with several members: each does that of its own cells, nobody does any twice, and a workspace
-// that changes hands takes along what is left to do.
+// Background work with several nodes: each does the work of its own cells, none is done twice, and a cell that moves takes
+// its pending work along.
 
 import assert from "node:assert/strict";
 import { runErasures } from "../../src/people/erasure.ts";
@@ -11,7 +11,7 @@ import { Members, type TestMember } from "./support.ts";
 const ignore = testServerUrl() === null;
 const APPS_MAX = 30;
 
-/** Apps of which each member owns at least one. */
+/** Makes apps so that each node owns at least one. */
 async function appsOfBoth(members: Members): Promise<TestApp[]> {
   const apps: TestApp[] = [];
   const isOwner = (member: TestMember) => apps.some((app) => member.owns(app));
@@ -26,7 +26,7 @@ function realmOf(member: TestMember, { appId }: TestApp): number {
   return member.serving.registry.apps.get(appId)?.realms.live.realm as number;
 }
 
-/** Leaves an erasure and a first answer that is past its time in an app. */
+/** Leaves an erasure and an expired first answer in an app. */
 async function leaveWork({ store, all }: Members, app: TestApp): Promise<void> {
   const realm = realmOf(all[0] as TestMember, app);
   await store.database.query(
@@ -41,7 +41,7 @@ async function leaveWork({ store, all }: Members, app: TestApp): Promise<void> {
 }
 
 Deno.test({
-  name: "each member sweeps its own workspaces, and a sweep that is asked of any member counts all of it",
+  name: "each node sweeps its own workspaces, and a sweep requested from any node counts all",
   ignore,
   fn: async () => {
     await using members = await Members.open();
@@ -76,7 +76,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a test clock that any member moves is one clock, also at the next owner",
+  name: "a test clock that any node moves is one clock, also at the next owner",
   ignore,
   fn: async () => {
     await using members = await Members.open();
@@ -94,7 +94,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "counts of refused calls are all kept while cells are handed over and members stop in good order",
+  name: "counts of refused calls are all kept while cells are handed over and nodes stop in good order",
   ignore,
   fn: async () => {
     await using members = await Members.open();

@@ -1,4 +1,4 @@
-// What the admin API changes is in force at every member when its call is answered, while members come and go. On a
+// A change by the admin API is in force at every node when its call is answered, while nodes join and leave. On a
 // server only.
 
 import assert from "node:assert/strict";
@@ -10,7 +10,7 @@ import { Members, type TestMember } from "./support.ts";
 const ignore = testServerUrl() === null;
 const ROUNDS = 6;
 
-/** What holds everywhere at once: each makes a change through one member, and looks at all others. */
+/** Checks: each makes a change through one node, and looks for it at all others. */
 const CHANGES: Readonly<Record<string, (by: TestMember, scene: Scene, round: number) => Promise<void>>> = {
   "a revoked key is refused": async (by, scene) => {
     const { body } = await by.admin("POST", `/apps/${scene.app.appId}/keys`, {
@@ -84,19 +84,19 @@ class Scene {
     return answer;
   }
 
-  /** Asks every member that serves at this moment; one that may answer nothing says so, and nothing else. */
+  /** Asks every serving node; a node that may not answer must answer 503. */
   async everywhere(ask: (member: TestMember) => Promise<Answer>, status: number): Promise<Answer[]> {
     const asked = this.members.all.filter(({ service }) => service.serving !== null);
     const answers = await Promise.all(asked.map(ask));
     const seen = answers.filter((answer) => answer.status !== 503);
-    assert.ok(seen.length > 0, "somebody answers");
+    assert.ok(seen.length > 0, "at least one node answers");
     for (const { status: found, body } of seen) assert.equal(found, status, JSON.stringify(body));
     return seen;
   }
 }
 
 Deno.test({
-  name: "a change is in force at every member when its call is answered, while members come and go",
+  name: "a change is in force at every node when its call is answered, while nodes join and leave",
   ignore,
   fn: async (t) => {
     await using members = await Members.open({ members: 2, fronts: 1 });

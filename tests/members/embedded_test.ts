@@ -1,4 +1,4 @@
-// The embedded store has one process at a time: one that starts right after another was killed takes everything at once.
+// The embedded store has one process at a time: a start right after a kill takes everything at once.
 
 import assert from "node:assert/strict";
 import { CELLS } from "../../actors/doors.ts";
@@ -13,7 +13,7 @@ Deno.test({
     const store = await openTestStore();
     const clock = new ManualClock();
     const parts = { store, clock, ids: makeIdSource(clock), features: TEST_FEATURES };
-    // Never stopped: its row says that it was alive a moment ago.
+    // Never stopped: its row has a recent heartbeat.
     const killed = await startProcess(parts);
     const features = { ...TEST_FEATURES, publicUrl: "https://other.example.com" };
     const { service } = await startProcess({ ...parts, features });

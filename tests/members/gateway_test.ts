@@ -1,5 +1,5 @@
-// Streams of the gateway while the user's cell changes hands: a front passes them on to the end, holds are prolonged and
-// committed once wherever the cell is, and no quota is passed. On a server only.
+// Gateway streams while the user's cell moves: a front passes them on to the end, holds are prolonged and committed once
+// wherever the cell is, and no quota is exceeded. On a server only.
 
 import assert from "node:assert/strict";
 import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
@@ -23,7 +23,7 @@ const [QUOTA] = CATALOG.plans[0]?.limits.map(({ quota }) => quota) as [number];
 /** Calls that the quota has room for. */
 const ROOM = Math.floor(QUOTA / CALL_TOKENS);
 
-/** Two members and fronts, an app with a user "u", and a server whose streams go on until they are told to end. */
+/** Starts two nodes and fronts, an app with a user "u", and a model server with streams that a test ends. */
 async function open(fronts = 1) {
   const model = new ModelServer();
   const goOn = Promise.withResolvers<void>();
@@ -100,7 +100,7 @@ for (
       await members.settled();
       assert.notEqual(members.ownerOf(app).term, term);
       assert.equal(await tokensOf(front, app), CALL_TOKENS);
-      // Longer than the hold would live: the next owner prolongs it.
+      // Longer than the hold lives: the next owner prolongs it.
       const expiry = async () => {
         await members.ownerOf(app).serving.term.flush();
         const rows = await members.store.database.query("select * from reservations where id = $1", [id]);
@@ -131,7 +131,7 @@ Deno.test({
     await using stage = await open(2);
     const { model, members, app, front } = stage;
     let [streaming, most] = [0, 0];
-    // Each holds much and uses little, so that the quota is tight all the time and never used up.
+    // Each holds much and uses little, so that the quota is always tight and never used up.
     const usage = { prompt_tokens: 1, completion_tokens: 1 };
     model.reply = () => ({
       events: (async function* () {

@@ -1,5 +1,5 @@
-// Cells move while calls run, and channels break: calls are answered through whoever can reach the owner, each runs once,
-// and none fails because a member came or went in good order. On a server only.
+// Cells move while calls run, and channels break: calls are answered through any node that can reach the owner, each runs
+// once, and none fails because a node joins or leaves in order. On a server only.
 
 import assert from "node:assert/strict";
 import { CATALOG } from "../routes/support.ts";
@@ -11,7 +11,7 @@ import { Members, type TestMember } from "./support.ts";
 const ignore = testServerUrl() === null;
 const LOOPS = 10;
 const CHANGES = 5;
-/** Above all that a test uses. */
+/** Limits above all that a test uses. */
 const WIDE = {
   plans: [{
     id: "plan_pro",
@@ -32,7 +32,7 @@ async function appWithUser(by: TestMember, catalog: object): Promise<TestApp> {
   return app;
 }
 
-/** A client that reserves, commits and tracks through any member; each answer must be 200. */
+/** A client that reserves, commits and tracks through any node; each answer must be 200. */
 async function meter(members: Members, app: TestApp, isOver: () => boolean, keyed: boolean): Promise<number> {
   let counted = 0;
   const post = async (path: string, body: object) => {
@@ -52,7 +52,7 @@ async function meter(members: Members, app: TestApp, isOver: () => boolean, keye
 }
 
 Deno.test({
-  name: "calls through all members are answered, each once, while members join and leave in good order",
+  name: "calls through all nodes are answered, each once, while nodes join and leave in good order",
   ignore,
   fn: async () => {
     await using members = await Members.open({ members: 2, fronts: 1 });
@@ -86,7 +86,7 @@ Deno.test({
 
 Deno.test({
   name:
-    "members that do not reach each other answer each other's calls through a third; with nobody between them 503",
+    "nodes that do not reach each other answer each other's calls through a third node, and without one 503",
   ignore,
   fn: async () => {
     await using members = await Members.open({ members: 3 });
@@ -118,7 +118,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a member whose term ends joins again, and what it had is answered by others at once",
+  name: "a node joins again after its term ended, and others answer for its cells at once",
   ignore,
   fn: async () => {
     await using members = await Members.open({ members: 3 });

@@ -1,5 +1,5 @@
-// Streams of usage over several members: whoever holds one, it shows what the owner decides, and goes on wherever the
-// cell goes. On a server only.
+// Streams of usage over several nodes: through any node, a stream shows the owner's decisions, and goes on when the cell
+// moves. On a server only.
 
 import assert from "node:assert/strict";
 import { CATALOG } from "../routes/support.ts";
@@ -29,8 +29,7 @@ async function track(by: TestMember, app: TestApp): Promise<void> {
 const countIn = (usage: { counters: { count: number }[] }) => usage.counters[0]?.count;
 
 Deno.test({
-  name:
-    "a stream through any member goes on when the cell moves to another one, and when its owner breaks off",
+  name: "a stream through any node goes on when the cell moves to another one, and when its owner breaks off",
   ignore,
   fn: async () => {
     await using members = await Members.open({ members: 2, fronts: 1 });
@@ -61,7 +60,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a member that leaves keeps its streams until it is told to end them, and holds up no hand-over",
+  name: "a leaving node keeps its streams until the end, and they delay no hand-over",
   ignore,
   fn: async () => {
     await using members = await Members.open({ members: 2 });
@@ -82,7 +81,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "streams through any member end as those at the owner do",
+  name: "streams through any node end like those at the owner",
   ignore,
   fn: async () => {
     await using members = await Members.open({ members: 1, fronts: 1 });

@@ -1,5 +1,5 @@
-// Messages of Stripe that come to any member, a front among them, while cells move: each is done once, and one that could
-// not be is asked for again. On a server only.
+// Stripe's messages to any node, including a front, while cells move: each is handled once, and a message that could not be
+// handled is requested again. On a server only.
 
 import assert from "node:assert/strict";
 import {
@@ -18,7 +18,7 @@ const USERS = 6;
 const CHANGES = 3;
 
 Deno.test({
-  name: "messages of Stripe through every member, each many times while cells move, are done once",
+  name: "messages of Stripe through every node, each many times while cells move, are handled once",
   ignore,
   fn: async () => {
     await using members = await Members.open({ members: 2, fronts: 1 });
@@ -50,7 +50,7 @@ Deno.test({
     const sender = async (start: number) => {
       for (let place = start; !isOver || place < start + events.length; place++) {
         const event = events[place % events.length] as object;
-        // As Stripe does: again until it is taken.
+        // Like Stripe: again until it is accepted.
         for (let status = 0; status !== 200; sent++) {
           status = (await send(service, app, event)).status;
           assert.ok(status === 200 || status === 503, `${status}`);

@@ -1,8 +1,8 @@
-// Several members on one store, in this process: a test asks any of them, makes others join, leave and break off, and
-// cuts the channels between two of them. On a server only: the embedded store has one process.
+// Several nodes on one store, in this process: a test calls any of them, makes nodes join, leave and break off, and cuts
+// the channels between two of them. On a server only: the embedded store has one process.
 
 import type { Hono } from "hono";
-import type { Line, Network } from "../../src/channel/line.ts";
+import type { Connection, Network } from "../../src/channel/network.ts";
 import { tcpNetwork } from "../../src/channel/tcp.ts";
 import { wantedOwners } from "../../src/cluster/rendezvous.ts";
 import type { IdSource } from "../../src/domain/values/ids.ts";
@@ -26,23 +26,23 @@ import {
 } from "../support/test_service.ts";
 import { openTestStore, type TestStore } from "../support/test_store.ts";
 
-// Cells go to a newcomer at once: how long it has to have lived is proved elsewhere.
+// A new node gets cells at once: other tests prove how long it must have lived.
 (CELL_LIMITS as { settledMs: number }).settledMs = 0;
 
 const SETTLE_MS = 60_000;
 
-/** Cables between members. A cut one breaks what is on it and lets nothing through. */
+/** Cables between nodes. Cutting one breaks its connections and allows no new ones. */
 export class Cables {
   readonly #ofAddress = new Map<string, string>();
   readonly #cut = new Set<string>();
-  readonly #lines = new Map<Line, string>();
+  readonly #lines = new Map<Connection, string>();
 
-  /** The network as one member has it. */
+  /** The network of one node. */
   networkOf(name: string): Network {
     const plain = tcpNetwork("127.0.0.1:0");
     return {
-      listen: async (onLine) => {
-        const listening = await plain.listen(onLine);
+      listen: async (onConnection) => {
+        const listening = await plain.listen(onConnection);
         this.#ofAddress.set(listening.address, name);
         return listening;
       },
@@ -71,7 +71,7 @@ function pairOf(one: string, other: string): string {
   return [one, other].sort().join(" ");
 }
 
-/** One member under test. */
+/** One node under test. */
 export class TestMember {
   readonly name: string;
   readonly service: Service;
@@ -126,23 +126,23 @@ export class TestMember {
   }
 }
 
-/** How members are made. */
+/** Options of the nodes. */
 export interface MembersOptions {
   readonly members?: number;
   readonly fronts?: number;
   readonly features?: Partial<Features>;
   readonly clock?: ManualClock;
   readonly ids?: IdSource;
-  /** What makes a member's attempts to deliver messages; by default a thread. */
+  /** Makes a node's attempts to deliver messages; by default in a thread. */
   readonly transportOf?: (name: string) => Transport;
 }
 
-/** Members of one store. */
+/** The nodes of one store. */
 export class Members implements AsyncDisposable {
   readonly store: TestStore;
   readonly clock: ManualClock;
   readonly cables = new Cables();
-  /** Those who serve; fronts come last at first. */
+  /** The serving nodes; at first the fronts are last. */
   readonly all: TestMember[] = [];
   readonly #ids: IdSource;
   readonly #features: Features;
@@ -158,7 +158,7 @@ export class Members implements AsyncDisposable {
     this.#transportOf = transportOf;
   }
 
-  /** Starts members on a fresh store, and waits until each has the cells that it should have. */
+  /** Starts nodes on a fresh store, and waits until each has the cells that it should have. */
   static async open(options: MembersOptions = {}): Promise<Members> {
     const opened = new Members(await openTestStore(), options);
     const { members = 2, fronts = 0 } = options;
@@ -167,7 +167,7 @@ export class Members implements AsyncDisposable {
     return opened;
   }
 
-  /** Starts one more. */
+  /** Starts one more node. */
   async join(share = 1): Promise<TestMember> {
     const name = `m${++this.#joined}`;
     const { store, clock } = this;
@@ -182,16 +182,16 @@ export class Members implements AsyncDisposable {
     return member;
   }
 
-  /** Stops one in good order, as a signal does: it hands everything over before it refuses calls. */
+  /** Stops a node like a signal does: it hands everything over before it refuses calls. */
   async leave(member: TestMember): Promise<void> {
     await member.service.leave();
     this.all.splice(this.all.indexOf(member), 1);
-    // As the program does: it goes on as a front until its port is closed.
+    // Like the program: it goes on as a front until its port is closed.
     while (member.inFlight > 0) await new Promise((resolve) => setTimeout(resolve, 5));
     await member.service.stop();
   }
 
-  /** Ends a member's term as a fault does; it joins again with another one. */
+  /** Ends a node's term like a fault does; it joins again with another term. */
   async break(member: TestMember): Promise<void> {
     member.serving.term.fail(new Error("A test ended the term"));
     await member.service.ready();
@@ -203,29 +203,29 @@ export class Members implements AsyncDisposable {
 
   ownerOf(app: TestApp): TestMember {
     const owner = this.all.find((member) => member.owns(app));
-    if (owner === undefined) throw new Error("Nobody owns the app's cell");
+    if (owner === undefined) throw new Error("No node owns the app's cell");
     return owner;
   }
 
-  /** A member with cells that does not own those of an app. */
+  /** A node with cells that does not own those of an app. */
   strangerTo(app: TestApp): TestMember {
     const stranger = this.all.find((member) => member.share > 0 && !member.owns(app));
-    if (stranger === undefined) throw new Error("Every member owns the app's cell");
+    if (stranger === undefined) throw new Error("Every node owns the app's cell");
     return stranger;
   }
 
-  /** Breaks the channel between two, and waits until both know. */
+  /** Cuts the channel between two nodes, and waits until both know. */
   async cut(one: TestMember, other: TestMember): Promise<void> {
     this.cables.cut(one.name, other.name);
     const isOpen = (from: TestMember, to: TestMember) => from.serving.member.parts.hub?.isOpen(to.term);
     while (isOpen(one, other) || isOpen(other, one)) await new Promise((resolve) => setTimeout(resolve, 5));
   }
 
-  /** Waits until every cell is where it should be, everybody knows it, and all are connected. */
+  /** Waits until every cell has its owner, all nodes know it, and all are connected. */
   async settled(): Promise<void> {
     const until = performance.now() + SETTLE_MS;
     while (!this.#isSettled()) {
-      if (performance.now() > until) throw new Error("The members did not come to rest");
+      if (performance.now() > until) throw new Error("The nodes did not settle");
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
   }
@@ -245,7 +245,7 @@ export class Members implements AsyncDisposable {
     );
   }
 
-  /** The members as one service: each request goes to whom a test picks. */
+  /** The nodes as one service: each request goes to the node that a test picks. */
   asService(pick: () => TestMember): TestService {
     const http = { fetch: (request: Request) => pick().http.fetch(request) } as Hono;
     const admin = (method: string, path: string, body?: unknown) => pick().admin(method, path, body);

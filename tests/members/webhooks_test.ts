@@ -1,5 +1,5 @@
-// Messages of webhooks while cells change hands: the owner sends, a customer's server that hangs holds no hand-over up,
-// and what was on its way is sent again by the next owner. On a server only.
+// Webhook messages while cells move: the owner sends, a customer's server that hangs delays no hand-over, and the next
+// owner sends messages again that were in flight. On a server only.
 
 import assert from "node:assert/strict";
 import { testServerUrl } from "../support/test_store.ts";
@@ -8,7 +8,7 @@ import { Members, type TestMember } from "./support.ts";
 
 const ignore = testServerUrl() === null;
 
-/** Two members with an app whose webhook wants to know of credits. */
+/** Starts two nodes with an app that has a webhook for credits. */
 async function open() {
   const transports = new Map<string, ScriptedTransport>();
   const members = await Members.open({
@@ -40,8 +40,7 @@ for (
   ] as const
 ) {
   Deno.test({
-    name:
-      `what was on its way when the owner ${name} is ended there, and delivered by whoever owns the cell next`,
+    name: `attempts in flight when the owner ${name} end there, and the next owner delivers the messages`,
     ignore,
     fn: async () => {
       const { members, app, owner, ofOwner, ofOther, rows } = await open();
@@ -67,7 +66,7 @@ for (
 }
 
 Deno.test({
-  name: "an owner that has lost its cell and does not know it writes nothing of an attempt",
+  name: "an owner that has lost its cell without knowing writes no outcome",
   ignore,
   fn: async () => {
     const { members, app, owner, ofOwner, rows } = await open();

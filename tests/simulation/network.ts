@@ -2,7 +2,7 @@
 // or silently, and deliver nothing while two machines cannot reach each other. A connect is refused only when the machine
 // answers and its process is gone. A machine that is cut off answers nothing.
 
-import { type Line, LineRefused, type Network } from "../../src/channel/line.ts";
+import { type Connection, ConnectionRefused, type Network } from "../../src/channel/network.ts";
 import type { Faults } from "./faults.ts";
 import { type Owner, type VirtualTime, WORLD } from "./time.ts";
 
@@ -11,7 +11,7 @@ const WINDOW_BYTES = 64 * 1024;
 
 interface Listening {
   readonly owner: Owner;
-  readonly onLine: (line: Line) => void;
+  readonly onConnection: (line: Connection) => void;
 }
 
 /** What lines of one world share. */
@@ -38,9 +38,9 @@ export class Wire {
    */
   networkOf(owner: Owner, port: number): Network {
     return {
-      listen: (onLine) => {
+      listen: (onConnection) => {
         const address = `${owner.host}:${port === 0 ? 1000 + ++this.#ports : port}`;
-        const listening = { owner, onLine };
+        const listening = { owner, onConnection };
         this.#listening.set(address, listening);
         const close = () => {
           if (this.#listening.get(address) === listening) this.#listening.delete(address);
@@ -68,7 +68,7 @@ export class Wire {
     return [...this.#lines].filter((line) => line.owner === owner);
   }
 
-  #connect(from: Owner, address: string): Promise<Line> {
+  #connect(from: Owner, address: string): Promise<Connection> {
     const { time, faults } = this.#parts;
     return new Promise((resolve, reject) => {
       time.after(faults.latency(), WORLD, () => {
@@ -77,11 +77,11 @@ export class Wire {
         // What never arrives has no answer.
         if (faults.isApart(from.host, host) || faults.isDark(host)) return;
         if (listening === undefined || !listening.owner.isAlive) {
-          time.after(faults.latency(), from, () => reject(new LineRefused(`Refused: ${address}`)));
+          time.after(faults.latency(), from, () => reject(new ConnectionRefused(`Refused: ${address}`)));
           return;
         }
         const [near, far] = this.#pair(from, listening.owner);
-        time.after(0, listening.owner, () => listening.onLine(far));
+        time.after(0, listening.owner, () => listening.onConnection(far));
         time.after(faults.latency(), from, () => resolve(near));
       });
     });
@@ -102,7 +102,7 @@ export class Wire {
 type Arrival = Uint8Array | "end" | "broken";
 
 /** One side of a connection. */
-class SimLine implements Line {
+class SimLine implements Connection {
   readonly owner: Owner;
   peer!: SimLine;
   readonly #parts: Parts;

@@ -1,4 +1,4 @@
-// The rows of cells: one owner at a time, and nobody else writes what is its.
+// The rows of cells: one owner at a time, and only the owner writes beside the journal.
 
 import assert from "node:assert/strict";
 import { Unavailable } from "../../actors/port.ts";
@@ -10,7 +10,7 @@ import { barrier } from "../actors/runtime.ts";
 const [FIRST, SECOND] = [5, 6];
 const isEmbedded = testServerUrl() === null;
 
-Deno.test("of two that claim a cell after the same owner, one gets it", () =>
+Deno.test("if two nodes claim a cell after the same owner, one gets it", () =>
   withWriter(async ({ store: { database } }) => {
     const claims = await Promise.all([FIRST, SECOND].map((term) => claimCells(database, [1, 2], null, term)));
     assert.deepEqual(claims.map((taken) => taken.length).sort(), [0, 2]);
@@ -41,7 +41,7 @@ Deno.test("only the owner of a cell hands it over, and its clock never goes back
     }]);
   }));
 
-Deno.test("a write beside the journal does nothing where another member owns the cell, or nobody", () =>
+Deno.test("a write beside the journal fails if another node owns the cell, or none does", () =>
   withWriter(async ({ store: { database } }) => {
     await claimCells(database, [1], null, FIRST);
     let runs = 0;
@@ -54,7 +54,7 @@ Deno.test("a write beside the journal does nothing where another member owns the
   }));
 
 Deno.test({
-  name: "a cell changes hands only after the writes under its last owner's fence have ended",
+  name: "a cell changes its owner only after the fenced writes of the last owner have ended",
   ignore: isEmbedded,
   fn: () =>
     withWriter(async ({ store: { database } }) => {
@@ -76,7 +76,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "the lock of a cell is free when its member hands it over or its session ends",
+  name: "the lock of a cell is free when its node hands it over or its session ends",
   ignore: isEmbedded,
   fn: () =>
     withWriter(async ({ store: { database }, lease }) => {

@@ -1,4 +1,4 @@
-// The drain: appended batches into the tables, the last value of each row, exactly once.
+// The drain: it moves appended batches into the tables, the last value of each row, exactly once.
 
 import assert from "node:assert/strict";
 import { openUserStore } from "../../src/storage/stores/user_store.ts";
@@ -16,7 +16,7 @@ import {
   withWriter,
 } from "./sample.ts";
 
-/** A drain that hangs must not hold up the tests. */
+/** Fails instead of waiting for a drain that hangs. */
 async function inTime<T>(work: Promise<T>): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(new Error("The drain hangs")), 10_000);
@@ -115,13 +115,13 @@ Deno.test("a drain that fails in the middle changes neither tables nor journal",
     );
     assert.equal(await journalRows(), 2);
     assert.deepEqual([...await store.database.query("select count from counters")], []);
-    // On a server the session is given up with the COPY; the next writer replays what is left.
+    // On a server the session is given up with the COPY; the next owner replays the rest.
     if (store.url !== null) return;
     await lease.journal.drain([good]);
     assert.equal((await store.database.query("select count from counters")).length, 1);
   }));
 
-Deno.test("a drain of more rows than any buffer holds reaches its end", () =>
+Deno.test("a drain of more rows than any buffer holds completes", () =>
   withWriter(async ({ store, lease, append }) => {
     const type = "é😀x".repeat(25);
     const rows = Array.from({ length: 45_000 }, (_, index) => (
@@ -139,7 +139,7 @@ Deno.test("a drain of more rows than any buffer holds reaches its end", () =>
     assert.equal(counted?.rows, rows.length);
   }));
 
-Deno.test("a drain that is spread over time writes every row, with appends between its pieces, and hurries when told to", () =>
+Deno.test("a drain that is spread over time writes every row, with appends between its pieces, and hurries on request", () =>
   withWriter(async ({ store, lease, append }) => {
     const range = [...Array(2_600).keys()];
     const changes = (count: bigint) =>
@@ -163,7 +163,7 @@ Deno.test("a drain that is spread over time writes every row, with appends betwe
     assert.deepEqual({ ...sums }, { counters: 2_601, used: 5_201, events: 2_600 });
   }));
 
-Deno.test("hostile text survives journal, drain and tables as it is", () =>
+Deno.test("hostile text survives journal, drain and tables unchanged", () =>
   withWriter(async ({ store, write }) => {
     const users = openUserStore(store.database);
     for (const [index, text] of HOSTILE_TEXTS.entries()) {
@@ -231,7 +231,7 @@ Deno.test("hostile text survives journal, drain and tables as it is", () =>
         { verb: "append", table: "events", row: rows.event },
         { verb: "put", table: "idempotency", row: idempotency },
       ]);
-      // The same values once more as puts, which take another way into the tables.
+      // The same values again as puts, which go through temporary tables.
       await write([
         { verb: "put", table: "users", row: { ...rows.user, dueAt: NOW } },
         { verb: "put", table: "counters", row: { ...rows.counter, count: 5n } },

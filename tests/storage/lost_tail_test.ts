@@ -1,5 +1,5 @@
-// A drain's commit does not wait for the disk. On the embedded store a copy of the folder of a running store is what a kill
-// leaves; on a server a crash is needed (tests/crash, the fault "tail").
+// A drain's commit does not wait for the disk. On the embedded store a copy of the folder of a running store is the state
+// after a kill; on a server this needs a crash (tests/crash, the fault "tail").
 
 import assert from "node:assert/strict";
 import { cp } from "node:fs/promises";
@@ -9,7 +9,7 @@ import { copyMigratedStore } from "../support/kept_stores.ts";
 import { testServerUrl } from "../support/test_store.ts";
 import { counter, joinAlone } from "./sample.ts";
 
-/** What the store of a folder would hold had its process been killed now. */
+/** Opens the store as it would be after a kill at this moment. */
 async function ifKilled(folder: string, look: (database: Database) => Promise<void>): Promise<void> {
   const left = await Deno.makeTempDir({ prefix: "holdfast_left_" });
   try {
@@ -29,8 +29,9 @@ async function stateOf(database: Database) {
 }
 
 Deno.test({
-  name: "a kill may undo the last drain, whose batch is then in the journal; a later append keeps it done",
-  // Its store is a folder, whichever store the others are run on.
+  name:
+    "a kill may undo the last drain, and its batch is then in the journal; a later append makes it durable",
+  // This test uses a folder, whichever store the other tests use.
   ignore: testServerUrl() !== null,
   fn: async () => {
     const folder = await Deno.makeTempDir({ prefix: "holdfast_tail_" });

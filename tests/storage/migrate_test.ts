@@ -1,4 +1,4 @@
-// Migrations: in order, once, all or nothing, and never over tables that the program does not know.
+// Migrations: in order, once, all or nothing, and never on tables of a newer program.
 
 import assert from "node:assert/strict";
 import { MIGRATIONS } from "../../sql/migrations.ts";
@@ -28,7 +28,7 @@ Deno.test("migrations run in order, and each one once", () =>
     assert.deepEqual([...await database.query("select a, b from zz")], [{ a: null, b: 1 }]);
   }));
 
-Deno.test("a migration whose text has changed stops the start", () =>
+Deno.test("a migration with a changed text stops the start", () =>
   withStore(async ({ database }) => {
     await migrate(database, [...MIGRATIONS, FIRST]);
     const changed = { ...FIRST, sql: `${FIRST.sql}\n` };

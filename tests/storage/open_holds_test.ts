@@ -1,5 +1,5 @@
-// Open holds stand in a table of their own, in which they are found by their user and their time: the way there from the
-// version before, the way out when they are settled, and holds whose user became another one.
+// Open holds have their own table, in which they are found by user and time: the migration from the previous version,
+// settlement, and holds that a merge gave to another user.
 
 import assert from "node:assert/strict";
 import { MIGRATIONS } from "../../sql/migrations.ts";
@@ -33,7 +33,7 @@ function settled(row: Reservation, status: "committed" | "released" | "expired" 
   return { ...row, status, settledAt: NOW + DAY_MS };
 }
 
-/** Where each reservation stands, and whose it is, by id. */
+/** The table and the user of each reservation, by id. */
 async function placesOf(database: Database): Promise<[id: string, place: string, userKey: number][]> {
   const rows = await database.query<{ id: string; place: string; user_key: number }>(
     "select id, tableoid::regclass::text as place, user_key from reservations order by id, 2",
@@ -41,13 +41,13 @@ async function placesOf(database: Database): Promise<[id: string, place: string,
   return rows.map(({ id, place, user_key: userKey }) => [id, place, userKey]);
 }
 
-/** The ids of the open holds that a user is loaded with. */
+/** The ids of the open holds in a load of a user. */
 async function loadedHolds(database: Database, key: number): Promise<string[] | undefined> {
   const [loaded] = await openUserStore(database).load([{ realm: 1, key }], NOW);
   return loaded?.reservations.map(({ id }) => id);
 }
 
-Deno.test("nothing is lost on the way from the version before, and every hold is found and settled", async () => {
+Deno.test("the migration from the previous version loses nothing, and every hold is found and settled", async () => {
   const store = await openTestStore();
   const { database } = store;
   try {
@@ -103,7 +103,11 @@ Deno.test("nothing is lost on the way from the version before, and every hold is
       )).map(({ name }) => name);
     assert.deepEqual(await indexes(), ["open_reservations_id", "open_reservations_user"]);
     const writer = await joinAlone(database, await database.pin(() => {}));
-    assert.deepEqual(await indexes(), ["open_reservations_user"], "nobody of the version before is left");
+    assert.deepEqual(
+      await indexes(),
+      ["open_reservations_user"],
+      "no process of the previous version is left",
+    );
     await writer.drain([
       await writer.journal.append([
         { verb: "put", table: "reservations", row: settled(moved) },
@@ -120,7 +124,7 @@ Deno.test("nothing is lost on the way from the version before, and every hold is
   }
 });
 
-Deno.test("a settled hold leaves the open ones; what is prolonged, or committed late, stays where it is", () =>
+Deno.test("a settled hold leaves the table of open ones; a prolonged or late committed one stays in its table", () =>
   withWriter(async ({ store: { database }, write }) => {
     const [first, second, third] = [hold(1, 1), hold(1, 2), hold(1, 3)];
     await write([
@@ -165,8 +169,8 @@ for (const [way, spreadMs] of WAYS) {
         ...[1, 2, 3, 40].flatMap(of).map((row) => ({ verb: "append", table: "reservations", row }) as const),
         { verb: "append", table: "reservations", row: settled(hold(40, 900), "expired") },
       );
-      // 40 becomes an alias of 3 and has its holds with it, then 3 one of 2. In the same drain one hold is settled, one is
-      // prolonged, one was settled before and is committed late, and user 1 settles one too.
+      // 40 becomes an alias of 3, with its holds, then 3 an alias of 2. In the same drain one hold is settled, another is
+      // prolonged, an earlier settled one is committed late, and user 1 settles a hold too.
       const alias = (key: number, into: number) => user({ key, id: `u${key}`, mergedInto: into });
       const put = (row: Reservation) => ({ verb: "put", table: "reservations", row }) as const;
       await drain(
@@ -185,7 +189,7 @@ for (const [way, spreadMs] of WAYS) {
       );
       const places = await placesOf(database);
       assert.equal(places.length, 1201);
-      assert.equal(new Set(places.map(([id]) => id)).size, 1201, "each stands in one place");
+      assert.equal(new Set(places.map(([id]) => id)).size, 1201, "each is in one place");
       assert.deepEqual(places.filter(([, place]) => place === "settled_reservations"), [
         [idOf(40, 1), "settled_reservations", 2],
         [idOf(40, 900), "settled_reservations", 2],
@@ -210,7 +214,7 @@ async function mergedUser({ write }: TestWriter): Promise<void> {
   ]);
 }
 
-Deno.test("an open hold is looked up by its id, whichever user it has come to", () =>
+Deno.test("an open hold is looked up by its id, whichever user owns it now", () =>
   withWriter(async (writer) => {
     await mergedUser(writer);
     const { database } = writer.store;
@@ -229,7 +233,7 @@ Deno.test("an open hold is looked up by its id, whichever user it has come to", 
     ]);
   }));
 
-Deno.test("an erasure takes the holds that came from an alias along", () =>
+Deno.test("an erasure also removes holds that came from an alias", () =>
   withWriter(async (writer) => {
     await mergedUser(writer);
     const { database } = writer.store;

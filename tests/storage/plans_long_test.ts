@@ -1,5 +1,5 @@
-// What a page or a step reads does not grow with the rows of its user: pages of the tables are counted, for a user who
-// has nearly all rows, and no time is measured.
+// The cost of a page or a step does not grow with the rows of its user. The tests count pages of the tables, for a user
+// with nearly all rows, and measure no time.
 
 import assert from "node:assert/strict";
 import { firstUnadded, listDailyUse } from "../../src/storage/queries/daily_use.ts";
@@ -7,7 +7,7 @@ import { listEvents } from "../../src/storage/queries/feed.ts";
 import { listHolds } from "../../src/storage/queries/holds.ts";
 import { listLedger } from "../../src/storage/queries/ledger.ts";
 import { listUsers, lookUp } from "../../src/storage/queries/users.ts";
-import { listRefusals } from "../../src/storage/queries/refusals.ts";
+import { listRefusedCalls } from "../../src/storage/queries/refused_calls.ts";
 import type { Database, Session } from "../../src/storage/database.ts";
 import { addUpDailyUse, listUnadded } from "../../src/storage/stores/daily_use_store.ts";
 import { deleteHistory } from "../../src/storage/stores/erasure_store.ts";
@@ -15,14 +15,18 @@ import { listLinkedIds } from "../../src/storage/stores/linked_ids.ts";
 import { idsOfPeople, readPersonState } from "../../src/storage/stores/people_store.ts";
 import { countHistory, moveHistory } from "../../src/storage/stores/merge_store.ts";
 import { openUserStore } from "../../src/storage/stores/user_store.ts";
-import { deleteOldRefusals, deleteRefusals, moveRefusals } from "../../src/storage/stores/refusal_store.ts";
+import {
+  deleteOldRefusedCalls,
+  deleteRefusedCalls,
+  moveRefusedCalls,
+} from "../../src/storage/stores/refused_call_store.ts";
 import { explaining, pagesOf, type Plan } from "../bench/table_plans.ts";
 import { openTestStore } from "../support/test_store.ts";
 
 const ROWS = 12_000;
 const HEAVY = 1;
 const ALIAS = 2;
-/** A user's own rows are far more pages than this; a page or a step of twenty rows is far fewer. */
+/** Far fewer pages than a user's rows have, and far more than a page or a step of twenty rows needs. */
 const PAGES_MAX = 300;
 const STEP_PAGES_MAX = 500;
 
@@ -43,14 +47,14 @@ async function fill(database: Database): Promise<void> {
     insert into subscription_events select 'sbe_' || n, n, 'created', 's', 'p', null, null, n
       from generate_series(3, 300) n;`);
   await fillEvents(database);
-  // Every second row is of one user, every third of one event, and both have many rows of an hour that nobody asks for.
+  // Every second row is of one user, every third of one event, and both have many rows of an hour that no query reads.
   await database.script(`
     insert into refusals (realm, user_id, event, reasons, hour_ms, group_ids, count, first_at_ms, last_at_ms)
       select 1, case n % 2 when 0 then 'u1' else 'v' || n % 290 end, case n % 3 when 0 then 'image.x' else 'e' || n end,
         '["limit_reached"]', n * 3600000::bigint, '["' || repeat('g', 200) || '"]', 1, n, n
       from generate_series(1, ${ROWS}) n;`);
   await database.query("vacuum analyze refusals");
-  // Of its own: no transaction may hold it.
+  // Separately: a vacuum cannot run in a transaction.
   await database.query("vacuum analyze events");
   await database.query("vacuum analyze credit_ledger");
   await database.query("vacuum analyze users");
@@ -78,13 +82,13 @@ Deno.test("a page of a feed or a ledger and a step of a sweep read few pages of 
     await few("feed of a user, deep", () => listEvents(database, { ...query, offset: 5_000 }));
     await few("feed of the app", () => listEvents(database, { ...query, userId: null }));
     const refused = { realm: 1, keptFrom: 100, userId: null, event: null, limit: 20, offset: 0 };
-    for (const userId of [null, "u1", "nobody"]) {
+    for (const userId of [null, "u1", "unknown"]) {
       for (const event of [null, "image.x", "none"]) {
         const of = `refused calls of ${userId} and ${event}`;
-        await few(of, () => listRefusals(database, { ...refused, userId, event }));
-        // Each row of the app's page asks who its user is.
+        await few(of, () => listRefusedCalls(database, { ...refused, userId, event }));
+        // Each row of the app's page looks up its user.
         const offset = userId === null ? 30 : 1_000;
-        await few(`${of}, deep`, () => listRefusals(database, { ...refused, userId, event, offset }));
+        await few(`${of}, deep`, () => listRefusedCalls(database, { ...refused, userId, event, offset }));
       }
     }
     const ledger = { userKey: HEAVY, balanceId: null, limit: 20 };
@@ -97,9 +101,9 @@ Deno.test("a page of a feed or a ledger and a step of a sweep read few pages of 
     await step(() => database.transaction((session) => deleteHistory(session, [HEAVY], 20)), "erasure");
     const ofCalls = (work: (session: Session) => Promise<unknown>, what: string) =>
       step(() => database.transaction(work), `${what} of refused calls`);
-    await ofCalls((session) => moveRefusals(session, 1, "u1", "u2", 20), "move");
-    await ofCalls((session) => deleteRefusals(session, 1, ["u1", "u2"], 20), "erasure");
-    await ofCalls((session) => deleteOldRefusals(session, 1, ROWS / 2, 20), "retention");
+    await ofCalls((session) => moveRefusedCalls(session, 1, "u1", "u2", 20), "move");
+    await ofCalls((session) => deleteRefusedCalls(session, 1, ["u1", "u2"], 20), "erasure");
+    await ofCalls((session) => deleteOldRefusedCalls(session, 1, ROWS / 2, 20), "retention");
   } finally {
     await store.close();
   }
@@ -173,7 +177,7 @@ Deno.test("users by the beginning of an id, open holds and ids that are looked u
         "a page deep in it",
         () => listUsers(database, { ...page, startsWith: "user_0", after: "user_030001" }),
       ],
-      ["a prefix of nobody", () => listUsers(database, { ...page, startsWith: "nobody" })],
+      ["a prefix of no user", () => listUsers(database, { ...page, startsWith: "unknown" })],
       ["a subscription", () => lookUp(database, 2, "sub_17", 20)],
       ["a reference of a balance", () => lookUp(database, 2, "order_17", 20)],
       ["a reference of a subscription", () => lookUp(database, 2, "si_17", 20)],
@@ -232,7 +236,7 @@ Deno.test("open holds of few users are read by index ranges, whatever the planne
     await checkAll();
     await plain.script("analyze");
     await checkAll();
-    // Statistics of a moment at which one user had all open holds.
+    // Statistics from a time at which one user had all open holds.
     await plain.script(`create temp table kept as select * from reservations where user_key <> ${HEAVY};
       delete from reservations where user_key <> ${HEAVY}; analyze; insert into reservations select * from kept;`);
     await checkAll();

@@ -1,4 +1,4 @@
-// What a failed statement says about the database: away, so that the caller may try again, or a bug of ours.
+// Errors of statements: the database is away, so that the caller may retry, or a bug of ours.
 
 import assert from "node:assert/strict";
 import { Unavailable } from "../../actors/port.ts";
@@ -8,14 +8,14 @@ import { testServerUrl } from "../support/test_store.ts";
 /** Codes of the socket and of the driver; the first two look like a SQLSTATE. */
 const LOSSES = ["EPIPE", "EBADF", "ECONNRESET", "ETIMEDOUT", "CONNECTION_CLOSED", "CONNECTION_ENDED"];
 
-Deno.test("a lost socket is a fault that may pass, however its code is spelled", () => {
+Deno.test("a lost socket is a temporary fault, whatever its code", () => {
   for (const code of LOSSES) {
     const fault = faultOf(Object.assign(new Error("lost"), { code }));
     assert(fault instanceof Unavailable, code);
   }
 });
 
-Deno.test("an error without a code stays what it is", () => {
+Deno.test("an error without a code is returned unchanged", () => {
   const bug = new TypeError("not a function");
   assert.equal(faultOf(bug), bug);
 });
@@ -26,12 +26,12 @@ const FAREWELL = message(
   "SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0",
 );
 
-/** A message of the server as text, a character for each byte. */
+/** A message of the server as text, one character per byte. */
 function message(type: string, body: string): string[] {
   return [type, "\0", "\0", "\0", String.fromCharCode(body.length + 4), ...body];
 }
 
-/** Lets sessions in and ends each as soon as it begins; answers what they said they are, at the listener's end. */
+/** Accepts sessions and ends each at once; returns their application names after the listener has closed. */
 async function endSessions(listener: AsyncIterable<Deno.Conn>): Promise<string[]> {
   const introductions: string[] = [];
   for await (const connection of listener) {
@@ -47,10 +47,10 @@ async function endSessions(listener: AsyncIterable<Deno.Conn>): Promise<string[]
   return introductions;
 }
 
-Deno.test("a session that the server ends as soon as it begins is a fault, and nothing else happens to the process", async () => {
+Deno.test("a session that the server ends at once is a fault, and has no other effect on the process", async () => {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const serving = endSessions(listener);
-  const database = openPostgres(`postgres://nobody@127.0.0.1:${listener.addr.port}/none`, 1);
+  const database = openPostgres(`postgres://someone@127.0.0.1:${listener.addr.port}/none`, 1);
   try {
     for (let times = 0; times < 3; times++) await assert.rejects(database.query("select 1"), Unavailable);
   } finally {
@@ -60,7 +60,7 @@ Deno.test("a session that the server ends as soon as it begins is a fault, and n
   }
 });
 
-Deno.test("a server is reached by the folder of its socket, in place of a host or as the parameter host", async () => {
+Deno.test("a server is reached by the folder of its socket, instead of a host or as the parameter host", async () => {
   const folder = await Deno.makeTempDir();
   const listener = Deno.listen({ transport: "unix", path: `${folder}/.s.PGSQL.5433` });
   const serving = endSessions(listener);

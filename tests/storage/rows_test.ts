@@ -1,4 +1,4 @@
-// Rows through the encoding of the journal and back, as they were.
+// Rows are unchanged after encoding for the journal and decoding.
 
 import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.10.2";
@@ -11,7 +11,7 @@ import { encodeChanges, withLaterColumns } from "../../src/storage/rows/tables.t
 import { HOSTILE_TEXTS } from "./sample.ts";
 import { MemoryTables } from "../support/memory_store.ts";
 
-/** A record as the domain makes it. */
+/** Generates a record like the domain makes it. */
 function record<T>(members: { [Name in keyof T]: fc.Arbitrary<T[Name]> }): fc.Arbitrary<T> {
   return fc.record<T>(members, { noNullPrototype: true }) as fc.Arbitrary<T>;
 }
@@ -136,7 +136,7 @@ const user: fc.Arbitrary<User> = record({
   isErasing: fc.boolean(),
 });
 
-Deno.test("a reservation comes back as it went", () => {
+Deno.test("a reservation is decoded unchanged", () => {
   fc.assert(fc.property(reservation, (row) => {
     const tables = new MemoryTables();
     tables.write(encodeChanges([{ verb: "append", table: "reservations", row }]));
@@ -144,7 +144,7 @@ Deno.test("a reservation comes back as it went", () => {
   }));
 });
 
-Deno.test("a subscription comes back as it went", () => {
+Deno.test("a subscription is decoded unchanged", () => {
   fc.assert(fc.property(subscription, (row) => {
     const tables = new MemoryTables();
     tables.write(encodeChanges([{ verb: "append", table: "subscriptions", row }]));
@@ -152,7 +152,7 @@ Deno.test("a subscription comes back as it went", () => {
   }));
 });
 
-Deno.test("a user comes back as it went", () => {
+Deno.test("a user is decoded unchanged", () => {
   fc.assert(fc.property(user, (row) => {
     const tables = new MemoryTables();
     tables.write(encodeChanges([{ verb: "put", table: "users", row }]));
@@ -160,7 +160,7 @@ Deno.test("a user comes back as it went", () => {
   }));
 });
 
-Deno.test("a counter comes back as it went", () => {
+Deno.test("a counter is decoded unchanged", () => {
   const values = record({
     count: size,
     adjusted: amount,
@@ -175,7 +175,7 @@ Deno.test("a counter comes back as it went", () => {
   }));
 });
 
-Deno.test("a credit balance comes back as it went", () => {
+Deno.test("a credit balance is decoded unchanged", () => {
   fc.assert(fc.property(balance, (row) => {
     const tables = new MemoryTables();
     tables.write(encodeChanges([{ verb: "append", table: "credit_balances", row }]));
@@ -183,7 +183,7 @@ Deno.test("a credit balance comes back as it went", () => {
   }));
 });
 
-Deno.test("a ledger entry comes back as it went", () => {
+Deno.test("a ledger entry is decoded unchanged", () => {
   fc.assert(fc.property(entry, (row) => {
     const tables = new MemoryTables();
     tables.write(encodeChanges([{ verb: "append", table: "credit_ledger", row }]));
@@ -191,7 +191,7 @@ Deno.test("a ledger entry comes back as it went", () => {
   }));
 });
 
-Deno.test("a line of a journal from before a column was added gets the column's value", () => {
+Deno.test("a journal line from before a column was added gets the column's value", () => {
   fc.assert(fc.property(reservation, (row) => {
     const today = { ...row, credits: [], prompt: null, priceRow: null, toldCents: false };
     const full = encodeChanges([{ verb: "append", table: "reservations", row: today }]);

@@ -1,4 +1,4 @@
-// A writer on a fresh store, and rows to write: every member of a row has a value unless a test gives another.
+// A writer on a fresh store, and rows to write: every field of a row has a value unless a test gives another.
 
 import type { AppendedBatch, RowChange } from "../../actors/port.ts";
 import { type Counter, emptyCounter } from "../../src/domain/state/counter.ts";
@@ -15,7 +15,7 @@ import { openTestStore, type TestStore } from "../support/test_store.ts";
 export const DAY_MS = 86_400_000;
 export const NOW = Date.UTC(2026, 2, 10, 12);
 
-/** What a member says of itself that nobody talks to. */
+/** The row of a node without an address. */
 export const LONER: NewMember = { address: null, share: 1, fingerprints: {} };
 
 /** A store with its writer. */
@@ -24,15 +24,15 @@ export interface TestWriter {
   readonly session: PinnedSession;
   readonly lease: Writer;
   append(changes: readonly RowChange[]): Promise<AppendedBatch>;
-  /** Appends and drains at once. */
+  /** Appends, and drains immediately. */
   write(changes: readonly RowChange[]): Promise<void>;
   journalRows(): Promise<number>;
 }
 
-/** Joins as a member that nobody can reach. */
+/** Joins as a node that no other node can reach. */
 export async function joinAlone(database: Database, session: PinnedSession): Promise<Writer> {
   const writer = await joinMembers(database, session, () => Promise.resolve(LONER));
-  if (writer === null) throw new Error("Something keeps members out of this store");
+  if (writer === null) throw new Error("A lock keeps nodes out of this store");
   return writer;
 }
 
@@ -172,7 +172,7 @@ export function event(row: Partial<MeteringEvent> = {}): MeteringEvent {
   };
 }
 
-/** Text that trips careless encoders: of COPY, of arrays, of JSON, of SQL. */
+/** Text that breaks careless encoders: of COPY, arrays, JSON and SQL. */
 export const HOSTILE_TEXTS: readonly string[] = [
   "",
   " ",

@@ -1,5 +1,5 @@
-// From the version without members: its journal is replayed whole before anybody serves, new users come after every old
-// one, and the two versions never serve together.
+// Upgrades from a version with a single writer: its whole journal is replayed before any node serves, new users are numbered
+// after all old ones, and the two versions never serve together.
 
 import assert from "node:assert/strict";
 import { MIGRATIONS } from "../../sql/migrations.ts";
@@ -17,11 +17,11 @@ import { counter, joinAlone, LONER, NOW, user } from "./sample.ts";
 
 const MEMBERS = MIGRATIONS.findIndex(({ name }) => name === "0012_members");
 const OLD_TERM = 3;
-/** The number of the last user that the old version made; it is in the journal alone. */
+/** The number of the last user that the old version created; it is only in the journal. */
 const LAST_KEY = 2_345;
 const isEmbedded = testServerUrl() === null;
 
-/** Runs a test on a database as the version before left it when it was killed. */
+/** Runs a test on a database in the state after a kill of the previous version. */
 async function withOldDatabase(work: (database: Database) => Promise<void>): Promise<void> {
   const store = await openTestStore();
   const { database } = store;
@@ -51,7 +51,7 @@ async function withOldDatabase(work: (database: Database) => Promise<void>): Pro
   }
 }
 
-/** Runs work in which the wait for a process that may still answer takes no time; answers how often it waited. */
+/** Runs work without the wait for a process that may still answer; returns how often it would have waited. */
 async function withoutWaits(work: () => Promise<void>): Promise<number> {
   const { setTimeout: real } = globalThis;
   let waits = 0;
@@ -72,7 +72,7 @@ function join(database: Database, session: PinnedSession): Promise<Writer | null
   return joinMembers(database, session, () => Promise.resolve(LONER));
 }
 
-/** Takes the lock as the version before does; answers whether it got it. */
+/** Takes the lock like the previous version; returns whether it got it. */
 async function lockAsBefore(session: PinnedSession): Promise<boolean> {
   const [row] = await session.query<{ locked: boolean }>(
     "select pg_try_advisory_lock($1::bigint) as locked",
@@ -83,7 +83,7 @@ async function lockAsBefore(session: PinnedSession): Promise<boolean> {
   return row?.locked === true;
 }
 
-Deno.test("the first member finds everything that the version before left, and numbers new users past all of its", () =>
+Deno.test("the first node finds all data of the previous version, and numbers new users after its users", () =>
   withOldDatabase(async (database) => {
     const waits = await withoutWaits(async () => {
       const writer = await joinAlone(database, await database.pin(() => {}));
@@ -123,8 +123,7 @@ Deno.test("a new database counts from its sequence at once, without a wait", asy
 });
 
 Deno.test({
-  name:
-    "a process of the version before keeps members out for as long as it serves, and leaves them all it wrote",
+  name: "a process of the previous version keeps nodes out while it serves, and they find all that it wrote",
   ignore: isEmbedded,
   fn: () =>
     withOldDatabase(async (database) => {
@@ -147,14 +146,14 @@ Deno.test({
 });
 
 Deno.test({
-  name: "one member, or one of several, keeps a process of the version before out",
+  name: "one node, or one of several, keeps a process of the previous version out",
   ignore: isEmbedded,
   fn: () =>
     withOldDatabase(async (database) => {
       const sessions = await Promise.all([1, 2, 3].map(() => database.pin(() => {})));
       const old = sessions[0] as PinnedSession;
       await withoutWaits(async () => {
-        // Both find the database unprepared: one of them prepares it, and the other one tries until it is ready.
+        // Both find the database unprepared: one prepares it, and the other retries until it is ready.
         const writers = await Promise.all(
           sessions.slice(1).map(async (session) => {
             let writer = await join(database, session);

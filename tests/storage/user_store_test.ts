@@ -1,4 +1,4 @@
-// Loads: live rows of many users, and the older windows that something overdue will still need.
+// Loads: live rows of many users, and the older windows that overdue settlements still need.
 
 import assert from "node:assert/strict";
 import { openUserStore } from "../../src/storage/stores/user_store.ts";
@@ -18,7 +18,7 @@ Deno.test("many users load in one call, by key and by id, each in its place", ()
     const loaded = await openUserStore(store.database).load([
       { realm: 1, key: 2 },
       { realm: 1, id: "u1" },
-      { realm: 1, id: "nobody" },
+      { realm: 1, id: "unknown" },
       { realm: 2, id: "u3" },
       { realm: 1, id: "u3" },
       { realm: 1, key: 99 },
@@ -36,7 +36,7 @@ Deno.test("many users load in one call, by key and by id, each in its place", ()
     assert.deepEqual(await openUserStore(store.database).load([], NOW), []);
   }));
 
-Deno.test("a load has what runs now and what never ends, not what is over", () =>
+Deno.test("a load contains running and unlimited windows, not ended ones", () =>
   withWriter(async ({ store, write }) => {
     await write([
       { verb: "put", table: "users", row: user() },
@@ -56,7 +56,7 @@ Deno.test("a load has what runs now and what never ends, not what is over", () =
     assert.deepEqual(loaded?.reservations, [reservation()]);
   }));
 
-Deno.test("the window in which an open hold was taken is loaded however long it is over", () =>
+Deno.test("the window in which an open hold was taken is loaded, however long ago it ended", () =>
   withWriter(async ({ store, write }) => {
     await write([
       { verb: "put", table: "users", row: user({ dueAt: NOW + DAY_MS }) },

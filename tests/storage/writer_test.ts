@@ -1,5 +1,5 @@
-// A member's writer: its range of the journal, a prefix of what was appended and nothing of it lost, and the beat by which
-// alone it may answer.
+// A node's writer: its range of the journal, which is always a prefix of its appends, and the heartbeat that alone entitles
+// it to answer.
 
 import assert from "node:assert/strict";
 import { Unavailable } from "../../actors/port.ts";
@@ -13,7 +13,7 @@ import { testServerUrl } from "../support/test_store.ts";
 
 const PUT = { verb: "put", table: "counters", row: counter() } as const;
 const BEAT = { share: 1, registryVersion: 0 } as const;
-/** The embedded store has one session; its folder's lock keeps other processes out. */
+/** The embedded store has one session; the lock on its folder keeps other processes out. */
 const isEmbedded = testServerUrl() === null;
 
 const FROZEN_TERM = 77;
@@ -22,7 +22,7 @@ function countOf(count: bigint) {
   return { verb: "put", table: "counters", row: counter({ count }) } as const;
 }
 
-Deno.test("what a dead member left is in the tables after a replay, and the ranges of two members never meet", () =>
+Deno.test("a replay moves all that a dead node left into the tables, and the ranges of two nodes do not overlap", () =>
   withWriter(async ({ store, lease, append, journalRows }) => {
     await append([{ verb: "put", table: "users", row: user() }, PUT]);
     const last = await append([countOf(9_000_000n)]);
@@ -51,7 +51,7 @@ Deno.test("a range of more batches than one step replays whole and in order", ()
   }));
 
 Deno.test({
-  name: "while one member replays a dead one's range, others that need it wait",
+  name: "while one node replays a dead one's range, others that need it wait",
   ignore: isEmbedded,
   fn: () =>
     withWriter(async ({ store: { database }, lease, append, journalRows }) => {
@@ -70,7 +70,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a member that stands still amid a replay holds nobody up once it may answer nothing any more",
+  name: "a node that freezes within a replay blocks no other node once it may not answer any more",
   ignore: isEmbedded,
   fn: () =>
     withWriter(async ({ store: { database }, lease, append, journalRows }) => {
@@ -102,7 +102,7 @@ Deno.test("an append of a session that lost its term's setting writes nothing an
     assert.equal(await journalRows(), 1);
   }));
 
-Deno.test("of appends in flight together, one that fails takes all later ones with it", () =>
+Deno.test("when one of several appends in flight fails, all later ones fail too", () =>
   withWriter(async ({ append, journalRows }) => {
     const bad = { verb: "put", table: "users", row: user({ id: "a\0b" }) } as const;
     const outcomes = await Promise.allSettled([append([PUT]), append([bad]), append([PUT]), append([PUT])]);
@@ -110,7 +110,7 @@ Deno.test("of appends in flight together, one that fails takes all later ones wi
     assert.equal(await journalRows(), 1);
   }));
 
-Deno.test("a beat tells the others what it was given and brings the version of the registry", () =>
+Deno.test("a heartbeat publishes its values and returns the version of the registry", () =>
   withWriter(async ({ store, lease }) => {
     await store.database.query("update registry set version = 7");
     await store.database.query("update members set seen_at = seen_at - interval '1 minute'");
@@ -129,7 +129,7 @@ Deno.test("a beat tells the others what it was given and brings the version of t
   }));
 
 Deno.test({
-  name: "a member may answer by the last beat whose version is in force, whatever it appended since",
+  name: "the last heartbeat with a version in force decides whether a node may answer, not its appends",
   ignore: isEmbedded,
   fn: () =>
     withWriter(async ({ lease, append }) => {
@@ -149,7 +149,7 @@ Deno.test({
         prove();
         assert.equal(lease.isValid(), true);
         early.prove();
-        assert.equal(lease.isValid(), true, "an older beat takes nothing back");
+        assert.equal(lease.isValid(), true, "an older heartbeat has no effect");
       } finally {
         Date.now = now;
       }
@@ -162,7 +162,7 @@ for (
     ["whose session lost its term's setting", "session"],
   ] as const
 ) {
-  Deno.test(`the beat of a member ${what} ends its term`, () =>
+  Deno.test(`the heartbeat of a node ${what} ends its term`, () =>
     withWriter(async ({ store, session, lease }) => {
       if (end === "members") await endMember(store.database, lease.term);
       else await session.query("select set_config('holdfast.seq', '', false)");

@@ -57,7 +57,7 @@ const RETIRED: readonly Retired[] = [
   {
     pattern: /\bthe (one|last|next) writer\b|\b(is|became|not) the writer\b/,
     where: ["actors", "src/cluster", "src/storage", "src/tenant"],
-    use: "a member, the owner of the cell; every member is a writer",
+    use: "a node, the owner of the cell; every node has a writer",
   },
   { pattern: /\bforward(s|ed|ing)? (a|the) calls?\b/, where: CODE, use: "pass on" },
   {

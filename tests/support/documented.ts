@@ -4,7 +4,7 @@
 
 import assert from "node:assert/strict";
 import type { z } from "zod";
-import { SURFACE } from "../../routes/app.ts";
+import { SURFACE } from "../../routes/surface.ts";
 import { STATUS } from "../../routes/http/errors.ts";
 import { errorsOf } from "../../routes/reference/errors.ts";
 import type { RefusalCode } from "../../src/domain/values/refusal.ts";

@@ -4,7 +4,7 @@ import type { Hono } from "hono";
 import { Unavailable } from "../../actors/port.ts";
 import { makeApp } from "../../routes/app.ts";
 import catalog from "../../src/tenant/demo/catalog.json" with { type: "json" };
-import type { Network } from "../../src/channel/line.ts";
+import type { Network } from "../../src/channel/network.ts";
 import { tcpNetwork } from "../../src/channel/tcp.ts";
 import type { IdSource } from "../../src/domain/values/ids.ts";
 import type { Clock } from "../../src/process/clock.ts";

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import catalog from "../../src/tenant/demo/catalog.json" with { type: "json" };
 import { runAdmin } from "../../src/cli/admin.ts";
 import { EXIT } from "../../src/cli/shell.ts";
+import { renderTable } from "../../src/cli/table.ts";
 import { ADMIN_TOKEN } from "../support/test_service.ts";
 import { operatorOf, runTask, serve, testShell, withFile, withService } from "./support.ts";
 
@@ -37,7 +38,7 @@ Deno.test("an operator makes a workspace, an app and its catalog from the comman
   });
 });
 
-Deno.test("a revoked key stops at once, and is asked for on a terminal alone", async () => {
+Deno.test("a revoked key stops at once, and revoking asks for confirmation on a terminal", async () => {
   await withService(async (service) => {
     const app = await service.newApp();
     const variables = operatorOf(service);
@@ -47,7 +48,7 @@ Deno.test("a revoked key stops at once, and is asked for on a terminal alone", a
 
     const program = testShell(variables);
     assert.equal(await runAdmin(revoke, program.shell), EXIT.usage);
-    assert.match(program.err(), /give --yes/);
+    assert.match(program.err(), /^Confirmation required; use --yes$/);
     const hesitant = testShell(variables, "no");
     assert.equal(await runAdmin(revoke, hesitant.shell), EXIT.refused);
     assert.equal(hesitant.asked.length, 1);
@@ -111,7 +112,7 @@ Deno.test("with several apps a command asks which one is meant", async () => {
     await service.newApp();
     const { shell, err } = testShell(operatorOf(service));
     assert.equal(await runAdmin(["keys", "list"], shell), EXIT.usage);
-    assert.match(err(), /^--app: is needed, since there are 2 apps/);
+    assert.match(err(), /^--app: required, because there are 2 apps/);
   });
 });
 
@@ -125,7 +126,7 @@ Deno.test("the admin token of the data folder is used when no variable names one
   });
 });
 
-Deno.test("the exit status tells refusal, wrong usage and an unreachable service apart", async () => {
+Deno.test("refusal, wrong usage and an unreachable service have different exit statuses", async () => {
   await withService(async (service) => {
     const operator = operatorOf(service);
     const stranger = { ...operator, HOLDFAST_ADMIN_TOKEN: "wrong-token-0123456789" };
@@ -146,7 +147,7 @@ Deno.test("the exit status tells refusal, wrong usage and an unreachable service
         /^No admin token: set HOLDFAST_ADMIN_TOKEN/,
       ],
       [EXIT.usage, ["apps", "list"], { ...operator, PORT: "x" }, /^PORT must be a port number/],
-      [EXIT.unreachable, ["apps", "list", "--url", other.url], operator, /something else answers there/],
+      [EXIT.unreachable, ["apps", "list", "--url", other.url], operator, /another program answers there/],
       [
         EXIT.unreachable,
         ["apps", "list", "--url", "http://127.0.0.1:9"],
@@ -199,4 +200,12 @@ Deno.test("sweep settles what is due of idle users and prints the counts", async
     assert.equal(outcome.code, EXIT.ok, outcome.err);
     assert.match(outcome.out, /^WHAT +COUNT\nexpired reservations +1\n/);
   });
+});
+
+Deno.test("tables are aligned, and a name cannot steer the terminal", () => {
+  const rows = [["Zoë", 1234.5, null], ["a\x1b[31m\nb", 7, "x"]] as const;
+  assert.equal(
+    renderTable(["NAME", "COUNT", "NOTE"], rows),
+    ["NAME        COUNT  NOTE", "Zoë       1,234.5  -", "a\u{fffd}[31m\u{fffd}b        7  x"].join("\n"),
+  );
 });

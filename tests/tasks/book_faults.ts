@@ -120,7 +120,7 @@ function copyOfHold(id: string, userKey: number, status: string, settledAt: stri
     per_unit, '[]', created_at_ms, expires_at_ms, ${settledAt}, '[]' from reservations where id = 'rsv_1'`;
 }
 
-const TWICE = 'hold 1 user_1 open hold "rsv_1": it stands in the tables twice';
+const TWICE = 'hold 1 user_1 open hold "rsv_1": it is in the tables twice';
 
 const HOLDS: readonly Fault[] = [
   ["an open hold that is settled too", copyOfHold("rsv_1", 1, "released", `${END}`), [TWICE]],
@@ -195,7 +195,7 @@ const DUE_MARKS_AND_MESSAGES: readonly Fault[] = [
     ['message 1 user_1 message "whm_1": realm 2, but its user is of realm 1'],
   ],
   [
-    "a message that tells something else than its type",
+    "a message with the data of another type",
     "update webhook_messages set type = 'credits.lower' where id = 'whm_1'",
     [
       `message 1 user_1 message "whm_1": type "credits.lower", but its body begins ${
@@ -204,7 +204,7 @@ const DUE_MARKS_AND_MESSAGES: readonly Fault[] = [
     ],
   ],
   [
-    "a message that nobody sent",
+    "a delivered message without an attempt",
     "update webhook_messages set attempts = 0 where id = 'whm_2'",
     ['message 1 user_1 message "whm_2": delivered without an attempt'],
   ],
@@ -234,8 +234,8 @@ const NOW = "extract(epoch from now())::bigint * 1000";
 const NOT_REVOKED = 'refunded 1 user_1 credit balance "crb_1": its purchase "il_1" was refunded';
 
 const STRIPE: readonly Fault[] = [
-  ["credits whose payment was refunded", refunded("pi_1", "5"), [NOT_REVOKED]],
-  ["credits whose invoice was refunded", refunded("in_1", "5"), [NOT_REVOKED]],
+  ["credits with a refunded payment", refunded("pi_1", "5"), [NOT_REVOKED]],
+  ["credits with a refunded invoice", refunded("in_1", "5"), [NOT_REVOKED]],
   ["a refund of another payment", refunded("pi_2", "5"), []],
   ["a purchase of another user", refunded("pi_1", "5", "user_2"), []],
   ["a refund that Stripe may still send again", refunded("pi_1", NOW), []],

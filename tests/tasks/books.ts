@@ -6,7 +6,7 @@ import { openTestStore } from "../support/test_store.ts";
 export const START = 1_767_225_600_000;
 export const END = START + 86_400_000;
 
-/** Lines as they are stored: [group, taken] of plan_a in the one window. */
+/** Stored lines: [group, taken] of plan_a in the one window. */
 export function lines(...parts: [string, string][]): string {
   return JSON.stringify(parts.map(([group, taken]) => ["plan_a", group, START, END, "count", taken]));
 }
@@ -90,7 +90,7 @@ const CLEAN: readonly string[] = [
   user(2),
   counter(2, "g", "4", "0"),
   event("evt_4", 2, lines(["g", "4"])),
-  // Two lines of a counter without a row, which come to nothing.
+  // Two lines of a counter without a row, with a sum of 0.
   event("evt_5", 2, lines(["gone", "4"], ["gone", "-4"])),
   user(3),
   // One event is in the sums by day.
@@ -122,7 +122,7 @@ const TABLES = [
   ...["webhook_messages", "webhooks", "realms", "apps", "workspaces"],
 ];
 
-/** Puts books, the clean ones unless told otherwise, in place of whatever stands there. */
+/** Replaces all stored books, by default with clean ones. */
 export async function seed(database: Database, books: readonly string[] = CLEAN): Promise<void> {
   await database.script([...TABLES.map((table) => `delete from ${table}`), ...books].join(";\n"));
 }

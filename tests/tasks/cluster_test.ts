@@ -78,7 +78,7 @@ Deno.test({
       const { cellsWithoutOwner, troubles } = seen;
       assert.deepEqual(cellsWithoutOwner, [7, 8, 9, 30]);
       assert.match(troubles[0].found, /^cells 7 to 9, 30 without an owner/);
-      assert.match(troubles[1].found, /^member 2 \(127\.0\.0\.1:\d+\) has version -1 of the registry/);
+      assert.match(troubles[1].found, /^process 2 \(127\.0\.0\.1:\d+\) has version -1 of the registry/);
       await front.stop();
     });
   },
@@ -89,7 +89,7 @@ Deno.test({
   ignore: !isServer,
   fn: async () => {
     const one = await startTestService();
-    assert.equal(await one.service.leave(), false, "nobody is there to take over");
+    assert.equal(await one.service.leave(), false, "there is no other process to take over");
     assert.equal((await send(one.http, "GET", "/readyz", undefined, {})).status, 200);
     const app = await one.newApp();
     const other = await join(one, 1);

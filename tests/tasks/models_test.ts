@@ -30,7 +30,7 @@ Deno.test("an import shows the differences, applies them like a catalog, and lea
       "MODEL        MEMBER                            OLD  NEW",
       "gpt-4o-mini  cachedInputCentsPerMillionTokens    3  7.5",
       "gpt-4o-mini  outputCentsPerMillionTokens        55   60",
-      "Not in the file, left as they are: flux-pro",
+      "Not in the file, unchanged: flux-pro",
     ].join("\n");
     assert.deepEqual(dryRun, {
       code: EXIT.ok,
@@ -56,7 +56,7 @@ Deno.test("an import shows the differences, applies them like a catalog, and lea
   });
 });
 
-Deno.test("models that are named are added, and what the file lacks is told without a failure", async () => {
+Deno.test("models of --only are added, and models missing in the file are listed without a failure", async () => {
   await withService(async (service) => {
     const { appId } = await service.newApp({ models: ROWS });
     const only = ["--only", "claude-sonnet-4-5, nowhere", "--only", "whisper-1", "--app", appId];
@@ -91,7 +91,7 @@ Deno.test("a file that is no price file, a row with a fault and a catalog that h
     const { appId } = await service.newApp({ models: ROWS });
     const files = [
       ["{", /is not JSON/],
-      ["[5]", /is neither LiteLLM's price file nor a list or object of models$/],
+      ["[5]", /is not a price file of LiteLLM, and not a list or object of models$/],
       [
         '{"flux-pro":{"amountMode":"per_call","centsPerImage":4}}',
         /PATH +FAULT\nmodels\[1\]\.centsPerImage +excludes/,

@@ -28,7 +28,7 @@ Deno.test("a name is taken as an argument and as an option, not as both", async 
     assert.equal(code, EXIT.usage);
     assert.match(
       text,
-      /there are 2 apps\. Say which one:\n {2}--app app_\w+ {3}shop\n {2}--app app_\w+ {3}shop two$/,
+      /there are 2 apps\. Choose one:\n {2}--app app_\w+ {3}shop\n {2}--app app_\w+ {3}shop two$/,
     );
   });
 });
@@ -37,7 +37,7 @@ Deno.test("without an app a command about one says how to make it", async () => 
   await withService(async (service) => {
     const { shell, err } = testShell(operatorOf(service));
     assert.equal(await runAdmin(["catalog", "show"], shell), EXIT.usage);
-    assert.equal(err(), "There is no app yet: make one with `deno task admin apps create NAME`");
+    assert.equal(err(), "There is no app yet; create one with `deno task admin apps create NAME`");
   });
 });
 
@@ -67,7 +67,10 @@ Deno.test("a new identity secret is asked for with the time that the old one hol
     const rotate = ["apps", "rotate-identity-secret", "app_1"];
     assert.equal(await runAdmin([...rotate, "--keep-old-seconds", "60"], shell), EXIT.ok);
     assert.equal(await runAdmin(rotate, shell), EXIT.ok);
-    assert.match(out(), /Identity secret: s3cret\nTokens signed with the old secret hold until 2026-11-23/);
+    assert.match(
+      out(),
+      /Identity secret: s3cret\nTokens signed with the old secret are valid until 2026-11-23/,
+    );
     assert.equal(await runAdmin([...rotate, "--keep-old-seconds", "-1"], shell), EXIT.usage);
   } finally {
     await close();

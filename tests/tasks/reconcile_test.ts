@@ -1,5 +1,5 @@
 // The proof that the books add up, on rows written by SQL: a clean book passes, each kind of drift is found and
-// named, and the task says so with its exit status.
+// named, also by the exit status of the task.
 
 import assert from "node:assert/strict";
 import { MIGRATIONS } from "../../sql/migrations.ts";

@@ -103,7 +103,7 @@ export function troublesOf(checks: readonly Check[]): string[] {
     .map(({ name, verdict }) => `${verdict} ${name}`);
 }
 
-/** For files in which whoever has a folder's lock keeps it: waiting for it shows nothing more. */
+/** Shortens waits for a folder's lock, for tests in which its owner keeps it. */
 export function shortenLockWaits(): void {
   limitsOfFile(LOCK_LIMITS, { pauseMs: 1 });
 }

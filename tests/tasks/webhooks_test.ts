@@ -35,13 +35,13 @@ Deno.test("an operator makes, changes and removes a webhook, and sees its secret
 
     const hesitant = testShell(operatorOf(service), "no");
     assert.equal(await runAdmin(["webhooks", "delete", id], hesitant.shell), EXIT.refused);
-    assert.match((await admin(service, ["webhooks", "delete", id], EXIT.usage)).err, /give --yes/);
+    assert.match((await admin(service, ["webhooks", "delete", id], EXIT.usage)).err, /use --yes/);
     assert.equal((await admin(service, ["webhooks", "delete", id, "--yes"])).out, `Removed ${id}`);
     assert.deepEqual(JSON.parse((await admin(service, ["webhooks", "list", "--json"])).out), []);
   });
 });
 
-Deno.test("messages are a table of what became of each", async () => {
+Deno.test("messages are a table with the status of each", async () => {
   await withService(async (service) => {
     const app = await service.newApp();
     const path = `/apps/${app.appId}/webhooks`;
@@ -118,7 +118,7 @@ Deno.test("a ping is sent at once, and redelivering sends it again", async () =>
   }
 });
 
-Deno.test("wrong usage of the webhook commands is told before anything is sent", async () => {
+Deno.test("wrong usage of the webhook commands is refused before anything is sent", async () => {
   await withService(async (service) => {
     await service.newApp();
     const rows: readonly (readonly [number, readonly string[], RegExp])[] = [

@@ -1,5 +1,5 @@
-// The gateway: the `openai` package as it is, with Holdfast's address and key in place of the model server's. Where
-// nothing of ours can be installed, this meters just as well. The service has the model server's own key.
+// The gateway: the unchanged `openai` package, with Holdfast's address and key in place of the model server's. It meters
+// programs in which the client cannot be installed. The service has the key of the model server.
 
 import process from "node:process";
 import OpenAI from "openai";

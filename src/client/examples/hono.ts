@@ -30,7 +30,7 @@ app.post(
   (context) => context.json({ images: 1000 }),
 );
 
-// Here the app asks itself; `serve(app)` of `@hono/node-server` puts it on a port.
+// Here the app calls itself; `serve(app)` of `@hono/node-server` puts it on a port.
 for (const [path, body] of [["/images", { what: "a pond" }], ["/images", {}], ["/albums", {}]] as const) {
   const answer = await app.request(path, { method: "POST", body: JSON.stringify(body) });
   const { image, error } = await answer.json();

@@ -1,5 +1,5 @@
-// What is left, in a page of React. A server renders it with the usage of that moment; in a browser the hook keeps it
-// live. Your backend signs the token, and the page has the public key alone.
+// The remaining quota in a React page. A server renders it with the current usage; in a browser the hook keeps it live.
+// Your backend signs the token, and the page has only the public key.
 
 import process from "node:process";
 import { createClient, signEndUserToken, type Usage } from "holdfast-client";

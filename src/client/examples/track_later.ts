@@ -1,4 +1,4 @@
-// Many small events: `trackLater` collects them, and they leave in batches. `flush` waits until all of them have left.
+// Many small events: `trackLater` collects them and sends them in batches. `flush` waits until all of them are sent.
 
 import process from "node:process";
 import { createClient } from "holdfast-client";

@@ -1,4 +1,4 @@
-// A receiver of webhooks: it takes what the service signed, each message once, and nothing else.
+// A receiver of webhooks: it accepts only messages that the service signed, each once.
 
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -11,7 +11,7 @@ const { HOLDFAST_WEBHOOK_SECRET = "", PORT = "3000" } = process.env;
 /** The ids of messages that were handled; keep them where your app keeps its data. */
 const handled = new Set<unknown>();
 
-/** Takes a request; answers the status for the service, which sends again whatever gets none of 2xx. */
+/** Handles a request. Returns the status; the service sends a message again unless the status is 2xx. */
 async function receive(request: IncomingMessage): Promise<number> {
   const { headers } = request;
   try {
@@ -30,7 +30,7 @@ async function receive(request: IncomingMessage): Promise<number> {
   }
 }
 
-/** Your work. What takes long is done after the answer. */
+/** Your work. Do long work after the answer. */
 function handle(message: WebhookMessage): void {
   if (message.type !== "usage.threshold_reached") return;
   const { userId, label, thresholdPercent } = message.data;

@@ -10,10 +10,10 @@ import { messagesOf } from "../messages/record.ts";
 import { activePlanOf, duplicatesOf, entitlementOf, runningPlanOf } from "../plans/entitlement.ts";
 import { answered, type Decision } from "../state/result.ts";
 import { type Change, type Entitlement, newUser, type UserState } from "../state/user.ts";
-import { mergeCredits } from "./merge_credits.ts";
+import { mergeCredits, type MergedCredits } from "./merge_credits.ts";
 import type { HistoryCounts, MergeReport } from "./merge_report.ts";
-import { mergeSubscriptions } from "./merge_subscriptions.ts";
-import { mergeUsage } from "./merge_usage.ts";
+import { type MergedSubscriptions, mergeSubscriptions } from "./merge_subscriptions.ts";
+import { type MergedUsage, mergeUsage } from "./merge_usage.ts";
 
 export interface MergeInput {
   readonly isDryRun: boolean;
@@ -41,7 +41,45 @@ export function merge(
   const settled = from.operations + to.operations;
   const told = [from, to].flatMap((side) => messagesOf(side, context));
   const alerts = alertBase(to, context);
+  const merged = joinRows(from, to, context);
+  fireAlerts(to, alerts, context);
 
+  const mergeId = input.isDryRun ? null : context.ids.next("merge");
+  const billableOperations = from.operations + to.operations - settled;
+  const report: MergeReport = {
+    mergeId,
+    mode: input.mode,
+    dryRun: input.isDryRun,
+    alreadyMerged: false,
+    historyPending: input.history === null,
+    billableOperations,
+    ...movesAndConflicts(merged, fromState, to, input, context),
+    analytics: input.analytics,
+  };
+  if (mergeId !== null) {
+    writeMerge(from, to, report, mergeId, context);
+    to.tellFirst("user.merged", context.now, { from: from.user.id, to: to.user.id, mergeId });
+  }
+  return {
+    result: answered({ report }),
+    changes: [...from.changes(), ...asPuts(to.changes(), fromState), ...told, ...messagesOf(to, context)],
+    operations: from.operations + to.operations,
+    issued: 0,
+    refusedCall: null,
+  };
+}
+
+/** What a merge did to the rows of both users. */
+interface JoinedRows {
+  readonly subscriptions: MergedSubscriptions;
+  readonly usage: MergedUsage;
+  readonly credits: MergedCredits;
+  /** Open holds of the alias. */
+  readonly holds: number;
+}
+
+/** Joins all rows of two users under `to`, and decides the entitlement of both as one user. */
+function joinRows(from: Draft, to: Draft, context: Context): JoinedRows {
   const sides = [from, to] as const;
   const before = sides.map(({ user }) => user.entitlement) as [Entitlement | null, Entitlement | null];
   const running = sides.map((side) => runningPlanOf(side, context));
@@ -59,17 +97,17 @@ export function merge(
   const optedOut = from.user.optedOut | to.user.optedOut;
   const isErasing = from.user.isErasing || to.user.isErasing;
   to.putUser({ entitlement, dueAt: to.nextDue(), optedOut, isErasing });
+  return { subscriptions, usage, credits, holds };
+}
 
-  fireAlerts(to, alerts, context);
-  const mergeId = input.isDryRun ? null : context.ids.next("merge");
-  const { history } = input;
-  const report: MergeReport = {
-    mergeId,
-    mode: input.mode,
-    dryRun: input.isDryRun,
-    alreadyMerged: false,
-    historyPending: history === null,
-    billableOperations: from.operations + to.operations - settled,
+function movesAndConflicts(
+  { subscriptions, usage, credits, holds }: JoinedRows,
+  fromState: UserState,
+  to: Draft,
+  { history }: MergeInput,
+  context: Context,
+): Pick<MergeReport, "moved" | "conflicts"> {
+  return {
     moved: {
       events: history?.events ?? 0,
       eventLogs: history?.eventLogs ?? 0,
@@ -89,18 +127,6 @@ export function merge(
       endedSubscriptions: subscriptions.ended,
       credits: credits.conflicts,
     },
-    analytics: input.analytics,
-  };
-  if (mergeId !== null) {
-    writeMerge(from, to, report, mergeId, context);
-    to.tellFirst("user.merged", context.now, { from: from.user.id, to: to.user.id, mergeId });
-  }
-  return {
-    result: answered({ report }),
-    changes: [...from.changes(), ...asPuts(to.changes(), fromState), ...told, ...messagesOf(to, context)],
-    operations: from.operations + to.operations,
-    issued: 0,
-    refusedCall: null,
   };
 }
 

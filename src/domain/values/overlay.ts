@@ -1,5 +1,5 @@
-// An overlay: new rows over old ones, by key. Most decisions touch two or three rows, so a few are kept in plain arrays, which
-// is fastest. A map is made only when there are many, as when a thousand holds lapse at once.
+// An overlay: new rows over old ones, by key. Most decisions touch two or three rows, so a few are kept in plain arrays,
+// which is fastest. A map is made only when there are many, as when a thousand holds lapse at once.
 
 const LISTED_MAX = 8;
 

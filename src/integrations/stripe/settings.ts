@@ -45,7 +45,7 @@ export async function removeStripeSecret(
   });
 }
 
-/** The settings of a mode, and its last message; null where there is none. */
+/** The settings of a mode, and its last message; null without one. */
 export interface StripeStatus {
   readonly connection: StripeConnection | null;
   readonly last: LastMessage | null;

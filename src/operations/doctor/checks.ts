@@ -76,10 +76,10 @@ export function fail(name: string, found: string, advice: string): Check {
 }
 
 function unread(name: string): Check {
-  return warn(name, "not looked at: the tables are not all there", "Apply the migrations first");
+  return warn(name, "skipped: migrations pending", "Apply the migrations first");
 }
 
-/** Which optional features are on. Whoever stores people must be able to erase them, so a missing secret is a warning. */
+/** Which optional features are on. A service that stores people must be able to erase them, so a missing secret is a warning. */
 export function checkFeatures(
   features: Pick<Features, "privacySecret" | "exportSecret" | "modelServer">,
 ): Check {
@@ -111,7 +111,7 @@ function checkDatabase(facts: DatabaseFacts): Check {
     );
   }
   if (roundTripMs > DOCTOR_LIMITS.roundTripWarnMs) {
-    return warn(name, found, "Every answer waits for one: bring the process nearer to its database");
+    return warn(name, found, "Each request waits for a round trip: bring the process nearer to its database");
   }
   return checkCheckpoints(name, found, facts);
 }
@@ -287,6 +287,6 @@ function checkDrift(facts: DriftFacts): Check {
   return fail(
     name,
     `${drifts} in ${looked}; first ${first}`,
-    `${EVERYTHING}; keep the database as it is and report it`,
+    `${EVERYTHING}; do not change the database, and report it`,
   );
 }

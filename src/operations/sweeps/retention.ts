@@ -8,7 +8,7 @@ import type { Millis } from "../../domain/values/period.ts";
 import { REFUSAL_LIMITS, SENDER_LIMITS, STRIPE_LIMITS, SWEEP_LIMITS } from "../../process/limits.ts";
 import type { Session } from "../../storage/database.ts";
 import type { InCell } from "../../storage/members/cell_store.ts";
-import { deleteOldRefusals } from "../../storage/stores/refusal_store.ts";
+import { deleteOldRefusedCalls } from "../../storage/stores/refused_call_store.ts";
 import {
   deleteEndedMessages,
   deleteMessagesOfRemoved,
@@ -38,7 +38,7 @@ const RETENTION = {
     { keptMs: forPromptLogs, remove: deleteOldLogs },
     { keptMs: forPromptLogs, remove: forgetOldPrompts },
   ],
-  refusals: [{ keptMs: () => REFUSAL_LIMITS.keptMs, remove: deleteOldRefusals }],
+  refusals: [{ keptMs: () => REFUSAL_LIMITS.keptMs, remove: deleteOldRefusedCalls }],
   messages: [
     { keptMs: () => SENDER_LIMITS.deliveredKeptMs, remove: deleteEndedMessages("delivered") },
     { keptMs: () => SENDER_LIMITS.failedKeptMs, remove: deleteEndedMessages("failed") },

@@ -1,9 +1,9 @@
-// Makes a fresh embedded store in a worker. initdb needs several hundred megabytes; a process would keep them, but a worker
-// gives them back when it ends.
+// Creates an embedded store in a worker. initdb needs several hundred megabytes: a process would keep them, a worker frees
+// them when it ends.
 
 import { openLite } from "./durable_files.ts";
 
-/** The worker's answer: null when the store is made, else what went wrong. */
+/** The worker's answer: null when the store is created, else the error message. */
 export type CreateAnswer = { readonly error: string | null };
 
 const worker = self as unknown as {

@@ -2,7 +2,7 @@
 // file layer still ignores fsync and fdatasync. This file system passes both on to the host. PostgreSQL then syncs as
 // usual: the log at each commit, and data files, control file and folders at each checkpoint.
 //
-// It reaches into PGlite's file layer, so the package's version is pinned, and each start checks that a commit really
+// It replaces internals of PGlite, so the version of the package is pinned, and each start checks that a commit really
 // synced (embedded_folder.ts).
 
 import { PGlite, type PGliteOptions } from "@electric-sql/pglite";
@@ -25,11 +25,11 @@ const DURABLE_PARAMS: readonly string[] = [
 ];
 
 interface HostStream {
-  /** The host's file descriptor; absent for streams that are not files of the host. */
+  /** The host's file descriptor; absent for streams that are not host files. */
   readonly nfd?: number;
 }
 
-/** The parts of PGlite's module that this file replaces or reads. */
+/** The parts of PGlite's module that are used here. */
 interface Module {
   readonly FS: { getStream(fd: number): HostStream | null };
   readonly NODEFS: { readonly stream_ops: { fsync?: (stream: HostStream) => number } };
@@ -44,13 +44,13 @@ interface WasmImports {
   readonly env: Record<string, (fd: number) => number>;
 }
 
-/** A folder on the host whose syncs are real. */
+/** A folder on the host with syncs that reach the disk. */
 export class DurableFiles extends NodeFS {
-  /** How many syncs reached the host. */
+  /** The number of syncs that reached the host. */
   syncs = 0;
   readonly #onFault: (error: Error) => void;
 
-  /** @param onFault called when the host could not sync: nothing may be acknowledged after that */
+  /** @param onFault called when the host could not sync: no write may be acknowledged after that */
   constructor(folder: string, onFault: (error: Error) => void) {
     super(folder);
     this.#onFault = onFault;
@@ -93,7 +93,7 @@ export class DurableFiles extends NodeFS {
   }
 }
 
-/** Opens the store in a folder with full durability; makes it where there is none. */
+/** Opens the store in a folder with full durability; creates it if it is missing. */
 export async function openLite(
   folder: string,
   onFault: (error: Error) => void,
@@ -104,7 +104,7 @@ export async function openLite(
   return { lite: await PGlite.create({ fs: files, startParams: [...DURABLE_PARAMS], ...assets }), files };
 }
 
-/** Syncs a folder with everything in it. */
+/** Syncs a folder and all of its content. */
 export function syncTree(path: string): void {
   const entry = lstatSync(path);
   if (entry.isSymbolicLink()) return;

@@ -1,12 +1,12 @@
-// The embedded PostgreSQL's own files as modules, so that a compiled binary contains them and reads no folder but the data
-// folder. PGlite would look for them in its package. Only opening a folder loads this module.
+// The embedded PostgreSQL's own files as modules, so that a compiled binary contains them and reads no folder except the
+// data folder. PGlite would look for them in its package. Only opening a folder loads this module.
 
 import data from "@electric-sql/pglite/pglite.data" with { type: "bytes" };
 import initdb from "@electric-sql/pglite/initdb.wasm" with { type: "bytes" };
 import server from "@electric-sql/pglite/pglite.wasm" with { type: "bytes" };
 import type { PGliteOptions } from "@electric-sql/pglite";
 
-/** The options that give PGlite its files. */
+/** Returns the options of PGlite that provide its files. */
 export async function embeddedAssets(): Promise<
   Required<Pick<PGliteOptions, "pgliteWasmModule" | "initdbWasmModule" | "fsBundle">>
 > {

@@ -1,12 +1,12 @@
-// The database interface on the embedded PostgreSQL (PGlite), in a folder, or in memory for tests. There is one connection.
-// Statements run one after another, and a transaction keeps all others out while it runs.
+// The database interface on the embedded PostgreSQL (PGlite), in a folder, or in memory for tests. It has one connection:
+// statements run one after another, and everything else waits while a transaction runs.
 
 import { PGlite } from "@electric-sql/pglite";
 import { type Database, type Param, type Session, TYPE_OID } from "../database.ts";
 
 /**
- * A TextDecoder drops U+FEFF at the start of a text by default. PGlite decodes each value with one and has no option for
- * it, so two different ids could become one. We change the default instead.
+ * A TextDecoder that keeps U+FEFF at the start of a text. By default it is dropped, PGlite has no option for it, and two
+ * different ids could become equal. So this changes the default.
  */
 class WholeTextDecoder extends TextDecoder {
   constructor(label?: string, options?: TextDecoderOptions) {
@@ -15,13 +15,13 @@ class WholeTextDecoder extends TextDecoder {
 }
 globalThis.TextDecoder = WholeTextDecoder;
 
-/** How much write-ahead log makes the next maintenance due. */
+/** Maintenance is due after this much write-ahead log. */
 const MAINTAIN_AFTER_BYTES = 32 * 1024 * 1024;
 
-/** The part of PGlite that both the database and a transaction offer. */
+/** The common part of PGlite and its transactions. */
 type Runner = Pick<PGlite, "query" | "exec">;
 
-/** Set once: PGlite copies all of its parsers for a query that brings some of its own. */
+/** Set once: PGlite would copy all parsers for each query with parsers of its own. */
 const PARSERS = { [TYPE_OID.int8]: Number, [TYPE_OID.numeric]: String };
 
 /** Wraps an open PGlite. */
@@ -37,7 +37,7 @@ export function embeddedDatabase(lite: PGlite, onClosed: () => void = () => {}):
     query: session.query,
     transaction,
     pin: () => Promise.resolve({ ...session, transaction, close: () => Promise.resolve() }),
-    // There is one session, which ends with the store.
+    // The only session ends with the store.
     named: () => ({ ...database, close: () => Promise.resolve() }),
     script: async (text) => {
       await lite.exec(text);

@@ -1,5 +1,5 @@
-// The embedded store's folder. A lock keeps a second process out, a store is created as a whole or not at all, and an
-// acknowledged write survives a crash of the process and of the machine.
+// The folder of the embedded store. A lock keeps a second process out, a store is created completely or not at all, and
+// an acknowledged write survives a crash of the process and of the machine.
 
 import type { PGlite } from "@electric-sql/pglite";
 import { existsSync } from "node:fs";
@@ -10,10 +10,10 @@ import { embeddedDatabase } from "./embedded_database.ts";
 import { FolderError, lockFolder } from "./folder_lock.ts";
 import { log, messageOf } from "../../process/log.ts";
 
-/** Exit status after a failed sync, as in sysexits.h for an input or output error. */
+/** Exit status after a failed sync: EX_IOERR of sysexits.h. */
 const EXIT_IO_ERROR = 74;
 
-/** Opens the store in a folder, which is made when it is missing. */
+/** Opens the store in a folder; creates both if they are missing. */
 export async function openEmbedded(folder: string): Promise<Database> {
   let lock: Deno.FsFile;
   try {
@@ -30,13 +30,15 @@ export async function openEmbedded(folder: string): Promise<Database> {
   return embeddedDatabase(lite, () => lock.close());
 }
 
-/** Makes a store under another name, syncs it, and then renames it, so that no half-made store has the real name. */
+/** Creates a store under another name, syncs it, then renames it, so that an incomplete store never has the real name. */
 async function createStore(folder: string, data: string): Promise<void> {
-  log("info", "Making the embedded store", { folder });
+  log("info", "Creating the embedded store", { folder });
   const fresh = `${data}.new`;
   await Deno.remove(fresh, { recursive: true }).catch(() => {});
   const error = await runCreateWorker(fresh);
-  if (error !== null) throw new FolderError(`Cannot start: the embedded store could not be made: ${error}`);
+  if (error !== null) {
+    throw new FolderError(`Cannot start: the embedded store could not be created: ${error}`);
+  }
   syncTree(fresh);
   await Deno.rename(fresh, data);
   syncTree(folder);
@@ -58,13 +60,13 @@ async function runCreateWorker(folder: string): Promise<string | null> {
   }
 }
 
-/** The embedded PostgreSQL would continue after a failed sync and acknowledge writes that are lost. So we stop. */
+/** Ends the process after a failed sync: PostgreSQL would go on and acknowledge writes that may be lost. */
 function stopAtFault(error: Error): void {
   log("error", "The disk could not sync; stopping", { error: messageOf(error) });
   Deno.exit(EXIT_IO_ERROR);
 }
 
-/** Checks that a commit reaches the disk: a later version of the package might change that. */
+/** Checks that a commit reaches the disk: a later version of PGlite might change that. */
 async function checkDurable(lite: PGlite, files: DurableFiles): Promise<void> {
   const before = files.syncs;
   await lite.exec("create table if not exists durable_check (at timestamptz); truncate durable_check");

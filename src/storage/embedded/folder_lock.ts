@@ -1,13 +1,13 @@
-// The lock that keeps a second process out of a data folder. It stands apart from the store itself, so that a process
-// on a PostgreSQL server never loads the embedded one.
+// The lock that keeps a second process out of a data folder. It is apart from the store, so that a process on a PostgreSQL
+// server never loads the embedded one.
 
-/** The data folder cannot be used; the message is the one line that the operator sees. */
+/** The data folder cannot be used; the operator sees only the message. */
 export class FolderError extends Error {}
 
 /** How long a start waits for another process to end. */
 export const LOCK_LIMITS = { tries: 50, pauseMs: 100 } as const;
 
-/** Takes the folder's lock. The kernel frees it when a process ends, however it ends, if not at the same instant. */
+/** Takes the folder's lock. The kernel frees it shortly after a process ends, in whatever way. */
 export async function lockFolder(folder: string): Promise<Deno.FsFile> {
   const file = await Deno.open(`${folder}/lock`, { create: true, write: true, read: true, mode: 0o600 });
   for (let tries = 0; tries < LOCK_LIMITS.tries; tries++) {
@@ -18,7 +18,7 @@ export async function lockFolder(folder: string): Promise<Deno.FsFile> {
   throw new FolderError(`Cannot start: another process uses the data folder "${folder}"`);
 }
 
-/** Whether a process uses the folder right now. */
+/** Whether a process uses the folder now. */
 export async function isFolderInUse(folder: string): Promise<boolean> {
   let file: Deno.FsFile;
   try {

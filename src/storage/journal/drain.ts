@@ -2,18 +2,18 @@
 // their journal rows. A batch reaches the tables exactly once, whatever crashes: the journal rows are deleted first and
 // counted, so a batch that another process has already replayed stops the transaction before it writes anything.
 //
-// A drain may be spread over time (pace.ts): then it goes in pieces, each with so few rows that an append, which must wait
-// for what stands in the log before it, does not wait long.
+// A drain may be spread over time (pace.ts): then it works in pieces, each with so few rows that an append, which waits for
+// everything before it in the write-ahead log, does not wait long.
 //
-// The drain works on the text that is in the journal. Rows that are new in these batches are copied straight into their
-// table. New values of older rows go through a temporary table into an upsert.
+// The drain works on the text in the journal. Rows that are new in these batches are copied straight into their table. New
+// values of older rows go through a temporary table into an upsert.
 
 import { arrayText, type Param, type Session, yieldToLoop } from "../database.ts";
 import { Pace } from "./pace.ts";
 import type { Found, TableSpec } from "../rows/columns.ts";
 import { APPENDED, CHANGE_HEAD, FIRST_TABLE, TABLES } from "../rows/tables.ts";
 
-/** A batch as the drain takes it: encoded changes, a line each. */
+/** A batch for the drain: encoded changes, one per line. */
 export interface DrainBatch {
   readonly seq: number;
   readonly payload: string;
@@ -28,19 +28,19 @@ interface TableWork {
 
 /** Rows of one piece: about 100 kB of log with the indexes of the largest rows. */
 const PIECE_ROWS = 250;
-/** Lines that are handled at a time; then other work of the event loop gets its turn. */
+/** Lines handled at a time, before other work of the event loop gets a turn. */
 const SLICE_LINES = 1000;
-/** The part of a drain's time that reading its batches may take. */
+/** The part of a drain's time that reading its batches may take, up to 1. */
 const READING = 0.25;
 
 /**
- * Rows are looked up by their keys. The planner knows nothing of a temporary table, and a plan is kept: without this it could
- * read a whole table, or go on doing so since the day on which the table was small.
+ * Makes the planner look rows up by their keys. It has no statistics of a temporary table, and plans are cached: without
+ * this it could read whole tables, or keep a plan from the time when a table was small.
  */
 const BY_INDEX = `select set_config(name, 'off', true) from unnest(
   '{enable_seqscan,enable_bitmapscan,enable_hashjoin,enable_mergejoin,jit}'::text[]) as names(name)`;
 
-/** Makes the temporary tables of a session that will drain. */
+/** Creates the temporary tables of a session that drains. */
 export async function prepareDrain(session: Session): Promise<void> {
   for (const { name, mutable } of TABLES) {
     if (mutable.length === 0) continue;
@@ -51,7 +51,9 @@ export async function prepareDrain(session: Session): Promise<void> {
 }
 
 /**
- * Moves batches, which are in order of seq, from the journal into the tables. The caller has opened a transaction.
+ * Moves batches from the journal into the tables, within the caller's transaction.
+ *
+ * @param batches in order of seq
  */
 export async function drainBatches(
   session: Session,
@@ -88,7 +90,7 @@ function piecesOf(lines: readonly string[], pieceRows: number): number {
   return lines.length === 0 ? 0 : Math.max(1, Math.ceil(lines.length / pieceRows));
 }
 
-/** Keeps the last value of each row. A row that is new in these batches stays an append, whatever came after. */
+/** Keeps the last value of each row. A row that is new in these batches stays an append, even with later puts. */
 async function coalesce(batches: readonly DrainBatch[], pace: Pace): Promise<TableWork[]> {
   const appends = TABLES.map(() => new Map<string, string>());
   const puts = TABLES.map(() => new Map<string, string>());
@@ -116,7 +118,7 @@ async function coalesce(batches: readonly DrainBatch[], pace: Pace): Promise<Tab
   }));
 }
 
-/** The text of the row's key: its leading columns. */
+/** The text of a row's key: its leading columns. */
 function keyOf({ keyColumns }: TableSpec, body: string): string {
   let end = -1;
   for (let column = 0; column < keyColumns; column++) end = body.indexOf("\t", end + 1);
@@ -130,8 +132,8 @@ function* chunksOf(lines: readonly string[]): Iterable<string> {
 }
 
 /**
- * Writes new values of rows, and the rows that are new. A merge writes each row once, where `on conflict do update` would
- * write a lock of it into the log before. A piece is a range of pages of the temporary table, which is not in the log.
+ * Writes new values of rows, and rows that are new. MERGE writes each row once, while `on conflict do update` would first
+ * log a lock of the row. A piece is a range of pages of the temporary table, which is not logged.
  */
 async function writeValues(
   session: Session,
@@ -161,7 +163,7 @@ async function writeValues(
 }
 
 /**
- * SQL that gives rows their new values, and adds those that are new.
+ * SQL that updates rows to their new values, and inserts rows that are new.
  *
  * @param range a condition on staged rows; "" for all
  */
@@ -175,8 +177,8 @@ function merge(spec: TableSpec, range: string): string {
 }
 
 /**
- * SQL that gives rows their new values which still stand under the number of an alias, and is done with these. Users come
- * before all other tables, so an alias that was made in the same batches is one already.
+ * SQL that updates rows still stored under the number of an alias, and removes them from the staged rows. Users are
+ * written before all other tables, so aliases that were made in the same batches are already known.
  */
 function takeOver(spec: TableSpec, { user }: Found, range: string): string {
   const { name } = spec;
@@ -193,9 +195,9 @@ function valuesOf({ mutable }: TableSpec): string {
 }
 
 /**
- * SQL of whether the row `s` is a new value of the row `t`.
+ * SQL of the condition that the staged row `s` is a new value of the row `t`.
  *
- * @param alias a former user of the row, under whom it still stands; by default it stands under the user that it has
+ * @param alias SQL of the alias under which `t` is still stored; by default it is stored under its user
  */
 function isSame({ columns, keyColumns, found }: TableSpec, alias?: string): string {
   const same = (column: string) => `t.${column} = s.${column}`;

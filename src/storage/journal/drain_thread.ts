@@ -1,11 +1,11 @@
-// A drainer in a thread of its own, seen from the thread that uses it. Messages go there and replies come back, in order.
-// When the drain's thread fails, every call that waits for it fails, and so does every later one.
+// A drainer in a thread of its own, seen from the thread that uses it. Messages and replies are in order. When the
+// drain's thread fails, all pending and later calls fail.
 
 import { Unavailable } from "../../../actors/port.ts";
 import type { DrainBatch } from "./drain.ts";
 import type { Drainer } from "./drainer.ts";
 
-/** Messages to the thread. It replies to each but `keep` and `hurry`, in order. */
+/** Messages to the thread. It replies to all except `keep` and `hurry`, in order. */
 export type DrainRequest =
   | { readonly kind: "open"; readonly url: string; readonly name: string }
   | { readonly kind: "keep"; readonly bytes: Uint8Array; readonly batches: readonly BatchPlace[] }
@@ -14,23 +14,23 @@ export type DrainRequest =
   | { readonly kind: "replay"; readonly term: number | null }
   | { readonly kind: "close" };
 
-/** Where a batch ends in the bytes of its message; it begins where the one before it ends. */
+/** The end of a batch in the bytes of its message; it begins at the end of the previous batch. */
 export interface BatchPlace {
   readonly seq: number;
   readonly end: number;
 }
 
-/** Its reply: null when the work is done, else what went wrong. */
+/** A reply: null when the work is done, else the error message. */
 export type DrainReply = { readonly error: string | null };
 
-/** How long a thread may take to close its session before it is ended. */
+/** How long a thread may take to close its session before it is terminated. */
 const CLOSE_MS = 2_000;
 /**
- * Bytes of batches that are sent in one message. Each message wakes the thread, which then competes with the answering
- * thread for a core, and nobody needs a batch to be there before it is drained.
+ * Bytes of batches sent in one message. Each message wakes the thread, which then competes with the answering thread for a
+ * core, and no batch is needed there before it is drained.
  */
 const MESSAGE_BYTES = 128 * 1024;
-/** The most bytes of UTF-8 that one unit of a string's length becomes. */
+/** The most bytes of UTF-8 for one UTF-16 unit of a string. */
 const BYTES_OF_UNIT_MAX = 3;
 
 const encoder = new TextEncoder();
@@ -41,9 +41,9 @@ interface Waiter {
 }
 
 /**
- * Starts a thread with a session of its own on a server.
+ * Starts a thread with its own session on a server.
  *
- * @param name what the session is called there
+ * @param name the name of the session on the server
  */
 export async function startDrainThread(url: string, name: string): Promise<Drainer> {
   const thread = new DrainThread();
@@ -59,8 +59,8 @@ export async function startDrainThread(url: string, name: string): Promise<Drain
 class DrainThread implements Drainer {
   readonly #worker = new Worker(new URL("./drain_worker.ts", import.meta.url), { type: "module" });
   /**
-   * Batches that were not sent yet, as bytes. Texts would outlive collections of the young generation while they wait here,
-   * and so make the answering thread collect the old one more often.
+   * Batches that were not sent yet, as bytes. As strings they would survive young-generation collections while they wait,
+   * and the answering thread would collect the old generation more often.
    */
   #bytes: Uint8Array<ArrayBuffer> | null = null;
   #unsent: BatchPlace[] = [];

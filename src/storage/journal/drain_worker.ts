@@ -1,4 +1,4 @@
-// The thread of a drainer: opens a session of its own, then handles one message after another.
+// The worker thread of a drainer: opens its own session, then handles one message after another.
 
 import { messageOf } from "../../process/log.ts";
 import type { DrainReply, DrainRequest } from "./drain_thread.ts";

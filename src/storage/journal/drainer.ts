@@ -1,9 +1,9 @@
-// The drainer: a session that keeps appended batches in memory until they are to be moved into the tables, and replays
-// what a dead member left in the journal. On a server it runs in a thread of its own (drain_thread.ts), so that it does
-// not hold up the thread that answers calls. The embedded store has one connection, so it drains on that one.
+// The drainer: a session that keeps appended batches in memory until it moves them into the tables, and that replays what
+// a dead node left in the journal. On a server it runs in a thread of its own (drain_thread.ts), so that it does not delay
+// the thread that answers calls. The embedded store has one connection, and drains on it.
 //
 // Both ways are equally safe. A drain deletes its journal rows first and counts them, so draining a batch twice fails, and
-// whatever is kept here is in the journal too.
+// every batch in memory is also in the journal.
 
 import { LEASE_LIMITS } from "../../process/limits.ts";
 import { type Database, LOCK_NOT_AVAILABLE, type PinnedSession, type Session } from "../database.ts";
@@ -14,35 +14,35 @@ import { withLaterColumns } from "../rows/tables.ts";
 import { firstSeq, lastSeq, sessionNameOf } from "./ranges.ts";
 
 /**
- * A drain's commit does not wait for the disk. A crash of the server may undo the last drains, rows and journal alike, and
- * it ends every session; whoever takes a cell afterwards replays the journal as it finds it. What must not come undone is
- * written by a later commit that does wait, and so everything before it in the log is on the disk too.
+ * A drain's commit does not wait for the disk. A crash of the server may undo the last drains, rows and journal alike, but
+ * also ends every session, and the next owners replay the journal. Acknowledged changes are in the journal by a commit
+ * that did wait; with it everything before it in the write-ahead log is on disk too.
  */
 const COMMIT_LATER = "set local synchronous_commit = off";
 const REPLAY_BATCHES = 200;
-/** The first number of the locks under which a term is replayed; the second is the term. */
+/** The first key of the advisory lock for the replay of a term; the second key is the term. */
 const REPLAY_LOCKS = 461_421;
-/** How often a member asks for the lock of a replay that another one has begun. */
+/** How often a node tries the lock of a replay that another node has begun. */
 const LOOK_MS = 50;
 
 /** Writes batches of the journal into the tables. */
 export interface Drainer {
-  /** Takes a batch that is durable. */
+  /** Keeps a durable batch until it is drained. */
   keep(batch: DrainBatch): void;
   /**
-   * Writes batches that are kept, in order of seq, into the tables and out of the journal, as one transaction.
+   * Moves kept batches from the journal into the tables, in order of seq, as one transaction.
    *
-   * @param spreadMs how long that may take as long as nobody waits for it; 0 for as fast as it can
+   * @param spreadMs how long that may take while no caller waits for it; 0 for full speed
    */
   drain(seqs: readonly number[], spreadMs: number): Promise<void>;
-  /** The drain that was asked for last does not spread its work any more. */
+  /** Makes the last requested drain run at full speed from now on. */
   hurry(): void;
-  /** Moves everything that a dead term left in the journal into the tables, in order; null stands for every term. */
+  /** Moves all that a dead term left in the journal into the tables, in order; null for every term. */
   replay(term: number | null): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Starts a drainer on a session of this thread. */
+/** Starts a drainer with a session in this thread. */
 export async function openSessionDrainer(database: Database): Promise<Drainer> {
   const session = await database.pin(() => {});
   try {
@@ -111,8 +111,8 @@ class SessionDrainer implements Drainer {
 }
 
 /**
- * Takes the lock under which a term is replayed. We ask again and again, so that a holder that stands still in the middle
- * of its own replay is found out: a member that is silent for so long that it may answer nothing has its sessions ended.
+ * Takes the lock for the replay of a term. It polls, to notice a holder that is stuck in its own replay: the sessions of a
+ * node that has been silent for too long to answer are ended.
  */
 async function takeLock(session: PinnedSession, lock: readonly [kind: number, term: number]): Promise<void> {
   while (true) {
@@ -134,9 +134,9 @@ async function takeLock(session: PinnedSession, lock: readonly [kind: number, te
 }
 
 /**
- * Drains what a dead term left in the journal. One member replays it, the others wait. It waits for a drain of the dead
- * member that is still running, but ends one that makes no progress: a stopped process, or one behind a broken
- * connection, would keep its rows locked for good.
+ * Drains what a dead term left in the journal. One node replays, the others wait. A drain of the dead node that still runs
+ * is waited for, but ended if it makes no progress: a stopped process, or a broken connection, would keep its rows locked
+ * for ever.
  */
 async function replayRange(session: PinnedSession, term: number | null): Promise<void> {
   const [from, to] = term === null ? [0, Number.MAX_SAFE_INTEGER] : [firstSeq(term), lastSeq(term)];
@@ -152,7 +152,7 @@ async function replayRange(session: PinnedSession, term: number | null): Promise
   }
 }
 
-/** Drains the first batches of a range; answers how many. */
+/** Drains the first batches of a range; returns how many. */
 async function replaySome(session: Session, from: number, to: number): Promise<number> {
   await session.query(`set local lock_timeout = ${LEASE_LIMITS.staleDrainMs}`);
   const rows = await session.query<{ seq: number; payload: string }>(
@@ -165,7 +165,7 @@ async function replaySome(session: Session, from: number, to: number): Promise<n
   return rows.length;
 }
 
-/** Ends the sessions that still have a transaction on the journal: whoever asks has seen that nobody serves. */
+/** Ends the sessions that still have a transaction on the journal. The caller has made sure that no process serves. */
 async function endStaleDrains(session: Session): Promise<void> {
   await session.query(
     `select pg_terminate_backend(pid) from pg_locks

@@ -1,20 +1,20 @@
-// The pace of a drain. The flush of an append first flushes what a drain has written to the log before it, and a drain
-// competes with the answering thread for the cores. So it reads and writes in small pieces with pauses between them, and
-// still as one transaction. Whoever waits for the tables hurries it.
+// The pace of a drain. An append's flush must first flush what a drain wrote to the write-ahead log before it, and a drain
+// competes with the answering thread for the cores. So a drain reads and writes in small pieces with pauses between them,
+// still as one transaction. A caller that waits for the tables hurries it.
 
-/** The longest pause: a drain of few pieces need not take long. */
+/** The longest pause, so that a drain of few pieces does not take long. */
 const PAUSE_MS_MAX = 20;
 
 /** Spreads one drain over time. */
 export class Pace {
-  /** Whether the drain goes in pieces at all. */
+  /** Whether the drain works in pieces. */
   readonly isSpread: boolean;
   readonly #spreadMs: number;
   readonly #startedAt = performance.now();
   #isHurried: boolean;
   #wake: (() => void) | null = null;
 
-  /** @param spreadMs how long the drain may take, as long as nobody waits for it; 0 for as fast as it can */
+  /** @param spreadMs how long the drain may take while no caller waits for it; 0 for full speed */
   constructor(spreadMs: number) {
     this.#spreadMs = spreadMs;
     this.isSpread = spreadMs > 0;
@@ -22,9 +22,9 @@ export class Pace {
   }
 
   /**
-   * Waits after a piece until it is time for the next one.
+   * Waits after a piece until it is time for the next.
    *
-   * @param done the part of the drain that is done, up to 1
+   * @param done the finished part of the drain, up to 1
    */
   async rest(done: number): Promise<void> {
     const restMs = this.#startedAt + done * this.#spreadMs - performance.now();
@@ -38,7 +38,7 @@ export class Pace {
     });
   }
 
-  /** Ends the pause, and has no more of them. */
+  /** Ends the pause and skips all later ones. */
   hurry(): void {
     this.#isHurried = true;
     this.#wake?.();

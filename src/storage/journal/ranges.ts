@@ -1,5 +1,5 @@
-// What belongs to one term on the server: its range of the journal and the name of its sessions. Ranges never meet, so
-// that a replay of one term cannot touch what another one wrote.
+// What belongs to one term on the server: its range of the journal and the name of its sessions. Ranges do not overlap, so
+// a replay of one term cannot touch the batches of another.
 
 /** How many batches one term can append. All terms share the numbers below 2^53. */
 const SEQ_PER_TERM = 2 ** 33;
@@ -14,7 +14,7 @@ export function lastSeq(term: number): number {
   return firstSeq(term + 1);
 }
 
-/** What the sessions of a term are called on the server, so that others can end them once the member is dead. */
+/** The name of a term's sessions on the server, by which other nodes can end them after its death. */
 export function sessionNameOf(term: number): string {
   return `holdfast ${term}`;
 }

@@ -1,12 +1,12 @@
-// A member's writer: the one session that appends its batches to the journal, sends its beats, and holds the locks of
-// its cells. When that session dies, the locks and the ability to write end together.
+// A node's writer: the one session that appends its batches to the journal, sends its heartbeats, and holds the locks of
+// its cells. When that session dies, the locks and the ability to append end together.
 //
-// postgres.js would open a new connection unasked, so each append also proves that its session is the one that the term
-// began with: the session keeps the seq of its last append in a setting, and an append writes only where it finds the seq
-// before its own. The same check keeps appends that are in flight together in order: when one fails, all later ones fail
-// too. What a member may still answer is another question, and the beat decides it (rule 3 of the cluster's design).
+// postgres.js may silently open a new connection, so each append proves that its session is the one with which the term
+// began: the session keeps the seq of its last append in a setting, and an append writes only if it finds the seq before
+// its own. The same check keeps appends in flight in order: when one fails, all later ones fail too. Appends do not
+// extend the time in which this node may answer; only heartbeats do.
 //
-// On the embedded store the folder's lock keeps other processes out, and the same statements run.
+// On the embedded store the lock on the folder keeps other processes out, and the same statements run.
 
 import {
   type AppendedBatch,
@@ -31,10 +31,10 @@ import { startDrainThread } from "./drain_thread.ts";
 import { type Drainer, openSessionDrainer } from "./drainer.ts";
 import { firstSeq, sessionNameOf } from "./ranges.ts";
 
-/** The first number of the locks of cells; the second is the cell. */
+/** The first key of the advisory locks of cells; the second key is the cell. */
 export const CELL_LOCKS = 461_420;
 
-/** What the database said to a beat. */
+/** The database's answer to a heartbeat. */
 export interface BeatAnswer {
   /** The version of the registry. */
   readonly version: number;
@@ -42,7 +42,7 @@ export interface BeatAnswer {
   readonly now: Millis;
 }
 
-/** What a beat tells the others. */
+/** What a heartbeat publishes. */
 export interface BeatState {
   readonly share: number;
   /** The version of the registry that is in force here. */
@@ -50,10 +50,10 @@ export interface BeatState {
 }
 
 /**
- * Joins the members of a database: takes a term and a range of the journal, and says so in a row.
+ * Joins the cluster of a database: takes a term with its range of the journal, and writes the node's row.
  *
- * @param introduce what a member with this term says of itself
- * @returns null while a version of the program serves that knows no members, or another member prepares the database
+ * @param introduce makes the content of the row for a term
+ * @returns null while a version for a single writer serves, or another node prepares the database
  */
 export async function joinMembers(
   database: Database,
@@ -83,7 +83,7 @@ export async function joinMembers(
   }
 }
 
-/** Every member holds the lock of the lease shared for as long as it lives: a version without members takes it alone. */
+/** Takes the lock that every node holds shared while it lives; a version for a single writer takes it exclusively. */
 async function lockShared(session: PinnedSession): Promise<boolean> {
   const [lock] = await session.query<{ locked: boolean }>(
     "select pg_try_advisory_lock_shared($1::bigint) as locked",
@@ -93,9 +93,9 @@ async function lockShared(session: PinnedSession): Promise<boolean> {
 }
 
 /**
- * Whether the numbers of new users come from the sequence. A database of a version without members is prepared once: its
- * journal is replayed whole, and the sequence is set past every user (rule 7). The last process may not know yet that it
- * lost its session, so this waits until it answers nothing more.
+ * Makes sure that the numbers of new users come from the sequence. A database of a version for a single writer is prepared
+ * once: its whole journal is replayed, and the sequence is set past every user. The last writer may not have noticed yet
+ * that it lost its session, so this first waits until that writer can answer no more.
  */
 async function isReady(database: Database, session: PinnedSession): Promise<boolean> {
   const [lease] = await session.query<{ ready: boolean }>("select keys_in_sequence as ready from lease");
@@ -123,7 +123,7 @@ async function isReady(database: Database, session: PinnedSession): Promise<bool
   return isShared;
 }
 
-/** A moment on both clocks of the machine: monotonic time stands still in some sleeps, wall time can be set. */
+/** A moment on both clocks of the machine: monotonic time may stop while a machine sleeps, wall time can be set. */
 class Life {
   readonly #monotonic = performance.now();
   readonly #wall = Date.now();
@@ -132,7 +132,7 @@ class Life {
     return new Life();
   }
 
-  /** Milliseconds since, by the clock that says more. */
+  /** Milliseconds since then, by the clock on which more have passed. */
   get ageMs(): number {
     return Math.max(performance.now() - this.#monotonic, Date.now() - this.#wall);
   }
@@ -145,16 +145,16 @@ export class Writer implements Lease, Journal {
   readonly lost: Promise<Error>;
   readonly #session: PinnedSession;
   readonly #drainer: Drainer;
-  /** Whether there is a session to lose. */
+  /** Whether there is a server, whose session can be lost. */
   readonly #isRemote: boolean;
   /** The seq of the last append that was sent. */
   #seq: number;
   #lose!: (reason: Error) => void;
   #isLost = false;
-  /** When the last beat was sent that this member may answer by. */
+  /** When the last heartbeat was sent that entitles this node to answer. */
   #proven: Life;
   #heardAt = performance.now();
-  /** The cells whose locks this session has. The server counts how often a lock was taken, and we give it up once. */
+  /** The cells whose locks this session has. The server counts each taking of a lock, so none is taken twice. */
   readonly #locked = new Set<number>();
 
   constructor(database: Database, session: PinnedSession, drainer: Drainer, term: number, joined: Life) {
@@ -172,12 +172,12 @@ export class Writer implements Lease, Journal {
     });
   }
 
-  /** Seconds since the writer's session last answered; 0 on the embedded store, which has no session to lose. */
+  /** Seconds since the session last answered; 0 on the embedded store, which has no session to lose. */
   get silentSeconds(): number {
     return this.#isRemote ? (performance.now() - this.#heardAt) / 1000 : 0;
   }
 
-  /** Seconds since the beat was sent by which this member may answer; 0 on the embedded store, which needs none. */
+  /** Age of the heartbeat that entitles this node to answer, in seconds; 0 on the embedded store, which needs none. */
   get beatAgeSeconds(): number {
     return this.#isRemote ? this.#proven.ageMs / 1000 : 0;
   }
@@ -212,14 +212,14 @@ export class Writer implements Lease, Journal {
     this.#drainer.hurry();
   }
 
-  /** The one connection of the embedded store takes no append while it drains. */
+  /** Bounded on the embedded store: its one connection takes no append during a drain. */
   get drainChangesMax(): number {
     return this.#isRemote ? Infinity : RUNTIME_LIMITS.drainAloneChangesMax;
   }
 
   /**
-   * Moves everything that a dead term left in the journal into the tables. Where that fails this term ends too: a drain's
-   * session that was lost while there was nothing to drain is noticed here, and only the next term has another.
+   * Moves all that a dead term left in the journal into the tables. A failure ends this term too: the drain's session may
+   * have been lost, and only the next term opens another.
    */
   async replay(term: number): Promise<void> {
     try {
@@ -231,10 +231,10 @@ export class Writer implements Lease, Journal {
   }
 
   /**
-   * Sends a beat: one statement that writes when this member was seen and reads the version of the registry.
+   * Sends a heartbeat: one statement that updates the node's row and reads the version of the registry.
    *
-   * @returns what the database said, and a function that lets this member answer for as long as that beat is young: to
-   * be called once the version is in force here
+   * @returns the database's answer, and a function that entitles this node to answer while the heartbeat is recent; call
+   * it once that version of the registry is in force here
    */
   async beat({ share, registryVersion }: BeatState): Promise<BeatAnswer & { readonly prove: () => void }> {
     const sent = Life.now();
@@ -251,14 +251,14 @@ export class Writer implements Lease, Journal {
     return { ...row, prove: () => this.#prove(sent) };
   }
 
-  /** Ends the term if the database has been silent for as long as the server lets a session be. */
+  /** Ends the term if the database has been silent for so long that the server has ended the session. */
   noticeSilence(): void {
     if (this.silentSeconds * 1000 > LEASE_LIMITS.sessionIdleMs) {
       this.#lose(new Unavailable("The database is silent"));
     }
   }
 
-  /** Takes the locks of cells that nobody else has; answers which. Where taking a cell failed its lock is there already. */
+  /** Takes the free locks of some cells; returns the cells whose locks this session has now or had before. */
   async lockCells(cells: readonly number[]): Promise<number[]> {
     const asked = cells.filter((cell) => !this.#locked.has(cell));
     const rows = await this.#session.query<{ cell: number }>(

@@ -1,5 +1,5 @@
-// The rows of cells: who owns each, compared and set in one statement, and the fence of every write that does not go
-// through the journal (rule 6 of the cluster's design).
+// The rows of cells: the owner of each, compared and set in one statement. Also the fence of every write beside the
+// journal: its transaction first locks the rows of its cells where this node owns them, and fails without them.
 
 import { Unavailable } from "../../../actors/port.ts";
 import type { Millis } from "../../domain/values/period.ts";
@@ -8,18 +8,18 @@ import { arrayText, type Database, type Session } from "../database.ts";
 
 type Reader = Pick<Session, "query">;
 
-/** A cell as its row says. */
+/** A cell's row. */
 export interface CellRow {
   readonly cell: number;
-  /** The member whose range of the journal may hold changes of the cell; null when it was handed over in order. */
+  /** The term whose range of the journal may hold changes of the cell; null after an orderly hand-over. */
   readonly term: number | null;
-  /** The owner's clock when it handed the cell over. */
+  /** The last owner's clock when it handed the cell over. */
   readonly clockMs: Millis;
-  /** What the last owner had in memory alone; null for nothing. */
+  /** State that the last owner had only in memory: the rate-limit buckets. Null for none. */
   readonly side: string | null;
 }
 
-/** Some cells, or all of them. */
+/** Reads some cells, or all of them. */
 export function readCells(reader: Reader, cells: readonly number[] | null = null): Promise<CellRow[]> {
   return reader.query<CellRow>(
     `select cell, term, clock_ms as "clockMs", side from cells
@@ -29,8 +29,10 @@ export function readCells(reader: Reader, cells: readonly number[] | null = null
 }
 
 /**
- * Writes a new owner of cells whose locks it holds; answers which of them still had the owner that it saw, and the
- * database's clock. Waits for writes under the fence of the last owner, for a bounded time.
+ * Makes a node that holds the locks of cells their owner. Waits a bounded time for fenced writes of the last owner.
+ *
+ * @param before the owner that was read before; cells that have another one by now are left out
+ * @returns the cells that were claimed, with the database's clock
  */
 export async function claimCells(
   database: Pick<Database, "transaction">,
@@ -49,7 +51,7 @@ export async function claimCells(
   });
 }
 
-/** Hands cells over: nothing of them is left in the journal, and their owner answers nothing of them any more. */
+/** Frees cells: their changes are all in the tables, and their owner has stopped answering for them. */
 export async function freeCells(
   database: Pick<Database, "transaction">,
   term: number,
@@ -66,13 +68,15 @@ export async function freeCells(
       [term, clockMs, arrayText(cells), arrayText(cells.map((cell) => sides.get(cell) ?? null))],
     );
   });
-  if (freed.length !== cells.length) throw new Error("A cell that was here has another owner in the tables");
+  if (freed.length !== cells.length) {
+    throw new Error("A cell of this process has another owner in the tables");
+  }
 }
 
 /**
- * Holds a cell until the end of a transaction: a cell that changes hands waits for it or shuts it out.
+ * Locks a cell's row until the end of a transaction, so that a change of its owner waits for the transaction.
  *
- * @throws Unavailable when another member owns the cell
+ * @throws Unavailable when another node owns the cell
  */
 export async function holdCell(session: Pick<Session, "query">, term: number, cell: number): Promise<void> {
   const held = await session.query(
@@ -82,7 +86,7 @@ export async function holdCell(session: Pick<Session, "query">, term: number, ce
   if (held.length === 0) throw new Unavailable("This process does not own the cell any more");
 }
 
-/** The same for some cells: all of them are held, or none. */
+/** The same for several cells: all of them, or an error. */
 async function holdCells(session: Session, term: number, cells: readonly number[]): Promise<void> {
   const held = await session.query(
     "select cell from cells where cell = any($1::text::int[]) and term = $2::bigint order by cell for share",
@@ -92,7 +96,7 @@ async function holdCells(session: Session, term: number, cells: readonly number[
 }
 
 /**
- * Runs writes that only the owner of a cell may make, in a transaction that holds the cell (rule 6). A sweep over many
+ * Runs writes that only the owner of a cell may make, in a transaction that first locks the cell's row. A sweep over many
  * cells names all of them.
  */
 export type InCell = <T>(
@@ -100,7 +104,7 @@ export type InCell = <T>(
   work: (session: Session) => Promise<T>,
 ) => Promise<T>;
 
-/** The writes of one term. */
+/** Makes the fence of one term. */
 export function inCellOf(database: Pick<Database, "transaction">, term: number): InCell {
   return (cell, work) =>
     database.transaction(async (session) => {

@@ -1,5 +1,5 @@
-// The rows of members, the version of the registry, and the numbers of new users. A member's own beat is in
-// journal/writer.ts, since it runs on the session that appends.
+// The rows of nodes (table `members`), the cluster's id and secret, and the numbers of new users. A node's own heartbeat
+// is in journal/writer.ts, because it runs on the session that appends.
 
 import type { Millis } from "../../domain/values/period.ts";
 import { log, messageOf } from "../../process/log.ts";
@@ -8,41 +8,41 @@ import { MIGRATION_LOCK } from "../migrate.ts";
 
 type Reader = Pick<Session, "query">;
 
-/** Every member holds it shared; a version of the program without members takes it for itself alone. */
+/** Every node holds this lock shared; a version of the program for a single writer takes it exclusively. */
 export const MEMBER_LOCK = MIGRATION_LOCK + 1;
 
-/** How many numbers of new users come at a time: the increment of the sequence. */
+/** How many numbers of new users are fetched at a time: the increment of the sequence. */
 export const KEYS_PER_BLOCK = 1000;
 
-/** What a member says of itself when it joins. */
+/** What a node publishes about itself when it joins. */
 export interface NewMember {
-  /** Where others connect to, "host:port"; null on the embedded store. */
+  /** The "host:port" that other nodes connect to; null on the embedded store. */
   readonly address: string | null;
-  /** How much of the cells it takes; 0 for a front. */
+  /** 1 if it takes cells; 0 for a front. */
   readonly share: number;
-  /** Keyed hashes of the settings in which members must agree, by name. */
+  /** Keyed hashes of the settings in which nodes must agree, by name. */
   readonly fingerprints: Readonly<Record<string, string>>;
 }
 
-/** A member as its row says, with ages by the database's clock. */
+/** A node's row, with ages by the database's clock. */
 export interface MemberRow extends NewMember {
   readonly term: number;
   readonly registryVersion: number;
   /** Milliseconds since it joined. */
   readonly livedMs: Millis;
-  /** Milliseconds since its last beat. */
+  /** Milliseconds since its last heartbeat. */
   readonly silentMs: Millis;
   readonly hasEnded: boolean;
 }
 
-/** What all members share and none of them makes up. */
+/** The identity of the cluster, which the database keeps. */
 export interface ClusterIdentity {
   readonly clusterId: string;
-  /** Members prove to each other that they know it. */
+  /** Nodes prove to each other that they know this secret. */
   readonly secret: string;
 }
 
-/** The next term; terms grow for ever. */
+/** Takes the next term number; terms only grow. */
 export async function nextTerm(session: Reader): Promise<number> {
   const [row] = await session.query<{ term: number }>(
     `insert into lease (term) values (1) on conflict (one) do update set term = lease.term + 1 returning term`,
@@ -51,8 +51,8 @@ export async function nextTerm(session: Reader): Promise<number> {
 }
 
 /**
- * Takes away what the tables keep for members of the version before, which have gone when this one may join: the index by
- * which their drains find an open hold. Whoever has the table in use keeps it for a while, and then for the next start.
+ * Drops the index by which drains of an older version found an open hold; no node of that version is left when this one
+ * may join. If the table is in use, the index stays until the next start.
  */
 export async function forgetOldMembers(session: PinnedSession): Promise<void> {
   const [index] = await session.query<{ isThere: boolean }>(
@@ -62,10 +62,12 @@ export async function forgetOldMembers(session: PinnedSession): Promise<void> {
   await session.transaction(async (inner) => {
     await inner.query("set local lock_timeout = '1s'");
     await inner.query("drop index if exists open_reservations_id");
-  }).catch((error) => log("warn", "An index of the version before stays", { error: messageOf(error) }));
+  }).catch((error) =>
+    log("warn", "An index of an older version could not be dropped", { error: messageOf(error) })
+  );
 }
 
-/** Writes a member's row. Rows of members that ended long ago go. */
+/** Writes a node's row, and removes rows of nodes that ended long ago. */
 export async function insertMember(session: Reader, term: number, member: NewMember): Promise<void> {
   await session.query(
     `delete from members where coalesce(ended_at, seen_at) < clock_timestamp() - interval '1 day'
@@ -78,7 +80,7 @@ export async function insertMember(session: Reader, term: number, member: NewMem
   );
 }
 
-/** Every member that has not ended, and every one that a cell names. */
+/** Reads every node that has not ended, and every node that a cell names. */
 export async function readMembers(reader: Reader): Promise<MemberRow[]> {
   const rows = await reader.query<Omit<MemberRow, "fingerprints"> & { fingerprints: string }>(
     `select term, address, share, fingerprints, registry_version as "registryVersion",
@@ -91,7 +93,7 @@ export async function readMembers(reader: Reader): Promise<MemberRow[]> {
   return rows.map((row) => ({ ...row, fingerprints: JSON.parse(row.fingerprints) }));
 }
 
-/** Says that a member has ended: by itself, or seen by another whose connection to it was refused. */
+/** Marks a node as ended: by itself, or by another node with proof that its process is gone. */
 export async function endMember(reader: Reader, term: number): Promise<void> {
   await reader.query(
     "update members set ended_at = clock_timestamp() where term = $1::bigint and ended_at is null",
@@ -99,12 +101,12 @@ export async function endMember(reader: Reader, term: number): Promise<void> {
   );
 }
 
-/** Says that every member has ended, for a store that only one process can have. */
+/** Marks every node as ended, on a store that only one process can use. */
 export async function endEveryMember(reader: Reader): Promise<void> {
   await reader.query("update members set ended_at = clock_timestamp() where ended_at is null");
 }
 
-/** Ends the sessions that a dead member may have left on the server. */
+/** Ends the sessions that a dead node may have left on the server. */
 export async function endSessionsNamed(reader: Reader, name: string): Promise<void> {
   await reader.query(
     `select pg_terminate_backend(pid) from pg_stat_activity
@@ -113,7 +115,7 @@ export async function endSessionsNamed(reader: Reader, name: string): Promise<vo
   );
 }
 
-/** The name and the secret of the cluster. */
+/** Reads the id and the secret of the cluster. */
 export async function readIdentity(reader: Reader): Promise<ClusterIdentity> {
   const [row] = await reader.query<ClusterIdentity>(
     `select cluster_id as "clusterId", secret from registry`,
@@ -121,13 +123,13 @@ export async function readIdentity(reader: Reader): Promise<ClusterIdentity> {
   return row as ClusterIdentity;
 }
 
-/** A block of numbers for new users, which nobody else gets. */
+/** Takes a block of numbers for new users; no other node gets them. */
 export async function nextKeys(reader: Reader): Promise<{ readonly first: number; readonly count: number }> {
   const [row] = await reader.query<{ first: number }>("select nextval('user_keys') as first");
   return { first: row?.first as number, count: KEYS_PER_BLOCK };
 }
 
-/** Sets the sequence of user numbers past every user; the caller has seen that the journal is empty. */
+/** Sets the sequence of user numbers past every user. The caller has made sure that the journal is empty. */
 export async function prepareKeys(session: Reader): Promise<void> {
   await session.query("select setval('user_keys', coalesce(max(key), 0) + 1) from users");
   await session.query(
@@ -136,7 +138,7 @@ export async function prepareKeys(session: Reader): Promise<void> {
   );
 }
 
-/** The address that the server sees this process come from; null where it is on the same host. */
+/** The address from which the server sees this process connect; null if both are on the same host. */
 export async function seenAddress(database: Pick<Database, "query">): Promise<string | null> {
   const [row] = await database.query<{ client: string | null; isSame: boolean }>(
     `select host(inet_client_addr()) as client,

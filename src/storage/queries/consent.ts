@@ -1,17 +1,17 @@
-// What an id has opted out of, from the tables. An opt-out is drained before its call is answered, so a read sees every
-// acknowledged one. Section 9 of the decisions.
+// The scopes that an id opted out of, from the tables. An opt-out is drained before its call is answered, so a read sees
+// every acknowledged one.
 
 import type { Session } from "../database.ts";
 
-/** Consent of the user behind an id. */
+/** The consent of an id's user. */
 export interface Consent {
-  /** The sum of the scopes opted out of; 0 for an unknown id. */
+  /** The scopes opted out of, as a sum of SCOPE_BITS; 0 for an unknown id. */
   readonly optedOut: number;
   /** Whether an erasure is pending. */
   readonly isErasing: boolean;
 }
 
-/** The consent of an id, alias resolved. */
+/** Reads the consent of an id's canonical user. */
 export async function readConsent(
   reader: Pick<Session, "query">,
   realm: number,

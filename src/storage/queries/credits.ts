@@ -1,4 +1,4 @@
-// All credit balances of a user, expired and revoked ones too. Callers wait for the drain first.
+// All credit balances of a user, including expired and revoked ones. Callers wait for the drain first.
 
 import type { ShownBalance } from "../../domain/credits/balances.ts";
 import { type CreditFilter, listBalances, packNameOf } from "../../domain/state/credit.ts";
@@ -10,7 +10,7 @@ import { CREDIT_BALANCES } from "../rows/credit_rows.ts";
 import type { Database } from "../database.ts";
 import { readOfUser } from "./user_keys.ts";
 
-/** The balances that a filter shows, in consumption order. */
+/** Lists the balances that match a filter, in consumption order. */
 export async function listAllBalances(
   database: Database,
   userKey: UserKey,

@@ -1,5 +1,5 @@
-// Use by day, from the sums that src/operations/sweeps/daily_use.ts keeps. What is read does not grow with the events, users or
-// kinds of events there are: by index the leaders of each day, then the rows of those that are shown.
+// Usage by day, from the sums that src/operations/sweeps/daily_use.ts maintains. The cost of a read does not grow with the
+// number of events, users or event types: it reads the leaders of each day by index, then the rows of those shown.
 
 import { numberOf, parseAmount } from "../../domain/values/amount.ts";
 import type { UserKey } from "../../domain/values/ids.ts";
@@ -7,44 +7,44 @@ import type { Millis } from "../../domain/values/period.ts";
 import { arrayText, type Database } from "../database.ts";
 import { SHOWN, shownKey } from "./feed.ts";
 
-/** What is asked for: days are counted from 1970-01-01, both ends included. */
+/** A range of days, both ends included, counted from 1970-01-01. */
 export interface DailyUseQuery {
   readonly realm: number;
   readonly from: number;
   readonly to: number;
   readonly by: "event" | "user";
-  /** One user's use alone; null for everybody's. */
+  /** Only this user's usage; null for all users. */
   readonly userId: string | null;
 }
 
-/** Use of one day. */
+/** Usage of one day. */
 export interface Use {
   readonly events: number;
   readonly blocked: number;
   readonly costCents: number;
 }
 
-/** The part of a kind of event, or of a user. */
+/** The part of an event type or of a user. */
 export interface PartOfUse extends Use {
   readonly event: string | null;
   readonly userId: string | null;
   readonly quantity: number;
 }
 
-/** A day with its parts, those with the most events in all days first. */
+/** A day with its parts, in the order of their events over all days, most first. */
 export interface DayOfUse extends Use {
   readonly day: number;
   readonly parts: readonly PartOfUse[];
 }
 
-/** Kinds of events, or users, that are shown. */
+/** The number of event types, or users, that are shown. */
 const PARTS_MAX = 10;
-/** Of each day so many leaders are looked at. */
+/** The number of leaders that are read of each day. */
 const LEADERS_MAX = 20;
 
 interface SumRow {
   readonly day: number;
-  /** A type, or the key of a user as text; no characters for the sum over all. */
+  /** An event type, or the key of a user as text; empty for the sum of all. */
   readonly part: string;
   readonly events: number;
   readonly blocked: number;
@@ -52,7 +52,7 @@ interface SumRow {
   readonly cost_cents: string;
 }
 
-/** Every day of a range, oldest first, with the parts that lead. */
+/** Lists every day of a range, oldest first, with the leading parts. */
 export async function listDailyUse(database: Database, query: DailyUseQuery): Promise<DayOfUse[]> {
   const { by, userId } = query;
   if (userId !== null) return await daysOfUser(database, query, userId);
@@ -88,7 +88,7 @@ async function daysOfUser(database: Database, query: DailyUseQuery, userId: stri
   return daysOf(query, [...whole, ...rows], leaders, (type) => ({ event: type, userId }));
 }
 
-/** The first and second parameter of every query of a range, and SQL of its days. */
+/** SQL of the days of a range, its first and last day being $1 and $2. */
 const DAYS = "generate_series($1::int, $2::int) as days(day)";
 const SUMS = `sum(d.events)::bigint as events, sum(d.blocked)::bigint as blocked,
   sum(d.quantity) as quantity, sum(d.cost_cents) as cost_cents`;
@@ -109,7 +109,7 @@ function rowsOfTypes(
   { realm, from, to }: DailyUseQuery,
   types: readonly string[],
 ): Promise<SumRow[]> {
-  // Each row is looked up: the planner would compare all rows of the days with the list.
+  // Looks up row by row: the planner would compare all rows of the days with the list.
   return database.query<SumRow>(
     `select days.day, found.type as part, found.events, found.blocked, found.quantity, found.cost_cents
      from ${DAYS} cross join unnest($4::text::text[]) as named(type) cross join lateral (
@@ -119,7 +119,7 @@ function rowsOfTypes(
   );
 }
 
-/** Users who are hidden from the feed are hidden here. */
+/** Lists the leading users, without users who are hidden from the feed. */
 async function leadingUsers(
   database: Database,
   { realm, from, to }: DailyUseQuery,
@@ -137,7 +137,7 @@ async function leadingUsers(
   );
 }
 
-/** Numbers of users ($3) with those of their aliases. */
+/** SQL of the numbers of users ($3) and of their aliases. */
 const OWNERS = `(select own.key, own.key as canonical from unnest($3::text::bigint[]) as own(key)
   union all select a.key, a.merged_into from users a where a.merged_into = any($3::text::bigint[])) as owners`;
 
@@ -171,7 +171,7 @@ function rowsOfUserByType(
   );
 }
 
-/** Every day of the range with its total, which has no name, and its parts in the order given. */
+/** Makes every day of the range, with its total and its parts in the given order. */
 function daysOf(
   { from, to }: DailyUseQuery,
   rows: readonly SumRow[],
@@ -201,7 +201,7 @@ function useOf(row: SumRow | undefined): Use {
   };
 }
 
-/** Up to when the sums go: the time of the first event that is not in them; null where all are. */
+/** Reads the time of the first event that is not in the sums yet; null if all are. */
 export async function firstUnadded(database: Database, realm: number): Promise<Millis | null> {
   const [row] = await database.query<{ at: Millis | null }>(
     `select (select e.created_at_ms from events e where e.realm = $1::int

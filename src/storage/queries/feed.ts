@@ -1,5 +1,4 @@
-// The feed of metering events. Callers wait for the drain first, so that every acknowledged event is there. Specification,
-// "Events feed"; section 5 of the decisions.
+// The feed of metering events. Callers wait for the drain first, so that it contains every acknowledged event.
 
 import { numberOf, parseAmount } from "../../domain/values/amount.ts";
 import { chargedAmounts, matchedGroupIds, type MatchStatus } from "../../domain/state/event.ts";
@@ -10,13 +9,13 @@ import { newestOf, readOfUser } from "./user_keys.ts";
 import type { Database, Param } from "../database.ts";
 import { decodeCredits, decodeLines } from "../rows/metering_rows.ts";
 
-/** Which prompt logs a reader may see: none while logging is off, and none that are past their retention. */
+/** The prompt logs that a reader may see: none while logging is off, and none past their retention. */
 export interface LogView {
   readonly isOn: boolean;
   readonly keptFrom: Millis;
 }
 
-/** What a page of the feed shows. */
+/** Selects the events of a page. */
 export interface FeedQuery {
   readonly realm: number;
   readonly logs: LogView;
@@ -26,7 +25,7 @@ export interface FeedQuery {
   readonly offset: number;
 }
 
-/** An event as its row has it. */
+/** An event as stored. */
 export interface EventRecord {
   id: string;
   end_user_id: string;
@@ -47,26 +46,26 @@ export interface EventRecord {
   response: string | null;
 }
 
-/** Events of the table, or of some rows of it, with the id of their canonical user and their texts. */
+/** SQL of events of the table, or of some of its rows, with the id of their canonical user and their texts. */
 export function selectFrom(rows: string, texts = "l.prompt, l.response"): string {
   return `select e.*, c.id as end_user_id, l.at_ms as log_at_ms, ${texts} from ${rows} e
     join users u on u.key = e.user_key join users c on c.key = coalesce(u.merged_into, u.key)
     left join event_logs l on l.event_id = e.id`;
 }
 
-/** Users who opted out of personalization, or wait for an erasure, are in no feed. */
+/** SQL that hides users who opted out of personalization or have a pending erasure. */
 const IS_SHOWN = `c.opted_out & ${SCOPE_BITS.ai_personalization} = 0 and not c.erasing`;
 export const SHOWN = `${IS_SHOWN} and not u.erasing`;
 
 const NEWEST_FIRST = "order by e.created_at_ms desc, e.id desc";
 
-/** Characters of a prompt that a list shows. */
+/** Characters of a prompt in a list. */
 export const PREVIEW_LENGTH = 200;
 
-/** A list shows previews of prompts: a page of whole texts would be large. */
+/** SQL of the previews of prompts in a list: a page of whole texts would be large. */
 export const PREVIEWS = `left(l.prompt, ${PREVIEW_LENGTH}) as prompt, null as response`;
 
-/** A page of events, newest first; of equal times the later written first. */
+/** Lists a page of events, newest first; of equal times the later written first. */
 export async function listEvents(database: Database, query: FeedQuery) {
   const { realm, logs, userId } = query;
   if (userId === null) return (await pageOfRealm(database, query)).map((record) => showListed(record, logs));
@@ -76,7 +75,7 @@ export async function listEvents(database: Database, query: FeedQuery) {
   return records.map((record) => showListed(record, logs));
 }
 
-/** The user behind an id; null where the feed shows nobody. */
+/** Finds the number of an id's user; null if the feed does not show the user. */
 export async function shownKey(database: Database, realm: number, userId: string): Promise<UserKey | null> {
   const [row] = await database.query<{ key: number }>(
     `select c.key from users u join users c on c.key = coalesce(u.merged_into, u.key)
@@ -92,7 +91,7 @@ function pageOfRealm(
 ): Promise<EventRecord[]> {
   const params: Param[] = [limit, offset, realm];
   const ofType = eventType === null ? "" : ` and e.type = $${params.push(eventType)}`;
-  // Checked row by row: as a join, the planner expects it to hide nearly all rows, and would join whole tables.
+  // Checked row by row: for a join the planner would expect few rows to be left, and join whole tables.
   const isShown = `(select ${SHOWN} from users u join users c on c.key = coalesce(u.merged_into, u.key)
      where u.key = e.user_key)`;
   return readPage(
@@ -121,8 +120,8 @@ function pageOfUser(
 }
 
 /**
- * Reads the page of those ids; the limit is $1, the offset $2. A deep offset passes over ids alone, and an index holds
- * those of one user. The ids become an array, so that nothing is joined before the page is known.
+ * Reads the page of these ids; the limit is $1, the offset $2. A deep offset skips only ids, which for one user are in an
+ * index. The ids become an array, so that no join runs before the page is known.
  */
 function readPage(database: Database, ids: string, params: readonly Param[]): Promise<EventRecord[]> {
   const page = `${ids} ${NEWEST_FIRST} limit $1::int offset $2::int`;
@@ -132,7 +131,7 @@ function readPage(database: Database, ids: string, params: readonly Param[]): Pr
   );
 }
 
-/** One event with its details, or null when the realm shows none with this id. */
+/** Reads an event with its details; null if the realm shows no event with this id. */
 export async function getEvent(database: Database, realm: number, id: string, logs: LogView) {
   const [record] = await database.query<EventRecord>(
     `${selectFrom("events")} where e.id = $1 and e.realm = $2::int and ${SHOWN}`,
@@ -164,7 +163,7 @@ function hasLog(record: EventRecord, logs: LogView): boolean {
   return record.log_at_ms !== null && isKept(record.log_at_ms, logs);
 }
 
-/** An event as the list shows it. */
+/** Makes the list's form of an event. */
 export function showListed(record: EventRecord, logs: LogView) {
   const isLogged = hasLog(record, logs);
   return {
@@ -180,7 +179,7 @@ export function showListed(record: EventRecord, logs: LogView) {
   };
 }
 
-/** The first characters of a text, by code points. */
+/** Cuts a text to a number of code points. */
 function cutTo(text: string | null, length: number): string | null {
   return text === null || text.length <= length
     ? text

@@ -1,4 +1,4 @@
-// The open holds of a user. Callers settle what is due and wait for the drain first. beyond.md, section 8, "New admin lists".
+// The open holds of a user. Callers first settle what is due and wait for the drain.
 
 import { numberOf } from "../../domain/values/amount.ts";
 import { chargedAmounts } from "../../domain/state/event.ts";
@@ -10,7 +10,7 @@ import type { StoredRow } from "../rows/columns.ts";
 import { RESERVATIONS } from "../rows/metering_rows.ts";
 import { readOfUser } from "./user_keys.ts";
 
-/** A user's open holds, newest first, up to a limit, and whether there are more. */
+/** Lists a user's open holds, newest first, up to a limit, and whether there are more. */
 export async function listHolds(database: Database, userKey: UserKey, limit: number) {
   const records = await readOfUser(
     database,

@@ -1,5 +1,5 @@
 // The credit ledger, newest first, page by page. A cursor is a place between entries, so entries that arrive later neither
-// repeat nor hide others. Specification, "GET /v1/credits/history"; section 6 of the decisions.
+// repeat nor hide others.
 
 import { Buffer } from "node:buffer";
 import { numberOf } from "../../domain/values/amount.ts";
@@ -17,18 +17,18 @@ export interface Place {
   readonly userKey: UserKey;
 }
 
-/** What a page shows. */
+/** Selects the entries of a page. */
 export interface LedgerQuery {
   readonly userKey: UserKey;
   readonly balanceId: string | null;
-  /** The last entry of the page before; null for the first page. */
+  /** The last entry of the previous page; null for the first page. */
   readonly after: Place | null;
   readonly limit: number;
 }
 
 const CURSOR = /^(\d{1,16}) (cle_[0-9a-z_]{1,60}) (\d{1,16})$/;
 
-/** The place that a cursor stands for; undefined for a text that no page gave. */
+/** Decodes a cursor; undefined if it is invalid. */
 export function readCursor(cursor: string): Place | undefined {
   const [, at, id, userKey] = CURSOR.exec(Buffer.from(cursor, "base64url").toString()) ?? [];
   if (at === undefined || id === undefined || userKey === undefined) return undefined;
@@ -40,7 +40,7 @@ function cursorOf({ at, id, userKey }: Place): string {
   return Buffer.from(`${at} ${id} ${userKey}`).toString("base64url");
 }
 
-/** Whether a place is in the ledger of a user. One who was merged into this user since then was given it for the same. */
+/** Whether a place is in the ledger of a user. After a merge, places of the alias are in the canonical user's ledger. */
 export async function isPlaceOf(database: Database, userKey: UserKey, place: Place): Promise<boolean> {
   if (place.userKey === userKey) return true;
   const rows = await database.query(
@@ -50,7 +50,7 @@ export async function isPlaceOf(database: Database, userKey: UserKey, place: Pla
   return rows.length > 0;
 }
 
-/** Whether a balance is the user's. */
+/** Whether a balance belongs to the user. */
 export async function hasBalance(database: Database, userKey: UserKey, balanceId: string): Promise<boolean> {
   const rows = await readOfUser(
     database,
@@ -64,7 +64,7 @@ export async function hasBalance(database: Database, userKey: UserKey, balanceId
   return rows.length > 0;
 }
 
-/** A page of the ledger with the cursor of the next one, null at the end. */
+/** Lists a page of the ledger with the cursor of the next page, null at the end. */
 export async function listLedger(database: Database, query: LedgerQuery) {
   const { limit } = query;
   const records = await readOfUser(database, query.userKey, (owners) => pageOf(database, query, owners));
@@ -77,7 +77,7 @@ export async function listLedger(database: Database, query: LedgerQuery) {
   return { entries: entries.map(showEntry), nextCursor };
 }
 
-/** The entries of a page and one more. */
+/** Reads the entries of a page and one more. */
 function pageOf(
   database: Database,
   { balanceId, after, limit }: LedgerQuery,

@@ -1,4 +1,4 @@
-// What an export document of a person is made of, a page of rows at a time, newest first.
+// The content of the export document of a person, in pages of rows, newest first.
 
 import type { ConsentScope } from "../../domain/state/user.ts";
 import type { Millis } from "../../domain/values/period.ts";
@@ -22,7 +22,7 @@ export interface ConsentRecord extends Place {
   readonly scope: ConsentScope;
 }
 
-/** A person and everybody who was merged into it. */
+/** Lists a person and all people merged into it. */
 export async function listMergedPeople(database: Database, personId: string): Promise<string[]> {
   const people = await database.query<{ id: string }>(
     "select id from people where id = $1 or merged_into = $1",
@@ -31,7 +31,7 @@ export async function listMergedPeople(database: Database, personId: string): Pr
   return people.map(({ id }) => id);
 }
 
-/** Captured events of one person row that come before a place. */
+/** Reads captured events of one person, before a place. */
 export function readCaptured(
   database: Database,
   personId: string,
@@ -47,8 +47,8 @@ export function readCaptured(
 }
 
 /**
- * Metering events, before a place, of every user that one of the ids stands for. The users are found again for each page
- * and in the same statement, since rows of merged users may be on their way from one user to another.
+ * Reads metering events, before a place, of every user of these ids. The users are found anew for each page, in the same
+ * statement, because a history move may be moving rows from an alias to its user.
  */
 export function readMetered(
   database: Database,
@@ -77,7 +77,7 @@ export function readMetered(
   return queryInOrder<EventRecord>(database, text, [realm, arrayText(ids), at_ms, id]);
 }
 
-/** Consent entries of these ids that come before a place. */
+/** Reads consent entries of these ids, before a place. */
 export function readConsents(
   database: Database,
   realm: number,

@@ -1,12 +1,11 @@
-// Proves for every canonical user that each counter is the sum of its holds, events and adjustments, that each credit
-// balance is the sum of its ledger and holds, that its sums by day are those of its events, and that no open hold or
-// balance is without a user, and no open hold there twice. Also that what is due of a user is due in time, that the marks
-// of what was told make sense, that each message is one of a user and a webhook, and that what was refunded is revoked.
-// It reads one snapshot, walks through the users by key in steps, and sums up in SQL, so memory holds a page of drifts
-// and no rows.
+// Proves for every canonical user: each counter is the sum of its holds, events and adjustments; each credit balance is the
+// sum of its ledger and holds; the sums by day are those of its events; every open hold and balance has a user, and no open
+// hold exists twice; what is open falls due in time; alert marks are valid; each message belongs to a user and a webhook;
+// refunded purchases are revoked. It reads one snapshot, walks through the users by key in steps, and sums in SQL, so
+// memory holds only a page of drifts.
 //
-// counters.cost_cents is left out: a plan change moves or clears cost (src/domain/plans/entitlement.ts) and nothing records by
-// how much, so events alone cannot prove it.
+// counters.cost_cents is left out: a plan change moves or clears cost (src/domain/plans/entitlement.ts) without a record of
+// the amount, so events cannot prove it.
 
 import type { Database, Session } from "../database.ts";
 import { RECONCILE_LIMITS } from "../../process/limits.ts";
@@ -21,34 +20,34 @@ export type DriftKind =
   | "unknown_user"
   | FaultKind;
 
-/** Something that is wrong. */
+/** A difference that the proof found. */
 export interface Drift {
   readonly kind: DriftKind;
   readonly userKey: number;
-  /** null where the user's row is missing. */
+  /** Null if the user's row is missing. */
   readonly userId: string | null;
-  /** What is wrong, in one line without the user. */
+  /** The difference in one line, without the user. */
   readonly text: string;
 }
 
-/** What was looked at. */
+/** The number of rows that were examined. */
 export interface ReconcileSummary {
   readonly users: number;
   readonly counters: number;
   readonly balances: number;
-  /** Open ones. */
+  /** Open holds. */
   readonly holds: number;
   readonly events: number;
-  /** Journal batches, which are not in the tables yet and so not part of the proof. */
+  /** Journal batches that are not in the tables yet, and so not part of the proof. */
   readonly undrainedBatches: number;
   readonly drifts: number;
 }
 
-/** Rows without a user may have any key, so the steps cover all keys from the lowest to the highest. */
+/** The lowest key: rows without a user may have any key, so the steps cover all keys. */
 const KEY_MIN = Number.MIN_SAFE_INTEGER;
 const KEY_MAX = Number.MAX_SAFE_INTEGER;
 
-/** Proves the whole database. Reports each drift when it is found, in the order of users within a step. */
+/** Proves the whole database. Reports each drift at once, in the order of users within a step. */
 export function reconcile(
   database: Database,
   onDrift: (drift: Drift) => void,
@@ -57,16 +56,16 @@ export function reconcile(
   return prove(database, onDrift, (session) => steps(session, stepUsersMax));
 }
 
-/** A proof of some users. */
+/** The summary of a proof of some users. */
 export interface SampleSummary extends ReconcileSummary {
-  /** Whether these are all users there are. */
+  /** Whether these are all users. */
   readonly isWhole: boolean;
 }
 
 /**
- * Proves a bounded number of users with neighbouring keys; everything, where there are no more users than that.
+ * Proves a bounded number of users with neighbouring keys; all users, if there are not more.
  *
- * @param place from 0 to below 1: where among the keys of users the sample starts
+ * @param place where among the keys of users the sample starts, from 0 to below 1
  */
 export async function reconcileSample(
   database: Database,
@@ -84,7 +83,7 @@ export async function reconcileSample(
   return { ...summary, isWhole };
 }
 
-/** The keys of a sample, or null where it covers all users. */
+/** Finds the keys of a sample; null if it covers all users. */
 async function sampleRange(session: Session, place: number, usersMax: number): Promise<KeyRange | null> {
   const [bounds] = await session.query<{ first: number | null; last: number | null; more: number }>(
     `select min(key) as first, max(key) as last,
@@ -110,7 +109,7 @@ function prove(
 ): Promise<ReconcileSummary> {
   return database.transaction(async (session) => {
     await session.query("set transaction isolation level repeatable read, read only");
-    // The planner guesses a hundred lines an event and would compile every step's query for them.
+    // The planner guesses a hundred lines per event, and would compile the query of every step for that.
     await session.query("set local jit = off");
     const sum = { users: 0, counters: 0, balances: 0, holds: 0, events: 0, undrainedBatches: 0, drifts: 0 };
     const tell = (drift: Drift) => {
@@ -130,10 +129,10 @@ function prove(
   });
 }
 
-/** The keys above the first and up to the second. */
+/** Keys above the first and up to the second. */
 type KeyRange = readonly [number, number];
 
-/** Ranges that cover every key, each with so many users at most. */
+/** Yields ranges that cover every key, each with a bounded number of users. */
 async function* steps(session: Session, stepUsersMax: number): AsyncIterable<KeyRange> {
   for (let from = KEY_MIN;;) {
     const [step] = await session.query<{ users: number; last: number | null }>(
@@ -166,7 +165,7 @@ async function proveRange(session: Session, range: KeyRange, tell: (drift: Drift
   }
 }
 
-/** Runs a query for drifts in pages. Where all sums are right that is one query without a row. */
+/** Runs a query for drifts in pages. If all sums are right, that is one query without a row. */
 async function eachRow<Row>(
   session: Session,
   sql: string,
@@ -187,7 +186,7 @@ async function eachRow<Row>(
 }
 
 /**
- * Rows of the canonical users in a range: their own, and those that are still under the number of an alias.
+ * SQL of the rows of canonical users in a range: their own, and those still stored under the number of an alias.
  *
  * @param columns without user_key, which comes first
  */
@@ -209,13 +208,13 @@ const COUNTS = `select
   (select count(*) from reservations where status = 'held' and ${inRange("user_key")}) as holds,
   (select count(*) from events where ${inRange("user_key")}) as events`;
 
-/** What every answered row says of its owner; amounts are text. */
+/** The owner of a returned row; amounts are text. */
 interface OwnedRow {
   readonly user_key: number;
   readonly user_id: string | null;
 }
 
-// Open holds, balances and messages of a user that does not exist
+// Open holds, balances and messages of a user that does not exist.
 
 interface OwnerlessRow {
   readonly user_key: number;
@@ -244,8 +243,8 @@ function ownerlessDrift({ user_key: userKey, what, id }: OwnerlessRow): Drift {
   };
 }
 
-// Counters: count = open holds + events + adjusted. Summing up all parts by counter needs no join, and also finds lines of a
-// counter that has no row; those must come to zero.
+// Counters: count = open holds + events + adjusted. Summing all parts by counter needs no join, and also finds lines of a
+// counter without a row; these must add up to zero.
 
 interface CounterSums extends OwnedRow {
   readonly plan_id: string;
@@ -259,7 +258,7 @@ interface CounterSums extends OwnedRow {
   readonly proved: string;
 }
 
-/** Lines are JSON: [[planId, groupId, windowStart, windowEnd, unit, "taken"], ...]. */
+/** SQL of lines, which are JSON: [[planId, groupId, windowStart, windowEnd, unit, "taken"], ...]. */
 function linesOf(table: string, inHolds: 0 | 1): string {
   const [hold, event] = inHolds === 1 ? ["line ->> 5", "'0'"] : ["'0'", "line ->> 5"];
   return `
@@ -297,8 +296,8 @@ function counterDrift(row: CounterSums): Drift {
   return { kind: "count", ...ownerOf(row), text };
 }
 
-// Balances: remaining = the ledger, held = what open holds took. The same way of summing finds entries and credit lines of a
-// balance that does not exist.
+// Balances: remaining = the ledger, held = the amounts that open holds took. The same summing also finds entries and credit
+// lines of a balance that does not exist.
 
 interface BalanceSums extends OwnedRow {
   readonly balance_id: string;
@@ -311,7 +310,7 @@ interface BalanceSums extends OwnedRow {
   readonly taken: string;
 }
 
-/** Credit lines are JSON: [[balanceId, unit, "taken"], ...]. */
+/** SQL of the sums of balances. Credit lines are JSON: [[balanceId, unit, "taken"], ...]. */
 const BALANCE_SUMS = `
   select user_key, (select id from users where key = sums.user_key) as user_id, balance_id, has_row,
     trim_scale(remaining)::text as remaining, trim_scale(held)::text as held,
@@ -356,7 +355,7 @@ function balanceDrifts(row: BalanceSums): Drift[] {
   return drifts;
 }
 
-// Sums by day: those of events up to the realm's mark. An erasure under way has removed events and not yet the sums.
+// Sums by day: those of events up to the realm's mark. An erasure under way has removed events, but not yet the sums.
 
 interface DailySums extends OwnedRow {
   readonly kept: number;
@@ -394,7 +393,7 @@ function dailyDrift({ kept, events, kept_cents: keptCents, cents, ...row }: Dail
   return { kind: "daily_use", ...ownerOf(row), text };
 }
 
-/** A fault that SQL puts into words. */
+/** A drift with a text made by SQL. */
 interface FaultRow extends OwnedRow {
   readonly kind: FaultKind;
   readonly text: string;
@@ -408,7 +407,7 @@ function ownerOf({ user_key: userKey, user_id: userId }: OwnedRow): Pick<Drift, 
   return { userKey, userId };
 }
 
-/** An id in quotes, with what would break a line escaped. */
+/** Quotes an id, with line breaks escaped. */
 function quoted(id: string): string {
   return JSON.stringify(id);
 }

@@ -1,28 +1,27 @@
-// What the proof of the books finds beside wrong sums, as queries for a range of users: a hold that is there twice, something
-// open that is due later than it should be, marks that make no sense, messages that belong nowhere. Each answers user_key,
-// user_id, kind and text.
+// What the proof of the books finds beside wrong sums, as queries for a range of users: holds that exist twice, open things
+// that are due too late, invalid marks, messages without a webhook. Each returns user_key, user_id, kind and text.
 
 import { TOLD } from "../../domain/state/credit.ts";
 
 export type FaultKind = "hold" | "due" | "alerted" | "told" | "message" | "refunded";
 
-/** A column above the first parameter of a query and up to the second. */
+/** SQL of the condition that a column is above the first parameter and up to the second. */
 export function inRange(column: string): string {
   return `${column} > $1::bigint and ${column} <= $2::bigint`;
 }
 
-// Open holds: no index keeps their ids apart, and a drain finds them by their user. So each stands in the tables once, and
-// under a user that is no alias. The `offset 0` has settled ones looked up by their ids, one after another.
+// Open holds: no index makes their ids unique, and a drain finds them by their user. So this proves that each is stored
+// once, and under a canonical user. The `offset 0` makes the planner look up settled ones by id, one after another.
 
 export const HOLDS = `
   select user_key, (select id from users where key = part.user_key) as user_id, 'hold' as kind,
     'open hold ' || to_json(id)::text || ': ' || fault as text
   from (
-    select user_key, id, 'it stands in the tables twice' as fault from reservations h
+    select user_key, id, 'it is in the tables twice' as fault from reservations h
     where status = 'held' and ${inRange("user_key")}
       and exists (select from reservations s where s.id = h.id and s.status <> 'held' offset 0)
     union
-    select min(user_key), id, 'it stands in the tables twice' from reservations
+    select min(user_key), id, 'it is in the tables twice' from reservations
     where status = 'held' and ${inRange("user_key")} group by id having count(*) > 1
     union
     select user_key, h.id, 'its user is an alias' from reservations h join users u on u.key = user_key
@@ -30,7 +29,7 @@ export const HOLDS = `
   ) part
   order by user_key, id, fault`;
 
-// What is open falls due: a user that is due later, or never, would not be settled by sweeps. One line a user is enough.
+// What is open falls due: sweeps would not settle a user that is due later or never. One line per user is enough.
 
 export const DUE = `
   select distinct on (user_key) user_key, id as user_id, 'due' as kind,
@@ -51,7 +50,7 @@ export const DUE = `
   where due_at_ms is null or due_at_ms > at_ms
   order by user_key, at_ms, of_id`;
 
-// Marks of what was told: percents on counters, and the sum of three bits on balances.
+// Marks of alerts that were sent: percents on counters, and a sum of three bits on balances.
 
 const PERCENTS = "[0-9]+(\\.[0-9]+)?(e-[0-9]+)?";
 
@@ -80,8 +79,8 @@ export const MARKS = `
   ) part
   order by user_key, kind, text`;
 
-// Messages: each is for a webhook of its user's app and mode, and tells what its type says. A webhook that was removed
-// keeps its row.
+// Messages: each is for a webhook of its user's app and mode, and its content matches its type. A removed webhook keeps its
+// row.
 
 export const MESSAGES = `
   select user_key, user_id, 'message' as kind, 'message ' || to_json(id)::text || ': ' || fault as text from (
@@ -101,9 +100,9 @@ export const MESSAGES = `
   where fault is not null
   order by user_key, id`;
 
-// Money that went back takes its credits along. A message that was cut off does so when Stripe sends it again, for which it
-// takes three days at most: what is younger by the clock of the store is no fault yet. The user of a purchase may have
-// become an alias, and one who was erased has no purchase.
+// A refund revokes the credits of its purchase. If a message was interrupted, this happens when Stripe sends it again,
+// within three days: younger refunds, by the clock of the store, are not faults yet. The user of a purchase may have become
+// an alias; an erased user has no purchase.
 
 const STRIPE_SENDS_MS = 4 * 24 * 3_600_000;
 

@@ -1,47 +1,47 @@
-// What a store says of itself and of the work that waits in it, for the doctor. Bounded questions that change nothing.
+// Facts about a store and its pending work, for the doctor. All reads are bounded and change nothing.
 
 import type { Millis } from "../../domain/values/period.ts";
 import type { Session } from "../database.ts";
 
 type Reader = Pick<Session, "query">;
 
-/** The first version of PostgreSQL that counts checkpoints in a view of their own. */
+/** The first version of PostgreSQL with a view of checkpoint counts. */
 const FIRST_WITH_CHECKPOINTER = 17;
 
-/** What is written and not done yet. */
+/** Pending work. */
 export interface BacklogFacts {
   readonly journalBatches: number;
-  /** Users with something due for longer than any sweep leaves it; counted up to a bound. */
+  /** Users with something due for longer than sweeps ever leave it; counted up to a bound. */
   readonly overdueUsers: number;
-  /** Aliases whose history is still to be moved; counted up to a bound. */
+  /** Aliases with history that has not moved yet; counted up to a bound. */
   readonly historyMoves: number;
   readonly openErasures: number;
   /** Erasures that were requested long ago. */
   readonly lateErasures: number;
 }
 
-/** How a server makes room in its log, and what for. */
+/** The checkpoints of a server, and the settings that cause them. */
 export interface CheckpointFacts {
-  /** Checkpoints since the server began to count: those for which it was time, and those for which the log was full. */
+  /** Checkpoints since the statistics began: by time, and because the log was full. */
   readonly timed: number;
   readonly requested: number;
   readonly maxWalMegabytes: number;
   readonly timeoutSeconds: number;
-  /** As the server's setting says: "off", "pglz", "lz4" or another. */
+  /** The setting of the server: "off", "pglz", "lz4" or another. */
   readonly compression: string;
 }
 
 /** The version and the settings of the database. */
 export interface ServerFacts {
-  /** As "15.20". */
+  /** Such as "15.20". */
   readonly version: string;
   readonly fsync: boolean;
-  /** As the server's setting says: "on", "off", "local" or another. */
+  /** The setting of the server: "on", "off", "local" or another. */
   readonly synchronousCommit: string;
   readonly checkpoints: CheckpointFacts;
 }
 
-/** The database's clock. */
+/** Reads the database's clock. */
 export async function readClock(reader: Reader): Promise<Millis> {
   const [row] = await reader.query<{ at: number }>(
     "select (extract(epoch from clock_timestamp()) * 1000)::bigint as at",
@@ -75,11 +75,11 @@ async function readCheckpoints(reader: Reader, major: number): Promise<Checkpoin
 }
 
 /**
- * Counts what waits to be done.
+ * Counts pending work.
  *
- * @param dueBefore what fell due up to here, in real time, is overdue
- * @param requestedBefore erasures that were requested up to here are late
- * @param limit the most that is counted of overdue users and of history moves
+ * @param dueBefore users due up to this moment, in real time, are overdue
+ * @param requestedBefore erasures requested up to this moment are late
+ * @param limit the bound of the counts of overdue users and of history moves
  */
 export async function readBacklog(
   reader: Reader,
@@ -102,25 +102,25 @@ export async function readBacklog(
   return row as BacklogFacts;
 }
 
-/** A price of a catalog in force that was compared with its source long ago. */
+/** A price of a current catalog that was last compared with its source long ago. */
 export interface OldPrice {
   readonly appId: string;
   readonly model: string;
 }
 
 /**
- * Price rows of catalogs in force that were last compared with their source before a time. Rows that say nothing of
- * it are left out.
+ * Reads price rows of current catalogs that were last compared with their source before a time. Rows without such a time
+ * are left out.
  *
  * @param checkedBefore in real time
- * @param limit the most that are read
+ * @param limit the most rows
  */
 export async function readOldPrices(
   reader: Reader,
   checkedBefore: Millis,
   limit: number,
 ): Promise<readonly OldPrice[]> {
-  // Times in documents are UTC texts of one form, which compare as the times do.
+  // Times in documents are UTC texts of one format, so comparing the texts compares the times.
   return await reader.query<OldPrice>(
     `select c.app_id as "appId", m.model ->> 'id' as model
      from catalogs c, json_array_elements(coalesce(c.document::json -> 'models', '[]'::json)) as m(model)
@@ -130,7 +130,7 @@ export async function readOldPrices(
   );
 }
 
-/** A webhook whose last attempts failed. */
+/** A webhook with failing deliveries. */
 export interface FailingWebhook {
   readonly appId: string;
   readonly webhookId: string;
@@ -139,21 +139,21 @@ export interface FailingWebhook {
   readonly isDisabled: boolean;
 }
 
-/** How deliveries to webhooks go. */
+/** The state of webhook deliveries. */
 export interface WebhookFacts {
   readonly enabled: number;
-  /** Those that fail for long, and those that were disabled while they failed; up to a bound. */
+  /** Webhooks that have failed for long, or were disabled while failing; up to a bound. */
   readonly failing: readonly FailingWebhook[];
-  /** The age of the oldest message that an enabled webhook waits for, on its realm's clock; null for none. */
+  /** The age of the oldest pending message of an enabled webhook, on its realm's clock; null for none. */
   readonly oldestMs: number | null;
 }
 
 /**
- * Reads how deliveries go.
+ * Reads the state of webhook deliveries.
  *
- * @param failingBefore what fails since a moment of real time up to here fails for long
+ * @param failingBefore webhooks that have failed since before this moment, in real time, have failed for long
  * @param now real time
- * @param limit the most that are named
+ * @param limit the most webhooks to list
  */
 export async function readWebhookFacts(
   reader: Reader,

@@ -1,4 +1,4 @@
-// The history of a user's subscriptions, newest first. Section 4 of the decisions.
+// The history of a user's subscriptions, newest first.
 
 import type { SubscriptionEventType } from "../../domain/state/subscription.ts";
 import type { UserKey } from "../../domain/values/ids.ts";
@@ -23,7 +23,7 @@ const ROWS = newestOf({
   limit: "$2::int",
 });
 
-/** The newest history rows of a user. */
+/** Lists the newest history rows of a user. */
 export async function listSubscriptionHistory(database: Database, userKey: UserKey, limit: number) {
   const records = await readOfUser(
     database,

@@ -1,14 +1,14 @@
-// The user numbers under which a user's history rows may be: its own, and those of aliases whose rows have not moved yet.
-// Reads look under all of them, so they are complete at every moment of a move.
+// The user numbers under which a user's history may be stored: its own, and those of aliases with rows that have not moved
+// yet. Reads use all of them, so they are complete at every moment of a move.
 
 import type { UserKey } from "../../domain/values/ids.ts";
 import { arrayText, type Database, type Param } from "../database.ts";
 
 /**
- * Reads rows of a user. It reads again where the user was merged into another one meanwhile, since rows may have moved to
- * that one between two statements.
+ * Reads rows of a user. If the user is merged into another one meanwhile, it reads again, because rows may have moved
+ * between two statements.
  *
- * @param read gets the numbers as the text of an array
+ * @param read receives the numbers as the text of an array
  */
 export async function readOfUser<T>(
   database: Database,
@@ -34,27 +34,27 @@ async function ownersOf(database: Database, userKey: UserKey): Promise<UserKey[]
   return [userKey, ...rows.map(({ key }) => key)];
 }
 
-/** Where to find the newest rows of some users. */
+/** Describes a read of the newest rows of some users. */
 export interface Newest {
   readonly table: string;
-  /** The column with the time; the table has an index on user_key, this column and id, both falling. */
+  /** The column with the time; the table has an index on user_key, this column and id, both descending. */
   readonly time: string;
   readonly columns: string;
   /** SQL of the users' numbers. */
   readonly owners: string;
-  /** SQL of how many rows. */
+  /** SQL of the number of rows. */
   readonly limit: string;
   /** SQL of a further condition on rows. */
   readonly where?: string;
-  /** SQL of the time and id of the row after which to begin; run such a statement with `queryInOrder`. */
+  /** SQL of the time and id of the row to start after; run such a statement with `queryInOrder`. */
   readonly after?: string;
 }
 
 /**
- * SQL of the newest rows of some users: up to a limit for each, in no order. The planner assumes that a user has an average
- * number of rows. For a user with a million it would fetch them all and sort them. For a range of users it has no estimate
- * and reads in the order of the index, so each user is asked for as a range. An index scan of a range cannot start at a
- * place within it, so a page that follows another one needs `queryInOrder` instead.
+ * SQL of the newest rows of some users: up to a limit for each, in no order. For one user the planner assumes an average
+ * number of rows, and would fetch and sort all rows of a user with a million. For a range of users it reads in the order of
+ * the index, so each user is read as a range. Such a scan cannot start within the range, so a page that follows another one
+ * needs `queryInOrder`.
  */
 export function newestOf({ table, time, columns, owners, limit, where = "true", after }: Newest): string {
   const rows = after === undefined

@@ -1,22 +1,22 @@
-// The users of an app in one mode, by the beginning of their ids, and whose an id is that was given out or brought along.
-// Callers wait for the drain first. beyond.md, section 8, "One search box" and "New admin lists".
+// Users of a realm by the beginning of their ids, and the user of any other id: one of ours, or a caller's reference.
+// Callers wait for the drain first.
 
 import { Buffer } from "node:buffer";
 import { ownerOf as firstOwnerOf } from "../../domain/values/ids.ts";
 import type { ReservationStatus } from "../../domain/state/reservation.ts";
 import type { Database, Param } from "../database.ts";
 
-/** What a page of users shows. */
+/** Selects the users of a page. */
 export interface UsersQuery {
   readonly realm: number;
-  /** How their ids begin; "" for all. Exact, by code points. */
+  /** The beginning of their ids, exact by code points; "" for all. */
   readonly startsWith: string;
-  /** The last id of the page before; null for the first page. */
+  /** The last id of the previous page; null for the first page. */
   readonly after: string | null;
   readonly limit: number;
 }
 
-/** The id that a cursor stands for; undefined for a text that no page gave. */
+/** Decodes a cursor; undefined if it is invalid. */
 export function readUsersCursor(cursor: string): string | undefined {
   const id = Buffer.from(cursor, "base64url").toString();
   return id !== "" && cursorOf(id) === cursor ? id : undefined;
@@ -32,7 +32,7 @@ interface UserRecord {
   readonly erasing: boolean;
 }
 
-/** A page of users in the order of their ids, aliases among them, with the cursor of the next page. */
+/** Lists a page of users in the order of their ids, including aliases, with the cursor of the next page. */
 export async function listUsers(database: Database, { realm, startsWith, after, limit }: UsersQuery) {
   const params: Param[] = [realm, limit + 1, startsWith];
   const end = endOfRange(startsWith);
@@ -62,7 +62,7 @@ const LAST_CODE_POINT = 0x10FFFF;
 const BEFORE_SURROGATES = 0xD7FF;
 const AFTER_SURROGATES = 0xE000;
 
-/** The first text, by code points, after all those that begin with a prefix; null where none comes after. */
+/** The first text, by code points, after all texts with a prefix, or null. */
 export function endOfRange(prefix: string): string | null {
   const points = [...prefix].map((character) => character.codePointAt(0) as number);
   while (points.at(-1) === LAST_CODE_POINT) points.pop();
@@ -71,10 +71,10 @@ export function endOfRange(prefix: string): string | null {
   return String.fromCodePoint(...points, last === BEFORE_SURROGATES ? AFTER_SURROGATES : last + 1);
 }
 
-/** What an id that was looked up is the id of. */
+/** The kind of record that an id names. */
 export type ThingKind = "event" | "reservation" | "balance" | "subscription" | "merge";
 
-/** Something with the user that it belongs to. */
+/** A record that was found, with its user. */
 export interface FoundThing {
   readonly kind: ThingKind;
   readonly id: string;
@@ -82,7 +82,7 @@ export interface FoundThing {
   readonly userId: string;
   /** Of a merge: the id that became an alias. */
   readonly alias: string | null;
-  /** Of a reservation: what became of it. */
+  /** Of a reservation: its status. */
   readonly status: ReservationStatus | null;
 }
 
@@ -95,8 +95,8 @@ interface FoundRecord {
 }
 
 /**
- * The reservation $1: a settled one by its id, an open one among those of the user whom its first owner, $3, is now. These
- * are asked for as a range, as `openHoldsOf` does.
+ * SQL of the reservation $1: a settled one by its id, an open one among those of the canonical user of its first owner, $3,
+ * which are read as a range, like `openHoldsOf` does.
  */
 const RESERVATION = `(
     select id, user_key, status from reservations where id = $1 and status <> 'held'
@@ -115,7 +115,7 @@ const THINGS: Readonly<Record<string, { readonly kind: ThingKind; readonly table
   sub_: { kind: "subscription", table: "subscriptions" },
 };
 
-/** What an id or a reference stands for: one of ours by its form, else those with this reference of the caller's. */
+/** Finds the records of an id or reference: an id of ours by its form, else records with this reference of a caller. */
 export async function lookUp(
   database: Database,
   realm: number,
@@ -135,7 +135,7 @@ export async function lookUp(
   }));
 }
 
-/** The canonical user of a row. */
+/** SQL that joins a row to its canonical user. */
 const OF_CANONICAL =
   "join users u on u.key = t.user_key join users c on c.key = coalesce(u.merged_into, u.key)";
 

@@ -1,39 +1,39 @@
-// How a table's columns are described, once for everything: the encoding for journal and COPY, the upsert, and the way
-// from a stored row back to the domain's. A table names a field for each member of its row, in the order of its columns,
-// so the compiler reports a member that has no column.
+// Describes a table's columns once for all uses: the encoding for journal and COPY, the upsert, and reading a stored row
+// back into a domain row. A table has a field for each property of its row, in the order of its columns, so the compiler
+// reports a property without a column.
 
 import { type Amount, decimalOf, parseAmount } from "../../domain/values/amount.ts";
 import { type ColumnValue, copyText } from "../database.ts";
 
-/** A row as a query answers it, by column. */
+/** A row as a query returns it, by column. */
 export type StoredRow = Readonly<Record<string, ColumnValue>>;
 
-/** A table as the journal and the drain see it. */
+/** A table as journal and drain use it. */
 export interface TableSpec {
   readonly name: string;
   readonly columns: readonly string[];
-  /** How many leading columns are the primary key. */
+  /** The number of leading columns that are the primary key. */
   readonly keyColumns: number;
   /** The columns that a put may change. */
   readonly mutable: readonly string[];
-  /** How rows are found that have no index of their primary key. */
+  /** How to find rows without an index of their primary key. */
   readonly found?: Found;
-  /** Encoded values of the last columns, which journals of older versions lack. */
+  /** Encoded values of the last columns for rows from journals of older versions, which lack them. */
   readonly later: readonly string[];
 }
 
-/** How rows are found by other columns than their primary key. */
+/** How to find rows by other columns than their primary key. */
 export interface Found {
-  /** The columns by which a row is found: whose it is, and when it was made. */
+  /** The columns to find a row by: its user, and the time of its creation. */
   readonly user: string;
   readonly at: string;
-  /** Whether the row of an encoded line may still stand under the number of an alias of its user. */
+  /** Whether the row of an encoded line may still be stored under the number of an alias of its user. */
   readonly mayBeOfAlias: (line: string) => boolean;
 }
 
 /** A table with its encoding. */
 export interface Table<Row> extends TableSpec {
-  /** The row in COPY's text format, without a line feed. */
+  /** Encodes a row in COPY's text format, without a line feed. */
   encode(row: Row): string;
   read(stored: StoredRow): Row;
 }
@@ -42,7 +42,7 @@ export interface Table<Row> extends TableSpec {
 export interface Later {
   /** The number of the migration that added it. Such columns follow all others, in the order of their migrations. */
   readonly since: number;
-  /** Its value in rows that an older version wrote into the journal. */
+  /** Its value for rows that an older version wrote into the journal. */
   readonly value: ColumnValue;
 }
 
@@ -54,27 +54,27 @@ interface Options {
 
 interface Column<Value> extends Options {
   readonly name: string;
-  /** The value in COPY's text format. */
+  /** Encodes the value in COPY's text format. */
   readonly encode: (value: Value) => string;
 }
 
-/** One member of a row, with the columns that hold it. */
+/** One property of a row, with its columns. */
 export interface Field<Value> {
   readonly columns: readonly Column<Value>[];
   readonly read: (stored: StoredRow) => Value;
 }
 
-/** A member that is stored as it is. */
+/** A property that is stored unchanged. */
 export function column<Value extends ColumnValue>(name: string, options: Options = {}): Field<Value> {
   return single({ ...options, name, encode: copyText }, (value) => value as Value);
 }
 
-/** An amount, as its exact decimal. */
+/** An amount, stored as its exact decimal. */
 export function amount(name: string, options: Options = {}): Field<Amount> {
   return single({ ...options, name, encode: decimalOf }, (value) => parseAmount(value as string));
 }
 
-/** A member that one column holds in another form. */
+/** A property that one column stores in another form. */
 export function mapped<Value>(
   name: string,
   toColumn: (value: Value) => ColumnValue,
@@ -88,7 +88,7 @@ function single<Value>(column: Column<Value>, fromColumn: (value: ColumnValue) =
   return { columns: [column], read: (stored) => fromColumn(stored[column.name] as ColumnValue) };
 }
 
-/** A member that several columns hold, by name; a put may change them all. */
+/** A property that several columns store, by name; a put may change all of them. */
 export function spread<Value>(
   columns: Readonly<Record<string, { readonly of: (value: Value) => ColumnValue; readonly later?: Later }>>,
   read: (stored: StoredRow) => Value,
@@ -105,10 +105,9 @@ export function spread<Value>(
 }
 
 /**
- * A table of fields. Its columns stand in the order of the members, those that were added later behind them.
+ * Makes a table of fields. Its columns are in the order of the properties, followed by those that were added later.
  *
- * @param encodeLine the encoding written out in one piece, for rows that are written so often that a call for each column
- * would be felt
+ * @param encodeLine the encoding written out in one piece, for hot rows where a call per column would be measurable
  */
 export function table<Row>(
   name: string,

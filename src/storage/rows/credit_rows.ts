@@ -1,4 +1,4 @@
-// Credit balances and their ledger. Every movement of credits writes both, so their lines are written out.
+// Credit balances and their ledger. Every movement of credits writes both, so their encodings are written out by hand.
 
 import { decimalOf } from "../../domain/values/amount.ts";
 import type { CreditBalance, LedgerEntry } from "../../domain/state/credit.ts";
@@ -43,7 +43,7 @@ function lineOfBalance(row: CreditBalance): string {
   }\t${row.revokedAt ?? NULL}\t${decimalOf(row.overage)}\t${row.told}`;
 }
 
-/** The JSON text of each balance's rules: they never change, and every movement writes the balance. */
+/** Cache of the JSON text of each balance's rules: they never change, and every movement writes the balance. */
 const rulesText = new WeakMap<readonly MatchRule[], string>();
 
 function textOfRules(rules: readonly MatchRule[]): string {

@@ -1,5 +1,5 @@
-// Messages of webhooks, as decisions record them. What becomes of a message afterwards, its attempts and its status, are
-// columns of the same table that no decision knows: they have defaults here, and the sender writes them.
+// Webhook messages as decisions record them. The status and the attempts of a message are other columns of the same table,
+// with defaults; only the sender writes them.
 
 import type { WebhookMessage } from "../../domain/state/message.ts";
 import { column, table } from "./columns.ts";

@@ -1,6 +1,6 @@
-// Counters, reservations, metering events and what belongs to events. Every reserve writes a counter and a reservation,
-// and every commit an event, so the lines of these three are written out in one piece. Their parts are joined: adding them
-// up would make a text for each sum.
+// Counters, reservations, metering events, and the logs and generations of events. Every reserve writes a counter and a
+// reservation, and every commit an event, so the encodings of these three are written out by hand. They join their parts
+// once, because each concatenation would allocate another string.
 
 import { type Amount, decimalOf, parseAmount } from "../../domain/values/amount.ts";
 import type { CreditLine } from "../../domain/state/credit.ts";
@@ -65,12 +65,12 @@ function readCounter(stored: StoredRow): Counter {
   };
 }
 
-/** Percents as text: "80,100"; null for none. */
+/** Parses percents: "80,100"; null for none. */
 function alertedOf(text: string | null): readonly number[] {
   return text === null ? NO_ALERTS : text.split(",").map(Number);
 }
 
-/** An open hold is found by its user and its time, a settled one by its id. */
+/** Finds an open hold by its user and time; a settled one is found by its id. */
 const BY_USER_AND_TIME: Found = { user: "user_key", at: "created_at_ms", mayBeOfAlias: isNamedOtherwise };
 
 export const RESERVATIONS = table<Reservation>(
@@ -109,7 +109,7 @@ export const RESERVATIONS = table<Reservation>(
   BY_USER_AND_TIME,
 );
 
-/** Whether the id of a reservation names another user than the one that it belongs to: a merge has moved it. */
+/** Whether the id of a reservation names another user than its owner, because a merge has moved it. */
 function isNamedOtherwise(line: string): boolean {
   const [id = "", userKey] = line.split("\t", 2);
   return ownerOf("reservation", id) !== Number(userKey);
@@ -123,7 +123,7 @@ function optionalAmount(name: string) {
   );
 }
 
-/** Amounts of a reservation as JSON: [count,tokens,seconds,cents]. */
+/** Encodes the amounts of a reservation as JSON: [count,tokens,seconds,cents]. */
 function textOfAmounts({ count, tokens, seconds, cents }: Reservation["amounts"]): string {
   return `[${decimalOf(count)},${decimalOf(tokens)},${decimalOf(seconds)},${decimalOf(cents)}]`;
 }
@@ -164,7 +164,7 @@ function amountText(amount: Amount | null): string {
   return amount === null ? NULL : decimalOf(amount);
 }
 
-/** Events are appended by decisions and shown by queries of `src/storage/queries`; no actor reads one back. */
+/** Events have no `read`: decisions append them, only queries read them, and actors never load them. */
 export const EVENTS: Omit<Table<MeteringEvent>, "read"> = {
   name: "events",
   keyColumns: 1,
@@ -241,8 +241,8 @@ export const GENERATIONS = table<Generation>("generations", 1, {
 });
 
 /**
- * Lines as JSON: [[planId, groupId, windowStart, windowEnd, unit, "taken"], ...]. A line of a hold that left counters
- * has them as a seventh element: [[planId, groupId, windowStart, windowEnd], ...].
+ * Encodes lines as JSON: [[planId, groupId, windowStart, windowEnd, unit, "taken"], ...]. A line that was moved away from
+ * other counters lists these as a seventh element: [[planId, groupId, windowStart, windowEnd], ...].
  */
 function encodeLines(lines: readonly HoldLine[]): string {
   return `[${lines.map(encodeHoldLine).join(",")}]`;
@@ -269,7 +269,7 @@ function encodeRefs(refs: readonly CounterRef[]): string {
 
 const PLAIN_ID = /^[\w.-]*$/;
 
-/** A text as JSON; most ids need no escape. */
+/** Encodes a text as JSON; most ids need no escape. */
 function quoted(text: string): string {
   return PLAIN_ID.test(text) ? `"${text}"` : JSON.stringify(text);
 }
@@ -289,7 +289,7 @@ function decodeRef([planId, groupId, start, end]: RefParts): CounterRef {
   return { planId, groupId, window: { start, end } };
 }
 
-/** What was taken from balances, as JSON: [[balanceId, unit, "taken"], ...]. */
+/** Encodes what was taken from balances as JSON: [[balanceId, unit, "taken"], ...]. */
 function encodeCredits(lines: readonly CreditLine[]): string {
   if (lines.length === 0) return "[]";
   const texts = lines.map(({ balanceId, unit, taken }) =>

@@ -1,12 +1,11 @@
-// The rows of the registry, as its tables store them: workspaces, apps, API keys, catalogs, realms, webhook endpoints and
-// connections to Stripe.
+// The rows of the registry: workspaces, apps, API keys, catalogs, realms, webhook endpoints and connections to Stripe.
 
 import type { Mode } from "../../../actors/port.ts";
 import type { CatalogDocument } from "../../domain/catalog/catalog.ts";
 import type { ModelDocument } from "../../domain/catalog/price_row.ts";
 import type { Millis } from "../../domain/values/period.ts";
 
-/** A workspace with its caps; null = no limit. */
+/** A workspace with its caps; null means no limit. */
 export interface Workspace {
   readonly workspaceId: string;
   readonly name: string;
@@ -16,14 +15,14 @@ export interface Workspace {
   readonly testCreditBalanceCap: number | null;
 }
 
-/** An identity secret that was rotated away. */
+/** An identity secret that was replaced. */
 export interface OldIdentitySecret {
   readonly secret: string;
   /** Real time. */
   readonly validUntil: Millis;
 }
 
-/** An app as its rows say. */
+/** An app. */
 export interface AppRecord {
   readonly appId: string;
   readonly workspaceId: string;
@@ -33,7 +32,7 @@ export interface AppRecord {
   readonly createdAt: Millis;
 }
 
-/** An API key; only its hash is known. */
+/** An API key; only its hash is stored. */
 export interface ApiKey {
   readonly keyId: string;
   readonly appId: string;
@@ -52,24 +51,24 @@ export interface AppliedCatalog {
   readonly document: CatalogDocument;
   /** Every plan id ever added, oldest first. */
   readonly planOrder: readonly string[];
-  /** Every price row that the app's catalogs ever had, each at its number. */
+  /** Every price row that the app's catalogs ever had, indexed by its number. */
   readonly priceRows: readonly ModelDocument[];
 }
 
-/** A realm's row. Its clock is moved, and known, at the owner of its cell alone. */
+/** A realm. Its clock is not here: only the owner of its cell knows and moves it. */
 export interface RealmRecord {
   readonly realm: number;
   readonly appId: string;
   readonly mode: Mode;
 }
 
-/** A secret that signs messages, with the real time until which it does; null for the one in force. */
+/** A secret that signs messages; `validUntil` is in real time, null for the current secret. */
 export interface WebhookSecret {
   readonly secret: string;
   readonly validUntil: Millis | null;
 }
 
-/** An address of a customer that is told what happens. */
+/** A webhook endpoint of a customer. */
 export interface Webhook {
   readonly webhookId: string;
   readonly appId: string;
@@ -79,10 +78,10 @@ export interface Webhook {
   readonly events: readonly string[];
   readonly description: string | null;
   readonly disabled: boolean;
-  /** The newest first. */
+  /** Newest first. */
   readonly secrets: readonly WebhookSecret[];
   readonly createdAt: Millis;
-  /** Whether it was deleted: nothing of it is left but this row. */
+  /** Whether it was deleted; only this row is left. */
   readonly removed: boolean;
 }
 
@@ -92,11 +91,11 @@ export interface StripeConnection {
   readonly mode: Mode;
   readonly webhookSecret: string;
   readonly setAt: Millis;
-  /** Whether it was deleted: nothing of it is left but this row. */
+  /** Whether it was deleted; only this row is left. */
   readonly removed: boolean;
 }
 
-/** Rows of the registry: all of them, or those that a change wrote. */
+/** Rows of the registry: all, or those of a change. */
 export interface RegistryRows {
   readonly workspaces: readonly Workspace[];
   readonly apps: readonly AppRecord[];

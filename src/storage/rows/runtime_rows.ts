@@ -1,4 +1,4 @@
-// Rows of the runtime itself: first answers and what is counted for workspaces and realms.
+// Rows of the runtime: first answers to idempotent calls, and counts for workspaces and realms.
 
 import type { AiSpendRow, IdempotencyRow, IssuesRow, OperationsRow } from "../../../actors/port.ts";
 import { amount, column, table } from "./columns.ts";

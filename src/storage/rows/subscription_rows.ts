@@ -18,7 +18,7 @@ export const SUBSCRIPTIONS = table<Subscription>("subscriptions", 1, {
   customLimits: mapped("custom_limits", textOfLimits, limitsOf, { mutable: true }),
 });
 
-/** Limits as JSON: [[groupId, "quota"], ...]. */
+/** Encodes limits as JSON: [[groupId, "quota"], ...]. */
 function textOfLimits(limits: Subscription["customLimits"]): string {
   return JSON.stringify(Object.entries(limits).map(([group, quota]) => [group, decimalOf(quota)]));
 }

@@ -1,6 +1,6 @@
-// The journaled tables, and the encoding of a change: a line of COPY's text format behind the table's mark and the verb.
-// The journal stores these lines and the drain copies them into the tables, so a replay after a crash runs the same code
-// as an ordinary drain.
+// The journaled tables, and the encoding of a change: the table's mark, the verb, and a line of COPY's text format. The
+// journal stores these lines and the drain copies them into the tables, so a replay after a crash runs the same code as an
+// ordinary drain.
 
 import type { RowChange } from "../../../actors/port.ts";
 import type { TableSpec } from "./columns.ts";
@@ -17,7 +17,7 @@ interface Encoder<Row> extends TableSpec {
   encode(row: Row): string;
 }
 
-/** Every journaled table by its name. Their order is part of the journal's format: a new table goes to the end. */
+/** Every journaled table by name. The order is part of the journal's format: a new table goes to the end. */
 const BY_NAME: { readonly [Name in RowChange["table"]]: Encoder<RowOf<Name>> } = {
   users: USERS,
   subscriptions: SUBSCRIPTIONS,
@@ -42,16 +42,16 @@ const BY_NAME: { readonly [Name in RowChange["table"]]: Encoder<RowOf<Name>> } =
 /** The tables in the order of their marks. */
 export const TABLES: readonly TableSpec[] = Object.values(BY_NAME);
 
-/** The character code of the first table's mark. */
+/** The character code of the mark of the first table. */
 export const FIRST_TABLE = "0".charCodeAt(0);
 
 interface TableEncoder {
-  /** What stands before an encoded row, by its verb. */
+  /** The prefix of an encoded row, by verb. */
   readonly heads: { readonly append: string; readonly put: string };
   readonly encode: (row: unknown) => string;
 }
 
-/** How many characters stand before the values of an encoded change: the table's mark and the verb. */
+/** The length of the prefix of an encoded change: the table's mark and the verb. */
 export const CHANGE_HEAD = 2;
 /** The verb of a row that did not exist before. */
 export const APPENDED = "+";
@@ -67,9 +67,9 @@ const ENCODERS: ReadonlyMap<string, TableEncoder> = new Map(
   }),
 );
 
-/** Encodes changes for journal and drain, a line each. */
+/** Encodes changes for journal and drain, one per line. */
 export function encodeChanges(changes: readonly RowChange[]): string {
-  // All pieces are joined at once: to add a head to its line first would make a text more for each change.
+  // Joins all pieces at once: adding each head to its line would allocate another string per change.
   const pieces: string[] = [];
   for (const { table, verb, row } of changes) {
     const { heads, encode } = ENCODERS.get(table) as TableEncoder;
@@ -80,8 +80,8 @@ export function encodeChanges(changes: readonly RowChange[]): string {
 }
 
 /**
- * A payload of the journal with every column of today. A program that takes over from an older one after a crash may
- * find lines that end before the columns that were added since.
+ * Adds columns that a payload of the journal lacks. After a crash of an older program its lines end before the columns
+ * that were added later.
  */
 export function withLaterColumns(payload: string): string {
   return payload.split("\n").map((line) => {

@@ -47,7 +47,7 @@ export const HISTORY_MOVES = table<HistoryMove>("history_moves", 1, {
   at: column("at_ms"),
 });
 
-/** Consent entries name the id of the call; the user's number is for the actor alone. */
+/** Consent entries store the id of the call, not the user's number, which only the actor uses. */
 export const CONSENTS = table<Omit<ConsentEntry, "userKey">>("consents", 1, {
   id: column("id"),
   realm: column("realm"),

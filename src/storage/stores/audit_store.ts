@@ -1,25 +1,25 @@
-// The audit log: what people did through console and admin API. Rows are only added, which a trigger holds everybody to;
-// an erasure alone hides whom they are about. beyond.md, section 8, "Audit".
+// The audit log: writes and sign-ins through console and admin API. A trigger allows only inserts, except that an erasure
+// replaces the ids of its users and removes the values.
 
 import type { Millis } from "../../domain/values/period.ts";
 import { arrayText, type Session } from "../database.ts";
 
 type Reader = Pick<Session, "query">;
 
-/** A write or sign-in as it begins. */
+/** A write or sign-in that has begun. */
 export interface BegunRow {
   readonly id: string;
   readonly at: Millis;
   readonly who: string;
   readonly via: "console" | "api";
-  /** The write by the name that the reference has for it, such as "createKey". */
+  /** The write by its name in the API reference, such as "createKey". */
   readonly what: string;
   readonly appId: string | null;
   readonly mode: "live" | "test" | null;
   readonly userId: string | null;
 }
 
-/** The same with what it was about before and after, each a JSON object of short values or null. */
+/** An entry of the log: `before` and `after` are each a JSON object of short values, or null. */
 export interface AuditRow extends BegunRow {
   readonly before: string | null;
   readonly after: string | null;
@@ -40,7 +40,7 @@ export async function insertAudit(session: Session, row: AuditRow): Promise<void
   );
 }
 
-/** Notes that a write begins, so that one whose end nobody sees is in the log all the same. */
+/** Records that a write has begun, so that it is in the log even if its process dies before it ends. */
 export async function beginAudit(session: Session, row: BegunRow): Promise<void> {
   await session.query(
     `insert into audit_begun (${BEGUN_COLUMNS}) values ($1, $2::bigint, $3, $4, $5, $6, $7, $8)`,
@@ -49,9 +49,10 @@ export async function beginAudit(session: Session, row: BegunRow): Promise<void>
 }
 
 /**
- * Moves writes into the log whose process died before they ended.
+ * Moves writes into the log that never ended because their process died.
  *
  * @param sinceMs how long ago they began, at least
+ * @param after the `after` of their entries
  */
 export async function adoptBegun(session: Session, sinceMs: Millis, after: string): Promise<void> {
   await session.query(
@@ -64,7 +65,7 @@ export async function adoptBegun(session: Session, sinceMs: Millis, after: strin
   );
 }
 
-/** Moves a write that has ended into the log. One whose user was erased meanwhile keeps no texts. */
+/** Moves an ended write into the log, without its values if its user was erased meanwhile. */
 export async function endAudit(
   session: Session,
   { id, appId, before, after }: Pick<AuditRow, "id" | "appId" | "before" | "after">,
@@ -79,16 +80,16 @@ export async function endAudit(
   );
 }
 
-/** Forgets a write that was refused and wrote nothing. */
+/** Removes a write that was refused and wrote nothing. */
 export async function dropBegun(session: Session, id: string): Promise<void> {
   await session.query("delete from audit_begun where id = $1", [id]);
 }
 
-/** Which rows a page of the log shows. */
+/** Selects the entries of a page of the log. */
 export interface AuditFilter {
   readonly appId: string | null;
   readonly userId: string | null;
-  /** The last id of the page before; null for the first page. */
+  /** The last id of the previous page; null for the first page. */
   readonly before: string | null;
   readonly limit: number;
 }
@@ -106,7 +107,7 @@ interface StoredRow {
   readonly after: string | null;
 }
 
-/** A page of the log, newest first. Every form of it is a range of one index. */
+/** Reads a page of the log, newest first. Every combination of filters is a range of one index. */
 export async function listAudit(
   reader: Reader,
   { appId, userId, before, limit }: AuditFilter,
@@ -126,8 +127,8 @@ export async function listAudit(
 }
 
 /**
- * Puts keyed hashes in place of ids of users of a realm, and empties what was said about them. Writes that are under way
- * come first: one that ends in between is then found in the log.
+ * Replaces ids of users of a realm by keyed hashes, and removes the values of their entries. Writes under way come first:
+ * a write that ends in between is then found in the log.
  */
 export async function hideInAudit(
   session: Session,

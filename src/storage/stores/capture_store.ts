@@ -1,11 +1,11 @@
-// Captured events, and the pseudonyms under which people who opted out are captured.
+// Captured events, and the pseudonyms that replace the ids of people who opted out.
 
 import type { Millis } from "../../domain/values/period.ts";
 import { arrayText, type Session } from "../database.ts";
 
 type Reader = Pick<Session, "query">;
 
-/** A captured event: of a person, under a pseudonym, or of nobody. */
+/** A captured event: of a person, under a pseudonym, or anonymous. */
 export interface CapturedRow {
   readonly id: string;
   readonly realm: number;
@@ -25,7 +25,7 @@ export async function insertCaptured(session: Session, row: CapturedRow): Promis
   );
 }
 
-/** Removes some events of these ids' people; answers how many, 0 when none are left. */
+/** Removes up to `limit` events of these ids' people; returns how many, 0 when none are left. */
 export async function deleteCaptured(
   session: Session,
   realm: number,
@@ -42,7 +42,7 @@ export async function deleteCaptured(
   return rows.length;
 }
 
-/** The pseudonym that one of these hashes leads to, always the same one; null for none. */
+/** Finds the pseudonym of one of these hashes, always the same; null for none. */
 export async function findPseudonym(
   reader: Reader,
   realm: number,
@@ -56,14 +56,14 @@ export async function findPseudonym(
   return known?.pseudonym ?? null;
 }
 
-/** Keeps a pseudonym under a hash, and answers it; where another call has just kept one, that one. */
+/** Stores a pseudonym under a hash; returns it, or the pseudonym that another call has just stored. */
 export async function keepPseudonym(
   session: Session,
   realm: number,
   hash: string,
   pseudonym: string,
 ): Promise<string> {
-  // An update that changes nothing answers the row that is there.
+  // An update without a change returns the existing row.
   const [made] = await session.query<{ pseudonym: string }>(
     `insert into pseudonyms (realm, id_hash, pseudonym) values ($1::int, $2, $3)
      on conflict (realm, id_hash) do update set pseudonym = pseudonyms.pseudonym returning pseudonym`,

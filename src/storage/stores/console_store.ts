@@ -1,5 +1,5 @@
-// What the console takes no second time: sessions that were signed out before their time, keys of forms that were sent. Any
-// process may have to know, so it is in the tables.
+// Ids that the console accepts once: sessions that were signed out before they expired, keys of forms that were sent. They
+// are in the tables because every process has to know them.
 
 import type { Millis } from "../../domain/values/period.ts";
 import type { Session } from "../database.ts";
@@ -7,10 +7,10 @@ import type { Session } from "../database.ts";
 type Reader = Pick<Session, "query">;
 
 /**
- * Spends an id, and forgets those whose time is over.
+ * Marks an id as used, and removes expired ids.
  *
- * @param until when nobody can bring the id any more
- * @returns false for one that is spent already
+ * @param until when the id expires by itself, in real time
+ * @returns false if it was used already
  */
 export async function spend(session: Session, id: string, until: Millis, now: Millis): Promise<boolean> {
   await session.query("delete from spent where until_ms < $1::bigint", [now]);
@@ -21,12 +21,12 @@ export async function spend(session: Session, id: string, until: Millis, now: Mi
   return rows.length > 0;
 }
 
-/** Takes an id back that was spent for nothing. */
+/** Makes a used id usable again. */
 export async function forgetSpent(session: Session, id: string): Promise<void> {
   await session.query("delete from spent where id = $1", [id]);
 }
 
-/** Whether an id was spent. */
+/** Whether an id was used. */
 export async function isSpent(reader: Reader, id: string): Promise<boolean> {
   const rows = await reader.query("select 1 from spent where id = $1", [id]);
   return rows.length > 0;

@@ -1,7 +1,7 @@
-// Adding events up by day, and taking users out of the sums. A step takes the events behind a realm's mark in the order of time and id, adds them to the
-// sums and moves the mark, in one transaction: each event is in the sums exactly once. That needs events to reach the
-// table in that order, which they do: a realm has one owner at a time, whose clock never goes back (rule 16 of the
-// cluster's design), and the journal keeps the order of turns.
+// Sums of events by day, and the removal of users from them. A step takes the events after a realm's mark in the order of
+// time and id, adds them to the sums and moves the mark, in one transaction: each event is counted exactly once. Events
+// reach the table in that order: a realm has one owner at a time, the clock passes from owner to owner without going back,
+// and the journal keeps the order of turns.
 
 import type { UserKey } from "../../domain/values/ids.ts";
 import type { Millis } from "../../domain/values/period.ts";
@@ -9,13 +9,13 @@ import { arrayText, type Session } from "../database.ts";
 
 type Reader = Pick<Session, "query">;
 
-/** The last event of a realm that is in its sums, by time and id. */
+/** The last event that a realm's sums contain, by time and id. */
 export interface DailyUseMark {
   readonly at: Millis;
   readonly eventId: string;
 }
 
-/** Keeps every other change of a realm's sums away until the end of the transaction; answers how far they go. */
+/** Locks a realm's sums until the end of the transaction; returns the mark. */
 async function lockDailyUse(session: Reader, realm: number): Promise<DailyUseMark> {
   await session.query(
     "insert into daily_use_marks (realm, at_ms, event_id) values ($1::int, -1, '') on conflict (realm) do nothing",
@@ -39,7 +39,7 @@ const TOTALS_NAMED = `sum(events) as events, sum(blocked) as blocked, sum(quanti
 const TAKE = ["events", "blocked", "quantity", "cost_cents"]
   .map((column) => `${column} = d.${column} - sums.${column}`).join(", ");
 
-/** Released holds used nothing, and blocked calls are counted apart. */
+/** Leaves out released holds, which used nothing, and counts blocked calls separately. */
 const ADD_UP = `
   with taken as materialized (
     select id, user_key, type, quantity, cost_cents, match_status, created_at_ms from events
@@ -71,8 +71,8 @@ const ADD_UP = `
 /**
  * Adds the next events of a realm to its sums.
  *
- * @param before events of this moment and later ones are left out: one that is being decided may come before them
- * @returns how many; fewer than the limit when none are left
+ * @param before events at this moment or later are left out: an event that is being decided may precede them
+ * @returns the number of events; fewer than the limit when none are left
  */
 export async function addUpDailyUse(
   session: Session,
@@ -85,7 +85,7 @@ export async function addUpDailyUse(
   return row?.events ?? 0;
 }
 
-/** Those of some realms that have events behind their marks. */
+/** Lists the realms, of these, that have events after their marks. */
 export async function listUnadded(reader: Reader, realms: readonly number[]): Promise<number[]> {
   const rows = await reader.query<{ realm: number }>(
     `select named.realm from unnest($1::text::int[]) as named(realm)
@@ -98,8 +98,8 @@ export async function listUnadded(reader: Reader, realms: readonly number[]): Pr
 }
 
 /**
- * Takes users out of a realm's sums. The name of a kind of event may name a person, so what they alone had is gone.
- * Until the end of the transaction nothing is added; whoever adds later finds no event of these users any more.
+ * Removes users from a realm's sums. An event type may name a person, so types that only they used are removed. The sums
+ * stay locked until the end of the transaction, after which no event of these users is left to add.
  */
 export async function removeDailyUse(
   session: Session,

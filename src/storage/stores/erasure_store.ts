@@ -1,4 +1,4 @@
-// Erasures: jobs, and the removal of users' rows and of what names them elsewhere. Section 9 of the decisions.
+// Erasures: their jobs, and the removal of users' rows and of their ids elsewhere.
 
 import type { UserKey } from "../../domain/values/ids.ts";
 import type { Millis } from "../../domain/values/period.ts";
@@ -7,16 +7,16 @@ import { HISTORY, reservationIdsOf, someRowsOf, someSettled } from "./history_ta
 
 type Reader = Pick<Session, "query">;
 
-/** A job that is not finished. */
+/** An unfinished job. */
 export interface OpenJob {
   readonly id: string;
   readonly realm: number;
   readonly distinctIds: readonly string[];
-  /** Whether nothing of it has been done yet. */
+  /** Whether it has not begun. */
   readonly isQueued: boolean;
 }
 
-/** A job as its status shows it. */
+/** The status of a job. */
 export interface JobRecord {
   status: "queued" | "in_progress" | "completed" | "failed";
   requested_at_ms: Millis;
@@ -36,7 +36,7 @@ export async function insertJob(
   );
 }
 
-/** The jobs of some realms that are not finished, oldest first. */
+/** Lists the unfinished jobs of some realms, oldest first. */
 export async function listOpenJobs(reader: Reader, realms: readonly number[]): Promise<OpenJob[]> {
   const rows = await reader.query<{ id: string; realm: number; distinct_ids: string; queued: boolean }>(
     `select id, realm, distinct_ids, status = 'queued' as queued
@@ -52,7 +52,7 @@ export async function listOpenJobs(reader: Reader, realms: readonly number[]): P
   }));
 }
 
-/** Marks a job as begun and keeps the ids that it covers; a job that was finished meanwhile stays as it is. */
+/** Marks a job as begun and stores the ids that it covers; has no effect on a finished job. */
 export async function startJob(
   session: Session,
   id: string,
@@ -66,7 +66,7 @@ export async function startJob(
   );
 }
 
-/** Finishes a job, which then forgets whom it was about; false where it was finished before. */
+/** Finishes a job and removes its ids; returns false if it was finished before. */
 export async function finishJob(
   session: Session,
   id: string,
@@ -81,7 +81,7 @@ export async function finishJob(
   return finished.length > 0;
 }
 
-/** A job of a realm; null for an unknown one. */
+/** Finds a job of a realm, or null. */
 export async function findJob(reader: Reader, realm: number, id: string): Promise<JobRecord | null> {
   const [row] = await reader.query<JobRecord>(
     "select * from erasure_jobs where id = $1 and realm = $2::int",
@@ -90,7 +90,7 @@ export async function findJob(reader: Reader, realm: number, id: string): Promis
   return row ?? null;
 }
 
-/** The user behind an id and everybody who stands for the same user. */
+/** Finds the canonical user of an id, with all of its aliases. */
 export async function findUsers(
   reader: Reader,
   realm: number,
@@ -106,7 +106,7 @@ export async function findUsers(
   );
 }
 
-/** The ids of users. */
+/** Reads the ids of users. */
 export async function idsOfUsers(reader: Reader, keys: readonly UserKey[]): Promise<string[]> {
   const rows = await reader.query<{ id: string }>(
     "select id from users where key = any($1::text::bigint[])",
@@ -115,7 +115,7 @@ export async function idsOfUsers(reader: Reader, keys: readonly UserKey[]): Prom
   return rows.map(({ id }) => id);
 }
 
-/** Removes some history rows of users; answers how many, 0 when none are left. */
+/** Removes a bounded number of history rows of users; returns how many, 0 when none are left. */
 export async function deleteHistory(
   session: Session,
   keys: readonly UserKey[],
@@ -139,7 +139,7 @@ export async function deleteHistory(
     [arrayText(keys), limit],
   );
   removed += messages.length;
-  // Settled ones are found by their owner's part of the id; open ones go with the user.
+  // Settled reservations are found by the owner in their ids; open ones are removed with the user.
   for (const key of keys) {
     const rows = await session.query(
       `delete from reservations where id = any(array(${someSettled("$3::bigint")})) returning 1`,
@@ -150,14 +150,14 @@ export async function deleteHistory(
   return removed;
 }
 
-/** Keeps the history move and everybody else away from users until the end of the transaction. */
+/** Locks users until the end of the transaction, also against the history move. */
 export async function lockUsers(session: Session, keys: readonly UserKey[]): Promise<void> {
   await session.query("select 1 from users where key = any($1::text::bigint[]) order by key for update", [
     arrayText(keys),
   ]);
 }
 
-/** Puts a keyed hash in place of an id in its consent entries, which are kept for audits. */
+/** Replaces an id by a keyed hash in its consent entries, which are kept for audits. */
 export async function hideConsents(
   session: Session,
   realm: number,
@@ -170,7 +170,7 @@ export async function hideConsents(
   );
 }
 
-/** Removes first answers that no user owns, such as that of a batch, with one of these texts in their bodies. */
+/** Removes first answers without a user, such as that of a batch, with one of these texts in their bodies. */
 export async function deleteAnswersNaming(
   session: Session,
   realm: number,
@@ -183,7 +183,7 @@ export async function deleteAnswersNaming(
   );
 }
 
-/** Removes first answers that no user owns, with one of these texts in their idempotency keys. */
+/** Removes first answers without a user, with one of these texts in their idempotency keys. */
 export async function deleteAnswersKeyed(
   session: Session,
   realm: number,
@@ -196,7 +196,7 @@ export async function deleteAnswersKeyed(
   );
 }
 
-/** Tables with few rows of a user, or with rows that are none of its history. */
+/** Tables with few rows of a user, or with rows that are not history. */
 const OF_USERS = [
   "subscriptions",
   "counters",
@@ -205,7 +205,7 @@ const OF_USERS = [
   "idempotency",
 ];
 
-/** Removes users with everything that is left of them. */
+/** Removes users with all of their remaining rows. */
 export async function deleteUsers(session: Session, keys: readonly UserKey[]): Promise<void> {
   const text = arrayText(keys);
   for (const key of keys) {

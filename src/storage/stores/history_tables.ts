@@ -1,9 +1,9 @@
-// Which tables hold a user's history: a merge moves their rows in the background, and an erasure empties them in steps.
-// Also the ids of reservations, which name their first owner whoever they belong to now.
+// The tables with a user's history: a merge moves their rows in the background, and an erasure removes them in steps. Also
+// the ids of reservations, which contain the first owner even after a merge.
 
 import { ID_PREFIX, type UserKey } from "../../domain/values/ids.ts";
 
-/** Tables that may have many rows of one user, with their primary key and the name of their count in a report. */
+/** Tables that may have many rows of one user, with their primary key and the name of their count in merge reports. */
 export const HISTORY = [
   { table: "events", key: "id", count: "events" },
   { table: "event_logs", key: "event_id", count: "eventLogs" },
@@ -12,7 +12,7 @@ export const HISTORY = [
   { table: "generations", key: "id", count: "composeGenerations" },
 ] as const;
 
-/** The bounds of the ids of a user's reservations, both exclusive. */
+/** The bounds of the ids of reservations that a user made, both exclusive. */
 export function reservationIdsOf(owner: UserKey): [after: string, before: string] {
   const prefix = `${ID_PREFIX.reservation}${owner.toString(36)}`;
   // "`" follows "_" in the collation of ids.
@@ -20,10 +20,9 @@ export function reservationIdsOf(owner: UserKey): [after: string, before: string
 }
 
 /**
- * SQL of the primary keys of some history rows of the users in $1. Each owner is asked for as a range in the order of an
- * index. For an owner of a tenth of all rows the planner would otherwise scan the heap from its start, and each step
- * would pass again over all that earlier steps removed. Use the result as an array: the planner would join a list of
- * unknown length to the whole table.
+ * SQL of the primary keys of some history rows of the users in $1. Each owner is read as a range of an index. For an owner
+ * of a tenth of all rows the planner would otherwise scan the heap from its start, and each step would pass again over the
+ * rows that earlier steps removed. Use the result as an array: a list of unknown length would be joined to the whole table.
  */
 export function someRowsOf({ table, key }: (typeof HISTORY)[number], limit: string, lock = ""): string {
   return `select found.${key} from unnest($1::text::bigint[]) as owner(key) cross join lateral (

@@ -1,23 +1,23 @@
-// Which ids metering aliases have linked. A merge that answered `analytics: "linked"` makes both ids one person, now or
-// whenever a person of either id is made. The merge's stored report says so, which is why the links need no table of
-// their own: they are durable with the merge and go with it when its users are erased. Section 13 of the decisions.
+// The ids that metering aliases have linked. A merge that answered `analytics: "linked"` makes both ids one person, now or
+// when a person of either id is created later. The stored report of the merge records it, so links need no table: they are
+// durable with the merge, and are removed with it when its users are erased.
 
 import type { Session } from "../database.ts";
 
 type Reader = Pick<Session, "query">;
 
-/** What stands in the report of a merge that links. JSON escapes quotes within texts, so no text can contain this. */
+/** A part of the report of a merge that links. JSON escapes quotes within texts, so no text can contain it. */
 const LINKED = `"analytics":"linked"`;
 
-/** SQL of the condition that a row of merges links its two users. */
+/** SQL of the condition that a merge links its two users. */
 const isLinking = (merge: string) => `position('${LINKED}' in ${merge}.report) > 0`;
 
 /**
- * SQL of two common table expressions, to be put behind `with recursive`: `linked(key)`, the users that merges have
- * linked with those of some ids, and `ids(id)`, their ids and the given ones. $1 is the realm.
+ * SQL of two common table expressions, for use after `with recursive`: `linked(key)`, the users that merges have linked
+ * with those of the given ids, and `ids(id)`, their ids and the given ids. $1 is the realm.
  *
- * The planner expects a recursive query to find many rows and would read whole tables for joins with them. A subquery with
- * a limit, or with `offset 0`, makes it look up one row after another by an index.
+ * The planner expects many rows from a recursive query and would read whole tables for joins with it. A subquery with a
+ * limit, or with `offset 0`, makes it look up row after row by an index.
  *
  * @param named SQL of a query for the given ids, one column
  */
@@ -38,7 +38,7 @@ export function linkedIds(named: string): string {
     )`;
 }
 
-/** An id and all ids linked with it, the canonical one first. */
+/** Lists an id and all ids linked with it, the canonical id first. */
 export async function listLinkedIds(reader: Reader, realm: number, distinctId: string): Promise<string[]> {
   const rows = await reader.query<{ id: string }>(
     `with recursive ${linkedIds("select $2::text")}
@@ -51,7 +51,7 @@ export async function listLinkedIds(reader: Reader, realm: number, distinctId: s
   return rows.map(({ id }) => id);
 }
 
-/** Records that the merge which made an alias of an id links people, where it did not when it was made. */
+/** Records in the merge of an alias that it links people, if it did not at first. */
 export async function recordLink(session: Session, realm: number, alias: string): Promise<void> {
   await session.query(
     `update merges m set report = replace(m.report, '"analytics":"skipped_consent_required"', '${LINKED}')

@@ -1,5 +1,5 @@
-// What merges need of the tables: all counters and balances of a user, the size of its history, and the reports of
-// earlier merges. Also the history move, a bounded step at a time.
+// What merges read from the tables: all counters and balances of a user, the size of its history, and the reports of
+// earlier merges. Also the history move, in bounded steps.
 
 import type { StoredMerge } from "../../../actors/port.ts";
 import type { UserKey } from "../../domain/values/ids.ts";
@@ -9,12 +9,12 @@ import type { StoredRow } from "../rows/columns.ts";
 import { CREDIT_BALANCES } from "../rows/credit_rows.ts";
 import { COUNTERS } from "../rows/metering_rows.ts";
 import { arrayText, type Session } from "../database.ts";
-import { moveRefusals } from "./refusal_store.ts";
+import { moveRefusedCalls } from "./refused_call_store.ts";
 import { HISTORY, reservationIdsOf, someRowsOf, someSettled } from "./history_tables.ts";
 
 type Reader = Pick<Session, "query">;
 
-/** All counters and balances of a user. */
+/** Loads all counters and balances of a user. */
 export async function loadWhole(reader: Reader, owner: UserKey): Promise<OlderRows> {
   const [counters, balances] = await Promise.all([
     reader.query<StoredRow>("select * from counters where user_key = $1::bigint", [owner]),
@@ -29,7 +29,7 @@ export async function loadWhole(reader: Reader, owner: UserKey): Promise<OlderRo
   };
 }
 
-/** Counts the history of some users; null where it has more rows than a limit. */
+/** Counts the history of some users; null if it has more rows than the limit. */
 export async function countHistory(
   reader: Reader,
   owners: readonly UserKey[],
@@ -58,10 +58,10 @@ const NOTHING: HistoryCounts = {
   composeGenerations: 0,
 };
 
-/** A column of merges that counts rows which the background moved. */
+/** The column of `merges` with the number of moved rows of a table. */
 const movedColumn = (table: string) => `moved_${table}`;
 
-/** Settled reservations are found by their owner's part of the id. */
+/** Counts settled reservations, which are found by the owner in their ids. */
 async function countSettled(reader: Reader, owners: readonly UserKey[], limit: number): Promise<number> {
   let settled = 0;
   for (const owner of owners) {
@@ -74,7 +74,7 @@ async function countSettled(reader: Reader, owners: readonly UserKey[], limit: n
   return settled;
 }
 
-/** The merge that made a user an alias; null for none. */
+/** Loads the merge that made a user an alias, or null. */
 export async function loadMerge(reader: Reader, fromKey: UserKey): Promise<StoredMerge | null> {
   const counts = HISTORY.map(({ table, count }) => `m.${movedColumn(table)} as "${count}"`).join(", ");
   const [row] = await reader.query<{ report: string; pending: boolean } & HistoryCounts>(
@@ -89,13 +89,13 @@ export async function loadMerge(reader: Reader, fromKey: UserKey): Promise<Store
   return { report, historyPending: pending, movedLater };
 }
 
-/** An alias whose history is still to move. */
+/** An alias with history that has not moved yet. */
 export interface HistoryMove {
   readonly key: UserKey;
   readonly realm: number;
 }
 
-/** Aliases of some realms whose history is still to move, oldest first. */
+/** Lists aliases of some realms with history that has not moved yet, oldest first. */
 export function listHistoryMoves(
   reader: Reader,
   realms: readonly number[],
@@ -109,21 +109,21 @@ export function listHistoryMoves(
 }
 
 /**
- * Gives some history rows of an alias to its canonical user. The last step also removes what is left empty. Rows that
- * another transaction has locked wait for the next step.
+ * Moves a bounded number of history rows of an alias to its canonical user. The last step also removes the pending move.
+ * Rows that another transaction has locked wait for the next step.
  *
- * @returns how many rows moved; fewer than the limit when none are left
+ * @returns the number of moved rows; fewer than the limit when none are left
  */
 export async function moveHistory(session: Session, alias: UserKey, limit: number): Promise<number> {
-  // The lock keeps a later merge of the canonical user out until this step is over: that merge would count and move the
-  // rows of the canonical user without those that are on their way.
+  // Locks the canonical user until this step ends: a later merge of it would count and move its rows without those of
+  // this step.
   const [row] = await session.query<{ canonical: UserKey | null; realm: number; id: string }>(
     "select merged_into as canonical, realm, id from users where key = $1::bigint for share",
     [alias],
   );
   if (row === undefined || row.canonical === null) return 0;
   const moved = { ...NOTHING };
-  let left = limit - await moveRefusalsOf(session, row, row.canonical, limit);
+  let left = limit - await moveRefusedCallsOf(session, row, row.canonical, limit);
   let hasMoved = false;
   for (const history of HISTORY) {
     if (left <= 0) break;
@@ -152,8 +152,8 @@ export async function moveHistory(session: Session, alias: UserKey, limit: numbe
   return limit - left;
 }
 
-/** Moves some counts of refused calls, which are filed by id; no report counts them. */
-async function moveRefusalsOf(
+/** Moves some counts of refused calls, which are stored by id; merge reports do not include them. */
+async function moveRefusedCallsOf(
   session: Session,
   { realm, id }: { readonly realm: number; readonly id: string },
   canonical: UserKey,
@@ -162,12 +162,12 @@ async function moveRefusalsOf(
   const [to] = await session.query<{ id: string }>("select id from users where key = $1::bigint", [
     canonical,
   ]);
-  return to === undefined ? 0 : await moveRefusals(session, realm, id, to.id, limit);
+  return to === undefined ? 0 : await moveRefusedCalls(session, realm, id, to.id, limit);
 }
 
 /**
- * Adds what a step moved to the merge that made the alias one, and to every later merge that made an alias of the user
- * that its history went to: the rows belong to the history of each.
+ * Adds the moved rows of a step to the merge of the alias, and to each later merge by which its canonical user became an
+ * alias in turn: the rows are part of the history that each of them moves.
  */
 async function countMoved(session: Session, alias: UserKey, moved: HistoryCounts): Promise<void> {
   const sums = HISTORY.map(({ table }, index) => {
@@ -185,8 +185,8 @@ async function countMoved(session: Session, alias: UserKey, moved: HistoryCounts
 }
 
 /**
- * Keeps how many reservations a merge moved in all. None was made under the ending users' numbers after it, so the count
- * is the same whenever it is taken.
+ * Stores how many reservations a merge moved in all. No reservation was made under the aliases' numbers after the merge, so
+ * the count does not depend on when it is taken.
  */
 async function countReservations(session: Session, alias: UserKey, canonical: UserKey): Promise<void> {
   const [merge] = await session.query<{ id: string; history_keys: string }>(

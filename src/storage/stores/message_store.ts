@@ -1,9 +1,9 @@
-// Messages of webhooks as their sender sees them: which may go next, and what came of attempts. Each user's messages to a
-// webhook are a lane, in which the earliest pending one goes first. The ids of a merged user share a lane: what was
-// recorded for the alias goes before whatever came after the merge.
+// Webhook messages for their sender: which may be sent next, and the outcomes of attempts. The messages of one user to one
+// webhook are a lane: they are sent in order, the earliest pending one first. The ids of a merged user share a lane, in
+// which messages recorded for the alias precede all messages after the merge.
 //
-// A webhook may have millions of pending messages, so every read is bounded. Lanes are found one by one in the order of
-// an index, and messages that failed before by the time of their next attempt.
+// A webhook may have millions of pending messages, so every read is bounded. Lanes are read in the order of an index, and
+// messages that failed before by the time of their next attempt.
 
 import type { UserKey } from "../../domain/values/ids.ts";
 import type { WebhookMessage } from "../../domain/state/message.ts";
@@ -14,25 +14,25 @@ import type { MessageStatus } from "./webhook_store.ts";
 
 type Reader = Pick<Session, "query">;
 
-/** A message as its sender needs it. */
+/** A message with what its sender needs. */
 export interface StoredMessage {
   readonly id: string;
   readonly webhookId: string;
-  /** Null for a message outside every order. */
+  /** Null for a message without an order. */
   readonly userKey: UserKey | null;
   readonly realm: number;
   readonly body: string;
   readonly status: MessageStatus;
-  /** Attempts of the schedule that failed. */
+  /** Failed attempts of the schedule. */
   readonly failures: number;
   /** Real time; 0 for at once. */
   readonly nextAttemptAt: Millis;
 }
 
-/** What came of an attempt. Null members of the schedule stay as they are. */
+/** The outcome of an attempt. Values of the schedule that are null stay unchanged. */
 export interface AttemptOutcome {
   readonly messageId: string;
-  /** Null for an attempt that failed and is followed by another, or that changes nothing. */
+  /** Null if another attempt follows, or if the status does not change. */
   readonly status: Exclude<MessageStatus, "pending"> | null;
   readonly failures: number | null;
   readonly nextAttemptAt: Millis | null;
@@ -46,7 +46,7 @@ const COLUMNS =
   `m.id, m.webhook_id as "webhookId", m.user_key as "userKey", m.realm, m.body, m.status, m.failures,
   m.next_attempt_at_ms as "nextAttemptAt"`;
 
-/** Users with pending messages to a webhook, in the order of their keys after one of them. */
+/** Lists users with pending messages to a webhook, in the order of their keys, after a key. */
 export async function listLanes(
   reader: Reader,
   webhookId: string,
@@ -69,7 +69,7 @@ export async function listLanes(
   return rows.map(({ key }) => key);
 }
 
-/** The message that goes first in the lane of each of some users; a lane with nothing pending has none. */
+/** Reads the earliest pending message in the lane of each of some users. */
 export function headsOf(
   reader: Reader,
   webhookId: string,
@@ -92,7 +92,7 @@ export function headsOf(
   );
 }
 
-/** Pending messages outside every order, in the order of their ids after one of them. */
+/** Lists pending messages without an order, in the order of their ids, after an id. */
 export function listLoose(
   reader: Reader,
   webhookId: string,
@@ -108,8 +108,8 @@ export function listLoose(
 }
 
 /**
- * Messages that failed before, by the times of their next attempts. Each went first in its lane when it was tried, and
- * still does: whatever was recorded since goes behind it.
+ * Lists messages that failed before, by the times of their next attempts. Each was the first of its lane when it was
+ * tried, and still is: later messages follow it.
  */
 export function listRetries(reader: Reader, webhookId: string, limit: number): Promise<StoredMessage[]> {
   return reader.query<StoredMessage>(
@@ -120,7 +120,7 @@ export function listRetries(reader: Reader, webhookId: string, limit: number): P
   );
 }
 
-/** Some messages, whatever became of them. */
+/** Finds messages of any status. */
 export function findMessages(reader: Reader, ids: readonly string[]): Promise<StoredMessage[]> {
   return reader.query<StoredMessage>(
     `select ${COLUMNS} from webhook_messages m where m.id = any($1::text::text[])`,
@@ -128,7 +128,7 @@ export function findMessages(reader: Reader, ids: readonly string[]): Promise<St
   );
 }
 
-/** Lets messages that wait for another attempt go at once; answers how many, fewer than the limit when none are left. */
+/** Makes retries due at once; returns how many, fewer than the limit when none are left. */
 export async function hurryRetries(
   session: Session,
   webhookId: string,
@@ -145,7 +145,7 @@ export async function hurryRetries(
   return rows.length;
 }
 
-/** Records messages that are told outside of a turn; the transaction is that of what they tell of. */
+/** Records messages outside of a turn, in the transaction of the change that they report. */
 export async function insertMessages(session: Session, messages: readonly WebhookMessage[]): Promise<void> {
   for (const message of messages) {
     await session.query(
@@ -164,10 +164,10 @@ export async function insertMessages(session: Session, messages: readonly Webhoo
   }
 }
 
-/** Writes what came of attempts. A message that was delivered stays delivered; one that is gone stays gone. */
+/** Writes outcomes of attempts. A delivered message stays delivered; removed messages are not restored. */
 export async function saveOutcomes(session: Session, outcomes: readonly AttemptOutcome[]): Promise<void> {
   const ids = arrayText(outcomes.map(({ messageId }) => messageId));
-  // An erasure removes messages in the same order, so that neither waits for the other.
+  // An erasure locks messages in the same order, so that the two cannot deadlock.
   await session.query(
     "select 1 from webhook_messages where id = any($1::text::text[]) order by id for update",
     [
@@ -198,20 +198,20 @@ export async function saveOutcomes(session: Session, outcomes: readonly AttemptO
   );
 }
 
-/** Whether an outcome ends its message: once only, but a delivery that was asked for ends what was given up before. */
+/** SQL of whether an outcome ends its message: once only, except that a redelivery may end a message that was given up. */
 const ENDS =
   "(m.status = 'pending' and o.status is not null or m.status = 'failed' and o.status = 'delivered')";
 
-/** What the last attempts say of a webhook. */
+/** The health of a webhook after its last attempts. */
 export interface WebhookHealth {
   readonly webhookId: string;
-  /** Real time; null where none succeeded. */
+  /** Real time; null if none succeeded. */
   readonly succeededAt: Millis | null;
-  /** Real time; null where none failed after the last success. */
+  /** Real time; null if none failed after the last success. */
   readonly failedAt: Millis | null;
 }
 
-/** Notes how the last attempts of webhooks went; answers since when each has only failed. */
+/** Stores the health of webhooks; returns since when each has only failed. */
 export function saveHealth(
   session: Session,
   health: readonly WebhookHealth[],
@@ -231,16 +231,16 @@ export function saveHealth(
   );
 }
 
-/** What waits for delivery to a webhook. */
+/** The pending messages of a webhook. */
 export interface Backlog {
   readonly webhookId: string;
   /** Counted up to a limit. */
   readonly pending: number;
-  /** When the oldest was recorded, on its realm's clock; null where none is pending. */
+  /** When the oldest was recorded, on its realm's clock; null if none is pending. */
   readonly oldestAt: Millis | null;
 }
 
-/** What waits for delivery to some webhooks. */
+/** Reads the backlogs of some webhooks. */
 export function readBacklogs(
   reader: Reader,
   webhookIds: readonly string[],

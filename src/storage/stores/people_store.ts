@@ -1,5 +1,5 @@
-// People and their ids. Every statement finds people by their ids within a realm. The order in which rows are locked is
-// in src/people/README.md.
+// People and their ids. Every statement finds people by their ids within a realm. src/people/README.md has the order in
+// which rows are locked.
 
 import type { Millis } from "../../domain/values/period.ts";
 import { arrayText, type Session } from "../database.ts";
@@ -16,23 +16,27 @@ export interface PersonRow {
   readonly created_at_ms: Millis;
 }
 
-/** What the tables know of an id, across all ids of its person and all ids linked with it. */
-export interface Standing {
+/** The state of an id, across all ids of its person and all ids linked with it. */
+export interface PersonState {
   /** The person of the id itself. */
   readonly personId: string | null;
-  /** The scopes that any of the ids opted out of: the sum of their SCOPE_BITS. */
+  /** The scopes that any of the ids opted out of, as a sum of SCOPE_BITS. */
   readonly optedOut: number;
   /** Whether an erasure of any of the ids is pending. */
   readonly isErasing: boolean;
-  /** Whether linked ids are not of one person yet: they have several, or some have none while others have one. */
+  /** Whether the linked ids are not one person yet: they have several people, or only some have one. */
   readonly isSplit: boolean;
 }
 
 /**
- * The standing of an id. In a transaction the id then stays with its person, or with one that this person is merged
- * into, until the end: an erasure waits.
+ * Reads the state of an id. In a transaction this also locks the id: until the end it stays with its person, or with the
+ * person that this one is merged into, and an erasure waits.
  */
-export async function readPersonState(reader: Reader, realm: number, distinctId: string): Promise<Standing> {
+export async function readPersonState(
+  reader: Reader,
+  realm: number,
+  distinctId: string,
+): Promise<PersonState> {
   const [row] = await reader.query<{
     person_id: string | null;
     opted_out: number;
@@ -69,7 +73,7 @@ export async function readPersonState(reader: Reader, realm: number, distinctId:
   };
 }
 
-/** These ids, those linked with them, and all ids of the people that any of them belongs to. */
+/** Lists these ids, the ids linked with them, and all ids of their people. */
 export async function idsOfPeople(
   reader: Reader,
   realm: number,
@@ -88,7 +92,7 @@ export async function idsOfPeople(
   return rows.map(({ id }) => id);
 }
 
-/** What each of these ids opted out of, as a sum of SCOPE_BITS; 0 for an id without a user. */
+/** Lists the scopes that each id opted out of, as a sum of SCOPE_BITS; 0 for an id without a user. */
 export function listOptOuts(
   reader: Reader,
   realm: number,
@@ -102,7 +106,7 @@ export function listOptOuts(
   );
 }
 
-/** The person of an id, or null. */
+/** Reads the person of an id, or null. */
 export async function readPerson(
   reader: Reader,
   realm: number,
@@ -117,8 +121,8 @@ export async function readPerson(
 }
 
 /**
- * The person of an id, or null; nobody else writes the person until the end of the transaction. The caller has locked
- * the realm: otherwise the person might be merged into another one while this waits.
+ * Reads the person of an id, or null, and locks it until the end of the transaction. The caller has locked the realm:
+ * otherwise the person might be merged into another one while this waits.
  */
 export async function lockPerson(
   session: Session,
@@ -133,7 +137,7 @@ export async function lockPerson(
   return row ?? null;
 }
 
-/** The people of these ids, oldest first, locked as by `lockPerson`. */
+/** Reads the people of these ids, oldest first, and locks them. */
 export function lockPeople(session: Session, realm: number, ids: readonly string[]): Promise<PersonRow[]> {
   return session.query<PersonRow>(
     `select * from people where id in (
@@ -143,19 +147,19 @@ export function lockPeople(session: Session, realm: number, ids: readonly string
   );
 }
 
-/** Keeps everybody else from writing a person until the end of the transaction. */
+/** Locks a person until the end of the transaction. */
 export async function lockPersonById(session: Session, personId: string): Promise<void> {
   await session.query("select 1 from people where id = $1 for no key update", [personId]);
 }
 
-/** Makes a person of an id and of all ids linked with it; false when the id has a person, if only just now. */
+/** Creates a person with an id and all ids linked with it; returns false if the id already has a person. */
 export async function insertPerson(
   session: Session,
   realm: number,
   distinctId: string,
   person: { readonly id: string; readonly createdAt: Millis },
 ): Promise<boolean> {
-  // In the order of the ids, so that two calls that want the same ids never wait for each other.
+  // In the order of the ids, so that two calls for the same ids cannot deadlock.
   const rows = await session.query<{ id: string }>(
     `with recursive ${linkedIds("select $2::text")}, named as (
        insert into person_ids (realm, distinct_id, person_id)
@@ -171,7 +175,7 @@ export async function insertPerson(
   return rows.some(({ id }) => id === distinctId);
 }
 
-/** Gives an id, and all ids linked with it, to a person where they have none; answers whether the id had none. */
+/** Gives an id and its linked ids to a person, where they have none; returns whether the id had none. */
 export async function attachId(
   session: Session,
   realm: number,
@@ -188,7 +192,7 @@ export async function attachId(
   return rows.some(({ id }) => id === distinctId);
 }
 
-/** Writes the properties of a person, who is identified from then on. */
+/** Writes the properties of a person and marks it as identified. */
 export async function saveProperties(
   session: Session,
   personId: string,
@@ -201,7 +205,7 @@ export async function saveProperties(
   );
 }
 
-/** Makes a person a pointer to another one, who gets these properties and the earlier times. Both are locked. */
+/** Merges a person into another one, which gets these properties and the earlier times. Both are locked. */
 export async function pointPerson(
   session: Session,
   from: PersonRow,
@@ -223,17 +227,17 @@ export async function pointPerson(
 
 const PEOPLE_LOCK = 77_310_205;
 
-/** Keeps links, erasures and identifications of a realm out until the end of the transaction. */
+/** Locks a realm against links, erasures and identifications until the end of the transaction. */
 export async function lockRealm(session: Session, realm: number): Promise<void> {
   await session.query("select pg_advisory_xact_lock($1::int, $2::int)", [PEOPLE_LOCK, realm]);
 }
 
-/** Keeps links and erasures of a realm out until the end of the transaction. */
+/** Locks a realm against links and erasures until the end of the transaction. */
 export async function shareRealm(session: Session, realm: number): Promise<void> {
   await session.query("select pg_advisory_xact_lock_shared($1::int, $2::int)", [PEOPLE_LOCK, realm]);
 }
 
-/** The ids of the people that these distinct ids belong to. */
+/** Lists the ids of the people of these distinct ids. */
 export async function listPersonIds(
   reader: Reader,
   realm: number,
@@ -246,11 +250,11 @@ export async function listPersonIds(
   return rows.map(({ id }) => id);
 }
 
-/** Removes people with their ids and events, and those who were merged into them. The realm is locked. */
+/** Removes people with their ids and events, and all people merged into them. The realm is locked. */
 export async function deletePeople(session: Session, personIds: readonly string[]): Promise<void> {
   const ids = arrayText(personIds);
-  // The ids go first, since captures hold them: each capture is then either over, and its event is removed here, or it
-  // finds nobody.
+  // Ids first, because captures lock them: each capture has then either ended, and its event is removed here, or it finds
+  // no person.
   await session.query("delete from person_ids where person_id = any($1::text::text[])", [ids]);
   await session.query(
     `delete from analytics_events where person_id in (

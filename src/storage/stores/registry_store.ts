@@ -1,5 +1,5 @@
-// The registry's rows: workspaces, apps, keys, catalogs and realms, and what is counted for them. Each row says in which
-// version of the registry it was written, so that a member reads what has changed and nothing else.
+// The registry's rows: workspaces, apps, keys, catalogs and realms, and their counts. Each row has the version of the
+// registry in which it was written, so that a node reads only changes.
 
 import {
   type CellParts,
@@ -28,17 +28,17 @@ type Reader = Pick<Session, "query">;
 
 const MODES = ["live", "test"] as const;
 
-/** The version of the registry. */
+/** Reads the version of the registry. */
 export async function readVersion(reader: Reader): Promise<number> {
   const [row] = await reader.query<{ version: number }>("select version from registry");
   return row?.version as number;
 }
 
 /**
- * Holds the registry's row until the end of the transaction, so that changes come one after another. A member that stands
- * still in the middle of a change has its session ended by the server.
+ * Locks the registry's row until the end of the transaction, so that changes run one after another; returns the version.
+ * If a node freezes within a change, the server ends its session.
  *
- * @throws Unavailable when an earlier change does not end
+ * @throws Unavailable when an earlier change does not end in time
  */
 export async function lockRegistry(session: Session): Promise<number> {
   await session.query(
@@ -55,7 +55,7 @@ export async function lockRegistry(session: Session): Promise<number> {
   }
 }
 
-/** Rows that were written after a version; -1 for all. The caller reads them in one snapshot. */
+/** Reads rows that were written after a version; -1 for all. The caller provides one snapshot. */
 export async function readRegistry(reader: Reader, since: number): Promise<RegistryRows> {
   const workspaces = await reader.query<Record<keyof Workspace, string>>(
     `select id as "workspaceId", name, operation_cap as "operationCap",
@@ -76,19 +76,46 @@ export async function readRegistry(reader: Reader, since: number): Promise<Regis
      from keys where changed_in > $1::bigint order by created_at_ms, id`,
     [since],
   );
-  const catalogs = await reader.query<
+  const catalogs = await readCatalogs(reader, since);
+  const realms = await reader.query<RealmRecord>(
+    `select r.realm, r.app_id as "appId", r.mode from realms r join apps a on a.id = r.app_id
+     where a.changed_in > $1::bigint`,
+    [since],
+  );
+  const webhooks = await readWebhooks(reader, since);
+  const stripe = await reader.query<StripeConnection>(
+    `select app_id as "appId", mode, webhook_secret as "webhookSecret", set_at_ms as "setAt", removed
+     from stripe_connections where changed_in > $1::bigint`,
+    [since],
+  );
+  return {
+    workspaces: workspaces.map(readWorkspace),
+    apps: apps.map((row) => ({ ...row, oldIdentitySecrets: JSON.parse(row.oldIdentitySecrets) })),
+    keys,
+    catalogs,
+    realms,
+    webhooks,
+    stripe,
+  };
+}
+
+async function readCatalogs(reader: Reader, since: number): Promise<AppliedCatalog[]> {
+  const rows = await reader.query<
     { appId: string; version: number; document: string; planOrder: string; priceRows: string | null }
   >(
     `select app_id as "appId", version, document, plan_order as "planOrder", price_rows as "priceRows"
      from catalogs where changed_in > $1::bigint`,
     [since],
   );
-  const realms = await reader.query<RealmRecord>(
-    `select r.realm, r.app_id as "appId", r.mode from realms r join apps a on a.id = r.app_id
-     where a.changed_in > $1::bigint`,
-    [since],
-  );
-  const webhooks = await reader.query<
+  return rows.map((row) => {
+    const document: CatalogDocument = JSON.parse(row.document);
+    const priceRows = row.priceRows === null ? document.models ?? [] : JSON.parse(row.priceRows);
+    return { ...row, document, planOrder: JSON.parse(row.planOrder), priceRows };
+  });
+}
+
+async function readWebhooks(reader: Reader, since: number): Promise<Webhook[]> {
+  const rows = await reader.query<
     Omit<Webhook, "events" | "secrets"> & { readonly events: string; readonly secrets: string }
   >(
     `select id as "webhookId", app_id as "appId", mode, url, events, description, disabled, secrets,
@@ -96,31 +123,14 @@ export async function readRegistry(reader: Reader, since: number): Promise<Regis
      from webhooks where changed_in > $1::bigint order by created_at_ms, id`,
     [since],
   );
-  const stripe = await reader.query<StripeConnection>(
-    `select app_id as "appId", mode, webhook_secret as "webhookSecret", set_at_ms as "setAt", removed
-     from stripe_connections where changed_in > $1::bigint`,
-    [since],
-  );
-  return {
-    stripe,
-    webhooks: webhooks.map((row) => ({
-      ...row,
-      events: JSON.parse(row.events),
-      secrets: JSON.parse(row.secrets),
-    })),
-    workspaces: workspaces.map(readWorkspace),
-    apps: apps.map((row) => ({ ...row, oldIdentitySecrets: JSON.parse(row.oldIdentitySecrets) })),
-    keys,
-    realms,
-    catalogs: catalogs.map((row) => {
-      const document: CatalogDocument = JSON.parse(row.document);
-      const priceRows = row.priceRows === null ? document.models ?? [] : JSON.parse(row.priceRows);
-      return { ...row, document, planOrder: JSON.parse(row.planOrder), priceRows };
-    }),
-  };
+  return rows.map((row) => ({
+    ...row,
+    events: JSON.parse(row.events),
+    secrets: JSON.parse(row.secrets),
+  }));
 }
 
-/** Writes rows of a change, new or changed, and the version that it makes. */
+/** Writes the rows of a change and the new version. */
 export async function saveRegistry(
   session: Session,
   { workspaces = [], apps = [], keys = [], catalogs = [], realms = [], webhooks = [], stripe = [] }: Partial<
@@ -139,7 +149,7 @@ export async function saveRegistry(
   await session.query("update registry set version = $1::bigint", [version]);
 }
 
-/** The number of members who live and do not have a version of the registry in force; one that is silent answers nothing. */
+/** Counts nodes that may still answer and do not have a version of the registry in force. */
 export async function countUnconfirmed(reader: Reader, version: number): Promise<number> {
   const [row] = await reader.query<{ members: number }>(
     `select count(*) as members from members where ended_at is null and registry_version < $1::bigint
@@ -161,7 +171,7 @@ function readWorkspace(row: Record<keyof Workspace, string | null>): Workspace {
   };
 }
 
-/** What is counted for the workspaces and realms of a cell: of a month and of all later ones. */
+/** Loads the counts of workspaces and realms, of a month and all later ones. */
 export async function loadTotals(reader: Reader, parts: CellParts, month: string): Promise<Totals> {
   const workspaces = arrayText([...parts.workspaces]);
   const issues = await reader.query<IssuesRow>(
@@ -182,7 +192,7 @@ export async function loadTotals(reader: Reader, parts: CellParts, month: string
   return { operations, issues, aiSpend };
 }
 
-/** How far the test clocks of realms are ahead of real time. */
+/** Loads how far the test clocks of realms are ahead of real time. */
 export function loadClocks(
   reader: Reader,
   realms: Iterable<number>,
@@ -232,7 +242,7 @@ async function saveApp(session: Session, app: AppRecord, version: number): Promi
   );
 }
 
-/** The two realms of a new app. The caller holds the registry's row, so nobody else takes their numbers. */
+/** Creates the two realms of a new app. The caller has locked the registry's row, so their numbers are free. */
 export async function newRealms(session: Session, appId: string): Promise<RealmRecord[]> {
   const [row] = await session.query<{ last: number }>("select coalesce(max(realm), 0) as last from realms");
   return MODES.map((mode, index) => ({ realm: (row?.last as number) + 1 + index, appId, mode }));
@@ -279,7 +289,7 @@ async function saveCatalog(
   );
 }
 
-/** Saves a webhook. One that is enabled again starts without its failures, or the next one could disable it at once. */
+/** Saves a webhook. Enabling it clears its failures: otherwise the next failure could disable it at once. */
 async function saveWebhook(session: Session, webhook: Webhook, version: number): Promise<void> {
   await session.query(
     `insert into webhooks (id, app_id, mode, url, events, description, disabled, secrets, created_at_ms, removed,
@@ -306,7 +316,7 @@ async function saveWebhook(session: Session, webhook: Webhook, version: number):
   );
 }
 
-/** Saves the secret of Stripe's messages. A new one is another endpoint, to which nothing has come yet. */
+/** Saves the secret of Stripe's messages. A new secret means another endpoint, without a last message yet. */
 async function saveStripe(session: Session, connection: StripeConnection, version: number): Promise<void> {
   const { appId, mode, webhookSecret, setAt, removed } = connection;
   await session.query(
@@ -330,7 +340,7 @@ export async function saveClockOffset(session: Session, realm: number, offsetMs:
   );
 }
 
-/** Which of the plans have an active subscription in one of the realms. */
+/** Lists the plans that have an active subscription in one of the realms. */
 export async function plansInUse(
   reader: Reader,
   realms: readonly RealmMoment[],
@@ -347,7 +357,7 @@ export async function plansInUse(
   return rows.map(({ planId }) => planId);
 }
 
-/** Which of the packs have a balance in the realms that can still be spent, or get a refund. */
+/** Lists the packs with a balance in the realms that can still be used, or get a refund. */
 export async function packsInUse(
   reader: Reader,
   realms: readonly RealmMoment[],

@@ -1,4 +1,4 @@
-// Removing what is past its time. Each function removes a bounded number of rows and answers how many.
+// Retention: each function removes a bounded number of expired rows and returns how many.
 
 import type { Millis } from "../../domain/values/period.ts";
 import { arrayText, type Session } from "../database.ts";
@@ -20,7 +20,7 @@ export async function deleteOldLogs(
   return rows.length;
 }
 
-/** Removes prompts of holds that expired up to a moment and that nobody committed. */
+/** Removes prompts of holds that expired up to a moment without a commit. */
 export async function forgetOldPrompts(
   session: Session,
   realm: number,
@@ -38,7 +38,7 @@ export async function forgetOldPrompts(
   return rows.length;
 }
 
-/** Removes first answers of some realms that were kept up to a moment of real time. */
+/** Removes first answers of some realms that were stored up to a moment of real time. */
 export async function deleteOldAnswers(
   session: Session,
   realms: readonly number[],
@@ -55,7 +55,7 @@ export async function deleteOldAnswers(
   return rows.length;
 }
 
-/** Removes messages of webhooks that ended in a status up to a moment of their realm's clock. */
+/** Removes webhook messages that ended with a status up to a moment of their realm's clock. */
 export function deleteEndedMessages(status: "delivered" | "failed") {
   return async (session: Session, realm: number, before: Millis, limit: number): Promise<number> => {
     const rows = await session.query(
@@ -68,7 +68,7 @@ export function deleteEndedMessages(status: "delivered" | "failed") {
   };
 }
 
-/** Removes payments and refunds of Stripe that came up to a moment and belong to no purchase. */
+/** Removes payments and refunds of Stripe that arrived up to a moment and belong to no purchase. */
 export async function deleteStrayStripeFacts(
   session: Session,
   realm: number,
@@ -95,7 +95,7 @@ export async function deleteStrayStripeFacts(
   return refunds.length + payments.length;
 }
 
-/** Removes messages of webhooks of some realms that were removed. */
+/** Removes the messages of removed webhooks of some realms. */
 export async function deleteMessagesOfRemoved(
   session: Session,
   realms: readonly number[],

@@ -1,4 +1,4 @@
-// What is kept of Stripe's messages. Rows are only added, or completed by what was not known before. Section 7 of beyond.md.
+// Facts from Stripe's messages. Rows are only added, or completed with values that were not known before.
 
 import type { Millis } from "../../domain/values/period.ts";
 import type { Known, KnownSubscription, Learned, Purchase, Settled } from "../../domain/stripe/facts.ts";
@@ -10,7 +10,7 @@ type Reader = Pick<Session, "query">;
 const PURCHASE = `external_ref as "externalRef", source, pack_id as "packId", quantity, user_id as "userId",
   subscription_id as "subscriptionId"`;
 
-/** What is known of everything that a message names. */
+/** Reads the known facts about all that a message names. */
 export async function readKnown(reader: Reader, realm: number, message: StripeMessage): Promise<Known> {
   const { subscriptionIds, refs } = namedBy(message);
   if (subscriptionIds.length + refs.length === 0) return { subscriptions: new Map(), purchases: new Map() };
@@ -56,7 +56,7 @@ function namedBy(message: StripeMessage): { subscriptionIds: string[]; refs: str
   };
 }
 
-/** Keeps what a message told. */
+/** Stores the facts of a message. */
 export async function keepLearned(
   session: Session,
   realm: number,
@@ -107,7 +107,7 @@ async function savePurchase(session: Session, realm: number, row: Purchase): Pro
   );
 }
 
-/** Keeps that all is done. Rows that an erasure has removed meanwhile stay away. */
+/** Stores that the purchases of a message are settled. Rows that an erasure has removed meanwhile are not restored. */
 export async function keepSettled(session: Session, realm: number, settled: Settled): Promise<void> {
   const { subscriptionId, purchases } = settled;
   if (subscriptionId !== null) {
@@ -124,7 +124,7 @@ export async function keepSettled(session: Session, realm: number, settled: Sett
   }
 }
 
-/** The purchases whose money went back: those of the sources, or of what was just refunded, also those that wait for a user. */
+/** Finds the refunded purchases of some sources, or of a refund, including purchases that wait for a user. */
 export function findRefunded(
   reader: Reader,
   realm: number,
@@ -149,17 +149,17 @@ export function findRefunded(
   );
 }
 
-/** The message that came last, as the administrator sees it. */
+/** The last message, as the admin API shows it. */
 export interface LastMessage {
   readonly eventId: string;
   readonly type: string;
   /** Real time. */
   readonly at: Millis;
-  /** Null where it did something. */
+  /** Why it had no effect; null if it had one. */
   readonly reason: string | null;
 }
 
-/** Keeps which message came last. */
+/** Stores the last message. */
 export async function keepLast(
   session: Session,
   appId: string,
@@ -173,7 +173,7 @@ export async function keepLast(
   );
 }
 
-/** The messages that came last to an app, by mode. */
+/** Reads the last messages of an app, by mode. */
 export async function readLast(reader: Reader, appId: string): Promise<Map<string, LastMessage>> {
   const rows = await reader.query<LastMessage & { readonly mode: string }>(
     `select mode, last_event_id as "eventId", last_type as type, last_at_ms as at, last_reason as reason
@@ -183,7 +183,7 @@ export async function readLast(reader: Reader, appId: string): Promise<Map<strin
   return new Map(rows.map(({ mode, ...last }) => [mode, last]));
 }
 
-/** Removes what names users by these ids. What they alone paid for is forgotten with them. */
+/** Removes the facts of users with these ids, including their purchases. */
 export async function deleteStripeFacts(
   session: Session,
   realm: number,

@@ -1,6 +1,6 @@
-// Loads users for the actors: the live rows of many users in one query, and older rows when a command names them. An answer
-// shows what was drained before the call. That is enough, since an actor with changes that are not drained stays in memory
-// and is never loaded.
+// Loads users for the actors: the live rows of many users in one query, and older rows when a command names them. A load
+// sees what was drained before it. That is enough, because an actor with undrained changes stays in memory and is never
+// loaded.
 
 import type { BalanceRef, IdempotencyRow, LoadedUser, UserRef, UserStore } from "../../../actors/port.ts";
 import type { UserKey } from "../../domain/values/ids.ts";
@@ -21,7 +21,7 @@ import { IDEMPOTENCY } from "../rows/runtime_rows.ts";
 import { SUBSCRIPTIONS } from "../rows/subscription_rows.ts";
 import { USERS } from "../rows/user_rows.ts";
 
-/** A user store on a SQL database. */
+/** Opens a user store on a SQL database. */
 export function openUserStore(database: Database): UserStore {
   return {
     load: (refs, now) => load(database, refs, now),
@@ -43,7 +43,7 @@ export function openUserStore(database: Database): UserStore {
   };
 }
 
-/** SQL of the time of the oldest open hold of each user in $1. */
+/** SQL of the creation time of the oldest open hold of each user in $1. */
 const OLDEST_HOLDS = openHoldsOf("created_at_ms", "order by user_key, created_at_ms limit 1");
 
 async function load(
@@ -54,7 +54,7 @@ async function load(
   const asked = await loadUsers(database, refs);
   const users = new Map(asked.map(({ user }) => [user.key, user]));
   if (users.size === 0) return refs.map(() => null);
-  // A decision settles first what fell due, as of that moment, so windows are needed from the earliest such moment on.
+  // A decision first settles what fell due, as of the time it fell due: windows are needed from the earliest such time on.
   const from = Math.min(now, ...[...users.values()].map(({ dueAt }) => dueAt ?? now));
   const keyText = arrayText([...users.keys()]);
   const [aliases, subscriptions, counters, reservations, balances] = await Promise.all([
@@ -103,7 +103,7 @@ async function load(
   });
 }
 
-/** A user with the name that it was asked for by, which may be the name of an alias. */
+/** A user with the id by which it was requested, which may be an alias. */
 interface AskedUser {
   readonly name: string;
   readonly user: User;
@@ -154,7 +154,7 @@ function emptyRows(user: User): Rows {
   return { user, aliases: [], subscriptions: [], counters: [], reservations: [], balances: [] };
 }
 
-/** A settled reservation with the counters of its lines. Open ones were loaded with their user. */
+/** Loads a settled reservation with the counters of its lines. Open ones are loaded with their user. */
 async function loadReservation(
   database: Database,
   owners: readonly UserKey[],

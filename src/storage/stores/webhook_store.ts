@@ -1,4 +1,4 @@
-// What the tables know of webhooks beside the registry: how their deliveries go, and the messages of each.
+// State of webhooks outside the registry: the state of their deliveries, and pages of their messages.
 
 import type { MessageType } from "../../domain/state/message.ts";
 import type { Millis } from "../../domain/values/period.ts";
@@ -7,23 +7,23 @@ import { arrayText, type Param, type Session } from "../database.ts";
 
 type Reader = Pick<Session, "query">;
 
-/** How a webhook's deliveries stand. */
-export interface DeliveryStanding {
+/** The state of a webhook's deliveries. */
+export interface DeliveryState {
   readonly webhookId: string;
   /** Real time. */
   readonly lastSuccessAt: Millis | null;
   /** Real time of the first failure since the last delivery; null for none. */
   readonly failingSince: Millis | null;
-  /** At most `pendingCountMax`, which stands for that many or more. */
+  /** At most `pendingCountMax`, which means that many or more. */
   readonly pending: number;
 }
 
-/** How the deliveries of webhooks stand, in no order. */
-export function readStandings(
+/** Reads the state of the deliveries of webhooks, in no order. */
+export function readDeliveryStates(
   reader: Reader,
   webhookIds: readonly string[],
-): Promise<DeliveryStanding[]> {
-  return reader.query<DeliveryStanding>(
+): Promise<DeliveryState[]> {
+  return reader.query<DeliveryState>(
     `select w.id as "webhookId", w.last_success_at_ms as "lastSuccessAt", w.failing_since_ms as "failingSince",
        (select count(*) from (
          select 1 from webhook_messages m where m.webhook_id = w.id and m.status = 'pending' limit $2::int
@@ -35,13 +35,13 @@ export function readStandings(
 
 export type MessageStatus = "pending" | "delivered" | "failed";
 
-/** A message with what became of it. */
+/** A message with its status. */
 export interface MessageRecord {
   readonly messageId: string;
   readonly type: MessageType;
   readonly status: MessageStatus;
   readonly attempts: number;
-  /** Real time; 0 for at once. Of no meaning once the message is not pending. */
+  /** Real time; 0 for at once. Meaningless if the message is not pending. */
   readonly nextAttemptAt: Millis;
   readonly lastStatus: number | null;
   readonly lastError: string | null;
@@ -53,16 +53,16 @@ export interface MessageRecord {
 const COLUMNS = `id as "messageId", type, status, attempts, next_attempt_at_ms as "nextAttemptAt",
   last_status as "lastStatus", last_error as "lastError", created_at_ms as "createdAt", body`;
 
-/** Which messages of a webhook a page shows. */
+/** Selects the messages of a page. */
 export interface MessagePage {
   readonly webhookId: string;
-  /** Null for any. */
+  /** Null for any status. */
   readonly status: MessageStatus | null;
   readonly limit: number;
   readonly offset: number;
 }
 
-/** A page of a webhook's messages, newest first. */
+/** Lists a page of a webhook's messages, newest first. */
 export function listMessages(reader: Reader, page: MessagePage): Promise<MessageRecord[]> {
   const { webhookId, status, limit, offset } = page;
   const params: Param[] = [webhookId, limit, offset];
@@ -74,7 +74,7 @@ export function listMessages(reader: Reader, page: MessagePage): Promise<Message
   );
 }
 
-/** One message of a webhook, or null. */
+/** Finds a message of a webhook, or null. */
 export async function findMessage(
   reader: Reader,
   webhookId: string,

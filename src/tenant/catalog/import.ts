@@ -28,7 +28,7 @@ export interface PriceImport {
   /** The catalog's rows after it. */
   readonly models: readonly Loose[];
   readonly differences: readonly PriceDifference[];
-  /** Ids of the models whose prices were compared with the file or added from it. */
+  /** Ids of the models that were compared with the file or added from it. */
   readonly imported: readonly string[];
   /** Ids that the file does not have. */
   readonly missing: readonly string[];

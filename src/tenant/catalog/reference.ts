@@ -4,7 +4,7 @@
 import { z } from "zod";
 import { catalogSchema, envelopeMembers } from "./schema.ts";
 
-/** A part of a JSON Schema as it is read here. */
+/** The members of a JSON Schema that are read here. */
 interface Part {
   readonly title?: string;
   readonly description?: string;

@@ -8,7 +8,7 @@ import catalog from "./catalog.json" with { type: "json" };
 /** What making the demo uses. */
 export type DemoWorld = AdminWorld & { readonly term: { readonly directory: Pick<Directory, "runById"> } };
 
-/** The demo as it is printed, and stored in the data folder. */
+/** The demo, in the form that is printed and stored in the data folder. */
 export interface Demo {
   readonly appId: string;
   readonly identitySecret: string;

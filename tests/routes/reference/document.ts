@@ -3,7 +3,7 @@
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import Ajv04 from "npm:ajv-draft-04@1.0.0";
 import formats from "npm:ajv-formats@3.0.1";
-import { SURFACE } from "../../../routes/app.ts";
+import { SURFACE } from "../../../routes/surface.ts";
 import recorded from "../../../routes/reference/examples.json" with { type: "json" };
 import type { Recorded } from "../../../routes/reference/examples.ts";
 import { makeDocument } from "../../../routes/reference/openapi.ts";

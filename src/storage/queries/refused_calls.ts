@@ -1,15 +1,15 @@
-// Who met a limit: refused calls, counted by user, event, reasons and hour. Callers wait for the drain and for a write of
-// what is still in memory. Section 1 of beyond.md, "Refusals".
+// Refused calls, counted by user, event, reasons and hour. Callers first wait for the drain, and for a write of the counts
+// in memory.
 
 import type { RefusalRow } from "../../domain/state/refused_call.ts";
 import type { Millis } from "../../domain/values/period.ts";
 import type { Database, Param } from "../database.ts";
 import { readOfUser } from "./user_keys.ts";
 
-/** What a page shows. */
-export interface RefusalQuery {
+/** Selects the rows of a page. */
+export interface RefusedCallQuery {
   readonly realm: number;
-  /** Rows whose last call was not after this moment are past their time. */
+  /** Rows with a last call up to this moment have expired. */
   readonly keptFrom: Millis;
   readonly userId: string | null;
   readonly event: string | null;
@@ -30,15 +30,15 @@ interface RefusalRecord {
 const NEWEST_FIRST = "order by r.last_at_ms desc, r.id desc";
 
 /**
- * Whoever waits for an erasure is shown nowhere; somebody unknown has no row among the users. Checked row by row: as a
- * join, the planner might join whole tables.
+ * SQL that hides users with a pending erasure; ids without a user are shown. Checked row by row: for a join the planner
+ * might join whole tables.
  */
 const IS_SHOWN = `coalesce((select not (u.erasing or c.erasing)
     from users u join users c on c.key = coalesce(u.merged_into, u.key)
     where u.realm = r.realm and u.id = r.user_id), true)`;
 
-/** A page of rows, newest first by their last call; of equal times the later written first. */
-export async function listRefusals(database: Database, query: RefusalQuery) {
+/** Lists a page of rows, newest last call first; of equal times the later written first. */
+export async function listRefusedCalls(database: Database, query: RefusedCallQuery) {
   const { realm, userId } = query;
   if (userId === null) return (await pageOfRealm(database, query)).map(showRefusal);
   const [known] = await database.query<{ key: number; erasing: boolean }>(
@@ -53,10 +53,10 @@ export async function listRefusals(database: Database, query: RefusalQuery) {
   return records.map(showRefusal);
 }
 
-/** The ids under which rows of a user may be: those of an alias stay under its own until they have moved. */
+/** SQL of the ids under which rows of a user may be: rows of an alias keep its id until they have moved. */
 const IDS = "select id from users where key = any($5::text::bigint[])";
 
-function pageOfRealm(database: Database, { realm, keptFrom, event, limit, offset }: RefusalQuery) {
+function pageOfRealm(database: Database, { realm, keptFrom, event, limit, offset }: RefusedCallQuery) {
   const params: Param[] = [limit, offset, realm, keptFrom];
   const ofEvent = event === null ? "" : `and r.event = $${params.push(event)}`;
   return readPage(
@@ -68,14 +68,14 @@ function pageOfRealm(database: Database, { realm, keptFrom, event, limit, offset
 }
 
 /**
- * Each owner is asked for as a range in the order of the index: for one with a large part of all rows the planner would
- * otherwise read and sort them all.
+ * Makes SQL that reads each owner as a range in the order of the index: for an owner of a large part of all rows the
+ * planner would otherwise read and sort them all.
  *
  * @param ids SQL of the ids, made of $5
  */
 function pageOfUser(
   database: Database,
-  { realm, keptFrom, event, limit, offset }: RefusalQuery,
+  { realm, keptFrom, event, limit, offset }: RefusedCallQuery,
   ids: string,
   owners: string,
 ) {
@@ -92,7 +92,7 @@ function pageOfUser(
   );
 }
 
-/** Reads the page of those ids; the limit is $1, the offset $2. Nothing is joined before the page is known. */
+/** Reads the page of these ids; the limit is $1, the offset $2. No join runs before the page is known. */
 function readPage(database: Database, ids: string, params: readonly Param[]): Promise<RefusalRecord[]> {
   const page = `${ids} ${NEWEST_FIRST} limit $1::int offset $2::int`;
   return database.query<RefusalRecord>(

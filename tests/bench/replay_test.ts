@@ -3,9 +3,9 @@
 
 import assert from "node:assert/strict";
 import { EXIT } from "../../src/cli/shell.ts";
-import { replay, type ReplayPlan, Tally } from "../bench/replay_run.ts";
-import { runReplay } from "../bench/replay.ts";
-import { type TraceRow } from "../bench/trace.ts";
+import { replay, type ReplayPlan, Tally } from "./replay_run.ts";
+import { runReplay } from "./replay.ts";
+import { type TraceRow } from "./trace.ts";
 import type { TestApp } from "../support/test_service.ts";
 import { proveCounters } from "./counter_proof.ts";
 import {
@@ -16,7 +16,7 @@ import {
   testShell,
   withFile,
   withService,
-} from "./support.ts";
+} from "../tasks/support.ts";
 
 const NEVER = new AbortController().signal;
 
@@ -139,7 +139,7 @@ Deno.test("refusals are counted by reason and are no failure", async () => {
   });
 });
 
-Deno.test("a call whose answer was lost is sent again under its key and counts once", async () => {
+Deno.test("a call with a lost answer is sent again with its key and counts once", async () => {
   await withService(async (service) => {
     const app = await subscribed(service);
     const seen = new Set<string>();
@@ -228,7 +228,7 @@ function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-Deno.test("nothing is sent of a broken trace, with a wrong key, or to nobody", async () => {
+Deno.test("a broken trace, a wrong key and an unreachable service send no call", async () => {
   await withService(async (service) => {
     const app = await subscribed(service);
     const faulty = traceText(rowsOf(50)) + "2023-11-16 18:17:03,1,x\r\n";
@@ -250,8 +250,8 @@ Deno.test("nothing is sent of a broken trace, with a wrong key, or to nobody", a
               [file, "--key", app.secretLive, "--url", url, "--plan", "none"],
               /^Cannot subscribe user_0/,
             ],
-            [EXIT.usage, [file, "--key", app.publicLive, "--url", url], /^--key: is no secret key/],
-            [EXIT.usage, [file, "--url", url], /^--key: is needed/],
+            [EXIT.usage, [file, "--key", app.publicLive, "--url", url], /^--key: is not a secret key/],
+            [EXIT.usage, [file, "--url", url], /^--key: required/],
             [EXIT.usage, ["/none.csv", "--key", app.secretLive], /^Cannot read/],
             [EXIT.usage, [file, "--speed", "0"], /Must be "max" or a number above 0$/],
             [EXIT.usage, [file, "--users", "0"], /Must be a whole number from 1/],

@@ -1,5 +1,5 @@
-// Counts of refused calls: written in bulk, alike to alike, moved by merges and removed by erasures and by time. Section 1
-// of beyond.md, "Refusals".
+// Counts of refused calls. Calls with the same user, event, reasons and hour share a row. Rows are written in bulk, moved
+// by merges, and removed by erasures and by age.
 
 import type { RefusalStore } from "../../../actors/port.ts";
 import type { RefusalRow } from "../../domain/state/refused_call.ts";
@@ -9,18 +9,18 @@ import type { InCell } from "../members/cell_store.ts";
 
 const COLUMNS = "realm, user_id, event, reasons, hour_ms, group_ids, count, first_at_ms, last_at_ms";
 
-/** Rows are locked in this order by all who write several. */
+/** The order in which every statement locks several rows. */
 const ORDER = "order by realm, user_id, event, reasons, hour_ms";
 
-/** Two rows of alike calls become one, as `addUp` of the domain has it. */
+/** Adds a row to an existing row of the same calls, like `addUp` of the domain. */
 const ADD_UP = `on conflict (realm, user_id, event, reasons, hour_ms) do update set
     count = refusals.count + excluded.count,
     first_at_ms = least(refusals.first_at_ms, excluded.first_at_ms),
     last_at_ms = greatest(refusals.last_at_ms, excluded.last_at_ms),
     group_ids = case when excluded.last_at_ms >= refusals.last_at_ms then excluded.group_ids else refusals.group_ids end`;
 
-/** A store that writes under the fence of the cells. */
-export function openRefusalStore(inCell: InCell): RefusalStore {
+/** Opens the store; its writes lock the cells first. */
+export function openRefusedCallStore(inCell: InCell): RefusalStore {
   return {
     add: async (cells, rows) => {
       let isSent = false;
@@ -31,7 +31,7 @@ export function openRefusalStore(inCell: InCell): RefusalStore {
         });
         return true;
       } catch (error) {
-        // Whatever failed after the last statement was the commit, whose outcome is unknown.
+        // After the last statement only the commit can fail, with an unknown outcome.
         if (isSent) return false;
         throw error;
       }
@@ -60,14 +60,14 @@ async function addRows(session: Session, rows: readonly RefusalRow[]): Promise<v
   );
 }
 
-/** SQL of the ids of some rows of the users that are named in $2. */
+/** SQL of the ids of some rows of the users in $2. */
 const SOME_OF_USERS = `select found.id from unnest($2::text::text[]) as owner(id) cross join lateral (
     select id from refusals where realm = $1::int and user_id >= owner.id and user_id <= owner.id
     order by user_id, last_at_ms desc, id desc limit $3::int
   ) as found limit $3::int`;
 
-/** Gives some rows of an id to another one; answers how many it gave, fewer than the limit when none are left. */
-export async function moveRefusals(
+/** Moves some rows of an id to another id; returns how many, fewer than the limit when none are left. */
+export async function moveRefusedCalls(
   session: Session,
   realm: number,
   from: string,
@@ -88,8 +88,8 @@ export async function moveRefusals(
   return moved?.rows ?? 0;
 }
 
-/** Removes some rows of users by their ids; answers how many, 0 when none are left. */
-export async function deleteRefusals(
+/** Removes some rows of users by their ids; returns how many, 0 when none are left. */
+export async function deleteRefusedCalls(
   session: Session,
   realm: number,
   ids: readonly string[],
@@ -102,8 +102,8 @@ export async function deleteRefusals(
   return rows.length;
 }
 
-/** Removes some rows of a realm whose last call was up to a moment; answers how many. */
-export async function deleteOldRefusals(
+/** Removes some rows of a realm with a last call up to a moment; returns how many. */
+export async function deleteOldRefusedCalls(
   session: Session,
   realm: number,
   before: Millis,

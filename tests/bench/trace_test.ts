@@ -1,10 +1,8 @@
-// Reading traces, and the two small tools beside: tables and latencies.
+// Reading traces: every form of a row, and faults by their lines.
 
 import assert from "node:assert/strict";
-import { Latencies } from "../bench/latency.ts";
-import { renderTable } from "../../src/cli/table.ts";
-import { checkTrace, readTrace } from "../bench/trace.ts";
-import { withFile } from "./support.ts";
+import { checkTrace, readTrace } from "./trace.ts";
+import { withFile } from "../tasks/support.ts";
 
 const TITLES = "TIMESTAMP,ContextTokens,GeneratedTokens";
 
@@ -64,25 +62,4 @@ Deno.test("a trace needs its titles, and only the first faults are gathered", as
   await withFile("trace.csv", `${TITLES}\n${"x\n".repeat(100)}`, async (path) => {
     assert.equal((await checkTrace(path, 5)).faults.length, 5);
   });
-});
-
-Deno.test("percentiles are right to within one in 64, and the largest exactly", () => {
-  const latencies = new Latencies();
-  assert.equal(latencies.summary(), null);
-  for (let number = 1000; number > 0; number--) latencies.add(number * 1.7);
-  const { p50Ms = 0, p90Ms = 0, p99Ms = 0, maxMs = 0 } = latencies.summary() ?? {};
-  for (const [measured, exact] of [[p50Ms, 850], [p90Ms, 1530], [p99Ms, 1683]] as const) {
-    assert.ok(measured >= exact && measured <= exact * (1 + 1 / 64), `${measured} for ${exact}`);
-  }
-  assert.equal(maxMs, 1700);
-  for (const ms of [0, 0.001, 0.063, 0.064, 1e9]) latencies.add(ms);
-  assert.equal(latencies.summary()?.maxMs, 1e9);
-});
-
-Deno.test("tables are aligned, and a name cannot steer the terminal", () => {
-  const rows = [["Zoë", 1234.5, null], ["a\x1b[31m\nb", 7, "x"]] as const;
-  assert.equal(
-    renderTable(["NAME", "COUNT", "NOTE"], rows),
-    ["NAME        COUNT  NOTE", "Zoë       1,234.5  -", "a\u{fffd}[31m\u{fffd}b        7  x"].join("\n"),
-  );
 });

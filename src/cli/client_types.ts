@@ -1,0 +1,155 @@
+// `deno task client:types`: writes the client's wire types from the API's OpenAPI document, so that no type of an input
+// or answer is written twice. A test fails when the file is out of date.
+
+import { SURFACE } from "../../routes/surface.ts";
+import { makeDocument } from "../../routes/reference/openapi.ts";
+import { makeProgram, openShell, runProgram, type Shell } from "./shell.ts";
+import { type Places, writeTypes } from "./type_writer.ts";
+
+const FILE = "src/client/wire_types.ts";
+
+/**
+ * The exported types by their places in the document: a record, or a part of one. `()` after an operation is its query,
+ * `.` a member, `[]` an item of a list.
+ */
+const TYPES: Places = {
+  ServiceErrorCode: ["Error.error.code", "Every error code of the service."],
+  Mode: ["AliasReport.mode", "The mode of a key. Live and test share the catalog and no data."],
+  Unit: ["Unit", "The unit of a limit group or credit balance."],
+  Metadata: [
+    "ReserveRequest.metadata",
+    "Metadata of an event: any JSON object of up to 16 KiB. Limit groups can match its members.",
+  ],
+  MatchRule: ["MatchRule"],
+  Period: ["Period", "The current window of a plan."],
+  Counter: ["Counter", "The usage of a limit group in its current window."],
+  CreditBalance: ["CreditBalance", "A balance of credits."],
+  SubscriptionRef: ["SubscriptionReference", "A subscription in a report."],
+  DuplicateActiveSubscriptions: ["DuplicateActiveSubscriptions", "Several active subscriptions of one user."],
+
+  HeldSize: [
+    "CanUseRequest.options",
+    "Size of future work. Which member counts depends on each group's unit.",
+  ],
+  ModelUsage: ["CommitRequest.usage"],
+  "ReserveOptions extends HeldSize": ["ReserveRequest.options", "Options of a reserve."],
+  ReserveReason: ["CanUseResponseData.reasons[]", "Why a reserve is not allowed."],
+  ReservedGroup: ["ReserveResponseData.groups[]", "A limit group in a reserve's answer."],
+  ReserveReply: ["ReserveResponseData", "The answer to a reserve as the service writes it."],
+  Extra: ["CommitRequest.extra", "Amounts to add to what was held; negative ones subtract."],
+  Actual: ["CommitRequest.actual", "Final amounts, in place of what was held."],
+  CommitOptions: ["CommitRequest.options", "Options of a commit: what the work used."],
+  Cost: ["CommitResponseData.cost", "What an event cost."],
+  Warning: ["CommitResponseData.warnings[]", "A warning about an event that was counted."],
+  CommittedGroup: ["CommitResponseData.groups[]", "A limit group after a commit."],
+  CommitAnswer: ["CommitResponseData", "The answer to a commit."],
+  ReleaseOptions: ["ReleaseRequest.options", "Options of a release."],
+  TrackOptions: ["TrackRequest.options", "Options of a track."],
+  TrackAnswer: ["TrackResponseData", "The answer to a track."],
+  BatchResult: ["TrackBatchResponseData.results[]", "The result of one event of a batch."],
+  CreditOffer: ["CanUseResponseData.details[].creditPacks[]", "Credits of a pack that could pay."],
+  UseDetail: ["CanUseResponseData.details[]", "A limit group in the answer to a can-use."],
+  CanUseAnswer: ["CanUseResponseData", "The answer to a can-use: what a reserve would answer now."],
+  ExplainedGroup: ["ExplainResponseData.groups[]", "A limit group of the current plan in an explanation."],
+  ExplainedCredit: ["ExplainResponseData.credits[]", "A balance in an explanation."],
+  Explanation: ["ExplainResponseData", "The answer to an explain: what a reserve would answer now, and why."],
+  Usage: ["GetUsageResponseData", "The counters and credits of a user."],
+
+  SubscriptionInput: ["UpsertSubscriptionRequest", "A subscription to write."],
+  Subscription: ["Subscription", "A subscription."],
+  CancelInput: ["cancelSubscription()", "A subscription to end."],
+  CanceledSubscription: ["CancelSubscriptionResponseData", "The answer to a cancel."],
+  SubscriptionEvent: ["GetUserResponseData.history[]", "An entry of a user's subscription history."],
+  User: ["GetUserResponseData", "Everything about a user."],
+  LimitGroup: ["Plan.limits[]", "A limit of a plan."],
+  Plan: ["Plan", "A plan on offer."],
+
+  GrantInput: ["GrantCreditsRequest", "Credits to grant."],
+  GrantedBalance: ["GrantCreditsResponseData.balances[]", "A balance that a grant issued."],
+  GrantAnswer: ["GrantCreditsResponseData"],
+  ExtendInput: ["ExtendCreditsRequest", "A balance with its new expiry."],
+  ExtendAnswer: ["ExtendCreditsResponseData", "The answer to an extension."],
+  RevokeInput: ["RevokeCreditsRequest", "A balance to revoke."],
+  RevokeAnswer: ["RevokeCreditsResponseData", "The answer to a revoke."],
+  CreditQuery: ["listCredits()", "Which balances to list."],
+  CreditList: ["ListCreditsResponseData", "A user's balances."],
+  LedgerQuery: ["listLedger()", "Which ledger entries to list."],
+  LedgerEntry: ["ListLedgerResponseData.entries[]", "A movement of credits."],
+  LedgerPage: ["ListLedgerResponseData", "A page of the ledger."],
+
+  AliasPair: ["AliasCustomersRequest.pairs[]", "Two ids of one user."],
+  "AliasInput extends AliasPair": ["AliasCustomerRequest", "Two ids to merge."],
+  AliasReport: ["AliasReport", "The report of a merge."],
+  AliasErrorCode: ["RefusedPair.error.code", "Why a pair of many was not merged."],
+  AliasResult: ["AliasCustomersResponseData.results[]", "The result of one pair of many."],
+  AliasManyAnswer: ["AliasCustomersResponseData", "The results of many pairs."],
+  Customer: ["GetCustomerResponseData", "The user behind an id."],
+
+  ComposeUsage: ["Generated.usage", "What a generation cost."],
+  Generated: ["Generated", "A generation."],
+  OptedOut: ["OptedOut", "No generation: the user opted out of AI personalization."],
+
+  Properties: ["CaptureRequest.properties", "Properties by name, up to 16 KiB as JSON."],
+  CaptureInput: ["CaptureRequest", "Something that a person did."],
+  CaptureAnswer: ["CaptureResponseData", "The answer to a capture. People who opted out get the same."],
+  IdentifyInput: ["IdentifyRequest", "What you know about the person behind an id."],
+  IdentifyAnswer: ["IdentifyResponseData", "The answer to an identify."],
+  PersonAliasInput: ["AliasPersonRequest", "Two ids of one person."],
+  PersonAliasAnswer: ["AliasPersonResponseData", "The answer to an alias of two people."],
+  ConsentScope: ["isOptedOut().scope", "What a person can opt out of."],
+  PersonExportLink: ["ExportPersonResponseData", "A link to the export of a person."],
+  PersonExport: ["DownloadExportResponse", "Everything known about a person."],
+  DeletionStatus: ["GetDeletionStatusResponseData", "The state of an erasure."],
+
+  EventQuery: ["listEvents()", "Which events to list."],
+  MeteredEvent: ["Event", "An event in a list."],
+  EventPage: ["ListEventsResponseData", "A page of events."],
+  ChargedAmount: ["EventDetail.amounts[]", "What an event took from one limit group or one credit balance."],
+  "EventDetail extends MeteredEvent": ["EventDetail", "An event with its details."],
+  RefusalQuery: ["listRefusals()", "Which refused calls to list."],
+  Refusal: [
+    "ListRefusalsResponseData.refusals[]",
+    "Refused calls of a user with the same event and reasons, within one hour (UTC).",
+  ],
+  RefusalPage: ["ListRefusalsResponseData", "A page of refused calls."],
+  TestClockAnswer: ["GetTestClockResponseData", "The time of test mode."],
+
+  ThresholdMessageData: ["ThresholdData", "The data of a message about a threshold."],
+  CreditsMessageData: ["CreditsData", "The data of a message about a credit balance."],
+  SubscriptionMessageData: ["SubscriptionData", "The data of a message about a subscription."],
+};
+
+/** Types that the client writes differently than the document, by type and member. */
+const OWN = {
+  // Here null means more than leaving the member out.
+  "SubscriptionInput.customLimits": "Readonly<Record<string, { readonly quota: number }>> | null",
+  "SubscriptionInput.cycleStart": "Moment | null",
+  "GrantInput.expiresAt": "Moment | null",
+  // Any object type fits, also one without an index signature.
+  "CommitOptions.providerUsage": "object | null",
+  "TrackOptions.providerUsage": "object | null",
+  // The client sends strings only; the service answers null for a missing one.
+  "AliasResult.from": "string | null",
+  "AliasResult.to": "string | null",
+};
+
+/** The text of the client's wire types. */
+export function clientTypes(): string {
+  return writeTypes(makeDocument(SURFACE), TYPES, OWN);
+}
+
+async function writeFile(shell: Shell): Promise<void> {
+  await Deno.writeTextFile(new URL(`../../${FILE}`, import.meta.url), clientTypes());
+  shell.print(`Wrote ${FILE}`);
+}
+
+if (import.meta.main) {
+  const shell = openShell([]);
+  const program = makeProgram(
+    shell,
+    "deno task client:types",
+    "Writes the client's types of inputs and answers.",
+  )
+    .action(() => writeFile(shell));
+  Deno.exit(await runProgram(program, Deno.args, shell));
+}

@@ -1,0 +1,1004 @@
+// The inputs and answers of the API as types. Written by `deno task client:types` from the API's OpenAPI document:
+// change the document's schemas, not this file. Times in answers are ISO 8601 text in UTC.
+// deno-fmt-ignore-file
+
+/** A time in an input: ISO 8601 text with its offset from UTC, or a Date. */
+export type Moment = string | Date;
+
+/** Every error code of the service. */
+export type ServiceErrorCode = "unavailable" | "invalid_key" | "invalid_or_expired_token" | "not_found"
+  | "method_not_allowed" | "requires_secret_key" | "forbidden" | "rate_limited"
+  | "payload_too_large" | "invalid_request" | "idempotency_conflict" | "not_implemented"
+  | "workspace_limit_reached" | "test_quota_exceeded" | "credit_pack_not_found"
+  | "invalid_quantity" | "credit_balance_not_found" | "alias_conflict" | "alias_cycle"
+  | "consent_required" | "reservation_not_pending" | "already_canceled"
+  | "catalog_in_use" | "limit_reached" | "ai_budget_exceeded" | "generation_failed"
+  | "not_processed" | "internal_error";
+
+/** The mode of a key. Live and test share the catalog and no data. */
+export type Mode = "live" | "test";
+
+/** The unit of a limit group or credit balance. */
+export type Unit = "count" | "tokens" | "seconds" | "cents";
+
+/** Metadata of an event: any JSON object of up to 16 KiB. Limit groups can match its members. */
+export type Metadata = Readonly<Record<string, unknown>>;
+
+/** Which events a limit group or a credit balance covers. */
+export interface MatchRule {
+  /** An event type, a prefix with a final "*", or "*". */
+  readonly event: string;
+  /** Values that the call's metadata must have. */
+  readonly metadata?: Readonly<Record<string, string>>;
+}
+
+/** The current window of a plan. */
+export interface Period {
+  readonly start: string;
+  /** null for a lifetime period. */
+  readonly end: string | null;
+}
+
+/** The usage of a limit group in its current window. */
+export interface Counter {
+  readonly groupId: string;
+  /** The pattern of the first rule of the group. */
+  readonly event: string;
+  readonly label: string;
+  readonly unit: Unit;
+  readonly quota: number;
+  /** Used and held. */
+  readonly count: number;
+  readonly remaining: number;
+  /** The cost of the counted events, without open holds. */
+  readonly costCents: number;
+  /** The distinct metadata values in the rules of the group. */
+  readonly filters: Readonly<Record<string, readonly string[]>>;
+}
+
+/** A balance of credits. */
+export interface CreditBalance {
+  readonly balanceId: string;
+  readonly packId: string;
+  readonly packName: string;
+  /** null for a pack without items. */
+  readonly packItemId: string | null;
+  readonly kind: "per_type" | "generic";
+  readonly unit: Unit;
+  readonly remaining: number;
+  readonly initial: number;
+  readonly grantedAt: string;
+  /** null: never. */
+  readonly expiresAt: string | null;
+  readonly status: "active" | "expired" | "depleted" | "revoked";
+  readonly matches: readonly MatchRule[];
+  /** Balances with a higher priority are used first. */
+  readonly priority: number;
+}
+
+/** A subscription in a report. */
+export interface SubscriptionRef {
+  readonly subscriptionId: string;
+  readonly planId: string;
+  readonly planName: string;
+  readonly provider: string | null;
+  readonly externalId: string | null;
+  readonly startedAt: string;
+  readonly endsAt: string | null;
+}
+
+/** Several active subscriptions of one user. */
+export interface DuplicateActiveSubscriptions {
+  /** The subscription that grants the plan. */
+  readonly primary: SubscriptionRef;
+  readonly duplicates: readonly SubscriptionRef[];
+}
+
+/** Size of future work. Which member counts depends on each group's unit. */
+export interface HeldSize {
+  /** Units in limit groups that count. Default 1. */
+  readonly count?: number | undefined;
+  /** Tokens in limit groups in tokens; also priced in cents by the model's price. */
+  readonly inputTokens?: number | undefined;
+  /** Cents in limit groups in cents, instead of the model's price of the input. */
+  readonly inputCostCents?: number | undefined;
+  /** Maximum output tokens: reserved together with inputTokens, and priced in cents by the model's price. */
+  readonly maxOutputTokens?: number | undefined;
+}
+
+/**
+ * Usage as the model server reported it: final tokens, priced in cents by the catalog. Cached tokens and
+ * cache writes are parts of inputTokens, reasoningTokens is a part of outputTokens. Not together with
+ * costCents or with other amounts of tokens or cents.
+ */
+export interface ModelUsage {
+  /** The whole input, cached tokens and cache writes included. */
+  readonly inputTokens?: number | undefined;
+  /** The part of the input read from the cache of the provider. */
+  readonly cachedInputTokens?: number | undefined;
+  /** The part of the input written to the cache of the provider. */
+  readonly cacheWriteTokens?: number | undefined;
+  /** The whole output, reasoning included. */
+  readonly outputTokens?: number | undefined;
+  /** The part of the output spent on reasoning. */
+  readonly reasoningTokens?: number | undefined;
+  /** Default: the held seconds; in a track the quantity. */
+  readonly seconds?: number | undefined;
+  /** Calls, or images, of a model with a price per call. Default 1. */
+  readonly calls?: number | undefined;
+}
+
+/** Options of a reserve. */
+export interface ReserveOptions extends HeldSize {
+  /** How long the reservation lasts. Default: the app's reservationTtlSeconds. */
+  readonly ttlSeconds?: number | undefined;
+  /** Stored while prompt logging is on, unless the user opted out of it. */
+  readonly prompt?: string | undefined;
+}
+
+/** Why a reserve is not allowed. */
+export type ReserveReason = "limit_reached" | "reservation_headroom_exceeded" | "unmatched_event"
+  | "no_subscription" | "unpriced_model";
+
+/** A limit group in a reserve's answer. */
+export interface ReservedGroup {
+  readonly groupId: string;
+  readonly unit: Unit;
+  readonly quota: number;
+  readonly current: number;
+  /** The effective limit, where headroom is configured. */
+  readonly headroomGate?: number;
+}
+
+/** The answer to a reserve as the service writes it. */
+export interface ReserveReply {
+  readonly allowed: boolean;
+  /** false if no limit group and no credits cover the event, or the user has no subscription. */
+  readonly matched: boolean;
+  /** Present if allowed. */
+  readonly reservationId?: string;
+  readonly expiresAt?: string;
+  readonly reasons?: readonly ReserveReason[];
+  readonly groups?: readonly ReservedGroup[];
+}
+
+/** Amounts to add to what was held; negative ones subtract. */
+export interface Extra {
+  readonly count?: number | undefined;
+  readonly tokens?: number | undefined;
+  readonly outputTokens?: number | undefined;
+  readonly cents?: number | undefined;
+  readonly outputCostCents?: number | undefined;
+  readonly seconds?: number | undefined;
+}
+
+/** Final amounts, in place of what was held. */
+export interface Actual {
+  readonly count?: number | undefined;
+  readonly tokens?: number | undefined;
+  readonly cents?: number | undefined;
+  readonly seconds?: number | undefined;
+}
+
+/** Options of a commit: what the work used. */
+export interface CommitOptions {
+  /** Added to the reserved amounts; not for a unit that actual has. */
+  readonly extra?: Extra | undefined;
+  /** Replaces the reserved amounts. */
+  readonly actual?: Actual | undefined;
+  /**
+   * The total cost of the event, for reports; not together with cents in extra or actual. Limit groups in
+   * cents count it only if the model is priced per second.
+   */
+  readonly costCents?: number | undefined;
+  /**
+   * Usage as the model server reported it: final tokens, priced in cents by the catalog. Cached tokens
+   * and cache writes are parts of inputTokens, reasoningTokens is a part of outputTokens. Not together
+   * with costCents or with other amounts of tokens or cents.
+   */
+  readonly usage?: ModelUsage | undefined;
+  /**
+   * The usage object of OpenAI (chat completions, responses), Anthropic (messages) or Gemini
+   * (usageMetadata), unchanged, instead of usage.
+   */
+  readonly providerUsage?: object | null | undefined;
+  /** Cut after 32768 bytes of UTF-8. */
+  readonly response?: string | undefined;
+}
+
+/** What an event cost. */
+export interface Cost {
+  readonly cents: number;
+  /** Whether the model has a price. */
+  readonly priced: boolean;
+  /** The id of the price. */
+  readonly model: string | null;
+}
+
+/** A warning about an event that was counted. */
+export type Warning = "unpriced_model";
+
+/** A limit group after a commit. */
+export interface CommittedGroup {
+  readonly groupId: string;
+  readonly unit: Unit;
+  readonly quota: number;
+  readonly current: number;
+  /** Whether this commit took the counter above its quota. */
+  readonly overflow: boolean;
+}
+
+/** The answer to a commit. */
+export interface CommitAnswer {
+  readonly eventId: string;
+  readonly groups: readonly CommittedGroup[];
+  /** Whether the reservation had expired and was charged again. */
+  readonly recharged: boolean;
+  readonly cost: Cost;
+  /** unpriced_model: a limit group in cents covers the event, but the call has no price. */
+  readonly warnings?: readonly Warning[];
+}
+
+/** Options of a release. */
+export interface ReleaseOptions {
+  /** Cut after 500 characters. */
+  readonly reason?: string | undefined;
+  /** Cut after 100 characters. */
+  readonly errorCode?: string | undefined;
+  /** Cut after 32768 bytes of UTF-8. */
+  readonly response?: string | undefined;
+}
+
+/** Options of a track. */
+export interface TrackOptions {
+  /** Units in limit groups that count. Default 1. */
+  readonly count?: number | undefined;
+  /** Tokens in limit groups in tokens; also priced in cents by the model's price. */
+  readonly inputTokens?: number | undefined;
+  /** Cents in limit groups in cents, instead of the model's price of the input. */
+  readonly inputCostCents?: number | undefined;
+  /**
+   * The cost of the event, for reports. Limit groups in cents count it only if the model is priced per
+   * second.
+   */
+  readonly costCents?: number | undefined;
+  /**
+   * Usage as the model server reported it: final tokens, priced in cents by the catalog. Cached tokens
+   * and cache writes are parts of inputTokens, reasoningTokens is a part of outputTokens. Not together
+   * with costCents or with other amounts of tokens or cents.
+   */
+  readonly usage?: ModelUsage | undefined;
+  /**
+   * The usage object of OpenAI (chat completions, responses), Anthropic (messages) or Gemini
+   * (usageMetadata), unchanged, instead of usage.
+   */
+  readonly providerUsage?: object | null | undefined;
+  /** Cut after 32768 bytes of UTF-8. */
+  readonly prompt?: string | undefined;
+  /** Cut after 32768 bytes of UTF-8. */
+  readonly response?: string | undefined;
+}
+
+/** The answer to a track. */
+export interface TrackAnswer {
+  readonly eventId: string;
+  readonly matchStatus: "matched" | "matched_credits_only" | "unmatched" | "no_subscription";
+  readonly matchedGroupIds: readonly string[];
+  readonly counters: readonly Counter[];
+  readonly cost: Cost;
+  /** unpriced_model: a limit group in cents covers the event, but the call has no price. */
+  readonly warnings?: readonly Warning[];
+}
+
+/** The result of one event of a batch. */
+export type BatchResult =
+  | { readonly ok: true; readonly data: TrackAnswer; readonly error?: undefined }
+  | {
+    readonly ok: false;
+    /** The error of `POST /v1/track` for this event. */
+    readonly error: { readonly code: string; readonly message: string; readonly details?: unknown };
+    readonly data?: undefined;
+  };
+
+/** Credits of a pack that could pay. */
+export interface CreditOffer { readonly packId: string; readonly packName: string; readonly available: number }
+
+/** A limit group in the answer to a can-use. */
+export interface UseDetail {
+  readonly groupId: string;
+  readonly current: number;
+  readonly quota: number;
+  readonly resetsAt: string | null;
+  readonly creditAvailable: number;
+  readonly creditPacks: readonly CreditOffer[];
+}
+
+/** The answer to a can-use: what a reserve would answer now. */
+export interface CanUseAnswer {
+  readonly allowed: boolean;
+  readonly matched: boolean;
+  readonly reasons: readonly ReserveReason[];
+  readonly details: readonly UseDetail[];
+}
+
+/** A limit group of the current plan in an explanation. */
+export interface ExplainedGroup {
+  readonly groupId: string;
+  readonly label: string;
+  readonly unit: Unit;
+  /** Whether a rule of the group matches the call. */
+  readonly covers: boolean;
+  /** event: no rule matches the event; metadata: a rule matches the event, but requires other metadata. */
+  readonly why: "matched" | "event" | "metadata";
+  /** If why is metadata: the keys with other values than the closest rule requires. */
+  readonly metadata?: Readonly<Record<string, { readonly wanted: string; readonly given: string | null }>>;
+  readonly quota: number;
+  /** Whether the quota comes from the customLimits of the subscription. */
+  readonly isCustom: boolean;
+  /** Of the group, else of the plan. */
+  readonly headroom: { readonly mode: "percent" | "multiplier"; readonly value: number } | null;
+  /** The effective limit of reserves, where headroom is configured. */
+  readonly gate: number | null;
+  readonly current: number;
+  /** The part of current that open reservations hold. */
+  readonly held: number;
+  /** null, like room and fits, if the group does not cover the call. */
+  readonly need: number | null;
+  /** What remains under the effective limit, without credits. */
+  readonly room: number | null;
+  /** Whether need fits into room. */
+  readonly fits: boolean | null;
+}
+
+/** A balance in an explanation. */
+export interface ExplainedCredit {
+  readonly balanceId: string;
+  readonly packId: string;
+  readonly packName: string;
+  readonly unit: Unit;
+  readonly remaining: number;
+  readonly expiresAt: string | null;
+  /** Whether a rule of the balance matches the call. */
+  readonly matches: boolean;
+  /** Amount that a reserve would take now; 0 if the call is refused. */
+  readonly wouldPay: number;
+}
+
+/** The answer to an explain: what a reserve would answer now, and why. */
+export interface Explanation {
+  readonly allowed: boolean;
+  readonly matched: boolean;
+  readonly reasons: readonly ReserveReason[];
+  /** One or two sentences for a support person. */
+  readonly text: string;
+  /** The subscription that grants the plan in force. */
+  readonly subscription: { readonly subscriptionId: string; readonly planId: string; readonly planName: string } | null;
+  /** Every limit group of the plan, in its order. */
+  readonly groups: readonly ExplainedGroup[];
+  /** Every balance with remaining credits, in the order of use. */
+  readonly credits: readonly ExplainedCredit[];
+}
+
+/** The counters and credits of a user. */
+export interface Usage {
+  readonly userId: string;
+  /** null without a plan. */
+  readonly period: Period | null;
+  readonly counters: readonly Counter[];
+  readonly credits: readonly CreditBalance[];
+  /** Only with a secret key. */
+  readonly duplicateActiveSubscriptions?: DuplicateActiveSubscriptions | null;
+}
+
+/** A subscription to write. */
+export interface SubscriptionInput {
+  readonly userId: string;
+  /** The id or the name of the plan. */
+  readonly planId: string;
+  /** Your payment provider, such as stripe. */
+  readonly provider?: string | undefined;
+  /** The id of the subscription at the provider. */
+  readonly externalId?: string | undefined;
+  /** Quotas by group id, instead of those of the plan. Left out: unchanged; null: those of the plan. */
+  readonly customLimits?: Readonly<Record<string, { readonly quota: number }>> | null | undefined;
+  /** Not in the future; counts only at creation. */
+  readonly startsAt?: Moment | undefined;
+  /** In the future. Left out: no end. */
+  readonly endsAt?: Moment | undefined;
+  /** The start of the windows. Left out: unchanged; null: the anchor of the plan. */
+  readonly cycleStart?: Moment | null | undefined;
+}
+
+/** A subscription. */
+export interface Subscription {
+  readonly subscriptionId: string;
+  readonly userId: string;
+  readonly planId: string;
+  readonly startedAt: string;
+  readonly endsAt: string | null;
+  readonly cycleAnchorAt: string | null;
+  readonly provider: string | null;
+  readonly externalId: string | null;
+  /** Quotas that replace those of the plan, by group id; null if there are none. */
+  readonly customLimits: Readonly<Record<string, { readonly quota: number }>> | null;
+}
+
+/** A subscription to end. */
+export interface CancelInput {
+  readonly userId: string;
+  /** Your payment provider, such as stripe. */
+  readonly provider?: string | undefined;
+  /** The id of the subscription at the provider. */
+  readonly externalId?: string | undefined;
+  readonly endsAt?: Moment | undefined;
+  /** Cut after 500 characters. */
+  readonly reason?: string | undefined;
+}
+
+/** The answer to a cancel. */
+export interface CanceledSubscription {
+  readonly subscriptionId: string;
+  readonly userId: string;
+  readonly planId: string;
+  readonly endsAt: string;
+}
+
+/** An entry of a user's subscription history. */
+export interface SubscriptionEvent {
+  readonly id: string;
+  readonly type: "created" | "plan_changed" | "canceled" | "reactivated" | "ended" | "merged"
+    | "promoted";
+  readonly subscriptionId: string;
+  readonly planId: string;
+  readonly previousPlanId: string | null;
+  readonly reason: string | null;
+  readonly at: string;
+}
+
+/** Everything about a user. */
+export interface User {
+  /** The canonical id. */
+  readonly userId: string;
+  readonly aliases: readonly string[];
+  readonly subscription: Subscription | null;
+  /** Newest first, at most 50. */
+  readonly history: readonly SubscriptionEvent[];
+  /** null without a plan. */
+  readonly period: Period | null;
+  readonly counters: readonly Counter[];
+  readonly credits: readonly CreditBalance[];
+  readonly duplicateActiveSubscriptions: DuplicateActiveSubscriptions | null;
+}
+
+/** A limit of a plan. */
+export interface LimitGroup {
+  readonly id: string;
+  readonly label: string;
+  readonly unit: Unit;
+  readonly quota: number;
+  /** The pattern of the first rule. */
+  readonly event: string;
+  readonly matches: readonly MatchRule[];
+}
+
+/** A plan on offer. */
+export interface Plan {
+  readonly id: string;
+  readonly name: string;
+  readonly period: {
+    readonly type: "daily" | "weekly" | "monthly" | "lifetime";
+    readonly anchor: "subscription_start" | "calendar";
+  };
+  readonly limits: readonly LimitGroup[];
+}
+
+/** Credits to grant. */
+export interface GrantInput {
+  readonly userId: string;
+  /** The id or the name of the pack. */
+  readonly packId: string;
+  /** Required for a pack without items, otherwise ignored. */
+  readonly quantity?: number | undefined;
+  /** Your own reference, such as an order id: a second grant with it returns the balances of the first. */
+  readonly externalRef?: string | undefined;
+  /** Default: the expiry of the pack; null: never. */
+  readonly expiresAt?: Moment | null | undefined;
+  /** Default purchase. */
+  readonly source?: "purchase" | "grant" | "refund" | "manual" | undefined;
+  readonly notes?: string | undefined;
+}
+
+/** A balance that a grant issued. */
+export interface GrantedBalance {
+  readonly balanceId: string;
+  readonly remaining: number;
+  readonly expiresAt: string | null;
+  readonly packItemId: string | null;
+}
+
+/** balanceId, remaining and expiresAt are those of the first balance. */
+export interface GrantAnswer {
+  /** One for each item of the pack. */
+  readonly balances: readonly GrantedBalance[];
+  readonly balanceId: string;
+  readonly remaining: number;
+  readonly expiresAt: string | null;
+}
+
+/** A balance with its new expiry. */
+export interface ExtendInput {
+  readonly balanceId: string;
+  /** Not before the current expiry; null: never. */
+  readonly expiresAt: Moment | null;
+  readonly reason?: string | undefined;
+}
+
+/** The answer to an extension. */
+export interface ExtendAnswer {
+  readonly balanceId: string;
+  readonly remaining: number;
+  readonly expiresAt: string | null;
+}
+
+/** A balance to revoke. */
+export interface RevokeInput { readonly balanceId: string; readonly reason?: string | undefined }
+
+/** The answer to a revoke. */
+export interface RevokeAnswer { readonly balanceId: string; readonly remaining: 0 }
+
+/** Which balances to list. */
+export interface CreditQuery {
+  readonly userId: string;
+  /** An event type or pattern: selects balances that cover it. */
+  readonly event?: string | undefined;
+  /** Whether to list expired and revoked balances too. */
+  readonly includeExpired?: boolean | undefined;
+}
+
+/** A user's balances. */
+export interface CreditList {
+  /** In the order of use. */
+  readonly credits: readonly CreditBalance[];
+}
+
+/** Which ledger entries to list. */
+export interface LedgerQuery {
+  readonly userId: string;
+  /** 1 to 500, default 50. */
+  readonly limit?: number | undefined;
+  /** nextCursor of the previous page. */
+  readonly cursor?: string | undefined;
+  readonly balanceId?: string | undefined;
+}
+
+/** A movement of credits. */
+export interface LedgerEntry {
+  readonly id: string;
+  readonly balanceId: string;
+  readonly packId: string;
+  /** Negative: consumed; positive: granted or refunded. */
+  readonly delta: number;
+  readonly reason: "event_committed" | "reservation_held" | "reservation_released"
+    | "reservation_expired" | "grant" | "admin_adjust" | "merged_from_alias"
+    | "merge_dedupe";
+  readonly eventId: string | null;
+  readonly reservationId: string | null;
+  readonly occurredAt: string;
+  readonly notes: string | null;
+}
+
+/** A page of the ledger. */
+export interface LedgerPage {
+  /** Newest first. */
+  readonly entries: readonly LedgerEntry[];
+  /** null on the last page. */
+  readonly nextCursor: string | null;
+}
+
+/** Two ids of one user. */
+export interface AliasPair { readonly from: string; readonly to: string }
+
+/** Two ids to merge. */
+export interface AliasInput extends AliasPair {
+  /** Whether the person agreed to link analytics; required for ids that start with anon_. */
+  readonly consentGiven?: boolean | undefined;
+  /** Whether to only report the result, and merge nothing. */
+  readonly dryRun?: boolean | undefined;
+}
+
+/** The report of a merge. */
+export interface AliasReport {
+  /** null on a dry run. */
+  readonly mergeId: string | null;
+  readonly from: string;
+  readonly to: string;
+  readonly mode: Mode;
+  readonly dryRun: boolean;
+  /** Whether the pair was merged before; this is then the first report. */
+  readonly alreadyMerged: boolean;
+  /** Whether history is still moving in the background. */
+  readonly historyPending: boolean;
+  /** How much the merge counts towards the monthly cap. */
+  readonly billableOperations: number;
+  /** Rows that now belong to the remaining user. */
+  readonly moved: {
+    readonly events: number;
+    readonly eventLogs: number;
+    readonly counters: number;
+    readonly reservations: number;
+    readonly subscriptions: number;
+    readonly subscriptionEvents: number;
+    readonly creditBalances: number;
+    readonly creditLedger: number;
+    readonly mediaAssets: number;
+    readonly composeGenerations: number;
+    readonly aliasesRepointed: number;
+  };
+  readonly conflicts: {
+    readonly counters: {
+      readonly summed: number;
+      /** Groups with their usage moved to a group of the remaining plan. */
+      readonly carried: readonly { readonly fromGroupId: string; readonly toGroupId: string }[];
+      /** Groups without a match in that plan: kept as history, not counted. */
+      readonly unpaired: readonly string[];
+    };
+    readonly subscriptions: DuplicateActiveSubscriptions | null;
+    /** Subscriptions without provider, ended because of a paid one. */
+    readonly endedSubscriptions: readonly SubscriptionRef[];
+    /** Grants that both ids had, by their externalRef. */
+    readonly credits: readonly {
+      readonly externalRef: string;
+      readonly survivorId: string;
+      readonly droppedId: string;
+      readonly remaining: number;
+      readonly overage: number;
+    }[];
+  };
+  readonly analytics: "linked" | "already_linked" | "skipped_consent_required";
+}
+
+/** Why a pair of many was not merged. */
+export type AliasErrorCode = "invalid_request" | "alias_conflict" | "alias_cycle" | "workspace_limit_reached"
+  | "test_quota_exceeded" | "unavailable" | "internal_error" | "not_processed";
+
+/** The result of one pair of many. */
+export type AliasResult =
+  | {
+    /** As sent. */
+    readonly from: string | null;
+    /** As sent. */
+    readonly to: string | null;
+    readonly ok: true;
+    readonly report: AliasReport;
+    readonly billableOperations: number;
+    readonly error?: undefined;
+  }
+  | {
+    /** As sent. */
+    readonly from: string | null;
+    /** As sent. */
+    readonly to: string | null;
+    readonly ok: false;
+    readonly error: { readonly code: AliasErrorCode; readonly message: string };
+    readonly billableOperations: 0;
+    readonly report?: undefined;
+  };
+
+/** The results of many pairs. */
+export interface AliasManyAnswer {
+  /** In the order of the pairs. */
+  readonly results: readonly AliasResult[];
+  readonly billableOperations: number;
+}
+
+/** The user behind an id. */
+export interface Customer {
+  readonly canonicalId: string;
+  readonly aliases: readonly string[];
+  readonly duplicateActiveSubscriptions: DuplicateActiveSubscriptions | null;
+}
+
+/** What a generation cost. */
+export interface ComposeUsage {
+  readonly model: string;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly costCents: number;
+  readonly eventId: string;
+}
+
+/** A generation. */
+export interface Generated {
+  readonly status: "generated";
+  readonly generationId: string;
+  /** Matches the output schema of the type. */
+  readonly output: Readonly<Record<string, unknown>>;
+  readonly usage: ComposeUsage;
+}
+
+/** No generation: the user opted out of AI personalization. */
+export interface OptedOut {
+  readonly status: "opted_out";
+  readonly generationId: null;
+  readonly output: null;
+  readonly usage: null;
+}
+
+/** Properties by name, up to 16 KiB as JSON. */
+export type Properties = Readonly<Record<string, string | number | boolean | null>>;
+
+/** Something that a person did. */
+export interface CaptureInput {
+  /** Left out: an anonymous event, linked to no person. */
+  readonly distinctId?: string | undefined;
+  readonly event: string;
+  /** A free-form object of at most 16384 bytes as JSON. */
+  readonly properties?: Properties | undefined;
+  /** Default: now. At most 24 hours in the future. */
+  readonly timestamp?: Moment | undefined;
+}
+
+/** The answer to a capture. People who opted out get the same. */
+export interface CaptureAnswer { readonly accepted: true }
+
+/** What you know about the person behind an id. */
+export interface IdentifyInput {
+  readonly distinctId: string;
+  /** Overwrite properties of the same name. */
+  readonly properties?: Properties | undefined;
+  /** Set only properties that the person does not have yet. */
+  readonly propertiesOnce?: Properties | undefined;
+  /** The id of an anonymous session of this person. */
+  readonly mergeAnonymousId?: string | undefined;
+  /** Whether the person agreed to the merge; required with mergeAnonymousId. */
+  readonly consentGiven?: boolean | undefined;
+}
+
+/** The answer to an identify. */
+export interface IdentifyAnswer { readonly personId: string; readonly merged: boolean }
+
+/** Two ids of one person. */
+export interface PersonAliasInput {
+  readonly distinctId: string;
+  readonly alias: string;
+  /** Whether the person agreed; required for ids that start with anon_. */
+  readonly consentGiven?: boolean | undefined;
+}
+
+/** The answer to an alias of two people. */
+export interface PersonAliasAnswer { readonly personId: string }
+
+/** What a person can opt out of. */
+export type ConsentScope = "analytics" | "ai_personalization" | "prompt_logging";
+
+/** A link to the export of a person. */
+export interface PersonExportLink {
+  readonly downloadUrl: string;
+  /** 24 hours from now. */
+  readonly expiresAt: string;
+  readonly format: "json";
+}
+
+/** Everything known about a person. */
+export interface PersonExport {
+  readonly format: "json";
+  readonly exportedAt: string;
+  readonly appId: string;
+  readonly mode: Mode;
+  readonly distinctId: string;
+  readonly person: {
+    readonly personId: string;
+    readonly distinctIds: readonly string[];
+    readonly properties: Properties;
+    readonly identifiedAt: string | null;
+    readonly createdAt: string;
+  } | null;
+  readonly events: {
+    readonly analytics: readonly {
+      readonly id: string;
+      readonly event: string;
+      readonly properties: Properties;
+      readonly timestamp: string;
+    }[];
+    readonly metering: readonly MeteredEvent[];
+  };
+  readonly consentLog: readonly {
+    readonly id: string;
+    readonly action: "opt_out" | "opt_in";
+    readonly scope: "analytics" | "ai_personalization" | "all" | "prompt_logging";
+    readonly consentGiven: boolean;
+    readonly createdAt: string;
+  }[];
+}
+
+/** The state of an erasure. */
+export interface DeletionStatus {
+  readonly status: "queued" | "in_progress" | "completed" | "failed";
+  readonly requestedAt: string;
+  readonly startedAt: string | null;
+  readonly completedAt: string | null;
+  readonly errorMessage: string | null;
+}
+
+/** Which events to list. */
+export interface EventQuery {
+  readonly userId?: string | undefined;
+  readonly eventType?: string | undefined;
+  /** 1 to 100, default 20. */
+  readonly limit?: number | undefined;
+  /** 0 to 10000, default 0. */
+  readonly offset?: number | undefined;
+}
+
+/** An event in a list. */
+export interface MeteredEvent {
+  readonly id: string;
+  readonly endUserId: string;
+  readonly eventType: string;
+  readonly quantity: number;
+  readonly costCents: number;
+  readonly matchStatus: "matched" | "matched_credits_only" | "unmatched" | "blocked" | "no_subscription"
+    | "released";
+  readonly createdAt: string;
+  readonly hasLog: boolean;
+  /** The first 200 characters of the prompt. */
+  readonly promptPreview: string | null;
+}
+
+/** A page of events. */
+export interface EventPage {
+  /** Newest first. */
+  readonly events: readonly MeteredEvent[];
+  readonly limit: number;
+  readonly offset: number;
+  /** Whether prompts are logged now; if not, no event shows a log. */
+  readonly logPromptsEnabled: boolean;
+}
+
+/** What an event took from one limit group or one credit balance. */
+export type ChargedAmount =
+  | {
+    readonly groupId: string;
+    readonly unit: Unit;
+    readonly amount: number;
+    readonly balanceId?: undefined;
+  }
+  | {
+    readonly balanceId: string;
+    readonly unit: Unit;
+    readonly amount: number;
+    readonly groupId?: undefined;
+  };
+
+/** An event with its details. */
+export interface EventDetail extends MeteredEvent {
+  readonly metadata: Readonly<Record<string, unknown>> | null;
+  readonly matchedGroupIds: readonly string[];
+  /** Charged amounts: of limit groups, and of the credit balances that paid. */
+  readonly amounts: readonly ChargedAmount[];
+  readonly prompt: string | null;
+  readonly response: string | null;
+  readonly errorCode: string | null;
+  readonly reservationId: string | null;
+  readonly reason: string | null;
+  /** By unit, the amount that neither plan nor credits could cover; usually empty. */
+  readonly uncovered: {
+    readonly count?: number;
+    readonly tokens?: number;
+    readonly seconds?: number;
+    readonly cents?: number;
+  };
+}
+
+/** Which refused calls to list. */
+export interface RefusalQuery {
+  readonly userId?: string | undefined;
+  readonly event?: string | undefined;
+  /** 1 to 100, default 20. */
+  readonly limit?: number | undefined;
+  /** 0 to 10000, default 0. */
+  readonly offset?: number | undefined;
+}
+
+/** Refused calls of a user with the same event and reasons, within one hour (UTC). */
+export interface Refusal {
+  readonly userId: string;
+  readonly event: string;
+  readonly reasons: readonly ("limit_reached" | "reservation_headroom_exceeded" | "unmatched_event"
+    | "no_subscription" | "unpriced_model" | "workspace_limit_reached"
+    | "test_quota_exceeded" | "ai_budget_exceeded")[];
+  /** Limit groups without room for the newest call, in the plan's order. */
+  readonly groupIds: readonly string[];
+  readonly count: number;
+  readonly firstAt: string;
+  readonly lastAt: string;
+}
+
+/** A page of refused calls. */
+export interface RefusalPage {
+  /** Newest first by lastAt. */
+  readonly refusals: readonly Refusal[];
+  readonly limit: number;
+  readonly offset: number;
+}
+
+/** The time of test mode. */
+export interface TestClockAnswer { readonly now: string }
+
+/** The data of a message about a threshold. */
+export interface ThresholdMessageData {
+  readonly appId: string;
+  readonly mode: Mode;
+  readonly userId: string;
+  readonly groupId: string;
+  readonly label: string;
+  readonly unit: Unit;
+  readonly thresholdPercent: number;
+  /** The quota in force. */
+  readonly quota: number;
+  /** Used and held. */
+  readonly current: number;
+  readonly period: Period;
+}
+
+/** The data of a message about a credit balance. */
+export interface CreditsMessageData {
+  readonly appId: string;
+  readonly mode: Mode;
+  readonly userId: string;
+  readonly balanceId: string;
+  readonly packId: string;
+  /** null for a pack without items. */
+  readonly packItemId: string | null;
+  readonly remaining: number;
+  readonly externalRef: string | null;
+}
+
+/** The data of a message about a subscription. */
+export interface SubscriptionMessageData {
+  readonly appId: string;
+  readonly mode: Mode;
+  readonly userId: string;
+  readonly subscriptionId: string;
+  readonly planId: string;
+  readonly previousPlanId: string | null;
+  readonly reason: string | null;
+}
+
+/** The data of each type of webhook message. */
+export interface WebhookData {
+  readonly "usage.threshold_reached": ThresholdMessageData;
+  readonly "credits.granted": CreditsMessageData;
+  readonly "credits.low": CreditsMessageData;
+  readonly "credits.depleted": CreditsMessageData;
+  readonly "credits.expired": CreditsMessageData;
+  readonly "credits.revoked": CreditsMessageData;
+  readonly "subscription.created": SubscriptionMessageData;
+  readonly "subscription.plan_changed": SubscriptionMessageData;
+  readonly "subscription.canceled": SubscriptionMessageData;
+  readonly "subscription.reactivated": SubscriptionMessageData;
+  readonly "subscription.ended": SubscriptionMessageData;
+  readonly "subscription.merged": SubscriptionMessageData;
+  readonly "subscription.promoted": SubscriptionMessageData;
+  readonly "user.merged": {
+    readonly appId: string;
+    readonly mode: Mode;
+    readonly from: string;
+    readonly to: string;
+    readonly mergeId: string;
+  };
+  readonly "reservation.expired": {
+    readonly appId: string;
+    readonly mode: Mode;
+    readonly userId: string;
+    readonly reservationId: string;
+    readonly event: string;
+  };
+  readonly "person.erased": {
+    readonly appId: string;
+    readonly mode: Mode;
+    /** Id of the deletion job; not an id of the person. */
+    readonly jobId: string;
+  };
+  readonly "ping": { readonly appId: string; readonly mode: Mode };
+}

@@ -1,0 +1,103 @@
+// The parts of one term, and how they are put together.
+
+import type { UserStore } from "../../actors/port.ts";
+import { Term } from "../../actors/term.ts";
+import type { IdSource } from "../domain/values/ids.ts";
+import type { Clock } from "../process/clock.ts";
+import type { Spans } from "../process/counts/spans.ts";
+import type { Features } from "../process/features.ts";
+import type { Database } from "../storage/database.ts";
+import { sessionNameOf } from "../storage/journal/ranges.ts";
+import type { Writer } from "../storage/journal/writer.ts";
+import { type InCell, inCellOf } from "../storage/members/cell_store.ts";
+import { openRefusedCallStore } from "../storage/stores/refused_call_store.ts";
+import { openUserStore } from "../storage/stores/user_store.ts";
+import { RateBuckets } from "../tenant/rate_buckets.ts";
+import { Registry } from "../tenant/registry.ts";
+import { RegistryChanges } from "../tenant/registry_changes.ts";
+import { randomChance } from "../webhooks/schedule.ts";
+import { Sender } from "../webhooks/sender.ts";
+import type { Transport } from "../webhooks/transport.ts";
+import type { Counts } from "./counts.ts";
+import { Member } from "./member.ts";
+import type { MemberLink } from "./member_link.ts";
+import { Owners } from "./owners.ts";
+
+/** What serves requests: the parts of one term. */
+export interface Serving {
+  readonly term: Term;
+  readonly member: Member;
+  readonly registry: Registry;
+  readonly changes: RegistryChanges;
+  readonly buckets: RateBuckets;
+  readonly lease: Writer;
+  readonly database: Database;
+  /** Runs writes beside the journal, which only the owner of a cell may make. */
+  readonly inCell: InCell;
+  readonly store: UserStore;
+  readonly ids: IdSource;
+  readonly clock: Clock;
+  readonly features: Features;
+  readonly counts: Counts;
+  /** Delivers webhook messages. */
+  readonly sender: Sender;
+}
+
+/** What a process keeps across its terms. */
+export interface ProcessParts {
+  readonly database: Database;
+  readonly ids: IdSource;
+  readonly clock: Clock;
+  readonly features: Features;
+  readonly counts: Counts;
+  /** Null without tracing. */
+  readonly spans: Spans | null;
+  readonly transport: Transport;
+}
+
+/** Puts the parts of a term together. */
+export function assemble(process: ProcessParts, writer: Writer, link: MemberLink, share: number): Serving {
+  const { ids, clock, features, counts, spans, transport } = process;
+  const database = process.database.named(sessionNameOf(writer.term));
+  const inCell = inCellOf(database, writer.term);
+  const store = openUserStore(database);
+  const registry = new Registry(clock);
+  const term = new Term({
+    lease: writer,
+    store,
+    refusalStore: openRefusedCallStore(inCell),
+    ids,
+    realNow: () => clock.now(),
+    counts: counts.runtime,
+    spans,
+    onMessages: (messages) => sender.note(messages),
+  });
+  const changes: RegistryChanges = new RegistryChanges({
+    registry,
+    database,
+    term: writer.term,
+    clock,
+    announce: (version) => member.announce(version),
+  });
+  const chance = randomChance;
+  const sender = new Sender({
+    term,
+    registry,
+    changes,
+    database,
+    inCell,
+    clock,
+    transport,
+    chance,
+    counts: counts.webhooks,
+  });
+  registry.onWebhook = (webhook) => sender.changed(webhook);
+  const shared = { term, registry, changes, buckets: new RateBuckets(), database, clock, sender };
+  const { hub } = link;
+  const member: Member = new Member(
+    { ...shared, writer, hub, owners: new Owners(), counts: counts.cluster },
+    share,
+  );
+  link.member = member;
+  return { ...shared, member, lease: writer, inCell, store, ids, features, counts };
+}
