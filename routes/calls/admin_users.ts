@@ -22,7 +22,7 @@ interface World {
 const endpoint = keylessEndpointsOn<World>();
 
 function refuseCursor(): never {
-  throw invalidMember("cursor", "invalid cursor");
+  throw invalidMember("cursor", "must be the nextCursor of a previous page");
 }
 
 /** Lists of users, their open holds, and lookup of ids. */

@@ -101,7 +101,7 @@ export const CREDITS: readonly Endpoint<CreditsWorld>[] = [
 ];
 
 function refuseCursor(): never {
-  throw invalidMember("cursor", "invalid cursor");
+  throw invalidMember("cursor", "must be the nextCursor of a previous page");
 }
 
 /** Reads the quantity. A pack with items ignores it, so that a malformed one is refused later. */

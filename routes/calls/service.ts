@@ -47,7 +47,7 @@ export const SERVICE: readonly KeylessEndpoint<World>[] = [
   endpoint(contract.listAudit, async ({ world, input }) => {
     const { appId = null, userId = null, limit = AUDIT_LIMITS.pageDefault, cursor = null } = input;
     if (cursor !== null && !CURSOR.test(cursor)) {
-      throw invalidMember("cursor", "invalid cursor");
+      throw invalidMember("cursor", "must be the nextCursor of a previous page");
     }
     const { entries, next } = await readAudit(world, { appId, userId, before: cursor, limit });
     return success({ entries: entries.map(showEntry), nextCursor: next });

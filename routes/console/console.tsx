@@ -4,7 +4,7 @@
 import { type Context, Hono, type HonoRequest } from "hono";
 import type { Child } from "hono/jsx";
 import { isSpentId, spendId } from "../../src/audit/spent.ts";
-import { type Deed, recordDeed, type Values } from "../../src/audit/audit.ts";
+import { type AuditedAction, recordAudited, type Values } from "../../src/audit/audit.ts";
 import { Unavailable } from "../../actors/port.ts";
 import type { OperatorToken } from "../../src/process/operators.ts";
 import { log, messageOf } from "../../src/process/log.ts";
@@ -342,8 +342,8 @@ class Console {
 
 /** Records a sign-in or sign-out in the audit log. */
 function record(serving: World, who: string, what: string, after: Values | null = null): Promise<void> {
-  const deed: Deed = { who, via: "console", what, appId: null, mode: null, userId: null };
-  return recordDeed(serving, deed, after);
+  const action: AuditedAction = { who, via: "console", what, appId: null, mode: null, userId: null };
+  return recordAudited(serving, action, after);
 }
 
 /** Redirects to the sign-in page, which returns to the requested page. */

@@ -373,7 +373,7 @@ Deno.test("without a rate limit every call passes", async () => {
   assert.equal(await passing(app, app.secretLive, 300), 300);
 });
 
-Deno.test("a key gets its burst at once, then so many a second, and is told how long to wait", async () => {
+Deno.test("a key gets its burst at once, then so many a second, and a refused call says how long to wait", async () => {
   const app = await appWithLimit(0.25, 3);
   assert.equal(await passing(app, app.secretLive, 10), 3);
   const answer = await app.call("GET", "/plans");

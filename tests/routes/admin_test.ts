@@ -137,7 +137,7 @@ Deno.test("a PATCH changes the members it names and no others, also beside a par
   const made = await dataOf(service.admin("POST", "/workspaces", { name: "W", operationCap: 5 }));
   const patch = (body: unknown) => service.admin("PATCH", `/workspaces/${made.workspaceId}`, body);
   assert.deepEqual(await dataOf(patch({})), made);
-  assert.deepEqual(await dataOf(patch({ name: null })), made, "null leaves a name as it is");
+  assert.deepEqual(await dataOf(patch({ name: null })), made, "null leaves a name unchanged");
   assert.deepEqual(await dataOf(patch({ testOperationCap: null })), { ...made, testOperationCap: null });
   await Promise.all([
     patch({ name: "New" }),

@@ -47,7 +47,7 @@ Deno.test("a public key may not merge, and learns of no customer", async () => {
     assert.deepEqual(
       hidden[0],
       withoutPath(nowhere.body.error),
-      "and the path looks like one that is not there",
+      "and the path looks unknown",
     );
   }
   assert.equal((await town.customer("c")).canonicalId, "c");
@@ -57,7 +57,7 @@ Deno.test("a public key may not merge, and learns of no customer", async () => {
   }
 });
 
-Deno.test("a token of either id opens usage and credits of both, and nobody else's does", async () => {
+Deno.test("a token of either id opens usage and credits of both, and no other token does", async () => {
   const town = await Town.open(service);
   await town.subscribe("a", "plan_pro");
   await town.track("a", "image.x");
@@ -91,7 +91,7 @@ Deno.test("a token of either id opens usage and credits of both, and nobody else
   assertRefused(test, 403, "forbidden", "aliases of live mode are none in test mode");
 });
 
-Deno.test("modes and apps are apart: an alias in one is none in the other", async () => {
+Deno.test("modes and apps are apart: an alias in one is unknown in the other", async () => {
   const town = await Town.open(service);
   const test = new Town(service, town.app, "test");
   const other = await Town.open(service);
@@ -322,7 +322,7 @@ for (const mode of ["live", "test"] as const) {
     ? ["operationCap", "workspace_limit_reached"]
     : ["testOperationCap", "test_quota_exceeded"];
 
-  Deno.test(`in ${mode} mode the cap stops a batch in its middle, and the rest is told so`, async () => {
+  Deno.test(`in ${mode} mode the cap stops a batch in its middle, and the rest is refused with its code`, async () => {
     // Four images are four operations; each merge is two: the second one ends past the cap.
     const town = await Town.open(service, { [cap]: 4 + 3 }, mode);
     await populate(town, ["a", "b", "c", "d"]);

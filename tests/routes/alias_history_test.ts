@@ -119,7 +119,7 @@ Deno.test("a large history moves in the background: reads by either id are whole
   do {
     const id = reads++ % 2 === 0 ? "a" : "b";
     assert.deepEqual(await historyOf(town, id), whole, "during");
-    // As a call over the network would, and without it no timer of the move comes to its turn.
+    // Like a call over the network; without it no timer of the move runs.
     await yieldToLoop();
   } while (isMoving);
   // One event more, and ledger rows of the grant and the subscription, the merge's among them or not.
@@ -168,7 +168,7 @@ Deno.test("a move that stops in its middle is whole to reads, and goes on in the
   for (const id of ["a", "b"]) assertWhole(await historyOf(town, id), expected, "in the end");
 });
 
-Deno.test("a user with a history on its way is merged on: all of it is found by every id", async () => {
+Deno.test("a user is merged again while history still moves: all of it is found by every id", async () => {
   const town = await largeTown();
   await town.subscribe("c", "plan_team");
   await trackMany(town, "c", 2);
@@ -217,7 +217,7 @@ Deno.test("a history of 500 rows moves within the call, one of 501 does not", as
   }
 });
 
-Deno.test("late commits, reads by id and pages go on while the history of an alias is on its way", async () => {
+Deno.test("late commits, reads by id and pages go on while the history of an alias moves", async () => {
   const town = await largeTown();
   const [lapsed, open] = [await town.hold("a", "image.x"), await town.hold("a", EVENT, { ttlSeconds: 3600 })];
   await town.pass(601);

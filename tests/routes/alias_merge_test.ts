@@ -7,7 +7,7 @@ import { EMPTY_REPORT, movedOf, Town } from "./alias_support.ts";
 
 const service = serviceOfFile();
 
-Deno.test("ids that nobody has seen merge for nothing, and then are one user", async () => {
+Deno.test("unknown ids merge without a charge, and then are one user", async () => {
   const town = await Town.open(service);
   assert.deepEqual(await town.customer("a"), {
     canonicalId: "a",
@@ -28,13 +28,13 @@ Deno.test("ids that nobody has seen merge for nothing, and then are one user", a
 });
 
 for (const isRestarted of [false, true]) {
-  const where = isRestarted ? "that nobody has in memory" : "in memory";
+  const where = isRestarted ? "that is not in memory" : "in memory";
 
   Deno.test(`every count of a report is true, of users ${where}`, async () => {
     const town = await Town.open(service);
     await town.subscribe("a", "plan_pro");
     await town.subscribe("b", "plan_pro");
-    // Subscription rows: an active one, one that ended; events of them: created, created, canceled.
+    // Subscription rows: an active one and an ended one; events of them: created, created, canceled.
     await town.pay("a", "plan_free", "one");
     await dataOf(town.ask("DELETE", "/subscriptions?userId=a&provider=stripe&externalId=one"));
     // Balances: one active, one revoked; ledger: grant, grant, admin_adjust.
@@ -324,7 +324,7 @@ async function mergeRows(town: Town, userId: string): Promise<[string, number, s
 }
 
 for (const isRestarted of [false, true]) {
-  Deno.test(`two copies of one grant become one that both have used${isRestarted ? ", from the tables" : ""}`, async () => {
+  Deno.test(`two copies of one grant become one balance with the use of both${isRestarted ? ", from the tables" : ""}`, async () => {
     const town = await Town.open(service);
     const [ofA, ofB] = [await town.grant("a", 10, REF), await town.grant("b", 10, REF)];
     await town.track("a", EVENT, { count: 3 });

@@ -1,5 +1,5 @@
 // What the tests of aliases share: a catalog whose plans pair in part, and a town, the users of an app in one mode,
-// whose merges are checked from all sides each time.
+// with checks of each merge from all sides.
 
 import assert from "node:assert/strict";
 import type { Answer, TestApp, TestService } from "../support/test_service.ts";

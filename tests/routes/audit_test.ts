@@ -1,4 +1,4 @@
-// The audit log: what goes into it and what does not, who reads it, and that nobody rewrites it.
+// The audit log: what goes into it and what does not, who reads it, and that no entry is rewritten.
 
 import assert from "node:assert/strict";
 import { ENDPOINTS } from "../../routes/app.ts";
@@ -9,7 +9,7 @@ import { ApiCaller, endpointsOf } from "../../routes/console/parts/ask.ts";
 import { createKey } from "../../routes/contract/admin.ts";
 import { grantCredits } from "../../routes/contract/credits.ts";
 import { explain } from "../../routes/contract/metering.ts";
-import { beginDeed, shortened } from "../../src/audit/audit.ts";
+import { beginAudited, shortened } from "../../src/audit/audit.ts";
 import { AUDIT_LIMITS } from "../../src/process/limits.ts";
 import { ADMIN_TOKEN, send, type TestApp } from "../support/test_service.ts";
 import { consoleOf, SUPPORT_TOKEN, Visitor } from "./console_support.ts";
@@ -183,7 +183,7 @@ function asking(once: string | null, role: "admin" | "support" = "admin"): ApiCa
   return new ApiCaller(service.serving(), endpointsOf(ENDPOINTS, ADMIN_ENDPOINTS), request, asker);
 }
 
-Deno.test("a write of the admin API happens once for a form, and one that was refused may be sent again", async () => {
+Deno.test("a write of the admin API happens once for a form, and a refused form may be sent again", async () => {
   const { appId } = await service.newApp();
   const key = { appId, class: "secret", mode: "live" } as const;
   const once = "0123456789abcdef";
@@ -229,7 +229,7 @@ Deno.test("a page that is looked at and a role that looks write nothing, whateve
   assert.deepEqual(entries, []);
 });
 
-Deno.test("the log is read newest first, page by page, by app and by user, and nobody else's key opens it", async () => {
+Deno.test("the log is read newest first, page by page, by app and by user, and no other key opens it", async () => {
   const { app, page } = await appWithBalance();
   const visitor = await Visitor.signedIn(consoleOf(service));
   for (let at = 0; at < 3; at++) {
@@ -268,7 +268,7 @@ Deno.test("the log is read newest first, page by page, by app and by user, and n
 
 Deno.test("a restart keeps the log, and a write whose process died in the middle is in it with an unknown outcome", async () => {
   const { appId } = await service.newApp();
-  const deed = {
+  const action = {
     who: "ann",
     via: "console",
     what: "grantCredits",
@@ -276,7 +276,7 @@ Deno.test("a restart keeps the log, and a write whose process died in the middle
     mode: "live",
     userId: "u",
   } as const;
-  await beginDeed(service.serving(), deed);
+  await beginAudited(service.serving(), action);
   const before = (await logged("limit=200")).entries;
   await service.restart();
   assert.deepEqual((await logged("limit=200")).entries, before);
@@ -294,13 +294,13 @@ Deno.test("a restart keeps the log, and a write whose process died in the middle
 Deno.test("an erasure hides whom entries are about, those of writes that end meanwhile too, and changes no others", async () => {
   const { app } = await appWithBalance();
   const serving = service.serving();
-  const deed = (userId: string, mode: "live" | "test" = "live") =>
+  const action = (userId: string, mode: "live" | "test" = "live") =>
     ({ who: "ann", via: "console", what: "grantCredits", appId: app.appId, mode, userId }) as const;
   const done = { kind: "done", appId: null, before: { name: "zebra" }, after: { notes: "zebra" } } as const;
   for (const [userId, mode] of [["zebra", "live"], ["zebra", "test"], ["horse", "live"]] as const) {
-    await (await beginDeed(serving, deed(userId, mode)))(done);
+    await (await beginAudited(serving, action(userId, mode)))(done);
   }
-  const underWay = await beginDeed(serving, deed("zebra"));
+  const underWay = await beginAudited(serving, action("zebra"));
   await dataOf(app.call("POST", "/delete-person", { distinctId: "zebra" }));
   await dataOf(service.admin("POST", "/sweep"));
   await underWay(done);
@@ -320,7 +320,7 @@ Deno.test("an erasure hides whom entries are about, those of writes that end mea
   assert.equal(one?.userId, other?.userId, "the same hash, so that entries of one person are still together");
 });
 
-Deno.test("nobody rewrites an entry: not by UPDATE, DELETE or TRUNCATE, and not as an erasure", async () => {
+Deno.test("no entry is rewritten: not by UPDATE, DELETE or TRUNCATE, and not as an erasure", async () => {
   await service.newApp();
   const { database } = service.store;
   const rows = () => database.query("select t::text as row from audit t order by id");

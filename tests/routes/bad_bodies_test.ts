@@ -9,7 +9,7 @@ const service = serviceOfFile();
 const MIB = 1024 * 1024;
 const POSTS = ["/reserve", "/commit", "/release", "/track", "/can-use", "/explain", "/subscriptions"];
 
-/** Sends bytes as they are, with the length declared or in chunks. */
+/** Sends bytes unchanged, with a declared length or in chunks. */
 async function sendBytes(app: TestApp, path: string, bytes: Uint8Array<ArrayBuffer>, isChunked: boolean) {
   const headers: Record<string, string> = { authorization: `Bearer ${app.secretLive}` };
   if (!isChunked) headers["content-length"] = String(bytes.byteLength);

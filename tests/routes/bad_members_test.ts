@@ -172,7 +172,7 @@ Deno.test("each member of extra and actual is checked, by both of its names", as
   assert.deepEqual(await pictureOf(app), before);
 });
 
-Deno.test("members of a commit that contradict each other are refused and leave the hold as it is", async () => {
+Deno.test("members of a commit that contradict each other are refused and leave the hold unchanged", async () => {
   const app = await appWithUser(service);
   const reservationId = await holdImages(app, 2);
   const before = await pictureOf(app);

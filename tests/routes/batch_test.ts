@@ -1,5 +1,4 @@
-// Batches of events: each event is its own call, in the order of its user, whatever becomes of the others. beyond.md,
-// section 5.
+// Batches of events: each event is a call of its own, in the order of its user, independent of the others.
 
 import assert from "node:assert/strict";
 import type { Answer, TestApp } from "../support/test_service.ts";
@@ -72,7 +71,7 @@ Deno.test("events of one user are counted in the order in which they stand, also
   assert.deepEqual(counts, events.map((_, place) => place < 33 ? (place + 1) * 3 : "full"));
 });
 
-Deno.test("users that must be loaded first keep their order, beside one that need not", async () => {
+Deno.test("users that must be loaded first keep their order, beside a user in memory", async () => {
   const app = await appWithUser(service);
   await dataOf(app.call("POST", "/track", { userId: "old", event: "image.x" }));
   await dataOf(app.call("POST", "/customers/alias", { from: "old", to: "u" }));

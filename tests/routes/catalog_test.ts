@@ -264,7 +264,7 @@ Deno.test("hostile documents are faults or kept as data: __proto__, forbidden te
   assertRefused(await put(app, "x".repeat(2 ** 20 + 1)), 413, "payload_too_large");
 });
 
-Deno.test("a plan with an active subscription in either mode cannot be removed, one that ended can", async () => {
+Deno.test("a plan with an active subscription in either mode cannot be removed, a plan with an ended one can", async () => {
   const [pro, team] = CATALOG.plans;
   const without = { ...CATALOG, plans: [team] };
   for (const key of ["secretLive", "secretTest"] as const) {
@@ -293,7 +293,7 @@ Deno.test("a plan with an active subscription in either mode cannot be removed, 
   }
 });
 
-Deno.test("of a removal and subscriptions that race, the plan stays or nobody has it", async () => {
+Deno.test("of a removal and subscriptions that race, the plan stays or no user has it", async () => {
   for (let round = 0; round < 5; round++) {
     const app = await service.newApp(CATALOG);
     const subscribe = (index: number) =>
@@ -308,7 +308,7 @@ Deno.test("of a removal and subscriptions that race, the plan stays or nobody ha
     const { status } = await removal;
     const answers = await Promise.all([...early, ...late]);
     const subscribed = answers.filter((answer) => answer.status === 200).length;
-    if (status === 200) assert.equal(subscribed, 0, "nobody holds a plan that is gone");
+    if (status === 200) assert.equal(subscribed, 0, "no user has a removed plan");
     else assert.ok(subscribed > 0);
     for (const answer of answers) if (answer.status !== 200) assertRefused(answer, 404, "not_found");
     const plans = await dataOf(app.call("GET", "/plans"));

@@ -1,4 +1,4 @@
-// Compose and the model server: what is asked, and what becomes of every kind of answer.
+// Compose and the model server: what is asked, and the result of every kind of answer.
 
 import assert from "node:assert/strict";
 import {

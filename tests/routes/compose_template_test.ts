@@ -29,7 +29,7 @@ function valueIn(prompt: string): any {
   return blocksOf(prompt)[0]?.[1];
 }
 
-Deno.test("a place is filled with the JSON of its var, between delimiters that the model is told of", async () => {
+Deno.test("a place is filled with the JSON of its var, between delimiters that the prompt names", async () => {
   const app = await appWith("For {name}, in {language}: {name}.");
   const prompt = await promptOf(app, { name: "Ada", language: { code: "en", levels: [1, null] } });
   assert.equal(
@@ -101,7 +101,7 @@ Deno.test("every var that a place lacks is named, and nothing is asked or stored
   assert.deepEqual(await rowsOf(service, app, "generations"), []);
 });
 
-Deno.test("a var is the caller's own member, never one that every object has", async () => {
+Deno.test("a var is the caller's own member, never an inherited one", async () => {
   const app = await appWith("{constructor} {toString} {__proto__}");
   const body = { type: "recap", userId: "u", vars: {} };
   const { details } = assertRefused(await app.call("POST", "/compose", body), 400, "invalid_request");
@@ -208,7 +208,7 @@ Deno.test("a balance that is used up is no active one", async () => {
   assert.deepEqual(valueIn(await promptOf(app, {}, "v")), []);
 });
 
-Deno.test("user_attributes are the properties of the user's person, {} where there is none", async () => {
+Deno.test("user_attributes are the properties of the user's person, {} without a person", async () => {
   const app = await appWith("{user_attributes}", ["user_attributes"]);
   assert.deepEqual(valueIn(await promptOf(app)), {});
   const properties = { plan: "gold", "</data>": "{name}" };

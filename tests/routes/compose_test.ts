@@ -1,5 +1,5 @@
 // Compose and its limits: in which order calls are refused, the AI budget under parallel calls, and calls that take long;
-// and the books: what a generation counts, and what becomes of it in a merge, an erasure, a retry and a restart.
+// and the books: what a generation counts, and its result in a merge, an erasure, a retry and a restart.
 
 import assert from "node:assert/strict";
 import {

@@ -33,7 +33,7 @@ function allowedOrigin({ headers }: Answer): string | null {
   return headers.get("access-control-allow-origin");
 }
 
-/** What a public key may call. Section 2 of the decisions. */
+/** Calls that a public key may make. */
 const FOR_BROWSERS = [
   "GET /v1/credits",
   "GET /v1/plans",
@@ -208,7 +208,7 @@ Deno.test("strict transport is asked for where the public address is https, and 
 // Nothing in a test depends on how long it takes; the sum of large bodies is small enough to be reached.
 limitsOfFile(BODY_LIMITS, { tickMs: 300, largeBytesMax: 100_000 });
 
-/** Sends a body of which only the first bytes arrive. */
+/** Sends only the first bytes of a body. */
 async function sendPart(key: string, bytes: number, headers: Record<string, string> = {}) {
   const cancelled = Promise.withResolvers<void>();
   const body = new ReadableStream<Uint8Array>({
@@ -236,7 +236,7 @@ Deno.test("a body that does not arrive in time is refused, declared or in chunks
   assert.deepEqual(body.data.counters.map(({ count }: { count: number }) => count), [0, 0, 0, 0, 0]);
 });
 
-Deno.test("large bodies on their way hold a bounded memory; small ones pass beside them", async () => {
+Deno.test("large bodies that are being sent take a bounded memory; small ones pass beside them", async () => {
   const app = await appWithUser(service);
   const first = sendPart(app.secretLive, 60_000);
   const { answer } = await sendPart(app.secretLive, 60_000);

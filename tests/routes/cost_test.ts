@@ -1,4 +1,4 @@
-// True cost over HTTP: usage and the objects of model servers, what contradicts them, and slips. Section 9 of beyond.md.
+// True cost over HTTP: usage and the objects of model servers, members that contradict them, and common mistakes.
 
 import assert from "node:assert/strict";
 import { assertRefused, dataOf, serviceOfFile } from "./support.ts";
@@ -118,7 +118,7 @@ Deno.test("what contradicts a usage, and what is no usage, is refused by the nam
   await dataOf(app.call("POST", "/commit", fits));
 });
 
-Deno.test("members of a usage may stand in options, and null is as absent", async () => {
+Deno.test("members of a usage may be in options, and null is as absent", async () => {
   const { app, counts } = await newUser();
   const usage = { inputTokens: 1000, cachedInputTokens: null, outputTokens: 200 };
   const options = { inputTokens: 1000, maxOutputTokens: 2000 };
@@ -209,7 +209,7 @@ Deno.test("a key comes before a member, a slip before other members, and a membe
   assertRefused(await app.call("POST", "/commit", fine), 404, "not_found");
 });
 
-Deno.test("a model without a price is told, or refused where the app says so", async () => {
+Deno.test("a model without a price gives a warning, or is refused where the app wants that", async () => {
   const { app, counts } = await newUser();
   const unknown = { ...CHAT, metadata: { model: "unknown" } };
   const usage = { inputTokens: 5, outputTokens: 6 };

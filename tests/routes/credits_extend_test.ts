@@ -9,7 +9,7 @@ const DAY_MS = 24 * 3_600_000;
 
 const inDays = (days: number) => new Date(service.clock.now() + days * DAY_MS).toISOString();
 
-Deno.test("an extended balance keeps its expiry over a restart, also one that had expired before", async () => {
+Deno.test("an extended balance keeps its expiry over a restart, also if it had expired before", async () => {
   const u = await newCustomer(service);
   const { balanceId } = await u.grant("cpk_wallet", { quantity: 3, expiresAt: inDays(1) });
   service.clock.advance(2 * DAY_MS);

@@ -103,7 +103,7 @@ Deno.test("can-use shows for every group what credits of its unit could add, by 
   assert.deepEqual(await u.picture(), before);
 });
 
-Deno.test("a public key lists the credits of its token's user and of nobody else", async () => {
+Deno.test("a public key lists only the credits of its token's user", async () => {
   const u = await newCustomer(service);
   const balanceId = await u.fund("cpk_wallet", 5);
   await new Customer(u.app, "v").fund("cpk_wallet", 6);
@@ -275,7 +275,7 @@ Deno.test("unknown balances and bad members are refused, by revoke and by the le
   assert.deepEqual(await u.remaining(id), [5]);
 });
 
-Deno.test("limits are whole numbers from 1 to 500, 50 by default, and a cursor is one that was given", async () => {
+Deno.test("limits are integers from 1 to 500, 50 by default, and a cursor must come from a previous page", async () => {
   const u = await newCustomer(service);
   for (let call = 0; call < 60; call++) await u.fund("cpk_wallet", 1);
   const first = await u.get("/credits/history");

@@ -108,7 +108,7 @@ Deno.test("who opted out is not named and still counts, and who was erased does 
   assert.deepEqual([...kept], []);
 });
 
-Deno.test("steps of any size come to the same sums, each event once, also after a restart", async () => {
+Deno.test("steps of any size give the same sums, each event once, also after a restart", async () => {
   const app = await appWithUser(service);
   for (let count = 0; count < 7; count++) await dataOf(track(app, `u${count % 2}`, "image.a"));
   service.clock.advance(1);

@@ -1,4 +1,4 @@
-// Exports: who gets a link and that no other token opens anything, and what the document holds of whom.
+// Exports: who gets a link, that no other token opens anything, and the contents of the document.
 
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
@@ -304,7 +304,7 @@ Deno.test("an unknown id and one without a person export what there is, and opte
   assert.equal((await exportOf(service, app, odd)).distinctId, odd);
 });
 
-Deno.test("a preview stands in the document for the prompt itself, as in the feed", async () => {
+Deno.test("the document has a preview instead of the prompt, like the feed", async () => {
   const app = await service.newApp({ ...CATALOG, settings: { ...CATALOG.settings, promptLogging: true } });
   const prompt = "😀".repeat(300);
   await dataOf(app.call("POST", "/track", { userId: "u", event: "e", prompt }));
@@ -330,7 +330,7 @@ Deno.test("after an erasure the document has nothing, and a link of before opens
   assert.deepEqual([person, events, consentLog], [null, { analytics: [], metering: [] }, []]);
 });
 
-/** A dozen pages of each kind, of which few are held at a time. */
+/** A dozen pages of each kind; only few are held at a time. */
 const MANY = 12_000;
 
 /** Puts many events of a person into the tables: some of it and some of people who were merged into it. */

@@ -53,7 +53,7 @@ Deno.test("without the privacy secret, analytics and erasure are off and the oth
   assertRefused(await askOf(u, "/delete-person", {}), 400, "invalid_request");
 });
 
-Deno.test("without the privacy secret nobody opts out of analytics, and capture works", async () => {
+Deno.test("without the privacy secret an opt-out of analytics is refused, and capture works", async () => {
   const app = await service.newApp();
   const answer = await app.call("POST", "/opt-out", { distinctId: "u" });
   assertRefused(answer, 501, "not_implemented");
@@ -65,7 +65,7 @@ Deno.test("without the privacy secret nobody opts out of analytics, and capture 
     analytics_events: 1,
     pseudonyms: 0,
   });
-  // The secret was there once: a name that cannot be found again is none.
+  // The secret was set once: a name that cannot be found again is unknown.
   await dataOf(app.call("POST", "/track", { userId: "v", event: "e" }));
   await service.serving().term.flush();
   await service.store.database.query("update users set opted_out = 1 where id = 'v'");

@@ -254,7 +254,7 @@ const STEPS: readonly [SweepName, (app: TestApp) => Promise<unknown>][] = [
 ];
 
 for (const [name, prepare] of STEPS) {
-  Deno.test(`nobody hands a cell over in the middle of a step of the sweep: ${name}`, async () => {
+  Deno.test(`no cell is handed over in the middle of a step of the sweep: ${name}`, async () => {
     const app = await service.newApp(CATALOG);
     await prepare(app);
     await service.serving().term.flush();

@@ -1,4 +1,4 @@
-// Calls of the gateway that come to nothing: refusals in OpenAI's shape, and faults of the model server.
+// Calls of the gateway that fail: refusals in OpenAI's shape, and faults of the model server.
 
 import assert from "node:assert/strict";
 import { APIError } from "openai";
@@ -245,7 +245,7 @@ Deno.test("a caller who leaves before the answer is charged its input, and the s
     return { stall: stop.promise };
   };
   const leaving = new AbortController();
-  // Without a port between: when the runtime tells that a connection was closed is its own affair.
+  // Without a port in between: it is up to the runtime when it reports a closed connection.
   const here: typeof fetch = (input, init) => Promise.resolve(service.http.fetch(new Request(input, init)));
   const asked = client(app, { fetch: here }).chat.completions.create(CHAT, { signal: leaving.signal });
   await arrived.promise;

@@ -14,7 +14,7 @@ const MESSAGES = [{ role: "user" as const, content: "Hello" }];
 const CHAT = { model: "mini", messages: MESSAGES, stream: true as const };
 const INPUT = Math.ceil(JSON.stringify(MESSAGES).length / 4);
 
-/** A stream of chunks that goes on until a test says so, and says where it is. */
+/** A stream of chunks that a test ends, and that reports its position. */
 function openStream(piece = "four") {
   const goOn = Promise.withResolvers<void>();
   const done = Promise.withResolvers<void>();
@@ -90,7 +90,7 @@ Deno.test("a stream that ends without a report is charged by estimate", async ()
   assert.equal((await countsOf(app)).lg_tokens, INPUT + 2);
 });
 
-Deno.test("every end of responses has its report; one that failed without any is charged by estimate", async () => {
+Deno.test("every end of responses has its report; a failed response without a report is charged by estimate", async () => {
   for (
     const [end, usage, tokens] of [
       ["response.incomplete", {}, 1500],
@@ -216,7 +216,7 @@ Deno.test("a stream outlives the term that it began in and is committed in the n
 
 const PIECES = 4_000;
 
-/** Pieces that are sent as fast as they are taken, and how many were. */
+/** Pieces that are sent as fast as they are read, and their number. */
 function endlessPieces(first: string, piece: string, last: string, type?: string) {
   const sent = { pieces: 0, left: Promise.resolve() };
   const events = function* () {

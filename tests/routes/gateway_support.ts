@@ -94,5 +94,5 @@ export async function until(holds: () => boolean | Promise<boolean>): Promise<vo
     if (await holds()) return;
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
-  assert.fail("It does not come to hold");
+  assert.fail("It never held");
 }

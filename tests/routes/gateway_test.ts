@@ -11,7 +11,7 @@ const { service, model, client, baseUrl } = gatewayOfFile();
 const MESSAGES = [{ role: "user" as const, content: "Hello" }];
 const CHAT = { model: "mini", messages: MESSAGES };
 
-/** What the default report of a chat comes to: 1000 x 15 + 500 x 60 cents a million. */
+/** The cost of the default report of a chat: 1000 x 15 + 500 x 60 cents a million. */
 const CHAT_COUNTS = { lg_tokens: 1500, lg_cents: 0.045, lg_tagged: 0 };
 /** The same of responses: 600 x 15 + 400 cached x 5 + 500 x 60. */
 const RESPONSE_COUNTS = { lg_tokens: 1500, lg_cents: 0.041, lg_tagged: 0 };
@@ -69,7 +69,7 @@ Deno.test("a chunk with choices is passed on, whatever it reports, and the last 
   assert.equal((await countsOf(app)).lg_tokens, 12);
 });
 
-Deno.test("the caller's bytes go to the server as they are, but for the report of a stream", async () => {
+Deno.test("the caller's bytes go to the server unchanged, except for the report of a stream", async () => {
   const app = await gatewayApp(service);
   const odd =
     `\n{ "model":"mini", "seed": 12345678901234567890, "temperature": 1.0,"messages": [], "user": "u"`;

@@ -42,7 +42,7 @@ Deno.test("the old secret holds for the chosen time, each of several until its o
   assert.equal(await takes(third.identitySecret), false);
 });
 
-Deno.test("a rotation says for how long, up to thirty days, and of which app", async () => {
+Deno.test("a rotation names its app and how long the old secret stays valid, up to thirty days", async () => {
   const app = await appWithUser(service);
   for (const keepOldSeconds of [-1, 2_592_001, "60"]) {
     assertRefused(await rotate(app.appId, { keepOldSeconds }), 400, "invalid_request");

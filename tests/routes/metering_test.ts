@@ -45,7 +45,7 @@ Deno.test("a lapsed hold is recharged once, however soon the commit is repeated"
   const { reservationId } = await dataOf(app.call("POST", "/reserve", reserve));
   service.clock.advance(20_000);
   assert.equal(await countOf(app, "lg_a"), 0);
-  // The tables now have the lapsed hold; the commit's own row is on its way when the second one comes.
+  // The tables now have the lapsed hold; the commit's own row is not written yet when the second one comes.
   await service.serving().term.flush();
   assert.equal((await dataOf(app.call("POST", "/commit", { reservationId }))).recharged, true);
   assertRefused(await app.call("POST", "/commit", { reservationId }), 409, "reservation_not_pending");

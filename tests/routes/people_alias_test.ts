@@ -195,7 +195,7 @@ Deno.test("captures, links and erasures at once leave no event without its perso
   assert.equal(pointers.length, 0, "pointers are one hop");
 });
 
-Deno.test("who is about to be erased is linked with nobody", async () => {
+Deno.test("a person with a pending erasure is linked with no other", async () => {
   const app = await service.newApp();
   const { realm } = realmOf(service, app);
   await dataOf(app.call("POST", "/track", { userId: "gone", event: "e" }));

@@ -1,5 +1,5 @@
-// People of ids that a metering alias linked: whoever of them appears, before the alias, after it or meanwhile, is one
-// person. Section 13 of the decisions.
+// People of ids that a metering alias linked: they are one person, whether an id appears before the alias, after it or
+// meanwhile.
 
 import assert from "node:assert/strict";
 import type { TestApp } from "../support/test_service.ts";

@@ -17,7 +17,7 @@ import {
 
 const service = serviceOfFile();
 
-Deno.test("an event of an id is its person's, and one without an id is nobody's", async () => {
+Deno.test("an event of an id belongs to its person, an event without an id to no person", async () => {
   const app = await service.newApp();
   const now = service.clock.now();
   await captured(app, {
@@ -157,7 +157,7 @@ Deno.test("an event of a person who is about to be erased is dropped, and the an
   assert.deepEqual((await eventsOf(service, app)).map(({ event }) => event), ["before"]);
 });
 
-Deno.test("personalization and prompt logs are other scopes: they leave capture as it is", async () => {
+Deno.test("personalization and prompt logs are other scopes: they do not change capture", async () => {
   const app = await service.newApp();
   await captured(app, { distinctId: "u" });
   await consent(app, "/opt-out", "u", "ai_personalization");
@@ -227,7 +227,7 @@ Deno.test("an anonymous session joins the person with consent, and its events wi
   assert.deepEqual(await identified(app, body), { personId, merged: true }, "once more is the same");
 });
 
-Deno.test("a session that nobody has seen joins as well", async () => {
+Deno.test("an unknown session joins as well", async () => {
   const app = await service.newApp();
   const { personId } = await identified(app, { distinctId: "u" });
   assert.deepEqual(await identified(app, merge("u", "anon_new")), { personId, merged: true });
@@ -235,7 +235,7 @@ Deno.test("a session that nobody has seen joins as well", async () => {
   assert.equal((await countsOf(service, app)).people, 1);
 });
 
-Deno.test("what has been identified is no session: it joins nobody else", async () => {
+Deno.test("an identified id is no session: it joins no other person", async () => {
   const app = await service.newApp();
   await identified(app, { distinctId: "v" });
   await identified(app, merge("u", "anon_1"));
@@ -323,7 +323,7 @@ Deno.test("a session that opted out brings its opt-outs, and the person is captu
   assert.deepEqual([counts.people, counts.person_ids], [1, 2], "a session that is unknown stays so");
 });
 
-Deno.test("a refused merge puts nobody's opt-outs on anybody", async () => {
+Deno.test("a refused merge moves no opt-outs", async () => {
   const app = await service.newApp();
   await identified(app, { distinctId: "v" });
   await consent(app, "/opt-out", "v");
@@ -331,7 +331,7 @@ Deno.test("a refused merge puts nobody's opt-outs on anybody", async () => {
   assert.equal(await isOut(app, "u"), false);
 });
 
-Deno.test("a person has at most 64 KiB of properties, and stays as it was", async () => {
+Deno.test("a person has at most 64 KiB of properties, and more change nothing", async () => {
   const app = await service.newApp();
   const part = (name: string) => ({ [name]: "x".repeat(16_000) });
   for (const name of ["a", "b", "c", "d"]) await identified(app, { distinctId: "u", properties: part(name) });

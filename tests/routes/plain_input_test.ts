@@ -11,7 +11,7 @@ const CALL = { userId: "u", event: "image.x" };
 const SETTLED = { reservationId: "rsv_1_a" };
 const DEEP = JSON.parse("[".repeat(20_000) + "]".repeat(20_000));
 
-/** What every call of a user takes as it is, leaves to its schema to refuse, and to change. */
+/** Input of calls of a user: read as plain, left to the schema to refuse, and left to it to change. */
 const OF_CALL: { readonly [kind in "plain" | "left" | "changed"]: readonly Members[] } = {
   plain: [
     CALL,

@@ -134,7 +134,7 @@ Deno.test("opt-outs at the same time leave one entry, and all of them see it", a
   assert.deepEqual(await entriesOf(service, u), [["u", "opt_out", "analytics"]]);
 });
 
-Deno.test("an opting in of somebody who was never seen writes nothing", async () => {
+Deno.test("an opt-in of an unknown person writes nothing", async () => {
   const u = await newLogged(service);
   await optIn(u, "never-seen");
   const rows = await rowsOf(service, "select 1 from users where realm = $1::int and id = 'never-seen'", [
@@ -143,7 +143,7 @@ Deno.test("an opting in of somebody who was never seen writes nothing", async ()
   assert.deepEqual(rows, []);
 });
 
-Deno.test("an acknowledged opt-out survives a restart, and its entry tells the time of its realm", async () => {
+Deno.test("an acknowledged opt-out survives a restart, and its entry has the time of its realm", async () => {
   const u = await newLogged(service, { mode: "test" });
   await u.pass(86_400);
   await optOut(u, "u", "ai_personalization");
@@ -273,7 +273,7 @@ async function listsOf(customer: Customer, userId: string) {
 }
 
 for (const scope of ["ai_personalization", "all"]) {
-  Deno.test(`whoever opted out of ${scope} is in no list and no detail, and all of it comes back`, async () => {
+  Deno.test(`a user who opted out of ${scope} is in no list and no detail, and after an opt-in is back`, async () => {
     const u = await newLogged(service);
     const v = await another(u, "v");
     const { eventId } = await u.post("/track", { event: "image.x", prompt: "p" });
@@ -289,7 +289,7 @@ for (const scope of ["ai_personalization", "all"]) {
 }
 
 for (const scope of ["analytics", "prompt_logging"]) {
-  Deno.test(`whoever opted out of ${scope} stays in the feed`, async () => {
+  Deno.test(`a user who opted out of ${scope} stays in the feed`, async () => {
     const u = await newLogged(service);
     const { eventId } = await u.post("/track", { event: "image.x", prompt: "p" });
     await optOut(u, "u", scope);
@@ -311,7 +311,7 @@ Deno.test("an event of an excluded user and an unknown one are answered alike", 
   for (const other of rest) assert.deepEqual(other, first);
 });
 
-Deno.test("pages of the feed are full whoever is excluded", async () => {
+Deno.test("pages of the feed are full whatever users are excluded", async () => {
   const u = await newLogged(service);
   for (let index = 0; index < 9; index++) {
     await u.post("/track", { userId: index % 3 === 0 ? "u" : `v${index}`, event: "image.x" });

@@ -1,4 +1,4 @@
-// Erasure: nothing of a person is left in any row of any table, everything else is as it was, and whoever comes back
+// Erasure: nothing of a person is left in any row of any table, everything else is unchanged, and a person who comes back
 // is new.
 
 import assert from "node:assert/strict";
@@ -7,7 +7,7 @@ import type { TestService } from "../support/test_service.ts";
 import { Customer } from "./credits_support.ts";
 import { connect, eventOf, send, sessionOf, subscriptionOf } from "./stripe_support.ts";
 import { assertRefused, dataOf } from "./support.ts";
-import { recordDeed } from "../../src/audit/audit.ts";
+import { recordAudited } from "../../src/audit/audit.ts";
 import { reconcile } from "../../src/storage/queries/reconcile.ts";
 import {
   another,
@@ -45,7 +45,7 @@ const NOT_OF_USERS = [
   "webhooks",
   "stripe_connections",
 ];
-/** Tables of which something of an erased user is kept. */
+/** Tables that keep something of an erased user. */
 const KEPT = ["erasure_jobs", "consents", "analytics_events", "audit", "webhook_messages"];
 
 async function bystanders(app: Zebra["customer"]["app"]): Promise<void> {
@@ -90,7 +90,7 @@ async function addAllUsed(service: TestService): Promise<void> {
 }
 
 for (const erasedBy of [`${MARK}-older`, `${MARK}-device`]) {
-  Deno.test(`an erasure asked for by ${erasedBy} leaves no trace in any row, and others as they were`, async () => {
+  Deno.test(`an erasure asked for by ${erasedBy} leaves no trace in any row, and others unchanged`, async () => {
     await withService(async (service) => {
       const app = await newApp(service);
       await connect(service, app, "test");
@@ -104,8 +104,10 @@ for (const erasedBy of [`${MARK}-older`, `${MARK}-device`]) {
       const zebra = await makeZebra(app);
       for (const userId of ZEBRA_IDS) {
         await buys(service, app, userId);
-        const deed = { who: "admin", via: "console", what: "grantCredits", userId } as const;
-        await recordDeed(service.serving(), { ...deed, appId: app.appId, mode: "test" }, { notes: MARK });
+        const action = { who: "admin", via: "console", what: "grantCredits", userId } as const;
+        await recordAudited(service.serving(), { ...action, appId: app.appId, mode: "test" }, {
+          notes: MARK,
+        });
       }
       await service.serving().term.flush();
       await service.serving().term.refusedCalls.write();
@@ -287,7 +289,7 @@ Deno.test("an alias that was made without consent goes whole, whichever of its i
   }
 });
 
-Deno.test("a job tells its times in its realm's clock, and no other mode, app or id knows it", async () => {
+Deno.test("a job has its times by its realm's clock, and no other mode, app or id knows it", async () => {
   await withService(async (service) => {
     const u = await newLogged(service, { mode: "test" });
     const foreign = await another(await newLogged(service), "x");

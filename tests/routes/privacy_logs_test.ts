@@ -33,7 +33,7 @@ async function setLogging(customer: Customer, promptLogging: boolean): Promise<v
   await applyCatalog(service, customer.app, catalogWith({ promptLogging }));
 }
 
-Deno.test("a prompt waits on the held reservation and stands in the log alone after commit", async () => {
+Deno.test("a prompt waits on the held reservation and is only in the log after commit", async () => {
   const u = await newLogged(service);
   const id = await u.hold("image.x", { prompt: "draw a lighthouse" });
   assert.equal(await promptOn(id), "draw a lighthouse");

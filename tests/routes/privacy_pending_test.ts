@@ -1,4 +1,4 @@
-// An erasure on its way: what shows of the person meanwhile, calls that come between, restarts, and load.
+// A pending erasure: what shows of the person meanwhile, calls that come between, restarts, and load.
 
 import assert from "node:assert/strict";
 import { Customer } from "./credits_support.ts";
@@ -83,7 +83,7 @@ Deno.test("a pending person is in no feed, captures nothing and is metered until
   });
 });
 
-Deno.test("a job at work says so, and every distinct id of its person is hidden", async () => {
+Deno.test("a running job has its status, and every distinct id of its person is hidden", async () => {
   await withService(async (service) => {
     const u = await newLogged(service);
     await u.post("/track", { userId: "device", event: "image.x" });
@@ -115,7 +115,7 @@ Deno.test("a job at work says so, and every distinct id of its person is hidden"
   });
 });
 
-Deno.test("a sweep between the making of a job and its call's end leaves nobody hidden", async () => {
+Deno.test("a sweep between the making of a job and its call's end leaves no person hidden", async () => {
   await withService(async (service) => {
     const u = await newLogged(service);
     const stop = stopAt(service, /insert into erasure_jobs/);
@@ -152,7 +152,7 @@ Deno.test("a sweep between the making of a job and its call's end leaves nobody 
   });
 });
 
-Deno.test("a second call while the job erases hides nobody for good", async () => {
+Deno.test("a second call while the job erases hides no person for good", async () => {
   await withService(async (service) => {
     const u = await newLogged(service);
     const stop = stopAt(service, /update erasure_jobs set status = \$2, distinct_ids = null/);
@@ -293,7 +293,7 @@ Deno.test("calls beside an erasure are answered or may be sent again, and the bo
   });
 });
 
-Deno.test("ten erasures at once, beside the calls of others, all complete and touch nobody else", async () => {
+Deno.test("ten erasures at once, beside the calls of others, all complete and touch no other person", async () => {
   await withService(async (service) => {
     const u = await newLogged(service);
     const ids = Array.from({ length: 10 }, (_, index) => `${MARK}-${index}`);

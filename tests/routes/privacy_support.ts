@@ -45,7 +45,7 @@ export async function optIn(customer: Customer, distinctId: string, scope?: stri
   assert.deepEqual(await dataOf(askOf(customer, "/opt-in", { distinctId, scope })), {});
 }
 
-/** The scopes that a distinct id has opted out of, as the API tells them. */
+/** The scopes that a distinct id has opted out of, by the API. */
 export async function optedOutOf({ app, key }: Customer, distinctId: string): Promise<string[]> {
   const scopes = ["analytics", "ai_personalization", "prompt_logging"];
   const id = encodeURIComponent(distinctId);
@@ -167,7 +167,7 @@ export interface Stop {
 class Stopped extends Error {}
 
 /**
- * Stops a statement of a form on its way to the store: the first one after some that pass. A transaction waits before it
+ * Stops a statement of a form before it reaches the store: the first one after some that pass. A transaction waits before it
  * begins, since the embedded store runs one at a time.
  */
 export function stopAt(service: TestService, pattern: RegExp, passing = 0): Stop {
@@ -211,7 +211,7 @@ export function stopQueued(service: TestService): Stop {
   return stopAt(service, /from erasure_jobs where status in/, 1);
 }
 
-/** A new app with the catalog above, and a webhook in each mode that is told everything. */
+/** A new app with the catalog above, and a webhook in each mode for every message. */
 export async function newApp(service: TestService): Promise<TestApp> {
   const app = await service.newApp(catalogWith());
   for (const mode of ["live", "test"]) {
@@ -297,7 +297,7 @@ export const ZEBRA_IDS = ["", "-old", "-older", "-batch", "-device"].map((end) =
 /** Tables of apps and of the process: what is left of them when a test begins. */
 const KEPT_TABLES = [
   "apps",
-  // Nobody can empty it; what it says of users is erased with them.
+  // It cannot be emptied; its values of users are erased with them.
   "audit",
   "catalogs",
   "cells",

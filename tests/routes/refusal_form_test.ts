@@ -7,7 +7,7 @@ import { appWithUser, assertRefused, dataOf, serviceOfFile } from "./support.ts"
 
 const service = serviceOfFile();
 
-/** Calls with the member that is at fault, and what is said of it. */
+/** Calls with the invalid member, and the begin of its message. */
 const FAULTS:
   readonly (readonly [method: string, path: string, body: unknown, member: string, says: string])[] = [
     ["POST", "/reserve", { event: "image.x" }, "userId", "is required"],
@@ -59,7 +59,7 @@ const FAULTS:
     ["GET", "/usage?userId=", undefined, "userId", "must have 1 to 200 characters"],
     ["GET", "/usage?userId=%00", undefined, "userId", "U+0000"],
     ["GET", "/users/%ff", undefined, "userId", "invalid percent-encoding"],
-    ["GET", "/credits/history?userId=u&cursor=x", undefined, "cursor", "invalid cursor"],
+    ["GET", "/credits/history?userId=u&cursor=x", undefined, "cursor", "must be the nextCursor"],
   ];
 
 for (const [method, path, body, member, says] of FAULTS) {

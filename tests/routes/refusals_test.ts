@@ -1,4 +1,4 @@
-// Who met a limit, over HTTP: which calls are rows, whose and of which hour, pages, and what a merge, an erasure, a
+// Refused calls over HTTP: which calls are rows, their users and hours, pages, and what a merge, an erasure, a
 // restart and the time do to them.
 
 import assert from "node:assert/strict";
@@ -236,7 +236,7 @@ Deno.test("an erasure removes rows that are written, those in memory and those t
   assert.equal((await stored(app)).length, 1);
   await dataOf(app.call("POST", "/delete-person", { distinctId: "other" }));
   await dataOf(service.admin("POST", "/sweep"));
-  assert.equal((await stored(app)).length, 0, "of somebody who was never known either");
+  assert.equal((await stored(app)).length, 0, "of an unknown user either");
   await refuse(app, "image.x", "alias");
   assert.deepEqual(await shownOf(app, "&userId=alias"), ["alias image.x no_subscription 1"], "a new user");
 });

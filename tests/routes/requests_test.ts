@@ -98,7 +98,7 @@ Deno.test("a reservation that was never given out is not found, whatever its for
   assert.deepEqual(await pictureOf(app), before);
 });
 
-/** Calls with ids that belong to somebody else, which answer as unknown ids do. */
+/** Calls with ids of another app, which answer like unknown ids. */
 async function assertForeign(
   app: TestApp,
   key: string,
@@ -223,14 +223,14 @@ const GOOD = [
   "localhost",
 ];
 
-/** A request whose address is made of its Host, as the runtime does. */
+/** A request with an address made from its Host, like those of the runtime. */
 function addressed(host: string, path: string, init: RequestInit = {}): Request {
   const request = new Request(`http://service.test${path}`, { ...init, headers: { ...init.headers, host } });
   Object.defineProperty(request, "url", { value: `http://${host}${path}` });
   return request;
 }
 
-Deno.test("a Host that is none is refused on every path before anything else, and is no part of the path", async () => {
+Deno.test("an invalid Host is refused on every path before anything else, and is no part of the path", async () => {
   const app = await appWithUser(service);
   const authorization = `Bearer ${app.secretLive}`;
   const paths = [
@@ -259,13 +259,13 @@ Deno.test("a host is taken with and without a port, and as an address", async ()
   }
 });
 
-Deno.test("without a public address a link stands at that of the request", async () => {
+Deno.test("without a public address a link has that of the request", async () => {
   const app = await appWithUser(service);
   const { body } = await app.call("POST", "/export-person", { distinctId: "u" });
   assert.match(body.data.downloadUrl, /^http:\/\/service\.test\/api\/v1\/export-download\?token=/);
 });
 
-Deno.test("an address in full with a port that is none is refused where the answer would name it", async () => {
+Deno.test("a full address with an invalid port is refused if the answer would contain it", async () => {
   const app = await appWithUser(service);
   const init = {
     method: "POST",

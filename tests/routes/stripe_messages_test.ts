@@ -95,7 +95,7 @@ function shuffled<Item>(random: Random, items: readonly Item[]): Item[] {
 
 for (const isDeleted of [true, false]) {
   const name = isDeleted ? "to the end of the subscription" : "while the subscription lasts";
-  Deno.test(`messages in any order, each of them twice, come to the same: ${name}`, async () => {
+  Deno.test(`messages in any order, each of them twice, have the same result: ${name}`, async () => {
     const app = await connectedApp(service);
     const random = new Random(7);
     for (let no = 1; no <= 20; no++) {
@@ -328,7 +328,7 @@ Deno.test("payments and refunds that belong to no purchase go after 90 days of t
   assert.deepEqual(await kept(), ["pi_kept", "pi_kept"]);
 });
 
-Deno.test("the cap of balances in test mode holds for what was paid for, and the answer says so", async () => {
+Deno.test("the cap of balances in test mode holds for paid credits too, and the answer reports it", async () => {
   const app = await service.newApp(STRIPE_CATALOG, { testCreditBalanceCap: 3 });
   await connect(service, app, "test");
   const take = (type: string, object: object) =>

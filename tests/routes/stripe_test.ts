@@ -148,7 +148,7 @@ Deno.test("signed JSON that makes no sense is answered, and leaves nothing behin
   assertRefused(await post(service, `/api/v1/stripe/${app.appId}/live`, large, {}), 413, "payload_too_large");
 });
 
-Deno.test("the secret is set, replaced and removed; nobody is shown it, and the log keeps that it was", async () => {
+Deno.test("the secret is set, replaced and removed; it is never shown, and the log keeps the fact", async () => {
   const app = await service.newApp(STRIPE_CATALOG);
   const path = `/apps/${app.appId}/stripe`;
   const event = subOf("created");

@@ -1,4 +1,4 @@
-// Live usage: a stream shows what GET /v1/usage shows, whatever changes it, whoever asks, until a regular end.
+// Live usage: a stream shows what GET /v1/usage shows, whatever changes it, for any caller, until a regular end.
 
 import assert from "node:assert/strict";
 import { STREAM_LIMITS } from "../../src/process/limits.ts";
@@ -51,7 +51,7 @@ Deno.test("a stream begins with what GET answers, and sends that again after eac
   assert.deepEqual(streamCounts().open, 1);
 });
 
-Deno.test("a user of whom nothing is known yet is shown empty, and then as it comes to be", async () => {
+Deno.test("an unknown user is shown empty, and then with every change", async () => {
   const app = await service.newApp(CATALOG);
   await using stream = await open(app, "/usage/stream?userId=new");
   assert.deepEqual((await stream.data()).counters, []);

@@ -1,5 +1,5 @@
-// Webhooks from end to end: something happens, a server of the customer's is told, the client's `verifyWebhook` takes the
-// message, and the admin API shows what became of it. A ping, one more attempt, and two secrets at a time.
+// Webhooks from end to end: something happens, a server of the customer gets a message, the client's `verifyWebhook` takes the
+// message, and the admin API shows its status. A ping, one more attempt, and two secrets at a time.
 
 import assert from "node:assert/strict";
 import { verifyWebhook, type WebhookMessage } from "../../src/client/client.ts";
@@ -167,7 +167,7 @@ Deno.test("a ping goes to a webhook that wants other types, and not to a disable
   assert.equal(receiver.countOf(messageId), 2);
 });
 
-Deno.test("an answer of 410 disables the webhook, and no log line holds its secret or what it was told", async () => {
+Deno.test("an answer of 410 disables the webhook, and no log line has its secret or its messages", async () => {
   await using receiver = new Receiver();
   receiver.status = 410;
   const app = await service.newApp(ALERTING);

@@ -1,4 +1,4 @@
-// The admin API of webhooks: what may be made of which input, who sees what, secrets, and pages of messages. That messages
+// The admin API of webhooks: valid and invalid input, who sees what, secrets, and pages of messages. That messages
 // arrive is proved beside it.
 
 import assert from "node:assert/strict";
@@ -56,7 +56,7 @@ Deno.test("a webhook shows its secret once, and itself in every list, also after
   }
 });
 
-Deno.test("a PATCH changes the members that it names, and a disabled webhook is told nothing", async () => {
+Deno.test("a PATCH changes the members that it names, and a disabled webhook gets no messages", async () => {
   const app = await appWithUser(service);
   const { secret: _, ...made } = await make(app, { description: "first" });
   const path = `${pathOf(app)}/${made.webhookId}`;

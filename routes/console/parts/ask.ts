@@ -5,7 +5,7 @@ import type { Refusal } from "../../../src/domain/values/refusal.ts";
 import { hashOf } from "../../../src/process/secrets/hash.ts";
 import type { Serving } from "../../../src/cluster/service.ts";
 import type { Caller } from "../../../src/tenant/registry.ts";
-import type { Actor, Values } from "../../../src/audit/audit.ts";
+import type { Author, Values } from "../../../src/audit/audit.ts";
 import { spendId, takeBackId } from "../../../src/audit/spent.ts";
 import { type Answer, codeOf, valueOf } from "../../http/answer.ts";
 import { audited, dispatchAudited, isWrite, UNCERTAIN } from "../../http/audited.ts";
@@ -139,7 +139,7 @@ export class ApiCaller {
         before: details.before ?? null,
         after: (data: Values) => ({ ...plainValues(sent), ...details.after, ...idsOf(data) }),
       };
-      return await audited(this.serving, { ...this.#actor, what: id, appId, mode, userId }, told, run);
+      return await audited(this.serving, { ...this.#author, what: id, appId, mode, userId }, told, run);
     });
   }
 
@@ -154,7 +154,7 @@ export class ApiCaller {
       const call = endpoint.input === null
         ? { target: endpoint, members: {}, input: null }
         : this.#checked(endpoint, withoutUndefined(input));
-      const run = () => dispatchAudited(this.serving, { ...call, caller: null }, this.#request, this.#actor);
+      const run = () => dispatchAudited(this.serving, { ...call, caller: null }, this.#request, this.#author);
       return isWrite(endpoint, call.input) ? await this.#spending(id, run) : await run();
     });
   }
@@ -180,7 +180,7 @@ export class ApiCaller {
     }
   }
 
-  get #actor(): Actor {
+  get #author(): Author {
     return { who: this.#context.session.operator.name, via: "console" };
   }
 
