@@ -58,7 +58,7 @@ Deno.test("an endpoint that answers well gets everything in order, signed with t
   await sending.close();
 });
 
-Deno.test("endpoints that answer wrongly, elsewhere, too much or not at all say so, and delay no other endpoint", async () => {
+Deno.test("endpoints that answer wrongly, elsewhere, too much or not at all are reported, and delay no other endpoint", async () => {
   const silent = Promise.withResolvers<Response>();
   await using well = endpointOf(() => new Response("thanks"));
   await using wrong = endpointOf((times) => new Response("later", { status: times < 3 ? 503 : 200 }));
