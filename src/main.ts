@@ -72,7 +72,7 @@ function consoleOf({ console, features }: Config, adminToken: string | null): Co
   const operators = [...admin, ...console.operators];
   if (!isOn) return null;
   if (operators.length === 0) {
-    log("info", "There is no console: nobody has a token for it. HOLDFAST_ADMIN_TOKEN gives one");
+    log("info", "There is no console: no token is set for it. HOLDFAST_ADMIN_TOKEN gives one");
     return null;
   }
   const isSecure = features.publicUrl?.startsWith("https:") === true;

@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { MIGRATIONS } from "../sql/migrations.ts";
 import "./structure/imports.ts";
+import "./structure/english.ts";
 import "./structure/words.ts";
 import "./structure/documents.ts";
 import "./structure/fences.ts";

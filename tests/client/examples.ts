@@ -6,7 +6,7 @@ import type * as library from "../../src/client/client.ts";
 
 const ROOT = new URL("../..", import.meta.url).pathname;
 
-/** An example as it was written. */
+/** An example with its source. */
 export interface Example {
   /** File and line. */
   readonly name: string;

@@ -136,7 +136,7 @@ export function events(...values: readonly unknown[]): Response {
   });
 }
 
-/** An answer of server-sent events as they are made. */
+/** An answer of server-sent events, sent while they are made. */
 export function streamOf(make: () => AsyncGenerator<Uint8Array>): Response {
   return new Response(ReadableStream.from(make()), { headers: { "content-type": "text/event-stream" } });
 }
@@ -145,7 +145,7 @@ export function streamOf(make: () => AsyncGenerator<Uint8Array>): Response {
 export function hangingStream(chunks: readonly unknown[], signal: AbortSignal | null | undefined): Response {
   return streamOf(async function* () {
     yield new TextEncoder().encode(chunks.map(eventOf).join(""));
-    // Whoever reads no further before aborting is heard too.
+    // A reader that stops reading before it aborts is noticed too.
     signal?.throwIfAborted();
     const broken = Promise.withResolvers<never>();
     signal?.addEventListener("abort", () => broken.reject(signal.reason));

@@ -54,7 +54,7 @@ Deno.test({
     await untilReady(await second.origin(), EXIT_MS);
     assert.match(second.stdout, /\nThe admin API is off: HOLDFAST_ADMIN_TOKEN is not set\. .*\n$/);
     assert.ok(!second.stdout.includes("deno task"), second.stdout);
-    assert.match(second.stderr + second.stdout, /There is no console: nobody has a token for it/);
+    assert.match(second.stderr + second.stdout, /There is no console: no token is set for it/);
     assert.equal((await fetch(`${await second.origin()}/console`)).status, 404);
   },
 });

@@ -112,7 +112,7 @@ for (const isRestarted of [false, true]) {
   });
 }
 
-Deno.test("an alias of an alias is one hop: chains are re-pointed, and reports keep the ids as they were sent", async () => {
+Deno.test("an alias of an alias is one hop: chains are re-pointed, and reports keep the ids that were sent", async () => {
   const town = await Town.open(service);
   for (const user of ["a", "b", "c"]) await town.subscribe(user, "plan_pro");
   await town.track("a", "image.x");

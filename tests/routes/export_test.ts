@@ -362,7 +362,7 @@ async function seed(service: TestService, app: TestApp): Promise<void> {
   );
 }
 
-Deno.test("a large document is complete, in order, and made as it is read", async () => {
+Deno.test("a large document is complete, in order, and made while it is read", async () => {
   const app = await service.newApp();
   await seed(service, app);
   const url = await linkOf(app, "late");

@@ -216,7 +216,7 @@ Deno.test("a stream outlives the term that it began in and is committed in the n
 
 const PIECES = 4_000;
 
-/** Pieces that are sent as fast as they are read, and their number. */
+/** Pieces, sent as fast as the reader takes them, and their number. */
 function endlessPieces(first: string, piece: string, last: string, type?: string) {
   const sent = { pieces: 0, left: Promise.resolve() };
   const events = function* () {

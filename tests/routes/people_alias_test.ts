@@ -215,7 +215,7 @@ Deno.test("a person with a pending erasure is linked with no other", async () =>
 
 Deno.test("an opted-out id leaves no trace but on its user and in its consents", async () => {
   const app = await service.newApp();
-  const id = "somebody-who-said-no@example.test";
+  const id = "refused-consent@example.test";
   await consent(app, "/opt-out", id);
   const answered = await identified(app, { distinctId: id, properties: { age: 40 } });
   for (let count = 0; count < 3; count++) await captured(app, { distinctId: id, event: "seen" });

@@ -162,7 +162,7 @@ Deno.test("a ping goes to a webhook that wants other types, and not to a disable
   await dataOf(call("PATCH", "", { disabled: true }));
   assertRefused(await call("POST", "/ping"), 400, "invalid_request");
   assert.equal((await messages()).length, 1);
-  // Whoever asks for it wants to know whether the address works, before enabling it.
+  // A ping shows whether the address works, before the endpoint is enabled.
   await dataOf(call("POST", `/messages/${messageId}/redeliver`));
   assert.equal(receiver.countOf(messageId), 2);
 });
