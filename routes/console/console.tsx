@@ -1,10 +1,10 @@
-// The console's way of every request: assets, signing in and out, then the session, and for what changes something the
-// role, the form's token and its key. beyond.md, section 8.
+// Handles every request to the console: assets and sign-in; everything else needs a session, and a form that changes
+// something also needs the role for it, the session's CSRF token and a key of its own.
 
 import { type Context, Hono, type HonoRequest } from "hono";
 import type { Child } from "hono/jsx";
 import { isSpentId, spendId } from "../../src/audit/spent.ts";
-import { type Deed, recordDeed, type Values } from "../../src/audit/audit.ts";
+import { type AuditedAction, recordAudited, type Values } from "../../src/audit/audit.ts";
 import { Unavailable } from "../../actors/port.ts";
 import type { OperatorToken } from "../../src/process/operators.ts";
 import { log, messageOf } from "../../src/process/log.ts";
@@ -13,28 +13,30 @@ import type { Endpoint, KeylessEndpoint } from "../http/endpoint_types.ts";
 import { readText, refuseForeignEscapes } from "../http/body.ts";
 import { Refused } from "../http/errors.ts";
 import { requestId } from "../http/respond.ts";
-import { Asking, endpointsOf, type World } from "./parts/ask.ts";
+import { ApiCaller, endpointsOf, type World } from "./parts/ask.ts";
 import { type Assets, readAssets } from "./parts/assets.ts";
 import { Attempts } from "./attempts.ts";
 import { Operators } from "./parts/operators.ts";
 import { noteCookie, noteOf, readNoteCookie } from "./parts/note.ts";
 import { type Frame, Page } from "./parts/page.tsx";
-import { ACTIONS, PAGES } from "./places.ts";
-import { Message } from "./pages/message.tsx";
+import { ConfirmedForms } from "./confirmed_forms.ts";
+import { READ_ONLY } from "./parts/action.tsx";
+import { ACTIONS, PAGES } from "./routes.ts";
+import { Message } from "./parts/message.tsx";
 import { SignIn } from "./pages/sign_in.tsx";
 import {
-  type ActionAt,
+  type ActionRoute,
   mayChange,
-  type Outcome,
-  type PageAt,
   type PageRequest,
+  type PageResult,
+  type PageRoute,
 } from "./parts/page_context.ts";
 import { cookieOf, expiredCookie, isOwnForm, newSession, type Session, sessionOf } from "./parts/session.ts";
 
-/** How a process serves the console. */
+/** The settings of the console in a process. */
 export interface ConsoleOptions {
   readonly operators: readonly OperatorToken[];
-  /** Whether browsers reach it by https alone. */
+  /** Whether browsers reach it only by https. */
   readonly isSecure: boolean;
   readonly supportSeesPrompts: boolean;
 }
@@ -42,9 +44,9 @@ export interface ConsoleOptions {
 const HOME = "/console/apps";
 const SIGN_IN = "/console/sign-in";
 const RETRY_AFTER_S = "2";
-/** What a part of a page is answered that the browser has already. */
+/** The answer to a poll for a part of a page that has not changed. */
 const UNCHANGED = 204;
-/** A catalog of the size that the API takes, in the encoding of forms. */
+/** Enough for a catalog of the size that the API accepts, in the encoding of forms. */
 const FORM_BYTES_MAX = 4 * 1024 * 1024;
 const ONCE = /^[A-Za-z0-9]{16,64}$/;
 
@@ -77,11 +79,11 @@ export function consoleRoutes(
   app.post("/console/sign-out", guarded((context) => console.signOut(context)));
   for (const page of PAGES) app.get(page.path, guarded((context) => console.show(context, page)));
   for (const action of ACTIONS) app.post(action.path, guarded((context) => console.run(context, action)));
-  app.all("/console/*", guarded((context) => console.nowhere(context)));
+  app.all("/console/*", guarded((context) => console.notFound(context)));
   return app;
 }
 
-/** What a request may go on with, or the response that ends it. */
+/** The session of a request, or the response that ends it. */
 type Admitted = { readonly session: Session; readonly serving: World } | Response;
 
 class Console {
@@ -91,6 +93,7 @@ class Console {
   readonly #supportSeesPrompts: boolean;
   readonly #endpoints: ReturnType<typeof endpointsOf>;
   readonly #attempts = new Attempts();
+  readonly #confirmed = new ConfirmedForms();
   #assets: Promise<Assets> | null = null;
 
   constructor(service: Service, options: ConsoleOptions, endpoints: ReturnType<typeof endpointsOf>) {
@@ -110,7 +113,7 @@ class Console {
     return await this.#bare(
       context,
       "Sign in",
-      <SignIn returnTo={placeOf(context.req.query("to"))} fault={null} />,
+      <SignIn returnTo={pagePathOf(context.req.query("to"))} fault={null} />,
     );
   }
 
@@ -118,18 +121,18 @@ class Console {
     const { serving } = this.#service;
     if (serving === null) return await this.#unavailable(context);
     const form = await readForm(context.req.raw);
-    const returnTo = placeOf(form?.get("to") ?? undefined);
+    const returnTo = pagePathOf(form?.get("to") ?? undefined);
     const refuse = (fault: string, status: number) =>
       this.#bare(context, "Sign in", <SignIn returnTo={returnTo} fault={fault} />, status);
     if (isFromElsewhere(context.req.raw)) {
-      return await refuse("Another site sent this form. Sign in here.", 403);
+      return await refuse("This form was sent from another site. Sign in here.", 403);
     }
-    // From here to the count of a wrong token nothing is waited for, so that many at once are no way around the limit.
+    // No await from here to the count of a wrong token: many at once must not get around the limit.
     const now = serving.clock.now();
     const address = addressOf(context);
     const waitS = this.#attempts.waitS(address, now);
     if (waitS > 0) {
-      const response = await refuse(`Too many wrong tokens. Try again in ${waitS} seconds.`, 429);
+      const response = await refuse(`Too many invalid tokens. Try again in ${waitS} seconds.`, 429);
       response.headers.set("retry-after", String(waitS));
       return response;
     }
@@ -137,7 +140,7 @@ class Console {
     if (operator === null) {
       this.#attempts.failed(address, now);
       await record(serving, "unknown", "signInFailed", { address });
-      return await refuse("Nobody signs in with this token.", 401);
+      return await refuse("Invalid token.", 401);
     }
     await record(serving, operator.name, "signIn", { address });
     const response = redirect(returnTo);
@@ -159,15 +162,15 @@ class Console {
     return response;
   }
 
-  async show(context: Context, page: PageAt): Promise<Response> {
+  async show(context: Context, page: PageRoute): Promise<Response> {
     const admitted = await this.#admit(context);
     if (admitted instanceof Response) return admitted;
     const request = this.#requestOf(context, admitted, new URLSearchParams(), null);
-    if (request === null) return await this.#unknownPlace(context, admitted.session);
+    if (request === null) return await this.#unknownApp(context, admitted.session);
     return await this.#respond(context, request, () => page.show(request));
   }
 
-  async run(context: Context, action: ActionAt): Promise<Response> {
+  async run(context: Context, action: ActionRoute): Promise<Response> {
     const admitted = await this.#admit(context);
     if (admitted instanceof Response) return admitted;
     const { session } = admitted;
@@ -177,21 +180,29 @@ class Console {
       return await this.#refuseForm(context, session);
     }
     if (action.role !== "support" && !mayChange(session)) {
-      const text = "Your role looks at everything and changes nothing.";
-      return await this.#message(context, session, "Not allowed", text, 403);
+      return await this.#message(context, session, "Not allowed", READ_ONLY, 403);
     }
     const request = this.#requestOf(context, admitted, form, once);
-    if (request === null) return await this.#unknownPlace(context, session);
-    return await this.#respond(context, request, () => action.run({ ...request, once }));
+    if (request === null) return await this.#unknownApp(context, session);
+    const run = () => action.run({ ...request, once });
+    const isConfirmed = form.get("step") === "confirm";
+    const key = `${session.id} ${once} ${request.path}`;
+    return await this.#respond(context, request, isConfirmed ? () => this.#confirmed.once(key, run) : run);
   }
 
-  async nowhere(context: Context): Promise<Response> {
+  async notFound(context: Context): Promise<Response> {
     const admitted = await this.#admit(context);
     if (admitted instanceof Response) return admitted;
-    return await this.#message(context, admitted.session, "Nothing here", "No page has this address.", 404);
+    return await this.#message(
+      context,
+      admitted.session,
+      "Page not found",
+      "The console has no page at this address.",
+      404,
+    );
   }
 
-  /** Who is signed in. Whoever is not goes to the page for that, and comes back to the page that was asked for. */
+  /** Returns the session of a request, or redirects to the sign-in page, which returns to the requested page. */
   async #admit(context: Context): Promise<Admitted> {
     const serving = this.#service.serving;
     if (serving === null) return await this.#unavailable(context);
@@ -217,7 +228,7 @@ class Console {
       params,
       query: new URL(req.url).searchParams,
       form,
-      ask: new Asking(serving, this.#endpoints, req.raw, {
+      ask: new ApiCaller(serving, this.#endpoints, req.raw, {
         session,
         seesPrompts: session.operator.role === "admin" || this.#supportSeesPrompts,
         userId: params["userId"] ?? null,
@@ -232,12 +243,12 @@ class Console {
   async #respond(
     context: Context,
     request: PageRequest,
-    make: () => Promise<Outcome> | Outcome,
+    make: () => Promise<PageResult> | PageResult,
   ): Promise<Response> {
     const { session, app, path } = request;
-    const outcome = await make();
-    if ("to" in outcome) {
-      const { to, note } = outcome;
+    const result = await make();
+    if ("to" in result) {
+      const { to, note } = result;
       const response = request.isPartial
         ? secured(new Response(null, { headers: { "hx-redirect": to } }))
         : redirect(to);
@@ -246,10 +257,10 @@ class Console {
       }
       return response;
     }
-    if ("text" in outcome) return download(outcome);
-    const { title, crumbs = [], content, status = 200, hasCharts = false } = outcome;
+    if ("text" in result) return download(result);
+    const { title, crumbs = [], content, status = 200, hasCharts = false } = result;
     if (status === UNCHANGED) return secured(new Response(null, { status }));
-    // Within a fragment, so that content which is a plain text is escaped as everything else is.
+    // The fragment escapes content that is plain text.
     if (request.isPartial) return html(<>{content}</>, status);
     const note = noteOf(context.req.raw, session, path);
     const response = await this.#page(
@@ -282,22 +293,21 @@ class Console {
   }
 
   #refuseForm(context: Context, session: Session): Promise<Response> {
-    const text =
-      "This form did not come from a page of your session. Load the page again and send it once more.";
-    return this.#message(context, session, "Not sent", text, 403);
+    const text = "This form does not belong to your current session. Reload the page and send it again.";
+    return this.#message(context, session, "Form expired", text, 403);
   }
 
-  #unknownPlace(context: Context, session: Session): Promise<Response> {
+  #unknownApp(context: Context, session: Session): Promise<Response> {
     return this.#message(
       context,
       session,
-      "Nothing here",
-      "No app has this id and mode, or the address is damaged.",
+      "Page not found",
+      "There is no app with this ID and mode, or the address is malformed.",
       404,
     );
   }
 
-  /** The page in place of one that could not be made. */
+  /** The page for an unexpected error. */
   async fail(context: Context, error: unknown): Promise<Response> {
     if (error instanceof Unavailable || this.#service.serving === null) {
       return await this.#unavailable(context);
@@ -308,7 +318,7 @@ class Console {
       path: context.req.path,
       error: messageOf(error),
     });
-    const text = `This page could not be made. The log has the reason under ${id}.`;
+    const text = `Request ID: ${id}. The log of the service has the details.`;
     return await this.#bare(
       context,
       "Something went wrong",
@@ -318,9 +328,8 @@ class Console {
   }
 
   async #unavailable(context: Context): Promise<Response> {
-    const title = "Not available";
-    const text =
-      "This process cannot reach its database at the moment. Load the page again in a few seconds.";
+    const title = "Temporarily unavailable";
+    const text = "This process cannot reach its database. Reload the page in a few seconds.";
     const response = await this.#bare(context, title, <Message title={title} text={text} />, 503);
     response.headers.set("retry-after", RETRY_AFTER_S);
     return response;
@@ -331,37 +340,37 @@ class Console {
   }
 }
 
-/** Puts a sign-in or its end into the audit log. */
+/** Records a sign-in or sign-out in the audit log. */
 function record(serving: World, who: string, what: string, after: Values | null = null): Promise<void> {
-  const deed: Deed = { who, via: "console", what, appId: null, mode: null, userId: null };
-  return recordDeed(serving, deed, after);
+  const action: AuditedAction = { who, via: "console", what, appId: null, mode: null, userId: null };
+  return recordAudited(serving, action, after);
 }
 
-/** The way to the sign-in page, which comes back to the page that was asked for. */
+/** Redirects to the sign-in page, which returns to the requested page. */
 function signInFrom({ raw, url, method }: HonoRequest): Response {
   const isPartial = raw.headers.has("hx-request");
-  // A part of a page is no place for the sign-in form: the whole page goes there, and comes back to itself.
+  // For a part of a page, the whole page goes to the sign-in form and returns to itself.
   const from = isPartial ? raw.headers.get("hx-current-url") ?? "" : method === "GET" ? url : "";
   const { pathname, search } = URL.canParse(from) ? new URL(from) : { pathname: HOME, search: "" };
   const to = `${SIGN_IN}?to=${encodeURIComponent(pathname + search)}`;
   return isPartial ? secured(new Response(null, { headers: { "hx-redirect": to } })) : redirect(to);
 }
 
-/** A page of the console that a path names; anything else leads home, so that no link leads away from here. */
-function placeOf(path: string | undefined): string {
+/** Returns the path of a page of the console; for any other text the start page, so that no link leads to another site. */
+function pagePathOf(path: string | undefined): string {
   if (path === undefined || !path.startsWith("/console") || /[\\\p{Cc}]|\/\//u.test(path)) return HOME;
   const { host, pathname, search } = new URL(path, "http://host");
-  const isPlace = host === "host" && /^\/console(\/|$)/.test(pathname) && pathname !== SIGN_IN;
-  return isPlace ? pathname + search : HOME;
+  const isPage = host === "host" && /^\/console(\/|$)/.test(pathname) && pathname !== SIGN_IN;
+  return isPage ? pathname + search : HOME;
 }
 
-/** Whether another site made a browser send this. Old browsers do not say. */
+/** Whether a browser says that another site made it send this. Old browsers say nothing. */
 function isFromElsewhere({ headers }: Request): boolean {
   const site = headers.get("sec-fetch-site");
   return site !== null && site !== "same-origin" && site !== "none";
 }
 
-/** Whether every escape of an address stands for text: others could be taken for another id. */
+/** Whether every escape in an address encodes valid text; others could be read as another ID. */
 function isReadable(url: string): boolean {
   try {
     for (const part of url.split(/[/?&=]/)) refuseForeignEscapes(part, "");
@@ -371,7 +380,7 @@ function isReadable(url: string): boolean {
   }
 }
 
-/** The fields of a form; null for a body that is none, or too large. */
+/** The fields of a form; null for a body that is too large or not a form. */
 async function readForm(request: Request, bytesMax?: number): Promise<URLSearchParams | null> {
   const type = request.headers.get("content-type") ?? "";
   if (!type.toLowerCase().startsWith("application/x-www-form-urlencoded")) return null;

@@ -1,10 +1,10 @@
 // Writes by people go into the audit log, from the admin API and from the console.
 
 import {
-  type Actor,
+  type AuditedAction,
   type AuditWorld,
-  beginDeed,
-  type Deed,
+  type Author,
+  beginAudited,
   type Ending,
   type Values,
 } from "../../src/audit/audit.ts";
@@ -27,11 +27,11 @@ export interface LoggedValues {
 /** Makes a write and logs it. The answer is returned when the log has it. */
 export async function audited(
   world: AuditWorld,
-  deed: Deed,
+  action: AuditedAction,
   { before, after }: LoggedValues,
   run: () => Promise<Outcome>,
 ): Promise<Outcome> {
-  const end = await beginDeed(world, deed);
+  const end = await beginAudited(world, action);
   let outcome: Outcome;
   try {
     outcome = await run();
@@ -64,7 +64,7 @@ export async function dispatchAudited<World extends DispatchWorld & AuditWorld &
   world: World,
   call: KeylessCall<World>,
   origin: Origin,
-  actor: Actor,
+  author: Author,
 ): Promise<Outcome> {
   const { target } = call;
   const run = () => dispatch(world, call, origin);
@@ -75,6 +75,6 @@ export async function dispatchAudited<World extends DispatchWorld & AuditWorld &
   const input = (call.input ?? {}) as Values;
   const before = values?.before?.(world.registry, input) ?? null;
   const after = (data: Values) => values?.after(input, data) ?? null;
-  const deed = { ...actor, what: target.id, appId, mode: null, userId: null };
-  return await audited(world, deed, { before, after }, run);
+  const action = { ...author, what: target.id, appId, mode: null, userId: null };
+  return await audited(world, action, { before, after }, run);
 }

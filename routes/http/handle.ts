@@ -8,7 +8,7 @@ import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 import { hashOf } from "../../src/process/secrets/hash.ts";
 import type { Caller } from "../../src/tenant/registry.ts";
 import { admit, refuseInput } from "./admission.ts";
-import { type Answer, failure, valueOf } from "./answer.ts";
+import { type Answer, failure, type Handled, valueOf } from "./answer.ts";
 import type { AuditedWorld } from "./audit_values.ts";
 import { dispatchAudited } from "./audited.ts";
 import { authorizeAdmin, type Source } from "./auth.ts";
@@ -47,7 +47,7 @@ export async function handle<World extends DispatchWorld>(
     } catch (error) {
       return await refuseInput(admitted, request, error);
     }
-    return metrics.answered(startedAt, request, await dispatch(world, call, request));
+    return metrics.answered(startedAt, request, await dispatch(world, call, request) as Handled);
   } catch (error) {
     return metrics.threw(startedAt, request, error);
   }
@@ -86,7 +86,10 @@ export async function handleKeyless<World extends DispatchWorld & AuditWorld & A
     if (endpoint.access === "admin") authorizeAdmin(request, adminToken);
     const { members, input } = await inputOf(context, endpoint);
     const call = { target: endpoint, caller: null, members, input };
-    return metrics.answered(startedAt, request, await dispatchAudited(world, call, request, ADMIN));
+    const outcome = await dispatchAudited(world, call, request, ADMIN);
+    return outcome instanceof Response
+      ? metrics.ended(startedAt, "ok", outcome)
+      : metrics.answered(startedAt, request, outcome);
   } catch (error) {
     return metrics.threw(startedAt, request, error);
   }

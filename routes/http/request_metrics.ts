@@ -1,8 +1,7 @@
 // The metrics of one route. Requests are always counted; spans and access lines are written only when tracing or debug
 // logging is on. Each route has one object, made when the route is mounted, so that a request only adds to numbers.
 
-import { type Answer, codeOf, statusOf, write } from "./answer.ts";
-import type { Outcome } from "./call.ts";
+import { type Answer, codeOf, type Handled, statusOf, write } from "./answer.ts";
 import { refusalOf, refuseThrown, requestId, respond } from "./respond.ts";
 import { isLogged, log } from "../../src/process/log.ts";
 import type { AnswerCode, RequestCounts, RouteCounts } from "../../src/process/counts/request_counts.ts";
@@ -37,10 +36,9 @@ export class RouteMetrics {
     return this.#logsEach && startedAt === 0 ? performance.now() : startedAt;
   }
 
-  /** Returns the response to a request, by the outcome of its call. */
-  answered(startedAt: number, request: Request, outcome: Outcome): Response {
-    if (outcome instanceof Response) return this.ended(startedAt, "ok", outcome);
-    const answer = write(outcome);
+  /** Returns the response to a request, with the answer to its call. */
+  answered(startedAt: number, request: Request, handled: Handled): Response {
+    const answer = write(handled);
     const isReplayed = answer.isReplayed === true;
     if (isReplayed) this.#counts.replayed += 1;
     return this.ended(startedAt, answer.code, respond(request, answer, isReplayed, answer.requestId));

@@ -25,13 +25,13 @@ export interface AuditWorld {
 }
 
 /** Who acts, and through which interface. */
-export interface Actor {
+export interface Author {
   readonly who: string;
   readonly via: "console" | "api";
 }
 
 /** A write that is about to happen. */
-export interface Deed extends Actor {
+export interface AuditedAction extends Author {
   /** The operation id of the API reference, such as "createKey". */
   readonly what: string;
   readonly appId: string | null;
@@ -60,11 +60,11 @@ const UNKNOWN = JSON.stringify({ outcome: "unknown" });
 export const NO_CELLS: readonly number[] = [];
 
 /** Notes that a write begins; returns the function to call when it has ended. */
-export async function beginDeed(
+export async function beginAudited(
   { inCell, ids, clock }: AuditWorld,
-  deed: Deed,
+  action: AuditedAction,
 ): Promise<(ending: Ending) => Promise<void>> {
-  const row = { ...deed, id: ids.next("audit"), at: clock.now() };
+  const row = { ...action, id: ids.next("audit"), at: clock.now() };
   await inCell(NO_CELLS, async (session) => {
     await adoptBegun(session, AUDIT_LIMITS.begunMs, UNKNOWN);
     await beginAudit(session, row);
@@ -86,12 +86,12 @@ export async function beginDeed(
 }
 
 /** Adds an entry for something that has already happened, such as a sign-in. */
-export async function recordDeed(
+export async function recordAudited(
   { inCell, ids, clock }: AuditWorld,
-  deed: Deed,
+  action: AuditedAction,
   after: Values | null = null,
 ): Promise<void> {
-  const row = { ...deed, id: ids.next("audit"), at: clock.now(), before: null, after: textOf(after) };
+  const row = { ...action, id: ids.next("audit"), at: clock.now(), before: null, after: textOf(after) };
   await inCell(NO_CELLS, (session) => insertAudit(session, row));
 }
 

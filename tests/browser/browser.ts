@@ -1,5 +1,5 @@
-// A real browser on a real port: Chromium, driven over its debugging protocol. What a page asks for and what it complains
-// about is kept, so that a test can say that there was nothing.
+// Chromium on a real port, driven over its debugging protocol. Errors of pages and requests to other hosts are recorded, so
+// that a test can require that there are none.
 
 import assert from "node:assert/strict";
 import puppeteer, { type Browser, type BrowserContext, type Page } from "npm:puppeteer-core@25.16.0";
@@ -8,7 +8,7 @@ import { ADMIN_TOKEN, startTestService, type TestService } from "../support/test
 
 const PLACES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 
-/** Where Chromium is on this machine; null where it is not, and the tests that need it are left out. */
+/** The path of Chromium; null where it is not installed, and the tests that need it are skipped. */
 export function chromium(): string | null {
   for (const place of PLACES) {
     try {
@@ -21,8 +21,8 @@ export function chromium(): string | null {
 }
 
 /**
- * Starts one service and one browser for all tests of a file, and registers a test that has them; to be called once, at
- * the top of the file. Each test begins without windows, and fails where a page of it complained.
+ * Starts a service and a browser for all tests of a file and returns a function that registers a test. Call it once, at
+ * the top of the file. Each test begins without windows, and fails where one of its pages complained.
  */
 export function browserOfFile(): (name: string, work: (stage: Stage) => Promise<void>) => void {
   const ignore = chromium() === null;
@@ -44,11 +44,11 @@ export function browserOfFile(): (name: string, work: (stage: Stage) => Promise<
   };
 }
 
-/** A service with its console on a port, and a browser that looks at it. */
+/** A service with its console on a port, and a browser. */
 export class Stage {
   readonly service: TestService;
   readonly origin: string;
-  /** What pages complained about: errors of scripts and of the policy, and requests to other hosts. */
+  /** Errors of scripts and of the content security policy, and requests to other hosts. */
   readonly complaints: string[] = [];
   readonly #server: Deno.HttpServer<Deno.NetAddr>;
   readonly #browser: Browser;
@@ -81,13 +81,13 @@ export class Stage {
     await this.service.close();
   }
 
-  /** Closes every window, and forgets what pages complained about. */
+  /** Closes every window and clears the complaints. */
   async clear(): Promise<void> {
     await Promise.all(this.#contexts.splice(0).map((context) => context.close()));
     this.complaints.length = 0;
   }
 
-  /** A window of somebody with cookies of their own. */
+  /** A window with its own cookies. */
   async window(width = 1200): Promise<Page> {
     const context = await this.#browser.createBrowserContext();
     this.#contexts.push(context);
@@ -95,7 +95,7 @@ export class Stage {
     await page.setViewport({ width, height: 900 });
     page.on("pageerror", (error) => this.complaints.push(`${page.url()}: ${String(error)}`));
     page.on("console", (message) => {
-      // A refusal is an answer with a status of its own.
+      // An error status is a normal answer.
       const isRefusal = /^Failed to load resource: .* 4\d\d /.test(message.text());
       if (message.type() === "error" && !isRefusal) this.complaints.push(`${page.url()}: ${message.text()}`);
     });
@@ -106,7 +106,7 @@ export class Stage {
     return page;
   }
 
-  /** A window of somebody who is signed in. */
+  /** A window that is signed in. */
   async signedIn(token = ADMIN_TOKEN, width = 1200): Promise<Page> {
     const page = await this.window(width);
     await page.goto(`${this.origin}/console`);
@@ -134,19 +134,19 @@ function quoted(text: string): string {
   return `"${text}"`;
 }
 
-/** Puts a text into a field in place of what is there. */
+/** Replaces the text of a field. */
 export async function fill(page: Page, name: string, text: string): Promise<void> {
   await page.$eval(`main [name="${name}"]`, (field, value) => {
     (field as unknown as { value: string }).value = value;
   }, text);
 }
 
-/** The words of a page. */
+/** The visible text of a page. */
 export async function wordsOf(page: Page): Promise<string> {
   return await page.$eval("main", (main) => (main as unknown as { innerText: string }).innerText);
 }
 
-/** Waits until a page's words match. */
+/** Waits until the text of a page matches. */
 export async function until(page: Page, pattern: RegExp): Promise<void> {
   await page.waitForFunction(
     (source: string, flags: string) =>

@@ -1,5 +1,5 @@
-// Every page of the console as a browser shows it: reached by links alone, without a violation of accessibility rules in
-// either theme, without a sideways scroll at the width of a phone, and without a complaint of a script or of the policy.
+// Every page of the console in a browser, reached by links: no violations of accessibility rules in either theme, no
+// horizontal scrolling at the width of a phone, and no errors of scripts or of the content security policy.
 
 import assert from "node:assert/strict";
 import axe from "npm:axe-core@4.14.1";
@@ -12,14 +12,14 @@ const inBrowser = browserOfFile();
 const THEMES = ["light", "dark"] as const;
 const PHONE_PX = 360;
 
-/** A page by its kind: ids and queries apart. */
+/** The kind of a page: its path without IDs and query. */
 function kindOf(path: string, app: TestApp): string {
   return path.replace(/\?.*$/, "").replaceAll(app.appId, "APP")
     .replaceAll(/\/(evt|rsv|crb|sub|mrg|whk|whm|key|cle)_[^/]+/g, "/$1")
     .replaceAll(/\/users\/[^/]+/g, "/users/ID");
 }
 
-/** What axe finds against a page: the rule, and the first elements that break it. */
+/** The violations that axe finds: the rule, and the first elements that violate it. */
 async function violationsOf(page: Page): Promise<string[]> {
   const { violations } = await page.evaluate("axe.run(document)") as {
     readonly violations: readonly {
@@ -37,7 +37,7 @@ async function linksOf(page: Page): Promise<string[]> {
   );
 }
 
-/** An app in which every list has something to show. */
+/** An app with rows in every list. */
 async function liveliness(service: TestService): Promise<TestApp> {
   const app = await appWithUser(service);
   const post = (path: string, body: unknown) => dataOf(app.call("POST", path, body));
@@ -50,7 +50,7 @@ async function liveliness(service: TestService): Promise<TestApp> {
 }
 
 inBrowser(
-  "every page that links lead to is accessible in both themes, fits a phone, and breaks no rule of the policy",
+  "every linked page is accessible in both themes, fits a phone, and violates no policy",
   async (stage) => {
     const app = await liveliness(stage.service);
     const page = await stage.signedIn();
@@ -59,7 +59,7 @@ inBrowser(
     const next = [
       `${stage.origin}/console/apps/${app.appId}/live`,
       `${stage.origin}/console/apps/${app.appId}/live/users/u`,
-      `${stage.origin}/console/apps/${app.appId}/live/users/nobody`,
+      `${stage.origin}/console/apps/${app.appId}/live/users/unknown`,
       `${stage.origin}/console/nowhere`,
     ];
     for (const url of next) {

@@ -1,11 +1,11 @@
-// What people do in the console, done in a real browser from beginning to end.
+// Tasks of operators in the console, done in a real browser from beginning to end.
 
 import assert from "node:assert/strict";
 import { assertRefused, CATALOG, dataOf } from "../routes/support.ts";
 import { ADMIN_TOKEN, type TestApp } from "../support/test_service.ts";
 import { browserOfFile, fill, press, type Stage, until, wordsOf } from "./browser.ts";
 
-/** A webhook's receiver that is down until it is told otherwise. */
+/** A webhook receiver that is down until `isUp` is set. */
 class Receiver {
   isUp = false;
   readonly types: string[] = [];
@@ -29,7 +29,7 @@ const inBrowser = browserOfFile();
 interface Scene {
   readonly stage: Stage;
   readonly app: TestApp;
-  /** The address of the app's pages. */
+  /** The URL of the app's pages. */
   readonly base: string;
 }
 
@@ -56,7 +56,7 @@ function inApp(name: string, work: (scene: Scene) => Promise<void>): void {
 }
 
 inApp(
-  "a catalog is edited into a fault, out of it, checked and applied",
+  "a catalog with an error is corrected, checked and applied",
   async ({ stage, app, base }) => {
     const page = await stage.signedIn();
     await page.goto(`${base}/catalog`);
@@ -66,14 +66,14 @@ inApp(
 
     await fill(page, "catalog", changed.replace('"quota": 120,', '"quota": -1,'));
     await press(page, "Check");
-    assert.match(await wordsOf(page), /One thing is wrong[\s\S]*plans\[0\]\.limits\[0\]\.quota/);
+    assert.match(await wordsOf(page), /1 error[\s\S]*plans\[0\]\.limits\[0\]\.quota/);
     await fill(page, "catalog", `${changed},`);
     await press(page, "Check");
     assert.match(await wordsOf(page), /Line \d+, column \d+/);
 
     await fill(page, "catalog", changed);
     await press(page, "Check");
-    assert.match(await wordsOf(page), /What it would change[\s\S]*changed plans\[0\]\.limits\[0\]\.quota/);
+    assert.match(await wordsOf(page), /Changes[\s\S]*changed plans\[0\]\.limits\[0\]\.quota/);
     await press(page, "Apply as version 2");
     assert.match(await wordsOf(page), /version 2 is in force/);
     const inForce = (await stage.service.admin("GET", `/apps/${app.appId}/catalog`)).body.data;
@@ -81,12 +81,12 @@ inApp(
   },
 );
 
-inApp("a key is made, shown once, and revoked after a second question", async ({ stage, base, app }) => {
+inApp("an API key is created, shown once, and revoked after a confirmation", async ({ stage, base, app }) => {
   const page = await stage.signedIn();
   await page.goto(`${base}/keys`);
-  await press(page, "Make a key");
-  await press(page, "Show what it will do");
-  await press(page, "Make it");
+  await press(page, "Create API key");
+  await press(page, "Continue");
+  await press(page, "Create API key");
   const [key] = /sk_live_[A-Za-z0-9]+/.exec(await page.content()) ?? [];
   assert.ok(key !== undefined);
   assert.ok(!page.url().includes(key));
@@ -106,16 +106,16 @@ inApp("a key is made, shown once, and revoked after a second question", async ({
 });
 
 inApp(
-  "a webhook is made, a message that failed is sent again and arrives",
+  "a webhook endpoint is added, and a failed message is sent again and delivered",
   async ({ stage, base, app }) => {
     const receiver = new Receiver();
     try {
       const page = await stage.signedIn();
       await page.goto(`${base}/webhooks`);
-      await press(page, "Make a webhook");
+      await press(page, "Add endpoint");
       await fill(page, "url", receiver.url);
-      await press(page, "Show what it will do");
-      await press(page, "Make it");
+      await press(page, "Continue");
+      await press(page, "Add endpoint");
       assert.match(await page.content(), /whsec_/);
 
       await dataOf(app.call("POST", "/subscriptions", { userId: "v", planId: "plan_pro" }));
@@ -124,7 +124,7 @@ inApp(
       while (!/subscription\.created[\s\S]*500/.test(await wordsOf(page))) await page.reload();
       receiver.isUp = true;
       await press(page, "Send again");
-      await press(page, "Send it again");
+      await press(page, "Send again");
       await until(page, /delivered/);
       assert.deepEqual(receiver.types, ["subscription.created"]);
     } finally {
@@ -134,7 +134,7 @@ inApp(
 );
 
 inApp(
-  "whoever signs out is signed out in every window, and comes back to the page that was asked for",
+  "signing out ends the session in every window, and signing in returns to the requested page",
   async ({ stage, base }) => {
     const page = await stage.signedIn();
     const copy = await page.browserContext().newPage();
@@ -170,7 +170,7 @@ inApp("the keyboard reaches search, rows and pages", async ({ stage, base, app }
 });
 
 inBrowser(
-  "a user is found, a refusal is explained, credits are granted, and the bars move while one looks",
+  "a user is found, a refusal is explained, credits are granted, and the bars move on the open page",
   async (stage) => {
     const app = await stage.service.newApp();
     const post = (path: string, body: object) => app.call("POST", path, { userId: "maria", ...body });
@@ -186,20 +186,20 @@ inBrowser(
     assert.equal(new URL(page.url()).pathname, `/console/apps/${app.appId}/live/users/maria`);
     assert.match(await wordsOf(page), /Images a month\s+90 of 100/);
 
-    for (const way of ["Would it be now?", "Why was this refused?"]) {
+    for (const way of ["Check again", "Why was this refused?"]) {
       await press(page, way);
       if (way === "Why was this refused?") await fill(page, "event", "image.render");
       await fill(page, "count", "20");
       await press(page, "Explain");
-      const why = /Refused by the limit "Images a month" \(count\): 90 of 100 are used/;
+      const why = /Refused by the limit "Images a month": 90 of 100 are used/;
       assert.match(await wordsOf(page), why);
       await press(page, "maria");
     }
 
     await press(page, "Grant credits");
-    await press(page, "Show what it will do");
+    await press(page, "Continue");
     await press(page, "Grant");
-    assert.match(await wordsOf(page), /maria has the credits of Image Top-Up/);
+    assert.match(await wordsOf(page), /Granted Image Top-Up to maria/);
     assert.match(await wordsOf(page), /Image Top-Up[\s\S]*50\s+of 50/);
 
     assert.equal((await dataOf(post("/reserve", { event: "image.render", count: 20 }))).allowed, true);

@@ -227,7 +227,7 @@ Deno.test("a bug is logged once, with the request's id and without the key in it
   assert.equal(lines.length, 1);
   const [{ level, requestId, error, stack }] = lines as [Record<string, string>];
   assert.deepEqual([level, requestId, error], ["error", "request-9", 'cannot read "Bearer ***"']);
-  assert.match(stack ?? "", /routes\/calls\/metering\.ts/);
+  assert.match(stack ?? "", /dispatch\.ts/);
   const text = JSON.stringify(lines);
   for (const secret of [app.secretLive, "a prompt"]) assert.ok(!text.includes(secret));
 });

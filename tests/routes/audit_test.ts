@@ -5,8 +5,11 @@ import { ENDPOINTS } from "../../routes/app.ts";
 import { SURFACE } from "../../routes/surface.ts";
 import { ADMIN_ENDPOINTS } from "../../routes/calls/admin.ts";
 import { AUDIT_VALUES } from "../../routes/http/audit_values.ts";
-import { Asking, endpointsOf } from "../../routes/console/parts/ask.ts";
-import { beginDeed, shortened } from "../../src/audit/audit.ts";
+import { ApiCaller, endpointsOf } from "../../routes/console/parts/ask.ts";
+import { createKey } from "../../routes/contract/admin.ts";
+import { grantCredits } from "../../routes/contract/credits.ts";
+import { explain } from "../../routes/contract/metering.ts";
+import { beginAudited, shortened } from "../../src/audit/audit.ts";
 import { AUDIT_LIMITS } from "../../src/process/limits.ts";
 import { ADMIN_TOKEN, send, type TestApp } from "../support/test_service.ts";
 import { consoleOf, SUPPORT_TOKEN, Visitor } from "./console_support.ts";
@@ -142,7 +145,7 @@ async function appWithBalance(): Promise<{ app: TestApp; page: string }> {
 Deno.test("an act of the console is logged once, however often and through however many processes it is sent", async () => {
   const { app, page } = await appWithBalance();
   const visitor = await Visitor.signedIn(consoleOf(service));
-  const preview = await visitor.press(await visitor.get(page), "Show what it will do", {
+  const preview = await visitor.press(await visitor.get(page), "Continue", {
     packId: "cpk_image_topup",
     notes: "for a good friend",
   });
@@ -172,29 +175,29 @@ Deno.test("an act of the console is logged once, however often and through howev
 });
 
 /** What a form of an operator asks with. */
-function asking(once: string | null, role: "admin" | "support" = "admin"): Asking {
+function asking(once: string | null, role: "admin" | "support" = "admin"): ApiCaller {
   const operator = { name: "ann", role, sessionKey: "" };
   const session = { id: "session", until: service.clock.now() + 1_000, operator };
   const asker = { session, seesPrompts: true, userId: null, once };
   const request = new Request("http://service.test/console/x");
-  return new Asking(service.serving(), endpointsOf(ENDPOINTS, ADMIN_ENDPOINTS), request, asker);
+  return new ApiCaller(service.serving(), endpointsOf(ENDPOINTS, ADMIN_ENDPOINTS), request, asker);
 }
 
 Deno.test("a write of the admin API happens once for a form, and a refused form may be sent again", async () => {
   const { appId } = await service.newApp();
-  const key = { appId, class: "secret", mode: "live" };
+  const key = { appId, class: "secret", mode: "live" } as const;
   const once = "0123456789abcdef";
   const entries = await entriesOf(async () => {
-    const both = await Promise.all([1, 2].map(() => asking(once).admin("createKey", key)));
+    const both = await Promise.all([1, 2].map(() => asking(once).admin(createKey, key)));
     assert.deepEqual(both.map(({ ok }) => ok).sort(), [false, true]);
     const [second] = both.filter(({ ok }) => !ok);
     assert.ok(second?.ok === false && second.error.code === "idempotency_conflict");
     const other = "fedcba9876543210";
     for (let at = 0; at < 2; at++) {
-      const refused = await asking(other).admin("createKey", { ...key, appId: "app_unknown" });
+      const refused = await asking(other).admin(createKey, { ...key, appId: "app_unknown" });
       assert.ok(!refused.ok && refused.error.code === "not_found");
     }
-    assert.ok((await asking(other).admin("createKey", key)).ok);
+    assert.ok((await asking(other).admin(createKey, key)).ok);
   });
   assert.deepEqual(entries.map(({ who, via, what }) => [who, via, what]), [
     ["ann", "console", "createKey"],
@@ -211,8 +214,8 @@ Deno.test("a page that is looked at and a role that looks write nothing, whateve
     for (const ask of [asking(null), asking(once, "support")]) {
       for (
         const asked of [
-          await ask.app(realm, "grantCredits", grant),
-          await ask.admin("createKey", { appId, class: "secret", mode: "live" }),
+          await ask.app(realm, grantCredits, grant),
+          await ask.admin(createKey, { appId, class: "secret", mode: "live" }),
         ]
       ) {
         assert.ok(
@@ -220,7 +223,7 @@ Deno.test("a page that is looked at and a role that looks write nothing, whateve
           JSON.stringify(asked),
         );
       }
-      assert.ok((await ask.app(realm, "explain", { userId: "u", event: "x" })).ok);
+      assert.ok((await ask.app(realm, explain, { userId: "u", event: "x" })).ok);
     }
   });
   assert.deepEqual(entries, []);
@@ -230,7 +233,7 @@ Deno.test("the log is read newest first, page by page, by app and by user, and n
   const { app, page } = await appWithBalance();
   const visitor = await Visitor.signedIn(consoleOf(service));
   for (let at = 0; at < 3; at++) {
-    const preview = await visitor.press(await visitor.get(page), "Show what it will do", {
+    const preview = await visitor.press(await visitor.get(page), "Continue", {
       packId: "cpk_image_topup",
     });
     await visitor.press(preview, "Grant");
@@ -265,7 +268,7 @@ Deno.test("the log is read newest first, page by page, by app and by user, and n
 
 Deno.test("a restart keeps the log, and a write whose process died in the middle is in it with an unknown outcome", async () => {
   const { appId } = await service.newApp();
-  const deed = {
+  const action = {
     who: "ann",
     via: "console",
     what: "grantCredits",
@@ -273,7 +276,7 @@ Deno.test("a restart keeps the log, and a write whose process died in the middle
     mode: "live",
     userId: "u",
   } as const;
-  await beginDeed(service.serving(), deed);
+  await beginAudited(service.serving(), action);
   const before = (await logged("limit=200")).entries;
   await service.restart();
   assert.deepEqual((await logged("limit=200")).entries, before);
@@ -291,13 +294,13 @@ Deno.test("a restart keeps the log, and a write whose process died in the middle
 Deno.test("an erasure hides whom entries are about, those of writes that end meanwhile too, and changes no others", async () => {
   const { app } = await appWithBalance();
   const serving = service.serving();
-  const deed = (userId: string, mode: "live" | "test" = "live") =>
+  const action = (userId: string, mode: "live" | "test" = "live") =>
     ({ who: "ann", via: "console", what: "grantCredits", appId: app.appId, mode, userId }) as const;
   const done = { kind: "done", appId: null, before: { name: "zebra" }, after: { notes: "zebra" } } as const;
   for (const [userId, mode] of [["zebra", "live"], ["zebra", "test"], ["horse", "live"]] as const) {
-    await (await beginDeed(serving, deed(userId, mode)))(done);
+    await (await beginAudited(serving, action(userId, mode)))(done);
   }
-  const underWay = await beginDeed(serving, deed("zebra"));
+  const underWay = await beginAudited(serving, action("zebra"));
   await dataOf(app.call("POST", "/delete-person", { distinctId: "zebra" }));
   await dataOf(service.admin("POST", "/sweep"));
   await underWay(done);

@@ -1,4 +1,4 @@
-// The console's pages of an app: events, refusals, use by day, keys, the catalog's editor, webhooks; and the system's page.
+// The console's pages of an app: events, refusals, usage, API keys, the catalog's editor, webhooks; and the system page.
 
 import assert from "node:assert/strict";
 import type { TestApp } from "../support/test_service.ts";
@@ -19,9 +19,9 @@ async function scene(token?: string) {
 const track = (app: TestApp, userId: string, event: string, body: object = {}) =>
   app.call("POST", "/track", { userId, event, ...body });
 
-Deno.test("events are listed newest first, by user and by kind, and one has a page with all of it", async () => {
+Deno.test("events are listed newest first, by user and by type, and each has a page with its details", async () => {
   const { app, visitor, base } = await scene();
-  assert.match((await visitor.get(`${base}/events`)).text, /Nothing was metered yet/);
+  assert.match((await visitor.get(`${base}/events`)).text, /No events yet/);
   for (let count = 0; count < 60; count++) await dataOf(track(app, `u${count % 2}`, "image.a"));
   const { eventId } = await dataOf(
     track(app, MARKUP, "video.a", { seconds: 2, metadata: { note: MARKUP, model: "veo" } }),
@@ -38,7 +38,7 @@ Deno.test("events are listed newest first, by user and by kind, and one has a pa
   assert.equal(second.html.match(/<tr>/g)?.length, 12);
   assert.ok(!second.html.includes("hx-trigger"));
   assert.equal((await visitor.get(`${base}/events?user=u1`)).html.match(/<tr>/g)?.length, 31);
-  assert.match((await visitor.get(`${base}/events?type=none`)).text, /No event is like this/);
+  assert.match((await visitor.get(`${base}/events?type=none`)).text, /No results match these filters/);
   const one = await visitor.get(`${base}/events/${eventId}`);
   assert.match(one.text, new RegExp(eventId));
   assert.ok(one.text.includes(JSON.stringify(MARKUP)));
@@ -49,25 +49,25 @@ Deno.test("events are listed newest first, by user and by kind, and one has a pa
   assert.equal(csv.html.split("\r\n").length, 63);
 });
 
-Deno.test("the list asked for by the page itself comes without the frame", async () => {
+Deno.test("a list that the page polls comes without the frame", async () => {
   const { visitor, base } = await scene();
   const part = await visitor.get(`${base}/events`, { "hx-request": "true" });
   assert.match(part.html, /id="feed"/);
   assert.ok(!part.html.includes("<html"));
 });
 
-Deno.test("refusals tell who met which limit, and how often", async () => {
+Deno.test("refusals show who hit which limit, and how often", async () => {
   const { app, visitor, base } = await scene();
-  assert.match((await visitor.get(`${base}/refusals`)).text, /Nobody was refused/);
+  assert.match((await visitor.get(`${base}/refusals`)).text, /No refusals/);
   await dataOf(track(app, "u", "one"));
   for (let count = 0; count < 3; count++) await track(app, "u", "one");
   const { text, html } = await visitor.get(`${base}/refusals`);
-  assert.match(text, /one the quota is used up: lg_one 3/);
+  assert.match(text, /one limit reached: lg_one 3/);
   assert.match(html, /users\/u"/);
   assert.match((await visitor.get(`${base}/refusals?as=csv`)).html, /,u,one,limit_reached,lg_one,3\r\n/);
 });
 
-Deno.test("use by day shows as a chart and as a table of the same numbers", async () => {
+Deno.test("usage is shown as a chart and as a table of the same numbers", async () => {
   const { app, visitor, base } = await scene();
   await dataOf(track(app, "u", "image.a"));
   await dataOf(track(app, MARKUP, "video.a", { seconds: 2, metadata: { model: "veo" } }));
@@ -90,10 +90,10 @@ Deno.test("use by day shows as a chart and as a table of the same numbers", asyn
   assert.ok(!(await visitor.get(`${base}/events`)).html.includes("uplot.js"));
 });
 
-Deno.test("a key shows once, in the answer to the form that made it, and works until it is revoked", async () => {
+Deno.test("an API key is shown once, in the answer to the form that created it, and is valid until it is revoked", async () => {
   const { app, visitor, base } = await scene();
-  const preview = await visitor.press(await visitor.get(`${base}/keys/new`), "Show what it will do");
-  const made = await visitor.press(preview, "Make it");
+  const preview = await visitor.press(await visitor.get(`${base}/keys/new`), "Continue");
+  const made = await visitor.press(preview, "Create API key");
   const [key] = /sk_live_[A-Za-z0-9]+/.exec(made.text + made.html) ?? [];
   assert.ok(key !== undefined);
   assert.equal(made.path, `${base}/keys/new`);
@@ -112,12 +112,12 @@ Deno.test("a key shows once, in the answer to the form that made it, and works u
   const after = await visitor.press(question, "Revoke", { typed: prefix });
   assert.match(after.text, /is revoked/);
   assert.equal((await app.call("GET", "/plans", undefined, { key })).status, 401);
-  assert.match((await visitor.get(`${base}/keys/${keyId}/revoke`)).text, /revoked already/);
+  assert.match((await visitor.get(`${base}/keys/${keyId}/revoke`)).text, /already revoked/);
 });
 
 const editorOf = (page: Visit) => formOf(page.html, "Check").fields["catalog"]?.replace(/^\n/, "") ?? "";
 
-Deno.test("a catalog's faults show where they are, a right one its difference, and is applied as it was checked", async () => {
+Deno.test("errors in a catalog are shown at their places, changes as a difference, and the checked text is applied", async () => {
   const { app, visitor, base } = await scene();
   const page = await visitor.get(`${base}/catalog`);
   const text = editorOf(page);
@@ -128,7 +128,7 @@ Deno.test("a catalog's faults show where they are, a right one its difference, a
   const misread = await check(broken.replaceAll("\n", "\r\n"));
   assert.equal(misread.status, 400);
   const rankLine = broken.split("\n").findIndex((line) => line.includes('"rank": 10')) + 1;
-  assert.match(misread.text, new RegExp(`Line ${rankLine}, column 7 : "," or "}" is missing "rank": 10`));
+  assert.match(misread.text, new RegExp(`Line ${rankLine}, column 7 : missing "," or "}" "rank": 10`));
   assert.equal(editorOf(misread), broken);
 
   const wrong = text.replace('"quota": 1000', '"quota": "many"');
@@ -159,10 +159,10 @@ Deno.test("a catalog's faults show where they are, a right one its difference, a
   assert.match(applied.text, /Version 2 of the catalog is in force/);
   const inForce = await dataOf(service.admin("GET", `/apps/${app.appId}/catalog`));
   assert.deepEqual([inForce.version, inForce.plans[0].limits[1].quota], [2, 2000]);
-  assert.match((await visitor.press(applied, "Check")).text, /says what is in force already/);
+  assert.match((await visitor.press(applied, "Check")).text, /No changes/);
 });
 
-Deno.test("a catalog that somebody else changed meanwhile is not applied, and the text stays", async () => {
+Deno.test("a catalog that another person changed meanwhile is not applied, and the text stays", async () => {
   const { app, visitor, base } = await scene();
   const page = await visitor.get(`${base}/catalog`);
   const mine = editorOf(page).replace('"quota": 1000', '"quota": 5');
@@ -172,32 +172,32 @@ Deno.test("a catalog that somebody else changed meanwhile is not applied, and th
   await dataOf(service.admin("PUT", `/apps/${app.appId}/catalog`, theirs));
   const moved = await visitor.press(checked, "Apply as version 2", { catalog: mine });
   assert.equal(moved.status, 409);
-  assert.match(moved.text, /Version 2 was applied meanwhile, so your text was not/);
+  assert.match(moved.text, /Version 2 was applied in the meantime, so your text was not applied/);
   assert.equal(editorOf(moved), mine);
   assert.match(moved.html, /<del>[^<]*Theirs/);
   assert.equal((await dataOf(service.admin("GET", `/apps/${app.appId}/catalog`))).version, 2);
   const taken = JSON.stringify({ ...JSON.parse(mine), plans: [JSON.parse(mine).plans[1]] });
   const inUse = await visitor.press(moved, "Check", { catalog: taken });
   assert.equal(inUse.status, 409);
-  assert.match(inUse.text, /Nothing was applied, and your text is as you sent it/);
+  assert.match(inUse.text, /The catalog and your text are unchanged/);
   assert.equal(editorOf(inUse), taken);
 });
 
-Deno.test("a webhook is made, changed, disabled, given a new secret and removed; its secret shows once", async () => {
+Deno.test("a webhook endpoint is added, edited, disabled, gets a new secret and is removed; its secret is shown once", async () => {
   const { app, visitor, base } = await scene();
-  assert.match((await visitor.get(`${base}/webhooks`)).text, /No address is told/);
+  assert.match((await visitor.get(`${base}/webhooks`)).text, /No endpoints in live mode yet/);
   const form = await visitor.get(`${base}/webhooks/new`);
-  const plain = await visitor.press(form, "Show what it will do", { url: "http://a.example", events: "*" });
-  const refused = await visitor.press(plain, "Make it");
+  const plain = await visitor.press(form, "Continue", { url: "http://a.example", events: "*" });
+  const refused = await visitor.press(plain, "Add endpoint");
   assert.equal(refused.status, 400);
   assert.match(refused.html, /id="url-fault"/);
-  const fault = await visitor.press(form, "Show what it will do", {
+  const fault = await visitor.press(form, "Continue", {
     url: "https://a.example",
     events: "nothing.*",
   });
   assert.equal(fault.status, 400);
   const filled = { url: "https://hooks.example/a", events: "credits.*, user.merged", description: MARKUP };
-  const made = await visitor.press(await visitor.press(form, "Show what it will do", filled), "Make it");
+  const made = await visitor.press(await visitor.press(form, "Continue", filled), "Add endpoint");
   const [secret] = /whsec_[A-Za-z0-9+/=]+/.exec(made.html) ?? [];
   assert.ok(secret !== undefined, made.text);
   const [webhook] = await dataOf(service.admin("GET", `/apps/${app.appId}/webhooks`));
@@ -209,14 +209,14 @@ Deno.test("a webhook is made, changed, disabled, given a new secret and removed;
   assert.equal((await visitor.get(place.replace("/live/", "/test/"))).status, 404);
 
   const changed = await visitor.press(
-    await visitor.press(await visitor.get(`${place}/change`), "Show what it will do", { events: "*" }),
-    "Change it",
+    await visitor.press(await visitor.get(`${place}/change`), "Continue", { events: "*" }),
+    "Save",
   );
-  assert.match(changed.text, /The webhook is changed/);
+  assert.match(changed.text, /The endpoint is updated/);
   await visitor.press(await visitor.get(`${place}/disable`), "Disable");
   assert.match((await visitor.get(place)).text, /disabled/);
   await visitor.press(await visitor.get(`${place}/enable`), "Enable");
-  const rotated = await visitor.press(await visitor.get(`${place}/rotate`), "Make a new secret");
+  const rotated = await visitor.press(await visitor.get(`${place}/rotate`), "Rotate secret");
   assert.match(rotated.html, /whsec_/);
   assert.ok(!rotated.html.includes(secret));
   const [after] = await dataOf(service.admin("GET", `/apps/${app.appId}/webhooks`));
@@ -228,28 +228,28 @@ Deno.test("a webhook is made, changed, disabled, given a new secret and removed;
   assert.equal((await visitor.get(place)).status, 404);
 });
 
-Deno.test("Stripe's secret is set and removed, and shows nowhere after it was sent", async () => {
+Deno.test("Stripe's secret is set and removed, and no page shows it after it was sent", async () => {
   const { app, visitor, base } = await scene();
   const secret = "whsec_console_0123456789";
-  assert.match((await visitor.get(`${base}/stripe`)).text, /not set/);
+  assert.match((await visitor.get(`${base}/stripe`)).text, /not connected/);
   const form = await visitor.get(`${base}/stripe/set`);
-  const wrong = await visitor.press(form, "Show what it will do", { webhookSecret: "sk_live_1" });
+  const wrong = await visitor.press(form, "Continue", { webhookSecret: "sk_live_1" });
   assert.equal(wrong.status, 400);
   assert.ok(!wrong.html.includes("sk_live_1"));
-  const preview = await visitor.press(form, "Show what it will do", { webhookSecret: secret });
-  const page = await visitor.press(preview, "Set it");
-  assert.match(page.text, /The secret is set.*nothing came yet/s);
+  const preview = await visitor.press(form, "Continue", { webhookSecret: secret });
+  const page = await visitor.press(preview, "Save");
+  assert.match(page.text, /The signing secret is saved.*no messages yet/s);
   assert.ok(!page.html.includes(secret));
   assert.ok(!(await visitor.get(`${base}/stripe/set`)).html.includes(secret));
-  assert.match((await visitor.get(`${base.replace("/live", "/test")}/stripe`)).text, /not set/);
+  assert.match((await visitor.get(`${base.replace("/live", "/test")}/stripe`)).text, /not connected/);
   const remove = await visitor.get(`${base}/stripe/remove`);
-  const removed = await visitor.press(remove, "Remove it", { typed: "yes" });
-  assert.match(removed.text, /The secret is removed/);
+  const removed = await visitor.press(remove, "Disconnect", { typed: "yes" });
+  assert.match(removed.text, /Stripe is disconnected/);
   const { live } = await dataOf(service.admin("GET", `/apps/${app.appId}/stripe`));
   assert.equal(live.isSet, false);
 });
 
-Deno.test("support sees every page and no control that changes something, and its writes are refused", async () => {
+Deno.test("support sees every page without controls that change something, and its writes are refused", async () => {
   const { app, visitor: admin } = await scene();
   const visitor = await Visitor.signedIn(consoleOf(service), SUPPORT_TOKEN);
   const base = `/console/apps/${app.appId}/live`;
@@ -284,20 +284,20 @@ Deno.test("support sees every page and no control that changes something, and it
   const [, csrf = ""] = /name="csrf" value="([^"]*)"/.exec((await visitor.get(base)).html) ?? [];
   const sent = await visitor.send(`${base}/catalog`, { ...fields, csrf });
   assert.equal(sent.status, 403);
-  assert.match(sent.text, /changes nothing/);
+  assert.match(sent.text, /You have read-only access/);
 });
 
-Deno.test("the system's page shows caps, members and findings", async () => {
+Deno.test("the system page shows caps, processes and health checks", async () => {
   const { visitor } = await scene();
   await dataOf(service.admin("POST", "/workspaces", { name: MARKUP, operationCap: 10, aiBudgetCents: 500 }));
   const page = await visitor.get("/console/system");
   assert.equal(page.status, 200);
   assert.match(page.text, /Operations 0 of 10 AI spend \$0\.00 of \$5\.00/);
-  assert.match(page.text, /this one/);
+  assert.match(page.text, /this process/);
   assert.ok(!page.html.includes(MARKUP));
-  const findings = await visitor.get("/console/system/findings");
-  assert.match(findings.text, /drift well none in/);
-  const part = await visitor.get("/console/system/findings", { "hx-request": "true" });
-  assert.match(part.html, /<section class="sheet" id="findings">/);
+  const checks = await visitor.get("/console/system/checks");
+  assert.match(checks.text, /drift OK none in/);
+  const part = await visitor.get("/console/system/checks", { "hx-request": "true" });
+  assert.match(part.html, /<section class="card" id="checks">/);
   assert.ok(!part.html.includes("<html"));
 });

@@ -76,7 +76,7 @@ async function signOut(http: Hono, cookie: string): Promise<void> {
   assert.match(left.headers.get("set-cookie") ?? "", /^holdfast_console=; Max-Age=0; /);
 }
 
-Deno.test("a cookie is for the console alone, for twelve hours, and for no script and no other site", async () => {
+Deno.test("a cookie is valid for the console alone and for twelve hours, and hidden from scripts and other sites", async () => {
   for (const isSecure of [false, true]) {
     const http = consoleOf(service, { isSecure });
     const set = (await signIn(http, ADMIN_TOKEN)).headers.get("set-cookie") ?? "";
@@ -103,7 +103,7 @@ Deno.test("a session ends after twelve hours, also for a browser that keeps the 
   assert.ok(!await opens(http, cookie));
 });
 
-Deno.test("every process takes a session, until the token of its person changes", async () => {
+Deno.test("every process accepts a session until the token of its person changes", async () => {
   const cookie = await cookieFor(consoleOf(service));
   assert.ok(await opens(consoleOf(service), cookie));
   const operators = OPERATORS.map((operator) =>
@@ -116,7 +116,7 @@ Deno.test("every process takes a session, until the token of its person changes"
   assert.ok(!await opens(left, cookie));
 });
 
-Deno.test("a cookie that was changed, or signed under another person's key, opens nothing", async () => {
+Deno.test("a cookie that was changed, or signed with another person's key, is invalid", async () => {
   const http = consoleOf(service);
   const cookie = await cookieFor(http);
   const [first = "", signature = ""] = cookie.slice("holdfast_console=".length).split(".");
@@ -144,7 +144,7 @@ Deno.test("signing out ends every copy of the cookie, in every process", async (
   assert.ok(await opens(http, other), "another session of the same person goes on");
 });
 
-Deno.test("ten wrong tokens a minute from one address, also at once, and who is signed in notices nothing", async () => {
+Deno.test("an address has ten wrong tokens a minute, also at once, and signed-in people are not limited", async () => {
   const http = consoleOf(service);
   const cookie = await cookieFor(http);
   const wrong = await Promise.all(Array.from({ length: 15 }, () => signIn(http, "wrong-token-0123456789")));
@@ -161,7 +161,7 @@ Deno.test("ten wrong tokens a minute from one address, also at once, and who is 
   assert.equal((await signIn(http, ADMIN_TOKEN)).status, 303);
 });
 
-Deno.test("a hundred wrong tokens a minute from all addresses together", async () => {
+Deno.test("all addresses together have a hundred wrong tokens a minute", async () => {
   const http = consoleOf(service);
   const cookie = await cookieFor(http);
   for (let at = 0; at < 100; at++) {
@@ -174,7 +174,7 @@ Deno.test("a hundred wrong tokens a minute from all addresses together", async (
   assert.equal((await signIn(http, ADMIN_TOKEN, { from: "203.0.113.7" })).status, 303);
 });
 
-Deno.test("a token is right as a whole or wrong", async () => {
+Deno.test("only a whole token is valid", async () => {
   const http = consoleOf(service);
   for (
     const token of [
@@ -191,7 +191,7 @@ Deno.test("a token is right as a whole or wrong", async () => {
   }
 });
 
-Deno.test("a sign-in that another site sends is none", async () => {
+Deno.test("a sign-in from another site is refused", async () => {
   const http = consoleOf(service);
   for (const site of ["cross-site", "same-site"]) {
     const response = await signIn(http, ADMIN_TOKEN, { headers: { "sec-fetch-site": site } });
@@ -202,7 +202,7 @@ Deno.test("a sign-in that another site sends is none", async () => {
   }
 });
 
-Deno.test("a sign-in leads to the page that was asked for, and to no place but the console's", async () => {
+Deno.test("a sign-in leads to the requested page, and only to pages of the console", async () => {
   const http = consoleOf(service);
   const asked = "/console/apps/app_1/test/users/a%2Fb%20c?from=2&q=%2Fx";
   const sent = await request(http, asked);
@@ -239,7 +239,7 @@ Deno.test("a sign-in leads to the page that was asked for, and to no place but t
   assert.equal(strange.headers.get("location"), "/console/apps/%C3%A9?q=%0d%0a%C3%BC");
 });
 
-Deno.test("a part of a page that is asked for without a session sends the whole page to the sign-in", async () => {
+Deno.test("a poll without a session sends the whole page to the sign-in", async () => {
   const response = await request(consoleOf(service), HOME, {
     headers: { "hx-request": "true", "hx-current-url": "http://service.test/console/system?x=1" },
   });
@@ -248,7 +248,7 @@ Deno.test("a part of a page that is asked for without a session sends the whole 
   assert.equal(await response.text(), "");
 });
 
-Deno.test("nobody but the admin token opens the admin API, and a cookie opens no API", async () => {
+Deno.test("only the admin token opens the admin API, and a cookie opens no API", async () => {
   const http = consoleOf(service);
   const key = { key: SUPPORT_TOKEN };
   assertRefused(await send(http, "GET", "/api/admin/v1/apps", undefined, key), 401, "invalid_key");
@@ -258,14 +258,14 @@ Deno.test("nobody but the admin token opens the admin API, and a cookie opens no
   }
 });
 
-Deno.test("without a console its addresses are unknown", async () => {
+Deno.test("without a console its paths are unknown", async () => {
   const http = makeApp(service.service, ADMIN_TOKEN, null);
   for (const path of ["/console", "/console/sign-in", HOME, "/console/assets/x/console.css"]) {
     assert.equal((await request(http, path)).status, 404, path);
   }
 });
 
-Deno.test("a process that cannot serve says so on a page, and still gives out what the page loads", async () => {
+Deno.test("a process that cannot serve has an error page, and still serves the assets", async () => {
   const { database } = service.store;
   const idle = new Service(database, service.serving().ids, service.clock, NO_FEATURES);
   const http = makeApp(idle, ADMIN_TOKEN, {
@@ -285,7 +285,7 @@ Deno.test("a process that cannot serve says so on a page, and still gives out wh
   assert.equal((await signIn(http, ADMIN_TOKEN)).status, 503);
 });
 
-Deno.test("what a page loads is kept for good under a name that holds its hash", async () => {
+Deno.test("assets are cached for good under a path with their hash", async () => {
   const http = consoleOf(service);
   const cookie = await cookieFor(http);
   const html = await (await request(http, HOME, { cookie })).text();

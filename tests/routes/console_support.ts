@@ -24,24 +24,24 @@ export function consoleOf(service: TestService, options: Partial<ConsoleOptions>
   });
 }
 
-/** A page as it came. */
+/** A response. */
 export interface Visit {
   readonly status: number;
   readonly headers: Headers;
   readonly html: string;
-  /** Its words, without markup. */
+  /** The text without markup. */
   readonly text: string;
-  /** The path that it was asked for at last, after redirects. */
+  /** The path after redirects. */
   readonly path: string;
 }
 
-/** What a form of a page would send. */
+/** The path and fields that a form sends. */
 export interface FoundForm {
   readonly action: string;
   readonly fields: Readonly<Record<string, string>>;
 }
 
-/** Somebody with a browser. */
+/** A visitor with a browser. */
 export class Visitor {
   /** The process that answers. */
   http: Hono;
@@ -51,7 +51,7 @@ export class Visitor {
     this.http = http;
   }
 
-  /** Somebody who is signed in. */
+  /** Returns a signed-in visitor. */
   static async signedIn(http: Hono, token = ADMIN_TOKEN): Promise<Visitor> {
     const visitor = new Visitor(http);
     const { status } = await visitor.send("/console/sign-in", { token, to: "/console/apps" }, false);
@@ -59,7 +59,7 @@ export class Visitor {
     return visitor;
   }
 
-  /** Looks at a page; follows redirects unless told otherwise. */
+  /** Opens a page, by default through redirects. */
   get(path: string, headers: Record<string, string> = {}, follows = true): Promise<Visit> {
     return this.#fetch(path, { method: "GET", headers }, follows);
   }
@@ -106,7 +106,7 @@ export class Visitor {
   }
 }
 
-/** The form of a page that has a button of this text, with what it would send. */
+/** The form with a button of this text. */
 export function formOf(html: string, button: string): FoundForm {
   for (const [, head = "", inside = ""] of html.matchAll(/<form([^>]*)>([\s\S]*?)<\/form>/g)) {
     const pressed = [...inside.matchAll(/<button([^>]*)>([\s\S]*?)<\/button>/g)]
@@ -136,7 +136,7 @@ export function formOf(html: string, button: string): FoundForm {
   throw new Error(`No form has a button "${button}"`);
 }
 
-/** Whether a page has a form with this button. */
+/** Whether a page has a button of this text. */
 export function hasButton(html: string, button: string): boolean {
   return [...html.matchAll(/<button[^>]*>([\s\S]*?)<\/button>/g)].some(([, text = ""]) =>
     wordsOf(text) === button

@@ -1,30 +1,30 @@
-// What pages make of texts: places in JSON, differences of lines, lists as CSV, the parts of a chart.
+// Functions that pages use: places in JSON, differences of lines, lists as CSV, the series of a chart.
 
 import assert from "node:assert/strict";
 import { csvFile } from "../../routes/console/parts/csv.ts";
 import { offsetAt, placeOf, readJson } from "../../routes/console/parts/json_places.ts";
 import { diffLines } from "../../routes/console/parts/line_diff.ts";
-import { seriesOf } from "../../routes/console/parts/use_chart.tsx";
+import { seriesOf } from "../../routes/console/parts/usage_chart.tsx";
 
 const FAULTS: readonly (readonly [text: string, line: number, column: number, message: RegExp])[] = [
-  ["", 1, 1, /ends too early/],
-  ['{\n  "a": 1,\n}', 3, 1, /comma before this is one too many/],
-  ["[1, 2,]", 1, 7, /comma before this is one too many/],
-  ['{\n  "a": 1\n  "b": 2\n}', 3, 3, /"," or "}" is missing/],
-  ["[1 2]", 1, 4, /"," or "]" is missing/],
-  ['{"a" 1}', 1, 6, /":" is missing/],
+  ["", 1, 1, /unexpected end/],
+  ['{\n  "a": 1,\n}', 3, 1, /trailing comma/],
+  ["[1, 2,]", 1, 7, /trailing comma/],
+  ['{\n  "a": 1\n  "b": 2\n}', 3, 3, /missing "," or "}"/],
+  ["[1 2]", 1, 4, /missing "," or "]"/],
+  ['{"a" 1}', 1, 6, /missing ":"/],
   ["{a: 1}", 1, 2, /name in double quotes/],
-  ['{"a": }', 1, 7, /value is missing/],
-  ['{"a": tru}', 1, 7, /value is missing/],
-  ['{"a": 01}', 1, 8, /"," or "}" is missing/],
-  ['{"a": "x\ny"}', 1, 7, /no end/],
-  ['{"a": "\\x"}', 1, 7, /no end/],
-  ['{"a": 1, "a": 2}', 1, 10, /"a" stands here twice/],
-  ["{} {}", 1, 4, /nothing may follow/],
+  ['{"a": }', 1, 7, /missing value/],
+  ['{"a": tru}', 1, 7, /missing value/],
+  ['{"a": 01}', 1, 8, /missing "," or "}"/],
+  ['{"a": "x\ny"}', 1, 7, /unterminated string/],
+  ['{"a": "\\x"}', 1, 7, /unterminated string/],
+  ['{"a": 1, "a": 2}', 1, 10, /duplicate name "a"/],
+  ["{} {}", 1, 4, /unexpected text after the end/],
   ["[".repeat(1000), 1, 202, /nested too deeply/],
 ];
 
-Deno.test("what is wrong with JSON is told with its line and column", () => {
+Deno.test("a syntax error in JSON has its line and column", () => {
   for (const [text, line, column, message] of FAULTS) {
     const read = readJson(text);
     assert.ok("fault" in read, text);
@@ -73,12 +73,12 @@ Deno.test("a difference shows changed lines with some around them, and puts both
 
 Deno.test("texts of a CSV are quoted, none is a formula, and numbers stay numbers", () => {
   const { text, name } = csvFile("list", ["a", "b"], [
-    ['say "hi", you', -5],
-    ['=HYPERLINK("http://evil")', 0.25],
-    ["+1", null],
-    ["-1", 1],
-    ["@x\r\ny", 2],
-    ["plain ü", 3],
+    { a: 'say "hi", you', b: -5 },
+    { a: '=HYPERLINK("http://evil")', b: 0.25 },
+    { a: "+1", b: null },
+    { a: "-1", b: 1 },
+    { a: "@x\r\ny", b: 2 },
+    { a: "plain ü", b: 3 },
   ]);
   assert.equal(name, "list.csv");
   assert.equal(
@@ -88,7 +88,7 @@ Deno.test("texts of a CSV are quoted, none is a formula, and numbers stay number
   );
 });
 
-Deno.test("the parts of a chart come to the sums of the days, the largest first", () => {
+Deno.test("the series of a chart add up to the sums of the days, the largest first", () => {
   const part = (event: string, events: number) => ({
     event,
     userId: null,
@@ -105,12 +105,12 @@ Deno.test("the parts of a chart come to the sums of the days, the largest first"
     costCents: (events + 40) / 10,
     parts: names.map((name, index) => part(name, index + (day === 1 && name === "a" ? 20 : 0))),
   }));
-  const series = seriesOf({ by: "event", countedUntil: "", days }, "events");
+  const series = seriesOf({ by: "event", days }, "events");
   assert.equal(series.length, 8);
-  assert.deepEqual([series[0]?.name, series.at(-1)?.name], ["a", "everything else"]);
+  assert.deepEqual([series[0]?.name, series.at(-1)?.name], ["a", "all others"]);
   days.forEach(({ events }, day) => {
     assert.equal(series.reduce((sum, { values }) => sum + (values[day] ?? 0), 0), events);
   });
-  const cents = seriesOf({ by: "event", countedUntil: "", days }, "cents");
+  const cents = seriesOf({ by: "event", days }, "cents");
   assert.ok(cents.every(({ values }) => values.every((value) => String(value).length < 9)));
 });

@@ -1,24 +1,24 @@
-// What holds for every page and every act of the console, those that come later too: a walk over all of them in an app
-// whose every text is markup.
+// Rules for every page and action of the console, including later ones: a walk over all of them in an app with markup in
+// every text.
 
 import assert from "node:assert/strict";
-import { SURFACE } from "../../routes/surface.ts";
-import { ACTIONS, PAGES } from "../../routes/console/places.ts";
+import { ACTIONS, PAGES } from "../../routes/console/routes.ts";
+import { getEvent, listEvents } from "../../routes/contract/events.ts";
 import { consoleOf, formOf, SUPPORT_TOKEN, type Visit, Visitor } from "./console_support.ts";
 import { dataOf, serviceOfFile } from "./support.ts";
 import { ADMIN_TOKEN, type TestApp } from "../support/test_service.ts";
 
 const service = serviceOfFile();
 
-/** A text that is markup, a script and the end of an attribute wherever it is not escaped. */
+/** A text that is markup, a script and the end of an attribute where it is not escaped. */
 function hostile(name: string): string {
   return `<script>m_${name}()</script>"onx='m_${name}'`;
 }
 
-/** What of it shows that it was not escaped. */
+/** Matches such a text that was not escaped. */
 const ESCAPED_WRONGLY = /<script>m_|m_\w+\(\)<\/script>"|"onx='m_/;
 
-/** The texts that some page has to show, by their names above. */
+/** The names of texts that some page must show. */
 const SHOWN = [
   "alias",
   "app",
@@ -64,7 +64,7 @@ const EVENT = "<script>m_event()</script>\"onx='m_event'";
 
 interface Scene {
   readonly app: TestApp;
-  /** What stands for the parts of a path. */
+  /** The values of the members of paths. */
   readonly parts: Readonly<Record<string, string>>;
 }
 
@@ -132,7 +132,7 @@ async function makeScene(): Promise<Scene> {
 
 let scene: Promise<Scene> | undefined;
 
-/** The address of a page or an act in the scene. */
+/** The path of a page or an action in the scene. */
 async function addressOf(path: string): Promise<string> {
   const { parts } = await (scene ??= makeScene());
   return path.replaceAll(/:(\w+)/g, (_, name: string) => {
@@ -146,7 +146,7 @@ const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
   "form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/** What every answer of the console is, whatever it says. */
+/** The rules for every response of the console. */
 function assertSafe({ headers, html }: Visit, address: string): void {
   assert.equal(headers.get("content-security-policy"), POLICY, address);
   assert.equal(headers.get("x-frame-options"), "DENY", address);
@@ -159,7 +159,7 @@ function assertSafe({ headers, html }: Visit, address: string): void {
     null,
     `${address}: ${html.slice((wrong?.index ?? 0) - 100, (wrong?.index ?? 0) + 100)}`,
   );
-  // Texts are escaped, so what looks like markup here is ours.
+  // Texts are escaped, so these tags are ours.
   const tags = html.match(/<[a-z][^>]*>/gi) ?? [];
   for (const tag of tags) {
     assert.doesNotMatch(tag, /\s(on\w+|style|hx-on[\w:-]*)=/i, `${address}: ${tag}`);
@@ -175,7 +175,7 @@ function assertSafe({ headers, html }: Visit, address: string): void {
 
 const visitors = new Map<string, Promise<Visitor>>();
 
-/** Somebody who is signed in, for all tests: the clock stands still. */
+/** A signed-in visitor for all tests: the clock does not move. */
 function visitor(token = ADMIN_TOKEN): Promise<Visitor> {
   const known = visitors.get(token) ?? Visitor.signedIn(consoleOf(service), token);
   visitors.set(token, known);
@@ -190,7 +190,7 @@ async function keysOf(token?: string): Promise<{ csrf: string; once: string }> {
   };
 }
 
-/** Every row that is not about the console itself. */
+/** Every row except those of sign-ins. */
 async function digest(): Promise<string> {
   await service.serving().term.flush();
   const tables = [
@@ -216,11 +216,7 @@ async function digest(): Promise<string> {
   return JSON.stringify(rows);
 }
 
-/** Acts whose calls are on their way into the API. */
-const AWAITED = SURFACE.calls.some(({ id }) => id === "pingWebhook") ? [] : ["ping", "redeliver"];
-
 for (const { path } of PAGES) {
-  if (AWAITED.some((end) => path.endsWith(`/${end}`))) continue;
   Deno.test(`the page ${path} asks for a sign-in, escapes every text, and changes nothing for any role`, async () => {
     const address = await addressOf(path);
     const stranger = await new Visitor(consoleOf(service)).get(address);
@@ -245,7 +241,7 @@ for (const { path } of PAGES) {
 }
 
 for (const { path, role } of ACTIONS) {
-  Deno.test(`the act ${path} is refused without a session, for the role that looks, and for a form of another page`, async () => {
+  Deno.test(`the action ${path} is refused without a session, for the read-only role, and for a form of another page`, async () => {
     const address = await addressOf(path);
     const { csrf, once } = await keysOf();
     const before = await digest();
@@ -283,7 +279,7 @@ for (const { path, role } of ACTIONS) {
   });
 }
 
-Deno.test("every text of a customer or of their users shows on some page, as it is and as no markup", async () => {
+Deno.test("every text of a customer or of their users is shown on some page, and escaped", async () => {
   const seen = new Set<string>();
   for (const { path } of PAGES) {
     const { html } = await (await visitor()).get(await addressOf(path));
@@ -292,7 +288,7 @@ Deno.test("every text of a customer or of their users shows on some page, as it 
   assert.deepEqual(SHOWN.filter((name) => !seen.has(name)), [], [...seen].join());
 });
 
-Deno.test("an address that is no page, an unknown app and an unknown mode are pages that say so", async () => {
+Deno.test("an unknown path, an unknown app and an unknown mode are error pages", async () => {
   const { parts } = await (scene ??= makeScene());
   const admin = await visitor();
   for (
@@ -314,9 +310,9 @@ Deno.test("an address that is no page, an unknown app and an unknown mode are pa
 
 Deno.test("support sees a prompt only where a setting shows it", async () => {
   const { parts } = await (scene ??= makeScene());
-  const { Asking, endpointsOf } = await import("../../routes/console/parts/ask.ts");
+  const { ApiCaller, endpointsOf } = await import("../../routes/console/parts/ask.ts");
   const { ENDPOINTS } = await import("../../routes/app.ts");
-  const { appId = "", eventId } = parts;
+  const { appId = "", eventId = "" } = parts;
   const session = {
     id: "s",
     until: service.clock.now() + 1,
@@ -324,22 +320,14 @@ Deno.test("support sees a prompt only where a setting shows it", async () => {
   } as const;
   for (const seesPrompts of [false, true]) {
     const asker = { session, seesPrompts, userId: null, once: null };
-    const ask = new Asking(
+    const ask = new ApiCaller(
       service.serving(),
       endpointsOf(ENDPOINTS, []),
       new Request("http://service.test/"),
       asker,
     );
-    const detail = await ask.app<{ prompt: string | null; response: string | null; metadata: object }>(
-      { appId, mode: "live" },
-      "getEvent",
-      { eventId },
-    );
-    const list = await ask.app<{ events: { promptPreview: string | null }[] }>(
-      { appId, mode: "live" },
-      "listEvents",
-      {},
-    );
+    const detail = await ask.app({ appId, mode: "live" }, getEvent, { eventId });
+    const list = await ask.app({ appId, mode: "live" }, listEvents, {});
     assert.ok(detail.ok && list.ok);
     const { prompt, response, metadata } = detail.data;
     assert.deepEqual(

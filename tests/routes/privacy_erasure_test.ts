@@ -7,7 +7,7 @@ import type { TestService } from "../support/test_service.ts";
 import { Customer } from "./credits_support.ts";
 import { connect, eventOf, send, sessionOf, subscriptionOf } from "./stripe_support.ts";
 import { assertRefused, dataOf } from "./support.ts";
-import { recordDeed } from "../../src/audit/audit.ts";
+import { recordAudited } from "../../src/audit/audit.ts";
 import { reconcile } from "../../src/storage/queries/reconcile.ts";
 import {
   another,
@@ -104,8 +104,10 @@ for (const erasedBy of [`${MARK}-older`, `${MARK}-device`]) {
       const zebra = await makeZebra(app);
       for (const userId of ZEBRA_IDS) {
         await buys(service, app, userId);
-        const deed = { who: "admin", via: "console", what: "grantCredits", userId } as const;
-        await recordDeed(service.serving(), { ...deed, appId: app.appId, mode: "test" }, { notes: MARK });
+        const action = { who: "admin", via: "console", what: "grantCredits", userId } as const;
+        await recordAudited(service.serving(), { ...action, appId: app.appId, mode: "test" }, {
+          notes: MARK,
+        });
       }
       await service.serving().term.flush();
       await service.serving().term.refusedCalls.write();

@@ -1,11 +1,11 @@
-// What pages do in the browser beside loading parts of themselves: keys, and the last word before a form is sent twice.
+// The script of pages: keyboard shortcuts, forms that are sent once, the editor of the catalog, and charts.
 "use strict";
 
 const isTyping = (element) =>
   element instanceof HTMLElement &&
   (element.isContentEditable || /^(input|textarea|select)$/i.test(element.tagName));
 
-/** The rows of the list that the focus is in, or of the first one on the page. */
+/** The row links of the table with the focus, or of the first table on the page. */
 const rowsAround = (element) => {
   const table = element.closest?.("table") ?? document.querySelector("main table");
   return table === null ? [] : [...table.querySelectorAll("a.row")];
@@ -40,7 +40,7 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-/** A form is sent once, however often its button is pressed; the server holds to the same. */
+/** A form is sent once, however often its button is pressed. The server ensures the same. */
 document.addEventListener("submit", (event) => {
   const form = event.target;
   if (form.dataset.sent === "yes") event.preventDefault();
@@ -50,8 +50,8 @@ addEventListener("pageshow", () => {
   for (const form of document.forms) delete form.dataset.sent;
 });
 
-/** Where the caret is in a long text. */
-const tellPlace = (area) => {
+/** Shows the line and column of the caret in a long text. */
+const showPlace = (area) => {
   const place = document.getElementById(area.dataset.places);
   if (place === null) return;
   const before = area.value.slice(0, area.selectionStart);
@@ -60,10 +60,10 @@ const tellPlace = (area) => {
 };
 document.addEventListener("selectionchange", () => {
   const area = document.activeElement;
-  if (area instanceof HTMLTextAreaElement && area.dataset.places !== undefined) tellPlace(area);
+  if (area instanceof HTMLTextAreaElement && area.dataset.places !== undefined) showPlace(area);
 });
 
-/** Scrolls a long text to a place: a caret that is moved by script does not. */
+/** Scrolls a long text to a place: moving the caret by script doesn't scroll. */
 const showLine = (area, at) => {
   const lines = area.value.slice(0, at).split("\n").length;
   area.scrollTop = Math.max(0, (lines - 4) * parseFloat(getComputedStyle(area).lineHeight));
@@ -87,14 +87,14 @@ if (navigator.clipboard !== undefined) {
   for (const button of document.querySelectorAll("[data-copies]")) button.hidden = false;
 }
 
-/** What is wrong in a long text is in sight before anybody looks for it. */
+/** Scrolls to the first error when the page has loaded. */
 const firstFault = document.querySelector("[data-jumps]");
 if (firstFault !== null) {
   const area = document.querySelector(firstFault.getAttribute("href"));
   showLine(area, Number(firstFault.dataset.jumps));
 }
 
-/** Draws the charts of the page: bars by day, one part on top of the other. */
+/** Draws the charts of the page: stacked bars by day. */
 const drawCharts = () => {
   if (typeof uPlot === "undefined") return;
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
@@ -108,7 +108,7 @@ const drawCharts = () => {
     });
     const shown = measure === "cents" ? (value) => dollars.format(value / 100) : (value) => String(value);
     const onAxis = measure === "cents" ? shown : (value) => short.format(value);
-    // The topmost sum is drawn first, and each lower one over it.
+    // The largest sum is drawn first, and each smaller sum over it.
     const stacked = series.map((_, index) =>
       days.map((_, day) => series.slice(0, index + 1).reduce((sum, { values }) => sum + values[day], 0))
     ).reverse();
@@ -136,7 +136,7 @@ const drawCharts = () => {
           {},
           ...series.map(({ name }, index) => ({
             label: name,
-            fill: colour(name === "everything else" ? "others" : `colour-${index + 1}`),
+            fill: colour(name === "all others" ? "others" : `colour-${index + 1}`),
             width: 0,
             paths: bars,
             points: { show: false },

@@ -1,31 +1,23 @@
-// The apps of the service, by workspace, with what each workspace used of its caps this month.
+// The apps of the service by workspace, with the usage of each workspace this month.
 
-import type { PageAt } from "../parts/page_context.ts";
-import { ActsHead, AmountText } from "../parts/format.tsx";
+import type { PageRoute } from "../parts/page_context.ts";
+import { Figure } from "../parts/figure.tsx";
+import { amountText } from "../parts/format.tsx";
 import { appPath } from "../parts/page.tsx";
+import { Table } from "../parts/table.tsx";
+import type { AnswerOf } from "../../contract/definition.ts";
+import { listApps, listWorkspaces } from "../../contract/admin.ts";
 
-interface Workspace {
-  readonly workspaceId: string;
-  readonly name: string;
-  readonly operationCap: number | null;
-  readonly operationsUsed: number;
-  readonly aiBudgetCents: number | null;
-  readonly aiSpentCents: number;
-}
-
-interface AppRow {
-  readonly appId: string;
-  readonly workspaceId: string;
-  readonly name: string;
-}
+type Workspace = AnswerOf<typeof listWorkspaces>[number];
+type App = AnswerOf<typeof listApps>[number];
 
 /** `/console/apps` */
-export const appsPage: PageAt = {
+export const appsPage: PageRoute = {
   path: "/console/apps",
   async show({ ask }) {
     const [workspaces, apps] = await Promise.all([
-      ask.admin<Workspace[]>("listWorkspaces"),
-      ask.admin<AppRow[]>("listApps"),
+      ask.admin(listWorkspaces, {}),
+      ask.admin(listApps, {}),
     ]);
     if (!workspaces.ok || !apps.ok) throw new Error("The lists of workspaces and apps were refused");
     return {
@@ -38,12 +30,12 @@ export const appsPage: PageAt = {
           {apps.data.length === 0
             ? (
               <p class="empty">
-                There is no app yet. Make one with <code>deno task admin app create --name "My app"</code>.
+                No apps yet. Create one with <code>deno task admin app create --name "My app"</code>.
               </p>
             )
             : null}
           {workspaces.data.map((workspace) => (
-            <WorkspaceSheet
+            <WorkspaceCard
               workspace={workspace}
               apps={apps.data.filter(({ workspaceId }) => workspaceId === workspace.workspaceId)}
             />
@@ -54,56 +46,41 @@ export const appsPage: PageAt = {
   },
 };
 
-function WorkspaceSheet({ workspace, apps }: { workspace: Workspace; apps: readonly AppRow[] }) {
+function WorkspaceCard({ workspace, apps }: { workspace: Workspace; apps: readonly App[] }) {
   const { name, workspaceId, operationCap, operationsUsed, aiBudgetCents, aiSpentCents } = workspace;
   return (
-    <section class="sheet">
+    <section class="card">
       <div class="head">
         <h2>{name}</h2>
         <code class="soft">{workspaceId}</code>
       </div>
       <div class="figures">
-        <div class="figure">
-          <b>
-            <AmountText value={operationsUsed} />
-          </b>
-          <span>
-            operations this month{operationCap === null ? "" : ` of ${operationCap.toLocaleString("en-US")}`}
-          </span>
-        </div>
-        <div class="figure">
-          <b>
-            <AmountText value={aiSpentCents} unit="cents" />
-          </b>
-          <span>
-            spent on models{aiBudgetCents === null ? "" : ` of $${(aiBudgetCents / 100).toFixed(2)}`}
-          </span>
-        </div>
+        <Figure
+          value={operationsUsed}
+          text={`operations this month${operationCap === null ? "" : ` of ${amountText(operationCap)}`}`}
+        />
+        <Figure
+          value={aiSpentCents}
+          unit="cents"
+          text={`gateway spend${aiBudgetCents === null ? "" : ` of ${amountText(aiBudgetCents, "cents")}`}`}
+        />
       </div>
-      <table>
-        <thead>
-          <tr>
-            <th>App</th>
-            <th>Id</th>
-            <ActsHead />
-          </tr>
-        </thead>
-        <tbody>
-          {apps.map(({ appId, name }) => (
-            <tr>
-              <td>
-                <a class="row" href={appPath({ appId, mode: "live" })}>{name}</a>
-              </td>
-              <td>
-                <code>{appId}</code>
-              </td>
-              <td>
-                <a href={appPath({ appId, mode: "test" })}>Test mode</a>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Table
+        isWide
+        rows={apps}
+        columns={[
+          {
+            head: "App",
+            cell: ({ appId, name }) => <a class="row" href={appPath({ appId, mode: "live" })}>{name}</a>,
+          },
+          { head: "ID", cell: ({ appId }) => <code>{appId}</code> },
+          {
+            head: "Actions",
+            hidesHead: true,
+            cell: ({ appId }) => <a href={appPath({ appId, mode: "test" })}>Test mode</a>,
+          },
+        ]}
+      />
     </section>
   );
 }

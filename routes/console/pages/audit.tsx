@@ -1,53 +1,33 @@
-// The audit log: who did what, when, and what changed by it.
+// The audit log: changes and sign-ins of people.
 
-import { refusedPage } from "../parts/subject.tsx";
-import { csvFile, csvQuery, wantsCsv } from "../parts/csv.ts";
+import { errorPage } from "../parts/subject.tsx";
+import { csvFile, wantsCsv } from "../parts/csv.ts";
 import { Filter, FilterText } from "../parts/filter.tsx";
 import { AmountText, Time } from "../parts/format.tsx";
 import { appPath, userPath } from "../parts/page.tsx";
-import { FILE_ROWS, PAGE_ROWS } from "../parts/pager.tsx";
-import type { PageAt, PageRequest } from "../parts/page_context.ts";
+import { CsvLink, FILE_ROWS, PAGE_ROWS } from "../parts/pager.tsx";
+import type { PageRequest, PageRoute } from "../parts/page_context.ts";
+import { Table } from "../parts/table.tsx";
+import type { AnswerOf } from "../../contract/definition.ts";
+import { listApps } from "../../contract/admin.ts";
+import { listAudit } from "../../contract/service.ts";
 
-/** Short values, as the API shows them. */
-type ShownValues = Readonly<Record<string, string | number | boolean | null>> | null;
-
-/** An entry as the API shows it. */
-interface ShownEntry {
-  readonly auditId: string;
-  readonly at: string;
-  readonly who: string;
-  readonly via: "console" | "api";
-  readonly what: string;
-  readonly appId: string | null;
-  readonly mode: "live" | "test" | null;
-  readonly userId: string | null;
-  readonly before: ShownValues;
-  readonly after: ShownValues;
-}
-
-interface ShownLog {
-  readonly entries: readonly ShownEntry[];
-  readonly nextCursor: string | null;
-}
-
-interface AppRow {
-  readonly appId: string;
-  readonly name: string;
-}
+type ShownEntry = AnswerOf<typeof listAudit>["entries"][number];
+type ShownValues = ShownEntry["before"];
 
 const FILE_STEP = 200;
 
 /** `/console/audit` */
-const auditPage: PageAt = {
+const auditPage: PageRoute = {
   path: "/console/audit",
   async show(request) {
     const { ask, query, path } = request;
     if (wantsCsv(query)) return await fileOf(request);
     const [log, apps] = await Promise.all([
       listOf(request, PAGE_ROWS, query.get("cursor") || undefined),
-      ask.admin<AppRow[]>("listApps"),
+      ask.admin(listApps, {}),
     ]);
-    if (!log.ok) return refusedPage(log.error);
+    if (!log.ok) return errorPage(log.error);
     const { entries, nextCursor } = log.data;
     const names = new Map(apps.ok ? apps.data.map(({ appId, name }) => [appId, name]) : []);
     const isFiltered = Boolean(query.get("app") || query.get("user"));
@@ -57,17 +37,17 @@ const auditPage: PageAt = {
         <>
           <div class="head">
             <h1>Audit log</h1>
-            <span class="soft">what people changed, and who signed in</span>
+            <span class="soft">changes and sign-ins of people</span>
           </div>
           <LogFilter query={query} path={path} names={names} isFiltered={isFiltered} />
-          <section class="sheet">
-            <h2 class="visually-hidden">The entries</h2>
+          <section class="card">
+            <h2 class="visually-hidden">Entries</h2>
             {entries.length === 0
               ? (
                 <p class="empty">
                   {isFiltered
-                    ? "Nothing was done to this app or user by a person. Ids are compared exactly; aliases have entries of their own."
-                    : "Nothing was done yet. Sign-ins and every change by a person show here."}
+                    ? "No results match these filters. IDs are matched exactly; an alias has entries of its own."
+                    : "No entries yet. Sign-ins and changes by people are listed here."}
                 </p>
               )
               : <Entries entries={entries} names={names} />}
@@ -75,8 +55,7 @@ const auditPage: PageAt = {
           </section>
           {entries.length === 0 ? null : (
             <p class="hint">
-              Nobody can change an entry. An erasure hides whom it is about.{" "}
-              <a href={csvQuery(query)} download>The newest {FILE_ROWS.toLocaleString("en-US")} as CSV</a>
+              Entries cannot be changed. Deleting a user's data hides the user. <CsvLink query={query} />
             </p>
           )}
         </>
@@ -85,10 +64,10 @@ const auditPage: PageAt = {
   },
 };
 
-export const AUDIT_PAGES: readonly PageAt[] = [auditPage];
+export const AUDIT_PAGES: readonly PageRoute[] = [auditPage];
 
 function listOf({ ask, query }: PageRequest, limit: number, cursor: string | undefined) {
-  return ask.admin<ShownLog>("listAudit", {
+  return ask.admin(listAudit, {
     appId: query.get("app") || undefined,
     userId: query.get("user") || undefined,
     limit: String(limit),
@@ -101,18 +80,15 @@ async function fileOf(request: PageRequest) {
   let cursor: string | undefined;
   do {
     const page = await listOf(request, FILE_STEP, cursor);
-    if (!page.ok) return refusedPage(page.error);
+    if (!page.ok) return errorPage(page.error);
     rows.push(...page.data.entries);
     cursor = page.data.nextCursor ?? undefined;
   } while (cursor !== undefined && rows.length < FILE_ROWS);
-  const columns = ["auditId", "at", "who", "via", "what", "appId", "mode", "userId"] as const;
+  const text = (values: ShownValues) => values === null ? null : JSON.stringify(values);
   return csvFile(
     "audit",
-    [...columns, "before", "after"],
-    rows.map((row) => [
-      ...columns.map((column) => row[column]),
-      ...[row.before, row.after].map((values) => values === null ? null : JSON.stringify(values)),
-    ]),
+    ["auditId", "at", "who", "via", "what", "appId", "mode", "userId", "before", "after"],
+    rows.map((row) => ({ ...row, before: text(row.before), after: text(row.after) })),
   );
 }
 
@@ -143,87 +119,67 @@ function Entries({ entries, names }: {
   names: ReadonlyMap<string, string>;
 }) {
   return (
-    <table class="stack">
-      <thead>
-        <tr>
-          <th>When</th>
-          <th>Who</th>
-          <th>What</th>
-          <th>Where</th>
-          <th>User</th>
-          <th>From and to</th>
-        </tr>
-      </thead>
-      <tbody>
-        {entries.map((entry) => (
-          <tr>
-            <td data-label="When">
-              <Time at={entry.at} />
-            </td>
-            <td data-label="Who">
-              {entry.who} {entry.via === "api" ? <span class="tag">API</span> : null}
-            </td>
-            <td data-label="What">
-              <What entry={entry} />
-            </td>
-            <td data-label="Where">
-              <Where entry={entry} names={names} />
-            </td>
-            <td data-label="User">
-              <User entry={entry} />
-            </td>
-            <td data-label="From and to">
-              <Changed entry={entry} />
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <Table
+      rows={entries}
+      columns={[
+        { head: "Time", cell: ({ at }) => <Time at={at} /> },
+        {
+          head: "Person",
+          cell: ({ who, via }) => <>{who} {via === "api" ? <span class="tag">API</span> : null}</>,
+        },
+        { head: "Action", cell: (entry) => <ActionName entry={entry} /> },
+        { head: "App", cell: (entry) => <App entry={entry} names={names} /> },
+        { head: "User", cell: (entry) => <User entry={entry} /> },
+        { head: "Changes", cell: (entry) => <Changes entry={entry} /> },
+      ]}
+    />
   );
 }
 
-/** Calls in words; one that is not here shows by its name. */
-const WHAT: Readonly<Record<string, string>> = {
-  aliasCustomer: "merged two users",
-  applyCatalog: "applied a catalog",
-  cancelSubscription: "ended a subscription",
-  changeWebhook: "changed a webhook",
-  changeWorkspace: "changed a workspace",
-  createApp: "made an app",
-  createKey: "made a key",
-  createWebhook: "made a webhook",
-  createWorkspace: "made a workspace",
-  deletePerson: "asked for an erasure",
-  deleteWebhook: "removed a webhook",
-  exportPerson: "exported a person",
-  extendCredits: "extended a balance",
-  grantCredits: "granted credits",
-  moveHistory: "filed the history of merged users",
-  moveTestClock: "moved the test clock",
-  optIn: "opted in",
-  optOut: "opted out",
-  pingWebhook: "pinged a webhook",
-  redeliverMessage: "sent a message again",
-  release: "released a hold",
-  revokeCredits: "revoked credits",
-  revokeKey: "revoked a key",
-  rotateIdentitySecret: "made a new identity secret",
-  rotateWebhookSecret: "made a new webhook secret",
-  signIn: "signed in",
-  signInFailed: "wrong token",
-  signOut: "signed out",
-  sweep: "swept what was due",
-  upsertSubscription: "wrote a subscription",
+/** The actions by the ids of their calls; an action without a text is shown by its id. */
+const ACTION_NAMES: Readonly<Record<string, string>> = {
+  aliasCustomer: "Merged users",
+  applyCatalog: "Applied catalog",
+  cancelSubscription: "Canceled subscription",
+  changeWebhook: "Changed webhook",
+  changeWorkspace: "Changed workspace",
+  createApp: "Created app",
+  createKey: "Created API key",
+  createWebhook: "Created webhook",
+  createWorkspace: "Created workspace",
+  deleteStripe: "Disconnected Stripe",
+  deletePerson: "Deleted user data",
+  deleteWebhook: "Removed webhook",
+  exportPerson: "Exported user data",
+  extendCredits: "Extended credits",
+  grantCredits: "Granted credits",
+  moveHistory: "Moved history of merged users",
+  moveTestClock: "Moved test clock",
+  optIn: "Opted in",
+  optOut: "Opted out",
+  pingWebhook: "Pinged webhook",
+  redeliverMessage: "Sent webhook message again",
+  release: "Released hold",
+  revokeCredits: "Revoked credits",
+  revokeKey: "Revoked API key",
+  rotateIdentitySecret: "Rotated identity secret",
+  rotateWebhookSecret: "Rotated webhook secret",
+  setStripe: "Set Stripe secret",
+  signIn: "Signed in",
+  signInFailed: "Failed sign-in",
+  signOut: "Signed out",
+  sweep: "Settled what was due",
+  upsertSubscription: "Updated subscription",
 };
 
-function What({ entry: { what } }: { entry: ShownEntry }) {
-  const words = WHAT[what] ?? what;
+function ActionName({ entry: { what } }: { entry: ShownEntry }) {
+  const name = ACTION_NAMES[what] ?? what;
   return what === "signInFailed"
-    ? <span class="tag bad" title={what}>{words}</span>
-    : <span title={what}>{words}</span>;
+    ? <span class="tag bad" title={what}>{name}</span>
+    : <span title={what}>{name}</span>;
 }
 
-function Where({ entry: { appId, mode }, names }: {
+function App({ entry: { appId, mode }, names }: {
   entry: ShownEntry;
   names: ReadonlyMap<string, string>;
 }) {
@@ -241,21 +197,21 @@ const HASH = /^[\w-]{43}$/;
 function User({ entry: { appId, mode, userId, before, after } }: { entry: ShownEntry }) {
   if (userId === null) return null;
   if (HASH.test(userId) && before === null && after === null) {
-    return <span class="tag" title={userId}>erased</span>;
+    return <span class="tag" title={userId}>deleted</span>;
   }
   if (appId === null || mode === null) return userId;
   return <a class="row" href={userPath({ appId, mode }, userId)}>{userId}</a>;
 }
 
-/** What changed: a value that has both sides goes from one to the other. */
-function Changed({ entry: { before, after } }: { entry: ShownEntry }) {
+/** The values before and after. */
+function Changes({ entry: { before, after } }: { entry: ShownEntry }) {
   const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])];
   if (names.length === 0) return null;
   return (
     <ul class="changes">
       {names.map((name) => (
         <li>
-          <span class="soft">{name}</span> <Sides was={before?.[name]} is={after?.[name]} />
+          <span class="soft">{name}</span> <Change before={before?.[name]} after={after?.[name]} />
         </li>
       ))}
     </ul>
@@ -264,13 +220,13 @@ function Changed({ entry: { before, after } }: { entry: ShownEntry }) {
 
 type ShownValue = NonNullable<ShownValues>[string] | undefined;
 
-function Sides({ was, is }: { was: ShownValue; is: ShownValue }) {
-  if (was === undefined || is === undefined) return <Value value={was ?? is} />;
+function Change({ before, after }: { before: ShownValue; after: ShownValue }) {
+  if (before === undefined || after === undefined) return <Value value={before ?? after} />;
   return (
     <>
-      <Value value={was} /> →{" "}
+      <Value value={before} /> →{" "}
       <b>
-        <Value value={is} />
+        <Value value={after} />
       </b>
     </>
   );

@@ -1,11 +1,12 @@
-// Moving the clock of test mode.
+// The action that moves the clock of test mode.
 
-import { type Act, actAt } from "../parts/action.tsx";
+import { type Action, actionRoutes } from "../parts/action.tsx";
 import { timeLabel } from "../parts/format.tsx";
 import { numberIn, timeIn, type Values } from "../parts/form.tsx";
-import { appPath } from "../parts/page.tsx";
-import type { PageRequest, Shown } from "../parts/page_context.ts";
-import { appOf, refusedPage, type UserSubject } from "../parts/subject.tsx";
+import { appPath, crumbsOf } from "../parts/page.tsx";
+import type { PageContent, PageRequest } from "../parts/page_context.ts";
+import { appOf, errorPage, type UserSubject } from "../parts/subject.tsx";
+import { getTestClock, moveTestClock } from "../../contract/test_clock.ts";
 
 interface ClockSubject {
   readonly app: UserSubject["app"];
@@ -14,14 +15,14 @@ interface ClockSubject {
 
 const SECONDS: Readonly<Record<string, number>> = { minutes: 60, hours: 3600, days: 86_400 };
 
-async function aboutClock(request: PageRequest): Promise<ClockSubject | Shown> {
+async function loadClock(request: PageRequest): Promise<ClockSubject | PageContent> {
   const app = appOf(request);
   if (app.mode === "live") {
     const message = "Live mode runs on real time. Switch to test mode to move its clock.";
-    return refusedPage({ code: "forbidden", message }, "No test clock");
+    return errorPage({ code: "forbidden", message }, "No test clock");
   }
-  const clock = await request.ask.app<{ now: string }>(app, "getTestClock", {});
-  return clock.ok ? { app, now: clock.data.now } : refusedPage(clock.error);
+  const clock = await request.ask.app(app, getTestClock, {});
+  return clock.ok ? { app, now: clock.data.now } : errorPage(clock.error);
 }
 
 function membersOf(values: Values) {
@@ -32,13 +33,13 @@ function membersOf(values: Values) {
   return { advanceSeconds: typeof amount === "number" ? amount * unit : amount };
 }
 
-const clock: Act<ClockSubject> = {
+const clock: Action<ClockSubject, typeof moveTestClock> = {
   path: "/console/apps/:appId/:mode/clock",
-  title: "Move the test clock",
-  about: aboutClock,
-  place: (_, { app }) => ({ crumbs: [{ title: app.name, href: appPath(app) }], back: appPath(app) }),
-  // Time passes while somebody reads: what is shown of it must not be part of a preview's ground.
-  lead: ({ now }) => `It stands at ${timeLabel(now)} and runs on with real time.`,
+  title: "Move test clock",
+  load: loadClock,
+  location: ({ app }) => ({ crumbs: crumbsOf(app), back: appPath(app) }),
+  // The clock runs on, so the time is shown here and not in the preview, whose fingerprint it would change.
+  intro: ({ now }) => `The test clock shows ${timeLabel(now)} and runs with real time.`,
   fields: () => [
     { name: "advanceSeconds", label: "Forward by", kind: "number", value: "1" },
     {
@@ -48,30 +49,33 @@ const clock: Act<ClockSubject> = {
       value: "days",
       options: Object.keys(SECONDS).map((value) => ({ value, text: value })),
     },
-    { name: "now", label: "Or to", kind: "time", hint: "Counts before the fields above." },
+    { name: "now", label: "Or to this time", kind: "time", hint: "Overrides the fields above." },
   ],
-  call: (_, values) => ({ id: "moveTestClock", members: membersOf(values) }),
+  call: moveTestClock,
+  input: (_, values) => (membersOf(values)),
   preview: (_, { app }, values) => {
     const to = timeIn(values["now"] ?? "");
     const unit = values["unit"] ?? "";
     const by = `${values["advanceSeconds"]} ${values["advanceSeconds"] === "1" ? unit.slice(0, -1) : unit}`;
     return {
       sentences: [
-        `The whole test mode of ${app.name} moves forward${to === undefined ? ` by ${by}` : ""}.`,
-        "Holds, subscriptions and credits that are due by then end, and prompts past their time go. " +
-        "Live mode is not touched.",
+        `The clock of test mode of ${app.name} moves forward${
+          to === undefined ? ` by ${by}` : ""
+        }, for all users.`,
+        "Holds, subscriptions and credits that expire by then end, and prompts past their retention are deleted. " +
+        "Live mode is not affected.",
       ],
       changes: [{
         what: "Test clock",
         before: "runs with real time",
         after: to === undefined ? `${by} later` : timeLabel(to),
       }],
-      danger: { consequence: "The clock never goes back.", typed: null },
-      verb: "Move the clock",
+      danger: { consequence: "The clock cannot be moved back.", typed: null },
+      verb: "Move test clock",
     };
   },
-  done: (_, __, answer) => `The test clock stands at ${timeLabel((answer as { now: string }).now)}.`,
+  done: (_, __, { now }) => `The test clock shows ${timeLabel(now)}.`,
 };
 
-/** The act on the test clock. */
-export const CLOCK_ACTS = [actAt(clock)];
+/** The action on the test clock. */
+export const CLOCK_ACTIONS = [actionRoutes(clock)];

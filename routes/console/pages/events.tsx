@@ -1,17 +1,20 @@
-// The feed of events as they come in, and one event with everything that is known of it.
+// The feed of events, and the page of one event.
 
-import { appOf, refusedPage } from "../parts/subject.tsx";
-import { csvFile, csvQuery } from "../parts/csv.ts";
+import { appOf, errorPage } from "../parts/subject.tsx";
+import { csvFile } from "../parts/csv.ts";
 import { EventTable, type FeedEvent, StatusTag } from "../parts/event_table.tsx";
 import { Filter, FilterText } from "../parts/filter.tsx";
 import { AmountText, TimeExact } from "../parts/format.tsx";
-import { appPath, userPath } from "../parts/page.tsx";
-import { listAsAsked, Pager } from "../parts/pager.tsx";
-import type { PageAt } from "../parts/page_context.ts";
-import type { Unit } from "../../../src/domain/catalog/plan.ts";
+import { appPath, crumbsOf, userPath } from "../parts/page.tsx";
+import { CsvLink, listAsAsked, Pager } from "../parts/pager.tsx";
+import type { PageRoute } from "../parts/page_context.ts";
+import type { AppMode } from "../parts/ask.ts";
+import { Table } from "../parts/table.tsx";
+import type { AnswerOf } from "../../contract/definition.ts";
+import { getEvent, listEvents } from "../../contract/events.ts";
 
 /** `/console/apps/{appId}/{mode}/events` */
-const eventsPage: PageAt = {
+const eventsPage: PageRoute = {
   path: "/console/apps/:appId/:mode/events",
   async show(request) {
     const { ask, query, path } = request;
@@ -19,22 +22,9 @@ const eventsPage: PageAt = {
     const userId = query.get("user") || undefined;
     const eventType = query.get("type") || undefined;
     const listed = await listAsAsked(query, {
-      read: (part) => ask.app<{ events: FeedEvent[] }>(app, "listEvents", { userId, eventType, ...part }),
+      read: (part) => ask.app(app, listEvents, { userId, eventType, ...part }),
       rowsOf: ({ events }) => events,
-      fileOf: (rows) =>
-        csvFile(
-          `events-${app.mode}`,
-          ["createdAt", "id", "userId", "event", "quantity", "costCents", "matchStatus"],
-          rows.map((event) => [
-            event.createdAt,
-            event.id,
-            event.endUserId,
-            event.eventType,
-            event.quantity,
-            event.costCents,
-            event.matchStatus,
-          ]),
-        ),
+      fileOf: (rows) => eventsFile(app.mode, rows),
     });
     if (!("rows" in listed)) return listed;
     const { rows: events, offset } = listed;
@@ -43,7 +33,7 @@ const eventsPage: PageAt = {
     const self = `${path}?${query}`;
     return {
       title: "Events",
-      crumbs: [{ title: app.name, href: appPath(app) }, { title: "Events", href: null }],
+      crumbs: crumbsOf(app, "Events"),
       content: (
         <>
           <div class="head">
@@ -52,16 +42,16 @@ const eventsPage: PageAt = {
           </div>
           <Filter path={path} isFiltered={isFiltered}>
             <FilterText name="user" label="User" value={userId} />
-            <FilterText name="type" label="Event" value={eventType} />
+            <FilterText name="type" label="Event type" value={eventType} />
           </Filter>
           <section
-            class="sheet"
+            class="card"
             id="feed"
             {...(isLive
               ? { "hx-get": self, "hx-trigger": "every 4s", "hx-select": "#feed", "hx-swap": "outerHTML" }
               : {})}
           >
-            <h2 class="visually-hidden">The list</h2>
+            <h2 class="visually-hidden">List</h2>
             {events.length > 0
               ? <EventTable app={app} events={events} />
               : <NoEvents isFiltered={isFiltered} userId={userId} />}
@@ -69,7 +59,7 @@ const eventsPage: PageAt = {
           </section>
           {events.length === 0 ? null : (
             <p class="hint">
-              <a href={csvQuery(query)} download>The newest 1,000 as CSV</a>
+              <CsvLink query={query} />
             </p>
           )}
         </>
@@ -77,6 +67,14 @@ const eventsPage: PageAt = {
     };
   },
 };
+
+function eventsFile(mode: string, events: readonly FeedEvent[]) {
+  return csvFile(
+    `events-${mode}`,
+    ["createdAt", "id", "userId", "event", "quantity", "costCents", "matchStatus"],
+    events.map((event) => ({ ...event, userId: event.endUserId, event: event.eventType })),
+  );
+}
 
 function LiveSwitch({ query, isLive }: { query: URLSearchParams; isLive: boolean }) {
   const other = new URLSearchParams(query);
@@ -86,59 +84,36 @@ function LiveSwitch({ query, isLive }: { query: URLSearchParams; isLive: boolean
     <span>
       {isLive ? <span class="is-live soft">live</span> : <span class="soft">paused</span>}
       {" · "}
-      <a href={`?${other}`}>{isLive ? "Pause" : "Go on"}</a>
+      <a href={`?${other}`}>{isLive ? "Pause" : "Resume"}</a>
     </span>
   );
 }
 
 function NoEvents({ isFiltered, userId }: { isFiltered: boolean; userId: string | undefined }) {
-  if (!isFiltered) {
-    return <p class="empty">Nothing was metered yet. Events show here as your backend sends them.</p>;
-  }
+  if (!isFiltered) return <p class="empty">No events yet. Events from your server are listed here.</p>;
   return (
     <p class="empty">
-      No event is like this.
+      No results match these filters.
       {userId === undefined
-        ? ' Names of events are compared exactly; "*" stands for nothing here.'
-        : " Ids are compared exactly. Users who opted out of personalization, or wait for an erasure, show no events."}
+        ? ' Event types are matched exactly; "*" is not a wildcard.'
+        : " IDs are matched exactly. Users who opted out of personalization, or wait for a deletion, have no visible events."}
     </p>
   );
 }
 
-/** One event as the API shows it. */
-interface EventDetail extends FeedEvent {
-  readonly metadata: unknown;
-  readonly amounts: readonly {
-    readonly groupId?: string;
-    readonly balanceId?: string;
-    readonly unit: Unit;
-    readonly amount: number;
-  }[];
-  readonly uncovered: Readonly<Record<string, number>>;
-  readonly hasLog: boolean;
-  readonly prompt: string | null;
-  readonly response: string | null;
-  readonly errorCode: string | null;
-  readonly reservationId: string | null;
-  readonly reason: string | null;
-}
+type EventDetail = AnswerOf<typeof getEvent>;
 
 /** `/console/apps/{appId}/{mode}/events/{eventId}` */
-const eventPage: PageAt = {
+const eventPage: PageRoute = {
   path: "/console/apps/:appId/:mode/events/:eventId",
   async show(request) {
     const app = appOf(request);
-    const found = await request.ask.app<EventDetail>(app, "getEvent", { eventId: request.params["eventId"] });
-    if (!found.ok) return { ...refusedPage(found.error, "No such event"), status: 404 };
+    const found = await request.ask.app(app, getEvent, { eventId: request.params["eventId"] ?? "" });
+    if (!found.ok) return { ...errorPage(found.error, "Event not found"), status: 404 };
     const event = found.data;
-    const uncovered = Object.entries(event.uncovered);
     return {
       title: event.eventType,
-      crumbs: [
-        { title: app.name, href: appPath(app) },
-        { title: "Events", href: `${appPath(app)}/events` },
-        { title: event.id, href: null },
-      ],
+      crumbs: crumbsOf(app, { title: "Events", href: `${appPath(app)}/events` }, event.id),
       content: (
         <>
           <div class="head">
@@ -146,91 +121,23 @@ const eventPage: PageAt = {
             <StatusTag status={event.matchStatus} />
           </div>
           <div class="columns">
-            <section class="sheet">
-              <h2>What happened</h2>
-              <dl class="facts">
-                <dt>User</dt>
-                <dd>
-                  <a href={userPath(app, event.endUserId)}>{event.endUserId}</a>
-                </dd>
-                <dt>When</dt>
-                <dd>
-                  <TimeExact at={event.createdAt} />
-                </dd>
-                <dt>Quantity</dt>
-                <dd>{event.quantity}</dd>
-                <dt>Cost</dt>
-                <dd>
-                  <AmountText value={event.costCents} unit="cents" />
-                </dd>
-                <dt>Event id</dt>
-                <dd>
-                  <code>{event.id}</code>
-                </dd>
-                {event.reservationId === null ? null : (
-                  <>
-                    <dt>Reservation</dt>
-                    <dd>
-                      <code>{event.reservationId}</code>
-                    </dd>
-                  </>
-                )}
-                {event.reason === null ? null : (
-                  <>
-                    <dt>Reason</dt>
-                    <dd>{event.reason}</dd>
-                  </>
-                )}
-                {event.errorCode === null ? null : (
-                  <>
-                    <dt>Error code</dt>
-                    <dd>{event.errorCode}</dd>
-                  </>
-                )}
-              </dl>
+            <section class="card">
+              <h2>Details</h2>
+              <Facts app={app} event={event} />
             </section>
-            <section class="sheet">
-              <h2>What it took</h2>
-              {event.amounts.length === 0 ? <p class="empty">Nothing from any limit or credit.</p> : (
-                <table>
-                  <thead>
-                    <tr>
-                      <th>From</th>
-                      <th class="number">Amount</th>
-                    </tr>
-                  </thead>
-                  <tbody>
-                    {event.amounts.map(({ groupId, balanceId, unit, amount }) => (
-                      <tr>
-                        <td>
-                          {groupId === undefined ? "credits" : "limit"} <code>{groupId ?? balanceId}</code>
-                        </td>
-                        <td class="number">
-                          <AmountText value={amount} unit={unit} />
-                        </td>
-                      </tr>
-                    ))}
-                  </tbody>
-                </table>
-              )}
-              {uncovered.length === 0 ? null : (
-                <div class="note warn">
-                  <p>
-                    Nothing covered {uncovered.map(([unit, amount]) => `${amount} ${unit}`).join(", ")}{" "}
-                    of it: the user had less left when it was settled.
-                  </p>
-                </div>
-              )}
+            <section class="card">
+              <h2>Usage applied</h2>
+              <UsageApplied event={event} />
             </section>
           </div>
-          <section class="sheet">
+          <section class="card">
             <h2>Metadata</h2>
             {event.metadata === null
-              ? <p class="empty">None was sent.</p>
+              ? <p class="empty">No metadata</p>
               : <pre tabindex={0}>{JSON.stringify(event.metadata, null, 2)}</pre>}
           </section>
-          <section class="sheet">
-            <h2>Prompt and answer</h2>
+          <section class="card">
+            <h2>Prompt and response</h2>
             <Texts event={event} />
           </section>
         </>
@@ -239,24 +146,112 @@ const eventPage: PageAt = {
   },
 };
 
-function Texts({ event }: { event: EventDetail }) {
-  const { hasLog, prompt, response } = event;
-  if (!hasLog) {
-    return (
-      <p class="empty">
-        None is kept: the app does not log prompts, the user opted out, none was sent, or its time is over.
-      </p>
-    );
-  }
-  if (prompt === null && response === null) return <p class="empty">Your role does not see them.</p>;
+function Facts({ app, event }: { app: AppMode; event: EventDetail }) {
+  const { id, endUserId, createdAt, quantity, costCents, reservationId, reason, errorCode } = event;
+  return (
+    <dl class="facts">
+      <dt>User</dt>
+      <dd>
+        <a href={userPath(app, endUserId)}>{endUserId}</a>
+      </dd>
+      <dt>Time</dt>
+      <dd>
+        <TimeExact at={createdAt} />
+      </dd>
+      <dt>Quantity</dt>
+      <dd>{quantity}</dd>
+      <dt>Cost</dt>
+      <dd>
+        <AmountText value={costCents} unit="cents" />
+      </dd>
+      <dt>Event ID</dt>
+      <dd>
+        <code>{id}</code>
+      </dd>
+      {reservationId === null ? null : (
+        <>
+          <dt>Reservation</dt>
+          <dd>
+            <code>{reservationId}</code>
+          </dd>
+        </>
+      )}
+      {reason === null ? null : (
+        <>
+          <dt>Reason</dt>
+          <dd>{reason}</dd>
+        </>
+      )}
+      {errorCode === null ? null : (
+        <>
+          <dt>Error code</dt>
+          <dd>{errorCode}</dd>
+        </>
+      )}
+    </dl>
+  );
+}
+
+function UsageApplied({ event: { amounts, uncovered } }: { event: EventDetail }) {
+  const rest = Object.entries(uncovered).map(([unit, amount]) => `${amount} ${unit}`).join(", ");
   return (
     <>
-      <h3>Prompt</h3>
-      {prompt === null ? <p class="empty">None was sent.</p> : <pre tabindex={0}>{prompt}</pre>}
-      <h3>Answer</h3>
-      {response === null ? <p class="empty">None was sent.</p> : <pre tabindex={0}>{response}</pre>}
+      {amounts.length === 0 ? <p class="empty">No limits or credits were used.</p> : (
+        <Table
+          isWide
+          rows={amounts}
+          columns={[
+            {
+              head: "Source",
+              cell: (from) =>
+                "groupId" in from
+                  ? (
+                    <>
+                      limit <code>{from.groupId}</code>
+                    </>
+                  )
+                  : (
+                    <>
+                      credits <code>{from.balanceId}</code>
+                    </>
+                  ),
+            },
+            {
+              head: "Amount",
+              kind: "number",
+              cell: ({ amount, unit }) => <AmountText value={amount} unit={unit} />,
+            },
+          ]}
+        />
+      )}
+      {rest === "" ? null : (
+        <div class="note warn">
+          <p>Not covered: {rest}. The user had less left when the event was settled.</p>
+        </div>
+      )}
     </>
   );
 }
 
-export const EVENT_PAGES: readonly PageAt[] = [eventsPage, eventPage];
+function Texts({ event: { hasLog, prompt, response } }: { event: EventDetail }) {
+  if (!hasLog) {
+    return (
+      <p class="empty">
+        Not stored: prompt logging is off, the user opted out, none was sent, or the retention period is over.
+      </p>
+    );
+  }
+  if (prompt === null && response === null) return <p class="empty">Hidden for your role</p>;
+  const text = (of: string | null) =>
+    of === null ? <p class="empty">Not sent</p> : <pre tabindex={0}>{of}</pre>;
+  return (
+    <>
+      <h3>Prompt</h3>
+      {text(prompt)}
+      <h3>Response</h3>
+      {text(response)}
+    </>
+  );
+}
+
+export const EVENT_PAGES: readonly PageRoute[] = [eventsPage, eventPage];

@@ -1,69 +1,44 @@
-// "Why was this refused?": one form, and what explain answers to it. It decides nothing, so a browser may load it again.
+// "Why was this refused?": a form, and the answer of the call explain. It changes nothing, so the form is a GET.
 
-import type { Unit } from "../../../src/domain/catalog/plan.ts";
-import type { Refusal } from "../../../src/domain/values/refusal.ts";
-import { aboutUser, placeOfUser, type UserSubject } from "../parts/subject.tsx";
+import { loadUser, userLocation, type UserSubject } from "../parts/subject.tsx";
 import {
   type Fault,
   faultsOf,
   type Field,
   Fields,
   FormFaults,
+  type FormInput,
   numberIn,
   type Values,
   valuesOf,
 } from "../parts/form.tsx";
 import { AmountText, TimeOr } from "../parts/format.tsx";
-import type { PageAt } from "../parts/page_context.ts";
+import type { PageRequest, PageRoute } from "../parts/page_context.ts";
+import { type Column, Table } from "../parts/table.tsx";
+import type { AnswerOf, InputOf } from "../../contract/definition.ts";
+import { explain } from "../../contract/metering.ts";
 
-interface ExplainedGroup {
-  readonly groupId: string;
-  readonly label: string;
-  readonly unit: Unit;
-  readonly covers: boolean;
-  readonly why: "matched" | "event" | "metadata";
-  readonly metadata?: Readonly<Record<string, { readonly wanted: string; readonly given: string | null }>>;
-  readonly quota: number;
-  readonly isCustom: boolean;
-  readonly headroom: { readonly mode: "percent" | "multiplier"; readonly value: number } | null;
-  readonly gate: number | null;
-  readonly current: number;
-  readonly held: number;
-  readonly need: number | null;
-  readonly room: number | null;
-  readonly fits: boolean | null;
-}
-
-interface Explanation {
-  readonly allowed: boolean;
-  readonly reasons: readonly string[];
-  readonly text: string;
-  readonly subscription: { readonly planName: string } | null;
-  readonly groups: readonly ExplainedGroup[];
-  readonly credits: readonly {
-    readonly balanceId: string;
-    readonly packName: string;
-    readonly unit: Unit;
-    readonly remaining: number;
-    readonly expiresAt: string | null;
-    readonly matches: boolean;
-    readonly wouldPay: number;
-  }[];
-}
+type Explanation = AnswerOf<typeof explain>;
+type ExplainedGroup = Explanation["groups"][number];
 
 const FIELDS: readonly Field[] = [
   {
     name: "event",
-    label: "Event",
+    label: "Event type",
     kind: "text",
     isRequired: true,
-    hint: "As your backend names it, such as image.render",
+    hint: "As sent by your server, such as image.render",
   },
-  { name: "count", label: "Count", kind: "number", hint: "1 where it is empty" },
+  { name: "count", label: "Count", kind: "number", hint: "Default: 1" },
   { name: "inputTokens", label: "Input tokens", kind: "number" },
-  { name: "maxOutputTokens", label: "Longest answer, in tokens", kind: "number" },
-  { name: "quantity", label: "Seconds, or quantity", kind: "number" },
-  { name: "inputCostCents", label: "Cost, in cents", kind: "number", hint: "In place of the model's price" },
+  { name: "maxOutputTokens", label: "Max output tokens", kind: "number" },
+  { name: "quantity", label: "Quantity or seconds", kind: "number" },
+  {
+    name: "inputCostCents",
+    label: "Cost in cents",
+    kind: "number",
+    hint: "Instead of the price of the model",
+  },
   {
     name: "metadata",
     label: "Metadata",
@@ -74,44 +49,43 @@ const FIELDS: readonly Field[] = [
 
 const AMOUNTS = ["count", "inputTokens", "maxOutputTokens", "quantity", "inputCostCents"];
 
-/** What the form asks of explain; a fault where the metadata are no JSON. */
-function membersOf(userId: string, values: Values): Record<string, unknown> | Fault {
+/** The input of the call; an error where the metadata is not valid JSON. */
+function inputOf(userId: string, values: Values): FormInput<InputOf<typeof explain>> | Fault {
   const text = (values["metadata"] ?? "").trim();
-  let metadata: unknown;
+  let metadata: Record<string, unknown> | undefined;
   try {
     metadata = text === "" ? undefined : JSON.parse(text);
   } catch (error) {
-    return { field: "metadata", message: `This is no JSON: ${(error as Error).message}` };
+    return { field: "metadata", message: `Invalid JSON: ${(error as Error).message}` };
   }
   const amounts = AMOUNTS.map((name) => [name, numberIn(values[name] ?? "")]);
   return { userId, event: values["event"], metadata, ...Object.fromEntries(amounts) };
 }
 
-function isFault(asked: Record<string, unknown> | Fault): asked is Fault {
-  return "field" in asked;
+/** Calls explain with the values of the form. */
+async function explanationOf(
+  { ask }: PageRequest,
+  { app, user }: UserSubject,
+  values: Values,
+): Promise<Explanation | readonly Fault[]> {
+  const input = inputOf(user.userId, values);
+  if ("field" in input) return [input];
+  // The schema of the call checks it.
+  const answer = await ask.app(app, explain, input as InputOf<typeof explain>);
+  return answer.ok ? answer.data : faultsOf(answer.error, FIELDS);
 }
 
 /** `/console/apps/{appId}/{mode}/users/{id}/explain` */
-export const explainPage: PageAt = {
+export const explainPage: PageRoute = {
   path: "/console/apps/:appId/:mode/users/:userId/explain",
   async show(request) {
-    const subject = await aboutUser(request);
+    const subject = await loadUser(request);
     if (!("user" in subject)) return subject;
-    const { ask, query } = request;
-    const { app, user } = subject;
+    const { query } = request;
     const values = valuesOf(FIELDS, query);
-    let explanation: Explanation | null = null;
-    let faults: readonly Fault[] = [];
-    if (query.has("event")) {
-      const asked = membersOf(user.userId, values);
-      if (isFault(asked)) faults = [asked];
-      else {
-        const answer = await ask.app<Explanation>(app, "explain", asked);
-        if (answer.ok) explanation = answer.data;
-        else faults = faultsOf(answer.error as Refusal, FIELDS);
-      }
-    }
-    const { crumbs } = placeOfUser(request, subject);
+    const result = query.has("event") ? await explanationOf(request, subject, values) : [];
+    const [explanation, faults] = "text" in result ? [result, []] : [null, result];
+    const { crumbs } = userLocation(subject);
     const title = "Why was this refused?";
     return {
       title,
@@ -121,11 +95,11 @@ export const explainPage: PageAt = {
         <>
           <h1>{title}</h1>
           <p class="soft">
-            What a reserve of {user.userId} would be answered now. Asking holds nothing and counts nothing.
+            Simulates a request of {subject.user.userId}. Nothing is charged.
           </p>
-          {explanation === null ? null : <Answer subject={subject} explanation={explanation} />}
-          <section class="sheet">
-            <h2>The call</h2>
+          {explanation === null ? null : <Answer explanation={explanation} />}
+          <section class="card">
+            <h2>Request</h2>
             <FormFaults faults={faults} />
             <form method="get" action={request.path} class="grid">
               <Fields fields={FIELDS} values={values} faults={faults} />
@@ -140,123 +114,104 @@ export const explainPage: PageAt = {
   },
 };
 
-function Answer({ explanation }: { subject: UserSubject; explanation: Explanation }) {
+function Answer({ explanation }: { explanation: Explanation }) {
   const { allowed, text, groups, credits, subscription } = explanation;
   return (
     <>
       <div class={`note ${allowed ? "good" : "bad"}`} role="status">
         <p>{text}</p>
       </div>
-      <section class="sheet">
+      <section class="card">
         <h2>{subscription === null ? "No plan" : `Limits of ${subscription.planName}`}</h2>
         {groups.length === 0
-          ? <p class="empty">Without a plan no limit covers the call; credits alone can pay.</p>
+          ? <p class="empty">Without a plan there are no limits; only credits can be used.</p>
           : (
             <div class="scroll" tabindex={0} role="region" aria-label="Limits">
-              <table class="stack">
-                <thead>
-                  <tr>
-                    <th>Limit</th>
-                    <th>Covers it?</th>
-                    <th class="number">Needs</th>
-                    <th class="number">Room</th>
-                    <th class="number">Used</th>
-                    <th class="number">Held</th>
-                    <th class="number">Gate</th>
-                    <th class="number">Quota</th>
-                    <th>Fits?</th>
-                  </tr>
-                </thead>
-                <tbody>{groups.map((group) => <GroupRow group={group} />)}</tbody>
-              </table>
+              <Table rows={groups} columns={LIMIT_COLUMNS} />
             </div>
           )}
       </section>
-      <section class="sheet">
-        <h2>Credits, in the order in which they pay</h2>
-        {credits.length === 0 ? <p class="empty">No balance has something left.</p> : (
-          <table class="stack">
-            <thead>
-              <tr>
-                <th>Pack</th>
-                <th class="number">Left</th>
-                <th>Expires</th>
-                <th>Covers it?</th>
-                <th class="number">Would pay</th>
-              </tr>
-            </thead>
-            <tbody>
-              {credits.map((balance) => (
-                <tr>
-                  <td data-label="Pack">
-                    <span title={balance.balanceId}>{balance.packName}</span>
-                  </td>
-                  <td data-label="Left" class="number">
-                    <AmountText value={balance.remaining} unit={balance.unit} />
-                  </td>
-                  <td data-label="Expires">
-                    <TimeOr at={balance.expiresAt} none="never" />
-                  </td>
-                  <td data-label="Covers it?">{balance.matches ? "yes" : "no"}</td>
-                  <td data-label="Would pay" class="number">
-                    <AmountText value={balance.wouldPay} unit={balance.unit} />
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+      <section class="card">
+        <h2>Credits in the order of use</h2>
+        {credits.length === 0 ? <p class="empty">No credits remaining</p> : (
+          <Table
+            rows={credits}
+            columns={[
+              { head: "Pack", cell: ({ balanceId, packName }) => <span title={balanceId}>{packName}</span> },
+              {
+                head: "Left",
+                kind: "number",
+                cell: ({ remaining, unit }) => <AmountText value={remaining} unit={unit} />,
+              },
+              { head: "Expires", cell: ({ expiresAt }) => <TimeOr at={expiresAt} none="never" /> },
+              { head: "Applies", cell: ({ matches }) => matches ? "yes" : "no" },
+              {
+                head: "Would be used",
+                kind: "number",
+                cell: ({ wouldPay, unit }) => <AmountText value={wouldPay} unit={unit} />,
+              },
+            ]}
+          />
         )}
       </section>
     </>
   );
 }
 
-function GroupRow({ group }: { group: ExplainedGroup }) {
-  const { label, groupId, unit, covers, quota, isCustom, gate, headroom, current, held, need, room, fits } =
-    group;
-  const value = (amount: number | null) =>
-    amount === null ? <span class="soft">–</span> : <AmountText value={amount} unit={unit} />;
-  return (
-    <tr>
-      <td data-label="Limit">
-        <span title={groupId}>{label}</span>
-      </td>
-      <td data-label="Covers it?">
-        {covers ? "yes" : `no: ${whyNot(group)}`}
-      </td>
-      <td data-label="Needs" class="number">{value(need)}</td>
-      <td data-label="Room" class="number">{value(room)}</td>
-      <td data-label="Used" class="number">{value(current - held)}</td>
-      <td data-label="Held" class="number">{value(held)}</td>
-      <td data-label="Gate" class="number">
-        {headroom === null ? <span class="soft">–</span> : (
-          <span
-            title={headroom.mode === "percent"
-              ? `${headroom.value} % of the quota`
-              : `${headroom.value} times the need`}
-          >
-            {value(gate)}
-          </span>
-        )}
-      </td>
-      <td data-label="Quota" class="number">
-        <div>
-          {value(quota)}
-          {isCustom ? <span class="tag">custom</span> : null}
-        </div>
-      </td>
-      <td data-label="Fits?">
-        {fits === null
-          ? <span class="soft">–</span>
-          : <span class={`tag ${fits ? "good" : "bad"}`}>{fits ? "fits" : "no room"}</span>}
-      </td>
-    </tr>
-  );
+const NoValue = () => <span class="soft">–</span>;
+
+function amountColumn(
+  head: string,
+  amountOf: (group: ExplainedGroup) => number | null,
+): Column<ExplainedGroup> {
+  const cell = (group: ExplainedGroup) => {
+    const amount = amountOf(group);
+    return amount === null ? <NoValue /> : <AmountText value={amount} unit={group.unit} />;
+  };
+  return { head, kind: "number", cell };
 }
 
+const LIMIT_COLUMNS: readonly Column<ExplainedGroup>[] = [
+  { head: "Limit", cell: ({ groupId, label }) => <span title={groupId}>{label}</span> },
+  { head: "Applies", cell: (group) => group.covers ? "yes" : `no: ${whyNot(group)}` },
+  amountColumn("Needed", ({ need }) => need),
+  amountColumn("Available", ({ room }) => room),
+  amountColumn("Used", ({ current, held }) => current - held),
+  amountColumn("Held", ({ held }) => held),
+  {
+    head: "Effective limit",
+    kind: "number",
+    cell: ({ gate, headroom, unit }) =>
+      headroom === null || gate === null ? <NoValue /> : (
+        <span
+          title={headroom.mode === "percent"
+            ? `${headroom.value} % of the quota`
+            : `${headroom.value} times the amount needed`}
+        >
+          <AmountText value={gate} unit={unit} />
+        </span>
+      ),
+  },
+  {
+    head: "Quota",
+    kind: "number",
+    cell: ({ quota, unit, isCustom }) => (
+      <div>
+        <AmountText value={quota} unit={unit} />
+        {isCustom ? <span class="tag">custom</span> : null}
+      </div>
+    ),
+  },
+  {
+    head: "Enough left",
+    cell: ({ fits }) =>
+      fits === null ? <NoValue /> : <span class={`tag ${fits ? "good" : "bad"}`}>{fits ? "yes" : "no"}</span>,
+  },
+];
+
 function whyNot({ why, metadata = {} }: ExplainedGroup): string {
-  if (why !== "metadata") return "no rule names the event";
+  if (why !== "metadata") return "no rule matches the event type";
   return Object.entries(metadata).map(([key, { wanted, given }]) =>
-    `${key} is ${given === null ? "missing" : `"${given}"`}, it wants "${wanted}"`
+    `${key} is ${given === null ? "missing" : `"${given}"`}, expected "${wanted}"`
   ).join("; ");
 }

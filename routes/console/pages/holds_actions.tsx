@@ -1,65 +1,60 @@
-// Releasing a hold that is open.
+// The action that releases an open hold.
 
-import type { Unit } from "../../../src/domain/catalog/plan.ts";
-import { type Act, actAt } from "../parts/action.tsx";
+import { type Action, actionRoutes } from "../parts/action.tsx";
 import { amountText } from "../parts/format.tsx";
 import { textIn } from "../parts/form.tsx";
-import { aboutUser, placeOfUser, refusedPage, type UserSubject } from "../parts/subject.tsx";
+import { errorPage, loadUser, userLocation, type UserSubject } from "../parts/subject.tsx";
+import type { AnswerOf } from "../../contract/definition.ts";
+import { listHolds } from "../../contract/admin_users.ts";
+import { release } from "../../contract/metering.ts";
 
-interface Hold {
-  readonly reservationId: string;
-  readonly event: string;
-  readonly amounts: readonly {
-    readonly groupId?: string;
-    readonly balanceId?: string;
-    readonly unit: Unit;
-    readonly amount: number;
-  }[];
-}
+type Hold = AnswerOf<typeof listHolds>["holds"][number];
 
 interface HoldSubject extends UserSubject {
   readonly hold: Hold;
 }
 
-const release: Act<HoldSubject> = {
+const releaseHold: Action<HoldSubject, typeof release> = {
   path: "/console/apps/:appId/:mode/users/:userId/holds/:reservationId/release",
-  title: "Release a hold",
-  about: async (request) => {
-    const subject = await aboutUser(request);
+  title: "Release hold",
+  load: async (request) => {
+    const subject = await loadUser(request);
     if (!("user" in subject)) return subject;
     const { app: { appId, mode }, user: { userId } } = subject;
-    const held = await request.ask.admin<{ holds: Hold[] }>("listHolds", { appId, mode, userId });
-    if (!held.ok) return refusedPage(held.error);
+    const held = await request.ask.admin(listHolds, { appId, mode, userId });
+    if (!held.ok) return errorPage(held.error);
     const hold = held.data.holds.find(({ reservationId }) =>
       reservationId === request.params["reservationId"]
     );
     if (hold !== undefined) return { ...subject, hold };
-    const message = "This reservation is not open any more: it was committed, released, or it expired.";
-    return refusedPage({ code: "reservation_not_pending", message }, "Nothing to release");
+    const message = "This reservation is no longer open: it was committed or released, or it expired.";
+    return errorPage({ code: "reservation_not_pending", message }, "Nothing to release");
   },
-  place: placeOfUser,
+  location: userLocation,
   userId: ({ user }) => user.userId,
-  lead: ({ hold }) => `Reservation ${hold.reservationId} of the event ${hold.event}.`,
-  fields: () => [{ name: "reason", label: "Reason", kind: "long", hint: "For the event's record." }],
-  call: ({ hold }, values) => ({
-    id: "release",
-    members: { reservationId: hold.reservationId, reason: textIn(values["reason"] ?? "") },
+  intro: ({ hold }) => `Reservation ${hold.reservationId} for the event type ${hold.event}.`,
+  fields: () => [{ name: "reason", label: "Reason", kind: "long", hint: "Stored with the event." }],
+  call: release,
+  input: ({ hold }, values) => ({
+    reservationId: hold.reservationId,
+    reason: textIn(values["reason"] ?? ""),
   }),
   preview: (_, { user, hold }) => ({
-    sentences: [`What reservation ${hold.reservationId} holds goes back to ${user.userId}.`],
-    changes: hold.amounts.map(({ groupId, balanceId, unit, amount }) => ({
-      what: groupId === undefined ? `Held of the balance ${balanceId}` : `Held of ${groupId}`,
-      before: amountText(amount, unit),
-      after: amountText(0, unit),
+    sentences: [`The amounts held by reservation ${hold.reservationId} are returned to ${user.userId}.`],
+    changes: hold.amounts.map((held) => ({
+      what: "groupId" in held ? `Held from ${held.groupId}` : `Held from balance ${held.balanceId}`,
+      before: amountText(held.amount, held.unit),
+      after: amountText(0, held.unit),
     })),
     danger: {
-      consequence: "If the work still runs, its commit will be refused and its use never counted.",
+      consequence:
+        "If the work is still running, its commit will be refused and its usage will not be counted.",
       typed: null,
     },
-    verb: "Release the hold",
+    verb: "Release hold",
   }),
-  done: ({ hold }) => `The hold of ${hold.event} is released.`,
+  done: ({ hold }) => `The hold for ${hold.event} is released.`,
 };
 
-/** The acts on holds. */
-export const HOLD_ACTS = [actAt(release)];
+/** The actions on holds. */
+export const HOLD_ACTIONS = [actionRoutes(releaseHold)];

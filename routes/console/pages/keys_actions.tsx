@@ -1,118 +1,103 @@
-// What is done to an app's keys: make one, revoke one.
+// Actions on API keys: create and revoke.
 
-import { type Act, actAt } from "../parts/action.tsx";
+import { type Action, actionRoutes } from "../parts/action.tsx";
 import type { AppMode } from "../parts/ask.ts";
 import { NewSecret } from "../parts/new_secret.tsx";
-import { appPath } from "../parts/page.tsx";
-import type { PageRequest, Shown } from "../parts/page_context.ts";
-import { appOf, refusedPage } from "../parts/subject.tsx";
+import { appPath, crumbsOf } from "../parts/page.tsx";
+import type { PageContent, PageRequest } from "../parts/page_context.ts";
+import { appOf, errorPage } from "../parts/subject.tsx";
+import type { AnswerOf } from "../../contract/definition.ts";
+import { createKey, listKeys, revokeKey } from "../../contract/admin.ts";
 
-/** A key as the admin API lists it. */
-export interface ShownKey {
-  readonly keyId: string;
-  readonly prefix: string;
-  readonly class: "secret" | "public";
-  readonly mode: "live" | "test";
-  readonly createdAt: string;
-  readonly revokedAt: string | null;
-}
+/** An API key as the admin API lists it. */
+export type ShownKey = AnswerOf<typeof listKeys>[number];
 
 interface OfApp {
   readonly app: AppMode & { readonly name: string };
 }
 
-/** The path of an app's keys. */
+/** The path of an app's API keys. */
 export function keysPath(app: AppMode): string {
   return `${appPath(app)}/keys`;
 }
 
-function placeOfKeys(_: PageRequest, { app }: OfApp) {
+function keysLocation({ app }: OfApp) {
   const back = keysPath(app);
-  return { crumbs: [{ title: app.name, href: appPath(app) }, { title: "Keys", href: back }], back };
+  return { crumbs: crumbsOf(app, { title: "API keys", href: back }), back };
 }
 
 const CLASSES = [
-  { value: "secret", text: "secret: for your backend, may do everything in this mode" },
-  { value: "public", text: "public: may stand in a page, reads plans and one user's own usage" },
+  { value: "secret", text: "secret: for your server, full access in this mode" },
+  { value: "public", text: "public: for browsers, reads plans and one user's own usage" },
 ];
 
-const make: Act<OfApp> = {
+const create: Action<OfApp, typeof createKey> = {
   path: "/console/apps/:appId/:mode/keys/new",
-  title: "Make a key",
-  about: (request) => ({ app: appOf(request) }),
-  place: placeOfKeys,
+  title: "Create API key",
+  load: (request) => ({ app: appOf(request) }),
+  location: keysLocation,
   fields: () => [{ name: "class", label: "Kind", kind: "select", value: "secret", options: CLASSES }],
-  call: ({ app }, values) => ({
-    id: "createKey",
-    members: { appId: app.appId, mode: app.mode, class: values["class"] },
-    isAdmin: true,
-  }),
+  call: createKey,
+  input: ({ app }, values) => ({ appId: app.appId, mode: app.mode, class: values["class"] }),
   preview: (_, { app }, values) => ({
     sentences: [
-      `${app.name} gets a new ${values["class"]} key of ${app.mode} mode, which works at once.`,
-      "It shows once, on the page after this one. Keep it before you leave that page.",
+      `${app.name} gets a new ${values["class"]} key for ${app.mode} mode. It is valid at once.`,
+      "The next page shows the key once. Copy it before you leave that page.",
     ],
     changes: [],
-    verb: "Make it",
+    verb: "Create API key",
   }),
-  done: ({ app }, _, answer) => {
-    const { key } = answer as { readonly key: string };
-    return {
-      title: "A new key",
-      crumbs: [{ title: app.name, href: appPath(app) }, { title: "Keys", href: keysPath(app) }],
-      content: (
-        <NewSecret
-          title="A new key"
-          secret={key}
-          text="It is kept as a hash, so nobody can show it again. Whoever loses it makes another one."
-          back={keysPath(app)}
-        />
-      ),
-    };
-  },
+  done: ({ app }, _, { key }) => ({
+    title: "New API key",
+    crumbs: keysLocation({ app }).crumbs,
+    content: (
+      <NewSecret
+        title="New API key"
+        secret={key}
+        text="Only a hash of it is stored. If you lose it, create a new key."
+        back={keysPath(app)}
+      />
+    ),
+  }),
 };
 
 interface KeySubject extends OfApp {
   readonly key: ShownKey;
 }
 
-const revoke: Act<KeySubject> = {
+const revoke: Action<KeySubject, typeof revokeKey> = {
   path: "/console/apps/:appId/:mode/keys/:keyId/revoke",
-  title: "Revoke a key",
-  about: async (request) => await aboutKey(request),
-  place: placeOfKeys,
+  title: "Revoke API key",
+  load: async (request) => await loadKey(request),
+  location: keysLocation,
   fields: () => [],
-  call: ({ app, key }) => ({
-    id: "revokeKey",
-    members: { appId: app.appId, keyId: key.keyId },
-    isAdmin: true,
-  }),
+  call: revokeKey,
+  input: ({ app, key }) => ({ appId: app.appId, keyId: key.keyId }),
   preview: (_, { key }) => ({
-    sentences: [`The ${key.class} key ${key.prefix}… of ${key.mode} mode ends at once, everywhere.`],
-    changes: [{ what: `Key ${key.prefix}…`, before: "works", after: "revoked" }],
+    sentences: [`The ${key.class} key ${key.prefix}… of ${key.mode} mode becomes invalid at once.`],
+    changes: [{ what: `Key ${key.prefix}…`, before: "active", after: "revoked" }],
     danger: {
-      consequence:
-        "Whatever still calls with it is refused from then on. To undo it you would make a new key.",
+      consequence: "Every call with this key is refused. If you still need access, create a new key.",
       typed: key.prefix,
     },
     verb: "Revoke",
   }),
-  done: ({ key }) => `The key ${key.prefix}… is revoked.`,
+  done: ({ key }) => `The API key ${key.prefix}… is revoked.`,
 };
 
-async function aboutKey(request: PageRequest): Promise<KeySubject | Shown> {
+async function loadKey(request: PageRequest): Promise<KeySubject | PageContent> {
   const app = appOf(request);
-  const keys = await request.ask.admin<ShownKey[]>("listKeys", { appId: app.appId });
-  if (!keys.ok) return refusedPage(keys.error);
+  const keys = await request.ask.admin(listKeys, { appId: app.appId });
+  if (!keys.ok) return errorPage(keys.error);
   const key = keys.data.find(({ keyId, mode }) => keyId === request.params["keyId"] && mode === app.mode);
   if (key === undefined) {
-    return { ...refusedPage({ code: "not_found", message: "The app has no such key." }), status: 404 };
+    return { ...errorPage({ code: "not_found", message: "API key not found." }), status: 404 };
   }
   if (key.revokedAt !== null) {
-    return refusedPage({ code: "not_found", message: "This key is revoked already." }, "Nothing to do");
+    return errorPage({ code: "not_found", message: "This API key is already revoked." }, "Nothing to do");
   }
   return { app, key };
 }
 
-/** The acts on keys. */
-export const KEY_ACTS = [actAt(make), actAt(revoke)];
+/** The actions on API keys. */
+export const KEY_ACTIONS = [actionRoutes(create), actionRoutes(revoke)];

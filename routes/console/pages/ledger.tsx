@@ -1,54 +1,44 @@
-// The whole ledger of a user's credits, page by page.
+// The whole credit ledger of a user, page by page.
 
-import type { LedgerEntry, LedgerPage } from "../../../src/client/wire_types.ts";
-import type { CreditBalance } from "../../../src/client/wire_types.ts";
-import { aboutUser, placeOfUser, refusedPage } from "../parts/subject.tsx";
+import { errorPage, loadUser, userLocation } from "../parts/subject.tsx";
 import type { AppMode } from "../parts/ask.ts";
-import { csvFile, csvQuery, wantsCsv } from "../parts/csv.ts";
-import { FILE_ROWS } from "../parts/pager.tsx";
-import type { Download, PageAt, PageRequest } from "../parts/page_context.ts";
+import { csvFile, wantsCsv } from "../parts/csv.ts";
+import { CsvLink, FILE_ROWS } from "../parts/pager.tsx";
+import type { Download, PageRequest, PageRoute } from "../parts/page_context.ts";
 import { LedgerTable } from "./user_records.tsx";
+import type { AnswerOf, InputOf } from "../../contract/definition.ts";
+import { listCredits, listLedger } from "../../contract/credits.ts";
 
 const SHOWN = "100";
 const PAGE_MAX = 500;
 
-/** The newest entries as a file. */
+/** The newest entries as CSV. */
 async function ledgerFile(
   { ask }: PageRequest,
   app: AppMode,
-  asked: Record<string, string | undefined>,
+  asked: InputOf<typeof listLedger>,
 ): Promise<Download> {
-  const entries: LedgerEntry[] = [];
+  const entries: AnswerOf<typeof listLedger>["entries"] = [];
   let cursor: string | undefined;
   while (entries.length < FILE_ROWS) {
-    const page = await ask.app<LedgerPage>(app, "listLedger", { ...asked, limit: String(PAGE_MAX), cursor });
+    const page = await ask.app(app, listLedger, { ...asked, limit: String(PAGE_MAX), cursor });
     if (!page.ok) break;
     entries.push(...page.data.entries);
     if (page.data.nextCursor === null) break;
     cursor = page.data.nextCursor;
   }
-  const columns = [
-    "occurredAt",
-    "delta",
-    "reason",
-    "packId",
-    "balanceId",
-    "eventId",
-    "reservationId",
-    "notes",
-  ] as const;
   return csvFile(
     `ledger-${app.mode}`,
-    columns,
-    entries.slice(0, FILE_ROWS).map((entry) => columns.map((column) => entry[column])),
+    ["occurredAt", "delta", "reason", "packId", "balanceId", "eventId", "reservationId", "notes"],
+    entries.slice(0, FILE_ROWS),
   );
 }
 
 /** `/console/apps/{appId}/{mode}/users/{id}/ledger` */
-export const ledgerPage: PageAt = {
+export const ledgerPage: PageRoute = {
   path: "/console/apps/:appId/:mode/users/:userId/ledger",
   async show(request) {
-    const subject = await aboutUser(request);
+    const subject = await loadUser(request);
     if (!("user" in subject)) return subject;
     const { ask, query, path } = request;
     const { app, user } = subject;
@@ -61,25 +51,25 @@ export const ledgerPage: PageAt = {
     };
     if (wantsCsv(query)) return await ledgerFile(request, app, asked);
     const [page, listed] = await Promise.all([
-      ask.app<LedgerPage>(app, "listLedger", asked),
-      ask.app<{ credits: CreditBalance[] }>(app, "listCredits", { userId, includeExpired: "true" }),
+      ask.app(app, listLedger, asked),
+      ask.app(app, listCredits, { userId, includeExpired: "true" }),
     ]);
-    if (!page.ok) return refusedPage(page.error);
+    if (!page.ok) return errorPage(page.error);
     const { entries, nextCursor } = page.data;
-    const { crumbs } = placeOfUser(request, subject);
+    const { crumbs } = userLocation(subject);
     const next = new URLSearchParams(query);
     if (nextCursor !== null) next.set("cursor", nextCursor);
     return {
       title: "Credit ledger",
       crumbs: [...crumbs, { title: "Credit ledger", href: null }],
       content: (
-        <section class="sheet">
+        <section class="card">
           <h1>Credit ledger</h1>
           {entries.length === 0
-            ? <p class="empty">No credits have moved yet.</p>
+            ? <p class="empty">No credit changes yet</p>
             : <LedgerTable entries={entries} balances={listed.ok ? listed.data.credits : []} />}
           <p class="hint">
-            <a href={csvQuery(query)} download>The newest 1,000 as CSV</a>
+            <CsvLink query={query} />
           </p>
           <div class="pager">
             {query.has("cursor") ? <a href={path}>Newest</a> : null}

@@ -1,57 +1,49 @@
-// What a merge moved: the report that is kept of it.
+// The stored report of a merge.
 
-import { mergeSentences, movedRows, type ShownMerge } from "./people_actions.tsx";
-import { aboutUser, placeOfUser, refusedPage } from "../parts/subject.tsx";
+import { mergeSentences, movedRows } from "./people_actions.tsx";
+import { errorPage, loadUser, userLocation } from "../parts/subject.tsx";
 import { AmountText } from "../parts/format.tsx";
-import type { PageAt } from "../parts/page_context.ts";
+import type { PageRoute } from "../parts/page_context.ts";
+import { Table } from "../parts/table.tsx";
+import { aliasCustomer } from "../../contract/customers.ts";
 
 /** `/console/apps/{appId}/{mode}/users/{id}/merges/{alias}` */
-export const mergePage: PageAt = {
+export const mergePage: PageRoute = {
   path: "/console/apps/:appId/:mode/users/:userId/merges/:alias",
   async show(request) {
-    const subject = await aboutUser(request);
+    const subject = await loadUser(request);
     if (!("user" in subject)) return subject;
     const { app, user } = subject;
     const alias = request.params["alias"] ?? "";
-    const none = { code: "not_found", message: `${alias} is no alias of ${user.userId}.` } as const;
-    if (!user.aliases.includes(alias)) return refusedPage(none, "No such alias");
-    // A dry run of a pair that is merged answers the report of its merge.
+    const none = { code: "not_found", message: `${alias} is not an alias of ${user.userId}.` } as const;
+    if (!user.aliases.includes(alias)) return errorPage(none, "Alias not found");
+    // A dry run for a merged pair returns the report of its merge.
     const pair = { from: alias, to: user.userId, dryRun: true };
-    const kept = await request.ask.app<ShownMerge>(app, "aliasCustomer", pair);
-    if (!kept.ok) return refusedPage(kept.error);
+    const kept = await request.ask.app(app, aliasCustomer, pair);
+    if (!kept.ok) return errorPage(kept.error);
     const report = kept.data;
     const rows = movedRows(report);
-    const { crumbs } = placeOfUser(request, subject);
+    const { crumbs } = userLocation(subject);
     return {
       title: `Merge of ${alias}`,
       crumbs: [...crumbs, { title: `Merge of ${alias}`, href: null }],
       content: (
-        <section class="sheet act">
+        <section class="card form-card">
           <h1>Merge of {alias}</h1>
           <p>
             <code>{alias}</code> is an alias of <code>{user.userId}</code>.{" "}
-            {report.historyPending ? "Its history is still moving; pages show all of it meanwhile." : ""}
+            {report.historyPending ? "Its history is still being moved; pages show all of it meanwhile." : ""}
           </p>
           {mergeSentences(report).map((sentence) => <p>{sentence}</p>)}
-          {rows.length === 0 ? <p class="empty">The id had nothing that could move.</p> : (
-            <table>
-              <thead>
-                <tr>
-                  <th>Moved</th>
-                  <th class="number">Rows</th>
-                </tr>
-              </thead>
-              <tbody>
-                {rows.map(([what, count]) => (
-                  <tr>
-                    <td>{what}</td>
-                    <td class="number">
-                      <AmountText value={count} />
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
+          {rows.length === 0 ? <p class="empty">There was nothing to move.</p> : (
+            <Table
+              isWide
+              rows={rows}
+              columns={[
+                { head: "Moved", cell: ([what]) => what },
+                { head: "Rows", kind: "number", cell: ([, count]) => <AmountText value={count} /> },
+              ]}
+            />
           )}
         </section>
       ),

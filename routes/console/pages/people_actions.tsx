@@ -1,39 +1,21 @@
-// What is done to a user as a person: merging two ids, opting out and in, export and erasure.
+// Actions on a user as a person: merge two IDs, opt out and in, export and delete the person's data.
 
-import { type Act, actAt } from "../parts/action.tsx";
+import { type Action, actionRoutes } from "../parts/action.tsx";
 import { timeLabel } from "../parts/format.tsx";
 import type { Values } from "../parts/form.tsx";
 import { userPath } from "../parts/page.tsx";
-import { aboutUser, placeOfUser, type UserSubject } from "../parts/subject.tsx";
+import { loadUser, userLocation, type UserSubject } from "../parts/subject.tsx";
+import type { AnswerOf } from "../../contract/definition.ts";
+import { aliasCustomer } from "../../contract/customers.ts";
+import { exportPerson } from "../../contract/export.ts";
+import { deletePerson, isOptedOut, optIn, optOut } from "../../contract/privacy.ts";
 
-/** What a person may opt out of. */
+/** The scopes of consent. */
 export const SCOPES = ["analytics", "ai_personalization", "prompt_logging"] as const;
 export type Scope = typeof SCOPES[number];
 
-/** The report of a merge as the API shows it. */
-export interface ShownMerge {
-  readonly mergeId: string | null;
-  readonly from: string;
-  readonly to: string;
-  readonly alreadyMerged: boolean;
-  readonly historyPending: boolean;
-  readonly billableOperations: number;
-  readonly moved: Readonly<Record<string, number>>;
-  readonly conflicts: {
-    readonly counters: {
-      readonly summed: number;
-      readonly carried: readonly { readonly fromGroupId: string; readonly toGroupId: string }[];
-      readonly unpaired: readonly string[];
-    };
-    readonly subscriptions: {
-      readonly primary: { readonly planName: string };
-      readonly duplicates: readonly { readonly planName: string }[];
-    } | null;
-    readonly endedSubscriptions: readonly { readonly planName: string }[];
-    readonly credits: readonly { readonly externalRef: string; readonly overage: number }[];
-  };
-  readonly analytics: "linked" | "already_linked" | "skipped_consent_required";
-}
+/** The report of a merge as the API returns it. */
+export type ShownMerge = AnswerOf<typeof aliasCustomer>;
 
 function pairOf({ user }: UserSubject, values: Values) {
   const other = values["other"] ?? "";
@@ -44,42 +26,43 @@ function mergeMembers(subject: UserSubject, values: Values) {
   return { ...pairOf(subject, values), consentGiven: values["consentGiven"] === "yes" ? true : undefined };
 }
 
-const merge: Act<UserSubject> = {
+const merge: Action<UserSubject, typeof aliasCustomer> = {
   path: "/console/apps/:appId/:mode/users/:userId/merge",
-  title: "Merge with another id",
-  about: aboutUser,
-  place: placeOfUser,
+  title: "Merge with another ID",
+  load: loadUser,
+  location: userLocation,
   userId: ({ user }) => user.userId,
-  lead: ({ user }) => `Two ids of one person become one user. This one is ${user.userId}.`,
+  intro: ({ user }) => `Two IDs of one person become one user. This ID is ${user.userId}.`,
   fields: ({ user }) => [
-    { name: "other", label: "The other id", kind: "text", isRequired: true, hint: "Exact, capitals too." },
+    { name: "other", label: "Other ID", kind: "text", isRequired: true, hint: "Case-sensitive." },
     {
       name: "direction",
-      label: "Which id stays",
+      label: "ID to keep",
       kind: "select",
       value: "here",
       options: [
-        { value: "here", text: `${user.userId} stays, the other becomes its alias` },
-        { value: "into", text: `The other stays, ${user.userId} becomes its alias` },
+        { value: "here", text: `Keep ${user.userId}, the other ID becomes its alias` },
+        { value: "into", text: `Keep the other ID, ${user.userId} becomes its alias` },
       ],
     },
     {
       name: "consentGiven",
-      label: "The person agreed to link an anonymous session",
+      label: "The person consented to linking an anonymous session",
       kind: "checkbox",
-      hint: "Asked only where an id begins with anon_.",
+      hint: "Only needed for IDs that begin with anon_.",
     },
   ],
-  call: (subject, values) => ({ id: "aliasCustomer", members: mergeMembers(subject, values) }),
+  call: aliasCustomer,
+  input: (subject, values) => (mergeMembers(subject, values)),
   preview: async ({ ask }, subject, values) => {
     const members = mergeMembers(subject, values);
-    const dry = await ask.app<ShownMerge>(subject.app, "aliasCustomer", { ...members, dryRun: true });
+    const dry = await ask.app(subject.app, aliasCustomer, { ...members, dryRun: true });
     if (!dry.ok) return [{ field: "other", message: dry.error.message }];
     const { from, to, alreadyMerged } = dry.data;
-    if (alreadyMerged) return [{ field: "other", message: "These two ids are one user already" }];
+    if (alreadyMerged) return [{ field: "other", message: "These two IDs are already one user" }];
     return {
       sentences: [
-        `${from} becomes an alias of ${to}. From then on both ids are the same user.`,
+        `${from} becomes an alias of ${to}. Both IDs will be the same user.`,
         ...mergeSentences(dry.data),
       ],
       changes: movedRows(dry.data).map(([what, count]) => ({
@@ -87,22 +70,23 @@ const merge: Act<UserSubject> = {
         before: from,
         after: `${to} (${count})`,
       })),
-      ground: dry.data,
+      basis: dry.data,
       danger: {
-        consequence: `No merge can be taken apart again: what ${from} had is ${to}'s for good.`,
+        consequence: `A merge cannot be split: everything of ${from} becomes part of ${to}.`,
         typed: from,
       },
       verb: "Merge",
     };
   },
-  done: (_, __, answer) => {
-    const { from, to, historyPending } = answer as ShownMerge;
-    const rest = historyPending ? " Older history follows within minutes; it shows at once." : "";
-    return `${from} is an alias of ${to} now.${rest}`;
+  done: (_, __, { from, to, historyPending }) => {
+    const rest = historyPending
+      ? " Older history is moved within minutes; pages show all of it meanwhile."
+      : "";
+    return `${from} is now an alias of ${to}.${rest}`;
   },
 };
 
-const MOVED_WORDS: Readonly<Record<string, string>> = {
+const MOVED_WORDS: Partial<Record<keyof ShownMerge["moved"], string>> = {
   subscriptions: "Subscriptions",
   counters: "Counters",
   reservations: "Reservations",
@@ -115,15 +99,15 @@ const MOVED_WORDS: Readonly<Record<string, string>> = {
   aliasesRepointed: "Aliases",
 };
 
-/** What a merge moves, in words, without what it moves nothing of. */
+/** The kinds of rows that a merge moves, with their counts above 0. */
 export function movedRows({ moved }: ShownMerge): [what: string, count: number][] {
-  return Object.entries(MOVED_WORDS).flatMap(([name, what]) => {
-    const count = moved[name] ?? 0;
-    return count === 0 ? [] : [[what, count] as [string, number]];
+  return Object.entries(MOVED_WORDS).flatMap(([name, what]): [string, number][] => {
+    const count = moved[name as keyof typeof moved];
+    return count === 0 ? [] : [[what, count]];
   });
 }
 
-/** What meets in a merge, in sentences. */
+/** The effects of a merge in sentences. */
 export function mergeSentences({ conflicts, analytics, billableOperations }: ShownMerge): string[] {
   const { counters, subscriptions, endedSubscriptions, credits } = conflicts;
   const names = (rows: readonly { readonly planName: string }[]) =>
@@ -132,22 +116,24 @@ export function mergeSentences({ conflicts, analytics, billableOperations }: Sho
   const sentences = [
     counters.summed > 0 ? `Usage of ${counters.summed} limits adds up.` : "",
     pairs.length > 0 ? `Usage is carried over: ${pairs.join(", ")}.` : "",
-    counters.unpaired.length > 0 ? `Nothing takes over the usage of ${counters.unpaired.join(", ")}.` : "",
+    counters.unpaired.length > 0
+      ? `The usage of ${counters.unpaired.join(", ")} has no matching limit and is not carried over.`
+      : "",
     subscriptions === null
       ? ""
-      : `Several subscriptions are active then: ${subscriptions.primary.planName} decides, beside ${
+      : `Several subscriptions will be active: ${subscriptions.primary.planName} is in force, beside ${
         names(subscriptions.duplicates)
       }.`,
     endedSubscriptions.length > 0 ? `Subscriptions that end: ${names(endedSubscriptions)}.` : "",
     credits.length > 0
-      ? `Credits of the same reference become one: ${
+      ? `Credits with the same reference become one balance: ${
         credits.map(({ externalRef }) => externalRef).join(", ")
       }.`
       : "",
     analytics === "skipped_consent_required"
-      ? "Their analytics people stay apart: an anonymous session is linked only with consent."
+      ? "Analytics of the two IDs stay separate: an anonymous session is linked only with consent."
       : "",
-    billableOperations > 0 ? `It counts against the workspace's operations: ${billableOperations}.` : "",
+    billableOperations > 0 ? `Operations counted for the workspace: ${billableOperations}.` : "",
   ];
   return sentences.filter((sentence) => sentence !== "");
 }
@@ -167,46 +153,41 @@ const SCOPES_OF: Readonly<Record<string, readonly Scope[]>> = {
 };
 
 const OUT_WORDS: Readonly<Record<Scope, string>> = {
-  analytics: "Their analytics are kept under a pseudonym from now on.",
-  ai_personalization: "Their events leave the feed, and nothing is composed for them.",
-  prompt_logging: "Their prompts and answers are not kept from now on.",
+  analytics: "New analytics events are stored under a pseudonym.",
+  ai_personalization: "Events of this user are hidden from the feed, and compose is off for this user.",
+  prompt_logging: "New prompts and responses are not stored.",
 };
 
-function consentAct(isOut: boolean): Act<UserSubject> {
+function consentAction(isOut: boolean): Action<UserSubject, typeof optOut | typeof optIn> {
   return {
     path: `/console/apps/:appId/:mode/users/:userId/opt-${isOut ? "out" : "in"}`,
     title: isOut ? "Opt out" : "Opt in",
-    about: aboutUser,
-    place: placeOfUser,
+    load: loadUser,
+    location: userLocation,
     userId: ({ user }) => user.userId,
-    lead: ({ user }) => `${user.userId}. Metering goes on either way.`,
+    intro: ({ user }) => `For ${user.userId}. Metering continues in any case.`,
     fields: () => [{ name: "scope", label: "Scope", kind: "select", value: "all", options: SCOPE_OPTIONS }],
-    call: ({ user }, values) => ({
-      id: isOut ? "optOut" : "optIn",
-      members: { distinctId: user.userId, scope: values["scope"] },
-    }),
+    call: isOut ? optOut : optIn,
+    input: ({ user }, values) => ({ distinctId: user.userId, scope: values["scope"] }),
     preview: async ({ ask }, { app, user }, values) => {
       const changes = [];
       for (const scope of SCOPES_OF[values["scope"] ?? ""] ?? []) {
-        const answer = await ask.app<{ optedOut: boolean }>(app, "isOptedOut", {
-          distinctId: user.userId,
-          scope,
-        });
+        const answer = await ask.app(app, isOptedOut, { distinctId: user.userId, scope });
         if (!answer.ok) return [{ field: "scope", message: answer.error.message }];
-        const before = answer.data.optedOut ? "opted out" : "in";
-        const after = isOut ? "opted out" : "in";
+        const before = answer.data.optedOut ? "opted out" : "opted in";
+        const after = isOut ? "opted out" : "opted in";
         if (before !== after) changes.push({ what: scope.replaceAll("_", " "), before, after, scope });
       }
       if (changes.length === 0) {
         return [{
           field: "scope",
-          message: `Nothing changes: they are ${isOut ? "opted out" : "in"} already`,
+          message: `No changes: already opted ${isOut ? "out" : "in"}`,
         }];
       }
       return {
         sentences: isOut
           ? changes.map(({ scope }) => OUT_WORDS[scope])
-          : ["What they opted out of begins again. What was not kept meanwhile does not come back."],
+          : ["The chosen scopes are active again. Data that was not stored meanwhile stays missing."],
         changes,
         verb: isOut ? "Opt out" : "Opt in",
       };
@@ -215,33 +196,33 @@ function consentAct(isOut: boolean): Act<UserSubject> {
   };
 }
 
-const exportAct: Act<UserSubject> = {
+const exportAction: Action<UserSubject, typeof exportPerson> = {
   path: "/console/apps/:appId/:mode/users/:userId/export",
-  title: "Export everything",
-  about: aboutUser,
-  place: placeOfUser,
+  title: "Export user data",
+  load: loadUser,
+  location: userLocation,
   userId: ({ user }) => user.userId,
   fields: () => [],
-  call: ({ user }) => ({ id: "exportPerson", members: { distinctId: user.userId } }),
+  call: exportPerson,
+  input: ({ user }) => ({ distinctId: user.userId }),
   preview: (_, { user }) => ({
     sentences: [
-      `A link to everything that is kept of ${user.userId}: person, analytics events, metering events and consents.`,
-      "It works for 24 hours, and whoever has it can open it. Send it to nobody but the person.",
+      `Creates a link to all data of ${user.userId}: person, analytics events, metering events and consents.`,
+      "The link is valid for 24 hours, for everyone who has it. Send it only to the person.",
     ],
     changes: [],
-    verb: "Make the link",
+    verb: "Create link",
   }),
-  done: ({ app, user }, _, answer) => {
-    const { downloadUrl, expiresAt } = answer as { readonly downloadUrl: string; readonly expiresAt: string };
+  done: ({ app, user }, _, { downloadUrl, expiresAt }) => {
     return {
       title: "Export",
       content: (
-        <section class="sheet act">
-          <h1>The export of {user.userId}</h1>
+        <section class="card form-card">
+          <h1>Export of {user.userId}</h1>
           <p>
-            <a href={downloadUrl}>Download it</a>, or copy the link. It works until {timeLabel(expiresAt)}
+            <a href={downloadUrl}>Download</a>, or copy the link. It is valid until {timeLabel(expiresAt)}
             {" "}
-            and does not show again.
+            and is shown only once.
           </p>
           <pre>{downloadUrl}</pre>
           <div class="buttons">
@@ -253,43 +234,43 @@ const exportAct: Act<UserSubject> = {
   },
 };
 
-const erase: Act<UserSubject> = {
+const deleteData: Action<UserSubject, typeof deletePerson> = {
   path: "/console/apps/:appId/:mode/users/:userId/erase",
-  title: "Erase",
-  about: aboutUser,
-  place: placeOfUser,
+  title: "Delete user data",
+  load: loadUser,
+  location: userLocation,
   userId: ({ user }) => user.userId,
   fields: () => [],
-  call: ({ user }) => ({ id: "deletePerson", members: { distinctId: user.userId } }),
+  call: deletePerson,
+  input: ({ user }) => ({ distinctId: user.userId }),
   preview: (_, { user }) => ({
     sentences: [
-      `Everything of ${user.userId} is erased: subscriptions, usage, credits, events, prompts, analytics and consents.`,
+      `Deletes all data of ${user.userId}: subscriptions, usage, credits, events, prompts, analytics and consents.`,
       user.aliases.length === 0
-        ? "No other id goes with it, unless analytics know one of the same person."
-        : `These ids go with it: ${user.aliases.join(", ")}.`,
-      "They are hidden at once and erased soon after. A call for the id after that makes a new user.",
+        ? "No other ID is deleted with it, unless analytics has one of the same person."
+        : `These IDs are deleted with it: ${user.aliases.join(", ")}.`,
+      "The data is hidden at once and deleted soon after. A later call for this ID creates a new user.",
     ],
     changes: [{
-      what: "What is kept",
-      before: "everything",
-      after: "that consent was given or taken, under a keyed hash",
+      what: "Stored data",
+      before: "all data",
+      after: "consent changes, under a keyed hash",
     }],
-    ground: { aliases: user.aliases },
+    basis: { aliases: user.aliases },
     danger: {
-      consequence: "Nothing of it comes back, paid credits and a running subscription neither.",
+      consequence: "Nothing can be restored, including paid credits and an active subscription.",
       typed: user.userId,
     },
-    verb: "Erase",
+    verb: "Delete user data",
   }),
-  done: ({ user }, _, answer) =>
-    `The erasure of ${user.userId} is queued as ${(answer as { jobId: string }).jobId}.`,
+  done: ({ user }, _, { jobId }) => `The deletion of ${user.userId} is queued as ${jobId}.`,
 };
 
-/** The acts on people. */
-export const PEOPLE_ACTS = [
-  actAt(merge),
-  actAt(consentAct(true)),
-  actAt(consentAct(false)),
-  actAt(exportAct),
-  actAt(erase),
+/** The actions on people. */
+export const PEOPLE_ACTIONS = [
+  actionRoutes(merge),
+  actionRoutes(consentAction(true)),
+  actionRoutes(consentAction(false)),
+  actionRoutes(exportAction),
+  actionRoutes(deleteData),
 ];

@@ -1,72 +1,56 @@
-// The one search box: a user id or its beginning, or any id that Holdfast or the caller gave out.
+// Search: by a user ID or its beginning, or by any ID or reference of Holdfast or of the caller.
 
-import { appOf, refusedPage } from "../parts/subject.tsx";
-import { appPath, userPath } from "../parts/page.tsx";
+import { appOf, errorPage } from "../parts/subject.tsx";
+import { appPath, crumbsOf, userPath } from "../parts/page.tsx";
 import type { AppMode } from "../parts/ask.ts";
-import type { Outcome, PageAt, PageRequest } from "../parts/page_context.ts";
+import type { PageRequest, PageResult, PageRoute } from "../parts/page_context.ts";
+import { Table } from "../parts/table.tsx";
+import type { AnswerOf } from "../../contract/definition.ts";
+import { listUsers, lookUpId } from "../../contract/admin_users.ts";
 
-/** What an id that was looked up stands for. */
-export interface FoundThing {
-  readonly kind: "event" | "reservation" | "balance" | "subscription" | "merge";
-  readonly id: string;
-  /** The canonical user's. */
-  readonly userId: string;
-  /** Of a merge: the id that became an alias. */
-  readonly alias: string | null;
-  /** Of a reservation. */
-  readonly status: "held" | "committed" | "released" | "expired" | null;
-}
-
-interface ListedUser {
-  readonly userId: string;
-  readonly aliasOf: string | null;
-  readonly deletionPending: boolean;
-}
-
-interface UserList {
-  readonly users: readonly ListedUser[];
-  readonly nextCursor: string | null;
-}
+/** The record that has an ID. */
+export type FoundThing = AnswerOf<typeof lookUpId>["found"][number];
+type ListedUser = AnswerOf<typeof listUsers>["users"][number];
 
 const LISTED = "50";
 
-/** `/console/apps/{appId}/{mode}/search?q=`; a "*" at the end lists, even where somebody has the text as an id. */
-export const searchPage: PageAt = {
+/** `/console/apps/{appId}/{mode}/search?q=`. A "*" at the end always lists, even where the text is an ID. */
+export const searchPage: PageRoute = {
   path: "/console/apps/:appId/:mode/search",
-  async show(request): Promise<Outcome> {
+  async show(request): Promise<PageResult> {
     const app = appOf(request);
     const asked = request.query.get("q") ?? "";
     const exact = await search(request, app, asked);
-    // An id that was copied from somewhere may bring spaces along, and one may also have some.
+    // Copied text may have spaces around it; IDs may contain spaces too.
     const outcome = exact ?? (asked.trim() === asked ? null : await search(request, app, asked.trim()));
     if (outcome !== null) return outcome;
-    return page(app, asked, <Nothing app={app} asked={asked} />, 404);
+    return page(app, asked, <NoResults app={app} asked={asked} />, 404);
   },
 };
 
-/** Where a search leads; null for nowhere. */
+/** The result of a search; null for no results. */
 async function search(
   request: PageRequest,
   app: AppMode & { name: string },
   text: string,
-): Promise<Outcome | null> {
+): Promise<PageResult | null> {
   const isList = text.endsWith("*");
   const startsWith = isList ? text.slice(0, -1) : text;
   const [listed, found] = await Promise.all([
-    request.ask.admin<UserList>("listUsers", {
+    request.ask.admin(listUsers, {
       appId: app.appId,
       mode: app.mode,
       startsWith,
       limit: LISTED,
       cursor: request.query.get("cursor") ?? undefined,
     }),
-    isList || text === "" ? null : request.ask.admin<{ found: FoundThing[] }>("lookUpId", {
+    isList || text === "" ? null : request.ask.admin(lookUpId, {
       appId: app.appId,
       mode: app.mode,
       id: text,
     }),
   ]);
-  if (!listed.ok) return refusedPage(listed.error, "Not searched");
+  if (!listed.ok) return errorPage(listed.error, "Search failed");
   const { users, nextCursor } = listed.data;
   const things = found?.ok === true ? found.data.found : [];
   const [first] = users;
@@ -95,7 +79,7 @@ function nextOf(request: PageRequest, cursor: string): string {
   return `${request.path}?${query}`;
 }
 
-/** The page on which something shows. */
+/** The path of the page that shows a record. */
 function pathOf(app: AppMode, { kind, id, userId, alias }: FoundThing): string {
   const user = userPath(app, userId);
   switch (kind) {
@@ -111,11 +95,11 @@ function pathOf(app: AppMode, { kind, id, userId, alias }: FoundThing): string {
 function page(app: AppMode & { name: string }, text: string, content: unknown, status = 200) {
   return {
     title: "Search",
-    crumbs: [{ title: app.name, href: appPath(app) }, { title: "Search", href: null }],
+    crumbs: crumbsOf(app, "Search"),
     status,
     content: (
       <>
-        <h1>{text === "" ? "Users" : <>Search for “{text}”</>}</h1>
+        <h1>{text === "" ? "Users" : <>Search results for “{text}”</>}</h1>
         {content as never}
       </>
     ),
@@ -124,29 +108,23 @@ function page(app: AppMode & { name: string }, text: string, content: unknown, s
 
 function Users({ app, users, next }: { app: AppMode; users: readonly ListedUser[]; next: string | null }) {
   return (
-    <section class="sheet" aria-labelledby="users">
-      <h2 id="users">Users whose id begins so</h2>
-      <table class="stack">
-        <thead>
-          <tr>
-            <th>Id</th>
-            <th>What it is</th>
-          </tr>
-        </thead>
-        <tbody>
-          {users.map(({ userId, aliasOf, deletionPending }) => (
-            <tr>
-              <td data-label="Id">
-                <a class="row" href={userPath(app, userId)}>{userId}</a>
-              </td>
-              <td data-label="What it is">
-                {aliasOf === null ? "a user" : <>an alias of {aliasOf}</>}
-                {deletionPending ? <span class="tag bad">erasure pending</span> : null}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+    <section class="card" aria-labelledby="users">
+      <h2 id="users">Matching users</h2>
+      <Table
+        rows={users}
+        columns={[
+          { head: "ID", cell: ({ userId }) => <a class="row" href={userPath(app, userId)}>{userId}</a> },
+          {
+            head: "Kind",
+            cell: ({ aliasOf, deletionPending }) => (
+              <>
+                {aliasOf === null ? "user" : <>alias of {aliasOf}</>}
+                {deletionPending ? <span class="tag bad">deletion pending</span> : null}
+              </>
+            ),
+          },
+        ]}
+      />
       {next === null ? null : (
         <div class="pager">
           <a href={next}>More</a>
@@ -156,60 +134,48 @@ function Users({ app, users, next }: { app: AppMode; users: readonly ListedUser[
   );
 }
 
-const KINDS: Readonly<Record<FoundThing["kind"], string>> = {
-  event: "an event",
-  reservation: "a reservation",
-  balance: "a credit balance",
-  subscription: "a subscription",
-  merge: "a merge",
+/** The kinds of records in words. */
+export const KINDS: Readonly<Record<FoundThing["kind"], string>> = {
+  event: "event",
+  reservation: "reservation",
+  balance: "credit balance",
+  subscription: "subscription",
+  merge: "merge",
 };
 
 function Things({ app, things }: { app: AppMode; things: readonly FoundThing[] }) {
   return (
-    <section class="sheet" aria-labelledby="things">
-      <h2 id="things">What has this id or reference</h2>
-      <table class="stack">
-        <thead>
-          <tr>
-            <th>Id</th>
-            <th>What it is</th>
-            <th>Of</th>
-          </tr>
-        </thead>
-        <tbody>
-          {things.map((thing) => (
-            <tr>
-              <td data-label="Id">
-                <a class="row" href={pathOf(app, thing)}>{thing.id}</a>
-              </td>
-              <td data-label="What it is">{KINDS[thing.kind]}</td>
-              <td data-label="Of">{thing.userId}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+    <section class="card" aria-labelledby="things">
+      <h2 id="things">Other matches</h2>
+      <Table
+        rows={things}
+        columns={[
+          { head: "ID", cell: (thing) => <a class="row" href={pathOf(app, thing)}>{thing.id}</a> },
+          { head: "Kind", cell: ({ kind }) => KINDS[kind] },
+          { head: "User", cell: ({ userId }) => userId },
+        ]}
+      />
     </section>
   );
 }
 
-function Nothing({ app, asked }: { app: AppMode; asked: string }) {
+function NoResults({ app, asked }: { app: AppMode; asked: string }) {
   const other = app.mode === "live" ? "test" : "live";
   const there = `${appPath({ ...app, mode: other })}/search?q=${encodeURIComponent(asked)}`;
   return (
-    <section class="sheet">
+    <section class="card">
       <p>
-        <b>Nobody and nothing has this id in {app.mode} mode.</b>
+        <b>No results in {app.mode} mode</b>
       </p>
       <ul>
-        <li>Ids are exact: capitals count, and the beginning of an id is enough, its middle is not.</li>
-        <li>A user appears with the first subscription, credit or call.</li>
+        <li>IDs are case-sensitive and match from the start.</li>
+        <li>A user is created by the first subscription, credit or call.</li>
         <li>
-          <a href={there}>Look in {other} mode</a>, or in another <a href="/console/apps">app</a>.
+          <a href={there}>Search in {other} mode</a>, or in another <a href="/console/apps">app</a>.
         </li>
         {asked.trim() === "" ? null : (
           <li>
-            <a href={userPath(app, asked.trim())}>Open the page of this id anyway</a>, to give it a plan or
-            credits.
+            <a href={userPath(app, asked.trim())}>Open the page of this ID</a> to give it a plan or credits.
           </li>
         )}
       </ul>

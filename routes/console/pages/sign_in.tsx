@@ -1,13 +1,13 @@
-// The page on which an operator signs in.
+// The sign-in page.
 
-/** @param fault why the last attempt failed; null for a first one */
+/** @param fault why the last attempt failed; null for a first attempt */
 export function SignIn({ returnTo, fault }: { returnTo: string; fault: string | null }) {
   return (
     <section class="sign-in">
       <h1>Holdfast</h1>
       <form method="post" action="/console/sign-in">
         <input type="hidden" name="to" value={returnTo} />
-        <label for="token">Your token</label>
+        <label for="token">Token</label>
         <input
           id="token"
           name="token"
@@ -21,7 +21,7 @@ export function SignIn({ returnTo, fault }: { returnTo: string; fault: string | 
         {fault === null ? null : <p id="fault" class="fault" role="alert">{fault}</p>}
         <button type="submit" class="primary">Sign in</button>
       </form>
-      <p class="hint">The admin token, or the one that your administrator gave you.</p>
+      <p class="hint">The admin token, or the token that your administrator gave you.</p>
     </section>
   );
 }

@@ -1,103 +1,55 @@
-// An app's connection with Stripe in one mode: where Stripe is to send, what it sells, and what came last.
+// An app's connection to Stripe in one mode: the endpoint URL, the last message, and the prices of plans and packs.
 
-import { aboutStripe, type ShownStripe, stripePath } from "./stripe_actions.tsx";
-import { refusedPage } from "../parts/subject.tsx";
+import { loadStripe, type ShownStripe, stripePath } from "./stripe_actions.tsx";
+import type { AppMode } from "../parts/ask.ts";
+import { errorPage } from "../parts/subject.tsx";
 import { TimeExact } from "../parts/format.tsx";
-import { appPath } from "../parts/page.tsx";
-import { mayChange, type PageAt } from "../parts/page_context.ts";
-
-interface Priced {
-  readonly id: string;
-  readonly name: string;
-  readonly stripePrices?: readonly string[];
-}
-
-interface Prices {
-  readonly plans?: readonly Priced[];
-  readonly packs?: readonly Priced[];
-}
+import { crumbsOf } from "../parts/page.tsx";
+import { mayChange, type PageRoute } from "../parts/page_context.ts";
+import { Table } from "../parts/table.tsx";
+import { getCatalog } from "../../contract/admin.ts";
 
 /** `/console/apps/{appId}/{mode}/stripe` */
-export const stripePage: PageAt = {
+export const stripePage: PageRoute = {
   path: "/console/apps/:appId/:mode/stripe",
   async show(request) {
-    const subject = await aboutStripe(request);
+    const subject = await loadStripe(request);
     if (!("stripe" in subject)) return subject;
     const { app, stripe } = subject;
-    const catalog = await request.ask.admin<Prices>("getCatalog", { appId: app.appId });
-    if (!catalog.ok) return refusedPage(catalog.error);
+    const catalog = await request.ask.admin(getCatalog, { appId: app.appId });
+    if (!catalog.ok) return errorPage(catalog.error);
     const { plans = [], packs = [] } = catalog.data;
     const sold = [...pricesOf("plan", plans), ...pricesOf("pack", packs)];
     return {
       title: "Stripe",
-      crumbs: [{ title: app.name, href: appPath(app) }, { title: "Stripe", href: null }],
+      crumbs: crumbsOf(app, "Stripe"),
       content: (
         <>
           <div class="head">
             <h1>Stripe</h1>
-            <StripeState stripe={stripe} />
+            <StripeStatus stripe={stripe} />
           </div>
-          <section class="sheet">
-            <h2 class="visually-hidden">How it is set up</h2>
-            <dl class="facts">
-              <dt>Address</dt>
-              <dd>
-                <code class="wrap">{stripe.path}</code>
-                <p class="hint">
-                  Behind this service's own address. Make an endpoint for it in Stripe, in {app.mode} mode.
-                </p>
-              </dd>
-              <dt>Secret</dt>
-              <dd>
-                {stripe.setAt === null ? "not set" : (
-                  <>
-                    set at <TimeExact at={stripe.setAt} />
-                  </>
-                )}
-              </dd>
-              <dt>Last message</dt>
-              <dd>
-                <LastMessage stripe={stripe} />
-              </dd>
-            </dl>
-            {mayChange(request.session)
-              ? (
-                <div class="buttons">
-                  <a class="button" href={`${stripePath(app)}/set`}>
-                    {stripe.isSet ? "Set another secret" : "Set the secret"}
-                  </a>
-                  {stripe.isSet ? <a class="button" href={`${stripePath(app)}/remove`}>Remove</a> : null}
-                </div>
-              )
-              : null}
+          <section class="card">
+            <h2 class="visually-hidden">Connection</h2>
+            <Connection app={app} stripe={stripe} />
+            {mayChange(request.session) ? <Buttons path={stripePath(app)} stripe={stripe} /> : null}
           </section>
-          <section class="sheet">
-            <h2>What its prices sell</h2>
+          <section class="card">
+            <h2>Prices</h2>
             {sold.length === 0
               ? (
                 <p class="empty">
-                  No plan or pack of the catalog lists stripePrices, so no message sells one.
+                  No plan or pack in the catalog has stripePrices, so payments in Stripe have no effect here.
                 </p>
               )
               : (
-                <table class="stack">
-                  <thead>
-                    <tr>
-                      <th>Price</th>
-                      <th>Sells</th>
-                    </tr>
-                  </thead>
-                  <tbody>
-                    {sold.map(({ price, kind, name }) => (
-                      <tr>
-                        <td data-label="Price">
-                          <code class="wrap">{price}</code>
-                        </td>
-                        <td data-label="Sells">{kind} {name}</td>
-                      </tr>
-                    ))}
-                  </tbody>
-                </table>
+                <Table
+                  rows={sold}
+                  columns={[
+                    { head: "Price", cell: ({ price }) => <code class="wrap">{price}</code> },
+                    { head: "Plan or pack", cell: ({ kind, name }) => <>{kind} {name}</> },
+                  ]}
+                />
               )}
           </section>
         </>
@@ -106,15 +58,53 @@ export const stripePage: PageAt = {
   },
 };
 
-function pricesOf(kind: string, parts: readonly Priced[]) {
+function Connection({ app, stripe }: { app: AppMode; stripe: ShownStripe }) {
+  return (
+    <dl class="facts">
+      <dt>Endpoint path</dt>
+      <dd>
+        <code class="wrap">{stripe.path}</code>
+        <p class="hint">
+          Create an endpoint in Stripe, in {app.mode} mode, with the URL of this service and this path.
+        </p>
+      </dd>
+      <dt>Signing secret</dt>
+      <dd>
+        {stripe.setAt === null ? "not set" : (
+          <>
+            set on <TimeExact at={stripe.setAt} />
+          </>
+        )}
+      </dd>
+      <dt>Last message</dt>
+      <dd>
+        <LastMessage stripe={stripe} />
+      </dd>
+    </dl>
+  );
+}
+
+function Buttons({ path, stripe: { isSet } }: { path: string; stripe: ShownStripe }) {
+  return (
+    <div class="buttons">
+      <a class="button" href={`${path}/set`}>{isSet ? "Replace signing secret" : "Set signing secret"}</a>
+      {isSet ? <a class="button" href={`${path}/remove`}>Disconnect Stripe</a> : null}
+    </div>
+  );
+}
+
+function pricesOf(
+  kind: string,
+  parts: readonly { readonly name: string; readonly stripePrices?: readonly string[] | undefined }[],
+) {
   return parts.flatMap(({ name, stripePrices = [] }) => stripePrices.map((price) => ({ price, kind, name })));
 }
 
-function StripeState({ stripe: { isSet, lastMessage } }: { stripe: ShownStripe }) {
-  if (!isSet) return <span class="tag">not set</span>;
+function StripeStatus({ stripe: { isSet, lastMessage } }: { stripe: ShownStripe }) {
+  if (!isSet) return <span class="tag">not connected</span>;
   return lastMessage === null
-    ? <span class="tag">nothing came yet</span>
-    : <span class="tag good">messages arrive</span>;
+    ? <span class="tag">no messages yet</span>
+    : <span class="tag good">connected</span>;
 }
 
 function LastMessage({ stripe: { lastMessage } }: { stripe: ShownStripe }) {
@@ -122,8 +112,8 @@ function LastMessage({ stripe: { lastMessage } }: { stripe: ShownStripe }) {
   const { type, eventId, at, reason } = lastMessage;
   return (
     <>
-      {type} at <TimeExact at={at} /> <code>{eventId}</code>
-      {reason === null ? null : <p class="hint">It changed nothing: {reason}.</p>}
+      {type} on <TimeExact at={at} /> <code>{eventId}</code>
+      {reason === null ? null : <p class="hint">Ignored: {reason}.</p>}
     </>
   );
 }

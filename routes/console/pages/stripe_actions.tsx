@@ -1,114 +1,98 @@
-// What is done to an app's connection with Stripe.
+// Actions on an app's connection to Stripe.
 
-import { type Act, actAt } from "../parts/action.tsx";
+import { type Action, actionRoutes } from "../parts/action.tsx";
 import type { AppMode } from "../parts/ask.ts";
-import { appPath } from "../parts/page.tsx";
-import type { PageRequest, Shown } from "../parts/page_context.ts";
-import { appOf, refusedPage } from "../parts/subject.tsx";
+import { appPath, crumbsOf } from "../parts/page.tsx";
+import type { PageContent, PageRequest } from "../parts/page_context.ts";
+import { appOf, errorPage } from "../parts/subject.tsx";
+import type { AnswerOf } from "../../contract/definition.ts";
+import { deleteStripe, getStripe, setStripe } from "../../contract/stripe.ts";
 
-/** How Stripe is set up for a mode, as the admin API shows it. */
-export interface ShownStripe {
-  readonly isSet: boolean;
-  readonly setAt: string | null;
-  readonly path: string;
-  readonly lastMessage: {
-    readonly eventId: string;
-    readonly type: string;
-    readonly at: string;
-    readonly handled: boolean;
-    readonly reason: string | null;
-  } | null;
-}
+/** The connection of a mode as the admin API returns it. */
+export type ShownStripe = AnswerOf<typeof getStripe>["live"];
 
 interface StripeSubject {
   readonly app: AppMode & { readonly name: string };
   readonly stripe: ShownStripe;
 }
 
-/** The path of an app's connection with Stripe. */
+/** The path of an app's connection to Stripe. */
 export function stripePath(app: AppMode): string {
   return `${appPath(app)}/stripe`;
 }
 
-/** Reads how Stripe is set up for the app and mode of the path. */
-export async function aboutStripe(request: PageRequest): Promise<StripeSubject | Shown> {
+/** Reads the connection of the app and mode in the path, or returns the error page. */
+export async function loadStripe(request: PageRequest): Promise<StripeSubject | PageContent> {
   const app = appOf(request);
-  const answer = await request.ask.admin<Record<"live" | "test", ShownStripe>>("getStripe", {
-    appId: app.appId,
-  });
-  return answer.ok ? { app, stripe: answer.data[app.mode] } : refusedPage(answer.error);
+  const answer = await request.ask.admin(getStripe, { appId: app.appId });
+  return answer.ok ? { app, stripe: answer.data[app.mode] } : errorPage(answer.error);
 }
 
-function placeOfStripe(_: PageRequest, { app }: StripeSubject) {
+function stripeLocation({ app }: StripeSubject) {
   const back = stripePath(app);
-  return { crumbs: [{ title: app.name, href: appPath(app) }, { title: "Stripe", href: back }], back };
+  return { crumbs: crumbsOf(app, { title: "Stripe", href: back }), back };
 }
 
-const set: Act<StripeSubject> = {
+const set: Action<StripeSubject, typeof setStripe> = {
   path: "/console/apps/:appId/:mode/stripe/set",
-  title: "Set the secret of Stripe's messages",
-  about: aboutStripe,
-  place: placeOfStripe,
+  title: "Set signing secret",
+  load: loadStripe,
+  location: stripeLocation,
   fields: () => [{
     name: "webhookSecret",
     label: "Signing secret",
     kind: "secret",
-    hint: "Stripe shows it with the endpoint. It begins with whsec_ and is not shown here again.",
+    hint: "Stripe shows it with the endpoint. It begins with whsec_ and will not be shown here again.",
     isRequired: true,
   }],
-  lead: ({ stripe }) =>
+  intro: ({ stripe }) =>
     stripe.isSet
-      ? "Another secret replaces the one that is set. Messages signed with the old one are refused from then on."
-      : "Make an endpoint in Stripe for the address on the page before, then take its signing secret from there.",
-  call: ({ app }, { webhookSecret }) => ({
-    id: "setStripe",
-    members: { appId: app.appId, mode: app.mode, webhookSecret },
-    isAdmin: true,
-  }),
+      ? "The new secret replaces the current one. Messages signed with the current secret will be refused."
+      : "Create an endpoint in Stripe for the URL on the previous page, then copy its signing secret.",
+  call: setStripe,
+  input: ({ app }, { webhookSecret }) => ({ appId: app.appId, mode: app.mode, webhookSecret }),
   preview: (_, { app, stripe }) => ({
     sentences: [
-      `From now on ${app.name} takes Stripe's messages in ${app.mode} mode that are signed with this secret.`,
-      "What they sell by prices of the catalog is given to the user that they name.",
+      `${app.name} will accept messages from Stripe in ${app.mode} mode that are signed with this secret.`,
+      "A payment for a price in the catalog gives the user of the payment the plan or pack of that price.",
     ],
     changes: [{
       what: `Stripe in ${app.mode} mode`,
-      before: stripe.isSet ? "set" : "not set",
-      after: stripe.isSet ? "set to another secret" : "set",
+      before: stripe.isSet ? "connected" : "not connected",
+      after: stripe.isSet ? "connected with the new secret" : "connected",
     }],
-    verb: "Set it",
+    verb: "Save",
   }),
-  done: () => "The secret is set.",
+  done: () => "The signing secret is saved.",
 };
 
-const remove: Act<StripeSubject> = {
+const remove: Action<StripeSubject, typeof deleteStripe> = {
   path: "/console/apps/:appId/:mode/stripe/remove",
-  title: "Take no more messages of Stripe",
-  about: async (request) => {
-    const subject = await aboutStripe(request);
+  title: "Disconnect Stripe",
+  load: async (request) => {
+    const subject = await loadStripe(request);
     if (!("stripe" in subject) || subject.stripe.isSet) return subject;
-    return refusedPage(
-      { code: "not_found", message: "Stripe is not set up for this mode." },
+    return errorPage(
+      { code: "not_found", message: "Stripe is not connected in this mode." },
       "Nothing to do",
     );
   },
-  place: placeOfStripe,
+  location: stripeLocation,
   fields: () => [],
-  call: ({ app }) => ({
-    id: "deleteStripe",
-    members: { appId: app.appId, mode: app.mode },
-    isAdmin: true,
-  }),
+  call: deleteStripe,
+  input: ({ app }) => ({ appId: app.appId, mode: app.mode }),
   preview: (_, { app }) => ({
-    sentences: ["Messages of Stripe are refused from then on. What they did stays."],
-    changes: [{ what: `Stripe in ${app.mode} mode`, before: "set", after: "not set" }],
+    sentences: ["Messages from Stripe will be refused. Their earlier effects stay."],
+    changes: [{ what: `Stripe in ${app.mode} mode`, before: "connected", after: "not connected" }],
     danger: {
-      consequence: "The secret is forgotten. Plans that end in Stripe meanwhile go on here.",
+      consequence:
+        "The secret is deleted. Subscriptions that end in Stripe while disconnected stay active here.",
       typed: null,
     },
-    verb: "Remove it",
+    verb: "Disconnect",
   }),
-  done: () => "The secret is removed.",
+  done: () => "Stripe is disconnected.",
 };
 
-/** The acts on the connection with Stripe. */
-export const STRIPE_ACTS = [actAt(set), actAt(remove)];
+/** The actions on the connection to Stripe. */
+export const STRIPE_ACTIONS = [actionRoutes(set), actionRoutes(remove)];

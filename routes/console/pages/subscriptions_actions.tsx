@@ -1,20 +1,22 @@
-// What is done to a user's subscriptions: another plan, quotas of their own, the end.
+// Actions on a user's subscriptions: change the plan, set custom limits, cancel.
 
 import type { PlanDocument } from "../../../src/domain/catalog/catalog.ts";
-import { type Act, actAt } from "../parts/action.tsx";
+import { type Action, actionRoutes } from "../parts/action.tsx";
+import type { Preview } from "../parts/action_pages.tsx";
 import { amountText, timeLabel } from "../parts/format.tsx";
-import { type Field, numberIn, textIn, timeField, timeIn, type Values } from "../parts/form.tsx";
-import type { PageRequest, Shown } from "../parts/page_context.ts";
-import { planName, planOf, readCatalog, type ShownCatalog } from "./catalog_actions.ts";
-import { aboutUser, placeOfUser, refusedPage, type UserSubject } from "../parts/subject.tsx";
+import { type Fault, type Field, numberIn, textIn, timeField, timeIn, type Values } from "../parts/form.tsx";
+import type { PageContent, PageRequest } from "../parts/page_context.ts";
+import { planName, planOf, readCatalog, type ShownCatalog } from "../parts/catalog.ts";
+import { errorPage, loadUser, userLocation, type UserSubject } from "../parts/subject.tsx";
+import { cancelSubscription, upsertSubscription } from "../../contract/subscriptions.ts";
 
 interface PlanSubject extends UserSubject {
   readonly catalog: ShownCatalog;
-  /** Every active subscription, the one in force first. */
+  /** Every active subscription; the first is in force. */
   readonly rows: readonly Row[];
 }
 
-/** An active subscription, by what names it in calls. */
+/** An active subscription. */
 interface Row {
   readonly subscriptionId: string;
   readonly planId: string;
@@ -23,32 +25,33 @@ interface Row {
   readonly endsAt: string | null;
 }
 
-async function aboutPlan(request: PageRequest): Promise<PlanSubject | Shown> {
-  const subject = await aboutUser(request);
+async function loadPlan(request: PageRequest): Promise<PlanSubject | PageContent> {
+  const subject = await loadUser(request);
   if (!("user" in subject)) return subject;
-  const { subscription, duplicates } = subject.user;
-  const rows = [...subscription === null ? [] : [subscription], ...duplicates];
+  const { subscription, duplicateActiveSubscriptions } = subject.user;
+  const others = duplicateActiveSubscriptions?.duplicates ?? [];
+  const rows = [...subscription === null ? [] : [subscription], ...others];
   return { ...subject, rows, catalog: await readCatalog(request, subject.app) };
 }
 
-async function aboutActive(request: PageRequest): Promise<PlanSubject | Shown> {
-  const subject = await aboutPlan(request);
+async function loadActive(request: PageRequest): Promise<PlanSubject | PageContent> {
+  const subject = await loadPlan(request);
   if (!("rows" in subject) || subject.rows.length > 0) return subject;
-  const message = "This user has no active subscription. Change the plan to give them one.";
-  return refusedPage({ code: "not_found", message }, "No subscription");
+  const message = "This user has no active subscription. Use “Change plan” to add one.";
+  return errorPage({ code: "not_found", message }, "No subscription");
 }
 
 const NEW_ROW = "new";
 
 function nameOfRow({ provider, externalId, planId }: Row, catalog: ShownCatalog): string {
-  const sold = provider === null ? "default" : `${provider} ${externalId}`;
-  return `${planName(catalog, planId)} (${sold})`;
+  const source = provider === null ? "no provider" : `${provider} ${externalId}`;
+  return `${planName(catalog, planId)} (${source})`;
 }
 
 function rowField({ rows, catalog }: PlanSubject, allowsNew: boolean): Field {
   const hasDefault = rows.some(({ provider }) => provider === null);
   const options = rows.map((row) => ({ value: row.subscriptionId, text: nameOfRow(row, catalog) }));
-  if (allowsNew && !hasDefault) options.push({ value: NEW_ROW, text: "A new one, sold by nobody (default)" });
+  if (allowsNew && !hasDefault) options.push({ value: NEW_ROW, text: "New subscription (no provider)" });
   return {
     name: "row",
     label: "Subscription",
@@ -70,96 +73,98 @@ function endText(at: string | null | undefined): string {
   return at === null || at === undefined ? "not set" : timeLabel(at);
 }
 
-const change: Act<PlanSubject> = {
+const change: Action<PlanSubject, typeof upsertSubscription> = {
   path: "/console/apps/:appId/:mode/users/:userId/plan",
   title: "Change plan",
-  about: async (request) => {
-    const subject = await aboutPlan(request);
+  load: async (request) => {
+    const subject = await loadPlan(request);
     if (!("rows" in subject) || onOffer(subject.catalog).length > 0) return subject;
-    const message = "The catalog has no plan on offer. Add one to it first.";
-    return refusedPage({ code: "not_found", message }, "No plan");
+    const message = "The catalog has no active plan. Add one first.";
+    return errorPage({ code: "not_found", message }, "No plan");
   },
-  place: placeOfUser,
+  location: userLocation,
   userId: ({ user }) => user.userId,
-  lead: ({ user }) => `For ${user.userId}.`,
-  fields: (subject) => {
-    const { catalog, rows } = subject;
-    const present = rows[0] ?? null;
-    const offered = onOffer(catalog);
-    return [
-      rowField(subject, true),
-      {
-        name: "planId",
-        label: "Plan",
-        kind: "select",
-        value: offered.find(({ id }) => id !== present?.planId)?.id ?? "",
-        options: offered.map(({ id, name }) => ({ value: id, text: name })),
-      },
-      {
-        name: "endsAt",
-        label: "Ends",
-        kind: "time",
-        value: timeField(present?.endsAt ?? null),
-        hint: "Leave it empty for no end. An end that is set already goes where this is empty.",
-      },
-    ];
-  },
-  call: (subject, values) => ({
-    id: "upsertSubscription",
-    members: {
-      userId: subject.user.userId,
-      planId: values["planId"],
-      ...idsOf(rowOf(subject, values)),
-      endsAt: timeIn(values["endsAt"] ?? ""),
-    },
+  intro: ({ user }) => `For ${user.userId}.`,
+  fields: changeFields,
+  call: upsertSubscription,
+  input: (subject, values) => ({
+    userId: subject.user.userId,
+    planId: values["planId"],
+    ...idsOf(rowOf(subject, values)),
+    endsAt: timeIn(values["endsAt"] ?? ""),
   }),
-  preview: (_, subject, values) => {
-    const { user, catalog, rows } = subject;
-    const plan = planOf(catalog, values["planId"] ?? "");
-    if (plan === null) return [{ field: "planId", message: "The catalog has this plan no more" }];
-    const row = rowOf(subject, values);
-    if (row === null && values["row"] !== NEW_ROW) {
-      return [{ field: "row", message: "This subscription is not active any more" }];
-    }
-    const others = rows.filter((other) => other !== row);
-    const isNew = row?.planId !== plan.id;
-    const custom = user.subscription?.subscriptionId === row?.subscriptionId
-      ? user.subscription?.customLimits ?? null
-      : null;
-    return {
-      sentences: [
-        isNew
-          ? `${user.userId} is on ${plan.name} from now on. ${policyText(plan, rows[0] === undefined)}`
-          : `${user.userId} stays on ${plan.name}, with the usage they have.`,
-        ...isNew && custom !== null ? ["Their custom limits go: they belong to the plan before."] : [],
-        ...others.map((other) => strongerText(plan, other, catalog)),
-      ],
-      changes: [
-        { what: "Plan", before: row === null ? "none" : planName(catalog, row.planId), after: plan.name },
-        { what: "Ends", before: endText(row?.endsAt), after: endText(timeIn(values["endsAt"] ?? "")) },
-      ],
-      ground: { plan, row, others },
-      verb: "Change the plan",
-    };
-  },
+  preview: (_, subject, values) => previewChange(subject, values),
   done: ({ user, catalog }, values) => {
-    return `${user.userId} is on ${planName(catalog, values["planId"] ?? "")}.`;
+    return `${user.userId} is now on ${planName(catalog, values["planId"] ?? "")}.`;
   },
 };
+
+function changeFields(subject: PlanSubject): readonly Field[] {
+  const { catalog, rows } = subject;
+  const present = rows[0] ?? null;
+  const offered = onOffer(catalog);
+  return [
+    rowField(subject, true),
+    {
+      name: "planId",
+      label: "Plan",
+      kind: "select",
+      value: offered.find(({ id }) => id !== present?.planId)?.id ?? "",
+      options: offered.map(({ id, name }) => ({ value: id, text: name })),
+    },
+    {
+      name: "endsAt",
+      label: "Ends",
+      kind: "time",
+      value: timeField(present?.endsAt ?? null),
+      hint: "Leave empty for no end. An empty field removes a scheduled end.",
+    },
+  ];
+}
+
+function previewChange(subject: PlanSubject, values: Values): Preview | readonly Fault[] {
+  const { user, catalog, rows } = subject;
+  const plan = planOf(catalog, values["planId"] ?? "");
+  if (plan === null) return [{ field: "planId", message: "This plan is no longer in the catalog" }];
+  const row = rowOf(subject, values);
+  if (row === null && values["row"] !== NEW_ROW) {
+    return [{ field: "row", message: "This subscription is no longer active" }];
+  }
+  const others = rows.filter((other) => other !== row);
+  const isNew = row?.planId !== plan.id;
+  const custom = user.subscription?.subscriptionId === row?.subscriptionId
+    ? user.subscription?.customLimits ?? null
+    : null;
+  return {
+    sentences: [
+      isNew
+        ? `${user.userId} changes to ${plan.name} at once. ${policyText(plan, rows[0] === undefined)}`
+        : `${user.userId} stays on ${plan.name} and keeps the current usage.`,
+      ...isNew && custom !== null ? ["The custom limits are removed: they belong to the previous plan."] : [],
+      ...others.map((other) => strongerText(plan, other, catalog)),
+    ],
+    changes: [
+      { what: "Plan", before: row === null ? "none" : planName(catalog, row.planId), after: plan.name },
+      { what: "Ends", before: endText(row?.endsAt), after: endText(timeIn(values["endsAt"] ?? "")) },
+    ],
+    basis: { plan, row, others },
+    verb: "Change plan",
+  };
+}
 
 function onOffer({ plans = [] }: ShownCatalog): readonly PlanDocument[] {
   return plans.filter(({ archived }) => archived !== true);
 }
 
 function policyText({ onPlanChange = "carry" }: PlanDocument, isFirst: boolean): string {
-  if (isFirst) return "Usage begins at 0.";
+  if (isFirst) return "Usage starts at 0.";
   switch (onPlanChange) {
     case "carry":
-      return "What they used of limits that both plans have is carried over.";
+      return "Usage of limits that both plans have is carried over.";
     case "reset":
-      return "Its limits begin at 0.";
+      return "Usage of its limits starts at 0.";
     case "block":
-      return "Its limits are full until the next period begins.";
+      return "Its limits are blocked until the next period starts.";
   }
 }
 
@@ -167,23 +172,23 @@ function strongerText(plan: PlanDocument, other: Row, catalog: ShownCatalog): st
   const theirs = planOf(catalog, other.planId);
   const name = nameOfRow(other, catalog);
   return theirs !== null && theirs.rank > plan.rank
-    ? `The subscription ${name} stays active and ranks higher, so it goes on deciding.`
+    ? `The subscription ${name} stays active and ranks higher, so its plan stays in force.`
     : `The subscription ${name} stays active beside it.`;
 }
 
-const limits: Act<PlanSubject> = {
+const limits: Action<PlanSubject, typeof upsertSubscription> = {
   path: "/console/apps/:appId/:mode/users/:userId/limits",
   title: "Custom limits",
-  about: async (request) => {
-    const subject = await aboutActive(request);
+  load: async (request) => {
+    const subject = await loadActive(request);
     if (!("rows" in subject) || planOf(subject.catalog, planIdOf(subject)) !== null) return subject;
-    const message = "The catalog has the plan of this user no more.";
-    return refusedPage({ code: "not_found", message }, "No plan");
+    const message = "The plan of this user is no longer in the catalog.";
+    return errorPage({ code: "not_found", message }, "No plan");
   },
-  place: placeOfUser,
+  location: userLocation,
   userId: ({ user }) => user.userId,
-  lead: ({ user, catalog, ...subject }) =>
-    `Quotas for ${user.userId} alone, in place of those of ${
+  intro: ({ user, catalog, ...subject }) =>
+    `Quotas for ${user.userId}, instead of those of ${
       planName(catalog, planIdOf({ user, catalog, ...subject }))
     }.`,
   fields: (subject) =>
@@ -194,47 +199,43 @@ const limits: Act<PlanSubject> = {
         label: group.label,
         kind: "number",
         value: custom === undefined ? "" : String(custom.quota),
-        hint: `The plan gives ${amountText(group.quota, group.unit)}. Leave it empty for that.${
-          group.unit === "cents" ? " In cents." : ""
+        hint: `Default of the plan: ${amountText(group.quota, group.unit)}.${
+          group.unit === "cents" ? " Enter cents." : ""
         }`,
       };
     }),
-  call: (subject, values) => ({
-    id: "upsertSubscription",
-    members: {
-      userId: subject.user.userId,
-      planId: planIdOf(subject),
-      ...idsOf(subject.rows[0] ?? null),
-      // Left out, an end that is set would go.
-      endsAt: subject.user.subscription?.endsAt ?? undefined,
-      customLimits: limitsOf(subject, values),
-    },
+  call: upsertSubscription,
+  input: (subject, values) => ({
+    userId: subject.user.userId,
+    planId: planIdOf(subject),
+    ...idsOf(subject.rows[0] ?? null),
+    // Leaving it out would remove a scheduled end.
+    endsAt: subject.user.subscription?.endsAt ?? undefined,
+    customLimits: limitsOf(subject, values),
   }),
   preview: (_, subject, values) => {
     const now = customOf(subject);
     const then = limitsOf(subject, values);
     const changes = groupsOf(subject).flatMap(({ id, label, unit, quota }) => {
       const [before, after] = [now[id], then[id]].map((custom) =>
-        custom === undefined
-          ? `${amountText(quota, unit)}, as the plan says`
-          : amountText(custom.quota as number, unit)
+        custom === undefined ? `${amountText(quota, unit)} (plan)` : amountText(custom.quota as number, unit)
       ) as [string, string];
       return before === after ? [] : [{ what: label, before, after }];
     });
     if (changes.length === 0) {
-      return [{ field: null, message: "Nothing changes: these quotas hold already." }];
+      return [{ field: null, message: "No changes: these quotas are already set." }];
     }
     return {
       sentences: [
-        `${subject.user.userId} has these quotas at once. What is used stays used.`,
-        "They go when the plan changes.",
+        `The quotas of ${subject.user.userId} change at once. Usage is kept.`,
+        "They are removed when the plan changes.",
       ],
       changes,
-      ground: { subscription: subject.user.subscription },
-      verb: "Set the limits",
+      basis: { subscription: subject.user.subscription },
+      verb: "Set limits",
     };
   },
-  done: ({ user }) => `${user.userId} has the new limits.`,
+  done: ({ user }) => `The limits of ${user.userId} are updated.`,
 };
 
 function planIdOf({ rows }: PlanSubject): string {
@@ -258,31 +259,29 @@ function limitsOf(subject: PlanSubject, values: Values): Record<string, { quota:
   );
 }
 
-const cancel: Act<PlanSubject> = {
+const cancel: Action<PlanSubject, typeof cancelSubscription> = {
   path: "/console/apps/:appId/:mode/users/:userId/cancel",
-  title: "Cancel a subscription",
-  about: aboutActive,
-  place: placeOfUser,
+  title: "Cancel subscription",
+  load: loadActive,
+  location: userLocation,
   userId: ({ user }) => user.userId,
-  lead: ({ user }) => `Of ${user.userId}. A payment provider is told nothing: cancel there too.`,
+  intro: ({ user }) => `For ${user.userId}. The payment provider is not notified: cancel there too.`,
   fields: (subject) => [
     rowField(subject, false),
-    { name: "endsAt", label: "Ends", kind: "time", hint: "Leave it empty to end it now." },
-    { name: "reason", label: "Reason", kind: "long", hint: "For the history." },
+    { name: "endsAt", label: "Ends", kind: "time", hint: "Leave empty to end it now." },
+    { name: "reason", label: "Reason", kind: "long", hint: "Stored in the history." },
   ],
-  call: (subject, values) => ({
-    id: "cancelSubscription",
-    members: {
-      userId: subject.user.userId,
-      ...idsOf(rowOf(subject, values)),
-      endsAt: timeIn(values["endsAt"] ?? ""),
-      reason: textIn(values["reason"] ?? ""),
-    },
+  call: cancelSubscription,
+  input: (subject, values) => ({
+    userId: subject.user.userId,
+    ...idsOf(rowOf(subject, values)),
+    endsAt: timeIn(values["endsAt"] ?? ""),
+    reason: textIn(values["reason"] ?? ""),
   }),
   preview: (_, subject, values) => {
     const { user, catalog, rows } = subject;
     const row = rowOf(subject, values);
-    if (row === null) return [{ field: "row", message: "This subscription is not active any more" }];
+    if (row === null) return [{ field: "row", message: "This subscription is no longer active" }];
     const at = timeIn(values["endsAt"] ?? "");
     const others = rows.filter((other) => other !== row).map((other) => nameOfRow(other, catalog));
     return {
@@ -291,20 +290,20 @@ const cancel: Act<PlanSubject> = {
           at === undefined ? "now" : `at ${timeLabel(at)}`
         }.`,
         others.length === 0
-          ? "No other one is active: then credits alone pay."
-          : `Still active: ${others.join(", ")}. The best plan of them takes over.`,
-        "Changing the plan again brings the subscription back, with the usage it had.",
+          ? "No other subscription is active: only credits can be used then."
+          : `Still active: ${others.join(", ")}. The plan with the highest rank is in force then.`,
+        "Changing the plan again reactivates the subscription with its usage.",
       ],
       changes: [{ what: "Ends", before: endText(row.endsAt), after: at === undefined ? "now" : endText(at) }],
-      ground: { row, others },
-      verb: "Cancel the subscription",
+      basis: { row, others },
+      verb: "Cancel subscription",
     };
   },
   done: (subject, values) => {
     const row = rowOf(subject, values);
-    return row === null ? "It is canceled." : `${nameOfRow(row, subject.catalog)} is canceled.`;
+    return row === null ? "The subscription is canceled." : `${nameOfRow(row, subject.catalog)} is canceled.`;
   },
 };
 
-/** The acts on subscriptions. */
-export const SUBSCRIPTION_ACTS = [actAt(change), actAt(limits), actAt(cancel)];
+/** The actions on subscriptions. */
+export const SUBSCRIPTION_ACTIONS = [actionRoutes(change), actionRoutes(limits), actionRoutes(cancel)];

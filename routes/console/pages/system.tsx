@@ -1,66 +1,30 @@
-// The whole service: what each workspace used of its caps, who serves, and what the service finds when it examines itself.
+// The whole service: the usage of each workspace, the processes that serve, and the results of the health checks.
 
 import type { Unit } from "../../../src/domain/catalog/plan.ts";
-import { refusedPage } from "../parts/subject.tsx";
+import { errorPage } from "../parts/subject.tsx";
 import { AmountText, amountText } from "../parts/format.tsx";
-import type { PageAt } from "../parts/page_context.ts";
+import type { PageRoute } from "../parts/page_context.ts";
+import { Table } from "../parts/table.tsx";
+import type { AnswerOf } from "../../contract/definition.ts";
+import { listWorkspaces } from "../../contract/admin.ts";
+import { examine, showCluster } from "../../contract/service.ts";
 
-/** A workspace as the admin API lists it. */
-interface Workspace {
-  readonly workspaceId: string;
-  readonly name: string;
-  readonly operationCap: number | null;
-  readonly testOperationCap: number | null;
-  readonly aiBudgetCents: number | null;
-  readonly operationsUsed: number;
-  readonly testOperationsUsed: number;
-  readonly aiSpentCents: number;
-}
+type Workspace = AnswerOf<typeof listWorkspaces>[number];
+type Cluster = AnswerOf<typeof showCluster>;
+type Health = AnswerOf<typeof examine>;
 
-/** Who serves, as the admin API shows it. */
-interface Cluster {
-  readonly member: number;
-  readonly registryVersion: number;
-  readonly members: readonly {
-    readonly term: number;
-    readonly address: string | null;
-    readonly share: number;
-    readonly cells: readonly number[];
-    readonly registryVersion: number;
-    readonly livedSeconds: number;
-    readonly silentSeconds: number;
-    readonly hasEnded: boolean;
-    readonly isReached: boolean;
-  }[];
-  readonly cellsWithoutOwner: readonly number[];
-  readonly troubles: readonly { readonly found: string; readonly advice: string }[];
-}
-
-/** An examination, as the admin API shows it. */
-interface Health {
-  readonly verdict: Verdict;
-  readonly checks: readonly {
-    readonly name: string;
-    readonly verdict: Verdict;
-    readonly found: string;
-    readonly advice: string | null;
-  }[];
-}
-
-type Verdict = "ok" | "warn" | "fail";
-
-const FINDINGS = "/console/system/findings";
+const CHECKS_PATH = "/console/system/checks";
 
 /** `/console/system` */
-const systemPage: PageAt = {
+const systemPage: PageRoute = {
   path: "/console/system",
   async show({ ask }) {
     const [workspaces, cluster] = await Promise.all([
-      ask.admin<Workspace[]>("listWorkspaces"),
-      ask.admin<Cluster>("showCluster"),
+      ask.admin(listWorkspaces, {}),
+      ask.admin(showCluster, {}),
     ]);
-    if (!workspaces.ok) return refusedPage(workspaces.error);
-    if (!cluster.ok) return refusedPage(cluster.error);
+    if (!workspaces.ok) return errorPage(workspaces.error);
+    if (!cluster.ok) return errorPage(cluster.error);
     return {
       title: "System",
       content: (
@@ -70,28 +34,28 @@ const systemPage: PageAt = {
             <a href="/metrics">Metrics</a>
           </div>
           <Troubles cluster={cluster.data} />
-          <section class="sheet">
+          <section class="card">
             <h2>Workspaces this month</h2>
             {workspaces.data.length === 0
-              ? <p class="empty">There is no workspace yet. The first app makes one.</p>
+              ? <p class="empty">No workspaces yet. The first app creates one.</p>
               : workspaces.data.map((workspace) => <Caps workspace={workspace} />)}
           </section>
-          <section class="sheet">
-            <h2>Members</h2>
-            <Members cluster={cluster.data} />
+          <section class="card">
+            <h2>Processes</h2>
+            <Processes cluster={cluster.data} />
           </section>
           <section
-            class="sheet"
-            id="findings"
-            hx-get={FINDINGS}
+            class="card"
+            id="checks"
+            hx-get={CHECKS_PATH}
             hx-trigger="load"
-            hx-select="#findings"
+            hx-select="#checks"
             hx-swap="outerHTML"
           >
-            <h2>What the service finds</h2>
+            <h2>Health checks</h2>
             <p class="empty">
-              <a href={FINDINGS}>Let it examine itself</a>: clocks, work that waits, and whether the books of
-              a sample of users add up.
+              <a href={CHECKS_PATH}>Run checks</a>: clocks, pending work, and the accounts of a sample of
+              users.
             </p>
           </section>
         </>
@@ -100,19 +64,19 @@ const systemPage: PageAt = {
   },
 };
 
-/** `/console/system/findings`: takes longer than a page, so it is a page of its own, and part of the one above. */
-const findingsPage: PageAt = {
-  path: FINDINGS,
+/** `/console/system/checks`: a page of its own and a part of the page above, because the checks take a while. */
+const checksPage: PageRoute = {
+  path: CHECKS_PATH,
   async show({ ask }) {
-    const health = await ask.admin<Health>("examine");
-    if (!health.ok) return refusedPage(health.error);
+    const health = await ask.admin(examine, {});
+    if (!health.ok) return errorPage(health.error);
     return {
-      title: "What the service finds",
-      crumbs: [{ title: "System", href: "/console/system" }, { title: "Findings", href: null }],
+      title: "Health checks",
+      crumbs: [{ title: "System", href: "/console/system" }, { title: "Health checks", href: null }],
       content: (
         <>
-          <h1>What the service finds</h1>
-          <Findings health={health.data} />
+          <h1>Health checks</h1>
+          <Checks health={health.data} />
         </>
       ),
     };
@@ -120,44 +84,33 @@ const findingsPage: PageAt = {
 };
 
 const VERDICTS = {
-  ok: { text: "well", kind: "good" },
-  warn: { text: "look at it", kind: "warn" },
-  fail: { text: "wrong", kind: "bad" },
+  ok: { text: "OK", kind: "good" },
+  warn: { text: "warning", kind: "warn" },
+  fail: { text: "error", kind: "bad" },
 } as const;
 
-function Findings({ health: { verdict, checks } }: { health: Health }) {
-  const tag = (of: Verdict) => <span class={`tag ${VERDICTS[of].kind}`}>{VERDICTS[of].text}</span>;
+function Checks({ health: { verdict, checks } }: { health: Health }) {
+  const tag = (of: Health["verdict"]) => <span class={`tag ${VERDICTS[of].kind}`}>{VERDICTS[of].text}</span>;
   return (
-    <section class="sheet" id="findings">
+    <section class="card" id="checks">
       <div class="head">
-        <h2>What the service finds</h2>
+        <h2>Results</h2>
         <span>
-          {tag(verdict)} <a href={FINDINGS}>Examine again</a>
+          {tag(verdict)} <a href={CHECKS_PATH}>Run checks again</a>
         </span>
       </div>
-      <table class="stack">
-        <thead>
-          <tr>
-            <th>Check</th>
-            <th>Verdict</th>
-            <th>Found</th>
-            <th>What to do</th>
-          </tr>
-        </thead>
-        <tbody>
-          {checks.map((check) => (
-            <tr>
-              <td data-label="Check">{check.name}</td>
-              <td data-label="Verdict">{tag(check.verdict)}</td>
-              <td data-label="Found">{check.found}</td>
-              <td data-label="What to do">{check.advice ?? "nothing"}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Table
+        rows={checks}
+        columns={[
+          { head: "Check", cell: ({ name }) => name },
+          { head: "Status", cell: (check) => tag(check.verdict) },
+          { head: "Result", cell: ({ found }) => found },
+          { head: "Advice", cell: ({ advice }) => advice ?? "none" },
+        ]}
+      />
       <p class="hint">
-        Drift is looked for in a sample of users, another one each time. <code>deno task reconcile</code>{" "}
-        proves the books of everybody.
+        Each run compares the accounts of another sample of users. <code>deno task reconcile</code>{" "}
+        compares those of all users.
       </p>
     </section>
   );
@@ -172,11 +125,9 @@ function Troubles({ cluster: { troubles, cellsWithoutOwner } }: { cluster: Clust
           <b>{found}</b> {advice}
         </p>
       ))}
-      {cellsWithoutOwner.length === 0 ? null : (
-        <p>
-          {cellsWithoutOwner.length} of 64 cells have no owner: their workspaces are answered by nobody.
-        </p>
-      )}
+      {cellsWithoutOwner.length === 0
+        ? null
+        : <p>{cellsWithoutOwner.length} of 64 cells have no owner: their workspaces are unavailable.</p>}
     </div>
   );
 }
@@ -190,7 +141,7 @@ function Caps({ workspace }: { workspace: Workspace }) {
       <CapBar label="Operations" used={workspace.operationsUsed} cap={workspace.operationCap} />
       <CapBar label="AI spend" used={workspace.aiSpentCents} cap={workspace.aiBudgetCents} unit="cents" />
       <CapBar
-        label="Operations of test mode"
+        label="Operations in test mode"
         used={workspace.testOperationsUsed}
         cap={workspace.testOperationCap}
       />
@@ -198,29 +149,30 @@ function Caps({ workspace }: { workspace: Workspace }) {
   );
 }
 
-/** What was used of a cap. */
-function CapBar(
-  { label, used, cap, unit }: { label: string; used: number; cap: number | null; unit?: Unit },
-) {
-  const amount = (value: number) => unit === undefined ? amountText(value) : amountText(value, unit);
+function CapBar({ label, used, cap, unit }: {
+  label: string;
+  used: number;
+  cap: number | null;
+  unit?: Unit;
+}) {
   const part = cap === null ? 0 : cap === 0 ? (used > 0 ? 1 : 0) : Math.min(used / cap, 1);
   return (
     <div class="cap">
       <div class="title">
         <span>{label}</span>
         <span class="amount">
-          {unit === undefined ? <AmountText value={used} /> : <AmountText value={used} unit={unit} />}
-          <span class="soft">{cap === null ? " · no cap" : ` of ${amount(cap)}`}</span>
+          <AmountText value={used} unit={unit} />
+          <span class="soft">{cap === null ? " · no cap" : ` of ${amountText(cap, unit)}`}</span>
         </span>
       </div>
       {cap === null ? null : (
         <svg
           class="meter"
           role="img"
-          aria-label={`${label}: ${amount(used)} of ${amount(cap)}`}
+          aria-label={`${label}: ${amountText(used, unit)} of ${amountText(cap, unit)}`}
           preserveAspectRatio="none"
         >
-          <rect class="room" width="100%" height="100%" />
+          <rect class="left" width="100%" height="100%" />
           <rect class={used >= cap ? "over" : "used"} width={`${part * 100}%`} height="100%" />
         </svg>
       )}
@@ -228,40 +180,30 @@ function CapBar(
   );
 }
 
-function Members({ cluster }: { cluster: Cluster }) {
-  const living = cluster.members.filter(({ hasEnded }) => !hasEnded);
+function Processes({ cluster }: { cluster: Cluster }) {
+  const running = cluster.members.filter(({ hasEnded }) => !hasEnded);
   return (
     <>
-      <table class="stack">
-        <thead>
-          <tr>
-            <th>Member</th>
-            <th>Address</th>
-            <th class="number">Cells of 64</th>
-            <th>Serves for</th>
-            <th>State</th>
-          </tr>
-        </thead>
-        <tbody>
-          {living.map((member) => (
-            <tr>
-              <td data-label="Member">
-                {member.term} {member.term === cluster.member ? <span class="soft">this one</span> : null}
-              </td>
-              <td data-label="Address">
-                {member.address ?? <span class="soft">none: it serves alone</span>}
-              </td>
-              <td data-label="Cells of 64" class="number">{member.cells.length}</td>
-              <td data-label="Serves for">{spanOf(member.livedSeconds)}</td>
-              <td data-label="State">
-                <MemberState member={member} cluster={cluster} />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Table
+        rows={running}
+        columns={[
+          {
+            head: "Process",
+            cell: ({ term }) => (
+              <>{term} {term === cluster.member ? <span class="soft">this process</span> : null}</>
+            ),
+          },
+          {
+            head: "Address",
+            cell: ({ address }) => address ?? <span class="soft">none: single process</span>,
+          },
+          { head: "Cells of 64", kind: "number", cell: ({ cells }) => cells.length },
+          { head: "Uptime", cell: ({ livedSeconds }) => durationText(livedSeconds) },
+          { head: "Status", cell: (member) => <ProcessStatus member={member} cluster={cluster} /> },
+        ]}
+      />
       <p class="hint">
-        Version {cluster.registryVersion} of workspaces, apps, keys and catalogs is in force.
+        Version of workspaces, apps, API keys and catalogs: {cluster.registryVersion}
       </p>
     </>
   );
@@ -269,22 +211,21 @@ function Members({ cluster }: { cluster: Cluster }) {
 
 const SILENT_S = 3;
 
-function MemberState({ member, cluster }: { member: Cluster["members"][number]; cluster: Cluster }) {
-  // The one that answers is not silent, whatever its row says: alone on the embedded store it has no need to beat.
-  if (member.term !== cluster.member && member.silentSeconds >= SILENT_S) {
-    return <span class="tag bad">silent</span>;
-  }
-  if (member.term !== cluster.member && !member.isReached) return <span class="tag bad">not reached</span>;
+function ProcessStatus({ member, cluster }: { member: Cluster["members"][number]; cluster: Cluster }) {
+  const isThis = member.term === cluster.member;
+  // The process that answers is running, whatever its row says: alone on the embedded store it sends no heartbeats.
+  if (!isThis && member.silentSeconds >= SILENT_S) return <span class="tag bad">not responding</span>;
+  if (!isThis && !member.isReached) return <span class="tag bad">unreachable</span>;
   if (member.registryVersion !== cluster.registryVersion) return <span class="tag warn">catching up</span>;
-  return <span class="tag good">{member.share === 0 ? "front" : "serves"}</span>;
+  return <span class="tag good">{member.share === 0 ? "front" : "serving"}</span>;
 }
 
-/** A span of time in its largest unit. */
-function spanOf(seconds: number): string {
+/** A duration in its largest unit. */
+function durationText(seconds: number): string {
   for (const [name, length] of [["days", 86_400], ["hours", 3_600], ["minutes", 60]] as const) {
     if (seconds >= 2 * length) return `${Math.floor(seconds / length)} ${name}`;
   }
   return `${Math.floor(seconds)} seconds`;
 }
 
-export const SYSTEM_PAGES: readonly PageAt[] = [systemPage, findingsPage];
+export const SYSTEM_PAGES: readonly PageRoute[] = [systemPage, checksPage];

@@ -1,17 +1,24 @@
-// Use by day: charts by kind of event or by user, of everybody or of one user.
+// Usage by day: charts by event type or by user, of all users or of one.
 
-import { appOf, refusedPage } from "../parts/subject.tsx";
+import { appOf, errorPage } from "../parts/subject.tsx";
 import { csvFile, csvQuery, wantsCsv } from "../parts/csv.ts";
+import { Figure } from "../parts/figure.tsx";
 import { Filter, FilterText } from "../parts/filter.tsx";
-import { AmountText, TimeExact } from "../parts/format.tsx";
-import { appPath, userPath } from "../parts/page.tsx";
-import type { PageAt } from "../parts/page_context.ts";
-import { askDailyUse, nowOf, UseChart } from "../parts/use_chart.tsx";
+import { crumbsOf, userPath } from "../parts/page.tsx";
+import type { PageRoute } from "../parts/page_context.ts";
+import { type DailyUsage, LagNote, nowOf, readDailyUsage, UsageChart } from "../parts/usage_chart.tsx";
 
 const RANGES = [7, 30, 90] as const;
 
+/** The chosen view. */
+interface View {
+  readonly by: "event" | "user";
+  readonly userId: string | null;
+  readonly days: number;
+}
+
 /** `/console/apps/{appId}/{mode}/usage` */
-export const usagePage: PageAt = {
+export const usagePage: PageRoute = {
   path: "/console/apps/:appId/:mode/usage",
   async show(request) {
     const { ask, query, path } = request;
@@ -20,101 +27,81 @@ export const usagePage: PageAt = {
     const userId = query.get("user") || null;
     const days = RANGES.find((range) => String(range) === query.get("days")) ?? 30;
     const now = await nowOf(request, app);
-    const answer = await askDailyUse(ask, app, { now, days, by, userId });
-    if (!answer.ok) return refusedPage(answer.error);
-    const use = answer.data;
-    if (wantsCsv(query)) {
-      return csvFile(
-        `use-${app.mode}`,
-        ["day", "event", "userId", "events", "blocked", "quantity", "costCents"],
-        use.days.flatMap((day) => [
-          [day.day, null, userId, day.events, day.blocked, null, day.costCents],
-          ...day.parts.map((part) => [
-            day.day,
-            part.event,
-            part.userId,
-            part.events,
-            part.blocked,
-            part.quantity,
-            part.costCents,
-          ]),
-        ]),
-      );
-    }
-    const sums = use.days.reduce(
+    const answer = await readDailyUsage(ask, app, { now, days, by, userId });
+    if (!answer.ok) return errorPage(answer.error);
+    const usage = answer.data;
+    if (wantsCsv(query)) return usageFile(app.mode, usage, userId);
+    const sums = usage.days.reduce(
       (sum, day) => ({ events: sum.events + day.events, costCents: sum.costCents + day.costCents }),
       { events: 0, costCents: 0 },
     );
-    const isBehind = Date.parse(use.countedUntil) < now - 60_000;
-    const of = by === "user" ? "user" : "kind";
+    const part = by === "user" ? "user" : "event type";
     return {
-      title: "Use by day",
+      title: "Usage",
       hasCharts: true,
-      crumbs: [{ title: app.name, href: appPath(app) }, { title: "Use by day", href: null }],
+      crumbs: crumbsOf(app, "Usage"),
       content: (
         <>
           <div class="head">
-            <h1>Use by day</h1>
+            <h1>Usage</h1>
             {userId === null ? null : <a href={userPath(app, userId)}>{userId}</a>}
           </div>
-          <Filter path={path}>
-            <div class="field">
-              <label for="filter-by">By</label>
-              <select id="filter-by" name="by">
-                <option value="event" selected={by === "event"}>kind of event</option>
-                <option value="user" selected={by === "user"}>user</option>
-              </select>
-            </div>
-            <div class="field">
-              <label for="filter-days">Days</label>
-              <select id="filter-days" name="days">
-                {RANGES.map((range) => (
-                  <option value={String(range)} selected={range === days}>the last {range}</option>
-                ))}
-              </select>
-            </div>
-            <FilterText name="user" label="User" value={userId} placeholder="everybody" />
-          </Filter>
-          {isBehind
-            ? (
-              <div class="note warn">
-                <p>
-                  Events from <TimeExact at={use.countedUntil} />{" "}
-                  on are not in these sums yet. They are added up in the background.
-                </p>
-              </div>
-            )
-            : null}
+          <ViewFilter path={path} view={{ by, userId, days }} />
+          <LagNote usage={usage} now={now} />
           <div class="figures">
-            <div class="figure">
-              <b>
-                <AmountText value={sums.events} />
-              </b>
-              <span>events in {days} days</span>
-            </div>
-            <div class="figure">
-              <b>
-                <AmountText value={sums.costCents} unit="cents" />
-              </b>
-              <span>cost</span>
-            </div>
+            <Figure value={sums.events} text={`events in ${days} days`} />
+            <Figure value={sums.costCents} unit="cents" text="cost" />
           </div>
-          <section class="sheet">
+          <section class="card">
             <h2>Events</h2>
-            <UseChart use={use} measure="events" label={`Events of ${days} days by ${of}`} />
+            <UsageChart usage={usage} measure="events" label={`Events of ${days} days by ${part}`} />
           </section>
           {sums.costCents === 0 ? null : (
-            <section class="sheet">
+            <section class="card">
               <h2>Cost</h2>
-              <UseChart use={use} measure="cents" label={`Cost of ${days} days by ${of}`} />
+              <UsageChart usage={usage} measure="cents" label={`Cost of ${days} days by ${part}`} />
             </section>
           )}
           <p class="hint">
-            Days begin at midnight UTC{app.mode === "test" ? " on the test clock" : ""}. Blocked tracks and
-            released holds are no use. <a href={csvQuery(query)} download>These numbers as CSV</a>
+            Days begin at midnight UTC{app.mode === "test" ? " on the test clock" : ""}. Excludes blocked
+            events and released holds. <a href={csvQuery(query)} download>Export CSV</a>
           </p>
         </>
       ),
     };
   },
 };
+
+function usageFile(mode: string, { days }: DailyUsage, userId: string | null) {
+  return csvFile(
+    `usage-${mode}`,
+    ["day", "event", "userId", "events", "blocked", "quantity", "costCents"],
+    days.flatMap(({ parts, ...day }) => [
+      { ...day, event: null, userId, quantity: null },
+      ...parts.map((part) => ({ ...part, day: day.day })),
+    ]),
+  );
+}
+
+function ViewFilter({ path, view: { by, userId, days } }: { path: string; view: View }) {
+  return (
+    <Filter path={path}>
+      <div class="field">
+        <label for="filter-by">Group by</label>
+        <select id="filter-by" name="by">
+          <option value="event" selected={by === "event"}>event type</option>
+          <option value="user" selected={by === "user"}>user</option>
+        </select>
+      </div>
+      <div class="field">
+        <label for="filter-days">Period</label>
+        <select id="filter-days" name="days">
+          {RANGES.map((range) => (
+            <option value={String(range)} selected={range === days}>last {range} days</option>
+          ))}
+        </select>
+      </div>
+      <FilterText name="user" label="User" value={userId} placeholder="all users" />
+    </Filter>
+  );
+}

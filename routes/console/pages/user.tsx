@@ -1,102 +1,91 @@
-// One user on one page: where they stand now, plan and history, credits, events, refusals, ids and consent, and what can be
-// done to them.
+// The page of a user: limits, credits and holds now, plan and history, events, refusals, ledger, IDs and consent, with
+// links to the actions.
 
 import type { Child } from "hono/jsx";
-import { readCatalog } from "./catalog_actions.ts";
-import { aboutUser, type UserSubject } from "../parts/subject.tsx";
+import { readCatalog } from "../parts/catalog.ts";
+import { loadUser, type UserSubject } from "../parts/subject.tsx";
 import { Time } from "../parts/format.tsx";
-import { appPath, userPath } from "../parts/page.tsx";
-import { mayChange, type PageAt, type PageRequest } from "../parts/page_context.ts";
-import type { FoundThing } from "./search.tsx";
-import { hasSeen, readStanding, type Standing, StandingPart } from "./user_usage.tsx";
-import { ConsentSheet, IdsSheet, LedgerSheet, readConsents } from "./user_records.tsx";
-import { EventsSheet, readRecent, RefusalsSheet, SubscriptionsSheet } from "./user_sheets.tsx";
+import { appPath, crumbsOf, userPath } from "../parts/page.tsx";
+import { mayChange, type PageRequest, type PageRoute } from "../parts/page_context.ts";
+import { type FoundThing, KINDS } from "./search.tsx";
+import { type CurrentUsage, CurrentUsageCards, isUnchanged, readCurrentUsage } from "./user_usage.tsx";
+import { ConsentCard, IdsCard, LedgerCard, readConsents } from "./user_records.tsx";
+import { EventsCard, readRecent, RefusalsCard, SubscriptionsCard } from "./user_activity.tsx";
+import { listUsers, lookUpId } from "../../contract/admin_users.ts";
 
-/** Whether somebody has this id: the first of all ids that begin with it is the id itself. */
-async function isKnown({ ask, params }: PageRequest, { app }: UserSubject) {
+/** Reads the entry of an ID in the list of users; null for an unknown ID. An ID is the first of those that begin with it. */
+async function readKnown({ ask, params }: PageRequest, { app }: UserSubject) {
   const userId = params["userId"] ?? "";
-  const listed = await ask.admin<
-    { users: { userId: string; aliasOf: string | null; deletionPending: boolean }[] }
-  >(
-    "listUsers",
-    { appId: app.appId, mode: app.mode, startsWith: userId, limit: "1" },
-  );
+  const { appId, mode } = app;
+  const listed = await ask.admin(listUsers, { appId, mode, startsWith: userId, limit: "1" });
   const first = listed.ok ? listed.data.users[0] : undefined;
   return first?.userId === userId ? first : null;
 }
 
-/** What a search that led here was for, where it is the user's. */
+/** Reads the record that a search was for; null where it is not of this user. */
 async function readFound(
   { ask, query }: PageRequest,
   { app, user }: UserSubject,
 ): Promise<FoundThing | null> {
   const id = query.get("found");
   if (id === null) return null;
-  const answer = await ask.admin<{ found: FoundThing[] }>("lookUpId", {
-    appId: app.appId,
-    mode: app.mode,
-    id,
-  });
+  const answer = await ask.admin(lookUpId, { appId: app.appId, mode: app.mode, id });
   const thing = answer.ok ? answer.data.found.find((each) => each.id === id) : undefined;
   return thing?.userId === user.userId ? thing : null;
 }
 
-const userPage: PageAt = {
+const userPage: PageRoute = {
   path: "/console/apps/:appId/:mode/users/:userId",
   async show(request) {
-    const subject = await aboutUser(request);
+    const subject = await loadUser(request);
     if (!("user" in subject)) return subject;
     const { app, user } = subject;
-    const [known, found, catalog, standing, recent, consents] = await Promise.all([
-      isKnown(request, subject),
+    const [known, found, catalog, usage, recent, consents] = await Promise.all([
+      readKnown(request, subject),
       readFound(request, subject),
       readCatalog(request, app),
-      readStanding(request, subject),
+      readCurrentUsage(request, subject),
       readRecent(request, subject),
       readConsents(request, subject),
     ]);
-    if (!("groups" in standing)) return standing;
-    const asked = request.params["userId"] ?? "";
+    if (!("groups" in usage)) return usage;
+    const isDeleting = known?.deletionPending === true;
     return {
       title: user.userId,
-      crumbs: [{ title: app.name, href: appPath(app) }, { title: user.userId, href: null }],
+      crumbs: crumbsOf(app, user.userId),
       content: (
         <>
           <div class="head">
             <h1>{user.userId}</h1>
-            <Tags subject={subject} standing={standing} isPending={known?.deletionPending === true} />
+            <Tags subject={subject} usage={usage} isDeleting={isDeleting} />
           </div>
-          {asked === user.userId ? null : (
-            <div class="note">
-              <code>{asked}</code> is an alias of this user.
-            </div>
-          )}
-          {known?.deletionPending === true
+          <AliasNote asked={request.params["userId"] ?? ""} userId={user.userId} />
+          {isDeleting
             ? (
               <div class="note warn">
-                An erasure of this person was asked for. Events and refusals are hidden until it is done.
+                The data of this user is being deleted. Events and refusals are hidden.
               </div>
             )
             : null}
-          {known === null ? <Unknown request={request} subject={subject} /> : null}
+          {known === null ? <UnknownUser request={request} subject={subject} /> : null}
           {found === null ? null : <Found found={found} />}
-          <Acts request={request} subject={subject} />
+          <UserActions request={request} subject={subject} />
           {known === null ? null : (
             <>
-              <StandingPart request={request} subject={subject} standing={standing} seen={null} />
-              <SubscriptionsSheet subject={subject} catalog={catalog} />
-              <EventsSheet
+              <CurrentUsageCards request={request} subject={subject} usage={usage} seen={null} />
+              <SubscriptionsCard subject={subject} catalog={catalog} />
+              <EventsCard
                 request={request}
                 subject={subject}
                 recent={recent}
                 consents={consents}
-                isErasing={known.deletionPending}
+                isDeleting={isDeleting}
               />
-              <RefusalsSheet subject={subject} recent={recent} standing={standing} />
-              <LedgerSheet subject={subject} entries={recent.entries} standing={standing} />
+              <RefusalsCard subject={subject} recent={recent} usage={usage} />
+              <LedgerCard subject={subject} entries={recent.entries} usage={usage} />
               <div class="columns">
-                <IdsSheet subject={subject} />
-                <ConsentSheet request={request} subject={subject} consents={consents} />
+                <IdsCard subject={subject} />
+                <ConsentCard request={request} subject={subject} consents={consents} />
               </div>
             </>
           )}
@@ -106,33 +95,37 @@ const userPage: PageAt = {
   },
 };
 
-function Found({ found: { kind, id, status } }: { found: FoundThing }) {
-  const what = {
-    event: "event",
-    reservation: "reservation",
-    balance: "credit balance",
-    subscription: "subscription",
-    merge: "merge",
-  }[kind];
+function AliasNote({ asked, userId }: { asked: string; userId: string }) {
+  if (asked === userId) return null;
   return (
     <div class="note">
-      <code>{id}</code> is a {what} of this user. {status === null
+      <code>{asked}</code> is an alias of this user.
+    </div>
+  );
+}
+
+function Found({ found: { kind, id, status } }: { found: FoundThing }) {
+  return (
+    <div class="note">
+      <code>{id}</code> is {kind === "event" ? "an" : "a"} {KINDS[kind]} of this user. {status === null
         ? ""
         : status === "held"
         ? "It is open."
-        : `It was ${status === "expired" ? "not settled in time and expired" : status}.`}
+        : status === "expired"
+        ? "It expired."
+        : `It was ${status}.`}
     </div>
   );
 }
 
 function Tags(
-  { subject: { user }, standing, isPending }: {
+  { subject: { user }, usage, isDeleting }: {
     subject: UserSubject;
-    standing: Standing;
-    isPending: boolean;
+    usage: CurrentUsage;
+    isDeleting: boolean;
   },
 ) {
-  const { subscription } = standing;
+  const { subscription } = usage;
   const endsAt = user.subscription?.endsAt ?? null;
   return (
     <span class="tags">
@@ -144,35 +137,35 @@ function Tags(
           ends <Time at={endsAt} />
         </span>
       )}
-      {isPending ? <span class="tag bad">erasure pending</span> : null}
+      {isDeleting ? <span class="tag bad">deletion pending</span> : null}
     </span>
   );
 }
 
-function Unknown({ request, subject: { app, user } }: { request: PageRequest; subject: UserSubject }) {
+function UnknownUser({ request, subject: { app, user } }: { request: PageRequest; subject: UserSubject }) {
   const search = `${appPath(app)}/search?q=${encodeURIComponent(user.userId)}*`;
   return (
     <div class="note warn">
       <p>
-        <b>Nobody has used this id in {app.mode} mode.</b>{" "}
-        Ids are exact, capitals too. A user appears with the first subscription, credit or call.
+        <b>No user with this ID in {app.mode} mode yet.</b>{" "}
+        IDs are case-sensitive. A user is created by the first subscription, credit or call.
       </p>
       <p>
-        <a href={search}>Look for ids that begin with it</a>
-        {mayChange(request.session) ? ", or begin with a plan or credits below." : "."}
+        <a href={search}>Search for IDs that begin with it</a>
+        {mayChange(request.session) ? ", or add a plan or credits below." : "."}
       </p>
     </div>
   );
 }
 
-/** What can be done to the user, the likely first. */
-function Acts(
+/** Links to the actions, the most likely first. */
+function UserActions(
   { request, subject: { app, user } }: { request: PageRequest; subject: UserSubject },
 ) {
   const base = userPath(app, user.userId);
   const link = (name: string, text: string): Child => <a class="button" href={`${base}/${name}`}>{text}</a>;
   return (
-    <nav class="buttons acts-bar" aria-label="What can be done">
+    <nav class="buttons actions-bar" aria-label="Actions">
       {link("explain", "Why was this refused?")}
       {mayChange(request.session)
         ? (
@@ -184,12 +177,12 @@ function Acts(
             <details class="menu">
               <summary class="button">More</summary>
               <div class="items">
-                <a href={`${base}/merge`}>Merge with another id</a>
+                <a href={`${base}/merge`}>Merge with another ID</a>
                 <a href={`${base}/opt-out`}>Opt out</a>
                 <a href={`${base}/opt-in`}>Opt in</a>
-                <a href={`${base}/export`}>Export everything</a>
-                <a href={`${base}/erase`}>Erase</a>
-                {app.mode === "test" ? <a href={`${appPath(app)}/clock`}>Move the test clock</a> : null}
+                <a href={`${base}/export`}>Export user data</a>
+                <a href={`${base}/erase`}>Delete user data</a>
+                {app.mode === "test" ? <a href={`${appPath(app)}/clock`}>Move test clock</a> : null}
               </div>
             </details>
           </>
@@ -199,21 +192,21 @@ function Acts(
   );
 }
 
-/** The part that is asked for again and again; 204 where the browser has it already. */
-const standingPart: PageAt = {
-  path: "/console/apps/:appId/:mode/users/:userId/standing",
+/** The part that the page polls; 204 where nothing changed. */
+const currentUsagePart: PageRoute = {
+  path: "/console/apps/:appId/:mode/users/:userId/current-usage",
   async show(request) {
-    const subject = await aboutUser(request);
+    const subject = await loadUser(request);
     if (!("user" in subject)) return subject;
-    const standing = await readStanding(request, subject);
-    if (!("groups" in standing)) return standing;
+    const usage = await readCurrentUsage(request, subject);
+    if (!("groups" in usage)) return usage;
     const seen = request.query.get("seen");
-    if (hasSeen(standing, seen)) return { title: subject.user.userId, content: null, status: 204 };
+    if (isUnchanged(usage, seen)) return { title: subject.user.userId, content: null, status: 204 };
     return {
       title: subject.user.userId,
-      content: <StandingPart request={request} subject={subject} standing={standing} seen={seen} />,
+      content: <CurrentUsageCards request={request} subject={subject} usage={usage} seen={seen} />,
     };
   },
 };
 
-export const userPages: readonly PageAt[] = [userPage, standingPart];
+export const userPages: readonly PageRoute[] = [userPage, currentUsagePart];

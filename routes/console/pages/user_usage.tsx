@@ -1,71 +1,55 @@
-// Where a user stands now: limits as bars, credits, open holds. This part of the page is asked for again every few
-// seconds, and comes anew only when it has changed.
+// The current usage of a user: limits as bars, credits and open holds. The page polls this part every few seconds and
+// replaces it only when it has changed.
 
 import { createHash } from "node:crypto";
-import type { CreditBalance } from "../../../src/client/wire_types.ts";
-import type { Unit } from "../../../src/domain/catalog/plan.ts";
-import { refusedPage, type UserSubject } from "../parts/subject.tsx";
+import { errorPage, type UserSubject } from "../parts/subject.tsx";
 import { AmountText, amountText, Time, TimeOr } from "../parts/format.tsx";
-import { Meter, type MeteredGroup } from "../parts/meter.tsx";
+import { LimitBar } from "../parts/limit_bar.tsx";
 import { userPath } from "../parts/page.tsx";
-import { mayChange, type PageRequest, type Shown } from "../parts/page_context.ts";
+import { mayChange, type PageContent, type PageRequest } from "../parts/page_context.ts";
+import { type Column, Table } from "../parts/table.tsx";
+import type { AnswerOf } from "../../contract/definition.ts";
+import { listHolds } from "../../contract/admin_users.ts";
+import { listCredits } from "../../contract/credits.ts";
+import { explain } from "../../contract/metering.ts";
 
-/** A hold as the admin API lists it. */
-export interface ShownHold {
-  readonly reservationId: string;
-  readonly event: string;
-  readonly metadata: Readonly<Record<string, unknown>> | null;
-  readonly amounts: readonly {
-    readonly groupId?: string;
-    readonly balanceId?: string;
-    readonly unit: Unit;
-    readonly amount: number;
-  }[];
-  readonly createdAt: string;
-  readonly expiresAt: string;
-}
+type Explanation = AnswerOf<typeof explain>;
+type CreditBalance = AnswerOf<typeof listCredits>["credits"][number];
+type ShownHold = AnswerOf<typeof listHolds>["holds"][number];
 
-/** What is in force for a user now. */
-export interface Standing {
-  readonly subscription: { readonly planId: string; readonly planName: string } | null;
-  readonly groups: readonly MeteredGroup[];
-  /** Those that can be spent, in the order of use. */
-  readonly payers: readonly { readonly balanceId: string }[];
+/** The limits, credits and open holds of a user. */
+export interface CurrentUsage {
+  readonly subscription: Explanation["subscription"];
+  readonly groups: Explanation["groups"];
+  /** Spendable balances in the order of use. */
+  readonly spendable: Explanation["credits"];
   readonly balances: readonly CreditBalance[];
   readonly holds: readonly ShownHold[];
   readonly hasMoreHolds: boolean;
 }
 
-/** No event has this name: asked about it, explain shows every group and decides nothing. */
-const NO_EVENT = "-";
+/** An event type that no rule matches: explain then returns every limit. */
+const UNMATCHED_EVENT = "-";
 
-/** Reads where a user stands. */
-export async function readStanding(
+/** Reads the current usage, or returns the error page. */
+export async function readCurrentUsage(
   { ask }: PageRequest,
   { app, user }: UserSubject,
-): Promise<Standing | Shown> {
+): Promise<CurrentUsage | PageContent> {
   const { userId } = user;
   const [explained, listed, held] = await Promise.all([
-    ask.app<{
-      readonly subscription: Standing["subscription"];
-      readonly groups: readonly MeteredGroup[];
-      readonly credits: Standing["payers"];
-    }>(app, "explain", { userId, event: NO_EVENT }),
-    ask.app<{ credits: CreditBalance[] }>(app, "listCredits", { userId, includeExpired: "true" }),
-    ask.admin<{ holds: ShownHold[]; hasMore: boolean }>("listHolds", {
-      appId: app.appId,
-      mode: app.mode,
-      userId,
-    }),
+    ask.app(app, explain, { userId, event: UNMATCHED_EVENT }),
+    ask.app(app, listCredits, { userId, includeExpired: "true" }),
+    ask.admin(listHolds, { appId: app.appId, mode: app.mode, userId }),
   ]);
-  // Somebody who is just being erased or merged may be refused; the page says so, and is asked for again.
-  if (!explained.ok) return refusedPage(explained.error);
-  if (!listed.ok) return refusedPage(listed.error);
-  if (!held.ok) return refusedPage(held.error);
+  // A call may fail while the user is being deleted or merged; the page shows the error and polls again.
+  if (!explained.ok) return errorPage(explained.error);
+  if (!listed.ok) return errorPage(listed.error);
+  if (!held.ok) return errorPage(held.error);
   return {
     subscription: explained.data.subscription,
     groups: explained.data.groups,
-    payers: explained.data.credits,
+    spendable: explained.data.credits,
     balances: listed.data.credits,
     holds: held.data.holds,
     hasMoreHolds: held.data.hasMore,
@@ -74,40 +58,40 @@ export async function readStanding(
 
 const POLL = "every 2s";
 
-/** The marks of what a browser has: one for each bar, and one for all the rest. */
-function marksOf({ groups, balances, holds }: Standing): readonly string[] {
+/** Short hashes of what the page shows: one for each limit, and one for credits and holds. */
+function hashesOf({ groups, balances, holds }: CurrentUsage): readonly string[] {
   return [...groups, [balances, holds]].map((part) =>
     createHash("sha256").update(JSON.stringify(part)).digest("base64url").slice(0, 8)
   );
 }
 
-/** Whether a browser has this already. */
-export function hasSeen(standing: Standing, seen: string | null): boolean {
-  return seen === marksOf(standing).join(".");
+/** Whether a browser that sends the hashes `seen` shows this already. */
+export function isUnchanged(usage: CurrentUsage, seen: string | null): boolean {
+  return seen === hashesOf(usage).join(".");
 }
 
 /**
  * The part of the page.
  *
- * @param seen what the browser had before; bars that changed since then say so for a moment
+ * @param seen the hashes of what the browser shows; limits that changed are highlighted for a moment
  */
-export function StandingPart(
-  { request, subject, standing, seen }: {
+export function CurrentUsageCards(
+  { request, subject, usage, seen }: {
     request: PageRequest;
     subject: UserSubject;
-    standing: Standing;
+    usage: CurrentUsage;
     seen: string | null;
   },
 ) {
   const { app, user } = subject;
-  const { groups } = standing;
-  const marks = marksOf(standing);
+  const { groups } = usage;
+  const hashes = hashesOf(usage);
   const before = seen?.split(".") ?? [];
-  const isChanged = (place: number) => before.length === marks.length && before[place] !== marks[place];
-  const path = `${userPath(app, user.userId)}/standing?seen=${marks.join(".")}`;
+  const isChanged = (index: number) => before.length === hashes.length && before[index] !== hashes[index];
+  const path = `${userPath(app, user.userId)}/current-usage?seen=${hashes.join(".")}`;
   return (
-    <div id="standing" hx-get={path} hx-trigger={POLL} hx-swap="outerHTML">
-      <section class="sheet" aria-labelledby="limits">
+    <div id="current-usage" hx-get={path} hx-trigger={POLL} hx-swap="outerHTML">
+      <section class="card" aria-labelledby="limits">
         <div class="head">
           <h2 id="limits">Limits</h2>
           <span class="soft is-live">live</span>
@@ -115,24 +99,24 @@ export function StandingPart(
         {groups.length === 0
           ? (
             <p class="empty">
-              {standing.subscription === null
-                ? "This user has no plan, so credits alone pay. Change the plan to give them one."
+              {usage.subscription === null
+                ? "This user has no plan. Only credits can be used."
                 : "The plan has no limits."}
             </p>
           )
           : (
             <div class="groups">
-              {groups.map((group, place) => <Meter group={group} isChanged={isChanged(place)} />)}
+              {groups.map((group, index) => <LimitBar group={group} isChanged={isChanged(index)} />)}
             </div>
           )}
       </section>
-      <section class="sheet" aria-labelledby="credits">
+      <section class="card" aria-labelledby="credits">
         <h2 id="credits">Credits</h2>
-        <Balances request={request} subject={subject} standing={standing} />
+        <Balances request={request} subject={subject} usage={usage} />
       </section>
-      <section class="sheet" aria-labelledby="holds">
+      <section class="card" aria-labelledby="holds">
         <h2 id="holds">Open holds</h2>
-        <Holds request={request} subject={subject} standing={standing} />
+        <Holds request={request} subject={subject} usage={usage} />
       </section>
     </div>
   );
@@ -141,81 +125,27 @@ export function StandingPart(
 interface Part {
   readonly request: PageRequest;
   readonly subject: UserSubject;
-  readonly standing: Standing;
+  readonly usage: CurrentUsage;
 }
 
 const STATUS_KINDS = { active: "good", depleted: "", expired: "warn", revoked: "bad" } as const;
 
-function Balances({ request, subject: { app, user }, standing: { balances, payers, holds } }: Part) {
-  if (balances.length === 0) {
-    return <p class="empty">This user has no credits. Grant a pack, and it shows here with what is left.</p>;
-  }
-  const order = new Map(payers.map(({ balanceId }, place) => [balanceId, place + 1]));
-  const heldOf = (id: string) =>
-    holds.flatMap(({ amounts }) => amounts).filter(({ balanceId }) => balanceId === id)
-      .reduce((sum, { amount }) => sum + amount, 0);
-  const path = (balance: CreditBalance) =>
-    `${userPath(app, user.userId)}/balances/${encodeURIComponent(balance.balanceId)}`;
-  const spendable = balances.filter(({ status }) => status === "active" || status === "depleted");
-  const past = balances.filter((balance) => !spendable.includes(balance));
+function Balances({ request, subject: { app, user }, usage }: Part) {
+  const { balances } = usage;
+  if (balances.length === 0) return <p class="empty">No credits</p>;
+  const current = balances.filter(({ status }) => status === "active" || status === "depleted");
+  const past = balances.filter((balance) => !current.includes(balance));
+  const columns = balanceColumns(usage, mayChange(request.session) ? userPath(app, user.userId) : null);
   const table = (rows: readonly CreditBalance[]) => (
-    <table class="stack">
-      <thead>
-        <tr>
-          <th title="Which balance pays first, second and so on">Pays</th>
-          <th>Pack</th>
-          <th class="number">Left</th>
-          <th class="number">Held</th>
-          <th>Expires</th>
-          <th>State</th>
-          {mayChange(request.session) ? <th class="acts">Acts</th> : null}
-        </tr>
-      </thead>
-      <tbody>
-        {rows.map((balance) => (
-          <tr id={balance.balanceId}>
-            <td data-label="Pays">{order.get(balance.balanceId) ?? <span class="soft">no</span>}</td>
-            <td data-label="Pack">
-              <div>
-                <span title={balance.balanceId}>{balance.packName}</span>
-                {balance.packItemId === null ? null : <code class="soft sub">{balance.packItemId}</code>}
-              </div>
-            </td>
-            <td data-label="Left" class="number">
-              <div>
-                <AmountText value={balance.remaining} unit={balance.unit} />
-                <span class="soft sub">of {amountText(balance.initial, balance.unit)}</span>
-              </div>
-            </td>
-            <td data-label="Held" class="number">
-              <AmountText value={heldOf(balance.balanceId)} unit={balance.unit} />
-            </td>
-            <td data-label="Expires">
-              <TimeOr at={balance.expiresAt} none="never" />
-            </td>
-            <td data-label="State">
-              <span class={`tag ${STATUS_KINDS[balance.status]}`}>{balance.status}</span>
-            </td>
-            {mayChange(request.session)
-              ? (
-                <td class="acts" data-label="Acts">
-                  {balance.status === "revoked" ? <span class="soft">none</span> : (
-                    <div>
-                      {balance.expiresAt === null ? null : <a href={`${path(balance)}/extend`}>Extend</a>}
-                      <a href={`${path(balance)}/revoke`}>Revoke</a>
-                    </div>
-                  )}
-                </td>
-              )
-              : null}
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <Table
+      rows={rows}
+      idOf={({ balanceId }) => balanceId}
+      columns={columns}
+    />
   );
   return (
     <>
-      {spendable.length === 0 ? <p class="empty">Nothing is left that can be spent.</p> : table(spendable)}
+      {current.length === 0 ? <p class="empty">No spendable credits</p> : table(current)}
       {past.length === 0 ? null : (
         <details class="more" id="past-credits">
           <summary>{past.length === 1 ? "1 past balance" : `${past.length} past balances`}</summary>
@@ -226,73 +156,116 @@ function Balances({ request, subject: { app, user }, standing: { balances, payer
   );
 }
 
+/** @param path of the user, for the actions; null for people who may not change anything */
+function balanceColumns(
+  { spendable, holds }: CurrentUsage,
+  path: string | null,
+): readonly (Column<CreditBalance> | null)[] {
+  const order = new Map(spendable.map(({ balanceId }, index) => [balanceId, index + 1]));
+  const heldOf = (id: string) =>
+    holds.flatMap(({ amounts }) => amounts).filter((from) => "balanceId" in from && from.balanceId === id)
+      .reduce((sum, { amount }) => sum + amount, 0);
+  return [
+    {
+      head: "Order",
+      hint: "Which balance is used first, second and so on",
+      cell: ({ balanceId }) => order.get(balanceId) ?? <span class="soft">none</span>,
+    },
+    {
+      head: "Pack",
+      cell: ({ balanceId, packName, packItemId }) => (
+        <div>
+          <span title={balanceId}>{packName}</span>
+          {packItemId === null ? null : <code class="soft sub">{packItemId}</code>}
+        </div>
+      ),
+    },
+    {
+      head: "Left",
+      kind: "number",
+      cell: ({ remaining, initial, unit }) => (
+        <div>
+          <AmountText value={remaining} unit={unit} />
+          <span class="soft sub">of {amountText(initial, unit)}</span>
+        </div>
+      ),
+    },
+    {
+      head: "Held",
+      kind: "number",
+      cell: ({ balanceId, unit }) => <AmountText value={heldOf(balanceId)} unit={unit} />,
+    },
+    { head: "Expires", cell: ({ expiresAt }) => <TimeOr at={expiresAt} none="never" /> },
+    { head: "Status", cell: ({ status }) => <span class={`tag ${STATUS_KINDS[status]}`}>{status}</span> },
+    path === null ? null : {
+      head: "Actions",
+      kind: "actions",
+      cell: (balance) => <BalanceActions user={path} balance={balance} />,
+    },
+  ];
+}
+
+function BalanceActions({ user, balance }: { user: string; balance: CreditBalance }) {
+  const { balanceId, status, expiresAt } = balance;
+  if (status === "revoked") return <span class="soft">none</span>;
+  const path = `${user}/balances/${encodeURIComponent(balanceId)}`;
+  return (
+    <div>
+      {expiresAt === null ? null : <a href={`${path}/extend`}>Extend</a>}
+      <a href={`${path}/revoke`}>Revoke</a>
+    </div>
+  );
+}
+
 function Holds(
-  { request, subject: { app, user }, standing: { holds, hasMoreHolds, groups, balances } }: Part,
+  { request, subject: { app, user }, usage: { holds, hasMoreHolds, groups, balances } }: Part,
 ) {
   if (holds.length === 0) {
-    return <p class="empty">Nothing is held: no reservation of this user is open.</p>;
+    return <p class="empty">No open holds</p>;
   }
   const labels = new Map(groups.map(({ groupId, label }) => [groupId, label]));
   const packs = new Map(balances.map(({ balanceId, packName }) => [balanceId, packName]));
-  const nameOf = ({ groupId, balanceId }: ShownHold["amounts"][number]) =>
-    groupId === undefined
-      ? `credits of ${packs.get(balanceId as string) ?? balanceId}`
-      : labels.get(groupId) ?? groupId;
+  const nameOf = (from: ShownHold["amounts"][number]) =>
+    "groupId" in from
+      ? labels.get(from.groupId) ?? from.groupId
+      : `credits of ${packs.get(from.balanceId) ?? from.balanceId}`;
   return (
     <>
-      <table class="stack">
-        <thead>
-          <tr>
-            <th>Since</th>
-            <th>Event</th>
-            <th>Holds</th>
-            <th>Expires</th>
-            <th>Reservation</th>
-            {mayChange(request.session) ? <th class="acts">Acts</th> : null}
-          </tr>
-        </thead>
-        <tbody>
-          {holds.map((hold) => (
-            <tr id={hold.reservationId}>
-              <td data-label="Since">
-                <Time at={hold.createdAt} />
-              </td>
-              <td data-label="Event">{hold.event}</td>
-              <td data-label="Holds">
-                {hold.amounts.length === 0 ? <span class="soft">nothing</span> : (
-                  <ul class="plain">
-                    {hold.amounts.map((amount) => (
-                      <li>
-                        <AmountText value={amount.amount} unit={amount.unit} /> of {nameOf(amount)}
-                      </li>
-                    ))}
-                  </ul>
-                )}
-              </td>
-              <td data-label="Expires">
-                <Time at={hold.expiresAt} />
-              </td>
-              <td data-label="Reservation">
-                <code>{hold.reservationId}</code>
-              </td>
-              {mayChange(request.session)
-                ? (
-                  <td class="acts" data-label="Acts">
-                    <a
-                      href={`${userPath(app, user.userId)}/holds/${
-                        encodeURIComponent(hold.reservationId)
-                      }/release`}
-                    >
-                      Release
-                    </a>
-                  </td>
-                )
-                : null}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      {hasMoreHolds ? <p class="hint">There are more; these are the newest {holds.length}.</p> : null}
+      <Table
+        rows={holds}
+        idOf={({ reservationId }) => reservationId}
+        columns={[
+          { head: "Created", cell: ({ createdAt }) => <Time at={createdAt} /> },
+          { head: "Event type", cell: ({ event }) => event },
+          {
+            head: "Held",
+            cell: ({ amounts }) =>
+              amounts.length === 0 ? <span class="soft">none</span> : (
+                <ul class="plain">
+                  {amounts.map((held) => (
+                    <li>
+                      <AmountText value={held.amount} unit={held.unit} /> of {nameOf(held)}
+                    </li>
+                  ))}
+                </ul>
+              ),
+          },
+          { head: "Expires", cell: ({ expiresAt }) => <Time at={expiresAt} /> },
+          { head: "Reservation", cell: ({ reservationId }) => <code>{reservationId}</code> },
+          mayChange(request.session)
+            ? {
+              head: "Actions",
+              kind: "actions",
+              cell: ({ reservationId }) => (
+                <a href={`${userPath(app, user.userId)}/holds/${encodeURIComponent(reservationId)}/release`}>
+                  Release
+                </a>
+              ),
+            }
+            : null,
+        ]}
+      />
+      {hasMoreHolds ? <p class="hint">Shows the newest {holds.length}.</p> : null}
     </>
   );
 }

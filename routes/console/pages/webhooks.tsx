@@ -1,77 +1,67 @@
-// The webhooks of an app in one mode, and what became of the messages of one.
+// The webhook endpoints of an app in one mode, and the deliveries to one of them.
 
-import {
-  aboutWebhook,
-  type ShownMessage,
-  type ShownWebhook,
-  webhookPath,
-  webhooksPath,
-} from "./webhooks_actions.tsx";
-import { appOf, refusedPage } from "../parts/subject.tsx";
-import { csvFile, csvQuery } from "../parts/csv.ts";
-import { ActsHead, AmountText, Time, TimeExact, TimeOr } from "../parts/format.tsx";
-import { appPath } from "../parts/page.tsx";
-import { listAsAsked, Pager } from "../parts/pager.tsx";
-import { mayChange, type PageAt } from "../parts/page_context.ts";
+import { loadWebhook, type ShownWebhook, webhookPath, webhooksPath } from "./webhooks_actions.tsx";
+import { appOf, errorPage } from "../parts/subject.tsx";
+import { csvFile } from "../parts/csv.ts";
+import { AmountText, Time, TimeExact, TimeOr } from "../parts/format.tsx";
+import { crumbsOf } from "../parts/page.tsx";
+import { CsvLink, listAsAsked, Pager } from "../parts/pager.tsx";
+import { mayChange, type PageRoute } from "../parts/page_context.ts";
+import { Table } from "../parts/table.tsx";
+import type { AnswerOf } from "../../contract/definition.ts";
+import { listMessages, listWebhooks } from "../../contract/webhooks.ts";
 
 /** `/console/apps/{appId}/{mode}/webhooks` */
-const webhooksPage: PageAt = {
+const webhooksPage: PageRoute = {
   path: "/console/apps/:appId/:mode/webhooks",
   async show(request) {
     const app = appOf(request);
-    const answer = await request.ask.admin<ShownWebhook[]>("listWebhooks", { appId: app.appId });
-    if (!answer.ok) return refusedPage(answer.error);
+    const answer = await request.ask.admin(listWebhooks, { appId: app.appId });
+    if (!answer.ok) return errorPage(answer.error);
     const webhooks = answer.data.filter(({ mode }) => mode === app.mode);
-    const changes = mayChange(request.session);
     return {
       title: "Webhooks",
-      crumbs: [{ title: app.name, href: appPath(app) }, { title: "Webhooks", href: null }],
+      crumbs: crumbsOf(app, "Webhooks"),
       content: (
         <>
           <div class="head">
             <h1>Webhooks</h1>
-            {changes ? <a class="button primary" href={`${webhooksPath(app)}/new`}>Make a webhook</a> : null}
+            {mayChange(request.session)
+              ? <a class="button primary" href={`${webhooksPath(app)}/new`}>Add endpoint</a>
+              : null}
           </div>
-          <section class="sheet">
-            <h2 class="visually-hidden">The list</h2>
+          <section class="card">
+            <h2 class="visually-hidden">Endpoints</h2>
             {webhooks.length === 0
               ? (
                 <p class="empty">
-                  No address is told what happens in {app.mode}{" "}
-                  mode. Make a webhook to hear of thresholds, credits, subscriptions and merges.
+                  No endpoints in {app.mode}{" "}
+                  mode yet. Add one to receive events about limits, credits, subscriptions and merges.
                 </p>
               )
               : (
-                <table class="stack">
-                  <thead>
-                    <tr>
-                      <th>Address</th>
-                      <th>Told</th>
-                      <th>State</th>
-                      <th class="number">Waiting</th>
-                      <th>Last delivery</th>
-                    </tr>
-                  </thead>
-                  <tbody>
-                    {webhooks.map((webhook) => (
-                      <tr>
-                        <td data-label="Address">
-                          <a class="row wrap" href={webhookPath(app, webhook.webhookId)}>{webhook.url}</a>
-                        </td>
-                        <td data-label="Told">{webhook.events.join(", ")}</td>
-                        <td data-label="State">
-                          <WebhookState webhook={webhook} />
-                        </td>
-                        <td data-label="Waiting" class="number">
-                          <AmountText value={webhook.pending} />
-                        </td>
-                        <td data-label="Last delivery">
-                          <TimeOr at={webhook.lastSuccessAt} none="none yet" />
-                        </td>
-                      </tr>
-                    ))}
-                  </tbody>
-                </table>
+                <Table
+                  rows={webhooks}
+                  columns={[
+                    {
+                      head: "URL",
+                      cell: ({ webhookId, url }) => (
+                        <a class="row wrap" href={webhookPath(app, webhookId)}>{url}</a>
+                      ),
+                    },
+                    { head: "Events", cell: ({ events }) => events.join(", ") },
+                    { head: "Status", cell: (webhook) => <WebhookStatus webhook={webhook} /> },
+                    {
+                      head: "Pending",
+                      kind: "number",
+                      cell: ({ pending }) => <AmountText value={pending} />,
+                    },
+                    {
+                      head: "Last delivery",
+                      cell: ({ lastSuccessAt }) => <TimeOr at={lastSuccessAt} none="none yet" />,
+                    },
+                  ]}
+                />
               )}
           </section>
         </>
@@ -80,189 +70,62 @@ const webhooksPage: PageAt = {
   },
 };
 
-/** Whether messages get through. */
-function WebhookState({ webhook: { disabled, failingSince, lastSuccessAt } }: { webhook: ShownWebhook }) {
+function WebhookStatus({ webhook: { disabled, failingSince, lastSuccessAt } }: { webhook: ShownWebhook }) {
   if (disabled) return <span class="tag">disabled</span>;
   if (failingSince !== null) return <span class="tag bad" title={failingSince}>failing</span>;
-  if (lastSuccessAt === null) return <span class="tag">nothing delivered yet</span>;
-  return <span class="tag good">works</span>;
+  if (lastSuccessAt === null) return <span class="tag">no deliveries yet</span>;
+  return <span class="tag good">healthy</span>;
 }
 
+type ShownMessage = AnswerOf<typeof listMessages>["messages"][number];
+
 const STATUSES = ["pending", "delivered", "failed"] as const;
-const STATUS_TAGS = { pending: "warn", delivered: "good", failed: "bad" } as const;
+type Status = ShownMessage["status"];
 
 /** `/console/apps/{appId}/{mode}/webhooks/{webhookId}` */
-const webhookPage: PageAt = {
+const webhookPage: PageRoute = {
   path: "/console/apps/:appId/:mode/webhooks/:webhookId",
   async show(request) {
-    const subject = await aboutWebhook(request);
+    const subject = await loadWebhook(request);
     if (!("webhook" in subject)) return subject;
     const { app, webhook } = subject;
-    const { query, path, ask } = request;
+    const { query, path, ask, session } = request;
     const status = STATUSES.find((each) => each === query.get("status"));
     const { appId } = app;
     const { webhookId } = webhook;
     const listed = await listAsAsked(query, {
-      read: (part) =>
-        ask.admin<{ messages: ShownMessage[] }>("listMessages", { appId, webhookId, status, ...part }),
+      read: (part) => ask.admin(listMessages, { appId, webhookId, status, ...part }),
       rowsOf: ({ messages }) => messages,
-      fileOf: (rows) =>
-        csvFile(
-          `messages-${app.mode}`,
-          ["createdAt", "messageId", "type", "status", "attempts", "lastStatus", "lastError", "data"],
-          rows.map((row) => [
-            row.createdAt,
-            row.messageId,
-            row.type,
-            row.status,
-            row.attempts,
-            row.lastStatus,
-            row.lastError,
-            JSON.stringify(row.data),
-          ]),
-        ),
+      fileOf: (rows) => deliveriesFile(app.mode, rows),
     });
     if (!("rows" in listed)) return listed;
     const { rows: messages, offset } = listed;
-    const changes = mayChange(request.session);
+    const mayEdit = mayChange(session);
     return {
       title: webhook.url,
-      crumbs: [
-        { title: app.name, href: appPath(app) },
-        { title: "Webhooks", href: webhooksPath(app) },
-        { title: webhook.url, href: null },
-      ],
+      crumbs: crumbsOf(app, { title: "Webhooks", href: webhooksPath(app) }, webhook.url),
       content: (
         <>
           <div class="head">
             <h1>{webhook.url}</h1>
-            <WebhookState webhook={webhook} />
+            <WebhookStatus webhook={webhook} />
           </div>
-          <section class="sheet">
-            <h2 class="visually-hidden">What it is</h2>
-            <dl class="facts">
-              {webhook.description === null ? null : (
-                <>
-                  <dt>Description</dt>
-                  <dd>{webhook.description}</dd>
-                </>
-              )}
-              <dt>Told</dt>
-              <dd>{webhook.events.join(", ")}</dd>
-              <dt>Id</dt>
-              <dd>
-                <code>{webhook.webhookId}</code>
-              </dd>
-              <dt>Made</dt>
-              <dd>
-                <TimeExact at={webhook.createdAt} />
-              </dd>
-              <dt>Last delivery</dt>
-              <dd>
-                <TimeOr at={webhook.lastSuccessAt} none="none yet" />
-              </dd>
-              {webhook.failingSince === null ? null : (
-                <>
-                  <dt>Failing since</dt>
-                  <dd>
-                    <TimeExact at={webhook.failingSince} />
-                  </dd>
-                </>
-              )}
-              <dt>Waiting</dt>
-              <dd>
-                <AmountText value={webhook.pending} /> messages
-              </dd>
-            </dl>
-            {changes
-              ? (
-                <div class="buttons">
-                  {webhook.disabled ? null : <a class="button" href={`${path}/ping`}>Ping</a>}
-                  <a class="button" href={`${path}/change`}>Change</a>
-                  <a class="button" href={`${path}/${webhook.disabled ? "enable" : "disable"}`}>
-                    {webhook.disabled ? "Enable" : "Disable"}
-                  </a>
-                  <a class="button" href={`${path}/rotate`}>New secret</a>
-                  <a class="button" href={`${path}/delete`}>Remove</a>
-                </div>
-              )
-              : null}
+          <section class="card">
+            <h2 class="visually-hidden">Details</h2>
+            <Facts webhook={webhook} />
+            {mayEdit ? <Buttons path={path} webhook={webhook} /> : null}
           </section>
-          <section class="sheet">
+          <section class="card">
             <div class="head">
-              <h2>Messages</h2>
-              <nav class="choices" aria-label="Messages by status">
-                <a href={path} aria-current={status === undefined ? "true" : undefined}>all</a>
-                {STATUSES.map((each) => (
-                  <a href={`${path}?status=${each}`} aria-current={each === status ? "true" : undefined}>
-                    {each}
-                  </a>
-                ))}
-              </nav>
+              <h2>Deliveries</h2>
+              <StatusLinks path={path} status={status} />
             </div>
-            {messages.length === 0
-              ? (
-                <p class="empty">
-                  {status === undefined
-                    ? "It was told nothing yet, or what it was told is past its time: 7 days for what arrived, 30 for what failed."
-                    : `No message is ${status}.`}
-                </p>
-              )
-              : (
-                <table class="stack">
-                  <thead>
-                    <tr>
-                      <th>Happened</th>
-                      <th>Type</th>
-                      <th>Status</th>
-                      <th class="number">Attempts</th>
-                      <th>Last answer</th>
-                      <th>Next attempt</th>
-                      {changes ? <ActsHead /> : null}
-                    </tr>
-                  </thead>
-                  <tbody>
-                    {messages.map((message) => (
-                      <tr>
-                        <td data-label="Happened">
-                          <Time at={message.createdAt} />
-                        </td>
-                        <td data-label="Type">
-                          <details class="more">
-                            <summary>{message.type}</summary>
-                            <code>{message.messageId}</code>
-                            <pre>{JSON.stringify(message.data, null, 2)}</pre>
-                          </details>
-                        </td>
-                        <td data-label="Status">
-                          <span class={`tag ${STATUS_TAGS[message.status]}`}>{message.status}</span>
-                        </td>
-                        <td data-label="Attempts" class="number">{message.attempts}</td>
-                        <td data-label="Last answer">
-                          {message.lastStatus ?? ""} {message.lastError ?? ""}
-                        </td>
-                        <td data-label="Next attempt">
-                          <TimeOr at={message.nextAttemptAt} none="none" />
-                        </td>
-                        {changes
-                          ? (
-                            <td class="number">
-                              <a class="row" href={`${path}/messages/${message.messageId}/redeliver`}>
-                                Send again
-                              </a>
-                            </td>
-                          )
-                          : null}
-                      </tr>
-                    ))}
-                  </tbody>
-                </table>
-              )}
+            <Deliveries path={path} messages={messages} status={status} mayEdit={mayEdit} />
             <Pager query={query} offset={offset} rows={messages.length} />
           </section>
           {messages.length === 0 ? null : (
             <p class="hint">
-              <a href={csvQuery(query)} download>The newest 1,000 as CSV</a>
+              <CsvLink query={query} />
             </p>
           )}
         </>
@@ -271,4 +134,134 @@ const webhookPage: PageAt = {
   },
 };
 
-export const WEBHOOK_PAGES: readonly PageAt[] = [webhooksPage, webhookPage];
+function deliveriesFile(mode: string, rows: readonly ShownMessage[]) {
+  return csvFile(
+    `messages-${mode}`,
+    ["createdAt", "messageId", "type", "status", "attempts", "lastStatus", "lastError", "data"],
+    rows.map((row) => ({ ...row, data: JSON.stringify(row.data) })),
+  );
+}
+
+function Facts({ webhook }: { webhook: ShownWebhook }) {
+  const { webhookId, description, events, createdAt, lastSuccessAt, failingSince, pending } = webhook;
+  return (
+    <dl class="facts">
+      {description === null ? null : (
+        <>
+          <dt>Description</dt>
+          <dd>{description}</dd>
+        </>
+      )}
+      <dt>Events</dt>
+      <dd>{events.join(", ")}</dd>
+      <dt>ID</dt>
+      <dd>
+        <code>{webhookId}</code>
+      </dd>
+      <dt>Created</dt>
+      <dd>
+        <TimeExact at={createdAt} />
+      </dd>
+      <dt>Last delivery</dt>
+      <dd>
+        <TimeOr at={lastSuccessAt} none="none yet" />
+      </dd>
+      {failingSince === null ? null : (
+        <>
+          <dt>Failing since</dt>
+          <dd>
+            <TimeExact at={failingSince} />
+          </dd>
+        </>
+      )}
+      <dt>Pending</dt>
+      <dd>
+        <AmountText value={pending} />
+      </dd>
+    </dl>
+  );
+}
+
+function Buttons({ path, webhook: { disabled } }: { path: string; webhook: ShownWebhook }) {
+  const link = (name: string, text: string) => <a class="button" href={`${path}/${name}`}>{text}</a>;
+  return (
+    <div class="buttons">
+      {disabled ? null : link("ping", "Send test event")}
+      {link("change", "Edit")}
+      {disabled ? link("enable", "Enable") : link("disable", "Disable")}
+      {link("rotate", "Rotate secret")}
+      {link("delete", "Remove")}
+    </div>
+  );
+}
+
+function StatusLinks({ path, status }: { path: string; status: Status | undefined }) {
+  const link = (of: Status | undefined) => (
+    <a
+      href={of === undefined ? path : `${path}?status=${of}`}
+      aria-current={of === status ? "true" : undefined}
+    >
+      {of ?? "all"}
+    </a>
+  );
+  return <nav class="choices" aria-label="Deliveries by status">{[undefined, ...STATUSES].map(link)}</nav>;
+}
+
+const STATUS_TAGS = { pending: "warn", delivered: "good", failed: "bad" } as const;
+
+function Deliveries({ path, messages, status, mayEdit }: {
+  path: string;
+  messages: readonly ShownMessage[];
+  status: Status | undefined;
+  mayEdit: boolean;
+}) {
+  if (messages.length === 0) {
+    return (
+      <p class="empty">
+        {status === undefined
+          ? "No deliveries yet, or all of them are past their retention: 7 days for delivered, 30 days for failed."
+          : `No ${status} deliveries`}
+      </p>
+    );
+  }
+  return (
+    <Table
+      rows={messages}
+      columns={[
+        { head: "Created", cell: ({ createdAt }) => <Time at={createdAt} /> },
+        {
+          head: "Event type",
+          cell: ({ type, messageId, data }) => (
+            <details class="more">
+              <summary>{type}</summary>
+              <code>{messageId}</code>
+              <pre>{JSON.stringify(data, null, 2)}</pre>
+            </details>
+          ),
+        },
+        {
+          head: "Status",
+          cell: (message) => <span class={`tag ${STATUS_TAGS[message.status]}`}>{message.status}</span>,
+        },
+        { head: "Attempts", kind: "number", cell: ({ attempts }) => attempts },
+        {
+          head: "Last response",
+          cell: ({ lastStatus, lastError }) => <>{lastStatus ?? ""} {lastError ?? ""}</>,
+        },
+        { head: "Next attempt", cell: ({ nextAttemptAt }) => <TimeOr at={nextAttemptAt} none="none" /> },
+        mayEdit
+          ? {
+            head: "Actions",
+            hidesHead: true,
+            kind: "number",
+            cell: ({ messageId }) => (
+              <a class="row" href={`${path}/messages/${messageId}/redeliver`}>Send again</a>
+            ),
+          }
+          : null,
+      ]}
+    />
+  );
+}
+
+export const WEBHOOK_PAGES: readonly PageRoute[] = [webhooksPage, webhookPage];

@@ -1,39 +1,25 @@
-// What is done to an app's webhooks and their messages.
+// Actions on webhook endpoints and their deliveries.
 
-import { type Act, actAt, type Call } from "../parts/action.tsx";
+import { type Action, actionRoutes } from "../parts/action.tsx";
 import type { AppMode } from "../parts/ask.ts";
 import { type Field, textIn, type Values } from "../parts/form.tsx";
 import { NewSecret } from "../parts/new_secret.tsx";
-import { appPath } from "../parts/page.tsx";
-import type { PageRequest, Shown } from "../parts/page_context.ts";
-import { appOf, refusedPage } from "../parts/subject.tsx";
+import { appPath, crumbsOf } from "../parts/page.tsx";
+import type { PageContent, PageRequest } from "../parts/page_context.ts";
+import { appOf, errorPage } from "../parts/subject.tsx";
+import type { AnswerOf } from "../../contract/definition.ts";
+import {
+  changeWebhook,
+  createWebhook,
+  deleteWebhook,
+  listWebhooks,
+  pingWebhook,
+  redeliverMessage,
+  rotateWebhookSecret,
+} from "../../contract/webhooks.ts";
 
-/** A webhook as the admin API lists it. */
-export interface ShownWebhook {
-  readonly webhookId: string;
-  readonly url: string;
-  readonly mode: "live" | "test";
-  readonly events: readonly string[];
-  readonly description: string | null;
-  readonly disabled: boolean;
-  readonly createdAt: string;
-  readonly lastSuccessAt: string | null;
-  readonly failingSince: string | null;
-  readonly pending: number;
-}
-
-/** A message as the admin API lists it. */
-export interface ShownMessage {
-  readonly messageId: string;
-  readonly type: string;
-  readonly status: "pending" | "delivered" | "failed";
-  readonly attempts: number;
-  readonly nextAttemptAt: string | null;
-  readonly lastStatus: number | null;
-  readonly lastError: string | null;
-  readonly createdAt: string;
-  readonly data: unknown;
-}
+/** A webhook endpoint as the admin API lists it. */
+export type ShownWebhook = AnswerOf<typeof listWebhooks>[number];
 
 interface OfApp {
   readonly app: AppMode & { readonly name: string };
@@ -43,60 +29,55 @@ interface WebhookSubject extends OfApp {
   readonly webhook: ShownWebhook;
 }
 
-/** The path of an app's webhooks. */
+/** The path of an app's webhook endpoints. */
 export function webhooksPath(app: AppMode): string {
   return `${appPath(app)}/webhooks`;
 }
 
-/** The path of a webhook. */
+/** The path of a webhook endpoint. */
 export function webhookPath(app: AppMode, webhookId: string): string {
   return `${webhooksPath(app)}/${encodeURIComponent(webhookId)}`;
 }
 
-/** Reads the webhook that the path names. */
-export async function aboutWebhook(request: PageRequest): Promise<WebhookSubject | Shown> {
+/** Reads the endpoint that the path names, or returns the error page. */
+export async function loadWebhook(request: PageRequest): Promise<WebhookSubject | PageContent> {
   const app = appOf(request);
-  const list = await request.ask.admin<ShownWebhook[]>("listWebhooks", { appId: app.appId });
-  if (!list.ok) return refusedPage(list.error);
+  const list = await request.ask.admin(listWebhooks, { appId: app.appId });
+  if (!list.ok) return errorPage(list.error);
   const { webhookId } = request.params;
   const webhook = list.data.find((each) => each.webhookId === webhookId && each.mode === app.mode);
   if (webhook !== undefined) return { app, webhook };
-  return { ...refusedPage({ code: "not_found", message: "The app has no such webhook." }), status: 404 };
+  return { ...errorPage({ code: "not_found", message: "Webhook endpoint not found." }), status: 404 };
 }
 
-function placeOfWebhook(_: PageRequest, { app, webhook }: WebhookSubject) {
+function webhookLocation({ app, webhook }: WebhookSubject) {
   const back = webhookPath(app, webhook.webhookId);
   return {
-    crumbs: [
-      { title: app.name, href: appPath(app) },
-      { title: "Webhooks", href: webhooksPath(app) },
-      { title: webhook.url, href: back },
-    ],
+    crumbs: crumbsOf(app, { title: "Webhooks", href: webhooksPath(app) }, { title: webhook.url, href: back }),
     back,
   };
 }
 
-/** A call about one webhook. */
-function callOf(id: string, { app, webhook }: WebhookSubject, members: Call["members"] = {}): Call {
-  return { id, members: { appId: app.appId, webhookId: webhook.webhookId, ...members }, isAdmin: true };
+function idsOf({ app, webhook }: WebhookSubject) {
+  return { appId: app.appId, webhookId: webhook.webhookId };
 }
 
 function fieldsOf(webhook: ShownWebhook | null): Field[] {
   return [
     {
       name: "url",
-      label: "Address",
+      label: "URL",
       kind: "text",
       value: webhook?.url ?? "https://",
-      hint: "An https address that your network serves to everybody.",
+      hint: "A public https URL.",
       isRequired: true,
     },
     {
       name: "events",
-      label: "What it is told",
+      label: "Events",
       kind: "text",
       value: webhook?.events.join(" ") ?? "*",
-      hint: "Types of messages with spaces between them, prefixes such as credits.*, or * for all.",
+      hint: "Event types separated by spaces, prefixes such as credits.*, or * for all.",
       isRequired: true,
     },
     { name: "description", label: "Description", kind: "text", value: webhook?.description ?? "" },
@@ -111,214 +92,216 @@ function membersOf(values: Values) {
   };
 }
 
-const make: Act<OfApp> = {
+const create: Action<OfApp, typeof createWebhook> = {
   path: "/console/apps/:appId/:mode/webhooks/new",
-  title: "Make a webhook",
-  about: (request) => ({ app: appOf(request) }),
-  place: (_, { app }) => ({
-    crumbs: [{ title: app.name, href: appPath(app) }, { title: "Webhooks", href: webhooksPath(app) }],
+  title: "Add endpoint",
+  load: (request) => ({ app: appOf(request) }),
+  location: ({ app }) => ({
+    crumbs: crumbsOf(app, { title: "Webhooks", href: webhooksPath(app) }),
     back: webhooksPath(app),
   }),
   fields: () => fieldsOf(null),
-  call: ({ app }, values) => ({
-    id: "createWebhook",
-    members: { appId: app.appId, mode: app.mode, ...membersOf(values) },
-    isAdmin: true,
-  }),
+  call: createWebhook,
+  input: ({ app }, values) => ({ appId: app.appId, mode: app.mode, ...membersOf(values) }),
   preview: (_, { app }, values) => ({
     sentences: [
-      `From now on ${values["url"]} is told ${
-        told(membersOf(values).events)
+      `${values["url"]} will receive ${
+        eventsText(membersOf(values).events)
       } of ${app.name} in ${app.mode} mode.`,
-      "The secret that signs its messages shows once, on the page after this one.",
+      "The next page shows the signing secret once. Copy it before you leave that page.",
     ],
     changes: [],
-    verb: "Make it",
+    verb: "Add endpoint",
   }),
-  done: ({ app }, _, answer) => {
-    const { secret, webhookId } = answer as { readonly secret: string; readonly webhookId: string };
-    return secretPage(app, secret, webhookPath(app, webhookId));
-  },
+  done: ({ app }, _, { secret, webhookId }) => secretPage(app, secret, webhookPath(app, webhookId)),
 };
 
-function told(events: readonly string[]): string {
-  return events.includes("*") ? "everything" : events.join(", ");
+function eventsText(events: readonly string[]): string {
+  return events.includes("*") ? "all events" : `the events ${events.join(", ")}`;
 }
 
-function secretPage(app: AppMode & { readonly name: string }, secret: string, back: string): Shown {
+function secretPage(app: AppMode & { readonly name: string }, secret: string, back: string): PageContent {
   return {
-    title: "The webhook's secret",
-    crumbs: [{ title: app.name, href: appPath(app) }, { title: "Webhooks", href: webhooksPath(app) }],
+    title: "Signing secret",
+    crumbs: crumbsOf(app, { title: "Webhooks", href: webhooksPath(app) }),
     content: (
       <NewSecret
-        title="The webhook's secret"
+        title="Signing secret"
         secret={secret}
-        text="Your server checks the signature of each message with it. Whoever loses it rotates it."
+        text="Your server verifies the signature of each message with it. If you lose it, rotate it."
         back={back}
       />
     ),
   };
 }
 
-const change: Act<WebhookSubject> = {
+const change: Action<WebhookSubject, typeof changeWebhook> = {
   path: "/console/apps/:appId/:mode/webhooks/:webhookId/change",
-  title: "Change a webhook",
-  about: aboutWebhook,
-  place: placeOfWebhook,
+  title: "Edit endpoint",
+  load: loadWebhook,
+  location: webhookLocation,
   fields: ({ webhook }) => fieldsOf(webhook),
-  call: (subject, values) => callOf("changeWebhook", subject, membersOf(values)),
+  call: changeWebhook,
+  input: (subject, values) => ({ ...idsOf(subject), ...membersOf(values) }),
   preview: (_, { webhook }, values) => {
     const { url, events, description } = membersOf(values);
     const changes = [
-      { what: "Address", before: webhook.url, after: url ?? "" },
-      { what: "What it is told", before: webhook.events.join(" "), after: events.join(" ") },
+      { what: "URL", before: webhook.url, after: url ?? "" },
+      { what: "Events", before: webhook.events.join(" "), after: events.join(" ") },
       { what: "Description", before: webhook.description ?? "none", after: description ?? "none" },
     ].filter(({ before, after }) => before !== after);
     return {
       sentences: [
         changes.length === 0
-          ? "Nothing would change."
-          : "What waits and what happens from now on goes by the new values.",
+          ? "No changes."
+          : "The new values apply to pending deliveries and to new events.",
       ],
       changes,
-      verb: "Change it",
+      verb: "Save",
     };
   },
-  done: () => "The webhook is changed.",
+  done: () => "The endpoint is updated.",
 };
 
-/** Disabling and enabling are one act each, so that an address says which. */
-function switching(disabled: boolean): Act<WebhookSubject> {
+/** Disabling or enabling: two actions, so that the path says which. */
+function enabling(disabled: boolean): Action<WebhookSubject, typeof changeWebhook> {
   const verb = disabled ? "Disable" : "Enable";
   return {
     path: `/console/apps/:appId/:mode/webhooks/:webhookId/${verb.toLowerCase()}`,
-    title: `${verb} a webhook`,
-    about: async (request) => {
-      const subject = await aboutWebhook(request);
+    title: `${verb} endpoint`,
+    load: async (request) => {
+      const subject = await loadWebhook(request);
       if (!("webhook" in subject) || subject.webhook.disabled !== disabled) return subject;
-      return refusedPage(
-        { code: "not_found", message: `It is ${disabled ? "disabled" : "enabled"} already.` },
+      return errorPage(
+        { code: "not_found", message: `The endpoint is already ${disabled ? "disabled" : "enabled"}.` },
         "Nothing to do",
       );
     },
-    place: placeOfWebhook,
+    location: webhookLocation,
     fields: () => [],
-    call: (subject) => callOf("changeWebhook", subject, { disabled }),
+    call: changeWebhook,
+    input: (subject) => ({ ...idsOf(subject), ...{ disabled } }),
     preview: (_, { webhook }) => ({
       sentences: disabled
-        ? ["Nothing is recorded for it while it is disabled. What waits already goes out when it is enabled."]
+        ? [
+          "Events are not recorded for it while it is disabled. Pending deliveries are sent when it is enabled.",
+        ]
         : [
-          "It is told again what happens from now on.",
-          webhook.pending === 0 ? "Nothing waits." : `What waits goes out: ${webhook.pending} messages.`,
+          "It receives new events again.",
+          webhook.pending === 0
+            ? "No pending deliveries."
+            : `Pending deliveries are sent: ${webhook.pending}.`,
         ],
       changes: [{
         what: webhook.url,
         before: disabled ? "enabled" : "disabled",
         after: disabled ? "disabled" : "enabled",
       }],
-      // More messages may wait by the time of the answer.
-      ground: null,
       verb,
     }),
-    done: () => `The webhook is ${disabled ? "disabled" : "enabled"}.`,
+    done: () => `The endpoint is ${disabled ? "disabled" : "enabled"}.`,
   };
 }
 
-const rotate: Act<WebhookSubject> = {
+const rotate: Action<WebhookSubject, typeof rotateWebhookSecret> = {
   path: "/console/apps/:appId/:mode/webhooks/:webhookId/rotate",
-  title: "Give it a new secret",
-  about: aboutWebhook,
-  place: placeOfWebhook,
+  title: "Rotate secret",
+  load: loadWebhook,
+  location: webhookLocation,
   fields: () => [],
-  call: (subject) => callOf("rotateWebhookSecret", subject),
+  call: rotateWebhookSecret,
+  input: (subject) => (idsOf(subject)),
   preview: (_, { webhook }) => ({
     sentences: [
-      `${webhook.url} gets a new secret, which shows once, on the page after this one.`,
-      "For 24 hours every message has a signature of the old one too.",
+      `${webhook.url} gets a new signing secret. The next page shows it once.`,
+      "For 24 hours, messages are signed with the old secret too.",
     ],
     changes: [],
-    verb: "Make a new secret",
+    verb: "Rotate secret",
   }),
-  done: ({ app, webhook }, _, answer) =>
-    secretPage(app, (answer as { secret: string }).secret, webhookPath(app, webhook.webhookId)),
+  done: ({ app, webhook }, _, { secret }) => secretPage(app, secret, webhookPath(app, webhook.webhookId)),
 };
 
-const ping: Act<WebhookSubject> = {
+const ping: Action<WebhookSubject, typeof pingWebhook> = {
   path: "/console/apps/:appId/:mode/webhooks/:webhookId/ping",
-  title: "Ping a webhook",
-  about: aboutWebhook,
-  place: placeOfWebhook,
+  title: "Send test event",
+  load: loadWebhook,
+  location: webhookLocation,
   fields: () => [],
-  call: (subject) => callOf("pingWebhook", subject),
+  call: pingWebhook,
+  input: (subject) => (idsOf(subject)),
   preview: (_, { webhook }) => ({
     sentences: [
-      `${webhook.url} gets a message of the type "ping" at once. It says nothing, and shows in the list below.`,
+      `${webhook.url} receives an event of the type "ping" with a test payload. The delivery is listed on its page.`,
     ],
     changes: [],
-    verb: "Ping it",
+    verb: "Send test event",
   }),
-  done: () => "The ping is on its way. Load the page again to see what became of it.",
+  done: () => "The test event is being sent. Reload the page to see its status.",
 };
 
-const remove: Act<WebhookSubject> = {
+const remove: Action<WebhookSubject, typeof deleteWebhook> = {
   path: "/console/apps/:appId/:mode/webhooks/:webhookId/delete",
-  title: "Remove a webhook",
-  about: aboutWebhook,
-  place: (request, subject) => {
-    const place = placeOfWebhook(request, subject);
-    return request.form.get("step") === "confirm" ? { ...place, back: webhooksPath(subject.app) } : place;
+  title: "Remove endpoint",
+  load: loadWebhook,
+  location: (subject, request) => {
+    const location = webhookLocation(subject);
+    return request.form.get("step") === "confirm"
+      ? { ...location, back: webhooksPath(subject.app) }
+      : location;
   },
   fields: () => [],
-  call: (subject) => callOf("deleteWebhook", subject),
+  call: deleteWebhook,
+  input: (subject) => (idsOf(subject)),
   preview: (_, { webhook }) => ({
-    sentences: [`${webhook.url} is told nothing any more.`],
-    changes: [{ what: webhook.url, before: "told", after: "removed" }],
+    sentences: [`${webhook.url} no longer receives events.`],
+    changes: [{ what: webhook.url, before: "receives events", after: "removed" }],
     danger: {
-      consequence: "Messages that wait are not sent, and what became of earlier ones is not listed any more.",
+      consequence: "Pending deliveries are not sent, and the list of deliveries is deleted.",
       typed: webhook.webhookId,
     },
     verb: "Remove",
   }),
-  done: ({ webhook }) => `The webhook ${webhook.url} is removed.`,
+  done: ({ webhook }) => `The endpoint ${webhook.url} is removed.`,
 };
 
 interface MessageSubject extends WebhookSubject {
   readonly messageId: string;
 }
 
-const redeliver: Act<MessageSubject> = {
+const redeliver: Action<MessageSubject, typeof redeliverMessage> = {
   path: "/console/apps/:appId/:mode/webhooks/:webhookId/messages/:messageId/redeliver",
-  title: "Send a message again",
-  about: async (request) => {
-    const subject = await aboutWebhook(request);
+  title: "Send again",
+  load: async (request) => {
+    const subject = await loadWebhook(request);
     return "webhook" in subject ? { ...subject, messageId: request.params["messageId"] ?? "" } : subject;
   },
-  place: placeOfWebhook,
+  location: webhookLocation,
   fields: () => [],
-  call: (subject) => callOf("redeliverMessage", subject, { messageId: subject.messageId }),
+  call: redeliverMessage,
+  input: (subject) => ({ ...idsOf(subject), ...{ messageId: subject.messageId } }),
   preview: (_, { webhook, messageId }) => ({
     sentences: [
-      `Message ${messageId} goes to ${webhook.url} at once, whatever became of it before.`,
-      "Its webhook-id is the same, so that a receiver that has it already can tell. It waits for no earlier message.",
+      `Message ${messageId} is sent to ${webhook.url} at once, whatever its status is.`,
+      "It keeps its webhook-id, so that your server can detect a duplicate. It does not wait for earlier messages.",
     ],
     changes: [],
-    verb: "Send it again",
+    verb: "Send again",
   }),
-  done: (_, __, answer) => {
-    const { status, lastStatus, lastError } = answer as ShownMessage;
+  done: (_, __, { status, lastStatus, lastError }) => {
     if (status === "delivered") return "The message was delivered.";
-    return `It did not arrive: ${lastError ?? `the answer was ${lastStatus}`}.`;
+    return `Delivery failed: ${lastError ?? `the response was ${lastStatus}`}.`;
   },
 };
 
-/** The acts on webhooks. */
-export const WEBHOOK_ACTS = [
-  actAt(make),
-  actAt(change),
-  actAt(switching(true)),
-  actAt(switching(false)),
-  actAt(rotate),
-  actAt(ping),
-  actAt(remove),
-  actAt(redeliver),
+/** The actions on webhook endpoints. */
+export const WEBHOOK_ACTIONS = [
+  actionRoutes(create),
+  actionRoutes(change),
+  actionRoutes(enabling(true)),
+  actionRoutes(enabling(false)),
+  actionRoutes(rotate),
+  actionRoutes(ping),
+  actionRoutes(remove),
+  actionRoutes(redeliver),
 ];

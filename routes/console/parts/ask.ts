@@ -1,35 +1,41 @@
-// How pages read and write: by the same endpoints as the API, called from within the process. An operator acts for an app
-// and mode without one of its keys; everything else about a call is as from outside, its way to the owner of the cell too.
+// How pages read and write: through the endpoints of the API, called from within the process. An operator acts for an app
+// and mode without an API key; otherwise a call is like one from outside, and also runs at the owner of the cell.
 
 import type { Refusal } from "../../../src/domain/values/refusal.ts";
 import { hashOf } from "../../../src/process/secrets/hash.ts";
 import type { Serving } from "../../../src/cluster/service.ts";
 import type { Caller } from "../../../src/tenant/registry.ts";
-import type { Actor, Values } from "../../../src/audit/audit.ts";
+import type { Author, Values } from "../../../src/audit/audit.ts";
 import { spendId, takeBackId } from "../../../src/audit/spent.ts";
 import { type Answer, codeOf, valueOf } from "../../http/answer.ts";
 import { audited, dispatchAudited, isWrite, UNCERTAIN } from "../../http/audited.ts";
 import { type Members, refuseForbiddenText } from "../../http/body.ts";
 import type { Outcome } from "../../http/call.ts";
 import { dispatch } from "../../http/dispatch.ts";
-import type { CallDefinition } from "../../contract/definition.ts";
+import type {
+  AnswerOf,
+  CallDefinition,
+  InputOf,
+  KeyedDefinition,
+  KeylessDefinition,
+} from "../../contract/definition.ts";
 import type { Endpoint, KeylessEndpoint } from "../../http/endpoint_types.ts";
 import { Refused } from "../../http/errors.ts";
 import { checkInput } from "../../http/input.ts";
 import { refusalOf, requestId } from "../../http/respond.ts";
 import { mayChange, type Session } from "./session.ts";
 
-/** The whole of a running term: operators may ask any endpoint. */
+/** Everything that endpoints work on: operators may call any of them. */
 export type World = Serving;
 
-/** An app in one mode, as addresses of pages name it. */
+/** An app in one mode, as in the paths of pages. */
 export interface AppMode {
   readonly appId: string;
   readonly mode: "live" | "test";
 }
 
-/** What an endpoint answered. */
-export type Asked<T> = { readonly ok: true; readonly data: T } | {
+/** The answer of an endpoint. */
+export type ApiAnswer<T> = { readonly ok: true; readonly data: T } | {
   readonly ok: false;
   readonly error: Refusal;
 };
@@ -50,68 +56,68 @@ export function endpointsOf(
   return { keyed: byId(keyed), keyless: byId(keyless) };
 }
 
-/** On whose behalf endpoints are asked, and in answer to what. */
-export interface Asker {
+/** The operator and the request that a call is made for. */
+export interface CallContext {
   readonly session: Session;
-  /** Whether this person may read what end users asked models, and were answered. */
+  /** Whether the operator may read prompts and responses. */
   readonly seesPrompts: boolean;
-  /** The user that the page is about; null for none. */
+  /** The user of the page; null for none. */
   readonly userId: string | null;
-  /** The key of the form that was sent; null for a page that is looked at, which writes nothing. */
+  /** The key of the form that was sent; null for a GET, which writes nothing. */
   readonly once: string | null;
 }
 
-/** What the audit log is told of a write, beside what was sent and the ids that were answered. */
-export interface Telling {
-  /** By default the user that the page is about. */
+/** Values for the audit log, beside the input of a write and the ids in its answer. */
+export interface AuditDetails {
+  /** By default the user of the page. */
   readonly userId?: string | null;
   readonly before?: Values;
   readonly after?: Values;
 }
 
-/** Endpoints that are asked with POST and write nothing. */
+/** Endpoints with the method POST that write nothing. */
 const READS: ReadonlySet<string> = new Set(["explain", "canUse"]);
 /** Endpoints that write nothing where `dryRun` is true. */
 const MAY_RUN_DRY: ReadonlySet<string> = new Set(["aliasCustomer", "aliasCustomers"]);
-/** Members of answers that hold what end users wrote. */
+/** Members of answers with prompts and responses. */
 const PROMPTS: ReadonlySet<string> = new Set(["prompt", "promptPreview", "response"]);
 
-/** Asks endpoints on behalf of one request to the console. */
-export class Asking {
+/** Calls endpoints for one request to the console. */
+export class ApiCaller {
   readonly serving: World;
-  /** Whether answers hold null in place of prompts and responses, whatever is logged. */
+  /** Whether answers have null instead of prompts and responses. */
   readonly hidesPrompts: boolean;
   readonly #endpoints: Endpoints;
   readonly #request: Request;
-  readonly #asker: Asker;
+  readonly #context: CallContext;
 
-  constructor(serving: World, endpoints: Endpoints, request: Request, asker: Asker) {
+  constructor(serving: World, endpoints: Endpoints, request: Request, context: CallContext) {
     this.serving = serving;
-    this.hidesPrompts = !asker.seesPrompts;
+    this.hidesPrompts = !context.seesPrompts;
     this.#endpoints = endpoints;
     this.#request = request;
-    this.#asker = asker;
+    this.#context = context;
   }
 
   /**
    * Calls an endpoint of an app, as with a secret key of its mode. A write happens once for each form that was sent: a
    * second one gets the answer of the first.
    *
-   * @param members those of path, query and body in one object; undefined ones are left out
+   * @param input members of path, query and body in one object; undefined members are left out
    * @param once the key of the form; null for a read
    */
-  async app<T>(
+  async app<Call extends KeyedDefinition>(
     { appId, mode }: AppMode,
-    id: string,
-    members: Members,
+    { id }: Call,
+    input: InputOf<Call>,
     once: string | null = null,
-    telling: Telling = {},
-  ): Promise<Asked<T>> {
+    details: AuditDetails = {},
+  ): Promise<ApiAnswer<AnswerOf<Call>>> {
     const endpoint = this.#endpoints.keyed.get(id);
     if (endpoint === undefined) throw new Error(`No endpoint "${id}"`);
     const caller = this.serving.registry.operatorOf(appId, mode);
     if (caller === null) return refusedAs(new Refused("not_found", "No app has this appId"), this.#request);
-    const sent = withoutUndefined(members);
+    const sent = withoutUndefined(input);
     const isRead = endpoint.method === "GET" || READS.has(id) ||
       MAY_RUN_DRY.has(id) && sent["dryRun"] === true;
     return await this.#answer(async () => {
@@ -127,38 +133,41 @@ export class Asking {
       const run = () => dispatch(this.serving, call, this.#request);
       if (isRead) return await run();
       this.#requireRole();
-      const userId = telling.userId ?? this.#asker.userId ?? textOr(sent["userId"]) ??
+      const userId = details.userId ?? this.#context.userId ?? textOr(sent["userId"]) ??
         textOr(sent["distinctId"]);
       const told = {
-        before: telling.before ?? null,
-        after: (data: Values) => ({ ...plainValues(sent), ...telling.after, ...idsOf(data) }),
+        before: details.before ?? null,
+        after: (data: Values) => ({ ...plainValues(sent), ...details.after, ...idsOf(data) }),
       };
-      return await audited(this.serving, { ...this.#actor, what: id, appId, mode, userId }, told, run);
+      return await audited(this.serving, { ...this.#author, what: id, appId, mode, userId }, told, run);
     });
   }
 
-  /** Calls an endpoint of the admin API. A write happens once for each form that was sent: a second one is refused. */
-  async admin<T>(id: string, members: Members = {}): Promise<Asked<T>> {
+  /** Calls an endpoint of the admin API. A form that was sent writes once: a second write is refused. */
+  async admin<Call extends KeylessDefinition>(
+    { id }: Call,
+    input: InputOf<Call>,
+  ): Promise<ApiAnswer<AnswerOf<Call>>> {
     const endpoint = this.#endpoints.keyless.get(id);
     if (endpoint === undefined) throw new Error(`No endpoint "${id}"`);
     return await this.#answer(async () => {
       const call = endpoint.input === null
         ? { target: endpoint, members: {}, input: null }
-        : this.#checked(endpoint, withoutUndefined(members));
-      const run = () => dispatchAudited(this.serving, { ...call, caller: null }, this.#request, this.#actor);
+        : this.#checked(endpoint, withoutUndefined(input));
+      const run = () => dispatchAudited(this.serving, { ...call, caller: null }, this.#request, this.#author);
       return isWrite(endpoint, call.input) ? await this.#spending(id, run) : await run();
     });
   }
 
-  /** Runs a write of the admin API, whose endpoints know no idempotency keys, unless the form was sent before. */
+  /** Runs a write of the admin API, which has no idempotency keys, unless the form was sent before. */
   async #spending(id: string, run: () => Promise<Outcome>): Promise<Answer> {
     const once = this.#requireOnce(id);
     this.#requireRole();
     const { serving } = this;
-    const { session } = this.#asker;
+    const { session } = this.#context;
     const key = `${session.id}.${once}.${id}`;
     if (!await spendId(serving, key, session.until)) {
-      throw new Refused("idempotency_conflict", "This form was sent before, and what it says happens once");
+      throw new Refused("idempotency_conflict", "This form was already sent");
     }
     try {
       const answer = valueOf(await run());
@@ -171,30 +180,30 @@ export class Asking {
     }
   }
 
-  get #actor(): Actor {
-    return { who: this.#asker.session.operator.name, via: "console" };
+  get #author(): Author {
+    return { who: this.#context.session.operator.name, via: "console" };
   }
 
-  /** The key of the form that was sent; a page that is looked at has none, and writes nothing whatever it asks. */
+  /** The key of the form that was sent. A GET has none, and can't write whatever a page calls. */
   #requireOnce(id: string): string {
-    const { once } = this.#asker;
+    const { once } = this.#context;
     if (once === null) throw new Error(`The endpoint "${id}" writes, and no form was sent`);
     return once;
   }
 
-  /** Keeps a role that only looks from writing, whatever a page forgets. */
+  /** Refuses writes of the read-only role, whatever a page checks. */
   #requireRole(): void {
-    if (!mayChange(this.#asker.session)) {
-      throw new Refused("forbidden", "Your role looks at everything and changes nothing");
+    if (!mayChange(this.#context.session)) {
+      throw new Refused("forbidden", "You have read-only access");
     }
   }
 
-  /** What is wrong with the input of an endpoint before it is called; null for nothing. */
-  misfitOf(id: string, members: Members): Refusal | null {
+  /** The error in the input of an endpoint, before a call; null for valid input. */
+  inputFault({ id }: CallDefinition, input: unknown): Refusal | null {
     const endpoint = this.#endpoints.keyed.get(id) ?? this.#endpoints.keyless.get(id);
     if (endpoint === undefined) throw new Error(`No endpoint "${id}"`);
     try {
-      if (endpoint.input !== null) this.#checked(endpoint, withoutUndefined(members));
+      if (endpoint.input !== null) this.#checked(endpoint, withoutUndefined(input));
       return null;
     } catch (error) {
       return refusalOf(requestId(this.#request), error);
@@ -212,11 +221,11 @@ export class Asking {
     return { idempotent: { realm: realm.realm, key: `console-${id}-${once}`, requestHash } };
   }
 
-  async #answer<T>(run: () => Promise<Outcome>): Promise<Asked<T>> {
+  async #answer<T>(run: () => Promise<Outcome>): Promise<ApiAnswer<T>> {
     try {
       const answer = valueOf(await run());
       if (answer.ok && this.hidesPrompts) return { ok: true, data: withoutPrompts(answer.data) as T };
-      return answer as Asked<T>;
+      return answer as ApiAnswer<T>;
     } catch (error) {
       return refusedAs(error, this.#request);
     }
@@ -227,7 +236,7 @@ function refusedAs(error: unknown, request: Request): { readonly ok: false; read
   return { ok: false, error: refusalOf(requestId(request), error) };
 }
 
-/** The same data with null for every text that an end user or a model wrote. */
+/** The same data with null for every prompt and response. */
 function withoutPrompts(data: unknown): unknown {
   if (Array.isArray(data)) return data.map(withoutPrompts);
   if (typeof data !== "object" || data === null) return data;
@@ -238,13 +247,13 @@ function withoutPrompts(data: unknown): unknown {
   );
 }
 
-/** What the audit log keeps of what was sent, where nothing else is told: whom it was about stands elsewhere. */
+/** The input for the audit log, without prompts and without the user, which the log has apart. */
 function plainValues(members: Members): Values {
   const { userId: _user, distinctId: _distinct, ...rest } = members;
   return Object.fromEntries(Object.entries(rest).filter(([name]) => !PROMPTS.has(name)));
 }
 
-/** The ids that an answer gives out. */
+/** The ids in an answer, without users. */
 function idsOf(data: Values): Values {
   return Object.fromEntries(
     Object.entries(data).filter(([name, value]) =>
@@ -257,6 +266,6 @@ function textOr(value: unknown): string | null {
   return typeof value === "string" ? value : null;
 }
 
-function withoutUndefined(members: Members): Members {
-  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
+function withoutUndefined(input: unknown): Members {
+  return Object.fromEntries(Object.entries(input as Members).filter(([, value]) => value !== undefined));
 }

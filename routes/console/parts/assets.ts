@@ -1,5 +1,5 @@
-// What browsers load beside pages: styles, our script, and two libraries. All of it is part of the program, is served
-// compressed under a name that holds its hash, and is kept by browsers for good.
+// The files that pages load: styles, our script, and two libraries. They are part of the program and served compressed,
+// under a path with a hash of the content, so that browsers cache them for good.
 
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
@@ -8,7 +8,7 @@ import script from "../assets/console.js" with { type: "text" };
 import styles from "../assets/console.css" with { type: "text" };
 import chartStyles from "../assets/uplot.css" with { type: "text" };
 
-/** A file as it is served, compressed. */
+/** A compressed file. */
 interface Asset {
   readonly path: string;
   readonly type: string;
@@ -18,17 +18,17 @@ interface Asset {
 const STYLE_TYPE = "text/css; charset=UTF-8";
 const SCRIPT_TYPE = "text/javascript; charset=UTF-8";
 
-/** The files by the names that pages use. */
+/** The paths of the files, and their responses. */
 export interface Assets {
   readonly styles: string;
   readonly script: string;
   readonly htmx: string;
   readonly charts: string;
-  /** The response for a path, or null for an unknown one. */
+  /** The response for a path; null for an unknown path. */
   answer(path: string): Response | null;
 }
 
-/** Reads the files. They are loaded with the first visit, so that a process nobody visits does not hold them. */
+/** Reads the files, on the first visit: a process without visitors needs no memory for them. */
 export async function readAssets(): Promise<Assets> {
   const { default: htmx } = await import("../assets/htmx.js.gz", { with: { type: "bytes" } });
   const { default: charts } = await import("../assets/uplot.js.gz", { with: { type: "bytes" } });

@@ -1,16 +1,17 @@
-// Lists as CSV (RFC 4180). A text that a spreadsheet would take for a formula gets an apostrophe in front.
+// Lists as CSV (RFC 4180). Text that a spreadsheet would read as a formula is prefixed with an apostrophe.
 
 import type { Download } from "./page_context.ts";
 
 export type CsvValue = string | number | null;
 
-/** Rows as a file to keep. */
-export function csvFile(
+/** A CSV file with some members of each row. */
+export function csvFile<Column extends string>(
   name: string,
-  columns: readonly string[],
-  rows: readonly (readonly CsvValue[])[],
+  columns: readonly Column[],
+  rows: readonly Readonly<Record<Column, CsvValue>>[],
 ): Download {
-  const text = [columns, ...rows].map((row) => row.map(fieldOf).join(",") + "\r\n").join("");
+  const lines = [columns, ...rows.map((row) => columns.map((column) => row[column]))];
+  const text = lines.map((line) => line.map(fieldOf).join(",") + "\r\n").join("");
   return { name: `${name}.csv`, type: "text/csv; charset=UTF-8", text };
 }
 
@@ -21,7 +22,7 @@ function fieldOf(value: CsvValue): string {
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-/** The query of the same list as CSV. */
+/** The query that returns the same list as CSV. */
 export function csvQuery(query: URLSearchParams): string {
   const copy = new URLSearchParams(query);
   copy.delete("offset");
@@ -29,7 +30,7 @@ export function csvQuery(query: URLSearchParams): string {
   return `?${copy}`;
 }
 
-/** Whether a list is asked for as CSV. */
+/** Whether a query asks for CSV. */
 export function wantsCsv(query: URLSearchParams): boolean {
   return query.get("as") === "csv";
 }

@@ -1,44 +1,37 @@
-// Events as a table, newest first, wherever a page lists some.
+// The table of events.
 
 import type { AppMode } from "./ask.ts";
 import { AmountText, Time } from "./format.tsx";
 import { appPath, userPath } from "./page.tsx";
+import { Table } from "./table.tsx";
+import type { AnswerOf } from "../../contract/definition.ts";
+import type { listEvents } from "../../contract/events.ts";
 
-/** An event as the feed shows it. */
-export interface FeedEvent {
-  readonly id: string;
-  readonly endUserId: string;
-  readonly eventType: string;
-  readonly quantity: number;
-  readonly costCents: number;
-  readonly matchStatus: string;
-  readonly createdAt: string;
-  /** The beginning of its prompt; null where none is kept or may be seen. */
-  readonly promptPreview: string | null;
-}
+/** An event as the API lists it. */
+export type FeedEvent = AnswerOf<typeof listEvents>["events"][number];
 
-/** What became of an event, in plain words. */
-const STATUSES: Readonly<Record<string, { readonly text: string; readonly kind: string }>> = {
+/** The statuses of events. */
+const STATUSES = {
   matched: { text: "counted", kind: "good" },
-  matched_credits_only: { text: "paid by credits", kind: "good" },
-  unmatched: { text: "no limit covers it", kind: "" },
+  matched_credits_only: { text: "credits used", kind: "good" },
+  unmatched: { text: "unmetered", kind: "" },
   no_subscription: { text: "no plan", kind: "warn" },
   blocked: { text: "blocked", kind: "bad" },
   released: { text: "released", kind: "" },
-};
+} as const;
 
-/** What became of an event. */
-export function StatusTag({ status }: { status: string }) {
-  const { text, kind } = STATUSES[status] ?? { text: status, kind: "" };
+/** The status of an event. */
+export function StatusTag({ status }: { status: FeedEvent["matchStatus"] }) {
+  const { text, kind } = STATUSES[status];
   return <span class={`tag ${kind}`} title={status}>{text}</span>;
 }
 
-/** The address of an event's page. */
+/** The path of an event's page. */
 function eventPath(app: AppMode, eventId: string): string {
   return `${appPath(app)}/events/${encodeURIComponent(eventId)}`;
 }
 
-/** Events as a table, with whose they are, with what was asked, or with both. */
+/** Events, newest first. */
 export function EventTable({ app, events, showsUsers = true, showsPrompts = false }: {
   app: AppMode;
   events: readonly FeedEvent[];
@@ -46,53 +39,36 @@ export function EventTable({ app, events, showsUsers = true, showsPrompts = fals
   showsPrompts?: boolean;
 }) {
   return (
-    <table class="stack">
-      <thead>
-        <tr>
-          <th>When</th>
-          {showsUsers ? <th>User</th> : null}
-          <th>Event</th>
-          <th class="number">Quantity</th>
-          <th class="number">Cost</th>
-          <th>What became of it</th>
-          {showsPrompts ? <th>Prompt</th> : null}
-        </tr>
-      </thead>
-      <tbody>
-        {events.map((event) => (
-          <tr>
-            <td data-label="When">
-              <a class="row" id={`row-${event.id}`} href={eventPath(app, event.id)}>
-                <Time at={event.createdAt} />
-              </a>
-            </td>
-            {showsUsers
-              ? (
-                <td data-label="User">
-                  <a href={userPath(app, event.endUserId)}>{event.endUserId}</a>
-                </td>
-              )
-              : null}
-            <td data-label="Event">{event.eventType}</td>
-            <td data-label="Quantity" class="number">
-              <AmountText value={event.quantity} />
-            </td>
-            <td data-label="Cost" class="number">
-              <AmountText value={event.costCents} unit="cents" />
-            </td>
-            <td data-label="What became of it">
-              <StatusTag status={event.matchStatus} />
-            </td>
-            {showsPrompts
-              ? (
-                <td data-label="Prompt" class="prompt">
-                  {event.promptPreview ?? <span class="soft">none</span>}
-                </td>
-              )
-              : null}
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <Table
+      rows={events}
+      columns={[
+        {
+          head: "Time",
+          cell: ({ id, createdAt }) => (
+            <a class="row" id={`row-${id}`} href={eventPath(app, id)}>
+              <Time at={createdAt} />
+            </a>
+          ),
+        },
+        showsUsers
+          ? { head: "User", cell: ({ endUserId }) => <a href={userPath(app, endUserId)}>{endUserId}</a> }
+          : null,
+        { head: "Event type", cell: ({ eventType }) => eventType },
+        { head: "Quantity", kind: "number", cell: ({ quantity }) => <AmountText value={quantity} /> },
+        {
+          head: "Cost",
+          kind: "number",
+          cell: ({ costCents }) => <AmountText value={costCents} unit="cents" />,
+        },
+        { head: "Status", cell: ({ matchStatus }) => <StatusTag status={matchStatus} /> },
+        showsPrompts
+          ? {
+            head: "Prompt",
+            kind: "prompt",
+            cell: ({ promptPreview }) => promptPreview ?? <span class="soft">none</span>,
+          }
+          : null,
+      ]}
+    />
   );
 }

@@ -1,8 +1,8 @@
-// The form above a list that narrows it: its fields are the address's query.
+// The filter of a list: a form whose fields become the query of the page.
 
 import type { Child } from "hono/jsx";
 
-/** The form, with its button and, where the list is narrowed, the way back to all of it. */
+/** The form, with a link to the whole list where it is filtered. */
 export function Filter({ path, isFiltered = false, children }: {
   path: string;
   isFiltered?: boolean;
@@ -12,14 +12,14 @@ export function Filter({ path, isFiltered = false, children }: {
     <form class="fields filter" method="get" action={path}>
       {children}
       <div class="field">
-        <button type="submit">Show</button>
-        {isFiltered ? <a class="button" href={path}>Show all</a> : null}
+        <button type="submit">Apply</button>
+        {isFiltered ? <a class="button" href={path}>Clear filters</a> : null}
       </div>
     </form>
   );
 }
 
-/** A field for an id or a name, which is compared exactly. */
+/** A field for an ID or a name, which is matched exactly. */
 export function FilterText({ name, label, value, placeholder }: {
   name: string;
   label: string;

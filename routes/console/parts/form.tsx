@@ -1,4 +1,4 @@
-// Forms: their fields, what was sent in them, and what is wrong with it, at its place.
+// Forms: fields, the values that were sent, and the errors of each field.
 
 import { randomText } from "../../../src/process/secrets/random.ts";
 import type { FieldFault, Refusal } from "../../../src/domain/values/refusal.ts";
@@ -8,30 +8,35 @@ import { csrfToken, type Session } from "./session.ts";
 export interface Field {
   readonly name: string;
   readonly label: string;
-  /** "time" is a moment in UTC, "fixed" a value that is shown and sent along, "secret" one that is not shown. */
+  /** "time" is a time in UTC, "fixed" a value that is shown and sent but not edited, "secret" a password field. */
   readonly kind: "text" | "secret" | "number" | "time" | "long" | "select" | "checkbox" | "fixed" | "hidden";
-  /** What it holds at first. */
+  /** The initial value. */
   readonly value?: string;
-  /** What may be chosen, for "select". */
+  /** The options of a "select". */
   readonly options?: readonly { readonly value: string; readonly text: string }[];
   readonly hint?: string;
   readonly isRequired?: boolean;
 }
 
-/** What was sent, by the names of the fields; a checkbox is "yes" or "". */
+/** The values of a form by the names of its fields; a checkbox is "yes" or "". */
 export type Values = Readonly<Record<string, string>>;
 
-/** What is wrong with what was sent. */
+/** The input of a call from a form: any value may be text or a number that the call's schema refuses. */
+export type FormInput<Input> = Input extends object
+  ? { readonly [Name in keyof Input]: FormInput<Input[Name]> }
+  : Input | string | number | undefined;
+
+/** An error in a form. */
 export interface Fault {
-  /** A field's name; null for the form as a whole. */
+  /** The name of the field; null for the form as a whole. */
   readonly field: string | null;
   readonly message: string;
 }
 
 const ONCE_LENGTH = 24;
 
-/** What every form that changes something carries: the session's token, and a key that makes it happen once. */
-export function FormKeys({ session, once }: { session: Session; once?: string }) {
+/** The hidden fields of every form that changes something: the session's CSRF token, and a key by which it is done once. */
+export function FormKeys({ session, once }: { session: Session; once?: string | undefined }) {
   return (
     <>
       <input type="hidden" name="csrf" value={csrfToken(session)} />
@@ -40,7 +45,7 @@ export function FormKeys({ session, once }: { session: Session; once?: string })
   );
 }
 
-/** The values of fields in what was sent; those of a query fill a form in advance. */
+/** The values of fields in a form that was sent, or in the query that fills a new form. */
 export function valuesOf(fields: readonly Field[], sent: URLSearchParams, isFirst = false): Values {
   const values = fields.map(({ name, value = "" }): [string, string] => {
     const given = sent.get(name);
@@ -49,7 +54,7 @@ export function valuesOf(fields: readonly Field[], sent: URLSearchParams, isFirs
   return Object.fromEntries(values);
 }
 
-/** The faults that a refusal names, each at the field of that name. */
+/** The errors that a refused call names, each with its field. */
 export function faultsOf({ message, details }: Refusal, fields: readonly Field[]): Fault[] {
   const named = Array.isArray(details) ? (details as Partial<FieldFault>[]) : [];
   const faults = named.flatMap((detail): Fault[] => {
@@ -58,13 +63,13 @@ export function faultsOf({ message, details }: Refusal, fields: readonly Field[]
     return [{ field, message: field === null ? message : detail.message }];
   });
   if (faults.length > 0) return faults;
-  // Some refusals name a field at the head of their message alone.
+  // Some messages name the field only at their beginning.
   const head = message.split(": ", 1)[0] as string;
   const field = fieldOf(head, fields);
   return [{ field, message: field === null ? message : message.slice(head.length + 2) }];
 }
 
-/** The field that a path of a call's input is at: "limits.seats.quota" is at "limits.seats" where there is such one. */
+/** The field for a path in a call's input: "limits.seats.quota" belongs to a field "limits.seats". */
 function fieldOf(path: string, fields: readonly Field[]): string | null {
   const at = fields.filter(({ name, kind }) =>
     kind !== "hidden" && (path === name || path.startsWith(`${name}.`) || path.startsWith(`${name}[`))
@@ -72,19 +77,19 @@ function fieldOf(path: string, fields: readonly Field[]): string | null {
   return at.toSorted((one, other) => other.name.length - one.name.length)[0]?.name ?? null;
 }
 
-/** A moment that was sent by a field of kind "time", as the API reads it; undefined where it was left empty. */
+/** The value of a field of kind "time" for the API; undefined for an empty field. */
 export function timeIn(text: string): string | undefined {
   if (text === "") return undefined;
   if (/^\d{4}-\d\d-\d\dT\d\d:\d\d$/.test(text)) return `${text}:00.000Z`;
   return /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,3})?$/.test(text) ? `${text}Z` : text;
 }
 
-/** A moment as a field of kind "time" shows it. */
+/** A time as the value of a field of kind "time". */
 export function timeField(at: string | null): string {
   return at === null ? "" : at.slice(0, 19);
 }
 
-/** A number that was sent; undefined where it was left empty, the text itself where it is none. */
+/** The value of a field of kind "number"; undefined for an empty field, the text itself where it is not a number. */
 export function numberIn(text: string): number | string | undefined {
   const trimmed = text.trim().replaceAll(",", "");
   if (trimmed === "") return undefined;
@@ -92,12 +97,12 @@ export function numberIn(text: string): number | string | undefined {
   return Number.isFinite(value) ? value : text;
 }
 
-/** A text that was sent; undefined where it was left empty. */
+/** The value of a text field; undefined for an empty field. */
 export function textIn(text: string): string | undefined {
   return text === "" ? undefined : text;
 }
 
-/** What is wrong with the form as a whole. */
+/** The errors of the form as a whole. */
 export function FormFaults({ faults }: { faults: readonly Fault[] }) {
   const whole = faults.filter(({ field }) => field === null);
   if (whole.length === 0) return null;
@@ -108,7 +113,7 @@ export function FormFaults({ faults }: { faults: readonly Fault[] }) {
   );
 }
 
-/** Fields with their labels, hints and faults. */
+/** Fields with their labels, hints and errors. */
 export function Fields(
   { fields, values, faults }: {
     fields: readonly Field[];

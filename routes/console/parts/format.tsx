@@ -1,5 +1,4 @@
-// How values show: numbers in groups of three with the exact one on hover, times in UTC, units in words; and the head of a
-// column without words.
+// How values are shown: grouped numbers, times in UTC, amounts with their units. The exact value shows on hover.
 
 import type { Unit } from "../../../src/domain/catalog/plan.ts";
 
@@ -12,12 +11,12 @@ const FRACTIONS_OF_CENTS = new Intl.NumberFormat("en-US", {
 const GROUPED = new Intl.NumberFormat("en-US", { maximumFractionDigits: 2 });
 
 /** An amount in its unit, such as "1,250 tokens" or "$3.20"; the exact value shows on hover. */
-export function AmountText({ value, unit }: { value: number; unit?: Unit }) {
+export function AmountText({ value, unit }: { value: number; unit?: Unit | undefined }) {
   return <span title={`${value}${unit === undefined ? "" : ` ${unit}`}`}>{amountText(value, unit)}</span>;
 }
 
-/** The same as a text. */
-export function amountText(value: number, unit?: Unit): string {
+/** An amount as plain text. */
+export function amountText(value: number, unit?: Unit | undefined): string {
   switch (unit) {
     case "cents":
       return (value !== 0 && Math.abs(value) < 1 ? FRACTIONS_OF_CENTS : DOLLARS).format(value / 100);
@@ -30,31 +29,22 @@ export function amountText(value: number, unit?: Unit): string {
   }
 }
 
-/** A time, to the minute; the exact one on hover. */
+/** A time to the minute. */
 export function Time({ at }: { at: string }) {
   return <time datetime={at} title={at}>{`${at.slice(0, 10)} ${at.slice(11, 16)}`}</time>;
 }
 
-/** A time that may be missing. */
+/** A time to the minute, or the text `none` for null. */
 export function TimeOr({ at, none }: { at: string | null; none: string }) {
   return at === null ? <span class="soft">{none}</span> : <Time at={at} />;
 }
 
-/** A time as a text, to the minute. */
+/** A time to the minute as plain text. */
 export function timeLabel(at: string): string {
   return `${at.slice(0, 10)} ${at.slice(11, 16)} UTC`;
 }
 
-/** A time to the second, where one thing is looked at closely. */
+/** A time to the second, for pages about one thing. */
 export function TimeExact({ at }: { at: string }) {
   return <time datetime={at} title={at}>{`${at.slice(0, 10)} ${at.slice(11, 19)}`}</time>;
-}
-
-/** The head of a column that says what can be done with a row; links say it by themselves to those who see them. */
-export function ActsHead() {
-  return (
-    <th>
-      <span class="visually-hidden">What to do</span>
-    </th>
-  );
 }

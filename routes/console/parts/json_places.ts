@@ -1,25 +1,25 @@
-// JSON text with the place of each value, so that what is wrong with a document can be shown where it is. `JSON.parse` says
-// what is wrong with a text and not always where.
+// Parses JSON and keeps the place of each value, so that errors in a document can be shown at their lines. `JSON.parse`
+// doesn't always say where an error is.
 
-/** A fault of a text. */
+/** A syntax error. */
 export interface TextFault {
-  /** Characters before it. */
+  /** The number of characters before it. */
   readonly offset: number;
   readonly message: string;
 }
 
-/** What a text says. */
+/** A parsed text, or its first syntax error. */
 export type ReadJson =
   | { readonly fault: TextFault }
   | { readonly value: unknown; readonly places: ReadonlyMap<string, number> };
 
-/** A line and a column, both from 1. */
+/** A line and a column, counted from 1. */
 export interface Place {
   readonly line: number;
   readonly column: number;
 }
 
-/** Reads a text; places are offsets of values by their paths, such as "plans[0].rank". */
+/** Parses a text. `places` has the offset of each value by its path, such as "plans[0].rank". */
 export function readJson(text: string): ReadJson {
   const reader = new Reader(text);
   try {
@@ -31,14 +31,14 @@ export function readJson(text: string): ReadJson {
   }
 }
 
-/** The place of an offset. */
+/** The line and column of an offset. */
 export function placeOf(text: string, offset: number): Place {
   const before = text.slice(0, offset);
   const start = before.lastIndexOf("\n") + 1;
   return { line: before.split("\n").length, column: offset - start + 1 };
 }
 
-/** The offset of the value at a path, or of the innermost value around it that is there. */
+/** The offset of the value at a path; where it is missing, of the innermost value that would contain it. */
 export function offsetAt(places: ReadonlyMap<string, number>, path: string): number {
   for (let part = path;;) {
     const offset = places.get(part);
@@ -74,22 +74,22 @@ class Reader {
   document(): unknown {
     const value = this.#value("", 0);
     this.#space();
-    if (this.#at < this.#text.length) throw this.#misplaced("nothing may follow the end of the document");
+    if (this.#at < this.#text.length) throw this.#misplaced("unexpected text after the end of the document");
     return value;
   }
 
   #value(path: string, depth: number): unknown {
     this.#space();
-    // A name may hold a dot, or nothing: the first of two that read alike counts.
+    // Names may contain dots or be empty: of two equal paths the first counts.
     if (!this.places.has(path)) this.places.set(path, this.#at);
-    if (depth > DEPTH_MAX) throw this.#misplaced("this is nested too deeply");
+    if (depth > DEPTH_MAX) throw this.#misplaced("nested too deeply");
     const start = this.#text[this.#at];
     if (start === "{") return this.#object(path, depth);
     if (start === "[") return this.#list(path, depth);
     if (start === '"') return this.#string();
     const literal = this.#match(LITERAL);
     if (literal === null) {
-      throw this.#misplaced(start === undefined ? "the document ends too early" : "a value is missing here");
+      throw this.#misplaced(start === undefined ? "unexpected end of the document" : "missing value");
     }
     return JSON.parse(literal);
   }
@@ -105,20 +105,18 @@ class Reader {
       const at = this.#at;
       if (this.#text[at] !== '"') {
         throw this.#misplaced(
-          this.#text[at] === "}"
-            ? "the comma before this is one too many"
-            : "a name in double quotes is missing",
+          this.#text[at] === "}" ? "trailing comma" : "missing name in double quotes",
         );
       }
       const name = this.#string();
-      if (names.has(name)) throw new Misplaced(at, `"${name}" stands here twice`);
+      if (names.has(name)) throw new Misplaced(at, `duplicate name "${name}"`);
       names.add(name);
       this.#space();
-      if (!this.#takes(":")) throw this.#misplaced('":" is missing');
+      if (!this.#takes(":")) throw this.#misplaced('missing ":"');
       members.push([name, this.#value(path === "" ? name : `${path}.${name}`, depth + 1)]);
       this.#space();
       if (this.#takes("}")) return Object.fromEntries(members);
-      if (!this.#takes(",")) throw this.#misplaced('"," or "}" is missing');
+      if (!this.#takes(",")) throw this.#misplaced('missing "," or "}"');
     }
   }
 
@@ -129,18 +127,18 @@ class Reader {
     if (this.#takes("]")) return elements;
     while (true) {
       this.#space();
-      if (this.#text[this.#at] === "]") throw this.#misplaced("the comma before this is one too many");
+      if (this.#text[this.#at] === "]") throw this.#misplaced("trailing comma");
       elements.push(this.#value(`${path}[${elements.length}]`, depth + 1));
       this.#space();
       if (this.#takes("]")) return elements;
-      if (!this.#takes(",")) throw this.#misplaced('"," or "]" is missing');
+      if (!this.#takes(",")) throw this.#misplaced('missing "," or "]"');
     }
   }
 
   #string(): string {
     const text = this.#match(STRING);
     if (text === null) {
-      throw this.#misplaced("this text has no end, or holds what must be written as \\u....");
+      throw this.#misplaced("unterminated string, or a character that must be escaped");
     }
     return JSON.parse(text) as string;
   }

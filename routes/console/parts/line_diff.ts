@@ -1,16 +1,16 @@
-// What changes between two texts, line by line, with a few lines around each change.
+// The difference between two texts, line by line, with a few unchanged lines around each change.
 
-/** A line of a difference; "gap" stands for lines that are the same and left out. */
+/** A line of a difference; a "gap" replaces unchanged lines that are left out. */
 export interface DiffLine {
   readonly kind: "same" | "added" | "removed" | "gap";
   readonly text: string;
 }
 
 const AROUND = 3;
-/** Lines that differ on both sides, at most: a table of both is made of them. */
+/** The most changed lines of a text: the comparison needs memory for every pair of lines. */
 const LINES_MAX = 2_000;
 
-/** The difference; null where the texts differ in so much that showing it helps nobody. */
+/** The difference; null where too many lines changed. */
 export function diffLines(before: string, after: string): DiffLine[] | null {
   const [from, to] = [before.split("\n"), after.split("\n")];
   let head = 0;
@@ -30,7 +30,7 @@ export function diffLines(before: string, after: string): DiffLine[] | null {
   ]);
 }
 
-/** By the longest common subsequence. */
+/** Compares by the longest common subsequence. */
 function middle(old: readonly string[], fresh: readonly string[]): DiffLine[] {
   const width = fresh.length + 1;
   const common = new Uint16Array((old.length + 1) * width);

@@ -1,5 +1,5 @@
-// The note that a page opens with after something was done. It travels in a cookie that the session signs, so that no
-// address can make a page say what never happened, and it shows once, on the page that it was written for.
+// The note that a page shows once after an action. It is sent in a cookie signed with the session's key, so that no link
+// can make a page claim what never happened.
 
 import { openToken, signToken } from "../../../src/process/secrets/signed_token.ts";
 import type { Session } from "./session.ts";
@@ -14,7 +14,7 @@ interface Note {
   readonly text: string;
 }
 
-/** The value of the header that takes a note to the page of a path. */
+/** The set-cookie header with a note for the page of a path. */
 export function noteCookie(session: Session, path: string, text: string, isSecure: boolean): string {
   const note: Note = {
     sessionId: session.id,
@@ -25,12 +25,12 @@ export function noteCookie(session: Session, path: string, text: string, isSecur
   return `${COOKIE}=${value}; Max-Age=${LASTS_S}; ${attributes(isSecure)}`;
 }
 
-/** The value of the header that ends it. */
+/** The set-cookie header that removes a note that was shown. */
 export function readNoteCookie(isSecure: boolean): string {
   return `${COOKIE}=; Max-Age=0; ${attributes(isSecure)}`;
 }
 
-/** The note for a page of a session; null where there is none. */
+/** The note for a page of a session; null for none. */
 export function noteOf(request: Request, session: Session, path: string): string | null {
   for (const part of (request.headers.get("cookie") ?? "").split(";")) {
     const [name, value = ""] = part.trim().split("=", 2);
@@ -46,7 +46,7 @@ function attributes(isSecure: boolean): string {
   return `Path=/console; HttpOnly; SameSite=Strict${isSecure ? "; Secure" : ""}`;
 }
 
-/** A path without query, in one way of writing it. */
+/** A normalized path without query. */
 function pathOf(to: string): string {
   return new URL(to, "http://host").pathname;
 }

@@ -1,14 +1,14 @@
-// Who may sign in: the admin token, the support token, and further people with a token each. beyond.md, section 8, "Who".
+// Who may sign in: the admin token, the support token, and further people with a token each.
 
 import { createHmac } from "node:crypto";
 import type { OperatorToken, Role } from "../../../src/process/operators.ts";
 import { equalsSecret } from "../../../src/process/secrets/hash.ts";
 
-/** A person of the console, by the token that they sign in with. */
+/** A person who may sign in. */
 export interface Operator {
   readonly name: string;
   readonly role: Role;
-  /** Signs this person's sessions: it is made from the token, so that every process accepts them and a new token ends them. */
+  /** Signs the person's sessions. It is derived from the token: every process accepts them, and a new token ends them. */
   readonly sessionKey: string;
 }
 
@@ -27,7 +27,7 @@ export class Operators {
     return this.#known.map(({ operator }) => operator);
   }
 
-  /** Whose token it is, in time that does not depend on how much of it is right; null for nobody's. */
+  /** The owner of a token, compared in constant time; null for an invalid token. */
   byToken(presented: string): Operator | null {
     let found: Operator | null = null;
     for (const { token, operator } of this.#known) {

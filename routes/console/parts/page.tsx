@@ -1,31 +1,31 @@
-// The frame of every page: head, navigation, where one is, and the page's own content. What stands in it is escaped by the
-// library that writes it; no page puts text into markup by hand.
+// The frame of every page: head, navigation, breadcrumbs and the page's content. The library that renders it escapes every
+// text; no page builds markup by hand.
 
 import type { Child } from "hono/jsx";
 import type { AppMode } from "./ask.ts";
 import type { Assets } from "./assets.ts";
 import { csrfToken, type Session } from "./session.ts";
 
-/** A step of the way to a page. */
+/** A breadcrumb. `href` is null for the page itself. */
 export interface Crumb {
   readonly title: string;
   readonly href: string | null;
 }
 
-/** What the frame needs to know. */
+/** What the frame shows. */
 export interface Frame {
   readonly assets: Assets;
-  /** Null on pages for people who are not signed in. */
+  /** Null on pages without sign-in. */
   readonly session: Session | null;
-  /** The app that the page is about; null for the whole service. */
+  /** The app of the page; null for pages of the whole service. */
   readonly app: (AppMode & { readonly name: string }) | null;
   readonly title: string;
   readonly crumbs?: readonly Crumb[];
-  /** The path of the page, for the navigation and for the switch between live and test. */
+  /** The path of the page, which the navigation marks. */
   readonly path: string;
   /** Whether the page has charts. */
   readonly hasCharts?: boolean;
-  /** What was just done, for the page to open with. */
+  /** The note of the action that was just done. */
   readonly note?: string | null;
 }
 
@@ -51,7 +51,7 @@ export function Page({ frame, children }: { frame: Frame; children?: Child }) {
         {session === null ? null : <script src={assets.script} defer></script>}
       </head>
       <body>
-        <a class="skip" href="#main">To the content</a>
+        <a class="skip" href="#main">Skip to content</a>
         {session === null ? null : <Navigation frame={frame} session={session} />}
         <main id="main" tabindex={-1}>
           {crumbs.length === 0 ? null : <Crumbs crumbs={crumbs} />}
@@ -82,44 +82,17 @@ function Navigation({ frame, session }: { frame: Frame; session: Session }) {
   return (
     <header class="bar">
       <a class="brand" href="/console/apps">Holdfast</a>
-      {app === null || base === null ? null : (
-        <div class="where">
-          <a href={base}>{app.name}</a>
-          <nav class="modes" aria-label="Mode">
-            {(["live", "test"] as const).map((mode) => (
-              <a
-                href={appPath({ appId: app.appId, mode })}
-                aria-current={mode === app.mode ? "true" : undefined}
-                class={mode === "test" ? "mode test" : "mode"}
-              >
-                {mode === "live" ? "Live" : "Test"}
-              </a>
-            ))}
-          </nav>
-        </div>
-      )}
-      {base === null ? null : (
-        <form class="search" role="search" action={`${base}/search`} method="get">
-          <input
-            type="search"
-            name="q"
-            id="search"
-            aria-label="Search a user or an id"
-            placeholder="User, reservation, event, balance …"
-            autocomplete="off"
-            spellcheck={false}
-          />
-        </form>
-      )}
-      <nav class="places" aria-label="Places">
+      {app === null ? null : <AppSwitch app={app} />}
+      {base === null ? null : <Search base={base} />}
+      <nav class="places" aria-label="Main">
         {base === null ? null : (
           <>
             {link(base, "Overview")}
             {link(`${base}/events`, "Events")}
-            {link(`${base}/usage`, "Use by day")}
+            {link(`${base}/usage`, "Usage")}
             {link(`${base}/refusals`, "Refusals")}
             {link(`${base}/catalog`, "Catalog")}
-            {link(`${base}/keys`, "Keys")}
+            {link(`${base}/keys`, "API keys")}
             {link(`${base}/webhooks`, "Webhooks")}
             {link(`${base}/stripe`, "Stripe")}
           </>
@@ -140,9 +113,44 @@ function Navigation({ frame, session }: { frame: Frame; session: Session }) {
   );
 }
 
+function AppSwitch({ app }: { app: NonNullable<Frame["app"]> }) {
+  return (
+    <div class="where">
+      <a href={appPath(app)}>{app.name}</a>
+      <nav class="modes" aria-label="Mode">
+        {(["live", "test"] as const).map((mode) => (
+          <a
+            href={appPath({ appId: app.appId, mode })}
+            aria-current={mode === app.mode ? "true" : undefined}
+            class={mode === "test" ? "mode test" : "mode"}
+          >
+            {mode === "live" ? "Live" : "Test"}
+          </a>
+        ))}
+      </nav>
+    </div>
+  );
+}
+
+function Search({ base }: { base: string }) {
+  return (
+    <form class="search" role="search" action={`${base}/search`} method="get">
+      <input
+        type="search"
+        name="q"
+        id="search"
+        aria-label="Search for a user or an ID"
+        placeholder="User, reservation, event, balance …"
+        autocomplete="off"
+        spellcheck={false}
+      />
+    </form>
+  );
+}
+
 function Crumbs({ crumbs }: { crumbs: readonly Crumb[] }) {
   return (
-    <nav class="crumbs" aria-label="Way here">
+    <nav class="crumbs" aria-label="Breadcrumbs">
       <ol>
         {crumbs.map(({ title, href }) => (
           <li>{href === null ? <span aria-current="page">{title}</span> : <a href={href}>{title}</a>}</li>
@@ -152,12 +160,18 @@ function Crumbs({ crumbs }: { crumbs: readonly Crumb[] }) {
   );
 }
 
-/** The address of an app's pages. */
+/** The breadcrumbs of a page of an app; a text is the page itself. */
+export function crumbsOf(app: AppMode & { readonly name: string }, ...crumbs: (Crumb | string)[]): Crumb[] {
+  const own = crumbs.map((crumb) => typeof crumb === "string" ? { title: crumb, href: null } : crumb);
+  return [{ title: app.name, href: appPath(app) }, ...own];
+}
+
+/** The path of an app's pages. */
 export function appPath({ appId, mode }: AppMode): string {
   return `/console/apps/${encodeURIComponent(appId)}/${mode}`;
 }
 
-/** The address of a user's page. */
+/** The path of a user's page. */
 export function userPath(app: AppMode, userId: string): string {
   return `${appPath(app)}/users/${encodeURIComponent(userId)}`;
 }

@@ -1,69 +1,69 @@
-// What a page is and what it gets: a path under /console with the request's parts read and somebody signed in.
+// What pages and actions are, what they get and what they return.
 
 import type { Child } from "hono/jsx";
-import type { Asking } from "./ask.ts";
+import type { ApiCaller } from "./ask.ts";
 import type { Crumb, Frame } from "./page.tsx";
 import type { Role } from "../../../src/process/operators.ts";
 import type { Session } from "./session.ts";
 
-/** A request to a page. */
+/** A request of a signed-in operator. */
 export interface PageRequest {
   readonly session: Session;
   /** Members of the path. */
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
-  /** The fields of a form that was sent; empty for a page that is looked at. */
+  /** The fields of the form that was sent; empty for a GET. */
   readonly form: URLSearchParams;
-  readonly ask: Asking;
-  /** The app in its mode that the path names; null for pages of the whole service. */
+  /** Calls the API. */
+  readonly ask: ApiCaller;
+  /** The app and mode of the path; null for pages of the whole service. */
   readonly app: Frame["app"];
-  /** Whether the browser asks for a part of the page alone. */
+  /** Whether the browser asks for the content alone, without the frame. */
   readonly isPartial: boolean;
-  /** The path as it was asked for. */
   readonly path: string;
 }
 
-/** A page as content for the frame. */
-export interface Shown {
+/** The content of a page, for the frame. */
+export interface PageContent {
   readonly title: string;
   readonly crumbs?: readonly Crumb[];
   readonly content: Child;
   readonly status?: number;
-  /** Whether something was done, so that doing it again under the same key is no try of its own. */
+  /** Set when an action was done: a second click gets the same page, and nothing runs again. */
   readonly isDone?: boolean;
-  /** Whether the page needs what draws charts. */
+  /** Whether the page needs the script that draws charts. */
   readonly hasCharts?: boolean;
 }
 
-/** Where a browser goes next. */
-export interface Elsewhere {
+/** A redirect of the browser. */
+export interface Redirect {
   readonly to: string;
-  /** What was done: the page that it goes to says so, once. */
+  /** What was done; the page shows it once. */
   readonly note?: string;
   readonly isDone?: boolean;
 }
 
-/** A file to keep, such as a list as CSV. */
+/** A file to save, such as a list as CSV. */
 export interface Download {
   readonly name: string;
   readonly type: string;
   readonly text: string;
 }
 
-export type Outcome = Shown | Elsewhere | Download;
+export type PageResult = PageContent | Redirect | Download;
 
-/** A page that is looked at. */
-export interface PageAt {
+/** A page. */
+export interface PageRoute {
   readonly path: string;
-  readonly show: (request: PageRequest) => Promise<Outcome> | Outcome;
+  readonly show: (request: PageRequest) => Promise<PageResult> | PageResult;
 }
 
-/** Something that an operator does. Its form carries the session's token and a key that makes it happen once. */
-export interface ActionAt {
+/** A form that is posted. It carries the session's CSRF token, and a key by which it is done once. */
+export interface ActionRoute {
   readonly path: string;
-  /** Who may do it; by default admins alone. */
+  /** Who may do it; by default only admins. */
   readonly role?: Role;
-  readonly run: (request: PageRequest & { readonly once: string }) => Promise<Outcome> | Outcome;
+  readonly run: (request: PageRequest & { readonly once: string }) => Promise<PageResult> | PageResult;
 }
 
 export { mayChange } from "./session.ts";

@@ -1,42 +1,42 @@
-// Lists as an address asks for them: a page, by the limit and offset of the API's lists, or the newest rows as a file.
+// Lists as the query asks for them: a page by limit and offset, or the newest rows as CSV.
 
-import type { Asked } from "./ask.ts";
-import { refusedPage } from "./subject.tsx";
-import { wantsCsv } from "./csv.ts";
-import type { Download, Shown } from "./page_context.ts";
+import type { ApiAnswer } from "./ask.ts";
+import { errorPage } from "./subject.tsx";
+import { csvQuery, wantsCsv } from "./csv.ts";
+import type { Download, PageContent } from "./page_context.ts";
 
 /** Rows of one page. */
 export const PAGE_ROWS = 50;
-/** Rows of a list that is kept as a file: so many of the newest. */
+/** Rows of a CSV file, the newest of a list. */
 export const FILE_ROWS = 1_000;
 const ASK_ROWS = 100;
 const OFFSET_MAX = 10_000;
 
-/** The part of a list that the API is asked for. */
+/** The limit and offset of a call. */
 export interface Part {
   readonly limit: string;
   readonly offset: string;
 }
 
-/** A list of the API. */
+/** How a list is read from the API. */
 export interface Listing<Data, Row> {
-  readonly read: (part: Part) => Promise<Asked<Data>>;
+  readonly read: (part: Part) => Promise<ApiAnswer<Data>>;
   readonly rowsOf: (data: Data) => readonly Row[];
-  /** The rows as a file to keep. */
+  /** The rows as a CSV file. */
   readonly fileOf: (rows: readonly Row[]) => Download;
 }
 
-/** Some rows of a list, from an offset. */
+/** A page of a list. */
 export interface Listed<Row> {
   readonly rows: readonly Row[];
   readonly offset: number;
 }
 
-/** A page of a list, or the list as a file where the address asks for one; what is shown instead where it is refused. */
+/** Reads a page of a list, or its newest rows as a file where the query asks for CSV; an error page where the call fails. */
 export async function listAsAsked<Data, Row>(
   query: URLSearchParams,
   { read, rowsOf, fileOf }: Listing<Data, Row>,
-): Promise<Listed<Row> | Download | Shown> {
+): Promise<Listed<Row> | Download | PageContent> {
   const ask = (limit: number, offset: number) => read({ limit: String(limit), offset: String(offset) });
   if (wantsCsv(query)) {
     return fileOf(
@@ -48,16 +48,21 @@ export async function listAsAsked<Data, Row>(
   }
   const offset = offsetOf(query);
   const page = await ask(PAGE_ROWS, offset);
-  return page.ok ? { rows: rowsOf(page.data), offset } : refusedPage(page.error);
+  return page.ok ? { rows: rowsOf(page.data), offset } : errorPage(page.error);
 }
 
-/** The offset that an address names; 0 for none, or one that no list has. */
+/** The offset in a query; 0 where it is missing or out of range. */
 function offsetOf(query: URLSearchParams): number {
   const offset = Number(query.get("offset") ?? 0);
   return Number.isInteger(offset) && offset >= 0 && offset <= OFFSET_MAX ? offset : 0;
 }
 
-/** Links to the pages before and after. A full page may have one after it. */
+/** The link that exports a list as CSV. */
+export function CsvLink({ query }: { query: URLSearchParams }) {
+  return <a href={csvQuery(query)} download>Export CSV (latest {FILE_ROWS.toLocaleString("en-US")})</a>;
+}
+
+/** Links to the newer and older pages. A full page may have an older one. */
 export function Pager({ query, offset, rows }: { query: URLSearchParams; offset: number; rows: number }) {
   const to = (next: number) => {
     const copy = new URLSearchParams(query);
@@ -76,7 +81,7 @@ export function Pager({ query, offset, rows }: { query: URLSearchParams; offset:
   );
 }
 
-/** The newest rows of a list, for a file; stops at the first page that is refused. */
+/** Reads the newest rows of a list, up to the first page that fails. */
 async function newestRows<Row>(
   page: (limit: number, offset: number) => Promise<readonly Row[] | null>,
 ): Promise<Row[]> {

@@ -1,5 +1,5 @@
-// Sessions: a signed cookie, good for the console alone and for twelve hours. It holds no secret of the operator. Signing
-// out writes the session's id into the store, so that a copy of the cookie is worth nothing in any process.
+// Sessions: a signed cookie, valid for twelve hours and only for the console. It contains no secret of the operator.
+// Signing out stores the session's ID, so that a copy of the cookie is invalid in every process.
 
 import { createHmac } from "node:crypto";
 import { equalsSecret } from "../../../src/process/secrets/hash.ts";
@@ -11,7 +11,7 @@ const COOKIE = "holdfast_console";
 const LASTS_S = 12 * 3600;
 const ID_LENGTH = 32;
 
-/** Somebody who is signed in. */
+/** The session of a signed-in operator. */
 export interface Session {
   readonly id: string;
   readonly operator: Operator;
@@ -24,13 +24,13 @@ export function newSession(operator: Operator, now: number): Session {
   return { id: randomText(ID_LENGTH), operator, until: now + LASTS_S * 1000 };
 }
 
-/** The value of the header that gives a browser its session. */
+/** The set-cookie header that starts a session. */
 export function cookieOf({ id, operator, until }: Session, isSecure: boolean): string {
   const value = signToken(operator.sessionKey, { id, name: operator.name, until });
   return `${COOKIE}=${value}; Max-Age=${LASTS_S}; ${attributes(isSecure)}`;
 }
 
-/** The value of the header that takes it away. */
+/** The set-cookie header that removes it. */
 export function expiredCookie(isSecure: boolean): string {
   return `${COOKIE}=; Max-Age=0; ${attributes(isSecure)}`;
 }
@@ -39,7 +39,7 @@ function attributes(isSecure: boolean): string {
   return `Path=/console; HttpOnly; SameSite=Strict${isSecure ? "; Secure" : ""}`;
 }
 
-/** The session that a request's cookie names; null without a valid one. Whether it was ended is asked elsewhere. */
+/** The session in a request's cookie; null without a valid one. The caller checks whether it was signed out. */
 export function sessionOf(request: Request, operators: Operators, now: number): Session | null {
   for (const part of (request.headers.get("cookie") ?? "").split(";")) {
     const [name, value = ""] = part.trim().split("=", 2);
@@ -56,7 +56,7 @@ export function sessionOf(request: Request, operators: Operators, now: number): 
   return null;
 }
 
-/** What every form of a session carries, so that no other page can send one. */
+/** The token in every form of a session, so that no other site can send one. */
 export function csrfToken({ id, operator }: Session): string {
   return createHmac("sha256", operator.sessionKey).update(`csrf ${id}`).digest("base64url");
 }
@@ -66,7 +66,7 @@ export function isOwnForm(session: Session, presented: string | null): boolean {
   return presented !== null && equalsSecret(presented, csrfToken(session));
 }
 
-/** Whether the signed-in person may change something. */
+/** Whether the operator may change anything. */
 export function mayChange({ operator }: Session): boolean {
   return operator.role === "admin";
 }

@@ -1,28 +1,19 @@
-// The bar of a limit group: what is used, what open reservations hold, the headroom that reserves may not enter, and the
-// quota, each told apart by position, shade and words.
+// The bar of a limit: what is used, what open reservations hold, the headroom that reservations may not use, and the
+// quota. Position, shade and words tell them apart.
 
-import type { Unit } from "../../../src/domain/catalog/plan.ts";
 import { AmountText, amountText } from "./format.tsx";
+import type { AnswerOf } from "../../contract/definition.ts";
+import type { explain } from "../../contract/metering.ts";
 
-/** A limit group as explain shows it. */
-export interface MeteredGroup {
-  readonly groupId: string;
-  readonly label: string;
-  readonly unit: Unit;
-  readonly quota: number;
-  readonly isCustom: boolean;
-  /** The effective limit of reserves under headroom; null without one. */
-  readonly gate: number | null;
-  readonly current: number;
-  readonly held: number;
-}
+/** A limit as the call explain returns it. */
+export type LimitGroup = AnswerOf<typeof explain>["groups"][number];
 
-/** A group with its bar and its numbers; one that has just changed says so for a moment. */
-export function Meter({ group, isChanged = false }: { group: MeteredGroup; isChanged?: boolean }) {
+/** A limit with its bar and its numbers, highlighted for a moment where it has just changed. */
+export function LimitBar({ group, isChanged = false }: { group: LimitGroup; isChanged?: boolean }) {
   const { label, unit, quota, current, held, isCustom } = group;
   const gate = group.gate ?? quota;
   const used = current - held;
-  // Past the quota the bar shows all that was used, and the quota as a part of it.
+  // Above the quota, the whole bar is what was used.
   const whole = Math.max(quota, current, Number.MIN_VALUE);
   const percent = (value: number) => `${Math.min(Math.max(value / whole * 100, 0), 100)}%`;
   const text = `${amountText(current, unit)} of ${amountText(quota, unit)}`;
@@ -36,7 +27,7 @@ export function Meter({ group, isChanged = false }: { group: MeteredGroup; isCha
         </span>
       </div>
       <svg class="meter" role="img" aria-label={`${label}: ${text}`} preserveAspectRatio="none">
-        <rect class="room" width={percent(quota)} height="100%" />
+        <rect class="left" width={percent(quota)} height="100%" />
         {gate < quota
           ? <rect class="buffer" x={percent(gate)} width={percent(quota - gate)} height="100%" />
           : null}
@@ -65,7 +56,7 @@ export function Meter({ group, isChanged = false }: { group: MeteredGroup; isCha
           )
           : null}
         <span>
-          <i class="room"></i>left <AmountText value={Math.max(quota - current, 0)} unit={unit} />
+          <i class="left"></i>left <AmountText value={Math.max(quota - current, 0)} unit={unit} />
         </span>
       </div>
     </div>

@@ -1,4 +1,4 @@
-// Acts: a form, a preview, the deed; what was changed meanwhile, sent twice or filled in wrongly.
+// Actions: form, preview and confirmation; state that changed in between, forms that are sent twice or filled in wrongly.
 
 import assert from "node:assert/strict";
 import { consoleOf, hasButton, SUPPORT_TOKEN, Visitor } from "./console_support.ts";
@@ -7,7 +7,7 @@ import type { TestApp } from "../support/test_service.ts";
 
 const service = serviceOfFile();
 
-const PREVIEW = "Show what it will do";
+const PREVIEW = "Continue";
 
 async function visitorAndApp(token?: string): Promise<{ visitor: Visitor; app: TestApp; user: string }> {
   const app = await service.newApp();
@@ -23,22 +23,22 @@ async function leftOf(app: TestApp): Promise<number> {
 
 const TOPUP = { packId: "cpk_image_topup" };
 
-Deno.test("a grant is previewed from before to after, done once when confirmed, and told once on the user's page", async () => {
+Deno.test("a grant is previewed with its changes, done once when confirmed, and noted once on the user's page", async () => {
   const { visitor, app, user } = await visitorAndApp();
   const form = await visitor.get(`${user}/grant`);
   const preview = await visitor.press(form, PREVIEW, { ...TOPUP, externalRef: "order-7" });
   assert.equal(preview.status, 200);
-  assert.match(preview.text, /u gets 50 \(50 images\) of the pack Image Top-Up/);
+  assert.match(preview.text, /u receives 50 \(50 images\) of the pack Image Top-Up/);
   assert.match(preview.text, /50 images, left in this pack 0 50/);
   assert.equal(await leftOf(app), 0);
   const done = await visitor.press(preview, "Grant");
   assert.equal(done.path, user);
-  assert.match(done.text, /u has the credits of Image Top-Up/);
+  assert.match(done.text, /Granted Image Top-Up to u/);
   assert.equal(await leftOf(app), 50);
-  assert.doesNotMatch((await visitor.get(user)).text, /u has the credits of Image Top-Up/);
+  assert.doesNotMatch((await visitor.get(user)).text, /Granted Image Top-Up to u/);
 });
 
-Deno.test("a confirm that is sent twice, also at once, grants once and is answered alike", async () => {
+Deno.test("a confirmation that is sent twice, also at once, grants once and gets the same answer", async () => {
   const { visitor, app, user } = await visitorAndApp();
   const preview = await visitor.press(await visitor.get(`${user}/grant`), PREVIEW, TOPUP);
   const [one, other] = await Promise.all([
@@ -52,13 +52,13 @@ Deno.test("a confirm that is sent twice, also at once, grants once and is answer
   assert.equal(await leftOf(app), 50);
 });
 
-Deno.test("a confirm whose ground has changed does nothing and shows what it would do now", async () => {
+Deno.test("a confirmation does nothing after the state has changed, and shows the effect now", async () => {
   const { visitor, app, user } = await visitorAndApp();
   const preview = await visitor.press(await visitor.get(`${user}/grant`), PREVIEW, TOPUP);
   await dataOf(app.call("POST", "/credits/grant", { userId: "u", ...TOPUP }));
   const again = await visitor.press(preview, "Grant");
   assert.equal(again.status, 409);
-  assert.match(again.text, /Something changed since this was shown, and nothing was done/);
+  assert.match(again.text, /Something changed since this preview, so nothing was done/);
   assert.match(again.text, /left in this pack 50 100/);
   assert.equal(await leftOf(app), 50);
   await visitor.press(again, "Grant");
@@ -74,13 +74,13 @@ Deno.test("values that were changed after the preview are previewed again", asyn
   assert.equal(await leftOf(app), 0);
 });
 
-Deno.test("what an operation or a form refuses stands at its field, with the values kept", async () => {
+Deno.test("errors are shown at their fields, and the values are kept", async () => {
   const { visitor, user } = await visitorAndApp();
   const form = await visitor.get(`${user}/grant`);
   const cases: [Record<string, string>, string, RegExp][] = [
-    [{ packId: "cpk_wallet", quantity: "none" }, "quantity", /This pack needs an amount above 0/],
+    [{ packId: "cpk_wallet", quantity: "none" }, "quantity", /Enter an amount greater than 0/],
     [{ ...TOPUP, notes: "n".repeat(501) }, "notes", /must have at most 500 characters/],
-    [{ ...TOPUP, expiry: "at", expiresAt: "" }, "expiresAt", /Say when it expires/],
+    [{ ...TOPUP, expiry: "at", expiresAt: "" }, "expiresAt", /Enter the expiry time/],
   ];
   for (const [filled, field, message] of cases) {
     const refused = await visitor.press(form, PREVIEW, { ...filled, externalRef: "kept-7" });
@@ -96,12 +96,12 @@ Deno.test("what an operation or a form refuses stands at its field, with the val
   assert.match(refused.html, /<p id="expiresAt-fault"[^>]*>must be in the future/);
 });
 
-Deno.test("what cannot be undone names its consequence and waits for what is to be typed", async () => {
+Deno.test("an action that cannot be undone names its consequence and requires a typed confirmation", async () => {
   const { visitor, app, user } = await visitorAndApp();
   const { balanceId } = await dataOf(app.call("POST", "/credits/grant", { userId: "u", ...TOPUP }));
   const form = await visitor.get(`${user}/balances/${balanceId}/revoke`);
   const preview = await visitor.press(form, PREVIEW, { reason: "chargeback" });
-  assert.match(preview.text, /This cannot be undone. The balance never comes back/);
+  assert.match(preview.text, /This cannot be undone. The balance cannot be restored/);
   const untyped = await visitor.press(preview, "Revoke", { typed: "U" });
   assert.equal(untyped.status, 400);
   assert.equal(await leftOf(app), 50);
@@ -110,7 +110,7 @@ Deno.test("what cannot be undone names its consequence and waits for what is to 
   assert.equal(await leftOf(app), 0);
 });
 
-Deno.test("support neither sees an act nor may do one", async () => {
+Deno.test("support neither sees nor may do an action", async () => {
   const { visitor, app, user } = await visitorAndApp(SUPPORT_TOKEN);
   const form = await visitor.get(`${user}/grant`);
   assert.equal(form.status, 403);

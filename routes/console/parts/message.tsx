@@ -1,4 +1,4 @@
-// A page that says one thing.
+// A page with a title and one sentence.
 
 /** A title and a sentence. */
 export function Message({ title, text }: { title: string; text: string }) {

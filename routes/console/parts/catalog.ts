@@ -1,0 +1,32 @@
+// Reads the catalog in force, for the names and options of pages and forms.
+
+import type { AppMode } from "./ask.ts";
+import type { PageRequest } from "./page_context.ts";
+import type { AnswerOf } from "../../contract/definition.ts";
+import { getCatalog } from "../../contract/admin.ts";
+
+/** The catalog as the API returns it. */
+export type ShownCatalog = AnswerOf<typeof getCatalog>;
+type Plan = NonNullable<ShownCatalog["plans"]>[number];
+type Pack = NonNullable<ShownCatalog["packs"]>[number];
+
+/** Reads an app's catalog; an empty one where the call fails. */
+export async function readCatalog({ ask }: PageRequest, { appId }: AppMode): Promise<ShownCatalog> {
+  const catalog = await ask.admin(getCatalog, { appId });
+  return catalog.ok ? catalog.data : { version: 0 };
+}
+
+/** A plan by its ID. */
+export function planOf({ plans = [] }: ShownCatalog, planId: string): Plan | null {
+  return plans.find(({ id }) => id === planId) ?? null;
+}
+
+/** The name of a plan; its ID where it is no longer in the catalog. */
+export function planName(catalog: ShownCatalog, planId: string): string {
+  return planOf(catalog, planId)?.name ?? planId;
+}
+
+/** A pack by its ID. */
+export function packOf({ packs = [] }: ShownCatalog, packId: string): Pack | null {
+  return packs.find(({ id }) => id === packId) ?? null;
+}

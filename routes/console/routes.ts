@@ -1,0 +1,64 @@
+// Every page and action of the console with its path.
+
+import { CLOCK_ACTIONS } from "./pages/clock_actions.tsx";
+import { CREDIT_ACTIONS } from "./pages/credits_actions.tsx";
+import { HOLD_ACTIONS } from "./pages/holds_actions.tsx";
+import { KEY_ACTIONS } from "./pages/keys_actions.tsx";
+import { PEOPLE_ACTIONS } from "./pages/people_actions.tsx";
+import { STRIPE_ACTIONS } from "./pages/stripe_actions.tsx";
+import { SUBSCRIPTION_ACTIONS } from "./pages/subscriptions_actions.tsx";
+import { WEBHOOK_ACTIONS } from "./pages/webhooks_actions.tsx";
+import { appsPage } from "./pages/apps.tsx";
+import { AUDIT_PAGES } from "./pages/audit.tsx";
+import { catalogAction, catalogPage } from "./pages/catalog.tsx";
+import { EVENT_PAGES } from "./pages/events.tsx";
+import { explainPage } from "./pages/explain.tsx";
+import { keysPage } from "./pages/keys.tsx";
+import { ledgerPage } from "./pages/ledger.tsx";
+import { mergePage } from "./pages/merge.tsx";
+import { overviewPage } from "./pages/overview.tsx";
+import { refusalsPage } from "./pages/refusals.tsx";
+import { searchPage } from "./pages/search.tsx";
+import { stripePage } from "./pages/stripe.tsx";
+import { SYSTEM_PAGES } from "./pages/system.tsx";
+import { usagePage } from "./pages/usage.tsx";
+import { WEBHOOK_PAGES } from "./pages/webhooks.tsx";
+import { userPages } from "./pages/user.tsx";
+import type { ActionRoute, PageRoute } from "./parts/page_context.ts";
+
+const STEPPED_ACTIONS = [
+  ...CREDIT_ACTIONS,
+  ...SUBSCRIPTION_ACTIONS,
+  ...HOLD_ACTIONS,
+  ...PEOPLE_ACTIONS,
+  ...CLOCK_ACTIONS,
+  ...KEY_ACTIONS,
+  ...WEBHOOK_ACTIONS,
+  ...STRIPE_ACTIONS,
+];
+
+export const PAGES: readonly PageRoute[] = [
+  appsPage,
+  overviewPage,
+  usagePage,
+  ...EVENT_PAGES,
+  refusalsPage,
+  catalogPage,
+  keysPage,
+  searchPage,
+  ...userPages,
+  explainPage,
+  ledgerPage,
+  mergePage,
+  // Before the pages whose paths end in an ID.
+  ...STEPPED_ACTIONS.map(({ page }) => page),
+  ...WEBHOOK_PAGES,
+  stripePage,
+  ...SYSTEM_PAGES,
+  ...AUDIT_PAGES,
+];
+
+export const ACTIONS: readonly ActionRoute[] = [
+  catalogAction,
+  ...STEPPED_ACTIONS.map(({ action }) => action),
+];
