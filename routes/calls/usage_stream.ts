@@ -55,7 +55,7 @@ const usageStream = {
 
 export const USAGE_STREAM = [usageStream as unknown as Endpoint<StreamWorld>];
 
-/** Waits at the owner for a state that differs from the last one that was sent. */
+/** Waits at the owner until the state differs from the one sent before. */
 export const nextUsage: InternalCall<
   StreamWorld,
   Mark & { readonly event: string | null; readonly withDuplicates: boolean },
