@@ -326,7 +326,7 @@ Deno.test("no entry is rewritten: not by UPDATE, DELETE or TRUNCATE, and not as 
   const rows = () => database.query("select t::text as row from audit t order by id");
   const before = await rows();
   const hostile = [
-    "update audit set who = 'somebody'",
+    "update audit set who = 'mallory'",
     "update audit set after = null",
     "update audit set user_id = 'x', before = null, after = null",
     "delete from audit",
@@ -335,7 +335,7 @@ Deno.test("no entry is rewritten: not by UPDATE, DELETE or TRUNCATE, and not as 
     "insert into audit select * from audit on conflict (id) do update set what = 'nothing'",
   ];
   const asErasure = [
-    "update audit set who = 'somebody', before = null, after = null",
+    "update audit set who = 'mallory', before = null, after = null",
     "update audit set at_ms = 0, before = null, after = null",
     "update audit set after = '{}'",
     "update audit set user_id = null, before = null, after = null where user_id is not null",
