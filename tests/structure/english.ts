@@ -31,7 +31,7 @@ const COMMENT_LINE = /^\s*(?:\/\/|\/?\*)/;
 const TEXTS_IN_CODE = /"(?:[^"\\]|\\.)*"|`(?:[^`\\]|\\.)*`?|>[^<>{}]+<|\s\/\/ .*$/g;
 
 /** Files that quote what others wrote, or list the patterns themselves. */
-const QUOTES = /^tests\/structure\/english\.ts$|_LICENSE$|^sql\/\d|^src\/decisions\/|\.test\.json$/;
+const QUOTES = /^tests\/structure\/english\.ts$|_LICENSE$|^sql\/\d/;
 
 interface Line {
   readonly place: string;
