@@ -117,6 +117,3 @@ export const CONTRACT = callsById({
   listAudit,
   listDailyUse,
 });
-
-/** The id of a call. */
-export type CallId = keyof typeof CONTRACT;

@@ -24,6 +24,7 @@ import {
   nameOf,
 } from "../contract/fields.ts";
 import { runTurn, type TurnWorld } from "../http/turn.ts";
+import { rest } from "../../src/process/rest.ts";
 
 /** What is held for whom. */
 export const holdInput = z.object({
@@ -134,7 +135,7 @@ export async function settleAnywhere(
       fault = messageOf(error);
       if (error instanceof Stopping || !(error instanceof Unavailable)) break;
     }
-    await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    await rest(pauseMs);
     pauseMs = Math.min(pauseMs * 2, GATEWAY_LIMITS.settlePauseMsMax);
   }
   log("warn", "A hold could not be settled and will lapse", { reservationId: hold.reservationId, fault });

@@ -27,6 +27,7 @@ import {
   type Reply,
   type StreamedReply,
 } from "./shapes.ts";
+import { rest } from "../process/rest.ts";
 
 /** The parts of a channel. */
 export interface ChannelParts {
@@ -144,7 +145,7 @@ export class Channel {
       leftMs > 0 && isBusy() && !this.#isEnded;
       leftMs -= LEAVE_LOOK_MS
     ) {
-      await new Promise((resolve) => setTimeout(resolve, LEAVE_LOOK_MS));
+      await rest(LEAVE_LOOK_MS);
     }
     this.close();
   }

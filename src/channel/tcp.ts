@@ -3,6 +3,7 @@
 
 import { CHANNEL_LIMITS } from "../process/limits.ts";
 import { type Connection, ConnectionRefused, type Network } from "./network.ts";
+import { rest } from "../process/rest.ts";
 
 /** Pause after accepting a connection failed, as at the limit of open files. */
 const ACCEPT_AGAIN_MS = 50;
@@ -62,7 +63,7 @@ async function accept(
       onConnection(new TcpConnection(await listener.accept()));
     } catch (error) {
       if (error instanceof Deno.errors.BadResource || error instanceof Deno.errors.Interrupted) return;
-      await new Promise((resolve) => setTimeout(resolve, ACCEPT_AGAIN_MS));
+      await rest(ACCEPT_AGAIN_MS);
     }
   }
 }

@@ -17,6 +17,7 @@ import { handOver } from "./hand_over.ts";
 import type { MemberParts, Note } from "./parts.ts";
 import { wantedOwners } from "./rendezvous.ts";
 import { takeCells } from "./take_over.ts";
+import { rest } from "../process/rest.ts";
 
 /** A cell that stayed free for more than this many rounds may be taken by any node. */
 const FREE_ROUNDS = 2;
@@ -134,7 +135,7 @@ export class Member {
   }
 
   async #lookSoon(): Promise<void> {
-    await new Promise((resolve) => setTimeout(resolve, CELL_LIMITS.lookEveryMs));
+    await rest(CELL_LIMITS.lookEveryMs);
     this.#learn(await readCells(this.parts.database));
   }
 

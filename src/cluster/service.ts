@@ -22,6 +22,7 @@ import { AttemptThread } from "../webhooks/attempt_thread.ts";
 import type { Transport } from "../webhooks/transport.ts";
 import { MemberLink, type PassedHandlers } from "./member_link.ts";
 import { assemble, type ProcessParts, type Serving } from "./serving.ts";
+import { rest } from "../process/rest.ts";
 
 export type { Serving } from "./serving.ts";
 
@@ -124,7 +125,7 @@ export class Service {
   async ready(): Promise<Serving> {
     while (this.serving === null) {
       if (this.#isStopping()) throw new Stopping("The service is stopping");
-      await new Promise((resolve) => setTimeout(resolve, 20));
+      await rest(20);
     }
     return this.serving;
   }

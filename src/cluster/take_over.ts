@@ -12,6 +12,7 @@ import { type CellRow, claimCells, readCells } from "../storage/members/cell_sto
 import { endMember, endSessionsNamed, readMembers } from "../storage/members/member_store.ts";
 import { loadClocks, loadTotals } from "../storage/stores/registry_store.ts";
 import type { MemberParts, Note } from "./parts.ts";
+import { rest } from "../process/rest.ts";
 
 /** How often a dead owner that may still answer is checked. */
 const LOOK_MS = 100;
@@ -92,7 +93,7 @@ async function outlive({ database, hub }: MemberParts, term: number): Promise<vo
     const { address } = member;
     if (address !== null && hub !== null && await hub.probe(address, term) === "gone") return;
     const leftMs = LEASE_LIMITS.validMs - member.silentMs;
-    await new Promise((resolve) => setTimeout(resolve, Math.min(LOOK_MS, Math.max(leftMs, 1))));
+    await rest(Math.min(LOOK_MS, Math.max(leftMs, 1)));
   }
 }
 

@@ -1,5 +1,7 @@
 // A short wait in which a stopping process still answers new calls.
 
+import { rest } from "./rest.ts";
+
 const TURN_MS = 50;
 
 /**
@@ -7,5 +9,5 @@ const TURN_MS = 50;
  * the event loop for longer than the wait. Each turn is one in which connections are served.
  */
 export async function linger(ms: number): Promise<void> {
-  for (let left = ms; left > 0; left -= TURN_MS) await new Promise((resolve) => setTimeout(resolve, TURN_MS));
+  for (let left = ms; left > 0; left -= TURN_MS) await rest(TURN_MS);
 }

@@ -6,6 +6,7 @@ import { PROCESS_LIMITS } from "./limits.ts";
 import { linger } from "./linger.ts";
 import type { Listener } from "./listener.ts";
 import { log } from "./log.ts";
+import { rest } from "./rest.ts";
 
 /** How long handing over may take before the process stops as if it were alone. */
 const LEAVE_MS = 5_000;
@@ -42,28 +43,24 @@ export function stopOnSignal(
     listener.endConnections();
     // A shutdown closes idle connections at once, even if a call is arriving on them. So the port stays open for a while, in
     // which such calls are passed on or answered with 503.
-    if (await Promise.race([service.leave(), after(LEAVE_MS).then(() => false)])) {
+    if (await Promise.race([service.leave(), rest(LEAVE_MS).then(() => false)])) {
       log("info", "Others have the cells; passing calls on until the port closes");
       await linger(FRONT_MS);
       // Only now: a reader that reconnects at once must not come back here.
       service.endStreams();
       // What took long and has ended meanwhile.
-      await Promise.race([service.leave(), after(LINGER_MS)]);
+      await Promise.race([service.leave(), rest(LINGER_MS)]);
     } else {
       service.refuseCalls();
       await linger(LINGER_MS);
     }
-    const grace = after(PROCESS_LIMITS.stopGraceMs - LINGER_MS);
+    const grace = rest(PROCESS_LIMITS.stopGraceMs - LINGER_MS);
     const shutdown = listener.shutdown();
     // The service stops after the last call, so that its drain is the last one; a call that hangs must not delay it.
-    await Promise.race([shutdown, after(CALLS_MS)]);
+    await Promise.race([shutdown, rest(CALLS_MS)]);
     await Promise.race([Promise.all([shutdown, service.stop()]), grace]);
     await Promise.race([database.close(), grace]);
     Deno.exit(0);
   };
   for (const signal of ["SIGINT", "SIGTERM"] as const) Deno.addSignalListener(signal, () => void stop());
-}
-
-function after(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -17,6 +17,7 @@ import {
 } from "../storage/stores/registry_store.ts";
 import type { Registry } from "./registry.ts";
 import type { RegistryRows } from "../storage/rows/registry_rows.ts";
+import { rest } from "../process/rest.ts";
 
 /** The change is in force here and perhaps not in every other process; repeating it is safe. */
 export class Unconfirmed extends Unavailable {}
@@ -120,7 +121,7 @@ export class RegistryChanges {
           "Applied, not yet confirmed by every process; repeating the call is safe",
         );
       }
-      await new Promise((resolve) => setTimeout(resolve, REGISTRY_LIMITS.lookEveryMs));
+      await rest(REGISTRY_LIMITS.lookEveryMs);
     }
   }
 }

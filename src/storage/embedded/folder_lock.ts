@@ -1,6 +1,8 @@
 // The lock that keeps a second process out of a data folder. It is apart from the store, so that a process on a PostgreSQL
 // server never loads the embedded one.
 
+import { rest } from "../../process/rest.ts";
+
 /** The data folder cannot be used; the operator sees only the message. */
 export class FolderError extends Error {}
 
@@ -12,7 +14,7 @@ export async function lockFolder(folder: string): Promise<Deno.FsFile> {
   const file = await Deno.open(`${folder}/lock`, { create: true, write: true, read: true, mode: 0o600 });
   for (let tries = 0; tries < LOCK_LIMITS.tries; tries++) {
     if (await file.tryLock(true)) return file;
-    await new Promise((resolve) => setTimeout(resolve, LOCK_LIMITS.pauseMs));
+    await rest(LOCK_LIMITS.pauseMs);
   }
   file.close();
   throw new FolderError(`Cannot start: another process uses the data folder "${folder}"`);

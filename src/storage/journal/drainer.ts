@@ -12,6 +12,7 @@ import { Pace } from "./pace.ts";
 import { endSessionsNamed } from "../members/member_store.ts";
 import { withLaterColumns } from "../rows/tables.ts";
 import { firstSeq, lastSeq, sessionNameOf } from "./ranges.ts";
+import { rest } from "../../process/rest.ts";
 
 /**
  * A drain's commit does not wait for the disk. A crash of the server may undo the last drains, rows and journal alike, but
@@ -129,7 +130,7 @@ async function takeLock(session: PinnedSession, lock: readonly [kind: number, te
          and m.seen_at < clock_timestamp() - $3::int * interval '1 millisecond'`,
       [...lock, LEASE_LIMITS.validMs],
     );
-    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+    await rest(LOOK_MS);
   }
 }
 

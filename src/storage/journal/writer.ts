@@ -30,6 +30,7 @@ import { encodeChanges } from "../rows/tables.ts";
 import { startDrainThread } from "./drain_thread.ts";
 import { type Drainer, openSessionDrainer } from "./drainer.ts";
 import { firstSeq, sessionNameOf } from "./ranges.ts";
+import { rest } from "../../process/rest.ts";
 
 /** The first key of the advisory locks of cells; the second key is the cell. */
 export const CELL_LOCKS = 461_420;
@@ -109,7 +110,7 @@ async function isReady(database: Database, session: PinnedSession): Promise<bool
   );
   if (lock?.locked !== true) return false;
   if (database.kind === "postgres") {
-    await new Promise((resolve) => setTimeout(resolve, LEASE_LIMITS.validMs));
+    await rest(LEASE_LIMITS.validMs);
   }
   const drainer = await openSessionDrainer(database);
   try {
