@@ -44,7 +44,7 @@ export class Budget {
     for (const { workspaceId, month, cents } of aiSpend) this.#spent.set(spendKey(workspaceId, month), cents);
   }
 
-  /** Forgets the totals of workspaces and realms that another member owns from now on. */
+  /** Forgets the totals of workspaces and realms that another node owns from now on. */
   drop(workspaces: ReadonlySet<string>, realms: Iterable<number>): void {
     for (const [key, { workspaceId }] of this.#used) if (workspaces.has(workspaceId)) this.#used.delete(key);
     for (const key of this.#spent.keys()) {

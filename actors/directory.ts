@@ -160,7 +160,7 @@ export class Directory {
   }
 
   /**
-   * Unloads every actor of some realms, which another member owns from now on. Their calls go to the new owner, and the
+   * Unloads every actor of some realms, which another node owns from now on. Their calls go to the new owner, and the
    * tables have everything, so the results of running loads are not needed either.
    */
   dropRealms(realms: Iterable<number>): void {

@@ -1,7 +1,7 @@
-// The doors of the cells: which cells this member owns, and which calls are inside or wait. A call enters the cell of its
+// The doors of the cells: which cells this node owns, and which calls are inside or wait. A call enters the cell of its
 // workspace before it touches anything of it, and leaves when its answer is complete, so an empty cell can be handed over.
 //
-// A door never passes a call on: a call must not run on two members. A waiting call ends in exactly one way, by one
+// A door never passes a call on: a call must not run on two nodes. A waiting call ends in exactly one way, by one
 // synchronous change of state: it enters, it learns that the cell has gone, or it is refused after a bounded wait. Long
 // work (a generation, a batch, a stream) pins its cell: a voluntary hand-over waits for it with the door open, a stop does
 // not.
@@ -12,7 +12,7 @@ import { CELL_LIMITS } from "../src/process/limits.ts";
 /** The number of cells. It must never change: it decides the cell of each stored workspace. */
 export const CELLS = 64;
 
-/** The state of a door. `gone`: this member does not own the cell. `shut`: it owns it, and is handing it over. */
+/** The state of a door. `gone`: this node does not own the cell. `shut`: it owns it, and is handing it over. */
 export type DoorState = "gone" | "open" | "shut";
 
 interface Waiting {
@@ -30,7 +30,7 @@ class Door {
   onEmpty: (() => void) | null = null;
 }
 
-/** Every cell's door in one member. */
+/** Every cell's door in one node. */
 export class Doors {
   readonly #doors = Array.from({ length: CELLS }, () => new Door());
 
@@ -39,12 +39,12 @@ export class Doors {
     return this.#of(cell).state === "open";
   }
 
-  /** Whether this member owns a cell. */
+  /** Whether this node owns a cell. */
   isHere(cell: number): boolean {
     return this.#of(cell).state !== "gone";
   }
 
-  /** The cells that this member owns. */
+  /** The cells that this node owns. */
   get held(): number[] {
     return this.#doors.flatMap(({ state }, cell) => state === "gone" ? [] : [cell]);
   }

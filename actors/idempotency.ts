@@ -129,7 +129,7 @@ export class Idempotency {
     }
   }
 
-  /** Forgets the first answers of realms that another member owns from now on; the tables have them. */
+  /** Forgets the first answers of realms that another node owns from now on; the tables have them. */
   dropRealms(realms: ReadonlySet<number>): void {
     for (const [name, { row }] of this.#recent) if (realms.has(row.realm)) this.#recent.delete(name);
   }

@@ -68,7 +68,7 @@ export type RowChange =
 
 /**
  * The user of a command: by end-user id, or by the key within a reservation id. Only the caller's realm is searched: a user
- * of another realm may be on another member.
+ * of another realm may be on another node.
  */
 export type UserRef =
   | { readonly realm: number; readonly id: string }
@@ -112,7 +112,7 @@ export interface UserStore {
   loadMerge(fromKey: UserKey): Promise<StoredMerge | null>;
   /** Lists the keys of users of a realm that are due, earliest first. */
   listDue(realm: number, now: Millis, limit: number): Promise<UserKey[]>;
-  /** Reserves a block of keys for new users: `count` of them, from `first` on. No other member gets them. */
+  /** Reserves a block of keys for new users: `count` of them, from `first` on. No other node gets them. */
   nextKeys(): Promise<{ readonly first: UserKey; readonly count: number }>;
   /** Loads first answers by idempotency key, each in its place. */
   loadIdempotency(keys: readonly { realm: number; key: string }[]): Promise<(IdempotencyRow | null)[]>;
@@ -136,7 +136,7 @@ export interface AppendedBatch {
   readonly bytes: number;
 }
 
-/** A member's range of the journal. Every call fails once its session is lost. */
+/** A node's range of the journal. Every call fails once its session is lost. */
 export interface Journal {
   /**
    * Makes a batch durable, then resolves. Several may be in flight: they become durable in the order of the calls, and if
@@ -160,7 +160,7 @@ export interface Lease {
   readonly journal: Journal;
   /** Resolves when the writing session is gone; changes that are not durable by then never will be. */
   readonly lost: Promise<Error>;
-  /** Whether this member may answer: no other member can own its cells yet, and its registry is up to date. */
+  /** Whether this node may answer: no other node can own its cells yet, and its registry is up to date. */
   isValid(): boolean;
   /** Releases the lease. */
   close(): Promise<void>;
@@ -171,7 +171,7 @@ export class Unavailable extends Error {
   override readonly name = "Unavailable";
 }
 
-/** The cell of a workspace has gone to another member, which must run the call. */
+/** The cell of a workspace has gone to another node, which must run the call. */
 export class CellGone extends Unavailable {
   constructor() {
     super("The workspace has moved to another process");

@@ -1,4 +1,4 @@
-// A term: the runtime of this process from joining as a member until its end. A fault ends the whole term: actors, gate and
+// A term: the runtime of this process from joining as a node until its end. A fault ends the whole term: actors, gate and
 // drain are dropped together, nothing is repaired in place, and the next term starts from the journal and the tables.
 // Within a term cells come and go; with a cell everything of its workspaces is dropped.
 
@@ -36,9 +36,9 @@ export interface TermOptions {
   readonly onMessages?: (messages: readonly WebhookMessage[]) => void;
 }
 
-/** The runtime of one member. */
+/** The runtime of one node. */
 export class Term {
-  /** The cells that this member owns, and the calls inside. */
+  /** The cells that this node owns, and the calls inside. */
   readonly doors = new Doors();
   readonly directory: Directory;
   readonly budget: Budget;
@@ -124,7 +124,7 @@ export class Term {
    * Drops everything of a cell. Its door is shut, no call is inside, and the tables have everything, including the counts of
    * refused calls.
    *
-   * @throws Error if anything of the cell is left in memory: the next owner would not know of it, and this member might
+   * @throws Error if anything of the cell is left in memory: the next owner would not know of it, and this node might
    *   use a stale copy when the cell returns
    */
   drop({ workspaces, realms }: CellParts): void {

@@ -1,4 +1,4 @@
-// The numbers of new users. The database gives each member blocks of its own; the next block is fetched ahead, so that a new
+// The numbers of new users. The database gives each node blocks of its own; the next block is fetched ahead, so that a new
 // user seldom waits for the database.
 
 import { Unavailable } from "./port.ts";
@@ -19,7 +19,7 @@ export class UserKeys {
   /** The next block; null until it is fetched. */
   #ahead: Promise<Block> | null = null;
 
-  /** @param fetch reserves a block for this member alone */
+  /** @param fetch reserves a block for this node alone */
   constructor(fetch: () => Promise<Block>) {
     this.#fetch = fetch;
   }

@@ -60,7 +60,7 @@ export async function visitAll<T>(
   }
 }
 
-/** The realms of cells that this member owns. */
+/** The realms of cells that this node owns. */
 export function realmsHere<Some extends Realm>({ doors }: VisitedTerm, realms: Iterable<Some>): Some[] {
   return [...realms].filter(({ cell }) => doors.isHere(cell));
 }

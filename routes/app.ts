@@ -44,7 +44,7 @@ import { WEBHOOKS } from "./calls/webhooks.ts";
 import { NO_ROUTE, RouteMetrics } from "./http/request_metrics.ts";
 import type { Reply } from "../src/channel/hub.ts";
 import { notRun } from "../src/cluster/passing.ts";
-import type { PassedHandlers } from "../src/cluster/member_link.ts";
+import type { PassedHandlers } from "../src/cluster/node_link.ts";
 import type { Service, Serving } from "../src/cluster/service.ts";
 
 /** Every endpoint for callers with an API key. */

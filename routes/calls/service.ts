@@ -82,14 +82,14 @@ function sumOf<Counts extends Readonly<Record<string, number>>>(answers: readonl
 }
 
 function showCluster(
-  { member }: World,
+  { node }: World,
   facts: Awaited<ReturnType<typeof examineCluster>>,
 ): DataOf<typeof contract.showCluster> {
-  const { registryVersion, members, free, troubles } = facts;
+  const { registryVersion, nodes, free, troubles } = facts;
   return {
-    member: member.term,
+    member: node.term,
     registryVersion,
-    members: members.map(({ term, address, share, cells, hasEnded, ...row }) => ({
+    members: nodes.map(({ term, address, share, cells, hasEnded, ...row }) => ({
       term,
       address,
       share,
@@ -98,7 +98,7 @@ function showCluster(
       livedSeconds: secondsOf(row.livedMs),
       silentSeconds: secondsOf(row.silentMs),
       hasEnded,
-      isReached: member.reaches(term),
+      isReached: node.reaches(term),
     })),
     cellsWithoutOwner: free,
     troubles: troubles.map(({ found, advice }) => ({ found, advice })),

@@ -3,7 +3,7 @@
 
 import type { Idempotency, IdempotentCall } from "../../actors/idempotency.ts";
 import type { Term } from "../../actors/term.ts";
-import type { Member } from "../../src/cluster/member.ts";
+import type { ClusterNode } from "../../src/cluster/node.ts";
 import type { Caller, Registry } from "../../src/tenant/registry.ts";
 import type { CallDefinition } from "../contract/definition.ts";
 import type { Handled } from "./answer.ts";
@@ -16,7 +16,7 @@ import { requestId } from "./respond.ts";
 /** What the dispatch of calls needs of the running term. */
 export interface DispatchWorld extends CountingWorld {
   readonly registry: Pick<Registry, "authenticate" | "callerById" | "apps" | "version">;
-  readonly member: Member;
+  readonly node: ClusterNode;
   readonly term: Pick<Term, "keepAnswer" | "doors" | "isServing"> & {
     readonly idempotency: Pick<Idempotency, "run">;
   };

@@ -58,7 +58,7 @@ async function runOrPass<World extends DispatchWorld>(
   cell: number,
   origin: Origin,
 ): Promise<Outcome> {
-  const { member, term } = world;
+  const { node, term } = world;
   const { mediaType, waitsOutside } = call.target;
   const id = idOf(origin);
   while (true) {
@@ -73,9 +73,9 @@ async function runOrPass<World extends DispatchWorld>(
     }
     const message = messageOf(world, call, id);
     const send = mediaType === undefined || typeof origin === "string"
-      ? callSender(member, message)
-      : streamSender(member, message, origin.signal);
-    const reply = await passOn<Reply | StreamedReply>(member, cell, send);
+      ? callSender(node, message)
+      : streamSender(node, message, origin.signal);
+    const reply = await passOn<Reply | StreamedReply>(node, cell, send);
     if (reply !== null) return await outcomeOf(reply, id);
   }
 }
@@ -94,7 +94,7 @@ async function gathered<World extends DispatchWorld>(
   gather: (answers: readonly unknown[]) => unknown,
   id: string,
 ): Promise<Answer> {
-  const { member } = world;
+  const { node } = world;
   let until = performance.now() + CELL_LIMITS.doorWaitMs;
   while (true) {
     const askedAt = performance.now();
@@ -109,7 +109,7 @@ async function gathered<World extends DispatchWorld>(
       return success(gather(parts.map(({ answer }) => answer.ok ? answer.data : null)));
     }
     if (performance.now() > until) throw new Unavailable("Some workspaces have no owner now");
-    await member.lookForOwners();
+    await node.lookForOwners();
   }
 }
 
@@ -119,12 +119,12 @@ async function askAll<World extends DispatchWorld>(
   call: KeylessCall<World>,
   id: string,
 ): Promise<Part[] | null> {
-  const { member } = world;
-  const owners = new Set(member.parts.owners.all);
+  const { node } = world;
+  const owners = new Set(node.parts.owners.all);
   if (owners.has(null)) return null;
-  const send = callSender(member, messageOf(world, call, id, true));
+  const send = callSender(node, messageOf(world, call, id, true));
   const asked = [...owners as ReadonlySet<number>].map((owner) =>
-    owner === member.term ? runPart(world, call, id) : send(owner)?.then(partOf) ?? null
+    owner === node.term ? runPart(world, call, id) : send(owner)?.then(partOf) ?? null
   );
   if (asked.includes(null)) return null;
   const parts = await Promise.all(asked);

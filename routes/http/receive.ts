@@ -35,10 +35,10 @@ async function receiveLater<World extends DispatchWorld>(
   message: Message,
 ): Promise<Reply | StreamedReply> {
   const [, version, id, , , isPart] = message;
-  const { member, term } = world;
-  const { counts, owners } = member.parts;
+  const { node, term } = world;
+  const { counts, owners } = node.parts;
   try {
-    await member.reach(version);
+    await node.reach(version);
     const call = callOf(world, targets, message);
     if (isPart) {
       counts.taken += 1;
@@ -63,7 +63,7 @@ function replyTo<World extends DispatchWorld>(
   cell: number,
   id: string,
 ): Promise<Reply | StreamedReply> {
-  const { parts, term } = world.member;
+  const { parts, term } = world.node;
   parts.counts.taken += 1;
   return runInside(world, call, cell, id).then((outcome) => replyOf(outcome)).catch((error) => {
     if (call.target.waitsOutside !== true || !(error instanceof CellGone)) return refusalReply(id, error);

@@ -6,7 +6,7 @@ import type { IdSource } from "../domain/values/ids.ts";
 import type { Clock } from "../process/clock.ts";
 import { AUDIT_LIMITS } from "../process/limits.ts";
 import type { Database } from "../storage/database.ts";
-import type { InCell } from "../storage/members/cell_store.ts";
+import type { InCell } from "../storage/nodes/cell_store.ts";
 import {
   adoptBegun,
   type AuditRow,

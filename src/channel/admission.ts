@@ -15,7 +15,7 @@ export interface AdmissionOptions {
   /** Whether the hub keeps a channel to this node. */
   readonly isPeer: (term: number) => boolean;
   /** Receives a connection to a peer after both sides have proved their identity. */
-  readonly onMember: (term: number, connection: Connection, reader: FrameReader) => void;
+  readonly onNode: (term: number, connection: Connection, reader: FrameReader) => void;
 }
 
 /** A node that connected before this process knew of it. */
@@ -62,13 +62,13 @@ export class Admission {
     try {
       const dialer = await meetDialer({ connection, reader, identity, stats });
       this.#unproved.delete(connection);
-      const isMember = await this.#isMember({ connection, reader, identity, stats }, dialer);
-      if (!isMember || !this.#connections.has(connection)) return this.#close(connection);
+      const isNode = await this.#isNode({ connection, reader, identity, stats }, dialer);
+      if (!isNode || !this.#connections.has(connection)) return this.#close(connection);
       await dialer.prove();
       if (!this.#connections.delete(connection) || !this.#options.isPeer(dialer.term)) {
         return this.#close(connection);
       }
-      this.#options.onMember(dialer.term, connection, reader);
+      this.#options.onNode(dialer.term, connection, reader);
     } catch {
       stats.refusedPeers++;
       this.#close(connection);
@@ -89,7 +89,7 @@ export class Admission {
   }
 
   /** Whether a proved dialer may have a channel; waits for nodes that are still unknown. */
-  async #isMember(meeting: Meeting, dialer: ProvedDialer): Promise<boolean> {
+  async #isNode(meeting: Meeting, dialer: ProvedDialer): Promise<boolean> {
     const { identity, isPeer, stats } = this.#options;
     if (dialer.intent === "probe" || dialer.expected !== identity.term) {
       // Proves who is here: all that a probe asks for, and what a dialer that expected another node has to learn.

@@ -64,7 +64,7 @@ export class Hub {
       identity,
       stats: this.stats,
       isPeer: (term) => this.#peers.has(term),
-      onMember: (term, connection, reader) => this.#onMember(term, connection, reader),
+      onNode: (term, connection, reader) => this.#onNode(term, connection, reader),
     });
   }
 
@@ -197,7 +197,7 @@ export class Hub {
   }
 
   /** Opens a channel to a node that dialed and proved its identity. It dials only without a channel: the old one is lost. */
-  #onMember(term: number, connection: Connection, reader: FrameReader): void {
+  #onNode(term: number, connection: Connection, reader: FrameReader): void {
     const peer = this.#peers.get(term);
     if (peer === undefined || this.#closed !== null) return connection.close();
     if (peer.channel !== null) {

@@ -7,7 +7,7 @@ import type { Network } from "../channel/network.ts";
 import { log, messageOf } from "../process/log.ts";
 import { type Config, ConfigError, WILDCARD_HOSTS } from "../process/settings.ts";
 import type { Database } from "../storage/database.ts";
-import { seenAddress } from "../storage/members/member_store.ts";
+import { seenAddress } from "../storage/nodes/node_store.ts";
 
 const LOOPBACK = "127.0.0.1";
 const SET_IT = "set HOLDFAST_CLUSTER_ADDRESS to a host:port at which the other processes reach this one";

@@ -3,15 +3,15 @@
 
 import { LEASE_LIMITS } from "../process/limits.ts";
 import type { Session } from "../storage/database.ts";
-import { readCells } from "../storage/members/cell_store.ts";
-import { type MemberRow, readMembers } from "../storage/members/member_store.ts";
+import { readCells } from "../storage/nodes/cell_store.ts";
+import { type NodeRow, readNodes } from "../storage/nodes/node_store.ts";
 import { readVersion } from "../storage/stores/registry_store.ts";
 
 /** A silent node without cells is not reported any more after this time. */
 const FORGOTTEN_MS = 60_000;
 
 /** A node with the cells that it owns. */
-export interface MemberFacts extends MemberRow {
+export interface NodeFacts extends NodeRow {
   readonly cells: readonly number[];
 }
 
@@ -19,7 +19,7 @@ export interface MemberFacts extends MemberRow {
 export interface ClusterFacts {
   /** The version of the registry that must be in force in every node. */
   readonly registryVersion: number;
-  readonly members: readonly MemberFacts[];
+  readonly nodes: readonly NodeFacts[];
   /** Cells without an owner. */
   readonly free: readonly number[];
 }
@@ -43,20 +43,20 @@ export async function readCluster(reader: Pick<Session, "query">): Promise<Clust
   const registryVersion = await readVersion(reader);
   // Cells before nodes: every owner of a cell then has a row.
   const cells = await readCells(reader);
-  const members = await readMembers(reader);
-  const known = new Set(members.map(({ term }) => term));
+  const nodes = await readNodes(reader);
+  const known = new Set(nodes.map(({ term }) => term));
   return {
     registryVersion,
-    members: members.map((member) => ({
-      ...member,
-      cells: cells.filter(({ term }) => term === member.term).map(({ cell }) => cell),
+    nodes: nodes.map((node) => ({
+      ...node,
+      cells: cells.filter(({ term }) => term === node.term).map(({ cell }) => cell),
     })),
     free: cells.filter(({ term }) => term === null || !known.has(term)).map(({ cell }) => cell),
   };
 }
 
 /** Whether a node may answer: its last heartbeat is recent. */
-export function isLiving({ hasEnded, silentMs }: MemberRow): boolean {
+export function isLiving({ hasEnded, silentMs }: NodeRow): boolean {
   return !hasEnded && silentMs < LEASE_LIMITS.validMs;
 }
 
@@ -66,7 +66,7 @@ export function isLiving({ hasEnded, silentMs }: MemberRow): boolean {
  * @param view null where no node asks, as on the command line: reachability is then unknown
  */
 export function troublesOf(facts: ClusterFacts, view: ClusterView | null): Trouble[] {
-  const living = facts.members.filter((member) => isLiving(member) || member.term === view?.term);
+  const living = facts.nodes.filter((node) => isLiving(node) || node.term === view?.term);
   if (living.length === 0) return [];
   return [
     ...cellTroubles(facts, living),
@@ -77,8 +77,8 @@ export function troublesOf(facts: ClusterFacts, view: ClusterView | null): Troub
   ].sort((one, other) => Number(other.isBad) - Number(one.isBad));
 }
 
-function cellTroubles({ members, free }: ClusterFacts, living: readonly MemberFacts[]): Trouble[] {
-  const ofDead = members.filter((member) => !living.includes(member)).flatMap(({ cells }) => cells);
+function cellTroubles({ nodes, free }: ClusterFacts, living: readonly NodeFacts[]): Trouble[] {
+  const ofDead = nodes.filter((node) => !living.includes(node)).flatMap(({ cells }) => cells);
   const ownerless = [...free, ...ofDead].sort((one, other) => one - other);
   if (ownerless.length === 0) return [];
   const found = `${named("cell", ownerless)} without an owner: calls for their workspaces are answered 503`;
@@ -89,53 +89,53 @@ function cellTroubles({ members, free }: ClusterFacts, living: readonly MemberFa
   return [{ isBad: true, found, advice: "Only fronts serve: start a process without HOLDFAST_CELLS=none" }];
 }
 
-function silentTroubles({ members }: ClusterFacts, living: readonly MemberFacts[]): Trouble[] {
-  const silent = members.filter((member) =>
-    !living.includes(member) && !member.hasEnded &&
-    (member.cells.length > 0 || member.silentMs < FORGOTTEN_MS)
+function silentTroubles({ nodes }: ClusterFacts, living: readonly NodeFacts[]): Trouble[] {
+  const silent = nodes.filter((node) =>
+    !living.includes(node) && !node.hasEnded &&
+    (node.cells.length > 0 || node.silentMs < FORGOTTEN_MS)
   );
-  return silent.map((member) => ({
+  return silent.map((node) => ({
     isBad: false,
-    found: `${nameOf(member)} has been silent for ${secondsOf(member.silentMs)} s`,
+    found: `${nameOf(node)} has been silent for ${secondsOf(node.silentMs)} s`,
     advice: "It is gone, frozen, or cut off from the database: look at it; other processes take its cells",
   }));
 }
 
-function reachTroubles(living: readonly MemberFacts[], view: ClusterView | null): Trouble[] {
+function reachTroubles(living: readonly NodeFacts[], view: ClusterView | null): Trouble[] {
   if (view === null) return [];
   const away = living.filter(({ term }) => !view.reaches(term));
-  return away.map((member) => ({
+  return away.map((node) => ({
     isBad: false,
-    found: `${nameOf(member)} cannot be reached from here`,
+    found: `${nameOf(node)} cannot be reached from here`,
     advice:
       "Check its HOLDFAST_CLUSTER_ADDRESS and the network between the two; a third process relays calls",
   }));
 }
 
-function versionTroubles({ registryVersion }: ClusterFacts, living: readonly MemberFacts[]): Trouble[] {
-  const behind = living.filter((member) => member.registryVersion < registryVersion);
-  return behind.map((member) => ({
+function versionTroubles({ registryVersion }: ClusterFacts, living: readonly NodeFacts[]): Trouble[] {
+  const behind = living.filter((node) => node.registryVersion < registryVersion);
+  return behind.map((node) => ({
     isBad: false,
     found: `${
-      nameOf(member)
-    } has version ${member.registryVersion} of the registry, and ${registryVersion} is in force`,
+      nameOf(node)
+    } has version ${node.registryVersion} of the registry, and ${registryVersion} is in force`,
     advice: "It answers no calls until it has caught up, within a second; if it does not, look at its log",
   }));
 }
 
 /** Findings for fingerprints in which living nodes differ. */
-function differences(living: readonly MemberFacts[]): Trouble[] {
+function differences(living: readonly NodeFacts[]): Trouble[] {
   const names = new Set(living.flatMap(({ fingerprints }) => Object.keys(fingerprints)));
   return [...names].flatMap((name) => {
     const values = Map.groupBy(living, ({ fingerprints }) => fingerprints[name]);
     if (values.size < 2) return [];
-    const sides = [...values.values()].map((members) => members.map(({ term }) => term).join(", "));
+    const sides = [...values.values()].map((nodes) => nodes.map(({ term }) => term).join(", "));
     const found = `processes differ in ${name}: ${sides.join(" against ")}`;
     return [{ isBad: false, found, advice: "Start every process with the same program and settings" }];
   });
 }
 
-function nameOf({ term, address }: MemberRow): string {
+function nameOf({ term, address }: NodeRow): string {
   return address === null ? `process ${term}` : `process ${term} (${address})`;
 }
 

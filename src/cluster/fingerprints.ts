@@ -6,7 +6,7 @@ import { createHmac } from "node:crypto";
 import { MIGRATIONS } from "../../sql/migrations.ts";
 import type { Features } from "../process/features.ts";
 import { ConfigError } from "../process/settings.ts";
-import type { MemberRow } from "../storage/members/member_store.ts";
+import type { NodeRow } from "../storage/nodes/node_store.ts";
 
 /** The version of the protocol between nodes. */
 export const PROTOCOL = 2;
@@ -49,7 +49,7 @@ function hashOf(secret: string, name: string, value: string | null): string {
  * @returns whether it may serve now; false while nodes with another schema or protocol live
  * @throws ConfigError that names the first setting that differs
  */
-export function agrees(own: Readonly<Record<string, string>>, earlier: readonly MemberRow[]): boolean {
+export function agrees(own: Readonly<Record<string, string>>, earlier: readonly NodeRow[]): boolean {
   const differs = (name: string) =>
     earlier.some(({ fingerprints }) => name in fingerprints && fingerprints[name] !== own[name]);
   if (GENERATIONS.some(differs)) return false;

@@ -4,8 +4,8 @@
 import { Unavailable } from "../../actors/port.ts";
 import { CELL_LIMITS } from "../process/limits.ts";
 import { log } from "../process/log.ts";
-import { freeCells } from "../storage/members/cell_store.ts";
-import type { MemberParts, Note } from "./parts.ts";
+import { freeCells } from "../storage/nodes/cell_store.ts";
+import type { NodeParts, Note } from "./parts.ts";
 
 /**
  * Hands cells over, unless their last calls take too long: then they accept calls again.
@@ -16,7 +16,7 @@ import type { MemberParts, Note } from "./parts.ts";
  * @throws when freeing them failed, which ends the term
  */
 export async function handOver(
-  parts: MemberParts,
+  parts: NodeParts,
   cells: readonly number[],
   to: number | null,
   closedMs: number = CELL_LIMITS.closedMs,
@@ -63,7 +63,7 @@ export async function handOver(
 }
 
 /** Writes into the tables what only memory has. */
-async function writeAll({ term, registry }: MemberParts, cells: readonly number[]): Promise<void> {
+async function writeAll({ term, registry }: NodeParts, cells: readonly number[]): Promise<void> {
   await term.flush();
   await term.refusedCalls.write(cells.flatMap((cell) => [...registry.partsOf(cell).realms]));
 }

@@ -12,7 +12,7 @@ import type { RegistryChanges } from "../tenant/registry_changes.ts";
 import type { Owners } from "./owners.ts";
 
 /** The parts of one node's term. */
-export interface MemberParts {
+export interface NodeParts {
   readonly writer: Writer;
   readonly term: Term;
   readonly registry: Registry;

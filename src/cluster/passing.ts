@@ -4,7 +4,7 @@
 import { Unavailable } from "../../actors/port.ts";
 import { ChannelFull, type Reply, type StreamedReply } from "../channel/hub.ts";
 import { CELL_LIMITS } from "../process/limits.ts";
-import type { Member } from "./member.ts";
+import type { ClusterNode } from "./node.ts";
 
 /** A call between nodes: the term of the node to relay it to, 0 for the receiver itself, and the call. */
 export type PassedCall = readonly [relayTo: number, call: unknown];
@@ -36,11 +36,11 @@ function ownerIfNotRun(head: unknown): number | null {
  * @throws Unavailable when no owner is found, or the answer was lost
  */
 export async function passOn<Answer extends { readonly head: unknown }>(
-  member: Member,
+  node: ClusterNode,
   cell: number,
   send: Sender<Answer>,
 ): Promise<Answer | null> {
-  const { owners, counts, term } = member.parts;
+  const { owners, counts, term } = node.parts;
   const until = performance.now() + CELL_LIMITS.doorWaitMs;
   /** Owner named by the last receiver; null after a read of the tables, so that stale nodes cannot bounce a call. */
   let named: number | null = null;
@@ -55,12 +55,12 @@ export async function passOn<Answer extends { readonly head: unknown }>(
     }
     if (performance.now() > until) throw new Unavailable("This workspace has no known owner");
     if (reply !== null) counts.sentAgain += 1;
-    if (named === null && newOwner !== null && ![0, owner, member.term].includes(newOwner)) {
+    if (named === null && newOwner !== null && ![0, owner, node.term].includes(newOwner)) {
       named = newOwner;
       owners.set([cell], newOwner);
     } else {
       named = null;
-      await member.lookForOwners();
+      await node.lookForOwners();
     }
   }
 }
@@ -79,18 +79,18 @@ async function sent<Answer extends { readonly head: unknown }>(
 }
 
 /** Sends a call on the channel to the owner, or, without one, through a third node that relays it. */
-export function callSender(member: Member, call: unknown): Sender<Reply> {
-  const { hub } = member.parts;
+export function callSender(node: ClusterNode, call: unknown): Sender<Reply> {
+  const { hub } = node.parts;
   return (owner) => {
     if (hub === null) return null;
     if (hub.isOpen(owner)) return hub.call(owner, [0, call] satisfies PassedCall);
-    const relay = member.relayTo(owner);
+    const relay = node.relayTo(owner);
     return relay === null ? null : hub.call(relay, [owner, call] satisfies PassedCall);
   };
 }
 
 /** Sends a call with a streamed answer; it is never relayed. */
-export function streamSender(member: Member, call: unknown, signal: AbortSignal): Sender<StreamedReply> {
-  const { hub } = member.parts;
+export function streamSender(node: ClusterNode, call: unknown, signal: AbortSignal): Sender<StreamedReply> {
+  const { hub } = node.parts;
   return (owner) => hub?.isOpen(owner) === true ? hub.request(owner, call, new Uint8Array(), signal) : null;
 }

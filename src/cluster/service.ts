@@ -15,12 +15,12 @@ import { log, messageOf } from "../process/log.ts";
 import { ConfigError } from "../process/settings.ts";
 import { Streams } from "../process/streams.ts";
 import type { Database, PinnedSession } from "../storage/database.ts";
-import { joinMembers } from "../storage/journal/writer.ts";
-import { freeCells } from "../storage/members/cell_store.ts";
-import { endEveryMember, endMember, readIdentity, readMembers } from "../storage/members/member_store.ts";
+import { joinCluster } from "../storage/journal/writer.ts";
+import { freeCells } from "../storage/nodes/cell_store.ts";
+import { endEveryNode, endNode, readIdentity, readNodes } from "../storage/nodes/node_store.ts";
 import { AttemptThread } from "../webhooks/attempt_thread.ts";
 import type { Transport } from "../webhooks/transport.ts";
-import { MemberLink, type PassedHandlers } from "./member_link.ts";
+import { NodeLink, type PassedHandlers } from "./node_link.ts";
 import { assemble, type ProcessParts, type Serving } from "./serving.ts";
 import { rest } from "../process/rest.ts";
 
@@ -132,7 +132,7 @@ export class Service {
 
   /** Whether this process can answer, or pass on, calls for every workspace that has an owner. */
   get isReady(): boolean {
-    return this.#state === "serving" && this.serving?.member.isReady === true;
+    return this.#state === "serving" && this.serving?.node.isReady === true;
   }
 
   /**
@@ -146,7 +146,7 @@ export class Service {
     const before = this.#state;
     this.#state = "leaving";
     try {
-      if (await serving.member.leave(LEAVE_MS)) return true;
+      if (await serving.node.leave(LEAVE_MS)) return true;
     } catch (error) {
       this.#warn("The cells could not be handed over", error);
     }
@@ -206,12 +206,12 @@ export class Service {
       if (serving === null) return;
       const { term } = serving;
       void closed.promise.then((error) => term.fail(error));
-      await Promise.race([serving.member.open(), term.ended.then((fault) => Promise.reject(fault))]);
+      await Promise.race([serving.node.open(), term.ended.then((fault) => Promise.reject(fault))]);
       this.counts.termsBegun += 1;
       this.#serving = serving;
       if (this.#isStopping()) return await endTerm(serving);
       this.#state = "serving";
-      log("info", "Serving", { term: serving.member.term, cells: term.doors.held.length });
+      log("info", "Serving", { term: serving.node.term, cells: term.doors.held.length });
       const fault = await term.ended;
       this.#serving = null;
       if (this.#isStopping()) return;
@@ -241,12 +241,12 @@ export class Service {
     const { network = null, share = 1, adminToken = null } = this.#options;
     const { database, features } = this.#parts;
     // The lock on the folder proves that no earlier process is left, however recent its last heartbeat.
-    if (database.kind === "embedded") await endEveryMember(session);
+    if (database.kind === "embedded") await endEveryNode(session);
     const identity = await readIdentity(session);
     const fingerprints = fingerprintsOf(identity.secret, adminToken, features);
-    if (!agrees(fingerprints, await livingMembers(session))) return null;
-    const link = new MemberLink(() => this.#handlers, this.counts.cluster);
-    const writer = await joinMembers(database, session, async (term) => {
+    if (!agrees(fingerprints, await livingNodes(session))) return null;
+    const link = new NodeLink(() => this.#handlers, this.counts.cluster);
+    const writer = await joinCluster(database, session, async (term) => {
       const { clusterId, secret } = identity;
       const address = await link.open(network, { database: clusterId, secret, protocol: PROTOCOL, term });
       return { address, share, fingerprints };
@@ -257,12 +257,12 @@ export class Service {
     if (writer === null) return null;
     const serving = assemble(this.#parts, writer, link, share);
     // Two nodes that joined at the same moment see each other now; the later one leaves.
-    const earlier = (await livingMembers(session)).filter(({ term }) => term < writer.term);
+    const earlier = (await livingNodes(session)).filter(({ term }) => term < writer.term);
     try {
       if (agrees(fingerprints, earlier)) return serving;
       throw new Unavailable("A process of another version joined at the same time");
     } catch (error) {
-      await endMember(session, writer.term);
+      await endNode(session, writer.term);
       await letGo(serving);
       throw error;
     }
@@ -289,13 +289,13 @@ export class Service {
 }
 
 /** Nodes that may answer, by the database's clock. */
-async function livingMembers(session: PinnedSession) {
-  const members = await readMembers(session);
-  return members.filter(({ hasEnded, silentMs }) => !hasEnded && silentMs < LEASE_LIMITS.validMs);
+async function livingNodes(session: PinnedSession) {
+  const nodes = await readNodes(session);
+  return nodes.filter(({ hasEnded, silentMs }) => !hasEnded && silentMs < LEASE_LIMITS.validMs);
 }
 
 /** Ends a term in order: changes are durable and in the tables, the cells are free, and the node's row says that it ended. */
-async function endTerm({ term, member, lease, database, clock, buckets, sender }: Serving): Promise<void> {
+async function endTerm({ term, node, lease, database, clock, buckets, sender }: Serving): Promise<void> {
   const cells = term.doors.held;
   sender.close();
   try {
@@ -311,8 +311,8 @@ async function endTerm({ term, member, lease, database, clock, buckets, sender }
     }
   } finally {
     term.fail(new Stopping("The service is stopping"));
-    await endMember(database, lease.term).catch(() => {});
-    await member.close();
+    await endNode(database, lease.term).catch(() => {});
+    await node.close();
     await lease.close();
   }
 }
@@ -332,12 +332,12 @@ async function isEmptySoon(empty: Promise<void>): Promise<boolean> {
 }
 
 /** Closes what a term had open, however it ended. */
-async function letGo({ term, member, lease, database, sender }: Serving): Promise<void> {
+async function letGo({ term, node, lease, database, sender }: Serving): Promise<void> {
   sender.close();
   term.fail(new Unavailable("The term ended"));
   // If the database still answers, the next owners need not wait for the last heartbeat to expire.
-  await endMember(database, lease.term).catch(() => {});
-  await member.close().catch(() => {});
+  await endNode(database, lease.term).catch(() => {});
+  await node.close().catch(() => {});
   await lease.close().catch(() => {});
   await database.close().catch(() => {});
 }

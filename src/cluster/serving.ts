@@ -9,7 +9,7 @@ import type { Features } from "../process/features.ts";
 import type { Database } from "../storage/database.ts";
 import { sessionNameOf } from "../storage/journal/ranges.ts";
 import type { Writer } from "../storage/journal/writer.ts";
-import { type InCell, inCellOf } from "../storage/members/cell_store.ts";
+import { type InCell, inCellOf } from "../storage/nodes/cell_store.ts";
 import { openRefusedCallStore } from "../storage/stores/refused_call_store.ts";
 import { openUserStore } from "../storage/stores/user_store.ts";
 import { RateBuckets } from "../tenant/rate_buckets.ts";
@@ -19,14 +19,14 @@ import { randomChance } from "../webhooks/schedule.ts";
 import { Sender } from "../webhooks/sender.ts";
 import type { Transport } from "../webhooks/transport.ts";
 import type { Counts } from "./counts.ts";
-import { Member } from "./member.ts";
-import type { MemberLink } from "./member_link.ts";
+import { ClusterNode } from "./node.ts";
+import type { NodeLink } from "./node_link.ts";
 import { Owners } from "./owners.ts";
 
 /** What serves requests: the parts of one term. */
 export interface Serving {
   readonly term: Term;
-  readonly member: Member;
+  readonly node: ClusterNode;
   readonly registry: Registry;
   readonly changes: RegistryChanges;
   readonly buckets: RateBuckets;
@@ -56,7 +56,7 @@ export interface ProcessParts {
 }
 
 /** Puts the parts of a term together. */
-export function assemble(process: ProcessParts, writer: Writer, link: MemberLink, share: number): Serving {
+export function assemble(process: ProcessParts, writer: Writer, link: NodeLink, share: number): Serving {
   const { ids, clock, features, counts, spans, transport } = process;
   const database = process.database.named(sessionNameOf(writer.term));
   const inCell = inCellOf(database, writer.term);
@@ -77,7 +77,7 @@ export function assemble(process: ProcessParts, writer: Writer, link: MemberLink
     database,
     term: writer.term,
     clock,
-    announce: (version) => member.announce(version),
+    announce: (version) => node.announce(version),
   });
   const chance = randomChance;
   const sender = new Sender({
@@ -94,10 +94,10 @@ export function assemble(process: ProcessParts, writer: Writer, link: MemberLink
   registry.onWebhook = (webhook) => sender.changed(webhook);
   const shared = { term, registry, changes, buckets: new RateBuckets(), database, clock, sender };
   const { hub } = link;
-  const member: Member = new Member(
+  const node: ClusterNode = new ClusterNode(
     { ...shared, writer, hub, owners: new Owners(), counts: counts.cluster },
     share,
   );
-  link.member = member;
-  return { ...shared, member, lease: writer, inCell, store, ids, features, counts };
+  link.node = node;
+  return { ...shared, node, lease: writer, inCell, store, ids, features, counts };
 }

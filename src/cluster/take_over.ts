@@ -8,10 +8,10 @@ import { isLed } from "../process/clock.ts";
 import { LEASE_LIMITS } from "../process/limits.ts";
 import { log } from "../process/log.ts";
 import { sessionNameOf } from "../storage/journal/ranges.ts";
-import { type CellRow, claimCells, readCells } from "../storage/members/cell_store.ts";
-import { endMember, endSessionsNamed, readMembers } from "../storage/members/member_store.ts";
+import { type CellRow, claimCells, readCells } from "../storage/nodes/cell_store.ts";
+import { endNode, endSessionsNamed, readNodes } from "../storage/nodes/node_store.ts";
 import { loadClocks, loadTotals } from "../storage/stores/registry_store.ts";
-import type { MemberParts, Note } from "./parts.ts";
+import type { NodeParts, Note } from "./parts.ts";
 import { rest } from "../process/rest.ts";
 
 /** How often a dead owner that may still answer is checked. */
@@ -19,7 +19,7 @@ const LOOK_MS = 100;
 const MONTH_MS = 31 * 86_400_000;
 
 /** Takes the free ones among some cells; returns them. */
-export async function takeCells(parts: MemberParts, asked: readonly number[]): Promise<number[]> {
+export async function takeCells(parts: NodeParts, asked: readonly number[]): Promise<number[]> {
   if (asked.length === 0) return [];
   const startedAt = performance.now();
   const { writer, counts } = parts;
@@ -37,7 +37,7 @@ export async function takeCells(parts: MemberParts, asked: readonly number[]): P
 }
 
 /** Writes the own term into the rows of locked cells; returns the rows as read. */
-async function claim(parts: MemberParts, locked: readonly number[]): Promise<CellRow[]> {
+async function claim(parts: NodeParts, locked: readonly number[]): Promise<CellRow[]> {
   const { database, writer } = parts;
   const claimed: CellRow[] = [];
   let left = locked;
@@ -64,15 +64,15 @@ async function claim(parts: MemberParts, locked: readonly number[]): Promise<Cel
  * The earliest moment for the clock of the new owner. No node's clock is ahead of the server's, so every moment that a
  * dead owner used is before the server's clock now; an orderly hand-over stored the last moment.
  */
-function floorOf({ hub }: MemberParts, clockMs: Millis, databaseNow: Millis): Millis {
+function floorOf({ hub }: NodeParts, clockMs: Millis, databaseNow: Millis): Millis {
   return hub === null ? clockMs : Math.max(clockMs, databaseNow);
 }
 
 /** Waits until a dead owner has stopped answering, ends its sessions, and replays what it left in the journal. */
-async function bury(parts: MemberParts, term: number, cells: number): Promise<void> {
+async function bury(parts: NodeParts, term: number, cells: number): Promise<void> {
   const { database, writer, counts } = parts;
   await outlive(parts, term);
-  await endMember(database, term);
+  await endNode(database, term);
   if (database.kind === "postgres") await endSessionsNamed(database, sessionNameOf(term));
   await writer.replay(term);
   counts.cellsRescued += cells;
@@ -84,21 +84,21 @@ async function bury(parts: MemberParts, term: number, cells: number): Promise<vo
  * the network may have cut it off. A node may answer for 3 s after its last heartbeat, unless its row says that it
  * ended, or its address refuses connections because the process is gone. A timeout proves nothing.
  */
-async function outlive({ database, hub }: MemberParts, term: number): Promise<void> {
+async function outlive({ database, hub }: NodeParts, term: number): Promise<void> {
   // The lock on the folder proves that no other process uses the embedded store.
   if (database.kind === "embedded") return;
   while (true) {
-    const member = (await readMembers(database)).find((row) => row.term === term);
-    if (member === undefined || member.hasEnded || member.silentMs >= LEASE_LIMITS.validMs) return;
-    const { address } = member;
+    const node = (await readNodes(database)).find((row) => row.term === term);
+    if (node === undefined || node.hasEnded || node.silentMs >= LEASE_LIMITS.validMs) return;
+    const { address } = node;
     if (address !== null && hub !== null && await hub.probe(address, term) === "gone") return;
-    const leftMs = LEASE_LIMITS.validMs - member.silentMs;
+    const leftMs = LEASE_LIMITS.validMs - node.silentMs;
     await rest(Math.min(LOOK_MS, Math.max(leftMs, 1)));
   }
 }
 
 /** Loads into memory what an owner keeps for the workspaces of its cells. */
-async function load(parts: MemberParts, rows: readonly CellRow[]): Promise<void> {
+async function load(parts: NodeParts, rows: readonly CellRow[]): Promise<void> {
   const { database, changes, registry, term, clock, buckets } = parts;
   // Without the newest registry this node would load nothing for workspaces that were created meanwhile.
   await changes.catchUp();

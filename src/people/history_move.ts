@@ -9,7 +9,7 @@ import { realmsHere, visit } from "../../actors/visit.ts";
 import type { UserKey } from "../domain/values/ids.ts";
 import { MERGE_LIMITS } from "../process/limits.ts";
 import type { Database } from "../storage/database.ts";
-import type { InCell } from "../storage/members/cell_store.ts";
+import type { InCell } from "../storage/nodes/cell_store.ts";
 import { listHistoryMoves, moveHistory } from "../storage/stores/merge_store.ts";
 import { rest } from "../process/rest.ts";
 

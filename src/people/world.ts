@@ -4,7 +4,7 @@ import type { Directory } from "../../actors/directory.ts";
 import type { IdSource } from "../domain/values/ids.ts";
 import type { Features } from "../process/features.ts";
 import type { Database } from "../storage/database.ts";
-import type { InCell } from "../storage/members/cell_store.ts";
+import type { InCell } from "../storage/nodes/cell_store.ts";
 
 export interface PeopleWorld {
   readonly term: {

@@ -7,7 +7,7 @@ import { Unavailable } from "../../actors/port.ts";
 import type { Clock } from "../process/clock.ts";
 import { REGISTRY_LIMITS } from "../process/limits.ts";
 import type { Database, Session } from "../storage/database.ts";
-import { holdCell } from "../storage/members/cell_store.ts";
+import { holdCell } from "../storage/nodes/cell_store.ts";
 import {
   countUnconfirmed,
   lockRegistry,

@@ -7,7 +7,7 @@ import { invalidField } from "../domain/values/refusal.ts";
 import { answered, refused, type Result } from "../domain/state/result.ts";
 import { inTurn } from "../process/in_turn.ts";
 import type { AppRealm } from "./registry.ts";
-import type { InCell } from "../storage/members/cell_store.ts";
+import type { InCell } from "../storage/nodes/cell_store.ts";
 import { saveClockOffset } from "../storage/stores/registry_store.ts";
 
 /** What a move of the clock uses. */

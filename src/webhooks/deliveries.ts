@@ -8,7 +8,7 @@ import { addressed, type WebhookMessage } from "../domain/state/message.ts";
 import { refusal } from "../domain/values/refusal.ts";
 import { answered, refused, type Result } from "../domain/state/result.ts";
 import type { Database } from "../storage/database.ts";
-import type { InCell } from "../storage/members/cell_store.ts";
+import type { InCell } from "../storage/nodes/cell_store.ts";
 import { insertMessages } from "../storage/stores/message_store.ts";
 import {
   type DeliveryState,

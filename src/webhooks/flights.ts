@@ -6,7 +6,7 @@ import type { AttemptEnd, WebhookCounts } from "../process/counts/webhook_counts
 import type { Clock } from "../process/clock.ts";
 import { SENDER_LIMITS } from "../process/limits.ts";
 import { log, messageOf } from "../process/log.ts";
-import type { InCell } from "../storage/members/cell_store.ts";
+import type { InCell } from "../storage/nodes/cell_store.ts";
 import type { AttemptOutcome, StoredMessage } from "../storage/stores/message_store.ts";
 import type { AppRealm, Registry } from "../tenant/registry.ts";
 import type { Webhook } from "../storage/rows/registry_rows.ts";

@@ -3,7 +3,7 @@
 
 import type { Millis } from "../domain/values/period.ts";
 import { SENDER_LIMITS } from "../process/limits.ts";
-import type { InCell } from "../storage/members/cell_store.ts";
+import type { InCell } from "../storage/nodes/cell_store.ts";
 import {
   type AttemptOutcome,
   saveHealth,

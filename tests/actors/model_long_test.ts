@@ -34,12 +34,12 @@ Deno.test("holds keep their prices over catalogs, crashes and merges", async () 
 
 Deno.test("no answer changes by passivating and sweeping anywhere", async () => {
   const troubles = [[0.06, passivate], [0.04, sweep]] as const;
-  await runAll({ seed: 201, steps: STEPS, troubles, merges: true, stripe: true });
+  await runAll({ seed: 201, steps: STEPS / 2, troubles, merges: true, stripe: true });
 });
 
 Deno.test("no answer changes by a crash anywhere", async () => {
   const troubles = [[0.02, crash], [0.02, passivate], [0.02, sweep]] as const;
-  await runAll({ seed: 301, steps: STEPS, troubles, merges: true, stripe: true });
+  await runAll({ seed: 301, steps: STEPS / 2, troubles, merges: true, stripe: true });
 });
 
 Deno.test("the cap on operations refuses reserve and track as the model predicts, also after a crash", async () => {

@@ -8,7 +8,7 @@ import { plpgsql } from "./contestants/function.ts";
 import { embedded, holdfast } from "./contestants/holdfast.ts";
 import { redis } from "./contestants/redis.ts";
 import { transaction } from "./contestants/transaction.ts";
-import { benchMembers, membersTable } from "./members.ts";
+import { benchNodes, nodesTable } from "./nodes.ts";
 import { type Options, readOptions } from "./options.ts";
 import { Cleanup, messageOf, withCleanup } from "./processes.ts";
 import { callsOf, COLD, type Machine, type Report, summarize, table } from "./report.ts";
@@ -207,8 +207,8 @@ async function main(args: string[]): Promise<number> {
   const options = readOptions(args, [...CONTESTANTS, embedded].map(({ name }) => name));
   if (options === null) return 0;
   if (options.members === 2) {
-    const runs = await withCleanup((cleanup) => benchMembers(options, cleanup, progress));
-    console.log(options.json ? JSON.stringify(runs, null, 2) : membersTable(runs));
+    const runs = await withCleanup((cleanup) => benchNodes(options, cleanup, progress));
+    console.log(options.json ? JSON.stringify(runs, null, 2) : nodesTable(runs));
     return 0;
   }
   const report = await withCleanup((cleanup) => bench(options, cleanup));

@@ -9,7 +9,7 @@ import type { Serving } from "../../src/cluster/service.ts";
 import type { Database } from "../../src/storage/database.ts";
 import { openPostgres } from "../../src/storage/postgres_database.ts";
 import { CELLS, Doors } from "../../actors/doors.ts";
-import type { InCell } from "../../src/storage/members/cell_store.ts";
+import type { InCell } from "../../src/storage/nodes/cell_store.ts";
 import { readRegistry } from "../../src/storage/stores/registry_store.ts";
 import { openUserStore } from "../../src/storage/stores/user_store.ts";
 import { Cleanup, messageOf, withCleanup } from "./processes.ts";

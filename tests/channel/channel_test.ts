@@ -7,24 +7,24 @@ import { ChannelFull, type Reply } from "../../src/channel/hub.ts";
 import { CHANNEL_LIMITS } from "../../src/process/limits.ts";
 import {
   closeAll,
+  type ClusterNode,
   connectAll,
   endOf,
   inVirtualTime,
-  type Member,
   type MemoryLine,
   MemoryNetwork,
   startMember,
   until,
-} from "./members.ts";
+} from "./nodes.ts";
 
 const never = () => new Promise<never>(() => {});
 
 Deno.test("of each pair the node with the higher term dials, once, and both make calls on that channel", async () => {
   const network = new MemoryNetwork();
-  const members = await Promise.all([1, 2, 3].map((term) => startMember(term, { network })));
-  await connectAll(...members);
+  const nodes = await Promise.all([1, 2, 3].map((term) => startMember(term, { network })));
+  await connectAll(...nodes);
   assert.equal(network.lines.length / 2, 3);
-  for (const { hub, term, events } of members) {
+  for (const { hub, term, events } of nodes) {
     const others = [1, 2, 3].filter((other) => other !== term);
     for (const other of others) {
       const call = { from: term, text: "é" };
@@ -33,7 +33,7 @@ Deno.test("of each pair the node with the higher term dials, once, and both make
     assert.deepEqual([...events].sort(), others.map((other) => `opened ${other}`));
     assert.equal(hub.isOpen(term), false);
   }
-  await closeAll(...members);
+  await closeAll(...nodes);
 });
 
 Deno.test("calls of one turn leave as one frame, and so do their answers", async () => {
@@ -108,16 +108,16 @@ Deno.test("answers arrive in the order in which they are ready, and only the cal
 });
 
 Deno.test("notifications reach nodes with a channel, and are dropped without one", async () => {
-  const members = await Promise.all([1, 2, 3].map((term) => startMember(term)));
-  const [one, two, three] = members as [Member, Member, Member];
+  const nodes = await Promise.all([1, 2, 3].map((term) => startMember(term)));
+  const [one, two, three] = nodes as [ClusterNode, ClusterNode, ClusterNode];
   one.hub.note(2, "too early");
-  await connectAll(...members);
+  await connectAll(...nodes);
   one.hub.noteAll({ all: true });
   one.hub.note(3, "three alone");
   await until(() => three.notes.length === 2 && two.notes.length === 1);
   assert.deepEqual(two.notes, [{ all: true }]);
   assert.deepEqual(three.notes, [{ all: true }, "three alone"]);
-  await closeAll(...members);
+  await closeAll(...nodes);
 });
 
 Deno.test("a lost channel loses its calls and no others, and another channel follows", async () => {
@@ -150,9 +150,9 @@ Deno.test("a lost channel loses its calls and no others, and another channel fol
 
 Deno.test("both nodes of a pair learn that the other process is gone, whichever dials", async () => {
   for (const ends of [0, 1]) {
-    const members = await Promise.all([startMember(1), startMember(2)]);
-    await connectAll(...members);
-    const [ending, staying] = [members[ends], members[1 - ends]] as [Member, Member];
+    const nodes = await Promise.all([startMember(1), startMember(2)]);
+    await connectAll(...nodes);
+    const [ending, staying] = [nodes[ends], nodes[1 - ends]] as [ClusterNode, ClusterNode];
     await ending.hub.close();
     await until(() => staying.events.includes(`gone ${ending.term}`));
     assert.deepEqual(staying.events, [`opened ${ending.term}`, `lost ${ending.term}`, `gone ${ending.term}`]);

@@ -24,7 +24,7 @@ import {
   startMember,
   tcp,
   until,
-} from "./members.ts";
+} from "./nodes.ts";
 import { closedBy, identityOf, meet, pass, textIn } from "./strangers.ts";
 
 /** The header of a frame, with any length and kind. */

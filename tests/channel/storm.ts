@@ -6,14 +6,14 @@ import { ChannelFull, ChannelLost, type StreamedReply } from "../../src/channel/
 import { Random } from "../model/random.ts";
 import {
   closeAll,
+  type ClusterNode,
   inVirtualTime,
-  type Member,
   type MemoryLine,
   MemoryNetwork,
   sleep,
   startMember,
   until,
-} from "./members.ts";
+} from "./nodes.ts";
 
 const STEPS = 400;
 const FILL = 7;
@@ -34,7 +34,7 @@ class Storm {
   }
 
   async run(): Promise<void> {
-    const members = await Promise.all([1, 2, 3].map((term) =>
+    const nodes = await Promise.all([1, 2, 3].map((term) =>
       startMember(term, {
         network: this.#network,
         onCall: async (call) => {
@@ -48,32 +48,32 @@ class Storm {
         },
       })
     ));
-    for (const { hub } of members) hub.setPeers(members);
+    for (const { hub } of nodes) hub.setPeers(nodes);
     const ends: Promise<void>[] = [];
     for (let step = 0; step < STEPS; step++) {
-      const from = this.#oneOf(members);
-      const { term } = this.#oneOf(members);
+      const from = this.#oneOf(nodes);
+      const { term } = this.#oneOf(nodes);
       const kind = this.#random.whole(0, 9);
       if (kind < 6) ends.push(this.#checked(`${step}`, this.#call(from, term, `${step}`)));
       else if (kind < 9) ends.push(this.#checked(`${step}`, this.#request(from, term, `${step}`)));
-      else this.#trouble(from, members);
+      else this.#trouble(from, nodes);
       if (this.#random.whole(0, 2) === 0) await sleep(this.#random.whole(0, 60));
     }
     await Promise.all(ends);
     for (const line of this.#network.lines) line.letGo();
-    for (const { hub } of members) hub.setPeers(members);
+    for (const { hub } of nodes) hub.setPeers(nodes);
     await until(() =>
-      members.every(({ hub, term }) => members.every((to) => to.term === term || hub.isOpen(to.term)))
+      nodes.every(({ hub, term }) => nodes.every((to) => to.term === term || hub.isOpen(to.term)))
     );
-    await closeAll(...members);
+    await closeAll(...nodes);
   }
 
-  async #call(from: Member, to: number, name: string): Promise<void> {
+  async #call(from: ClusterNode, to: number, name: string): Promise<void> {
     assert.deepEqual(await from.hub.call(to, name), { head: name, body: `of ${name}` });
     assert.equal(this.#ran.get(name), 1);
   }
 
-  async #request(from: Member, to: number, name: string): Promise<void> {
+  async #request(from: ClusterNode, to: number, name: string): Promise<void> {
     const stop = new AbortController();
     if (this.#random.whole(0, 3) === 0) {
       setTimeout(() => stop.abort(new RangeError("Enough")), this.#random.whole(0, 100));
@@ -114,7 +114,7 @@ class Storm {
     });
   }
 
-  #trouble(from: Member, members: readonly Member[]): void {
+  #trouble(from: ClusterNode, nodes: readonly ClusterNode[]): void {
     const line: MemoryLine = this.#oneOf(this.#network.lines.slice(-12));
     const kind = this.#random.whole(0, 9);
     if (kind < 4) {
@@ -124,7 +124,7 @@ class Storm {
       setTimeout(() => line.letGo(), this.#random.whole(0, 4_000));
     } else {
       from.hub.setPeers([]);
-      setTimeout(() => from.hub.setPeers(members), this.#random.whole(0, 200));
+      setTimeout(() => from.hub.setPeers(nodes), this.#random.whole(0, 200));
     }
   }
 

@@ -4,7 +4,7 @@ import { FrameReader, HELLO_BOUNDS, textFrame } from "../../src/channel/frames.t
 import { type Intent, meetListener } from "../../src/channel/hello.ts";
 import { ChannelStats, type Identity } from "../../src/channel/hub.ts";
 import type { Connection } from "../../src/channel/network.ts";
-import { SECRET } from "./members.ts";
+import { SECRET } from "./nodes.ts";
 
 export const identityOf = (term: number, parts: Partial<Identity> = {}): Identity => ({
   database: "db",

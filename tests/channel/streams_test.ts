@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { ChannelFull, ChannelLost, type Receiver, type StreamedReply } from "../../src/channel/hub.ts";
 import { CHANNEL_LIMITS } from "../../src/process/limits.ts";
-import { closeAll, connectAll, endOf, type Member, MemoryNetwork, startMember, until } from "./members.ts";
+import { closeAll, type ClusterNode, connectAll, endOf, MemoryNetwork, startMember, until } from "./nodes.ts";
 
 const { signal: wanted } = new AbortController();
 const NO_BYTES = new Uint8Array(0);
@@ -12,11 +12,11 @@ const NO_BYTES = new Uint8Array(0);
 async function pairServing(
   onRequest: Receiver["onRequest"],
   network?: MemoryNetwork,
-): Promise<[Member, Member]> {
+): Promise<[ClusterNode, ClusterNode]> {
   const over = network === undefined ? {} : { network };
-  const members = await Promise.all([startMember(1, { ...over, onRequest }), startMember(2, over)]);
-  await connectAll(...members);
-  return members;
+  const nodes = await Promise.all([startMember(1, { ...over, onRequest }), startMember(2, over)]);
+  await connectAll(...nodes);
+  return nodes;
 }
 
 /** A body without an end that counts the bytes taken from it. */

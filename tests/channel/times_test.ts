@@ -14,7 +14,7 @@ import {
   sleep,
   startMember,
   until,
-} from "./members.ts";
+} from "./nodes.ts";
 import { meet } from "./strangers.ts";
 
 Deno.test("a connection has the time of a hello to prove something, and a new node as long to become known", () =>

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { agrees, fingerprintsOf } from "../../src/cluster/fingerprints.ts";
 import type { Features } from "../../src/process/features.ts";
 import { ConfigError } from "../../src/process/settings.ts";
-import type { MemberRow } from "../../src/storage/members/member_store.ts";
+import type { NodeRow } from "../../src/storage/nodes/node_store.ts";
 
 const FEATURES: Features = {
   privacySecret: "p",
@@ -16,7 +16,7 @@ const FEATURES: Features = {
 const ADMIN_TOKEN = "a";
 const OWN = fingerprintsOf("secret", ADMIN_TOKEN, FEATURES);
 
-function memberWith(fingerprints: Readonly<Record<string, string>>): MemberRow {
+function memberWith(fingerprints: Readonly<Record<string, string>>): NodeRow {
   return {
     term: 1,
     address: null,

@@ -8,8 +8,8 @@ import { takeCells } from "../../src/cluster/take_over.ts";
 import { LEASE_LIMITS } from "../../src/process/limits.ts";
 import type { Database } from "../../src/storage/database.ts";
 import { firstSeq } from "../../src/storage/journal/ranges.ts";
-import { claimCells, readCells } from "../../src/storage/members/cell_store.ts";
-import { endMember, insertMember } from "../../src/storage/members/member_store.ts";
+import { claimCells, readCells } from "../../src/storage/nodes/cell_store.ts";
+import { endNode, insertNode } from "../../src/storage/nodes/node_store.ts";
 import { encodeChanges } from "../../src/storage/rows/tables.ts";
 import { isSettled } from "../actors/runtime.ts";
 import { LONER, NOW } from "../storage/sample.ts";
@@ -22,7 +22,7 @@ const isEmbedded = testServerUrl() === null;
 
 /** Makes a node that owned the cell, counted an operation there, and is silent from now on. */
 async function leaveDead(database: Database): Promise<void> {
-  await insertMember(database, DEAD, { ...LONER, address: "10.0.0.1:1" });
+  await insertNode(database, DEAD, { ...LONER, address: "10.0.0.1:1" });
   await claimCells(database, [CELL], null, DEAD);
   const row = { workspaceId: WORKSPACE.workspaceId, mode: "live", month: monthOf(NOW), used: 4 } as const;
   await database.query("insert into journal (seq, payload) values ($1::bigint, $2)", [
@@ -53,9 +53,9 @@ async function ownerOf(database: Database): Promise<number | null | undefined> {
 }
 
 Deno.test("a cell that was handed over in order is taken without a replay, with the state of its last owner", () =>
-  withMember(async (member) => {
-    const { parts, events, notes, store } = member;
-    watchTaking(member);
+  withMember(async (node) => {
+    const { parts, events, notes, store } = node;
+    watchTaking(node);
     const side = JSON.stringify({ k: { tokens: 0, at: NOW } });
     await store.database.query("update cells set side = $2 where cell = $1::int", [CELL, side]);
     assert.deepEqual(await takeCells(parts, [CELL]), [CELL]);
@@ -77,10 +77,10 @@ for (
     name: `the cell of a dead node opens once ${end}; its journal is replayed, and its counts are loaded`,
     ignore: isEmbedded,
     fn: () =>
-      withMember(async (member) => {
-        const { parts, events, store: { database } } = member;
+      withMember(async (node) => {
+        const { parts, events, store: { database } } = node;
         await leaveDead(database);
-        watchTaking(member);
+        watchTaking(node);
         const { setTimeout: real } = globalThis;
         // Called at each wait between two checks of the dead node: only then does the test make it known as dead.
         globalThis.setTimeout = ((run: () => void, ms = 0) => {
@@ -95,9 +95,9 @@ for (
               "no node claims it before the last owner is silent",
             );
             events.push("wait");
-            if (end === "its row says that it ended") await endMember(database, DEAD);
+            if (end === "its row says that it ended") await endNode(database, DEAD);
             else if (end === "its last heartbeat is old") await database.query(age, [DEAD]);
-            else member.probe = "gone";
+            else node.probe = "gone";
             run();
           })();
           return 0;
@@ -124,9 +124,9 @@ Deno.test({
   name: "a cell with a lock of another session is not taken, and not even read",
   ignore: isEmbedded,
   fn: () =>
-    withMember(async (member) => {
-      const { parts, events, store: { database } } = member;
-      watchTaking(member);
+    withMember(async (node) => {
+      const { parts, events, store: { database } } = node;
+      watchTaking(node);
       const other = await database.pin(() => {});
       await other.query("select pg_advisory_lock(461420, $1::int)", [CELL]);
       assert.deepEqual(await takeCells(parts, [CELL]), []);
@@ -154,9 +154,9 @@ async function ownCell({ parts }: TestMember): Promise<void> {
 }
 
 Deno.test("a cell is handed over with everything in the tables and nothing in memory, before the notification", () =>
-  withMember(async (member) => {
-    const { parts, notes, store: { database } } = member;
-    await ownCell(member);
+  withMember(async (node) => {
+    const { parts, notes, store: { database } } = node;
+    await ownCell(node);
     const { doors, budget } = parts.term;
     doors.tryEnter(CELL);
     const done = handOver(parts, [CELL], 7);
@@ -186,9 +186,9 @@ Deno.test("a cell is handed over with everything in the tables and nothing in me
   }));
 
 Deno.test("a hand-over with a slow last call is dropped: the door opens, and waiting calls enter", () =>
-  withMember(async (member) => {
-    const { parts, store: { database } } = member;
-    await ownCell(member);
+  withMember(async (node) => {
+    const { parts, store: { database } } = node;
+    await ownCell(node);
     const { doors } = parts.term;
     doors.tryEnter(CELL);
     const done = handOver(parts, [CELL], null, 20);
@@ -201,9 +201,9 @@ Deno.test("a hand-over with a slow last call is dropped: the door opens, and wai
   }));
 
 Deno.test("a hand-over with a failed flush opens the door again", () =>
-  withMember(async (member) => {
-    const { parts } = member;
-    await ownCell(member);
+  withMember(async (node) => {
+    const { parts } = node;
+    await ownCell(node);
     const { flush } = parts.term;
     let flushes = 0;
     parts.term.flush = () =>
@@ -213,9 +213,9 @@ Deno.test("a hand-over with a failed flush opens the door again", () =>
   }));
 
 Deno.test("a hand-over that fails after memory was emptied ends the term, and waiting calls are refused", () =>
-  withMember(async (member) => {
-    const { parts } = member;
-    await ownCell(member);
+  withMember(async (node) => {
+    const { parts } = node;
+    await ownCell(node);
     parts.writer.unlockCells = () => Promise.reject(new Unavailable("The session was lost"));
     const { doors } = parts.term;
     doors.tryEnter(CELL);

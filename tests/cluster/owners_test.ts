@@ -27,8 +27,8 @@ Deno.test("nodes with neighbouring terms share the cells, and each gets a fair n
   let least = CELLS;
   for (let term = 1; term < 500; term++) {
     const owners = wantedOwners([term, term + 1, term + 2]);
-    for (const member of [term, term + 1, term + 2]) {
-      least = Math.min(least, owners.filter((owner) => owner === member).length);
+    for (const node of [term, term + 1, term + 2]) {
+      least = Math.min(least, owners.filter((owner) => owner === node).length);
     }
   }
   // A third is 21; by chance alone a share of 64 throws falls below 6 about once in a hundred thousand times.

@@ -3,10 +3,10 @@
 import { Term } from "../../actors/term.ts";
 import type { Hub } from "../../src/channel/hub.ts";
 import { Owners } from "../../src/cluster/owners.ts";
-import type { MemberParts, Note } from "../../src/cluster/parts.ts";
+import type { NodeParts, Note } from "../../src/cluster/parts.ts";
 import { ClusterCounts } from "../../src/cluster/cluster_counts.ts";
 import { makeIdSource } from "../../src/process/id_source.ts";
-import { inCellOf } from "../../src/storage/members/cell_store.ts";
+import { inCellOf } from "../../src/storage/nodes/cell_store.ts";
 import { openRefusedCallStore } from "../../src/storage/stores/refused_call_store.ts";
 import { openUserStore } from "../../src/storage/stores/user_store.ts";
 import { cellOf } from "../../src/tenant/cell_of.ts";
@@ -31,7 +31,7 @@ export const REALM = 1;
 /** A node, the events of its cells in order, and the notifications of its hub. */
 export interface TestMember {
   readonly store: TestStore;
-  readonly parts: MemberParts;
+  readonly parts: NodeParts;
   readonly events: string[];
   readonly notes: Note[];
   /** The result of connecting to a dead node's address. */
@@ -39,7 +39,7 @@ export interface TestMember {
 }
 
 /** Runs a test with a node on a fresh store that has a workspace with an app. */
-export async function withMember(work: (member: TestMember) => Promise<void>): Promise<void> {
+export async function withMember(work: (node: TestMember) => Promise<void>): Promise<void> {
   const store = await openTestStore();
   const { database } = store;
   const writer = await joinAlone(database, await database.pin(() => {}));
@@ -73,7 +73,7 @@ export async function withMember(work: (member: TestMember) => Promise<void>): P
   }));
   const events: string[] = [];
   const notes: Note[] = [];
-  const member: TestMember = {
+  const node: TestMember = {
     store,
     events,
     notes,
@@ -89,7 +89,7 @@ export async function withMember(work: (member: TestMember) => Promise<void>): P
       hub: {
         probe: () => {
           events.push("probe");
-          return Promise.resolve(member.probe);
+          return Promise.resolve(node.probe);
         },
         noteAll: (note: Note) => notes.push(note),
         note: (_: number, note: Note) => notes.push(note),
@@ -103,7 +103,7 @@ export async function withMember(work: (member: TestMember) => Promise<void>): P
     },
   };
   try {
-    await work(member);
+    await work(node);
   } finally {
     term.fail(new Error("The test ends"));
     await writer.close();

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { Doors } from "../../actors/doors.ts";
 import { Unavailable } from "../../actors/port.ts";
 import type { Hub, Reply } from "../../src/channel/hub.ts";
-import type { Member } from "../../src/cluster/member.ts";
+import type { ClusterNode } from "../../src/cluster/node.ts";
 import { Owners } from "../../src/cluster/owners.ts";
 import { callSender, notRun, passOn } from "../../src/cluster/passing.ts";
 import { CELL_LIMITS } from "../../src/process/limits.ts";
@@ -18,13 +18,13 @@ function memberThat(look: (owners: Owners, doors: Doors) => void = () => {}) {
   const owners = new Owners();
   const doors = new Doors();
   const counts = { passedOn: 0, sentAgain: 0 };
-  const member = {
+  const node = {
     term: OWN_TERM,
     parts: { owners, counts, term: { doors }, hub: null as unknown },
     relayTo: (owner: number) => owner === 9 ? 8 : null,
     lookForOwners: () => Promise.resolve(look(owners, doors)),
   };
-  return { owners, doors, counts, member: member as unknown as Member };
+  return { owners, doors, counts, node: node as unknown as ClusterNode };
 }
 
 /** A sender that answers from a script and records where it sent. */
@@ -41,18 +41,18 @@ function senderOf(...replies: (Reply | Error | null)[]) {
 }
 
 Deno.test("a call goes to the owner once, and its answer returns unchanged", async () => {
-  const { member, owners, counts } = memberThat();
+  const { node, owners, counts } = memberThat();
   owners.set([CELL], 5);
   const { send, sent } = senderOf(ANSWER);
-  assert.equal(await passOn(member, CELL, send), ANSWER);
+  assert.equal(await passOn(node, CELL, send), ANSWER);
   assert.deepEqual([sent, counts], [[5], { passedOn: 1, sentAgain: 0 }]);
 });
 
 Deno.test("a call that did not run goes on to the owner that its receiver names", async () => {
-  const { member, owners, counts } = memberThat();
+  const { node, owners, counts } = memberThat();
   owners.set([CELL], 5);
   const { send, sent } = senderOf(notRun(6), ANSWER);
-  assert.equal(await passOn(member, CELL, send), ANSWER);
+  assert.equal(await passOn(node, CELL, send), ANSWER);
   assert.deepEqual([sent, owners.of(CELL), counts.sentAgain], [[5, 6], 6, 1]);
 });
 
@@ -65,30 +65,30 @@ for (
 ) {
   Deno.test(`a call that did not run is sent by the tables if its receiver ${what}`, async () => {
     let looks = 0;
-    const { member, owners } = memberThat((known) => {
+    const { node, owners } = memberThat((known) => {
       looks += 1;
       known.set([CELL], 7);
     });
     owners.set([CELL], 5);
     const { send, sent } = senderOf(reply, ANSWER);
-    assert.equal(await passOn(member, CELL, send), ANSWER);
+    assert.equal(await passOn(node, CELL, send), ANSWER);
     assert.deepEqual([sent, looks], [[5, 7], 1]);
   });
 }
 
 Deno.test("a call with a lost answer is not sent a second time", async () => {
-  const { member, owners } = memberThat();
+  const { node, owners } = memberThat();
   owners.set([CELL], 5);
   const { send, sent } = senderOf(new Unavailable("The channel was lost"));
-  await assert.rejects(passOn(member, CELL, send), Unavailable);
+  await assert.rejects(passOn(node, CELL, send), Unavailable);
   assert.deepEqual(sent, [5]);
 });
 
 Deno.test("a call is not sent if its cell has moved here meanwhile", async () => {
-  const { member, owners } = memberThat((_, doors) => doors.open([CELL]));
+  const { node, owners } = memberThat((_, doors) => doors.open([CELL]));
   owners.set([CELL], 5);
   const { send, sent } = senderOf(notRun(null));
-  assert.equal(await passOn(member, CELL, send), null);
+  assert.equal(await passOn(node, CELL, send), null);
   assert.deepEqual(sent, [5]);
 });
 
@@ -98,12 +98,12 @@ Deno.test("the owner is searched for 2 s, and no longer", async () => {
   performance.now = () => at;
   try {
     let looks = 0;
-    const { member } = memberThat(() => {
+    const { node } = memberThat(() => {
       looks += 1;
       at += CELL_LIMITS.doorWaitMs / 4;
     });
     const { send, sent } = senderOf();
-    await assert.rejects(passOn(member, CELL, send), Unavailable);
+    await assert.rejects(passOn(node, CELL, send), Unavailable);
     assert.deepEqual([looks, sent], [5, []]);
   } finally {
     performance.now = now;
@@ -111,7 +111,7 @@ Deno.test("the owner is searched for 2 s, and no longer", async () => {
 });
 
 Deno.test("a call goes through a third node only where there is no channel to the owner, and once at most", () => {
-  const { member } = memberThat();
+  const { node } = memberThat();
   const calls: [number, unknown][] = [];
   const hub = {
     isOpen: (term: number) => term === 5,
@@ -120,8 +120,8 @@ Deno.test("a call goes through a third node only where there is no channel to th
       return Promise.resolve(ANSWER);
     },
   };
-  (member.parts as { hub: Hub | null }).hub = hub as unknown as Hub;
-  const send = callSender(member, "x");
+  (node.parts as { hub: Hub | null }).hub = hub as unknown as Hub;
+  const send = callSender(node, "x");
   assert.ok(send(5) !== null && send(9) !== null);
   assert.equal(send(6), null, "no node can reach it");
   assert.deepEqual(calls, [[5, [0, "x"]], [8, [9, "x"]]]);

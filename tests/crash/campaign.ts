@@ -85,13 +85,13 @@ export async function runCampaign(options: CampaignOptions, stop: AbortSignal): 
       throw new Error("PostgreSQL's programs are not installed here: name a server with --server");
     }
     const isServer = options.store === "postgres";
-    const hasMembers = isServer && options.members !== 1;
+    const hasNodes = isServer && options.members !== 1;
     const has = hasOf({
       isServer,
       isWired: isServer,
       ownServer,
-      hasMembers,
-      isRelayed: hasMembers,
+      hasNodes,
+      isRelayed: hasNodes,
     });
     const isPossible = options.kinds.has(FIRST_START) ||
       FAULTS.some(({ kind, needs }) => options.kinds.has(kind) && has(needs));
@@ -144,7 +144,7 @@ class Campaign {
         random: this.#random,
         server: this.#options.store === "embedded" ? null : this.#ownServer?.url ?? this.#options.server,
         ownServer: this.#ownServer,
-        members: this.#membersOf(),
+        nodes: this.#nodesOf(),
         isWired: this.#options.store === "postgres" && this.#isWired(),
       });
       this.#report.worlds++;
@@ -162,11 +162,11 @@ class Campaign {
     return this.#report;
   }
 
-  #membersOf(): number {
+  #nodesOf(): number {
     const { store, members, kinds } = this.#options;
     if (store === "embedded") return 1;
     const wanted = FAULTS.filter(({ kind }) => kinds.has(kind));
-    const least = wanted.length > 0 && wanted.every(({ needs }) => needs === "members") ? 2 : 1;
+    const least = wanted.length > 0 && wanted.every(({ needs }) => needs === "nodes") ? 2 : 1;
     return members ?? Math.max(least, this.#random.pick(MEMBERS));
   }
 
@@ -205,7 +205,7 @@ class Campaign {
   async #round(world: World, fault: Fault, done: string[]): Promise<string[]> {
     await world.blow();
     await goOn(world, ...LOAD_MS);
-    const isMoving = world.members.length > 1 && this.#random.chance(MOVING_SHARE);
+    const isMoving = world.nodes.length > 1 && this.#random.chance(MOVING_SHARE);
     if (isMoving) await world.startMoves();
     const struckAt = performance.now();
     const when = `${Math.round(struckAt - this.#startedAt)} ms`;
@@ -247,12 +247,12 @@ class Campaign {
   #draw(world: World): Fault | null {
     const { ownServer, isWired, isRelayed } = world;
     const isServer = !world.stage.isEmbedded;
-    const has = hasOf({ isServer, isWired, ownServer, hasMembers: world.members.length > 1, isRelayed });
+    const has = hasOf({ isServer, isWired, ownServer, hasNodes: world.nodes.length > 1, isRelayed });
     const isWanted = ({ kind, needs }: Fault) => this.#options.kinds.has(kind) && has(needs);
     if (!this.#deck.some(isWanted)) {
       // Also what only some worlds of this store have, which waits in the deck for such a world.
-      const hasMembers = isServer && this.#options.members !== 1;
-      const mayCome = hasOf({ isServer, isWired: isServer, ownServer, hasMembers, isRelayed: hasMembers });
+      const hasNodes = isServer && this.#options.members !== 1;
+      const mayCome = hasOf({ isServer, isWired: isServer, ownServer, hasNodes, isRelayed: hasNodes });
       const { kinds } = this.#options;
       const all = FAULTS.filter(({ kind, needs }) => kinds.has(kind) && mayCome(needs));
       if (!all.some(isWanted)) return null;
@@ -292,18 +292,18 @@ interface Equipment {
   readonly isServer: boolean;
   readonly isWired: boolean;
   readonly ownServer: OwnServer | null;
-  readonly hasMembers: boolean;
+  readonly hasNodes: boolean;
   readonly isRelayed: boolean;
 }
 
 /** Whether there is what a kind needs. */
-function hasOf({ isServer, isWired, ownServer, hasMembers, isRelayed }: Equipment): (need: Need) => boolean {
+function hasOf({ isServer, isWired, ownServer, hasNodes, isRelayed }: Equipment): (need: Need) => boolean {
   const has: Readonly<Record<Need, boolean>> = {
     nothing: true,
     embedded: !isServer,
     server: isServer,
     cable: isWired,
-    members: hasMembers,
+    nodes: hasNodes,
     channel: isRelayed,
     "own server": ownServer !== null,
   };

@@ -2,13 +2,13 @@
 // moment. A strike begins with clients at work and ends when the service serves again.
 
 import { firstSeq, lastSeq } from "../../src/storage/journal/ranges.ts";
-import { termOf } from "./members.ts";
+import { termOf } from "./nodes.ts";
 import { pause } from "./program.ts";
 import { once } from "./wire.ts";
 import type { World } from "./world.ts";
 
 /** What a kind of fault needs beside a process. */
-export type Need = "nothing" | "embedded" | "server" | "cable" | "members" | "channel" | "own server";
+export type Need = "nothing" | "embedded" | "server" | "cable" | "nodes" | "channel" | "own server";
 
 /** A kind of fault. */
 export interface Fault {
@@ -33,8 +33,8 @@ async function kill(world: World): Promise<number> {
 
 /** Kills all processes at the same moment. */
 async function killAll(world: World): Promise<number> {
-  const count = world.members.length;
-  await Promise.all([...world.members].map((member) => world.kill(member)));
+  const count = world.nodes.length;
+  await Promise.all([...world.nodes].map((node) => world.kill(node)));
   for (let started = 0; started < count; started++) await world.start();
   return count;
 }
@@ -42,7 +42,7 @@ async function killAll(world: World): Promise<number> {
 /** The journal that a kill left is replayed by a start that is killed, and by the next one. */
 async function killStarts(world: World): Promise<number> {
   const { random } = world;
-  const alone = world.members.length === 1;
+  const alone = world.nodes.length === 1;
   await world.kill(world.anyone);
   if (alone) await world.load.stop();
   const early = random.whole(1, EARLY_KILLS_MAX);
@@ -58,7 +58,7 @@ async function killStarts(world: World): Promise<number> {
 async function stop(world: World): Promise<number> {
   const { answers } = world.load.record;
   const cuts = answers.get("cut") ?? 0;
-  const alone = world.members.length === 1;
+  const alone = world.nodes.length === 1;
   const leaver = world.anyone;
   const term = world.stage.isEmbedded ? null : termOf(leaver);
   await world.stop(leaver, world.random.chance(0.5) ? "SIGTERM" : "SIGINT");
@@ -113,12 +113,12 @@ async function killAtDisk(world: World): Promise<number | null> {
 
 /** Killed in the middle of a drain that a reader of tables asked for. */
 async function killAtDrain(world: World): Promise<number> {
-  const member = world.anyone;
-  const { origin } = member;
+  const node = world.anyone;
+  const { origin } = node;
   const path = "/api/v1/events?limit=1";
   const asked = once(origin, { method: "GET", path, bearer: world.stage.secretKey });
   await pause(world.random.next() * 25);
-  await world.kill(member);
+  await world.kill(node);
   await asked;
   await world.start();
   return 1;
@@ -130,7 +130,7 @@ export const PROCESS_FAULTS: readonly Fault[] = [
   {
     kind: "kill-all",
     text: "SIGKILL of all processes at once",
-    needs: "members",
+    needs: "nodes",
     weight: 1,
     strike: killAll,
   },

@@ -27,7 +27,7 @@ const WHERE: Readonly<Record<Need, string>> = {
   embedded: " (embedded)",
   server: " (postgres)",
   cable: " (postgres)",
-  members: " (postgres, several processes)",
+  nodes: " (postgres, several processes)",
   channel: " (postgres, several processes)",
   "own server": " (postgres, a server of our own)",
 };

@@ -3,21 +3,21 @@
 
 import assert from "node:assert/strict";
 import type { Fetch } from "../../src/client/transport.ts";
-import { type Member, startMember, startMembers, untilSpread } from "./members.ts";
+import { type ClusterNode, startNode, startNodes, untilSpread } from "./nodes.ts";
 import type { Stage } from "./stage.ts";
 
 const EXIT_MS = 25_000;
 
 /** Processes of one store, which are all replaced again and again. */
 export class Rolling {
-  readonly members: Member[];
+  readonly nodes: ClusterNode[];
   readonly #stage: Stage;
   readonly #settings: Readonly<Record<string, string>>;
   #turn = 0;
 
-  private constructor(stage: Stage, members: Member[], settings: Readonly<Record<string, string>>) {
+  private constructor(stage: Stage, nodes: ClusterNode[], settings: Readonly<Record<string, string>>) {
     this.#stage = stage;
-    this.members = members;
+    this.nodes = nodes;
     this.#settings = settings;
   }
 
@@ -26,12 +26,12 @@ export class Rolling {
     count: number,
     settings: Readonly<Record<string, string>> = {},
   ): Promise<Rolling> {
-    return new Rolling(stage, await startMembers(stage, count, settings), settings);
+    return new Rolling(stage, await startNodes(stage, count, settings), settings);
   }
 
   /** Where the next call goes: each process in its turn, also a process that is about to end. */
   origin(): string {
-    return (this.members[this.#turn++ % this.members.length] as Member).origin;
+    return (this.nodes[this.#turn++ % this.nodes.length] as ClusterNode).origin;
   }
 
   /** Sends each request to the next process. */
@@ -48,18 +48,18 @@ export class Rolling {
    * @param hasSpare whether the next one joins and has its cells before the old one ends, or comes after it
    */
   async restartAll(hasSpare: boolean): Promise<void> {
-    for (const old of [...this.members]) {
+    for (const old of [...this.nodes]) {
       if (hasSpare) await this.#join();
       old.program.signal("SIGTERM");
       const { code } = await old.program.exit(EXIT_MS);
-      this.members.splice(this.members.indexOf(old), 1);
+      this.nodes.splice(this.nodes.indexOf(old), 1);
       assert.equal(code, 0, old.program.stderr);
       if (!hasSpare) await this.#join();
     }
   }
 
   async #join(): Promise<void> {
-    this.members.push(await startMember(this.#stage, this.#settings));
-    await untilSpread(this.#stage, this.members);
+    this.nodes.push(await startNode(this.#stage, this.#settings));
+    await untilSpread(this.#stage, this.nodes);
   }
 }

@@ -2,7 +2,7 @@
 // cable cut on either side of a commit, the server killed, and cells that move while processes come, go and freeze.
 
 import type { Fault } from "./faults.ts";
-import { askWhileStopped, assertUnavailable, termOf } from "./members.ts";
+import { askWhileStopped, assertUnavailable, termOf } from "./nodes.ts";
 import { pause, until } from "./program.ts";
 import type { World } from "./world.ts";
 
@@ -186,7 +186,9 @@ async function freeze(world: World): Promise<number> {
   for (const outcome of await Promise.all(asked)) assertUnavailable(outcome);
   world.add(frozen);
   await world.back();
-  if (termOf(frozen) === term) world.faults.push(`Member ${term} was silent, lost its cells, and went on`);
+  if (termOf(frozen) === term) {
+    world.faults.push(`ClusterNode ${term} was silent, lost its cells, and went on`);
+  }
   return 1;
 }
 
@@ -210,7 +212,7 @@ export const SERVER_FAULTS: readonly Fault[] = [
   {
     kind: "one-writer",
     text: "pg_terminate_backend of one session that appends, of several processes",
-    needs: "members",
+    needs: "nodes",
     weight: 2,
     strike: endOneWriter,
   },
@@ -268,14 +270,14 @@ export const SERVER_FAULTS: readonly Fault[] = [
   {
     kind: "moves",
     text: "SIGKILL or SIGTERM of one of several processes while cells move to a newcomer",
-    needs: "members",
+    needs: "nodes",
     weight: 3,
     strike: amidMoves,
   },
   {
     kind: "freeze",
     text: "SIGSTOP of one of several processes until others have its cells, then SIGCONT",
-    needs: "members",
+    needs: "nodes",
     weight: 1,
     strike: freeze,
   },

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { auditStopped } from "./audit.ts";
 import { Load } from "./load.ts";
-import { type Member, startMember, startMembers, untilSpread } from "./members.ts";
+import { type ClusterNode, startNode, startNodes, untilSpread } from "./nodes.ts";
 import { pause } from "./program.ts";
 import { Stage, WIDE_USERS } from "./stage.ts";
 import { Watch } from "./watch.ts";
@@ -75,12 +75,12 @@ Deno.test({
   ignore: testServerUrl() === null,
   fn: async () => {
     await using stage = await Stage.open();
-    let members = await startMembers(stage, 3);
+    let nodes = await startNodes(stage, 3);
     for (let round = 0; round < ROUNDS; round++) {
-      const watch = await Watch.open(stage, members);
-      const leaver = members[round % members.length] as Member;
-      members = members.filter((member) => member !== leaver);
-      watch.start(members);
+      const watch = await Watch.open(stage, nodes);
+      const leaver = nodes[round % nodes.length] as ClusterNode;
+      nodes = nodes.filter((node) => node !== leaver);
+      watch.start(nodes);
       await pause(300);
       leaver.program.signal("SIGTERM");
       assert.equal((await leaver.program.exit(EXIT_MS)).code, 0, leaver.program.stderr);
@@ -88,8 +88,8 @@ Deno.test({
       await watch.stop();
       assert.deepEqual(watch.failuresBut(null), []);
       assert.ok(watch.calls > 100, String(watch.calls));
-      members = [...members, await startMember(stage)];
-      await untilSpread(stage, members);
+      nodes = [...nodes, await startNode(stage)];
+      await untilSpread(stage, nodes);
     }
   },
 });

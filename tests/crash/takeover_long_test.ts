@@ -8,15 +8,15 @@ import { Load } from "./load.ts";
 import {
   askWhileStopped,
   assertUnavailable,
-  type Member,
+  type ClusterNode,
   ownerOf,
   SILENT_TAKEOVER_MS,
-  startMember,
-  startMembers,
+  startNode,
+  startNodes,
   TAKEOVER_MS,
   termOf,
   untilSpread,
-} from "./members.ts";
+} from "./nodes.ts";
 import { pause, until } from "./program.ts";
 import { Stage, untilReady, WIDE_USERS } from "./stage.ts";
 import { Watch } from "./watch.ts";
@@ -29,13 +29,13 @@ const ROUNDS = roundsOf(2, 4);
 const REST_MAX_MS = isDeep ? 12 : 60;
 const ignore = testServerUrl() === null;
 
-function others(members: readonly Member[], gone: Member): Member[] {
-  return members.filter((member) => member !== gone);
+function others(nodes: readonly ClusterNode[], gone: ClusterNode): ClusterNode[] {
+  return nodes.filter((node) => node !== gone);
 }
 
-async function audit(stage: Stage, load: Load, members: readonly Member[]): Promise<string[]> {
-  load.origins = members.map(({ origin }) => origin);
-  return await auditServing(stage, load, members[0]?.origin as string);
+async function audit(stage: Stage, load: Load, nodes: readonly ClusterNode[]): Promise<string[]> {
+  load.origins = nodes.map(({ origin }) => origin);
+  return await auditServing(stage, load, nodes[0]?.origin as string);
 }
 
 Deno.test({
@@ -43,14 +43,14 @@ Deno.test({
   ignore,
   fn: async () => {
     await using stage = await Stage.open();
-    let members = await startMembers(stage, 3);
+    let nodes = await startNodes(stage, 3);
     const times: number[] = [];
     let calls = 0;
     for (let round = 0; round < ROUNDS; round++) {
-      const watch = await Watch.open(stage, members);
-      const victim = members[round % members.length] as Member;
-      members = others(members, victim);
-      watch.start(members);
+      const watch = await Watch.open(stage, nodes);
+      const victim = nodes[round % nodes.length] as ClusterNode;
+      nodes = others(nodes, victim);
+      watch.start(nodes);
       await pause(500);
       const term = termOf(victim);
       victim.program.signal("SIGKILL");
@@ -62,8 +62,8 @@ Deno.test({
       assert.deepEqual(watch.failuresAfter(diedAt + (times.at(-1) ?? 0)), [], "calls after the return");
       calls += watch.calls;
       assert.ok((await stage.look.query("select from cells where term = $1", [term])).length === 0);
-      members = [...members, await startMember(stage)];
-      await untilSpread(stage, members);
+      nodes = [...nodes, await startNode(stage)];
+      await untilSpread(stage, nodes);
     }
     console.log(`cells of the killed answered again after ms: ${times.join(", ")}; ${calls} calls watched`);
   },
@@ -74,26 +74,26 @@ Deno.test({
   ignore,
   fn: async () => {
     await using stage = await Stage.open();
-    let members = await startMembers(stage, 2);
-    await stage.populate(members[0]?.origin as string);
-    const load = new Load(members[0]?.origin as string, stage.secretKey);
+    let nodes = await startNodes(stage, 2);
+    await stage.populate(nodes[0]?.origin as string);
+    const load = new Load(nodes[0]?.origin as string, stage.secretKey);
     load.pauseMaxMs = REST_MAX_MS;
     for (let round = 0; round < ROUNDS; round++) {
-      load.origins = members.map(({ origin }) => origin);
+      load.origins = nodes.map(({ origin }) => origin);
       load.start();
       await pause(500 + Math.random() * 2_000);
-      const victim = members[Math.floor(Math.random() * members.length)] as Member;
-      members = others(members, victim);
-      load.origins = members.map(({ origin }) => origin);
+      const victim = nodes[Math.floor(Math.random() * nodes.length)] as ClusterNode;
+      nodes = others(nodes, victim);
+      load.origins = nodes.map(({ origin }) => origin);
       victim.program.signal("SIGKILL");
       await until(
         "everything is owned",
         TAKEOVER_MS,
-        async () => await ownerOf(stage, members, stage.workspaceId),
+        async () => await ownerOf(stage, nodes, stage.workspaceId),
       );
       await load.stop();
-      assert.deepEqual(await audit(stage, load, members), [], load.record.summary());
-      members = [...members, await startMember(stage)];
+      assert.deepEqual(await audit(stage, load, nodes), [], load.record.summary());
+      nodes = [...nodes, await startNode(stage)];
     }
     console.log(`${ROUNDS} kills: ${load.record.summary()}`);
   },
@@ -104,25 +104,25 @@ Deno.test({
   ignore,
   fn: async () => {
     await using stage = await Stage.open();
-    let members = await startMembers(stage, 2);
-    await stage.populate(members[0]?.origin as string);
-    const load = new Load(members[0]?.origin as string, stage.secretKey);
+    let nodes = await startNodes(stage, 2);
+    await stage.populate(nodes[0]?.origin as string);
+    const load = new Load(nodes[0]?.origin as string, stage.secretKey);
     load.pauseMaxMs = REST_MAX_MS;
     const times: number[] = [];
     for (let round = 0; round < ROUNDS / 2; round++) {
-      await untilSpread(stage, members);
-      load.origins = members.map(({ origin }) => origin);
+      await untilSpread(stage, nodes);
+      load.origins = nodes.map(({ origin }) => origin);
       load.start();
       await pause(500 + Math.random() * 1_500);
-      const frozen = await ownerOf(stage, members, stage.workspaceId) as Member;
-      members = others(members, frozen);
+      const frozen = await ownerOf(stage, nodes, stage.workspaceId) as ClusterNode;
+      nodes = others(nodes, frozen);
       frozen.program.signal("SIGSTOP");
       const stoppedAt = performance.now();
-      load.origins = members.map(({ origin }) => origin);
+      load.origins = nodes.map(({ origin }) => origin);
       await until(
         "others own its cells",
         SILENT_TAKEOVER_MS,
-        () => ownerOf(stage, members, stage.workspaceId),
+        () => ownerOf(stage, nodes, stage.workspaceId),
       );
       times.push(Math.round(performance.now() - stoppedAt));
       await pause(500);
@@ -132,8 +132,8 @@ Deno.test({
       // It joins again by itself, as another node, and answers what is true.
       await untilReady(frozen.origin, SILENT_TAKEOVER_MS);
       await load.stop();
-      members = [frozen, ...members];
-      assert.deepEqual(await audit(stage, load, members), [], load.record.summary());
+      nodes = [frozen, ...nodes];
+      assert.deepEqual(await audit(stage, load, nodes), [], load.record.summary());
     }
     console.log(
       `cells of a stopped process answered again after ms: ${times.join(", ")}; ${load.record.summary()}`,
@@ -146,24 +146,24 @@ Deno.test({
   ignore,
   fn: async () => {
     await using stage = await Stage.open();
-    const members = await startMembers(stage, 2);
-    await stage.populate(members[0]?.origin as string);
-    const load = new Load(members[0]?.origin as string, stage.secretKey);
+    const nodes = await startNodes(stage, 2);
+    await stage.populate(nodes[0]?.origin as string);
+    const load = new Load(nodes[0]?.origin as string, stage.secretKey);
     load.pauseMaxMs = REST_MAX_MS;
-    load.origins = members.map(({ origin }) => origin);
+    load.origins = nodes.map(({ origin }) => origin);
     load.start();
     for (let round = 0; round < ROUNDS; round++) {
       await pause(Math.random() * 500);
-      const napper = members[round % 2] as Member;
+      const napper = nodes[round % 2] as ClusterNode;
       napper.program.signal("SIGSTOP");
       await pause(Math.random() * 4_000);
       napper.program.signal("SIGCONT");
       await untilReady(napper.origin, 20_000);
     }
     await load.stop();
-    assert.deepEqual(await audit(stage, load, members), [], load.record.summary());
+    assert.deepEqual(await audit(stage, load, nodes), [], load.record.summary());
     const body = { userId: WIDE_USERS[0], event: "image.x" };
-    for (const { origin } of members) {
+    for (const { origin } of nodes) {
       const call = { method: "POST", path: "/api/v1/can-use", bearer: stage.secretKey, body };
       assert.equal(answerOf(await once(origin, call)).status, 200);
     }

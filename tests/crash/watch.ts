@@ -1,7 +1,7 @@
 // A watch over availability: one app for each process that owns it, each called through every process all the time.
 // Every call without a 200 is recorded with its time.
 
-import { type Member, ownerOf } from "./members.ts";
+import { type ClusterNode, ownerOf } from "./nodes.ts";
 import { pause, until } from "./program.ts";
 import { makeApp, type Stage } from "./stage.ts";
 import { type Outcome, Wire } from "./wire.ts";
@@ -16,37 +16,35 @@ export interface Failure {
   readonly atMs: number;
 }
 
-/** Calls to an app of each owner through each member. */
+/** Calls to an app of each owner through each node. */
 export class Watch {
   calls = 0;
-  readonly #apps: ReadonlyMap<Member, string>;
-  readonly #failures: (Failure & { readonly member: Member })[] = [];
-  readonly #answered = new Map<Member, { readonly sentAt: number; readonly answeredAt: number }[]>();
+  readonly #apps: ReadonlyMap<ClusterNode, string>;
+  readonly #failures: (Failure & { readonly node: ClusterNode })[] = [];
+  readonly #answered = new Map<ClusterNode, { readonly sentAt: number; readonly answeredAt: number }[]>();
   #loops: Promise<void>[] = [];
   #isOn = false;
 
-  private constructor(apps: ReadonlyMap<Member, string>) {
+  private constructor(apps: ReadonlyMap<ClusterNode, string>) {
     this.#apps = apps;
   }
 
   /** Makes apps until each node owns one. */
-  static async open(stage: Stage, members: readonly Member[]): Promise<Watch> {
-    const apps = new Map<Member, string>();
-    const origin = members[0]?.origin as string;
-    while (apps.size < members.length) {
+  static async open(stage: Stage, nodes: readonly ClusterNode[]): Promise<Watch> {
+    const apps = new Map<ClusterNode, string>();
+    const origin = nodes[0]?.origin as string;
+    while (apps.size < nodes.length) {
       const { workspaceId, secretKey } = await makeApp(origin, "Watch");
-      const owner = await ownerOf(stage, members, workspaceId);
+      const owner = await ownerOf(stage, nodes, workspaceId);
       if (owner !== null) apps.set(owner, secretKey);
     }
     return new Watch(apps);
   }
 
   /** Calls through some nodes from now on. */
-  start(by: readonly Member[]): void {
+  start(by: readonly ClusterNode[]): void {
     this.#isOn = true;
-    this.#loops = [...this.#apps].flatMap(([owner, key]) =>
-      by.map((member) => this.#loop(owner, key, member))
-    );
+    this.#loops = [...this.#apps].flatMap(([owner, key]) => by.map((node) => this.#loop(owner, key, node)));
   }
 
   async stop(): Promise<void> {
@@ -55,14 +53,14 @@ export class Watch {
   }
 
   /** Waits until an app of an owner that died is answered again; answers how many milliseconds after a moment. */
-  async backAfter(owner: Member, atMs: number, limitMs: number): Promise<number> {
+  async backAfter(owner: ClusterNode, atMs: number, limitMs: number): Promise<number> {
     const first = () => this.#answered.get(owner)?.find(({ sentAt }) => sentAt > atMs)?.answeredAt ?? null;
     return Math.round(await until("what it owned is answered again", limitMs, first) - atMs);
   }
 
   /** Failed calls to apps of all owners but one. */
-  failuresBut(owner: Member | null): Failure[] {
-    return this.#failures.filter(({ member }) => member !== owner).map(shown);
+  failuresBut(owner: ClusterNode | null): Failure[] {
+    return this.#failures.filter(({ node }) => node !== owner).map(shown);
   }
 
   /** Failed calls that were sent after a moment. */
@@ -70,7 +68,7 @@ export class Watch {
     return this.#failures.filter((failure) => failure.atMs > atMs).map(shown);
   }
 
-  async #loop(owner: Member, bearer: string, by: Member): Promise<void> {
+  async #loop(owner: ClusterNode, bearer: string, by: ClusterNode): Promise<void> {
     const wire = new Wire(by.origin);
     for (let count = 0; this.#isOn; count++) {
       const sentAt = performance.now();
@@ -86,7 +84,7 @@ export class Watch {
         this.#answered.set(owner, known);
       } else {
         const failure = { owner: owner.origin, by: by.origin, outcome: name, atMs: sentAt };
-        this.#failures.push({ ...failure, member: owner });
+        this.#failures.push({ ...failure, node: owner });
       }
       await pause(EVERY_MS);
     }

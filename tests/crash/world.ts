@@ -8,7 +8,7 @@ import type { Database } from "../../src/storage/database.ts";
 import { auditAnswers, auditTables, auditUsage } from "./audit.ts";
 import { Cable } from "./cable.ts";
 import { Load } from "./load.ts";
-import { type Member, ownersOf, termOf } from "./members.ts";
+import { type ClusterNode, ownersOf, termOf } from "./nodes.ts";
 import type { OwnServer } from "./own_server.ts";
 import { pause, type Program, until } from "./program.ts";
 import { readiness, Stage, untilReady } from "./stage.ts";
@@ -39,7 +39,7 @@ export interface WorldOptions {
   /** Set where the server may be killed. */
   readonly ownServer: OwnServer | null;
   /** How many processes serve at a time. */
-  readonly members: number;
+  readonly nodes: number;
   /** Whether the processes reach their database through a cable that can be cut. */
   readonly isWired: boolean;
 }
@@ -54,7 +54,7 @@ export class World implements AsyncDisposable {
   /** Whether nodes reach each other by cables. */
   readonly isRelayed: boolean;
   /** The processes that serve, or are about to. */
-  readonly members: Member[] = [];
+  readonly nodes: ClusterNode[] = [];
   readonly storm = new Storm(true);
   load!: Load;
   /** How long the last start took. */
@@ -67,13 +67,13 @@ export class World implements AsyncDisposable {
   readonly #size: number;
   #blowing: Promise<void> | null = null;
 
-  private constructor(stage: Stage, { random, ownServer, isWired, members }: WorldOptions) {
+  private constructor(stage: Stage, { random, ownServer, isWired, nodes }: WorldOptions) {
     this.stage = stage;
     this.random = random;
     this.ownServer = ownServer;
     this.isWired = isWired;
-    this.isRelayed = members > 1 && random.chance(0.5);
-    this.#size = members;
+    this.isRelayed = nodes > 1 && random.chance(0.5);
+    this.#size = nodes;
   }
 
   /** Makes an empty store; nothing runs on it yet. */
@@ -104,7 +104,7 @@ export class World implements AsyncDisposable {
   /** Starts the first processes, and makes apps and users. */
   async begin(): Promise<void> {
     if (this.stage.isEmbedded && this.stage.programs.length === 0) await copyMigratedStore(this.stage.folder);
-    while (this.members.length < this.#size) await this.start();
+    while (this.nodes.length < this.#size) await this.start();
     await this.stage.populate(this.anyone.origin);
     this.load = new Load(this.anyone.origin, this.stage.secretKey);
     this.#aim();
@@ -115,8 +115,8 @@ export class World implements AsyncDisposable {
   }
 
   /** One of the processes. */
-  get anyone(): Member {
-    return this.random.pick(this.members);
+  get anyone(): ClusterNode {
+    return this.random.pick(this.nodes);
   }
 
   /** Starts a process that may fail before it serves. */
@@ -131,23 +131,23 @@ export class World implements AsyncDisposable {
 
   /** The cables of all processes, or of one. */
   someCables(): Cable[] {
-    const cables = this.members.flatMap(({ program }) => this.#cables.get(program) ?? []);
+    const cables = this.nodes.flatMap(({ program }) => this.#cables.get(program) ?? []);
     return this.random.chance(0.5) ? cables : [this.random.pick(cables)];
   }
 
   /** Starts one process more and waits until everybody serves; calls may reach it before. */
-  async start(): Promise<Member> {
+  async start(): Promise<ClusterNode> {
     // Without a listener the calls would only count how fast they are refused.
-    if (this.members.length === 0) await this.load?.stop();
+    if (this.nodes.length === 0) await this.load?.stop();
     const program = this.startOne();
-    const member = { program, origin: await program.origin(FIRST_START_MS) };
-    const isFirst = this.members.push(member) === 1;
+    const node = { program, origin: await program.origin(FIRST_START_MS) };
+    const isFirst = this.nodes.push(node) === 1;
     this.#aim();
     if (isFirst && this.#blowing !== null && this.random.chance(0.5)) this.load.start();
     await this.back();
     this.startMs = performance.now() - program.startedAt;
     if (this.isRelayed) await this.#relay();
-    return member;
+    return node;
   }
 
   /** The cables between nodes that carry something. */
@@ -179,45 +179,45 @@ export class World implements AsyncDisposable {
   }
 
   /** Kills a process; clients go to the others. */
-  async kill(member: Member): Promise<void> {
-    const killed = member.program.kill();
-    this.drop(member);
+  async kill(node: ClusterNode): Promise<void> {
+    const killed = node.program.kill();
+    this.drop(node);
     await killed;
   }
 
   /** Kills a process and starts another. */
-  async replace(member: Member): Promise<void> {
-    await this.kill(member);
+  async replace(node: ClusterNode): Promise<void> {
+    await this.kill(node);
     await this.start();
   }
 
   /** Sends no more calls to a process. */
-  drop(member: Member): void {
-    this.members.splice(this.members.indexOf(member), 1);
+  drop(node: ClusterNode): void {
+    this.nodes.splice(this.nodes.indexOf(node), 1);
     this.#aim();
   }
 
   /** Sends calls to a process again. */
-  add(member: Member): void {
-    this.members.push(member);
+  add(node: ClusterNode): void {
+    this.nodes.push(node);
     this.#aim();
   }
 
   #aim(): void {
-    if (this.members.length === 0) return;
-    const origins = this.members.map(({ origin }) => origin);
+    if (this.nodes.length === 0) return;
+    const origins = this.nodes.map(({ origin }) => origin);
     this.storm.origins = origins;
     if (this.load !== undefined) this.load.origins = origins;
   }
 
   /** Waits until every process serves, and every cell has one of them as its owner, by itself. */
   async back(): Promise<void> {
-    const deaths = this.members.map(({ program }) =>
+    const deaths = this.nodes.map(({ program }) =>
       program.ended.then(({ code, signal }): never => {
         throw new Error(`The process ended by itself with ${signal ?? code}`);
       })
     );
-    const ready = Promise.all(this.members.map(({ origin }) => untilReady(origin, BACK_MS)));
+    const ready = Promise.all(this.nodes.map(({ origin }) => untilReady(origin, BACK_MS)));
     await Promise.race([ready.then(() => this.untilOwned()), ...deaths]);
   }
 
@@ -226,7 +226,7 @@ export class World implements AsyncDisposable {
     if (this.stage.isEmbedded) return;
     await until("every cell has a living owner", BACK_MS, async () => {
       try {
-        const terms = new Set<number | null>(this.members.map(termOf));
+        const terms = new Set<number | null>(this.nodes.map(termOf));
         return (await ownersOf(this.stage)).every((term) => terms.has(term)) ? true : null;
       } catch {
         // The look itself may have met the fault.
@@ -286,16 +286,16 @@ export class World implements AsyncDisposable {
    * Ends a process in good order. Clients act like a load balancer: they send nothing more to a process that is about
    * to end, since a call that meets the closing of the port is cut off.
    */
-  async stop(member: Member, signal: "SIGTERM" | "SIGINT" = "SIGTERM"): Promise<void> {
-    const { program, origin } = member;
+  async stop(node: ClusterNode, signal: "SIGTERM" | "SIGINT" = "SIGTERM"): Promise<void> {
+    const { program, origin } = node;
     program.signal(signal);
-    const isAlone = this.members.length === 1;
+    const isAlone = this.nodes.length === 1;
     if (!isAlone) {
       await until("it says that it ends", EXIT_MS, async () => await readiness(origin) !== 200 || null);
-      this.drop(member);
+      this.drop(node);
     }
     const { code } = await program.exit(EXIT_MS);
-    if (isAlone) this.drop(member);
+    if (isAlone) this.drop(node);
     if (code !== 0) this.faults.push(`A stop by ${signal} ended with status ${code}`);
   }
 

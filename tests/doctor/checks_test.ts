@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { checkFeatures, checkStore, type TermFacts, worstOf } from "../../src/operations/doctor/checks.ts";
-import type { ClusterFacts, MemberFacts } from "../../src/cluster/examine.ts";
+import type { ClusterFacts, NodeFacts } from "../../src/cluster/examine.ts";
 import type { StoreFacts } from "../../src/operations/doctor/facts.ts";
 import { NO_FEATURES } from "../../src/process/features.ts";
 import { DOCTOR_LIMITS, RUNTIME_LIMITS } from "../../src/process/limits.ts";
@@ -19,7 +19,7 @@ const SUMMARY = {
 };
 
 /** A live node that owns half of the cells; all cells of nodes 7 and 8 are owned. */
-function memberOf(term: number, changed: Partial<MemberFacts> = {}): MemberFacts {
+function memberOf(term: number, changed: Partial<NodeFacts> = {}): NodeFacts {
   return {
     term,
     address: `10.0.0.${term}:7000`,
@@ -35,8 +35,8 @@ function memberOf(term: number, changed: Partial<MemberFacts> = {}): MemberFacts
 }
 
 const MEMBERS = [memberOf(7), memberOf(8), memberOf(9, { share: 0, cells: [] })];
-const CLUSTER: ClusterFacts = { registryVersion: 4, members: MEMBERS, free: [] };
-const clusterOf = (...members: MemberFacts[]) => ({ cluster: { ...CLUSTER, members } });
+const CLUSTER: ClusterFacts = { registryVersion: 4, nodes: MEMBERS, free: [] };
+const clusterOf = (...nodes: NodeFacts[]) => ({ cluster: { ...CLUSTER, nodes } });
 const SOUND: StoreFacts = {
   database: {
     kind: "postgres",

@@ -70,7 +70,7 @@ async function taken<T>(app: TestApp, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } finally {
-    await setTerm(service.serving().member.term);
+    await setTerm(service.serving().node.term);
   }
 }
 

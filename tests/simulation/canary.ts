@@ -12,7 +12,7 @@ export const MARKER = "marker-";
 
 const KEYS_MAX = 8;
 
-/** The next call of a client, and its member. */
+/** The next call of a client, and its node. */
 export interface CanaryRequest {
   readonly client: Client;
   readonly request: SimRequest;

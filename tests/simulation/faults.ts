@@ -41,7 +41,7 @@ export class Faults {
     this.#onFault(kind);
   }
 
-  /** Half a round trip to the database, or between two members. */
+  /** Half a round trip to the database, or between two nodes. */
   latency(): number {
     const random = this.#random;
     if (!this.isQuiet && random.chance(this.#plan.slow)) return random.whole(20, 1500);

@@ -24,7 +24,7 @@ const stripe = !Deno.args.includes("--no-stripe");
 
 /** Runs one seed and prints the result. */
 async function runOne(seed: number, steps: number): Promise<boolean> {
-  const outcome = await simulate({ seed, steps, members, stripe });
+  const outcome = await simulate({ seed, steps, nodes: members, stripe });
   const { events, trace, violation } = outcome;
   console.log(`seed ${seed}, ${steps} steps, ${events} events, trace ${trace.slice(0, 16)}`);
   if (violation === null) return true;
@@ -83,7 +83,7 @@ async function search(minutes: number, first: number, steps: number): Promise<bo
   const failed: number[] = [];
   const end = performance.now() + minutes * 60_000;
   for (let seed = first; performance.now() < end; seed++) {
-    const outcome = await simulate({ seed, steps, members, stripe });
+    const outcome = await simulate({ seed, steps, nodes: members, stripe });
     summary.add(outcome);
     if (outcome.violation !== null) {
       failed.push(seed);

@@ -6,7 +6,7 @@ import { makeApp } from "../../routes/app.ts";
 import type { Features } from "../../src/process/features.ts";
 import { makeIdSource } from "../../src/process/id_source.ts";
 import type { Registry } from "../../src/tenant/registry.ts";
-import type { PassedHandlers } from "../../src/cluster/member_link.ts";
+import type { PassedHandlers } from "../../src/cluster/node_link.ts";
 import { Service, type Serving } from "../../src/cluster/service.ts";
 import { SimClock } from "./clock.ts";
 import type { Random } from "../model/random.ts";
@@ -102,7 +102,7 @@ export class SimProcess {
     return this.#world.line.time.seenBy(this.owner, () => this.service.serving);
   }
 
-  /** What its lives counted of cells and of calls between members. */
+  /** What its lives counted of cells and of calls between nodes. */
   get moves(): Record<string, number> {
     const sums: Record<string, number> = {};
     for (const { counts: { cluster } } of this.#services) {

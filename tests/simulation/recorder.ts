@@ -228,8 +228,8 @@ const BEHIND = "\n";
 
 /** A call between processes, with the id of its sending, if it has a key, where `observedRegistry` looks for it. */
 export function nameSending(passed: unknown): unknown {
-  const [id, version, sendingId, members, sender, isPart] = passed as CallMessage;
+  const [id, version, sendingId, nodes, sender, isPart] = passed as CallMessage;
   if (sender === null) return passed;
   const [keyId, ...rest] = sender;
-  return [id, version, sendingId, members, [`${keyId}${BEHIND}${sendingId}`, ...rest], isPart];
+  return [id, version, sendingId, nodes, [`${keyId}${BEHIND}${sendingId}`, ...rest], isPart];
 }

@@ -59,7 +59,7 @@ export interface RunOptions {
   readonly seed: number;
   readonly steps: number;
   /** Processes; left out: the seed says. */
-  readonly members?: number | undefined;
+  readonly nodes?: number | undefined;
   /** What goes wrong more or less often than else. */
   readonly troubles?: Troubles | undefined;
   /** Whether some pay by Stripe; left out: they do. */
@@ -118,8 +118,7 @@ class Simulation {
 
   constructor(options: RunOptions) {
     this.#options = options;
-    const { seed, members = MEMBERS[seed % MEMBERS.length] as number, troubles = {}, stripe = true } =
-      options;
+    const { seed, nodes = MEMBERS[seed % MEMBERS.length] as number, troubles = {}, stripe = true } = options;
     const random = this.#random = new Random(seed);
     const plan = this.#plan = random.pick(PLANS);
     const time = this.#time = new VirtualTime(STARTS_AT, random);
@@ -135,7 +134,7 @@ class Simulation {
     const endpoints = tenants.flatMap(({ webhooks }) => webhooks.slice(1).map(({ url }) => url));
     this.#startMoods = () => receiver.scheduleMoods(endpoints);
     const line = { time, server, faults, onSend };
-    const processes = ["a", "b", "c"].slice(0, members).map((name, place) => {
+    const processes = ["a", "b", "c"].slice(0, nodes).map((name, place) => {
       // Now and then the last one is a front.
       const share = place === 2 && random.chance(0.2) ? 0 : 1;
       const port = random.chance(0.5) ? 0 : 900;

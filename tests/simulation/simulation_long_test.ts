@@ -24,7 +24,7 @@ for (const seed of [4, 7, 11, 12]) {
 
 // In 149 a grant is refused because of another user's, which is lost with its term.
 Deno.test("nothing is wrong with three nodes and seed 149", async () => {
-  assert.equal((await simulate({ seed: 149, steps: STEPS, members: 3, stripe: false })).violation, null);
+  assert.equal((await simulate({ seed: 149, steps: STEPS, nodes: 3, stripe: false })).violation, null);
 });
 
 for (const bug of PLANTED) testFinds(bug);

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { Unavailable } from "../../actors/port.ts";
-import { claimCells, freeCells, inCellOf, readCells } from "../../src/storage/members/cell_store.ts";
+import { claimCells, freeCells, inCellOf, readCells } from "../../src/storage/nodes/cell_store.ts";
 import { NOW, untilWaiting, withWriter } from "./sample.ts";
 import { testServerUrl } from "../support/test_store.ts";
 import { barrier } from "../actors/runtime.ts";

@@ -8,15 +8,15 @@ import type { Reservation } from "../../src/domain/state/reservation.ts";
 import type { Subscription } from "../../src/domain/state/subscription.ts";
 import { newUser, type User } from "../../src/domain/state/user.ts";
 import type { Database, PinnedSession } from "../../src/storage/database.ts";
-import { joinMembers, type Writer } from "../../src/storage/journal/writer.ts";
-import type { NewMember } from "../../src/storage/members/member_store.ts";
+import { joinCluster, type Writer } from "../../src/storage/journal/writer.ts";
+import type { NewNode } from "../../src/storage/nodes/node_store.ts";
 import { openTestStore, type TestStore } from "../support/test_store.ts";
 
 export const DAY_MS = 86_400_000;
 export const NOW = Date.UTC(2026, 2, 10, 12);
 
 /** The row of a node without an address. */
-export const LONER: NewMember = { address: null, share: 1, fingerprints: {} };
+export const LONER: NewNode = { address: null, share: 1, fingerprints: {} };
 
 /** A store with its writer. */
 export interface TestWriter {
@@ -31,7 +31,7 @@ export interface TestWriter {
 
 /** Joins as a node that no other node can reach. */
 export async function joinAlone(database: Database, session: PinnedSession): Promise<Writer> {
-  const writer = await joinMembers(database, session, () => Promise.resolve(LONER));
+  const writer = await joinCluster(database, session, () => Promise.resolve(LONER));
   if (writer === null) throw new Error("A lock keeps nodes out of this store");
   return writer;
 }

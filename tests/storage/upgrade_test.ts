@@ -7,8 +7,8 @@ import type { RowChange } from "../../actors/port.ts";
 import { LEASE_LIMITS } from "../../src/process/limits.ts";
 import type { Database, PinnedSession } from "../../src/storage/database.ts";
 import { firstSeq } from "../../src/storage/journal/ranges.ts";
-import { joinMembers, type Writer } from "../../src/storage/journal/writer.ts";
-import { KEYS_PER_BLOCK, MEMBER_LOCK, nextKeys } from "../../src/storage/members/member_store.ts";
+import { joinCluster, type Writer } from "../../src/storage/journal/writer.ts";
+import { KEYS_PER_BLOCK, MEMBER_LOCK, nextKeys } from "../../src/storage/nodes/node_store.ts";
 import { migrate } from "../../src/storage/migrate.ts";
 import { encodeChanges } from "../../src/storage/rows/tables.ts";
 import { openUserStore } from "../../src/storage/stores/user_store.ts";
@@ -69,7 +69,7 @@ async function withoutWaits(work: () => Promise<void>): Promise<number> {
 }
 
 function join(database: Database, session: PinnedSession): Promise<Writer | null> {
-  return joinMembers(database, session, () => Promise.resolve(LONER));
+  return joinCluster(database, session, () => Promise.resolve(LONER));
 }
 
 /** Takes the lock like the previous version; returns whether it got it. */

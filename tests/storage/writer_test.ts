@@ -6,7 +6,7 @@ import { Unavailable } from "../../actors/port.ts";
 import { LEASE_LIMITS } from "../../src/process/limits.ts";
 import { openSessionDrainer } from "../../src/storage/journal/drainer.ts";
 import { lastSeq } from "../../src/storage/journal/ranges.ts";
-import { endMember, readMembers } from "../../src/storage/members/member_store.ts";
+import { endNode, readNodes } from "../../src/storage/nodes/node_store.ts";
 import { openUserStore } from "../../src/storage/stores/user_store.ts";
 import { counter, joinAlone, LONER, NOW, user, withWriter } from "./sample.ts";
 import { testServerUrl } from "../support/test_store.ts";
@@ -120,7 +120,7 @@ Deno.test("a heartbeat publishes its values and returns the version of the regis
       "select (extract(epoch from clock_timestamp()) * 1000)::bigint as now",
     );
     assert.ok(Math.abs((clock?.now as number) - now) < 60_000, "the database's clock, in milliseconds");
-    const [member] = await readMembers(store.database);
+    const [member] = await readNodes(store.database);
     assert.ok(member !== undefined && member.silentMs < 60_000, "it was seen just now");
     assert.deepEqual(
       [member.term, member.share, member.registryVersion, member.hasEnded, member.address],
@@ -164,7 +164,7 @@ for (
 ) {
   Deno.test(`the heartbeat of a node ${what} ends its term`, () =>
     withWriter(async ({ store, session, lease }) => {
-      if (end === "members") await endMember(store.database, lease.term);
+      if (end === "members") await endNode(store.database, lease.term);
       else await session.query("select set_config('holdfast.seq', '', false)");
       await assert.rejects(lease.beat(BEAT), Unavailable);
       assert.ok(await lease.lost instanceof Unavailable);

@@ -25,15 +25,26 @@ const QUICK = ["actors", "channel", "cluster", "domain", "model", "process", "te
 
 /** What proves the same on any store: programs that use the API, and answers that depend on no row. */
 const STORELESS = [
+  "tests/bench/",
   "tests/browser/",
   "tests/client/",
   "tests/mcp/",
   "tests/model/",
   "tests/operations/",
-  "tests/routes/compose_answers_test.ts",
-  "tests/routes/compose_deadline_test.ts",
-  "tests/routes/cors_test.ts",
-  "tests/routes/home_test.ts",
+  ...[
+    "bad_",
+    "compose_answers_test.ts",
+    "compose_deadline_test.ts",
+    "console_",
+    "contract_types_test.ts",
+    "cors_test.ts",
+    "features_test.ts",
+    "home_test.ts",
+    "known_paths_test.ts",
+    "plain_input_test.ts",
+    "reference/",
+    "refusal_form_test.ts",
+  ].map((name) => `tests/routes/${name}`),
 ];
 
 const isPath = (arg: string) => /^(\.\/)?tests(\/|$)/.test(arg);

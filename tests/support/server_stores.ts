@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { MIGRATIONS } from "../../sql/migrations.ts";
 import type { Database, PinnedSession } from "../../src/storage/database.ts";
-import { forgetOldMembers } from "../../src/storage/members/member_store.ts";
+import { forgetOldNodes } from "../../src/storage/nodes/node_store.ts";
 import { migrate } from "../../src/storage/migrate.ts";
 import { openPostgres } from "../../src/storage/postgres_database.ts";
 import type { TestStore } from "./test_store.ts";
@@ -52,7 +52,7 @@ export async function openServerStore(server: string): Promise<TestStore> {
 
 /** A migrated database that stays on the server: a copy of it is made faster than its tables are. */
 async function templateOf(server: string, admin: Pick<Database, "query">): Promise<string> {
-  const parts = [MIGRATIONS, SHAPE, describe.toString(), forgetOldMembers.toString()];
+  const parts = [MIGRATIONS, SHAPE, describe.toString(), forgetOldNodes.toString()];
   const hash = createHash("sha256").update(JSON.stringify(parts)).digest("hex").slice(0, 16);
   const name = `holdfast_template_${hash}`;
   const exists = async () =>
@@ -64,7 +64,7 @@ async function templateOf(server: string, admin: Pick<Database, "query">): Promi
   await migrate(database, MIGRATIONS);
   // The first member of a database would change it.
   const session = await database.pin(() => {});
-  await forgetOldMembers(session);
+  await forgetOldNodes(session);
   await session.close();
   const origin = JSON.stringify(await describe(database)).replaceAll("'", "''");
   await database.query(`comment on database ${fresh} is '${origin}'`);

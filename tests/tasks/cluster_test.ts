@@ -93,7 +93,7 @@ Deno.test({
     assert.equal((await send(one.http, "GET", "/readyz", undefined, {})).status, 200);
     const app = await one.newApp();
     const other = await join(one, 1);
-    await until(() => other.serving?.member.reaches(one.serving().lease.term) === true);
+    await until(() => other.serving?.node.reaches(one.serving().lease.term) === true);
     // A call that takes long keeps its own cell, with the door open.
     const { doors } = one.serving().term;
     const pinned = doors.held.find((cell) => cell !== cellOf(app.workspaceId)) ?? 0;

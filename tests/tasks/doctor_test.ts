@@ -5,8 +5,8 @@ import { MIGRATIONS } from "../../sql/migrations.ts";
 import type { Check } from "../../src/operations/doctor/checks.ts";
 import { runAdmin } from "../../src/cli/admin.ts";
 import { EXIT } from "../../src/cli/shell.ts";
-import { claimCells } from "../../src/storage/members/cell_store.ts";
-import { endMember } from "../../src/storage/members/member_store.ts";
+import { claimCells } from "../../src/storage/nodes/cell_store.ts";
+import { endNode } from "../../src/storage/nodes/node_store.ts";
 import { joinAlone } from "../storage/sample.ts";
 import { openTestStore, testServerUrl } from "../support/test_store.ts";
 import { operatorOf, runTask, serve, testShell, troublesOf, withService } from "./support.ts";
@@ -209,7 +209,7 @@ Deno.test({
         `${writer.term} at no address (64 cells)`,
       );
       await writer.close();
-      await endMember(store.database, writer.term);
+      await endNode(store.database, writer.term);
 
       await store.database.query("insert into migrations values ('9999_later', '')");
       assert.ok((await look()).troubles.includes("fail migrations"));

@@ -5,8 +5,8 @@ import assert from "node:assert/strict";
 import { Unavailable } from "../../actors/port.ts";
 import { LEASE_LIMITS, REGISTRY_LIMITS } from "../../src/process/limits.ts";
 import type { Database } from "../../src/storage/database.ts";
-import { claimCells, freeCells } from "../../src/storage/members/cell_store.ts";
-import { endMember, insertMember } from "../../src/storage/members/member_store.ts";
+import { claimCells, freeCells } from "../../src/storage/nodes/cell_store.ts";
+import { endNode, insertNode } from "../../src/storage/nodes/node_store.ts";
 import { Registry } from "../../src/tenant/registry.ts";
 import type { ApiKey, Workspace } from "../../src/storage/rows/registry_rows.ts";
 import { RegistryChanges, Unconfirmed } from "../../src/tenant/registry_changes.ts";
@@ -141,8 +141,8 @@ Deno.test("a change about a workspace is made by the owner of its cell alone", (
 /** Makes a change while another member has not confirmed it; `look` runs each time before the change looks again. */
 async function changeBeside(database: Database, looks: (() => Promise<void>)[]): Promise<number> {
   const { changes } = confirming(database, 1);
-  await insertMember(database, 1, LONER);
-  await insertMember(database, 2, LONER);
+  await insertNode(database, 1, LONER);
+  await insertNode(database, 2, LONER);
   const { setTimeout: real } = globalThis;
   let waits = 0;
   globalThis.setTimeout = ((run: () => void, ms = 0) => {
@@ -174,7 +174,7 @@ for (
     withStore(async ({ database }) => {
       const nothing = () => Promise.resolve();
       const end = async () => {
-        if (sql === null) await endMember(database, 2);
+        if (sql === null) await endNode(database, 2);
         else await database.query(sql);
       };
       assert.equal(await changeBeside(database, [nothing, end]), 2);

@@ -21,7 +21,7 @@ import { COMPOSE_LIMITS } from "../../process/limits.ts";
 import { log } from "../../process/log.ts";
 import { readConsent } from "../../storage/queries/consent.ts";
 import type { Database } from "../../storage/database.ts";
-import type { InCell } from "../../storage/members/cell_store.ts";
+import type { InCell } from "../../storage/nodes/cell_store.ts";
 import { unitePeople } from "../../people/link.ts";
 import { askModel, type ModelAnswer, ModelFailure, type Question } from "./model_client.ts";
 import {

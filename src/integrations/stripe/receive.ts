@@ -12,7 +12,7 @@ import type { StripeMessage } from "../../domain/stripe/message.ts";
 import type { Clock } from "../../process/clock.ts";
 import { inTurn } from "../../process/in_turn.ts";
 import type { Session } from "../../storage/database.ts";
-import type { InCell } from "../../storage/members/cell_store.ts";
+import type { InCell } from "../../storage/nodes/cell_store.ts";
 import {
   findRefunded,
   keepLast,

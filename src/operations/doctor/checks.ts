@@ -9,7 +9,7 @@ import {
   type ClusterFacts,
   type ClusterView,
   isLiving,
-  type MemberFacts,
+  type NodeFacts,
   troublesOf,
 } from "../../cluster/examine.ts";
 import type { MigrationState } from "../../storage/migrate.ts";
@@ -44,7 +44,7 @@ const EVERYTHING = "Run deno task reconcile, which proves everything and names e
  */
 export function checkStore(facts: StoreFacts, term: TermFacts | null): Check[] {
   const { database, migrations, cluster, skewMs, backlog, drift, oldPrices, webhooks } = facts;
-  const isServed = term !== null || cluster !== null && cluster.members.some(isLiving);
+  const isServed = term !== null || cluster !== null && cluster.nodes.some(isLiving);
   return [
     checkDatabase(database),
     checkMigrations(migrations),
@@ -155,7 +155,7 @@ function checkMigrations({ applied, missing, changed, unknown }: MigrationState)
 
 function checkMembers({ kind }: DatabaseFacts, facts: ClusterFacts, view: ClusterView | null): Check {
   const name = "members";
-  const living = facts.members.filter((member) => isLiving(member) || member.term === view?.term);
+  const living = facts.nodes.filter((node) => isLiving(node) || node.term === view?.term);
   if (kind === "embedded") {
     if (view !== null) return ok(name, "this process has the data folder");
     return warn(name, "no process has the data folder", "Start the service");
@@ -168,7 +168,7 @@ function checkMembers({ kind }: DatabaseFacts, facts: ClusterFacts, view: Cluste
   return (worst.isBad ? fail : warn)(name, found, worst.advice);
 }
 
-function memberText({ term, address, share, cells }: MemberFacts): string {
+function memberText({ term, address, share, cells }: NodeFacts): string {
   const has = share === 0 && cells.length === 0 ? "a front" : `${cells.length} cells`;
   return `${term} at ${address ?? "no address"} (${has})`;
 }

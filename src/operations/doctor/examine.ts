@@ -27,12 +27,12 @@ export interface ExaminedWorld {
   readonly clock: Clock;
   readonly term: Pick<Term, "drain" | "gate">;
   readonly features: Features;
-  readonly member: ClusterView;
+  readonly node: ClusterView;
 }
 
 /** Examines the running service. */
 export async function examine(world: ExaminedWorld): Promise<Examination> {
-  const { database, clock, term, features, member: view } = world;
+  const { database, clock, term, features, node: view } = world;
   const { drain, gate } = term;
   const facts = await storeFacts(database, () => clock.now());
   const own = {
@@ -45,10 +45,10 @@ export async function examine(world: ExaminedWorld): Promise<Examination> {
   return { verdict: worstOf(checks), checks };
 }
 
-/** Who serves the database, and what is wrong with them as this member sees it. */
+/** Who serves the database, and what is wrong with them as this node sees it. */
 export async function examineCluster(
-  { database, member }: Pick<ExaminedWorld, "database" | "member">,
+  { database, node }: Pick<ExaminedWorld, "database" | "node">,
 ): Promise<ClusterFacts & { readonly troubles: readonly Trouble[] }> {
   const facts = await readCluster(database);
-  return { ...facts, troubles: troublesOf(facts, member) };
+  return { ...facts, troubles: troublesOf(facts, node) };
 }

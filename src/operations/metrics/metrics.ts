@@ -74,7 +74,7 @@ const TERM: readonly Metric[] = [
   ofTerm(
     "holdfast_members",
     "Live processes of the cluster, as this one sees them.",
-    ({ member }) => member.living.length,
+    ({ node }) => node.living.length,
   ),
 ];
 
@@ -114,7 +114,7 @@ const CLUSTER: readonly Metric[] = [
   ofTerm(
     "holdfast_channels",
     "Other processes with an open channel.",
-    ({ member }) => member.living.filter(({ term }) => term !== member.term && member.reaches(term)).length,
+    ({ node }) => node.living.filter(({ term }) => term !== node.term && node.reaches(term)).length,
   ),
   counters(
     "holdfast_channel_events_total",

@@ -7,7 +7,7 @@ import type { Term } from "../../../actors/term.ts";
 import { realmsHere, visit } from "../../../actors/visit.ts";
 import { DAILY_USE_LIMITS } from "../../process/limits.ts";
 import type { Database } from "../../storage/database.ts";
-import type { InCell } from "../../storage/members/cell_store.ts";
+import type { InCell } from "../../storage/nodes/cell_store.ts";
 import { addUpDailyUse, listUnadded } from "../../storage/stores/daily_use_store.ts";
 import { rest } from "../../process/rest.ts";
 

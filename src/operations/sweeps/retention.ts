@@ -7,7 +7,7 @@ import { realmsHere, visit } from "../../../actors/visit.ts";
 import type { Millis } from "../../domain/values/period.ts";
 import { REFUSAL_LIMITS, SENDER_LIMITS, STRIPE_LIMITS, SWEEP_LIMITS } from "../../process/limits.ts";
 import type { Session } from "../../storage/database.ts";
-import type { InCell } from "../../storage/members/cell_store.ts";
+import type { InCell } from "../../storage/nodes/cell_store.ts";
 import { deleteOldRefusedCalls } from "../../storage/stores/refused_call_store.ts";
 import {
   deleteEndedMessages,

@@ -9,7 +9,7 @@ import { LEASE_LIMITS } from "../../process/limits.ts";
 import { type Database, LOCK_NOT_AVAILABLE, type PinnedSession, type Session } from "../database.ts";
 import { type DrainBatch, drainBatches, prepareDrain } from "./drain.ts";
 import { Pace } from "./pace.ts";
-import { endSessionsNamed } from "../members/member_store.ts";
+import { endSessionsNamed } from "../nodes/node_store.ts";
 import { withLaterColumns } from "../rows/tables.ts";
 import { firstSeq, lastSeq, sessionNameOf } from "./ranges.ts";
 import { rest } from "../../process/rest.ts";

@@ -19,13 +19,13 @@ import type { Millis } from "../../domain/values/period.ts";
 import { LEASE_LIMITS, RUNTIME_LIMITS } from "../../process/limits.ts";
 import { arrayText, type Database, type PinnedSession } from "../database.ts";
 import {
-  forgetOldMembers,
-  insertMember,
+  forgetOldNodes,
+  insertNode,
   MEMBER_LOCK,
-  type NewMember,
+  type NewNode,
   nextTerm,
   prepareKeys,
-} from "../members/member_store.ts";
+} from "../nodes/node_store.ts";
 import { encodeChanges } from "../rows/tables.ts";
 import { startDrainThread } from "./drain_thread.ts";
 import { type Drainer, openSessionDrainer } from "./drainer.ts";
@@ -56,13 +56,13 @@ export interface BeatState {
  * @param introduce makes the content of the row for a term
  * @returns null while a version for a single writer serves, or another node prepares the database
  */
-export async function joinMembers(
+export async function joinCluster(
   database: Database,
   session: PinnedSession,
-  introduce: (term: number) => Promise<NewMember>,
+  introduce: (term: number) => Promise<NewNode>,
 ): Promise<Writer | null> {
   if (!await lockShared(session) || !await isReady(database, session)) return null;
-  await forgetOldMembers(session);
+  await forgetOldNodes(session);
   const term = await nextTerm(session);
   await session.query("select set_config('holdfast.seq', $1, false)", [String(firstSeq(term))]);
   await session.query("select set_config('application_name', $1, false)", [sessionNameOf(term)]);
@@ -76,7 +76,7 @@ export async function joinMembers(
       ? openSessionDrainer(database)
       : startDrainThread(database.url, sessionNameOf(term)));
   try {
-    await insertMember(session, term, await introduce(term));
+    await insertNode(session, term, await introduce(term));
     return new Writer(database, session, drainer, term, sentAt);
   } catch (error) {
     await drainer.close();

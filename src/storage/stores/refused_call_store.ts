@@ -5,7 +5,7 @@ import type { RefusalStore } from "../../../actors/port.ts";
 import type { RefusalRow } from "../../domain/state/refused_call.ts";
 import type { Millis } from "../../domain/values/period.ts";
 import { arrayText, type Session } from "../database.ts";
-import type { InCell } from "../members/cell_store.ts";
+import type { InCell } from "../nodes/cell_store.ts";
 
 const COLUMNS = "realm, user_id, event, reasons, hour_ms, group_ids, count, first_at_ms, last_at_ms";
 

@@ -15,7 +15,7 @@ import { CREDIT_BALANCES } from "../rows/credit_rows.ts";
 import { arrayText, type Database } from "../database.ts";
 import { openHoldsOf } from "../rows/open_holds.ts";
 import { countHistory, loadMerge, loadWhole } from "./merge_store.ts";
-import { nextKeys } from "../members/member_store.ts";
+import { nextKeys } from "../nodes/node_store.ts";
 import { COUNTERS, RESERVATIONS } from "../rows/metering_rows.ts";
 import { IDEMPOTENCY } from "../rows/runtime_rows.ts";
 import { SUBSCRIPTIONS } from "../rows/subscription_rows.ts";

@@ -35,14 +35,14 @@ function diff(before: unknown, after: unknown, place: Place): CatalogChange[] {
   if (isObject(before) && isObject(after)) {
     const members = new Set([...Object.keys(before), ...Object.keys(after)]);
     return [...members].flatMap((name) =>
-      diff(ownMember(before, name), ownMember(after, name), { ...place, steps: [...place.steps, name] })
+      diff(ownNode(before, name), ownNode(after, name), { ...place, steps: [...place.steps, name] })
     );
   }
   if (JSON.stringify(before) === JSON.stringify(after)) return [];
   return [changeAt(place, "changed")];
 }
 
-function ownMember(object: Loose, name: string): unknown {
+function ownNode(object: Loose, name: string): unknown {
   return Object.hasOwn(object, name) ? object[name] : undefined;
 }
 

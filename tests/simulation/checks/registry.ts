@@ -1,4 +1,4 @@
-// The registry: after a change was answered, it is in force for every call that is sent later, at any member. A revoked key is unknown, a plan is on offer, a cap refuses or lets through.
+// The registry: after a change was answered, it is in force for every call that is sent later, at any node. A revoked key is unknown, a plan is on offer, a cap refuses or lets through.
 
 import { type Attempt, type Call, isFinal } from "../history.ts";
 import { markersOf } from "../canary.ts";

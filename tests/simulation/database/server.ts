@@ -192,7 +192,7 @@ export class Server {
   /** The locks of rows that a message needs. */
   #locksOf(session: ServerSession, message: Message): readonly Lock[] {
     if (!session.inTransaction) return [];
-    const own: Lock = { key: `member ${session.name}`, isShared: false };
+    const own: Lock = { key: `node ${session.name}`, isShared: false };
     if (message.kind === "copy") return [own];
     if (message.kind !== "query") return [];
     const statement = statementOf(message.text);

@@ -5,7 +5,7 @@ import type { Param } from "../../../src/storage/database.ts";
 import { AUDIT } from "./statements_audit.ts";
 import { ERASURE } from "./statements_erasure.ts";
 import { JOURNAL } from "./statements_journal.ts";
-import { MEMBERS } from "./statements_members.ts";
+import { MEMBERS } from "./statements_nodes.ts";
 import { MERGES } from "./statements_merge.ts";
 import { READS } from "./statements_read.ts";
 import { REFUSALS } from "./statements_refusals.ts";

@@ -66,7 +66,7 @@ export const JOURNAL: readonly Entry[] = [
     },
   }],
   [
-    "end a member's sessions: select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1",
+    "end a node's sessions: select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1",
     {
       kind: "session",
       run(server, session, [name]) {

@@ -275,7 +275,7 @@ export const PLANTED: readonly PlantedBug[] = [
           return table === "realms" ? 1 : update.call(this, table, ...rest);
         }),
   },
-  ...CLUSTER_BUGS.map((bug) => ({ ...bug, members: 3 })),
+  ...CLUSTER_BUGS.map((bug) => ({ ...bug, nodes: 3 })),
   ...WEBHOOK_BUGS,
   ...STRIPE_BUGS,
 ];

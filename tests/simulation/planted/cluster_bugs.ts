@@ -5,7 +5,7 @@ import { Directory } from "../../../actors/directory.ts";
 import { Doors } from "../../../actors/doors.ts";
 import { Term } from "../../../actors/term.ts";
 import { ChannelLost, Hub } from "../../../src/channel/hub.ts";
-import { Member } from "../../../src/cluster/member.ts";
+import { ClusterNode } from "../../../src/cluster/node.ts";
 import { firstSeq, lastSeq } from "../../../src/storage/journal/ranges.ts";
 import { Writer } from "../../../src/storage/journal/writer.ts";
 import { RegistryChanges } from "../../../src/tenant/registry_changes.ts";
@@ -89,8 +89,8 @@ function replayAgain(): () => void {
 /** Takes a lost channel, or a failed connect, for the end of the process. */
 function believeTooSoon(): () => void {
   const probe = replace(Hub.prototype, "probe", () => () => Promise.resolve("gone" as const));
-  const lost = replace(Member.prototype, "onLost", (onLost) =>
-    function (this: Member, term) {
+  const lost = replace(ClusterNode.prototype, "onLost", (onLost) =>
+    function (this: ClusterNode, term) {
       onLost.call(this, term, true);
     });
   return () => {

@@ -80,6 +80,6 @@ async function violationWithout(bug: PlantedBug, seed: number): Promise<Violatio
 }
 
 /** The world in which a bug is looked for. */
-function worldOf({ members, troubles, stripe = false }: PlantedBug, seed: number): RunOptions {
-  return { seed, steps: STEPS, members, troubles, stripe };
+function worldOf({ nodes, troubles, stripe = false }: PlantedBug, seed: number): RunOptions {
+  return { seed, steps: STEPS, nodes, troubles, stripe };
 }

@@ -6,7 +6,7 @@ import type { Troubles } from "../troubles.ts";
 export interface PlantedBug {
   readonly name: string;
   /** Processes of the worlds in which it is looked for; left out: the seeds say. */
-  readonly members?: number;
+  readonly nodes?: number;
   /** What goes wrong in them, where it has to be something rare. */
   readonly troubles?: Troubles;
   /** Whether the worlds have Stripe. Default false. */

@@ -84,7 +84,7 @@ export const WEBHOOK_BUGS: readonly PlantedBug[] = [
   },
   {
     name: "what is pending is forgotten as a cell changes hands",
-    members: 3,
+    nodes: 3,
     plant() {
       const known = new WeakSet<Sender>();
       return replace(Sender.prototype, "taken", (taken) =>

@@ -15,7 +15,7 @@ export const MEMBER_LOCK = MIGRATION_LOCK + 1;
 export const KEYS_PER_BLOCK = 1000;
 
 /** What a node publishes about itself when it joins. */
-export interface NewMember {
+export interface NewNode {
   /** The "host:port" that other nodes connect to; null on the embedded store. */
   readonly address: string | null;
   /** 1 if it takes cells; 0 for a front. */
@@ -25,7 +25,7 @@ export interface NewMember {
 }
 
 /** A node's row, with ages by the database's clock. */
-export interface MemberRow extends NewMember {
+export interface NodeRow extends NewNode {
   readonly term: number;
   readonly registryVersion: number;
   /** Milliseconds since it joined. */
@@ -54,7 +54,7 @@ export async function nextTerm(session: Reader): Promise<number> {
  * Drops the index by which drains of an older version found an open hold; no node of that version is left when this one
  * may join. If the table is in use, the index stays until the next start.
  */
-export async function forgetOldMembers(session: PinnedSession): Promise<void> {
+export async function forgetOldNodes(session: PinnedSession): Promise<void> {
   const [index] = await session.query<{ isThere: boolean }>(
     `select to_regclass('open_reservations_id') is not null as "isThere"`,
   );
@@ -68,7 +68,7 @@ export async function forgetOldMembers(session: PinnedSession): Promise<void> {
 }
 
 /** Writes a node's row, and removes rows of nodes that ended long ago. */
-export async function insertMember(session: Reader, term: number, member: NewMember): Promise<void> {
+export async function insertNode(session: Reader, term: number, node: NewNode): Promise<void> {
   await session.query(
     `delete from members where coalesce(ended_at, seen_at) < clock_timestamp() - interval '1 day'
        and term not in (select term from cells where term is not null)`,
@@ -76,13 +76,13 @@ export async function insertMember(session: Reader, term: number, member: NewMem
   await session.query(
     `insert into members (term, address, share, fingerprints, registry_version, started_at, seen_at)
      values ($1::bigint, $2, $3::int, $4, -1, clock_timestamp(), clock_timestamp())`,
-    [term, member.address, member.share, JSON.stringify(member.fingerprints)],
+    [term, node.address, node.share, JSON.stringify(node.fingerprints)],
   );
 }
 
 /** Reads every node that has not ended, and every node that a cell names. */
-export async function readMembers(reader: Reader): Promise<MemberRow[]> {
-  const rows = await reader.query<Omit<MemberRow, "fingerprints"> & { fingerprints: string }>(
+export async function readNodes(reader: Reader): Promise<NodeRow[]> {
+  const rows = await reader.query<Omit<NodeRow, "fingerprints"> & { fingerprints: string }>(
     `select term, address, share, fingerprints, registry_version as "registryVersion",
        (extract(epoch from clock_timestamp() - started_at) * 1000)::bigint as "livedMs",
        (extract(epoch from clock_timestamp() - seen_at) * 1000)::bigint as "silentMs",
@@ -94,7 +94,7 @@ export async function readMembers(reader: Reader): Promise<MemberRow[]> {
 }
 
 /** Marks a node as ended: by itself, or by another node with proof that its process is gone. */
-export async function endMember(reader: Reader, term: number): Promise<void> {
+export async function endNode(reader: Reader, term: number): Promise<void> {
   await reader.query(
     "update members set ended_at = clock_timestamp() where term = $1::bigint and ended_at is null",
     [term],
@@ -102,7 +102,7 @@ export async function endMember(reader: Reader, term: number): Promise<void> {
 }
 
 /** Marks every node as ended, on a store that only one process can use. */
-export async function endEveryMember(reader: Reader): Promise<void> {
+export async function endEveryNode(reader: Reader): Promise<void> {
   await reader.query("update members set ended_at = clock_timestamp() where ended_at is null");
 }
 

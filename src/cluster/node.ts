@@ -11,10 +11,10 @@ import type { Reply } from "../channel/hub.ts";
 import { isLed } from "../process/clock.ts";
 import { CELL_LIMITS, LEASE_LIMITS } from "../process/limits.ts";
 import { log, messageOf } from "../process/log.ts";
-import { type CellRow, readCells } from "../storage/members/cell_store.ts";
-import { endMember, type MemberRow, readMembers } from "../storage/members/member_store.ts";
+import { type CellRow, readCells } from "../storage/nodes/cell_store.ts";
+import { endNode, type NodeRow, readNodes } from "../storage/nodes/node_store.ts";
 import { handOver } from "./hand_over.ts";
-import type { MemberParts, Note } from "./parts.ts";
+import type { NodeParts, Note } from "./parts.ts";
 import { wantedOwners } from "./rendezvous.ts";
 import { takeCells } from "./take_over.ts";
 import { rest } from "../process/rest.ts";
@@ -23,10 +23,10 @@ import { rest } from "../process/rest.ts";
 const FREE_ROUNDS = 2;
 
 /** One node within one term. */
-export class Member {
-  readonly parts: MemberParts;
+export class ClusterNode {
+  readonly parts: NodeParts;
   #share: number;
-  #members: readonly MemberRow[] = [];
+  #nodes: readonly NodeRow[] = [];
   /** Nodes that ended without saying it: the last heartbeat is recent, but the address refuses connections. */
   readonly #gone = new Set<number>();
   /** For how many rounds each free cell has been free. */
@@ -39,7 +39,7 @@ export class Member {
   /** Since when a living owner cannot be reached, or no owner is known; null while all can be reached. */
   #unreachableSince: number | null = null;
 
-  constructor(parts: MemberParts, share: number) {
+  constructor(parts: NodeParts, share: number) {
     this.parts = parts;
     this.#share = share;
   }
@@ -49,8 +49,8 @@ export class Member {
   }
 
   /** Every node that has not ended, as last read. */
-  get members(): readonly MemberRow[] {
-    return this.#members;
+  get nodes(): readonly NodeRow[] {
+    return this.#nodes;
   }
 
   /** Reads the registry, confirms its version, and takes the free cells that this node should own. */
@@ -105,7 +105,7 @@ export class Member {
     if (!isRefused || this.#isClosed || this.#gone.has(term)) return;
     this.#gone.add(term);
     this.parts.owners.forget(term);
-    endMember(this.parts.database, term).then(() => this.wake(), () => this.wake());
+    endNode(this.parts.database, term).then(() => this.wake(), () => this.wake());
   }
 
   /**
@@ -120,7 +120,7 @@ export class Member {
   /** The term of a node that can relay a call to an owner; null without one. */
   relayTo(owner: number): number | null {
     const { hub } = this.parts;
-    const other = this.#members.find(({ term }) => term !== owner && term !== this.term && hub?.isOpen(term));
+    const other = this.#nodes.find(({ term }) => term !== owner && term !== this.term && hub?.isOpen(term));
     return other?.term ?? null;
   }
 
@@ -218,7 +218,7 @@ export class Member {
   async #look(): Promise<void> {
     const { database, hub } = this.parts;
     const cells = await readCells(database);
-    this.#members = await readMembers(database);
+    this.#nodes = await readNodes(database);
     hub?.setPeers(
       this.#others().flatMap(({ term, address }) => address === null ? [] : [{ term, address }]),
     );
@@ -244,13 +244,13 @@ export class Member {
   }
 
   /** Nodes that may answer, including this one. */
-  get living(): readonly MemberRow[] {
-    return this.#members.filter(({ term, hasEnded, silentMs }) =>
+  get living(): readonly NodeRow[] {
+    return this.#nodes.filter(({ term, hasEnded, silentMs }) =>
       term === this.term || !hasEnded && silentMs < LEASE_LIMITS.validMs && !this.#gone.has(term)
     );
   }
 
-  #others(): MemberRow[] {
+  #others(): NodeRow[] {
     return this.living.filter(({ term }) => term !== this.term);
   }
 
@@ -278,13 +278,13 @@ export class Member {
   /** Hands one cell over, to a node that is sure to take it; the next cell follows in another round. */
   async #handOverOne(wanted: readonly (number | null)[]): Promise<void> {
     const { doors } = this.parts.term;
-    const ready = new Set(this.#others().filter((member) => this.#isSettled(member)).map(({ term }) => term));
+    const ready = new Set(this.#others().filter((node) => this.#isSettled(node)).map(({ term }) => term));
     const cell = doors.held.find((held) => ready.has(wanted[held] as number) && !doors.isPinned(held));
     if (cell === undefined) return;
     if (await handOver(this.parts, [cell], wanted[cell] as number)) this.wake();
   }
 
-  #isSettled({ term, livedMs, silentMs }: MemberRow): boolean {
+  #isSettled({ term, livedMs, silentMs }: NodeRow): boolean {
     return livedMs >= CELL_LIMITS.settledMs && silentMs <= CELL_LIMITS.freshMs &&
       this.parts.hub?.isOpen(term) === true;
   }

@@ -6,7 +6,7 @@ import { CATALOG } from "../routes/support.ts";
 import { EventReader } from "../support/event_stream.ts";
 import type { TestApp } from "../support/test_service.ts";
 import { testServerUrl } from "../support/test_store.ts";
-import { Members, type TestMember } from "./support.ts";
+import { Nodes, type TestMember } from "./support.ts";
 
 const ignore = testServerUrl() === null;
 
@@ -32,12 +32,12 @@ Deno.test({
   name: "a stream through any node goes on when the cell moves to another one, and when its owner breaks off",
   ignore,
   fn: async () => {
-    await using members = await Members.open({ members: 2, fronts: 1 });
-    const [first] = members.all as [TestMember];
+    await using nodes = await Nodes.open({ nodes: 2, fronts: 1 });
+    const [first] = nodes.all as [TestMember];
     const app = await appWithUser(first);
-    const front = members.fronts[0] as TestMember;
-    const owner = members.ownerOf(app);
-    const stranger = members.strangerTo(app);
+    const front = nodes.fronts[0] as TestMember;
+    const owner = nodes.ownerOf(app);
+    const stranger = nodes.strangerTo(app);
     await using byFront = await open(front, app);
     await using byStranger = await open(stranger, app);
     const streams = [byFront, byStranger];
@@ -45,13 +45,13 @@ Deno.test({
     await track(front, app);
     for (const stream of streams) assert.equal(countIn(await stream.data()), 1);
 
-    await members.leave(owner);
-    await members.settled();
+    await nodes.leave(owner);
+    await nodes.settled();
     await track(front, app);
     for (const stream of streams) assert.equal(countIn(await stream.data()), 2);
 
-    await members.break(members.ownerOf(app));
-    await members.settled();
+    await nodes.break(nodes.ownerOf(app));
+    await nodes.settled();
     await track(front, app);
     for (const stream of streams) {
       assert.equal(countIn(await stream.until((usage) => countIn(usage) === 3)), 3);
@@ -63,16 +63,16 @@ Deno.test({
   name: "a leaving node keeps its streams until the end, and they delay no hand-over",
   ignore,
   fn: async () => {
-    await using members = await Members.open({ members: 2 });
-    const [first] = members.all as [TestMember];
+    await using nodes = await Nodes.open({ nodes: 2 });
+    const [first] = nodes.all as [TestMember];
     const app = await appWithUser(first);
-    const owner = members.ownerOf(app);
-    const other = members.strangerTo(app);
+    const owner = nodes.ownerOf(app);
+    const other = nodes.strangerTo(app);
     await using stream = await open(owner, app);
     await stream.data();
     assert.equal(await owner.service.leave(), true);
     assert.deepEqual(owner.serving.term.doors.held, []);
-    await members.join();
+    await nodes.join();
     await track(other, app);
     assert.equal(countIn(await stream.data()), 1);
     owner.service.endStreams();
@@ -84,9 +84,9 @@ Deno.test({
   name: "streams through any node end like those at the owner",
   ignore,
   fn: async () => {
-    await using members = await Members.open({ members: 1, fronts: 1 });
-    const [owner] = members.all as [TestMember];
-    const [front] = members.fronts as [TestMember];
+    await using nodes = await Nodes.open({ nodes: 1, fronts: 1 });
+    const [owner] = nodes.all as [TestMember];
+    const [front] = nodes.fronts as [TestMember];
     const app = await appWithUser(owner);
     await using merged = await open(front, app);
     await merged.data();

@@ -15,16 +15,16 @@ export const TAKEOVER_MS = 10_000;
 const SPREAD_MS = 60_000;
 
 /** A process and where it listens. */
-export interface Member {
+export interface ClusterNode {
   readonly program: Program;
   readonly origin: string;
 }
 
 /** Starts one more process and waits until it serves. */
-export async function startMember(
+export async function startNode(
   stage: Stage,
   settings: Readonly<Record<string, string>> = {},
-): Promise<Member> {
+): Promise<ClusterNode> {
   const program = stage.start(settings);
   const origin = await program.origin();
   await untilReady(origin, SPREAD_MS);
@@ -32,19 +32,19 @@ export async function startMember(
 }
 
 /** Starts processes, and waits until each has its cells. */
-export async function startMembers(
+export async function startNodes(
   stage: Stage,
   count: number,
   settings: Readonly<Record<string, string>> = {},
-): Promise<Member[]> {
-  const members: Member[] = [];
-  for (let place = 0; place < count; place++) members.push(await startMember(stage, settings));
-  await untilSpread(stage, members);
-  return members;
+): Promise<ClusterNode[]> {
+  const nodes: ClusterNode[] = [];
+  for (let place = 0; place < count; place++) nodes.push(await startNode(stage, settings));
+  await untilSpread(stage, nodes);
+  return nodes;
 }
 
 /** The number under which a process serves now, which it prints at each begin. */
-export function termOf({ program }: Member): number {
+export function termOf({ program }: ClusterNode): number {
   const said = [...program.stderr.matchAll(/"message":"Serving","term":(\d+)/g)].at(-1)?.[1];
   if (said === undefined) throw new Error("This process has never served");
   return Number(said);
@@ -57,10 +57,10 @@ export async function ownersOf(stage: Stage): Promise<(number | null)[]> {
 }
 
 /** Waits until every cell is where it should be. */
-export async function untilSpread(stage: Stage, members: readonly Member[]): Promise<void> {
+export async function untilSpread(stage: Stage, nodes: readonly ClusterNode[]): Promise<void> {
   await until("every cell is where it should be", SPREAD_MS, async () => {
     const owners = await ownersOf(stage);
-    const wanted = wantedOwners(members.map(termOf));
+    const wanted = wantedOwners(nodes.map(termOf));
     return owners.every((owner, cell) => owner === wanted[cell]) ? true : null;
   });
 }
@@ -68,11 +68,11 @@ export async function untilSpread(stage: Stage, members: readonly Member[]): Pro
 /** The process that owns a workspace; null while none of these does. */
 export async function ownerOf(
   stage: Stage,
-  members: readonly Member[],
+  nodes: readonly ClusterNode[],
   workspaceId: string,
-): Promise<Member | null> {
+): Promise<ClusterNode | null> {
   const owner = (await ownersOf(stage))[cellOf(workspaceId)];
-  return members.find((member) => termOf(member) === owner) ?? null;
+  return nodes.find((node) => termOf(node) === owner) ?? null;
 }
 
 /** The answer of a process that may be unable to answer now. */
@@ -84,7 +84,7 @@ export function assertUnavailable(outcome: Outcome): void {
 }
 
 /** Calls that lie in front of a stopped process when it wakes: the first thing that it does is answer them. */
-export async function askWhileStopped(stage: Stage, { origin }: Member): Promise<Promise<Outcome>[]> {
+export async function askWhileStopped(stage: Stage, { origin }: ClusterNode): Promise<Promise<Outcome>[]> {
   const bearer = stage.secretKey;
   const calls = WIDE_USERS.flatMap((userId) => [
     { method: "GET", path: `/api/v1/usage?userId=${userId}`, bearer },

@@ -178,7 +178,7 @@ const JOINING: readonly Entry[] = [
       return [{ version: tables.version, now: Math.floor(tables.time.unleapt) }];
     },
   ),
-  read("members: select term, address, share, fingerprints, registry_version", (tables) => {
+  read("nodes: select term, address, share, fingerprints, registry_version", (tables) => {
     const named = new Set(tables.list("cells").map(({ term }) => term));
     const { now } = tables.time;
     return tables.list("members", ({ term, ended_at }) => ended_at === null || named.has(term as number))
@@ -202,7 +202,7 @@ const JOINING: readonly Entry[] = [
         ({ ended_at, registry_version, seen_at }) =>
           ended_at === null && Number(registry_version) < Number(version) && Number(seen_at) > since,
       );
-      return [{ members: length }];
+      return [{ nodes: length }];
     },
   ),
 ];

@@ -10,7 +10,7 @@ import { VirtualTime } from "../simulation/time.ts";
 export const SECRET = "the secret of the tests";
 
 /** A node under test. */
-export interface Member {
+export interface ClusterNode {
   readonly term: number;
   readonly address: string;
   readonly hub: Hub;
@@ -32,7 +32,7 @@ export interface MemberOptions {
 export const tcp = () => tcpNetwork("127.0.0.1:0");
 
 /** Starts a node; without `onCall` it answers a call with itself as the head and its `body` as the body. */
-export async function startMember(term: number, options: MemberOptions = {}): Promise<Member> {
+export async function startMember(term: number, options: MemberOptions = {}): Promise<ClusterNode> {
   const events: string[] = [];
   const notes: unknown[] = [];
   const calls: unknown[] = [];
@@ -60,15 +60,15 @@ function echo(call: unknown): Reply {
 }
 
 /** Makes nodes peers of each other and waits until all have channels. */
-export async function connectAll(...members: Member[]): Promise<void> {
-  for (const { hub } of members) hub.setPeers(members);
+export async function connectAll(...nodes: ClusterNode[]): Promise<void> {
+  for (const { hub } of nodes) hub.setPeers(nodes);
   await until(() =>
-    members.every(({ hub, term }) => members.every((other) => other.term === term || hub.isOpen(other.term)))
+    nodes.every(({ hub, term }) => nodes.every((other) => other.term === term || hub.isOpen(other.term)))
   );
 }
 
-export async function closeAll(...members: Member[]): Promise<void> {
-  await Promise.all(members.map(({ hub }) => hub.close()));
+export async function closeAll(...nodes: ClusterNode[]): Promise<void> {
+  await Promise.all(nodes.map(({ hub }) => hub.close()));
 }
 
 /** Waits until a condition holds. @throws with its text if it never does */

@@ -3,7 +3,7 @@
 
 import { Hub, type Receiver, type Reply } from "../channel/hub.ts";
 import type { Network } from "../channel/network.ts";
-import type { Member } from "./member.ts";
+import type { ClusterNode } from "./node.ts";
 import type { Note } from "./parts.ts";
 import { notRun, type PassedCall } from "./passing.ts";
 import type { ClusterCounts } from "./cluster_counts.ts";
@@ -13,10 +13,10 @@ export type PassedHandlers = Pick<Receiver, "onRequest"> & {
   onCall(call: unknown, from: number): ReturnType<Receiver["onCall"]>;
 };
 
-/** The receiver of one term's channels; `member` is set once the term is assembled. */
-export class MemberLink implements Receiver {
+/** The receiver of one term's channels; `node` is set once the term is assembled. */
+export class NodeLink implements Receiver {
   hub: Hub | null = null;
-  member: Member | null = null;
+  node: ClusterNode | null = null;
   readonly #handlers: () => PassedHandlers | null;
   readonly #counts: ClusterCounts;
 
@@ -38,10 +38,10 @@ export class MemberLink implements Receiver {
   onCall(call: unknown, from: number): Promise<Reply> {
     const [relayTo, passed] = call as PassedCall;
     const handlers = this.#handlers();
-    const { member } = this;
-    if (member === null || handlers === null) return Promise.resolve(notRun(null));
-    if (relayTo === 0 || relayTo === member.term) return handlers.onCall(passed, from);
-    return member.relay([0, passed], relayTo).then((reply) => reply ?? notRun(null));
+    const { node } = this;
+    if (node === null || handlers === null) return Promise.resolve(notRun(null));
+    if (relayTo === 0 || relayTo === node.term) return handlers.onCall(passed, from);
+    return node.relay([0, passed], relayTo).then((reply) => reply ?? notRun(null));
   }
 
   onRequest(...call: Parameters<Receiver["onRequest"]>): ReturnType<Receiver["onRequest"]> {
@@ -51,14 +51,14 @@ export class MemberLink implements Receiver {
   }
 
   onNote(note: unknown): void {
-    this.member?.onNote(note as Note);
+    this.node?.onNote(note as Note);
   }
 
   onOpened(term: number): void {
-    this.member?.onOpened(term);
+    this.node?.onOpened(term);
   }
 
   onLost(term: number, isRefused: boolean): void {
-    this.member?.onLost(term, isRefused);
+    this.node?.onLost(term, isRefused);
   }
 }

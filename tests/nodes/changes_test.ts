@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { CATALOG, endUserToken } from "../routes/support.ts";
 import type { Answer, TestApp } from "../support/test_service.ts";
 import { testServerUrl } from "../support/test_store.ts";
-import { Members, type TestMember } from "./support.ts";
+import { Nodes, type TestMember } from "./support.ts";
 
 const ignore = testServerUrl() === null;
 const ROUNDS = 6;
@@ -18,18 +18,18 @@ const CHANGES: Readonly<Record<string, (by: TestMember, scene: Scene, round: num
       mode: "live",
     });
     const { key, keyId } = body.data;
-    await scene.everywhere((member) => member.ask(key, "GET", "/plans"), 200);
+    await scene.everywhere((node) => node.ask(key, "GET", "/plans"), 200);
     const revoked = await by.admin("DELETE", `/apps/${scene.app.appId}/keys/${keyId}`);
     assert.equal(revoked.status, 200);
-    await scene.everywhere((member) => member.ask(key, "GET", "/plans"), 401);
+    await scene.everywhere((node) => node.ask(key, "GET", "/plans"), 401);
   },
   "a new app takes calls": async (by, scene) => {
     const app = await by.newApp(CATALOG);
     await scene.everywhere(
-      (member) => member.ask(app.secretLive, "POST", "/subscriptions", { userId: "u", planId: "plan_pro" }),
+      (node) => node.ask(app.secretLive, "POST", "/subscriptions", { userId: "u", planId: "plan_pro" }),
       200,
     );
-    await scene.everywhere((member) => member.admin("GET", `/apps/${app.appId}`), 200);
+    await scene.everywhere((node) => node.admin("GET", `/apps/${app.appId}`), 200);
   },
   "a catalog says what a plan gives": async (by, scene, round) => {
     const [plan, ...rest] = CATALOG.plans;
@@ -41,7 +41,7 @@ const CHANGES: Readonly<Record<string, (by: TestMember, scene: Scene, round: num
     for (const [over, isAllowed] of [[0, true], [1, false]] as const) {
       const body = { userId: "u", event: "image.x", count: 1000 + round + over };
       const seen = await scene.everywhere(
-        (member) => member.ask(scene.app.secretLive, "POST", "/can-use", body),
+        (node) => node.ask(scene.app.secretLive, "POST", "/can-use", body),
         200,
       );
       for (const { body } of seen) assert.equal(body.data.allowed, isAllowed, JSON.stringify(body.data));
@@ -51,17 +51,17 @@ const CHANGES: Readonly<Record<string, (by: TestMember, scene: Scene, round: num
     const app = await by.newApp(CATALOG);
     await scene.must(by.ask(app.secretLive, "POST", "/subscriptions", { userId: "u", planId: "plan_pro" }));
     const body = { userId: "u", event: "image.x" };
-    await scene.everywhere((member) => member.ask(app.secretLive, "POST", "/track", body), 200);
+    await scene.everywhere((node) => node.ask(app.secretLive, "POST", "/track", body), 200);
     await scene.must(by.admin("PATCH", `/workspaces/${app.workspaceId}`, { operationCap: 1 }));
-    await scene.everywhere((member) => member.ask(app.secretLive, "POST", "/track", body), 429);
+    await scene.everywhere((node) => node.ask(app.secretLive, "POST", "/track", body), 429);
   },
   "an identity secret signs": async (by, scene) => {
     const { body } = await by.admin("POST", `/apps/${scene.app.appId}/identity-secret`, {
       keepOldSeconds: 0,
     });
-    const exp = Math.floor(scene.members.clock.now() / 1000) + 3600;
-    const askWith = (secret: string) => (member: TestMember) =>
-      member.ask(scene.app.publicLive, "GET", "/usage/me", undefined, {
+    const exp = Math.floor(scene.nodes.clock.now() / 1000) + 3600;
+    const askWith = (secret: string) => (node: TestMember) =>
+      node.ask(scene.app.publicLive, "GET", "/usage/me", undefined, {
         headers: { "x-end-user-token": endUserToken(secret, { userId: "u", exp }) },
       });
     await scene.everywhere(askWith(body.data.identitySecret), 200);
@@ -70,11 +70,11 @@ const CHANGES: Readonly<Record<string, (by: TestMember, scene: Scene, round: num
 };
 
 class Scene {
-  readonly members: Members;
+  readonly nodes: Nodes;
   readonly app: TestApp;
 
-  constructor(members: Members, app: TestApp) {
-    this.members = members;
+  constructor(nodes: Nodes, app: TestApp) {
+    this.nodes = nodes;
     this.app = app;
   }
 
@@ -85,8 +85,8 @@ class Scene {
   }
 
   /** Asks every serving node; a node that may not answer must answer 503. */
-  async everywhere(ask: (member: TestMember) => Promise<Answer>, status: number): Promise<Answer[]> {
-    const asked = this.members.all.filter(({ service }) => service.serving !== null);
+  async everywhere(ask: (node: TestMember) => Promise<Answer>, status: number): Promise<Answer[]> {
+    const asked = this.nodes.all.filter(({ service }) => service.serving !== null);
     const answers = await Promise.all(asked.map(ask));
     const seen = answers.filter((answer) => answer.status !== 503);
     assert.ok(seen.length > 0, "at least one node answers");
@@ -99,24 +99,24 @@ Deno.test({
   name: "a change is in force at every node when its call is answered, while nodes join and leave",
   ignore,
   fn: async (t) => {
-    await using members = await Members.open({ members: 2, fronts: 1 });
-    const app = await (members.all[0] as TestMember).newApp(CATALOG);
-    const scene = new Scene(members, app);
+    await using nodes = await Nodes.open({ nodes: 2, fronts: 1 });
+    const app = await (nodes.all[0] as TestMember).newApp(CATALOG);
+    const scene = new Scene(nodes, app);
     await scene.must(app.call("POST", "/subscriptions", { userId: "u", planId: "plan_pro" }));
     let isOver = false;
     let moves = 0;
     const moving = (async () => {
       while (!isOver) {
-        const member = await members.join(moves % 3 === 2 ? 0 : 1);
+        const node = await nodes.join(moves % 3 === 2 ? 0 : 1);
         await new Promise((resolve) => setTimeout(resolve, 400));
-        await members.leave(member);
+        await nodes.leave(node);
         moves += 2;
       }
     })();
     try {
       for (let round = 0; round < ROUNDS; round++) {
         for (const [name, change] of Object.entries(CHANGES)) {
-          const by = members.all[round % 3] as TestMember;
+          const by = nodes.all[round % 3] as TestMember;
           await t.step(`${name}, ${round}`, () => change(by, scene, round));
         }
       }

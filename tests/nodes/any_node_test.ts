@@ -7,17 +7,17 @@ import { examples } from "../routes/reference/document.ts";
 import { CATALOG } from "../routes/support.ts";
 import { type Answer, send, type TestApp } from "../support/test_service.ts";
 import { testServerUrl } from "../support/test_store.ts";
-import { Members, type TestMember } from "./support.ts";
+import { Nodes, type TestMember } from "./support.ts";
 
 const ignore = testServerUrl() === null;
 const TWINS = 15;
 
-let members: Members;
+let nodes: Nodes;
 if (!ignore) {
   Deno.test.beforeAll(async () => {
-    members = await Members.open({ members: 3, fronts: 1 });
+    nodes = await Nodes.open({ nodes: 3, fronts: 1 });
   });
-  Deno.test.afterAll(() => members[Symbol.asyncDispose]());
+  Deno.test.afterAll(() => nodes[Symbol.asyncDispose]());
 }
 
 /** Makes an app with a user "u", and nodes in three roles: the owner, another owner, and a front. */
@@ -25,10 +25,10 @@ async function appOfThree(
   workspace: Record<string, unknown> = {},
   catalog: object = CATALOG,
 ): Promise<{ app: TestApp; takers: TestMember[] }> {
-  const app = await (members.all[0] as TestMember).newApp(catalog, workspace);
+  const app = await (nodes.all[0] as TestMember).newApp(catalog, workspace);
   const made = await app.call("POST", "/subscriptions", { userId: "u", planId: "plan_pro" });
   assert.equal(made.status, 200);
-  return { app, takers: [members.ownerOf(app), members.strangerTo(app), members.fronts[0] as TestMember] };
+  return { app, takers: [nodes.ownerOf(app), nodes.strangerTo(app), nodes.fronts[0] as TestMember] };
 }
 
 /** What callers see of an answer, without ids of the single call. */
@@ -42,7 +42,7 @@ function answerOf(recorded: Recorded | undefined): { data: { erasures: number } 
   return recorded?.success?.answer as { data: { erasures: number } };
 }
 
-async function assertSame(takers: readonly TestMember[], ask: (member: TestMember) => Promise<Answer>) {
+async function assertSame(takers: readonly TestMember[], ask: (node: TestMember) => Promise<Answer>) {
   const [first, ...others] = await Promise.all(takers.map(ask));
   for (const other of others) assert.deepEqual(shown(other), shown(first as Answer));
   return first as Answer;
@@ -55,7 +55,7 @@ Deno.test({
     let turn = 0;
     const tour = await makeTour(async (clock, features, ids) => {
       const parts = { ...(clock && { clock }), ...(features && { features }), ...(ids && { ids }) };
-      const others = await Members.open({ members: 3, fronts: 1, ...parts });
+      const others = await Nodes.open({ nodes: 3, fronts: 1, ...parts });
       return others.asService(() => others.all[turn++ % others.all.length] as TestMember);
     });
     // The erasure may have run by itself before the sweep; it never runs twice.
@@ -110,7 +110,7 @@ Deno.test({
     const text = JSON.stringify({ pairs, dryRun: true }).replace(/}$/, `${spaces}}`);
     const { status, body } = await assertSame(
       takers,
-      (member) => member.ask(app.secretLive, "POST", "/customers/alias/batch", text),
+      (node) => node.ask(app.secretLive, "POST", "/customers/alias/batch", text),
     );
     assert.deepEqual([status, body.data?.results?.length], [200, 500], JSON.stringify(body).slice(0, 300));
   },
@@ -130,9 +130,7 @@ Deno.test({
     for (let round = 0; round < TWINS; round++) {
       const headers = { "idempotency-key": `twin-${round}`, "x-request-id": `r${round}` };
       const twins = await Promise.all(
-        [...takers, ...takers].map((member) =>
-          member.ask(app.secretLive, "POST", "/track", body, { headers })
-        ),
+        [...takers, ...takers].map((node) => node.ask(app.secretLive, "POST", "/track", body, { headers })),
       );
       assert.equal(new Set(twins.map(({ body }) => JSON.stringify(body))).size, 1);
       assert.deepEqual(twins.map(({ status }) => status), twins.map(() => 200));
@@ -141,13 +139,13 @@ Deno.test({
     }
     const { body: usage } = await assertSame(
       takers,
-      (member) => member.ask(app.secretLive, "GET", "/usage?userId=u"),
+      (node) => node.ask(app.secretLive, "GET", "/usage?userId=u"),
     );
     assert.equal(usage.data.counters[0].count, TWINS);
     const other = { headers: { "idempotency-key": "twin-0" } };
     const conflict = await assertSame(
       takers,
-      (member) => member.ask(app.secretLive, "POST", "/track", { ...body, count: 2 }, other),
+      (node) => node.ask(app.secretLive, "POST", "/track", { ...body, count: 2 }, other),
     );
     assert.equal(conflict.body.error.code, "idempotency_conflict");
   },
@@ -181,7 +179,7 @@ Deno.test({
       assert.equal(body.error.code, "rate_limited");
       assert.ok(Number(headers.get("retry-after")) >= 1);
     }
-    const { status } = await assertSame(takers, (member) => member.ask(app.secretLive, "GET", "/plans"));
+    const { status } = await assertSame(takers, (node) => node.ask(app.secretLive, "GET", "/plans"));
     assert.equal(status, 429);
   },
 });

@@ -9,7 +9,7 @@ import { limitsOfFile } from "../support/limits.ts";
 import { chatChunk, eventOf, ModelServer } from "../support/model_server.ts";
 import type { TestApp } from "../support/test_service.ts";
 import { testServerUrl } from "../support/test_store.ts";
-import { Members, type TestMember } from "./support.ts";
+import { Nodes, type TestMember } from "./support.ts";
 
 const ignore = testServerUrl() === null;
 
@@ -37,17 +37,17 @@ async function open(fronts = 1) {
     })(),
   });
   const modelServer = { apiKey: MODEL_KEY, baseUrl: model.baseUrl };
-  const members = await Members.open({ members: 2, fronts, features: { modelServer } });
-  const app = await (members.all[0] as TestMember).newApp(CATALOG);
+  const nodes = await Nodes.open({ nodes: 2, fronts, features: { modelServer } });
+  const app = await (nodes.all[0] as TestMember).newApp(CATALOG);
   const subscription = { userId: "u", planId: "plan_pro" };
-  const front = members.fronts[0] as TestMember;
+  const front = nodes.fronts[0] as TestMember;
   assert.equal((await front.ask(app.secretLive, "POST", "/subscriptions", subscription)).status, 200);
   const close = async () => {
     goOn.resolve();
-    await members[Symbol.asyncDispose]();
+    await nodes[Symbol.asyncDispose]();
     await model.close();
   };
-  return { model, members, app, front, finish: () => goOn.resolve(), [Symbol.asyncDispose]: close };
+  return { model, nodes, app, front, finish: () => goOn.resolve(), [Symbol.asyncDispose]: close };
 }
 
 async function call(at: TestMember, { secretLive }: TestApp): Promise<Response> {
@@ -78,8 +78,8 @@ async function eventsOf(by: TestMember, app: TestApp): Promise<{ matchStatus: st
 
 for (
   const [name, lose] of [
-    ["is handed over", (members: Members, owner: TestMember) => members.leave(owner)],
-    ["is lost by its owner", (members: Members, owner: TestMember) => members.break(owner)],
+    ["is handed over", (nodes: Nodes, owner: TestMember) => nodes.leave(owner)],
+    ["is lost by its owner", (nodes: Nodes, owner: TestMember) => nodes.break(owner)],
   ] as const
 ) {
   Deno.test({
@@ -87,8 +87,8 @@ for (
     ignore,
     fn: async () => {
       await using stage = await open();
-      const { members, app, front, finish } = stage;
-      const owner = members.ownerOf(app);
+      const { nodes, app, front, finish } = stage;
+      const owner = nodes.ownerOf(app);
       const { term } = owner;
       const answer = await call(front, app);
       assert.equal(answer.status, 200);
@@ -96,19 +96,19 @@ for (
       const reader = (answer.body as ReadableStream<Uint8Array>).getReader();
       await reader.read();
 
-      await lose(members, owner);
-      await members.settled();
-      assert.notEqual(members.ownerOf(app).term, term);
+      await lose(nodes, owner);
+      await nodes.settled();
+      assert.notEqual(nodes.ownerOf(app).term, term);
       assert.equal(await tokensOf(front, app), CALL_TOKENS);
       // Longer than the hold lives: the next owner prolongs it.
       const expiry = async () => {
-        await members.ownerOf(app).serving.term.flush();
-        const rows = await members.store.database.query("select * from reservations where id = $1", [id]);
+        await nodes.ownerOf(app).serving.term.flush();
+        const rows = await nodes.store.database.query("select * from reservations where id = $1", [id]);
         return (rows[0] as { expires_at_ms: number } | undefined)?.expires_at_ms;
       };
       for (let round = 0; round < 2; round++) {
-        members.clock.advance(50_000);
-        await until(async () => await expiry() === members.clock.now() + 60_000);
+        nodes.clock.advance(50_000);
+        await until(async () => await expiry() === nodes.clock.now() + 60_000);
       }
 
       finish();
@@ -129,7 +129,7 @@ Deno.test({
   ignore,
   fn: async () => {
     await using stage = await open(2);
-    const { model, members, app, front } = stage;
+    const { model, nodes, app, front } = stage;
     let [streaming, most] = [0, 0];
     // Each holds much and uses little, so that the quota is always tight and never used up.
     const usage = { prompt_tokens: 1, completion_tokens: 1 };
@@ -147,7 +147,7 @@ Deno.test({
     let isOver = false;
     const callers = Array.from({ length: 2 * ROOM }, async (_, place) => {
       while (!isOver) {
-        const answer = await call(members.fronts[place % 2] as TestMember, app);
+        const answer = await call(nodes.fronts[place % 2] as TestMember, app);
         const text = await answer.text();
         if (answer.status === 200) assert.ok(text.endsWith(eventOf("[DONE]")), text);
         statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1);
@@ -157,10 +157,10 @@ Deno.test({
     const running = Promise.all(callers);
     running.catch(() => isOver = true);
     for (let change = 0; change < 2; change++) {
-      await members.join();
-      await members.settled();
-      await members.leave(members.ownerOf(app));
-      await members.settled();
+      await nodes.join();
+      await nodes.settled();
+      await nodes.leave(nodes.ownerOf(app));
+      await nodes.settled();
     }
     isOver = true;
     await running;

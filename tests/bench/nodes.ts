@@ -18,19 +18,19 @@ const SEED = 20_260_101;
 const SETTLE_MS = 60_000;
 
 /** What one node spent on the requests of a run, in microseconds each. */
-interface MemberCost extends ThreadTimes {
-  readonly member: string;
+interface NodeCost extends ThreadTimes {
+  readonly node: string;
 }
 
 /** One run: who was called for whose workspace, and what it took. */
-export interface MembersRun {
+export interface NodesRun {
   readonly calls: string;
   readonly requestsPerSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly failed: number;
   /** Microseconds of processor time a request, over all requests of the run. */
-  readonly costs: readonly MemberCost[];
+  readonly costs: readonly NodeCost[];
 }
 
 interface Load {
@@ -47,11 +47,11 @@ interface Stage {
 }
 
 /** Runs all of it. */
-export async function benchMembers(
+export async function benchNodes(
   options: Options,
   cleanup: Cleanup,
   progress: (text: string) => void,
-): Promise<MembersRun[]> {
+): Promise<NodesRun[]> {
   const scratch = await makeScratch(options.databaseUrl, cleanup);
   const adminToken = crypto.randomUUID();
   const stage: Stage = { options, cleanup, databaseUrl: scratch.url, adminToken, progress };
@@ -60,12 +60,12 @@ export async function benchMembers(
   const owner = await startService(bench, adminToken);
   const front = await startService(bench, adminToken, { HOLDFAST_CELLS: "none" });
   const first = await makeApp(stage, owner.base);
-  const members = { owner, front };
+  const nodes = { owner, front };
   const runs = [
-    await run(stage, "owner directly", members, [{ port: portOf(owner), key: first.key }]),
-    await run(stage, "by a front", members, [{ port: portOf(front), key: first.key }]),
-    await run(stage, "owner directly", members, [{ port: portOf(owner), key: first.key }]),
-    await run(stage, "by a front", members, [{ port: portOf(front), key: first.key }]),
+    await run(stage, "owner directly", nodes, [{ port: portOf(owner), key: first.key }]),
+    await run(stage, "by a front", nodes, [{ port: portOf(front), key: first.key }]),
+    await run(stage, "owner directly", nodes, [{ port: portOf(owner), key: first.key }]),
+    await run(stage, "by a front", nodes, [{ port: portOf(front), key: first.key }]),
   ];
   await front.child.stop();
   progress("starting a second owner");
@@ -133,9 +133,9 @@ async function settled(sql: postgres.Sql): Promise<void> {
 async function run(
   { options, cleanup, progress }: Stage,
   calls: string,
-  members: Readonly<Record<string, StartedService>>,
+  nodes: Readonly<Record<string, StartedService>>,
   loads: readonly Load[],
-): Promise<MembersRun> {
+): Promise<NodesRun> {
   const connections = Math.max(1, Math.round(options.connections / loads.length));
   const plans = loads.map(({ port, key }): LoadPlan => ({
     port,
@@ -151,19 +151,19 @@ async function run(
     seed: SEED,
   }));
   // The generators report what they measured after warming up; processor time is read around both.
-  const before = await timesOf(members);
+  const before = await timesOf(nodes);
   const startedAt = performance.now();
   const reports = await Promise.all(plans.map((plan) => generate(plan, options.generator, cleanup)));
   const lastedS = (performance.now() - startedAt) / 1000;
-  const after = await timesOf(members);
+  const after = await timesOf(nodes);
   const all = reports.map((report) => report.all);
   const rate = sumOf(all, ({ requestsPerSecond }) => requestsPerSecond);
   // A run's start and end lie outside of the measured time, and the load goes on at the same rate through the warm-up.
   const requests = rate * Math.min(lastedS, options.seconds + WARMUP_MS / 1000);
-  const costs = Object.keys(members).map((member): MemberCost => ({
-    member,
-    answering: (after[member]!.answering - before[member]!.answering) * 1000 / requests,
-    others: (after[member]!.others - before[member]!.others) * 1000 / requests,
+  const costs = Object.keys(nodes).map((node): NodeCost => ({
+    node,
+    answering: (after[node]!.answering - before[node]!.answering) * 1000 / requests,
+    others: (after[node]!.others - before[node]!.others) * 1000 / requests,
   }));
   progress(`${calls}: ${Math.round(rate)} requests/s`);
   return {
@@ -177,10 +177,10 @@ async function run(
 }
 
 async function timesOf(
-  members: Readonly<Record<string, StartedService>>,
+  nodes: Readonly<Record<string, StartedService>>,
 ): Promise<Record<string, ThreadTimes>> {
   const times: Record<string, ThreadTimes> = {};
-  for (const [name, { child }] of Object.entries(members)) times[name] = await threadTimes(child.pid);
+  for (const [name, { child }] of Object.entries(nodes)) times[name] = await threadTimes(child.pid);
   return times;
 }
 
@@ -193,10 +193,10 @@ function portOf({ base }: StartedService): number {
 }
 
 /** The runs as a table. */
-export function membersTable(runs: readonly MembersRun[]): string {
+export function nodesTable(runs: readonly NodesRun[]): string {
   const lines = runs.map(({ calls, requestsPerSecond, p50Ms, p99Ms, failed, costs }) => {
-    const spent = costs.map(({ member, answering, others }) =>
-      `${member} ${answering.toFixed(1)} + ${others.toFixed(1)}`
+    const spent = costs.map(({ node, answering, others }) =>
+      `${node} ${answering.toFixed(1)} + ${others.toFixed(1)}`
     );
     return `${calls.padEnd(34)} ${Math.round(requestsPerSecond).toString().padStart(8)}  ${
       p50Ms.toFixed(2).padStart(7)

@@ -11,7 +11,7 @@ import {
   subscriptionOf,
 } from "../routes/stripe_support.ts";
 import { testServerUrl } from "../support/test_store.ts";
-import { Members, type TestMember } from "./support.ts";
+import { Nodes, type TestMember } from "./support.ts";
 
 const ignore = testServerUrl() === null;
 const USERS = 6;
@@ -21,9 +21,9 @@ Deno.test({
   name: "messages of Stripe through every node, each many times while cells move, are handled once",
   ignore,
   fn: async () => {
-    await using members = await Members.open({ members: 2, fronts: 1 });
-    const pick = () => members.all[Math.floor(Math.random() * members.all.length)] as TestMember;
-    const service = members.asService(pick);
+    await using nodes = await Nodes.open({ nodes: 2, fronts: 1 });
+    const pick = () => nodes.all[Math.floor(Math.random() * nodes.all.length)] as TestMember;
+    const service = nodes.asService(pick);
     const app = await service.newApp(STRIPE_CATALOG);
     await connect(service, app);
     const events = Array.from({ length: USERS }, (_, no) => {
@@ -60,15 +60,15 @@ Deno.test({
     const sending = Promise.all([0, 5, 11, 17].map(sender));
     sending.catch(() => isOver = true);
     for (let change = 0; change < CHANGES && !isOver; change++) {
-      await members.join(change === 1 ? 0 : 1);
-      await members.settled();
-      await members.leave(members.all[0] as TestMember);
+      await nodes.join(change === 1 ? 0 : 1);
+      await nodes.settled();
+      await nodes.leave(nodes.all[0] as TestMember);
     }
     isOver = true;
     await sending;
     assert.ok(sent > events.length);
-    for (const { serving } of members.all) await serving.term.flush();
-    const { database } = members.store;
+    for (const { serving } of nodes.all) await serving.term.flush();
+    const { database } = nodes.store;
     const count = async (text: string) =>
       (await database.query<{ found: string }>(text)).map(({ found }) => found);
     assert.deepEqual(

@@ -6,7 +6,7 @@ import { CATALOG } from "../routes/support.ts";
 import type { Answer, TestApp } from "../support/test_service.ts";
 import { sessionNameOf } from "../../src/storage/journal/ranges.ts";
 import { testServerUrl } from "../support/test_store.ts";
-import { Members, type TestMember } from "./support.ts";
+import { Nodes, type TestMember } from "./support.ts";
 
 const ignore = testServerUrl() === null;
 const LOOPS = 10;
@@ -33,13 +33,13 @@ async function appWithUser(by: TestMember, catalog: object): Promise<TestApp> {
 }
 
 /** A client that reserves, commits and tracks through any node; each answer must be 200. */
-async function meter(members: Members, app: TestApp, isOver: () => boolean, keyed: boolean): Promise<number> {
+async function meter(nodes: Nodes, app: TestApp, isOver: () => boolean, keyed: boolean): Promise<number> {
   let counted = 0;
   const post = async (path: string, body: object) => {
-    const member = members.all[Math.floor(Math.random() * members.all.length)] as TestMember;
+    const node = nodes.all[Math.floor(Math.random() * nodes.all.length)] as TestMember;
     const headers: Record<string, string> = keyed ? { "idempotency-key": crypto.randomUUID() } : {};
-    const answer = await member.ask(app.secretLive, "POST", path, body, { headers });
-    assert.equal(answer.status, 200, `${member.name} ${path}: ${JSON.stringify(answer.body)}`);
+    const answer = await node.ask(app.secretLive, "POST", path, body, { headers });
+    assert.equal(answer.status, 200, `${node.name} ${path}: ${JSON.stringify(answer.body)}`);
     return answer.body.data;
   };
   while (!isOver()) {
@@ -55,27 +55,27 @@ Deno.test({
   name: "calls through all nodes are answered, each once, while nodes join and leave in good order",
   ignore,
   fn: async () => {
-    await using members = await Members.open({ members: 2, fronts: 1 });
-    const [first] = members.all as [TestMember];
+    await using nodes = await Nodes.open({ nodes: 2, fronts: 1 });
+    const [first] = nodes.all as [TestMember];
     const apps = await Promise.all(Array.from({ length: 4 }, () => appWithUser(first, WIDE)));
     let isOver = false;
     const counts = apps.map((app) =>
       Promise.all(
-        Array.from({ length: LOOPS }, (_, place) => meter(members, app, () => isOver, place % 2 === 0)),
+        Array.from({ length: LOOPS }, (_, place) => meter(nodes, app, () => isOver, place % 2 === 0)),
       )
     );
     const running = Promise.all(counts);
     running.catch(() => isOver = true);
     for (let change = 0; change < CHANGES && !isOver; change++) {
-      await members.join(change % 3 === 1 ? 0 : 1);
-      await members.settled();
-      await members.leave(members.all[0] as TestMember);
+      await nodes.join(change % 3 === 1 ? 0 : 1);
+      await nodes.settled();
+      await nodes.leave(nodes.all[0] as TestMember);
     }
     isOver = true;
     const counted = await running;
     for (const [place, app] of apps.entries()) {
-      const [member] = members.all as [TestMember];
-      const { body } = await member.ask(app.secretLive, "GET", "/usage?userId=u");
+      const [node] = nodes.all as [TestMember];
+      const { body } = await node.ask(app.secretLive, "GET", "/usage?userId=u");
       assert.equal(
         body.data.counters[0].count,
         (counted[place] as number[]).reduce((sum, count) => sum + count, 0),
@@ -89,29 +89,29 @@ Deno.test({
     "nodes that do not reach each other answer each other's calls through a third node, and without one 503",
   ignore,
   fn: async () => {
-    await using members = await Members.open({ members: 3 });
-    const app = await appWithUser(members.all[0] as TestMember, CATALOG);
-    const owner = members.ownerOf(app);
-    const stranger = members.strangerTo(app);
-    const third = members.all.find((member) => member !== owner && member !== stranger) as TestMember;
+    await using nodes = await Nodes.open({ nodes: 3 });
+    const app = await appWithUser(nodes.all[0] as TestMember, CATALOG);
+    const owner = nodes.ownerOf(app);
+    const stranger = nodes.strangerTo(app);
+    const third = nodes.all.find((node) => node !== owner && node !== stranger) as TestMember;
     const track = (headers: Record<string, string> = {}): Promise<Answer> =>
       stranger.ask(app.secretLive, "POST", "/track", { userId: "u", event: "image.x" }, { headers });
     const countOf = async (by: TestMember) =>
       (await by.ask(app.secretLive, "GET", "/usage?userId=u")).body.data.counters[0].count;
 
-    await members.cut(stranger, owner);
+    await nodes.cut(stranger, owner);
     assert.equal((await track()).status, 200);
     assert.equal(await countOf(stranger), 1);
     const cells = owner.serving.term.doors.held;
 
-    await members.cut(stranger, third);
+    await nodes.cut(stranger, third);
     const { status, body, headers } = await track({ "idempotency-key": "alone" });
     assert.deepEqual([status, body.error.code, headers.get("retry-after")], [503, "unavailable", "1"]);
     assert.deepEqual(owner.serving.term.doors.held, cells, "no cell moves because a channel is down");
 
-    members.cables.mend(stranger.name, owner.name);
-    members.cables.mend(stranger.name, third.name);
-    await members.settled();
+    nodes.cables.mend(stranger.name, owner.name);
+    nodes.cables.mend(stranger.name, third.name);
+    await nodes.settled();
     assert.equal((await track({ "idempotency-key": "alone" })).status, 200);
     assert.equal(await countOf(owner), 2);
   },
@@ -121,39 +121,39 @@ Deno.test({
   name: "a node joins again after its term ended, and others answer for its cells at once",
   ignore,
   fn: async () => {
-    await using members = await Members.open({ members: 3 });
-    const app = await appWithUser(members.all[0] as TestMember, WIDE);
+    await using nodes = await Nodes.open({ nodes: 3 });
+    const app = await appWithUser(nodes.all[0] as TestMember, WIDE);
     for (let round = 1; round <= 3; round++) {
-      const owner = members.ownerOf(app);
-      const other = members.strangerTo(app);
+      const owner = nodes.ownerOf(app);
+      const other = nodes.strangerTo(app);
       const track = () => other.ask(app.secretLive, "POST", "/track", { userId: "u", event: "image.x" });
       assert.equal((await track()).status, 200);
-      await members.break(owner);
+      await nodes.break(owner);
       let answer = await track();
       while (answer.status === 503) answer = await track();
       assert.equal(answer.status, 200);
       assert.ok(answer.body.data.counters[0].count >= 2 * round);
-      await members.settled();
+      await nodes.settled();
     }
   },
 });
 
 Deno.test({
-  name: "a member whose idle sessions were lost unnoticed still takes over from another",
+  name: "a node whose idle sessions were lost unnoticed still takes over from another",
   ignore,
   fn: async () => {
-    await using members = await Members.open({ members: 2 });
-    const [dying, heir] = members.all as [TestMember, TestMember];
+    await using nodes = await Nodes.open({ nodes: 2 });
+    const [dying, heir] = nodes.all as [TestMember, TestMember];
     const apps = await Promise.all(Array.from({ length: 8 }, () => appWithUser(dying, WIDE)));
-    const lost = await members.store.database.query(
+    const lost = await nodes.store.database.query(
       `select pg_terminate_backend(pid) from pg_stat_activity
        where application_name = $1 and datname = current_database()
          and pid not in (select pid from pg_locks where locktype = 'advisory' and granted)`,
       [sessionNameOf(heir.term)],
     );
     assert.ok(lost.length > 1, "the pool's sessions and the drain's");
-    await members.break(dying);
-    await members.settled();
+    await nodes.break(dying);
+    await nodes.settled();
     for (const app of apps) {
       const { status } = await heir.ask(app.secretLive, "POST", "/track", { userId: "u", event: "image.x" });
       assert.equal(status, 200);

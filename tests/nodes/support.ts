@@ -92,7 +92,7 @@ export class TestMember {
   }
 
   get term(): number {
-    return this.serving.member.term;
+    return this.serving.node.term;
   }
 
   /** Calls `/api/v1` with a key. */
@@ -128,7 +128,7 @@ export class TestMember {
 
 /** Options of the nodes. */
 export interface MembersOptions {
-  readonly members?: number;
+  readonly nodes?: number;
   readonly fronts?: number;
   readonly features?: Partial<Features>;
   readonly clock?: ManualClock;
@@ -138,7 +138,7 @@ export interface MembersOptions {
 }
 
 /** The nodes of one store. */
-export class Members implements AsyncDisposable {
+export class Nodes implements AsyncDisposable {
   readonly store: TestStore;
   readonly clock: ManualClock;
   readonly cables = new Cables();
@@ -159,10 +159,10 @@ export class Members implements AsyncDisposable {
   }
 
   /** Starts nodes on a fresh store, and waits until each has the cells that it should have. */
-  static async open(options: MembersOptions = {}): Promise<Members> {
-    const opened = new Members(await openTestStore(), options);
-    const { members = 2, fronts = 0 } = options;
-    for (let place = 0; place < members + fronts; place++) await opened.join(place < members ? 1 : 0);
+  static async open(options: MembersOptions = {}): Promise<Nodes> {
+    const opened = new Nodes(await openTestStore(), options);
+    const { nodes = 2, fronts = 0 } = options;
+    for (let place = 0; place < nodes + fronts; place++) await opened.join(place < nodes ? 1 : 0);
     await opened.settled();
     return opened;
   }
@@ -177,24 +177,24 @@ export class Members implements AsyncDisposable {
       ...{ store, clock, ids: this.#ids, features: this.#features, share, network },
       ...transport === undefined ? {} : { transport },
     };
-    const member = new TestMember(name, share, await startProcess(parts));
-    this.all.push(member);
-    return member;
+    const node = new TestMember(name, share, await startProcess(parts));
+    this.all.push(node);
+    return node;
   }
 
   /** Stops a node like a signal does: it hands everything over before it refuses calls. */
-  async leave(member: TestMember): Promise<void> {
-    await member.service.leave();
-    this.all.splice(this.all.indexOf(member), 1);
+  async leave(node: TestMember): Promise<void> {
+    await node.service.leave();
+    this.all.splice(this.all.indexOf(node), 1);
     // Like the program: it goes on as a front until its port is closed.
-    while (member.inFlight > 0) await new Promise((resolve) => setTimeout(resolve, 5));
-    await member.service.stop();
+    while (node.inFlight > 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    await node.service.stop();
   }
 
   /** Ends a node's term like a fault does; it joins again with another term. */
-  async break(member: TestMember): Promise<void> {
-    member.serving.term.fail(new Error("A test ended the term"));
-    await member.service.ready();
+  async break(node: TestMember): Promise<void> {
+    node.serving.term.fail(new Error("A test ended the term"));
+    await node.service.ready();
   }
 
   get fronts(): TestMember[] {
@@ -202,14 +202,14 @@ export class Members implements AsyncDisposable {
   }
 
   ownerOf(app: TestApp): TestMember {
-    const owner = this.all.find((member) => member.owns(app));
+    const owner = this.all.find((node) => node.owns(app));
     if (owner === undefined) throw new Error("No node owns the app's cell");
     return owner;
   }
 
   /** A node with cells that does not own those of an app. */
   strangerTo(app: TestApp): TestMember {
-    const stranger = this.all.find((member) => member.share > 0 && !member.owns(app));
+    const stranger = this.all.find((node) => node.share > 0 && !node.owns(app));
     if (stranger === undefined) throw new Error("Every node owns the app's cell");
     return stranger;
   }
@@ -217,7 +217,7 @@ export class Members implements AsyncDisposable {
   /** Cuts the channel between two nodes, and waits until both know. */
   async cut(one: TestMember, other: TestMember): Promise<void> {
     this.cables.cut(one.name, other.name);
-    const isOpen = (from: TestMember, to: TestMember) => from.serving.member.parts.hub?.isOpen(to.term);
+    const isOpen = (from: TestMember, to: TestMember) => from.serving.node.parts.hub?.isOpen(to.term);
     while (isOpen(one, other) || isOpen(other, one)) await new Promise((resolve) => setTimeout(resolve, 5));
   }
 
@@ -235,13 +235,13 @@ export class Members implements AsyncDisposable {
       service.serving === null ? [] : [{ ...service.serving, share }]
     );
     if (all.length < this.all.length) return false;
-    const terms = all.map(({ member }) => member.term);
-    const takers = all.filter(({ share }) => share > 0).map(({ member }) => member.term);
+    const terms = all.map(({ node }) => node.term);
+    const takers = all.filter(({ share }) => share > 0).map(({ node }) => node.term);
     const wanted = wantedOwners(takers);
-    return all.every(({ member, term }) =>
+    return all.every(({ node, term }) =>
       wanted.every((owner, cell) =>
-        member.parts.owners.of(cell) === owner && term.doors.isOpen(cell) === (owner === member.term)
-      ) && terms.every((other) => other === member.term || member.parts.hub?.isOpen(other))
+        node.parts.owners.of(cell) === owner && term.doors.isOpen(cell) === (owner === node.term)
+      ) && terms.every((other) => other === node.term || node.parts.hub?.isOpen(other))
     );
   }
 

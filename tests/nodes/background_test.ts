@@ -6,28 +6,28 @@ import { runErasures } from "../../src/people/erasure.ts";
 import { CATALOG, dataOf } from "../routes/support.ts";
 import type { TestApp } from "../support/test_service.ts";
 import { testServerUrl } from "../support/test_store.ts";
-import { Members, type TestMember } from "./support.ts";
+import { Nodes, type TestMember } from "./support.ts";
 
 const ignore = testServerUrl() === null;
 const APPS_MAX = 30;
 
 /** Makes apps so that each node owns at least one. */
-async function appsOfBoth(members: Members): Promise<TestApp[]> {
+async function appsOfBoth(nodes: Nodes): Promise<TestApp[]> {
   const apps: TestApp[] = [];
-  const isOwner = (member: TestMember) => apps.some((app) => member.owns(app));
-  while (!members.all.every(isOwner)) {
+  const isOwner = (node: TestMember) => apps.some((app) => node.owns(app));
+  while (!nodes.all.every(isOwner)) {
     assert.ok(apps.length < APPS_MAX);
-    apps.push(await (members.all[0] as TestMember).newApp(CATALOG));
+    apps.push(await (nodes.all[0] as TestMember).newApp(CATALOG));
   }
   return apps;
 }
 
-function realmOf(member: TestMember, { appId }: TestApp): number {
-  return member.serving.registry.apps.get(appId)?.realms.live.realm as number;
+function realmOf(node: TestMember, { appId }: TestApp): number {
+  return node.serving.registry.apps.get(appId)?.realms.live.realm as number;
 }
 
 /** Leaves an erasure and an expired first answer in an app. */
-async function leaveWork({ store, all }: Members, app: TestApp): Promise<void> {
+async function leaveWork({ store, all }: Nodes, app: TestApp): Promise<void> {
   const realm = realmOf(all[0] as TestMember, app);
   await store.database.query(
     `insert into erasure_jobs (id, realm, status, distinct_ids, requested_at_ms)
@@ -44,14 +44,14 @@ Deno.test({
   name: "each node sweeps its own workspaces, and a sweep requested from any node counts all",
   ignore,
   fn: async () => {
-    await using members = await Members.open();
-    const apps = await appsOfBoth(members);
-    for (const app of apps) await leaveWork(members, app);
-    const counts = await dataOf((members.all[1] as TestMember).admin("POST", "/sweep"));
+    await using nodes = await Nodes.open();
+    const apps = await appsOfBoth(nodes);
+    for (const app of apps) await leaveWork(nodes, app);
+    const counts = await dataOf((nodes.all[1] as TestMember).admin("POST", "/sweep"));
     assert.deepEqual([counts.idempotencyRecords, counts.erasures], [apps.length, apps.length]);
-    for (const member of members.all) {
-      const own = apps.filter((app) => member.owns(app)).length;
-      const { idempotency, erasures } = member.service.counts.sweeps;
+    for (const node of nodes.all) {
+      const own = apps.filter((app) => node.owns(app)).length;
+      const { idempotency, erasures } = node.service.counts.sweeps;
       assert.deepEqual([idempotency.rows, erasures.rows], [own, own]);
     }
   },
@@ -62,14 +62,14 @@ Deno.test({
     "an erasure is run by the owner of its workspace alone, and by the next owner where it was not run yet",
   ignore,
   fn: async () => {
-    await using members = await Members.open();
-    const apps = await appsOfBoth(members);
-    const [first] = members.all as [TestMember];
+    await using nodes = await Nodes.open();
+    const apps = await appsOfBoth(nodes);
+    const [first] = nodes.all as [TestMember];
     const app = apps.find((some) => !first.owns(some)) as TestApp;
-    await leaveWork(members, app);
+    await leaveWork(nodes, app);
     assert.equal(await runErasures(first.serving), 0);
-    await members.leave(members.ownerOf(app));
-    await members.settled();
+    await nodes.leave(nodes.ownerOf(app));
+    await nodes.settled();
     assert.equal(await runErasures(first.serving), 1);
     assert.equal(await runErasures(first.serving), 0);
   },
@@ -79,14 +79,14 @@ Deno.test({
   name: "a test clock that any node moves is one clock, also at the next owner",
   ignore,
   fn: async () => {
-    await using members = await Members.open();
-    const app = (await appsOfBoth(members)).find((some) => !members.all[0]?.owns(some)) as TestApp;
-    const [first] = members.all as [TestMember];
+    await using nodes = await Nodes.open();
+    const app = (await appsOfBoth(nodes)).find((some) => !nodes.all[0]?.owns(some)) as TestApp;
+    const [first] = nodes.all as [TestMember];
     const path = "/test-clock";
     const moved = await dataOf(first.ask(app.secretTest, "POST", path, { advanceSeconds: 3_600 }));
-    assert.deepEqual(await dataOf(members.ownerOf(app).ask(app.secretTest, "GET", path)), moved);
-    await members.leave(members.ownerOf(app));
-    await members.settled();
+    assert.deepEqual(await dataOf(nodes.ownerOf(app).ask(app.secretTest, "GET", path)), moved);
+    await nodes.leave(nodes.ownerOf(app));
+    await nodes.settled();
     assert.deepEqual(await dataOf(first.ask(app.secretTest, "GET", path)), moved);
     const again = await dataOf(first.ask(app.secretTest, "POST", path, { advanceSeconds: 60 }));
     assert.equal(Date.parse(again.now) - Date.parse(moved.now), 60_000);
@@ -97,29 +97,29 @@ Deno.test({
   name: "counts of refused calls are all kept while cells are handed over and nodes stop in good order",
   ignore,
   fn: async () => {
-    await using members = await Members.open();
-    const apps = await appsOfBoth(members);
+    await using nodes = await Nodes.open();
+    const apps = await appsOfBoth(nodes);
     let rounds = 0;
     const refuse = async () => {
       rounds += 1;
       for (const app of apps) {
-        for (const member of members.all) {
-          const body = { userId: member.name, event: "image.x" };
-          assert.equal((await dataOf(member.ask(app.secretLive, "POST", "/reserve", body))).allowed, false);
+        for (const node of nodes.all) {
+          const body = { userId: node.name, event: "image.x" };
+          assert.equal((await dataOf(node.ask(app.secretLive, "POST", "/reserve", body))).allowed, false);
         }
       }
     };
-    const keeper = members.all[0] as TestMember;
+    const keeper = nodes.all[0] as TestMember;
     for (const how of ["leave", "stop"] as const) {
       await refuse();
-      await members.join();
+      await nodes.join();
       await refuse();
-      await members.settled();
+      await nodes.settled();
       await refuse();
-      const other = members.all[1] as TestMember;
-      if (how === "leave") await members.leave(other);
-      else await members.all.splice(1, 1)[0]?.service.stop();
-      await members.settled();
+      const other = nodes.all[1] as TestMember;
+      if (how === "leave") await nodes.leave(other);
+      else await nodes.all.splice(1, 1)[0]?.service.stop();
+      await nodes.settled();
     }
     await refuse();
     for (const app of apps) {
