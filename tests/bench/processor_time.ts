@@ -39,7 +39,7 @@ export async function processTimes(pids: readonly number[]): Promise<number> {
 }
 
 /** What a program prints; a thread that has just ended has no file any more, and that is no failure. */
-async function outputOf(program: string, args: string[]): Promise<string> {
+export async function outputOf(program: string, args: string[]): Promise<string> {
   const { stdout } = await new Deno.Command(program, { args, stderr: "null" }).output();
   return new TextDecoder().decode(stdout);
 }

@@ -1,0 +1,21 @@
+// Attacks beside another tenant's calls: none of its calls fails, and no attacker achieves anything. `deno task attack`
+// measures latency too, on a machine that runs nothing else.
+
+import assert from "node:assert/strict";
+import { testServerUrl } from "../support/test_store.ts";
+import { ATTACKS } from "./attacks.ts";
+import { faultsOf, runAttack } from "./run.ts";
+
+const SECONDS = 5;
+
+for (const attack of ATTACKS.slice(1)) {
+  Deno.test({
+    name: `another tenant is not harmed by ${attack.name}`,
+    ignore: attack.needsServer === true && testServerUrl() === null,
+    fn: async () => {
+      const report = await runAttack(attack, SECONDS);
+      assert.deepEqual(faultsOf(report, { isTimed: false }), [], JSON.stringify(report));
+      assert.ok(report.calls > 0);
+    },
+  });
+}
