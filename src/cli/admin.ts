@@ -6,6 +6,7 @@ import { SETTING_NAMES } from "../process/settings.ts";
 import type { Groups } from "./admin_call.ts";
 import { CATALOG_GROUP } from "./admin_catalog.ts";
 import { addDoctorCommand } from "./admin_doctor.ts";
+import { addMoveStoreCommand } from "./admin_move_store.ts";
 import { MODEL_GROUP } from "./admin_models.ts";
 import { REGISTRY_GROUPS, SERVICE_COMMANDS } from "./admin_registry.ts";
 import { actionsOf } from "./admin_run.ts";
@@ -38,6 +39,7 @@ export function runAdmin(args: readonly string[], shell: Shell): Promise<number>
   }
   for (const add of SERVICE_COMMANDS) add(program, action);
   addDoctorCommand(program, shell);
+  addMoveStoreCommand(program, shell);
   return runProgram(program, args, shell);
 }
 
