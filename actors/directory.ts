@@ -160,18 +160,16 @@ export class Directory {
   }
 
   /**
-   * Unloads every actor of some realms, which another node owns from now on. Their calls go to the new owner, and the
-   * tables have everything, so the results of running loads are not needed either.
+   * Unloads every actor of a realm, which another node owns from now on, one at each step. Its calls go to the new owner,
+   * and the tables have everything, so the results of running loads are not needed either.
    */
-  dropRealms(realms: Iterable<number>): void {
-    for (const realm of realms) {
-      const actors = new Set(this.#byId.get(realm)?.values());
-      for (const actor of actors) {
-        actor.isBroken = true;
-        this.#remove(actor);
-      }
-      this.#byId.delete(realm);
+  *dropRealm(realm: number): Iterable<void> {
+    for (const actor of new Set(this.#byId.get(realm)?.values())) {
+      actor.isBroken = true;
+      this.#remove(actor);
+      yield;
     }
+    this.#byId.delete(realm);
   }
 
   /** Actors in memory of a realm. */

@@ -40,7 +40,7 @@ export async function handOver(
   try {
     const sides = new Map<number, string | null>();
     for (const cell of cells) {
-      term.drop(parts.registry.partsOf(cell));
+      await term.drop(parts.registry.partsOf(cell));
       sides.set(cell, parts.buckets.remove(cell));
     }
     await freeCells(parts.database, writer.term, parts.clock.now(), sides);
