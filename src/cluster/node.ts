@@ -17,7 +17,7 @@ import { handOver } from "./hand_over.ts";
 import type { NodeParts, Note } from "./parts.ts";
 import { wantedOwners } from "./rendezvous.ts";
 import { takeCells } from "./take_over.ts";
-import { rest } from "../process/rest.ts";
+import { rest, within } from "../process/rest.ts";
 
 /** A cell that stayed free for more than this many rounds may be taken by any node. */
 const FREE_ROUNDS = 2;
@@ -34,6 +34,8 @@ export class ClusterNode {
   #timer: ReturnType<typeof setInterval> | null = null;
   #round: Promise<void> = Promise.resolve();
   #isRoundWanted = false;
+  /** Whether no round follows: the term ends in order. */
+  #isEnding = false;
   #isClosed = false;
   #looked: Promise<void> | null = null;
   /** Since when a living owner cannot be reached, or no owner is known; null while all can be reached. */
@@ -64,7 +66,7 @@ export class ClusterNode {
 
   /** Asks for a round soon: something may have changed. */
   wake(): void {
-    if (this.#isRoundWanted || this.#isClosed) return;
+    if (this.#isRoundWanted || this.#isEnding || this.#isClosed) return;
     this.#isRoundWanted = true;
     void this.#inTurn(async () => {
       this.#isRoundWanted = false;
@@ -170,8 +172,22 @@ export class ClusterNode {
     if (free.length === 0 || await handOver(this.parts, free, null)) return;
     // A call is slow: hand over one cell at a time, so that only its own cell waits for it.
     for (const cell of free) {
-      if (performance.now() < until) await handOver(this.parts, [cell], null);
+      if (performance.now() < until && !this.#isEnding) await handOver(this.parts, [cell], null);
     }
+  }
+
+  /**
+   * Seals the doors, and runs the last work on the cells after the running round; no other round follows. Heartbeats go on
+   * until `close`.
+   *
+   * @param waitMs how long the running round may take
+   * @throws Unavailable if it takes longer: the cells must not be touched beside it
+   */
+  async end(work: () => Promise<void>, waitMs: number): Promise<void> {
+    this.#isEnding = true;
+    this.parts.term.doors.seal();
+    if (!await within(waitMs, this.#round)) throw new Unavailable("Cells were still being moved");
+    await work();
   }
 
   /** Ends heartbeats and rounds, and closes the channels. */
@@ -292,7 +308,7 @@ export class ClusterNode {
   /** Runs work that moves cells, one after another. */
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
     const turn = this.#round.then(() => {
-      if (this.#isClosed) throw new Unavailable("This process has left the cluster");
+      if (this.#isEnding || this.#isClosed) throw new Unavailable("This process has left the cluster");
       return work();
     });
     this.#round = turn.then(() => {}, () => {});
