@@ -21,6 +21,7 @@ import type { Millis } from "../src/domain/values/period.ts";
 import { MailboxTally, RuntimeCounts } from "../src/process/counts/runtime_counts.ts";
 import type { Spans } from "../src/process/counts/spans.ts";
 import { RUNTIME_LIMITS } from "../src/process/limits.ts";
+import { within } from "../src/process/rest.ts";
 
 /** The parts that a term is made of. */
 export interface TermOptions {
@@ -52,6 +53,7 @@ export class Term {
   readonly mailboxes = new MailboxTally();
   /** Resolves with the fault that ended the term. */
   readonly ended: Promise<Error>;
+  readonly #counts: RuntimeCounts;
   readonly #lease: Lease;
   readonly #merging: MergeTerm;
   #end!: (fault: Error) => void;
@@ -61,6 +63,7 @@ export class Term {
     const { lease, store, refusalStore, ids, realNow } = options;
     const { counts = new RuntimeCounts(), spans = null, onMessages } = options;
     this.#lease = lease;
+    this.#counts = counts;
     this.ended = new Promise((resolve) => this.#end = resolve);
     const onFault = (fault: Error) => this.fail(fault);
     this.drain = new Drain(lease.journal, onFault, counts, spans);
@@ -93,7 +96,7 @@ export class Term {
       mailboxes: this.mailboxes,
       spans,
     };
-    this.directory = new Directory({ term: forActors, store, realNow });
+    this.directory = new Directory({ term: forActors, store, realNow, drained: () => this.drained() });
     const { directory, budget } = this;
     this.#merging = { directory, budget, ids, store, isValid, flush: forActors.flush };
     void lease.lost.then(onFault);
@@ -109,11 +112,26 @@ export class Term {
     return this.#fault !== null;
   }
 
-  /** Resolves when the tables hold everything that was decided before the call. */
+  /**
+   * Resolves when the tables hold everything that was decided before the call.
+   *
+   * @throws Unavailable if that takes too long
+   */
   async flush(): Promise<void> {
+    const { gate, drain } = this;
+    if (gate.tip?.isDrained === false) {
+      if (!await within(RUNTIME_LIMITS.flushMs, this.drained())) {
+        this.#counts.flushesLate += 1;
+        throw new Unavailable("The tables do not have the newest changes yet; retry");
+      }
+    } else await drain.flush();
+    if (!this.isServing) throw new MayNotAnswer();
+  }
+
+  /** Resolves when the tables hold everything that was decided before the call, however long that takes. */
+  async drained(): Promise<void> {
     await this.gate.tip?.durable;
     await this.drain.flush();
-    if (!this.isServing) throw new MayNotAnswer();
   }
 
   /** Adds the stored totals of a cell's workspaces, before its door opens. */

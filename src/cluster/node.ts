@@ -16,7 +16,7 @@ import { endNode, type NodeRow, readNodes } from "../storage/nodes/node_store.ts
 import { handOver } from "./hand_over.ts";
 import type { NodeParts, Note } from "./parts.ts";
 import { wantedOwners } from "./rendezvous.ts";
-import { takeCells } from "./take_over.ts";
+import { beginTaking, type Taking } from "./take_over.ts";
 import { rest, within } from "../process/rest.ts";
 
 /** A cell that stayed free for more than this many rounds may be taken by any node. */
@@ -31,6 +31,8 @@ export class ClusterNode {
   readonly #gone = new Set<number>();
   /** For how many rounds each free cell has been free. */
   readonly #freeRounds = new Map<number, number>();
+  /** The cells that are being taken. */
+  readonly #taking = new Set<number>();
   #timer: ReturnType<typeof setInterval> | null = null;
   #round: Promise<void> = Promise.resolve();
   #isRoundWanted = false;
@@ -59,7 +61,8 @@ export class ClusterNode {
   async open(): Promise<void> {
     await this.#beat();
     // In turn: a channel that opens meanwhile asks for a round, and two rounds that take one cell would load it twice.
-    await this.#inTurn(() => this.#lookAndMove());
+    const takings = await this.#inTurn(() => this.#lookAndMove());
+    await Promise.all(takings.map(({ done }) => done));
     if (this.parts.database.kind === "embedded") return;
     this.#timer = setInterval(() => void this.#keepAlive(), LEASE_LIMITS.beatEveryMs);
   }
@@ -221,10 +224,10 @@ export class ClusterNode {
     }
   }
 
-  async #lookAndMove(): Promise<void> {
+  async #lookAndMove(): Promise<Taking[]> {
     await this.#look();
     try {
-      await this.#moveCells();
+      return await this.#moveCells();
     } finally {
       // Only now: cells that were free before the move may be here.
       this.#noteReach();
@@ -270,18 +273,37 @@ export class ClusterNode {
     return this.living.filter(({ term }) => term !== this.term);
   }
 
-  /** Takes and hands over cells whose owner should change. */
-  async #moveCells(): Promise<void> {
+  /** Takes and hands over cells whose owner should change; returns what it takes, of which long takings go on. */
+  async #moveCells(): Promise<Taking[]> {
     const { term, owners } = this.parts;
-    if (this.#isClosed || term.hasEnded || this.#share === 0) return;
+    if (this.#isClosed || term.hasEnded || this.#share === 0) return [];
     const takers = this.living.filter(({ term, share }) => term === this.term || share > 0);
     const wanted = wantedOwners(takers.map(({ term }) => term));
     const free = wanted.flatMap((_, cell) =>
-      !term.doors.isHere(cell) && owners.of(cell) === null ? [cell] : []
+      !term.doors.isHere(cell) && owners.of(cell) === null && !this.#taking.has(cell) ? [cell] : []
     );
-    await takeCells(this.parts, free.filter((cell) => wanted[cell] === this.term || this.#isStale(cell)));
+    const asked = free.filter((cell) => wanted[cell] === this.term || this.#isStale(cell));
+    const takings = await this.#take(asked);
     for (const cell of [...this.#freeRounds.keys()]) if (!free.includes(cell)) this.#freeRounds.delete(cell);
     await this.#handOverOne(wanted);
+    return takings;
+  }
+
+  /** Takes cells, and waits for those that no dead owner holds up. */
+  async #take(asked: readonly number[]): Promise<Taking[]> {
+    const takings = await beginTaking(this.parts, asked);
+    for (const { cells, done, isLong } of takings) {
+      for (const cell of cells) this.#taking.add(cell);
+      done.catch((error) => {
+        if (isLong) this.#warn("Taking cells over failed", error);
+      }).finally(() => {
+        for (const cell of cells) this.#taking.delete(cell);
+        // This node may have begun to leave meanwhile.
+        if (isLong && this.#share === 0) this.#inTurn(() => this.#handOverAll(0)).catch(() => {});
+      });
+    }
+    await Promise.all(takings.flatMap(({ isLong, done }) => isLong ? [] : [done]));
+    return takings;
   }
 
   /** Counts a round in which a cell stayed free; returns whether any node may take it now. */

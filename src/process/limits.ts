@@ -37,6 +37,8 @@ export const RUNTIME_LIMITS = {
   drainAloneChangesMax: 2_000,
   /** Target length of a background drain, so that its write-ahead log does not delay appends. */
   drainSpreadMs: 1_500,
+  /** How long a call waits for the tables to have everything acknowledged: an order longer than a drain at its bound. */
+  flushMs: 10_000,
   /** How long a step of dropping a cell holds the answering thread, so that calls of other cells and beats go on. */
   stepMs: 8,
   /** A drain starts at this many changes of backlog ... */

@@ -221,6 +221,11 @@ const TURNS: readonly Metric[] = [
 ];
 
 const JOURNAL: readonly Metric[] = [
+  counter(
+    "holdfast_drain_waits_refused_total",
+    "Calls refused because the tables did not have the newest changes in time.",
+    ({ runtime }) => runtime.flushesLate,
+  ),
   gauge(
     "holdfast_append_longest_seconds",
     "The longest append that ended in the last 15 seconds.",

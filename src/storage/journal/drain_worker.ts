@@ -1,7 +1,7 @@
-// The worker thread of a drainer: opens its own session, then handles one message after another.
+// The worker thread of a drainer: opens its own session, then handles one message after another, and replays beside them.
 
 import { messageOf } from "../../process/log.ts";
-import type { DrainReply, DrainRequest } from "./drain_thread.ts";
+import type { DrainReply, DrainRequest, NumberedRequest } from "./drain_thread.ts";
 import { type Drainer, openSessionDrainer } from "./drainer.ts";
 import { openPostgres } from "../postgres_database.ts";
 
@@ -16,6 +16,8 @@ let last: Promise<void> = Promise.resolve();
 thread.onmessage = ({ data: request }) => {
   if (request.kind === "keep") keep(request);
   else if (request.kind === "hurry") drainer?.hurry();
+  // Beside the drains: it may wait for another node's replay.
+  else if (request.kind === "replay") void answer(request);
   else last = last.then(() => answer(request));
 };
 
@@ -29,18 +31,16 @@ function keep({ bytes, batches }: Extract<DrainRequest, { kind: "keep" }>): void
   }
 }
 
-type Asked = Exclude<DrainRequest, { kind: "keep" | "hurry" }>;
-
-async function answer(request: Asked): Promise<void> {
+async function answer(request: NumberedRequest): Promise<void> {
   try {
     await handle(request);
-    thread.postMessage({ error: null });
+    thread.postMessage({ id: request.id, error: null });
   } catch (error) {
-    thread.postMessage({ error: messageOf(error) });
+    thread.postMessage({ id: request.id, error: messageOf(error) });
   }
 }
 
-async function handle(request: Asked): Promise<void> {
+async function handle(request: NumberedRequest): Promise<void> {
   switch (request.kind) {
     case "open":
       drainer = await openSessionDrainer(openPostgres(request.url, 1, request.name));

@@ -73,7 +73,7 @@ export async function joinCluster(
   const sentAt = Life.now();
   const drainer =
     await (database.url === null
-      ? openSessionDrainer(database)
+      ? openSessionDrainer(database.named(sessionNameOf(term)))
       : startDrainThread(database.url, sessionNameOf(term)));
   try {
     await insertNode(session, term, await introduce(term));
@@ -218,17 +218,9 @@ export class Writer implements Lease, Journal {
     return this.#isRemote ? Infinity : RUNTIME_LIMITS.drainAloneChangesMax;
   }
 
-  /**
-   * Moves all that a dead term left in the journal into the tables. A failure ends this term too: the drain's session may
-   * have been lost, and only the next term opens another.
-   */
-  async replay(term: number): Promise<void> {
-    try {
-      await this.#drainer.replay(term);
-    } catch (error) {
-      this.#lose(new Unavailable("A replay failed", { cause: error }));
-      throw error;
-    }
+  /** Moves all that a dead term left in the journal into the tables. After a failure it may be tried again. */
+  replay(term: number): Promise<void> {
+    return this.#drainer.replay(term);
   }
 
   /**
