@@ -202,7 +202,7 @@ const JOINING: readonly Entry[] = [
         ({ ended_at, registry_version, seen_at }) =>
           ended_at === null && Number(registry_version) < Number(version) && Number(seen_at) > since,
       );
-      return [{ nodes: length }];
+      return [{ members: length }];
     },
   ),
 ];
