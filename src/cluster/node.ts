@@ -202,7 +202,7 @@ export class ClusterNode {
   }
 
   async #keepAlive(): Promise<void> {
-    this.parts.writer.noticeSilence();
+    this.parts.writer.lookAtLife();
     try {
       await this.#beat();
     } catch (error) {

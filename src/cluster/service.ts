@@ -300,13 +300,13 @@ async function livingNodes(session: PinnedSession) {
 
 /** Ends a term in order: changes are durable and in the tables, the cells are free, and the node's row says that it ended. */
 async function endTerm(serving: Serving): Promise<void> {
-  const { term, node, lease, database, sender } = serving;
+  const { term, node, lease, upkeep, sender } = serving;
   sender.close();
   try {
     await node.end(() => freeAll(serving), LAST_ROUND_MS);
   } finally {
     term.fail(new Stopping("The service is stopping"));
-    await endNode(database, lease.term).catch(() => {});
+    await endNode(upkeep, lease.term).catch(() => {});
     await node.close();
     await lease.close();
   }
@@ -316,7 +316,7 @@ async function endTerm(serving: Serving): Promise<void> {
  * Frees all cells, whose doors are sealed. Calls that still run get a 503 afterwards, and the cells keep this term in their
  * rows: the next owner has to look for something to replay.
  */
-async function freeAll({ term, lease, database, clock, buckets }: Serving): Promise<void> {
+async function freeAll({ term, lease, upkeep, clock, buckets }: Serving): Promise<void> {
   const writeAll = async () => {
     await term.flush();
     await term.refusedCalls.write();
@@ -328,7 +328,7 @@ async function freeAll({ term, lease, database, clock, buckets }: Serving): Prom
   const sides = new Map(cells.map((cell) => [cell, buckets.remove(cell)]));
   // All of the term's batches: nothing may be appended once the doors are sealed and the cells are empty.
   const batches = [firstSeq(lease.term), lastSeq(lease.term)] as const;
-  await freeCells(database, { term: lease.term, batches, clockMs: clock.now(), sides });
+  await freeCells(upkeep, { term: lease.term, batches, clockMs: clock.now(), sides });
 }
 
 function after(ms: number): Promise<void> {
@@ -336,12 +336,12 @@ function after(ms: number): Promise<void> {
 }
 
 /** Closes what a term had open, however it ended. */
-async function letGo({ term, node, lease, database, sender }: Serving): Promise<void> {
+async function letGo({ term, node, lease, upkeep, sender, close }: Serving): Promise<void> {
   sender.close();
   term.fail(new Unavailable("The term ended"));
   // If the database still answers, the next owners need not wait for the last heartbeat to expire.
-  await endNode(database, lease.term).catch(() => {});
+  await endNode(upkeep, lease.term).catch(() => {});
   await node.close().catch(() => {});
   await lease.close().catch(() => {});
-  await database.close().catch(() => {});
+  await close().catch(() => {});
 }

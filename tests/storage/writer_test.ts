@@ -193,3 +193,26 @@ for (
       assert.equal(lease.isValid(), false);
     }));
 }
+
+Deno.test({
+  name: "a node that sends heartbeats but cannot put the registry in force ends its term",
+  ignore: isEmbedded,
+  fn: () =>
+    withWriter(async ({ lease }) => {
+      let end: Error | null = null;
+      void lease.lost.then((error) => end = error);
+      const looks = LEASE_LIMITS.unprovedMs / LEASE_LIMITS.beatEveryMs;
+      for (let look = 0; look < 3 * looks; look++) {
+        lease.lookAtLife();
+        const { prove } = await lease.beat(BEAT);
+        prove();
+      }
+      assert.equal(end, null);
+      for (let look = 0; look <= looks; look++) {
+        await lease.beat(BEAT);
+        lease.lookAtLife();
+      }
+      await Promise.resolve();
+      assert.match(String(end), /registry/);
+    }),
+});

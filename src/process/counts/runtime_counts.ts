@@ -99,6 +99,8 @@ export class RuntimeCounts {
   refusedCallsLost = 0;
   /** Calls that were refused because the tables did not have the newest changes in time. */
   flushesLate = 0;
+  /** Reads of tables that were refused, because too many of their app ran and waited. */
+  readsRefused = 0;
   /** Characters of journal appended. */
   appendedBytes = 0;
 
