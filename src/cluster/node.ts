@@ -11,8 +11,9 @@ import type { Reply } from "../channel/hub.ts";
 import { isLed } from "../process/clock.ts";
 import { CELL_LIMITS, LEASE_LIMITS } from "../process/limits.ts";
 import { log, messageOf } from "../process/log.ts";
+import { sessionNameOf } from "../storage/journal/ranges.ts";
 import { type CellRow, readCells } from "../storage/nodes/cell_store.ts";
-import { endNode, type NodeRow, readNodes } from "../storage/nodes/node_store.ts";
+import { endNode, endSessionsNamed, type NodeRow, readNodes } from "../storage/nodes/node_store.ts";
 import { handOver } from "./hand_over.ts";
 import type { NodeParts, Note } from "./parts.ts";
 import { wantedOwners } from "./rendezvous.ts";
@@ -238,10 +239,20 @@ export class ClusterNode {
     const { database, hub } = this.parts;
     const cells = await readCells(database);
     this.#nodes = await readNodes(database);
+    await this.#endSilent(cells);
     hub?.setPeers(
       this.#others().flatMap(({ term, address }) => address === null ? [] : [{ term, address }]),
     );
     this.#learn(cells);
+  }
+
+  /** Ends the sessions of owners that have been silent for so long that they answer nothing, which frees their cells. */
+  async #endSilent(cells: readonly CellRow[]): Promise<void> {
+    const { database } = this.parts;
+    for (const { term, hasEnded, silentMs } of this.#nodes) {
+      if (term === this.term || hasEnded || silentMs < LEASE_LIMITS.silentMs) continue;
+      if (cells.some((cell) => cell.term === term)) await endSessionsNamed(database, sessionNameOf(term));
+    }
   }
 
   #learn(cells: readonly CellRow[]): void {

@@ -86,8 +86,12 @@ export const LEASE_LIMITS = {
   beatEveryMs: 1_000,
   /** A process with a last heartbeat of this age answers no calls ... */
   validMs: 3_000,
-  /** ... and the server ends a session after this much silence, which frees its cells. */
-  sessionIdleMs: 8_000,
+  /** ... and the other processes end its sessions after this much silence, which frees its cells. */
+  silentMs: 8_000,
+  /** Signs of life go on for this long while work holds the answering thread. */
+  heldMsMax: 15_000,
+  /** The server itself ends the session that appends after this much silence: longer than a hold may be. */
+  sessionIdleMs: 20_000,
   /** A process that could not put the registry in force for this long gives its cells up, although it sends heartbeats. */
   unprovedMs: 6_000,
   /** A transaction of a dead process that keeps rows locked for this long is ended by the process that waits for it. */

@@ -6,6 +6,7 @@ import { Unavailable } from "../../actors/port.ts";
 import { LEASE_LIMITS } from "../../src/process/limits.ts";
 import { openSessionDrainer } from "../../src/storage/journal/drainer.ts";
 import { lastSeq } from "../../src/storage/journal/ranges.ts";
+import { SignOfLife } from "../../src/storage/journal/sign_of_life.ts";
 import { endNode, readNodes } from "../../src/storage/nodes/node_store.ts";
 import { openUserStore } from "../../src/storage/stores/user_store.ts";
 import { counter, joinAlone, LONER, NOW, user, withWriter } from "./sample.ts";
@@ -214,5 +215,36 @@ Deno.test({
       }
       await Promise.resolve();
       assert.match(String(end), /registry/);
+    }),
+});
+
+Deno.test({
+  name: "work that holds the answering thread does not end its signs of life, for a bounded time",
+  ignore: isEmbedded,
+  fn: () =>
+    withWriter(async ({ store: { database }, lease }) => {
+      const silence = async () =>
+        (await readNodes(database)).find(({ term }) => term === lease.term)?.silentMs as number;
+      await lease.beat(BEAT);
+      const heldMs = 6_000;
+      for (const until = performance.now() + heldMs; performance.now() < until;);
+      assert.ok(await silence() < heldMs - 1_000, "another thread has written signs of life");
+      assert.equal(lease.isValid(), false, "they entitle to no answer");
+      let now = 0;
+      const written: number[] = [];
+      const { performance: real } = globalThis;
+      Object.defineProperty(globalThis, "performance", { value: { now: () => now }, configurable: true });
+      try {
+        const query = () => Promise.resolve(void written.push(now)) as Promise<never>;
+        const life = new SignOfLife({ query }, lease.term, () => {});
+        for (const at of [1_000, 1_600, 14_000, 16_000]) {
+          now = at;
+          await life.look();
+        }
+        life.close();
+      } finally {
+        Object.defineProperty(globalThis, "performance", { value: real, configurable: true });
+      }
+      assert.deepEqual(written, [1_600, 14_000]);
     }),
 });

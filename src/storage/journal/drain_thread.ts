@@ -9,11 +9,13 @@ import type { Drainer } from "./drainer.ts";
 export type DrainRequest =
   | { readonly kind: "keep"; readonly bytes: Uint8Array; readonly batches: readonly BatchPlace[] }
   | { readonly kind: "hurry" }
+  /** The thread that uses the drainer has read a ping. */
+  | { readonly kind: "alive" }
   | NumberedRequest;
 
 /** Work that the thread replies to: one piece after another, except that replays run beside the others. */
 export type AskedRequest =
-  | { readonly kind: "open"; readonly url: string; readonly name: string }
+  | { readonly kind: "open"; readonly url: string; readonly term: number }
   | { readonly kind: "drain"; readonly seqs: readonly number[]; readonly spreadMs: number }
   | { readonly kind: "replay"; readonly term: number | null }
   | { readonly kind: "close" };
@@ -27,7 +29,7 @@ export interface BatchPlace {
   readonly end: number;
 }
 
-/** A reply: null when the work is done, else the error message. */
+/** A reply: null when the work is done, else the error message. A ping has the number 0. */
 export type DrainReply = { readonly id: number; readonly error: string | null };
 
 /** How long a thread may take to close its session before it is terminated. */
@@ -47,15 +49,11 @@ interface Waiter {
   readonly reject: (reason: Error) => void;
 }
 
-/**
- * Starts a thread with its own session on a server.
- *
- * @param name the name of the session on the server
- */
-export async function startDrainThread(url: string, name: string): Promise<Drainer> {
+/** Starts a thread with its own session on a server, for the node of a term. */
+export async function startDrainThread(url: string, term: number): Promise<Drainer> {
   const thread = new DrainThread();
   try {
-    await thread.ask({ kind: "open", url, name });
+    await thread.ask({ kind: "open", url, term });
   } catch (error) {
     thread.end();
     throw error;
@@ -77,6 +75,7 @@ class DrainThread implements Drainer {
 
   constructor() {
     this.#worker.onmessage = ({ data: { id, error } }: MessageEvent<DrainReply>) => {
+      if (id === 0) return this.#worker.postMessage({ kind: "alive" } satisfies DrainRequest);
       const waiter = this.#waiting.get(id);
       this.#waiting.delete(id);
       if (error === null) waiter?.resolve();

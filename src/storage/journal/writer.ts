@@ -74,7 +74,7 @@ export async function joinCluster(
   const drainer =
     await (database.url === null
       ? openSessionDrainer(database.named(sessionNameOf(term)))
-      : startDrainThread(database.url, sessionNameOf(term)));
+      : startDrainThread(database.url, term));
   try {
     await insertNode(session, term, await introduce(term));
     return new Writer(database, session, drainer, term, sentAt);
@@ -248,15 +248,15 @@ export class Writer implements Lease, Journal {
   }
 
   /**
-   * Ends the term if the database has been silent for so long that the server has ended the session, or if no heartbeat has
+   * Ends the term if the database has been silent for so long that other nodes may end the session, or if no heartbeat has
    * counted for long, because the registry could not be read. To be called at each heartbeat: it counts calls and not time,
    * so that a thread which was held for long first hears what has arrived meanwhile.
    */
   lookAtLife(): void {
-    const { sessionIdleMs, unprovedMs, beatEveryMs } = LEASE_LIMITS;
+    const { silentMs, unprovedMs, beatEveryMs } = LEASE_LIMITS;
     this.#looksUnheard += 1;
     this.#looksUnproved += 1;
-    if (this.#looksUnheard * beatEveryMs > sessionIdleMs) {
+    if (this.#looksUnheard * beatEveryMs > silentMs) {
       this.#lose(new Unavailable("The database is silent"));
     } else if (this.#looksUnproved * beatEveryMs > unprovedMs) {
       this.#lose(new Unavailable("The registry could not be read for a while"));
