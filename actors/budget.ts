@@ -27,6 +27,8 @@ export class Budget {
   readonly #issued = new Map<number, number>();
   readonly #used = new Map<string, OperationsRow>();
   readonly #spent = new Map<string, Amount>();
+  /** The keys of a workspace in the two maps above. */
+  readonly #keys = new Map<string, Set<string>>();
   readonly #realNow: () => Millis;
   #month = "";
   #monthEndsAt = -Infinity;
@@ -39,24 +41,32 @@ export class Budget {
 
   /** Adds the stored totals of workspaces, before their cell's door opens. */
   admit({ operations, issues, aiSpend }: Totals): void {
-    for (const row of operations) this.#used.set(keyOf(row.workspaceId, row.mode, row.month), row);
+    for (const row of operations) {
+      this.#setUsed(keyOf(row.workspaceId, row.mode, row.month), row, undefined);
+    }
     for (const { realm, issued } of issues) this.#issued.set(realm, issued);
-    for (const { workspaceId, month, cents } of aiSpend) this.#spent.set(spendKey(workspaceId, month), cents);
+    for (const { workspaceId, month, cents } of aiSpend) {
+      this.#setSpent(workspaceId, spendKey(workspaceId, month), cents, undefined);
+    }
   }
 
-  /** Forgets the totals of workspaces and realms that another node owns from now on. */
-  drop(workspaces: ReadonlySet<string>, realms: Iterable<number>): void {
-    for (const [key, { workspaceId }] of this.#used) if (workspaces.has(workspaceId)) this.#used.delete(key);
-    for (const key of this.#spent.keys()) {
-      if (workspaces.has(key.slice(0, key.indexOf("\n")))) this.#spent.delete(key);
+  /** Forgets the totals of a workspace that another node owns from now on. */
+  drop(workspaceId: string): void {
+    for (const key of this.#keys.get(workspaceId) ?? []) {
+      this.#used.delete(key);
+      this.#spent.delete(key);
     }
-    for (const realm of realms) this.#issued.delete(realm);
+    this.#keys.delete(workspaceId);
+  }
+
+  /** Forgets the total of a realm that another node owns from now on. */
+  dropRealm(realm: number): void {
+    this.#issued.delete(realm);
   }
 
   /** Totals in memory of a workspace. */
   sizeOf(workspaceId: string): number {
-    const keys = [...this.#used.keys(), ...this.#spent.keys()];
-    return keys.filter((key) => key.startsWith(`${workspaceId}\n`)).length;
+    return this.#keys.get(workspaceId)?.size ?? 0;
   }
 
   /** Returns the refusal of a workspace at its operation cap, else null. Only `used >= cap` refuses. */
@@ -77,9 +87,9 @@ export class Budget {
   take(workspaceId: string, mode: Mode, operations: number): OperationsRow {
     const month = this.#monthNow();
     const key = this.#keyOf(workspaceId, mode, month);
-    const used = (this.#used.get(key)?.used ?? 0) + operations;
-    const row = { workspaceId, mode, month, used };
-    this.#used.set(key, row);
+    const before = this.#used.get(key);
+    const row = { workspaceId, mode, month, used: (before?.used ?? 0) + operations };
+    this.#setUsed(key, row, before);
     return row;
   }
 
@@ -117,9 +127,26 @@ export class Budget {
   spendInto(batch: Pick<Batch, "totals">, workspaceId: string, cents: Amount): void {
     const month = this.#monthNow();
     const key = spendKey(workspaceId, month);
-    const row: AiSpendRow = { workspaceId, month, cents: (this.#spent.get(key) ?? 0n) + cents };
-    this.#spent.set(key, row.cents);
+    const before = this.#spent.get(key);
+    const row: AiSpendRow = { workspaceId, month, cents: (before ?? 0n) + cents };
+    this.#setSpent(workspaceId, key, row.cents, before);
     batch.totals.set(`ai\n${key}`, { verb: "put", table: "ai_spend", row });
+  }
+
+  #setUsed(key: string, row: OperationsRow, before: OperationsRow | undefined): void {
+    if (before === undefined) this.#note(row.workspaceId, key);
+    this.#used.set(key, row);
+  }
+
+  #setSpent(workspaceId: string, key: string, cents: Amount, before: Amount | undefined): void {
+    if (before === undefined) this.#note(workspaceId, key);
+    this.#spent.set(key, cents);
+  }
+
+  #note(workspaceId: string, key: string): void {
+    const keys = this.#keys.get(workspaceId);
+    if (keys === undefined) this.#keys.set(workspaceId, new Set([key]));
+    else keys.add(key);
   }
 
   #keyOf(workspaceId: string, mode: Mode, month: string): string {

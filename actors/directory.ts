@@ -20,11 +20,14 @@ export interface DirectoryOptions {
   readonly term: ActorTerm;
   readonly store: UserStore;
   readonly realNow: () => Millis;
+  /** Resolves when the tables hold everything that was decided before the call. */
+  readonly drained: () => Promise<void>;
 }
 
 /** All actors of a term. */
 export class Directory {
   readonly #term: ActorTerm;
+  readonly #drained: () => Promise<void>;
   /** By realm, then by end-user id. */
   readonly #byId = new Map<number, Map<string, Actor>>();
   readonly #byKey = new Map<UserKey, Actor>();
@@ -38,8 +41,9 @@ export class Directory {
   /** The position of the search for actors to unload, which visits all of them in turn. */
   #hand: Iterator<Actor>;
 
-  constructor({ term, store, realNow }: DirectoryOptions) {
+  constructor({ term, store, realNow, drained }: DirectoryOptions) {
     this.#term = term;
+    this.#drained = drained;
     this.#keys = new UserKeys(() => store.nextKeys());
     this.#loader = new Loader(
       async (refs) => {
@@ -160,18 +164,16 @@ export class Directory {
   }
 
   /**
-   * Unloads every actor of some realms, which another node owns from now on. Their calls go to the new owner, and the
-   * tables have everything, so the results of running loads are not needed either.
+   * Unloads every actor of a realm, which another node owns from now on, one at each step. Its calls go to the new owner,
+   * and the tables have everything, so the results of running loads are not needed either.
    */
-  dropRealms(realms: Iterable<number>): void {
-    for (const realm of realms) {
-      const actors = new Set(this.#byId.get(realm)?.values());
-      for (const actor of actors) {
-        actor.isBroken = true;
-        this.#remove(actor);
-      }
-      this.#byId.delete(realm);
+  *dropRealm(realm: number): Iterable<void> {
+    for (const actor of new Set(this.#byId.get(realm)?.values())) {
+      actor.isBroken = true;
+      this.#remove(actor);
+      yield;
     }
+    this.#byId.delete(realm);
   }
 
   /** Actors in memory of a realm. */
@@ -186,7 +188,7 @@ export class Directory {
 
   /** Unloads a broken actor once the tables have what it acknowledged; until then its user is unavailable. */
   #discard(actor: Actor): void {
-    this.#term.flush().then(() => this.#remove(actor), () => {});
+    this.#drained().then(() => this.#remove(actor), () => {});
   }
 
   #start(ref: UserRef): Promise<Actor | null> {

@@ -26,13 +26,24 @@ class Door {
   inside = 0;
   pinned = 0;
   waiting: Waiting[] = [];
-  /** Called when the last call leaves. */
-  onEmpty: (() => void) | null = null;
+  /** Called when the last call leaves, or the door opens again. */
+  onEmpty: (() => void)[] = [];
+
+  /** Notifies all that wait for the door to be empty. */
+  wake(): void {
+    for (const notify of this.onEmpty.splice(0)) notify();
+  }
 }
 
 /** Every cell's door in one node. */
 export class Doors {
   readonly #doors = Array.from({ length: CELLS }, () => new Door());
+  #isSealed = false;
+
+  /** Whether no door opens any more. */
+  get isSealed(): boolean {
+    return this.#isSealed;
+  }
 
   /** Whether a cell is here and its door open. */
   isOpen(cell: number): boolean {
@@ -83,7 +94,7 @@ export class Doors {
   leave(cell: number): void {
     const door = this.#of(cell);
     door.inside -= 1;
-    if (door.inside === 0) door.onEmpty?.();
+    if (door.inside === 0) door.wake();
   }
 
   /** Marks long work inside a cell; `unpin` must follow before `leave`. */
@@ -100,13 +111,13 @@ export class Doors {
     return this.#of(cell).pinned > 0;
   }
 
-  /** Opens doors and lets waiting calls in. */
+  /** Opens doors and lets waiting calls in; no effect once they are sealed. */
   open(cells: Iterable<number>): void {
+    if (this.#isSealed) return;
     for (const cell of cells) {
       const door = this.#of(cell);
       door.state = "open";
-      door.onEmpty?.();
-      door.onEmpty = null;
+      door.wake();
       const waiting = door.waiting;
       door.waiting = [];
       door.inside += waiting.length;
@@ -123,8 +134,14 @@ export class Doors {
     await Promise.all(cells.map((cell) => {
       const door = this.#of(cell);
       if (door.inside === 0) return;
-      return new Promise<void>((resolve) => door.onEmpty = resolve);
+      return new Promise<void>((resolve) => door.onEmpty.push(resolve));
     }));
+  }
+
+  /** Shuts all doors for the rest of the term, so that work which still runs cannot open one again. */
+  seal(): void {
+    this.#isSealed = true;
+    for (const door of this.#doors) if (door.state === "open") door.state = "shut";
   }
 
   /** Gives cells away; waiting calls learn that the cell has gone. */
@@ -132,7 +149,7 @@ export class Doors {
     for (const cell of cells) {
       const door = this.#of(cell);
       door.state = "gone";
-      door.onEmpty = null;
+      door.onEmpty = [];
       const waiting = door.waiting;
       door.waiting = [];
       for (const { resolve, timer } of waiting) {

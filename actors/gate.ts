@@ -29,6 +29,8 @@ export class Batch {
   /** Whether it was sent to the journal; then no change can join it. */
   isSent = false;
   isDrained = false;
+  /** Its place in the journal, once it is durable. */
+  seq = 0;
   /** Null without tracing. */
   span: WorkSpan | null = null;
 
@@ -214,6 +216,7 @@ export class Gate {
       const appended = await journal.append(batch.changes);
       this.#inFlight.splice(this.#inFlight.indexOf(batch), 1);
       if (this.#fault !== null) return;
+      batch.seq = appended.seq;
       counts.appended(appended, startedAt);
       onAppended(batch, appended);
       endBatch(batch);

@@ -85,6 +85,8 @@ export class Flight {
 export class Idempotency {
   readonly #flights = new Map<string, Flight>();
   readonly #recent = new Map<string, Known & { readonly batch: Batch }>();
+  /** How many of these each realm has. */
+  readonly #counts = new Map<number, number>();
   /** The batch of the newest first answer. */
   #newest: Batch | null = null;
   readonly #loader: Loader<{ realm: number; key: string }, IdempotencyRow | null>;
@@ -110,13 +112,15 @@ export class Idempotency {
 
   /** Remembers a first answer until its batch is in the tables. */
   remember(row: IdempotencyRow, batch: Batch): void {
+    const before = this.#recent.size;
     this.#recent.set(nameOf(row), { row, batch });
+    if (this.#recent.size > before) this.#counts.set(row.realm, this.sizeOf(row.realm) + 1);
     // Once for each batch: a search at every answer would cost more than the memory.
     if (batch === this.#newest) return;
     this.#newest = batch;
-    for (const [name, known] of this.#recent) {
-      if (!known.batch.isDrained) break;
-      this.#recent.delete(name);
+    for (const [name, { row, batch }] of this.#recent) {
+      if (!batch.isDrained) break;
+      this.#remove(name, row);
     }
   }
 
@@ -125,18 +129,31 @@ export class Idempotency {
     for (const [name, { row, batch }] of this.#recent) {
       // An answer without a user may still name one, so it is forgotten too, once the tables have it.
       const isGone = row.userKey === null ? batch.isDrained : users.includes(row.userKey);
-      if (isGone) this.#recent.delete(name);
+      if (isGone) this.#remove(name, row);
     }
   }
 
-  /** Forgets the first answers of realms that another node owns from now on; the tables have them. */
-  dropRealms(realms: ReadonlySet<number>): void {
-    for (const [name, { row }] of this.#recent) if (realms.has(row.realm)) this.#recent.delete(name);
+  /**
+   * Forgets the first answers of realms that another node owns from now on, one at each step. The tables have them, and all
+   * others that are drained, which are forgotten too: so the search is short for the realms that follow.
+   */
+  *dropRealms(realms: ReadonlySet<number>): Iterable<void> {
+    for (const [name, { row, batch }] of this.#recent) {
+      if (batch.isDrained || realms.has(row.realm)) this.#remove(name, row);
+      yield;
+    }
   }
 
   /** First answers in memory of a realm. */
   sizeOf(realm: number): number {
-    return [...this.#recent.values()].filter(({ row }) => row.realm === realm).length;
+    return this.#counts.get(realm) ?? 0;
+  }
+
+  #remove(name: string, { realm }: IdempotencyRow): void {
+    if (!this.#recent.delete(name)) return;
+    const left = this.sizeOf(realm) - 1;
+    if (left === 0) this.#counts.delete(realm);
+    else this.#counts.set(realm, left);
   }
 
   /**

@@ -1,6 +1,8 @@
-// Loads by key, many in one query: while one query runs, the next one collects keys, as in the output gate.
+// Loads by key, many in one query: while one query runs, the next one collects keys, as in the output gate. Behind a slow
+// query another one begins, so that a large user does not delay all others.
 
 import { Unavailable } from "./port.ts";
+import { RUNTIME_LIMITS } from "../src/process/limits.ts";
 
 interface Waiting<Key, Value> {
   readonly keys: readonly Key[];
@@ -16,7 +18,10 @@ export class Loader<Key, Value> {
   readonly #queueMax: number;
   #queue: Waiting<Key, Value>[] = [];
   #waitingKeys = 0;
-  #isLoading = false;
+  /** Queries that run, and those of them that are not slow yet. */
+  #running = 0;
+  #fresh = 0;
+  #isScheduled = false;
 
   /**
    * @param loadMany answers one value for each key, in its place
@@ -48,16 +53,24 @@ export class Loader<Key, Value> {
     }
     this.#queue.push(waiting);
     this.#waitingKeys += waiting.keys.length;
-    if (this.#isLoading) return;
-    this.#isLoading = true;
-    queueMicrotask(() => this.#run());
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled || this.#fresh > 0 || this.#running >= RUNTIME_LIMITS.loadsMax) return;
+    this.#isScheduled = true;
+    queueMicrotask(() => {
+      this.#isScheduled = false;
+      void this.#run();
+    });
   }
 
   async #run(): Promise<void> {
-    while (this.#queue.length > 0) {
+    while (this.#queue.length > 0 && this.#fresh === 0 && this.#running < RUNTIME_LIMITS.loadsMax) {
       const taken = this.#take();
       const keys = taken.flatMap((waiting) => waiting.keys);
       this.#waitingKeys -= keys.length;
+      const isOver = this.#begin();
       try {
         const values = await this.#loadMany(keys);
         let from = 0;
@@ -65,9 +78,30 @@ export class Loader<Key, Value> {
       } catch (error) {
         const fault = new Unavailable("A load failed", { cause: error });
         for (const { reject } of taken) reject(fault);
+      } finally {
+        isOver();
       }
     }
-    this.#isLoading = false;
+  }
+
+  /** Counts a query; returns what to call at its end. */
+  #begin(): () => void {
+    let isFresh = true;
+    const age = () => {
+      if (isFresh) this.#fresh -= 1;
+      isFresh = false;
+    };
+    const timer = setTimeout(() => {
+      age();
+      if (this.#queue.length > 0) this.#schedule();
+    }, RUNTIME_LIMITS.loadSlowMs);
+    this.#running += 1;
+    this.#fresh += 1;
+    return () => {
+      clearTimeout(timer);
+      age();
+      this.#running -= 1;
+    };
   }
 
   /** Takes the loads of one query out of the queue: at least one, and as many as fit. */

@@ -20,6 +20,8 @@ import type { WebhookMessage } from "../src/domain/state/message.ts";
 import type { Millis } from "../src/domain/values/period.ts";
 import { MailboxTally, RuntimeCounts } from "../src/process/counts/runtime_counts.ts";
 import type { Spans } from "../src/process/counts/spans.ts";
+import { RUNTIME_LIMITS } from "../src/process/limits.ts";
+import { within } from "../src/process/rest.ts";
 
 /** The parts that a term is made of. */
 export interface TermOptions {
@@ -51,6 +53,7 @@ export class Term {
   readonly mailboxes = new MailboxTally();
   /** Resolves with the fault that ended the term. */
   readonly ended: Promise<Error>;
+  readonly #counts: RuntimeCounts;
   readonly #lease: Lease;
   readonly #merging: MergeTerm;
   #end!: (fault: Error) => void;
@@ -60,6 +63,7 @@ export class Term {
     const { lease, store, refusalStore, ids, realNow } = options;
     const { counts = new RuntimeCounts(), spans = null, onMessages } = options;
     this.#lease = lease;
+    this.#counts = counts;
     this.ended = new Promise((resolve) => this.#end = resolve);
     const onFault = (fault: Error) => this.fail(fault);
     this.drain = new Drain(lease.journal, onFault, counts, spans);
@@ -92,7 +96,7 @@ export class Term {
       mailboxes: this.mailboxes,
       spans,
     };
-    this.directory = new Directory({ term: forActors, store, realNow });
+    this.directory = new Directory({ term: forActors, store, realNow, drained: () => this.drained() });
     const { directory, budget } = this;
     this.#merging = { directory, budget, ids, store, isValid, flush: forActors.flush };
     void lease.lost.then(onFault);
@@ -108,11 +112,26 @@ export class Term {
     return this.#fault !== null;
   }
 
-  /** Resolves when the tables hold everything that was decided before the call. */
+  /**
+   * Resolves when the tables hold everything that was decided before the call.
+   *
+   * @throws Unavailable if that takes too long
+   */
   async flush(): Promise<void> {
+    const { gate, drain } = this;
+    if (gate.tip?.isDrained === false) {
+      if (!await within(RUNTIME_LIMITS.flushMs, this.drained())) {
+        this.#counts.flushesLate += 1;
+        throw new Unavailable("The tables do not have the newest changes yet; retry");
+      }
+    } else await drain.flush();
+    if (!this.isServing) throw new MayNotAnswer();
+  }
+
+  /** Resolves when the tables hold everything that was decided before the call, however long that takes. */
+  async drained(): Promise<void> {
     await this.gate.tip?.durable;
     await this.drain.flush();
-    if (!this.isServing) throw new MayNotAnswer();
   }
 
   /** Adds the stored totals of a cell's workspaces, before its door opens. */
@@ -121,34 +140,45 @@ export class Term {
   }
 
   /**
-   * Drops everything of a cell. Its door is shut, no call is inside, and the tables have everything, including the counts of
-   * refused calls.
+   * Drops everything of a cell, in steps between which other work of the event loop has its turn. Its door is shut, no call
+   * is inside, and the tables have everything, including the counts of refused calls.
    *
    * @throws Error if anything of the cell is left in memory: the next owner would not know of it, and this node might
    *   use a stale copy when the cell returns
    */
-  drop({ workspaces, realms }: CellParts): void {
-    this.directory.dropRealms(realms);
-    this.idempotency.dropRealms(realms);
-    this.budget.drop(workspaces, realms);
-    this.watches.dropRealms(realms);
-    this.assertEmpty({ workspaces, realms });
+  async drop(parts: CellParts): Promise<void> {
+    const { workspaces, realms } = parts;
+    const steps = new Steps();
+    for (const _ of this.idempotency.dropRealms(realms)) if (steps.isLong) await steps.next();
+    for (const realm of realms) {
+      for (const _ of this.directory.dropRealm(realm)) if (steps.isLong) await steps.next();
+      this.watches.dropRealms([realm]);
+    }
+    for (const workspaceId of workspaces) {
+      this.budget.drop(workspaceId);
+      if (steps.isLong) await steps.next();
+    }
+    for (const realm of realms) {
+      this.budget.dropRealm(realm);
+      this.#assertEmptyRealm(realm);
+      if (steps.isLong) await steps.next();
+    }
   }
 
   /** @throws Error if anything of a cell is in memory */
   assertEmpty({ workspaces, realms }: CellParts): void {
-    for (const realm of realms) {
-      const left = this.directory.sizeOf(realm) + this.idempotency.sizeOf(realm) +
-        this.refusedCalls.sizeOf(realm) + this.watches.sizeOf(realm);
-      if (left > 0) {
-        throw new Error(`Something of realm ${realm} is still in memory`);
-      }
-    }
+    for (const realm of realms) this.#assertEmptyRealm(realm);
     for (const workspaceId of workspaces) {
       if (this.budget.sizeOf(workspaceId) > 0) {
         throw new Error(`Something of workspace "${workspaceId}" is still in memory`);
       }
     }
+  }
+
+  #assertEmptyRealm(realm: number): void {
+    const left = this.directory.sizeOf(realm) + this.idempotency.sizeOf(realm) +
+      this.refusedCalls.sizeOf(realm) + this.watches.sizeOf(realm);
+    if (left > 0) throw new Error(`Something of realm ${realm} is still in memory`);
   }
 
   /** Merges a user into another, or reports what a merge would do. */
@@ -182,5 +212,21 @@ export class Term {
     this.directory.close();
     this.refusedCalls.close();
     this.#end(fault);
+  }
+}
+
+/** Long work of the answering thread in steps. */
+class Steps {
+  #startedAt = performance.now();
+
+  /** Whether the running step has taken so long that other work should have its turn. */
+  get isLong(): boolean {
+    return performance.now() - this.#startedAt >= RUNTIME_LIMITS.stepMs;
+  }
+
+  /** Lets other work of the event loop run, then begins another step. */
+  async next(): Promise<void> {
+    await new Promise<void>((resolve) => setImmediate(resolve));
+    this.#startedAt = performance.now();
   }
 }

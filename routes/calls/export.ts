@@ -15,6 +15,7 @@ import { type RawAnswer, success } from "../http/answer.ts";
 import { endpointsOn, keylessEndpointsOn } from "../http/endpoint.ts";
 import type { Endpoint, KeylessEndpoint } from "../http/endpoint_types.ts";
 import { downloadExport, exportPerson } from "../contract/export.ts";
+import { type ReadingWorld, worldOf } from "../http/app_world.ts";
 import { invalidMember, Refused } from "../http/errors.ts";
 import { headersOf } from "../http/respond.ts";
 import { endUserId, timeText } from "../contract/fields.ts";
@@ -29,6 +30,7 @@ interface LinkWorld {
 type DocumentWorld =
   & LinkWorld
   & Parameters<typeof exportDocument>[0]
+  & ReadingWorld
   & { readonly registry: Pick<Registry, "apps">; readonly term: Pick<Term, "flush"> };
 
 /** The rights of a token: to download the document of one id until it expires. */
@@ -87,7 +89,7 @@ export const DOWNLOADS: readonly KeylessEndpoint<DocumentWorld>[] = [
     await world.term.flush();
     const { promptLogging, promptLogRetentionMs } = realm.catalog;
     const now = realm.now();
-    const pieces = exportDocument(world, {
+    const pieces = exportDocument(worldOf(world, realm.app), {
       ...grant,
       realm,
       exportedAt: now,

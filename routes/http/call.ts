@@ -7,6 +7,7 @@ import type { ClusterNode } from "../../src/cluster/node.ts";
 import type { Caller, Registry } from "../../src/tenant/registry.ts";
 import type { CallDefinition } from "../contract/definition.ts";
 import type { Handled } from "./answer.ts";
+import type { ReadingWorld } from "./app_world.ts";
 import type { EndUser } from "./auth.ts";
 import type { Members } from "./body.ts";
 import type { Endpoint, EndpointRequest, KeylessEndpoint } from "./endpoint_types.ts";
@@ -14,7 +15,7 @@ import type { CountingWorld } from "./rate_limit.ts";
 import { requestId } from "./respond.ts";
 
 /** What the dispatch of calls needs of the running term. */
-export interface DispatchWorld extends CountingWorld {
+export interface DispatchWorld extends CountingWorld, ReadingWorld {
   readonly registry: Pick<Registry, "authenticate" | "callerById" | "apps" | "version">;
   readonly node: ClusterNode;
   readonly term: Pick<Term, "keepAnswer" | "doors" | "isServing"> & {

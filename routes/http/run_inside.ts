@@ -14,6 +14,7 @@ import {
 import type { EndpointRequest } from "./endpoint_types.ts";
 import { Refused } from "./errors.ts";
 import { countCall } from "./rate_limit.ts";
+import { worldOf } from "./app_world.ts";
 
 /**
  * Runs a call that has entered its cell, and leaves the cell. Promises are chained by hand: nearly every call comes through
@@ -78,7 +79,7 @@ function begin<World extends DispatchWorld>(
   }
   const { target, caller, endUser, input, url, idempotent } = call;
   if (!call.isCounted) countCall(world, caller);
-  const request = { world, caller, endUser, input, url, idempotent };
+  const request = { world: worldOf(world, caller.app), caller, endUser, input, url, idempotent };
   return idempotent === null ? target.handle(request) : runOnce(target, request, idempotent);
 }
 

@@ -1,9 +1,12 @@
 // Handing cells over. The order makes it exact: stop accepting calls; wait for the calls that run, until their changes
 // are durable and in the tables; write or drop what is in memory; free the rows; free the locks; then notify.
 
+import type { Batch } from "../../actors/gate.ts";
 import { Unavailable } from "../../actors/port.ts";
 import { CELL_LIMITS } from "../process/limits.ts";
 import { log } from "../process/log.ts";
+import { within } from "../process/rest.ts";
+import { firstSeq } from "../storage/journal/ranges.ts";
 import { freeCells } from "../storage/nodes/cell_store.ts";
 import type { NodeParts, Note } from "./parts.ts";
 
@@ -27,8 +30,15 @@ export async function handOver(
   await writeAll(parts, cells);
   const startedAt = performance.now();
   let isQuiet = false;
+  /** Every change of the cells is in a batch up to this one. */
+  let last: Batch | null = null;
+  const empty = async () => {
+    await doors.shut(cells);
+    last = term.gate.tip;
+    await writeAll(parts, cells);
+  };
   try {
-    isQuiet = await within(closedMs, doors.shut(cells).then(() => writeAll(parts, cells)));
+    isQuiet = await within(closedMs, empty());
   } finally {
     // Also after a flush that failed because a heartbeat is late: the term may go on.
     if (!isQuiet) doors.open(cells);
@@ -40,10 +50,11 @@ export async function handOver(
   try {
     const sides = new Map<number, string | null>();
     for (const cell of cells) {
-      term.drop(parts.registry.partsOf(cell));
+      await term.drop(parts.registry.partsOf(cell));
       sides.set(cell, parts.buckets.remove(cell));
     }
-    await freeCells(parts.database, writer.term, parts.clock.now(), sides);
+    const batches = [firstSeq(writer.term), await seqOf(last)] as const;
+    await freeCells(parts.database, { term: writer.term, batches, clockMs: parts.clock.now(), sides });
     await writer.unlockCells(cells);
   } catch (error) {
     // The memory of the cells is gone, and their rows may or may not be free: the next term reads them anew.
@@ -62,19 +73,14 @@ export async function handOver(
   return true;
 }
 
+/** The place of a batch in the journal; that of no batch is before all of them. */
+async function seqOf(batch: Batch | null): Promise<number> {
+  await batch?.durable;
+  return batch?.seq ?? 0;
+}
+
 /** Writes into the tables what only memory has. */
 async function writeAll({ term, registry }: NodeParts, cells: readonly number[]): Promise<void> {
   await term.flush();
   await term.refusedCalls.write(cells.flatMap((cell) => [...registry.partsOf(cell).realms]));
-}
-
-/** Whether work ends within a time. */
-async function within(ms: number, work: Promise<unknown>): Promise<boolean> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<boolean>((resolve) => timer = setTimeout(() => resolve(false), ms));
-  try {
-    return await Promise.race([work.then(() => true), late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

@@ -11,13 +11,14 @@ import type { Reply } from "../channel/hub.ts";
 import { isLed } from "../process/clock.ts";
 import { CELL_LIMITS, LEASE_LIMITS } from "../process/limits.ts";
 import { log, messageOf } from "../process/log.ts";
+import { sessionNameOf } from "../storage/journal/ranges.ts";
 import { type CellRow, readCells } from "../storage/nodes/cell_store.ts";
-import { endNode, type NodeRow, readNodes } from "../storage/nodes/node_store.ts";
+import { endNode, endSessionsNamed, type NodeRow, readNodes } from "../storage/nodes/node_store.ts";
 import { handOver } from "./hand_over.ts";
 import type { NodeParts, Note } from "./parts.ts";
 import { wantedOwners } from "./rendezvous.ts";
-import { takeCells } from "./take_over.ts";
-import { rest } from "../process/rest.ts";
+import { beginTaking, type Taking } from "./take_over.ts";
+import { rest, within } from "../process/rest.ts";
 
 /** A cell that stayed free for more than this many rounds may be taken by any node. */
 const FREE_ROUNDS = 2;
@@ -31,9 +32,13 @@ export class ClusterNode {
   readonly #gone = new Set<number>();
   /** For how many rounds each free cell has been free. */
   readonly #freeRounds = new Map<number, number>();
+  /** The cells that are being taken. */
+  readonly #taking = new Set<number>();
   #timer: ReturnType<typeof setInterval> | null = null;
   #round: Promise<void> = Promise.resolve();
   #isRoundWanted = false;
+  /** Whether no round follows: the term ends in order. */
+  #isEnding = false;
   #isClosed = false;
   #looked: Promise<void> | null = null;
   /** Since when a living owner cannot be reached, or no owner is known; null while all can be reached. */
@@ -57,14 +62,15 @@ export class ClusterNode {
   async open(): Promise<void> {
     await this.#beat();
     // In turn: a channel that opens meanwhile asks for a round, and two rounds that take one cell would load it twice.
-    await this.#inTurn(() => this.#lookAndMove());
+    const takings = await this.#inTurn(() => this.#lookAndMove());
+    await Promise.all(takings.map(({ done }) => done));
     if (this.parts.database.kind === "embedded") return;
     this.#timer = setInterval(() => void this.#keepAlive(), LEASE_LIMITS.beatEveryMs);
   }
 
   /** Asks for a round soon: something may have changed. */
   wake(): void {
-    if (this.#isRoundWanted || this.#isClosed) return;
+    if (this.#isRoundWanted || this.#isEnding || this.#isClosed) return;
     this.#isRoundWanted = true;
     void this.#inTurn(async () => {
       this.#isRoundWanted = false;
@@ -170,8 +176,22 @@ export class ClusterNode {
     if (free.length === 0 || await handOver(this.parts, free, null)) return;
     // A call is slow: hand over one cell at a time, so that only its own cell waits for it.
     for (const cell of free) {
-      if (performance.now() < until) await handOver(this.parts, [cell], null);
+      if (performance.now() < until && !this.#isEnding) await handOver(this.parts, [cell], null);
     }
+  }
+
+  /**
+   * Seals the doors, and runs the last work on the cells after the running round; no other round follows. Heartbeats go on
+   * until `close`.
+   *
+   * @param waitMs how long the running round may take
+   * @throws Unavailable if it takes longer: the cells must not be touched beside it
+   */
+  async end(work: () => Promise<void>, waitMs: number): Promise<void> {
+    this.#isEnding = true;
+    this.parts.term.doors.seal();
+    if (!await within(waitMs, this.#round)) throw new Unavailable("Cells were still being moved");
+    await work();
   }
 
   /** Ends heartbeats and rounds, and closes the channels. */
@@ -183,7 +203,7 @@ export class ClusterNode {
   }
 
   async #keepAlive(): Promise<void> {
-    this.parts.writer.noticeSilence();
+    this.parts.writer.lookAtLife();
     try {
       await this.#beat();
     } catch (error) {
@@ -205,10 +225,10 @@ export class ClusterNode {
     }
   }
 
-  async #lookAndMove(): Promise<void> {
+  async #lookAndMove(): Promise<Taking[]> {
     await this.#look();
     try {
-      await this.#moveCells();
+      return await this.#moveCells();
     } finally {
       // Only now: cells that were free before the move may be here.
       this.#noteReach();
@@ -219,10 +239,20 @@ export class ClusterNode {
     const { database, hub } = this.parts;
     const cells = await readCells(database);
     this.#nodes = await readNodes(database);
+    await this.#endSilent(cells);
     hub?.setPeers(
       this.#others().flatMap(({ term, address }) => address === null ? [] : [{ term, address }]),
     );
     this.#learn(cells);
+  }
+
+  /** Ends the sessions of owners that have been silent for so long that they answer nothing, which frees their cells. */
+  async #endSilent(cells: readonly CellRow[]): Promise<void> {
+    const { database } = this.parts;
+    for (const { term, hasEnded, silentMs } of this.#nodes) {
+      if (term === this.term || hasEnded || silentMs < LEASE_LIMITS.silentMs) continue;
+      if (cells.some((cell) => cell.term === term)) await endSessionsNamed(database, sessionNameOf(term));
+    }
   }
 
   #learn(cells: readonly CellRow[]): void {
@@ -254,18 +284,37 @@ export class ClusterNode {
     return this.living.filter(({ term }) => term !== this.term);
   }
 
-  /** Takes and hands over cells whose owner should change. */
-  async #moveCells(): Promise<void> {
+  /** Takes and hands over cells whose owner should change; returns what it takes, of which long takings go on. */
+  async #moveCells(): Promise<Taking[]> {
     const { term, owners } = this.parts;
-    if (this.#isClosed || term.hasEnded || this.#share === 0) return;
+    if (this.#isClosed || term.hasEnded || this.#share === 0) return [];
     const takers = this.living.filter(({ term, share }) => term === this.term || share > 0);
     const wanted = wantedOwners(takers.map(({ term }) => term));
     const free = wanted.flatMap((_, cell) =>
-      !term.doors.isHere(cell) && owners.of(cell) === null ? [cell] : []
+      !term.doors.isHere(cell) && owners.of(cell) === null && !this.#taking.has(cell) ? [cell] : []
     );
-    await takeCells(this.parts, free.filter((cell) => wanted[cell] === this.term || this.#isStale(cell)));
+    const asked = free.filter((cell) => wanted[cell] === this.term || this.#isStale(cell));
+    const takings = await this.#take(asked);
     for (const cell of [...this.#freeRounds.keys()]) if (!free.includes(cell)) this.#freeRounds.delete(cell);
     await this.#handOverOne(wanted);
+    return takings;
+  }
+
+  /** Takes cells, and waits for those that no dead owner holds up. */
+  async #take(asked: readonly number[]): Promise<Taking[]> {
+    const takings = await beginTaking(this.parts, asked);
+    for (const { cells, done, isLong } of takings) {
+      for (const cell of cells) this.#taking.add(cell);
+      done.catch((error) => {
+        if (isLong) this.#warn("Taking cells over failed", error);
+      }).finally(() => {
+        for (const cell of cells) this.#taking.delete(cell);
+        // This node may have begun to leave meanwhile.
+        if (isLong && this.#share === 0) this.#inTurn(() => this.#handOverAll(0)).catch(() => {});
+      });
+    }
+    await Promise.all(takings.flatMap(({ isLong, done }) => isLong ? [] : [done]));
+    return takings;
   }
 
   /** Counts a round in which a cell stayed free; returns whether any node may take it now. */
@@ -292,7 +341,7 @@ export class ClusterNode {
   /** Runs work that moves cells, one after another. */
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
     const turn = this.#round.then(() => {
-      if (this.#isClosed) throw new Unavailable("This process has left the cluster");
+      if (this.#isEnding || this.#isClosed) throw new Unavailable("This process has left the cluster");
       return work();
     });
     this.#round = turn.then(() => {}, () => {});

@@ -15,6 +15,7 @@ import { log, messageOf } from "../process/log.ts";
 import { ConfigError } from "../process/settings.ts";
 import { Streams } from "../process/streams.ts";
 import type { Database, PinnedSession } from "../storage/database.ts";
+import { firstSeq, lastSeq } from "../storage/journal/ranges.ts";
 import { joinCluster } from "../storage/journal/writer.ts";
 import { freeCells } from "../storage/nodes/cell_store.ts";
 import { endEveryNode, endNode, readIdentity, readNodes } from "../storage/nodes/node_store.ts";
@@ -22,7 +23,7 @@ import { AttemptThread } from "../webhooks/attempt_thread.ts";
 import type { Transport } from "../webhooks/transport.ts";
 import { NodeLink, type PassedHandlers } from "./node_link.ts";
 import { assemble, type ProcessParts, type Serving } from "./serving.ts";
-import { rest } from "../process/rest.ts";
+import { rest, within } from "../process/rest.ts";
 
 export type { Serving } from "./serving.ts";
 
@@ -48,6 +49,9 @@ const LEAVE_MS = 3_000;
 
 /** How long a stopping process waits for its last calls before it frees its cells in the tables. */
 const LAST_CALLS_MS = 20;
+
+/** How long a stopping process waits for a move of cells that it has begun. */
+const LAST_ROUND_MS = 2_500;
 
 /** How long a stopping process waits for the work set by `beforeStop`. */
 const LAST_WORK_MS = 2_000;
@@ -295,49 +299,49 @@ async function livingNodes(session: PinnedSession) {
 }
 
 /** Ends a term in order: changes are durable and in the tables, the cells are free, and the node's row says that it ended. */
-async function endTerm({ term, node, lease, database, clock, buckets, sender }: Serving): Promise<void> {
-  const cells = term.doors.held;
+async function endTerm(serving: Serving): Promise<void> {
+  const { term, node, lease, upkeep, sender } = serving;
   sender.close();
   try {
-    await term.flush();
-    await term.refusedCalls.write();
-    // Calls that still run get a 503 below. The cells then keep this term in their rows: the next owner has to look for
-    // something to replay, and finds nothing.
-    if (cells.length > 0 && await isEmptySoon(term.doors.shut(cells))) {
-      await term.flush();
-      await term.refusedCalls.write();
-      const sides = new Map(cells.map((cell) => [cell, buckets.remove(cell)]));
-      await freeCells(database, lease.term, clock.now(), sides);
-    }
+    await node.end(() => freeAll(serving), LAST_ROUND_MS);
   } finally {
     term.fail(new Stopping("The service is stopping"));
-    await endNode(database, lease.term).catch(() => {});
+    await endNode(upkeep, lease.term).catch(() => {});
     await node.close();
     await lease.close();
   }
+}
+
+/**
+ * Frees all cells, whose doors are sealed. Calls that still run get a 503 afterwards, and the cells keep this term in their
+ * rows: the next owner has to look for something to replay.
+ */
+async function freeAll({ term, lease, upkeep, clock, buckets }: Serving): Promise<void> {
+  const writeAll = async () => {
+    await term.flush();
+    await term.refusedCalls.write();
+  };
+  await writeAll();
+  const cells = term.doors.held;
+  if (cells.length === 0 || !await within(LAST_CALLS_MS, term.doors.shut(cells))) return;
+  await writeAll();
+  const sides = new Map(cells.map((cell) => [cell, buckets.remove(cell)]));
+  // All of the term's batches: nothing may be appended once the doors are sealed and the cells are empty.
+  const batches = [firstSeq(lease.term), lastSeq(lease.term)] as const;
+  await freeCells(upkeep, { term: lease.term, batches, clockMs: clock.now(), sides });
 }
 
 function after(ms: number): Promise<void> {
   return new Promise((resolve) => Deno.unrefTimer(setTimeout(resolve, ms)));
 }
 
-async function isEmptySoon(empty: Promise<void>): Promise<boolean> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<boolean>((resolve) => timer = setTimeout(() => resolve(false), LAST_CALLS_MS));
-  try {
-    return await Promise.race([empty.then(() => true), late]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
 /** Closes what a term had open, however it ended. */
-async function letGo({ term, node, lease, database, sender }: Serving): Promise<void> {
+async function letGo({ term, node, lease, upkeep, sender, close }: Serving): Promise<void> {
   sender.close();
   term.fail(new Unavailable("The term ended"));
   // If the database still answers, the next owners need not wait for the last heartbeat to expire.
-  await endNode(database, lease.term).catch(() => {});
+  await endNode(upkeep, lease.term).catch(() => {});
   await node.close().catch(() => {});
   await lease.close().catch(() => {});
-  await database.close().catch(() => {});
+  await close().catch(() => {});
 }

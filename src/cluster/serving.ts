@@ -6,7 +6,9 @@ import type { IdSource } from "../domain/values/ids.ts";
 import type { Clock } from "../process/clock.ts";
 import type { Spans } from "../process/counts/spans.ts";
 import type { Features } from "../process/features.ts";
+import { POOL_LIMITS, READ_LIMITS } from "../process/limits.ts";
 import type { Database } from "../storage/database.ts";
+import { FairReads } from "../storage/fair_reads.ts";
 import { sessionNameOf } from "../storage/journal/ranges.ts";
 import type { Writer } from "../storage/journal/writer.ts";
 import { type InCell, inCellOf } from "../storage/nodes/cell_store.ts";
@@ -31,7 +33,11 @@ export interface Serving {
   readonly changes: RegistryChanges;
   readonly buckets: RateBuckets;
   readonly lease: Writer;
+  /** Reads of the service itself; those of an app come from `reads`. */
   readonly database: Database;
+  readonly reads: FairReads;
+  /** What keeps the term: rows of nodes and cells. */
+  readonly upkeep: Database;
   /** Runs writes beside the journal, which only the owner of a cell may make. */
   readonly inCell: InCell;
   readonly store: UserStore;
@@ -41,6 +47,8 @@ export interface Serving {
   readonly counts: Counts;
   /** Delivers webhook messages. */
   readonly sender: Sender;
+  /** Closes the connections. */
+  close(): Promise<void>;
 }
 
 /** What a process keeps across its terms. */
@@ -58,9 +66,12 @@ export interface ProcessParts {
 /** Puts the parts of a term together. */
 export function assemble(process: ProcessParts, writer: Writer, link: NodeLink, share: number): Serving {
   const { ids, clock, features, counts, spans, transport } = process;
-  const database = process.database.named(sessionNameOf(writer.term));
-  const inCell = inCellOf(database, writer.term);
-  const store = openUserStore(database);
+  const pools = openPools(process.database, sessionNameOf(writer.term));
+  const { upkeep, writes } = pools;
+  const reads = new FairReads(pools.reads, counts.runtime);
+  const database = reads.of(null);
+  const inCell = inCellOf(writes, writer.term);
+  const store = openUserStore(pools.loads);
   const registry = new Registry(clock);
   const term = new Term({
     lease: writer,
@@ -74,7 +85,8 @@ export function assemble(process: ProcessParts, writer: Writer, link: NodeLink, 
   });
   const changes: RegistryChanges = new RegistryChanges({
     registry,
-    database,
+    database: pools.registry,
+    writes,
     term: writer.term,
     clock,
     announce: (version) => node.announce(version),
@@ -92,12 +104,41 @@ export function assemble(process: ProcessParts, writer: Writer, link: NodeLink, 
     counts: counts.webhooks,
   });
   registry.onWebhook = (webhook) => sender.changed(webhook);
-  const shared = { term, registry, changes, buckets: new RateBuckets(), database, clock, sender };
+  const shared = { term, registry, changes, buckets: new RateBuckets(), clock, sender };
   const { hub } = link;
   const node: ClusterNode = new ClusterNode(
-    { ...shared, writer, hub, owners: new Owners(), counts: counts.cluster },
+    { ...shared, database: upkeep, writer, hub, owners: new Owners(), counts: counts.cluster },
     share,
   );
   link.node = node;
-  return { ...shared, node, lease: writer, inCell, store, ids, features, counts };
+  const close = async () => {
+    await Promise.all(Object.values(pools).map((pool) => pool.close()));
+  };
+  return {
+    ...shared,
+    database,
+    upkeep,
+    reads,
+    node,
+    lease: writer,
+    inCell,
+    store,
+    ids,
+    features,
+    counts,
+    close,
+  };
+}
+
+/** Opens the connections of a term, apart by purpose. */
+function openPools(database: Database, name: string) {
+  const { registry, upkeep, writes, loads } = POOL_LIMITS;
+  const { connections, statementMs } = READ_LIMITS;
+  return {
+    registry: database.named(name, { connections: registry }),
+    upkeep: database.named(name, { connections: upkeep }),
+    writes: database.named(name, { connections: writes }),
+    loads: database.named(name, { connections: loads }),
+    reads: database.named(name, { connections, statementMs }),
+  };
 }

@@ -18,35 +18,64 @@ import { rest } from "../process/rest.ts";
 const LOOK_MS = 100;
 const MONTH_MS = 31 * 86_400_000;
 
-/** Takes the free ones among some cells; returns them. */
-export async function takeCells(parts: NodeParts, asked: readonly number[]): Promise<number[]> {
-  if (asked.length === 0) return [];
-  const startedAt = performance.now();
-  const { writer, counts } = parts;
-  const locked = await writer.lockCells(asked);
-  if (locked.length === 0) return [];
-  const rows = await claim(parts, locked);
-  await load(parts, rows);
-  parts.term.doors.open(locked);
-  parts.owners.set(locked, writer.term);
-  parts.hub?.noteAll({ cells: locked, term: writer.term } satisfies Note);
-  parts.sender.taken(locked);
-  counts.cellsTaken += locked.length;
-  counts.takeSeconds.observe((performance.now() - startedAt) / 1000);
-  return locked;
+/** Cells of one last owner that are being taken. */
+export interface Taking {
+  readonly cells: readonly number[];
+  /** Whether a dead owner has to be outlived and replayed first, which takes long. */
+  readonly isLong: boolean;
+  /** Resolves when the cells accept calls. */
+  readonly done: Promise<void>;
 }
 
-/** Writes the own term into the rows of locked cells; returns the rows as read. */
-async function claim(parts: NodeParts, locked: readonly number[]): Promise<CellRow[]> {
+/** Takes the free ones among some cells; returns them. */
+export async function takeCells(parts: NodeParts, asked: readonly number[]): Promise<number[]> {
+  const takings = await beginTaking(parts, asked);
+  await Promise.all(takings.map(({ done }) => done));
+  return takings.flatMap(({ cells }) => cells);
+}
+
+/** Begins to take the free ones among some cells; those of different last owners do not wait for each other. */
+export async function beginTaking(parts: NodeParts, asked: readonly number[]): Promise<Taking[]> {
+  if (asked.length === 0) return [];
+  const { writer, database } = parts;
+  const locked = await writer.lockCells(asked);
+  if (locked.length === 0) return [];
+  const rows = await readCells(database, locked);
+  return [...Map.groupBy(rows, ({ term }) => term)].map(([before, group]) => ({
+    cells: group.map(({ cell }) => cell),
+    isLong: before !== null && before !== writer.term,
+    done: take(parts, group),
+  }));
+}
+
+async function take(parts: NodeParts, found: readonly CellRow[]): Promise<void> {
+  const startedAt = performance.now();
+  const { writer, counts, term } = parts;
+  const rows = await claim(parts, found);
+  await load(parts, rows);
+  const cells = rows.map(({ cell }) => cell);
+  term.doors.open(cells);
+  parts.owners.set(cells, writer.term);
+  parts.hub?.noteAll({ cells, term: writer.term } satisfies Note);
+  parts.sender.taken(cells);
+  counts.cellsTaken += cells.length;
+  counts.takeSeconds.observe((performance.now() - startedAt) / 1000);
+}
+
+/**
+ * Writes the own term into the rows of locked cells.
+ *
+ * @param found the rows as read
+ * @returns the rows that were replaced
+ */
+async function claim(parts: NodeParts, found: readonly CellRow[]): Promise<CellRow[]> {
   const { database, writer } = parts;
   const claimed: CellRow[] = [];
-  let left = locked;
+  let left = found;
   while (left.length > 0) {
-    const rows = await readCells(database, left);
-    for (const [before, group] of Map.groupBy(rows, ({ term }) => term)) {
+    for (const [before, group] of Map.groupBy(left, ({ term }) => term)) {
       if (before !== null && before !== writer.term) await bury(parts, before, group.length);
       const cells = group.map(({ cell }) => cell);
-      // The last holder of the lock may have written after our read: then the row is read again.
       const taken = await claimCells(database, cells, before, writer.term);
       const given = new Map(taken.map(({ cell, now }) => [cell, now]));
       claimed.push(...group.flatMap((row) => {
@@ -55,7 +84,9 @@ async function claim(parts: NodeParts, locked: readonly number[]): Promise<CellR
       }));
     }
     const done = new Set(claimed.map(({ cell }) => cell));
-    left = locked.filter((cell) => !done.has(cell));
+    const missed = found.flatMap(({ cell }) => done.has(cell) ? [] : [cell]);
+    // The last holder of the lock may have written after our read: then the row is read again.
+    left = missed.length === 0 ? [] : await readCells(database, missed);
   }
   return claimed;
 }
@@ -108,7 +139,7 @@ async function load(parts: NodeParts, rows: readonly CellRow[]): Promise<void> {
   const totals = await loadTotals(database, all, monthOf(clock.now() - MONTH_MS));
   const clocks = await loadClocks(database, all.realms);
   // No await from here on: a failed attempt must leave nothing in memory.
-  if (term.hasEnded) throw new Unavailable("The term has ended");
+  if (term.hasEnded || term.doors.isSealed) throw new Unavailable("The term has ended");
   term.assertEmpty(all);
   term.admit(totals);
   for (const { realm, offsetMs } of clocks) {

@@ -19,6 +19,9 @@ export const RUNTIME_LIMITS = {
   loadUsersMax: 500,
   /** Users waiting to be loaded. */
   loadQueueMax: 20_000,
+  /** Queries that load users at a time: a second one begins when the first is slow, so that others do not wait for it. */
+  loadsMax: 2,
+  loadSlowMs: 100,
   /** Changes in one journal batch; one turn's changes are never split. */
   batchChangesMax: 2_000,
   /** Batches in flight to the journal. */
@@ -37,6 +40,10 @@ export const RUNTIME_LIMITS = {
   drainAloneChangesMax: 2_000,
   /** Target length of a background drain, so that its write-ahead log does not delay appends. */
   drainSpreadMs: 1_500,
+  /** How long a call waits for the tables to have everything acknowledged: an order longer than a drain at its bound. */
+  flushMs: 10_000,
+  /** How long a step of dropping a cell holds the answering thread, so that calls of other cells and beats go on. */
+  stepMs: 8,
   /** A drain starts at this many changes of backlog ... */
   drainFromChanges: 60_000,
   /** ... or when the oldest batch is this old. */
@@ -79,8 +86,14 @@ export const LEASE_LIMITS = {
   beatEveryMs: 1_000,
   /** A process with a last heartbeat of this age answers no calls ... */
   validMs: 3_000,
-  /** ... and the server ends a session after this much silence, which frees its cells. */
-  sessionIdleMs: 8_000,
+  /** ... and the other processes end its sessions after this much silence, which frees its cells. */
+  silentMs: 8_000,
+  /** Signs of life go on for this long while work holds the answering thread. */
+  heldMsMax: 15_000,
+  /** The server itself ends the session that appends after this much silence: longer than a hold may be. */
+  sessionIdleMs: 20_000,
+  /** A process that could not put the registry in force for this long gives its cells up, although it sends heartbeats. */
+  unprovedMs: 6_000,
   /** A transaction of a dead process that keeps rows locked for this long is ended by the process that waits for it. */
   staleDrainMs: 2_000,
 } as const;
@@ -189,9 +202,41 @@ export const DAILY_USE_LIMITS = {
   daysMax: 92,
 } as const;
 
+/**
+ * Connections of one term, apart by purpose, so that no work waits behind that of another kind: reads of one app would
+ * otherwise delay what proves that this process may answer.
+ */
+export const POOL_LIMITS = {
+  /** Reading the registry, before a heartbeat counts. */
+  registry: 1,
+  /** Who lives and who owns what: rounds, claims, taking and freeing cells. */
+  upkeep: 2,
+  /** Writes beside the journal, and changes of the registry. */
+  writes: 4,
+  /** Loads of users and first answers, and numbers of new users. */
+  loads: 3,
+} as const;
+
+/** Bounds of reads of tables. */
+export const READ_LIMITS = {
+  /** Reads that run at a time. */
+  connections: 4,
+  /** Those of all apps: one connection is left for the service itself. */
+  ofAppsMax: 3,
+  /** Those of one app, so that another app has a connection while this one's reads are slow. */
+  ofAppMax: 2,
+  /** Reads of an app that wait for its others; one more is refused. */
+  waitingOfAppMax: 100,
+  /** How long such a read waits before it is refused. */
+  waitMs: 5_000,
+  /** How long a statement may run before the server ends it. */
+  statementMs: 15_000,
+} as const;
+
 /** Bounds of the process. */
 export const PROCESS_LIMITS = {
-  poolConnectionsMax: 6,
+  /** Connections outside of a term: to migrate and to look for other processes. */
+  poolConnectionsMax: 2,
   /** Time for calls in flight to end after SIGTERM; the process ends within 20 s. */
   stopGraceMs: 10_000,
   /** Pause before a new attempt after the database connection was lost. */

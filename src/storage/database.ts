@@ -19,6 +19,13 @@ export interface PinnedSession extends Session {
   close(): Promise<void>;
 }
 
+/** Connections for one purpose. */
+export interface PoolOptions {
+  readonly connections: number;
+  /** How long a statement may run before the server ends it. */
+  readonly statementMs?: number;
+}
+
 /** A database: short statements from a pool, transactions, and pinned sessions. */
 export interface Database {
   readonly kind: "postgres" | "embedded";
@@ -31,8 +38,10 @@ export interface Database {
   /**
    * Opens the same database with sessions of another name, by which a server can end them. The caller closes it. The
    * embedded store returns itself, and closing that has no effect.
+   *
+   * @param options by default the connections of this one, and statements without a time limit
    */
-  named(name: string): Database;
+  named(name: string, options?: PoolOptions): Database;
   /** Checkpoints and vacuums the embedded store when due. A server does this by itself. */
   maintain(): Promise<void>;
   /** Runs a script of several statements without parameters. */

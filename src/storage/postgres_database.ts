@@ -7,6 +7,7 @@ import { Buffer } from "node:buffer";
 import { createConnection, type NetConnectOpts, type Socket } from "node:net";
 import { finished } from "node:stream/promises";
 import { Unavailable } from "../../actors/port.ts";
+import { Connections } from "./connections.ts";
 import {
   type Database,
   type Param,
@@ -32,28 +33,35 @@ const COPY_STALL_MS = 8_000;
  * postgres.js reopens a closed connection under a transaction that still runs on it. The rest of the transaction would then
  * run without its `begin`, or be written to a closed socket, which ends the process.
  */
-export function openPostgres(url: string, poolConnectionsMax: number, name = "holdfast"): Database {
-  let current: Client | null = null;
-  const pool = (): Client => {
-    if (current !== null) return current;
-    const client = connect(url, { max: poolConnectionsMax, connection: { application_name: name } }, () => {
-      if (current === client) current = null;
-    });
-    return current = client;
+export function openPostgres(
+  url: string,
+  connectionsMax: number,
+  name = "holdfast",
+  statementMs: number | null = null,
+): Database {
+  const session = {
+    application_name: name,
+    ...(statementMs === null ? {} : { statement_timeout: statementMs }),
   };
+  const pool = new Connections(
+    connectionsMax,
+    (onClose) => connect(url, { max: 1, connection: session }, onClose),
+  );
   return {
     kind: "postgres",
     url,
-    query: (text, params) => run(pool(), text, params),
-    transaction: (work) => transact(pool(), work),
+    query: (text, params) => pool.use((client) => run(client, text, params)),
+    transaction: (work) => pool.use((client) => transact(client, work)),
     pin: (onClose) => pin(url, name, onClose),
-    named: (other) => openPostgres(url, poolConnectionsMax, other),
+    named: (other, options) =>
+      openPostgres(url, options?.connections ?? connectionsMax, other, options?.statementMs),
     maintain: () => Promise.resolve(),
-    script: async (text) => {
-      await pool().unsafe(text);
-    },
+    script: (text) =>
+      pool.use(async (client) => {
+        await client.unsafe(text);
+      }),
     close: async () => {
-      await current?.end({ timeout: 5 });
+      await Promise.all(pool.close().map((client) => client.end({ timeout: 5 })));
     },
   };
 }
@@ -73,7 +81,7 @@ async function pin(url: string, name: string, onClose: () => void): Promise<Pinn
   };
 }
 
-/** Creates a client that ends when one of its connections is lost, after some time for statements on the others. */
+/** Creates a client of one connection, which ends when that is lost. */
 function connect(
   url: string,
   options: postgres.Options<Record<string, postgres.PostgresType>>,
@@ -95,7 +103,7 @@ function connect(
     ...options,
     onclose: () => {
       onClose();
-      void client.end({ timeout: options.max === 1 ? 0 : 5 });
+      void client.end({ timeout: 0 });
     },
   });
   return client;

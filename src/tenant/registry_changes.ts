@@ -31,7 +31,10 @@ export interface RegistryChange<T> {
 /** What changes use. */
 export interface ChangesOptions {
   readonly registry: Registry;
+  /** Reads the registry. */
   readonly database: Pick<Database, "query" | "transaction">;
+  /** Makes changes, which may wait for each other; by default the same connections. */
+  readonly writes?: Pick<Database, "query" | "transaction">;
   readonly term: number;
   readonly clock: Clock;
   /** Notifies the other processes of a new version, and confirms it in the own row. */
@@ -46,6 +49,10 @@ export class RegistryChanges {
 
   constructor(options: ChangesOptions) {
     this.#options = options;
+  }
+
+  get #writes(): Pick<Database, "query" | "transaction"> {
+    return this.#options.writes ?? this.#options.database;
   }
 
   /**
@@ -84,8 +91,8 @@ export class RegistryChanges {
     cell: number | null,
     decide: (session: Session) => Promise<RegistryChange<T>> | RegistryChange<T>,
   ): Promise<T> {
-    const { registry, database, term, clock, announce } = this.#options;
-    const { rows, answer, version } = await database.transaction(async (session) => {
+    const { registry, term, clock, announce } = this.#options;
+    const { rows, answer, version } = await this.#writes.transaction(async (session) => {
       const before = await lockRegistry(session);
       if (cell !== null) await holdCell(session, term, cell);
       if (before > registry.version) registry.admit(await readRegistry(session, registry.version), before);
@@ -113,9 +120,8 @@ export class RegistryChanges {
 
   /** Resolves when every process that may answer has a version. */
   async #confirmed(version: number): Promise<void> {
-    const { database } = this.#options;
     const until = performance.now() + REGISTRY_LIMITS.confirmMs;
-    while (await countUnconfirmed(database, version) > 0) {
+    while (await countUnconfirmed(this.#writes, version) > 0) {
       if (performance.now() > until) {
         throw new Unconfirmed(
           "Applied, not yet confirmed by every process; repeating the call is safe",

@@ -7,6 +7,8 @@ import { barrier, startRuntime } from "./runtime.ts";
 import { compileCatalog } from "../../src/domain/catalog/catalog.ts";
 import { amountOf } from "../../src/domain/values/amount.ts";
 import { sizeOf } from "../domain/scene.ts";
+import { RUNTIME_LIMITS } from "../../src/process/limits.ts";
+import { changedLimits } from "../support/limits.ts";
 import { MemoryStore } from "../support/memory_store.ts";
 
 const CAPS = {
@@ -145,4 +147,32 @@ Deno.test("an unmatched event costs nothing", async () => {
   }
   assert.equal(runtime.term.budget.used("ws_1", "live"), 0);
   runtime.term.fail(new Error("end"));
+});
+
+Deno.test("a dropped cell leaves nothing in memory, and other work of the event loop runs meanwhile", async () => {
+  using _limits = changedLimits(RUNTIME_LIMITS, { stepMs: 0 });
+  const store = new MemoryStore();
+  const { term, call, subscribe } = await startRuntime(store);
+  await subscribe("u");
+  await call("u", "track", { event: "x.make", metadata: null, size: sizeOf({ count: 1 }), costCents: null });
+  await term.keepAnswer({ realm: 1, key: "k", requestHash: "h", status: 200, body: "{}" }, null);
+  await term.spend("ws_1", amountOf(1));
+  await term.spend("ws_2", amountOf(1));
+  await term.flush();
+  assert.deepEqual([term.idempotency.sizeOf(1), term.directory.sizeOf(1), term.budget.sizeOf("ws_1")], [
+    1,
+    1,
+    2,
+  ]);
+  let turns = 0;
+  setImmediate(() => turns++);
+  await term.drop({ workspaces: new Set(["ws_1"]), realms: new Set([1]) });
+  assert.ok(turns > 0);
+  assert.deepEqual([term.idempotency.sizeOf(1), term.directory.sizeOf(1), term.budget.sizeOf("ws_1")], [
+    0,
+    0,
+    0,
+  ]);
+  assert.equal(term.budget.aiSpent("ws_2"), amountOf(1));
+  term.fail(new Error("end"));
 });

@@ -141,3 +141,23 @@ Deno.test("a door that is opened again before it is empty leaves nothing of its 
   doors.leave(CELL);
   assert.equal(await isSettled(again), true);
 });
+
+Deno.test("all that wait for a door to be empty are notified", async () => {
+  const doors = openDoors();
+  doors.tryEnter(CELL);
+  const first = doors.shut([CELL]);
+  const second = doors.shut([CELL]);
+  doors.leave(CELL);
+  assert.deepEqual([await isSettled(first), await isSettled(second)], [true, true]);
+});
+
+Deno.test("a sealed door does not open again, and neither does that of a cell that comes later", async () => {
+  const { doors, waiting } = doorsWithWaiting();
+  doors.seal();
+  doors.open([CELL, 9]);
+  assert.equal(await isSettled(waiting), false);
+  assert.deepEqual([doors.tryEnter(CELL), doors.tryEnter(OTHER), doors.isHere(9)], [false, false, false]);
+  assert.deepEqual(doors.held, [CELL, OTHER]);
+  doors.give([CELL]);
+  assert.equal(await waiting, false);
+});

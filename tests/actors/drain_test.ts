@@ -134,6 +134,22 @@ Deno.test("a full backlog has no room until a drain made some", async () => {
   drain.close(new Error("end"));
 });
 
+Deno.test("a call does not wait for a drain that stands still, and what must wait goes on", async () => {
+  using _limits = changedLimits(RUNTIME_LIMITS, { flushMs: 5 });
+  const store = new MemoryStore();
+  const { term, counts } = await startRuntime(store);
+  const gate = barrier();
+  store.hooks.drain = () => gate.wait;
+  await term.spend("ws_1", 1n);
+  const drained = term.drained();
+  await assert.rejects(term.flush(), Unavailable);
+  assert.deepEqual([counts.flushesLate, term.isServing], [1, true]);
+  gate.open();
+  await drained;
+  await term.flush();
+  term.fail(new Error("end"));
+});
+
 Deno.test("a fault ends the drain: flushes and waits for room fail, and nothing is tried again", async () => {
   const { drain, drained, faults, hook, add } = makeDrain();
   hook.before = () => Promise.reject(new Error("The database is away"));

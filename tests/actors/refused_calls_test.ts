@@ -129,9 +129,9 @@ Deno.test("a write beside the calls passes a shut door by, and the write before 
     assert.deepEqual(stored(store), []);
     const parts = { realms: new Set([realm.realm]), workspaces: new Set([realm.caps.workspaceId]) };
     await term.flush();
-    assert.throws(() => term.drop(parts), /still in memory/);
+    await assert.rejects(term.drop(parts), /still in memory/);
     await term.refusedCalls.write([realm.realm]);
-    term.drop(parts);
+    await term.drop(parts);
     assert.deepEqual(stored(store), ["u x.make limit_reached g 1"]);
   }));
 

@@ -200,6 +200,37 @@ Deno.test("a hand-over with a slow last call is dropped: the door opens, and wai
     assert.equal(parts.counts.handOversDropped, 1);
   }));
 
+Deno.test("a hand-over that is dropped once the term ends opens no door", () =>
+  withMember(async (node) => {
+    const { parts } = node;
+    await ownCell(node);
+    const { doors } = parts.term;
+    doors.tryEnter(CELL);
+    const done = handOver(parts, [CELL], null, 20);
+    while (doors.isOpen(CELL)) await new Promise((resolve) => setTimeout(resolve, 1));
+    const waiting = Promise.allSettled([doors.enter(CELL)]);
+    doors.seal();
+    const empty = doors.shut([CELL]);
+    assert.equal(await done, false);
+    assert.equal(await isSettled(waiting), false);
+    doors.leave(CELL);
+    await empty;
+    parts.term.fail(new Error("The term ends"));
+    assert.equal((await waiting)[0]?.status, "rejected");
+  }));
+
+Deno.test("a hand-over without the drain frees no cell, and ends the term", () =>
+  withMember(async (node) => {
+    const { parts, store: { database } } = node;
+    await takeCells(parts, [CELL]);
+    const batch = parts.term.gate.add([]);
+    parts.term.budget.takeInto(batch, WORKSPACE.workspaceId, "live", 3);
+    await batch.durable;
+    parts.term.flush = () => Promise.resolve();
+    await assert.rejects(handOver(parts, [CELL], null), /only in the journal/);
+    assert.deepEqual([await ownerOf(database), parts.term.hasEnded], [parts.writer.term, true]);
+  }));
+
 Deno.test("a hand-over with a failed flush opens the door again", () =>
   withMember(async (node) => {
     const { parts } = node;

@@ -22,9 +22,11 @@ Deno.test("if two nodes claim a cell after the same owner, one gets it", () =>
 Deno.test("only the owner of a cell hands it over, and its clock never goes back", () =>
   withWriter(async ({ store: { database } }) => {
     await claimCells(database, [1], null, FIRST);
-    await assert.rejects(freeCells(database, SECOND, NOW, new Map([[1, "theirs"]])));
+    await assert.rejects(
+      freeCells(database, { term: SECOND, batches: [0, 0], clockMs: NOW, sides: new Map([[1, "theirs"]]) }),
+    );
     assert.deepEqual([...await readCells(database, [1])], [{ cell: 1, term: FIRST, clockMs: 0, side: null }]);
-    await freeCells(database, FIRST, NOW, new Map([[1, "mine"]]));
+    await freeCells(database, { term: FIRST, batches: [0, 0], clockMs: NOW, sides: new Map([[1, "mine"]]) });
     assert.deepEqual([...await readCells(database, [1])], [{
       cell: 1,
       term: null,
@@ -32,13 +34,30 @@ Deno.test("only the owner of a cell hands it over, and its clock never goes back
       side: "mine",
     }]);
     await claimCells(database, [1], null, SECOND);
-    await freeCells(database, SECOND, NOW - 5, new Map([[1, null]]));
+    await freeCells(database, {
+      term: SECOND,
+      batches: [0, 0],
+      clockMs: NOW - 5,
+      sides: new Map([[1, null]]),
+    });
     assert.deepEqual([...await readCells(database, [1])], [{
       cell: 1,
       term: null,
       clockMs: NOW,
       side: null,
     }]);
+  }));
+
+Deno.test("a cell is not handed over while the journal has a batch with its changes", () =>
+  withWriter(async ({ store: { database } }) => {
+    await claimCells(database, [1], null, FIRST);
+    await database.query("insert into journal (seq, payload) values (20::bigint, '')");
+    const free = (batches: readonly [number, number]) =>
+      freeCells(database, { term: FIRST, batches, clockMs: NOW, sides: new Map([[1, null]]) });
+    await assert.rejects(free([10, 20]), /only in the journal/);
+    assert.equal((await readCells(database, [1]))[0]?.term, FIRST);
+    await free([10, 19]);
+    assert.equal((await readCells(database, [1]))[0]?.term, null);
   }));
 
 Deno.test("a write beside the journal fails if another node owns the cell, or none does", () =>

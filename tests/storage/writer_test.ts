@@ -6,6 +6,7 @@ import { Unavailable } from "../../actors/port.ts";
 import { LEASE_LIMITS } from "../../src/process/limits.ts";
 import { openSessionDrainer } from "../../src/storage/journal/drainer.ts";
 import { lastSeq } from "../../src/storage/journal/ranges.ts";
+import { SignOfLife } from "../../src/storage/journal/sign_of_life.ts";
 import { endNode, readNodes } from "../../src/storage/nodes/node_store.ts";
 import { openUserStore } from "../../src/storage/stores/user_store.ts";
 import { counter, joinAlone, LONER, NOW, user, withWriter } from "./sample.ts";
@@ -66,6 +67,28 @@ Deno.test({
       await replayed;
       assert.equal(await journalRows(), 0);
       await second.close();
+    }),
+});
+
+Deno.test({
+  name: "a node drains its own batches while it waits for another's replay of a dead node",
+  ignore: isEmbedded,
+  fn: () =>
+    withWriter(async ({ store: { database }, lease, append, journalRows }) => {
+      await append([PUT]);
+      await lease.close();
+      const other = await database.pin(() => {});
+      await other.query("select pg_advisory_lock(461421, $1::int)", [lease.term]);
+      const next = await joinAlone(database, await database.pin(() => {}));
+      const replayed = next.replay(lease.term);
+      const batch = await next.append([countOf(7n)]);
+      // Before, the drain waited for the replay, and this test for ever.
+      await next.drain([batch]);
+      assert.equal(await journalRows(), 1, "the batch of the dead node is left");
+      await other.close();
+      await replayed;
+      assert.equal(await journalRows(), 0);
+      await next.close();
     }),
 });
 
@@ -171,3 +194,57 @@ for (
       assert.equal(lease.isValid(), false);
     }));
 }
+
+Deno.test({
+  name: "a node that sends heartbeats but cannot put the registry in force ends its term",
+  ignore: isEmbedded,
+  fn: () =>
+    withWriter(async ({ lease }) => {
+      let end: Error | null = null;
+      void lease.lost.then((error) => end = error);
+      const looks = LEASE_LIMITS.unprovedMs / LEASE_LIMITS.beatEveryMs;
+      for (let look = 0; look < 3 * looks; look++) {
+        lease.lookAtLife();
+        const { prove } = await lease.beat(BEAT);
+        prove();
+      }
+      assert.equal(end, null);
+      for (let look = 0; look <= looks; look++) {
+        await lease.beat(BEAT);
+        lease.lookAtLife();
+      }
+      await Promise.resolve();
+      assert.match(String(end), /registry/);
+    }),
+});
+
+Deno.test({
+  name: "work that holds the answering thread does not end its signs of life, for a bounded time",
+  ignore: isEmbedded,
+  fn: () =>
+    withWriter(async ({ store: { database }, lease }) => {
+      const silence = async () =>
+        (await readNodes(database)).find(({ term }) => term === lease.term)?.silentMs as number;
+      await lease.beat(BEAT);
+      const heldMs = 6_000;
+      for (const until = performance.now() + heldMs; performance.now() < until;);
+      assert.ok(await silence() < heldMs - 1_000, "another thread has written signs of life");
+      assert.equal(lease.isValid(), false, "they entitle to no answer");
+      let now = 0;
+      const written: number[] = [];
+      const { performance: real } = globalThis;
+      Object.defineProperty(globalThis, "performance", { value: { now: () => now }, configurable: true });
+      try {
+        const query = () => Promise.resolve(void written.push(now)) as Promise<never>;
+        const life = new SignOfLife({ query }, lease.term, () => {});
+        for (const at of [1_000, 1_600, 14_000, 16_000]) {
+          now = at;
+          await life.look();
+        }
+        life.close();
+      } finally {
+        Object.defineProperty(globalThis, "performance", { value: real, configurable: true });
+      }
+      assert.deepEqual(written, [1_600, 14_000]);
+    }),
+});

@@ -134,7 +134,7 @@ Deno.test("a change about a workspace is made by the owner of its cell alone", (
     assert.equal(registry.workspaces.size, 0);
     await claimCells(database, [3], null, 1);
     assert.equal(await change(), "made");
-    await freeCells(database, 1, NOW, new Map([[3, null]]));
+    await freeCells(database, { term: 1, batches: [0, 0], clockMs: NOW, sides: new Map([[3, null]]) });
     await assert.rejects(change(), Unavailable);
   }));
 

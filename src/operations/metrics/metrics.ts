@@ -221,6 +221,22 @@ const TURNS: readonly Metric[] = [
 ];
 
 const JOURNAL: readonly Metric[] = [
+  ofTerm("holdfast_reads_running", "Reads of tables that run.", ({ reads }) => reads.running),
+  ofTerm(
+    "holdfast_reads_waiting",
+    "Reads of tables that wait for a connection.",
+    ({ reads }) => reads.waiting,
+  ),
+  counter(
+    "holdfast_reads_refused_total",
+    "Reads refused because too many of their app ran and waited.",
+    ({ runtime }) => runtime.readsRefused,
+  ),
+  counter(
+    "holdfast_drain_waits_refused_total",
+    "Calls refused because the tables did not have the newest changes in time.",
+    ({ runtime }) => runtime.flushesLate,
+  ),
   gauge(
     "holdfast_append_longest_seconds",
     "The longest append that ended in the last 15 seconds.",

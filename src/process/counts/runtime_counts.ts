@@ -97,6 +97,10 @@ export class RuntimeCounts {
   refusalRowsWritten = 0;
   /** Refused calls missing in the counts: too many rows in memory, or a write with an unknown result. */
   refusedCallsLost = 0;
+  /** Calls that were refused because the tables did not have the newest changes in time. */
+  flushesLate = 0;
+  /** Reads of tables that were refused, because too many of their app ran and waited. */
+  readsRefused = 0;
   /** Characters of journal appended. */
   appendedBytes = 0;
 

@@ -1,18 +1,27 @@
-// A drainer in a thread of its own, seen from the thread that uses it. Messages and replies are in order. When the
-// drain's thread fails, all pending and later calls fail.
+// A drainer in a thread of its own, seen from the thread that uses it. When the drain's thread fails, all pending and
+// later calls fail.
 
 import { Unavailable } from "../../../actors/port.ts";
 import type { DrainBatch } from "./drain.ts";
 import type { Drainer } from "./drainer.ts";
 
-/** Messages to the thread. It replies to all except `keep` and `hurry`, in order. */
+/** Messages to the thread. */
 export type DrainRequest =
-  | { readonly kind: "open"; readonly url: string; readonly name: string }
   | { readonly kind: "keep"; readonly bytes: Uint8Array; readonly batches: readonly BatchPlace[] }
-  | { readonly kind: "drain"; readonly seqs: readonly number[]; readonly spreadMs: number }
   | { readonly kind: "hurry" }
+  /** The thread that uses the drainer has read a ping. */
+  | { readonly kind: "alive" }
+  | NumberedRequest;
+
+/** Work that the thread replies to: one piece after another, except that replays run beside the others. */
+export type AskedRequest =
+  | { readonly kind: "open"; readonly url: string; readonly term: number }
+  | { readonly kind: "drain"; readonly seqs: readonly number[]; readonly spreadMs: number }
   | { readonly kind: "replay"; readonly term: number | null }
   | { readonly kind: "close" };
+
+/** Work with the number of its reply. */
+export type NumberedRequest = AskedRequest & { readonly id: number };
 
 /** The end of a batch in the bytes of its message; it begins at the end of the previous batch. */
 export interface BatchPlace {
@@ -20,8 +29,8 @@ export interface BatchPlace {
   readonly end: number;
 }
 
-/** A reply: null when the work is done, else the error message. */
-export type DrainReply = { readonly error: string | null };
+/** A reply: null when the work is done, else the error message. A ping has the number 0. */
+export type DrainReply = { readonly id: number; readonly error: string | null };
 
 /** How long a thread may take to close its session before it is terminated. */
 const CLOSE_MS = 2_000;
@@ -40,15 +49,11 @@ interface Waiter {
   readonly reject: (reason: Error) => void;
 }
 
-/**
- * Starts a thread with its own session on a server.
- *
- * @param name the name of the session on the server
- */
-export async function startDrainThread(url: string, name: string): Promise<Drainer> {
+/** Starts a thread with its own session on a server, for the node of a term. */
+export async function startDrainThread(url: string, term: number): Promise<Drainer> {
   const thread = new DrainThread();
   try {
-    await thread.ask({ kind: "open", url, name });
+    await thread.ask({ kind: "open", url, term });
   } catch (error) {
     thread.end();
     throw error;
@@ -64,12 +69,15 @@ class DrainThread implements Drainer {
    */
   #bytes: Uint8Array<ArrayBuffer> | null = null;
   #unsent: BatchPlace[] = [];
-  #waiting: Waiter[] = [];
+  readonly #waiting = new Map<number, Waiter>();
+  #asked = 0;
   #fault: Error | null = null;
 
   constructor() {
-    this.#worker.onmessage = ({ data: { error } }: MessageEvent<DrainReply>) => {
-      const waiter = this.#waiting.shift();
+    this.#worker.onmessage = ({ data: { id, error } }: MessageEvent<DrainReply>) => {
+      if (id === 0) return this.#worker.postMessage({ kind: "alive" } satisfies DrainRequest);
+      const waiter = this.#waiting.get(id);
+      this.#waiting.delete(id);
       if (error === null) waiter?.resolve();
       else waiter?.reject(new Unavailable(error));
     };
@@ -79,11 +87,12 @@ class DrainThread implements Drainer {
     };
   }
 
-  ask(request: DrainRequest): Promise<void> {
+  ask(request: AskedRequest): Promise<void> {
     if (this.#fault !== null) return Promise.reject(this.#fault);
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ resolve, reject });
-      this.#worker.postMessage(request);
+      const id = ++this.#asked;
+      this.#waiting.set(id, { resolve, reject });
+      this.#worker.postMessage({ ...request, id } satisfies NumberedRequest);
     });
   }
 
@@ -110,7 +119,6 @@ class DrainThread implements Drainer {
   }
 
   replay(term: number | null): Promise<void> {
-    this.hurry();
     return this.ask({ kind: "replay", term });
   }
 
@@ -143,7 +151,7 @@ class DrainThread implements Drainer {
     this.#fault ??= fault;
     this.#bytes = null;
     this.#unsent = [];
-    for (const { reject } of this.#waiting) reject(this.#fault);
-    this.#waiting = [];
+    for (const { reject } of this.#waiting.values()) reject(this.#fault);
+    this.#waiting.clear();
   }
 }

@@ -1,9 +1,12 @@
-// The worker thread of a drainer: opens its own session, then handles one message after another.
+// The worker thread of a drainer: opens its own session, then handles one message after another, and replays beside them.
 
 import { messageOf } from "../../process/log.ts";
-import type { DrainReply, DrainRequest } from "./drain_thread.ts";
+import type { DrainReply, DrainRequest, NumberedRequest } from "./drain_thread.ts";
 import { type Drainer, openSessionDrainer } from "./drainer.ts";
 import { openPostgres } from "../postgres_database.ts";
+import type { Database } from "../database.ts";
+import { sessionNameOf } from "./ranges.ts";
+import { SignOfLife } from "./sign_of_life.ts";
 
 const thread = self as unknown as {
   onmessage: (event: MessageEvent<DrainRequest>) => void;
@@ -11,11 +14,16 @@ const thread = self as unknown as {
 };
 
 let drainer: Drainer | null = null;
+let database: Database | null = null;
+let life: SignOfLife | null = null;
 let last: Promise<void> = Promise.resolve();
 
 thread.onmessage = ({ data: request }) => {
   if (request.kind === "keep") keep(request);
   else if (request.kind === "hurry") drainer?.hurry();
+  else if (request.kind === "alive") life?.hear();
+  // Beside the drains: it may wait for another node's replay.
+  else if (request.kind === "replay") void answer(request);
   else last = last.then(() => answer(request));
 };
 
@@ -29,27 +37,28 @@ function keep({ bytes, batches }: Extract<DrainRequest, { kind: "keep" }>): void
   }
 }
 
-type Asked = Exclude<DrainRequest, { kind: "keep" | "hurry" }>;
-
-async function answer(request: Asked): Promise<void> {
+async function answer(request: NumberedRequest): Promise<void> {
   try {
     await handle(request);
-    thread.postMessage({ error: null });
+    thread.postMessage({ id: request.id, error: null });
   } catch (error) {
-    thread.postMessage({ error: messageOf(error) });
+    thread.postMessage({ id: request.id, error: messageOf(error) });
   }
 }
 
-async function handle(request: Asked): Promise<void> {
+async function handle(request: NumberedRequest): Promise<void> {
   switch (request.kind) {
     case "open":
-      drainer = await openSessionDrainer(openPostgres(request.url, 1, request.name));
+      database = openPostgres(request.url, 1, sessionNameOf(request.term));
+      drainer = await openSessionDrainer(database);
+      life = new SignOfLife(database, request.term, () => thread.postMessage({ id: 0, error: null }));
       return;
     case "drain":
       return await drainer?.drain(request.seqs, request.spreadMs);
     case "replay":
       return await drainer?.replay(request.term);
     case "close":
-      await drainer?.close();
+      life?.close();
+      await Promise.all([drainer?.close(), database?.close()]);
   }
 }

@@ -38,7 +38,10 @@ export interface Drainer {
   drain(seqs: readonly number[], spreadMs: number): Promise<void>;
   /** Makes the last requested drain run at full speed from now on. */
   hurry(): void;
-  /** Moves all that a dead term left in the journal into the tables, in order; null for every term. */
+  /**
+   * Moves all that a dead term left in the journal into the tables, in order; null for every term. It has a session of its
+   * own, so that drains go on beside it, and beside its wait for a replay of another node.
+   */
   replay(term: number | null): Promise<void>;
   close(): Promise<void>;
 }
@@ -52,16 +55,20 @@ export async function openSessionDrainer(database: Database): Promise<Drainer> {
     await session.close().catch(() => {});
     throw error;
   }
-  return new SessionDrainer(session);
+  return new SessionDrainer(database, session);
 }
 
 class SessionDrainer implements Drainer {
+  readonly #database: Database;
   readonly #session: PinnedSession;
+  /** Sessions of the replays that run. */
+  readonly #replaying = new Set<PinnedSession>();
   readonly #kept = new Map<number, string>();
   #isHurried = false;
   #pace: Pace | null = null;
 
-  constructor(session: PinnedSession) {
+  constructor(database: Database, session: PinnedSession) {
+    this.#database = database;
     this.#session = session;
   }
 
@@ -89,19 +96,25 @@ class SessionDrainer implements Drainer {
   }
 
   async replay(term: number | null): Promise<void> {
-    this.hurry();
-    const lock = [REPLAY_LOCKS, term ?? 0] as const;
-    await takeLock(this.#session, lock);
+    const session = await this.#database.pin(() => {});
+    this.#replaying.add(session);
     try {
-      await replayRange(this.#session, term);
+      await prepareDrain(session);
+      const lock = [REPLAY_LOCKS, term ?? 0] as const;
+      await takeLock(session, lock);
+      try {
+        await replayRange(session, term);
+      } finally {
+        await session.query("select pg_advisory_unlock($1::int, $2::int)", lock);
+      }
     } finally {
-      this.#isHurried = false;
-      await this.#session.query("select pg_advisory_unlock($1::int, $2::int)", lock);
+      this.#replaying.delete(session);
+      await session.close().catch(() => {});
     }
   }
 
-  close(): Promise<void> {
-    return this.#session.close();
+  async close(): Promise<void> {
+    await Promise.all([this.#session, ...this.#replaying].map((session) => session.close()));
   }
 
   #payloadOf(seq: number): string {

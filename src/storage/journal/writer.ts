@@ -73,8 +73,8 @@ export async function joinCluster(
   const sentAt = Life.now();
   const drainer =
     await (database.url === null
-      ? openSessionDrainer(database)
-      : startDrainThread(database.url, sessionNameOf(term)));
+      ? openSessionDrainer(database.named(sessionNameOf(term)))
+      : startDrainThread(database.url, term));
   try {
     await insertNode(session, term, await introduce(term));
     return new Writer(database, session, drainer, term, sentAt);
@@ -155,6 +155,9 @@ export class Writer implements Lease, Journal {
   /** When the last heartbeat was sent that entitles this node to answer. */
   #proven: Life;
   #heardAt = performance.now();
+  /** Looks at the life of this node since the session answered, and since a heartbeat counted. */
+  #looksUnheard = 0;
+  #looksUnproved = 0;
   /** The cells whose locks this session has. The server counts each taking of a lock, so none is taken twice. */
   readonly #locked = new Set<number>();
 
@@ -200,7 +203,7 @@ export class Writer implements Lease, Journal {
       [seq, payload, String(before), String(seq)],
     );
     if (rows.length !== 1) throw this.#fail();
-    this.#heardAt = performance.now();
+    this.#hear();
     this.#drainer.keep({ seq, payload });
     return { seq, changes: changes.length, bytes: payload.length };
   }
@@ -218,17 +221,9 @@ export class Writer implements Lease, Journal {
     return this.#isRemote ? Infinity : RUNTIME_LIMITS.drainAloneChangesMax;
   }
 
-  /**
-   * Moves all that a dead term left in the journal into the tables. A failure ends this term too: the drain's session may
-   * have been lost, and only the next term opens another.
-   */
-  async replay(term: number): Promise<void> {
-    try {
-      await this.#drainer.replay(term);
-    } catch (error) {
-      this.#lose(new Unavailable("A replay failed", { cause: error }));
-      throw error;
-    }
+  /** Moves all that a dead term left in the journal into the tables. After a failure it may be tried again. */
+  replay(term: number): Promise<void> {
+    return this.#drainer.replay(term);
   }
 
   /**
@@ -248,14 +243,23 @@ export class Writer implements Lease, Journal {
       [this.term, share, registryVersion],
     );
     if (row === undefined) throw this.#fail();
-    this.#heardAt = performance.now();
+    this.#hear();
     return { ...row, prove: () => this.#prove(sent) };
   }
 
-  /** Ends the term if the database has been silent for so long that the server has ended the session. */
-  noticeSilence(): void {
-    if (this.silentSeconds * 1000 > LEASE_LIMITS.sessionIdleMs) {
+  /**
+   * Ends the term if the database has been silent for so long that other nodes may end the session, or if no heartbeat has
+   * counted for long, because the registry could not be read. To be called at each heartbeat: it counts calls and not time,
+   * so that a thread which was held for long first hears what has arrived meanwhile.
+   */
+  lookAtLife(): void {
+    const { silentMs, unprovedMs, beatEveryMs } = LEASE_LIMITS;
+    this.#looksUnheard += 1;
+    this.#looksUnproved += 1;
+    if (this.#looksUnheard * beatEveryMs > silentMs) {
       this.#lose(new Unavailable("The database is silent"));
+    } else if (this.#looksUnproved * beatEveryMs > unprovedMs) {
+      this.#lose(new Unavailable("The registry could not be read for a while"));
     }
   }
 
@@ -284,7 +288,13 @@ export class Writer implements Lease, Journal {
     await Promise.all([this.#drainer.close(), this.#session.close()]);
   }
 
+  #hear(): void {
+    this.#heardAt = performance.now();
+    this.#looksUnheard = 0;
+  }
+
   #prove(sent: Life): void {
+    this.#looksUnproved = 0;
     if (sent.ageMs < this.#proven.ageMs) this.#proven = sent;
   }
 

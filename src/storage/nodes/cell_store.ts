@@ -51,26 +51,47 @@ export async function claimCells(
   });
 }
 
-/** Frees cells: their changes are all in the tables, and their owner has stopped answering for them. */
+/** Cells that an owner gives up. */
+export interface FreedCells {
+  readonly term: number;
+  /** The batches of the term that may hold changes of the cells: after the first seq, up to the second one. */
+  readonly batches: readonly [after: number, upTo: number];
+  readonly clockMs: Millis;
+  /** The state of each cell that its owner had only in memory. */
+  readonly sides: ReadonlyMap<number, string | null>;
+}
+
+/**
+ * Frees cells whose owner has stopped answering for them. The tables must have all of their changes, because the next owner
+ * does not replay: so the journal is looked at in the same statement.
+ *
+ * @throws Error if a cell has another owner, or the journal may still hold changes of the cells; then none is freed
+ */
 export async function freeCells(
   database: Pick<Database, "transaction">,
-  term: number,
-  clockMs: Millis,
-  sides: ReadonlyMap<number, string | null>,
+  { term, batches, clockMs, sides }: FreedCells,
 ): Promise<void> {
   const cells = [...sides.keys()];
-  const freed = await database.transaction(async (session) => {
+  await database.transaction(async (session) => {
     await session.query(`set local lock_timeout = ${LEASE_LIMITS.staleDrainMs}`);
-    return await session.query(
+    const freed = await session.query(
       `update cells c set term = null, clock_ms = greatest(c.clock_ms, $2::bigint), side = given.side
        from unnest($3::text::int[], $4::text::text[]) as given(cell, side)
-       where c.cell = given.cell and c.term = $1::bigint returning c.cell`,
-      [term, clockMs, arrayText(cells), arrayText(cells.map((cell) => sides.get(cell) ?? null))],
+       where c.cell = given.cell and c.term = $1::bigint
+         and not exists (select 1 from journal where seq > $5::bigint and seq <= $6::bigint)
+       returning c.cell`,
+      [
+        term,
+        clockMs,
+        arrayText(cells),
+        arrayText(cells.map((cell) => sides.get(cell) ?? null)),
+        ...batches,
+      ],
     );
+    if (freed.length !== cells.length) {
+      throw new Error("A cell has another owner in the tables, or changes that are only in the journal");
+    }
   });
-  if (freed.length !== cells.length) {
-    throw new Error("A cell of this process has another owner in the tables");
-  }
 }
 
 /**

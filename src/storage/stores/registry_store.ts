@@ -44,7 +44,7 @@ export async function lockRegistry(session: Session): Promise<number> {
   await session.query(
     `select set_config('lock_timeout', $1, true),
        set_config('idle_in_transaction_session_timeout', $2, true)`,
-    [String(REGISTRY_LIMITS.confirmMs), String(LEASE_LIMITS.sessionIdleMs)],
+    [String(REGISTRY_LIMITS.confirmMs), String(LEASE_LIMITS.silentMs)],
   );
   try {
     const [row] = await session.query<{ version: number }>("select version from registry for update");

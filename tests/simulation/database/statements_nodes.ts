@@ -202,7 +202,7 @@ const JOINING: readonly Entry[] = [
         ({ ended_at, registry_version, seen_at }) =>
           ended_at === null && Number(registry_version) < Number(version) && Number(seen_at) > since,
       );
-      return [{ nodes: length }];
+      return [{ members: length }];
     },
   ),
 ];
@@ -226,7 +226,9 @@ const CELL_ROWS: readonly Entry[] = [
   ["give up cells: update cells c set term = null, clock_ms = greatest", {
     kind: "write",
     locks: ([, , cells]) => numbersOf(cells).map((cell) => cellLock(cell, false)),
-    make: ([term, clockMs, cells, sides]) => (tables) => {
+    make: ([term, clockMs, cells, sides, after, upTo]) => (tables) => {
+      const isLeft = (seq: number) => seq > Number(after) && seq <= Number(upTo);
+      if ([...tables.journal.keys()].some(isLeft)) return NOTHING;
       const given = textsOf(sides);
       const freed: Fields[] = [];
       for (const [place, cell] of numbersOf(cells).entries()) {
