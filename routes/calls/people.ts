@@ -1,8 +1,9 @@
 // Analytics people: capture, identify, and the alias of two people.
 
-import { answerOf, success } from "../http/answer.ts";
+import { answerOf, InsideKeeper, type KeepingTerm, success } from "../http/answer.ts";
 import { endpointsOn } from "../http/endpoint.ts";
 import type { Endpoint } from "../http/endpoint_types.ts";
+import type { DataOf } from "../contract/definition.ts";
 import * as contract from "../contract/people.ts";
 import { invalidMember, Refused } from "../http/errors.ts";
 import { capture } from "../../src/people/capture.ts";
@@ -13,20 +14,27 @@ import { aliasPeople } from "../../src/people/link.ts";
 type PeopleWorld =
   & Parameters<typeof capture>[0]
   & Parameters<typeof identify>[0]
-  & Parameters<typeof aliasPeople>[0];
+  & Parameters<typeof aliasPeople>[0]
+  & { readonly term: KeepingTerm };
 
 const endpoint = endpointsOn<PeopleWorld>();
 
 export const PEOPLE: readonly Endpoint<PeopleWorld>[] = [
-  endpoint(contract.capture, async ({ world, caller, input }) => {
+  endpoint(contract.capture, async ({ world, caller, input, idempotent }) => {
     const now = caller.realm.now();
     const at = input.timestamp ?? now;
     if (at > now + PEOPLE_LIMITS.timestampAheadMs) {
       throw invalidMember("timestamp", "must be at most 24 hours ahead");
     }
     const { distinctId = null, event } = input;
-    await capture(world, caller.realm, { distinctId, event, properties: input.properties ?? {}, at });
-    return success({ accepted: true });
+    const captured = { distinctId, event, properties: input.properties ?? {}, at };
+    if (idempotent === null) {
+      await capture(world, caller.realm, captured, null);
+      return success({ accepted: true });
+    }
+    const keeper = new InsideKeeper<DataOf<typeof contract.capture>>(world.term, idempotent);
+    await capture(world, caller.realm, captured, (session) => keeper.keep(session, { accepted: true }));
+    return keeper.written ?? success({ accepted: true });
   }),
   endpoint(contract.identify, async ({ world, caller, input }) => {
     const anonymousId = input.mergeAnonymousId ?? null;

@@ -62,9 +62,21 @@ export interface ErasureWorld extends Omit<PeopleWorld, "term"> {
 /** History rows that one statement removes. */
 const HISTORY_STEP_ROWS = SWEEP_LIMITS.stepRowsMax * 10;
 
-/** Requests the erasure of a person, who is hidden at once. Returns the id of the job: an open one of the person, or a new one. */
-export async function requestErasure(world: ErasureWorld, realm: Realm, distinctId: string): Promise<string> {
-  const jobId = await inTurn(world.term, () => makeJob(world, realm, distinctId));
+/** Keeps the answer to the request of a job in the transaction that creates the job. */
+type KeepJob = (session: Session, jobId: string) => Promise<void>;
+
+/**
+ * Requests the erasure of a person, who is hidden at once. Returns the id of the job: an open one of the person, or a new one.
+ *
+ * @param keep called only where a job is created; null for a call without an idempotency key
+ */
+export async function requestErasure(
+  world: ErasureWorld,
+  realm: Realm,
+  distinctId: string,
+  keep: KeepJob | null,
+): Promise<string> {
+  const jobId = await inTurn(world.term, () => makeJob(world, realm, distinctId, keep));
   void runErasures(world).catch((error) => {
     if (!(error instanceof Unavailable)) {
       log("warn", "An erasure did not finish", { error: messageOf(error) });
@@ -77,7 +89,12 @@ export async function requestErasure(world: ErasureWorld, realm: Realm, distinct
  * Creates a job and marks its users as being erased. Creating and starting jobs never overlap: otherwise a job could start
  * and finish in between, and the mark would be put on a new user with the same id.
  */
-async function makeJob(world: ErasureWorld, realm: Realm, distinctId: string): Promise<string> {
+async function makeJob(
+  world: ErasureWorld,
+  realm: Realm,
+  distinctId: string,
+  keep: KeepJob | null,
+): Promise<string> {
   const { database, inCell, ids } = world;
   await linksDrained(world);
   const people = await idsOfPerson(database, realm.realm, distinctId);
@@ -87,13 +104,21 @@ async function makeJob(world: ErasureWorld, realm: Realm, distinctId: string): P
   const jobId = open?.id ?? ids.next("job");
   if (open === undefined) {
     const job = { id: jobId, realm: realm.realm, distinctIds: people, at: realm.now() };
-    await inCell(realm.cell, (session) => insertJob(session, job));
+    await inCell(realm.cell, async (session) => {
+      await insertJob(session, job);
+      await keep?.(session, jobId);
+    });
   }
-  for (const id of people) {
+  await hide(world, realm, people);
+  return jobId;
+}
+
+/** Marks users as being erased: from then on no read shows them. */
+async function hide(world: ErasureWorld, realm: Realm, distinctIds: readonly string[]): Promise<void> {
+  for (const id of distinctIds) {
     await putConsent(world, realm, id, { add: 0, remove: 0, entry: null, isErasing: true });
   }
   await world.term.flush();
-  return jobId;
 }
 
 /** Finds a job of a realm, or null. */
@@ -151,6 +176,8 @@ async function runJob(world: ErasureWorld, realm: Realm, job: OpenJob, mayGoOn: 
   try {
     const ids = await inTurn(world.term, async () => {
       const all = await closureOf(world, job);
+      // The request may have ended after it created the job.
+      if (job.isQueued) await hide(world, realm, job.distinctIds);
       await inOwn((session) => startJob(session, job.id, all, realm.now()));
       return all;
     });
