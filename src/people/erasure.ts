@@ -22,7 +22,7 @@ import { SWEEP_LIMITS } from "../process/limits.ts";
 import { log, messageOf } from "../process/log.ts";
 import { putConsent } from "./consents.ts";
 import { linksDrained } from "./drained_links.ts";
-import { erasePeople, idsOfPerson } from "./people.ts";
+import { erasePeople, idsCoveredBy, idsOfPerson } from "./people.ts";
 import { forgetPseudonyms } from "./pseudonyms.ts";
 import type { Session } from "../storage/database.ts";
 import { hideInAudit } from "../storage/stores/audit_store.ts";
@@ -49,6 +49,7 @@ import { deleteRefusedCalls } from "../storage/stores/refused_call_store.ts";
 import { deleteStripeFacts } from "../storage/stores/stripe_store.ts";
 import { insertMessages } from "../storage/stores/message_store.ts";
 import { listPersonIds } from "../storage/stores/people_store.ts";
+import { deletePersonLinks, listAnonymousIds, listLinkedAmong } from "../storage/stores/person_link_store.ts";
 import type { PeopleWorld } from "./world.ts";
 
 /** What erasures use of a running term. */
@@ -97,7 +98,7 @@ async function makeJob(
 ): Promise<string> {
   const { database, inCell, ids } = world;
   await linksDrained(world);
-  const people = await idsOfPerson(database, realm.realm, distinctId);
+  const people = await idsCoveredBy(database, realm.realm, [distinctId]);
   const open = (await listOpenJobs(database, [realm.realm])).find((job) =>
     job.isQueued && job.distinctIds.includes(distinctId)
   );
@@ -190,7 +191,10 @@ async function runJob(world: ErasureWorld, realm: Realm, job: OpenJob, mayGoOn: 
       await erase(world, realm, id, secret, mayGoOn);
     }
     if (!mayGoOn()) return false;
-    await inOwn((session) => eraseTraces(session, realm.realm, ids, secret));
+    await inOwn(async (session) => {
+      await eraseTraces(session, realm.realm, ids, secret);
+      await deletePersonLinks(session, realm.realm, ids);
+    });
     await complete(world, realm, job.id);
     return true;
   } catch (error) {
@@ -228,17 +232,21 @@ async function inSteps(mayGoOn: MayGoOn, step: () => Promise<number>): Promise<v
   while (mayGoOn() && await step() > 0);
 }
 
-/** Collects every distinct id of the person, and every id and alias of its users. */
+/**
+ * Collects every distinct id of the person, and every id and alias of its users, and the anonymous ids that public keys
+ * linked to one of them. Nothing is reached from such an id.
+ */
 async function closureOf({ database }: ErasureWorld, job: OpenJob): Promise<string[]> {
   const ids = new Set<string>();
-  const next = [...job.distinctIds];
+  const anonymous = await listLinkedAmong(database, job.realm, job.distinctIds);
+  const next = job.distinctIds.filter((id) => !anonymous.includes(id));
   for (let id = next.pop(); id !== undefined; id = next.pop()) {
     if (ids.has(id)) continue;
     ids.add(id);
     next.push(...await idsOfPerson(database, job.realm, id));
     next.push(...(await findUsers(database, job.realm, id)).map((user) => user.id));
   }
-  return [...ids];
+  return [...new Set([...ids, ...await listAnonymousIds(database, job.realm, [...ids])])];
 }
 
 async function erase(

@@ -147,6 +147,12 @@ export const STRIPE_LIMITS = {
   strayKeptMs: 90 * 24 * 3_600_000,
 } as const;
 
+/** Bounds of end-user tokens. */
+export const TOKEN_LIMITS = {
+  /** How far ahead a token may expire: a stolen one opens its user's usage until then. */
+  aheadMs: 400 * 24 * 3_600_000,
+} as const;
+
 /** Bounds of request bodies that are still arriving. */
 export const BODY_LIMITS = {
   /** A body has to arrive within one to two of these. */

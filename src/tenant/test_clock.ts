@@ -23,6 +23,9 @@ export interface ClockWorld {
 /** A distance or a target time for a clock. */
 export type ClockMove = { readonly byMs: Millis } | { readonly to: Millis };
 
+/** Reads of a clock whose move has an unknown outcome, each after a pause. */
+const CLOCK_READS_MAX = 10;
+
 /** The latest time of a test clock: the year 9999, so that every year has four digits. */
 const LATEST_MS = Date.UTC(9999, 0, 1);
 
@@ -62,12 +65,15 @@ export function moveTestClock(
   });
 }
 
-/** Reads the offset of a realm's clock until it is known, or this process no longer serves. */
+/**
+ * Reads the offset of a realm's clock after a move whose outcome is unknown. Gives up where it cannot be read for longer than
+ * a lease is valid: then another term, which reads it anew, owns the cell.
+ */
 async function storedOffset(
   { term, inCell }: Pick<ClockWorld, "term" | "inCell">,
   realm: AppRealm,
 ): Promise<Millis> {
-  while (term.isServing) {
+  for (let tries = 0; tries < CLOCK_READS_MAX && term.isServing; tries++) {
     try {
       return await inCell(realm.cell, (session) => lockClockOffset(session, realm.realm));
     } catch {

@@ -128,7 +128,10 @@ Deno.test("a public key takes no idempotency key of a secret one, and replays it
   const first = await callKeyed(app, grant);
   assert.equal(first.status, 200, JSON.stringify(first.body));
   assertReplay(first, await callKeyed(app, grant));
-  assertReplay(await callKeyed(app, { ...capture, id: "c2" }), await callKeyed(app, { ...capture, id: "c2" }));
+  assertReplay(
+    await callKeyed(app, { ...capture, id: "c2" }),
+    await callKeyed(app, { ...capture, id: "c2" }),
+  );
   assertRefused(await callKeyed(app, { ...capture, body: { event: "other" } }), 409, "idempotency_conflict");
 });
 
