@@ -7,6 +7,7 @@ import type { Groups } from "./admin_call.ts";
 import { CATALOG_GROUP } from "./admin_catalog.ts";
 import { addDoctorCommand } from "./admin_doctor.ts";
 import { MODEL_GROUP } from "./admin_models.ts";
+import { PEOPLE_GROUP } from "./admin_people.ts";
 import { REGISTRY_GROUPS, SERVICE_COMMANDS } from "./admin_registry.ts";
 import { actionsOf } from "./admin_run.ts";
 import { WEBHOOK_GROUP } from "./admin_webhooks.ts";
@@ -16,6 +17,7 @@ const GROUPS: Groups = {
   ...REGISTRY_GROUPS,
   catalog: CATALOG_GROUP,
   models: MODEL_GROUP,
+  people: PEOPLE_GROUP,
   webhooks: WEBHOOK_GROUP,
 };
 

@@ -122,6 +122,16 @@ async function hide(world: ErasureWorld, realm: Realm, distinctIds: readonly str
   await world.term.flush();
 }
 
+/** The ids that an erasure of an id would remove now, sorted. */
+export async function idsErasedWith(
+  world: Pick<ErasureWorld, "database">,
+  realm: number,
+  distinctId: string,
+): Promise<string[]> {
+  const distinctIds = await idsCoveredBy(world.database, realm, [distinctId]);
+  return (await closureOf(world, { realm, distinctIds })).sort();
+}
+
 /** Finds a job of a realm, or null. */
 export function findErasure(
   { database }: Pick<ErasureWorld, "database">,
@@ -236,7 +246,10 @@ async function inSteps(mayGoOn: MayGoOn, step: () => Promise<number>): Promise<v
  * Collects every distinct id of the person, and every id and alias of its users, and the anonymous ids that public keys
  * linked to one of them. Nothing is reached from such an id.
  */
-async function closureOf({ database }: ErasureWorld, job: OpenJob): Promise<string[]> {
+async function closureOf(
+  { database }: Pick<ErasureWorld, "database">,
+  job: Pick<OpenJob, "realm" | "distinctIds">,
+): Promise<string[]> {
   const ids = new Set<string>();
   const anonymous = await listLinkedAmong(database, job.realm, job.distinctIds);
   const next = job.distinctIds.filter((id) => !anonymous.includes(id));

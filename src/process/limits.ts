@@ -127,6 +127,8 @@ export const REQUEST_LIMITS = {
   feedOffsetMax: 10_000,
   historyRowsMax: 50,
   holdsShownMax: 200,
+  /** People of one search for links without a maker. */
+  peopleShownMax: 200,
   ledgerLimitMax: 500,
   ledgerLimitDefault: 50,
   customLimitsMax: 1_000,

@@ -13,7 +13,7 @@ import {
   linked,
   tracesOf,
 } from "./people_support.ts";
-import { assertRefused, dataOf, serviceOfFile, endUserToken } from "./support.ts";
+import { assertRefused, dataOf, endUserToken, serviceOfFile } from "./support.ts";
 
 const service = serviceOfFile();
 
@@ -54,11 +54,15 @@ Deno.test("a public key links no anonymous id with metering, another person or i
   const app = await service.newApp();
   await track(app, "anon_event");
   await dataOf(app.call("POST", "/subscriptions", { userId: "anon_plan", planId: "plan_pro" }));
-  await dataOf(app.call("POST", "/customers/alias", { from: "device", to: "anon_alias", consentGiven: true }));
+  await dataOf(
+    app.call("POST", "/customers/alias", { from: "device", to: "anon_alias", consentGiven: true }),
+  );
   await linked(app, "anon_person", "somebody");
   await identified(app, { distinctId: "anon_named" });
   await identified(app, merge("anon_user", "anon_below"));
-  for (const id of ["event", "plan", "alias", "person", "named", "user"]) await refused(app, "u", `anon_${id}`);
+  for (const id of ["event", "plan", "alias", "person", "named", "user"]) {
+    await refused(app, "u", `anon_${id}`);
+  }
   await identified(app, merge("u", "anon_free"));
   await refused(app, "another", "anon_free");
   assert.equal((await identified(app, merge("u", "anon_free"))).merged, true, "once more is the same");
@@ -142,15 +146,19 @@ Deno.test("with the end-user token of distinctId the ids are one person, with an
   for (const id of ["u", "session-7"]) {
     assert.deepEqual((await exportOf(service, app, id)).person.distinctIds, ["session-7", "u"]);
   }
-  const rows = await service.store.database.query("select made_by from person_links where from_id = 'session-7'");
+  const rows = await service.store.database.query(
+    "select made_by from person_links where from_id = 'session-7'",
+  );
   assert.deepEqual(rows, [{ made_by: "end_user_token" }]);
 });
 
 Deno.test("of many links of one anonymous id at once only those to one person are made", async () => {
   const app = await service.newApp();
   const answers = await Promise.all(
-    Array.from({ length: 8 }, (_, place) =>
-      app.call("POST", "/identify", merge(`r${place % 4}`, "anon_1"), { key: app.publicLive })),
+    Array.from(
+      { length: 8 },
+      (_, place) => app.call("POST", "/identify", merge(`r${place % 4}`, "anon_1"), { key: app.publicLive }),
+    ),
   );
   const rows = await service.store.database.query<{ into_id: string }>(
     "select into_id from person_links l join realms r on r.realm = l.realm where r.app_id = $1",
@@ -158,4 +166,31 @@ Deno.test("of many links of one anonymous id at once only those to one person ar
   );
   assert.equal(rows.length, 1);
   assert.equal(answers.filter(({ status }) => status === 200).length, 2);
+});
+
+Deno.test("an operator sees every id that an export or a deletion covers", async () => {
+  const app = await service.newApp();
+  await identified(app, merge("u", "anon_1"));
+  await dataOf(app.call("POST", "/customers/alias", { from: "anon_left", to: "u" }));
+  const covered = (id: string) =>
+    dataOf(service.admin("GET", `/apps/${app.appId}/users/${id}/covered-ids?mode=live`));
+  assert.deepEqual(await covered("u"), { exported: ["anon_1", "u"], deleted: ["anon_1", "anon_left", "u"] });
+  assert.deepEqual(await covered("anon_1"), { exported: ["anon_1"], deleted: ["anon_1"] });
+  assert.deepEqual(await covered("unseen"), { exported: ["unseen"], deleted: ["unseen"] });
+});
+
+Deno.test("an operator finds metered ids that a link without a maker joins", async () => {
+  const app = await service.newApp();
+  const found = async () =>
+    (await dataOf(service.admin("GET", `/apps/${app.appId}/person-links?mode=live`))).people.map((
+      { distinctIds }: { distinctIds: string[] },
+    ) => distinctIds);
+  for (const id of ["a", "b", "c", "d", "e"]) await track(app, id);
+  await linked(app, "a", "b");
+  await linked(app, "c", "d");
+  await dataOf(app.call("POST", "/customers/alias", { from: "e", to: "a" }));
+  assert.deepEqual(await found(), []);
+  // As an earlier version made it.
+  await service.store.database.query("delete from person_links where into_id = 'c' or from_id = 'c'");
+  assert.deepEqual(await found(), [["c", "d"]]);
 });

@@ -224,7 +224,11 @@ Deno.test("an anonymous session joins the person with consent, and its events wi
     assert.deepEqual([person.personId, person.distinctIds], [personId, ["anon_1", "u"]]);
     assert.deepEqual(events.analytics.map(({ event }: { event: string }) => event), ["later", "visit"]);
   }
-  assert.deepEqual(await identified(app, body, app.secretLive), { personId, merged: true }, "once more is the same");
+  assert.deepEqual(
+    await identified(app, body, app.secretLive),
+    { personId, merged: true },
+    "once more is the same",
+  );
 });
 
 Deno.test("an unknown session joins as well", async () => {

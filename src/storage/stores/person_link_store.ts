@@ -30,6 +30,14 @@ const isOnlyId = (id: string) =>
        on other.person_id = own.person_id and other.distinct_id <> own.distinct_id
      where own.realm = $1::int and own.distinct_id = ${id})`;
 
+/** SQL of the condition that a user has a row of metering in the tables. */
+const isMetered = (key: string) =>
+  `(${
+    ["subscriptions", "counters", "credit_balances", "events"].map((table) =>
+      `exists (select 1 from ${table} where user_key = ${key})`
+    ).join(" or ")
+  } or exists (select 1 from reservations where user_key = ${key} and status = 'held'))`;
+
 /** Records who linked two ids. A public key changes no link; any other right replaces that of a public key. */
 export async function recordPersonLink(
   session: Session,
@@ -92,15 +100,11 @@ export async function listNamedIds(reader: Reader, realm: number, anonymousId: s
  * tables.
  */
 export async function isUnused(reader: Reader, realm: number, distinctId: string): Promise<boolean> {
-  const metering = ["subscriptions", "counters", "credit_balances", "events"].map((table) =>
-    `exists (select 1 from ${table} where user_key = m.key)`
-  );
   const [row] = await reader.query<{ unused: boolean }>(
     `select ${isUnmerged("$2::text")} and ${isOnlyId("$2::text")} and not exists (
        select 1 from person_links where realm = $1::int and into_id = $2 and made_by = 'public_key'
      ) and not exists (
-       select 1 from users m where m.realm = $1::int and m.id = $2 and (${metering.join(" or ")}
-         or exists (select 1 from reservations where user_key = m.key and status = 'held'))) as unused`,
+       select 1 from users m where m.realm = $1::int and m.id = $2 and ${isMetered("m.key")}) as unused`,
     [realm, distinctId],
   );
   return row?.unused === true;
@@ -117,4 +121,30 @@ export async function deletePersonLinks(
      and (from_id = any($2::text::text[]) or into_id = any($2::text::text[]))`,
     [realm, arrayText(distinctIds)],
   );
+}
+
+/** A person with several metered users, of whom an unrecorded link reaches at least one. */
+export interface UnrecordedPerson {
+  readonly personId: string;
+  /** The metered ids, sorted. */
+  readonly distinctIds: readonly string[];
+}
+
+/** Lists people who join several metered users by a link of which no maker is recorded: a public key may have made it. */
+export async function listUnrecorded(
+  reader: Reader,
+  realm: number,
+  limit: number,
+): Promise<UnrecordedPerson[]> {
+  const rows = await reader.query<{ id: string; ids: string }>(
+    `select i.person_id as id, json_agg(i.distinct_id order by i.distinct_id)::text as ids
+     from person_ids i join users u on u.realm = i.realm and u.id = i.distinct_id
+     where i.realm = $1::int and u.merged_into is null and ${isMetered("u.key")}
+     group by i.person_id having count(*) > 1 and bool_or(not exists (
+       select 1 from person_links l where l.realm = i.realm and l.made_by <> 'public_key'
+       and (l.from_id = i.distinct_id or l.into_id = i.distinct_id)))
+     order by i.person_id limit $2::int`,
+    [realm, limit],
+  );
+  return rows.map(({ id, ids }) => ({ personId: id, distinctIds: JSON.parse(ids) as string[] }));
 }
