@@ -4,6 +4,9 @@ import type { Directory } from "../../actors/directory.ts";
 import type { Term } from "../../actors/term.ts";
 import { listHolds } from "../../src/storage/queries/holds.ts";
 import { listUsers, lookUp, readUsersCursor } from "../../src/storage/queries/users.ts";
+import { idsErasedWith } from "../../src/people/erasure.ts";
+import { idsCoveredBy } from "../../src/people/people.ts";
+import { listUnrecorded } from "../../src/storage/stores/person_link_store.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 import type { Registry } from "../../src/tenant/registry.ts";
 import { appOf } from "./admin.ts";
@@ -16,7 +19,7 @@ import { invalidMember } from "../http/errors.ts";
 interface World {
   readonly registry: Pick<Registry, "apps">;
   readonly term: Pick<Term, "flush"> & { readonly directory: Pick<Directory, "runById"> };
-  readonly database: Parameters<typeof listUsers>[0];
+  readonly database: Parameters<typeof idsErasedWith>[0]["database"];
 }
 
 const endpoint = keylessEndpointsOn<World>();
@@ -46,5 +49,20 @@ export const ADMIN_USERS: readonly KeylessEndpoint<World>[] = [
     await world.term.flush();
     const found = await lookUp(world.database, realm, input.id, REQUEST_LIMITS.feedLimitDefault);
     return success({ found: found.slice(0, REQUEST_LIMITS.feedLimitDefault) });
+  }),
+  endpoint(contract.listCoveredIds, async ({ world, input }) => {
+    const { realm } = appOf(world, input.appId).realms[input.mode];
+    await world.term.flush();
+    return success({
+      exported: await idsCoveredBy(world.database, realm, [input.userId]),
+      deleted: await idsErasedWith(world, realm, input.userId),
+    });
+  }),
+  endpoint(contract.findPersonLinks, async ({ world, input }) => {
+    const { realm } = appOf(world, input.appId).realms[input.mode];
+    await world.term.flush();
+    const shown = REQUEST_LIMITS.peopleShownMax;
+    const people = await listUnrecorded(world.database, realm, shown + 1);
+    return success({ people: people.slice(0, shown), hasMore: people.length > shown });
   }),
 ];

@@ -7,6 +7,7 @@ import { allDurable, type Batch } from "../../actors/gate.ts";
 import type { Flight, Idempotency, IdempotentCall, KnownOutcome } from "../../actors/idempotency.ts";
 import type { TrackAnswer } from "../../src/domain/metering/track.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
+import type { Caller } from "../../src/tenant/registry.ts";
 import { type Answer, failure, success, write, type WrittenAnswer } from "../http/answer.ts";
 import { type Members, refuseForbiddenText } from "../http/body.ts";
 import { valueHash } from "../http/canonical.ts";
@@ -20,6 +21,7 @@ import { checkInput } from "../http/input.ts";
 import { showTrack, trackCommand } from "./metering.ts";
 import { countCall, type CountingWorld } from "../http/rate_limit.ts";
 import { refusalOf } from "../http/respond.ts";
+import { partOf, storedKey } from "../http/stored_keys.ts";
 import { handledOf, keepingOf, runTurn, type TurnWorld } from "../http/turn.ts";
 
 /** What batches need of the running service. */
@@ -92,7 +94,7 @@ async function trackAll(request: Request, events: readonly unknown[]): Promise<s
   const free: Flight[] = [];
   for (const [place, event] of events.entries()) {
     try {
-      const { input, flight } = checkedEvent(request, event);
+      const { input, flight } = checkedEvent(request, event, place);
       ready.push({ input, flight, place });
       if (flight !== null && flight.before === null) free.push(flight);
       texts.push("");
@@ -214,8 +216,11 @@ async function trackOne(
   }
 }
 
-/** Returns an event with checked input and its place among the calls of its key; throws on invalid input. */
-function checkedEvent({ world, caller }: Request, event: unknown): Event {
+/**
+ * Returns an event with checked input and its place among the calls of its key; throws on invalid input. In a batch with a
+ * key an event without one is a part of the call: a retry repeats none of those that became durable.
+ */
+function checkedEvent({ world, caller, idempotent }: Request, event: unknown, place: number): Event {
   countCall(world, caller);
   if (typeof event !== "object" || event === null || Array.isArray(event)) {
     throw invalidMember("", "The event is not a JSON object");
@@ -223,8 +228,11 @@ function checkedEvent({ world, caller }: Request, event: unknown): Event {
   refuseForbiddenText(event as Members);
   const { members, key } = keyOf(event as Members);
   const input = checkInput(track, members) as Event["input"];
-  if (key === null) return { input, flight: null };
-  const flight = world.term.idempotency.begin(keyedEvent(caller.realm.realm, key, members));
+  if (key === null && idempotent === null) return { input, flight: null };
+  const call = key === null && idempotent !== null
+    ? partOf(idempotent, place)
+    : keyedEvent(caller, key, members);
+  const flight = world.term.idempotency.begin(call);
   if (flight === null) throw keyConflict();
   return { input, flight };
 }
@@ -236,11 +244,11 @@ function keyOf(event: Members): { readonly members: Members; readonly key: unkno
   return { members, key };
 }
 
-function keyedEvent(realm: number, key: unknown, members: Members): IdempotentCall {
+function keyedEvent({ realm, key: apiKey }: Caller, key: unknown, members: Members): IdempotentCall {
   if (typeof key !== "string" || key.length < 1 || key.length > REQUEST_LIMITS.idempotencyKeyLengthMax) {
     throw invalidMember("idempotencyKey", "must be a string of 1 to 200 characters");
   }
-  return { realm, key, requestHash: valueHash(track.path, members) };
+  return { realm: realm.realm, key: storedKey(apiKey, key), requestHash: valueHash(track.path, members) };
 }
 
 /** Returns the first answer of a key; throws if the key was used for another event. */

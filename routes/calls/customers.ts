@@ -1,17 +1,24 @@
 // Aliases: merging two users, merging many pairs, and looking up the user of an id.
 
+import type { Keeping } from "../../actors/actor.ts";
+import type { Idempotency } from "../../actors/idempotency.ts";
 import type { MergeReport } from "../../src/domain/merging/merge_report.ts";
-import type { Result } from "../../src/domain/state/result.ts";
+import { answered, refused, type Result } from "../../src/domain/state/result.ts";
+import { refusal } from "../../src/domain/values/refusal.ts";
 import { mergePair, mergePairs, type MergingWorld, type Pair } from "../../src/people/merge_pairs.ts";
 import { success } from "../http/answer.ts";
 import { endpointsOn } from "../http/endpoint.ts";
-import type { Endpoint } from "../http/endpoint_types.ts";
+import type { Endpoint, EndpointRequest } from "../http/endpoint_types.ts";
 import type { CheckedOf, DataOf } from "../contract/definition.ts";
 import { aliasCustomer, aliasCustomers, getCustomer, PAIR } from "../contract/customers.ts";
+import { partOf } from "../http/stored_keys.ts";
 import { handledOf, keepingOf, runTurn, type TurnWorld } from "../http/turn.ts";
 import { showDuplicates, showSubRef } from "./shown_records.ts";
 
-type CustomersWorld = TurnWorld & MergingWorld;
+type CustomersWorld =
+  & TurnWorld
+  & MergingWorld
+  & { readonly term: { readonly idempotency: Pick<Idempotency, "run"> } };
 
 const endpoint = endpointsOn<CustomersWorld>();
 
@@ -27,9 +34,10 @@ export const CUSTOMERS: readonly Endpoint<CustomersWorld>[] = [
     const keeping = idempotent === null ? null : keepingOf(idempotent, show);
     return handledOf(await mergePair(world, caller.realm, input, optionsOf(input), keeping), show);
   }),
-  endpoint(aliasCustomers, async ({ world, caller, input }) => {
+  endpoint(aliasCustomers, async (request) => {
+    const { world, input } = request;
     const pairs = input.pairs.map((sent) => PAIR.safeParse(sent).data ?? null);
-    const merged = await mergePairs(world, caller.realm, pairs, optionsOf(input));
+    const merged = await mergePairs(world, pairs, (pair, place) => mergeOne(request, pair, place));
     const results = merged.map((result, place) => showResult(input.pairs[place], result));
     const billableOperations = results.reduce((sum, result) => sum + result.billableOperations, 0);
     return success({ results, billableOperations });
@@ -44,6 +52,31 @@ export const CUSTOMERS: readonly Endpoint<CustomersWorld>[] = [
       })),
   ),
 ];
+
+/** Merges a pair of a batch. Under a key its turn keeps its report, so a retry of the batch reports the same operations. */
+async function mergeOne(
+  { world, caller: { realm }, input, idempotent }: EndpointRequest<
+    CustomersWorld,
+    CheckedOf<typeof aliasCustomers>
+  >,
+  pair: Pair,
+  place: number,
+): Promise<Result<MergeReport>> {
+  const options = optionsOf(input);
+  if (idempotent === null || options.isDryRun) return await mergePair(world, realm, pair, options, null);
+  const call = partOf(idempotent, place);
+  const keeping: Keeping<MergeReport> = {
+    call,
+    shape: (result) => result.ok ? { status: 200, body: JSON.stringify(result.answer) } : null,
+  };
+  const outcome = await world.term.idempotency.run(call, async () => {
+    const result = await mergePair(world, realm, pair, options, keeping);
+    return { result, status: 200, body: "" };
+  });
+  if (outcome.kind === "first") return outcome.answer.result;
+  if (outcome.kind === "replayed") return answered(JSON.parse(outcome.answer.body) as MergeReport);
+  return refused(refusal("idempotency_conflict", "The Idempotency-Key was used for another batch"));
+}
 
 type PairResult = DataOf<typeof aliasCustomers>["results"][number];
 type PairCode = Extract<PairResult, { readonly ok: false }>["error"]["code"];

@@ -2,7 +2,7 @@
 
 import type { Term } from "../../actors/term.ts";
 import { Refused } from "../http/errors.ts";
-import { type Handled, keepFirst, success } from "../http/answer.ts";
+import { type Handled, InsideKeeper, keepFirst, type KeepingTerm, success } from "../http/answer.ts";
 import { endpointsOn } from "../http/endpoint.ts";
 import type { Endpoint, EndpointRequest } from "../http/endpoint_types.ts";
 import * as contract from "../contract/privacy.ts";
@@ -11,6 +11,7 @@ import { timeText, timeTextOrNull } from "../contract/fields.ts";
 import type { Features } from "../../src/process/features.ts";
 import { changeConsent, isOptedOut } from "../../src/people/consents.ts";
 import { findErasure, requestErasure } from "../../src/people/erasure.ts";
+import type { Session } from "../../src/storage/database.ts";
 
 type PrivacyWorld =
   & FeatureWorld
@@ -18,7 +19,7 @@ type PrivacyWorld =
   & Parameters<typeof isOptedOut>[0]
   & Parameters<typeof requestErasure>[0]
   & Parameters<typeof findErasure>[0]
-  & { readonly term: Pick<Term, "keepAnswer"> };
+  & { readonly term: Pick<Term, "keepAnswer"> & KeepingTerm };
 
 const endpoint = endpointsOn<PrivacyWorld>();
 
@@ -43,9 +44,15 @@ export const PRIVACY: readonly Endpoint<PrivacyWorld>[] = [
     const { distinctId, scope = "analytics" } = input;
     return success({ optedOut: await isOptedOut(world, caller.realm.realm, distinctId, scope) });
   }),
-  endpoint(contract.deletePerson, async ({ world, caller, input }) => {
+  endpoint(contract.deletePerson, async ({ world, caller, input, idempotent }) => {
     requirePrivacySecret(world);
-    return success({ jobId: await requestErasure(world, caller.realm, input.distinctId) });
+    const { realm } = caller;
+    const { distinctId } = input;
+    if (idempotent === null) return success({ jobId: await requestErasure(world, realm, distinctId, null) });
+    const keeper = new InsideKeeper<DataOf<typeof contract.deletePerson>>(world.term, idempotent);
+    const keep = (session: Session, id: string) => keeper.keep(session, { jobId: id });
+    const jobId = await requestErasure(world, realm, distinctId, keep);
+    return keeper.written ?? success({ jobId });
   }),
   endpoint(contract.getDeletionStatus, async ({ world, caller, input }) => {
     const job = await findErasure(world, caller.realm.realm, input.jobId);

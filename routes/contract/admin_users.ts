@@ -89,3 +89,44 @@ export const lookUpId = defineCall({
   }),
   errors: ["not_found"],
 });
+
+/** `GET /admin/v1/apps/{appId}/users/{userId}/covered-ids` */
+export const listCoveredIds = defineCall({
+  id: "listCoveredIds",
+  method: "GET",
+  path: "/admin/v1/apps/:appId/users/:userId/covered-ids",
+  access: "admin",
+  about: "appId",
+  input: z.object({ ...inMode, userId: endUserId }),
+  tag: "Administration",
+  summary: "List the ids that an export or a deletion covers",
+  description: "userId may be any distinct id, also one that was never seen: it covers itself.",
+  answer: z.strictObject({
+    exported: z.array(z.string()).describe("Every id whose data an export of this id contains, sorted"),
+    deleted: z.array(z.string()).describe("Every id that a deletion of this id removes, sorted"),
+  }),
+  errors: ["not_found"],
+});
+
+/** `GET /admin/v1/apps/{appId}/person-links` */
+export const findPersonLinks = defineCall({
+  id: "findPersonLinks",
+  method: "GET",
+  path: "/admin/v1/apps/:appId/person-links",
+  access: "admin",
+  about: "appId",
+  input: z.object(inMode),
+  tag: "Administration",
+  summary: "Find links of metered ids that a public key may have made",
+  description:
+    "Earlier versions let a public key join any two ids and recorded no maker. Each person in the list has " +
+    "several metered ids, and a link without a maker between them: check whether they are one person.",
+  answer: z.strictObject({
+    people: z.array(z.strictObject({
+      personId: z.string(),
+      distinctIds: z.array(z.string()).describe("The metered ids, sorted"),
+    })).describe("At most 200"),
+    hasMore: z.boolean(),
+  }),
+  errors: ["not_found"],
+});

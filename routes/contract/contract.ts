@@ -14,7 +14,7 @@ import {
   revokeKey,
   rotateIdentitySecret,
 } from "./admin.ts";
-import { listHolds, listUsers, lookUpId } from "./admin_users.ts";
+import { findPersonLinks, listCoveredIds, listHolds, listUsers, lookUpId } from "./admin_users.ts";
 import { trackBatch } from "./batch.ts";
 import { compose } from "./compose.ts";
 import { extendCredits, grantCredits, listCredits, listLedger, revokeCredits } from "./credits.ts";
@@ -102,6 +102,8 @@ export const CONTRACT = callsById({
   listUsers,
   listHolds,
   lookUpId,
+  listCoveredIds,
+  findPersonLinks,
   listWebhooks,
   createWebhook,
   changeWebhook,

@@ -122,6 +122,7 @@ export const aliasCustomers = defineCall({
         error: z.strictObject({
           code: z.enum([
             "invalid_request",
+            "idempotency_conflict",
             "alias_conflict",
             "alias_cycle",
             "workspace_limit_reached",

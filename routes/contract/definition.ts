@@ -9,10 +9,18 @@ export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
 /**
  * Who may make a call with an API key: `secret` a secret key; `credit_write` a secret key, a public one is `forbidden`;
- * `hidden` a secret key, to a public one the path is unknown; `any` either key; `end_user` a secret key, or a public key
- * with an end-user token; `token` either key, always with a token; `test_secret` a secret key of test mode.
+ * `hidden` a secret key, to a public one the path is unknown; `any` either key; `any_user` either key, and a public one may
+ * bring an end-user token; `end_user` a secret key, or a public key with an end-user token; `token` either key, always with a token; `test_secret` a secret key of test mode.
  */
-export type Access = "secret" | "credit_write" | "hidden" | "any" | "end_user" | "token" | "test_secret";
+export type Access =
+  | "secret"
+  | "credit_write"
+  | "hidden"
+  | "any"
+  | "any_user"
+  | "end_user"
+  | "token"
+  | "test_secret";
 
 /** What the API reference shows of a call. */
 export interface CallDoc {

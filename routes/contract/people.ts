@@ -52,7 +52,7 @@ export const identify = defineCall({
   id: "identify",
   method: "POST",
   path: "/v1/identify",
-  access: "any",
+  access: "any_user",
   input: z.object({
     distinctId: endUserId,
     properties: properties.nullish().describe("Overwrite properties of the same name"),
@@ -67,7 +67,10 @@ export const identify = defineCall({
   tag: "People",
   summary: "Identify a person",
   description: "Sets properties of the person: properties overwrite, propertiesOnce keep the first value. " +
-    "mergeAnonymousId links an anonymous session and requires consentGiven: true.",
+    "mergeAnonymousId links an anonymous session and requires consentGiven: true. With a secret key, or a public key and the " +
+    "end-user token of distinctId, both ids are one person from then on. With a public key alone the session must begin with " +
+    "anon_, belong to no other person and have no usage: it stays a person by itself, which export, erasure and consents of " +
+    "distinctId cover, and never the other way round.",
   answer: z.strictObject({ personId: z.string(), merged: z.boolean() }),
   errors: ["consent_required"],
 });

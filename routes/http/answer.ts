@@ -1,12 +1,14 @@
 // The forms of an answer: a value in the envelope of every JSON answer, or its text. A value is written once, when the
 // answer is complete. Its code goes along with the text, so that the text is not parsed for it.
 
-import type { IdempotentCall, WireAnswer } from "../../actors/idempotency.ts";
+import type { Idempotency, IdempotentCall, WireAnswer } from "../../actors/idempotency.ts";
 import type { Term } from "../../actors/term.ts";
 import type { UserKey } from "../../src/domain/values/ids.ts";
 import type { Refusal } from "../../src/domain/values/refusal.ts";
 import type { Result } from "../../src/domain/state/result.ts";
 import type { AnswerCode } from "../../src/process/counts/request_counts.ts";
+import type { Session } from "../../src/storage/database.ts";
+import { insertAnswer } from "../../src/storage/stores/answer_store.ts";
 import { NOT_KEPT, STATUS } from "./errors.ts";
 
 /** An answer as a value: data, or an error. */
@@ -92,6 +94,31 @@ export async function keepFirst<Data>(
   const written = write(answer);
   if (isKept(written.code)) await term.keepAnswer({ ...call, ...written }, userKey);
   return written;
+}
+
+/** Keeps the first answer of a call in a transaction of the call, together with its effect. */
+export class InsideKeeper<Data> {
+  /** The answer that the last transaction kept; null for none. */
+  written: WrittenAnswer<Data> | null = null;
+  readonly #idempotency: Pick<Idempotency, "keep">;
+  readonly #call: IdempotentCall;
+
+  constructor({ idempotency }: KeepingTerm, call: IdempotentCall) {
+    this.#idempotency = idempotency;
+    this.#call = call;
+  }
+
+  /** Keeps an answer with data; `session` is the transaction. */
+  async keep(session: Session, data: Data): Promise<void> {
+    const written = write<Data>({ ok: true, data });
+    await insertAnswer(session, this.#idempotency.keep({ ...this.#call, ...written }, null));
+    this.written = written;
+  }
+}
+
+/** The part of a term that makes rows of first answers. */
+export interface KeepingTerm {
+  readonly idempotency: Pick<Idempotency, "keep">;
 }
 
 /** Returns a first answer as text. The tables keep only its status and body. */

@@ -2,6 +2,8 @@
 
 import type { Realm } from "../../actors/actor.ts";
 import type { Directory } from "../../actors/directory.ts";
+import type { Mode } from "../../actors/port.ts";
+import { TOKEN_LIMITS } from "../../src/process/limits.ts";
 import { equalsSecret } from "../../src/process/secrets/hash.ts";
 import { openToken } from "../../src/process/secrets/signed_token.ts";
 import { type App, type Caller, identitySecretsOf, type Registry } from "../../src/tenant/registry.ts";
@@ -19,6 +21,7 @@ export interface Source<World> {
   requireServing(): World;
 }
 
+const END_USER_TOKEN = "x-end-user-token";
 const BEARER = "Bearer ";
 /** The names of authentication schemes are not case-sensitive. */
 const ANY_BEARER = /^bearer +/i;
@@ -45,6 +48,8 @@ export function authorize(request: Request, access: Access, caller: Caller, nowM
   switch (access) {
     case "any":
       return null;
+    case "any_user":
+      return isPublic && request.headers.has(END_USER_TOKEN) ? endUserOf(request, caller, nowMs) : null;
     case "token":
       return endUserOf(request, caller, nowMs);
     case "end_user":
@@ -98,10 +103,10 @@ function bearerOf(request: Request): string | null {
   return ANY_BEARER.test(header) ? header.replace(ANY_BEARER, "") : null;
 }
 
-function endUserOf(request: Request, { app }: Caller, nowMs: number): EndUser {
-  const token = request.headers.get("x-end-user-token");
+function endUserOf(request: Request, { app, key }: Caller, nowMs: number): EndUser {
+  const token = request.headers.get(END_USER_TOKEN);
   if (token === null) throw new Refused("forbidden", "This call needs the header X-End-User-Token");
-  return readEndUserToken(token, identitySecretsOf(app, nowMs), nowMs) ?? forbid();
+  return readEndUserToken(token, identitySecretsOf(app, nowMs), key.mode, nowMs) ?? forbid();
 }
 
 /**
@@ -118,12 +123,20 @@ export function endOfToken(token: string, { record }: App, nowMs: number): numbe
   return end > nowMs ? end : null;
 }
 
-/** Returns the user of a token that is valid at a real moment, or null. */
-function readEndUserToken(token: string, secrets: readonly string[], nowMs: number): EndUser | null {
+/** Returns the user of a token that is valid for a mode at a real moment, or null. */
+function readEndUserToken(
+  token: string,
+  secrets: readonly string[],
+  keyMode: Mode,
+  nowMs: number,
+): EndUser | null {
   const payload = openToken(token, secrets)?.payload;
   if (typeof payload !== "object" || payload === null) return null;
-  const { userId, exp } = payload as Record<string, unknown>;
-  if (typeof exp !== "number" || exp * 1000 <= nowMs) return null;
+  const { userId, exp, mode = keyMode } = payload as Record<string, unknown>;
+  if (typeof exp !== "number" || exp * 1000 <= nowMs || exp * 1000 > nowMs + TOKEN_LIMITS.aheadMs) {
+    return null;
+  }
+  if (mode !== keyMode) return null;
   // A token names only users that a call could name.
   const isUser = typeof userId === "string" && userId.isWellFormed() && !userId.includes("\0") &&
     endUserId.safeParse(userId).success;

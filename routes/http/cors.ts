@@ -14,7 +14,7 @@ interface OriginWorld {
   readonly registry: Pick<Registry, "origins" | "authenticate">;
 }
 
-const PUBLIC_ACCESS: readonly Access[] = ["any", "end_user", "token"];
+const PUBLIC_ACCESS: readonly Access[] = ["any", "any_user", "end_user", "token"];
 const ALLOWED_HEADERS = "Authorization, Content-Type, Idempotency-Key, X-End-User-Token, X-Request-Id";
 const EXPOSED_HEADERS = "Idempotent-Replayed, Retry-After, X-Request-Id";
 const PREFLIGHT_KEPT_S = "600";

@@ -21,6 +21,7 @@ import { invalidMember, Refused } from "./errors.ts";
 import { checkInput, readInput } from "./input.ts";
 import type { RouteMetrics } from "./request_metrics.ts";
 import { refusalOf, requestId } from "./respond.ts";
+import { storedKey } from "./stored_keys.ts";
 
 /** Handles a request with an API key. */
 export async function handle<World extends DispatchWorld>(
@@ -56,7 +57,7 @@ export async function handle<World extends DispatchWorld>(
 /** Returns what identifies an idempotent call. */
 function idempotentCall(
   endpoint: Pick<Endpoint<never>, "method" | "path" | "mayBeInBatch">,
-  { realm }: Caller,
+  { realm, key: apiKey }: Caller,
   key: string,
   { members, text }: RequestInput,
 ): IdempotentCall {
@@ -65,7 +66,7 @@ function idempotentCall(
   }
   const hash = hashOf(`${endpoint.method} ${endpoint.path}\n${text}`);
   const requestHash = endpoint.mayBeInBatch === true ? hash + valueHash(endpoint.path, members) : hash;
-  return { realm: realm.realm, key, requestHash };
+  return { realm: realm.realm, key: storedKey(apiKey, key), requestHash };
 }
 
 /** The holder of the admin token, in the audit log. */

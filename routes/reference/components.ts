@@ -52,8 +52,10 @@ export const SECURITY_SCHEMES = {
     type: "apiKey",
     in: "header",
     name: "X-End-User-Token",
-    description: 'base64url(JSON {"userId","exp"}) "." base64url(HMAC-SHA-256 of the first part), with the ' +
-      "app's identity secret; exp is in Unix seconds",
+    description:
+      'base64url(JSON {"userId","exp","mode"}) "." base64url(HMAC-SHA-256 of the first part), with the ' +
+      "app's identity secret; exp is in Unix seconds, at most 400 days ahead; mode is optional, live or test, and must be " +
+      "that of the key",
   },
   adminToken: { type: "http", scheme: "bearer", description: "HOLDFAST_ADMIN_TOKEN" },
 } as const;
@@ -66,6 +68,7 @@ export const SECURITY: Readonly<Record<Access | "admin" | "open", readonly Requi
   credit_write: [{ secretKey: [] }],
   hidden: [{ secretKey: [] }],
   any: [{ secretKey: [] }, { publicKey: [] }],
+  any_user: [{ secretKey: [] }, { publicKey: [] }, { publicKey: [], endUserToken: [] }],
   end_user: [{ secretKey: [] }, { publicKey: [], endUserToken: [] }],
   token: [{ secretKey: [], endUserToken: [] }, { publicKey: [], endUserToken: [] }],
   test_secret: [{ testSecretKey: [] }],

@@ -47,6 +47,7 @@ const OF_ACCESS: Readonly<Record<Access | "admin" | "open", readonly RefusalCode
   credit_write: ["forbidden"],
   hidden: ["not_found"],
   any: [],
+  any_user: ["forbidden"],
   end_user: ["forbidden"],
   token: ["forbidden"],
   test_secret: ["requires_secret_key", "forbidden"],

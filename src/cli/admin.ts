@@ -8,6 +8,7 @@ import { CATALOG_GROUP } from "./admin_catalog.ts";
 import { addDoctorCommand } from "./admin_doctor.ts";
 import { addMoveStoreCommand } from "./admin_move_store.ts";
 import { MODEL_GROUP } from "./admin_models.ts";
+import { PEOPLE_GROUP } from "./admin_people.ts";
 import { REGISTRY_GROUPS, SERVICE_COMMANDS } from "./admin_registry.ts";
 import { actionsOf } from "./admin_run.ts";
 import { WEBHOOK_GROUP } from "./admin_webhooks.ts";
@@ -17,6 +18,7 @@ const GROUPS: Groups = {
   ...REGISTRY_GROUPS,
   catalog: CATALOG_GROUP,
   models: MODEL_GROUP,
+  people: PEOPLE_GROUP,
   webhooks: WEBHOOK_GROUP,
 };
 

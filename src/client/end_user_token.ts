@@ -8,11 +8,14 @@ export interface EndUserTokenInput {
   /** The app's identity secret, shown once when the app was created. */
   readonly identitySecret: string;
   readonly userId: string;
-  /** An hour by default. */
+  /** An hour by default, 400 days at most. */
   readonly expiresInSeconds?: number | undefined;
+  /** Set to make the token valid with keys of one mode only. */
+  readonly mode?: "live" | "test" | undefined;
 }
 
 const HOUR_S = 3600;
+const LONGEST_S = 400 * 24 * HOUR_S;
 
 /**
  * Signs the token of an end user, for `endUserToken` of a client with a public key.
@@ -26,18 +29,19 @@ const HOUR_S = 3600;
  * ```
  */
 export async function signEndUserToken(
-  { identitySecret, userId, expiresInSeconds = HOUR_S }: EndUserTokenInput,
+  { identitySecret, userId, expiresInSeconds = HOUR_S, mode }: EndUserTokenInput,
 ): Promise<string> {
-  if (!(expiresInSeconds > 0 && expiresInSeconds <= Number.MAX_SAFE_INTEGER / 2)) {
-    throw invalidInput("expiresInSeconds: must be greater than 0");
+  if (!(expiresInSeconds > 0 && expiresInSeconds <= LONGEST_S)) {
+    throw invalidInput("expiresInSeconds: must be greater than 0 and at most 400 days");
   }
-  const exp = Math.ceil(Date.now() / 1000 + expiresInSeconds);
+  const now = Date.now() / 1000;
+  const exp = Math.min(Math.ceil(now + expiresInSeconds), Math.floor(now + LONGEST_S));
   const encoder = new TextEncoder();
   const algorithm = { name: "HMAC", hash: "SHA-256" };
   const key = await crypto.subtle.importKey("raw", encoder.encode(identitySecret), algorithm, false, [
     "sign",
   ]);
-  const payload = base64url(encoder.encode(JSON.stringify({ userId, exp })));
+  const payload = base64url(encoder.encode(JSON.stringify({ userId, exp, mode })));
   const signature = await crypto.subtle.sign("HMAC", key, encoder.encode(payload));
   return `${payload}.${base64url(new Uint8Array(signature))}`;
 }

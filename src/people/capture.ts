@@ -33,11 +33,25 @@ interface EventOwner {
 
 const ANONYMOUS: EventOwner = { personId: null, pseudonym: null };
 
-/** Records an event, unless its person is about to be erased. */
-export async function capture(world: PeopleWorld, realm: Realm, captured: Captured): Promise<void> {
+/**
+ * Records an event, unless its person is about to be erased.
+ *
+ * @param keep keeps the first answer in the same transaction; null for a call without an idempotency key
+ */
+export async function capture(
+  world: PeopleWorld,
+  realm: Realm,
+  captured: Captured,
+  keep: ((session: Session) => Promise<void>) | null,
+): Promise<void> {
   const { distinctId } = captured;
   if (distinctId !== null) await linksDrained(world);
-  const isDone = () => world.inCell(realm.cell, (session) => captureIn(session, world, realm, captured));
+  const isDone = () =>
+    world.inCell(realm.cell, async (session) => {
+      if (!await captureIn(session, world, realm, captured)) return false;
+      await keep?.(session);
+      return true;
+    });
   while (!await isDone()) await unitePeople(world, realm, distinctId as string);
 }
 

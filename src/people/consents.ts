@@ -7,7 +7,7 @@ import type { UserKey } from "../domain/values/ids.ts";
 import { type ConsentEntry, type ConsentScope, SCOPE_BITS } from "../domain/state/user.ts";
 import { readConsent } from "../storage/queries/consent.ts";
 import { linksDrained } from "./drained_links.ts";
-import { idsOfPerson } from "./people.ts";
+import { idsCoveredBy } from "./people.ts";
 import { forgetPseudonyms } from "./pseudonyms.ts";
 import type { PeopleWorld } from "./world.ts";
 
@@ -26,7 +26,7 @@ export async function changeConsent(
 ): Promise<UserKey | null> {
   const bits = bitsOf(scope);
   await linksDrained(world);
-  const ids = await idsOfPerson(world.database, realm.realm, distinctId);
+  const ids = await idsCoveredBy(world.database, realm.realm, [distinctId]);
   const [add, remove] = action === "opt_out" ? [bits, 0] : [0, bits];
   let entry: ConsentInput["entry"] = { distinctId, action, scope };
   let userKey: UserKey | null = null;

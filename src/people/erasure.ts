@@ -22,7 +22,7 @@ import { SWEEP_LIMITS } from "../process/limits.ts";
 import { log, messageOf } from "../process/log.ts";
 import { putConsent } from "./consents.ts";
 import { linksDrained } from "./drained_links.ts";
-import { erasePeople, idsOfPerson } from "./people.ts";
+import { erasePeople, idsCoveredBy, idsOfPerson } from "./people.ts";
 import { forgetPseudonyms } from "./pseudonyms.ts";
 import type { Session } from "../storage/database.ts";
 import { hideInAudit } from "../storage/stores/audit_store.ts";
@@ -49,6 +49,7 @@ import { deleteRefusedCalls } from "../storage/stores/refused_call_store.ts";
 import { deleteStripeFacts } from "../storage/stores/stripe_store.ts";
 import { insertMessages } from "../storage/stores/message_store.ts";
 import { listPersonIds } from "../storage/stores/people_store.ts";
+import { deletePersonLinks, listAnonymousIds, listLinkedAmong } from "../storage/stores/person_link_store.ts";
 import type { PeopleWorld } from "./world.ts";
 
 /** What erasures use of a running term. */
@@ -62,9 +63,21 @@ export interface ErasureWorld extends Omit<PeopleWorld, "term"> {
 /** History rows that one statement removes. */
 const HISTORY_STEP_ROWS = SWEEP_LIMITS.stepRowsMax * 10;
 
-/** Requests the erasure of a person, who is hidden at once. Returns the id of the job: an open one of the person, or a new one. */
-export async function requestErasure(world: ErasureWorld, realm: Realm, distinctId: string): Promise<string> {
-  const jobId = await inTurn(world.term, () => makeJob(world, realm, distinctId));
+/** Keeps the answer to the request of a job in the transaction that creates the job. */
+type KeepJob = (session: Session, jobId: string) => Promise<void>;
+
+/**
+ * Requests the erasure of a person, who is hidden at once. Returns the id of the job: an open one of the person, or a new one.
+ *
+ * @param keep called only where a job is created; null for a call without an idempotency key
+ */
+export async function requestErasure(
+  world: ErasureWorld,
+  realm: Realm,
+  distinctId: string,
+  keep: KeepJob | null,
+): Promise<string> {
+  const jobId = await inTurn(world.term, () => makeJob(world, realm, distinctId, keep));
   void runErasures(world).catch((error) => {
     if (!(error instanceof Unavailable)) {
       log("warn", "An erasure did not finish", { error: messageOf(error) });
@@ -77,23 +90,46 @@ export async function requestErasure(world: ErasureWorld, realm: Realm, distinct
  * Creates a job and marks its users as being erased. Creating and starting jobs never overlap: otherwise a job could start
  * and finish in between, and the mark would be put on a new user with the same id.
  */
-async function makeJob(world: ErasureWorld, realm: Realm, distinctId: string): Promise<string> {
+async function makeJob(
+  world: ErasureWorld,
+  realm: Realm,
+  distinctId: string,
+  keep: KeepJob | null,
+): Promise<string> {
   const { database, inCell, ids } = world;
   await linksDrained(world);
-  const people = await idsOfPerson(database, realm.realm, distinctId);
+  const people = await idsCoveredBy(database, realm.realm, [distinctId]);
   const open = (await listOpenJobs(database, [realm.realm])).find((job) =>
     job.isQueued && job.distinctIds.includes(distinctId)
   );
   const jobId = open?.id ?? ids.next("job");
   if (open === undefined) {
     const job = { id: jobId, realm: realm.realm, distinctIds: people, at: realm.now() };
-    await inCell(realm.cell, (session) => insertJob(session, job));
+    await inCell(realm.cell, async (session) => {
+      await insertJob(session, job);
+      await keep?.(session, jobId);
+    });
   }
-  for (const id of people) {
+  await hide(world, realm, people);
+  return jobId;
+}
+
+/** Marks users as being erased: from then on no read shows them. */
+async function hide(world: ErasureWorld, realm: Realm, distinctIds: readonly string[]): Promise<void> {
+  for (const id of distinctIds) {
     await putConsent(world, realm, id, { add: 0, remove: 0, entry: null, isErasing: true });
   }
   await world.term.flush();
-  return jobId;
+}
+
+/** The ids that an erasure of an id would remove now, sorted. */
+export async function idsErasedWith(
+  world: Pick<ErasureWorld, "database">,
+  realm: number,
+  distinctId: string,
+): Promise<string[]> {
+  const distinctIds = await idsCoveredBy(world.database, realm, [distinctId]);
+  return (await closureOf(world, { realm, distinctIds })).sort();
 }
 
 /** Finds a job of a realm, or null. */
@@ -151,6 +187,8 @@ async function runJob(world: ErasureWorld, realm: Realm, job: OpenJob, mayGoOn: 
   try {
     const ids = await inTurn(world.term, async () => {
       const all = await closureOf(world, job);
+      // The request may have ended after it created the job.
+      if (job.isQueued) await hide(world, realm, job.distinctIds);
       await inOwn((session) => startJob(session, job.id, all, realm.now()));
       return all;
     });
@@ -163,7 +201,10 @@ async function runJob(world: ErasureWorld, realm: Realm, job: OpenJob, mayGoOn: 
       await erase(world, realm, id, secret, mayGoOn);
     }
     if (!mayGoOn()) return false;
-    await inOwn((session) => eraseTraces(session, realm.realm, ids, secret));
+    await inOwn(async (session) => {
+      await eraseTraces(session, realm.realm, ids, secret);
+      await deletePersonLinks(session, realm.realm, ids);
+    });
     await complete(world, realm, job.id);
     return true;
   } catch (error) {
@@ -201,17 +242,24 @@ async function inSteps(mayGoOn: MayGoOn, step: () => Promise<number>): Promise<v
   while (mayGoOn() && await step() > 0);
 }
 
-/** Collects every distinct id of the person, and every id and alias of its users. */
-async function closureOf({ database }: ErasureWorld, job: OpenJob): Promise<string[]> {
+/**
+ * Collects every distinct id of the person, and every id and alias of its users, and the anonymous ids that public keys
+ * linked to one of them. Nothing is reached from such an id.
+ */
+async function closureOf(
+  { database }: Pick<ErasureWorld, "database">,
+  job: Pick<OpenJob, "realm" | "distinctIds">,
+): Promise<string[]> {
   const ids = new Set<string>();
-  const next = [...job.distinctIds];
+  const anonymous = await listLinkedAmong(database, job.realm, job.distinctIds);
+  const next = job.distinctIds.filter((id) => !anonymous.includes(id));
   for (let id = next.pop(); id !== undefined; id = next.pop()) {
     if (ids.has(id)) continue;
     ids.add(id);
     next.push(...await idsOfPerson(database, job.realm, id));
     next.push(...(await findUsers(database, job.realm, id)).map((user) => user.id));
   }
-  return [...ids];
+  return [...new Set([...ids, ...await listAnonymousIds(database, job.realm, [...ids])])];
 }
 
 async function erase(

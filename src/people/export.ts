@@ -16,10 +16,10 @@ import {
   readMetered,
 } from "../storage/queries/person_export.ts";
 import type { Database } from "../storage/database.ts";
-import { type PersonRow, readPerson } from "../storage/stores/people_store.ts";
+import { listPersonIds, type PersonRow, readPerson } from "../storage/stores/people_store.ts";
 import { unitePeople } from "./link.ts";
 import { END, newestFirst } from "./newest_first.ts";
-import { idsOfPerson } from "./people.ts";
+import { idsCoveredBy } from "./people.ts";
 import type { PeopleWorld } from "./world.ts";
 
 /** The person and the head of the document. */
@@ -60,7 +60,8 @@ export async function* exportDocument(
   await unitePeople(world, query.realm, distinctId);
   const { realm } = query.realm;
   const person = await readPerson(database, realm, distinctId);
-  const ids = await idsOfPerson(database, realm, distinctId);
+  const ids = await idsCoveredBy(database, realm, [distinctId]);
+  const people = await listPersonIds(database, realm, ids);
   const head: Omit<ExportDocument, "events" | "consentLog"> = {
     format: "json",
     exportedAt: timeOf(exportedAt),
@@ -70,7 +71,7 @@ export async function* exportDocument(
     person: person === null ? null : showPerson(person, ids),
   };
   yield `${JSON.stringify(head).slice(0, -1)},"events":{"analytics":[`;
-  if (person !== null) yield* listed(analyticsEvents(database, person.id), showAnalyticsEvent);
+  yield* listed(analyticsEvents(database, people), showAnalyticsEvent);
   yield `],"metering":[`;
   yield* listed(meteringEvents(database, realm, ids), (record) => showListed(record, query.logs));
   yield `]},"consentLog":[`;
@@ -90,9 +91,12 @@ async function* listed<Row>(
   }
 }
 
-/** Events of a person and of the people merged into it. */
-async function* analyticsEvents(database: Database, personId: string): AsyncGenerator<AnalyticsRecord[]> {
-  const people = await listMergedPeople(database, personId);
+/** Events of people and of those merged into them. */
+async function* analyticsEvents(
+  database: Database,
+  personIds: readonly string[],
+): AsyncGenerator<AnalyticsRecord[]> {
+  const people = await listMergedPeople(database, personIds);
   yield* newestFirst(
     people,
     (person, before, limit) => readCaptured(database, person, before, limit),

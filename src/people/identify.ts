@@ -9,6 +9,7 @@ import { SCOPE_BITS } from "../domain/state/user.ts";
 import type { Session } from "../storage/database.ts";
 import { PEOPLE_LIMITS } from "../process/limits.ts";
 import {
+  idsOfPeople,
   lockPerson,
   lockRealm,
   type PersonRow,
@@ -18,7 +19,13 @@ import {
   shareRealm,
 } from "../storage/stores/people_store.ts";
 import type { Properties } from "./capture.ts";
-import { link, spreadOptOuts, unitePeople } from "./link.ts";
+import {
+  isUnused,
+  type LinkMaker,
+  listNamedIds,
+  recordPersonLink,
+} from "../storage/stores/person_link_store.ts";
+import { link, type LinkOfPeople, spreadOptOuts, unitePeople } from "./link.ts";
 import { isSilenced, makePerson } from "./people.ts";
 import { standInPersonId } from "./person_id.ts";
 import type { PeopleWorld } from "./world.ts";
@@ -32,6 +39,8 @@ export interface Identification {
   readonly propertiesOnce: Properties;
   /** An anonymous session of the same person, who gave consent; null for none. */
   readonly anonymousId: string | null;
+  /** The right of the caller. */
+  readonly by: LinkMaker;
 }
 
 export interface Identified {
@@ -56,7 +65,7 @@ export async function identify(
   realm: Realm,
   call: Identification,
 ): Promise<Result<Identified>> {
-  const { distinctId, anonymousId } = call;
+  const { distinctId, anonymousId, by } = call;
   await unitePeople(world, realm, distinctId);
   try {
     const personId = anonymousId === null
@@ -64,7 +73,9 @@ export async function identify(
         await shareRealm(session, realm.realm);
         return await identifyOne(session, world, realm, call);
       })
-      : await identifyMerged(world, realm, { ...call, anonymousId });
+      : by === "public_key"
+      ? await identifyBeside(world, realm, { ...call, anonymousId })
+      : await identifyMerged(world, realm, { ...call, anonymousId, by });
     const stored = personId ??
       standInPersonId(world.features.privacySecret ?? "", realm.realm, distinctId);
     return answered({ personId: stored, merged: anonymousId !== null });
@@ -74,13 +85,15 @@ export async function identify(
   }
 }
 
+type Merging = Identification & { readonly anonymousId: string };
+
 async function identifyMerged(
   world: PeopleWorld,
   realm: Realm,
-  call: Identification & { readonly anonymousId: string },
+  call: Merging & { readonly by: LinkOfPeople["madeBy"] },
 ): Promise<string | null> {
   const { database, ids } = world;
-  const { distinctId, anonymousId } = call;
+  const { distinctId, anonymousId, by: madeBy } = call;
   await unitePeople(world, realm, anonymousId);
   const own = await readPersonState(database, realm.realm, distinctId);
   const anonymous = await readPerson(database, realm.realm, anonymousId);
@@ -93,13 +106,73 @@ async function identifyMerged(
     await lockRealm(session, realm.realm);
     const links = !isSilenced(own) && await isLinkable(session, realm.realm, anonymousId);
     const person = links
-      ? await link(session, { realm, ids }, anonymousId, distinctId, refuseIdentified)
+      ? await link(session, { realm, ids }, { from: anonymousId, into: distinctId, madeBy }, refuseIdentified)
       : null;
     return await identifyOne(session, world, realm, call) ?? person?.id ?? null;
   });
   await spreadOptOuts(world, realm, [distinctId]);
   return personId;
 }
+
+/**
+ * Links an anonymous id by a public key, which is in every page: the id stays a person by itself. Only the named id reaches
+ * it, so nobody gets at the data of a named person by an id of his own.
+ */
+async function identifyBeside(world: PeopleWorld, realm: Realm, call: Merging): Promise<string | null> {
+  const { database } = world;
+  const { distinctId, anonymousId } = call;
+  // The tables must have all metering that was acknowledged.
+  await world.term.flush();
+  await isNewLink(database, realm.realm, call);
+  const sides = await Promise.all(
+    [distinctId, anonymousId].map((id) => readPersonState(database, realm.realm, id)),
+  );
+  const isErasing = sides.some((side) => side.isErasing);
+  if (!isErasing) await spreadOptOuts(world, realm, [distinctId], [anonymousId]);
+  const personId = await world.inCell(realm.cell, async (session) => {
+    // Two links of one anonymous id are decided one after another.
+    await lockRealm(session, realm.realm);
+    const isNew = await isNewLink(session, realm.realm, call);
+    const own = await readPersonState(session, realm.realm, distinctId);
+    const links = isNew && !isSilenced(own) && await isLinkable(session, realm.realm, anonymousId);
+    if (!links) return await identifyOne(session, world, realm, call);
+    const made = { from: anonymousId, into: distinctId, madeBy: "public_key", at: realm.now() } as const;
+    await recordPersonLink(session, realm.realm, made);
+    const anonymous = await readPerson(session, realm.realm, anonymousId);
+    return await identifyOne(session, world, realm, call, anonymous?.properties);
+  });
+  if (!isErasing) await spreadOptOuts(world, realm, [distinctId]);
+  return personId;
+}
+
+/**
+ * Whether a public key links an anonymous id to this named id for the first time.
+ *
+ * @throws Refusal where it may not. The text does not tell which rule the id breaks
+ */
+async function isNewLink(
+  reader: Pick<Session, "query">,
+  realm: number,
+  { distinctId, anonymousId }: Merging,
+): Promise<boolean> {
+  if (anonymousId.startsWith(ANONYMOUS)) {
+    const own = await idsOfPeople(reader, realm, [distinctId]);
+    if (own.includes(anonymousId)) return false;
+    const named = await listNamedIds(reader, realm, anonymousId);
+    if (named.length > 0 && named.every((id) => own.includes(id))) return false;
+    const person = await readPerson(reader, realm, anonymousId);
+    const isFree = named.length === 0 && (person === null || person.identified_at_ms === null);
+    if (isFree && await isUnused(reader, realm, anonymousId)) return true;
+  }
+  throw new Refusal(
+    "mergeAnonymousId",
+    `with a public key it must begin with ${ANONYMOUS}, belong to no other person and have no usage, subscription ` +
+      "or credits; send the X-End-User-Token of distinctId, or use a secret key",
+  );
+}
+
+/** The beginning of ids of anonymous sessions. */
+const ANONYMOUS = "anon_";
 
 function refuseIdentified(anonymous: PersonRow): true {
   if (anonymous.identified_at_ms === null) return true;
@@ -112,12 +185,17 @@ async function isLinkable(session: Session, realm: number, anonymousId: string):
   return !isErasing && (personId !== null || (optedOut & SCOPE_BITS.analytics) === 0);
 }
 
-/** Stores the properties of a person who did not opt out; returns the person, or null where the id has none. */
+/**
+ * Stores the properties of a person who did not opt out; returns the person, or null where the id has none.
+ *
+ * @param ofSession properties of an anonymous session, as JSON: stored only where there is no value yet, and if they fit
+ */
 async function identifyOne(
   session: Session,
   { ids }: Pick<PeopleWorld, "ids">,
   realm: Realm,
   { distinctId, properties, propertiesOnce }: Identification,
+  ofSession = "{}",
 ): Promise<string | null> {
   while (true) {
     const standing = await readPersonState(session, realm.realm, distinctId);
@@ -125,8 +203,12 @@ async function identifyOne(
     if (standing.personId !== null || await makePerson(session, ids, realm, distinctId) !== null) break;
   }
   const person = await lockPerson(session, realm.realm, distinctId) as PersonRow;
-  const text = JSON.stringify({ ...propertiesOnce, ...JSON.parse(person.properties), ...properties });
-  if (Buffer.byteLength(text) > PEOPLE_LIMITS.personBytesMax) {
+  const textWith = (session: Properties) =>
+    JSON.stringify({ ...propertiesOnce, ...session, ...JSON.parse(person.properties), ...properties });
+  const isFitting = (text: string) => Buffer.byteLength(text) <= PEOPLE_LIMITS.personBytesMax;
+  const all = textWith(JSON.parse(ofSession) as Properties);
+  const text = isFitting(all) ? all : textWith({});
+  if (!isFitting(text)) {
     throw new Refusal("properties", `must not exceed ${PEOPLE_LIMITS.personBytesMax} bytes for one person`);
   }
   await saveProperties(session, person.id, text, realm.now());

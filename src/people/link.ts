@@ -19,6 +19,7 @@ import {
   readPerson,
   readPersonState,
 } from "../storage/stores/people_store.ts";
+import { type LinkMaker, listAnonymousIds, recordPersonLink } from "../storage/stores/person_link_store.ts";
 import { addOptOuts } from "./consents.ts";
 import { drainLinks, linksDrained } from "./drained_links.ts";
 import { makePerson } from "./people.ts";
@@ -99,10 +100,17 @@ export async function aliasPeople(
   await spreadOptOuts(world, realm, [from, into]);
   const person = await world.inCell(realm.cell, async (session) => {
     await lockRealm(session, realm.realm);
-    return await link(session, { realm, ids }, from, into, () => true);
+    return await link(session, { realm, ids }, { from, into, madeBy: "secret_key" }, () => true);
   });
   await spreadOptOuts(world, realm, [into]);
   return (person as PersonRow).id;
+}
+
+/** A link that makes one person of two ids, and by which right. */
+export interface LinkOfPeople {
+  readonly from: string;
+  readonly into: string;
+  readonly madeBy: Exclude<LinkMaker, "public_key">;
 }
 
 /**
@@ -114,14 +122,14 @@ export async function aliasPeople(
 export async function link(
   session: Session,
   { realm, ids }: { readonly realm: Realm } & Pick<PeopleWorld, "ids">,
-  from: string,
-  into: string,
+  { from, into, madeBy }: LinkOfPeople,
   accepts: (person: PersonRow) => boolean,
 ): Promise<PersonRow | null> {
   while (true) {
     const source = await lockPerson(session, realm.realm, from);
     const target = await lockPerson(session, realm.realm, into);
     if (source !== null && source.id !== target?.id && !accepts(source)) return null;
+    await recordPersonLink(session, realm.realm, { from, into, madeBy, at: realm.now() });
     if (source !== null && target !== null) {
       return source.id === target.id ? target : await mergePerson(session, source, target);
     }
@@ -139,15 +147,22 @@ function mergePerson(session: Session, from: PersonRow, into: PersonRow): Promis
   return pointPerson(session, from, into, fits ? both : into.properties);
 }
 
-/** Copies the opt-outs of every id of these people to all of their ids. */
+/**
+ * Copies the opt-outs of every id of these people to all of their ids, and to anonymous ids that public keys linked to them.
+ *
+ * @param more other ids that get them
+ */
 export async function spreadOptOuts(
   world: Pick<PeopleWorld, "term" | "database">,
   realm: Realm,
   distinctIds: readonly string[],
+  more: readonly string[] = [],
 ): Promise<void> {
-  const ids = await idsOfPeople(world.database, realm.realm, distinctIds);
-  const rows = await listOptOuts(world.database, realm.realm, ids);
-  const bits = rows.reduce((sum, row) => sum | row.opted_out, 0);
+  const { database } = world;
+  const own = new Set(await idsOfPeople(database, realm.realm, distinctIds));
+  const covered = await listAnonymousIds(database, realm.realm, [...own]);
+  const rows = await listOptOuts(database, realm.realm, [...new Set([...own, ...covered, ...more])]);
+  const bits = rows.reduce((sum, row) => own.has(row.id) ? sum | row.opted_out : sum, 0);
   const lacking = rows.filter((row) => (row.opted_out & bits) !== bits).map(({ id }) => id);
   if (lacking.length > 0) await addOptOuts(world, realm, lacking, bits);
 }

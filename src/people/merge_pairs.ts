@@ -60,22 +60,22 @@ export async function mergePair(
  * the time of a batch, refuses all remaining pairs.
  *
  * @param pairs null in the place of a pair that is malformed
+ * @param merge merges the pair at a place
  * @returns a result for each pair, in its place
  */
 export async function mergePairs(
-  world: MergingWorld,
-  realm: Realm,
+  { term }: MergingWorld,
   pairs: readonly (Pair | null)[],
-  options: MergeOptions,
+  merge: (pair: Pair, place: number) => Promise<Result<MergeReport>>,
 ): Promise<Result<MergeReport>[]> {
   const start = performance.now();
   const results: Result<MergeReport>[] = [];
   let stop: Result<MergeReport> | null = null;
-  for (const pair of pairs) {
+  for (const [place, pair] of pairs.entries()) {
     if (performance.now() - start > MERGE_LIMITS.batchMs) stop ??= NOT_PROCESSED;
     const result: Result<MergeReport> = pair === null
       ? MALFORMED
-      : stop ?? await mergeSafely(world, realm, pair, options);
+      : stop ?? await mergeSafely(term, () => merge(pair, place));
     if (!result.ok && CAPS.has(result.refusal.code)) stop = result;
     results.push(result);
   }
@@ -88,15 +88,13 @@ const CAPS: ReadonlySet<RefusalCode> = new Set(["workspace_limit_reached", "test
 
 /** A bug fails its pair alone, unless this process no longer serves. */
 async function mergeSafely(
-  world: MergingWorld,
-  realm: Realm,
-  pair: Pair,
-  options: MergeOptions,
+  term: Pick<Term, "isServing">,
+  merge: () => Promise<Result<MergeReport>>,
 ): Promise<Result<MergeReport>> {
   try {
-    return await mergePair(world, realm, pair, options, null);
+    return await merge();
   } catch (error) {
-    if (!world.term.isServing) throw error;
+    if (!term.isServing) throw error;
     log("error", "A pair of a batch could not be merged", { error: messageOf(error) });
     return refused(refusal("internal_error", "This pair could not be merged: send it again"));
   }

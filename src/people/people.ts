@@ -12,6 +12,7 @@ import {
   lockRealm,
   type PersonState,
 } from "../storage/stores/people_store.ts";
+import { listAnonymousIds } from "../storage/stores/person_link_store.ts";
 import { newPersonId } from "./person_id.ts";
 
 /** All distinct ids of the person that an id belongs to, with those that aliases linked; the id itself is among them. */
@@ -21,6 +22,19 @@ export function idsOfPerson(
   distinctId: string,
 ): Promise<string[]> {
   return idsOfPeople(reader, realm, [distinctId]);
+}
+
+/**
+ * All ids that an export, an erasure or a consent of an id covers: those of its person, and the anonymous ids that public
+ * keys linked to one of them. From such an anonymous id none of the others is reached.
+ */
+export async function idsCoveredBy(
+  reader: Pick<Session, "query">,
+  realm: number,
+  distinctIds: readonly string[],
+): Promise<string[]> {
+  const own = await idsOfPeople(reader, realm, distinctIds);
+  return [...new Set([...own, ...await listAnonymousIds(reader, realm, own)])].sort();
 }
 
 /** Whether events of a person must not be recorded under its own id. */

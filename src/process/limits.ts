@@ -140,6 +140,8 @@ export const REQUEST_LIMITS = {
   feedOffsetMax: 10_000,
   historyRowsMax: 50,
   holdsShownMax: 200,
+  /** People of one search for links without a maker. */
+  peopleShownMax: 200,
   ledgerLimitMax: 500,
   ledgerLimitDefault: 50,
   customLimitsMax: 1_000,
@@ -158,6 +160,12 @@ export const STRIPE_LIMITS = {
   secretLengthMin: 12,
   /** How long payments and refunds without a purchase are kept, by the realm's clock. */
   strayKeptMs: 90 * 24 * 3_600_000,
+} as const;
+
+/** Bounds of end-user tokens. */
+export const TOKEN_LIMITS = {
+  /** How far ahead a token may expire: a stolen one opens its user's usage until then. */
+  aheadMs: 400 * 24 * 3_600_000,
 } as const;
 
 /** Bounds of request bodies that are still arriving. */

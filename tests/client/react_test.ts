@@ -61,6 +61,8 @@ async function openPage(options: UseUsageOptions) {
 const countOf = ({ usage }: LiveUsage) => usage?.counters[0]?.count;
 
 Deno.test("the hook shows each change of usage, and never the usage of another user", async () => {
+  // Tokens are signed by the real clock.
+  service.clock.set(Date.now());
   const app = await appWithUser(service);
   const endUserToken = await signEndUserToken({
     identitySecret: app.identitySecret,

@@ -180,6 +180,8 @@ Deno.test("an aborted watch ends before it is connected, while it waits, and bet
 });
 
 Deno.test("a watch of the running service follows every change, over restarts and merges", async () => {
+  // Tokens are signed by the real clock.
+  service.clock.set(Date.now());
   const app = await appWithUser(service);
   const { identitySecret } = app;
   const endUserToken = () =>

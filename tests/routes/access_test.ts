@@ -320,6 +320,11 @@ Deno.test("a signed payload that is no user and time is refused", async () => {
   const payloads: unknown[] = [
     { userId: "u", exp: String(exp) },
     { userId: "u", exp: null },
+    { userId: "u", exp: inSeconds(400 * 86_400) + 1 },
+    `{"userId":"u","exp":1e999}`,
+    { userId: "u", exp, mode: "test" },
+    { userId: "u", exp, mode: null },
+    { userId: "u", exp, mode: "Live" },
     { userId: "u" },
     { exp },
     { userId: 5, exp },

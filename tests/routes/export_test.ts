@@ -243,7 +243,7 @@ Deno.test("the document holds everything of every id, newest first, in this exac
     properties: { name: "Ada" },
     mergeAnonymousId: "anon_1",
     consentGiven: true,
-  });
+  }, app.secretLive);
   const { eventId: first } = await dataOf(app.call("POST", "/track", { userId: "u", event: "image.x" }));
   service.clock.advance(1000);
   const { eventId: second } = await dataOf(app.call("POST", "/track", { userId: "device", event: "chat.y" }));

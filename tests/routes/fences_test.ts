@@ -25,6 +25,7 @@ const TABLES = [
   "analytics_events",
   "people",
   "person_ids",
+  "person_links",
   "pseudonyms",
   "erasure_jobs",
   "event_logs",

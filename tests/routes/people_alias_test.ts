@@ -207,7 +207,7 @@ Deno.test("a person with a pending erasure is linked with no other", async () =>
   );
   await linked(app, "v", "gone");
   await linked(app, "gone", "w");
-  await identified(app, { distinctId: "gone", mergeAnonymousId: "x", consentGiven: true });
+  await identified(app, { distinctId: "gone", mergeAnonymousId: "x", consentGiven: true }, app.secretLive);
   assert.deepEqual(await idsOfPerson(service.store.database, realm, "gone"), ["gone"]);
   const counts = await countsOf(service, app);
   assert.deepEqual([counts.people, counts.person_ids], [1, 1]);

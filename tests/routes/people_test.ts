@@ -216,7 +216,7 @@ Deno.test("an anonymous session joins the person with consent, and its events wi
     assertRefused(answer, 403, "consent_required");
   }
   assert.deepEqual((await countsOf(service, app)).person_ids, 1, "a refusal writes nothing");
-  const { personId, merged } = await identified(app, body);
+  const { personId, merged } = await identified(app, body, app.secretLive);
   assert.equal(merged, true);
   await captured(app, { distinctId: "anon_1", event: "later" });
   for (const id of ["u", "anon_1"]) {
@@ -224,13 +224,17 @@ Deno.test("an anonymous session joins the person with consent, and its events wi
     assert.deepEqual([person.personId, person.distinctIds], [personId, ["anon_1", "u"]]);
     assert.deepEqual(events.analytics.map(({ event }: { event: string }) => event), ["later", "visit"]);
   }
-  assert.deepEqual(await identified(app, body), { personId, merged: true }, "once more is the same");
+  assert.deepEqual(
+    await identified(app, body, app.secretLive),
+    { personId, merged: true },
+    "once more is the same",
+  );
 });
 
 Deno.test("an unknown session joins as well", async () => {
   const app = await service.newApp();
   const { personId } = await identified(app, { distinctId: "u" });
-  assert.deepEqual(await identified(app, merge("u", "anon_new")), { personId, merged: true });
+  assert.deepEqual(await identified(app, merge("u", "anon_new"), app.secretLive), { personId, merged: true });
   assert.deepEqual((await exportOf(service, app, "anon_new")).person.distinctIds, ["anon_new", "u"]);
   assert.equal((await countsOf(service, app)).people, 1);
 });
@@ -238,7 +242,7 @@ Deno.test("an unknown session joins as well", async () => {
 Deno.test("an identified id is no session: it joins no other person", async () => {
   const app = await service.newApp();
   await identified(app, { distinctId: "v" });
-  await identified(app, merge("u", "anon_1"));
+  await identified(app, merge("u", "anon_1"), app.secretLive);
   await linked(app, "w", "v");
   for (const taken of ["v", "w", "anon_1"]) {
     const answer = await app.call("POST", "/identify", merge("x", taken, { properties: { a: 1 } }));
@@ -305,7 +309,7 @@ Deno.test("a session that opted out brings its opt-outs, and the person is captu
   const app = await service.newApp();
   await captured(app, { distinctId: "anon_1", event: "visit" });
   await consent(app, "/opt-out", "anon_1");
-  await identified(app, merge("u", "anon_1", { properties: { name: "Ada" } }));
+  await identified(app, merge("u", "anon_1", { properties: { name: "Ada" } }), app.secretLive);
   for (const id of ["anon_1", "u"]) {
     assert.deepEqual([await isOut(app, id), await isOut(app, id, "ai_personalization")], [true, true], id);
     assert.equal(await isOut(app, id, "prompt_logging"), false);
@@ -317,7 +321,7 @@ Deno.test("a session that opted out brings its opt-outs, and the person is captu
   const last = (await eventsOf(service, app)).at(-1);
   assert.deepEqual([last?.person_id, last?.pseudonym?.slice(0, 4)], [null, "psn_"]);
   await consent(app, "/opt-out", "anon_unseen");
-  await identified(app, merge("v", "anon_unseen"));
+  await identified(app, merge("v", "anon_unseen"), app.secretLive);
   assert.equal(await isOut(app, "v"), true);
   const counts = await countsOf(service, app);
   assert.deepEqual([counts.people, counts.person_ids], [1, 2], "a session that is unknown stays so");

@@ -6,6 +6,7 @@ import type { Values } from "../parts/form.tsx";
 import { userPath } from "../parts/page.tsx";
 import { loadUser, userLocation, type UserSubject } from "../parts/subject.tsx";
 import type { AnswerOf } from "../../contract/definition.ts";
+import { listCoveredIds } from "../../contract/admin_users.ts";
 import { aliasCustomer } from "../../contract/customers.ts";
 import { exportPerson } from "../../contract/export.ts";
 import { deletePerson, isOptedOut, optIn, optOut } from "../../contract/privacy.ts";
@@ -196,6 +197,12 @@ function consentAction(isOut: boolean): Action<UserSubject, typeof optOut | type
   };
 }
 
+/** A sentence with every other id that an action covers. */
+function othersOf(userId: string, ids: readonly string[], words: string): string {
+  const others = ids.filter((id) => id !== userId);
+  return others.length === 0 ? "No other ID is of this person." : `${words}: ${others.join(", ")}.`;
+}
+
 const exportAction: Action<UserSubject, typeof exportPerson> = {
   path: "/console/apps/:appId/:mode/users/:userId/export",
   title: "Export user data",
@@ -205,14 +212,25 @@ const exportAction: Action<UserSubject, typeof exportPerson> = {
   fields: () => [],
   call: exportPerson,
   input: ({ user }) => ({ distinctId: user.userId }),
-  preview: (_, { user }) => ({
-    sentences: [
-      `Creates a link to all data of ${user.userId}: person, analytics events, metering events and consents.`,
-      "The link is valid for 24 hours, for everyone who has it. Send it only to the person.",
-    ],
-    changes: [],
-    verb: "Create link",
-  }),
+  preview: async ({ ask }, { app, user }) => {
+    const covered = await ask.admin(listCoveredIds, {
+      appId: app.appId,
+      mode: app.mode,
+      userId: user.userId,
+    });
+    if (!covered.ok) return [{ field: "", message: covered.error.message }];
+    const { exported } = covered.data;
+    return {
+      sentences: [
+        `Creates a link to all data of ${user.userId}: person, analytics events, metering events and consents.`,
+        othersOf(user.userId, exported, "Data of these IDs is included"),
+        "The link is valid for 24 hours, for everyone who has it. Send it only to the person.",
+      ],
+      changes: [],
+      basis: { exported },
+      verb: "Create link",
+    };
+  },
   done: ({ app, user }, _, { downloadUrl, expiresAt }) => {
     return {
       title: "Export",
@@ -243,26 +261,33 @@ const deleteData: Action<UserSubject, typeof deletePerson> = {
   fields: () => [],
   call: deletePerson,
   input: ({ user }) => ({ distinctId: user.userId }),
-  preview: (_, { user }) => ({
-    sentences: [
-      `Deletes all data of ${user.userId}: subscriptions, usage, credits, events, prompts, analytics and consents.`,
-      user.aliases.length === 0
-        ? "No other ID is deleted with it, unless analytics has one of the same person."
-        : `These IDs are deleted with it: ${user.aliases.join(", ")}.`,
-      "The data is hidden at once and deleted soon after. A later call for this ID creates a new user.",
-    ],
-    changes: [{
-      what: "Stored data",
-      before: "all data",
-      after: "consent changes, under a keyed hash",
-    }],
-    basis: { aliases: user.aliases },
-    danger: {
-      consequence: "Nothing can be restored, including paid credits and an active subscription.",
-      typed: user.userId,
-    },
-    verb: "Delete user data",
-  }),
+  preview: async ({ ask }, { app, user }) => {
+    const covered = await ask.admin(listCoveredIds, {
+      appId: app.appId,
+      mode: app.mode,
+      userId: user.userId,
+    });
+    if (!covered.ok) return [{ field: "", message: covered.error.message }];
+    const { deleted } = covered.data;
+    return {
+      sentences: [
+        `Deletes all data of ${user.userId}: subscriptions, usage, credits, events, prompts, analytics and consents.`,
+        othersOf(user.userId, deleted, "These IDs are deleted with it"),
+        "The data is hidden at once and deleted soon after. A later call for this ID creates a new user.",
+      ],
+      changes: [{
+        what: "Stored data",
+        before: "all data",
+        after: "consent changes, under a keyed hash",
+      }],
+      basis: { deleted },
+      danger: {
+        consequence: "Nothing can be restored, including paid credits and an active subscription.",
+        typed: user.userId,
+      },
+      verb: "Delete user data",
+    };
+  },
   done: ({ user }, _, { jobId }) => `The deletion of ${user.userId} is queued as ${jobId}.`,
 };
 

@@ -22,11 +22,14 @@ export interface ConsentRecord extends Place {
   readonly scope: ConsentScope;
 }
 
-/** Lists a person and all people merged into it. */
-export async function listMergedPeople(database: Database, personId: string): Promise<string[]> {
+/** Lists people and all people merged into them. */
+export async function listMergedPeople(
+  database: Database,
+  personIds: readonly string[],
+): Promise<string[]> {
   const people = await database.query<{ id: string }>(
-    "select id from people where id = $1 or merged_into = $1",
-    [personId],
+    "select id from people where id = any($1::text::text[]) or merged_into = any($1::text::text[]) order by id",
+    [arrayText(personIds)],
   );
   return people.map(({ id }) => id);
 }

@@ -340,6 +340,15 @@ export async function saveClockOffset(session: Session, realm: number, offsetMs:
   );
 }
 
+/** Reads the offset of a realm's clock, after every move in flight has ended. */
+export async function lockClockOffset(session: Session, realm: number): Promise<number> {
+  const [row] = await session.query<{ offset_ms: number }>(
+    "select clock_offset_ms as offset_ms from realms where realm = $1::int for update",
+    [realm],
+  );
+  return (row as { offset_ms: number }).offset_ms;
+}
+
 /** Lists the plans that have an active subscription in one of the realms. */
 export async function plansInUse(
   reader: Reader,

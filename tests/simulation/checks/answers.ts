@@ -71,7 +71,7 @@ function checkReplay(
   if (own.some(({ reply }) => reply?.body === body)) return;
   // Where the process could not say it, it had written it down.
   const isUntold = ({ reply, turns }: Attempt) =>
-    (reply === null || !isFinal(reply)) && (turns.length > 0 || op === "alias");
+    (reply === null || !isFinal(reply)) && (turns.length > 0 || op === "alias" || op === "testClock");
   if (attempts.some(isUntold) || model.status !== 200 && own.length === 0) return;
   throw new Error(`call ${no} (${op}) was given an answer that is not its own`);
 }

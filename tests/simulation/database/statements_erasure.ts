@@ -202,6 +202,29 @@ export const ERASURE: readonly Entry[] = [
     () => 0,
   ),
   write("clear prompts of old reservations: update reservations set prompt = null", () => 0),
+  write("keep a first answer: insert into idempotency as i", (tables, params) => {
+    const [realm, key, requestHash, status, body, userKey, at, expired] = params;
+    const isKept = (row: Fields) =>
+      row.realm === realm && row.key === key && (row.at_ms as number) > Number(expired);
+    if (tables.list("idempotency", isKept).length > 0) return 0;
+    tables.put("idempotency", `${realm}\t${key}`, {
+      realm: realm as number,
+      key: key as string,
+      request_hash: requestHash as string,
+      status: status as number,
+      body: body as string,
+      user_key: userKey as number | null,
+      at_ms: at as number,
+    });
+    return 1;
+  }),
+  read(
+    "lock the clock of a realm: select clock_offset_ms as offset_ms from realms",
+    (tables, [realm]) =>
+      tables.list("realms", (row) => row.realm === realm).map(({ clockOffsetMs }) => ({
+        offset_ms: clockOffsetMs as number,
+      })),
+  ),
   write("move the clock of a realm: update realms set clock_offset_ms", (tables, [realm, offset]) => {
     const [row] = tables.list("realms", (each) => each.realm === realm);
     const clockOffsetMs = Math.max(Number(row?.clockOffsetMs), Number(offset));
