@@ -8,7 +8,7 @@ import type { Caller, Registry } from "../../src/tenant/registry.ts";
 import type { CallDefinition } from "../contract/definition.ts";
 import type { Handled } from "./answer.ts";
 import type { EndUser } from "./auth.ts";
-import type { Members } from "./body.ts";
+import type { Members } from "./json_body.ts";
 import type { Endpoint, EndpointRequest, KeylessEndpoint } from "./endpoint_types.ts";
 import type { CountingWorld } from "./rate_limit.ts";
 import { requestId } from "./respond.ts";

@@ -4,6 +4,7 @@
 import { type Context, Hono } from "hono";
 import type { ToolOutcome } from "./tool_server.ts";
 import { authenticate, authorize, type Source } from "../http/auth.ts";
+import { readText, rulesOf } from "../http/body.ts";
 import type { DispatchWorld } from "../http/call.ts";
 import type { Endpoint } from "../http/endpoint_types.ts";
 import { callEndpoint } from "../http/handle.ts";
@@ -12,7 +13,6 @@ import { EVENTS, type FeedWorld } from "../calls/events.ts";
 import { headersOf, requestId, respondTo } from "../http/respond.ts";
 import { callTool, type ToolMembers, TOOLS } from "./tools.ts";
 import { type MetricsSource, RouteMetrics } from "../http/request_metrics.ts";
-import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
 /** The path of the tool server. */
 export const TOOL_SERVER_PATH = "/mcp";
@@ -40,11 +40,13 @@ async function answer({ req }: Context, source: ToolSource): Promise<Response> {
       return await callEndpoint(request, endpoint, members, source, metrics) as ToolOutcome;
     };
     const { answerPost } = await import("./http.ts");
+    // The library parses the text. Its bounds are ours: those of every other call.
+    const text = await readText(request, rulesOf({ access: "secret" }, caller));
+    const { method, headers } = request;
     const response = await answerPost(
-      request,
+      new Request(request.url, { method, headers, body: text }),
       TOOLS,
       (name, input) => callTool(make, name, input),
-      REQUEST_LIMITS.bodyBytesMax,
     );
     const type = response.headers.get("content-type");
     const answered = new Headers(response.headers);

@@ -313,6 +313,7 @@ Deno.test("a sweep settles what is due of idle users in both modes, counts it by
     refusals: 0,
     messages: 0,
     stripeFacts: 0,
+    failedSignIns: 0,
     erasures: 0,
   };
   assert.deepEqual(await dataOf(service.admin("POST", "/sweep")), empty);

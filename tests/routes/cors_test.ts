@@ -206,7 +206,7 @@ Deno.test("strict transport is asked for where the public address is https, and 
 });
 
 // Nothing in a test depends on how long it takes; the sum of large bodies is small enough to be reached.
-limitsOfFile(BODY_LIMITS, { tickMs: 300, largeBytesMax: 100_000 });
+limitsOfFile(BODY_LIMITS, { tickMs: 100, slowAfterMs: 300, largeBytesMax: 100_000 });
 
 /** Sends only the first bytes of a body. */
 async function sendPart(key: string, bytes: number, headers: Record<string, string> = {}) {

@@ -182,6 +182,33 @@ const REQUESTS: readonly Metric[] = [
   ),
 ];
 
+const BODIES: readonly Metric[] = [
+  {
+    type: "gauge",
+    name: "holdfast_body_held_bytes",
+    help: "Memory that request bodies take, by pot: keyed (128 MiB), keyless (4 MiB).",
+    labels: ["pot"],
+    read: ({ counts }) => Object.entries(counts.bodies.heldBytes).map(([pot, bytes]) => [{ pot }, bytes]),
+  },
+  counters(
+    "holdfast_bodies_ended_total",
+    "Request bodies ended or refused because their pot, or the share of their app, was full.",
+    ["pot"],
+    ({ bodies }) => Object.entries(bodies.full).map(([pot, count]) => [{ pot }, count]),
+  ),
+  counters(
+    "holdfast_bodies_refused_total",
+    "Request bodies refused before they were parsed: large, structure, fields, slow.",
+    ["reason"],
+    ({ bodies }) => Object.entries(bodies.refused).map(([reason, count]) => [{ reason }, count]),
+  ),
+  gauge(
+    "holdfast_bodies_in_thread",
+    "Large bodies of the gateway that are read in their thread, or wait for it.",
+    ({ counts }) => counts.bodies.inThread,
+  ),
+];
+
 const TURNS: readonly Metric[] = [
   counters(
     "holdfast_turns_total",
@@ -373,7 +400,8 @@ const PROCESS: readonly Metric[] = [
   gauge("process_heap_bytes", "Heap in use by the main thread.", () => Deno.memoryUsage().heapUsed),
 ];
 
-const METRICS = [TERM, CLUSTER, REQUESTS, TURNS, JOURNAL, ACTORS, SWEEPS, WEBHOOKS, GATEWAY, PROCESS].flat();
+const METRICS = [TERM, CLUSTER, REQUESTS, BODIES, TURNS, JOURNAL, ACTORS, SWEEPS, WEBHOOKS, GATEWAY, PROCESS]
+  .flat();
 
 /** Histograms are filled by the code that is measured. */
 function histogramsOf({ requests, runtime, cluster, gateway }: Counts): readonly Histogram[] {
