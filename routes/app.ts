@@ -143,7 +143,7 @@ function mountKeyed(app: Hono, service: Service): void {
   }
 }
 
-/** Mounts the calls without an API key: those with the admin token, those of anybody, or both. */
+/** Mounts the calls without an API key: those with the admin token, those open to everyone, or both. */
 function mountKeyless(app: Hono, service: Service, admin: AdminAccess, part: SurfacePart): void {
   for (const endpoint of KEYLESS) {
     if (part !== "all" && (endpoint.access === "admin") !== (part === "admin")) continue;

@@ -7,7 +7,7 @@ import { isSpentId, spendId } from "../../src/audit/spent.ts";
 import { type AuditedAction, recordAudited, type Values } from "../../src/audit/audit.ts";
 import { Unavailable } from "../../actors/port.ts";
 import type { OperatorToken } from "../../src/process/operators.ts";
-import { BODY_LIMITS } from "../../src/process/limits.ts";
+import { BODY_LIMITS } from "../../src/process/sent_limits.ts";
 import { log, messageOf } from "../../src/process/log.ts";
 import type { Service } from "../../src/cluster/service.ts";
 import type { Endpoint, KeylessEndpoint } from "../http/endpoint_types.ts";

@@ -1,7 +1,7 @@
 // What the console asks of a form before it reads its fields: who sent it, and how large it is.
 
 import { BODY_COUNTS } from "../../src/process/counts/body_counts.ts";
-import { BODY_LIMITS } from "../../src/process/limits.ts";
+import { BODY_LIMITS } from "../../src/process/sent_limits.ts";
 import { type BodyRules, readText } from "../http/body.ts";
 import { invalidMember } from "../http/errors.ts";
 

@@ -9,7 +9,7 @@
 
 import { invalidMember, Refused } from "./errors.ts";
 import { BODY_COUNTS, type PotName } from "../../src/process/counts/body_counts.ts";
-import { BODY_LIMITS } from "../../src/process/limits.ts";
+import { BODY_LIMITS } from "../../src/process/sent_limits.ts";
 
 /** A pending read. */
 interface Wait {
@@ -100,7 +100,7 @@ export class Pot {
   }
 
   /**
-   * Takes memory for a body. Where there is none the slowest body ends, of the same app where its share is used up. One
+   * Takes memory for a body. When the pot is full its slowest body ends; when the share of the app is used up, the app's slowest one. One
    * body alone may be larger than the share of its app.
    *
    * @throws Refused when no other body can be ended, or when this one is the slowest
@@ -156,7 +156,7 @@ export const KEYED_POT = new Pot(
   () => BODY_LIMITS.smallBytesMax,
 );
 
-/** Bodies of anybody: sign-ins, Stripe's messages. */
+/** Bodies without a key: sign-ins, Stripe's messages. */
 export const KEYLESS_POT = new Pot("keyless", () => BODY_LIMITS.keylessBytesMax, () => 0);
 
 /** A body that is read piece by piece, and the memory that it takes. */

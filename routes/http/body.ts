@@ -4,7 +4,8 @@
 import { Buffer } from "node:buffer";
 import type { Caller } from "../../src/tenant/registry.ts";
 import { BODY_COUNTS } from "../../src/process/counts/body_counts.ts";
-import { BODY_LIMITS, REQUEST_LIMITS } from "../../src/process/limits.ts";
+import { REQUEST_LIMITS } from "../../src/process/limits.ts";
+import { BODY_LIMITS } from "../../src/process/sent_limits.ts";
 import type { CallDefinition } from "../contract/definition.ts";
 import { ArrivingBody, inTime, KEYED_POT, KEYLESS_POT, type Pot } from "./arrival.ts";
 import { invalidMember, Refused } from "./errors.ts";

@@ -3,7 +3,7 @@
 
 import type { AuditWorld } from "../../src/audit/audit.ts";
 import { FailedSignIns } from "../../src/audit/failed_sign_ins.ts";
-import { GUESS_LIMITS } from "../../src/process/limits.ts";
+import { GUESS_LIMITS } from "../../src/process/sent_limits.ts";
 
 /** A presented token that is not known to be right. */
 export interface Guess {

@@ -1,4 +1,4 @@
-// What a proxy in front relies on, where it lets only some paths through: the header Host and the path as it was sent. The
+// What a proxy in front relies on, where it lets only some paths through: the header Host and the raw path. The
 // runtime builds a request's address from the host unchecked, so a host with a slash in it would change the path.
 
 const HOST = /^([A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(:\d{1,5})?$/;
@@ -16,7 +16,7 @@ export function namesHost(request: Request): boolean {
 }
 
 /**
- * The path of a request as it was sent. A route must not match an escaped form of its own words: a proxy in front compares
+ * The path of a request without any decoding. A route must not match an escaped form of its own words: a proxy in front compares
  * what was sent, so `/%6detrics` would pass a rule for `/metrics`. Parameters are decoded where they are read.
  */
 export function rawPathOf({ url }: Request): string {

@@ -4,7 +4,8 @@
 
 import { RateLimited } from "./errors.ts";
 import type { Clock } from "../../src/process/clock.ts";
-import { PUBLIC_RATE_LIMIT, REQUEST_LIMITS } from "../../src/process/limits.ts";
+import { REQUEST_LIMITS } from "../../src/process/limits.ts";
+import { PUBLIC_RATE_LIMIT } from "../../src/process/sent_limits.ts";
 import type { RateBuckets } from "../../src/tenant/rate_buckets.ts";
 import type { Caller } from "../../src/tenant/registry.ts";
 

@@ -7,6 +7,7 @@ import { authenticate, authorize, type Source } from "../http/auth.ts";
 import { readText, rulesOf } from "../http/body.ts";
 import type { DispatchWorld } from "../http/call.ts";
 import type { Endpoint } from "../http/endpoint_types.ts";
+import { Refused, STATUS } from "../http/errors.ts";
 import { callEndpoint } from "../http/handle.ts";
 import type { KeyedDefinition } from "../contract/definition.ts";
 import { EVENTS, type FeedWorld } from "../calls/events.ts";
@@ -41,7 +42,8 @@ async function answer({ req }: Context, source: ToolSource): Promise<Response> {
     };
     const { answerPost } = await import("./http.ts");
     // The library parses the text. Its bounds are ours: those of every other call.
-    const text = await readText(request, rulesOf({ access: "secret" }, caller));
+    const text = await readText(request, rulesOf({ access: "secret" }, caller)).catch(refuseMessage);
+    if (typeof text !== "string") return text;
     const { method, headers } = request;
     const response = await answerPost(
       new Request(request.url, { method, headers, body: text }),
@@ -57,4 +59,15 @@ async function answer({ req }: Context, source: ToolSource): Promise<Response> {
   } catch (error) {
     return respondTo(request, error);
   }
+}
+
+/** The code of JSON-RPC for a message that is not a valid request. */
+const INVALID_REQUEST = -32_600;
+
+/** Returns the refusal of a message that was not read, in the shape of JSON-RPC. */
+function refuseMessage(fault: unknown): Response {
+  if (!(fault instanceof Refused)) throw fault;
+  const { code, message } = fault.refusal;
+  const body = { jsonrpc: "2.0", error: { code: INVALID_REQUEST, message }, id: null };
+  return Response.json(body, { status: STATUS[code] });
 }

@@ -2,7 +2,7 @@
 // depths, wrong methods and paths. Each has its exact code and changes nothing.
 
 import assert from "node:assert/strict";
-import { BODY_LIMITS } from "../../src/process/limits.ts";
+import { BODY_LIMITS } from "../../src/process/sent_limits.ts";
 import { send, type TestApp } from "../support/test_service.ts";
 import { appWithUser, assertRefused, dataOf, pictureOf, serviceOfFile } from "./support.ts";
 

@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { makeApp } from "../../routes/app.ts";
 import { BODY_COUNTS } from "../../src/process/counts/body_counts.ts";
-import { BODY_LIMITS, STRIPE_LIMITS } from "../../src/process/limits.ts";
+import { STRIPE_LIMITS } from "../../src/process/limits.ts";
+import { BODY_LIMITS } from "../../src/process/sent_limits.ts";
 import { changedLimits } from "../support/limits.ts";
 import { ADMIN_TOKEN, type TestApp } from "../support/test_service.ts";
 import { consoleOf } from "./console_support.ts";
@@ -13,7 +14,7 @@ import { appWithUser, assertRefused, dataOf, serviceOfFile } from "./support.ts"
 const service = serviceOfFile();
 const encode = (text: string) => new TextEncoder().encode(text);
 
-/** A body whose bytes a test sends, and whether anybody has asked for any. */
+/** A body with bytes that a test sends, and whether the service has read any. */
 class Sent {
   readonly cancelled = Promise.withResolvers<void>();
   wasRead = false;
@@ -90,7 +91,8 @@ Deno.test("a body with 50,000 values is read, one with more is refused before it
   const batch = await post("/api/v1/track/batch", deep, { authorization: `Bearer ${app.secretLive}` });
   assertRefused(batch, 400, "invalid_request");
   const tools = await post("/mcp", deep, { authorization: `Bearer ${app.secretLive}` });
-  assertRefused(tools, 400, "invalid_request");
+  assert.equal(tools.status, 400);
+  assert.match(tools.body.error.message, /more than 50000/);
 });
 
 Deno.test("a public key sends at most 64 KiB, a secret one 1 MiB", async () => {

@@ -6,7 +6,7 @@ import { withStrictTransport } from "../../routes/http/strict_transport.ts";
 import { limitsOfFile } from "../support/limits.ts";
 import { type Answer, send, type TestApp } from "../support/test_service.ts";
 import { appWithUser, assertRefused, CATALOG, dataOf, endUserToken, serviceOfFile } from "./support.ts";
-import { BODY_LIMITS } from "../../src/process/limits.ts";
+import { BODY_LIMITS } from "../../src/process/sent_limits.ts";
 
 const service = serviceOfFile();
 const SHOP = "https://shop.example.com";

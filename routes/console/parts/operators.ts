@@ -41,8 +41,8 @@ const KEY_BYTES = 32;
 const keys = new Map<string, string>();
 
 /**
- * The key of a person's sessions. Whoever sees a cookie may try tokens against its signature, so making the key of a token
- * is slow (some 50 ms). It is made once for each token, when the process starts.
+ * The key of a person's sessions. A stranger who has seen a cookie may try tokens against its signature, so making the key
+ * of a token is slow (some 50 ms). It is made once for each token, when the process starts.
  */
 function sessionKeyOf(token: string): string {
   const known = keys.get(token);
