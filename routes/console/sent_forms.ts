@@ -1,6 +1,6 @@
 // What the console asks of a form before it reads its fields: who sent it, and how large it is.
 
-import { BODY_COUNTS } from "../../src/process/counts/body_counts.ts";
+import { BODY_COUNTS } from "../../src/process/counts/sent_counts.ts";
 import { BODY_LIMITS } from "../../src/process/sent_limits.ts";
 import { type BodyRules, readText } from "../http/body.ts";
 import { invalidMember } from "../http/errors.ts";

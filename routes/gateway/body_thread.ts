@@ -3,7 +3,7 @@
 //
 // Bodies that wait keep their share of the memory for large bodies, which bounds how many there are.
 
-import { BODY_COUNTS } from "../../src/process/counts/body_counts.ts";
+import { BODY_COUNTS } from "../../src/process/counts/sent_counts.ts";
 import { BODY_LIMITS } from "../../src/process/sent_limits.ts";
 import { log } from "../../src/process/log.ts";
 import type { Refusal } from "../../src/domain/values/refusal.ts";

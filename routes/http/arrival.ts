@@ -8,7 +8,7 @@
 // dozen calls; tables that outlive a collection keep each other alive, and with them the bodies that were waited for.
 
 import { invalidMember, Refused } from "./errors.ts";
-import { BODY_COUNTS, type PotName } from "../../src/process/counts/body_counts.ts";
+import { BODY_COUNTS, type PotName } from "../../src/process/counts/sent_counts.ts";
 import { BODY_LIMITS } from "../../src/process/sent_limits.ts";
 
 /** A pending read. */

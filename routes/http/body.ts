@@ -3,7 +3,7 @@
 
 import { Buffer } from "node:buffer";
 import type { Caller } from "../../src/tenant/registry.ts";
-import { BODY_COUNTS } from "../../src/process/counts/body_counts.ts";
+import { BODY_COUNTS } from "../../src/process/counts/sent_counts.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 import { BODY_LIMITS } from "../../src/process/sent_limits.ts";
 import type { CallDefinition } from "../contract/definition.ts";

@@ -3,6 +3,7 @@
 
 import type { AuditWorld } from "../../src/audit/audit.ts";
 import { FailedSignIns } from "../../src/audit/failed_sign_ins.ts";
+import { WRONG_TOKEN_COUNTS } from "../../src/process/counts/sent_counts.ts";
 import { GUESS_LIMITS } from "../../src/process/sent_limits.ts";
 
 /** A presented token that is not known to be right. */
@@ -38,6 +39,7 @@ export class Guesses {
 
   /** Writes a wrong token into the audit log. */
   async record(world: AuditWorld, { address, waitS }: Guess, via: "console" | "api"): Promise<void> {
+    WRONG_TOKEN_COUNTS[waitS === 0 ? "refused" : "limited"] += 1;
     if (waitS === 0) await this.#entries.add(world, address, via);
     else this.#entries.addLater(world, address, via);
   }

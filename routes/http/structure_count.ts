@@ -1,7 +1,7 @@
 // Counts the structure of JSON in its bytes, before they are parsed: brackets, braces and commas outside of strings. A body
 // of 32 MiB may have 11 million empty arrays, which would take ten seconds to parse and a gigabyte of memory.
 
-import { BODY_COUNTS } from "../../src/process/counts/body_counts.ts";
+import { BODY_COUNTS } from "../../src/process/counts/sent_counts.ts";
 import { invalidMember } from "./errors.ts";
 
 const QUOTE = 0x22;

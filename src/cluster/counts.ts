@@ -2,7 +2,7 @@
 // start again.
 
 import { ClusterCounts } from "./cluster_counts.ts";
-import { BODY_COUNTS } from "../process/counts/body_counts.ts";
+import { BODY_COUNTS, WRONG_TOKEN_COUNTS } from "../process/counts/sent_counts.ts";
 import { GatewayCounts } from "../process/counts/gateway_counts.ts";
 import { StreamCounts } from "../process/streams.ts";
 import { RequestCounts } from "../process/counts/request_counts.ts";
@@ -43,6 +43,7 @@ export class Counts {
   readonly cluster = new ClusterCounts();
   readonly gateway = new GatewayCounts();
   readonly bodies = BODY_COUNTS;
+  readonly wrongTokens = WRONG_TOKEN_COUNTS;
   readonly webhooks = new WebhookCounts();
   readonly streams = new StreamCounts();
   readonly sweeps = Object.fromEntries(

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { makeApp } from "../../routes/app.ts";
-import { BODY_COUNTS } from "../../src/process/counts/body_counts.ts";
+import { BODY_COUNTS } from "../../src/process/counts/sent_counts.ts";
 import { STRIPE_LIMITS } from "../../src/process/limits.ts";
 import { BODY_LIMITS } from "../../src/process/sent_limits.ts";
 import { changedLimits } from "../support/limits.ts";

@@ -176,6 +176,12 @@ const BODIES: readonly Metric[] = [
     "Large bodies of the gateway that are read in their thread, or wait for it.",
     ({ counts }) => counts.bodies.inThread,
   ),
+  counters(
+    "holdfast_wrong_tokens_total",
+    "Wrong tokens of console and admin API: refused, or limited because there were too many.",
+    ["answer"],
+    ({ wrongTokens }) => Object.entries(wrongTokens).map(([answer, count]) => [{ answer }, count]),
+  ),
 ];
 
 const TURNS: readonly Metric[] = [

@@ -1,4 +1,5 @@
-// Counters of request bodies. They are those of the process: all bodies share its memory.
+// Counters of what callers send before it is known to be good: bodies, and wrong tokens. They are those of the process: all
+// bodies share its memory.
 
 /** The senders that share a pot of memory: with a key or token, or without any. */
 export const POT_NAMES = ["keyed", "keyless"] as const;
@@ -23,3 +24,6 @@ export const BODY_COUNTS = {
   /** Bodies that wait for the thread that reads large ones, or are read by it. */
   inThread: 0,
 };
+
+/** Wrong tokens of console and admin API: those that were looked up, and those above the limit. */
+export const WRONG_TOKEN_COUNTS = { refused: 0, limited: 0 };
