@@ -7,6 +7,7 @@ import { BODY_COUNTS } from "../../src/process/counts/sent_counts.ts";
 import { BODY_LIMITS } from "../../src/process/sent_limits.ts";
 import { log } from "../../src/process/log.ts";
 import type { Refusal } from "../../src/domain/values/refusal.ts";
+import type { BodyBytes } from "../http/body.ts";
 import { Refused, refusedWith } from "../http/errors.ts";
 import { type CallBody, type CallReading, readCallBody } from "./call_body.ts";
 
@@ -85,8 +86,11 @@ class BodyThread {
 const thread = new BodyThread();
 
 /** Reads the body of a call: a large one in the thread. The bytes belong to the result from now on. */
-export async function readAside(bytes: Uint8Array<ArrayBuffer>, reading: CallReading): Promise<CallBody> {
-  return bytes.byteLength <= BODY_LIMITS.inThreadBytesMax
-    ? readCallBody(bytes, reading)
-    : await thread.read(bytes, reading);
+export async function readAside(
+  { bytes, structure }: Pick<BodyBytes, "bytes" | "structure">,
+  reading: CallReading,
+): Promise<CallBody> {
+  const isLarge = bytes.byteLength > BODY_LIMITS.readHereBytesMax ||
+    structure > BODY_LIMITS.readHereStructureMax;
+  return isLarge ? await thread.read(bytes, reading) : readCallBody(bytes, reading);
 }

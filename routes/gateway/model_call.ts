@@ -54,10 +54,10 @@ const SOURCES: Readonly<Record<string, string>> = {
 
 /** Reads a call. */
 export async function readCall(request: Request, kind: CallKind, caller: Caller): Promise<ReadCall> {
-  const { bytes, give } = await readBytes(request, rulesOf(caller));
+  const { give, ...sent } = await readBytes(request, rulesOf(caller));
   try {
     const isLogged = caller.realm.catalog.promptLogging;
-    const body = await readAside(bytes, { shape: kind.shape, isLogged });
+    const body = await readAside(sent, { shape: kind.shape, isLogged });
     return { ...checkCall(request, kind, body), isLogged, give };
   } catch (error) {
     give();

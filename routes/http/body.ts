@@ -93,6 +93,8 @@ export async function readText(request: Request, rules: BodyRules): Promise<stri
 /** A complete body, and the function that gives back the memory that it takes. */
 export interface BodyBytes {
   readonly bytes: Uint8Array<ArrayBuffer>;
+  /** Its brackets, braces and commas outside of strings; 0 where they are not counted. */
+  readonly structure: number;
   readonly give: () => void;
 }
 
@@ -100,13 +102,14 @@ export interface BodyBytes {
 export async function readBytes(request: Request, rules: BodyRules): Promise<BodyBytes> {
   isSmall(request, rules);
   const stream = request.body as ReadableStream<Uint8Array> | null;
-  if (stream === null) return { bytes: new Uint8Array(), give: () => {} };
+  if (stream === null) return { bytes: new Uint8Array(), structure: 0, give: () => {} };
   const reader = stream.getReader();
   const body = new ArrivingBody(rules.pot, rules.appId);
+  const counted = rules.structureMax === null ? null : new StructureCount(rules.structureMax);
   body.onEnd(() => void reader.cancel().catch(() => {}));
   try {
-    const bytes = await inTime(collect(reader, rules, body), body);
-    return { bytes, give: () => body.give() };
+    const bytes = await inTime(collect(reader, rules.bytesMax, body, counted), body);
+    return { bytes, structure: counted?.count ?? 0, give: () => body.give() };
   } catch (error) {
     body.give();
     throw error;
@@ -115,10 +118,10 @@ export async function readBytes(request: Request, rules: BodyRules): Promise<Bod
 
 async function collect(
   reader: ReadableStreamDefaultReader<Uint8Array>,
-  { bytesMax, structureMax }: BodyRules,
+  bytesMax: number,
   body: ArrivingBody,
+  counted: StructureCount | null,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  const structure = structureMax === null ? null : new StructureCount(structureMax);
   const chunks: Uint8Array[] = [];
   while (true) {
     const { done, value } = await reader.read().catch(refuseBody);
@@ -128,7 +131,7 @@ async function collect(
     }
     if (body.bytes + value.byteLength > bytesMax) refuseSize(bytesMax);
     body.arrives(value.byteLength);
-    structure?.add(value);
+    counted?.add(value);
     chunks.push(value);
   }
 }

@@ -13,7 +13,8 @@ const BRACE = 0x7b;
 /** Counts piece by piece. */
 export class StructureCount {
   readonly #max: number;
-  #count = 0;
+  /** The structure so far. */
+  count = 0;
   #isInString = false;
   #isEscaped = false;
 
@@ -23,7 +24,7 @@ export class StructureCount {
 
   /** Counts the next piece; refuses it above the maximum. */
   add(bytes: Uint8Array): void {
-    let count = this.#count;
+    let count = this.count;
     let isInString = this.#isInString;
     let isEscaped = this.#isEscaped;
     for (let index = 0; index < bytes.length; index++) {
@@ -35,7 +36,7 @@ export class StructureCount {
       } else if (byte === QUOTE) isInString = true;
       else if (byte === COMMA || byte === BRACKET || byte === BRACE) count += 1;
     }
-    this.#count = count;
+    this.count = count;
     this.#isInString = isInString;
     this.#isEscaped = isEscaped;
     if (count <= this.#max) return;

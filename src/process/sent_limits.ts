@@ -29,8 +29,9 @@ export const BODY_LIMITS = {
   formFieldsMax: 200,
   /** Brackets, braces and commas outside of strings: JSON takes time and memory by its values, not by its bytes. */
   structureMax: 50_000,
-  /** Larger bodies of the gateway are read in a thread of their own: parsing 32 MiB takes a third of a second. */
-  inThreadBytesMax: 1024 * 1024,
+  /** Bodies of the gateway with more bytes, or more structure, are read in a thread: one may take a second. */
+  readHereBytesMax: 1024 * 1024,
+  readHereStructureMax: 10_000,
   /** The thread ends when it had no work for this long. */
   threadIdleMs: 60_000,
 } as const;

@@ -156,7 +156,7 @@ async function asAdmin(http: Hono, token: string | null, from = "192.0.2.1"): Pr
 Deno.test("an address has ten wrong tokens a minute in console and admin API together, and the right token always passes", async () => {
   const http = consoleOf(service);
   const wrong = await Promise.all([
-    ...Array.from({ length: 6 }, () => signIn(http, WRONG).then(({ status }) => status)),
+    ...Array.from({ length: 6 }, async () => (await signIn(http, WRONG)).status),
     ...Array.from({ length: 9 }, () => asAdmin(http, WRONG).then(([status]) => status)),
   ]);
   assert.deepEqual(wrong.toSorted(), [...Array(10).fill(401), ...Array(5).fill(429)]);

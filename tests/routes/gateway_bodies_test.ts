@@ -39,8 +39,8 @@ Deno.test("a body is read in the thread as it is read here: estimate, prompt, by
   ];
   for (const [body, status] of bodies) {
     const results = [];
-    for (const inThreadBytesMax of [BODY_LIMITS.inThreadBytesMax, 1_000]) {
-      using _limits = changedLimits(BODY_LIMITS, { inThreadBytesMax });
+    for (const readHereBytesMax of [BODY_LIMITS.readHereBytesMax, 1_000]) {
+      using _limits = changedLimits(BODY_LIMITS, { readHereBytesMax });
       model.reset();
       const answer = await ask(app.secretLive, body);
       const [sent] = model.requests;
