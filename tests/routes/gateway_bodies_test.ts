@@ -22,7 +22,7 @@ function chat(bytes: number, more: object = {}): string {
   return JSON.stringify({ model: "mini", messages: [{ role: "user", content }], ...more });
 }
 
-Deno.test("a body is read in the thread as it is read here: estimate, prompt, bytes and refusals are the same", async () => {
+Deno.test("reading a body in the thread changes nothing: estimate, prompt, bytes and refusals are the same", async () => {
   const app = await gatewayApp(service, {
     ...CATALOG,
     settings: { promptLogging: true },
