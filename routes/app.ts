@@ -3,7 +3,7 @@
 import { type Context, Hono } from "hono";
 import { ADMIN_ENDPOINTS } from "./calls/admin.ts";
 import { ADMIN_USERS } from "./calls/admin_users.ts";
-import { authenticate, authorizeAdmin } from "./http/auth.ts";
+import { type AdminAccess, authenticate, authorizeAdmin } from "./http/auth.ts";
 import { type ConsoleOptions, consoleRoutes } from "./console/console.tsx";
 import { BATCHES } from "./calls/batch.ts";
 import { COMPOSE } from "./calls/compose.ts";
@@ -15,9 +15,10 @@ import { EVENTS } from "./calls/events.ts";
 import { DOWNLOADS, EXPORT } from "./calls/export.ts";
 import { gatewayRoutes } from "./gateway/gateway.ts";
 import { changeHold, reserveHold } from "./gateway/holds.ts";
-import { healthRoutes } from "./http/health.ts";
+import { addressOf, Guesses } from "./http/guesses.ts";
+import { healthRoutes, metricsRoutes } from "./http/health.ts";
 import { homeRoutes } from "./reference/home.ts";
-import { namesHost } from "./http/host.ts";
+import { namesHost, rawPathOf } from "./http/host.ts";
 import { toolRoutes } from "./mcp/serve.ts";
 import { KnownPathRouter } from "./http/known_paths.ts";
 import { METERING } from "./calls/metering.ts";
@@ -79,7 +80,21 @@ const KEYLESS: readonly KeylessEndpoint<Serving>[] = [
 const NOWHERE = "/ ";
 
 /**
- * The whole HTTP surface of a service.
+ * The part of the surface at one address: `admin` has admin API, console and metrics, `public` the rest, `all` both. Each
+ * part has the health pages.
+ */
+export type SurfacePart = "all" | "public" | "admin";
+
+/** An app without routes. */
+function newRoutes(): Hono {
+  return new Hono({
+    router: new KnownPathRouter(),
+    getPath: (request) => namesHost(request) ? rawPathOf(request) : NOWHERE,
+  });
+}
+
+/**
+ * The HTTP surface of a service, or a part of it.
  *
  * @param adminToken null: the admin API is off
  * @param console null: there is no console
@@ -88,12 +103,36 @@ export function makeApp(
   service: Service,
   adminToken: string | null,
   console: ConsoleOptions | null = null,
+  part: SurfacePart = "all",
 ): Hono {
-  const { getPath } = new Hono();
-  const app = new Hono({
-    router: new KnownPathRouter(),
-    getPath: (request) => namesHost(request) ? getPath(request) : NOWHERE,
-  });
+  const app = newRoutes();
+  const admin = { token: adminToken, guesses: new Guesses() };
+  if (part !== "admin") {
+    mountKeyed(app, service);
+    service.handlePassed(passedHandlers(service));
+    app.route("/", homeRoutes());
+  }
+  mountKeyless(app, service, admin, part);
+  app.route("/", healthRoutes(service));
+  if (part !== "admin") {
+    app.route("/", referenceRoutes(SURFACE));
+    app.route("/", toolRoutes(service));
+    app.route("/", gatewayRoutes(service));
+  }
+  if (part !== "public") {
+    app.route("/", metricsRoutes(service));
+    if (console !== null) {
+      app.route("/", consoleRoutes(service, console, admin.guesses, ENDPOINTS, KEYLESS));
+    }
+  }
+  const strays = refusingRoutes(app, service, part === "public" ? null : admin);
+  app.notFound(({ req, env }) => strays.fetch(req.raw, env));
+  app.onError((error, context) => respondTo(context.req.raw, error));
+  return app;
+}
+
+/** Mounts the calls with an API key. */
+function mountKeyed(app: Hono, service: Service): void {
   for (const endpoint of ENDPOINTS) {
     app.on(endpoint.method, `/api${endpoint.path}`, handlerOf(endpoint, service));
   }
@@ -102,25 +141,19 @@ export function makeApp(
     if (methods.length === 0) continue;
     app.options(`/api${path}`, (context) => preflight(context, service, methods));
   }
+}
+
+/** Mounts the calls without an API key: those with the admin token, those open to everyone, or both. */
+function mountKeyless(app: Hono, service: Service, admin: AdminAccess, part: SurfacePart): void {
   for (const endpoint of KEYLESS) {
+    if (part !== "all" && (endpoint.access === "admin") !== (part === "admin")) continue;
     const metrics = new RouteMetrics(service, endpoint.method, `/api${endpoint.path}`);
     app.on(
       endpoint.method,
       `/api${endpoint.path}`,
-      (context) => handleKeyless(context, endpoint, service, adminToken, metrics),
+      (context) => handleKeyless(context, endpoint, service, admin, metrics),
     );
   }
-  service.handlePassed(passedHandlers(service));
-  app.route("/", homeRoutes());
-  app.route("/", healthRoutes(service));
-  app.route("/", referenceRoutes(SURFACE));
-  app.route("/", toolRoutes(service));
-  if (console !== null) app.route("/", consoleRoutes(service, console, ENDPOINTS, KEYLESS));
-  app.route("/", gatewayRoutes(service));
-  const strays = refusingRoutes(app, service, adminToken);
-  app.notFound(({ req }) => strays.fetch(req.raw));
-  app.onError((error, context) => respondTo(context.req.raw, error));
-  return app;
 }
 
 /** Calls that processes make only to each other. */
@@ -157,16 +190,13 @@ function handlerOf(endpoint: Endpoint<Serving>, service: Service) {
  * Refuses requests that no route of the app takes: for a known path with the methods that it takes. The paths are in an app
  * of their own, since a second handler on each route would slow every request down.
  */
-function refusingRoutes(app: Hono, service: Service, adminToken: string | null): Hono {
+function refusingRoutes(app: Hono, service: Service, admin: AdminAccess | null): Hono {
   const metrics = new RouteMetrics(service, "any", NO_ROUTE);
-  const refusing = new Hono();
-  const refuse = ({ req }: Context, methods: readonly string[]) => {
+  const refusing = newRoutes();
+  const refuse = async (context: Context, methods: readonly string[]) => {
+    const request = context.req.raw;
     const startedAt = metrics.starts();
-    const response = metrics.threw(
-      startedAt,
-      req.raw,
-      strayOf(req.raw, req.path, service, adminToken, methods),
-    );
+    const response = metrics.threw(startedAt, request, await strayOf(context, service, admin, methods));
     if (response.status === STATUS.method_not_allowed) response.headers.set("allow", methods.join(", "));
     return response;
   };
@@ -182,20 +212,19 @@ function refusingRoutes(app: Hono, service: Service, adminToken: string | null):
  * Returns the refusal of a request that no route takes. The key is checked first, so that a caller without one learns nothing
  * about the routes.
  *
+ * @param admin null at an address without the admin API
  * @param methods the methods of the path; none for an unknown path
  */
-function strayOf(
-  request: Request,
-  path: string,
+async function strayOf(
+  { req: { raw: request, path }, env }: Context,
   service: Service,
-  adminToken: string | null,
+  admin: AdminAccess | null,
   methods: readonly string[],
-): unknown {
+): Promise<unknown> {
   try {
     if (!namesHost(request)) return invalidMember("Host", "invalid host");
     if (path.startsWith("/api/admin/")) {
-      service.requireServing();
-      authorizeAdmin(request, adminToken);
+      if (admin !== null) await authorizeAdmin(request, admin, service.requireServing(), addressOf(env));
     } else if (path.startsWith("/api/")) {
       authenticate(request, service);
     }

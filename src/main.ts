@@ -1,7 +1,7 @@
 // The composition root: reads the settings, opens the store, starts the service, answers HTTP, and ends in good
 // order on a signal. Imports everything and is imported by nothing.
 
-import { makeApp } from "../routes/app.ts";
+import { makeApp, type SurfacePart } from "../routes/app.ts";
 import type { ConsoleOptions } from "../routes/console/console.tsx";
 import { withStrictTransport } from "../routes/http/strict_transport.ts";
 import { registerSweeps } from "./operations/sweeps/cron.ts";
@@ -9,12 +9,13 @@ import { openSpans, type Spans } from "./process/counts/spans.ts";
 import { systemClock } from "./process/clock.ts";
 import type { Features } from "./process/features.ts";
 import { makeIdSource } from "./process/id_source.ts";
-import { checkAddress, listen } from "./process/listener.ts";
+import { checkAddress, listen, type ListenAddress } from "./process/listener.ts";
 import { log, setLogLevel, setLogTrace } from "./process/log.ts";
 import type { OperatorToken } from "./process/operators.ts";
 import {
   type Config,
   ConfigError,
+  isLoopback,
   readConfig,
   refuseSharedTokens,
   refuseUnknown,
@@ -37,7 +38,8 @@ async function main(): Promise<void> {
   const config = readConfig(variables);
   setLogLevel(config.logLevel);
   const spans = startTracing(config);
-  checkAddress(config);
+  const addresses = addressesOf(config);
+  for (const address of Object.values(addresses)) checkAddress(address);
   const { database } = await openStore(config);
   const clock = systemClock();
   const adminToken = await adminTokenOf(config);
@@ -47,15 +49,28 @@ async function main(): Promise<void> {
     share: config.isFront ? 0 : 1,
     adminToken,
   });
-  const app = makeApp(service, adminToken, consoleOf(config, adminToken));
-  const handler = withStrictTransport(app.fetch, config.features.publicUrl);
+  const console = consoleOf(config, adminToken);
+  const handlerOf = (part: SurfacePart) =>
+    withStrictTransport(makeApp(service, adminToken, console, part).fetch, config.features.publicUrl);
   const served = service.start().catch(fail);
   // The system deals connections to all who listen on a shared port: a process that cannot answer yet stays away.
   if (config.sharesPort) await Promise.race([service.ready(), served]);
-  const listener = listen(config, handler);
+  const { admin } = addresses;
+  const listener = listen(addresses.main, handlerOf(admin === undefined ? "all" : "public"));
+  const inner = admin === undefined ? null : listen(admin, handlerOf("admin"));
   registerSweeps(service);
-  stopOnSignal(service, listener, database);
-  await greet(service, config, listener.port);
+  stopOnSignal(service, inner === null ? [listener] : [listener, inner], database);
+  await greet(service, config, { port: listener.port, adminPort: inner?.port ?? null });
+}
+
+/** The address of everything, and the one of admin API, console and metrics, where they have one. */
+function addressesOf(
+  { host, port, sharesPort, adminListen }: Config,
+): { readonly main: ListenAddress; readonly admin?: ListenAddress } {
+  const main = { host, port, sharesPort };
+  return adminListen === null
+    ? { main }
+    : { main, admin: { ...adminListen, sharesPort, setting: "HOLDFAST_ADMIN_LISTEN" } };
 }
 
 /**
@@ -63,7 +78,8 @@ async function main(): Promise<void> {
  *
  * @param adminToken that of the settings, or of the data folder
  */
-function consoleOf({ console, features }: Config, adminToken: string | null): ConsoleOptions | null {
+function consoleOf(config: Config, adminToken: string | null): ConsoleOptions | null {
+  const { console, features, host, adminListen } = config;
   const { isOn, supportSeesPrompts } = console;
   refuseSharedTokens(console.operators, adminToken);
   const admin: OperatorToken[] = adminToken === null
@@ -74,6 +90,9 @@ function consoleOf({ console, features }: Config, adminToken: string | null): Co
   if (operators.length === 0) {
     log("info", "There is no console: no token is set for it. HOLDFAST_ADMIN_TOKEN gives one");
     return null;
+  }
+  if (features.publicUrl === null && !isLoopback(adminListen?.host ?? host)) {
+    log("warn", "HOLDFAST_PUBLIC_URL is unset: browsers send the console's cookies over plain http too");
   }
   const isSecure = features.publicUrl?.startsWith("https:") === true;
   return { operators, isSecure, supportSeesPrompts };

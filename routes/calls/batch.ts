@@ -9,7 +9,7 @@ import type { TrackAnswer } from "../../src/domain/metering/track.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 import type { Caller } from "../../src/tenant/registry.ts";
 import { type Answer, failure, success, write, type WrittenAnswer } from "../http/answer.ts";
-import { type Members, refuseForbiddenText } from "../http/body.ts";
+import { type Members, refuseForbiddenText } from "../http/json_body.ts";
 import { valueHash } from "../http/canonical.ts";
 import { endpointsOn } from "../http/endpoint.ts";
 import type { Endpoint, EndpointRequest } from "../http/endpoint_types.ts";

@@ -49,7 +49,11 @@ export const STRIPE: readonly KeylessEndpoint<World>[] = [
     if (read === null) return success({ handled: false, reason: "the message is not an event" });
     const received = await receive(world, app.realms[connection.mode], read);
     return success(received.handled ? { ...received, done: received.done.map(showDone) } : received);
-  }, { misfit: strange }),
+  }, {
+    misfit: strange,
+    admits: ({ registry }, { appId = "", mode }) =>
+      registry.apps.get(appId)?.stripe.has(mode as Mode) === true,
+  }),
   endpoint(contract.setStripe, async ({ world, input }) => {
     const app = appOf(world, input.appId);
     await setStripeSecret(world, app, input.mode, input.webhookSecret);

@@ -133,7 +133,7 @@ export async function handleStream(
 
 async function shownOf(context: Context, admitted: Admitted<StreamWorld>): Promise<Shown> {
   try {
-    const { members } = await readInput(context, streamUsage);
+    const { members } = await readInput(context, streamUsage, admitted.caller);
     return checkInput(streamUsage, members) as Shown;
   } catch (error) {
     return await refuseInput(admitted, context.req.raw, error);

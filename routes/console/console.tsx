@@ -7,19 +7,21 @@ import { isSpentId, spendId } from "../../src/audit/spent.ts";
 import { type AuditedAction, recordAudited, type Values } from "../../src/audit/audit.ts";
 import { Unavailable } from "../../actors/port.ts";
 import type { OperatorToken } from "../../src/process/operators.ts";
+import { BODY_LIMITS } from "../../src/process/sent_limits.ts";
 import { log, messageOf } from "../../src/process/log.ts";
 import type { Service } from "../../src/cluster/service.ts";
 import type { Endpoint, KeylessEndpoint } from "../http/endpoint_types.ts";
-import { readText, refuseForeignEscapes } from "../http/body.ts";
-import { Refused } from "../http/errors.ts";
+import { formRules, refuseForeignEscapes } from "../http/body.ts";
+import { Refused, STATUS } from "../http/errors.ts";
+import { addressOf, type Guess, type Guesses } from "../http/guesses.ts";
 import { requestId } from "../http/respond.ts";
 import { ApiCaller, endpointsOf, type World } from "./parts/ask.ts";
 import { type Assets, readAssets } from "./parts/assets.ts";
-import { Attempts } from "./attempts.ts";
 import { Operators } from "./parts/operators.ts";
 import { noteCookie, noteOf, readNoteCookie } from "./parts/note.ts";
-import { type Frame, Page } from "./parts/page.tsx";
+import { type Frame, idOf, Page } from "./parts/page.tsx";
 import { ConfirmedForms } from "./confirmed_forms.ts";
+import { isFromElsewhere, readForm } from "./sent_forms.ts";
 import { READ_ONLY } from "./parts/action.tsx";
 import { ACTIONS, PAGES } from "./routes.ts";
 import { Message } from "./parts/message.tsx";
@@ -46,8 +48,9 @@ const SIGN_IN = "/console/sign-in";
 const RETRY_AFTER_S = "2";
 /** The answer to a poll for a part of a page that has not changed. */
 const UNCHANGED = 204;
-/** Enough for a catalog of the size that the API accepts, in the encoding of forms. */
-const FORM_BYTES_MAX = 4 * 1024 * 1024;
+const FROM_ELSEWHERE = "This form was sent from another site. Sign in here.";
+/** Members of paths that have an id of a user. */
+const USER_IDS: ReadonlySet<string> = new Set(["userId", "alias"]);
 const ONCE = /^[A-Za-z0-9]{16,64}$/;
 
 const POLICY = [
@@ -65,11 +68,12 @@ const POLICY = [
 export function consoleRoutes(
   service: Service,
   options: ConsoleOptions,
+  guesses: Guesses,
   keyed: readonly Endpoint<World>[],
   keyless: readonly KeylessEndpoint<World>[],
 ): Hono {
   const app = new Hono();
-  const console = new Console(service, options, endpointsOf(keyed, keyless));
+  const console = new Console(service, options, guesses, endpointsOf(keyed, keyless));
   const guarded = (answer: (context: Context) => Promise<Response>) => (context: Context) =>
     answer(context).catch((error) => console.fail(context, error));
   app.get("/console/assets/*", (context) => console.asset(context));
@@ -92,12 +96,18 @@ class Console {
   readonly #isSecure: boolean;
   readonly #supportSeesPrompts: boolean;
   readonly #endpoints: ReturnType<typeof endpointsOf>;
-  readonly #attempts = new Attempts();
+  readonly #guesses: Guesses;
   readonly #confirmed = new ConfirmedForms();
   #assets: Promise<Assets> | null = null;
 
-  constructor(service: Service, options: ConsoleOptions, endpoints: ReturnType<typeof endpointsOf>) {
+  constructor(
+    service: Service,
+    options: ConsoleOptions,
+    guesses: Guesses,
+    endpoints: ReturnType<typeof endpointsOf>,
+  ) {
     this.#service = service;
+    this.#guesses = guesses;
     this.#operators = new Operators(options.operators);
     this.#isSecure = options.isSecure;
     this.#supportSeesPrompts = options.supportSeesPrompts;
@@ -120,39 +130,43 @@ class Console {
   async signIn(context: Context): Promise<Response> {
     const { serving } = this.#service;
     if (serving === null) return await this.#unavailable(context);
-    const form = await readForm(context.req.raw);
-    const returnTo = pagePathOf(form?.get("to") ?? undefined);
-    const refuse = (fault: string, status: number) =>
-      this.#bare(context, "Sign in", <SignIn returnTo={returnTo} fault={fault} />, status);
     if (isFromElsewhere(context.req.raw)) {
-      return await refuse("This form was sent from another site. Sign in here.", 403);
+      return await this.#refuseSignIn(context, HOME, FROM_ELSEWHERE, 403);
     }
-    // No await from here to the count of a wrong token: many at once must not get around the limit.
     const now = serving.clock.now();
-    const address = addressOf(context);
-    const waitS = this.#attempts.waitS(address, now);
-    if (waitS > 0) {
-      const response = await refuse(`Too many invalid tokens. Try again in ${waitS} seconds.`, 429);
-      response.headers.set("retry-after", String(waitS));
-      return response;
-    }
+    const address = addressOf(context.env);
+    const guess = this.#guesses.begin(address, now);
+    const form = await readForm(context.req.raw, formRules(false, BODY_LIMITS.signInBytesMax));
+    const returnTo = pagePathOf(form?.get("to") ?? undefined);
     const operator = this.#operators.byToken(form?.get("token") ?? "");
     if (operator === null) {
-      this.#attempts.failed(address, now);
-      await record(serving, "unknown", "signInFailed", { address });
-      return await refuse("Invalid token.", 401);
+      await this.#guesses.record(serving, guess, "console");
+      return await this.#refuseGuess(context, returnTo, guess);
     }
+    this.#guesses.forgive(guess);
     await record(serving, operator.name, "signIn", { address });
     const response = redirect(returnTo);
     response.headers.set("set-cookie", cookieOf(newSession(operator, now), this.#isSecure));
     return response;
   }
 
+  async #refuseGuess(context: Context, returnTo: string, { waitS }: Guess): Promise<Response> {
+    if (waitS === 0) return await this.#refuseSignIn(context, returnTo, "Invalid token.", 401);
+    const text = `Too many invalid tokens. Try again in ${waitS} seconds.`;
+    const response = await this.#refuseSignIn(context, returnTo, text, 429);
+    response.headers.set("retry-after", String(waitS));
+    return response;
+  }
+
+  #refuseSignIn(context: Context, returnTo: string, fault: string, status: number): Promise<Response> {
+    return this.#bare(context, "Sign in", <SignIn returnTo={returnTo} fault={fault} />, status);
+  }
+
   async signOut(context: Context): Promise<Response> {
     const admitted = await this.#admit(context);
     if (admitted instanceof Response) return admitted;
     const { session, serving } = admitted;
-    const form = await readForm(context.req.raw);
+    const form = await readForm(context.req.raw, formRules(true, BODY_LIMITS.signInBytesMax));
     if (!isOwnForm(session, form?.get("csrf") ?? null)) return await this.#refuseForm(context, session);
     if (await spendId(serving, session.id, session.until)) {
       await record(serving, session.operator.name, "signOut");
@@ -174,7 +188,7 @@ class Console {
     const admitted = await this.#admit(context);
     if (admitted instanceof Response) return admitted;
     const { session } = admitted;
-    const form = await readForm(context.req.raw, FORM_BYTES_MAX);
+    const form = await readForm(context.req.raw, formRules(true, BODY_LIMITS.formBytesMax));
     const once = form?.get("once") ?? "";
     if (form === null || !isOwnForm(session, form.get("csrf")) || !ONCE.test(once)) {
       return await this.#refuseForm(context, session);
@@ -218,7 +232,11 @@ class Console {
     once: string | null,
   ): PageRequest | null {
     const { req } = context;
-    const params = req.param() as Record<string, string>;
+    const params = Object.fromEntries(
+      Object.entries(req.param() as Record<string, string>).map((
+        [name, part],
+      ) => [name, USER_IDS.has(name) ? idOf(part) : part]),
+    );
     const { appId, mode } = params;
     const record = appId === undefined ? null : serving.registry.apps.get(appId)?.record;
     if (!isReadable(req.url)) return null;
@@ -312,6 +330,11 @@ class Console {
     if (error instanceof Unavailable || this.#service.serving === null) {
       return await this.#unavailable(context);
     }
+    if (error instanceof Refused) {
+      const { code, message } = error.refusal;
+      const title = "Request refused";
+      return await this.#bare(context, title, <Message title={title} text={message} />, STATUS[code]);
+    }
     const id = requestId(context.req.raw);
     log("error", "A page of the console failed", {
       requestId: id,
@@ -364,12 +387,6 @@ function pagePathOf(path: string | undefined): string {
   return isPage ? pathname + search : HOME;
 }
 
-/** Whether a browser says that another site made it send this. Old browsers say nothing. */
-function isFromElsewhere({ headers }: Request): boolean {
-  const site = headers.get("sec-fetch-site");
-  return site !== null && site !== "same-origin" && site !== "none";
-}
-
 /** Whether every escape in an address encodes valid text; others could be read as another ID. */
 function isReadable(url: string): boolean {
   try {
@@ -378,23 +395,6 @@ function isReadable(url: string): boolean {
   } catch {
     return false;
   }
-}
-
-/** The fields of a form; null for a body that is too large or not a form. */
-async function readForm(request: Request, bytesMax?: number): Promise<URLSearchParams | null> {
-  const type = request.headers.get("content-type") ?? "";
-  if (!type.toLowerCase().startsWith("application/x-www-form-urlencoded")) return null;
-  try {
-    return new URLSearchParams(await readText(request, bytesMax));
-  } catch (error) {
-    if (error instanceof Refused) return null;
-    throw error;
-  }
-}
-
-function addressOf({ env }: Context): string {
-  const { remoteAddr } = (env ?? {}) as { remoteAddr?: { hostname?: string } };
-  return remoteAddr?.hostname ?? "";
 }
 
 function html(content: Child, status: number, before = ""): Response {

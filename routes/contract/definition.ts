@@ -51,7 +51,12 @@ export interface CallDefinition extends CallDoc {
   /** Set if the whole body is one member of the input; `schema` is for the reference, the handler checks the body. */
   readonly wholeBody?: { readonly member: string; readonly schema: z.ZodType };
   /** Set if the text of the body is one member of the input, and the header with its signature another. */
-  readonly signedBody?: { readonly text: string; readonly signature: string; readonly header: string };
+  readonly signedBody?: {
+    readonly text: string;
+    readonly signature: string;
+    readonly header: string;
+    readonly bytesMax: number;
+  };
   /** Set if a call has no body although its method allows one. */
   readonly hasNoBody?: boolean;
   /** Unknown members that are common mistakes, each with what to write instead. They are refused, not ignored. */

@@ -84,6 +84,7 @@ export const sweep = defineCall({
     refusals: rowCount,
     messages: rowCount,
     stripeFacts: rowCount,
+    failedSignIns: rowCount,
     erasures: rowCount,
   }),
   errors: [],
@@ -131,7 +132,8 @@ export const listAudit = defineCall({
         ),
         via: z.enum(["console", "api"]),
         what: z.string().describe(
-          'The operationId of the call; or "signIn", "signInFailed", "signOut"',
+          'The operationId of the call; or "signIn", "signOut", or "signInFailed" for the wrong tokens of an ' +
+            "address within a minute, with their count in after; these entries are kept for 90 days",
         ),
         appId: z.string().nullable(),
         mode: mode.nullable(),

@@ -66,7 +66,12 @@ export const receiveStripeMessage = defineCall({
   access: "open",
   about: "appId",
   input: z.object({ ...appPath, mode: z.string(), payload: z.string(), signature: z.string() }),
-  signedBody: { text: "payload", signature: "signature", header: "Stripe-Signature" },
+  signedBody: {
+    text: "payload",
+    signature: "signature",
+    header: "Stripe-Signature",
+    bytesMax: STRIPE_LIMITS.bodyBytesMax,
+  },
   tag: "Stripe",
   summary: "Receive a Stripe message",
   description: "Use this URL for a webhook endpoint in Stripe. The header Stripe-Signature authenticates a " +

@@ -89,10 +89,10 @@ async function begin(request: Request, kind: CallKind, { source, calls }: Gatewa
   const startedAt = performance.now();
   const admitted = admit(request, source, "secret");
   const { world, caller } = admitted;
+  const { modelServer } = world.features;
+  if (modelServer === null) return await refuseInput(admitted, request, switchedOff());
   const read = await readCall(request, kind, caller).catch((fault) => refuseInput(admitted, request, fault));
   try {
-    const { modelServer } = world.features;
-    if (modelServer === null) throw switchedOff();
     if (!calls.hasRoom) throw new Unavailable("Too many calls of the model server are under way");
     const reserved = await askOwner(world, reserveHold, admitted, read.hold, request);
     if (!reserved.ok) throw refusedWith(reserved.error);

@@ -1,16 +1,19 @@
-// Reads a call: its user, event type and metadata, the most that it may use, and the body that goes to the server. The
-// caller's bytes are passed on unchanged, except that a stream is asked for the report of its usage.
+// Reads a call: its user, event type and metadata, the most that it may use, and the body that goes to the server.
 
 import { z } from "zod";
 import { numberOf } from "../../src/domain/values/amount.ts";
-import { type CallEstimate, estimateCall } from "../../src/domain/pricing/model_call.ts";
+import type { CallEstimate } from "../../src/domain/pricing/model_call.ts";
 import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
 import type { Caller } from "../../src/tenant/registry.ts";
-import { type LargeBody, type Members, readLarge } from "../http/body.ts";
+import { KEYED_POT } from "../http/arrival.ts";
+import { type BodyRules, readBytes } from "../http/body.ts";
 import { invalidMember, Refused } from "../http/errors.ts";
 import { checkMembers } from "../http/input.ts";
+import type { Members } from "../http/json_body.ts";
+import { readAside } from "./body_thread.ts";
+import type { CallBody } from "./call_body.ts";
 import { holdInput } from "./holds.ts";
-import { type AnswerShape, looseOf } from "./texts.ts";
+import type { AnswerShape } from "./texts.ts";
 
 /** A kind of call, under `/openai/v1`. */
 export interface CallKind {
@@ -50,22 +53,31 @@ const SOURCES: Readonly<Record<string, string>> = {
 };
 
 /** Reads a call. */
-export async function readCall(request: Request, kind: CallKind, { realm }: Caller): Promise<ReadCall> {
-  const body = await readLarge(request, GATEWAY_LIMITS.bodyBytesMax);
+export async function readCall(request: Request, kind: CallKind, caller: Caller): Promise<ReadCall> {
+  const { give, ...sent } = await readBytes(request, rulesOf(caller));
   try {
-    return checkCall(request, kind, body, realm.catalog.promptLogging);
+    const isLogged = caller.realm.catalog.promptLogging;
+    const body = await readAside(sent, { shape: kind.shape, isLogged });
+    return { ...checkCall(request, kind, body), isLogged, give };
   } catch (error) {
-    body.give();
+    give();
     throw error;
   }
 }
 
-function checkCall(request: Request, kind: CallKind, body: LargeBody, isLogged: boolean): ReadCall {
-  const { members: call, give } = body;
+function rulesOf({ app }: Caller): BodyRules {
+  const { bodyBytesMax: bytesMax, structureMax } = GATEWAY_LIMITS;
+  return { pot: KEYED_POT, appId: app.record.appId, bytesMax, structureMax, checksTexts: true };
+}
+
+function checkCall(
+  request: Request,
+  kind: CallKind,
+  { call, estimate, prompt, bytes, dropsReport }: CallBody,
+): Omit<ReadCall, "isLogged" | "give"> {
   if (call.background === true) {
     throw invalidMember("background", "must not be true: the answer could not be metered");
   }
-  const estimate = estimateCall(call, kind.shape !== "none");
   if ("path" in estimate) throw invalidMember(estimate.path, estimate.message);
   const named = headerText(request, "X-Holdfast-User");
   const model = call.model ?? undefined;
@@ -76,11 +88,11 @@ function checkCall(request: Request, kind: CallKind, body: LargeBody, isLogged: 
     model,
     inputTokens: numberOf(estimate.inputTokens),
     maxOutputTokens: estimate.maxOutputTokens === null ? null : numberOf(estimate.maxOutputTokens),
-    prompt: isLogged ? promptOf(call) : null,
+    prompt,
   };
   const userPath = named === null ? "user" : "X-Holdfast-User";
   const hold = checkNamed(members, { ...SOURCES, userId: userPath });
-  return { kind, estimate, isLogged, hold, give, ...withReport(kind, body) };
+  return { kind, estimate, hold, bytes, dropsReport };
 }
 
 /** Checks the members of a hold. A fault names the source of its member. */
@@ -122,40 +134,4 @@ function metadataOf(request: Request): Members {
   } catch {
     throw invalidMember(name, "must be a JSON object");
   }
-}
-
-/** Returns the prompt, for the log, which cuts it. */
-function promptOf({ messages, input }: Members): string | null {
-  const asked = messages ?? input ?? null;
-  if (asked === null) return null;
-  const text = typeof asked === "string" ? asked : JSON.stringify(asked);
-  return text.slice(0, GATEWAY_LIMITS.loggedChars).toWellFormed();
-}
-
-const BRACE = "{".charCodeAt(0);
-const ASKS_REPORT = `"stream_options":{"include_usage":true},`;
-const encoder = new TextEncoder();
-
-/** Returns the body for the server: a stream of a chat is asked to report its usage. */
-function withReport(
-  { shape }: CallKind,
-  { bytes, members }: LargeBody,
-): Pick<ReadCall, "bytes" | "dropsReport"> {
-  const { stream, stream_options: options } = members;
-  if (shape !== "chat" || stream !== true) return { bytes, dropsReport: false };
-  if (options === undefined) {
-    const place = bytes.indexOf(BRACE) + 1;
-    const asking = encoder.encode(ASKS_REPORT);
-    const longer = new Uint8Array(bytes.byteLength + asking.byteLength);
-    longer.set(bytes.subarray(0, place));
-    longer.set(asking, place);
-    longer.set(bytes.subarray(place), place + asking.byteLength);
-    return { bytes: longer, dropsReport: true };
-  }
-  if (options !== null && (typeof options !== "object" || Array.isArray(options))) {
-    return { bytes, dropsReport: false };
-  }
-  if (looseOf(options).include_usage === true) return { bytes, dropsReport: false };
-  const asking = { ...members, stream_options: { ...looseOf(options), include_usage: true } };
-  return { bytes: encoder.encode(JSON.stringify(asking)), dropsReport: true };
 }

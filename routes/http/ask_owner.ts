@@ -4,7 +4,7 @@ import { Unavailable } from "../../actors/port.ts";
 import type { Caller } from "../../src/tenant/registry.ts";
 import { type Answer, type Handled, success, valueOf } from "./answer.ts";
 import type { EndUser } from "./auth.ts";
-import type { Members } from "./body.ts";
+import type { Members } from "./json_body.ts";
 import type { DispatchWorld, InternalCall, Origin } from "./call.ts";
 import { dispatch } from "./dispatch.ts";
 

@@ -7,9 +7,11 @@ import { TOKEN_LIMITS } from "../../src/process/limits.ts";
 import { equalsSecret } from "../../src/process/secrets/hash.ts";
 import { openToken } from "../../src/process/secrets/signed_token.ts";
 import { type App, type Caller, identitySecretsOf, type Registry } from "../../src/tenant/registry.ts";
-import { Refused, unknownPath } from "./errors.ts";
+import type { AuditWorld } from "../../src/audit/audit.ts";
+import { RateLimited, Refused, unknownPath } from "./errors.ts";
 import type { Access } from "../contract/definition.ts";
 import { endUserId } from "../contract/fields.ts";
+import type { Guesses } from "./guesses.ts";
 
 /** The end user that a token names. */
 export interface EndUser {
@@ -70,19 +72,36 @@ export function authorize(request: Request, access: Access, caller: Caller, nowM
   }
 }
 
+/** The admin token, and the limit of guesses at it. */
+export interface AdminAccess {
+  /** Null where no token is set: the admin API is off. */
+  readonly token: string | null;
+  readonly guesses: Guesses;
+}
+
 /**
- * Refuses a wrong or missing admin token.
+ * Refuses a wrong or missing admin token. A wrong one is counted and recorded.
  *
- * @param adminToken null where no token is set: the admin API is off
+ * @param address the address at the other end of the connection
+ * @throws RateLimited for a wrong token above the limit of guesses
  */
-export function authorizeAdmin(request: Request, adminToken: string | null): void {
-  if (adminToken === null) {
+export async function authorizeAdmin(
+  request: Request,
+  { token, guesses }: AdminAccess,
+  world: AuditWorld,
+  address: string,
+): Promise<void> {
+  if (token === null) {
     throw new Refused("not_implemented", "The admin API is off: set HOLDFAST_ADMIN_TOKEN to switch it on");
   }
   const presented = bearerOf(request);
-  if (presented === null || !equalsSecret(presented, adminToken)) {
-    throw new Refused("invalid_key", "The admin token is missing or wrong");
+  if (presented !== null && equalsSecret(presented, token)) return;
+  if (presented !== null) {
+    const guess = guesses.begin(address, world.clock.now());
+    await guesses.record(world, guess, "api");
+    if (guess.waitS > 0) throw new RateLimited(guess.waitS, "Too many wrong tokens");
   }
+  throw new Refused("invalid_key", "The admin token is missing or wrong");
 }
 
 /** Refuses the user of a token who asks for another user; aliases of one user are the same user. */

@@ -1,17 +1,24 @@
-// Reads a request: its body up to the limit, its query, and the text rules that hold for every member. The result is a
-// plain object of JSON values that a schema can check.
-//
-// Bytes that are not UTF-8 are read as U+FFFD, as everywhere on the web. No id or name may contain that character
-// (contract/fields.ts), so that two different ids can't become one.
+// Reads a request: its body up to its limits, and its query. The result is a plain object of JSON values that a schema can
+// check. Who sends a body decides its limits, which hold before it is parsed: bytes, structure, rate and memory.
 
 import { Buffer } from "node:buffer";
-import { giveBytes, inTime, takeBytes } from "./arrival.ts";
+import type { Caller } from "../../src/tenant/registry.ts";
+import { BODY_COUNTS } from "../../src/process/counts/sent_counts.ts";
+import { REQUEST_LIMITS } from "../../src/process/limits.ts";
+import { BODY_LIMITS } from "../../src/process/sent_limits.ts";
 import type { CallDefinition } from "../contract/definition.ts";
+import { ArrivingBody, inTime, KEYED_POT, KEYLESS_POT, type Pot } from "./arrival.ts";
 import { invalidMember, Refused } from "./errors.ts";
-import { BODY_LIMITS, REQUEST_LIMITS } from "../../src/process/limits.ts";
-
-/** A JSON object as a caller sent it. */
-export type Members = Record<string, unknown>;
+import {
+  decode,
+  forbiddenText,
+  type Members,
+  membersOf,
+  parse,
+  refuseForbiddenText,
+  refuseJson,
+} from "./json_body.ts";
+import { StructureCount } from "./structure_count.ts";
 
 /** A request's members and their text. */
 export interface RequestInput {
@@ -19,56 +26,130 @@ export interface RequestInput {
   readonly text: string;
 }
 
-/** The part of a definition that decides how a body is read. */
-type BodyKind = Pick<CallDefinition, "isBatch">;
+/** The limits of a body. */
+export interface BodyRules {
+  readonly pot: Pot;
+  /** The app of the key; null without a key. */
+  readonly appId: string | null;
+  readonly bytesMax: number;
+  /** Brackets, braces and commas outside of strings; null for a body that is not JSON. */
+  readonly structureMax: number | null;
+  /** Whether the texts of all members are checked: a batch checks each of its elements. */
+  readonly checksTexts: boolean;
+}
 
-function bytesMaxOf({ isBatch }: BodyKind): number {
-  return isBatch === true ? REQUEST_LIMITS.batchBytesMax : REQUEST_LIMITS.bodyBytesMax;
+/**
+ * Returns the limits of the body of a call.
+ *
+ * @param caller null without an API key
+ */
+export function rulesOf(
+  { access, isBatch, signedBody }: Pick<CallDefinition, "access" | "isBatch" | "signedBody">,
+  caller: Caller | null,
+): BodyRules {
+  const bytesMax = caller?.key.class === "public"
+    ? BODY_LIMITS.publicBytesMax
+    : signedBody?.bytesMax ?? (isBatch === true ? REQUEST_LIMITS.batchBytesMax : REQUEST_LIMITS.bodyBytesMax);
+  return {
+    pot: access === "open" ? KEYLESS_POT : KEYED_POT,
+    appId: caller?.app.record.appId ?? null,
+    bytesMax,
+    structureMax: BODY_LIMITS.structureMax,
+    checksTexts: isBatch !== true,
+  };
+}
+
+/** Returns the limits of a form of the console. */
+export function formRules(isSignedIn: boolean, bytesMax: number): BodyRules {
+  const pot = isSignedIn ? KEYED_POT : KEYLESS_POT;
+  return { pot, appId: null, bytesMax, structureMax: null, checksTexts: false };
 }
 
 /** Reads and parses a JSON object body. A small body that has arrived is parsed by the runtime in one call. */
-export function readMembers(request: Request, kind: BodyKind = {}): Promise<Members> {
-  return isSmall(request, bytesMaxOf(kind))
-    ? inTime(request.json().then((value) => allowedMembersOf(value, kind), refuseJson))
-    : readBody(request, kind).then(({ members }) => members);
+export function readMembers(request: Request, rules: BodyRules): Promise<Members> {
+  return isSmall(request, rules)
+    ? inTime(request.json().then((value) => allowedMembersOf(value, rules), refuseJson))
+    : readBody(request, rules).then(({ members }) => members);
 }
 
 /** Reads and parses a JSON object body and keeps its text; the body of a DELETE may be empty. */
-export async function readBody(request: Request, kind: BodyKind = {}): Promise<RequestInput> {
-  const text = await readText(request, bytesMaxOf(kind));
+export async function readBody(request: Request, rules: BodyRules): Promise<RequestInput> {
+  const text = await readText(request, rules);
   if (text === "" && request.method === "DELETE") return { members: {}, text };
   const members = membersOf(parse(text));
   // A forbidden character can reach a parsed value only through an escape.
-  if (kind.isBatch !== true && text.includes("\\u")) refuseForbiddenText(members);
+  if (rules.checksTexts && text.includes("\\u")) refuseForbiddenText(members);
   return { members, text };
 }
 
 /** Reads a body as text. */
-export async function readText(request: Request, bytesMax = bytesMaxOf({})): Promise<string> {
-  return isSmall(request, bytesMax)
-    ? decode(await inTime(request.bytes().catch(refuseBody)))
-    : await readChunks(request.body, bytesMax);
+export async function readText(request: Request, rules: BodyRules): Promise<string> {
+  if (isSmall(request, rules)) return decode(await inTime(request.bytes().catch(refuseBody)));
+  const { bytes, give } = await readBytes(request, rules);
+  give();
+  return decode(bytes);
 }
 
-/** Whether a body declares a short length; refuses a body that declares too long a length. */
-function isSmall({ headers }: Request, bytesMax: number): boolean {
+/** A complete body, and the function that gives back the memory that it takes. */
+export interface BodyBytes {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  /** Its brackets, braces and commas outside of strings; 0 where they are not counted. */
+  readonly structure: number;
+  readonly give: () => void;
+}
+
+/** Reads a body piece by piece. Its memory stays taken until the caller gives it back. */
+export async function readBytes(request: Request, rules: BodyRules): Promise<BodyBytes> {
+  isSmall(request, rules);
+  const stream = request.body as ReadableStream<Uint8Array> | null;
+  if (stream === null) return { bytes: new Uint8Array(), structure: 0, give: () => {} };
+  const reader = stream.getReader();
+  const body = new ArrivingBody(rules.pot, rules.appId);
+  const counted = rules.structureMax === null ? null : new StructureCount(rules.structureMax);
+  body.onEnd(() => void reader.cancel().catch(() => {}));
+  try {
+    const bytes = await inTime(collect(reader, rules.bytesMax, body, counted), body);
+    return { bytes, structure: counted?.count ?? 0, give: () => body.give() };
+  } catch (error) {
+    body.give();
+    throw error;
+  }
+}
+
+async function collect(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  bytesMax: number,
+  body: ArrivingBody,
+  counted: StructureCount | null,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const chunks: Uint8Array[] = [];
+  while (true) {
+    const { done, value } = await reader.read().catch(refuseBody);
+    if (done) {
+      body.completes();
+      return Buffer.concat(chunks);
+    }
+    if (body.bytes + value.byteLength > bytesMax) refuseSize(bytesMax);
+    body.arrives(value.byteLength);
+    counted?.add(value);
+    chunks.push(value);
+  }
+}
+
+/** Whether a body takes no memory of a pot, by its declared length; refuses one that declares too long a length. */
+function isSmall({ headers }: Request, { bytesMax, pot }: BodyRules): boolean {
   const declared = headers.get("content-length");
   if (declared === null) return false;
   const bytes = Number(declared);
   if (bytes > bytesMax) refuseSize(bytesMax);
-  // Chunks are counted whatever length was declared beside them.
-  return bytes <= BODY_LIMITS.smallBytesMax && headers.get("transfer-encoding") === null;
+  // Chunks are counted whatever length was declared beside them. So few bytes cannot have too much structure.
+  return bytes <= pot.freeBytes() && headers.get("transfer-encoding") === null;
 }
 
-function allowedMembersOf(value: unknown, { isBatch }: BodyKind): Members {
+function allowedMembersOf(value: unknown, { checksTexts }: BodyRules): Members {
   const members = membersOf(value);
-  if (isBatch !== true) refuseForbiddenText(members);
+  if (checksTexts) refuseForbiddenText(members);
   return members;
-}
-
-function membersOf(value: unknown): Members {
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Members;
-  throw invalidMember("", "The body is not a JSON object");
 }
 
 /** Reads the query string; a repeated member counts by its first value. */
@@ -161,152 +242,11 @@ export const OPTION_MEMBERS: ReadonlySet<string> = new Set([
   "cost",
 ]);
 
-const UTF_8 = new TextDecoder("utf-8", { ignoreBOM: true });
-
-/** Up to this length a loop over plain ASCII is quicker than a call out of JavaScript. */
-const SHORT_BYTES = 512;
-
-function decode(bytes: Uint8Array): string {
-  if (bytes.length <= SHORT_BYTES && isAscii(bytes)) {
-    return String.fromCharCode.apply(null, bytes as unknown as number[]);
-  }
-  return UTF_8.decode(bytes);
-}
-
-function isAscii(bytes: Uint8Array): boolean {
-  for (let index = 0; index < bytes.length; index++) {
-    if ((bytes[index] as number) > 0x7f) return false;
-  }
-  return true;
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    refuseJson(error);
-  }
-}
-
 function refuseBody(): never {
   throw invalidMember("", "The body could not be read");
 }
 
-function refuseJson(error: unknown): never {
-  if (error instanceof SyntaxError) throw invalidMember("", "The body is not JSON");
-  refuseBody();
-}
-
-/** Reads a large body, or a body of unknown length, piece by piece up to the limit. */
-async function readChunks(body: ReadableStream<Uint8Array> | null, bytesMax: number): Promise<string> {
-  if (body === null) return "";
-  const { bytes, give } = await collectInTime(body, bytesMax);
-  give();
-  return decode(bytes);
-}
-
-/** A complete body, and the function that gives back the memory that it takes. */
-interface Collected {
-  readonly bytes: Uint8Array;
-  readonly give: () => void;
-}
-
-/** A JSON object body as bytes and as members. */
-export interface LargeBody extends Collected {
-  readonly members: Members;
-}
-
-/** Reads a JSON object body that may be larger than others, and keeps its bytes. */
-export async function readLarge(request: Request, bytesMax: number): Promise<LargeBody> {
-  isSmall(request, bytesMax);
-  if (request.body === null) refuseJson(new SyntaxError());
-  const { bytes, give } = await collectInTime(request.body as ReadableStream<Uint8Array>, bytesMax);
-  try {
-    const text = decode(bytes);
-    const members = membersOf(parse(text));
-    if (text.includes("\\u")) refuseForbiddenText(members);
-    return { bytes, members, give };
-  } catch (error) {
-    give();
-    throw error;
-  }
-}
-
-async function collectInTime(body: ReadableStream<Uint8Array>, bytesMax: number): Promise<Collected> {
-  const reader = body.getReader();
-  const collected = collect(reader, bytesMax);
-  try {
-    return await inTime(collected, () => void reader.cancel().catch(() => {}));
-  } catch (error) {
-    collected.then(({ give }) => give(), () => {});
-    throw error;
-  }
-}
-
-async function collect(
-  reader: ReadableStreamDefaultReader<Uint8Array>,
-  bytesMax: number,
-): Promise<Collected> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  let taken = 0;
-  try {
-    while (true) {
-      const { done, value } = await reader.read().catch(refuseBody);
-      if (done) {
-        const all = taken;
-        taken = 0;
-        return { bytes: Buffer.concat(chunks), give: () => giveBytes(all) };
-      }
-      bytes += value.byteLength;
-      if (bytes > bytesMax) refuseSize(bytesMax);
-      if (bytes > BODY_LIMITS.smallBytesMax) {
-        takeBytes(bytes - taken);
-        taken = bytes;
-      }
-      chunks.push(value);
-    }
-  } finally {
-    giveBytes(taken);
-  }
-}
-
-/** Refuses U+0000 and lone surrogates in any text and name at any depth, without recursion. */
-export function refuseForbiddenText(root: Members): void {
-  let next: object[] | null = null;
-  for (let value: object | undefined = root; value !== undefined; value = next?.pop()) {
-    for (const name in value) {
-      const member = (value as Members)[name];
-      if (isForbidden(name) || typeof member === "string" && isForbidden(member)) {
-        throw forbiddenText(pathOfForbidden(root));
-      }
-      if (typeof member === "object" && member !== null) (next ??= []).push(member);
-    }
-  }
-}
-
-function isForbidden(text: string): boolean {
-  return text.includes("\0") || !text.isWellFormed();
-}
-
-/** The path of the first forbidden text; a forbidden name has the path of its object. */
-function pathOfForbidden(root: Members): string {
-  const next: { readonly value: object; readonly path: string }[] = [{ value: root, path: "" }];
-  for (const { value, path } of next) {
-    for (const [name, member] of Object.entries(value)) {
-      if (isForbidden(name)) return path;
-      const place = path === "" ? name : `${path}.${name}`;
-      if (typeof member === "string" && isForbidden(member)) return place;
-      if (typeof member === "object" && member !== null) next.push({ value: member, path: place });
-    }
-  }
-  return "";
-}
-
-function forbiddenText(path: string): Refused {
-  return invalidMember(path, "must not contain U+0000 or a lone surrogate");
-}
-
 function refuseSize(bytesMax: number): never {
+  BODY_COUNTS.refused.large += 1;
   throw new Refused("payload_too_large", `The body is larger than ${bytesMax} bytes`);
 }

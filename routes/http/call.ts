@@ -9,7 +9,7 @@ import type { CallDefinition } from "../contract/definition.ts";
 import type { Handled } from "./answer.ts";
 import type { ReadingWorld } from "./app_world.ts";
 import type { EndUser } from "./auth.ts";
-import type { Members } from "./body.ts";
+import type { Members } from "./json_body.ts";
 import type { Endpoint, EndpointRequest, KeylessEndpoint } from "./endpoint_types.ts";
 import type { CountingWorld } from "./rate_limit.ts";
 import { requestId } from "./respond.ts";

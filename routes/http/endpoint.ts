@@ -21,7 +21,7 @@ type KeylessHandled<Call extends KeylessDefinition> = Call extends { readonly me
 
 /** Options of a call without an API key. */
 interface KeylessOptions<World, Call extends KeylessDefinition>
-  extends Pick<KeylessEndpoint<World>, "misfit"> {
+  extends Pick<KeylessEndpoint<World>, "misfit" | "admits"> {
   /** Set if the input names neither an app nor a workspace. */
   readonly about?: (
     request: Pick<KeylessRequest<World, CheckedOf<Call>>, "world" | "input">,

@@ -11,14 +11,17 @@ import { admit, refuseInput } from "./admission.ts";
 import { type Answer, failure, type Handled, valueOf } from "./answer.ts";
 import type { AuditedWorld } from "./audit_values.ts";
 import { dispatchAudited } from "./audited.ts";
-import { authorizeAdmin, type Source } from "./auth.ts";
-import { type Members, readMembers, refuseForbiddenText, type RequestInput } from "./body.ts";
+import { type AdminAccess, authorizeAdmin, type Source } from "./auth.ts";
+import { readMembers, type RequestInput, rulesOf } from "./body.ts";
+import type { CallDefinition } from "../contract/definition.ts";
 import type { DispatchWorld, KeyedCall } from "./call.ts";
 import { valueHash } from "./canonical.ts";
 import { dispatch } from "./dispatch.ts";
 import type { Endpoint, KeylessEndpoint } from "./endpoint_types.ts";
 import { invalidMember, Refused } from "./errors.ts";
+import { addressOf } from "./guesses.ts";
 import { checkInput, readInput } from "./input.ts";
+import { type Members, refuseForbiddenText } from "./json_body.ts";
 import type { RouteMetrics } from "./request_metrics.ts";
 import { refusalOf, requestId } from "./respond.ts";
 import { storedKey } from "./stored_keys.ts";
@@ -40,8 +43,8 @@ export async function handle<World extends DispatchWorld>(
     try {
       // The text of a body is needed only for the hash of a call with an idempotency key.
       const { members, text } = key === null && endpoint.method === "POST"
-        ? { members: await readMembers(request, endpoint), text: "" }
-        : await readInput(context, endpoint);
+        ? { members: await readMembers(request, rulesOf(endpoint, caller)), text: "" }
+        : await readInput(context, endpoint, caller);
       const input = checkInput(endpoint, members);
       const idempotent = key === null ? null : idempotentCall(endpoint, caller, key, { members, text });
       call = { target: endpoint, caller, endUser, members, input, url: request.url, idempotent, isCounted };
@@ -77,14 +80,15 @@ export async function handleKeyless<World extends DispatchWorld & AuditWorld & A
   context: Context,
   endpoint: KeylessEndpoint<World>,
   source: Source<World>,
-  adminToken: string | null,
+  admin: AdminAccess,
   metrics: RouteMetrics,
 ): Promise<Response> {
   const request = context.req.raw;
   const startedAt = metrics.starts();
   try {
     const world = source.requireServing();
-    if (endpoint.access === "admin") authorizeAdmin(request, adminToken);
+    if (endpoint.access === "admin") await authorizeAdmin(request, admin, world, addressOf(context.env));
+    if (endpoint.admits?.(world, context.req.param()) === false) throw endpoint.misfit?.();
     const { members, input } = await inputOf(context, endpoint);
     const call = { target: endpoint, caller: null, members, input };
     const outcome = await dispatchAudited(world, call, request, ADMIN);
@@ -98,11 +102,11 @@ export async function handleKeyless<World extends DispatchWorld & AuditWorld & A
 
 async function inputOf(
   context: Context,
-  endpoint: KeylessEndpoint<never>,
+  endpoint: Pick<KeylessEndpoint<never>, "misfit" | keyof CallDefinition>,
 ): Promise<{ members: Members; input: unknown }> {
   if (endpoint.input === null) return { members: {}, input: null };
   try {
-    const { members } = await readInput(context, endpoint);
+    const { members } = await readInput(context, endpoint, null);
     return { members, input: checkInput(endpoint, members) };
   } catch (error) {
     const isMisfit = error instanceof Refused && error.refusal.code === "invalid_request";

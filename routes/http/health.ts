@@ -7,10 +7,9 @@ import { headersOf, lastOf, refuse, requestId, respond } from "./respond.ts";
 import { makeMetrics } from "../../src/operations/metrics/metrics.ts";
 import type { Service, ServiceState } from "../../src/cluster/service.ts";
 
-/** `/healthz`, `/readyz` and `/metrics`. */
+/** `/healthz` and `/readyz`. */
 export function healthRoutes(service: Service): Hono {
   const app = new Hono();
-  const metrics = makeMetrics(service);
   app.get("/healthz", ({ req }) => respond(req.raw, write(success({ status: "alive" }))));
   app.get("/readyz", ({ req }) => {
     const { state } = service;
@@ -19,6 +18,13 @@ export function healthRoutes(service: Service): Hono {
     const response = refuse(req.raw, refused);
     return state === "stopping" ? lastOf(response) : response;
   });
+  return app;
+}
+
+/** `/metrics`. */
+export function metricsRoutes(service: Service): Hono {
+  const app = new Hono();
+  const metrics = makeMetrics(service);
   app.get("/metrics", async ({ req }) => {
     const headers = headersOf(requestId(req.raw), metrics.contentType);
     return new Response(await metrics.metrics(), { headers });

@@ -3,27 +3,37 @@
 
 import type { Context } from "hono";
 import type { z } from "zod";
+import type { Caller } from "../../src/tenant/registry.ts";
 import {
   flattenOptions,
-  type Members,
   readBody,
   readQuery,
   readText,
   refuseForeignEscapes,
   type RequestInput,
+  rulesOf,
 } from "./body.ts";
+import type { Members } from "./json_body.ts";
 import { invalidMember, Refused } from "./errors.ts";
 import type { CallDefinition } from "../contract/definition.ts";
 
 const FAULTS_SHOWN_MAX = 20;
 
-/** Reads the members of a request, and the text that the hash of an idempotent call is made from. */
-export async function readInput(context: Context, definition: CallDefinition): Promise<RequestInput> {
+/**
+ * Reads the members of a request, and the text that the hash of an idempotent call is made from.
+ *
+ * @param caller null without an API key
+ */
+export async function readInput(
+  context: Context,
+  definition: CallDefinition,
+  caller: Caller | null,
+): Promise<RequestInput> {
   const request = context.req.raw;
   const { method, path, wholeBody, inQuery, hasNoBody } = definition;
   if (method === "GET" && !path.includes(":")) return readQuery(request);
   const query = method === "GET" || method === "DELETE" || inQuery !== undefined ? readQuery(request) : NONE;
-  const body = method === "GET" || hasNoBody === true ? NONE : await bodyOf(request, definition);
+  const body = method === "GET" || hasNoBody === true ? NONE : await bodyOf(request, definition, caller);
   if (method === "DELETE") refuseTwice(query.members, body.members);
   const asked = inQuery === undefined
     ? query.members
@@ -39,10 +49,15 @@ export async function readInput(context: Context, definition: CallDefinition): P
   return { members: { ...asked, ...sent, ...context.req.param() }, text };
 }
 
-async function bodyOf(request: Request, definition: CallDefinition): Promise<RequestInput> {
+async function bodyOf(
+  request: Request,
+  definition: CallDefinition,
+  caller: Caller | null,
+): Promise<RequestInput> {
   const { signedBody } = definition;
-  if (signedBody === undefined) return await readBody(request, definition);
-  const text = await readText(request);
+  const rules = rulesOf(definition, caller);
+  if (signedBody === undefined) return await readBody(request, rules);
+  const text = await readText(request, rules);
   const signature = request.headers.get(signedBody.header) ?? "";
   return { members: { [signedBody.text]: text, [signedBody.signature]: signature }, text };
 }

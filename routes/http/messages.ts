@@ -4,7 +4,7 @@ import { RateLimited, Refused } from "./errors.ts";
 import type { Reply, StreamedReply } from "../../src/channel/hub.ts";
 import { checkInput } from "./input.ts";
 import { write, type WrittenAnswer } from "./answer.ts";
-import type { Members } from "./body.ts";
+import type { Members } from "./json_body.ts";
 import type { CallTarget, CheckedCall, DispatchWorld, KeyedCall, KeyedTarget, Outcome } from "./call.ts";
 import type { KeylessEndpoint } from "./endpoint_types.ts";
 import { refusalOf } from "./respond.ts";

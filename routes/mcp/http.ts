@@ -8,13 +8,9 @@ export async function answerPost(
   request: Request,
   tools: readonly Tool[],
   call: ToolCaller,
-  bodyBytesMax: number,
 ): Promise<Response> {
   const server = makeToolServer(tools, call);
-  const transport = new WebStandardStreamableHTTPServerTransport({
-    enableJsonResponse: true,
-    maxRequestBodySize: bodyBytesMax,
-  });
+  const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
   await server.connect(transport);
   try {
     return await transport.handleRequest(request);

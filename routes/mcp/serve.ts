@@ -4,15 +4,16 @@
 import { type Context, Hono } from "hono";
 import type { ToolOutcome } from "./tool_server.ts";
 import { authenticate, authorize, type Source } from "../http/auth.ts";
+import { readText, rulesOf } from "../http/body.ts";
 import type { DispatchWorld } from "../http/call.ts";
 import type { Endpoint } from "../http/endpoint_types.ts";
+import { Refused, STATUS } from "../http/errors.ts";
 import { callEndpoint } from "../http/handle.ts";
 import type { KeyedDefinition } from "../contract/definition.ts";
 import { EVENTS, type FeedWorld } from "../calls/events.ts";
 import { headersOf, requestId, respondTo } from "../http/respond.ts";
 import { callTool, type ToolMembers, TOOLS } from "./tools.ts";
 import { type MetricsSource, RouteMetrics } from "../http/request_metrics.ts";
-import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
 /** The path of the tool server. */
 export const TOOL_SERVER_PATH = "/mcp";
@@ -40,11 +41,14 @@ async function answer({ req }: Context, source: ToolSource): Promise<Response> {
       return await callEndpoint(request, endpoint, members, source, metrics) as ToolOutcome;
     };
     const { answerPost } = await import("./http.ts");
+    // The library parses the text. Its bounds are ours: those of every other call.
+    const text = await readText(request, rulesOf({ access: "secret" }, caller)).catch(refuseMessage);
+    if (typeof text !== "string") return text;
+    const { method, headers } = request;
     const response = await answerPost(
-      request,
+      new Request(request.url, { method, headers, body: text }),
       TOOLS,
       (name, input) => callTool(make, name, input),
-      REQUEST_LIMITS.bodyBytesMax,
     );
     const type = response.headers.get("content-type");
     const answered = new Headers(response.headers);
@@ -55,4 +59,15 @@ async function answer({ req }: Context, source: ToolSource): Promise<Response> {
   } catch (error) {
     return respondTo(request, error);
   }
+}
+
+/** The code of JSON-RPC for a message that is not a valid request. */
+const INVALID_REQUEST = -32_600;
+
+/** Returns the refusal of a message that was not read, in the shape of JSON-RPC. */
+function refuseMessage(fault: unknown): Response {
+  if (!(fault instanceof Refused)) throw fault;
+  const { code, message } = fault.refusal;
+  const body = { jsonrpc: "2.0", error: { code: INVALID_REQUEST, message }, id: null };
+  return Response.json(body, { status: STATUS[code] });
 }

@@ -12,8 +12,10 @@ export const MEANING: Readonly<Record<RefusalCode, string>> = {
   method_not_allowed: "The path does not allow this method.",
   requires_secret_key: "The call requires a secret key.",
   forbidden: "The caller is not allowed to do this.",
-  rate_limited: "The rate limit of the API key is exceeded; retry after Retry-After.",
-  payload_too_large: "The body is larger than 1 MiB.",
+  rate_limited:
+    "The rate limit of the API key is exceeded, or too many wrong tokens were sent; retry after " +
+    "Retry-After.",
+  payload_too_large: "The body is larger than 1 MiB, or than 64 KiB with a public key.",
   invalid_request: "The request is malformed; the message and details name the invalid member.",
   idempotency_conflict: "The Idempotency-Key was used for another call.",
   not_implemented: "A setting that this call requires is not configured.",
@@ -51,7 +53,7 @@ const OF_ACCESS: Readonly<Record<Access | "admin" | "open", readonly RefusalCode
   end_user: ["forbidden"],
   token: ["forbidden"],
   test_secret: ["requires_secret_key", "forbidden"],
-  admin: ["invalid_key", "not_implemented"],
+  admin: ["invalid_key", "not_implemented", "rate_limited"],
   open: [],
 };
 

@@ -25,7 +25,10 @@ const GROUPS: Groups = {
 /** Runs the command line to its exit status. */
 export function runAdmin(args: readonly string[], shell: Shell): Promise<number> {
   const program = makeProgram(shell, "deno task admin", "Administers a running service over its admin API.")
-    .option("--url <url>", "base URL of the service (default: from PORT and HOLDFAST_HOST)")
+    .option(
+      "--url <url>",
+      "base URL of the service (default: from HOLDFAST_ADMIN_LISTEN, else PORT and HOLDFAST_HOST)",
+    )
     .option("--json", "print the data as JSON")
     .addHelpText(
       "after",

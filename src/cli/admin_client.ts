@@ -4,7 +4,7 @@
 import type { AnswerOf, KeylessDefinition } from "../../routes/contract/definition.ts";
 import { readConfig } from "../process/settings.ts";
 import { messageOf } from "../process/log.ts";
-import { EXIT, serviceUrl, settings, type Shell, TaskError } from "./shell.ts";
+import { adminUrl, EXIT, settings, type Shell, TaskError } from "./shell.ts";
 import { safeText } from "./table.ts";
 
 /** Variables that the task reads. */
@@ -13,6 +13,7 @@ export const ADMIN_VARIABLES = [
   "HOLDFAST_HOST",
   "HOLDFAST_DATA_DIR",
   "HOLDFAST_ADMIN_TOKEN",
+  "HOLDFAST_ADMIN_LISTEN",
 ] as const;
 
 const TOKEN_FILE = "admin-token";
@@ -39,7 +40,7 @@ export interface AdminClient {
 
 /** A client of the service that the options and settings name. */
 export async function openAdminClient(url: string | undefined, shell: Shell): Promise<AdminClient> {
-  const base = serviceUrl(url, shell);
+  const base = adminUrl(url, shell);
   const token = await adminToken(shell);
   return { call: (call, members = {}) => send(base, token, call, members) };
 }

@@ -19,7 +19,7 @@ import { storeFacts } from "../operations/doctor/facts.ts";
 import { messageOf } from "../process/log.ts";
 import { openUnmigrated } from "../cluster/store.ts";
 import { openAdminClient, ServiceRefusal } from "./admin_client.ts";
-import { EXIT, serviceUrl, type Shell, TaskError, withExample } from "./shell.ts";
+import { adminUrl, EXIT, type Shell, TaskError, withExample } from "./shell.ts";
 import { safeText } from "./table.ts";
 import type { Database } from "../storage/database.ts";
 import { serverOf } from "../storage/postgres_database.ts";
@@ -83,7 +83,7 @@ async function askService(
   url: string | undefined,
   shell: Shell,
 ): Promise<{ service: Check; checks: readonly Check[] | null }> {
-  const base = serviceUrl(url, shell);
+  const base = adminUrl(url, shell);
   const readiness = await readinessOf(base);
   if (readiness !== "serving") return { service: checkReadiness(base, readiness), checks: null };
   try {
@@ -115,7 +115,7 @@ async function readinessOf(base: string): Promise<string | null> {
 function checkReadiness(base: string, state: string | null): Check {
   if (state === null) {
     const advice =
-      "Start it, or give --url (the default is from PORT and HOLDFAST_HOST); if it ended, its log has the reason";
+      "Start it, or give --url (the default is from HOLDFAST_ADMIN_LISTEN, else PORT and HOLDFAST_HOST); if it ended, its log has the reason";
     return fail("service", `no answer at ${base}`, advice);
   }
   if (state === "standby") {

@@ -92,6 +92,14 @@ export function serviceUrl(given: string | undefined, shell: Shell): string {
   return given.replace(/\/+$/, "");
 }
 
+/** The same for admin API and doctor, which may have an address of their own. */
+export function adminUrl(given: string | undefined, shell: Shell): string {
+  const { HOLDFAST_ADMIN_LISTEN } = shell.variables;
+  const { adminListen } = settings(() => readConfig({ HOLDFAST_ADMIN_LISTEN }));
+  if (given !== undefined || adminListen === null) return serviceUrl(given, shell);
+  return `http://${reachable(adminListen.host)}:${adminListen.port}`;
+}
+
 /** The secret key of an app: the given one, else HOLDFAST_KEY. */
 export function secretKey(given: string | undefined, { variables }: Shell): string {
   const key = given ?? variables.HOLDFAST_KEY;

@@ -2,6 +2,7 @@
 // start again.
 
 import { ClusterCounts } from "./cluster_counts.ts";
+import { BODY_COUNTS, WRONG_TOKEN_COUNTS } from "../process/counts/sent_counts.ts";
 import { GatewayCounts } from "../process/counts/gateway_counts.ts";
 import { StreamCounts } from "../process/streams.ts";
 import { RequestCounts } from "../process/counts/request_counts.ts";
@@ -20,6 +21,7 @@ export const SWEEP_NAMES = [
   "idempotency",
   "daily_use",
   "stripe",
+  "failed_sign_ins",
 ] as const;
 
 export type SweepName = (typeof SWEEP_NAMES)[number];
@@ -40,6 +42,8 @@ export class Counts {
   readonly runtime = new RuntimeCounts();
   readonly cluster = new ClusterCounts();
   readonly gateway = new GatewayCounts();
+  readonly bodies = BODY_COUNTS;
+  readonly wrongTokens = WRONG_TOKEN_COUNTS;
   readonly webhooks = new WebhookCounts();
   readonly streams = new StreamCounts();
   readonly sweeps = Object.fromEntries(

@@ -1,4 +1,4 @@
-// Every bound of the service in one place, with its unit in its name. At a bound a call is answered with `unavailable` 503
+// Every bound of the service, with its unit in its name; those of what callers send are in `sent_limits.ts`. At a bound a call is answered with `unavailable` 503
 // and Retry-After, or with an error code of its own; the process never crashes.
 
 /** Bounds of the actor runtime. */
@@ -158,6 +158,8 @@ export const STRIPE_LIMITS = {
   toleranceS: 300,
   /** The shortest secret of an endpoint. */
   secretLengthMin: 12,
+  /** A message: anyone may send one, and its signature can be checked only when it has arrived. */
+  bodyBytesMax: 256 * 1024,
   /** How long payments and refunds without a purchase are kept, by the realm's clock. */
   strayKeptMs: 90 * 24 * 3_600_000,
 } as const;
@@ -166,16 +168,6 @@ export const STRIPE_LIMITS = {
 export const TOKEN_LIMITS = {
   /** How far ahead a token may expire: a stolen one opens its user's usage until then. */
   aheadMs: 400 * 24 * 3_600_000,
-} as const;
-
-/** Bounds of request bodies that are still arriving. */
-export const BODY_LIMITS = {
-  /** A body has to arrive within one to two of these. */
-  tickMs: 30_000,
-  /** Bodies up to this size are small: only the number of connections bounds them. */
-  smallBytesMax: 16 * 1024,
-  /** Bytes of all larger bodies together. */
-  largeBytesMax: 128 * 1024 * 1024,
 } as const;
 
 /** Bounds of sweeps. */
@@ -266,6 +258,8 @@ export const COMPOSE_LIMITS = {
 /** Bounds of the gateway. */
 export const GATEWAY_LIMITS = {
   bodyBytesMax: 32 * 1024 * 1024,
+  /** Brackets, braces and commas outside of strings: long conversations with tools have some 10,000. */
+  structureMax: 200_000,
   /** Calls in flight in one process. */
   callsMax: 10_000,
   /** How often open calls are checked: holds to prolong, stalled calls. */
@@ -437,6 +431,12 @@ export const AUDIT_LIMITS = {
   nameLengthMax: 64,
   /** After this time an unfinished write counts as ended with an unknown outcome. */
   begunMs: 3_600_000,
+  /** Rows for failed sign-ins that a process writes a minute, since strangers cause them ... */
+  failedRowsMax: 100,
+  /** ... how long those above the limit of attempts wait to be written together ... */
+  failedWriteMs: 1_000,
+  /** ... and how long rows are kept, in real time. */
+  failedKeptMs: 90 * 24 * 3_600_000,
 } as const;
 
 /** Bounds of the delivery of webhook messages. */

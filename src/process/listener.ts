@@ -14,6 +14,8 @@ export interface ListenAddress {
   readonly port: number;
   /** Whether other processes of this machine may listen on it too: the system then distributes connections. */
   readonly sharesPort: boolean;
+  /** The setting that has host and port; left out: HOLDFAST_HOST and PORT. */
+  readonly setting?: string;
 }
 
 /**
@@ -37,20 +39,25 @@ export function listen(address: ListenAddress, handler: Deno.ServeHandler): List
 }
 
 /** Turns a failure to listen into an error that names the setting. */
-function onAddress<T>({ host, port, sharesPort }: ListenAddress, work: () => T): T {
+function onAddress<T>({ host, port, sharesPort, setting }: ListenAddress, work: () => T): T {
+  const ofPort = setting ?? "PORT";
   try {
     return work();
   } catch (error) {
     if (error instanceof Deno.errors.AddrInUse) {
       const advice = sharesPort
-        ? "start every process on it with HOLDFAST_SHARE_PORT=true and as one user, or set another PORT"
-        : "stop that one or set another PORT";
-      throw new ConfigError(`Cannot start: PORT ${port} on ${host} is in use by another process; ${advice}`);
+        ? `start every process on it with HOLDFAST_SHARE_PORT=true and as one user, or set another ${ofPort}`
+        : `stop that one or set another ${ofPort}`;
+      throw new ConfigError(
+        `Cannot start: ${ofPort} ${port} on ${host} is in use by another process; ${advice}`,
+      );
     }
     if (error instanceof Deno.errors.PermissionDenied) {
-      throw new ConfigError(`Cannot start: PORT ${port} may not be used by this user: ${messageOf(error)}`);
+      throw new ConfigError(
+        `Cannot start: ${ofPort} ${port} may not be used by this user: ${messageOf(error)}`,
+      );
     }
-    throw new ConfigError(`Cannot start: HOLDFAST_HOST ${host}: ${messageOf(error)}`);
+    throw new ConfigError(`Cannot start: ${setting ?? "HOLDFAST_HOST"} ${host}: ${messageOf(error)}`);
   }
 }
 

@@ -18,6 +18,8 @@ export interface Config {
   readonly databaseUrl: string | null;
   readonly dataDir: string;
   readonly adminToken: string | null;
+  /** The address of admin API, console and metrics; null where they are at that of everything else. */
+  readonly adminListen: { readonly host: string; readonly port: number } | null;
   readonly features: Features;
   readonly logLevel: LogLevel;
   /** Whether Deno may export metrics of its own, where tracing is on. */
@@ -52,6 +54,12 @@ const environment = z.object({
     .refine(isPostgresUrl, "must be a URL such as postgres://user:password@host:5432/name").optional(),
   HOLDFAST_DATA_DIR: z.string().default(".holdfast"),
   HOLDFAST_ADMIN_TOKEN: secret.optional(),
+  HOLDFAST_ADMIN_LISTEN: z.string().transform((text, context) => {
+    const address = readAddress(text);
+    if (address !== null) return address;
+    context.addIssue({ code: "custom", message: "must be host:port, such as 127.0.0.1:8001 or [::1]:8001" });
+    return z.NEVER;
+  }).optional(),
   HOLDFAST_PRIVACY_SECRET: secret.optional(),
   ANALYTICS_EXPORT_SECRET: secret.optional(),
   HOLDFAST_PUBLIC_URL: z.string().refine(
@@ -134,6 +142,7 @@ export function readConfig(variables: Readonly<Record<string, string | undefined
     databaseUrl: values.DATABASE_URL ?? null,
     dataDir: values.HOLDFAST_DATA_DIR,
     adminToken: values.HOLDFAST_ADMIN_TOKEN ?? null,
+    adminListen: values.HOLDFAST_ADMIN_LISTEN ?? null,
     logLevel: values.HOLDFAST_LOG_LEVEL,
     exportsDenoMetrics: values.OTEL_DENO_METRICS !== "false",
     clusterAddress: values.HOLDFAST_CLUSTER_ADDRESS ?? null,
@@ -185,9 +194,20 @@ export function refuseSharedTokens(operators: readonly OperatorToken[], adminTok
 
 /** Refuses the wildcard address, which other processes cannot connect to. */
 function isReachableAddress(text: string): boolean {
+  const address = readAddress(text);
+  return address !== null && !WILDCARD_HOSTS.has(address.host);
+}
+
+/** Reads "host:port"; null for any other text. */
+function readAddress(text: string): { readonly host: string; readonly port: number } | null {
   const [, bracketed, plain, port] = /^(?:\[([^\]]+)\]|([^:[\]\s/]+)):(\d{1,5})$/.exec(text) ?? [];
   const host = bracketed ?? plain;
-  return host !== undefined && !WILDCARD_HOSTS.has(host) && Number(port) <= 65_535;
+  return host === undefined || Number(port) > 65_535 ? null : { host, port: Number(port) };
+}
+
+/** Whether only programs of the same machine can connect to a host. */
+export function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host);
 }
 
 /** Hosts that mean every address of a machine. */

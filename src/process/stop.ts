@@ -32,7 +32,7 @@ export interface Stoppable {
 /** Stops in good order on the first SIGINT or SIGTERM. */
 export function stopOnSignal(
   service: Stoppable,
-  listener: Listener,
+  listeners: readonly Listener[],
   database: { close(): Promise<void> },
 ): void {
   let isStopping = false;
@@ -40,8 +40,8 @@ export function stopOnSignal(
     if (isStopping) return;
     isStopping = true;
     log("info", "Stopping");
-    listener.endConnections();
-    // A shutdown closes idle connections at once, even if a call is arriving on them. So the port stays open for a while, in
+    for (const listener of listeners) listener.endConnections();
+    // A shutdown closes idle connections at once, even if a call is arriving on them. So each port stays open for a while, in
     // which such calls are passed on or answered with 503.
     if (await Promise.race([service.leave(), rest(LEAVE_MS).then(() => false)])) {
       log("info", "Others have the cells; passing calls on until the port closes");
@@ -55,7 +55,7 @@ export function stopOnSignal(
       await linger(LINGER_MS);
     }
     const grace = rest(PROCESS_LIMITS.stopGraceMs - LINGER_MS);
-    const shutdown = listener.shutdown();
+    const shutdown = Promise.all(listeners.map((listener) => listener.shutdown()));
     // The service stops after the last call, so that its drain is the last one; a call that hangs must not delay it.
     await Promise.race([shutdown, rest(CALLS_MS)]);
     await Promise.race([Promise.all([shutdown, service.stop()]), grace]);

@@ -2,7 +2,13 @@
 // project reads is unknown.
 
 import assert from "node:assert/strict";
-import { ConfigError, readConfig, refuseSharedTokens, refuseUnknown } from "../../src/process/settings.ts";
+import {
+  ConfigError,
+  isLoopback,
+  readConfig,
+  refuseSharedTokens,
+  refuseUnknown,
+} from "../../src/process/settings.ts";
 import { FOLDERS, sourceFiles, textOf } from "../structure/sources.ts";
 
 const TOKEN = "0123456789abcdef";
@@ -53,6 +59,9 @@ Deno.test("a bad setting is named with what it must be", () => {
     ["HOLDFAST_CLUSTER_ADDRESS", "10.0.0.5", /must be host:port/],
     ["HOLDFAST_CLUSTER_ADDRESS", "0.0.0.0:7000", /as other processes reach it/],
     ["HOLDFAST_CLUSTER_ADDRESS", "::1:7000", /must be host:port/],
+    ["HOLDFAST_ADMIN_LISTEN", "8001", /must be host:port, such as 127.0.0.1:8001/],
+    ["HOLDFAST_ADMIN_LISTEN", "::1:8001", /must be host:port/],
+    ["HOLDFAST_ADMIN_LISTEN", "127.0.0.1:70000", /must be host:port/],
     ["HOLDFAST_SHARE_PORT", "yes", /must be true or false/],
     ["HOLDFAST_WEBHOOKS_ALLOW_PRIVATE", "1", /must be true or false/],
     ["HOLDFAST_CELLS", "3", /must be none, or unset/],
@@ -75,6 +84,23 @@ Deno.test("a bad setting is named with what it must be", () => {
       assert.ok(!message.includes(TOKEN) && !message.includes("tooshort"), "no token is shown");
       return true;
     });
+  }
+});
+
+Deno.test("the address of operators may be any of the machine's, and may have brackets", () => {
+  const rows: [text: string, host: string, port: number][] = [
+    ["127.0.0.1:8001", "127.0.0.1", 8001],
+    ["[::1]:0", "::1", 0],
+    ["0.0.0.0:8001", "0.0.0.0", 8001],
+    ["inside.test:8001", "inside.test", 8001],
+  ];
+  for (const [text, host, port] of rows) {
+    assert.deepEqual(readConfig({ HOLDFAST_ADMIN_LISTEN: text }).adminListen, { host, port });
+  }
+  assert.equal(readConfig({}).adminListen, null);
+  for (const host of ["127.0.0.1", "127.1.2.3", "::1", "localhost"]) assert.ok(isLoopback(host), host);
+  for (const host of ["0.0.0.0", "::", "10.0.0.1", "127.evil.test", "1270.0.0.1"]) {
+    assert.ok(!isLoopback(host), host);
   }
 });
 

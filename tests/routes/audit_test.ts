@@ -1,6 +1,7 @@
 // The audit log: what goes into it and what does not, who reads it, and that no entry is rewritten.
 
 import assert from "node:assert/strict";
+import type { Hono } from "hono";
 import { ENDPOINTS } from "../../routes/app.ts";
 import { SURFACE } from "../../routes/surface.ts";
 import { ADMIN_ENDPOINTS } from "../../routes/calls/admin.ts";
@@ -11,6 +12,7 @@ import { grantCredits } from "../../routes/contract/credits.ts";
 import { explain } from "../../routes/contract/metering.ts";
 import { beginAudited, shortened } from "../../src/audit/audit.ts";
 import { AUDIT_LIMITS } from "../../src/process/limits.ts";
+import { changedLimits } from "../support/limits.ts";
 import { ADMIN_TOKEN, send, type TestApp } from "../support/test_service.ts";
 import { consoleOf, SUPPORT_TOKEN, Visitor } from "./console_support.ts";
 import { assertRefused, CATALOG, dataOf, serviceOfFile } from "./support.ts";
@@ -123,7 +125,7 @@ Deno.test("what changed nothing is not logged: a read, a dry run, a refusal", as
 Deno.test("sign-ins, failed ones too, and their ends are logged by name and never with a token", async () => {
   const http = consoleOf(service);
   const entries = await entriesOf(async () => {
-    await new Visitor(http).send("/console/sign-in", { token: "wrong-token-0123456789", to: "" });
+    await failSignIn(http);
     const visitor = await Visitor.signedIn(http, SUPPORT_TOKEN);
     await visitor.press(await visitor.get("/console/apps"), "Sign out");
   });
@@ -134,6 +136,60 @@ Deno.test("sign-ins, failed ones too, and their ends are logged by name and neve
   ]);
   const rows = JSON.stringify(await service.store.database.query("select t::text as row from audit t"));
   for (const token of ["wrong-token", SUPPORT_TOKEN, ADMIN_TOKEN]) assert.ok(!rows.includes(token), token);
+});
+
+const WRONG = "wrong-token-0123456789";
+
+function failSignIn(http: Hono, from = "192.0.2.1") {
+  const headers = { "content-type": "application/x-www-form-urlencoded" };
+  const init = { method: "POST", headers, body: `token=${WRONG}` };
+  const request = new Request("http://service.test/console/sign-in", init);
+  return http.fetch(request, { remoteAddr: { hostname: from } });
+}
+
+Deno.test("wrong tokens are one entry for each address and minute, with their number, and 100 a minute", async () => {
+  using _limits = changedLimits(AUDIT_LIMITS, { failedWriteMs: 0, failedRowsMax: 4 });
+  const http = consoleOf(service);
+  service.clock.advance(60_000 - service.clock.now() % 60_000);
+  const minute = service.clock.now();
+  const asAdmin = { headers: { authorization: `Bearer ${WRONG}` } };
+  const entries = await entriesOf(async () => {
+    for (let at = 0; at < 8; at++) await failSignIn(http);
+    const admin = new Request("http://service.test/api/admin/v1/apps", asAdmin);
+    for (let at = 0; at < 5; at++) await http.fetch(admin, { remoteAddr: { hostname: "192.0.2.1" } });
+    for (let at = 2; at < 8; at++) await failSignIn(http, `192.0.2.${at}`);
+    // Those above the limit of guesses are written together, a little later.
+    while ((await logged("limit=4")).entries.every(({ after }) => after?.count !== 13)) {
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    service.clock.advance(60_000);
+    await failSignIn(http);
+  });
+  const shown = entries.map((
+    { who, via, what, at, after },
+  ) => [who, via, what, Date.parse(at) - minute, after]);
+  const entry = (address: string, count: number, at = 0) =>
+    ["unknown", "console", "signInFailed", at, { address, count }] as unknown[];
+  assert.deepEqual(shown, [
+    entry("192.0.2.1", 13),
+    entry("192.0.2.2", 1),
+    entry("192.0.2.3", 1),
+    entry("others", 4),
+    entry("192.0.2.1", 1, 60_000),
+  ]);
+  assert.deepEqual((await logged("limit=2")).entries.map(({ after }) => after?.address), [
+    "192.0.2.1",
+    "others",
+  ]);
+  const page = await (await Visitor.signedIn(http)).get("/console/audit");
+  assert.match(page.text, /Failed sign-in .*192\.0\.2\.1/);
+  service.clock.advance(90 * 24 * 3_600_000 - 60_000);
+  const rows = () => service.store.database.query("select * from failed_sign_ins");
+  assert.ok((await dataOf(service.admin("POST", "/sweep"))).failedSignIns >= 4);
+  assert.equal((await rows()).length, 1);
+  service.clock.advance(60_000);
+  assert.equal((await dataOf(service.admin("POST", "/sweep"))).failedSignIns, 1);
+  assert.deepEqual(await rows(), []);
 });
 
 async function appWithBalance(): Promise<{ app: TestApp; page: string }> {

@@ -1,6 +1,7 @@
 // The page of a user: its content, hidden data with the reason, the live part, and the search.
 
 import assert from "node:assert/strict";
+import { userPath } from "../../routes/console/parts/page.tsx";
 import { consoleOf, SUPPORT_TOKEN, Visitor } from "./console_support.ts";
 import { stopQueued } from "./privacy_support.ts";
 import { dataOf, serviceOfFile } from "./support.ts";
@@ -196,4 +197,23 @@ Deno.test("a long ledger is read page by page to its end", async () => {
   const notes = [first, second].map(({ text }) => text.match(/note-\d+-/g) ?? []);
   assert.deepEqual(notes.map(({ length }) => length), [100, 3]);
   assert.equal(new Set(notes.flat()).size, 103);
+});
+
+Deno.test("every id opens the page of its user, those that browsers take for steps of a path too", async () => {
+  const { app, visitor, base, post } = await world();
+  const ids = [".", "..", "~", "~.", "~~x", "%2e", "%2E%2e", "a/b", "...", "ü ?#"];
+  for (const userId of ids) await post("/subscriptions", { userId, planId: "plan_pro" });
+  for (const userId of ids) {
+    const path = userPath({ appId: app.appId, mode: "live" }, userId);
+    // As a browser reads the address of a link.
+    const { pathname } = new URL(path, "http://service.test");
+    const page = await visitor.get(pathname);
+    assert.deepEqual([page.status, page.text.includes(`Canonical ${userId} `)], [200, true], userId);
+    const plan = await visitor.get(new URL(`${path}/plan`, "http://service.test").pathname);
+    assert.equal(plan.status, 200, userId);
+  }
+  await post("/customers/alias", { from: "..", to: "ann" });
+  const report = await visitor.get(`${base}/users/ann`);
+  const [, link = ""] = /href="([^"]+\/merges\/[^"]+)"/.exec(report.html) ?? [];
+  assert.equal((await visitor.get(new URL(link, "http://service.test").pathname)).status, 200, link);
 });

@@ -6,7 +6,7 @@ import { withStrictTransport } from "../../routes/http/strict_transport.ts";
 import { limitsOfFile } from "../support/limits.ts";
 import { type Answer, send, type TestApp } from "../support/test_service.ts";
 import { appWithUser, assertRefused, CATALOG, dataOf, endUserToken, serviceOfFile } from "./support.ts";
-import { BODY_LIMITS } from "../../src/process/limits.ts";
+import { BODY_LIMITS } from "../../src/process/sent_limits.ts";
 
 const service = serviceOfFile();
 const SHOP = "https://shop.example.com";
@@ -206,7 +206,7 @@ Deno.test("strict transport is asked for where the public address is https, and 
 });
 
 // Nothing in a test depends on how long it takes; the sum of large bodies is small enough to be reached.
-limitsOfFile(BODY_LIMITS, { tickMs: 300, largeBytesMax: 100_000 });
+limitsOfFile(BODY_LIMITS, { tickMs: 100, slowAfterMs: 300, largeBytesMax: 100_000 });
 
 /** Sends only the first bytes of a body. */
 async function sendPart(key: string, bytes: number, headers: Record<string, string> = {}) {

@@ -3,7 +3,7 @@
 import { type Scope, SCOPES } from "./people_actions.tsx";
 import type { UserSubject } from "../parts/subject.tsx";
 import { AmountText, Time } from "../parts/format.tsx";
-import { userPath } from "../parts/page.tsx";
+import { segmentOf, userPath } from "../parts/page.tsx";
 import { mayChange, type PageRequest } from "../parts/page_context.ts";
 import type { CurrentUsage } from "./user_usage.tsx";
 import { Table } from "../parts/table.tsx";
@@ -114,7 +114,7 @@ export function IdsCard({ subject: { app, user } }: { subject: UserSubject }) {
               {user.aliases.map((alias) => (
                 <li>
                   <code>{alias}</code>{" "}
-                  <a href={`${userPath(app, user.userId)}/merges/${encodeURIComponent(alias)}`}>
+                  <a href={`${userPath(app, user.userId)}/merges/${segmentOf(alias)}`}>
                     Merge report
                   </a>
                 </li>

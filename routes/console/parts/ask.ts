@@ -9,7 +9,7 @@ import type { Author, Values } from "../../../src/audit/audit.ts";
 import { spendId, takeBackId } from "../../../src/audit/spent.ts";
 import { type Answer, codeOf, valueOf } from "../../http/answer.ts";
 import { audited, dispatchAudited, isWrite, UNCERTAIN } from "../../http/audited.ts";
-import { type Members, refuseForbiddenText } from "../../http/body.ts";
+import { type Members, refuseForbiddenText } from "../../http/json_body.ts";
 import type { Outcome } from "../../http/call.ts";
 import { dispatch } from "../../http/dispatch.ts";
 import type {

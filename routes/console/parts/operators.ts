@@ -1,6 +1,6 @@
 // Who may sign in: the admin token, the support token, and further people with a token each.
 
-import { createHmac } from "node:crypto";
+import { scryptSync } from "node:crypto";
 import type { OperatorToken, Role } from "../../../src/process/operators.ts";
 import { equalsSecret } from "../../../src/process/secrets/hash.ts";
 
@@ -37,6 +37,17 @@ export class Operators {
   }
 }
 
+const KEY_BYTES = 32;
+const keys = new Map<string, string>();
+
+/**
+ * The key of a person's sessions. A stranger who has seen a cookie may try tokens against its signature, so making the key
+ * of a token is slow (some 50 ms). It is made once for each token, when the process starts.
+ */
 function sessionKeyOf(token: string): string {
-  return createHmac("sha256", token).update("holdfast console session").digest("base64url");
+  const known = keys.get(token);
+  if (known !== undefined) return known;
+  const key = scryptSync(token, "holdfast console session", KEY_BYTES).toString("base64url");
+  keys.set(token, key);
+  return key;
 }

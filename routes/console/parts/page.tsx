@@ -173,5 +173,18 @@ export function appPath({ appId, mode }: AppMode): string {
 
 /** The path of a user's page. */
 export function userPath(app: AppMode, userId: string): string {
-  return `${appPath(app)}/users/${encodeURIComponent(userId)}`;
+  return `${appPath(app)}/users/${segmentOf(userId)}`;
+}
+
+/**
+ * The part of a path that has an id of a user. Browsers remove the parts `.` and `..` from an address, escaped ones too: these
+ * ids get a `~` in front, and so does an id that begins with one.
+ */
+export function segmentOf(id: string): string {
+  return encodeURIComponent(/^(~.*|\.\.?)$/su.test(id) ? `~${id}` : id);
+}
+
+/** Returns the id in a part of a path. */
+export function idOf(segment: string): string {
+  return segment.startsWith("~") ? segment.slice(1) : segment;
 }

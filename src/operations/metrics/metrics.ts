@@ -5,42 +5,11 @@
 import { cpuUsage } from "node:process";
 import { Counter, Gauge, type Histogram, Registry } from "prom-client";
 import type { Counts } from "../../cluster/counts.ts";
-import type { Service, ServiceState, Serving } from "../../cluster/service.ts";
+import type { Service, ServiceState } from "../../cluster/service.ts";
 import { GATEWAY_OUTCOMES } from "../../process/counts/gateway_counts.ts";
 import { ANSWER_CODES } from "../../process/counts/request_counts.ts";
 import { COMMAND_NAMES, RESERVE_OUTCOMES } from "../../process/counts/runtime_counts.ts";
-
-/** Samples of a metric with labels. */
-type Samples = Iterable<readonly [labels: Readonly<Record<string, string>>, value: number]>;
-
-/** One metric; `read` gives its value, null for no sample, or a value for each set of labels. */
-interface Metric {
-  readonly type: "gauge" | "counter";
-  readonly name: string;
-  readonly help: string;
-  readonly labels: readonly string[];
-  readonly read: (service: Service) => number | null | Samples;
-}
-
-/** A value that goes up and down. */
-function gauge(name: string, help: string, read: (service: Service) => number | null): Metric {
-  return { type: "gauge", name, help, labels: [], read };
-}
-
-/** A gauge of the running term, without a sample while the process does not serve. */
-function ofTerm(name: string, help: string, read: (serving: Serving) => number | null | undefined): Metric {
-  return gauge(name, help, ({ serving }) => serving === null ? null : read(serving) ?? null);
-}
-
-/** A value that only grows while the process lives. */
-function counter(name: string, help: string, read: (counts: Counts) => number): Metric {
-  return { type: "counter", name, help, labels: [], read: ({ counts }) => read(counts) };
-}
-
-/** A counter with a value for each set of labels. */
-function counters(name: string, help: string, labels: string[], read: (counts: Counts) => Samples): Metric {
-  return { type: "counter", name, help, labels, read: ({ counts }) => read(counts) };
-}
+import { counter, counters, gauge, type Metric, ofTerm, type Samples } from "./metric.ts";
 
 const STATES: readonly ServiceState[] = ["starting", "standby", "serving", "leaving", "stopping"];
 const MODES = ["live", "test"] as const;
@@ -179,6 +148,39 @@ const REQUESTS: readonly Metric[] = [
       ...Object.entries(streams.ended).map(([reason, count]) => [{ reason }, count] as const),
       [{ reason: "left" }, streams.left] as const,
     ],
+  ),
+];
+
+const BODIES: readonly Metric[] = [
+  {
+    type: "gauge",
+    name: "holdfast_body_held_bytes",
+    help: "Memory that request bodies take, by pot: keyed (128 MiB), keyless (4 MiB).",
+    labels: ["pot"],
+    read: ({ counts }) => Object.entries(counts.bodies.heldBytes).map(([pot, bytes]) => [{ pot }, bytes]),
+  },
+  counters(
+    "holdfast_bodies_ended_total",
+    "Request bodies ended or refused because their pot, or the share of their app, was full.",
+    ["pot"],
+    ({ bodies }) => Object.entries(bodies.full).map(([pot, count]) => [{ pot }, count]),
+  ),
+  counters(
+    "holdfast_bodies_refused_total",
+    "Request bodies refused before they were parsed: large, structure, fields, slow.",
+    ["reason"],
+    ({ bodies }) => Object.entries(bodies.refused).map(([reason, count]) => [{ reason }, count]),
+  ),
+  gauge(
+    "holdfast_bodies_in_thread",
+    "Large bodies of the gateway that are read in their thread, or wait for it.",
+    ({ counts }) => counts.bodies.inThread,
+  ),
+  counters(
+    "holdfast_wrong_tokens_total",
+    "Wrong tokens of console and admin API: refused, or limited because there were too many.",
+    ["answer"],
+    ({ wrongTokens }) => Object.entries(wrongTokens).map(([answer, count]) => [{ answer }, count]),
   ),
 ];
 
@@ -389,7 +391,8 @@ const PROCESS: readonly Metric[] = [
   gauge("process_heap_bytes", "Heap in use by the main thread.", () => Deno.memoryUsage().heapUsed),
 ];
 
-const METRICS = [TERM, CLUSTER, REQUESTS, TURNS, JOURNAL, ACTORS, SWEEPS, WEBHOOKS, GATEWAY, PROCESS].flat();
+const METRICS = [TERM, CLUSTER, REQUESTS, BODIES, TURNS, JOURNAL, ACTORS, SWEEPS, WEBHOOKS, GATEWAY, PROCESS]
+  .flat();
 
 /** Histograms are filled by the code that is measured. */
 function histogramsOf({ requests, runtime, cluster, gateway }: Counts): readonly Histogram[] {

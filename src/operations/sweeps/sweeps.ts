@@ -10,7 +10,9 @@ import { realmsHere, visitAll } from "../../../actors/visit.ts";
 import type { Counts, SweepName } from "../../cluster/counts.ts";
 import { type ErasureWorld, runErasures } from "../../people/erasure.ts";
 import type { Clock } from "../../process/clock.ts";
-import { SWEEP_LIMITS } from "../../process/limits.ts";
+import { NO_CELLS } from "../../audit/audit.ts";
+import { AUDIT_LIMITS, SWEEP_LIMITS } from "../../process/limits.ts";
+import { deleteOldFailedSignIns } from "../../storage/stores/audit_store.ts";
 import { deleteOldAnswers } from "../../storage/stores/retention_store.ts";
 import { addAllUp } from "./daily_use.ts";
 import { moveAllHistory } from "../../people/history_move.ts";
@@ -39,6 +41,7 @@ export interface SweepCounts {
   readonly messages: number;
   readonly stripeFacts: number;
   readonly erasures: number;
+  readonly failedSignIns: number;
 }
 
 /** Runs every sweep to its end. */
@@ -51,7 +54,18 @@ export async function sweepAll(world: CountedWorld): Promise<SweepCounts> {
   const messages = await runSweep(world, "messages");
   const stripeFacts = await runSweep(world, "stripe");
   const erasures = await runSweep(world, "erasures");
-  return { ...due, idempotencyRecords, historyRows, promptLogs, refusals, messages, stripeFacts, erasures };
+  const failedSignIns = await runSweep(world, "failed_sign_ins");
+  return {
+    ...due,
+    idempotencyRecords,
+    historyRows,
+    promptLogs,
+    refusals,
+    messages,
+    stripeFacts,
+    erasures,
+    failedSignIns,
+  };
 }
 
 const SWEEPS = {
@@ -65,6 +79,7 @@ const SWEEPS = {
   idempotency: sweepIdempotency,
   daily_use: addAllUp,
   stripe: removeOld("stripe"),
+  failed_sign_ins: removeFailedSignIns,
 } satisfies Record<SweepName, (world: SweepWorld) => Promise<unknown>>;
 
 type SweepAnswer<Name extends SweepName> = Awaited<ReturnType<(typeof SWEEPS)[Name]>>;
@@ -122,4 +137,15 @@ export async function sweepIdempotency(
       return await inCell(cells, (session) => deleteOldAnswers(session, realms, before, limit));
     });
   });
+}
+
+/** Removes failed sign-ins that are past their time. They belong to no cell, so each process may remove them. */
+export async function removeFailedSignIns(
+  { term, inCell, clock }: Pick<SweepWorld, "term" | "inCell" | "clock">,
+): Promise<number> {
+  const before = clock.now() - AUDIT_LIMITS.failedKeptMs;
+  return await removeInSteps(
+    term,
+    (limit) => inCell(NO_CELLS, (session) => deleteOldFailedSignIns(session, before, limit)),
+  );
 }

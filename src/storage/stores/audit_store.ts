@@ -1,5 +1,5 @@
 // The audit log: writes and sign-ins through console and admin API. A trigger allows only inserts, except that an erasure
-// replaces the ids of its users and removes the values.
+// replaces the ids of its users and removes the values. Failed sign-ins are in a table of their own, which is kept short.
 
 import type { Millis } from "../../domain/values/period.ts";
 import { arrayText, type Session } from "../database.ts";
@@ -107,6 +107,49 @@ interface StoredRow {
   readonly after: string | null;
 }
 
+/** The wrong tokens of an address within a minute. */
+export interface FailedSignIn {
+  /** The id of its entry in the log. */
+  readonly id: string;
+  /** When the minute began. */
+  readonly minute: Millis;
+  readonly address: string;
+  readonly via: "console" | "api";
+  readonly count: number;
+}
+
+/** Adds counts to the rows of their addresses and minutes. */
+export async function addFailedSignIns(session: Session, rows: readonly FailedSignIn[]): Promise<void> {
+  const column = (name: keyof FailedSignIn) => arrayText(rows.map((row) => String(row[name])));
+  await session.query(
+    `insert into failed_sign_ins as f (minute_ms, address, id, via, count)
+     select * from unnest($1::text::bigint[], $2::text::text[], $3::text::text[], $4::text::text[], $5::text::bigint[])
+     on conflict (minute_ms, address) do update set count = f.count + excluded.count`,
+    [column("minute"), column("address"), column("id"), column("via"), column("count")],
+  );
+}
+
+/** Removes up to `limit` rows of minutes before a moment; returns how many. */
+export async function deleteOldFailedSignIns(
+  session: Session,
+  before: Millis,
+  limit: number,
+): Promise<number> {
+  const rows = await session.query(
+    `delete from failed_sign_ins where minute_ms <= $1::bigint and (minute_ms, address) in (
+       select minute_ms, address from failed_sign_ins order by minute_ms limit $2::int)
+     returning 1`,
+    [before, limit],
+  );
+  return rows.length;
+}
+
+/** Failed sign-ins as entries of the log. */
+const FAILED = `select id, minute_ms as at_ms, 'unknown' as who, via, 'signInFailed' as what, null as app_id,
+    null as mode, null as user_id, null as before,
+    json_build_object('address', address, 'count', count)::text as after
+  from failed_sign_ins`;
+
 /** Reads a page of the log, newest first. Every combination of filters is a range of one index. */
 export async function listAudit(
   reader: Reader,
@@ -119,10 +162,13 @@ export async function listAudit(
   if (userId !== null) add("user_id =", userId);
   if (before !== null) add("id <", before);
   const where = conditions.length === 0 ? "" : `where ${conditions.join(" and ")}`;
-  const rows = await reader.query<StoredRow>(
-    `select * from audit ${where} order by id desc limit $1::int`,
-    params,
-  );
+  const page = (rows: string) => `${rows} ${where} order by id desc limit $1::int`;
+  // A failed sign-in is about no app and no user.
+  const statement = appId === null && userId === null
+    ? `select * from ((${page("select * from audit")}) union all (${page(FAILED)})) entries
+       order by id desc limit $1::int`
+    : page("select * from audit");
+  const rows = await reader.query<StoredRow>(statement, params);
   return rows.map(({ at_ms: at, app_id: appId, user_id: userId, ...row }) => ({ ...row, at, appId, userId }));
 }
 

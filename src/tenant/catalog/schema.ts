@@ -397,7 +397,8 @@ const settings = z.strictObject({
     examples: [["https://shop.example.com"]],
   }),
   rateLimit: rateLimit.optional().meta({
-    description: "How fast the calls of one key may come. Default: no limit.",
+    description: "How fast the calls of one key may come. Default: no limit for secret keys; 500 a second " +
+      "and 1,000 at once for public keys.",
     examples: [{ perSecond: 50, burst: 100 }],
   }),
   unpricedModels: z.enum(["warn", "refuse"]).optional().meta({

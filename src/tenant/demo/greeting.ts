@@ -14,11 +14,28 @@ interface Started {
 const DEMO_FILE = "demo.json";
 const PORT_DEFAULT = 8000;
 
+/** The ports that the service listens on; `adminPort` is null where the admin API has no address of its own. */
+interface Ports {
+  readonly port: number;
+  readonly adminPort: number | null;
+}
+
 /** Prints the lines of the store that the service runs on. */
-export async function greet(service: Started, config: Config, port: number): Promise<void> {
-  const origin = `http://${config.host}:${port}`;
+export async function greet(service: Started, config: Config, { port, adminPort }: Ports): Promise<void> {
+  const origin = originOf(config.host, port);
+  const { adminListen } = config;
+  const adminOrigin = adminListen === null
+    ? origin
+    : originOf(adminListen.host, adminPort ?? adminListen.port);
+  if (adminOrigin !== origin) {
+    console.log(`Admin API, console and metrics listen on ${adminOrigin}`);
+  }
   if (config.databaseUrl === null) await greetEmbedded(service, config, origin);
-  else await greetServer(service, config, origin, port);
+  else await greetServer(service, config, origin, adminOrigin);
+}
+
+function originOf(host: string, port: number): string {
+  return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
 async function greetEmbedded(service: Started, { dataDir }: Config, origin: string): Promise<void> {
@@ -42,21 +59,21 @@ async function greetServer(
   service: Started,
   { adminToken }: Config,
   origin: string,
-  port: number,
+  adminOrigin: string,
 ): Promise<void> {
   console.log(`Holdfast listens on ${origin}`);
   if (adminToken === null) console.log(NO_TOKEN);
   const serving = await service.ready().catch(() => null);
   if (serving === null || serving.registry.workspaces.size > 0) return;
-  console.log(firstAppText(origin, port, adminToken !== null));
+  console.log(firstAppText(adminOrigin, adminToken !== null));
 }
 
 const NO_TOKEN =
   "The admin API is off: HOLDFAST_ADMIN_TOKEN is not set. Set it to a secret of at least 16 characters and start again";
 
 /** Commands that work when pasted into a shell with the admin token. */
-function firstAppText(origin: string, port: number, hasToken: boolean): string {
-  const url = port === PORT_DEFAULT ? "" : ` --url ${origin}`;
+function firstAppText(origin: string, hasToken: boolean): string {
+  const url = origin.endsWith(`:${PORT_DEFAULT}`) ? "" : ` --url ${origin}`;
   const token = hasToken
     ? []
     : ['  export HOLDFAST_ADMIN_TOKEN="$(openssl rand -hex 24)"   # then start again'];

@@ -73,6 +73,7 @@ export const AUDIT: readonly Entry[] = [
   write("drop a write: delete from audit_begun where id = $1", (tables, [id]) => {
     tables.remove("audit_begun", (row) => row.id === id);
   }),
+  write("remove old failed sign-ins: delete from failed_sign_ins", () => {}),
   write("allow changes of the audit log: select set_config('holdfast.erasing'", () => {}),
   write("hide a user in writes: update audit_begun a set user_id", hide("audit_begun", { erased: true })),
   write("hide a user in the log: update audit a set user_id", hide("audit", { before: null, after: null })),

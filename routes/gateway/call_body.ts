@@ -1,0 +1,88 @@
+// What the gateway needs of a call's body: a few members, the most that the call may use, the prompt for the log, and the
+// bytes for the server. Pure, so that large bodies are read in a thread of their own (body_thread.ts): the object that JSON
+// becomes is never sent between threads, which would cost the answering thread more than parsing it.
+
+import { type CallEstimate, estimateCall } from "../../src/domain/pricing/model_call.ts";
+import type { FieldFault } from "../../src/domain/values/refusal.ts";
+import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
+import { decode, type Members, membersOf, parse, refuseForbiddenText } from "../http/json_body.ts";
+import { type AnswerShape, looseOf } from "./texts.ts";
+
+/** A body that has been read. */
+export interface CallBody {
+  /** Some members by their names. An object or array is empty here: only that it was sent matters. */
+  readonly call: Members;
+  /** A fault names the member that is invalid. */
+  readonly estimate: CallEstimate | FieldFault;
+  /** The prompt for the log; null where nothing is logged. */
+  readonly prompt: string | null;
+  /** The body that goes to the server. */
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  /** Whether the event with the report is not passed on, since the caller did not ask for it. */
+  readonly dropsReport: boolean;
+}
+
+/** How a body is read. */
+export interface CallReading {
+  readonly shape: AnswerShape;
+  readonly isLogged: boolean;
+}
+
+/** The members that `CallBody.call` has. */
+const MEMBERS_READ = ["model", "user", "background"] as const;
+
+/** Reads the body of a call. The caller's bytes are passed on unchanged, except that a stream is asked for its usage. */
+export function readCallBody(bytes: Uint8Array<ArrayBuffer>, { shape, isLogged }: CallReading): CallBody {
+  const text = decode(bytes);
+  const members = membersOf(parse(text));
+  // A forbidden character can reach a parsed value only through an escape.
+  if (text.includes("\\u")) refuseForbiddenText(members);
+  return {
+    call: Object.fromEntries(MEMBERS_READ.map((name) => [name, plainOf(members[name])])),
+    estimate: estimateCall(members, shape !== "none"),
+    prompt: isLogged ? promptOf(members) : null,
+    ...withReport(shape, bytes, members),
+  };
+}
+
+function plainOf(value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  return Array.isArray(value) ? [] : {};
+}
+
+/** Returns the prompt, for the log, which cuts it. */
+function promptOf({ messages, input }: Members): string | null {
+  const asked = messages ?? input ?? null;
+  if (asked === null) return null;
+  const text = typeof asked === "string" ? asked : JSON.stringify(asked);
+  return text.slice(0, GATEWAY_LIMITS.loggedChars).toWellFormed();
+}
+
+const BRACE = "{".charCodeAt(0);
+const ASKS_REPORT = `"stream_options":{"include_usage":true},`;
+const encoder = new TextEncoder();
+
+/** Returns the body for the server: a stream of a chat is asked to report its usage. */
+function withReport(
+  shape: AnswerShape,
+  bytes: Uint8Array<ArrayBuffer>,
+  members: Members,
+): Pick<CallBody, "bytes" | "dropsReport"> {
+  const { stream, stream_options: options } = members;
+  if (shape !== "chat" || stream !== true) return { bytes, dropsReport: false };
+  if (options === undefined) {
+    const place = bytes.indexOf(BRACE) + 1;
+    const asking = encoder.encode(ASKS_REPORT);
+    const longer = new Uint8Array(bytes.byteLength + asking.byteLength);
+    longer.set(bytes.subarray(0, place));
+    longer.set(asking, place);
+    longer.set(bytes.subarray(place), place + asking.byteLength);
+    return { bytes: longer, dropsReport: true };
+  }
+  if (options !== null && (typeof options !== "object" || Array.isArray(options))) {
+    return { bytes, dropsReport: false };
+  }
+  if (looseOf(options).include_usage === true) return { bytes, dropsReport: false };
+  const asking = { ...members, stream_options: { ...looseOf(options), include_usage: true } };
+  return { bytes: encoder.encode(JSON.stringify(asking)), dropsReport: true };
+}
