@@ -1,7 +1,6 @@
 // Reads a request: its body up to its limits, and its query. The result is a plain object of JSON values that a schema can
 // check. Who sends a body decides its limits, which hold before it is parsed: bytes, structure, rate and memory.
 
-import { Buffer } from "node:buffer";
 import type { Caller } from "../../src/tenant/registry.ts";
 import { BODY_COUNTS } from "../../src/process/counts/sent_counts.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
@@ -127,13 +126,24 @@ async function collect(
     const { done, value } = await reader.read().catch(refuseBody);
     if (done) {
       body.completes();
-      return Buffer.concat(chunks);
+      return joined(chunks, body.bytes);
     }
     if (body.bytes + value.byteLength > bytesMax) refuseSize(bytesMax);
     body.arrives(value.byteLength);
     counted?.add(value);
     chunks.push(value);
   }
+}
+
+/** Returns pieces as one, in a buffer of its own, which may be moved to a thread. */
+function joined(pieces: readonly Uint8Array[], length: number): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(length);
+  let place = 0;
+  for (const piece of pieces) {
+    bytes.set(piece, place);
+    place += piece.byteLength;
+  }
+  return bytes;
 }
 
 /** Whether a body takes no memory of a pot, by its declared length; refuses one that declares too long a length. */

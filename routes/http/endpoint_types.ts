@@ -16,7 +16,7 @@ export interface Endpoint<World> extends KeyedDefinition {
 export interface KeylessEndpoint<World> extends Omit<KeylessDefinition, "about"> {
   /** Returns the refusal of invalid input; by default `invalid_request` with the name of the member. */
   readonly misfit?: () => Refused;
-  /** Whether a request may be read, by the members of its path. Others get `misfit`, and no byte of their body is read. */
+  /** Whether a request may be read, by the members of its path. Others are refused with `misfit`, and no byte of their body is read. */
   readonly admits?: (world: World, path: Readonly<Record<string, string>>) => boolean;
   /** Returns the app or workspace that a call is about: the call runs at the owner of its cell. Left out: it runs anywhere. */
   readonly about?: (request: Pick<KeylessRequest<World, unknown>, "world" | "input">) => About | null;

@@ -18,7 +18,7 @@ import type { DispatchWorld, KeyedCall } from "./call.ts";
 import { valueHash } from "./canonical.ts";
 import { dispatch } from "./dispatch.ts";
 import type { Endpoint, KeylessEndpoint } from "./endpoint_types.ts";
-import { invalidMember, Refused } from "./errors.ts";
+import { invalidMember, Refused, unknownPath } from "./errors.ts";
 import { addressOf } from "./guesses.ts";
 import { checkInput, readInput } from "./input.ts";
 import { type Members, refuseForbiddenText } from "./json_body.ts";
@@ -88,7 +88,9 @@ export async function handleKeyless<World extends DispatchWorld & AuditWorld & A
   try {
     const world = source.requireServing();
     if (endpoint.access === "admin") await authorizeAdmin(request, admin, world, addressOf(context.env));
-    if (endpoint.admits?.(world, context.req.param()) === false) throw endpoint.misfit?.();
+    if (endpoint.admits?.(world, context.req.param()) === false) {
+      throw endpoint.misfit?.() ?? unknownPath(request);
+    }
     const { members, input } = await inputOf(context, endpoint);
     const call = { target: endpoint, caller: null, members, input };
     const outcome = await dispatchAudited(world, call, request, ADMIN);

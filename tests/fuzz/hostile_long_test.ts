@@ -183,11 +183,8 @@ Deno.test("forbidden characters in any member, and bodies that are none, are ref
       await breathe();
       assert.deepEqual(faultsOf(request, answer, scene()), [], `${route.path}: ${what}`);
       // A batch may be larger; what is in it is wrong all the same.
-      const status = expected === 413 && isBatchOfEvents(route)
-        ? 400
-        : expected === 400 && isSigned(route)
-        ? 401
-        : expected;
+      // No body is read for an app without a secret of Stripe. A batch may have a million bytes, but not so many values.
+      const status = isSigned(route) ? 401 : expected === 413 && isBatchOfEvents(route) ? 400 : expected;
       assert.equal(answer.status, status, `${route.path}: ${what}: ${answer.text.slice(0, 300)}`);
     }
   }

@@ -70,6 +70,13 @@ Deno.test("the file of three members sets known variables, and the balancer asks
   const asked = [...balancer.matchAll(/^ {2}server (\w+) (\S+)$/gm)].map(([, name, at]) => [name, at]);
   assert.deepEqual(asked, members.map(([name]) => [name, `${name}:8000`]));
   assert.match(balancer, /option httpchk GET \/readyz\n/);
+  // What is for operators stays inside, in an escaped form too, and they have a port of their own.
+  assert.match(
+    balancer,
+    /^ {2}http-request deny deny_status 404 if \{ path,url_dec -m beg \/metrics \/api\/admin \/console \}$/m,
+  );
+  assert.match(balancer, /frontend operators\n {2}bind :8001\n/);
+  assert.match(cluster, /- 127\.0\.0\.1:8001:8001\n/);
   // A call that a member has read is sent again by its caller alone.
   assert.match(balancer, /retry-on conn-failure\n/);
 });

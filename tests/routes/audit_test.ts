@@ -189,7 +189,7 @@ Deno.test("wrong tokens are one entry for each address and minute, with their nu
   assert.equal((await rows()).length, 1);
   service.clock.advance(60_000);
   assert.equal((await dataOf(service.admin("POST", "/sweep"))).failedSignIns, 1);
-  assert.deepEqual(await rows(), []);
+  assert.equal((await rows()).length, 0);
 });
 
 async function appWithBalance(): Promise<{ app: TestApp; page: string }> {

@@ -1,8 +1,10 @@
 // Who may sign in to the console, and for how long: wrong tokens, cookies, sessions in every process, ways back.
 
 import assert from "node:assert/strict";
+import { scryptSync } from "node:crypto";
 import type { Hono } from "hono";
 import { makeApp } from "../../routes/app.ts";
+import { Operators } from "../../routes/console/parts/operators.ts";
 import { NO_FEATURES } from "../../src/process/features.ts";
 import { Service } from "../../src/cluster/service.ts";
 import { ADMIN_TOKEN, send } from "../support/test_service.ts";
@@ -114,6 +116,12 @@ Deno.test("every process accepts a session until the token of its person changes
   assert.ok(await opens(changed, await cookieFor(consoleOf(service), SUPPORT_TOKEN)), "others go on");
   const left = consoleOf(service, { operators: OPERATORS.filter(({ name }) => name !== "admin") });
   assert.ok(!await opens(left, cookie));
+});
+
+Deno.test("the key of a person's sessions is made of the token by scrypt, so that a cookie is no quick test of a guess", () => {
+  const [operator] = new Operators(OPERATORS.slice(0, 1)).all;
+  const key = scryptSync(ADMIN_TOKEN, "holdfast console session", 32, { N: 16_384, r: 8, p: 1 });
+  assert.equal(operator?.sessionKey, key.toString("base64url"));
 });
 
 Deno.test("a cookie that was changed, or signed with another person's key, is invalid", async () => {
