@@ -15,6 +15,7 @@ const POSTS = {
   optOut: "/opt-out",
   optIn: "/opt-in",
   testClock: "/test-clock",
+  trackBatch: "/track/batch",
 } as const;
 
 const REGISTRY_OPS = ["plans", "applyCatalog", "setCap", "createKey", "revokeKey", "setWebhook"] as const;

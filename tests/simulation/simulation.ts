@@ -6,6 +6,7 @@ import { Random } from "../model/random.ts";
 import { CELL_LIMITS } from "../../src/process/limits.ts";
 import { Canary } from "./canary.ts";
 import { answersChecker } from "./checks/answers.ts";
+import { batchesChecker } from "./checks/batches.ts";
 import { booksChecker } from "./checks/books.ts";
 import { capsChecker } from "./checks/caps.ts";
 import { clockChecker } from "./checks/clock.ts";
@@ -64,6 +65,8 @@ export interface RunOptions {
   readonly troubles?: Troubles | undefined;
   /** Whether some pay by Stripe; left out: they do. */
   readonly stripe?: boolean | undefined;
+  /** Whether clients send batches of events. Default true. */
+  readonly batches?: boolean | undefined;
 }
 
 /** What a run was. */
@@ -108,6 +111,7 @@ class Simulation {
   readonly #canary: Canary | null;
   /** Null in a world without Stripe. */
   readonly #stripe: SimStripe | null;
+  readonly #hasBatches: boolean;
   readonly #hash = createHash("sha256");
   readonly #notes: Note[] = [];
   readonly #plan: (typeof PLANS)[number];
@@ -118,7 +122,13 @@ class Simulation {
 
   constructor(options: RunOptions) {
     this.#options = options;
-    const { seed, nodes = MEMBERS[seed % MEMBERS.length] as number, troubles = {}, stripe = true } = options;
+    const {
+      seed,
+      nodes = MEMBERS[seed % MEMBERS.length] as number,
+      troubles = {},
+      stripe = true,
+      batches = true,
+    } = options;
     const random = this.#random = new Random(seed);
     const plan = this.#plan = random.pick(PLANS);
     const time = this.#time = new VirtualTime(STARTS_AT, random);
@@ -142,6 +152,7 @@ class Simulation {
     });
     const calls: Call[] = [];
     this.#world = { time, random, faults, recorder, server, wire, processes, calls, troubles };
+    this.#hasBatches = batches;
     this.#stripe = stripe ? new SimStripe({ time, random, faults, server, processes }, tenants) : null;
     this.#watch = new Watch(everyChecker(this.#stripe), tenants, server, calls, receiver);
     recorder.onDurable = (batch, payload) => this.#watch.take(batch, payload);
@@ -207,6 +218,9 @@ class Simulation {
     if (!isBurst) this.#leap(visited);
     if (this.#random.chance(0.03)) this.#setWebhook(visited);
     if (this.#stripe !== null) this.#sell(this.#stripe, visited);
+    if (this.#hasBatches && this.#random.chance(0.08)) {
+      this.#ask(visited, visited.traffic.batch(visited.tenant.workspaceId));
+    }
     const request = visited.traffic.next(this.#clock(visited));
     // Now and then a call names an object of another workspace.
     const isStray = (request.op === "commit" || request.op === "release") && this.#random.chance(0.05);
@@ -423,6 +437,7 @@ function everyChecker(stripe: SimStripe | null) {
     holdsChecker(),
     grantsChecker(),
     answersChecker(),
+    batchesChecker(),
     tablesChecker(),
     livenessChecker(),
     messagesChecker(),

@@ -62,6 +62,7 @@ export class Traffic {
   /** Users who are being merged, for the calls that come next. */
   #chased: { readonly ids: readonly string[]; left: number } | null = null;
   #arrived = 0;
+  #batches = 0;
 
   /** @param hasGone whether there are users who get erased */
   constructor(random: Random, catalog: CatalogDocument, hasGone: boolean) {
@@ -273,6 +274,19 @@ export class Traffic {
     return { op, input: { userId, ...quotaInput(random, op, random.pick(this.#events), []) } };
   }
 
+  /** A batch of events, some of which have a key of their own. */
+  batch(workspaceId: string): SimRequest {
+    const random = this.#random;
+    const no = ++this.#batches;
+    const events = Array.from({ length: random.whole(1, 6) }, (_, place) => ({
+      userId: `batch-${random.whole(1, 4)}`,
+      event: random.pick(this.#events).event,
+      metadata: { batch: no, place, of: workspaceId },
+      ...(random.chance(0.3) ? { idempotencyKey: `event-${no}-${place}` } : {}),
+    }));
+    return { op: "trackBatch", input: { events } };
+  }
+
   /** A request about a user who gets erased now and then. */
   #ofGone(nowMs: number): SimRequest {
     const random = this.#random;
@@ -306,9 +320,9 @@ export class Traffic {
   }
 }
 
-/** Whether the model is asked nothing about an id: those who get erased, and those who pay by Stripe. */
+/** Whether the model is asked nothing about an id: those who get erased, who pay by Stripe, or whose events come in batches. */
 export function isUnmodelled(id: unknown): boolean {
-  return isGone(id) || typeof id === "string" && id.startsWith("buyer-");
+  return isGone(id) || typeof id === "string" && (id.startsWith("buyer-") || id.startsWith("batch-"));
 }
 
 /** Whether an id is of those who get erased. */

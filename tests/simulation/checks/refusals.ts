@@ -1,6 +1,7 @@
 // Counts of refused calls: a crash may lose some, and nothing counts a call twice. At the end no row is under the id of an
 // alias: counts from before a merge, or written during it, have moved.
 
+import type { Input } from "../../model/document.ts";
 import type { Fields } from "../../support/memory_store.ts";
 import type { Attempt } from "../history.ts";
 import type { Checker } from "../watch.ts";
@@ -13,9 +14,11 @@ export function refusalsChecker(): Checker {
       const possible = new Map<string, number>();
       for (const attempt of calls.flatMap(({ attempts }) => attempts)) {
         if (!mayBeCounted(attempt)) continue;
-        const { tenant, request } = attempt.call;
-        const key = `${tenant.realm} ${request.input["event"]}`;
-        possible.set(key, (possible.get(key) ?? 0) + 1);
+        const { tenant, request: { op, input } } = attempt.call;
+        for (const { event } of op === "trackBatch" ? input["events"] as readonly Input[] : [input]) {
+          const key = `${tenant.realm} ${event}`;
+          possible.set(key, (possible.get(key) ?? 0) + 1);
+        }
       }
       const rows = tables.list("refusals");
       for (const [key, alike] of Map.groupBy(rows, ({ realm, event }) => `${realm} ${event}`)) {
@@ -38,6 +41,8 @@ export function refusalsChecker(): Checker {
 
 /** Whether a process refused it, or gave no answer that says. */
 function mayBeCounted({ call: { request }, reply }: Attempt): boolean {
+  // The answer of a batch does not tell which of its events were refused.
+  if (request.op === "trackBatch") return reply?.isReplayed !== true;
   if (request.op !== "reserve" && request.op !== "track") return false;
   if (reply === null || reply.status === 503) return true;
   return !reply.isReplayed && (reply.status === 429 || reply.model.data?.["allowed"] === false);

@@ -65,6 +65,25 @@ export const ERASURE: readonly Entry[] = [
     const erasing = own.erasing === true || canonical.erasing === true;
     return [{ opted_out: canonical.opted_out as number, erasing }];
   }),
+  // A public key has linked each "gone-N" to "user-N", and links it again after an erasure.
+  read(
+    "anonymous ids of named ones: select distinct l.from_id as id from person_links",
+    (tables, [realm, ids]) =>
+      (textsOf(ids) as string[]).filter((id) => id.startsWith("user-"))
+        .map((id) => id.replace("user-", "gone-"))
+        .filter((id) => {
+          const [own] = tables.list("users", (row) => row.realm === realm && row.id === id);
+          if (own === undefined) return false;
+          return own.merged_into === null &&
+            tables.list("users", (row) => row.merged_into === own.key).length === 0;
+        }).map((id) => ({ id })),
+  ),
+  read("anonymous ids among ids: select distinct from_id as id from person_links", (_, [, ids]) => {
+    const named = textsOf(ids) as string[];
+    return named.filter((id) => id.startsWith("gone-") && named.includes(id.replace("gone-", "user-")))
+      .map((id) => ({ id }));
+  }),
+  write("remove links: delete from person_links", () => 0),
   write("remove pseudonyms: delete from pseudonyms", () => 0),
   read("persons of ids: select distinct person_id as id from person_ids", () => []),
   read("lock persons: select pg_advisory_xact_lock", () => []),

@@ -106,6 +106,21 @@ export const PLANTED: readonly PlantedBug[] = [
       ),
   },
   {
+    name: "a link from the anonymous side is walked",
+    plant: () =>
+      replace(
+        SimDatabase.prototype,
+        "query",
+        (query) =>
+          async function (this: SimDatabase, text: string, params: never) {
+            const rows = await query.call(this, text, params);
+            if (!text.startsWith("select distinct l.from_id")) return rows;
+            const named = [...String((params as unknown[])[1]).matchAll(/gone-(\d+)/g)];
+            return [...rows, ...named.map(([, no]) => ({ id: `user-${no}` }))];
+          } as SimDatabase["query"],
+      ),
+  },
+  {
     name: "refunds go to balances in the wrong order",
     plant: () =>
       replace(
@@ -194,6 +209,18 @@ export const PLANTED: readonly PlantedBug[] = [
         function (this: Gate, changes: readonly RowChange[]) {
           const others = changes.filter(({ table }) => table !== "idempotency");
           return add.call(this, others.length > 0 ? others : changes);
+        }),
+  },
+  {
+    name: "a first answer is kept after its effect",
+    batches: true,
+    plant: () =>
+      replace(Gate.prototype, "add", (add) =>
+        function (this: Gate, changes: readonly RowChange[]) {
+          // What is left is the first answer of the whole batch, which comes in another append.
+          const isOfPart = ({ table, row }: RowChange) =>
+            table === "idempotency" && (row as { key: string }).key.includes("part:");
+          return add.call(this, changes.filter((change) => !isOfPart(change)));
         }),
   },
   {

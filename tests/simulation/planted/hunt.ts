@@ -80,6 +80,9 @@ async function violationWithout(bug: PlantedBug, seed: number): Promise<Violatio
 }
 
 /** The world in which a bug is looked for. */
-function worldOf({ nodes, troubles, stripe = false }: PlantedBug, seed: number): RunOptions {
-  return { seed, steps: STEPS, nodes, troubles, stripe };
+function worldOf(
+  { nodes, troubles, stripe = false, batches = false }: PlantedBug,
+  seed: number,
+): RunOptions {
+  return { seed, steps: STEPS, nodes, troubles, stripe, batches };
 }
