@@ -49,6 +49,8 @@ export const WATCH_LIMITS = {
   waitMs: 60_000,
   /** The shortest time between two readings of one user. */
   readEveryMs: 100,
+  /** Different readings of one user, which are all made after each change, for the streams of all processes. */
+  variantsMax: 16,
   /** How often time, catalogs and moved cells are checked. */
   lookEveryMs: 250,
 } as const;
@@ -57,6 +59,14 @@ export const WATCH_LIMITS = {
 export const STREAM_LIMITS = {
   /** Open streams of a process. */
   openMax: 10_000,
+  /** Of these, those of one app, so that its users leave room for other apps' ... */
+  ofAppMax: 2_000,
+  /** ... those of one user, the oldest of which end when there would be more ... */
+  ofUserMax: 20,
+  /** ... and those of one end-user token: one page with a token in it cannot end all streams of its user. */
+  ofTokenMax: 5,
+  /** Different values of `event` among the streams of one user: each costs a reading for every change of the user. */
+  variantsMax: 8,
   /** The shortest time between two states of a stream. */
   stateEveryMs: 250,
   /** How often keys, tokens and other reasons to end a stream are checked. */

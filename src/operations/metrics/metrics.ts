@@ -170,6 +170,11 @@ const REQUESTS: readonly Metric[] = [
     ({ counts: { requests } }) => requests.routes.reduce((sum, { inFlight }) => sum + inFlight, 0),
   ),
   gauge("holdfast_streams", "Usage streams open in this process.", ({ counts }) => counts.streams.open),
+  gauge(
+    "holdfast_streams_of_one_app",
+    "Usage streams open of the app that has most.",
+    ({ streams }) => streams.ofAppMost,
+  ),
   counter("holdfast_stream_states_total", "States sent by usage streams.", ({ streams }) => streams.states),
   counters(
     "holdfast_streams_ended_total",
