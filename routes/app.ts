@@ -17,6 +17,7 @@ import { gatewayRoutes } from "./gateway/gateway.ts";
 import { changeHold, reserveHold } from "./gateway/holds.ts";
 import { healthRoutes } from "./http/health.ts";
 import { homeRoutes } from "./reference/home.ts";
+import { answerHead } from "./http/head.ts";
 import { namesHost } from "./http/host.ts";
 import { toolRoutes } from "./mcp/serve.ts";
 import { KnownPathRouter } from "./http/known_paths.ts";
@@ -120,6 +121,11 @@ export function makeApp(
   const strays = refusingRoutes(app, service, adminToken);
   app.notFound(({ req }) => strays.fetch(req.raw));
   app.onError((error, context) => respondTo(context.req.raw, error));
+  const { fetch } = app;
+  app.fetch = (request, ...rest) =>
+    request.method === "HEAD"
+      ? answerHead(request, (asGet) => fetch(asGet, ...rest))
+      : fetch(request, ...rest);
   return app;
 }
 

@@ -20,6 +20,7 @@ import type { DispatchWorld, InternalCall } from "../http/call.ts";
 import { EVENT_STREAM, streamUsage } from "../contract/usage_stream.ts";
 import type { CheckedOf } from "../contract/definition.ts";
 import { invalidMember, Refused } from "../http/errors.ts";
+import { isHead } from "../http/head.ts";
 import { checkInput, readInput } from "../http/input.ts";
 import { headersOf, requestId } from "../http/respond.ts";
 import type { RouteMetrics } from "../http/request_metrics.ts";
@@ -123,7 +124,7 @@ export async function handleStream(
     const owner = { app: appId, user, token, variant: opened.event ?? "" };
     // Others may have been opened while the owner was asked.
     requireRoom(streams, appId, user);
-    const body = request.method === "HEAD" ? null : streams.open("usage", text, source, owner);
+    const body = isHead(request) ? null : streams.open("usage", text, source, owner);
     // Compression and buffering proxies would delay a state.
     const headers = {
       ...headersOf(id, EVENT_STREAM),

@@ -95,13 +95,13 @@ export function refusedWith({ code, message, details }: Refusal): Refused {
   return new Refused(code, message, details);
 }
 
-/** The refusal of a call above the rate limit of its key. */
+/** The refusal of a call above the rate limit of its key, or above another share. */
 export class RateLimited extends Refused {
   /** Whole seconds, at least 1. */
   readonly retryAfterS: number;
 
-  constructor(retryAfterS: number) {
-    super("rate_limited", `Rate limit exceeded; retry in ${retryAfterS} s`);
+  constructor(retryAfterS: number, message = `Rate limit exceeded; retry in ${retryAfterS} s`) {
+    super("rate_limited", message);
     this.retryAfterS = retryAfterS;
   }
 }

@@ -18,6 +18,7 @@ import { valueHash } from "./canonical.ts";
 import { dispatch } from "./dispatch.ts";
 import type { Endpoint, KeylessEndpoint } from "./endpoint_types.ts";
 import { invalidMember, Refused } from "./errors.ts";
+import { isHead } from "./head.ts";
 import { checkInput, readInput } from "./input.ts";
 import type { RouteMetrics } from "./request_metrics.ts";
 import { refusalOf, requestId } from "./respond.ts";
@@ -85,6 +86,9 @@ export async function handleKeyless<World extends DispatchWorld & AuditWorld & A
     const world = source.requireServing();
     if (endpoint.access === "admin") authorizeAdmin(request, adminToken);
     const { members, input } = await inputOf(context, endpoint);
+    if (isHead(request) && endpoint.head !== undefined) {
+      return metrics.ended(startedAt, "ok", endpoint.head({ world, input, requestId: requestId(request) }));
+    }
     const call = { target: endpoint, caller: null, members, input };
     const outcome = await dispatchAudited(world, call, request, ADMIN);
     return outcome instanceof Response

@@ -4,6 +4,7 @@ import type { UserStore } from "../../actors/port.ts";
 import { Term } from "../../actors/term.ts";
 import type { IdSource } from "../domain/values/ids.ts";
 import type { Clock } from "../process/clock.ts";
+import type { Downloads } from "../process/downloads.ts";
 import type { Spans } from "../process/counts/spans.ts";
 import type { Features } from "../process/features.ts";
 import type { Database } from "../storage/database.ts";
@@ -41,6 +42,8 @@ export interface Serving {
   readonly counts: Counts;
   /** Delivers webhook messages. */
   readonly sender: Sender;
+  /** Documents that are being sent; they outlive terms. */
+  readonly downloads: Downloads;
 }
 
 /** What a process keeps across its terms. */
@@ -53,11 +56,12 @@ export interface ProcessParts {
   /** Null without tracing. */
   readonly spans: Spans | null;
   readonly transport: Transport;
+  readonly downloads: Downloads;
 }
 
 /** Puts the parts of a term together. */
 export function assemble(process: ProcessParts, writer: Writer, link: NodeLink, share: number): Serving {
-  const { ids, clock, features, counts, spans, transport } = process;
+  const { ids, clock, features, counts, spans, transport, downloads } = process;
   const database = process.database.named(sessionNameOf(writer.term));
   const inCell = inCellOf(database, writer.term);
   const store = openUserStore(database);
@@ -99,5 +103,5 @@ export function assemble(process: ProcessParts, writer: Writer, link: NodeLink, 
     share,
   );
   link.node = node;
-  return { ...shared, node, lease: writer, inCell, store, ids, features, counts };
+  return { ...shared, node, lease: writer, inCell, store, ids, features, counts, downloads };
 }

@@ -61,7 +61,7 @@ export const STREAM_LIMITS = {
   openMax: 10_000,
   /** Of these, those of one app, so that its users leave room for other apps' ... */
   ofAppMax: 2_000,
-  /** ... those of one user, the oldest of which end when there would be more ... */
+  /** ... those of one user: the oldest ends when there would be more ... */
   ofUserMax: 20,
   /** ... and those of one end-user token: one page with a token in it cannot end all streams of its user. */
   ofTokenMax: 5,
@@ -79,6 +79,18 @@ export const STREAM_LIMITS = {
   ownerGoneMs: 10_000,
   /** The pause before the next attempt. */
   askAgainMs: 500,
+} as const;
+
+/** Bounds of downloads: documents that are made while they are sent. */
+export const DOWNLOAD_LIMITS = {
+  /** Open downloads of one person: a link can be opened by anyone who has it. */
+  ofPersonMax: 2,
+  /** Open downloads of one app, each with a page of rows in memory. */
+  ofAppMax: 20,
+  /** A reader that has taken nothing for this long counts as gone. */
+  readerGoneMs: 60_000,
+  /** Bytes sent at a time: a reader has to take this much in that time. */
+  chunkBytes: 64 * 1024,
 } as const;
 
 /** Bounds of a process's lease: its right to write and to answer. */
@@ -323,10 +335,10 @@ export const PEOPLE_LIMITS = {
   timestampAheadMs: 24 * 3_600_000,
   /** Properties of one person, as JSON. */
   personBytesMax: 64 * 1024,
-  /** Rows that an export reads at a time. */
-  exportPageRows: 1_000,
+  /** Rows that an export reads at a time; with their texts a row may have 100 KB. */
+  exportPageRows: 250,
   /** Rows that an export holds in memory while it merges the events of several people into one order. */
-  exportHeldRows: 4_000,
+  exportHeldRows: 1_000,
   /** How long a download link is valid, in real time. */
   exportValidMs: 24 * 3_600_000,
 } as const;

@@ -71,7 +71,7 @@ export class Streams {
   readonly #resting = new Set<Stream>();
   /** Streams with a failed source. */
   readonly #troubled = new Set<Stream>();
-  /** Open streams, with ended ones whose question is still in flight, by app. */
+  /** Streams by app: open ones, and ended ones with a question in flight. */
   readonly #byApp = new Map<string, Set<Stream>>();
   /** The same by user, in the order of opening. */
   readonly #byUser = new Map<string, Set<Stream>>();
@@ -180,7 +180,7 @@ export class Streams {
     }
   }
 
-  /** Forgets an ended stream whose question is answered. */
+  /** Forgets an ended stream without a question in flight. */
   forget(stream: Stream): void {
     const { app, user } = stream.owner;
     removeFrom(this.#byApp, app, stream);
@@ -240,7 +240,7 @@ function removeFrom(shares: Map<string, Set<Stream>>, name: string, stream: Stre
   if (share?.delete(stream) === true && share.size === 0) shares.delete(name);
 }
 
-/** Counts a share: open streams, then ended ones whose question is still in flight. */
+/** Counts a share: open streams, then ended ones with a question in flight. */
 function tallied(share: Iterable<Stream> = []): [open: number, orphans: number] {
   let open = 0;
   let all = 0;

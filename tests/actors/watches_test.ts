@@ -118,7 +118,7 @@ Deno.test("a wait ends with its time, its cell, its user and its term, and leave
   await assert.rejects(next("a"), Unavailable);
 });
 
-Deno.test("a user has few different readings, each of which is made after every change", async () => {
+Deno.test("a user has few different readings: all of them are made after every change", async () => {
   using _limits = changedLimits(WATCH_LIMITS, { variantsMax: 2, readEveryMs: 0 });
   const { next, set, watches, term } = await scene();
   const waiting = ["", "image.*", ""].map((variant) => next("a", variant));

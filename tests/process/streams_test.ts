@@ -159,7 +159,7 @@ Deno.test("a user has few variants, and a new one ends the streams of the oldest
   });
 });
 
-Deno.test("an app has its share, ended streams whose question is in flight included, and others have room", async () => {
+Deno.test("an app has its share, with ended streams that still ask, and others have room", async () => {
   await within({ ofAppMax: 2, ofUserMax: 3, stateEveryMs: 0 }, async () => {
     const streams = new Streams();
     const readers = await openAll(streams, [{ user: "a/1" }, { user: "a/2" }]);

@@ -185,6 +185,16 @@ const REQUESTS: readonly Metric[] = [
       [{ reason: "left" }, streams.left] as const,
     ],
   ),
+  gauge("holdfast_downloads", "Exports being downloaded.", ({ counts }) => counts.downloads.open),
+  counters(
+    "holdfast_downloads_ended_total",
+    "Downloads that ended: whole, or because the reader left, took nothing (still) or something failed; refused: above a share.",
+    ["end"],
+    ({ downloads }) => [
+      ...Object.entries(downloads.ended).map(([end, count]) => [{ end }, count] as const),
+      [{ end: "refused" }, downloads.refused] as const,
+    ],
+  ),
 ];
 
 const TURNS: readonly Metric[] = [
