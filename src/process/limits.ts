@@ -1,4 +1,4 @@
-// Every bound of the service in one place, with its unit in its name. At a bound a call is answered with `unavailable` 503
+// Every bound of the service, with its unit in its name; those of webhooks are in webhook_limits.ts. At a bound a call is answered with `unavailable` 503
 // and Retry-After, or with an error code of its own; the process never crashes.
 
 /** Bounds of the actor runtime. */
@@ -41,6 +41,18 @@ export const RUNTIME_LIMITS = {
   drainFromChanges: 60_000,
   /** ... or when the oldest batch is this old. */
   drainAfterMs: 2_000,
+} as const;
+
+/** Bounds of the texts of holds in memory, metadata and prompts, at two bytes a character. Other texts stay in the tables. */
+export const HOLD_LIMITS = {
+  /** Of one user. */
+  textBytesOfUserMax: 16 * 1024 * 1024,
+  /** Of one app, so that its holds leave memory for other apps'. */
+  textBytesOfAppMax: 64 * 1024 * 1024,
+  /** Of all apps in one process. */
+  textBytesMax: 512 * 1024 * 1024,
+  /** Bytes that are loaded with one user, of up to 500 users in one query. */
+  loadedBytesMax: 64 * 1024,
 } as const;
 
 /** Bounds of watches: calls that wait until a user's usage changes. */
@@ -287,23 +299,6 @@ export const RECONCILE_LIMITS = {
   sampleMs: 5_000,
 } as const;
 
-/** Bounds of webhook endpoints. */
-export const WEBHOOK_LIMITS = {
-  /** Endpoints of one app. */
-  ofAppMax: 20,
-  urlLengthMax: 2_000,
-  descriptionLengthMax: 500,
-  /** Types and prefixes listed by one endpoint. */
-  eventsMax: 50,
-  secretBytes: 32,
-  /** How long a previous secret still signs, in real time. */
-  oldSecretMs: 24 * 3_600_000,
-  /** Secrets that sign at a time. */
-  secretsMax: 2,
-  /** Pending messages that are counted; an endpoint that is down may have a million. */
-  pendingCountMax: 10_000,
-} as const;
-
 /** Thresholds of the doctor. */
 export const DOCTOR_LIMITS = {
   /** Difference between the clocks of process and database for a warning ... */
@@ -406,40 +401,4 @@ export const AUDIT_LIMITS = {
   nameLengthMax: 64,
   /** After this time an unfinished write counts as ended with an unknown outcome. */
   begunMs: 3_600_000,
-} as const;
-
-/** Bounds of the delivery of webhook messages. */
-export const SENDER_LIMITS = {
-  /** How long an attempt may take. */
-  answerMs: 15_000,
-  /** Bytes of an answer that are read. */
-  answerBytesMax: 16 * 1024,
-  /** Idle connections kept to one address ... */
-  idleConnectionsMax: 8,
-  /** ... for this long. */
-  idleConnectionMs: 30_000,
-  /** Messages in flight to one endpoint. */
-  inFlightMax: 8,
-  /** Messages in flight to all endpoints; above this each endpoint may still have one. */
-  allInFlightMax: 1_000,
-  /** How often recorded messages are flushed into the tables. */
-  flushEveryMs: 200,
-  /** Lanes, or messages without a user, read by one query. */
-  lookRows: 64,
-  /** Lanes of one endpoint remembered because they have something new; above this all of its lanes are scanned. */
-  rememberedMax: 10_000,
-  /** The pause after a fault of this service. */
-  pauseMs: 1_000,
-  /** The longest time between two looks for retries. */
-  lookEveryMs: 60_000,
-  /** Messages released by one transaction when their endpoint is enabled. */
-  hurryRows: 500,
-  /** Outcomes written by one transaction. */
-  outcomesMax: 500,
-  /** How long delivered messages are kept, by the realm's clock ... */
-  deliveredKeptMs: 7 * 24 * 3_600_000,
-  /** ... and messages that were given up. */
-  failedKeptMs: 30 * 24 * 3_600_000,
-  /** How long a count of pending messages stays valid. */
-  countEveryMs: 5_000,
 } as const;

@@ -8,7 +8,6 @@ import { changedLimits } from "../support/limits.ts";
 
 const OWNER = { app: "a", person: "a/p" };
 
-// deno-lint-ignore require-await -- rows of a database are awaited
 async function* pieces(...texts: readonly string[]): AsyncGenerator<string> {
   yield* texts;
 }

@@ -13,7 +13,7 @@ function openToOthers(path: string): string[] {
 }
 
 Deno.test({
-  name: "no other user of the machine may use the data folder, whoever made it",
+  name: "no other user of the machine may use the data folder, new or old",
   ignore: testServerUrl() !== null || Deno.build.os === "windows",
   fn: async () => {
     const folder = await Deno.makeTempDir();

@@ -5,42 +5,11 @@
 import { cpuUsage } from "node:process";
 import { Counter, Gauge, type Histogram, Registry } from "prom-client";
 import type { Counts } from "../../cluster/counts.ts";
-import type { Service, ServiceState, Serving } from "../../cluster/service.ts";
+import type { Service, ServiceState } from "../../cluster/service.ts";
 import { GATEWAY_OUTCOMES } from "../../process/counts/gateway_counts.ts";
+import { counter, counters, gauge, type Metric, ofTerm, type Samples } from "./metric.ts";
 import { ANSWER_CODES } from "../../process/counts/request_counts.ts";
 import { COMMAND_NAMES, RESERVE_OUTCOMES } from "../../process/counts/runtime_counts.ts";
-
-/** Samples of a metric with labels. */
-type Samples = Iterable<readonly [labels: Readonly<Record<string, string>>, value: number]>;
-
-/** One metric; `read` gives its value, null for no sample, or a value for each set of labels. */
-interface Metric {
-  readonly type: "gauge" | "counter";
-  readonly name: string;
-  readonly help: string;
-  readonly labels: readonly string[];
-  readonly read: (service: Service) => number | null | Samples;
-}
-
-/** A value that goes up and down. */
-function gauge(name: string, help: string, read: (service: Service) => number | null): Metric {
-  return { type: "gauge", name, help, labels: [], read };
-}
-
-/** A gauge of the running term, without a sample while the process does not serve. */
-function ofTerm(name: string, help: string, read: (serving: Serving) => number | null | undefined): Metric {
-  return gauge(name, help, ({ serving }) => serving === null ? null : read(serving) ?? null);
-}
-
-/** A value that only grows while the process lives. */
-function counter(name: string, help: string, read: (counts: Counts) => number): Metric {
-  return { type: "counter", name, help, labels: [], read: ({ counts }) => read(counts) };
-}
-
-/** A counter with a value for each set of labels. */
-function counters(name: string, help: string, labels: string[], read: (counts: Counts) => Samples): Metric {
-  return { type: "counter", name, help, labels, read: ({ counts }) => read(counts) };
-}
 
 const STATES: readonly ServiceState[] = ["starting", "standby", "serving", "leaving", "stopping"];
 const MODES = ["live", "test"] as const;
@@ -279,6 +248,21 @@ const ACTORS: readonly Metric[] = [
     "holdfast_actors_started_total",
     "Users loaded into memory.",
     ({ runtime }) => runtime.actorsStarted,
+  ),
+  ofTerm(
+    "holdfast_hold_text_bytes",
+    "Metadata and prompts of open holds in memory, at two bytes a character.",
+    ({ term }) => term.directory.textRoom.bytes,
+  ),
+  ofTerm(
+    "holdfast_hold_text_bytes_of_one_app",
+    "Those of the app that has most.",
+    ({ term }) => term.directory.textRoom.bytesOfAppMost,
+  ),
+  counter(
+    "holdfast_hold_texts_loaded_total",
+    "Holds settled with texts that memory lacked, read from the tables.",
+    ({ runtime }) => runtime.holdTextsLoaded,
   ),
   counter("holdfast_actors_let_go_total", "Users removed from memory.", ({ runtime }) => runtime.actorsLetGo),
   ofTerm(
