@@ -25,6 +25,7 @@ import { openNetwork } from "./cluster/cluster_address.ts";
 import { Service } from "./cluster/service.ts";
 import { openStore } from "./cluster/store.ts";
 import { FolderError } from "./storage/embedded/folder_lock.ts";
+import { serverOf } from "./storage/postgres_database.ts";
 import { MigrationError } from "./storage/migrate.ts";
 import { adminTokenOf } from "./tenant/admin_token.ts";
 import { greet } from "./tenant/demo/greeting.ts";
@@ -56,6 +57,17 @@ async function main(): Promise<void> {
   registerSweeps(service);
   stopOnSignal(service, listener, database);
   await greet(service, config, listener.port);
+  dropWriting(config);
+}
+
+/**
+ * Gives up the permission to write to the disk, for the threads too, which share it: on a server nothing needs it but the
+ * socket of a server on this machine.
+ */
+function dropWriting({ databaseUrl }: Config): void {
+  if (databaseUrl !== null && serverOf(databaseUrl).folder === null) {
+    Deno.permissions.revokeSync({ name: "write" });
+  }
 }
 
 /**
