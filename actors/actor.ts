@@ -20,6 +20,7 @@ import type { Budget, WorkspaceCaps } from "./budget.ts";
 import type { Batch, Gate } from "./gate.ts";
 import type { FirstAnswer, Idempotency, IdempotentCall, WireAnswer } from "./idempotency.ts";
 import { Mailbox } from "./mailbox.ts";
+import { isSettled, SettledRows } from "./settled.ts";
 import {
   type BalanceRef,
   MayNotAnswer,
@@ -82,7 +83,7 @@ export interface ActorTerm {
   readonly gate: Gate;
   readonly budget: Budget;
   readonly ids: IdSource;
-  readonly store: Pick<UserStore, "loadReservation" | "loadBalances">;
+  readonly store: Pick<UserStore, "loadReservation" | "loadTexts" | "loadBalances">;
   readonly idempotency: Pick<Idempotency, "keep" | "remember">;
   readonly watches: Touched;
   /** Counts refused calls of a user, named by its canonical id. */
@@ -101,12 +102,6 @@ export interface ActorTerm {
 interface Turn<Answer> {
   readonly result: TurnResult<Answer>;
   readonly batch: Batch | null;
-}
-
-/** A settled reservation in memory, and the batch that settled it. */
-interface Settled {
-  readonly row: Reservation;
-  readonly batch: Batch;
 }
 
 /** A started actor. */
@@ -130,9 +125,8 @@ export class Actor {
   /** The range of the changes of this user's first turn within its last batch. */
   #from = 0;
   #to = 0;
-  /** Settled reservations that the tables do not have yet; null for none. */
-  #settled: Settled[] | null = null;
-  #forgotten = 0;
+  /** Null for none. */
+  #settled: SettledRows | null = null;
 
   /** @param onBroken called once when a turn threw: the actor runs no further turn and must be unloaded */
   constructor(state: UserState, term: ActorTerm, onBroken: (actor: Actor) => void) {
@@ -159,7 +153,7 @@ export class Actor {
     const spans = this.#term.spans?.call(call.name, call.realm.mode) ?? null;
     let answer: Promise<TurnResult<Commands[Name]["answer"]>>;
     try {
-      answer = this.#hasNoneWaiting && !this.#mustLoad(call.needs)
+      answer = this.#hasNoneWaiting && !this.#mustLoad(call)
         ? this.#letOut(call, this.#turn(call, spans), spans)
         : this.#runQueued(call, spans).then((turn) => this.#letOut(call, turn, spans));
     } catch (error) {
@@ -181,7 +175,7 @@ export class Actor {
     call: Call<Name>,
     awaited: Set<Batch>,
   ): TurnResult<Commands[Name]["answer"]> | null {
-    if (this.successor !== null || !this.#hasNoneWaiting || this.#mustLoad(call.needs)) return null;
+    if (this.successor !== null || !this.#hasNoneWaiting || this.#mustLoad(call)) return null;
     const spans = this.#term.spans?.call(call.name, call.realm.mode) ?? null;
     try {
       const { result, batch } = this.#turn(call, spans) as Turn<Commands[Name]["answer"]>;
@@ -311,7 +305,7 @@ export class Actor {
     try {
       this.state.apply(changes);
       // Only now: the call itself may name a settled reservation, which would not be loaded again.
-      this.#forgetSettled();
+      if (this.#settled?.forgetDrained(this.state) === true) this.#settled = null;
       if (changes.length === 0 && first === null) return;
       watches.touch(this.state.user.realm, this.state.user.id);
       let batch: Batch;
@@ -323,7 +317,7 @@ export class Actor {
         idempotency.remember(row, batch);
       }
       if (realm.outbox !== null) noteMessages(batch, changes);
-      this.#retainSettled(changes, batch);
+      if (changes.some(isSettled)) (this.#settled ??= new SettledRows()).retain(changes, batch, this.state);
       if (operations > 0) budget.takeInto(batch, realm.caps.workspaceId, realm.mode, operations);
       if (aiCents !== undefined) budget.spendInto(batch, realm.caps.workspaceId, aiCents);
       if (issued > 0) budget.issueInto(batch, realm.realm, issued);
@@ -372,62 +366,60 @@ export class Actor {
       try {
         return this.#turn(call, spans);
       } finally {
-        if (loaded !== undefined && this.state.reservations.get(id) === loaded) this.state.forget(id);
+        const { reservations } = this.state;
+        reservations.lend(null);
+        if (loaded !== undefined && reservations.stored(id) === loaded) this.state.forget(id);
       }
     };
     return this.mailbox.run(turn, () => {
-      if (needs === undefined || !this.#mustLoad(needs)) return null;
+      if (needs === undefined || !this.#mustLoad(call)) return null;
       return this.#load(needs).then(() => {
-        loaded = this.state.reservations.get(id);
+        loaded = this.state.reservations.stored(id);
       });
     });
   }
 
-  #mustLoad(needs: Needed | undefined): boolean {
+  #mustLoad<Name extends CommandName>({ name, needs }: Call<Name>): boolean {
     if (needs === undefined || !this.state.recorded || this.successor !== null) return false;
-    if ("reservationId" in needs) return !this.state.reservations.has(needs.reservationId);
+    if ("reservationId" in needs) {
+      const { reservations } = this.state;
+      const { reservationId: id } = needs;
+      // Only a settlement asks for texts.
+      return !reservations.has(id) || name !== "prolong" && reservations.bareSince(id) !== null;
+    }
     // Of a grant's balances, some may be in memory and others not.
     return "externalRef" in needs || !this.state.balances.has(needs.balanceId);
   }
 
   async #load(needs: Needed): Promise<void> {
     const { store } = this.#term;
-    const { user: { key }, keys } = this.state;
+    const { key } = this.state.user;
     try {
-      this.state.admit(
-        "reservationId" in needs
-          ? await store.loadReservation(keys, needs.reservationId)
-          : await store.loadBalances(key, needs),
-      );
+      if ("reservationId" in needs) await this.#loadReservation(needs.reservationId);
+      else this.state.admit(await store.loadBalances(key, needs));
     } catch (error) {
       throw new Unavailable("A load failed", { cause: error });
     }
   }
 
-  /** Settled reservations stay in memory until the tables have them: a prefetch could not see them before. */
-  #retainSettled(changes: readonly Change[], batch: Batch): void {
-    for (const change of changes) {
-      if (change.table === "reservations" && change.row.status !== "held") {
-        (this.#settled ??= []).push({ row: change.row, batch });
-      }
+  /** Loads a settled reservation, or the texts of one that is here without them, for the turn that follows. */
+  async #loadReservation(id: string): Promise<void> {
+    const { store, counts, flush } = this.#term;
+    const { reservations, keys } = this.state;
+    const bareSince = reservations.bareSince(id);
+    if (bareSince === null) {
+      const rows = await store.loadReservation(keys, id);
+      this.state.admit(rows);
+      // There may be no room to keep its texts.
+      for (const row of rows.reservations) reservations.lend(row);
+      return;
     }
-  }
-
-  #forgetSettled(): void {
-    const settled = this.#settled;
-    if (settled === null) return;
-    let next = settled[this.#forgotten];
-    while (next?.batch.isDrained === true) {
-      // A newer value of the same row waits for a drain of its own.
-      if (this.state.reservations.get(next.row.id) === next.row) this.state.forget(next.row.id);
-      this.#forgotten += 1;
-      next = settled[this.#forgotten];
-    }
-    if (next === undefined) this.#settled = null;
-    else if (this.#forgotten > 1000 && this.#forgotten * 2 > settled.length) {
-      this.#settled = settled.slice(this.#forgotten);
-    } else return;
-    this.#forgotten = 0;
+    // The row may still wait for a drain.
+    if (!this.isDrained) await flush();
+    const texts = await store.loadTexts(keys, id, bareSince);
+    if (texts === null) throw new Error(`The tables lack the texts of ${id}`);
+    counts.holdTextsLoaded += 1;
+    reservations.lend({ id, ...texts });
   }
 }
 

@@ -6,9 +6,10 @@ import type { CommandName, Commands } from "../src/domain/command.ts";
 import type { UserKey } from "../src/domain/values/ids.ts";
 import type { Millis } from "../src/domain/values/period.ts";
 import { HoldTexts } from "../src/domain/state/hold_text.ts";
+import { type AppOfRealm, TextRoom } from "../src/domain/state/text_room.ts";
 import { newUser, UserState } from "../src/domain/state/user.ts";
 import { secondsSince } from "../src/process/counts/runtime_counts.ts";
-import { RUNTIME_LIMITS } from "../src/process/limits.ts";
+import { HOLD_LIMITS, RUNTIME_LIMITS } from "../src/process/limits.ts";
 import type { RefusedCall } from "../src/domain/state/refused_call.ts";
 import { Actor, type ActorTerm, type Call, type Realm, type TurnResult } from "./actor.ts";
 import { Loader } from "./loader.ts";
@@ -22,6 +23,8 @@ export interface DirectoryOptions {
   readonly realNow: () => Millis;
   /** Resolves when the tables hold everything that was decided before the call. */
   readonly drained: () => Promise<void>;
+  /** Names the app of a realm; by default each realm is an app of its own. */
+  readonly appOf?: AppOfRealm | undefined;
 }
 
 /** All actors of a term. */
@@ -36,14 +39,15 @@ export class Directory {
   readonly #starting = new Map<string, Promise<Actor | null>>();
   readonly #loader: Loader<UserRef, LoadedUser | null>;
   readonly #keys: UserKeys;
-  readonly #texts = new HoldTexts();
+  readonly #texts: HoldTexts;
   #timer: ReturnType<typeof setInterval>;
   /** The position of the search for actors to unload, which visits all of them in turn. */
   #hand: Iterator<Actor>;
 
-  constructor({ term, store, realNow, drained }: DirectoryOptions) {
+  constructor({ term, store, realNow, drained, appOf }: DirectoryOptions) {
     this.#term = term;
     this.#drained = drained;
+    this.#texts = new HoldTexts(new TextRoom(HOLD_LIMITS, appOf));
     this.#keys = new UserKeys(() => store.nextKeys());
     this.#loader = new Loader(
       async (refs) => {
@@ -57,6 +61,11 @@ export class Directory {
     );
     this.#hand = this.#byKey.values();
     this.#timer = setInterval(() => this.passivate(), RUNTIME_LIMITS.passivateEveryMs);
+  }
+
+  /** The texts of holds in memory. */
+  get textRoom(): Pick<TextRoom, "bytes" | "bytesOfAppMost"> {
+    return this.#texts.room;
   }
 
   /** Actors in memory. */
@@ -109,6 +118,7 @@ export class Directory {
   /** Replaces the actor of an alias by that of the canonical user, which has the new aliases. */
   retire(from: Actor, to: Actor): void {
     from.successor = to;
+    from.state.reservations.leave();
     this.#register(to);
     const { user } = from.state;
     this.#term.watches.touch(user.realm, user.id);
@@ -250,6 +260,7 @@ export class Directory {
     );
     if (!actor.isBroken && isStarting) return;
     this.#term.counts.actorsLetGo += 1;
+    actor.state.reservations.leave();
     const byId = this.#byId.get(user.realm);
     for (const { key, id } of names) {
       // The user of an actor that was given up may have been loaded again since.

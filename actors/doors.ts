@@ -3,7 +3,7 @@
 //
 // A door never passes a call on: a call must not run on two nodes. A waiting call ends in exactly one way, by one
 // synchronous change of state: it enters, it learns that the cell has gone, or it is refused after a bounded wait. Long
-// work (a generation, a batch, a stream) pins its cell: a voluntary hand-over waits for it with the door open, a stop does
+// work (a generation, a batch) pins its cell: a voluntary hand-over waits for it with the door open, a stop does
 // not.
 
 import { Unavailable } from "./port.ts";

@@ -6,6 +6,7 @@ import type { UserKey } from "../src/domain/values/ids.ts";
 import type { HistoryCounts } from "../src/domain/merging/merge_report.ts";
 import type { RefusalRow } from "../src/domain/state/refused_call.ts";
 import type { Millis } from "../src/domain/values/period.ts";
+import type { CallerTexts } from "../src/domain/state/text_room.ts";
 import type { Change, OlderRows, UserRows } from "../src/domain/state/user.ts";
 
 export type Mode = "live" | "test";
@@ -102,6 +103,17 @@ export interface UserStore {
    * @param owners the canonical user first, then its aliases: the row may still have the number of one
    */
   loadReservation(owners: readonly UserKey[], reservationId: string): Promise<OlderRows>;
+  /**
+   * Loads the texts of a reservation that is open or expired; null for none.
+   *
+   * @param owners as above
+   * @param createdAt when it was made
+   */
+  loadTexts(
+    owners: readonly UserKey[],
+    reservationId: string,
+    createdAt: Millis,
+  ): Promise<CallerTexts | null>;
   /** Loads balances of a user in any state, by id or by the external reference of their grant. */
   loadBalances(owner: UserKey, which: BalanceRef): Promise<OlderRows>;
   /** Loads all counters and balances of a user, for a merge. */

@@ -16,6 +16,7 @@ import { Watches } from "./watches.ts";
 import { RefusedCalls } from "./refused_calls.ts";
 import type { Amount } from "../src/domain/values/amount.ts";
 import type { IdSource, UserKey } from "../src/domain/values/ids.ts";
+import type { AppOfRealm } from "../src/domain/state/text_room.ts";
 import type { WebhookMessage } from "../src/domain/state/message.ts";
 import type { Millis } from "../src/domain/values/period.ts";
 import { MailboxTally, RuntimeCounts } from "../src/process/counts/runtime_counts.ts";
@@ -30,6 +31,7 @@ export interface TermOptions {
   readonly refusalStore: RefusalStore;
   readonly ids: IdSource;
   readonly realNow: () => Millis;
+  readonly appOf?: AppOfRealm;
   /** The counts of the process; by default new ones. */
   readonly counts?: RuntimeCounts;
   /** Null without tracing. */
@@ -60,7 +62,7 @@ export class Term {
   #fault: Error | null = null;
 
   constructor(options: TermOptions) {
-    const { lease, store, refusalStore, ids, realNow } = options;
+    const { lease, store, refusalStore, ids, realNow, appOf } = options;
     const { counts = new RuntimeCounts(), spans = null, onMessages } = options;
     this.#lease = lease;
     this.#counts = counts;
@@ -96,7 +98,8 @@ export class Term {
       mailboxes: this.mailboxes,
       spans,
     };
-    this.directory = new Directory({ term: forActors, store, realNow, drained: () => this.drained() });
+    const drained = () => this.drained();
+    this.directory = new Directory({ term: forActors, store, realNow, drained, appOf });
     const { directory, budget } = this;
     this.#merging = { directory, budget, ids, store, isValid, flush: forActors.flush };
     void lease.lost.then(onFault);

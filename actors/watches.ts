@@ -101,10 +101,15 @@ export class Watches {
    * Resolves with the first state that differs from the seen one, or with "same" after a bounded time.
    *
    * @throws CellGone if the cell is not here any more
-   * @throws Unavailable if the reading failed
+   * @throws Unavailable if the reading failed, or too many different ones of the user are watched
    */
   next(watched: Watched, seen: Mark): Promise<Next> {
     if (!this.#term.isServing) return Promise.reject(new Unavailable("The term has ended"));
+    const { realm: { realm }, id, variant } = watched;
+    const variants = this.#byRealm.get(realm)?.get(id);
+    if (variants?.has(variant) === false && variants.size >= WATCH_LIMITS.variantsMax) {
+      return Promise.reject(new Unavailable("Too many different readings of this user are watched"));
+    }
     const watch = this.#of(watched);
     return new Promise((resolve, reject) => {
       watch.waiting.add({ seen, resolve, reject, until: performance.now() + WATCH_LIMITS.waitMs });

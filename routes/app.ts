@@ -18,6 +18,7 @@ import { changeHold, reserveHold } from "./gateway/holds.ts";
 import { addressOf, Guesses } from "./http/guesses.ts";
 import { healthRoutes, metricsRoutes } from "./http/health.ts";
 import { homeRoutes } from "./reference/home.ts";
+import { answerHead } from "./http/head.ts";
 import { namesHost, rawPathOf } from "./http/host.ts";
 import { toolRoutes } from "./mcp/serve.ts";
 import { KnownPathRouter } from "./http/known_paths.ts";

@@ -26,6 +26,7 @@ import { openNetwork } from "./cluster/cluster_address.ts";
 import { Service } from "./cluster/service.ts";
 import { openStore } from "./cluster/store.ts";
 import { FolderError } from "./storage/embedded/folder_lock.ts";
+import { serverOf } from "./storage/postgres_database.ts";
 import { MigrationError } from "./storage/migrate.ts";
 import { adminTokenOf } from "./tenant/admin_token.ts";
 import { greet } from "./tenant/demo/greeting.ts";
@@ -61,6 +62,17 @@ async function main(): Promise<void> {
   registerSweeps(service);
   stopOnSignal(service, inner === null ? [listener] : [listener, inner], database);
   await greet(service, config, { port: listener.port, adminPort: inner?.port ?? null });
+  dropWriting(config);
+}
+
+/**
+ * Gives up the permission to write to the disk, for the threads too, which share it: on a server nothing needs it but the
+ * socket of a server on this machine.
+ */
+function dropWriting({ databaseUrl }: Config): void {
+  if (databaseUrl !== null && serverOf(databaseUrl).folder === null) {
+    Deno.permissions.revokeSync({ name: "write" });
+  }
 }
 
 /** The address of everything, and the one of admin API, console and metrics, where they have one. */

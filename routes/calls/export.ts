@@ -6,7 +6,8 @@ import type { Mode } from "../../actors/port.ts";
 import type { Term } from "../../actors/term.ts";
 import type { Millis } from "../../src/domain/values/period.ts";
 import { type ExportDocument, exportDocument } from "../../src/people/export.ts";
-import { PEOPLE_LIMITS } from "../../src/process/limits.ts";
+import type { Downloads } from "../../src/process/downloads.ts";
+import { DOWNLOAD_LIMITS, PEOPLE_LIMITS } from "../../src/process/limits.ts";
 import type { Clock } from "../../src/process/clock.ts";
 import type { Features } from "../../src/process/features.ts";
 import { openToken, signToken } from "../../src/process/secrets/signed_token.ts";
@@ -16,7 +17,7 @@ import { endpointsOn, keylessEndpointsOn } from "../http/endpoint.ts";
 import type { Endpoint, KeylessEndpoint } from "../http/endpoint_types.ts";
 import { downloadExport, exportPerson } from "../contract/export.ts";
 import { type ReadingWorld, worldOf } from "../http/app_world.ts";
-import { invalidMember, Refused } from "../http/errors.ts";
+import { invalidMember, RateLimited, Refused } from "../http/errors.ts";
 import { headersOf } from "../http/respond.ts";
 import { endUserId, timeText } from "../contract/fields.ts";
 
@@ -31,7 +32,11 @@ type DocumentWorld =
   & LinkWorld
   & Parameters<typeof exportDocument>[0]
   & ReadingWorld
-  & { readonly registry: Pick<Registry, "apps">; readonly term: Pick<Term, "flush"> };
+  & {
+    readonly registry: Pick<Registry, "apps">;
+    readonly term: Pick<Term, "flush">;
+    readonly downloads: Downloads;
+  };
 
 /** The rights of a token: to download the document of one id until it expires. */
 export interface ExportGrant {
@@ -86,24 +91,55 @@ function readExport(secret: string, token: string, nowMs: Millis): ExportGrant |
 export const DOWNLOADS: readonly KeylessEndpoint<DocumentWorld>[] = [
   keylessEndpointsOn<DocumentWorld>()(downloadExport, async ({ world, input, requestId }) => {
     const { grant, realm } = granted(world, input.token ?? null);
-    await world.term.flush();
-    const { promptLogging, promptLogRetentionMs } = realm.catalog;
-    const now = realm.now();
-    const pieces = exportDocument(worldOf(world, realm.app), {
-      ...grant,
-      realm,
-      exportedAt: now,
-      logs: { isOn: promptLogging, keptFrom: now - promptLogRetentionMs },
-    });
-    const first = await pieces.next();
-    const headers = {
-      ...headersOf(requestId, "application/json; charset=UTF-8"),
-      "content-disposition": 'attachment; filename="person-export.json"',
-    };
-    const answer: RawAnswer<ExportDocument> = new Response(streamOf(first, pieces), { headers });
-    return answer;
-  }, { misfit: badToken, about: ({ world, input }) => grantOf(world, input.token ?? null) }),
+    const owner = { app: grant.appId, person: `${realm.realm}/${grant.distinctId}` };
+    const download = world.downloads.take(owner);
+    if (download === null) throw new RateLimited(RETRY_AFTER_S, TOO_MANY);
+    try {
+      await world.term.flush();
+      const { promptLogging, promptLogRetentionMs } = realm.catalog;
+      const now = realm.now();
+      const pieces = exportDocument(worldOf(world, realm.app), {
+        ...grant,
+        realm,
+        exportedAt: now,
+        logs: { isOn: promptLogging, keptFrom: now - promptLogRetentionMs },
+      });
+      const first = await pieces.next();
+      const body = download.stream(startingWith(first, pieces));
+      const answer: RawAnswer<ExportDocument> = new Response(body, { headers: documentHeaders(requestId) });
+      return answer;
+    } catch (error) {
+      download.end("failed");
+      throw error;
+    }
+  }, {
+    misfit: badToken,
+    about: ({ world, input }) => grantOf(world, input.token ?? null),
+    head: ({ world, input, requestId }) => {
+      granted(world, input.token ?? null);
+      return new Response(null, { headers: documentHeaders(requestId) });
+    },
+  }),
 ];
+
+const RETRY_AFTER_S = DOWNLOAD_LIMITS.readerGoneMs / 1000;
+const TOO_MANY = "Too many downloads of this person, or of its app, are open";
+
+function documentHeaders(requestId: string): Record<string, string> {
+  return {
+    ...headersOf(requestId, "application/json; charset=UTF-8"),
+    "content-disposition": 'attachment; filename="person-export.json"',
+  };
+}
+
+/** The pieces of a document whose first piece is made already, so that a fault of it is an answer. */
+async function* startingWith(
+  first: IteratorResult<string>,
+  rest: AsyncGenerator<string>,
+): AsyncGenerator<string> {
+  if (first.done !== true) yield first.value;
+  yield* rest;
+}
 
 /** Returns the grant of a token, or null. */
 function grantOf({ features, clock }: LinkWorld, token: string | null): ExportGrant | null {
@@ -112,7 +148,7 @@ function grantOf({ features, clock }: LinkWorld, token: string | null): ExportGr
 }
 
 /** Returns the grant of a token and its realm; throws on an invalid token. */
-function granted(world: DocumentWorld, token: string | null) {
+function granted(world: LinkWorld & Pick<DocumentWorld, "registry">, token: string | null) {
   const { registry } = world;
   const grant = grantOf(world, token);
   const realm = grant === null ? undefined : registry.apps.get(grant.appId)?.realms[grant.mode];
@@ -127,21 +163,4 @@ function badToken(): Refused {
 function requireSecret({ exportSecret }: Pick<Features, "exportSecret">): string {
   if (exportSecret !== null) return exportSecret;
   throw new Refused("not_implemented", "ANALYTICS_EXPORT_SECRET is not set");
-}
-
-/** A stream of pieces. A piece is made when the reader has taken the one before it. */
-function streamOf(first: IteratorResult<string>, rest: AsyncGenerator<string>): ReadableStream<Uint8Array> {
-  const encoder = new TextEncoder();
-  let next: Promise<IteratorResult<string>> | null = Promise.resolve(first);
-  return new ReadableStream({
-    async pull(controller) {
-      const { done, value } = await (next ?? rest.next());
-      next = null;
-      if (done === true) controller.close();
-      else controller.enqueue(encoder.encode(value));
-    },
-    async cancel() {
-      await rest.return(undefined);
-    },
-  }, { highWaterMark: 0 });
 }

@@ -20,6 +20,7 @@ import type { DispatchWorld, InternalCall } from "../http/call.ts";
 import { EVENT_STREAM, streamUsage } from "../contract/usage_stream.ts";
 import type { CheckedOf } from "../contract/definition.ts";
 import { invalidMember, Refused } from "../http/errors.ts";
+import { isHead } from "../http/head.ts";
 import { checkInput, readInput } from "../http/input.ts";
 import { headersOf, requestId } from "../http/respond.ts";
 import type { RouteMetrics } from "../http/request_metrics.ts";
@@ -110,7 +111,8 @@ export async function handleStream(
     const id = requestId(request);
     const { streams } = holder;
     if (streams.isEnding) throw new Stopping("The service is stopping");
-    if (!streams.hasRoom) throw new Unavailable("Too many streams are open");
+    const { appId } = admitted.caller.app.record;
+    requireRoom(streams, appId);
     const first = await askOwner(admitted.world, usageStream, admitted, shown, id);
     if (!first.ok) return metrics.answered(startedAt, request, { ...write(first), requestId: id });
     const { text, ...seen } = first.data;
@@ -118,7 +120,11 @@ export async function handleStream(
     const { keyId } = admitted.caller.key;
     const opened = { keyId, event: shown.event ?? null, requestId: id, token };
     const source = new UsageSource(holder, opened, seen);
-    const body = request.method === "HEAD" ? null : streams.open("usage", text, source);
+    const user = `${admitted.caller.realm.realm}/${seen.id}`;
+    const owner = { app: appId, user, token, variant: opened.event ?? "" };
+    // Others may have been opened while the owner was asked.
+    requireRoom(streams, appId, user);
+    const body = isHead(request) ? null : streams.open("usage", text, source, owner);
     // Compression and buffering proxies would delay a state.
     const headers = {
       ...headersOf(id, EVENT_STREAM),
@@ -128,6 +134,15 @@ export async function handleStream(
     return metrics.ended(startedAt, "ok", new Response(body, { headers }));
   } catch (error) {
     return metrics.threw(startedAt, request, error);
+  }
+}
+
+/** Refuses another stream of the process, of an app, or of a user where it is known. */
+function requireRoom(streams: Streams, appId: string, user?: string): void {
+  if (!streams.hasRoom) throw new Unavailable("Too many streams are open");
+  if (!streams.hasRoomFor(appId)) throw new Unavailable("Too many streams of this app are open");
+  if (user !== undefined && !streams.hasRoomForUser(user)) {
+    throw new Unavailable("Too many streams of this user have just ended");
   }
 }
 

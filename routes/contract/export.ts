@@ -33,11 +33,13 @@ export const downloadExport = defineCall({
   path: "/v1/export-download",
   access: "open",
   input: z.object({ token: z.string().optional() }),
-  isLong: true,
   mediaType: "application/json",
   tag: "Privacy",
   summary: "Download a person's data",
-  description: "The token of the link authorizes the download. The document is generated while it is sent.",
+  description:
+    "The token of the link authorizes the download. The document is generated while it is sent. At " +
+    "most 2 downloads of a person and 20 of an app are open at a time; above that the answer is rate_limited. " +
+    "A reader that takes nothing for 60 s is disconnected. HEAD checks the token and makes no document.",
   answer: z.strictObject({
     format: z.literal("json"),
     exportedAt: time,
@@ -68,5 +70,5 @@ export const downloadExport = defineCall({
       createdAt: time,
     })),
   }),
-  errors: ["invalid_or_expired_token", "not_implemented"],
+  errors: ["invalid_or_expired_token", "not_implemented", "rate_limited"],
 });

@@ -24,9 +24,11 @@ export const streamUsage = defineCall({
     "Server-sent events. The event usage has the data of getUsage, without the envelope: at once, and " +
     "after each change, at most every 250 ms; the last state is always sent. A comment is sent every 15 " +
     "s. The event end has the reason why the stream ends: stopping (connect again), token_expired, " +
-    "key_revoked, merged (the user became an alias; connect again for the other user), erased. With a " +
-    "public key, userId may be left out: it is the user of the token, and the stream ends with the " +
-    "token.",
+    "key_revoked, merged (the user became an alias; connect again for the other user), erased, replaced " +
+    "(the user has opened newer streams; do not connect again by yourself). A process has at most 5 " +
+    "streams of one token, 20 of one user, with 8 different values of event, and 2,000 of one app, above " +
+    "which the answer is unavailable. With a public key, userId may be left out: it is the user of the " +
+    "token, and the stream ends with the token.",
   answer: answer,
   errors: [],
 });

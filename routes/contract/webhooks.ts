@@ -6,7 +6,8 @@ import { appPath, mode, nameOf, SHOWN_AS, textOf, wholeNumber } from "./fields.t
 import { nothing, time } from "./records.ts";
 import { MESSAGES } from "./webhook_messages.ts";
 import { isEventPattern } from "../../src/domain/state/message.ts";
-import { REQUEST_LIMITS, WEBHOOK_LIMITS } from "../../src/process/limits.ts";
+import { REQUEST_LIMITS } from "../../src/process/limits.ts";
+import { WEBHOOK_LIMITS } from "../../src/process/webhook_limits.ts";
 
 const webhookPath = { ...appPath, webhookId: z.string() };
 const messagePath = { ...webhookPath, messageId: z.string() };

@@ -26,6 +26,7 @@ interface KeylessOptions<World, Call extends KeylessDefinition>
   readonly about?: (
     request: Pick<KeylessRequest<World, CheckedOf<Call>>, "world" | "input">,
   ) => About | null;
+  readonly head?: (request: KeylessRequest<World, CheckedOf<Call>>) => Response;
   readonly gather?: (answers: readonly DataOf<Call>[]) => DataOf<Call>;
 }
 

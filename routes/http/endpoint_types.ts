@@ -20,6 +20,8 @@ export interface KeylessEndpoint<World> extends Omit<KeylessDefinition, "about">
   readonly admits?: (world: World, path: Readonly<Record<string, string>>) => boolean;
   /** Returns the app or workspace that a call is about: the call runs at the owner of its cell. Left out: it runs anywhere. */
   readonly about?: (request: Pick<KeylessRequest<World, unknown>, "world" | "input">) => About | null;
+  /** Answers HEAD where the answer to GET costs much to make; else HEAD makes that answer and drops its body. */
+  readonly head?: (request: KeylessRequest<World, unknown>) => Response;
   /** Makes one answer of the answers of all owners, where each owner answers for its own cells. */
   readonly gather?: (answers: readonly unknown[]) => unknown;
   readonly handle: (

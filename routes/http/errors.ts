@@ -95,7 +95,7 @@ export function refusedWith({ code, message, details }: Refusal): Refused {
   return new Refused(code, message, details);
 }
 
-/** The refusal of a call above a rate limit, by default that of its key. */
+/** The refusal of a call above a rate limit, by default that of its key, or above another share. */
 export class RateLimited extends Refused {
   /** Whole seconds, at least 1. */
   readonly retryAfterS: number;

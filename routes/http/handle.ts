@@ -20,6 +20,7 @@ import { dispatch } from "./dispatch.ts";
 import type { Endpoint, KeylessEndpoint } from "./endpoint_types.ts";
 import { invalidMember, Refused, unknownPath } from "./errors.ts";
 import { addressOf } from "./guesses.ts";
+import { isHead } from "./head.ts";
 import { checkInput, readInput } from "./input.ts";
 import { type Members, refuseForbiddenText } from "./json_body.ts";
 import type { RouteMetrics } from "./request_metrics.ts";
@@ -92,6 +93,9 @@ export async function handleKeyless<World extends DispatchWorld & AuditWorld & A
       throw endpoint.misfit?.() ?? unknownPath(request);
     }
     const { members, input } = await inputOf(context, endpoint);
+    if (isHead(request) && endpoint.head !== undefined) {
+      return metrics.ended(startedAt, "ok", endpoint.head({ world, input, requestId: requestId(request) }));
+    }
     const call = { target: endpoint, caller: null, members, input };
     const outcome = await dispatchAudited(world, call, request, ADMIN);
     return outcome instanceof Response

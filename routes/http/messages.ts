@@ -120,16 +120,18 @@ export function refusalReply(requestId: string, thrown: unknown): Reply {
 /**
  * The outcome in a reply.
  *
- * @throws RateLimited when the rate limit at the owner refused the call
+ * @throws RateLimited, also later, when a share at the owner was full
  */
 export function outcomeOf(
   { head, body }: Reply | StreamedReply,
   requestId: string,
 ): Outcome | Promise<Outcome> {
   const [status, code, isReplayed, retryAfterS, , headers = {}] = head as ReplyHead;
-  if (retryAfterS > 0) throw new RateLimited(retryAfterS);
-  const written = { status, code, isReplayed, requestId };
-  if (typeof body === "string") return { ...written, body };
+  const outcome = (text: string): Outcome => {
+    if (retryAfterS > 0) throw new RateLimited(retryAfterS, JSON.parse(text).error.message);
+    return { status, code, isReplayed, requestId, body: text };
+  };
+  if (typeof body === "string") return outcome(body);
   if (code === "ok") return new Response(body, { status, headers });
-  return new Response(body).text().then((text) => ({ ...written, body: text }));
+  return new Response(body).text().then(outcome);
 }

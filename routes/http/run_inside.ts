@@ -38,11 +38,12 @@ export function runInside<World extends DispatchWorld>(
     doors.leave(cell);
   };
   const finish = (outcome: Outcome) => {
-    const isStream = target.mediaType !== undefined && outcome instanceof Response && outcome.body !== null;
-    if (!isStream) leave();
+    // A document that is still being sent reads the tables alone: it keeps no cell from moving.
+    leave();
     // Checked after the last wait: what is durable by then is true, but a key may have been revoked elsewhere since.
-    if (!world.term.isServing) return fail(new MayNotAnswer());
-    return isStream ? leavingAtEnd(outcome, leave) : outcome;
+    if (world.term.isServing) return outcome;
+    if (outcome instanceof Response) void outcome.body?.cancel();
+    throw new MayNotAnswer();
   };
   const fail = (error: unknown) => {
     leave();
@@ -100,27 +101,4 @@ async function runOnce<World extends DispatchWorld>(
     throw new Refused("idempotency_conflict", "The Idempotency-Key was used for another call");
   }
   return outcome.kind === "first" ? outcome.answer : readKept(outcome.answer);
-}
-
-/** A response whose call leaves its cell when the reader has received everything, or wants no more. */
-function leavingAtEnd(response: Response, leave: () => void): Response {
-  const reader = (response.body as ReadableStream<Uint8Array>).getReader();
-  const body = new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      try {
-        const { done, value } = await reader.read();
-        if (!done) return controller.enqueue(value);
-        leave();
-        controller.close();
-      } catch (error) {
-        leave();
-        throw error;
-      }
-    },
-    async cancel(reason) {
-      leave();
-      await reader.cancel(reason);
-    },
-  }, { highWaterMark: 0 });
-  return new Response(body, { status: response.status, headers: response.headers });
 }

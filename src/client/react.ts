@@ -84,6 +84,7 @@ const ENDS = {
   aborted: ["The watch was ended", 0],
   erased: ["The user was erased", 404],
   key_revoked: ["The key was revoked", 401],
+  replaced: ["Newer streams of this user took the place of this one", 503],
   token_expired: ["The end-user token has expired", 403],
 } as const;
 

@@ -31,10 +31,12 @@ export interface WatchOptions {
 
 /**
  * Why a watch ended. `aborted`: by its signal. `token_expired`: the client has no other token; give `endUserToken` as a
- * function to continue.
+ * function to continue. `replaced`: newer streams of the user or of its token took the place of this one, as in a
+ * browser with many open pages. Watch again when this page is looked at again, not by a timer: the pages would replace
+ * each other without end.
  */
 export interface WatchEnd {
-  readonly reason: "aborted" | "erased" | "key_revoked" | "token_expired";
+  readonly reason: "aborted" | "erased" | "key_revoked" | "replaced" | "token_expired";
 }
 
 /** The calls that read usage: `usage(...)`, and `usage.watch(...)`. */
@@ -116,7 +118,7 @@ class Watch {
       if (signal?.aborted) return { reason: "aborted" };
       const ended = await this.#connect().catch((error) => this.#mayPass(error));
       if (signal?.aborted) return { reason: "aborted" };
-      if (ended === "erased" || ended === "key_revoked") return { reason: ended };
+      if (ended === "erased" || ended === "key_revoked" || ended === "replaced") return { reason: ended };
       if (ended === "token_expired" && !this.#hasFreshToken) return { reason: ended };
       const error = ended instanceof HoldfastError ? ended : null;
       this.#options.onConnection?.({ isLive: false, error });

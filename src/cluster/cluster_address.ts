@@ -1,11 +1,11 @@
 // The address at which other processes on the same database reach this one. The process listens there and nowhere else,
 // and publishes it in its row. A wrong address would be worse than none: a refused connection means to others that this
-// process is gone.
+// process is gone. Only a setting opens a port that other machines may reach: a channel is authenticated, not encrypted.
 
 import { tcpNetwork } from "../channel/tcp.ts";
 import type { Network } from "../channel/network.ts";
 import { log, messageOf } from "../process/log.ts";
-import { type Config, ConfigError, WILDCARD_HOSTS } from "../process/settings.ts";
+import { type Config, ConfigError } from "../process/settings.ts";
 import type { Database } from "../storage/database.ts";
 import { seenAddress } from "../storage/nodes/node_store.ts";
 
@@ -18,7 +18,7 @@ const SET_IT = "set HOLDFAST_CLUSTER_ADDRESS to a host:port at which the other p
  * @throws ConfigError when HOLDFAST_CLUSTER_ADDRESS cannot be listened on
  */
 export async function openNetwork(
-  { clusterAddress, host }: Pick<Config, "clusterAddress" | "host">,
+  { clusterAddress }: Pick<Config, "clusterAddress">,
   database: Pick<Database, "kind" | "query">,
 ): Promise<Network | null> {
   if (database.kind === "embedded") return null;
@@ -29,17 +29,8 @@ export async function openNetwork(
   }
   const seen = await seenAddress(database);
   // The database is on this machine, so other processes without a set address are on it too.
-  if (seen === null) return tcpNetwork(addressText(WILDCARD_HOSTS.has(host) ? LOOPBACK : host));
-  const address = addressText(seen);
-  const fault = await faultOf(address);
-  if (fault === null) {
-    log(
-      "warn",
-      `Other processes will connect to ${seen}, the address that the database sees: if that is wrong, ${SET_IT}`,
-    );
-    return tcpNetwork(address);
-  }
-  log("warn", `Other processes cannot reach this one: ${SET_IT}`, { seen, error: fault });
+  if (seen === null) return tcpNetwork(`${LOOPBACK}:0`);
+  log("info", `This process opens no port for other processes: where there are any, ${SET_IT}`);
   return null;
 }
 
@@ -52,9 +43,4 @@ async function faultOf(address: string): Promise<string | null> {
   } catch (error) {
     return messageOf(error);
   }
-}
-
-/** The address of a free port of a host. */
-function addressText(host: string): string {
-  return host.includes(":") ? `[${host}]:0` : `${host}:0`;
 }

@@ -4,6 +4,7 @@
 import { ClusterCounts } from "./cluster_counts.ts";
 import { BODY_COUNTS, WRONG_TOKEN_COUNTS } from "../process/counts/sent_counts.ts";
 import { GatewayCounts } from "../process/counts/gateway_counts.ts";
+import { DownloadCounts } from "../process/downloads.ts";
 import { StreamCounts } from "../process/streams.ts";
 import { RequestCounts } from "../process/counts/request_counts.ts";
 import { RuntimeCounts } from "../process/counts/runtime_counts.ts";
@@ -46,6 +47,7 @@ export class Counts {
   readonly wrongTokens = WRONG_TOKEN_COUNTS;
   readonly webhooks = new WebhookCounts();
   readonly streams = new StreamCounts();
+  readonly downloads = new DownloadCounts();
   readonly sweeps = Object.fromEntries(
     SWEEP_NAMES.map((name) => [name, { finished: 0, failed: 0, rows: 0, finishedAtSeconds: 0 }]),
   ) as Record<SweepName, SweepTally>;

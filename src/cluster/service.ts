@@ -7,6 +7,7 @@ import type { Network } from "../channel/network.ts";
 import { agrees, fingerprintsOf, PROTOCOL } from "./fingerprints.ts";
 import type { IdSource } from "../domain/values/ids.ts";
 import { Counts } from "./counts.ts";
+import { Downloads } from "../process/downloads.ts";
 import type { Spans } from "../process/counts/spans.ts";
 import type { Clock } from "../process/clock.ts";
 import type { Features } from "../process/features.ts";
@@ -78,7 +79,8 @@ export class Service {
     options: ServiceOptions = {},
   ) {
     const { spans = null, transport = new AttemptThread(features.allowsPrivateWebhooks) } = options;
-    this.#parts = { database, ids, clock, features, counts: this.counts, spans, transport };
+    const downloads = new Downloads(this.counts.downloads);
+    this.#parts = { database, ids, clock, features, counts: this.counts, spans, transport, downloads };
     this.#options = options;
   }
 

@@ -4,6 +4,7 @@ import type { UserStore } from "../../actors/port.ts";
 import { Term } from "../../actors/term.ts";
 import type { IdSource } from "../domain/values/ids.ts";
 import type { Clock } from "../process/clock.ts";
+import type { Downloads } from "../process/downloads.ts";
 import type { Spans } from "../process/counts/spans.ts";
 import type { Features } from "../process/features.ts";
 import { POOL_LIMITS, READ_LIMITS } from "../process/limits.ts";
@@ -49,6 +50,8 @@ export interface Serving {
   readonly sender: Sender;
   /** Closes the connections. */
   close(): Promise<void>;
+  /** Documents that are being sent; they outlive terms. */
+  readonly downloads: Downloads;
 }
 
 /** What a process keeps across its terms. */
@@ -61,11 +64,12 @@ export interface ProcessParts {
   /** Null without tracing. */
   readonly spans: Spans | null;
   readonly transport: Transport;
+  readonly downloads: Downloads;
 }
 
 /** Puts the parts of a term together. */
 export function assemble(process: ProcessParts, writer: Writer, link: NodeLink, share: number): Serving {
-  const { ids, clock, features, counts, spans, transport } = process;
+  const { ids, clock, features, counts, spans, transport, downloads } = process;
   const pools = openPools(process.database, sessionNameOf(writer.term));
   const { upkeep, writes } = pools;
   const reads = new FairReads(pools.reads, counts.runtime);
@@ -79,6 +83,7 @@ export function assemble(process: ProcessParts, writer: Writer, link: NodeLink, 
     refusalStore: openRefusedCallStore(inCell),
     ids,
     realNow: () => clock.now(),
+    appOf: (realm) => registry.realms.get(realm)?.app.record.appId ?? realm,
     counts: counts.runtime,
     spans,
     onMessages: (messages) => sender.note(messages),
@@ -126,6 +131,7 @@ export function assemble(process: ProcessParts, writer: Writer, link: NodeLink, 
     ids,
     features,
     counts,
+    downloads,
     close,
   };
 }

@@ -1,4 +1,5 @@
-// Every bound of the service, with its unit in its name; those of what callers send are in `sent_limits.ts`. At a bound a call is answered with `unavailable` 503
+// Every bound of the service, with its unit in its name; those of what callers send are in `sent_limits.ts`, those of
+// webhooks in `webhook_limits.ts`. At a bound a call is answered with `unavailable` 503
 // and Retry-After, or with an error code of its own; the process never crashes.
 
 /** Bounds of the actor runtime. */
@@ -50,12 +51,26 @@ export const RUNTIME_LIMITS = {
   drainAfterMs: 2_000,
 } as const;
 
+/** Bounds of the texts of holds in memory, metadata and prompts, at two bytes a character. Other texts stay in the tables. */
+export const HOLD_LIMITS = {
+  /** Of one user. */
+  textBytesOfUserMax: 16 * 1024 * 1024,
+  /** Of one app, so that its holds leave memory for other apps'. */
+  textBytesOfAppMax: 64 * 1024 * 1024,
+  /** Of all apps in one process. */
+  textBytesMax: 512 * 1024 * 1024,
+  /** Bytes that are loaded with one user, of up to 500 users in one query. */
+  loadedBytesMax: 64 * 1024,
+} as const;
+
 /** Bounds of watches: calls that wait until a user's usage changes. */
 export const WATCH_LIMITS = {
   /** How long such a call waits before it answers that nothing has changed. */
   waitMs: 60_000,
   /** The shortest time between two readings of one user. */
   readEveryMs: 100,
+  /** Different readings of one user, which are all made after each change, for the streams of all processes. */
+  variantsMax: 16,
   /** How often time, catalogs and moved cells are checked. */
   lookEveryMs: 250,
 } as const;
@@ -64,6 +79,14 @@ export const WATCH_LIMITS = {
 export const STREAM_LIMITS = {
   /** Open streams of a process. */
   openMax: 10_000,
+  /** Of these, those of one app, so that its users leave room for other apps' ... */
+  ofAppMax: 2_000,
+  /** ... those of one user: the oldest ends when there would be more ... */
+  ofUserMax: 20,
+  /** ... and those of one end-user token: one page with a token in it cannot end all streams of its user. */
+  ofTokenMax: 5,
+  /** Different values of `event` among the streams of one user: each costs a reading for every change of the user. */
+  variantsMax: 8,
   /** The shortest time between two states of a stream. */
   stateEveryMs: 250,
   /** How often keys, tokens and other reasons to end a stream are checked. */
@@ -76,6 +99,18 @@ export const STREAM_LIMITS = {
   ownerGoneMs: 10_000,
   /** The pause before the next attempt. */
   askAgainMs: 500,
+} as const;
+
+/** Bounds of downloads: documents that are made while they are sent. */
+export const DOWNLOAD_LIMITS = {
+  /** Open downloads of one person: a link can be opened by anyone who has it. */
+  ofPersonMax: 2,
+  /** Open downloads of one app, each with a page of rows in memory. */
+  ofAppMax: 20,
+  /** A reader that has taken nothing for this long counts as gone. */
+  readerGoneMs: 60_000,
+  /** Bytes sent at a time: a reader has to take this much in that time. */
+  chunkBytes: 64 * 1024,
 } as const;
 
 /** Bounds of a process's lease: its right to write and to answer. */
@@ -312,23 +347,6 @@ export const RECONCILE_LIMITS = {
   sampleMs: 5_000,
 } as const;
 
-/** Bounds of webhook endpoints. */
-export const WEBHOOK_LIMITS = {
-  /** Endpoints of one app. */
-  ofAppMax: 20,
-  urlLengthMax: 2_000,
-  descriptionLengthMax: 500,
-  /** Types and prefixes listed by one endpoint. */
-  eventsMax: 50,
-  secretBytes: 32,
-  /** How long a previous secret still signs, in real time. */
-  oldSecretMs: 24 * 3_600_000,
-  /** Secrets that sign at a time. */
-  secretsMax: 2,
-  /** Pending messages that are counted; an endpoint that is down may have a million. */
-  pendingCountMax: 10_000,
-} as const;
-
 /** Thresholds of the doctor. */
 export const DOCTOR_LIMITS = {
   /** Difference between the clocks of process and database for a warning ... */
@@ -360,10 +378,10 @@ export const PEOPLE_LIMITS = {
   timestampAheadMs: 24 * 3_600_000,
   /** Properties of one person, as JSON. */
   personBytesMax: 64 * 1024,
-  /** Rows that an export reads at a time. */
-  exportPageRows: 1_000,
+  /** Rows that an export reads at a time; with their texts a row may have 100 KB. */
+  exportPageRows: 250,
   /** Rows that an export holds in memory while it merges the events of several people into one order. */
-  exportHeldRows: 4_000,
+  exportHeldRows: 1_000,
   /** How long a download link is valid, in real time. */
   exportValidMs: 24 * 3_600_000,
 } as const;
@@ -437,40 +455,4 @@ export const AUDIT_LIMITS = {
   failedWriteMs: 1_000,
   /** ... and how long rows are kept, in real time. */
   failedKeptMs: 90 * 24 * 3_600_000,
-} as const;
-
-/** Bounds of the delivery of webhook messages. */
-export const SENDER_LIMITS = {
-  /** How long an attempt may take. */
-  answerMs: 15_000,
-  /** Bytes of an answer that are read. */
-  answerBytesMax: 16 * 1024,
-  /** Idle connections kept to one address ... */
-  idleConnectionsMax: 8,
-  /** ... for this long. */
-  idleConnectionMs: 30_000,
-  /** Messages in flight to one endpoint. */
-  inFlightMax: 8,
-  /** Messages in flight to all endpoints; above this each endpoint may still have one. */
-  allInFlightMax: 1_000,
-  /** How often recorded messages are flushed into the tables. */
-  flushEveryMs: 200,
-  /** Lanes, or messages without a user, read by one query. */
-  lookRows: 64,
-  /** Lanes of one endpoint remembered because they have something new; above this all of its lanes are scanned. */
-  rememberedMax: 10_000,
-  /** The pause after a fault of this service. */
-  pauseMs: 1_000,
-  /** The longest time between two looks for retries. */
-  lookEveryMs: 60_000,
-  /** Messages released by one transaction when their endpoint is enabled. */
-  hurryRows: 500,
-  /** Outcomes written by one transaction. */
-  outcomesMax: 500,
-  /** How long delivered messages are kept, by the realm's clock ... */
-  deliveredKeptMs: 7 * 24 * 3_600_000,
-  /** ... and messages that were given up. */
-  failedKeptMs: 30 * 24 * 3_600_000,
-  /** How long a count of pending messages stays valid. */
-  countEveryMs: 5_000,
 } as const;

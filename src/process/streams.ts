@@ -7,7 +7,14 @@ import { STREAM_LIMITS } from "./limits.ts";
 import { log, messageOf } from "./log.ts";
 
 /** Why a stream ends in good order, as sent to its reader. */
-export const STREAM_ENDS = ["token_expired", "key_revoked", "merged", "erased", "stopping"] as const;
+export const STREAM_ENDS = [
+  "token_expired",
+  "key_revoked",
+  "merged",
+  "erased",
+  "replaced",
+  "stopping",
+] as const;
 
 export type StreamEnd = (typeof STREAM_ENDS)[number];
 
@@ -25,6 +32,18 @@ export interface StreamSource {
   endsNow(): StreamEnd | null;
 }
 
+/** Whose shares of the streams one takes. */
+export interface StreamOwner {
+  /** The app; its share is `ofAppMax`. */
+  readonly app: string;
+  /** The user, unique among all apps; its share is `ofUserMax`. */
+  readonly user: string;
+  /** The end-user token that opened the stream, with a share of `ofTokenMax`; null with a secret key. */
+  readonly token: string | null;
+  /** What of the user is shown; streams of a user with equal variants share their readings. */
+  readonly variant: string;
+}
+
 /** Counters of streams; they live as long as the process. */
 export class StreamCounts {
   open = 0;
@@ -36,6 +55,7 @@ export class StreamCounts {
     key_revoked: 0,
     merged: 0,
     erased: 0,
+    replaced: 0,
     stopping: 0,
   };
 }
@@ -51,6 +71,10 @@ export class Streams {
   readonly #resting = new Set<Stream>();
   /** Streams with a failed source. */
   readonly #troubled = new Set<Stream>();
+  /** Streams by app: open ones, and ended ones with a question in flight. */
+  readonly #byApp = new Map<string, Set<Stream>>();
+  /** The same by user, in the order of opening. */
+  readonly #byUser = new Map<string, Set<Stream>>();
   /** Questions in flight of streams that have ended. */
   #orphans = 0;
   #isEnding = false;
@@ -61,10 +85,33 @@ export class Streams {
     this.counts = counts;
   }
 
-  /** Whether another stream may be opened. */
+  /** Whether the process has room for another stream. */
   get hasRoom(): boolean {
-    const open = this.#open.size;
-    return open < STREAM_LIMITS.openMax && open + this.#orphans < STREAM_LIMITS.openMax * 2;
+    return this.#isWithin(STREAM_LIMITS.openMax, this.#open.size, this.#orphans);
+  }
+
+  /** Whether an app may open another stream. */
+  hasRoomFor(app: string): boolean {
+    return this.#isWithin(STREAM_LIMITS.ofAppMax, ...tallied(this.#byApp.get(app)));
+  }
+
+  /**
+   * Whether a user may open another stream. Open ones give way to it, but not questions of streams that have ended: they
+   * wait until they are answered.
+   */
+  hasRoomForUser(user: string): boolean {
+    const [, orphans] = tallied(this.#byUser.get(user));
+    return orphans < STREAM_LIMITS.ofUserMax;
+  }
+
+  /** The streams of the app that has most. */
+  get ofAppMost(): number {
+    return Math.max(0, ...this.#byApp.values().map((streams) => tallied(streams)[0]));
+  }
+
+  /** Questions of ended streams take as much room again. */
+  #isWithin(max: number, open: number, orphans: number): boolean {
+    return open < max && open + orphans < max * 2;
   }
 
   /** Whether all streams were ended and no new one may begin. */
@@ -73,15 +120,24 @@ export class Streams {
   }
 
   /**
-   * Opens a stream.
+   * Opens a stream. The oldest ones of its token and its user end with `replaced` where it would be one too many, or would
+   * show one variant too many of the user.
    *
    * @param event the name of the event that carries a state
    * @param first the first state
    */
-  open(event: string, first: string, source: StreamSource): ReadableStream<Uint8Array> {
-    const stream = new Stream(this, event, source);
+  open(
+    event: string,
+    first: string,
+    source: StreamSource,
+    owner: StreamOwner,
+  ): ReadableStream<Uint8Array> {
+    this.#makeRoom(owner);
+    const stream = new Stream(this, event, source, owner);
     const body = new ReadableStream<Uint8Array>(stream, { highWaterMark: 1 });
     this.#open.add(stream);
+    addTo(this.#byApp, owner.app, stream);
+    addTo(this.#byUser, owner.user, stream);
     this.counts.open = this.#open.size;
     this.#lookTimer ??= setInterval(() => this.#look(), STREAM_LIMITS.lookEveryMs);
     stream.send(first);
@@ -105,7 +161,33 @@ export class Streams {
     this.#troubled.add(stream);
   }
 
-  /** Forgets a stream that has ended. */
+  /** Ends the oldest streams of a user until another one is within the shares. */
+  #makeRoom({ user, token, variant }: StreamOwner): void {
+    const { ofUserMax, ofTokenMax, variantsMax } = STREAM_LIMITS;
+    const open = [...this.#byUser.get(user) ?? []].filter(({ isOpen }) => isOpen);
+    const others = () => open.filter(({ owner }) => owner.variant !== variant);
+    const replaceFirst = ([oldest]: readonly Stream[]) => {
+      if (oldest === undefined) return;
+      open.splice(open.indexOf(oldest), 1);
+      oldest.end("replaced");
+    };
+    const ofToken = () => token === null ? [] : open.filter(({ owner }) => owner.token === token);
+    while (ofToken().length >= ofTokenMax) replaceFirst(ofToken());
+    while (open.length >= ofUserMax) replaceFirst(open);
+    while (new Set(others().map(({ owner }) => owner.variant)).size >= variantsMax) {
+      const given = others()[0]?.owner.variant;
+      for (const one of others()) if (one.owner.variant === given) replaceFirst([one]);
+    }
+  }
+
+  /** Forgets an ended stream without a question in flight. */
+  forget(stream: Stream): void {
+    const { app, user } = stream.owner;
+    removeFrom(this.#byApp, app, stream);
+    removeFrom(this.#byUser, user, stream);
+  }
+
+  /** Takes an ended stream from the open ones. */
   remove(stream: Stream): void {
     if (!this.#open.delete(stream)) return;
     this.counts.open = this.#open.size;
@@ -147,15 +229,38 @@ export class Streams {
   }
 }
 
+function addTo(shares: Map<string, Set<Stream>>, name: string, stream: Stream): void {
+  const share = shares.get(name);
+  if (share === undefined) shares.set(name, new Set([stream]));
+  else share.add(stream);
+}
+
+function removeFrom(shares: Map<string, Set<Stream>>, name: string, stream: Stream): void {
+  const share = shares.get(name);
+  if (share?.delete(stream) === true && share.size === 0) shares.delete(name);
+}
+
+/** Counts a share: open streams, then ended ones with a question in flight. */
+function tallied(share: Iterable<Stream> = []): [open: number, orphans: number] {
+  let open = 0;
+  let all = 0;
+  for (const { isOpen } of share) {
+    all += 1;
+    if (isOpen) open += 1;
+  }
+  return [open, all - open];
+}
+
 /** One open stream; the source of its body. */
 class Stream implements UnderlyingDefaultSource<Uint8Array> {
   /** The earliest time of the next question; 0 before the first state was sent. */
   mayAskAt = Infinity;
+  isOpen = true;
+  readonly owner: StreamOwner;
   readonly #streams: Streams;
   readonly #event: string;
   readonly #source: StreamSource;
   #controller!: ReadableStreamDefaultController<Uint8Array>;
-  #isOpen = true;
   #isAsking = false;
   /** When it last sent anything, comments included. */
   #commentedAt = performance.now();
@@ -164,7 +269,8 @@ class Stream implements UnderlyingDefaultSource<Uint8Array> {
   /** Since when the source has failed; 0 while it answers. */
   #failingSince = 0;
 
-  constructor(streams: Streams, event: string, source: StreamSource) {
+  constructor(streams: Streams, event: string, source: StreamSource, owner: StreamOwner) {
+    this.owner = owner;
     this.#streams = streams;
     this.#event = event;
     this.#source = source;
@@ -181,28 +287,29 @@ class Stream implements UnderlyingDefaultSource<Uint8Array> {
 
   /** The reader has left. */
   cancel(): void {
-    if (!this.#isOpen) return;
+    if (!this.isOpen) return;
     this.#streams.counts.left += 1;
     this.#close();
   }
 
   /** Asks for the next state, when the reader can take one. */
   ask(): void {
-    if (!this.#isOpen || this.#isAsking || !this.#hasRoom || performance.now() < this.mayAskAt) return;
+    if (!this.isOpen || this.#isAsking || !this.#hasRoom || performance.now() < this.mayAskAt) return;
     this.#isAsking = true;
     this.#source.next().then((next) => this.#answered(next), (error) => this.#failed(error));
   }
 
   send(text: string): void {
+    // Before `enqueue`, which pulls at once where the reader waits.
+    this.mayAskAt = performance.now() + STREAM_LIMITS.stateEveryMs;
     this.#controller.enqueue(ENCODER.encode(`event: ${this.#event}\ndata: ${text}\n\n`));
     this.#streams.counts.states += 1;
-    this.mayAskAt = performance.now() + STREAM_LIMITS.stateEveryMs;
     this.#streams.rest(this);
   }
 
   /** Sends the reason to the reader, and ends. */
   end(reason: StreamEnd): void {
-    if (!this.#isOpen) return;
+    if (!this.isOpen) return;
     this.#controller.enqueue(ENCODER.encode(`event: end\ndata: ${JSON.stringify({ reason })}\n\n`));
     this.#controller.close();
     this.#streams.counts.ended[reason] += 1;
@@ -253,13 +360,17 @@ class Stream implements UnderlyingDefaultSource<Uint8Array> {
   /** Whether the stream still waits for this answer. */
   #isHeard(): boolean {
     this.#isAsking = false;
-    if (!this.#isOpen) this.#streams.orphan(-1);
-    return this.#isOpen;
+    if (!this.isOpen) {
+      this.#streams.orphan(-1);
+      this.#streams.forget(this);
+    }
+    return this.isOpen;
   }
 
   #close(): void {
-    this.#isOpen = false;
+    this.isOpen = false;
     if (this.#isAsking) this.#streams.orphan(1);
+    else this.#streams.forget(this);
     this.#streams.remove(this);
   }
 }

@@ -11,7 +11,7 @@ import {
 } from "node:http";
 import { Agent as HttpsAgent, request as requestHttps } from "node:https";
 import { Webhook } from "standardwebhooks";
-import { SENDER_LIMITS } from "../process/limits.ts";
+import { SENDER_LIMITS } from "../process/webhook_limits.ts";
 import { hostOf, isAddress, isPublicAddress, urlFault } from "../process/address.ts";
 import type { Attempt, AttemptResult } from "./transport.ts";
 

@@ -3,7 +3,7 @@
 
 import type { UserKey } from "../domain/values/ids.ts";
 import type { Millis } from "../domain/values/period.ts";
-import { SENDER_LIMITS } from "../process/limits.ts";
+import { SENDER_LIMITS } from "../process/webhook_limits.ts";
 
 /** The position of a scan: first the messages without a user, then the lanes by user. */
 export interface Progress {

@@ -6,7 +6,7 @@ import { invalidField, refusal } from "../domain/values/refusal.ts";
 import { answered, refused, type Result } from "../domain/state/result.ts";
 import type { Clock } from "../process/clock.ts";
 import type { Features } from "../process/features.ts";
-import { WEBHOOK_LIMITS } from "../process/limits.ts";
+import { WEBHOOK_LIMITS } from "../process/webhook_limits.ts";
 import { randomBase64 } from "../process/secrets/random.ts";
 import { urlFault } from "../process/address.ts";
 import type { App } from "../tenant/registry.ts";

@@ -4,7 +4,7 @@
 import { Unavailable } from "../../actors/port.ts";
 import type { AttemptEnd, WebhookCounts } from "../process/counts/webhook_counts.ts";
 import type { Clock } from "../process/clock.ts";
-import { SENDER_LIMITS } from "../process/limits.ts";
+import { SENDER_LIMITS } from "../process/webhook_limits.ts";
 import { log, messageOf } from "../process/log.ts";
 import type { InCell } from "../storage/nodes/cell_store.ts";
 import type { AttemptOutcome, StoredMessage } from "../storage/stores/message_store.ts";

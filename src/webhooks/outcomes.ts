@@ -2,7 +2,7 @@
 // has another owner by now, the write is refused, and that owner sends the message again.
 
 import type { Millis } from "../domain/values/period.ts";
-import { SENDER_LIMITS } from "../process/limits.ts";
+import { SENDER_LIMITS } from "../process/webhook_limits.ts";
 import type { InCell } from "../storage/nodes/cell_store.ts";
 import {
   type AttemptOutcome,

@@ -11,7 +11,7 @@ import { Unavailable } from "../../actors/port.ts";
 import type { Term } from "../../actors/term.ts";
 import type { WebhookMessage } from "../domain/state/message.ts";
 import type { Millis } from "../domain/values/period.ts";
-import { SENDER_LIMITS, WEBHOOK_LIMITS } from "../process/limits.ts";
+import { SENDER_LIMITS, WEBHOOK_LIMITS } from "../process/webhook_limits.ts";
 import { log, messageOf } from "../process/log.ts";
 import type { Database } from "../storage/database.ts";
 import {

@@ -54,7 +54,7 @@ async function scene() {
     term,
     realm,
     watches,
-    next: (digest: string) => watches.next(watched, mark("u", 1, digest)),
+    next: (digest: string, variant = "") => watches.next({ ...watched, variant }, mark("u", 1, digest)),
     set: (to: string) => {
       state = to;
       watches.touch(realm.realm, "u");
@@ -116,4 +116,16 @@ Deno.test("a wait ends with its time, its cell, its user and its term, and leave
   assert.deepEqual([watches.size, watches.sizeOf(realm.realm)], [0, 0]);
   term.fail(new Error("over"));
   await assert.rejects(next("a"), Unavailable);
+});
+
+Deno.test("a user has few different readings: all of them are made after every change", async () => {
+  using _limits = changedLimits(WATCH_LIMITS, { variantsMax: 2, readEveryMs: 0 });
+  const { next, set, watches, term } = await scene();
+  const waiting = ["", "image.*", ""].map((variant) => next("a", variant));
+  await assert.rejects(next("a", "chat.*"), Unavailable);
+  assert.equal(watches.size, 2);
+  set("b");
+  for (const one of await Promise.all(waiting)) assert.equal(one.kind, "state");
+  assert.equal((await next("a", "chat.*")).kind, "state");
+  term.fail(new Error("over"));
 });

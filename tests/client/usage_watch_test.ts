@@ -120,8 +120,8 @@ Deno.test("a watch connects again after a break, a refusal that passes, a stop a
   );
 });
 
-Deno.test("an erasure, a revoked key and a token without another one end a watch for good", async () => {
-  for (const reason of ["erased", "key_revoked", "token_expired"]) {
+Deno.test("an erasure, a revoked key, newer streams and a token without another one end a watch for good", async () => {
+  for (const reason of ["erased", "key_revoked", "replaced", "token_expired"]) {
     const { ended, sent } = await watched([says(state("a"), end(reason))], null);
     assert.deepEqual([ended, sent.length], [reason, 1]);
   }

@@ -24,6 +24,7 @@ const SHARED: Readonly<Record<string, string>> = {
   "state/outbox": "state/message",
   "messages/record": "state/message",
   "plans/cancel": "plans/subscribe",
+  "state/text_room": "state/reservation_book",
   "stripe/facts": "stripe/answer_message",
   "stripe/fields": "stripe/message",
 };

@@ -64,7 +64,10 @@ Deno.test("refusals show who hit which limit, and how often", async () => {
   const { text, html } = await visitor.get(`${base}/refusals`);
   assert.match(text, /one limit reached: lg_one 3/);
   assert.match(html, /users\/u"/);
-  assert.match((await visitor.get(`${base}/refusals?as=csv`)).html, /,u,one,limit_reached,lg_one,3\r\n/);
+  assert.match(
+    (await visitor.get(`${base}/refusals?as=csv`)).html,
+    /,"u","one","limit_reached","lg_one",3\r\n/,
+  );
 });
 
 Deno.test("usage is shown as a chart and as a table of the same numbers", async () => {

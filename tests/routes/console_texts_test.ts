@@ -78,13 +78,13 @@ Deno.test("texts of a CSV are quoted, none is a formula, and numbers stay number
     { a: "+1", b: null },
     { a: "-1", b: 1 },
     { a: "@x\r\ny", b: 2 },
-    { a: "plain ü", b: 3 },
+    { a: "x;=1+1", b: 3 },
   ]);
   assert.equal(name, "list.csv");
   assert.equal(
     text,
-    'a,b\r\n"say ""hi"", you",-5\r\n"\'=HYPERLINK(""http://evil"")",0.25\r\n\'+1,\r\n\'-1,1\r\n' +
-      '"\'@x\r\ny",2\r\nplain ü,3\r\n',
+    '"a","b"\r\n"say ""hi"", you",-5\r\n"\'=HYPERLINK(""http://evil"")",0.25\r\n"\'+1",\r\n"\'-1",1\r\n' +
+      '"\'@x\r\ny",2\r\n"x;=1+1",3\r\n',
   );
 });
 

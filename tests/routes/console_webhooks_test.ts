@@ -36,7 +36,7 @@ Deno.test("deliveries show their status, and a failed one is sent again", async 
     assert.ok(failed.text.includes(JSON.stringify(MARKUP)));
     assert.ok(!failed.html.includes(MARKUP));
     assert.match((await visitor.get(`${place}?status=delivered`)).text, /No delivered deliveries/);
-    assert.match((await visitor.get(`${place}?as=csv`)).html, /,subscription\.created,pending,1,500,/);
+    assert.match((await visitor.get(`${place}?as=csv`)).html, /,"subscription\.created","pending",1,500,/);
 
     const [messageId] = /whm_[a-z0-9]+/.exec(failed.text) ?? [];
     const question = await visitor.get(`${place}/messages/${messageId}/redeliver`);

@@ -2,7 +2,9 @@
 
 import assert from "node:assert/strict";
 import { applyCatalog, type Customer } from "./credits_support.ts";
-import { assertRefused, serviceOfFile } from "./support.ts";
+import { assertRefused, dataOf, serviceOfFile } from "./support.ts";
+import { HOLD_LIMITS } from "../../src/process/limits.ts";
+import { changedLimits } from "../support/limits.ts";
 import { askOf, catalogWith, feedOf, newLogged, optOut, rowsOf, sweep, tracesOf } from "./privacy_support.ts";
 
 const service = serviceOfFile();
@@ -311,4 +313,39 @@ Deno.test("reason and errorCode of a release are cut by characters", async () =>
   const [{ id }] = await feedOf(u) as [{ id: string }];
   const { reason, errorCode } = await u.event(id);
   assert.deepEqual([reason, errorCode], ["😀".repeat(500), "€".repeat(100)]);
+});
+
+Deno.test("texts without room in memory are read at the settlement, before and after a drain, a restart and a merge", async () => {
+  using _limits = changedLimits(HOLD_LIMITS, { textBytesOfUserMax: 0, loadedBytesMax: 0 });
+  const u = await newLogged(service);
+  const before = service.service.counts.runtime.holdTextsLoaded;
+  const metadata = { deep: "in the tables" };
+  const hold = (more = {}) => u.hold("image.x", { prompt: "draw", metadata, ...more });
+  const shows = async (id: string, note: string) => {
+    const { eventId } = await u.commit(id, { response: "done" });
+    const event = await u.event(eventId);
+    assert.deepEqual([event.prompt, event.response, event.metadata], ["draw", "done", metadata], note);
+  };
+  await shows(await hold(), "at once");
+  const drained = await hold();
+  await service.serving().term.flush();
+  await shows(drained, "drained");
+  const restarted = await hold();
+  await service.restart();
+  await shows(restarted, "replayed");
+  const lapsed = await hold({ ttlSeconds: 10 });
+  service.clock.advance(11_000);
+  await shows(lapsed, "lapsed, in the turn of its commit");
+  const late = await hold({ ttlSeconds: 10 });
+  service.clock.advance(11_000);
+  await u.counts();
+  await shows(late, "lapsed before");
+  const released = await hold();
+  await u.release(released);
+  assert.deepEqual((await u.event((await newest(u)).id)).metadata, metadata);
+  const merged = await hold();
+  await dataOf(u.app.call("POST", "/customers/alias", { from: u.userId, to: "canonical" }, { key: u.key }));
+  await shows(merged, "merged");
+  assert.equal(service.service.counts.runtime.holdTextsLoaded - before, 7);
+  assert.equal(service.serving().term.directory.textRoom.bytes, 0);
 });

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { STREAM_LIMITS } from "../../src/process/limits.ts";
 import { EventReader } from "../support/event_stream.ts";
+import { changedLimits } from "../support/limits.ts";
 import { send, startTestService, type TestApp } from "../support/test_service.ts";
 import {
   appWithUser,
@@ -330,4 +331,27 @@ Deno.test("a stop ends streams with their reason, and refuses new ones", async (
   } finally {
     await stopping.close();
   }
+});
+
+Deno.test("a page cannot take the streams of others: its token has a share, and so has its app", async () => {
+  using _limits = changedLimits(STREAM_LIMITS, { ofTokenMax: 2, ofAppMax: 4 });
+  const app = await appWithUser(service);
+  const headers = {
+    "x-end-user-token": endUserToken(app.identitySecret, { userId: "u", exp: Date.now() / 1000 + 60 }),
+  };
+  const byToken = () => open(app, "/usage/stream", app.publicLive, headers);
+  await using backend = await open(app);
+  await using first = await byToken();
+  await using second = await byToken();
+  await using third = await byToken();
+  for (const stream of [backend, first, second, third]) await stream.data();
+  await first.ends("replaced");
+  await using fourth = await open(app, "/usage/stream?userId=other");
+  await fourth.data();
+  assertRefused(await app.call("GET", "/usage/stream?userId=third"), 503, "unavailable");
+  const neighbour = await appWithUser(service);
+  await using free = await open(neighbour);
+  await free.data();
+  await track(app);
+  for (const stream of [backend, second, third]) assert.equal(countIn(await stream.data()), 1);
 });

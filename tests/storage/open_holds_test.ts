@@ -16,6 +16,8 @@ import { USERS } from "../../src/storage/rows/user_rows.ts";
 import { deleteHistory, deleteUsers } from "../../src/storage/stores/erasure_store.ts";
 import { forgetOldPrompts } from "../../src/storage/stores/retention_store.ts";
 import { openUserStore } from "../../src/storage/stores/user_store.ts";
+import { HOLD_LIMITS } from "../../src/process/limits.ts";
+import { changedLimits } from "../support/limits.ts";
 import { openTestStore } from "../support/test_store.ts";
 import { counter, DAY_MS, joinAlone, NOW, reservation, type TestWriter, user, withWriter } from "./sample.ts";
 
@@ -242,4 +244,73 @@ Deno.test("an erasure also removes holds that came from an alias", () =>
       await deleteUsers(session, [1, 2]);
     });
     assert.deepEqual(await placesOf(database), [[idOf(3, 8), "open_reservations", 3]]);
+  }));
+
+/** Settlements and changes of a hold that memory has without its texts. */
+const BARE = { metadata: null, prompt: null, isBare: true } as const;
+
+Deno.test("a put without texts leaves those of the row, drained with it or after it, until it is settled", () =>
+  withWriter(async ({ store: { database }, lease, append, write }) => {
+    await write([{ verb: "append", table: "users", row: user() }]);
+    const texts = { metadata: '{"a":"\\t\\n"}', prompt: "two\tlines\nand \\\\N", lines: [] };
+    const textsOf = async (id: string) => {
+      const rows = await database.query("select status, metadata, prompt from reservations where id = $1", [
+        id,
+      ]);
+      return rows.map((row) => Object.values(row));
+    };
+    for (const [place, isOneDrain] of [true, false].entries()) {
+      const id = idOf(1, place);
+      const row = hold(1, place, texts);
+      const appends = [await append([{ verb: "append", table: "reservations", row }])];
+      if (!isOneDrain) await lease.journal.drain(appends.splice(0));
+      const put = async (part: Partial<Reservation>) => {
+        appends.push(
+          await append([{ verb: "put", table: "reservations", row: { ...row, ...BARE, ...part } }]),
+        );
+        if (!isOneDrain) await lease.journal.drain(appends.splice(0));
+      };
+      await put({ expiresAt: NOW + 2 * DAY_MS });
+      await put({ status: "expired", settledAt: NOW + 2 * DAY_MS });
+      if (isOneDrain) await lease.journal.drain(appends.splice(0));
+      assert.deepEqual(await textsOf(id), [["expired", texts.metadata, texts.prompt]]);
+      const settled = hold(1, place + 10, texts);
+      appends.push(await append([{ verb: "append", table: "reservations", row: settled }]));
+      if (!isOneDrain) await lease.journal.drain(appends.splice(0));
+      const over = { ...settled, prompt: null, status: "released", settledAt: NOW } as const;
+      appends.push(await append([{ verb: "put", table: "reservations", row: over }]));
+      await lease.journal.drain(appends);
+      assert.deepEqual(await textsOf(settled.id), [["released", texts.metadata, null]]);
+    }
+  }));
+
+Deno.test("a load takes few texts with a user, and the others are read by their hold, of an alias too", () =>
+  withWriter(async ({ store: { database }, write }) => {
+    using _limits = changedLimits(HOLD_LIMITS, { loadedBytesMax: 10 });
+    const rows = [
+      hold(1, 1, { metadata: "é2345", prompt: null }),
+      hold(1, 2, { metadata: null, prompt: "456" }),
+      hold(1, 3, { metadata: "over", prompt: "the bound" }),
+      hold(1, 4, { metadata: null, prompt: null }),
+      hold(2, 1, { metadata: "other", prompt: null }),
+      settled(hold(1, 5, { metadata: "late", prompt: "text" }), "expired"),
+      settled(hold(1, 6, { metadata: "gone" }), "committed"),
+    ];
+    await write([
+      { verb: "append", table: "users", row: user() },
+      { verb: "append", table: "users", row: user({ key: 2, id: "alias" }) },
+      ...rows.map((row) => ({ verb: "append", table: "reservations", row } as const)),
+    ]);
+    const store = openUserStore(database);
+    const [loaded, other] = await store.load([{ realm: 1, key: 1 }, { realm: 1, key: 2 }], NOW);
+    const [one, two, three, four, five] = rows;
+    assert.deepEqual(loaded?.reservations, [one, two, { ...three, ...BARE }, four]);
+    assert.deepEqual(other?.reservations, [five]);
+    const read = (id: string, number: number, owners = [1, 2]) =>
+      store.loadTexts(owners, id, NOW + number).then((texts) => texts && [texts.metadata, texts.prompt]);
+    assert.deepEqual(await read(idOf(1, 3), 3), ["over", "the bound"]);
+    assert.deepEqual(await read(idOf(2, 1), 1), ["other", null]);
+    assert.deepEqual(await read(idOf(1, 5), 5), ["late", "text"]);
+    assert.equal(await read(idOf(1, 6), 6), null);
+    assert.equal(await read(idOf(1, 3), 3, [2]), null);
   }));

@@ -21,6 +21,7 @@ import type {
 import { Unavailable } from "../../actors/port.ts";
 import type { Counter } from "../../src/domain/state/counter.ts";
 import { addUp, kindOf, type RefusalRow } from "../../src/domain/state/refused_call.ts";
+import type { CallerTexts } from "../../src/domain/state/text_room.ts";
 import type { CreditBalance, LedgerEntry } from "../../src/domain/state/credit.ts";
 import type { MeteringEvent } from "../../src/domain/state/event.ts";
 import { ownerOf, type UserKey } from "../../src/domain/values/ids.ts";
@@ -36,6 +37,7 @@ import { USERS } from "../../src/storage/rows/user_rows.ts";
 import { parseAmount } from "../../src/domain/values/amount.ts";
 import { CREDIT_BALANCES, CREDIT_LEDGER } from "../../src/storage/rows/credit_rows.ts";
 import type { ColumnValue } from "../../src/storage/database.ts";
+import { valueOf } from "./copied_values.ts";
 import { countMoved, NOTHING_MOVED } from "./moved_counts.ts";
 
 /** Points of a write at which a test can wait (answer a promise) or fail (throw). */
@@ -78,6 +80,10 @@ export class MemoryTables {
         return [name, valueOf(`${spec.name}.${name}`, values[place] as string)];
       }));
       // A put of a known row changes its mutable columns only, as the drain's SQL does.
+      if (spec.name === "reservations" && before !== undefined) {
+        // Texts are those of the appended row; a commit and a release remove the prompt.
+        row.prompt = row.status === "held" || row.status === "expired" ? before.prompt as ColumnValue : null;
+      }
       const changed = spec.mutable.map((name) => [name, row[name] as ColumnValue]);
       rows.set(key, before === undefined ? row : { ...before, ...Object.fromEntries(changed) });
     }
@@ -272,19 +278,6 @@ export class MemoryTables {
   }
 }
 
-const NUMBERS =
-  /_ms$|\.(user_key|realm|used|price_row|issued|priority|from_key|to_key|merged_into|opted_out|told)$|^users\.key$|^idempotency\.status$/;
-const BOOLEANS = /\.(ended|per_unit|told_cents|erasing|plan_carried)$/;
-const UNESCAPED: Record<string, string> = { n: "\n", r: "\r", t: "\t", "\\": "\\" };
-
-/** The value of a cell in COPY's text format. */
-function valueOf(column: string, text: string): ColumnValue {
-  if (text === "\\N") return null;
-  if (BOOLEANS.test(column)) return text === "t";
-  if (NUMBERS.test(column)) return Number(text);
-  return text.replace(/\\(.)/g, (_, char: string) => UNESCAPED[char] ?? char);
-}
-
 /** Tables, journal and lease in memory. */
 export class MemoryStore implements UserStore, RefusalStore {
   readonly tables = new MemoryTables();
@@ -358,6 +351,12 @@ export class MemoryStore implements UserStore, RefusalStore {
   async loadReservation(owners: readonly UserKey[], id: string): Promise<OlderRows> {
     await this.hooks.loadReservation?.(id);
     return this.tables.loadReservation(owners, id);
+  }
+
+  async loadTexts(owners: readonly UserKey[], id: string): Promise<CallerTexts | null> {
+    await this.hooks.loadReservation?.(id);
+    const found = owners.flatMap((owner) => this.tables.reservations(owner)).find((row) => row.id === id);
+    return found === undefined ? null : { metadata: found.metadata, prompt: found.prompt };
   }
 
   loadWhole(owner: UserKey): Promise<OlderRows> {

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { Webhook } from "npm:standardwebhooks@1.1.1";
-import { SENDER_LIMITS } from "../../src/process/limits.ts";
+import { SENDER_LIMITS } from "../../src/process/webhook_limits.ts";
 import { Caller, realSurroundings, type Surroundings } from "../../src/webhooks/attempt.ts";
 import type { Attempt, AttemptResult } from "../../src/webhooks/transport.ts";
 import { CERTIFICATE, PRIVATE_KEY } from "./certificate.ts";

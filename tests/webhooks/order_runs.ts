@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { Unavailable } from "../../actors/port.ts";
-import { SENDER_LIMITS } from "../../src/process/limits.ts";
+import { SENDER_LIMITS } from "../../src/process/webhook_limits.ts";
 import type { Attempt, AttemptResult } from "../../src/webhooks/transport.ts";
 import { Random } from "../model/random.ts";
 import { limitsOfFile } from "../support/limits.ts";

@@ -2,7 +2,7 @@
 // survives a restart.
 
 import assert from "node:assert/strict";
-import { SENDER_LIMITS } from "../../src/process/limits.ts";
+import { SENDER_LIMITS } from "../../src/process/webhook_limits.ts";
 import { limitsOfFile } from "../support/limits.ts";
 import { BROKEN, grant, OK, ScriptedTransport, startSending, until } from "./support.ts";
 import type { AttemptResult } from "../../src/webhooks/transport.ts";

@@ -1,4 +1,5 @@
-// Lists as CSV (RFC 4180). Text that a spreadsheet would read as a formula is prefixed with an apostrophe.
+// Lists as CSV (RFC 4180). Text that a spreadsheet would read as a formula is prefixed with an apostrophe. Every text is in
+// quotes: in many countries a semicolon separates cells, and a text after one would be a cell of its own.
 
 import type { Download } from "./page_context.ts";
 
@@ -19,7 +20,7 @@ function fieldOf(value: CsvValue): string {
   if (value === null) return "";
   if (typeof value === "number") return String(value);
   const safe = /^[=+\-@\t\r\n]/.test(value) ? `'${value}` : value;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  return `"${safe.replaceAll('"', '""')}"`;
 }
 
 /** The query that returns the same list as CSV. */

@@ -22,6 +22,7 @@ import {
   type Line,
   notPending,
   priceRowOfHold,
+  requireTexts,
   type Reservation,
   TRANSITIONS,
   unknownReservation,
@@ -72,6 +73,7 @@ export function commit(draft: Draft, input: CommitInput, context: Context): Resu
   const transition = TRANSITIONS[row.status].commit;
   if (typeof transition === "string") return refused(notPending(row));
 
+  requireTexts(row);
   const isRecharge = transition.effect === "recharge";
   const metadata = metadataOf(row.metadata);
   const priceRow = priceRowOfHold(context.catalog, row, metadata);

@@ -6,7 +6,13 @@ import { refundCredits } from "../credits/wallet.ts";
 import type { Draft } from "../state/draft.ts";
 import { answered, refused, type Result } from "../state/result.ts";
 import { eventQuantity, recordEvent } from "./record_event.ts";
-import { notPending, type Reservation, TRANSITIONS, unknownReservation } from "../state/reservation.ts";
+import {
+  notPending,
+  requireTexts,
+  type Reservation,
+  TRANSITIONS,
+  unknownReservation,
+} from "../state/reservation.ts";
 import { refundLines } from "./settle_lines.ts";
 import { cutCharacters, cutText, ERROR_CODE_LENGTH_MAX, REASON_LENGTH_MAX } from "../values/texts.ts";
 
@@ -31,6 +37,7 @@ export function release(
   const transition = TRANSITIONS[row.status].release;
   if (typeof transition === "string") return refused(notPending(row));
 
+  requireTexts(row);
   refundLines(draft, row);
   refundCredits(draft, context, row.credits, {
     reason: "reservation_released",

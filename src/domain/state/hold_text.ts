@@ -9,10 +9,13 @@ import { momentOf, type UserKey } from "../values/ids.ts";
 import type { Millis } from "../values/period.ts";
 import type { Unit } from "../catalog/plan.ts";
 import type { Line, Reservation } from "./reservation.ts";
+import { textBytes, TextRoom } from "./text_room.ts";
 
 const END = "\n";
 /** The form of null. */
 const NONE = "";
+/** In place of the bytes of the texts: they are in the tables alone. */
+const BARE = "-";
 const YES = "1";
 const NO = "0";
 
@@ -23,10 +26,11 @@ export function fitsText({ status, lines }: Reservation): boolean {
 
 /** Makes the text of a reservation that fits one; users with the same `texts` share equal texts. */
 export function textOfHold(row: Reservation, texts: HoldTexts): string {
-  const { amounts, lines, credits, event, metadata, prompt } = row;
+  const { amounts, lines, credits, event, metadata, prompt, isBare } = row;
   const moment = momentOf(row.id);
   const fields = [
     row.expiresAt - moment,
+    isBare === true ? BARE : textBytes(row),
     row.createdAt - moment,
     row.quantity ?? NONE,
     row.count ?? NONE,
@@ -57,7 +61,13 @@ const TEXTS_MAX = 4096;
 
 /** Texts that the holds of many users share. The runtime makes one and hands it to every user's state. */
 export class HoldTexts {
+  /** Room for the texts that they do not share. */
+  readonly room: TextRoom;
   readonly #known = new Map<string, string>();
+
+  constructor(room = new TextRoom()) {
+    this.room = room;
+  }
 
   /** Returns the first text that was equal to this one. */
   shared(text: string): string {
@@ -75,11 +85,24 @@ export function expiryOfText(id: string, text: string): Millis {
   return momentOf(id) + Number(text.slice(0, text.indexOf(END)));
 }
 
+/** Whether the texts of a caller are in the tables alone. */
+export function isBareText(text: string): boolean {
+  return text.startsWith(BARE, text.indexOf(END) + 1);
+}
+
+/** Returns the bytes of the caller's texts in a text. */
+export function bytesOfText(text: string): number {
+  if (isBareText(text)) return 0;
+  const from = text.indexOf(END) + 1;
+  return Number(text.slice(from, text.indexOf(END, from)));
+}
+
 /** Makes the reservation of a text again. */
 export function readHold(id: string, userKey: UserKey, text: string): Reservation {
   const fields = new Fields(text);
   const moment = momentOf(id);
   const expiresAt = moment + fields.number();
+  const isBare = fields.next() === BARE;
   const createdAt = moment + fields.number();
   const quantity = fields.amountOrNull();
   const count = fields.amountOrNull();
@@ -117,8 +140,12 @@ export function readHold(id: string, userKey: UserKey, text: string): Reservatio
     createdAt,
     expiresAt,
     settledAt: null,
+    ...(isBare ? BARE_ROW : NO_MEMBERS),
   };
 }
+
+const BARE_ROW = { isBare: true } as const;
+const NO_MEMBERS = {};
 
 function listOf<Item>(fields: Fields, read: (fields: Fields) => Item): Item[] {
   const items: Item[] = [];

@@ -54,6 +54,21 @@ export interface Reservation {
   readonly createdAt: Millis;
   readonly expiresAt: Millis;
   readonly settledAt: Millis | null;
+  /**
+   * Present where memory lacks metadata and prompt: both are null here, and the tables have them. A commit and a release
+   * need them, so they are read before its turn. No other decision does, and what it writes leaves them alone.
+   */
+  readonly isBare?: true;
+}
+
+/** Checks that the texts of a reservation are at hand. @throws Error where they were not read before the turn */
+export function requireTexts({ id, isBare }: Reservation): void {
+  if (isBare === true) throw new Error(`The texts of ${id} were not loaded`);
+}
+
+/** Whether a reservation may still become an event with its texts. */
+export function mayNeedTexts({ status }: Pick<Reservation, "status">): boolean {
+  return status === "held" || status === "expired";
 }
 
 /** The number of no price row: the event had no price. */

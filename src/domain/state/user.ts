@@ -159,7 +159,7 @@ export class UserState {
     this.user = rows.user;
     this.recorded = rows.recorded;
     this.aliases = rows.aliases;
-    this.reservations = new ReservationBook(rows.user.key, texts);
+    this.reservations = new ReservationBook(rows.user.key, rows.user.realm, texts);
     for (const row of rows.subscriptions) this.subscriptions.set(row.id, row);
     this.admit(rows);
   }

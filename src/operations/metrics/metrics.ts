@@ -7,9 +7,9 @@ import { Counter, Gauge, type Histogram, Registry } from "prom-client";
 import type { Counts } from "../../cluster/counts.ts";
 import type { Service, ServiceState } from "../../cluster/service.ts";
 import { GATEWAY_OUTCOMES } from "../../process/counts/gateway_counts.ts";
+import { counter, counters, gauge, type Metric, ofTerm, type Samples } from "./metric.ts";
 import { ANSWER_CODES } from "../../process/counts/request_counts.ts";
 import { COMMAND_NAMES, RESERVE_OUTCOMES } from "../../process/counts/runtime_counts.ts";
-import { counter, counters, gauge, type Metric, ofTerm, type Samples } from "./metric.ts";
 
 const STATES: readonly ServiceState[] = ["starting", "standby", "serving", "leaving", "stopping"];
 const MODES = ["live", "test"] as const;
@@ -139,6 +139,11 @@ const REQUESTS: readonly Metric[] = [
     ({ counts: { requests } }) => requests.routes.reduce((sum, { inFlight }) => sum + inFlight, 0),
   ),
   gauge("holdfast_streams", "Usage streams open in this process.", ({ counts }) => counts.streams.open),
+  gauge(
+    "holdfast_streams_of_one_app",
+    "Usage streams open of the app that has most.",
+    ({ streams }) => streams.ofAppMost,
+  ),
   counter("holdfast_stream_states_total", "States sent by usage streams.", ({ streams }) => streams.states),
   counters(
     "holdfast_streams_ended_total",
@@ -147,6 +152,16 @@ const REQUESTS: readonly Metric[] = [
     ({ streams }) => [
       ...Object.entries(streams.ended).map(([reason, count]) => [{ reason }, count] as const),
       [{ reason: "left" }, streams.left] as const,
+    ],
+  ),
+  gauge("holdfast_downloads", "Exports being downloaded.", ({ counts }) => counts.downloads.open),
+  counters(
+    "holdfast_downloads_ended_total",
+    "Downloads that ended: whole, or because the reader left, took nothing (still) or something failed; refused: above a share.",
+    ["end"],
+    ({ downloads }) => [
+      ...Object.entries(downloads.ended).map(([end, count]) => [{ end }, count] as const),
+      [{ end: "refused" }, downloads.refused] as const,
     ],
   ),
 ];
@@ -282,6 +297,21 @@ const ACTORS: readonly Metric[] = [
     "holdfast_actors_started_total",
     "Users loaded into memory.",
     ({ runtime }) => runtime.actorsStarted,
+  ),
+  ofTerm(
+    "holdfast_hold_text_bytes",
+    "Metadata and prompts of open holds in memory, at two bytes a character.",
+    ({ term }) => term.directory.textRoom.bytes,
+  ),
+  ofTerm(
+    "holdfast_hold_text_bytes_of_one_app",
+    "Those of the app that has most.",
+    ({ term }) => term.directory.textRoom.bytesOfAppMost,
+  ),
+  counter(
+    "holdfast_hold_texts_loaded_total",
+    "Holds settled with texts that memory lacked, read from the tables.",
+    ({ runtime }) => runtime.holdTextsLoaded,
   ),
   counter("holdfast_actors_let_go_total", "Users removed from memory.", ({ runtime }) => runtime.actorsLetGo),
   ofTerm(

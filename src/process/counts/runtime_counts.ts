@@ -50,6 +50,8 @@ export const RESERVE_OUTCOMES = ["allowed", ...Object.keys(REASON_INDEX)];
 
 /** Counters of the runtime over all terms of a process. */
 export class RuntimeCounts {
+  /** Holds settled with texts that memory lacked. */
+  holdTextsLoaded = 0;
   /** Turns that decided, by command. */
   readonly turns = new Float64Array(COMMAND_NAMES.length);
   /** Reserves that were answered, by outcome: first those of live mode, then those of test mode. */

@@ -1,13 +1,14 @@
 // Makes acknowledged writes of the embedded store durable. PGlite starts PostgreSQL with fsync off, and with fsync on its
 // file layer still ignores fsync and fdatasync. This file system passes both on to the host. PostgreSQL then syncs as
-// usual: the log at each commit, and data files, control file and folders at each checkpoint.
+// usual: the log at each commit, and data files, control file and folders at each checkpoint. It also gives files and
+// folders to their owner alone: PGlite asks for files that everybody may write.
 //
 // It replaces internals of PGlite, so the version of the package is pinned, and each start checks that a commit really
 // synced (embedded_folder.ts).
 
 import { PGlite, type PGliteOptions } from "@electric-sql/pglite";
 import { NodeFS } from "@electric-sql/pglite/nodefs";
-import { closeSync, fdatasyncSync, fsyncSync, lstatSync, openSync, readdirSync } from "node:fs";
+import { chmodSync, closeSync, fdatasyncSync, fsyncSync, lstatSync, openSync, readdirSync } from "node:fs";
 
 const EIO = 29;
 const EBADF = 8;
@@ -32,8 +33,21 @@ interface HostStream {
 /** The parts of PGlite's module that are used here. */
 interface Module {
   readonly FS: { getStream(fd: number): HostStream | null };
-  readonly NODEFS: { readonly stream_ops: { fsync?: (stream: HostStream) => number } };
+  readonly NODEFS: {
+    readonly stream_ops: { fsync?: (stream: HostStream) => number };
+    readonly node_ops: NodeOperations;
+  };
 }
+
+/** Operations on files and folders of the host. */
+interface NodeOperations {
+  /** Creates a file or a folder. */
+  mknod: (parent: unknown, name: string, mode: number, device: number) => unknown;
+  setattr: (node: unknown, attributes: { mode?: number }) => void;
+}
+
+/** The rights of all but the owner. */
+const OTHERS = 0o077;
 
 interface ModuleOptions {
   readonly preRun: readonly ((module: Module) => void)[];
@@ -65,6 +79,7 @@ export class DurableFiles extends NodeFS {
       preRun: [...inner.preRun, (module) => {
         files = module.FS;
         module.NODEFS.stream_ops.fsync = (stream) => this.#sync(stream, fsyncSync);
+        forOwnerAlone(module.NODEFS.node_ops);
       }],
       instantiateWasm: (imports, done) => {
         if (typeof imports.env.__syscall_fdatasync !== "function") {
@@ -91,6 +106,33 @@ export class DurableFiles extends NodeFS {
       return EIO;
     }
   }
+}
+
+/** Makes the operations give no right to others. */
+function forOwnerAlone(operations: NodeOperations): void {
+  const { mknod, setattr } = operations;
+  operations.mknod = (parent, name, mode, device) => mknod(parent, name, mode & ~OTHERS, device);
+  operations.setattr = (node, attributes) => {
+    const { mode } = attributes;
+    setattr(node, mode === undefined ? attributes : { ...attributes, mode: mode & ~OTHERS });
+  };
+}
+
+/** Takes a file, or a folder and all of its content, from all but its owner; returns how many others could use. */
+export function closeToOthers(path: string): number {
+  const entry = lstatSync(path);
+  if (entry.isSymbolicLink()) return 0;
+  const inside = entry.isDirectory() ? readdirSync(path) : [];
+  const count = closeEntry(path) ? 1 : 0;
+  return inside.reduce((sum, name) => sum + closeToOthers(`${path}/${name}`), count);
+}
+
+/** Takes one file or folder from all but its owner; returns whether others could use it. */
+export function closeEntry(path: string): boolean {
+  const { mode } = lstatSync(path);
+  if ((mode & OTHERS) === 0) return false;
+  chmodSync(path, mode & 0o700);
+  return true;
 }
 
 /** Opens the store in a folder with full durability; creates it if it is missing. */

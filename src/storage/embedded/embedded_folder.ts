@@ -1,11 +1,11 @@
 // The folder of the embedded store. A lock keeps a second process out, a store is created completely or not at all, and
-// an acknowledged write survives a crash of the process and of the machine.
+// an acknowledged write survives a crash of the process and of the machine. No other user of the machine may read it.
 
 import type { PGlite } from "@electric-sql/pglite";
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import type { Database } from "../database.ts";
 import type { CreateAnswer } from "./create_worker.ts";
-import { type DurableFiles, openLite, syncTree } from "./durable_files.ts";
+import { closeEntry, closeToOthers, type DurableFiles, openLite, syncTree } from "./durable_files.ts";
 import { embeddedDatabase } from "./embedded_database.ts";
 import { FolderError, lockFolder } from "./folder_lock.ts";
 import { log, messageOf } from "../../process/log.ts";
@@ -19,6 +19,7 @@ export async function openEmbedded(folder: string): Promise<Database> {
   try {
     await Deno.mkdir(folder, { recursive: true, mode: 0o700 });
     lock = await lockFolder(folder);
+    takeFromOthers(folder);
   } catch (error) {
     if (error instanceof FolderError) throw error;
     throw new FolderError(`Cannot start: HOLDFAST_DATA_DIR: ${messageOf(error)}`);
@@ -30,11 +31,42 @@ export async function openEmbedded(folder: string): Promise<Database> {
   return embeddedDatabase(lite, () => lock.close());
 }
 
+/** Windows has other rights, which a folder inherits. */
+const HAS_MODES = Deno.build.os !== "windows";
+
+/** Takes the folder, with what earlier versions wrote into it, from the other users of the machine. */
+function takeFromOthers(folder: string): void {
+  if (!HAS_MODES) return;
+  const own = readdirSync(folder, { withFileTypes: true }).filter((entry) =>
+    entry.isFile() || entry.name === "pg"
+  );
+  let entries = own.reduce((sum, { name }) => sum + closeToOthers(`${folder}/${name}`), 0);
+  try {
+    if (closeEntry(folder)) entries += 1;
+  } catch (error) {
+    // A mounted volume may belong to another user.
+    log(
+      "warn",
+      "Other users of this machine may enter the data folder, and it is not this user's: take their rights",
+      {
+        folder,
+        error: messageOf(error),
+      },
+    );
+  }
+  if (entries === 0) return;
+  log("warn", "Other users of this machine had rights to the data folder: they have none now", {
+    folder,
+    entries,
+  });
+}
+
 /** Creates a store under another name, syncs it, then renames it, so that an incomplete store never has the real name. */
 async function createStore(folder: string, data: string): Promise<void> {
   log("info", "Creating the embedded store", { folder });
   const fresh = `${data}.new`;
   await Deno.remove(fresh, { recursive: true }).catch(() => {});
+  await Deno.mkdir(fresh, { mode: 0o700 });
   const error = await runCreateWorker(fresh);
   if (error !== null) {
     throw new FolderError(`Cannot start: the embedded store could not be created: ${error}`);

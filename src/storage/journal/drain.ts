@@ -101,9 +101,12 @@ async function coalesce(batches: readonly DrainBatch[], pace: Pace): Promise<Tab
       const end = feed < 0 ? payload.length : feed;
       const table = payload.charCodeAt(start) - FIRST_TABLE;
       const body = payload.slice(start + CHANGE_HEAD, end);
-      const key = keyOf(TABLES[table] as TableSpec, body);
+      const spec = TABLES[table] as TableSpec;
+      const key = keyOf(spec, body);
       const fresh = appends[table] as Map<string, string>;
-      if (payload[start + 1] === APPENDED || fresh.has(key)) fresh.set(key, body);
+      const earlier = fresh.get(key);
+      if (earlier !== undefined) fresh.set(key, spec.over?.(earlier, body) ?? body);
+      else if (payload[start + 1] === APPENDED) fresh.set(key, body);
       else (puts[table] as Map<string, string>).set(key, body);
       start = end + 1;
       if (++lines % SLICE_LINES > 0) continue;
@@ -190,8 +193,8 @@ function takeOver(spec: TableSpec, { user }: Found, range: string): string {
      delete from staged_${name} where ctid = any(array(select place from moved))`;
 }
 
-function valuesOf({ mutable }: TableSpec): string {
-  return mutable.map((column) => `${column} = s.${column}`).join(", ");
+function valuesOf({ mutable, valueSql = {} }: TableSpec): string {
+  return mutable.map((column) => `${column} = ${valueSql[column] ?? `s.${column}`}`).join(", ");
 }
 
 /**

@@ -16,6 +16,10 @@ export interface TableSpec {
   readonly keyColumns: number;
   /** The columns that a put may change. */
   readonly mutable: readonly string[];
+  /** SQL of the value that a put gives a column, of the stored row `t` and the put `s`; by default that of the put. */
+  readonly valueSql?: Readonly<Record<string, string>>;
+  /** Makes one line of two lines of a row in one drain, by the same rules as a put in SQL; by default the later line. */
+  readonly over?: (earlier: string, later: string) => string;
   /** How to find rows without an index of their primary key. */
   readonly found?: Found;
   /** Encoded values of the last columns for rows from journals of older versions, which lack them. */

@@ -73,7 +73,7 @@ function alertedOf(text: string | null): readonly number[] {
 /** Finds an open hold by its user and time; a settled one is found by its id. */
 const BY_USER_AND_TIME: Found = { user: "user_key", at: "created_at_ms", mayBeOfAlias: isNamedOtherwise };
 
-export const RESERVATIONS = table<Reservation>(
+const RESERVATION_TABLE = table<Omit<Reservation, "isBare">>(
   "reservations",
   1,
   {
@@ -108,6 +108,40 @@ export const RESERVATIONS = table<Reservation>(
   lineOfReservation,
   BY_USER_AND_TIME,
 );
+
+/**
+ * Reservations. Their metadata and prompt are texts of the row that was appended: memory may lack them, so a put never
+ * changes them, but a commit and a release remove the prompt.
+ */
+export const RESERVATIONS: Table<Omit<Reservation, "isBare">> = {
+  ...RESERVATION_TABLE,
+  valueSql: { prompt: "case when s.status in ('held', 'expired') then t.prompt end" },
+  over: keepTexts,
+};
+
+const METADATA = RESERVATION_TABLE.columns.indexOf("metadata");
+const PROMPT = RESERVATION_TABLE.columns.indexOf("prompt");
+const STATUS = RESERVATION_TABLE.columns.indexOf("status");
+
+/** Gives a later line of a reservation the texts of an earlier one. */
+function keepTexts(earlier: string, later: string): string {
+  // With metadata the later line is not that of a bare reservation; nearly all others have no texts at all.
+  if (fieldAt(later, METADATA) !== NULL) return later;
+  const status = fieldAt(later, STATUS);
+  const isOver = status === "committed" || status === "released";
+  if (isOver && fieldAt(earlier, METADATA) === NULL) return later;
+  const [before, after] = [earlier.split("\t"), later.split("\t")];
+  after[METADATA] = before[METADATA] as string;
+  if (!isOver) after[PROMPT] = before[PROMPT] as string;
+  return after.join("\t");
+}
+
+/** The text of a field of a line. */
+function fieldAt(line: string, place: number): string {
+  let from = 0;
+  for (let field = 0; field < place; field++) from = line.indexOf("\t", from) + 1;
+  return line.slice(from, line.indexOf("\t", from));
+}
 
 /** Whether the id of a reservation names another user than its owner, because a merge has moved it. */
 function isNamedOtherwise(line: string): boolean {

@@ -9,7 +9,9 @@ import type { CreditBalance } from "../../domain/state/credit.ts";
 import type { Millis } from "../../domain/values/period.ts";
 import { countersOf, type Reservation } from "../../domain/state/reservation.ts";
 import type { Subscription } from "../../domain/state/subscription.ts";
+import type { CallerTexts } from "../../domain/state/text_room.ts";
 import type { Alias, OlderRows, User } from "../../domain/state/user.ts";
+import { HOLD_LIMITS } from "../../process/limits.ts";
 import type { StoredRow } from "../rows/columns.ts";
 import { CREDIT_BALANCES } from "../rows/credit_rows.ts";
 import { arrayText, type Database } from "../database.ts";
@@ -26,6 +28,7 @@ export function openUserStore(database: Database): UserStore {
   return {
     load: (refs, now) => load(database, refs, now),
     loadReservation: (owners, id) => loadReservation(database, owners, id),
+    loadTexts: (owners, id, createdAt) => loadTexts(database, owners, id, createdAt),
     loadWhole: (owner) => loadWhole(database, owner),
     countHistory: (owners, limit) => countHistory(database, owners, limit),
     loadMerge: (fromKey) => loadMerge(database, fromKey),
@@ -42,6 +45,19 @@ export function openUserStore(database: Database): UserStore {
     loadIdempotency: (keys) => loadIdempotency(database, keys),
   };
 }
+
+const HOLD_COLUMNS = RESERVATIONS.columns.filter((name) => name !== "metadata" && name !== "prompt").join(
+  ", ",
+);
+
+/** SQL of the open holds of the users in $1: the first ones of each user with their texts, up to $2 bytes, the rest bare. */
+const OPEN_HOLDS = `select ${HOLD_COLUMNS},
+    case when bytes <= $2::bigint then metadata end as metadata, case when bytes <= $2::bigint then prompt end as prompt,
+    bytes > $2::bigint and (metadata is not null or prompt is not null) as is_bare
+  from (${
+  openHoldsOf(`*, sum(coalesce(octet_length(metadata), 0) + coalesce(octet_length(prompt), 0))
+    over (rows unbounded preceding) as bytes`)
+}) as held order by id`;
 
 /** SQL of the creation time of the oldest open hold of each user in $1. */
 const OLDEST_HOLDS = openHoldsOf("created_at_ms", "order by user_key, created_at_ms limit 1");
@@ -71,7 +87,7 @@ async function load(
        or window_end_ms > least($2::bigint, (select min(created_at_ms) from (${OLDEST_HOLDS}) as oldest)))`,
       [keyText, from],
     ),
-    database.query<StoredRow>(`${openHoldsOf("*")} order by id`, [keyText]),
+    database.query<StoredRow>(OPEN_HOLDS, [keyText, HOLD_LIMITS.loadedBytesMax]),
     database.query<StoredRow>(
       `select * from credit_balances where user_key = any($1::text::bigint[]) and (held > 0
        or revoked_at_ms is null and (expires_at_ms is null or expires_at_ms >= $2::bigint)) order by id`,
@@ -90,7 +106,7 @@ async function load(
   }
   for (const stored of reservations) {
     const row = RESERVATIONS.read(stored);
-    loaded.get(row.userKey)?.reservations.push(row);
+    loaded.get(row.userKey)?.reservations.push(stored.is_bare === true ? { ...row, isBare: true } : row);
   }
   for (const stored of balances) {
     const row = CREDIT_BALANCES.read(stored);
@@ -173,6 +189,24 @@ async function loadReservation(
     [canonical, arrayText(starts)],
   );
   return { counters: counters.map(COUNTERS.read), reservations: [reservation], balances: [] };
+}
+
+/** SQL of the texts of the reservation $2 of the users in $1, which was made at $3. */
+const TEXTS = `${
+  openHoldsOf("id, metadata, prompt", "and created_at_ms = $3::bigint offset 0")
+} where found.id = $2
+  union all
+  select id, metadata, prompt from reservations
+  where id = $2 and user_key = any($1::text::bigint[]) and status = 'expired'`;
+
+async function loadTexts(
+  database: Database,
+  owners: readonly UserKey[],
+  id: string,
+  createdAt: Millis,
+): Promise<CallerTexts | null> {
+  const [texts = null] = await database.query<CallerTexts>(TEXTS, [arrayText(owners), id, createdAt]);
+  return texts;
 }
 
 async function loadBalances(database: Database, owner: UserKey, which: BalanceRef): Promise<OlderRows> {

@@ -2,7 +2,7 @@
 
 import type { MessageType } from "../../domain/state/message.ts";
 import type { Millis } from "../../domain/values/period.ts";
-import { WEBHOOK_LIMITS } from "../../process/limits.ts";
+import { WEBHOOK_LIMITS } from "../../process/webhook_limits.ts";
 import { arrayText, type Param, type Session } from "../database.ts";
 
 type Reader = Pick<Session, "query">;

@@ -6,6 +6,7 @@ import { ownedId } from "../../../src/domain/values/ids.ts";
 import type { CounterRef } from "../../../src/domain/state/counter.ts";
 import { HoldTexts, textOfHold } from "../../../src/domain/state/hold_text.ts";
 import type { Reservation } from "../../../src/domain/state/reservation.ts";
+import { TextRoom } from "../../../src/domain/state/text_room.ts";
 import { ReservationBook } from "../../../src/domain/state/reservation_book.ts";
 
 const HELD: Reservation = {
@@ -27,6 +28,8 @@ const HELD: Reservation = {
   expiresAt: 2_000,
   settledAt: null,
 };
+/** A hold whose texts take 20 bytes. */
+const TOLD: Reservation = { ...HELD, metadata: '{"a":1}', prompt: "two" };
 const BEHIND: CounterRef = { planId: "old", groupId: "lg", window: { start: 0, end: null } };
 
 /** Any text: with line feeds, tabs, halves of surrogate pairs, and digits that could be taken for a length. */
@@ -73,7 +76,7 @@ const held: fc.Arbitrary<Reservation> = fc.record({
 
 Deno.test("an open hold is read unchanged, whatever texts it has", () => {
   fc.assert(fc.property(held, (row) => {
-    const book = new ReservationBook(row.userKey, new HoldTexts());
+    const book = new ReservationBook(row.userKey, 1, new HoldTexts());
     book.set(row);
     assert.deepEqual(book.get(row.id), row);
     assert.equal(book.expiryOf(row.id), row.expiresAt);
@@ -95,7 +98,7 @@ Deno.test("holds of one kind share one text, whenever they were made", () => {
 
 Deno.test("a hold whose lines left counters keeps them", () => {
   const line = { ...BEHIND, planId: "new", unit: "count", taken: 1n, left: [BEHIND] } as const;
-  const book = new ReservationBook(HELD.userKey, new HoldTexts());
+  const book = new ReservationBook(HELD.userKey, 1, new HoldTexts());
   book.set(HELD);
   book.set({ ...HELD, lines: [line] });
   assert.deepEqual(book.get(HELD.id)?.lines, [line]);
@@ -106,7 +109,7 @@ Deno.test("a hold whose lines left counters keeps them", () => {
 });
 
 Deno.test("each reservation is there once, with its last value, until it is deleted", () => {
-  const book = new ReservationBook(HELD.userKey, new HoldTexts());
+  const book = new ReservationBook(HELD.userKey, 1, new HoldTexts());
   const settled: Reservation = { ...HELD, status: "committed", settledAt: 1_500 };
   book.set(HELD);
   book.set({ ...HELD, id: "rsv_1_b" });
@@ -119,4 +122,73 @@ Deno.test("each reservation is there once, with its last value, until it is dele
   book.delete(HELD.id);
   book.delete("rsv_1_b");
   assert.deepEqual([book.has(HELD.id), book.get("rsv_1_b"), [...book.keys()]], [false, undefined, []]);
+});
+
+/** Bounds with room for some holds like `TOLD`. */
+function roomFor({ ofUser = 9, ofApp = 9, inAll = 9 }, appOf?: (realm: number) => string): HoldTexts {
+  const bounds = {
+    textBytesOfUserMax: 20 * ofUser,
+    textBytesOfAppMax: 20 * ofApp,
+    textBytesMax: 20 * inAll,
+  };
+  return new HoldTexts(new TextRoom(bounds, appOf));
+}
+
+/** Adds a hold with texts under each id; returns the ids of those that are bare. */
+function bareOf(book: ReservationBook, ...ids: readonly string[]): string[] {
+  for (const id of ids) book.set({ ...TOLD, id });
+  return ids.filter((id) => book.stored(id)?.isBare === true);
+}
+
+Deno.test("texts of a user, an app and all apps have their room; without room a hold is bare", () => {
+  const ofUser = roomFor({ ofUser: 2 });
+  assert.deepEqual(bareOf(new ReservationBook(1, 1, ofUser), "a", "b", "c"), ["c"]);
+  assert.deepEqual(bareOf(new ReservationBook(2, 1, ofUser), "a"), []);
+  // Both realms of an app share its room.
+  const ofApp = roomFor({ ofApp: 2 }, (realm) => realm < 3 ? "one" : "other");
+  assert.deepEqual(bareOf(new ReservationBook(1, 1, ofApp), "a"), []);
+  assert.deepEqual(bareOf(new ReservationBook(2, 2, ofApp), "a", "b"), ["b"]);
+  assert.deepEqual(bareOf(new ReservationBook(3, 3, ofApp), "a"), []);
+  assert.deepEqual([ofApp.room.bytes, ofApp.room.bytesOfAppMost], [60, 40]);
+  const inAll = roomFor({ inAll: 1 });
+  assert.deepEqual(bareOf(new ReservationBook(1, 1, inAll), "a"), []);
+  assert.deepEqual(bareOf(new ReservationBook(2, 2, inAll), "a"), ["a"]);
+});
+
+Deno.test("room is given back by a settlement, a deletion and the end of a book, once", () => {
+  const texts = roomFor({});
+  const { room } = texts;
+  const book = new ReservationBook(HELD.userKey, 1, texts);
+  assert.deepEqual(bareOf(book, "a", "b", "c", "d"), []);
+  book.set({ ...TOLD, id: "a", expiresAt: 5_000 });
+  book.set({ ...TOLD, id: "b", status: "expired", settledAt: 2_000 });
+  assert.equal(room.bytes, 80);
+  book.set({ ...TOLD, id: "b", status: "committed", prompt: null, settledAt: 2_000 });
+  book.delete("c");
+  book.set({ ...TOLD, id: "d", lines: [{ ...BEHIND, unit: "count", taken: 1n, left: [BEHIND] }] });
+  assert.equal(room.bytes, 40);
+  book.delete("d");
+  book.leave();
+  book.leave();
+  assert.deepEqual([room.bytes, room.bytesOfAppMost], [0, 0]);
+});
+
+Deno.test("a bare hold has its texts while they are lent, and stays bare in whatever state", () => {
+  const book = new ReservationBook(HELD.userKey, 1, roomFor({ ofUser: 0 }));
+  assert.deepEqual(bareOf(book, HELD.id), [HELD.id]);
+  assert.deepEqual(book.get(HELD.id), { ...HELD, isBare: true });
+  assert.equal(book.expiryOf(HELD.id), HELD.expiresAt);
+  assert.equal(book.bareSince(HELD.id), HELD.createdAt);
+  const { id, metadata, prompt } = TOLD;
+  book.lend({ id, metadata, prompt });
+  assert.deepEqual(book.get(id), TOLD);
+  book.set({ ...TOLD, status: "expired", settledAt: 2_000 });
+  assert.deepEqual(book.get(id), { ...TOLD, status: "expired", settledAt: 2_000 });
+  book.lend(null);
+  assert.deepEqual(book.get(id), { ...HELD, status: "expired", settledAt: 2_000, isBare: true });
+  book.set({ ...TOLD, status: "committed", prompt: null, settledAt: 3_000 });
+  // Nothing asks for the texts of what is settled for good.
+  assert.equal(book.bareSince(id), null);
+  book.set({ ...HELD, id: "none" });
+  assert.deepEqual(book.get("none"), { ...HELD, id: "none" });
 });

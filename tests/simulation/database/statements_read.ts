@@ -53,14 +53,35 @@ export const READS: readonly Entry[] = [
     );
   }),
   read(
-    "open reservations of users: select found.* from unnest($1::text::bigint[]) as owner(key) cross join lateral ( select * from open_reservations",
-    (tables, [keys]) => {
+    "open reservations of users: select id, user_key, status, event, quantity,",
+    (tables, [keys, bytesMax]) => {
       const wanted = numbersOf(keys);
+      const ofUser = new Map<unknown, number>();
       return tables.list(
         "reservations",
         (row) => wanted.includes(row.user_key as number) && row.status === "held",
-      ).sort(by("id"));
+      ).map((row) => {
+        const own = [row.metadata, row.prompt].filter((text) => text !== null);
+        const bytes = own.reduce<number>(
+          (sum, text) => sum + new TextEncoder().encode(String(text)).length,
+          ofUser.get(row.user_key) ?? 0,
+        );
+        ofUser.set(row.user_key, bytes);
+        const isOver = bytes > Number(bytesMax);
+        const texts = isOver ? { metadata: null, prompt: null } : {};
+        return { ...row, ...texts, is_bare: isOver && own.length > 0 };
+      }).sort(by("id"));
     },
+  ),
+  read(
+    "texts of a reservation: select found.* from unnest($1::text::bigint[]) as owner(key) cross join lateral ( select id, metadata, prompt from open_reservations",
+    (tables, [keys, id, createdAt]) =>
+      tables.list(
+        "reservations",
+        (row) =>
+          row.id === id && numbersOf(keys).includes(row.user_key as number) &&
+          (row.status === "held" && row.created_at_ms === Number(createdAt) || row.status === "expired"),
+      ),
   ),
   read(
     "open balances of users: select * from credit_balances where user_key = any($1::text::bigint[]) and (held",

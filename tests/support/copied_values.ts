@@ -1,0 +1,16 @@
+// Values in COPY's text format, as the journal has them.
+
+import type { ColumnValue } from "../../src/storage/database.ts";
+
+const NUMBERS =
+  /_ms$|\.(user_key|realm|used|price_row|issued|priority|from_key|to_key|merged_into|opted_out|told)$|^users\.key$|^idempotency\.status$/;
+const BOOLEANS = /\.(ended|per_unit|told_cents|erasing|plan_carried)$/;
+const UNESCAPED: Record<string, string> = { n: "\n", r: "\r", t: "\t", "\\": "\\" };
+
+/** The value of a cell in COPY's text format. */
+export function valueOf(column: string, text: string): ColumnValue {
+  if (text === "\\N") return null;
+  if (BOOLEANS.test(column)) return text === "t";
+  if (NUMBERS.test(column)) return Number(text);
+  return text.replace(/\\(.)/g, (_, char: string) => UNESCAPED[char] ?? char);
+}
