@@ -90,6 +90,10 @@ function shown(act: StripeAct): string {
   return "planId" in state ? `${act.userId} on ${state.planId}` : `${act.userId} over: ${state.reason}`;
 }
 
+const PRORATED = "a line is a proration, which grants nothing: the next invoice of its subscription does";
+const FREE =
+  "a line has the amount 0 without a discount or a free price, as that of a trial, and grants nothing";
+const prorated = (members: object) => line({ id: "il_2", proration: true, ...of("ada"), ...members });
 const OVERTAKEN = "a newer message of this subscription was already handled";
 const NOBODY = "neither the subscription's metadata nor an earlier message names a holdfast_user";
 
@@ -132,6 +136,11 @@ const ROWS: readonly Row[] = [
   ["lines of packs and plans", [invoice([line(of("ada")), line({ id: "il_2", price: "price_wallet", ...of("bob") }), line({ id: "il_3", price: "price_low" })])], ["ada gets 3 bundle", "bob gets 3 of wallet"]],
   ["a line that is listed twice", [invoice([line(of("ada")), line(of("ada"))])], ["ada gets 3 bundle"]],
   ["lines of plans alone", [invoice([line({ price: "price_low" })])], ["no pack of the catalog lists price_low in stripePrices"]],
+  ["a change of quantity within a month, and back", [invoice([prorated({ amount: -4000 }), prorated({ id: "il_3", amount: 6000, quantity: 100 })])], [PRORATED]],
+  ["a change of quantity that is invoiced with the next month", [invoice([line(of("ada")), prorated({ amount: 133, quantity: 100 })])], ["ada gets 3 bundle"]],
+  ["a trial", [invoice([line({ amount: 0, ...of("ada") })])], [FREE]],
+  ["a trial, then its first month", [invoice([line({ amount: 0, ...of("ada") })]), invoice([line({ id: "il_2", ...of("ada") })], { id: "in_2" })], ["ada gets 3 bundle"]],
+  ["a proration of a plan beside a pack", [invoice([prorated({ price: "price_low" }), line(of("ada"))])], ["ada gets 3 bundle"]],
   ["an empty invoice", [invoice([])], ["nothing was sold"]],
   ["a line of a known subscription", [subscription("created", of("ada")), invoice([line()], { subscription: "sub_1" })], ["ada gets 3 bundle"]],
   ["a line that comes before its subscription", [invoice([line()], { subscription: "sub_1" })], ["the grant waits for a message that names the holdfast_user of its subscription"]],
@@ -147,6 +156,22 @@ Deno.test("the effect of a message after others: a row a case", () => {
     const facts = new Facts();
     const done = messages.map((message) => facts.take(message));
     assert.deepEqual(done.at(-1), last, name);
+  }
+});
+
+Deno.test("lines that grant nothing are warned of beside lines that do", () => {
+  const free = line({ id: "il_4", amount: 0, ...of("ada") });
+  // deno-fmt-ignore: a row a case
+  const rows: readonly (readonly [name: string, lines: object[], isCut: boolean, warnings: string[]])[] = [
+    ["prorations", [line(of("ada")), prorated({}), prorated({ id: "il_3" })], false, ["proration_not_granted"]],
+    ["a trial", [line(of("ada")), free], false, ["free_line_not_granted"]],
+    ["both, and a cut", [line(of("ada")), free, prorated({})], true, ["lines_left_out", "proration_not_granted", "free_line_not_granted"]],
+    ["a line of a plan", [line(of("ada")), prorated({ price: "price_low" })], false, []],
+  ];
+  for (const [name, data, has_more, warnings] of rows) {
+    const message = invoice([], { lines: { data, has_more } });
+    const known = { subscriptions: new Map(), purchases: new Map() };
+    assert.deepEqual(answerMessage(message, known, compileCatalog(DOCUMENT, 1)).warnings, warnings, name);
   }
 });
 
