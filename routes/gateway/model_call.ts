@@ -4,12 +4,14 @@
 import { z } from "zod";
 import { numberOf } from "../../src/domain/values/amount.ts";
 import { type CallEstimate, estimateCall } from "../../src/domain/pricing/model_call.ts";
+import type { Catalog } from "../../src/domain/catalog/catalog.ts";
 import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
 import type { Caller } from "../../src/tenant/registry.ts";
-import { type LargeBody, type Members, readLarge } from "../http/body.ts";
+import { type LargeBody, type Members, readLarge, refuseForbiddenText } from "../http/body.ts";
 import { invalidMember, Refused } from "../http/errors.ts";
 import { checkMembers } from "../http/input.ts";
 import { holdInput } from "./holds.ts";
+import { refuseAmbiguous, storedFault } from "./members.ts";
 import { type AnswerShape, looseOf } from "./texts.ts";
 
 /** A kind of call, under `/openai/v1`. */
@@ -35,6 +37,8 @@ export interface ReadCall {
   /** Whether the event with the report is not passed on, since the caller did not ask for it. */
   readonly dropsReport: boolean;
   readonly estimate: CallEstimate;
+  /** Whether the model's prices show that it reasons. */
+  readonly hasReasoningPrice: boolean;
   /** Whether texts may go into the log; the decision checks the user's consent. */
   readonly isLogged: boolean;
   /** What is to be held. */
@@ -53,15 +57,17 @@ const SOURCES: Readonly<Record<string, string>> = {
 export async function readCall(request: Request, kind: CallKind, { realm }: Caller): Promise<ReadCall> {
   const body = await readLarge(request, GATEWAY_LIMITS.bodyBytesMax);
   try {
-    return checkCall(request, kind, body, realm.catalog.promptLogging);
+    return checkCall(request, kind, body, realm.catalog);
   } catch (error) {
     body.give();
     throw error;
   }
 }
 
-function checkCall(request: Request, kind: CallKind, body: LargeBody, isLogged: boolean): ReadCall {
-  const { members: call, give } = body;
+function checkCall(request: Request, kind: CallKind, body: LargeBody, catalog: Catalog): ReadCall {
+  const { members: call, bytes, give } = body;
+  const { promptLogging: isLogged } = catalog;
+  refuseAmbiguous(bytes, call);
   if (call.background === true) {
     throw invalidMember("background", "must not be true: the answer could not be metered");
   }
@@ -80,7 +86,24 @@ function checkCall(request: Request, kind: CallKind, body: LargeBody, isLogged: 
   };
   const userPath = named === null ? "user" : "X-Holdfast-User";
   const hold = checkNamed(members, { ...SOURCES, userId: userPath });
-  return { kind, estimate, isLogged, hold, give, ...withReport(kind, body) };
+  refuseModel(hold.model, catalog);
+  const { storedObjects } = catalog.gateway;
+  const stored = storedObjects ? null : storedFault(call, kind.shape === "responses");
+  if (stored !== null) throw invalidMember(stored.path, stored.message);
+  const prices = catalog.models.get(hold.model)?.prices;
+  const hasReasoningPrice = prices !== undefined && prices.reasoning !== prices.output;
+  const sent = bodyFor(kind, body, storedObjects);
+  return { kind, estimate, hasReasoningPrice, isLogged, hold, give, ...sent };
+}
+
+/** Refuses a model that the app's settings do not allow. */
+function refuseModel(model: string, { gateway, models }: Catalog): void {
+  if (gateway.models !== null && !gateway.models.has(model)) {
+    throw invalidMember("model", "is not among settings.gateway.models of the catalog");
+  }
+  if (gateway.budgetCents !== null && !models.has(model)) {
+    throw invalidMember("model", "has no price in the catalog, which settings.gateway.budgetCents needs");
+  }
 }
 
 /** Checks the members of a hold. A fault names the source of its member. */
@@ -117,11 +140,18 @@ function metadataOf(request: Request): Members {
   const name = "X-Holdfast-Metadata";
   const text = headerText(request, name);
   if (text === null) return {};
+  let members: Members;
   try {
-    return object.parse(JSON.parse(text));
+    members = object.parse(JSON.parse(text));
   } catch {
     throw invalidMember(name, "must be a JSON object");
   }
+  try {
+    refuseForbiddenText(members);
+  } catch {
+    throw invalidMember(name, "must not contain U+0000 or a lone surrogate");
+  }
+  return members;
 }
 
 /** Returns the prompt, for the log, which cuts it. */
@@ -133,29 +163,33 @@ function promptOf({ messages, input }: Members): string | null {
 }
 
 const BRACE = "{".charCodeAt(0);
-const ASKS_REPORT = `"stream_options":{"include_usage":true},`;
 const encoder = new TextEncoder();
 
-/** Returns the body for the server: a stream of a chat is asked to report its usage. */
-function withReport(
+/**
+ * Returns the body for the server: a stream of a chat is asked to report its usage, and a response is not stored unless the
+ * app's settings allow it. Members are put before all others, so that the caller's bytes stay.
+ */
+function bodyFor(
   { shape }: CallKind,
   { bytes, members }: LargeBody,
+  storedObjects: boolean,
 ): Pick<ReadCall, "bytes" | "dropsReport"> {
+  const more: Record<string, unknown> = {};
   const { stream, stream_options: options } = members;
-  if (shape !== "chat" || stream !== true) return { bytes, dropsReport: false };
-  if (options === undefined) {
-    const place = bytes.indexOf(BRACE) + 1;
-    const asking = encoder.encode(ASKS_REPORT);
-    const longer = new Uint8Array(bytes.byteLength + asking.byteLength);
-    longer.set(bytes.subarray(0, place));
-    longer.set(asking, place);
-    longer.set(bytes.subarray(place), place + asking.byteLength);
-    return { bytes: longer, dropsReport: true };
+  // Responses are stored unless the call says otherwise.
+  if (shape === "responses" && !storedObjects && members.store !== false) more.store = false;
+  const dropsReport = shape === "chat" && stream === true && looseOf(options).include_usage !== true;
+  if (dropsReport) more.stream_options = { ...looseOf(options), include_usage: true };
+  const names = Object.keys(more);
+  if (names.length === 0) return { bytes, dropsReport };
+  if (names.some((name) => Object.hasOwn(members, name))) {
+    return { bytes: encoder.encode(JSON.stringify({ ...members, ...more })), dropsReport };
   }
-  if (options !== null && (typeof options !== "object" || Array.isArray(options))) {
-    return { bytes, dropsReport: false };
-  }
-  if (looseOf(options).include_usage === true) return { bytes, dropsReport: false };
-  const asking = { ...members, stream_options: { ...looseOf(options), include_usage: true } };
-  return { bytes: encoder.encode(JSON.stringify(asking)), dropsReport: true };
+  const place = bytes.indexOf(BRACE) + 1;
+  const asking = encoder.encode(`${JSON.stringify(more).slice(1, -1)},`);
+  const longer = new Uint8Array(bytes.byteLength + asking.byteLength);
+  longer.set(bytes.subarray(0, place));
+  longer.set(asking, place);
+  longer.set(bytes.subarray(place), place + asking.byteLength);
+  return { bytes: longer, dropsReport };
 }

@@ -372,6 +372,38 @@ const rateLimit = z.strictObject({
   description: "How fast the calls of one key may come.",
 });
 
+const gateway = z.strictObject({
+  models: z.array(label).max(1_000).optional().meta({
+    description:
+      "Ids of price rows: the models that may be called. Default: every model of the model server.",
+    examples: [["gpt-4o-mini"]],
+  }),
+  testMode: z.boolean().optional().meta({
+    description: "Whether test keys may call models. Their calls cost real money.",
+    default: false,
+    examples: [true],
+  }),
+  budgetCents: amount.optional().meta({
+    description:
+      "Cents that calls of both modes may cost in a UTC month, by the prices of this catalog. A call " +
+      "is refused once they are spent, so calls in flight may pass it. It needs a price row of every model " +
+      "that is called. Default: no limit.",
+    examples: [50_000],
+  }),
+  storedObjects: z.boolean().optional().meta({
+    description:
+      "Whether calls may store answers at the model server, and name stored responses, conversations, " +
+      "prompts, files and vector stores. Every app of this service shares the account, so one app could " +
+      "read objects of another.",
+    default: false,
+    examples: [true],
+  }),
+}).meta({
+  id: "CatalogGateway",
+  title: "Gateway settings",
+  description: "What keys of the app may do at `/openai/v1`.",
+});
+
 const settings = z.strictObject({
   promptLogging: z.boolean().optional().meta({
     description: "Whether prompts and responses are kept.",
@@ -405,6 +437,11 @@ const settings = z.strictObject({
       "0 cents and the answer has a warning, `refuse` refuses reserve and track.",
     default: "warn",
     examples: ["refuse"],
+  }),
+  gateway: gateway.optional().meta({
+    description: "What keys of the app may do at `/openai/v1`.",
+    default: {},
+    examples: [{ models: ["gpt-4o-mini"], budgetCents: 50_000 }],
   }),
 }).meta({ id: "CatalogSettings", title: "Settings", description: "What holds for the whole app." });
 
