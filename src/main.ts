@@ -27,7 +27,7 @@ import { openStore } from "./cluster/store.ts";
 import { FolderError } from "./storage/embedded/folder_lock.ts";
 import { MigrationError } from "./storage/migrate.ts";
 import { adminTokenOf } from "./tenant/admin_token.ts";
-import { greet } from "./tenant/demo/greeting.ts";
+import { greet, type PreparedDemo, prepareDemo } from "./tenant/demo/greeting.ts";
 
 const PRIVACY_SECRET_FILE = "privacy-secret";
 
@@ -41,11 +41,15 @@ async function main(): Promise<void> {
   const { database } = await openStore(config);
   const clock = systemClock();
   const adminToken = await adminTokenOf(config);
+  let demo: PreparedDemo = null;
   const service = new Service(database, makeIdSource(clock), clock, await featuresOf(config), {
     spans,
     network: await openNetwork(config, database),
     share: config.isFront ? 0 : 1,
     adminToken,
+    prepare: async (serving) => {
+      demo = await prepareDemo(config, serving);
+    },
   });
   const app = makeApp(service, adminToken, consoleOf(config, adminToken));
   const handler = withStrictTransport(app.fetch, config.features.publicUrl);
@@ -55,7 +59,7 @@ async function main(): Promise<void> {
   const listener = listen(config, handler);
   registerSweeps(service);
   stopOnSignal(service, listener, database);
-  await greet(service, config, listener.port);
+  await greet(service, config, listener.port, () => demo);
 }
 
 /**
