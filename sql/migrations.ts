@@ -21,6 +21,7 @@ import references from "./0017_references.sql" with { type: "text" };
 import stripe from "./0018_stripe.sql" with { type: "text" };
 import lessLog from "./0019_less_log.sql" with { type: "text" };
 import openHolds from "./0020_open_holds.sql" with { type: "text" };
+import gatewaySpend from "./0028_gateway_spend.sql" with { type: "text" };
 
 /** A migration: a name that says its place, and its SQL. */
 export interface Migration {
@@ -49,4 +50,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0018_stripe", sql: stripe },
   { name: "0019_less_log", sql: lessLog },
   { name: "0020_open_holds", sql: openHolds },
+  { name: "0028_gateway_spend", sql: gatewaySpend },
 ];

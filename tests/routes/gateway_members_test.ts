@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { type TestApp } from "../support/test_service.ts";
 import { countsOf } from "./compose_support.ts";
 import { CATALOG, gatewayApp, gatewayOfFile } from "./gateway_support.ts";
+import { rowsOf } from "./privacy_support.ts";
 import { dataOf } from "./support.ts";
 
 const { service, model, baseUrl } = gatewayOfFile();
@@ -33,7 +34,7 @@ async function post(key: string, path: string, body: unknown, headers: Record<st
   return error === undefined ? [response.status] : [response.status, error.code, error.param];
 }
 
-/** The same body with more members at its end, as they are written. */
+/** A body with more members at its end. */
 const plus = (more: string, body: object = CHAT) => `${JSON.stringify(body).slice(0, -1)},${more}}`;
 
 const invalid = (param: string | null) => [400, "invalid_request", param];
@@ -179,4 +180,37 @@ Deno.test("a response is not stored at the server, unless the app's setting allo
     assert.equal(no?.text, JSON.stringify({ ...RESPONSES, store: false }));
     if (expected === false) assert.equal(absent?.text, JSON.stringify({ store: false, ...RESPONSES }));
   }
+});
+
+Deno.test("an app's budget refuses calls once it is spent, over both modes and a restart, until the next month", async () => {
+  // A sample costs 0.045 cents.
+  const app = await appWith({ budgetCents: 0.05, testMode: true });
+  const call = (key = app.secretLive, body: object = CHAT) => post(key, PATHS.chat, body);
+  await dataOf(
+    app.call("POST", "/subscriptions", { userId: "u", planId: "plan_pro" }, { key: app.secretTest }),
+  );
+  assert.deepEqual(await call(app.secretLive, { ...CHAT, model: "unpriced" }), invalid("model"));
+  assert.deepEqual(await call(), [200]);
+  assert.deepEqual(await call(app.secretTest), [200], "what was spent is below the budget");
+  const spent = [429, "ai_budget_exceeded", null];
+  assert.deepEqual(await call(), spent);
+  assert.deepEqual(await call(app.secretTest), spent);
+  const { refusals } = await dataOf(app.call("GET", "/refusals"));
+  assert.deepEqual(
+    refusals.map(({ reasons, count }: { reasons: string[]; count: number }) => [...reasons, count]),
+    [["ai_budget_exceeded", 1]],
+  );
+  await service.restart();
+  assert.deepEqual(await call(), spent);
+  const rows = await rowsOf(
+    service,
+    "select month, cents::text from gateway_spend where app_id = $1",
+    [app.appId],
+  );
+  const month = new Date(service.clock.now()).toISOString().slice(0, 7);
+  assert.deepEqual(rows, [{ month, cents: "0.09" }]);
+  const other = await appWith({ budgetCents: 0.05 });
+  assert.deepEqual(await call(other.secretLive), [200], "another app has its own");
+  service.clock.advance(31 * 86_400_000);
+  assert.deepEqual(await call(), [200]);
 });

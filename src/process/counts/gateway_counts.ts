@@ -19,7 +19,7 @@ export class GatewayCounts {
   open = 0;
   /** Calls in flight that stream. */
   streams = 0;
-  /** Calls whose callers have left, and whose answers are read on for the report. */
+  /** Calls that are read on for the report after their callers have left. */
   readingOn = 0;
   /** Calls that were not read on, because too many were. */
   readOnRefused = 0;
