@@ -213,7 +213,7 @@ const UNPAID: readonly { readonly unpaid: Unpaid; readonly reason: string; reado
 function purchaseOf(source: string, line: Line, known: Known, catalog: Catalog): Purchase | string {
   const { externalRef, subscriptionId } = line;
   const ofSubscription = subscriptionId === null ? undefined : known.subscriptions.get(subscriptionId);
-  const before = known.purchases.get(externalRef);
+  const before = known.purchases.get(externalRef) ?? formerOf(source, line, known);
   if (before !== undefined) {
     return { ...before, userId: before.userId ?? firstUserOf(ofSubscription) ?? line.userId };
   }
@@ -227,10 +227,15 @@ function purchaseOf(source: string, line: Line, known: Known, catalog: Catalog):
   const unpaid = UNPAID.find((each) => each.unpaid === line.unpaid);
   if (unpaid !== undefined) return unpaid.reason;
   if (userId === null && subscriptionId === null) return "no user is named: set metadata.holdfast_user";
-  // A session's quantity counts only for a pack without items.
-  const quantity = "pack" in line.sold && pack.bucket === null ? line.quantity ?? 1 : line.quantity;
+  const { quantity } = line;
   if (quantity === null) return "quantity must be a positive integer";
   return { externalRef, source, packId: pack.id, quantity, userId, subscriptionId };
+}
+
+/** Finds the purchase of a line under its former reference, which lines of other invoices may have too. */
+function formerOf(source: string, { formerRef }: Line, { purchases }: Known): Purchase | undefined {
+  const former = formerRef === null ? undefined : purchases.get(formerRef);
+  return former?.source === source ? former : undefined;
 }
 
 function packOf({ sold }: Line, catalog: Catalog): Pack | null {
@@ -239,12 +244,11 @@ function packOf({ sold }: Line, catalog: Catalog): Pack | null {
   return found !== undefined && "pack" in found ? found.pack : null;
 }
 
-/** Makes the grant of a purchase with a known user, by the present pack. A session sells a pack with items once. */
+/** Makes the grant of a purchase with a known user, by the present pack. */
 function grantOf(purchase: Purchase, catalog: Catalog): StripeAct[] {
-  const { userId, packId, quantity, externalRef, source } = purchase;
+  const { userId, packId, quantity, externalRef } = purchase;
   if (userId === null) return [];
   const isBucket = catalog.packs.get(packId)?.bucket != null;
-  const isSession = externalRef === source;
   const input: GrantInput = {
     pack: packId,
     quantity: isBucket ? amountOf(quantity) : null,
@@ -252,7 +256,7 @@ function grantOf(purchase: Purchase, catalog: Catalog): StripeAct[] {
     expiresAt: undefined,
     source: "purchase",
     notes: null,
-    paidPacks: isBucket || isSession ? 1 : quantity,
+    paidPacks: isBucket ? 1 : quantity,
   };
   return [{ kind: "grant", userId, input }];
 }

@@ -55,6 +55,8 @@ export interface SubscriptionMessage {
 export interface Line {
   /** The external reference of the grant. */
   readonly externalRef: string;
+  /** The reference that earlier versions of this service gave the line; null for the same. */
+  readonly formerRef: string | null;
   readonly sold: { readonly priceId: string } | { readonly pack: string };
   /** The number of packs, or the units of a pack without items; null for an invalid number. */
   readonly quantity: number | null;
@@ -189,6 +191,7 @@ function readCheckout(head: Head, object: Fields): StripeMessage {
   if (pack === null) return other(head, `the session's metadata has no ${PACK}`);
   const line: Line = {
     externalRef: source,
+    formerRef: null,
     sold: { pack },
     quantity: wholeOf(metadata[QUANTITY] ?? 1),
     userId: nameOf(metadata[USER]) ?? nameOf(object.client_reference_id),
@@ -207,13 +210,16 @@ function readInvoice(head: Head, object: Fields): StripeMessage {
   const ofInvoice = nameOf(metadataOf(object)[USER]);
   const subscription = idOf(parent.subscription) ?? idOf(object.subscription);
   const lines = linesOf(object.lines).flatMap((line): Line[] => {
-    const externalRef = idOf(line);
+    // Versions of Stripe's API before 2019-12-03 repeat the subscription's id in each of its lines.
+    const id = idOf(line);
+    const externalRef = nameOf(line.unique_id) ?? id;
     const priceId = priceOf(line);
     const amount = numberOf(line.amount);
     if (externalRef === null || priceId === null || amount < 0) return [];
     const item = fieldsOf(fieldsOf(line.parent).subscription_item_details);
     return [{
       externalRef,
+      formerRef: id === externalRef ? null : id,
       sold: { priceId },
       quantity: line.quantity === null || line.quantity === undefined ? 1 : wholeOf(line.quantity),
       userId: nameOf(metadataOf(line)[USER]) ?? ofSubscription ?? ofInvoice,

@@ -127,7 +127,8 @@ const ROWS: readonly Row[] = [
   ["another user", [subscription("created", of("ada")), subscription("updated", of("bob"), 1)], ["ada over: Stripe: the subscription names another user", "bob on low"]],
   ["the first user again", [subscription("created", of("ada")), subscription("updated", of("bob"), 1), subscription("updated", of("ada"), 2)], ["bob over: Stripe: the subscription names another user", "ada on low"]],
   ["a pack by name", [session({ holdfast_pack: "BUNDLE" })], ["ada gets 1 bundle"]],
-  ["a pack with items, whatever the quantity", [session({ holdfast_pack: "bundle", holdfast_quantity: "oh" })], ["ada gets 1 bundle"]],
+  ["several packs with items", [session({ holdfast_pack: "bundle", holdfast_quantity: "3" })], ["ada gets 3 bundle"]],
+  ["no quantity of a pack with items", [session({ holdfast_pack: "bundle", holdfast_quantity: "oh" })], ["quantity must be a positive integer"]],
   ["units of a pack without", [session({ holdfast_pack: "wallet", holdfast_quantity: "25" })], ["ada gets 25 of wallet"]],
   ["a unit of it", [session({ holdfast_pack: "wallet" })], ["ada gets 1 of wallet"]],
   ["no quantity of it", [session({ holdfast_pack: "wallet", holdfast_quantity: "-1" })], ["quantity must be a positive integer"]],
@@ -141,6 +142,7 @@ const ROWS: readonly Row[] = [
   ["a trial", [invoice([line({ amount: 0, ...of("ada") })])], [FREE]],
   ["a trial, then its first month", [invoice([line({ amount: 0, ...of("ada") })]), invoice([line({ id: "il_2", ...of("ada") })], { id: "in_2" })], ["ada gets 3 bundle"]],
   ["a proration of a plan beside a pack", [invoice([prorated({ price: "price_low" }), line(of("ada"))])], ["ada gets 3 bundle"]],
+  ["a second month, by lines with the subscription's id", [invoice([line({ id: "sub_1", unique_id: "il_1", ...of("ada") })]), invoice([line({ id: "sub_1", unique_id: "il_2", ...of("ada") })], { id: "in_2" })], ["ada gets 3 bundle"]],
   ["an empty invoice", [invoice([])], ["nothing was sold"]],
   ["a line of a known subscription", [subscription("created", of("ada")), invoice([line()], { subscription: "sub_1" })], ["ada gets 3 bundle"]],
   ["a line that comes before its subscription", [invoice([line()], { subscription: "sub_1" })], ["the grant waits for a message that names the holdfast_user of its subscription"]],
@@ -219,6 +221,20 @@ Deno.test("what waited goes to the user of the message that was cut off, who may
   assert.deepEqual(cut(created, moves).take(waiting), ["ada gets 3 bundle"]);
 });
 
+Deno.test("a line that was granted under the subscription's id is not granted again, those of other invoices are", () => {
+  const old = { id: "sub_1", ...of("ada") };
+  for (const [source, ref] of [["in_1", "sub_1"], ["in_2", "il_1"]] as const) {
+    const facts = new Facts();
+    facts.take(invoice([line(old)]));
+    const { acts } = answerMessage(
+      invoice([line({ ...old, unique_id: "il_1" })], { id: source }),
+      facts,
+      facts.catalog,
+    );
+    assert.deepEqual(acts.map((act) => act.kind === "grant" && act.input.externalRef), [ref]);
+  }
+});
+
 Deno.test("what was bought stays, and is given by the pack as the catalog has it", () => {
   const sale = session({ holdfast_pack: "wallet", holdfast_quantity: "500" });
   const facts = new Facts();
@@ -227,9 +243,9 @@ Deno.test("what was bought stays, and is given by the pack as the catalog has it
   facts.catalog = compileCatalog({ ...DOCUMENT, packs: [wallet] }, 2);
   assert.deepEqual(
     facts.take(sale),
-    ["ada gets 1 wallet"],
-    "a pack that has items now: one, as of a new session",
+    ["ada gets 500 wallet"],
+    "a pack that has items now: as many, as of a new session",
   );
   facts.catalog = compileCatalog({ plans: [], packs: [] }, 3);
-  assert.deepEqual(facts.take(sale), ["ada gets 1 wallet"], "which the grant refuses, unless it is known");
+  assert.deepEqual(facts.take(sale), ["ada gets 500 wallet"], "which the grant refuses, unless it is known");
 });

@@ -72,7 +72,15 @@ Deno.test("what a subscription's message says: a row a shape", () => {
 
 const PAID = { id: "cs_1", mode: "payment", payment_status: "paid", metadata: { holdfast_pack: "p" } };
 const checkout = (userId: string | null, quantity: number | null = 1) => {
-  return [{ externalRef: "cs_1", sold: { pack: "p" }, quantity, userId, subscriptionId: null, unpaid: null }];
+  return [{
+    externalRef: "cs_1",
+    formerRef: null,
+    sold: { pack: "p" },
+    quantity,
+    userId,
+    subscriptionId: null,
+    unpaid: null,
+  }];
 };
 const withData = (metadata: object) => ({ metadata: { holdfast_pack: "p", ...metadata } });
 
@@ -115,6 +123,7 @@ const user = (name: string) => ({ metadata: { holdfast_user: name } });
 const sold = (members: object = {}) => {
   return {
     externalRef: "il_1",
+    formerRef: null,
     sold: { priceId: "price_1" },
     quantity: 2,
     userId: null,
@@ -130,6 +139,8 @@ const INVOICES: readonly (readonly [name: string, object: object, lines: readonl
   ["a price as its id", invoice({ price: "price_1" }), [sold()]],
   ["a price in its present place", invoice(NEW_LINE), [sold()]],
   ["an expanded one there", invoice({ ...NEW_LINE, pricing: { price_details: { price: { id: "price_1" } } } }), [sold()]],
+  ["an id of old, which is the subscription's", invoice({ id: "sub_1", unique_id: "il_1" }), [sold({ formerRef: "sub_1" })]],
+  ["a unique id that is the id", invoice({ unique_id: "il_1" }), [sold()]],
   ["no price", invoice({ price: null }), []],
   ["no id", invoice({ id: null }), []],
   ["no quantity is one", invoice({ quantity: null }), [sold({ quantity: 1 })]],
