@@ -16,7 +16,7 @@ import type { Change, UserState } from "../src/domain/state/user.ts";
 import { type MailboxTally, type RuntimeCounts, secondsSince } from "../src/process/counts/runtime_counts.ts";
 import type { CallSpans, Spans } from "../src/process/counts/spans.ts";
 import { RUNTIME_LIMITS } from "../src/process/limits.ts";
-import type { Budget, WorkspaceCaps } from "./budget.ts";
+import { type Budget, NO_SPEND, type Spend, spendOf, type WorkspaceCaps } from "./budget.ts";
 import type { Batch, Gate } from "./gate.ts";
 import type { FirstAnswer, Idempotency, IdempotentCall, WireAnswer } from "./idempotency.ts";
 import { Mailbox } from "./mailbox.ts";
@@ -56,6 +56,8 @@ export interface Call<Name extends CommandName> {
   readonly isCapped?: boolean | undefined;
   /** The model's cost of the call in cents, for the workspace's AI budget. */
   readonly aiCents?: Amount | undefined;
+  /** The app whose gateway budget the cost of a commit counts toward. */
+  readonly gatewayApp?: string | undefined;
   /** Rows to load before the turn. */
   readonly needs?: Needed | undefined;
   /** Keeps the first answer; null or absent for a call without an idempotency key. */
@@ -267,7 +269,7 @@ export class Actor {
       realm,
       decision,
       keeping == null || kept === null ? null : { ...keeping.call, ...kept },
-      call,
+      spendOf(call, decision.result),
     );
     if (decision.refusedCall !== null) this.#countRefused(realm, decision.refusedCall);
     counts.turnEnds(call.name, realm.mode, decision.result, startedAt);
@@ -298,7 +300,7 @@ export class Actor {
     realm: Realm,
     { changes, operations, issued }: Pick<Decision<unknown>, "changes" | "operations" | "issued">,
     first: FirstAnswer | null,
-    { aiCents }: { readonly aiCents?: Amount | undefined } = NO_SPEND,
+    spend: Spend = NO_SPEND,
   ): void {
     const { budget, idempotency, watches } = this.#term;
     this.#noteTurn();
@@ -319,7 +321,7 @@ export class Actor {
       if (realm.outbox !== null) noteMessages(batch, changes);
       if (changes.some(isSettled)) (this.#settled ??= new SettledRows()).retain(changes, batch, this.state);
       if (operations > 0) budget.takeInto(batch, realm.caps.workspaceId, realm.mode, operations);
-      if (aiCents !== undefined) budget.spendInto(batch, realm.caps.workspaceId, aiCents);
+      budget.spendAllInto(batch, realm.caps.workspaceId, spend);
       if (issued > 0) budget.issueInto(batch, realm.realm, issued);
     } catch (error) {
       this.breakDown();
@@ -422,8 +424,6 @@ export class Actor {
     reservations.lend({ id, ...texts });
   }
 }
-
-const NO_SPEND = {};
 
 function noteMessages(batch: Batch, changes: readonly Change[]): void {
   for (const change of changes) {

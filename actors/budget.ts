@@ -1,9 +1,11 @@
-// Metering operations and AI spend of workspaces in the running UTC month, with the caps on both. A cap refuses only when
+// Metering operations and AI spend of workspaces, and spend of apps at the gateway, in the running UTC month, with their caps. A cap refuses only when
 // the total has reached it, so a merge may end above it. Totals are taken synchronously inside a turn, so that no two
 // callers can pass on one operation, and are written with the batch of the turn, so that a crash loses neither.
 
-import type { AiSpendRow, Mode, OperationsRow, Totals } from "./port.ts";
+import type { AiSpendRow, GatewaySpendRow, Mode, OperationsRow, Totals } from "./port.ts";
 import type { Batch } from "./gate.ts";
+import type { CommitAnswer } from "../src/domain/metering/commit.ts";
+import type { Result } from "../src/domain/state/result.ts";
 import { type Amount, amountOf } from "../src/domain/values/amount.ts";
 import type { Millis } from "../src/domain/values/period.ts";
 import { type Refusal, refusal } from "../src/domain/values/refusal.ts";
@@ -15,6 +17,37 @@ export interface WorkspaceCaps {
   readonly testOperationCap: number | null;
   readonly testCreditBalanceCap: number | null;
   readonly aiBudgetCents: number | null;
+}
+
+/** What a call of the gateway cost its app. */
+export interface GatewayCost {
+  readonly appId: string;
+  readonly cents: Amount;
+}
+
+/** What a turn spends on models. */
+export interface Spend {
+  readonly aiCents?: Amount | undefined;
+  readonly gateway?: GatewayCost | null;
+}
+
+/** A turn that spends nothing. */
+export const NO_SPEND: Spend = {};
+
+/**
+ * Returns what a turn spends: the cents that its call names for the AI budget, and the cost of a commit for the gateway
+ * budget of the app that it names.
+ */
+export function spendOf(
+  { aiCents, gatewayApp }: {
+    readonly aiCents?: Amount | undefined;
+    readonly gatewayApp?: string | undefined;
+  },
+  result: Result<unknown>,
+): Spend {
+  if (gatewayApp === undefined || !result.ok) return { aiCents };
+  const { cost } = result.answer as Partial<CommitAnswer>;
+  return { aiCents, gateway: cost === undefined ? null : { appId: gatewayApp, cents: cost.cents } };
 }
 
 /** Returns the UTC month of a real time as "YYYY-MM". */
@@ -40,13 +73,16 @@ export class Budget {
   }
 
   /** Adds the stored totals of workspaces, before their cell's door opens. */
-  admit({ operations, issues, aiSpend }: Totals): void {
+  admit({ operations, issues, aiSpend, gatewaySpend }: Totals): void {
     for (const row of operations) {
       this.#setUsed(keyOf(row.workspaceId, row.mode, row.month), row, undefined);
     }
     for (const { realm, issued } of issues) this.#issued.set(realm, issued);
     for (const { workspaceId, month, cents } of aiSpend) {
       this.#setSpent(workspaceId, spendKey(workspaceId, month), cents, undefined);
+    }
+    for (const { workspaceId, appId, month, cents } of gatewaySpend) {
+      this.#setSpent(workspaceId, gatewayKey(workspaceId, appId, month), cents, undefined);
     }
   }
 
@@ -123,6 +159,12 @@ export class Budget {
     return this.#spent.get(spendKey(workspaceId, this.#monthNow())) ?? 0n;
   }
 
+  /** Counts what a turn spends and writes the totals with its batch. */
+  spendAllInto(batch: Pick<Batch, "totals">, workspaceId: string, { aiCents, gateway }: Spend): void {
+    if (aiCents !== undefined) this.spendInto(batch, workspaceId, aiCents);
+    if (gateway != null) this.spendAtGatewayInto(batch, workspaceId, gateway);
+  }
+
   /** Counts the cost of a model's call and writes the total with a batch. */
   spendInto(batch: Pick<Batch, "totals">, workspaceId: string, cents: Amount): void {
     const month = this.#monthNow();
@@ -131,6 +173,30 @@ export class Budget {
     const row: AiSpendRow = { workspaceId, month, cents: (before ?? 0n) + cents };
     this.#setSpent(workspaceId, key, row.cents, before);
     batch.totals.set(`ai\n${key}`, { verb: "put", table: "ai_spend", row });
+  }
+
+  /** Returns the refusal of an app at its budget for the gateway, else null. Only `spent >= budget` refuses. */
+  gatewayRefusal(workspaceId: string, appId: string, budgetCents: Amount | null): Refusal | null {
+    if (budgetCents === null || this.gatewaySpent(workspaceId, appId) < budgetCents) return null;
+    return refusal(
+      "ai_budget_exceeded",
+      "The app's gateway budget of this month is used up (settings.gateway.budgetCents of the catalog)",
+    );
+  }
+
+  /** Cents that an app spent at the gateway in the running month, in both modes. */
+  gatewaySpent(workspaceId: string, appId: string): Amount {
+    return this.#spent.get(gatewayKey(workspaceId, appId, this.#monthNow())) ?? 0n;
+  }
+
+  /** Counts the cost of a call of the gateway and writes the total with the batch of its commit. */
+  spendAtGatewayInto(batch: Pick<Batch, "totals">, workspaceId: string, { appId, cents }: GatewayCost): void {
+    const month = this.#monthNow();
+    const key = gatewayKey(workspaceId, appId, month);
+    const before = this.#spent.get(key);
+    const row: GatewaySpendRow = { workspaceId, appId, month, cents: (before ?? 0n) + cents };
+    this.#setSpent(workspaceId, key, row.cents, before);
+    batch.totals.set(`gateway\n${key}`, { verb: "put", table: "gateway_spend", row });
   }
 
   #setUsed(key: string, row: OperationsRow, before: OperationsRow | undefined): void {
@@ -170,6 +236,10 @@ export class Budget {
 
 function spendKey(workspaceId: string, month: string): string {
   return `${workspaceId}\n${month}`;
+}
+
+function gatewayKey(workspaceId: string, appId: string, month: string): string {
+  return `${workspaceId}\n${appId}\n${month}`;
 }
 
 function keyOf(workspaceId: string, mode: Mode, month: string): string {

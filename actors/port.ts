@@ -40,6 +40,15 @@ export interface AiSpendRow {
   readonly cents: Amount;
 }
 
+/** What calls of the gateway of an app cost in a UTC month, in both modes. */
+export interface GatewaySpendRow {
+  readonly workspaceId: string;
+  readonly appId: string;
+  /** "YYYY-MM". */
+  readonly month: string;
+  readonly cents: Amount;
+}
+
 /** Credit balances ever issued in a realm, which a cap limits in test mode. */
 export interface IssuesRow {
   readonly realm: number;
@@ -57,6 +66,7 @@ export interface Totals {
   readonly operations: readonly OperationsRow[];
   readonly issues: readonly IssuesRow[];
   readonly aiSpend: readonly AiSpendRow[];
+  readonly gatewaySpend: readonly GatewaySpendRow[];
 }
 
 /** Every change that the journal takes: those that decisions yield and those of the runtime itself. */
@@ -65,7 +75,8 @@ export type RowChange =
   | { readonly verb: "put"; readonly table: "idempotency"; readonly row: IdempotencyRow }
   | { readonly verb: "put"; readonly table: "operations"; readonly row: OperationsRow }
   | { readonly verb: "put"; readonly table: "credit_issues"; readonly row: IssuesRow }
-  | { readonly verb: "put"; readonly table: "ai_spend"; readonly row: AiSpendRow };
+  | { readonly verb: "put"; readonly table: "ai_spend"; readonly row: AiSpendRow }
+  | { readonly verb: "put"; readonly table: "gateway_spend"; readonly row: GatewaySpendRow };
 
 /**
  * The user of a command: by end-user id, or by the key within a reservation id. Only the caller's realm is searched: a user

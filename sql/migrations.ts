@@ -22,7 +22,8 @@ import stripe from "./0018_stripe.sql" with { type: "text" };
 import lessLog from "./0019_less_log.sql" with { type: "text" };
 import openHolds from "./0020_open_holds.sql" with { type: "text" };
 import personLinks from "./0021_person_links.sql" with { type: "text" };
-import failedSignIns from "./0023_failed_sign_ins.sql" with { type: "text" };
+import failedSignIns from "./0022_failed_sign_ins.sql" with { type: "text" };
+import gatewaySpend from "./0023_gateway_spend.sql" with { type: "text" };
 
 /** A migration: a name that says its place, and its SQL. */
 export interface Migration {
@@ -52,5 +53,6 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0019_less_log", sql: lessLog },
   { name: "0020_open_holds", sql: openHolds },
   { name: "0021_person_links", sql: personLinks },
-  { name: "0023_failed_sign_ins", sql: failedSignIns },
+  { name: "0022_failed_sign_ins", sql: failedSignIns },
+  { name: "0023_gateway_spend", sql: gatewaySpend },
 ];

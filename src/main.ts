@@ -29,7 +29,7 @@ import { FolderError } from "./storage/embedded/folder_lock.ts";
 import { serverOf } from "./storage/postgres_database.ts";
 import { MigrationError } from "./storage/migrate.ts";
 import { adminTokenOf } from "./tenant/admin_token.ts";
-import { greet } from "./tenant/demo/greeting.ts";
+import { greet, type PreparedDemo, prepareDemo } from "./tenant/demo/greeting.ts";
 
 const PRIVACY_SECRET_FILE = "privacy-secret";
 
@@ -44,11 +44,15 @@ async function main(): Promise<void> {
   const { database } = await openStore(config);
   const clock = systemClock();
   const adminToken = await adminTokenOf(config);
+  let demo: PreparedDemo = null;
   const service = new Service(database, makeIdSource(clock), clock, await featuresOf(config), {
     spans,
     network: await openNetwork(config, database),
     share: config.isFront ? 0 : 1,
     adminToken,
+    prepare: async (serving) => {
+      demo = await prepareDemo(config, serving);
+    },
   });
   const console = consoleOf(config, adminToken);
   const handlerOf = (part: SurfacePart) =>
@@ -61,7 +65,7 @@ async function main(): Promise<void> {
   const inner = admin === undefined ? null : listen(admin, handlerOf("admin"));
   registerSweeps(service);
   stopOnSignal(service, inner === null ? [listener] : [listener, inner], database);
-  await greet(service, config, { port: listener.port, adminPort: inner?.port ?? null });
+  await greet(service, config, { port: listener.port, adminPort: inner?.port ?? null }, () => demo);
   dropWriting(config);
 }
 

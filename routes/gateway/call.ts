@@ -3,6 +3,7 @@
 
 import type { Context } from "hono";
 import { Unavailable } from "../../actors/port.ts";
+import type { Catalog } from "../../src/domain/catalog/catalog.ts";
 import type { ModelServer } from "../../src/process/features.ts";
 import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
 import { admit, refuseInput } from "../http/admission.ts";
@@ -18,7 +19,7 @@ import { bodyOf, MeteredBody, type PieceReader, readerOf } from "./metered_body.
 import { type CallKind, type ReadCall, readCall } from "./model_call.ts";
 import { askServer, passedOn, refusesKey, serverFailed } from "./model_server.ts";
 import type { OpenCall, OpenCalls, Progress } from "./open_calls.ts";
-import { bytesOf, parsed, reportIn, reportInTail, tailOf, textOfAnswer } from "./texts.ts";
+import { bytesOf, looseOf, parsed, reportIn, reportInTail, tailOf, textOfAnswer } from "./texts.ts";
 
 /** What the gateway works on. */
 export type GatewayWorld = ReturnType<HoldSource["world"]> & {
@@ -69,11 +70,43 @@ export async function answerModels(
     const answer = await askServer(modelServer, "/models", request, null, request.signal)
       .catch(() => Promise.reject(serverFailed("The model server did not answer")));
     if (refusesKey(answer)) throw keyRefused(answer);
-    const response = passedOn(answer, answer.body, requestId(request));
+    const body = answer.ok ? await allowedModels(answer, caller.realm.catalog) : answer.body;
+    const response = passedOn(answer, body, requestId(request));
     return metrics.ended(startedAt, answer.ok ? "ok" : "generation_failed", response);
   } catch (error) {
     return refuseCall(metrics, startedAt, request, error);
   }
+}
+
+/**
+ * Returns the list of models without those that the app may not call or has no price for: the account is shared, and its
+ * list has the names of other apps' models.
+ */
+async function allowedModels(answer: Response, { gateway, models }: Catalog): Promise<string> {
+  const text = await textUpTo(answer, GATEWAY_LIMITS.modelsBytesMax);
+  const list = looseOf(parsed(text ?? ""));
+  if (!Array.isArray(list.data)) throw serverFailed("The model server answered no list of models");
+  const data = list.data.filter((model) => {
+    const { id } = looseOf(model);
+    return typeof id === "string" && (gateway.models ?? models).has(id);
+  });
+  return JSON.stringify({ ...list, data });
+}
+
+/** Returns the text of an answer; null for one that is longer, or was cut off. */
+async function textUpTo({ body }: Response, bytesMax: number): Promise<string | null> {
+  const pieces: Uint8Array[] = [];
+  let length = 0;
+  try {
+    for await (const piece of body ?? []) {
+      length += piece.byteLength;
+      if (length > bytesMax) return null;
+      pieces.push(piece);
+    }
+  } catch {
+    return null;
+  }
+  return new TextDecoder().decode(joined(pieces, length));
 }
 
 /** A call that has its hold. */
@@ -91,6 +124,13 @@ async function begin(request: Request, kind: CallKind, { source, calls }: Gatewa
   const { world, caller } = admitted;
   const { modelServer } = world.features;
   if (modelServer === null) return await refuseInput(admitted, request, switchedOff());
+  const { mode, catalog } = caller.realm;
+  if (mode === "test" && !catalog.gateway.testMode) {
+    throw new Refused(
+      "forbidden",
+      "Test keys may not call models: settings.gateway.testMode of the catalog is false",
+    );
+  }
   const read = await readCall(request, kind, caller).catch((fault) => refuseInput(admitted, request, fault));
   try {
     if (!calls.hasRoom) throw new Unavailable("Too many calls of the model server are under way");
@@ -100,7 +140,9 @@ async function begin(request: Request, kind: CallKind, { source, calls }: Gatewa
     if (hold === null) throw new QuotaRefused(reasons[0] ?? "limit_reached");
     const { app, realm } = caller;
     const held = { appId: app.record.appId, mode: realm.mode, reservationId: hold.reservationId };
-    const call = calls.open(world, held, hold.ttlMs, read.estimate.inputTokens);
+    const { estimate, hasReasoningPrice } = read;
+    const { readOnMs = GATEWAY_LIMITS.readOnMs } = modelServer;
+    const call = calls.open(world, held, hold.ttlMs, { estimate, hasReasoningPrice, readOnMs });
     return { startedAt, read, call, modelServer };
   } catch (error) {
     read.give();
@@ -168,7 +210,7 @@ async function wholeAnswer(
       await call.fail(false, "The model server ended the connection within its answer");
       throw serverFailed("The model server ended the connection within its answer");
     }
-    call.moves();
+    call.receives(value?.byteLength ?? 0);
     if (done) {
       const bytes = joined(pieces, length);
       call.progress = progressOf(bytes, shape, isLogged);

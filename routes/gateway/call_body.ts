@@ -6,6 +6,7 @@ import { type CallEstimate, estimateCall } from "../../src/domain/pricing/model_
 import type { FieldFault } from "../../src/domain/values/refusal.ts";
 import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
 import { decode, type Members, membersOf, parse, refuseForbiddenText } from "../http/json_body.ts";
+import { refuseAmbiguous, storedFault } from "./members.ts";
 import { type AnswerShape, looseOf } from "./texts.ts";
 
 /** A body that has been read. */
@@ -14,6 +15,8 @@ export interface CallBody {
   readonly call: Members;
   /** A fault names the member that is invalid. */
   readonly estimate: CallEstimate | FieldFault;
+  /** A fault names what the call stores at the server, or names there, though the app's settings forbid it. */
+  readonly stored: FieldFault | null;
   /** The prompt for the log; null where nothing is logged. */
   readonly prompt: string | null;
   /** The body that goes to the server. */
@@ -26,22 +29,32 @@ export interface CallBody {
 export interface CallReading {
   readonly shape: AnswerShape;
   readonly isLogged: boolean;
+  /** Whether the app's settings allow what the server stores. */
+  readonly storedObjects: boolean;
 }
 
 /** The members that `CallBody.call` has. */
 const MEMBERS_READ = ["model", "user", "background"] as const;
 
-/** Reads the body of a call. The caller's bytes are passed on unchanged, except that a stream is asked for its usage. */
-export function readCallBody(bytes: Uint8Array<ArrayBuffer>, { shape, isLogged }: CallReading): CallBody {
+/**
+ * Reads the body of a call. The caller's bytes are passed on unchanged, except that a stream is asked for its usage, and a
+ * response is not stored unless the app's settings allow it.
+ *
+ * @throws Refused for JSON that two readers could read in two ways
+ */
+export function readCallBody(bytes: Uint8Array<ArrayBuffer>, reading: CallReading): CallBody {
+  const { shape, isLogged, storedObjects } = reading;
   const text = decode(bytes);
   const members = membersOf(parse(text));
   // A forbidden character can reach a parsed value only through an escape.
   if (text.includes("\\u")) refuseForbiddenText(members);
+  refuseAmbiguous(bytes, members);
   return {
     call: Object.fromEntries(MEMBERS_READ.map((name) => [name, plainOf(members[name])])),
     estimate: estimateCall(members, shape !== "none"),
+    stored: storedObjects ? null : storedFault(members, shape === "responses"),
     prompt: isLogged ? promptOf(members) : null,
-    ...withReport(shape, bytes, members),
+    ...bodyFor(reading, bytes, members),
   };
 }
 
@@ -59,30 +72,33 @@ function promptOf({ messages, input }: Members): string | null {
 }
 
 const BRACE = "{".charCodeAt(0);
-const ASKS_REPORT = `"stream_options":{"include_usage":true},`;
 const encoder = new TextEncoder();
 
-/** Returns the body for the server: a stream of a chat is asked to report its usage. */
-function withReport(
-  shape: AnswerShape,
+/**
+ * Returns the body for the server: a stream of a chat is asked to report its usage, and a response is not stored unless the
+ * app's settings allow it. Members are put before all others, so that the caller's bytes stay.
+ */
+function bodyFor(
+  { shape, storedObjects }: CallReading,
   bytes: Uint8Array<ArrayBuffer>,
   members: Members,
 ): Pick<CallBody, "bytes" | "dropsReport"> {
+  const more: Record<string, unknown> = {};
   const { stream, stream_options: options } = members;
-  if (shape !== "chat" || stream !== true) return { bytes, dropsReport: false };
-  if (options === undefined) {
-    const place = bytes.indexOf(BRACE) + 1;
-    const asking = encoder.encode(ASKS_REPORT);
-    const longer = new Uint8Array(bytes.byteLength + asking.byteLength);
-    longer.set(bytes.subarray(0, place));
-    longer.set(asking, place);
-    longer.set(bytes.subarray(place), place + asking.byteLength);
-    return { bytes: longer, dropsReport: true };
+  // Responses are stored unless the call says otherwise.
+  if (shape === "responses" && !storedObjects && members.store !== false) more.store = false;
+  const dropsReport = shape === "chat" && stream === true && looseOf(options).include_usage !== true;
+  if (dropsReport) more.stream_options = { ...looseOf(options), include_usage: true };
+  const names = Object.keys(more);
+  if (names.length === 0) return { bytes, dropsReport };
+  if (names.some((name) => Object.hasOwn(members, name))) {
+    return { bytes: encoder.encode(JSON.stringify({ ...members, ...more })), dropsReport };
   }
-  if (options !== null && (typeof options !== "object" || Array.isArray(options))) {
-    return { bytes, dropsReport: false };
-  }
-  if (looseOf(options).include_usage === true) return { bytes, dropsReport: false };
-  const asking = { ...members, stream_options: { ...looseOf(options), include_usage: true } };
-  return { bytes: encoder.encode(JSON.stringify(asking)), dropsReport: true };
+  const place = bytes.indexOf(BRACE) + 1;
+  const asking = encoder.encode(`${JSON.stringify(more).slice(1, -1)},`);
+  const longer = new Uint8Array(bytes.byteLength + asking.byteLength);
+  longer.set(bytes.subarray(0, place));
+  longer.set(asking, place);
+  longer.set(bytes.subarray(place), place + asking.byteLength);
+  return { bytes: longer, dropsReport };
 }

@@ -45,6 +45,8 @@ const METERED_ERRORS: readonly RefusalCode[] = [
   "limit_reached",
   "workspace_limit_reached",
   "test_quota_exceeded",
+  "ai_budget_exceeded",
+  "forbidden",
 ];
 
 const METERED =

@@ -26,7 +26,11 @@ const REASONS: Readonly<Record<ReserveReason, string>> = {
   unpriced_model: "The model has no price",
 };
 
-const CAPS: ReadonlySet<RefusalCode> = new Set(["workspace_limit_reached", "test_quota_exceeded"]);
+const CAPS: ReadonlySet<RefusalCode> = new Set([
+  "workspace_limit_reached",
+  "test_quota_exceeded",
+  "ai_budget_exceeded",
+]);
 
 /** Maps a thrown value to an error response, and counts it under its code. */
 export function refuseCall(

@@ -11,6 +11,7 @@ import {
   parsed,
   reportIn,
   reportInTail,
+  showsReasoning,
   tailOf,
   textOfEvent,
 } from "./texts.ts";
@@ -30,6 +31,8 @@ export class EventReader {
   textBytes = 0;
   /** The beginning of that text, where it is kept. */
   text = "";
+  /** Whether an event showed that the model reasons. */
+  hasReasoned = false;
   readonly #shape: AnswerShape;
   readonly #dropsReport: boolean;
   readonly #keepsText: boolean;
@@ -106,6 +109,7 @@ export class EventReader {
     if (value === undefined) return false;
     const text = textOfEvent(this.#shape, value);
     this.textBytes += bytesOf(text);
+    this.hasReasoned ||= showsReasoning(this.#shape, value);
     if (this.#keepsText && this.text.length < GATEWAY_LIMITS.loggedChars) this.text += text;
     const report = reportIn(this.#shape, value);
     if (report !== undefined) this.report = report;

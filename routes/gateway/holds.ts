@@ -3,7 +3,12 @@
 // A hold that is not settled lapses.
 
 import { z } from "zod";
+import type { Directory } from "../../actors/directory.ts";
 import { Stopping, Unavailable } from "../../actors/port.ts";
+import type { Term } from "../../actors/term.ts";
+import { refusedAtCap } from "../../src/domain/state/refused_call.ts";
+import type { Refusal } from "../../src/domain/values/refusal.ts";
+import type { EndpointRequest } from "../http/endpoint_types.ts";
 import { amountOf } from "../../src/domain/values/amount.ts";
 import { NO_USAGE } from "../../src/domain/pricing/usage.ts";
 import type { ReserveReason } from "../../src/domain/state/refused_call.ts";
@@ -43,10 +48,19 @@ export interface Reserved {
   readonly reasons: readonly ReserveReason[];
 }
 
+/** Where holds are taken: by a turn, unless the app has spent its budget. */
+export interface HoldWorld extends TurnWorld {
+  readonly term: TurnWorld["term"] & Pick<Term, "budget" | "gate"> & {
+    readonly directory: Pick<Directory, "countRefused">;
+  };
+}
+
 /** Holds what a call may use. */
-export const reserveHold: InternalCall<TurnWorld, z.output<typeof holdInput>, Reserved> = {
+export const reserveHold: InternalCall<HoldWorld, z.output<typeof holdInput>, Reserved> = {
   id: "gatewayReserve",
-  handle: (request) => {
+  handle: async (request) => {
+    const limit = await refuseSpent(request);
+    if (limit !== null) return failure(limit);
     const { userId, inputTokens, maxOutputTokens, ...rest } = request.input;
     const size = {
       quantity: null,
@@ -57,12 +71,26 @@ export const reserveHold: InternalCall<TurnWorld, z.output<typeof holdInput>, Re
     };
     const call = { name: "reserve", input: { ...rest, size, ttlMs: null }, isCapped: true } as const;
     const { reservationTtlMs: ttlMs } = request.caller.realm.catalog;
-    return runTurn(request, { userId }, call, ({ hold, reasons }): Reserved => ({
+    return await runTurn(request, { userId }, call, ({ hold, reasons }): Reserved => ({
       hold: hold === null ? null : { reservationId: hold.reservationId, ttlMs },
       reasons,
     }));
   },
 };
+
+/** Returns the refusal of an app that has spent its budget; null for none. The call is counted as refused. */
+async function refuseSpent(
+  { world, caller, input }: EndpointRequest<HoldWorld, z.output<typeof holdInput>>,
+): Promise<Refusal | null> {
+  const { app: { record: { appId } }, realm } = caller;
+  const { budget, directory, gate } = world.term;
+  const limit = budget.gatewayRefusal(realm.caps.workspaceId, appId, realm.catalog.gateway.budgetCents);
+  if (limit === null) return null;
+  const call = refusedAtCap(input.event, limit.code, realm.now());
+  // A call that can't be counted is refused all the same. The commits that spent the budget must be durable first.
+  await Promise.all([gate.tip?.durable, directory.countRefused(realm, input.userId, call).catch(() => {})]);
+  return limit;
+}
 
 /** How a hold is settled. */
 export type Settlement =
@@ -88,7 +116,8 @@ export const changeHold: InternalCall<TurnWorld, HoldChange, null> = {
     const command = "usage" in change
       ? { ...change, extra: {}, actual: {}, costCents: null, usage: usageOf(change.usage) }
       : change;
-    const call = { name, input: { reservationId, ...command } } as Parameters<typeof runTurn>[2];
+    const gatewayApp = request.caller.app.record.appId;
+    const call = { name, input: { reservationId, ...command }, gatewayApp } as Parameters<typeof runTurn>[2];
     return runTurn(request, { reservationId }, call, () => null);
   },
 };
@@ -107,7 +136,7 @@ export interface Hold {
 
 /** Where holds are settled: in the running term, or, while this process stops, in the term that is about to end. */
 export interface HoldSource {
-  world(): DispatchWorld & TurnWorld & { readonly registry: Pick<Registry, "operatorOf"> };
+  world(): DispatchWorld & HoldWorld & { readonly registry: Pick<Registry, "operatorOf"> };
 }
 
 /** Prolongs a hold. A failure changes nothing: the next time comes soon. */

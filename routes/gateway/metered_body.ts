@@ -1,7 +1,8 @@
 // Passes the body of an answer through. A piece is read from the server only when the caller has taken the one before, so
 // a slow reader slows the server down and nothing piles up here. The last piece waits until the call is settled: when a
-// caller has read the answer, its usage is counted.
+// caller has read the answer, its usage is counted. After a caller has left, the rest is read for its report alone.
 
+import { brokenBody } from "../../src/process/log.ts";
 import type { OpenCall } from "./open_calls.ts";
 
 /**
@@ -33,6 +34,8 @@ export class MeteredBody implements UnderlyingDefaultSource<Uint8Array> {
   readonly #pieces: PieceReader;
   readonly #onFirst: () => void;
   #hasBegun = false;
+  #isPassing = false;
+  #controller: ReadableStreamDefaultController<Uint8Array> | null = null;
 
   /** @param onFirst called when the first piece is passed on */
   constructor(
@@ -45,35 +48,63 @@ export class MeteredBody implements UnderlyingDefaultSource<Uint8Array> {
     this.#from = from;
     this.#pieces = pieces;
     this.#onFirst = onFirst;
+    call.whenLeft(() => void this.#pass());
   }
 
-  async pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+  pull(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+    this.#controller = controller;
     this.#call.moves();
-    let isPassed = false;
-    while (!isPassed) {
-      const read = await this.#from.read().catch(() => null);
-      if (read === null || this.#call.signal.aborted) {
-        await this.#call.fail(this.#hasBegun, "The model server ended the connection within its answer");
-        // Without this, a part of an answer would look like all of it.
-        return controller.error(new Error("The model server ended the connection"));
-      }
-      this.#call.moves();
-      const passed = read.done ? [this.#pieces.rest()] : this.#pieces.take(read.value);
-      if (read.done || this.#pieces.hasEnded) await this.#call.finish();
-      for (const piece of passed) {
-        if (piece.byteLength === 0) continue;
-        if (!this.#hasBegun) this.#onFirst();
-        this.#hasBegun = isPassed = true;
-        controller.enqueue(piece);
-      }
-      if (read.done) return controller.close();
-    }
+    return this.#pass();
   }
 
   cancel(): void {
     this.#call.leave();
   }
+
+  /**
+   * Passes the next piece on. After the caller has left, all pieces are only read, by the pass that is waiting for one then,
+   * or by one of its own.
+   */
+  async #pass(): Promise<void> {
+    if (this.#isPassing) return;
+    this.#isPassing = true;
+    while (true) {
+      const read = await this.#from.read().catch(() => null);
+      if (read === null || this.#call.signal.aborted) {
+        await this.#call.fail(this.#hasBegun, LOST);
+        // Without this, a part of an answer would look like all of it.
+        const { reservationId } = this.#call;
+        return this.#controller?.error(brokenBody(LOST, { reservationId }));
+      }
+      this.#call.receives(read.value?.byteLength ?? 0);
+      const passed = read.done ? [this.#pieces.rest()] : this.#pieces.take(read.value);
+      const hasEnded = read.done || this.#pieces.hasEnded;
+      if (hasEnded) await this.#call.finish();
+      const isPassed = this.#enqueue(passed);
+      if (read.done) return this.#call.hasLeft ? undefined : this.#controller?.close();
+      if (hasEnded && this.#call.hasLeft) return void this.#from.cancel().catch(() => {});
+      if (!isPassed || this.#call.hasLeft) continue;
+      this.#isPassing = false;
+      return;
+    }
+  }
+
+  /** Passes pieces on, unless the caller has left; returns whether there were any. */
+  #enqueue(pieces: readonly Uint8Array[]): boolean {
+    let isAny = false;
+    for (const piece of pieces) {
+      if (piece.byteLength === 0) continue;
+      const isFirst = !this.#hasBegun;
+      this.#hasBegun = isAny = true;
+      if (this.#call.hasLeft) continue;
+      if (isFirst) this.#onFirst();
+      this.#controller?.enqueue(piece);
+    }
+    return isAny;
+  }
 }
+
+const LOST = "The model server ended the connection within its answer";
 
 /** Returns the response body of a source. Each piece is read only when the caller asks for it. */
 export function bodyOf(source: MeteredBody): ReadableStream<Uint8Array> {

@@ -3,13 +3,14 @@
 import { z } from "zod";
 import { numberOf } from "../../src/domain/values/amount.ts";
 import type { CallEstimate } from "../../src/domain/pricing/model_call.ts";
+import type { Catalog } from "../../src/domain/catalog/catalog.ts";
 import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
 import type { Caller } from "../../src/tenant/registry.ts";
 import { KEYED_POT } from "../http/arrival.ts";
 import { type BodyRules, readBytes } from "../http/body.ts";
 import { invalidMember, Refused } from "../http/errors.ts";
 import { checkMembers } from "../http/input.ts";
-import type { Members } from "../http/json_body.ts";
+import { type Members, refuseForbiddenText } from "../http/json_body.ts";
 import { readAside } from "./body_thread.ts";
 import type { CallBody } from "./call_body.ts";
 import { holdInput } from "./holds.ts";
@@ -38,6 +39,8 @@ export interface ReadCall {
   /** Whether the event with the report is not passed on, since the caller did not ask for it. */
   readonly dropsReport: boolean;
   readonly estimate: CallEstimate;
+  /** Whether the model's prices show that it reasons. */
+  readonly hasReasoningPrice: boolean;
   /** Whether texts may go into the log; the decision checks the user's consent. */
   readonly isLogged: boolean;
   /** What is to be held. */
@@ -56,9 +59,10 @@ const SOURCES: Readonly<Record<string, string>> = {
 export async function readCall(request: Request, kind: CallKind, caller: Caller): Promise<ReadCall> {
   const { give, ...sent } = await readBytes(request, rulesOf(caller));
   try {
-    const isLogged = caller.realm.catalog.promptLogging;
-    const body = await readAside(sent, { shape: kind.shape, isLogged });
-    return { ...checkCall(request, kind, body), isLogged, give };
+    const { catalog } = caller.realm;
+    const { promptLogging: isLogged, gateway: { storedObjects } } = catalog;
+    const body = await readAside(sent, { shape: kind.shape, isLogged, storedObjects });
+    return { ...checkCall(request, kind, body, catalog), isLogged, give };
   } catch (error) {
     give();
     throw error;
@@ -73,7 +77,8 @@ function rulesOf({ app }: Caller): BodyRules {
 function checkCall(
   request: Request,
   kind: CallKind,
-  { call, estimate, prompt, bytes, dropsReport }: CallBody,
+  { call, estimate, prompt, stored, bytes, dropsReport }: CallBody,
+  catalog: Catalog,
 ): Omit<ReadCall, "isLogged" | "give"> {
   if (call.background === true) {
     throw invalidMember("background", "must not be true: the answer could not be metered");
@@ -92,7 +97,21 @@ function checkCall(
   };
   const userPath = named === null ? "user" : "X-Holdfast-User";
   const hold = checkNamed(members, { ...SOURCES, userId: userPath });
-  return { kind, estimate, hold, bytes, dropsReport };
+  refuseModel(hold.model, catalog);
+  if (stored !== null) throw invalidMember(stored.path, stored.message);
+  const prices = catalog.models.get(hold.model)?.prices;
+  const hasReasoningPrice = prices !== undefined && prices.reasoning !== prices.output;
+  return { kind, estimate, hasReasoningPrice, hold, bytes, dropsReport };
+}
+
+/** Refuses a model that the app's settings do not allow. */
+function refuseModel(model: string, { gateway, models }: Catalog): void {
+  if (gateway.models !== null && !gateway.models.has(model)) {
+    throw invalidMember("model", "is not among settings.gateway.models of the catalog");
+  }
+  if (gateway.budgetCents !== null && !models.has(model)) {
+    throw invalidMember("model", "has no price in the catalog, which settings.gateway.budgetCents needs");
+  }
 }
 
 /** Checks the members of a hold. A fault names the source of its member. */
@@ -129,9 +148,16 @@ function metadataOf(request: Request): Members {
   const name = "X-Holdfast-Metadata";
   const text = headerText(request, name);
   if (text === null) return {};
+  let members: Members;
   try {
-    return object.parse(JSON.parse(text));
+    members = object.parse(JSON.parse(text));
   } catch {
     throw invalidMember(name, "must be a JSON object");
   }
+  try {
+    refuseForbiddenText(members);
+  } catch {
+    throw invalidMember(name, "must not contain U+0000 or a lone surrogate");
+  }
+  return members;
 }

@@ -1,7 +1,8 @@
 // Calls under way, from their hold to its settlement. Each is settled once, by what ends it first: the end of the answer, a
-// fault of the server, a caller who leaves, or the end of this process. One timer checks all of them.
+// fault of the server, a caller who leaves, or the end of this process. After its caller has left, a call is read on for a
+// bounded time, since leaving before the report must not make it cheap. One timer checks all of them.
 
-import { tokensOfBytes } from "../../src/domain/pricing/model_call.ts";
+import { type CallEstimate, tokensOfBytes, usageOfLeft } from "../../src/domain/pricing/model_call.ts";
 import { readReport } from "../../src/domain/pricing/provider_usage.ts";
 import type { Usage } from "../../src/domain/pricing/usage.ts";
 import { type Amount, numberOf } from "../../src/domain/values/amount.ts";
@@ -19,6 +20,8 @@ export interface Progress {
   readonly textBytes: number;
   /** The beginning of that text, where it goes into a log. */
   readonly text: string;
+  /** Whether the answer shows that the model reasons. */
+  readonly hasReasoned?: boolean;
 }
 
 const NOTHING_YET: Progress = { textBytes: 0, text: "" };
@@ -31,12 +34,18 @@ export interface OpenCall {
   /** The answer so far, by which the call is settled. */
   progress: Progress;
   isStream: boolean;
-  /** Notes that the server has sent something, or the caller has taken something. */
+  /** Whether the caller has left, so that the answer is only read for its report. */
+  readonly hasLeft: boolean;
+  /** Notes that the caller has taken something. */
   moves(): void;
+  /** Notes that the server has sent something. */
+  receives(bytes: number): void;
   /** Ends a call with a complete answer. Resolves when the hold is settled, or after a bounded time. */
   finish(): Promise<void>;
-  /** Ends a call after its caller has left, and its request to the server. */
+  /** Notes that the caller has left: the answer is read on for its report, or the call ends now. */
   leave(): void;
+  /** Sets work that begins when the caller leaves and the answer is read on, or at once if that is so already. */
+  whenLeft(work: () => void): void;
   /**
    * Ends a call after the server has failed.
    *
@@ -52,6 +61,15 @@ export interface CallSource extends Source<HoldWorldOf> {
   readonly counts: { readonly gateway: GatewayCounts };
   /** Sets work that a stop does before its term ends. */
   beforeStop(work: () => Promise<void>): void;
+}
+
+/** What a call is charged by where its server reports no usage. */
+export interface CallTraits {
+  readonly estimate: CallEstimate;
+  /** Whether the model's prices show that it reasons. */
+  readonly hasReasoningPrice: boolean;
+  /** How long the answer is read on after its caller has left; 0 for not at all. */
+  readonly readOnMs: number;
 }
 
 /** All calls under way of a process. */
@@ -83,19 +101,29 @@ export class OpenCalls implements HoldSource {
   }
 
   /** Begins a call that has its hold. */
-  open(world: HoldWorldOf, hold: Hold, ttlMs: number, inputTokens: Amount): OpenCall {
+  open(world: HoldWorldOf, hold: Hold, ttlMs: number, traits: CallTraits): OpenCall {
     if (this.#world === null) this.#source.beforeStop(() => this.endAll());
     this.#world = world;
-    const call = new Call(this, hold, ttlMs, inputTokens);
+    const call = new Call(this, hold, ttlMs, traits);
     this.#open.add(call);
     this.#count();
     this.#timer ??= setInterval(() => this.#look(), GATEWAY_LIMITS.lookEveryMs);
     return call;
   }
 
-  /** Ends every call as if its caller had left; resolves when their holds are settled. */
+  /** Takes a place for reading on; false if there is none. */
+  readsOn(): boolean {
+    if (this.counts.readingOn >= GATEWAY_LIMITS.readOnCallsMax) {
+      this.counts.readOnRefused += 1;
+      return false;
+    }
+    this.counts.readingOn += 1;
+    return true;
+  }
+
+  /** Ends every call now; resolves when their holds are settled. */
   async endAll(): Promise<void> {
-    for (const call of this.#open) call.leave();
+    for (const call of this.#open) call.stop();
     await Promise.all(this.#settling);
   }
 
@@ -135,18 +163,21 @@ class Call implements OpenCall {
   readonly ttlMs: number;
   progress = NOTHING_YET;
   readonly #calls: OpenCalls;
-  readonly #inputTokens: Amount;
+  readonly #traits: CallTraits;
   readonly #server = new AbortController();
+  readonly #whenLeft: (() => void)[] = [];
   #isStream = false;
+  /** The time of leaving and the bytes read since, while the answer is read on; else null. */
+  #readOn: { readonly from: number; bytes: number } | null = null;
   #settled: Promise<void> | null = null;
   #movedAt = performance.now();
   #prolongedAt = this.#movedAt;
 
-  constructor(calls: OpenCalls, hold: Hold, ttlMs: number, inputTokens: Amount) {
+  constructor(calls: OpenCalls, hold: Hold, ttlMs: number, traits: CallTraits) {
     this.#calls = calls;
     this.hold = hold;
     this.ttlMs = ttlMs;
-    this.#inputTokens = inputTokens;
+    this.#traits = traits;
   }
 
   get signal(): AbortSignal {
@@ -166,52 +197,93 @@ class Call implements OpenCall {
     return this.#isStream;
   }
 
+  get hasLeft(): boolean {
+    return this.#readOn !== null;
+  }
+
   moves(): void {
     this.#movedAt = performance.now();
   }
 
+  receives(bytes: number): void {
+    this.moves();
+    if (this.#readOn === null) return;
+    this.#readOn.bytes += bytes;
+    if (this.#readOn.bytes > GATEWAY_LIMITS.readOnBytesMax) this.#endLeft();
+  }
+
   finish(): Promise<void> {
-    return soon(this.#settle("committed"));
+    return soon(this.#settle(this.hasLeft ? "left" : "committed"));
   }
 
   leave(): void {
+    if (this.hasLeft) return;
+    if (this.#settled !== null || this.#traits.readOnMs === 0 || !this.#calls.readsOn()) {
+      return this.#endLeft();
+    }
+    this.#readOn = { from: performance.now(), bytes: 0 };
+    for (const work of this.#whenLeft) work();
+  }
+
+  whenLeft(work: () => void): void {
+    if (this.hasLeft) work();
+    else this.#whenLeft.push(work);
+  }
+
+  /** Ends the call because this process stops. */
+  stop(): void {
+    void this.#settle(this.hasLeft ? "left" : "stopped");
+    this.#server.abort();
+  }
+
+  #endLeft(): void {
     void this.#settle("left");
     this.#server.abort();
   }
 
   fail(hasBegun: boolean, reason: string): Promise<void> {
-    if (hasBegun) return soon(this.#settle("estimated"));
+    if (hasBegun) return soon(this.#settle(this.hasLeft ? "left" : "estimated"));
     const settlement = { by: "release", reason, errorCode: "model_server_failed" } as const;
     return soon(this.#settleBy("failed", () => settlement));
   }
 
   /** Prolongs the hold when it is time, and ends a call that stands still. */
   look(now: number): void {
-    if (now - this.#movedAt > GATEWAY_LIMITS.stillMs) return this.leave();
+    if (now - this.#movedAt > GATEWAY_LIMITS.stillMs) return this.#endLeft();
+    if (this.#readOn !== null && now - this.#readOn.from >= this.#traits.readOnMs) return this.#endLeft();
     if (now - this.#prolongedAt < Math.min(GATEWAY_LIMITS.prolongEveryMs, this.ttlMs / 3)) return;
     this.#prolongedAt = now;
     this.#calls.prolong(this);
   }
 
   /** Charges what the server reported, else an estimate by the answer so far. */
-  #settle(outcome: "committed" | "estimated" | "left"): Promise<void> {
-    const { report, textBytes, text } = this.progress;
+  #settle(end: "committed" | "estimated" | "left" | "stopped"): Promise<void> {
+    const { report, text } = this.progress;
     const reported = readReport(report);
-    const usage = reported === null
-      ? { inputTokens: this.#inputTokens, outputTokens: tokensOfBytes(textBytes) }
-      : reported;
     const isEstimate = reported === null;
-    return this.#settleBy(isEstimate && outcome === "committed" ? "estimated" : outcome, () => ({
+    const outcome = end === "stopped" ? "left" : isEstimate && end === "committed" ? "estimated" : end;
+    return this.#settleBy(outcome, () => ({
       by: "commit",
-      usage: numbersOf(usage),
+      usage: numbersOf(reported ?? this.#estimate(end === "left")),
       isEstimate,
       response: text === "" ? null : loggable(text),
     }));
   }
 
+  /** The usage where the server reported none. The caller's own leaving must not make it cheap. */
+  #estimate(hasLeft: boolean): Readonly<Record<"inputTokens" | "outputTokens", Amount>> {
+    const { textBytes, hasReasoned = false } = this.progress;
+    const { estimate, hasReasoningPrice } = this.#traits;
+    const outputTokens = tokensOfBytes(textBytes);
+    return hasLeft
+      ? usageOfLeft(estimate, outputTokens, hasReasoned || hasReasoningPrice)
+      : { inputTokens: estimate.inputTokens, outputTokens };
+  }
+
   #settleBy(outcome: GatewayOutcome, settlement: () => Settlement): Promise<void> {
     if (this.#settled !== null) return this.#settled;
     if (this.#isStream) this.#calls.counts.streams -= 1;
+    if (this.hasLeft) this.#calls.counts.readingOn -= 1;
     return this.#settled = this.#calls.settle(this, outcome, settlement());
   }
 }

@@ -48,6 +48,19 @@ function chatText(message: unknown): string {
   return [content, reasoning_content ?? reasoning, refusal].map(textOf).join("") + calls.join("");
 }
 
+/** Whether an event of a stream shows that the model reasons. */
+export function showsReasoning(shape: AnswerShape, event: unknown): boolean {
+  const { choices, type, item } = looseOf(event);
+  if (shape === "responses") {
+    return looseOf(item).type === "reasoning" ||
+      typeof type === "string" && type.startsWith("response.reasoning");
+  }
+  return listOf(choices).some((choice) => {
+    const { reasoning, reasoning_content: content } = looseOf(looseOf(choice).delta);
+    return textOf(content ?? reasoning) !== "";
+  });
+}
+
 const ENDS: ReadonlySet<unknown> = new Set(["response.completed", "response.incomplete", "response.failed"]);
 
 /** Whether an event of responses is the last, which has the report. */

@@ -29,9 +29,9 @@ export type Target =
 export function runTurn<Name extends CommandName, Data>(
   { world, caller, idempotent }: EndpointRequest<TurnWorld, unknown>,
   target: Target,
-  { name, input, isCapped, needs, aiCents }: Pick<
+  { name, input, isCapped, needs, aiCents, gatewayApp }: Pick<
     Call<Name>,
-    "name" | "input" | "isCapped" | "needs" | "aiCents"
+    "name" | "input" | "isCapped" | "needs" | "aiCents" | "gatewayApp"
   >,
   show: (answer: Commands[Name]["answer"]) => NoInfer<Data>,
 ): Promise<Handled<Data>> {
@@ -39,8 +39,17 @@ export function runTurn<Name extends CommandName, Data>(
   const { directory } = world.term;
   const { realm } = caller;
   const result = "userId" in target
-    ? directory.runById(target.userId, { realm, name, input, isCapped, needs, aiCents, keeping })
-    : runOnOwned(directory, target, { realm, name, input, isCapped, needs: target, aiCents, keeping });
+    ? directory.runById(target.userId, { realm, name, input, isCapped, needs, aiCents, gatewayApp, keeping })
+    : runOnOwned(directory, target, {
+      realm,
+      name,
+      input,
+      isCapped,
+      needs: target,
+      aiCents,
+      gatewayApp,
+      keeping,
+    });
   return result.then((outcome) => handledOf(outcome, show));
 }
 

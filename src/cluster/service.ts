@@ -43,6 +43,8 @@ export interface ServiceOptions {
   readonly adminToken?: string | null;
   /** Makes the attempts to deliver webhook messages; by default in a thread. */
   readonly transport?: Transport;
+  /** Runs in the first term, before this process is ready and answers any call. */
+  readonly prepare?: (serving: Serving) => Promise<void>;
 }
 
 /** How long a node that hands everything over waits for its last calls. */
@@ -66,6 +68,7 @@ export class Service {
   readonly #options: ServiceOptions;
   #state: ServiceState = "starting";
   #serving: Serving | null = null;
+  #isPrepared = false;
   #loop: Promise<void> | null = null;
   #wake: () => void = () => {};
   #handlers: PassedHandlers | null = null;
@@ -215,6 +218,8 @@ export class Service {
       await Promise.race([serving.node.open(), term.ended.then((fault) => Promise.reject(fault))]);
       this.counts.termsBegun += 1;
       this.#serving = serving;
+      if (!this.#isPrepared) await this.#options.prepare?.(serving);
+      this.#isPrepared = true;
       if (this.#isStopping()) return await endTerm(serving);
       this.#state = "serving";
       log("info", "Serving", { term: serving.node.term, cells: term.doors.held.length });

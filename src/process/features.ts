@@ -7,6 +7,8 @@ export interface ModelServer {
   readonly baseUrl: string | null;
   /** How long one compose may take; default: COMPOSE_LIMITS. */
   readonly deadlineMs?: number;
+  /** How long the gateway reads an answer on after its caller has left, for its report; default: GATEWAY_LIMITS. */
+  readonly readOnMs?: number;
 }
 
 /** Secrets and addresses of optional features; null when one is off. */

@@ -306,6 +306,15 @@ export const GATEWAY_LIMITS = {
    * for a call in flight.
    */
   stillMs: 1_800_000,
+  /**
+   * How long an answer is read on for its report after its caller has left, unless a setting says otherwise, and for how many
+   * bytes, in how many calls at a time: each costs a connection to the model server for callers who take nothing any more.
+   */
+  readOnMs: 10_000,
+  readOnBytesMax: 4 * 1024 * 1024,
+  readOnCallsMax: 500,
+  /** Bytes of the model server's list of models, which is filtered in memory. */
+  modelsBytesMax: 4 * 1024 * 1024,
   /** Bytes of a complete answer that are kept to read its usage. */
   answerBytesMax: 1024 * 1024,
   /** Bytes of one event of a stream that are kept to read its usage. */

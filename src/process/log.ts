@@ -31,14 +31,20 @@ export function isLogged(level: LogLevel): boolean {
 /** Writes a log line. */
 export function log(level: LogLevel, message: string, fields: LogFields = {}): void {
   if (!isLogged(level)) return;
-  const line = JSON.stringify({
-    at: new Date().toISOString(),
-    level,
-    message,
-    ...fields,
-    traceId: traceId(),
-  });
-  Deno.stderr.writeSync(encoder.encode(masked(line) + "\n"));
+  Deno.stderr.writeSync(encoder.encode(lineOf(level, message, fields) + "\n"));
+}
+
+/**
+ * Returns the error for a response body that ends before its time. The runtime writes such an error to standard error by
+ * itself, an `Error` with its stack, so the error is a log line.
+ */
+export function brokenBody(message: string, fields: LogFields = {}): string {
+  return lineOf("warn", message, fields);
+}
+
+function lineOf(level: LogLevel, message: string, fields: LogFields): string {
+  const at = new Date().toISOString();
+  return masked(JSON.stringify({ at, level, message, ...fields, traceId: traceId() }));
 }
 
 /** API keys, tokens in headers and addresses, and passwords in addresses. */

@@ -3,6 +3,7 @@
 
 import { z } from "zod";
 import type { Features } from "./features.ts";
+import { GATEWAY_LIMITS } from "./limits.ts";
 import { LOG_LEVELS, type LogLevel } from "./log.ts";
 import { nearestName } from "./nearest.ts";
 import { type OperatorToken, readOperators, SECRET_LENGTH_MIN, shareToken } from "./operators.ts";
@@ -72,6 +73,11 @@ const environment = z.object({
   OPENAI_API_KEY: z.string().optional(),
   OPENAI_BASE_URL: z.string().refine(isWebUrl, "must be a URL such as https://models.example.com/v1")
     .optional(),
+  HOLDFAST_GATEWAY_READ_ON_SECONDS: z.string().regex(
+    /^([0-9]|[1-5][0-9]|60)$/,
+    "must be a number from 0 to 60",
+  )
+    .transform(Number).optional(),
   HOLDFAST_CLUSTER_ADDRESS: z.string().refine(isReachableAddress, ADDRESS_FORM).optional(),
   HOLDFAST_SHARE_PORT: z.enum(["true", "false"], "must be true or false").default("false"),
   HOLDFAST_WEBHOOKS_ALLOW_PRIVATE: z.enum(["true", "false"], "must be true or false").default("false"),
@@ -157,9 +163,13 @@ export function readConfig(variables: Readonly<Record<string, string | undefined
       privacySecret: values.HOLDFAST_PRIVACY_SECRET ?? null,
       exportSecret: values.ANALYTICS_EXPORT_SECRET ?? null,
       publicUrl: values.HOLDFAST_PUBLIC_URL ?? null,
-      modelServer: values.OPENAI_API_KEY === undefined
-        ? null
-        : { apiKey: values.OPENAI_API_KEY, baseUrl: values.OPENAI_BASE_URL ?? null },
+      modelServer: values.OPENAI_API_KEY === undefined ? null : {
+        apiKey: values.OPENAI_API_KEY,
+        baseUrl: values.OPENAI_BASE_URL ?? null,
+        readOnMs: values.HOLDFAST_GATEWAY_READ_ON_SECONDS === undefined
+          ? GATEWAY_LIMITS.readOnMs
+          : values.HOLDFAST_GATEWAY_READ_ON_SECONDS * 1000,
+      },
       allowsPrivateWebhooks: values.HOLDFAST_WEBHOOKS_ALLOW_PRIVATE === "true",
     },
   };

@@ -4,7 +4,7 @@
 // check covers all of them; an idle stream costs a waiting question and a few objects.
 
 import { STREAM_LIMITS } from "./limits.ts";
-import { log, messageOf } from "./log.ts";
+import { brokenBody, log, messageOf } from "./log.ts";
 
 /** Why a stream ends in good order, as sent to its reader. */
 export const STREAM_ENDS = [
@@ -326,7 +326,7 @@ class Stream implements UnderlyingDefaultSource<Uint8Array> {
       this.#commentedAt = now;
       this.#controller.enqueue(COMMENT);
     } else if (now - this.#readAt >= STREAM_LIMITS.readerGoneMs) {
-      this.#controller.error(new Error("The reader takes nothing"));
+      this.#controller.error(brokenBody("A stream was ended: its reader takes nothing"));
       this.cancel();
     }
   }

@@ -44,6 +44,7 @@ Deno.test("a new UTC month starts at nothing", () => {
     operations: [{ workspaceId: "ws_1", mode: "live", month: "2026-12", used: 3 }],
     issues: [],
     aiSpend: [{ workspaceId: "ws_1", month: "2026-12", cents: amountOf(0.2) }],
+    gatewaySpend: [],
   });
   assert.equal(budget.refusal(CAPS, "live")?.code, "workspace_limit_reached");
   now += 1;
@@ -61,7 +62,7 @@ Deno.test("spend on models is an exact sum over both modes, and refuses once it 
   let now = Date.UTC(2026, 11, 31, 23, 59, 59, 999);
   const rows = [{ workspaceId: "ws_1", month: "2026-12", cents: amountOf(0.1) }];
   const budget = new Budget(() => now);
-  budget.admit({ operations: [], issues: [], aiSpend: rows });
+  budget.admit({ operations: [], issues: [], aiSpend: rows, gatewaySpend: [] });
   const batch = { totals: new Map() };
   budget.spendInto(batch, "ws_1", amountOf(0.1));
   assert.equal(budget.aiRefusal(CAPS), null);
@@ -81,6 +82,31 @@ Deno.test("spend on models is an exact sum over both modes, and refuses once it 
   assert.equal(budget.aiRefusal(CAPS), null);
   budget.spendInto(batch, "ws_1", amountOf(0.05));
   assert.equal(budget.aiSpent("ws_1"), amountOf(0.05));
+});
+
+Deno.test("spend at the gateway is an exact sum of an app, which leaves with its workspace", () => {
+  let now = Date.UTC(2026, 11, 31, 23, 59, 59, 999);
+  const budget = new Budget(() => now);
+  const row = { workspaceId: "ws_1", appId: "app_1", month: "2026-12", cents: amountOf(0.1) };
+  budget.admit({ operations: [], issues: [], aiSpend: [], gatewaySpend: [row] });
+  const batch = { totals: new Map() };
+  const refused = (appId: string, cents: number) =>
+    budget.gatewayRefusal("ws_1", appId, amountOf(cents))?.code ?? null;
+  assert.equal(refused("app_1", 0.3), null);
+  budget.spendAtGatewayInto(batch, "ws_1", { appId: "app_1", cents: amountOf(0.2) });
+  budget.spendAtGatewayInto(batch, "ws_1", { appId: "app_2", cents: amountOf(7) });
+  assert.deepEqual([refused("app_1", 0.3), refused("app_2", 7.1)], ["ai_budget_exceeded", null]);
+  assert.equal(budget.gatewayRefusal("ws_1", "app_1", null), null, "no budget");
+  assert.equal(budget.aiSpent("ws_1"), 0n, "the budget of compose is another one");
+  assert.deepEqual([...batch.totals.values()].map(({ row }) => row), [
+    { ...row, cents: amountOf(0.3) },
+    { ...row, appId: "app_2", cents: amountOf(7) },
+  ]);
+  now += 1;
+  assert.equal(refused("app_1", 0.3), null, "another month");
+  assert.equal(budget.sizeOf("ws_1"), 2);
+  budget.drop("ws_1");
+  assert.equal(budget.sizeOf("ws_1"), 0);
 });
 
 Deno.test("spend is kept by a crash, with a turn and without one", async () => {

@@ -68,7 +68,12 @@ export function startRuntime(store: MemoryStore, caps: Partial<WorkspaceCaps> = 
     counts,
   });
   const { tables } = store;
-  term.admit({ operations: tables.operations(), issues: tables.issues(), aiSpend: tables.aiSpend() });
+  term.admit({
+    operations: tables.operations(),
+    issues: tables.issues(),
+    aiSpend: tables.aiSpend(),
+    gatewaySpend: tables.gatewaySpend(),
+  });
   const call: Runtime["call"] = (userId, name, input, more = {}) =>
     term.directory.runById(userId, { realm, name, input, ...more });
   return Promise.resolve({

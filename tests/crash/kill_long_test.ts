@@ -7,6 +7,7 @@ import { Load } from "./load.ts";
 import { pause } from "./program.ts";
 import { Stage } from "./stage.ts";
 import { answerOf, once } from "./wire.ts";
+import { isKept } from "../../src/process/secrets/data_folder.ts";
 import { roundsOf } from "../support/depth.ts";
 import { copyEmptyStore } from "../support/kept_stores.ts";
 
@@ -51,12 +52,13 @@ Deno.test("a kill during the first start leaves a folder whose demo and token ar
     await using stage = await Stage.open(null);
     await copyEmptyStore(stage.folder);
     const first = stage.start({ HOLDFAST_ADMIN_TOKEN: "" });
-    const isMade = () => first.stderr.includes("Serving") || first.hasEnded;
+    // The demo is made soon after the token, and before the program serves.
+    const isBegun = () => isKept(stage.folder, "admin-token");
     const deadline = performance.now() + 30_000;
-    while (!isMade() && performance.now() < deadline) {
+    while (!await isBegun() && !first.hasEnded && performance.now() < deadline) {
       await new Promise((resolve) => setTimeout(resolve, 1));
     }
-    await new Promise((resolve) => setTimeout(resolve, round * 4));
+    await new Promise((resolve) => setTimeout(resolve, round * 60));
     await first.kill();
     const { origin } = await stage.startReady({ HOLDFAST_ADMIN_TOKEN: "" });
     const token = (await Deno.readTextFile(`${stage.folder}/admin-token`)).trim();

@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { Program, until, within } from "../crash/program.ts";
 import { ADMIN_TOKEN, Stage, untilReady } from "../crash/stage.ts";
+import { copyEmptyStore } from "../support/kept_stores.ts";
 import { testServerUrl } from "../support/test_store.ts";
 
 const EXIT_MS = 30_000;
@@ -34,6 +35,33 @@ Deno.test("an unknown variable stops the start, with the nearest name", async ()
     await lastLine({ HOLDFAST_ADMIN_TOKN: "0123456789abcdef" }),
     "Cannot start: HOLDFAST_ADMIN_TOKN is not a setting; did you mean HOLDFAST_ADMIN_TOKEN?",
   );
+});
+
+Deno.test("a program that makes a workspace as soon as it can finds the demo app", async () => {
+  await using stage = await Stage.open(null);
+  await copyEmptyStore(stage.folder);
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const { port } = listener.addr;
+  listener.close();
+  stage.start({ PORT: String(port) });
+  const names = async () => {
+    const headers = { authorization: `Bearer ${ADMIN_TOKEN}` };
+    const path = `http://127.0.0.1:${port}/api/admin/v1/workspaces`;
+    const made = await fetch(path, { method: "POST", headers, body: `{"name":"Mine"}` }).catch(() => null);
+    const isMade = made?.ok;
+    await made?.body?.cancel();
+    if (isMade !== true) return null;
+    const { data } = await (await fetch(path, { headers })).json();
+    return data.map(({ name }: { name: string }) => name);
+  };
+  const deadline = performance.now() + EXIT_MS;
+  let found: string[] | null = null;
+  while (found === null && performance.now() < deadline) {
+    found = await names();
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+  assert.deepEqual(found?.toSorted(), ["Demo workspace", "Mine"]);
+  assert.ok((await Deno.stat(`${stage.folder}/demo.json`)).isFile);
 });
 
 Deno.test({

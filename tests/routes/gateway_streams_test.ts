@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
 import { chatChunk, eventOf, responseEvents, SAMPLE } from "../support/model_server.ts";
-import { startTestService } from "../support/test_service.ts";
+import { startTestService, type TestApp } from "../support/test_service.ts";
 import { countsOf, MODEL_KEY } from "./compose_support.ts";
 import { CATALOG, eventsOf, gatewayApp, gatewayOfFile, until } from "./gateway_support.ts";
 import { dataOf } from "./support.ts";
@@ -15,13 +15,13 @@ const CHAT = { model: "mini", messages: MESSAGES, stream: true as const };
 const INPUT = Math.ceil(JSON.stringify(MESSAGES).length / 4);
 
 /** A stream of chunks that a test ends, and that reports its position. */
-function openStream(piece = "four") {
+function openStream(piece: string | object = "four") {
   const goOn = Promise.withResolvers<void>();
   const done = Promise.withResolvers<void>();
   const sent = { chunks: 0, left: Promise.resolve() };
   const events = async function* () {
     try {
-      yield eventOf(chatChunk(piece));
+      yield eventOf(typeof piece === "string" ? chatChunk(piece) : piece);
       sent.chunks += 1;
       await goOn.promise;
       yield eventOf(chatChunk({}, { choices: [], usage: { prompt_tokens: INPUT, completion_tokens: 10 } }));
@@ -56,6 +56,78 @@ Deno.test("a caller who leaves a stream is charged what was streamed, by estimat
   assert.equal((await countsOf(app)).lg_tokens, input + Math.ceil("four and more".length / 4));
 });
 
+/** Leaves a stream after its first piece; returns the event and the tokens that are charged. */
+async function leaveAfter(app: TestApp, body: object) {
+  const response = await post(app.secretLive, "/chat/completions", { ...CHAT, ...body });
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+  await reader.read();
+  await reader.cancel();
+  await until(async () => (await eventsOf(app)).length === 1);
+  const [{ metadata }] = await eventsOf(app);
+  return { metadata, tokens: (await countsOf(app)).lg_tokens };
+}
+
+Deno.test("a stream is read on after its caller has left, and charged by its report", async () => {
+  const app = await gatewayApp(service);
+  const { readOnMs } = GATEWAY_LIMITS;
+  Object.assign(GATEWAY_LIMITS, { readOnMs: 60_000 });
+  try {
+    const { sent, finish } = openStream();
+    const left = leaveAfter(app, {});
+    await until(() => service.service.counts.gateway.readingOn === 1);
+    assert.deepEqual(await eventsOf(app), [], "the hold stays until the report comes");
+    finish();
+    assert.deepEqual(await left, { metadata: { model: "mini" }, tokens: INPUT + 10 });
+    await sent.left;
+    assert.equal(service.service.counts.gateway.readingOn, 0);
+  } finally {
+    Object.assign(GATEWAY_LIMITS, { readOnMs });
+  }
+});
+
+Deno.test("reading on has bounds: its time, its bytes, and the number of such calls", async () => {
+  const bounds = [{ readOnMs: 0 }, { readOnBytesMax: 100_000 }, { readOnCallsMax: 0 }];
+  for (const bound of bounds) {
+    const before = { ...GATEWAY_LIMITS };
+    Object.assign(GATEWAY_LIMITS, { readOnMs: 60_000, ...bound });
+    const refused = service.service.counts.gateway.readOnRefused;
+    try {
+      const app = await gatewayApp(service);
+      const chunk = eventOf(chatChunk("x".repeat(1_024)));
+      const sent = endlessPieces(chunk, chunk, eventOf("[DONE]"));
+      const { metadata } = await leaveAfter(app, {});
+      await sent.left;
+      assert.deepEqual(metadata, { model: "mini", estimated: true }, JSON.stringify(bound));
+      assert.equal(service.service.counts.gateway.readingOn, 0);
+      assert.equal(service.service.counts.gateway.readOnRefused - refused, "readOnCallsMax" in bound ? 1 : 0);
+    } finally {
+      Object.assign(GATEWAY_LIMITS, before);
+    }
+  }
+});
+
+Deno.test("without a report, leaving a model that reasons costs the longest answer, and media by their size", async () => {
+  const file = (length: number) => [{ type: "file", file: { file_data: "A".repeat(length) } }];
+  const messages = [{ role: "user", content: file(64_000) }];
+  const inputOf = (value: unknown) => Math.ceil(JSON.stringify(value).length / 4);
+  const thought = { choices: [{ index: 0, delta: { reasoning_content: "Hmm," } }] };
+  const rows: readonly (readonly [name: string, body: object, piece: object, tokens: number])[] = [
+    ["a text", {}, chatChunk("four"), INPUT + 1],
+    ["asked for", { reasoning_effort: "low", max_tokens: 700 }, chatChunk("four"), INPUT + 700],
+    ["shown", { max_tokens: 700 }, chatChunk("", thought), INPUT + 700],
+    ["by its price", { model: "thinker", max_tokens: 700 }, chatChunk("four"), INPUT + 700],
+    ["a file", { messages }, chatChunk("four"), inputOf([{ role: "user", content: file(0) }]) + 2_000 + 1],
+  ];
+  const mini = CATALOG.models[0];
+  const models = [mini, { ...mini, id: "thinker", reasoningCentsPerMillionTokens: 90 }];
+  for (const [name, body, piece, tokens] of rows) {
+    const app = await gatewayApp(service, { ...CATALOG, models });
+    const { finish } = openStream(piece);
+    assert.equal((await leaveAfter(app, body)).tokens, tokens, name);
+    finish();
+  }
+});
+
 Deno.test("a server that fails within a stream: charged by estimate, and released where nothing had come", async () => {
   const rows: [events: string[], tokens: number, status: string][] = [
     [[], 0, "released"],
@@ -80,6 +152,25 @@ Deno.test("a server that fails within a stream: charged by estimate, and release
     assert.equal(event.matchStatus, status);
     assert.equal((await countsOf(app)).lg_tokens, tokens);
   }
+});
+
+Deno.test("a stream that is cut off writes a line of JSON to the log, and no stack", async () => {
+  const app = await gatewayApp(service);
+  model.reply = () => ({ events: [eventOf(chatChunk("12345")), "cut"], cutsOff: true });
+  const { body } = await service.http.fetch(
+    new Request("http://service.test/openai/v1/chat/completions", {
+      method: "POST",
+      headers: { authorization: `Bearer ${app.secretLive}` },
+      body: JSON.stringify({ ...CHAT, user: "u" }),
+    }),
+  );
+  const reader = (body as ReadableStream<Uint8Array>).getReader();
+  // The runtime writes the error of a body to standard error.
+  const error = await reader.read().then(() => reader.read()).then(() => null, (error) => error);
+  assert.equal(typeof error, "string");
+  const { level, message, reservationId } = JSON.parse(error);
+  assert.deepEqual([level, message], ["warn", "The model server ended the connection within its answer"]);
+  assert.match(reservationId, /^rsv_/);
 });
 
 Deno.test("a stream that ends without a report is charged by estimate", async () => {

@@ -47,7 +47,7 @@ export interface GatewayService {
 export function gatewayOfFile(): GatewayService {
   const { service, model } = composeServiceOfFile();
   // Holds are looked at often, so that no test waits for it.
-  limitsOfFile(GATEWAY_LIMITS, { lookEveryMs: 10 });
+  limitsOfFile(GATEWAY_LIMITS, { lookEveryMs: 10, readOnMs: 50 });
   let server: Deno.HttpServer<Deno.NetAddr> | null = null;
   Deno.test.beforeAll(() => {
     server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen: () => {} }, service.http.fetch);

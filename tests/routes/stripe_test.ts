@@ -115,6 +115,34 @@ Deno.test("each type of message answers in the envelope what was done, or why no
   assert.deepEqual(credits.map(({ remaining }: { remaining: number }) => remaining), [10, 2, 0, 0]);
 });
 
+Deno.test("a proration, a trial and an event of a connected account grant nothing, and the reason is kept", async () => {
+  const app = await connectedApp(service);
+  const price = { pricing: { price_details: { price: "price_images" } } };
+  const line = (id: string, members: object) => ({ id, amount: 500, quantity: 1, ...price, ...members });
+  const prorated = { parent: { subscription_item_details: { proration: true } } };
+  const invoice = (...data: object[]) =>
+    eventOf("invoice.paid", { id: "in_1", metadata: { holdfast_user: "ada" }, lines: { data } });
+  const sale = eventOf("checkout.session.completed", sessionOf(), 0, { account: "acct_1" });
+  // A change from 1 to 100 packs and back, invoiced at once: what a customer can do in Stripe's portal.
+  const raised = line("il_2", { amount: 133, quantity: 100, ...prorated });
+  const rows: readonly (readonly [event: object, reason: RegExp])[] = [
+    [invoice(line("il_1", { amount: -133, ...prorated }), raised), /^a line is a proration/],
+    [invoice(line("il_3", { amount: 0, description: "Trial period" })), /^a line has the amount 0/],
+    [sale, /^the event is of a connected account/],
+  ];
+  for (const [event, reason] of rows) {
+    const answer = await told(app, event);
+    assert.match(answer.reason, reason);
+    const { live: { lastMessage } } = await dataOf(service.admin("GET", `/apps/${app.appId}/stripe`));
+    assert.equal(lastMessage.reason, answer.reason);
+  }
+  const { credits } = await standingOf(app, "ada");
+  assert.deepEqual(credits, []);
+  const { warnings, done } = await told(app, invoice(line("il_4", {}), raised));
+  assert.deepEqual(warnings, ["proration_not_granted"]);
+  assert.deepEqual(done.map(({ externalRef }: { externalRef: string }) => externalRef), ["il_4"]);
+});
+
 Deno.test("signed JSON that makes no sense is answered, and leaves nothing behind", async () => {
   const app = await connectedApp(service);
   const lone = "\ud800", nul = "a\0b";

@@ -48,10 +48,18 @@ export interface SimSubscription {
   readonly stands: Stand[];
 }
 
+interface SimLine {
+  readonly ref: string;
+  readonly pack: Pack;
+  readonly quantity: number;
+  /** Whether it grants its packs: a proration and the line of a trial do not. */
+  readonly isPaid: boolean;
+}
+
 /** A session or an invoice that was paid. */
 export interface SimSale {
   readonly source: string;
-  readonly lines: readonly { readonly ref: string; readonly pack: Pack; readonly quantity: number }[];
+  readonly lines: readonly SimLine[];
   /** Null where only its subscription names the user. */
   readonly userId: string | null;
   readonly subscription: SimSubscription | null;
@@ -242,7 +250,7 @@ export class SimStripe {
     });
     account.sales.push({
       ...{ source, payment, userId, subscription: null, isRefunded: false },
-      lines: [{ ref: source, pack, quantity }],
+      lines: [{ ref: source, pack, quantity, isPaid: true }],
       messages: [message],
     });
   }
@@ -255,7 +263,12 @@ export class SimStripe {
       ref: `il_${no}_${place}`,
       pack: random.pick(account.tenant.catalog.packs ?? []),
       quantity: random.whole(1, 3),
+      isPaid: true,
     }));
+    const [first] = lines as [SimLine];
+    // A change of quantity within a month, and a trial.
+    const unpaid = [{ ...first, ref: `il_${no}_proration` }, { ...first, ref: `il_${no}_trial` }]
+      .filter((_, place) => no % 3 === place).map((line) => ({ ...line, isPaid: false }));
     const userId = random.chance(0.5) ? this.#user(account) : null;
     const created = this.#createdOf(account);
     // Newer versions of Stripe's API have the payment in a message of its own.
@@ -267,9 +280,10 @@ export class SimStripe {
         parent: { subscription_details: { subscription: subscription.id } },
         ...isApart ? {} : { payment_intent: payment },
         lines: {
-          data: lines.map(({ ref, pack, quantity }) => ({
-            ...{ id: ref, amount: 500, quantity },
+          data: [...lines, ...unpaid].map(({ ref, pack, quantity }) => ({
+            ...{ id: ref, amount: ref.endsWith("trial") ? 0 : 500, quantity },
             pricing: { price_details: { price: priceOf(pack.id) } },
+            parent: { subscription_item_details: { proration: ref.endsWith("proration") } },
           })),
         },
       }),
@@ -279,7 +293,7 @@ export class SimStripe {
       messages.push(this.#send(account, "invoice_payment.paid", created, object));
     }
     const sale = { source, payment, userId, subscription: userId === null ? subscription : null };
-    account.sales.push({ ...sale, lines, messages, isRefunded: false });
+    account.sales.push({ ...sale, lines: [...lines, ...unpaid], messages, isRefunded: false });
     // Some money goes back at once.
     if (random.chance(0.2)) this.#refund(account, account.sales.at(-1) as SimSale);
   }

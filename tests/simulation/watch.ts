@@ -46,7 +46,7 @@ export interface Checker {
   atEnd?(scene: Scene): void;
 }
 
-const TOTALS: ReadonlySet<string> = new Set(["operations", "credit_issues", "ai_spend"]);
+const TOTALS: ReadonlySet<string> = new Set(["operations", "credit_issues", "ai_spend", "gateway_spend"]);
 
 /** Shows a run to checkers and keeps the first thing that one of them finds. */
 export class Watch {

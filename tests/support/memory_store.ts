@@ -6,6 +6,7 @@ import type {
   AiSpendRow,
   AppendedBatch,
   BalanceRef,
+  GatewaySpendRow,
   IdempotencyRow,
   IssuesRow,
   Journal,
@@ -32,6 +33,7 @@ import type { Subscription, SubscriptionEvent } from "../../src/domain/state/sub
 import type { OlderRows, User } from "../../src/domain/state/user.ts";
 import { COUNTERS, decodeCredits, decodeLines, RESERVATIONS } from "../../src/storage/rows/metering_rows.ts";
 import { APPENDED, CHANGE_HEAD, encodeChanges, FIRST_TABLE, TABLES } from "../../src/storage/rows/tables.ts";
+import { AI_SPEND, GATEWAY_SPEND } from "../../src/storage/rows/runtime_rows.ts";
 import { SUBSCRIPTIONS } from "../../src/storage/rows/subscription_rows.ts";
 import { USERS } from "../../src/storage/rows/user_rows.ts";
 import { parseAmount } from "../../src/domain/values/amount.ts";
@@ -132,11 +134,11 @@ export class MemoryTables {
   }
 
   aiSpend(): AiSpendRow[] {
-    return this.list("ai_spend").map((row) => ({
-      workspaceId: row.workspace_id as string,
-      month: row.month as string,
-      cents: parseAmount(row.cents as string),
-    }));
+    return this.list("ai_spend").map((row) => AI_SPEND.read(row));
+  }
+
+  gatewaySpend(): GatewaySpendRow[] {
+    return this.list("gateway_spend").map((row) => GATEWAY_SPEND.read(row));
   }
 
   /** Oldest first. */

@@ -95,6 +95,11 @@ const MESSAGES: readonly (readonly [object, readonly string[]])[] = [
     "models[0].source: must be a text of 1 to 200 characters without control characters",
     "models[0].checkedAt: must be a time in UTC such as 2026-11-22T00:00:00.000Z",
   ]],
+  [{ settings: { gateway: { models: ["gpt-9"], budgetCents: -1, test: true } } }, [
+    "settings.gateway.budgetCents: must be at least 0",
+    "settings.gateway.test: is not a known member",
+    "settings.gateway.models[0]: must be the id of a model of the catalog",
+  ]],
   [{ settings: { unpricedModels: "allow" } }, ['settings.unpricedModels: must be one of "warn", "refuse"']],
   [groupWith({ alerts: [0, 50, 101] }), [
     "plans[0].limits[0].alerts[0]: must be greater than 0",

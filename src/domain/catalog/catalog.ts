@@ -79,6 +79,14 @@ export interface RateLimit {
   readonly burst: number;
 }
 
+/** What the metered API of OpenAI's shape allows the keys of an app. */
+export interface GatewayDocument {
+  readonly models?: readonly string[] | undefined;
+  readonly testMode?: boolean | undefined;
+  readonly budgetCents?: number | undefined;
+  readonly storedObjects?: boolean | undefined;
+}
+
 export interface SettingsDocument {
   readonly promptLogging?: boolean | undefined;
   readonly promptLogRetentionDays?: number | undefined;
@@ -86,6 +94,7 @@ export interface SettingsDocument {
   readonly corsOrigins?: readonly string[] | undefined;
   readonly rateLimit?: RateLimit | undefined;
   readonly unpricedModels?: "warn" | "refuse" | undefined;
+  readonly gateway?: GatewayDocument | undefined;
 }
 
 /** The parts of a catalog document that decisions read. */
@@ -124,6 +133,18 @@ export interface ComposeType extends Omit<ComposeTypeDocument, "model"> {
   readonly model: PriceRow;
 }
 
+/** What the gateway allows an app. */
+export interface GatewaySettings {
+  /** The models that may be called; null for all of the model server. */
+  readonly models: ReadonlySet<string> | null;
+  /** Whether test keys may call models, which costs real money. */
+  readonly testMode: boolean;
+  /** Cents of both modes in a UTC month, at which calls are refused; null for no limit. */
+  readonly budgetCents: Amount | null;
+  /** Whether calls may store objects at the model server, and name stored ones: every app shares its account. */
+  readonly storedObjects: boolean;
+}
+
 /** A compiled catalog. */
 export interface Catalog {
   readonly version: number;
@@ -140,6 +161,7 @@ export interface Catalog {
   readonly priceRows: readonly PriceRow[];
   /** Whether an event that counts cents but has no price is allowed with a warning, or refused. */
   readonly unpricedModels: "warn" | "refuse";
+  readonly gateway: GatewaySettings;
   readonly plans: ReadonlyMap<string, Plan>;
   /** Whether any group of any plan has alerts. */
   readonly hasAlerts: boolean;
@@ -187,6 +209,7 @@ export function compileCatalog(
     models,
     priceRows,
     unpricedModels: document.settings?.unpricedModels ?? "warn",
+    gateway: compileGateway(document.settings?.gateway ?? {}),
     plans: new Map(plans.map((plan) => [plan.id, plan])),
     hasAlerts: plans.some(({ groups }) => groups.some(({ alerts }) => alerts.length > 0)),
     packs: new Map(packs.map((pack) => [pack.id, pack])),
@@ -224,6 +247,15 @@ function find<Part extends { readonly name: string }>(
 /** Folds a name, so that names that differ only in case are equal. */
 export function foldName(name: string): string {
   return name.normalize("NFC").toLowerCase();
+}
+
+function compileGateway({ models, testMode, budgetCents, storedObjects }: GatewayDocument): GatewaySettings {
+  return {
+    models: models === undefined ? null : new Set(models),
+    testMode: testMode ?? false,
+    budgetCents: budgetCents === undefined ? null : amountOf(budgetCents),
+    storedObjects: storedObjects ?? false,
+  };
 }
 
 function compilePlan(plan: PlanDocument): Plan {

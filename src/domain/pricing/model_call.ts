@@ -2,7 +2,7 @@
 // JSON text, in tokens; media within it count a flat number, token arrays their length. The answer is the limit that the
 // call names, else a default, times the number of answers.
 
-import { type Amount, amountOf } from "../values/amount.ts";
+import { type Amount, amountOf, larger } from "../values/amount.ts";
 import type { FieldFault } from "../values/refusal.ts";
 
 /** A call of OpenAI's API, as the caller sent it. */
@@ -13,12 +13,18 @@ export interface CallEstimate {
   readonly inputTokens: Amount;
   /** Null for a call that has no answer of tokens. */
   readonly maxOutputTokens: Amount | null;
+  /** The input with media counted by their size, for a call whose usage nobody reports. */
+  readonly inputBySize: Amount;
+  /** Whether the call asks the model to reason. */
+  readonly asksReasoning: boolean;
 }
 
 /** The longest answer, in tokens, that is held for a call without a limit. */
 const ANSWER_TOKENS = 1_024;
 /** Estimated tokens of one inline image, file or sound. */
 const MEDIA_TOKENS = 1_024;
+/** Base64 characters of a file or sound for each token, where they are counted by their size. */
+const MEDIA_CHARS_PER_TOKEN = { image: Infinity, file: 32, sound: 1_024 } as const;
 const BYTES_PER_TOKEN = 4;
 const TOKENS_MAX = 1e12;
 
@@ -28,9 +34,10 @@ const ANSWER_LIMITS = ["max_completion_tokens", "max_tokens", "max_output_tokens
 
 /** Estimates the most that a call may use; a fault names the member that is invalid. */
 export function estimateCall(call: ModelCall, hasAnswer: boolean): CallEstimate | FieldFault {
-  const inputTokens = inputOf(call);
-  if (inputTokens === null) return { path: "", message: "The body is nested too deeply" };
-  if (!hasAnswer) return { inputTokens, maxOutputTokens: null };
+  const input = inputOf(call);
+  if (input === null) return { path: "", message: "The body is nested too deeply" };
+  const asksReasoning = isReasoning(call);
+  if (!hasAnswer) return { ...input, asksReasoning, maxOutputTokens: null };
   let longest: number | null = null;
   for (const name of ANSWER_LIMITS) {
     const limit = call[name] ?? null;
@@ -42,7 +49,36 @@ export function estimateCall(call: ModelCall, hasAnswer: boolean): CallEstimate 
   if (!isCount(answers)) return { path: "n", message: "must be a positive integer" };
   const tokens = (longest ?? ANSWER_TOKENS) * answers;
   if (tokens > TOKENS_MAX) return { path: "n", message: `asks for more than ${TOKENS_MAX} tokens` };
-  return { inputTokens, maxOutputTokens: amountOf(tokens) };
+  return { ...input, asksReasoning, maxOutputTokens: amountOf(tokens) };
+}
+
+/** What is charged for a call that its caller has left, where nobody reports its usage. */
+export interface LeftUsage {
+  readonly inputTokens: Amount;
+  readonly outputTokens: Amount;
+}
+
+/**
+ * Estimates the usage of a call that its caller has left. Media count by their size, and a model that reasons has the
+ * longest answer: what it thought is not in the text, and leaving must not be cheaper than reading on.
+ *
+ * @param written tokens of the text that has arrived
+ * @param hasReasoned whether the answer or the model's prices show that it reasons
+ */
+export function usageOfLeft(
+  { inputBySize, maxOutputTokens, asksReasoning }: CallEstimate,
+  written: Amount,
+  hasReasoned: boolean,
+): LeftUsage {
+  const isLongest = (asksReasoning || hasReasoned) && maxOutputTokens !== null;
+  return { inputTokens: inputBySize, outputTokens: isLongest ? larger(written, maxOutputTokens) : written };
+}
+
+const WITHOUT_REASONING: ReadonlySet<unknown> = new Set([undefined, null, "none"]);
+
+function isReasoning({ reasoning, reasoning_effort: effort }: ModelCall): boolean {
+  if (typeof reasoning !== "object" || reasoning === null) return !WITHOUT_REASONING.has(effort);
+  return (reasoning as ModelCall).effort !== "none" || !WITHOUT_REASONING.has(effort);
 }
 
 /** Estimates the tokens of a text by its size in bytes. */
@@ -55,11 +91,12 @@ function isCount(value: unknown): value is number {
 }
 
 /** The input's tokens; null for a value that is nested too deeply for JSON. */
-function inputOf(call: ModelCall): Amount | null {
+function inputOf(call: ModelCall): Pick<CallEstimate, "inputTokens" | "inputBySize"> | null {
   const { text } = call;
   const format = typeof text === "object" && text !== null ? (text as ModelCall).format : undefined;
   let bytes = 0;
   let tokens = 0;
+  let more = 0;
   for (const value of [...INPUTS.map((name) => call[name]), format]) {
     const counted = tokenCount(value);
     if (counted !== null) tokens += counted;
@@ -68,9 +105,11 @@ function inputOf(call: ModelCall): Amount | null {
       if (sized === null) return null;
       bytes += sized.bytes;
       tokens += sized.media * MEDIA_TOKENS;
+      more += sized.moreTokens;
     }
   }
-  return tokensOfBytes(bytes) + amountOf(tokens);
+  const inputTokens = tokensOfBytes(bytes) + amountOf(tokens);
+  return { inputTokens, inputBySize: inputTokens + amountOf(more) };
 }
 
 /** Counts an input that is a list of tokens, or several lists of them; null for any other input. */
@@ -85,17 +124,32 @@ function tokenCount(value: unknown): number | null {
 
 const encoder = new TextEncoder();
 
-/** The bytes of a value as JSON without its media, and the number of media. */
-function sizeOf(value: unknown): { readonly bytes: number; readonly media: number } | null {
-  if (value === undefined || value === null) return { bytes: 0, media: 0 };
+interface Sized {
+  /** Bytes as JSON, without media. */
+  readonly bytes: number;
+  /** Media within the value. */
+  readonly media: number;
+  /** Tokens that media have beyond the flat number, by their size; media at an address have the flat number here. */
+  readonly moreTokens: number;
+}
+
+function sizeOf(value: unknown): Sized | null {
+  if (value === undefined || value === null) return { bytes: 0, media: 0, moreTokens: 0 };
   let media = 0;
+  let moreTokens = 0;
   try {
     const text = JSON.stringify(value, function (this: ModelCall, name, member) {
-      if (typeof member !== "string" || !isMedia(this, name, member)) return member;
+      if (typeof member !== "string") return member;
+      const kind = mediaKind(this, name, member);
+      if (kind === null) {
+        if (isAddress(name, member)) moreTokens += MEDIA_TOKENS;
+        return member;
+      }
       media += 1;
+      moreTokens += Math.max(0, Math.ceil(member.length / MEDIA_CHARS_PER_TOKEN[kind]) - MEDIA_TOKENS);
       return "";
     });
-    return { bytes: encoder.encode(text).byteLength, media };
+    return { bytes: encoder.encode(text).byteLength, media, moreTokens };
   } catch {
     return null;
   }
@@ -104,7 +158,15 @@ function sizeOf(value: unknown): { readonly bytes: number; readonly media: numbe
 const MEDIA_MEMBERS: ReadonlySet<string> = new Set(["url", "image_url", "file_url", "file_data"]);
 
 /** Media come as data URLs in members of these names; files and sounds may also come as bare base64. */
-function isMedia(part: ModelCall, name: string, text: string): boolean {
-  if (MEDIA_MEMBERS.has(name)) return name === "file_data" || text.startsWith("data:");
-  return name === "data" && typeof part.format === "string";
+function mediaKind(part: ModelCall, name: string, text: string): keyof typeof MEDIA_CHARS_PER_TOKEN | null {
+  if (name === "file_data") return "file";
+  if (MEDIA_MEMBERS.has(name)) {
+    return !text.startsWith("data:") ? null : text.startsWith("data:image/") ? "image" : "file";
+  }
+  return name === "data" && typeof part.format === "string" ? "sound" : null;
+}
+
+/** Whether a member has the address of an image or file, which the model server fetches. */
+function isAddress(name: string, text: string): boolean {
+  return MEDIA_MEMBERS.has(name) && /^https?:/i.test(text);
 }

@@ -8,7 +8,7 @@ import { type Catalog, findPack, type Pack } from "../catalog/catalog.ts";
 import type { MirrorInput } from "../plans/mirror.ts";
 import type { Plan } from "../catalog/plan.ts";
 import type { Known, KnownSubscription, Learned, Purchase, Settled } from "./facts.ts";
-import type { Line, SaleMessage, StripeMessage, SubscriptionMessage } from "./message.ts";
+import type { Line, SaleMessage, StripeMessage, SubscriptionMessage, Unpaid } from "./message.ts";
 
 /** The provider of subscriptions that come from Stripe. */
 export const STRIPE = "stripe";
@@ -29,6 +29,8 @@ export interface StripeOutcome {
   readonly settled: Settled | null;
   /** Why the message changed nothing, if its commands change nothing; null if they always change something. */
   readonly reason: string | null;
+  /** Parts of the message that changed nothing, beside others that did. */
+  readonly warnings: readonly string[];
 }
 
 /** The end of a subscription for its former owners, which runs before all other commands. */
@@ -63,7 +65,7 @@ export function answerMessage(message: StripeMessage, known: Known, catalog: Cat
 }
 
 function nothing(reason: string, learned: Partial<Learned> = {}): StripeOutcome {
-  return { learned: { ...NOTHING, ...learned }, acts: [], left: null, settled: null, reason };
+  return { learned: { ...NOTHING, ...learned }, acts: [], left: null, settled: null, reason, warnings: [] };
 }
 
 function answerSubscription(message: SubscriptionMessage, known: Known, catalog: Catalog): StripeOutcome {
@@ -97,6 +99,7 @@ function answerSubscription(message: SubscriptionMessage, known: Known, catalog:
       ? { subscriptionId: hasLeft ? subscriptionId : null, purchases }
       : null,
     reason: isLate ? overtaken : whyNotMirrored(message),
+    warnings: [],
   };
 }
 
@@ -175,20 +178,42 @@ function answerSale(message: SaleMessage, known: Known, catalog: Catalog): Strip
   const acts = purchases.flatMap((purchase) => grantOf(purchase, catalog));
   const isOfPacks = purchases.length > 0;
   const payments = isOfPacks ? message.payments.map((payment) => ({ payment, source })) : [];
+  const reasons = found.filter((each) => typeof each === "string");
+  // The message has only the first lines of a long invoice, and the service has no key to ask Stripe for the others.
+  const warnings = [
+    ...message.isCut ? ["lines_left_out"] : [],
+    ...UNPAID.filter(({ reason }) => reasons.includes(reason)).map(({ warning }) => warning),
+  ];
   if (acts.length > 0) {
-    return { learned: { ...NOTHING, purchases, payments }, acts, left: null, settled: null, reason: null };
+    const learned = { ...NOTHING, purchases, payments };
+    return { learned, acts, left: null, settled: null, reason: null, warnings };
   }
   const reason = isOfPacks
     ? "the grant waits for a message that names the holdfast_user of its subscription"
-    : found.find((each) => typeof each === "string") ?? "nothing was sold";
+    : UNPAID.find((each) => reasons.includes(each.reason))?.reason ?? reasons[0] ?? "nothing was sold";
   return nothing(reason, { purchases, payments });
 }
+
+/** Lines with the price of a pack that grant nothing. */
+const UNPAID: readonly { readonly unpaid: Unpaid; readonly reason: string; readonly warning: string }[] = [
+  {
+    unpaid: "proration",
+    reason: "a line is a proration, which grants nothing: the next invoice of its subscription does",
+    warning: "proration_not_granted",
+  },
+  {
+    unpaid: "free",
+    reason:
+      "a line has the amount 0 without a discount or a free price, as that of a trial, and grants nothing",
+    warning: "free_line_not_granted",
+  },
+];
 
 /** Makes the purchase of a line, or the reason why the line is not one. */
 function purchaseOf(source: string, line: Line, known: Known, catalog: Catalog): Purchase | string {
   const { externalRef, subscriptionId } = line;
   const ofSubscription = subscriptionId === null ? undefined : known.subscriptions.get(subscriptionId);
-  const before = known.purchases.get(externalRef);
+  const before = known.purchases.get(externalRef) ?? formerOf(source, line, known);
   if (before !== undefined) {
     return { ...before, userId: before.userId ?? firstUserOf(ofSubscription) ?? line.userId };
   }
@@ -199,11 +224,18 @@ function purchaseOf(source: string, line: Line, known: Known, catalog: Catalog):
       ? `the catalog has no pack ${JSON.stringify(line.sold.pack)}`
       : `no pack of the catalog lists ${line.sold.priceId} in stripePrices`;
   }
+  const unpaid = UNPAID.find((each) => each.unpaid === line.unpaid);
+  if (unpaid !== undefined) return unpaid.reason;
   if (userId === null && subscriptionId === null) return "no user is named: set metadata.holdfast_user";
-  // A session's quantity counts only for a pack without items.
-  const quantity = "pack" in line.sold && pack.bucket === null ? line.quantity ?? 1 : line.quantity;
+  const { quantity } = line;
   if (quantity === null) return "quantity must be a positive integer";
   return { externalRef, source, packId: pack.id, quantity, userId, subscriptionId };
+}
+
+/** Finds the purchase of a line under its former reference, which lines of other invoices may have too. */
+function formerOf(source: string, { formerRef }: Line, { purchases }: Known): Purchase | undefined {
+  const former = formerRef === null ? undefined : purchases.get(formerRef);
+  return former?.source === source ? former : undefined;
 }
 
 function packOf({ sold }: Line, catalog: Catalog): Pack | null {
@@ -212,12 +244,11 @@ function packOf({ sold }: Line, catalog: Catalog): Pack | null {
   return found !== undefined && "pack" in found ? found.pack : null;
 }
 
-/** Makes the grant of a purchase with a known user, by the present pack. A session sells a pack with items once. */
+/** Makes the grant of a purchase with a known user, by the present pack. */
 function grantOf(purchase: Purchase, catalog: Catalog): StripeAct[] {
-  const { userId, packId, quantity, externalRef, source } = purchase;
+  const { userId, packId, quantity, externalRef } = purchase;
   if (userId === null) return [];
   const isBucket = catalog.packs.get(packId)?.bucket != null;
-  const isSession = externalRef === source;
   const input: GrantInput = {
     pack: packId,
     quantity: isBucket ? amountOf(quantity) : null,
@@ -225,7 +256,7 @@ function grantOf(purchase: Purchase, catalog: Catalog): StripeAct[] {
     expiresAt: undefined,
     source: "purchase",
     notes: null,
-    paidPacks: isBucket || isSession ? 1 : quantity,
+    paidPacks: isBucket ? 1 : quantity,
   };
   return [{ kind: "grant", userId, input }];
 }

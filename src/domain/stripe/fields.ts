@@ -68,3 +68,28 @@ export function paymentsOf(object: Fields): readonly string[] {
   const listed = linesOf(object.payments).flatMap((each) => paymentsOf(fieldsOf(each.payment)));
   return [...new Set([...own.filter((id) => id !== null), ...listed])];
 }
+
+/** Whether a line of an invoice adjusts an earlier one, in each place that versions of Stripe's API use. */
+export function isProration(line: Fields): boolean {
+  const parent = fieldsOf(line.parent);
+  const places = [line, fieldsOf(parent.subscription_item_details), fieldsOf(parent.invoice_item_details)];
+  return places.some(({ proration }) => proration === true);
+}
+
+/**
+ * Whether a line of amount 0 was sold for nothing, and is not the line of a trial: its price is 0, or a discount took all
+ * of it. Newer versions of Stripe's API give 0 as the unit amount of a trial's line, so a 0 there explains nothing.
+ */
+export function isFreeSale(line: Fields): boolean {
+  const { price, plan, discount_amounts: discounts } = line;
+  const isDiscounted = Array.isArray(discounts) &&
+    discounts.some((each) => numberOf(fieldsOf(each).amount) > 0);
+  const { unit_amount: whole, unit_amount_decimal: exact } = fieldsOf(price);
+  const own = whole ?? exact ?? fieldsOf(plan).amount;
+  return isDiscounted || own !== undefined && own !== null && own !== "" && Number(own) === 0;
+}
+
+/** Reads an amount of money; 0 for any other value. */
+export function numberOf(value: unknown): number {
+  return typeof value === "number" && Number.isFinite(value) ? value : 0;
+}

@@ -6,9 +6,12 @@ import {
   type Fields,
   fieldsOf,
   idOf,
+  isFreeSale,
+  isProration,
   linesOf,
   metadataOf,
   nameOf,
+  numberOf,
   paymentsOf,
   priceOf,
   timeOf,
@@ -52,13 +55,20 @@ export interface SubscriptionMessage {
 export interface Line {
   /** The external reference of the grant. */
   readonly externalRef: string;
+  /** The reference that earlier versions of this service gave the line; null for the same. */
+  readonly formerRef: string | null;
   readonly sold: { readonly priceId: string } | { readonly pack: string };
   /** The number of packs, or the units of a pack without items; null for an invalid number. */
   readonly quantity: number | null;
   readonly userId: string | null;
   /** The subscription of the invoice's line; null for none. */
   readonly subscriptionId: string | null;
+  /** Why it grants nothing, whatever its price sells; null if it was paid for. */
+  readonly unpaid: Unpaid | null;
 }
+
+/** A line that charges for a change within a period, or one that charges nothing. */
+export type Unpaid = "proration" | "free";
 
 /** A paid checkout or invoice. */
 export interface SaleMessage {
@@ -118,12 +128,14 @@ const FINAL: ReadonlySet<string> = new Set(["canceled", "incomplete_expired"]);
 
 /** Reads an event; null for a value that is not an event of Stripe. */
 export function readMessage(event: unknown): StripeMessage | null {
-  const { id, type: typeName, created, livemode, data } = fieldsOf(event);
+  const { id, type: typeName, created, livemode, data, account } = fieldsOf(event);
   const eventId = nameOf(id);
   const type = nameOf(typeName);
   const at = timeOf(created);
   if (eventId === null || type === null || at === null) return null;
   const head = { eventId, type, created: at, isLive: livemode === true };
+  // The customer of a platform writes the metadata of its own account, and could name any user and pack there.
+  if (account !== undefined && account !== null) return other(head, "the event is of a connected account");
   const object = fieldsOf(fieldsOf(data).object);
   const read = READERS.get(type);
   return read === undefined ? other(head, "event type not handled") : read(head, object);
@@ -179,10 +191,12 @@ function readCheckout(head: Head, object: Fields): StripeMessage {
   if (pack === null) return other(head, `the session's metadata has no ${PACK}`);
   const line: Line = {
     externalRef: source,
+    formerRef: null,
     sold: { pack },
     quantity: wholeOf(metadata[QUANTITY] ?? 1),
     userId: nameOf(metadata[USER]) ?? nameOf(object.client_reference_id),
     subscriptionId: null,
+    unpaid: null,
   };
   return { kind: "sale", head, source, payments: paymentsOf(object), lines: [line], isCut: false };
 }
@@ -196,17 +210,21 @@ function readInvoice(head: Head, object: Fields): StripeMessage {
   const ofInvoice = nameOf(metadataOf(object)[USER]);
   const subscription = idOf(parent.subscription) ?? idOf(object.subscription);
   const lines = linesOf(object.lines).flatMap((line): Line[] => {
-    const externalRef = idOf(line);
+    // Versions of Stripe's API before 2019-12-03 repeat the subscription's id in each of its lines.
+    const id = idOf(line);
+    const externalRef = nameOf(line.unique_id) ?? id;
     const priceId = priceOf(line);
-    const amount = typeof line.amount === "number" ? line.amount : 0;
+    const amount = numberOf(line.amount);
     if (externalRef === null || priceId === null || amount < 0) return [];
     const item = fieldsOf(fieldsOf(line.parent).subscription_item_details);
     return [{
       externalRef,
+      formerRef: id === externalRef ? null : id,
       sold: { priceId },
       quantity: line.quantity === null || line.quantity === undefined ? 1 : wholeOf(line.quantity),
       userId: nameOf(metadataOf(line)[USER]) ?? ofSubscription ?? ofInvoice,
       subscriptionId: idOf(item.subscription) ?? idOf(line.subscription) ?? subscription,
+      unpaid: isProration(line) ? "proration" : amount === 0 && !isFreeSale(line) ? "free" : null,
     }];
   });
   const isCut = fieldsOf(object.lines).has_more === true;

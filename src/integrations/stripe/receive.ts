@@ -90,9 +90,7 @@ async function answer(world: StripeWorld, realm: StripeRealm, message: StripeMes
   if (settled !== null) {
     await world.inCell(realm.cell, (session) => keepSettled(session, realm.realm, settled));
   }
-  // The message has only the first lines of a long invoice, and the service has no key to ask Stripe for the others.
-  const warnings = message.kind === "sale" && message.isCut ? ["lines_left_out"] : [];
-  if (done.length > 0) return { handled: true, done, warnings };
+  if (done.length > 0) return { handled: true, done, warnings: outcome.warnings };
   return { handled: false, reason: refusal ?? outcome.reason ?? "there is nothing left to do" };
 }
 

@@ -398,6 +398,16 @@ const GATEWAY: readonly Metric[] = [
     "Gateway calls in flight that stream.",
     ({ counts }) => counts.gateway.streams,
   ),
+  gauge(
+    "holdfast_gateway_reading_on",
+    "Gateway calls whose callers have left, and that are read on for the report of their usage.",
+    ({ counts }) => counts.gateway.readingOn,
+  ),
+  counter(
+    "holdfast_gateway_read_on_refused_total",
+    "Gateway calls that were not read on after their callers left, because too many were.",
+    ({ gateway }) => gateway.readOnRefused,
+  ),
   counters(
     "holdfast_gateway_calls_total",
     "Gateway calls that ended, by outcome.",

@@ -3,8 +3,8 @@
 import { makeHistogram } from "./histograms.ts";
 
 /**
- * How a call ended: `committed` with the usage that the server reported, `estimated` by us, `left` by its caller and
- * estimated too, `failed` by the server and released, `refused` before it was made.
+ * How a call ended: `committed` with the usage that the server reported, `estimated` by us, `left` by its caller, with a
+ * report that came soon after or else by estimate, `failed` by the server and released, `refused` before it was made.
  */
 export const GATEWAY_OUTCOMES = ["committed", "estimated", "left", "failed", "refused"] as const;
 
@@ -19,6 +19,10 @@ export class GatewayCounts {
   open = 0;
   /** Calls in flight that stream. */
   streams = 0;
+  /** Calls that are read on for the report after their callers have left. */
+  readingOn = 0;
+  /** Calls that were not read on, because too many were. */
+  readOnRefused = 0;
   readonly outcomes: Record<GatewayOutcome, number> = {
     committed: 0,
     estimated: 0,

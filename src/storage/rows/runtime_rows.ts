@@ -1,6 +1,12 @@
 // Rows of the runtime: first answers to idempotent calls, and counts for workspaces and realms.
 
-import type { AiSpendRow, IdempotencyRow, IssuesRow, OperationsRow } from "../../../actors/port.ts";
+import type {
+  AiSpendRow,
+  GatewaySpendRow,
+  IdempotencyRow,
+  IssuesRow,
+  OperationsRow,
+} from "../../../actors/port.ts";
 import { amount, column, table } from "./columns.ts";
 
 export const IDEMPOTENCY = table<IdempotencyRow>("idempotency", 2, {
@@ -27,6 +33,13 @@ export const CREDIT_ISSUES = table<IssuesRow>("credit_issues", 1, {
 
 export const AI_SPEND = table<AiSpendRow>("ai_spend", 2, {
   workspaceId: column("workspace_id"),
+  month: column("month"),
+  cents: amount("cents", { mutable: true }),
+});
+
+export const GATEWAY_SPEND = table<GatewaySpendRow>("gateway_spend", 3, {
+  workspaceId: column("workspace_id"),
+  appId: column("app_id"),
   month: column("month"),
   cents: amount("cents", { mutable: true }),
 });

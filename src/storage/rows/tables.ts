@@ -6,7 +6,7 @@ import type { RowChange } from "../../../actors/port.ts";
 import type { TableSpec } from "./columns.ts";
 import { CREDIT_BALANCES, CREDIT_LEDGER } from "./credit_rows.ts";
 import { COUNTERS, EVENT_LOGS, EVENTS, GENERATIONS, RESERVATIONS } from "./metering_rows.ts";
-import { AI_SPEND, CREDIT_ISSUES, IDEMPOTENCY, OPERATIONS } from "./runtime_rows.ts";
+import { AI_SPEND, CREDIT_ISSUES, GATEWAY_SPEND, IDEMPOTENCY, OPERATIONS } from "./runtime_rows.ts";
 import { SUBSCRIPTION_EVENTS, SUBSCRIPTIONS } from "./subscription_rows.ts";
 import { WEBHOOK_MESSAGES } from "./message_rows.ts";
 import { CONSENTS, HISTORY_MOVES, MERGES, USERS } from "./user_rows.ts";
@@ -37,6 +37,7 @@ const BY_NAME: { readonly [Name in RowChange["table"]]: Encoder<RowOf<Name>> } =
   ai_spend: AI_SPEND,
   consents: CONSENTS,
   webhook_messages: WEBHOOK_MESSAGES,
+  gateway_spend: GATEWAY_SPEND,
 };
 
 /** The tables in the order of their marks. */

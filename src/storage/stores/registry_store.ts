@@ -3,6 +3,7 @@
 
 import {
   type CellParts,
+  type GatewaySpendRow,
   type IssuesRow,
   type OperationsRow,
   type Totals,
@@ -189,7 +190,13 @@ export async function loadTotals(reader: Reader, parts: CellParts, month: string
     [workspaces, month],
   );
   const aiSpend = spend.map((row) => ({ ...row, cents: parseAmount(row.cents) }));
-  return { operations, issues, aiSpend };
+  const spentByApps = await reader.query<Omit<GatewaySpendRow, "cents"> & { cents: string }>(
+    `select workspace_id as "workspaceId", app_id as "appId", month, cents from gateway_spend
+     where workspace_id = any($1::text::text[]) and month >= $2`,
+    [workspaces, month],
+  );
+  const gatewaySpend = spentByApps.map((row) => ({ ...row, cents: parseAmount(row.cents) }));
+  return { operations, issues, aiSpend, gatewaySpend };
 }
 
 /** Loads how far the test clocks of realms are ahead of real time. */

@@ -52,7 +52,9 @@ function namedBy(message: StripeMessage): { subscriptionIds: string[]; refs: str
   );
   return {
     subscriptionIds: [...new Set(subscriptionIds)],
-    refs: message.lines.map(({ externalRef }) => externalRef),
+    refs: message.lines.flatMap(({ externalRef, formerRef }) => {
+      return formerRef === null ? [externalRef] : [externalRef, formerRef];
+    }),
   };
 }
 

@@ -105,6 +105,7 @@ function* crossFaults(document: unknown): Iterable<CatalogFault> {
   yield* packFaults(packs);
   yield* priceFaults(plans, packs);
   yield* composeFaults(composeTypes, models);
+  yield* gatewayFaults(looseOf(looseOf(catalog.settings).gateway), models);
 }
 
 function foldedName({ name }: Loose): unknown {
@@ -198,6 +199,15 @@ function* priceFaults(plans: readonly Loose[], packs: readonly Loose[]): Iterabl
           };}
       }
     }
+  }
+}
+
+function* gatewayFaults({ models: allowed }: Loose, models: readonly Loose[]): Iterable<CatalogFault> {
+  if (!Array.isArray(allowed)) return;
+  const known = new Set(models.map(({ id }) => id));
+  for (const [index, id] of allowed.entries()) {
+    if (typeof id !== "string" || known.has(id)) continue;
+    yield { path: `settings.gateway.models[${index}]`, message: "must be the id of a model of the catalog" };
   }
 }
 

@@ -4,20 +4,9 @@
 
 import { z } from "zod";
 import { REQUEST_LIMITS } from "../../process/limits.ts";
-import {
-  hasNoPrototype,
-  isAscending,
-  isLabel,
-  isOrigin,
-  isPattern,
-  isShallow,
-  SCHEMA_DEPTH_MAX,
-} from "./forms.ts";
+import { hasNoPrototype, isAscending, isPattern, isShallow, SCHEMA_DEPTH_MAX } from "./forms.ts";
+import { amount, label, settings } from "./settings_schema.ts";
 
-/** Text of 1 to 200 characters without control characters: ids, names and labels. */
-const label = z.string().refine(isLabel, "must be a text of 1 to 200 characters without control characters")
-  .meta({ minLength: 1, maxLength: REQUEST_LIMITS.idLengthMax });
-const amount = z.number().min(0).max(REQUEST_LIMITS.amountMax);
 const cents = amount.optional();
 const unit = z.enum(["count", "tokens", "seconds", "cents"]);
 const archived = z.boolean().optional();
@@ -362,52 +351,6 @@ const composeType = z.strictObject({
   title: "Compose type",
   description: "A prompt, its data, a model and the answer's form.",
 });
-
-const rateLimit = z.strictObject({
-  perSecond: z.number().positive().meta({ description: "Calls a second in the long run.", examples: [50] }),
-  burst: z.number().min(1).meta({ description: "Calls that may come at once.", examples: [100] }),
-}).meta({
-  id: "CatalogRateLimit",
-  title: "Rate limit",
-  description: "How fast the calls of one key may come.",
-});
-
-const settings = z.strictObject({
-  promptLogging: z.boolean().optional().meta({
-    description: "Whether prompts and responses are kept.",
-    default: false,
-    examples: [true],
-  }),
-  promptLogRetentionDays: z.number().positive().max(36_500).optional().meta({
-    description: "Days for which they are kept, from the time of their event.",
-    default: 30,
-    examples: [14],
-  }),
-  reservationTtlSeconds: z.number()
-    .min(REQUEST_LIMITS.ttlSecondsMin).max(REQUEST_LIMITS.ttlSecondsMax).optional().meta({
-      description: "Seconds after which a hold lapses, where the call names none.",
-      default: 600,
-      examples: [120],
-    }),
-  corsOrigins: z.array(
-    z.string().refine(isOrigin, "must be an origin as browsers send it, such as https://shop.example.com"),
-  ).optional().meta({
-    description: "Origins of pages that may call with a public key, each compared exactly.",
-    default: [],
-    examples: [["https://shop.example.com"]],
-  }),
-  rateLimit: rateLimit.optional().meta({
-    description: "How fast the calls of one key may come. Default: no limit for secret keys; 500 a second " +
-      "and 1,000 at once for public keys.",
-    examples: [{ perSecond: 50, burst: 100 }],
-  }),
-  unpricedModels: z.enum(["warn", "refuse"]).optional().meta({
-    description: "How to treat an event without a known cost under a cents group: `warn` counts " +
-      "0 cents and the answer has a warning, `refuse` refuses reserve and track.",
-    default: "warn",
-    examples: ["refuse"],
-  }),
-}).meta({ id: "CatalogSettings", title: "Settings", description: "What holds for the whole app." });
 
 /** A whole catalog document. */
 export const catalogSchema = z.strictObject({

@@ -1,10 +1,11 @@
-// What a start prints: the address, and on a store without an app the next steps. On the embedded store the demo app is
-// created; on a server nothing is created by itself.
+// The demo app of a first start, and what a start prints: the address, and on a store without an app the next steps. On the
+// embedded store the demo app is created; on a server nothing is created by itself.
 
 import type { Config } from "../../process/settings.ts";
 import { isKept, keepSecret } from "../../process/secrets/data_folder.ts";
 import { ADMIN_TOKEN_FILE } from "../admin_token.ts";
-import { demoText, type DemoWorld, makeDemo } from "./demo.ts";
+import { log, messageOf } from "../../process/log.ts";
+import { type Demo, demoText, type DemoWorld, makeDemo } from "./demo.ts";
 
 /** The service that was started: it resolves once it serves. */
 interface Started {
@@ -14,14 +15,45 @@ interface Started {
 const DEMO_FILE = "demo.json";
 const PORT_DEFAULT = 8000;
 
+/** A demo app that was created by this start, or is kept by an earlier one; null if there is none. */
+export type PreparedDemo = Demo | "kept" | null;
+
+/**
+ * Creates the demo app of an empty embedded store. This comes before the process answers calls: a program that creates a
+ * workspace as soon as it can would otherwise leave no demo, depending on who is faster.
+ */
+export async function prepareDemo({ databaseUrl, dataDir }: Config, world: DemoWorld): Promise<PreparedDemo> {
+  if (databaseUrl !== null) return null;
+  if (await isKept(dataDir, DEMO_FILE)) return "kept";
+  try {
+    const demo = await makeDemo(world);
+    if (demo !== null) await keepSecret(dataDir, DEMO_FILE, JSON.stringify(demo, null, 2));
+    return demo;
+  } catch (error) {
+    log("error", "The demo app could not be created; the next start tries again", {
+      error: messageOf(error),
+    });
+    return null;
+  }
+}
+
 /** The ports that the service listens on; `adminPort` is null where the admin API has no address of its own. */
 interface Ports {
   readonly port: number;
   readonly adminPort: number | null;
 }
 
-/** Prints the lines of the store that the service runs on. */
-export async function greet(service: Started, config: Config, { port, adminPort }: Ports): Promise<void> {
+/**
+ * Prints the lines of the store that the service runs on.
+ *
+ * @param demoOf returns the demo once the process serves
+ */
+export async function greet(
+  service: Started,
+  config: Config,
+  { port, adminPort }: Ports,
+  demoOf: () => PreparedDemo,
+): Promise<void> {
   const origin = originOf(config.host, port);
   const { adminListen } = config;
   const adminOrigin = adminListen === null
@@ -30,7 +62,7 @@ export async function greet(service: Started, config: Config, { port, adminPort 
   if (adminOrigin !== origin) {
     console.log(`Admin API, console and metrics listen on ${adminOrigin}`);
   }
-  if (config.databaseUrl === null) await greetEmbedded(service, config, origin);
+  if (config.databaseUrl === null) await greetEmbedded(service, config, origin, demoOf);
   else await greetServer(service, config, origin, adminOrigin);
 }
 
@@ -38,17 +70,19 @@ function originOf(host: string, port: number): string {
   return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
-async function greetEmbedded(service: Started, { dataDir }: Config, origin: string): Promise<void> {
+async function greetEmbedded(
+  service: Started,
+  { dataDir }: Config,
+  origin: string,
+  demoOf: () => PreparedDemo,
+): Promise<void> {
   const serving = await service.ready().catch(() => null);
   if (serving === null) return;
-  const isShown = await isKept(dataDir, DEMO_FILE);
-  const demo = isShown ? null : await makeDemo(serving);
-  if (demo !== null) {
-    await keepSecret(dataDir, DEMO_FILE, JSON.stringify(demo, null, 2));
+  const demo = demoOf();
+  if (demo === "kept") console.log(`The keys of the demo app are in ${dataDir}/${DEMO_FILE}`);
+  else if (demo !== null) {
     // Not by `console`: with tracing on, that would send the keys to the log collector.
     Deno.stdout.writeSync(new TextEncoder().encode(`${demoText(demo, origin)}\n`));
-  } else if (isShown) {
-    console.log(`The keys of the demo app are in ${dataDir}/${DEMO_FILE}`);
   }
   console.log(`The admin token is in ${dataDir}/${ADMIN_TOKEN_FILE}`);
   console.log(`Holdfast listens on ${origin}`);

@@ -1,8 +1,13 @@
 // The most that a call of a model server may use: the upper bound that the gateway reserves.
 
 import assert from "node:assert/strict";
-import { numberOf } from "../../../src/domain/values/amount.ts";
-import { estimateCall, type ModelCall, tokensOfBytes } from "../../../src/domain/pricing/model_call.ts";
+import { amountOf, numberOf } from "../../../src/domain/values/amount.ts";
+import {
+  estimateCall,
+  type ModelCall,
+  tokensOfBytes,
+  usageOfLeft,
+} from "../../../src/domain/pricing/model_call.ts";
 
 const NO_INPUT = 0;
 const DATA_URL = `data:image/png;base64,${"A".repeat(4_000)}`;
@@ -97,4 +102,38 @@ Deno.test("an input that is nested too deeply is a fault and not a crash", () =>
 
 Deno.test("bytes are rounded up to tokens", () => {
   assert.deepEqual([0, 1, 4, 5].map((bytes) => numberOf(tokensOfBytes(bytes))), [0, 1, 1, 2]);
+});
+
+Deno.test("leaving early: media count by their size, and a model that reasons has the longest answer", () => {
+  const part = (member: object) => ({ max_tokens: 500, messages: [{ content: [member] }] });
+  const file = (length: number) => part({ file: { file_data: "A".repeat(length) } });
+  const sound = (length: number) => part({ input_audio: { data: "A".repeat(length), format: "wav" } });
+  const text = part({ text: "abcd" });
+  const rows: [name: string, call: ModelCall, moreInput: number, output: number][] = [
+    ["a text", text, 0, 7],
+    ["a small file", file(1_000), 0, 7],
+    ["a file of 2 MB", file(2_000_000), 2_000_000 / 32 - 1_024, 7],
+    ["a file as a data URL", part({ file_url: `data:application/pdf;base64,${"A".repeat(63_972)}` }), 976, 7],
+    ["a sound", sound(4 * 1024 * 1024), 3 * 1_024, 7],
+    ["a picture", part({ image_url: { url: `data:image/png;base64,${"A".repeat(9_999_999)}` } }), 0, 7],
+    ["a picture at an address", part({ image_url: { url: "https://x" } }), 1_024, 7],
+    ["an effort", { ...text, reasoning_effort: "low" }, 0, 500],
+    ["no effort", { ...text, reasoning_effort: "none", reasoning: null }, 0, 7],
+    ["reasoning of responses", { ...text, reasoning: { summary: "auto" } }, 0, 500],
+    ["none of it", { ...text, reasoning: { effort: "none" } }, 0, 7],
+  ];
+  for (const [name, call, moreInput, output] of rows) {
+    const estimate = estimateCall(call, true);
+    assert.ok(!("path" in estimate));
+    const { inputTokens, outputTokens } = usageOfLeft(estimate, amountOf(7), false);
+    assert.equal(numberOf(inputTokens - estimate.inputTokens), moreInput, name);
+    assert.equal(numberOf(outputTokens), output, name);
+  }
+  const estimate = estimateCall(text, true);
+  assert.ok(!("path" in estimate));
+  const longest = (written: number) => numberOf(usageOfLeft(estimate, amountOf(written), true).outputTokens);
+  assert.deepEqual([longest(7), longest(900)], [500, 900], "what came is charged in any case");
+  const vectors = estimateCall({ input: "abcd", reasoning_effort: "high" }, false);
+  assert.ok(!("path" in vectors));
+  assert.equal(usageOfLeft(vectors, 0n, true).outputTokens, 0n);
 });

@@ -90,6 +90,10 @@ function shown(act: StripeAct): string {
   return "planId" in state ? `${act.userId} on ${state.planId}` : `${act.userId} over: ${state.reason}`;
 }
 
+const PRORATED = "a line is a proration, which grants nothing: the next invoice of its subscription does";
+const FREE =
+  "a line has the amount 0 without a discount or a free price, as that of a trial, and grants nothing";
+const prorated = (members: object) => line({ id: "il_2", proration: true, ...of("ada"), ...members });
 const OVERTAKEN = "a newer message of this subscription was already handled";
 const NOBODY = "neither the subscription's metadata nor an earlier message names a holdfast_user";
 
@@ -123,7 +127,8 @@ const ROWS: readonly Row[] = [
   ["another user", [subscription("created", of("ada")), subscription("updated", of("bob"), 1)], ["ada over: Stripe: the subscription names another user", "bob on low"]],
   ["the first user again", [subscription("created", of("ada")), subscription("updated", of("bob"), 1), subscription("updated", of("ada"), 2)], ["bob over: Stripe: the subscription names another user", "ada on low"]],
   ["a pack by name", [session({ holdfast_pack: "BUNDLE" })], ["ada gets 1 bundle"]],
-  ["a pack with items, whatever the quantity", [session({ holdfast_pack: "bundle", holdfast_quantity: "oh" })], ["ada gets 1 bundle"]],
+  ["several packs with items", [session({ holdfast_pack: "bundle", holdfast_quantity: "3" })], ["ada gets 3 bundle"]],
+  ["no quantity of a pack with items", [session({ holdfast_pack: "bundle", holdfast_quantity: "oh" })], ["quantity must be a positive integer"]],
   ["units of a pack without", [session({ holdfast_pack: "wallet", holdfast_quantity: "25" })], ["ada gets 25 of wallet"]],
   ["a unit of it", [session({ holdfast_pack: "wallet" })], ["ada gets 1 of wallet"]],
   ["no quantity of it", [session({ holdfast_pack: "wallet", holdfast_quantity: "-1" })], ["quantity must be a positive integer"]],
@@ -132,6 +137,12 @@ const ROWS: readonly Row[] = [
   ["lines of packs and plans", [invoice([line(of("ada")), line({ id: "il_2", price: "price_wallet", ...of("bob") }), line({ id: "il_3", price: "price_low" })])], ["ada gets 3 bundle", "bob gets 3 of wallet"]],
   ["a line that is listed twice", [invoice([line(of("ada")), line(of("ada"))])], ["ada gets 3 bundle"]],
   ["lines of plans alone", [invoice([line({ price: "price_low" })])], ["no pack of the catalog lists price_low in stripePrices"]],
+  ["a change of quantity within a month, and back", [invoice([prorated({ amount: -4000 }), prorated({ id: "il_3", amount: 6000, quantity: 100 })])], [PRORATED]],
+  ["a change of quantity that is invoiced with the next month", [invoice([line(of("ada")), prorated({ amount: 133, quantity: 100 })])], ["ada gets 3 bundle"]],
+  ["a trial", [invoice([line({ amount: 0, ...of("ada") })])], [FREE]],
+  ["a trial, then its first month", [invoice([line({ amount: 0, ...of("ada") })]), invoice([line({ id: "il_2", ...of("ada") })], { id: "in_2" })], ["ada gets 3 bundle"]],
+  ["a proration of a plan beside a pack", [invoice([prorated({ price: "price_low" }), line(of("ada"))])], ["ada gets 3 bundle"]],
+  ["a second month, by lines with the subscription's id", [invoice([line({ id: "sub_1", unique_id: "il_1", ...of("ada") })]), invoice([line({ id: "sub_1", unique_id: "il_2", ...of("ada") })], { id: "in_2" })], ["ada gets 3 bundle"]],
   ["an empty invoice", [invoice([])], ["nothing was sold"]],
   ["a line of a known subscription", [subscription("created", of("ada")), invoice([line()], { subscription: "sub_1" })], ["ada gets 3 bundle"]],
   ["a line that comes before its subscription", [invoice([line()], { subscription: "sub_1" })], ["the grant waits for a message that names the holdfast_user of its subscription"]],
@@ -147,6 +158,22 @@ Deno.test("the effect of a message after others: a row a case", () => {
     const facts = new Facts();
     const done = messages.map((message) => facts.take(message));
     assert.deepEqual(done.at(-1), last, name);
+  }
+});
+
+Deno.test("lines that grant nothing are warned of beside lines that do", () => {
+  const free = line({ id: "il_4", amount: 0, ...of("ada") });
+  // deno-fmt-ignore: a row a case
+  const rows: readonly (readonly [name: string, lines: object[], isCut: boolean, warnings: string[]])[] = [
+    ["prorations", [line(of("ada")), prorated({}), prorated({ id: "il_3" })], false, ["proration_not_granted"]],
+    ["a trial", [line(of("ada")), free], false, ["free_line_not_granted"]],
+    ["both, and a cut", [line(of("ada")), free, prorated({})], true, ["lines_left_out", "proration_not_granted", "free_line_not_granted"]],
+    ["a line of a plan", [line(of("ada")), prorated({ price: "price_low" })], false, []],
+  ];
+  for (const [name, data, has_more, warnings] of rows) {
+    const message = invoice([], { lines: { data, has_more } });
+    const known = { subscriptions: new Map(), purchases: new Map() };
+    assert.deepEqual(answerMessage(message, known, compileCatalog(DOCUMENT, 1)).warnings, warnings, name);
   }
 });
 
@@ -194,6 +221,20 @@ Deno.test("what waited goes to the user of the message that was cut off, who may
   assert.deepEqual(cut(created, moves).take(waiting), ["ada gets 3 bundle"]);
 });
 
+Deno.test("a line that was granted under the subscription's id is not granted again, those of other invoices are", () => {
+  const old = { id: "sub_1", ...of("ada") };
+  for (const [source, ref] of [["in_1", "sub_1"], ["in_2", "il_1"]] as const) {
+    const facts = new Facts();
+    facts.take(invoice([line(old)]));
+    const { acts } = answerMessage(
+      invoice([line({ ...old, unique_id: "il_1" })], { id: source }),
+      facts,
+      facts.catalog,
+    );
+    assert.deepEqual(acts.map((act) => act.kind === "grant" && act.input.externalRef), [ref]);
+  }
+});
+
 Deno.test("what was bought stays, and is given by the pack as the catalog has it", () => {
   const sale = session({ holdfast_pack: "wallet", holdfast_quantity: "500" });
   const facts = new Facts();
@@ -202,9 +243,9 @@ Deno.test("what was bought stays, and is given by the pack as the catalog has it
   facts.catalog = compileCatalog({ ...DOCUMENT, packs: [wallet] }, 2);
   assert.deepEqual(
     facts.take(sale),
-    ["ada gets 1 wallet"],
-    "a pack that has items now: one, as of a new session",
+    ["ada gets 500 wallet"],
+    "a pack that has items now: as many, as of a new session",
   );
   facts.catalog = compileCatalog({ plans: [], packs: [] }, 3);
-  assert.deepEqual(facts.take(sale), ["ada gets 1 wallet"], "which the grant refuses, unless it is known");
+  assert.deepEqual(facts.take(sale), ["ada gets 500 wallet"], "which the grant refuses, unless it is known");
 });

@@ -72,7 +72,15 @@ Deno.test("what a subscription's message says: a row a shape", () => {
 
 const PAID = { id: "cs_1", mode: "payment", payment_status: "paid", metadata: { holdfast_pack: "p" } };
 const checkout = (userId: string | null, quantity: number | null = 1) => {
-  return [{ externalRef: "cs_1", sold: { pack: "p" }, quantity, userId, subscriptionId: null }];
+  return [{
+    externalRef: "cs_1",
+    formerRef: null,
+    sold: { pack: "p" },
+    quantity,
+    userId,
+    subscriptionId: null,
+    unpaid: null,
+  }];
 };
 const withData = (metadata: object) => ({ metadata: { holdfast_pack: "p", ...metadata } });
 
@@ -115,10 +123,12 @@ const user = (name: string) => ({ metadata: { holdfast_user: name } });
 const sold = (members: object = {}) => {
   return {
     externalRef: "il_1",
+    formerRef: null,
     sold: { priceId: "price_1" },
     quantity: 2,
     userId: null,
     subscriptionId: null,
+    unpaid: null,
     ...members,
   };
 };
@@ -129,6 +139,8 @@ const INVOICES: readonly (readonly [name: string, object: object, lines: readonl
   ["a price as its id", invoice({ price: "price_1" }), [sold()]],
   ["a price in its present place", invoice(NEW_LINE), [sold()]],
   ["an expanded one there", invoice({ ...NEW_LINE, pricing: { price_details: { price: { id: "price_1" } } } }), [sold()]],
+  ["an id of old, which is the subscription's", invoice({ id: "sub_1", unique_id: "il_1" }), [sold({ formerRef: "sub_1" })]],
+  ["a unique id that is the id", invoice({ unique_id: "il_1" }), [sold()]],
   ["no price", invoice({ price: null }), []],
   ["no id", invoice({ id: null }), []],
   ["no quantity is one", invoice({ quantity: null }), [sold({ quantity: 1 })]],
@@ -136,7 +148,21 @@ const INVOICES: readonly (readonly [name: string, object: object, lines: readonl
   ["a quantity below 0", invoice({ quantity: -2 }), [sold({ quantity: null })]],
   ["a quantity beyond all", invoice({ quantity: 1e300 }), [sold({ quantity: null })]],
   ["a credit", invoice({ amount: -1 }), []],
-  ["for nothing", invoice({ amount: 0 }), [sold()]],
+  ["for nothing", invoice({ amount: 0 }), [sold({ unpaid: "free" })]],
+  ["without an amount", invoice({ amount: undefined }), [sold({ unpaid: "free" })]],
+  ["for nothing, at a price above 0", invoice({ amount: 0, price: { id: "price_1", unit_amount: 1000 } }), [sold({ unpaid: "free" })]],
+  ["of a trial, in its present place", invoice({ amount: 0, ...NEW_LINE, pricing: { ...NEW_LINE.pricing, unit_amount_decimal: "0" } }), [sold({ unpaid: "free" })]],
+  ["at a price of 0", invoice({ amount: 0, price: { id: "price_1", unit_amount: 0 } }), [sold()]],
+  ["at an exact price of 0", invoice({ amount: 0, price: { id: "price_1", unit_amount: null, unit_amount_decimal: "0" } }), [sold()]],
+  ["at a price in tiers", invoice({ amount: 0, price: { id: "price_1", unit_amount: null, unit_amount_decimal: null } }), [sold({ unpaid: "free" })]],
+  ["at a plan of old of 0", invoice({ amount: 0, price: undefined, plan: { id: "price_1", amount: 0 } }), [sold()]],
+  ["with a discount of all", invoice({ amount: 0, discount_amounts: [{ amount: 500, discount: "di_1" }] }), [sold()]],
+  ["with a discount of nothing", invoice({ amount: 0, discount_amounts: [{ amount: 0, discount: "di_1" }] }), [sold({ unpaid: "free" })]],
+  ["a proration in its old place", invoice({ proration: true }), [sold({ unpaid: "proration" })]],
+  ["of a subscription's item", invoice({ ...NEW_LINE, parent: { type: "subscription_item_details", subscription_item_details: { proration: true } } }), [sold({ unpaid: "proration" })]],
+  ["of an invoice's item", invoice({ ...NEW_LINE, parent: { type: "invoice_item_details", invoice_item_details: { proration: true } } }), [sold({ unpaid: "proration" })]],
+  ["no proration", invoice({ ...NEW_LINE, proration: false, parent: { subscription_item_details: { proration: false } } }), [sold()]],
+  ["a discounted proration of 0", invoice({ amount: 0, proration: true, discount_amounts: [{ amount: 500 }] }), [sold({ unpaid: "proration" })]],
   ["the line's user before all others", invoice(user("ada"), { subscription_details: user("bob"), ...user("cat") }), [sold({ userId: "ada" })]],
   ["the subscription's in its old place", invoice({}, { subscription: "sub_1", subscription_details: user("ada"), ...user("cat") }), [sold({ userId: "ada", subscriptionId: "sub_1" })]],
   ["and in its present place", invoice({}, { parent: { subscription_details: { subscription: "sub_1", ...user("ada") } }, ...user("cat") }), [sold({ userId: "ada", subscriptionId: "sub_1" })]],
@@ -217,4 +243,16 @@ Deno.test("an event needs an id, a type and a time that can be kept; whatever it
     }
   }
   assert.equal(read("invoice.paid", {}, { livemode: "true" }).head.isLive, false);
+});
+
+Deno.test("an event of a connected account is not handled, whatever it is about", () => {
+  const reason = "the event is of a connected account";
+  const sale = { ...PAID, client_reference_id: "ada" };
+  for (const account of ["acct_1", "", 7]) {
+    const message = read("checkout.session.completed", sale, { account });
+    assert.deepEqual(shown(message, { kind: "", reason: "" }), { kind: "other", reason });
+  }
+  for (const account of [undefined, null]) {
+    assert.equal(read("checkout.session.completed", sale, { account }).kind, "sale");
+  }
 });

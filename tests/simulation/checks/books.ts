@@ -7,7 +7,13 @@ import { Auditor } from "../../domain/auditor.ts";
 import type { Turn } from "../recorder.ts";
 import type { Checker, Scene } from "../watch.ts";
 
-const OF_RUNTIME: ReadonlySet<string> = new Set(["idempotency", "operations", "credit_issues", "ai_spend"]);
+const OF_RUNTIME: ReadonlySet<string> = new Set([
+  "idempotency",
+  "operations",
+  "credit_issues",
+  "ai_spend",
+  "gateway_spend",
+]);
 
 /** The user that a turn was about; null where it says nothing of one. */
 export function userOfTurn({ changes }: Turn): number | null {

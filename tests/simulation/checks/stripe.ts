@@ -99,9 +99,11 @@ function checkSale(account: Account, sale: SimSale, { server: { tables } }: Scen
   // The owner of the subscription when the purchase found its user.
   const users = ids.map((id) => userOf(account, id, tables));
   const { realm } = account.tenant;
-  for (const { ref, pack, quantity } of lines) {
+  for (const { ref, pack, quantity, isPaid } of lines) {
     const found = tables.list("credit_balances", (row) => row.realm === realm && row.external_ref === ref)
       .map((row) => CREDIT_BALANCES.read(row));
+    if (!isPaid && found.length === 0) continue;
+    if (!isPaid) throw new Error(`${ref} of ${source} was not paid for, and has ${found.length} balances`);
     const items = pack.items.length === 0
       ? [{ id: null, amount: quantity }]
       : pack.items.map(({ id, amount }) => ({ id, amount: amount * quantity }));

@@ -113,6 +113,16 @@ const TOTALS: readonly Entry[] = [
     )
       .map((row) => ({ ...row, workspaceId: row.workspace_id as string }));
   }),
+  read(
+    'spending at the gateway: select workspace_id as "workspaceId", app_id as "appId", month, cents from gateway_spend',
+    (tables, [workspaces, month]) => {
+      const asked = textsOf(workspaces);
+      return tables.list(
+        "gateway_spend",
+        (row) => asked.includes(row.workspace_id as string) && String(row.month) >= String(month),
+      ).map((row) => ({ ...row, workspaceId: row.workspace_id as string, appId: row.app_id as string }));
+    },
+  ),
 ];
 
 export const REGISTRY: readonly Entry[] = [

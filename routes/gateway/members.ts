@@ -1,0 +1,158 @@
+// Which members a call may have. The gateway holds and charges by the members that it reads, and the server works by the
+// bytes that it gets. Other servers read JSON in other ways: some take the first of two members with one name, some match
+// names without regard to case, some take 1 for true. So a call that two readers could read in two ways is refused.
+
+import type { FieldFault } from "../../src/domain/values/refusal.ts";
+import type { Members } from "../http/json_body.ts";
+import { invalidMember } from "../http/errors.ts";
+import { looseOf } from "./texts.ts";
+
+/** Members that decide what a call costs, who pays, and what it can see. */
+const READ = [
+  ...["model", "user", "stream", "stream_options", "n"],
+  ...["max_tokens", "max_completion_tokens", "max_output_tokens"],
+  ...["messages", "input", "instructions", "tools", "functions", "response_format", "text"],
+  ...["reasoning", "reasoning_effort"],
+  ...["store", "background", "previous_response_id", "conversation", "prompt"],
+] as const;
+
+const BY_FOLDED: ReadonlyMap<string, string> = new Map(READ.map((name) => [fold(name), name]));
+const BOOLEANS = ["stream", "store", "background"] as const;
+
+/** The longest name that a fault shows. */
+const SHOWN_CHARS = 100;
+
+/** Refuses a call that another reader of JSON could read in another way. */
+export function refuseAmbiguous(bytes: Uint8Array, members: Members): void {
+  const begin = bytes.indexOf(BRACE);
+  const fault = nameFault(bytes, begin) ?? typeFault(members);
+  if (fault !== null) throw invalidMember(fault.path, fault.message);
+}
+
+function nameFault(bytes: Uint8Array, begin: number): FieldFault | null {
+  const seen = new Set<string>();
+  for (const { name, valueAt } of membersIn(bytes, begin)) {
+    const path = name.length <= SHOWN_CHARS ? name : "";
+    const folded = fold(name);
+    if (seen.has(folded)) return { path, message: "is in the body twice" };
+    seen.add(folded);
+    const read = BY_FOLDED.get(folded);
+    if (read !== undefined && read !== name) return { path, message: `must be written ${read}` };
+    if (name !== "stream_options" || bytes[valueAt] !== BRACE) continue;
+    const options = new Set<string>();
+    for (const option of membersIn(bytes, valueAt)) {
+      const foldedOption = fold(option.name);
+      if (options.has(foldedOption)) return { path, message: "has a member twice" };
+      options.add(foldedOption);
+      if (foldedOption !== INCLUDE_USAGE || option.name === INCLUDE_USAGE) continue;
+      return { path, message: `must write ${INCLUDE_USAGE} so` };
+    }
+  }
+  return null;
+}
+
+const INCLUDE_USAGE = "include_usage";
+
+function typeFault(members: Members): FieldFault | null {
+  for (const name of BOOLEANS) {
+    const value = members[name] ?? false;
+    if (typeof value !== "boolean") return { path: name, message: "must be a boolean" };
+  }
+  const options = members.stream_options ?? {};
+  if (typeof options === "object" && !Array.isArray(options)) return null;
+  return { path: "stream_options", message: "must be an object" };
+}
+
+/** Folds a name as readers do that match without regard to case, those that fold all of Unicode among them. */
+function fold(name: string): string {
+  return name.toUpperCase().toLowerCase();
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
+const COLON = 0x3a;
+const BRACKET = 0x5b;
+const BRACKET_END = 0x5d;
+const BRACE = 0x7b;
+const BRACE_END = 0x7d;
+const SPACE = 0x20;
+
+const decoder = new TextDecoder();
+
+/** Lists the members of an object in well-formed JSON, repeated ones too, each with the index of its value. */
+function* membersIn(
+  bytes: Uint8Array,
+  begin: number,
+): Iterable<{ readonly name: string; readonly valueAt: number }> {
+  let depth = 0;
+  let isName = true;
+  for (let at = begin; at >= 0 && at < bytes.byteLength; at++) {
+    const byte = bytes[at];
+    if (byte === QUOTE) {
+      const end = endOfText(bytes, at);
+      if (depth === 1 && isName) {
+        const name = JSON.parse(decoder.decode(bytes.subarray(at, end + 1)));
+        let valueAt = bytes.indexOf(COLON, end) + 1;
+        while ((bytes[valueAt] as number) <= SPACE) valueAt += 1;
+        yield { name, valueAt };
+        isName = false;
+      }
+      at = end;
+    } else if (byte === BRACE || byte === BRACKET) depth += 1;
+    else if (byte === BRACE_END || byte === BRACKET_END) {
+      depth -= 1;
+      if (depth === 0) return;
+    } else if (byte === COMMA && depth === 1) isName = true;
+  }
+}
+
+/** Returns the index of the quote that ends a text. */
+function endOfText(bytes: Uint8Array, begin: number): number {
+  let end = bytes.indexOf(QUOTE, begin + 1);
+  while (end >= 0) {
+    let first = end;
+    while (bytes[first - 1] === BACKSLASH) first -= 1;
+    if ((end - first) % 2 === 0) return end;
+    end = bytes.indexOf(QUOTE, end + 1);
+  }
+  return bytes.byteLength;
+}
+
+/** Members that name an object which an earlier call stored. */
+const STORED = ["previous_response_id", "conversation", "prompt"] as const;
+/** The same at any depth, by the type of a value that names something; a schema has an object there. */
+const STORED_WITHIN: Readonly<Record<string, (value: unknown) => boolean>> = {
+  file_id: isText,
+  file_ids: Array.isArray,
+  vector_store_ids: Array.isArray,
+  container: isText,
+};
+/** Members that are data of the caller and name nothing at the server. */
+const OPAQUE: ReadonlySet<string> = new Set(["parameters", "schema", "metadata"]);
+
+/** Finds what a call stores at the server, or names there; null for nothing. */
+export function storedFault(members: Members, hasPrompt: boolean): FieldFault | null {
+  const message = "is not allowed: every app shares the model server's account " +
+    "(settings.gateway.storedObjects of the catalog)";
+  if (members.store === true) return { path: "store", message };
+  for (const name of STORED) {
+    if (name === "prompt" && !hasPrompt) continue;
+    if (members[name] !== undefined && members[name] !== null) return { path: name, message };
+  }
+  const next: object[] = [members];
+  for (let value = next.pop(); value !== undefined; value = next.pop()) {
+    const { type, id } = looseOf(value);
+    if (type === "item_reference" && isText(id)) return { path: "input", message };
+    for (const [name, member] of Object.entries(value)) {
+      if (OPAQUE.has(name)) continue;
+      if (Object.hasOwn(STORED_WITHIN, name) && STORED_WITHIN[name]?.(member)) return { path: name, message };
+      if (typeof member === "object" && member !== null) next.push(member);
+    }
+  }
+  return null;
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === "string";
+}

@@ -1,0 +1,98 @@
+// The settings of a catalog, as zod schemas, and the schemas of members that all parts of a catalog share.
+
+import { z } from "zod";
+import { REQUEST_LIMITS } from "../../process/limits.ts";
+import { isLabel, isOrigin } from "./forms.ts";
+
+/** Text of 1 to 200 characters without control characters: ids, names and labels. */
+export const label = z.string().refine(
+  isLabel,
+  "must be a text of 1 to 200 characters without control characters",
+)
+  .meta({ minLength: 1, maxLength: REQUEST_LIMITS.idLengthMax });
+/** An amount of any unit. */
+export const amount = z.number().min(0).max(REQUEST_LIMITS.amountMax);
+
+const rateLimit = z.strictObject({
+  perSecond: z.number().positive().meta({ description: "Calls a second in the long run.", examples: [50] }),
+  burst: z.number().min(1).meta({ description: "Calls that may come at once.", examples: [100] }),
+}).meta({
+  id: "CatalogRateLimit",
+  title: "Rate limit",
+  description: "How fast the calls of one key may come.",
+});
+
+const gateway = z.strictObject({
+  models: z.array(label).max(1_000).optional().meta({
+    description:
+      "Ids of price rows: the models that may be called. Default: every model of the model server.",
+    examples: [["gpt-4o-mini"]],
+  }),
+  testMode: z.boolean().optional().meta({
+    description: "Whether test keys may call models. Their calls cost real money.",
+    default: false,
+    examples: [true],
+  }),
+  budgetCents: amount.optional().meta({
+    description:
+      "Cents that calls of both modes may cost in a UTC month, by the prices of this catalog. A call " +
+      "is refused once they are spent, so calls in flight may pass it. It needs a price row of every model " +
+      "that is called. Default: no limit.",
+    examples: [50_000],
+  }),
+  storedObjects: z.boolean().optional().meta({
+    description:
+      "Whether calls may store answers at the model server, and name stored responses, conversations, " +
+      "prompts, files and vector stores. Every app of this service shares the account, so one app could " +
+      "read objects of another.",
+    default: false,
+    examples: [true],
+  }),
+}).meta({
+  id: "CatalogGateway",
+  title: "Gateway",
+  description: "What keys of the app may do at `/openai/v1`.",
+});
+
+/** `settings` of a document. */
+export const settings = z.strictObject({
+  promptLogging: z.boolean().optional().meta({
+    description: "Whether prompts and responses are kept.",
+    default: false,
+    examples: [true],
+  }),
+  promptLogRetentionDays: z.number().positive().max(36_500).optional().meta({
+    description: "Days for which they are kept, from the time of their event.",
+    default: 30,
+    examples: [14],
+  }),
+  reservationTtlSeconds: z.number()
+    .min(REQUEST_LIMITS.ttlSecondsMin).max(REQUEST_LIMITS.ttlSecondsMax).optional().meta({
+      description: "Seconds after which a hold lapses, where the call names none.",
+      default: 600,
+      examples: [120],
+    }),
+  corsOrigins: z.array(
+    z.string().refine(isOrigin, "must be an origin as browsers send it, such as https://shop.example.com"),
+  ).optional().meta({
+    description: "Origins of pages that may call with a public key, each compared exactly.",
+    default: [],
+    examples: [["https://shop.example.com"]],
+  }),
+  rateLimit: rateLimit.optional().meta({
+    description: "How fast the calls of one key may come. Default: no limit for secret keys; 500 a second " +
+      "and 1,000 at once for public keys.",
+    examples: [{ perSecond: 50, burst: 100 }],
+  }),
+  unpricedModels: z.enum(["warn", "refuse"]).optional().meta({
+    description: "How to treat an event without a known cost under a cents group: `warn` counts " +
+      "0 cents and the answer has a warning, `refuse` refuses reserve and track.",
+    default: "warn",
+    examples: ["refuse"],
+  }),
+  gateway: gateway.optional().meta({
+    description: "What keys of the app may do at `/openai/v1`.",
+    default: {},
+    examples: [{ models: ["gpt-4o-mini"], budgetCents: 50_000 }],
+  }),
+}).meta({ id: "CatalogSettings", title: "Settings", description: "What holds for the whole app." });
