@@ -10,7 +10,8 @@ Deno.test("many batches of merges at once do not hold up the calls of another te
   const [busy, other] = [await appWithUser(service), await appWithUser(service)];
   const batches = Array.from(
     { length: 12 },
-    (_, batch) => Array.from({ length: 3 }, (_, pair) => ({ from: `from-${batch}-${pair}`, to: `to-${batch}` })),
+    (_, batch) =>
+      Array.from({ length: 3 }, (_, pair) => ({ from: `from-${batch}-${pair}`, to: `to-${batch}` })),
   );
   for (const pairs of batches) {
     const events = pairs.flatMap(({ from }) =>
