@@ -80,6 +80,7 @@ Deno.test("landed migrations are never edited", () => {
     "0018_stripe": "97d9f352a37d79ebb30448c1d320dcceea887ad303f74d4dc81ea7a8fd78df06",
     "0019_less_log": "23dff3f2a84c8f42ca3b64992d1efbae0e26f86b779b6d6929e0483b3089cb28",
     "0020_open_holds": "28b1a95d0a64737ecd11ebef059cde51b50cd48fb9cf70b5bcbb050ed247fe15",
+    "0021_person_links": "71b299bad04fbf223e8aaf03c7bed8dae2c2f40cbd49255155ba9c09bc7e3e6b",
     "0022_failed_sign_ins": "02685035c5cfda9e4a11cfd10e03da9a60e8b9ac8b228cd053a6bb7dbc7c5f5a",
     "0023_gateway_spend": "083c4e3b20657374395b96c381c1fb83c27eb4adaf52e85d0a58c2e8e47c3e88",
     "0014_webhooks": "884eb3249c6d202d96091a89c11c4d12680f0b6aa9de9edcf0ad895a2912c332",

@@ -53,7 +53,7 @@ export const CUSTOMERS: readonly Endpoint<CustomersWorld>[] = [
   ),
 ];
 
-/** Merges a pair of a batch. Under a key its turn keeps its report, so a retry of the batch reports the same operations. */
+/** Merges a pair of a batch. Under a key its turn keeps its report, so a retry of the batch reports the same counts. */
 async function mergeOne(
   { world, caller: { realm }, input, idempotent }: EndpointRequest<
     CustomersWorld,

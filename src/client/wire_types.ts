@@ -658,8 +658,9 @@ export interface AliasReport {
 }
 
 /** Why a pair of many was not merged. */
-export type AliasErrorCode = "invalid_request" | "alias_conflict" | "alias_cycle" | "workspace_limit_reached"
-  | "test_quota_exceeded" | "unavailable" | "internal_error" | "not_processed";
+export type AliasErrorCode = "invalid_request" | "idempotency_conflict" | "alias_conflict" | "alias_cycle"
+  | "workspace_limit_reached" | "test_quota_exceeded" | "unavailable" | "internal_error"
+  | "not_processed";
 
 /** The result of one pair of many. */
 export type AliasResult =

@@ -23,7 +23,7 @@ export interface ClockWorld {
 /** A distance or a target time for a clock. */
 export type ClockMove = { readonly byMs: Millis } | { readonly to: Millis };
 
-/** Reads of a clock whose move has an unknown outcome, each after a pause. */
+/** Attempts to read a clock after a move with an unknown outcome, with a pause after each. */
 const CLOCK_READS_MAX = 10;
 
 /** The latest time of a test clock: the year 9999, so that every year has four digits. */
@@ -66,7 +66,7 @@ export function moveTestClock(
 }
 
 /**
- * Reads the offset of a realm's clock after a move whose outcome is unknown. Gives up where it cannot be read for longer than
+ * Reads the offset of a realm's clock after a move with an unknown outcome. Gives up where it cannot be read for longer than
  * a lease is valid: then another term, which reads it anew, owns the cell.
  */
 async function storedOffset(

@@ -144,6 +144,7 @@ export async function auditTables(record: Record, database: Database): Promise<s
     ...checkSettled(reservations, settled),
     ...await checkCounters(database, reservations, events),
     ...await checkRest(record, database, events),
+    ...await checkCaptures(record, database),
   ].slice(0, 40);
 }
 
@@ -287,6 +288,20 @@ async function checkRest(record: Record, database: Database, events: readonly Ev
   const [journal] = await database.query<{ left: number }>("select count(*)::bigint as left from journal");
   if (journal?.left !== 0) faults.push(`${journal?.left} batches are left in the journal`);
   return faults;
+}
+
+/** A capture made one event at most, and an acknowledged one exactly one. */
+async function checkCaptures({ captures }: Record, database: Database): Promise<string[]> {
+  const rows = await database.query<{ event: string; count: number }>(
+    `select event, count(*) as count from analytics_events where realm = ${REALM} group by event`,
+  );
+  const counts = new Map(rows.map(({ event, count }) => [event, Number(count)]));
+  return [...captures].flatMap(([event, fate]) => {
+    const count = counts.get(event) ?? 0;
+    return count > 1 || fate === "acked" && count === 0
+      ? [`${event} is ${fate} and has ${count} events`]
+      : [];
+  });
 }
 
 function isCommitted({ settlements }: Hold): boolean {

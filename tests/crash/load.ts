@@ -110,7 +110,9 @@ export class Load {
     }
     const choice = Math.random();
     if (choice < 0.4) return await this.#open(wire, "reserve");
-    if (choice < 0.6) return await this.#open(wire, "track");
+    if (choice < 0.53) return await this.#open(wire, "track");
+    if (choice < 0.58) return await this.#batch(wire);
+    if (choice < 0.6) return await this.#capture(wire);
     if (choice < 0.64) return await this.#read(wire);
     if (choice < 0.68) return await this.#witness(wire);
     const hold = this.#takeHold();
@@ -149,6 +151,56 @@ export class Load {
       ...(kind === "reserve" ? { ttlSeconds: TTL_SECONDS } : {}),
     }, idempotencyKey);
     const take = (outcome: Outcome) => this.#takeOpen(call, outcome);
+    await this.#send(wire, { request, take });
+  }
+
+  /** A batch with a key, whose events have none. */
+  async #batch(wire: Wire): Promise<void> {
+    const calls = Array.from({ length: 1 + Math.floor(Math.random() * 4) }, () => this.#newTrack());
+    const events = calls.map(({ tag, userId, count }) => ({
+      userId,
+      event: "image.track",
+      count,
+      metadata: { call: tag },
+    }));
+    const request = this.#request("/track/batch", { events }, `key-b${++this.#last}`);
+    const take = (outcome: Outcome) => {
+      const results: readonly BatchResult[] | null = isDone(outcome) && outcome.answer.status === 200
+        ? outcome.answer.body.data.results
+        : null;
+      const taken = calls.map((call, place) => this.#takeOpen(call, outcomeAt(outcome, results?.[place])));
+      return results !== null || taken.every(Boolean);
+    };
+    await this.#send(wire, { request, take });
+  }
+
+  #newTrack(): Call {
+    const call: Call = {
+      tag: `c${++this.#last}`,
+      kind: "track",
+      userId: pickUser(),
+      count: 1 + Math.floor(Math.random() * 3),
+      idempotencyKey: null,
+      fate: "open",
+      id: null,
+      isBlocked: false,
+    };
+    this.record.calls.set(call.tag, call);
+    return call;
+  }
+
+  /** A capture with a key: its event has a name of its own. */
+  async #capture(wire: Wire): Promise<void> {
+    const event = `captured.${++this.#last}`;
+    this.record.captures.set(event, "unknown");
+    const request = this.#request("/capture", { event }, `key-p${this.#last}`);
+    const take = (outcome: Outcome) => {
+      const answer = this.#answerOf(outcome);
+      if (answer === null) return false;
+      if (answer.status === 200) this.record.captures.set(event, "acked");
+      else this.record.fault(`capture ${event}: ${answer.status} ${JSON.stringify(answer.body)}`);
+      return true;
+    };
     await this.#send(wire, { request, take });
   }
 
@@ -327,6 +379,18 @@ export class Load {
     }
     return null;
   }
+}
+
+/** A result of one event of a batch, as the body of a call about this event alone. */
+type BatchResult = { readonly ok: boolean; readonly error?: { readonly code: string } };
+
+/** The outcome of one event of a batch; that of the batch where it has no results. */
+function outcomeAt(outcome: Outcome, body: BatchResult | undefined): Outcome {
+  if (outcome.kind !== "answer" || body === undefined) return outcome;
+  const code = body.error?.code;
+  const status = body.ok ? 200 : code === "unavailable" ? 503 : code === "limit_reached" ? 429 : 500;
+  const headers = new Headers({ "retry-after": "1" });
+  return { ...outcome, answer: { ...outcome.answer, status, body, headers } };
 }
 
 function isDone(outcome: Outcome): outcome is Extract<Outcome, { kind: "answer" }> {

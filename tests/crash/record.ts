@@ -53,6 +53,8 @@ export class Record {
   readonly faults: string[] = [];
   /** Ids of acknowledged events, in the order of their answers. */
   readonly eventIds: string[] = [];
+  /** Captures by the names of their events, which are unique. */
+  readonly captures = new Map<string, Extract<Fate, "acked" | "unknown">>();
   /** By idempotency key, in the order of their answers. */
   readonly firstAnswers = new Map<string, FirstAnswer>();
   /** The largest count of the witness that an answer showed. */

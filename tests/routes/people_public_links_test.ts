@@ -57,7 +57,7 @@ Deno.test("a public key links no anonymous id with metering, another person or i
   await dataOf(
     app.call("POST", "/customers/alias", { from: "device", to: "anon_alias", consentGiven: true }),
   );
-  await linked(app, "anon_person", "somebody");
+  await linked(app, "anon_person", "another-user");
   await identified(app, { distinctId: "anon_named" });
   await identified(app, merge("anon_user", "anon_below"));
   for (const id of ["event", "plan", "alias", "person", "named", "user"]) {

@@ -111,7 +111,6 @@ class Simulation {
   readonly #canary: Canary | null;
   /** Null in a world without Stripe. */
   readonly #stripe: SimStripe | null;
-  readonly #hasBatches: boolean;
   readonly #hash = createHash("sha256");
   readonly #notes: Note[] = [];
   readonly #plan: (typeof PLANS)[number];
@@ -127,7 +126,6 @@ class Simulation {
       nodes = MEMBERS[seed % MEMBERS.length] as number,
       troubles = {},
       stripe = true,
-      batches = true,
     } = options;
     const random = this.#random = new Random(seed);
     const plan = this.#plan = random.pick(PLANS);
@@ -152,7 +150,6 @@ class Simulation {
     });
     const calls: Call[] = [];
     this.#world = { time, random, faults, recorder, server, wire, processes, calls, troubles };
-    this.#hasBatches = batches;
     this.#stripe = stripe ? new SimStripe({ time, random, faults, server, processes }, tenants) : null;
     this.#watch = new Watch(everyChecker(this.#stripe), tenants, server, calls, receiver);
     recorder.onDurable = (batch, payload) => this.#watch.take(batch, payload);
@@ -218,7 +215,7 @@ class Simulation {
     if (!isBurst) this.#leap(visited);
     if (this.#random.chance(0.03)) this.#setWebhook(visited);
     if (this.#stripe !== null) this.#sell(this.#stripe, visited);
-    if (this.#hasBatches && this.#random.chance(0.08)) {
+    if (this.#options.batches !== false && this.#random.chance(0.08)) {
       this.#ask(visited, visited.traffic.batch(visited.tenant.workspaceId));
     }
     const request = visited.traffic.next(this.#clock(visited));

@@ -274,7 +274,7 @@ export class Traffic {
     return { op, input: { userId, ...quotaInput(random, op, random.pick(this.#events), []) } };
   }
 
-  /** A batch of events, some of which have a key of their own. */
+  /** A batch of events, some with a key of their own. */
   batch(workspaceId: string): SimRequest {
     const random = this.#random;
     const no = ++this.#batches;

@@ -8,7 +8,7 @@ import type { Session } from "../database.ts";
 /**
  * Keeps a first answer in the transaction of its call.
  *
- * @throws Unavailable when the key has an answer: an earlier run of the call, of which no answer was received, has just been
+ * @throws Unavailable when the key has an answer: an earlier run of the call, which got no answer, has just been
  *   committed. The transaction must end; the next attempt gets that answer
  */
 export async function insertAnswer(session: Session, row: IdempotencyRow): Promise<void> {

@@ -123,14 +123,14 @@ export async function deletePersonLinks(
   );
 }
 
-/** A person with several metered users, of whom an unrecorded link reaches at least one. */
+/** A person with several metered users, at least one of them in no recorded link. */
 export interface UnrecordedPerson {
   readonly personId: string;
   /** The metered ids, sorted. */
   readonly distinctIds: readonly string[];
 }
 
-/** Lists people who join several metered users by a link of which no maker is recorded: a public key may have made it. */
+/** Lists people who join several metered users by a link without a recorded maker: a public key may have made it. */
 export async function listUnrecorded(
   reader: Reader,
   realm: number,

@@ -184,6 +184,8 @@ async function walkUsers({ record, refuse, app }: Tour): Promise<void> {
   const { reservationId } = await record("reserve", { body });
   await record("listUsers", { parameters: { ...parameters, startsWith: "user_", limit: "2" } });
   await record("listHolds", { parameters: { ...parameters, userId: "user_demo" } });
+  await record("listCoveredIds", { parameters: { ...parameters, userId: "user_demo" } });
+  await record("findPersonLinks", { parameters });
   await record("lookUpId", { parameters: { ...parameters, id: reservationId } });
   for (const operation of ["listUsers", "lookUpId"]) {
     await refuse(operation, "not_found", {
