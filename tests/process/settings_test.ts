@@ -64,6 +64,7 @@ Deno.test("a bad setting is named with what it must be", () => {
     ["HOLDFAST_ADMIN_LISTEN", "127.0.0.1:70000", /must be host:port/],
     ["HOLDFAST_SHARE_PORT", "yes", /must be true or false/],
     ["HOLDFAST_WEBHOOKS_ALLOW_PRIVATE", "1", /must be true or false/],
+    ["HOLDFAST_GATEWAY_READ_ON_SECONDS", "61", /must be a number from 0 to 60/],
     ["HOLDFAST_CELLS", "3", /must be none, or unset/],
     ["HOLDFAST_CELLS", "none", /needs DATABASE_URL/],
     ["HOLDFAST_CONSOLE", "true", /must be on or off/],
