@@ -14,6 +14,7 @@ import { holdsChecker } from "./checks/holds.ts";
 import { linearChecker } from "./checks/linear.ts";
 import { livenessChecker } from "./checks/liveness.ts";
 import { messagesChecker } from "./checks/messages.ts";
+import { NodeWatch } from "./checks/nodes.ts";
 import { refusalsChecker } from "./checks/refusals.ts";
 import { registryChecker } from "./checks/registry.ts";
 import { stripeChecker } from "./checks/stripe.ts";
@@ -104,6 +105,7 @@ class Simulation {
   readonly #recorder: Recorder;
   readonly #world: ClientWorld & TroubleWorld;
   readonly #watch: Watch;
+  readonly #nodeWatch: NodeWatch;
   readonly #visited: readonly Visited[];
   readonly #canary: Canary | null;
   /** Null in a world without Stripe. */
@@ -128,7 +130,14 @@ class Simulation {
     const counts = TENANTS[seed % TENANTS.length] as readonly [number, number];
     const tenants = tenantsOf(seed, random, counts, stripe);
     seedTenants(server.tables, tenants, STARTS_AT);
-    const onSend = (message: Message, owner: Owner) => recorder.sees(message, owner);
+    const nodeWatch = this.#nodeWatch = new NodeWatch(
+      time,
+      (message) => this.#watch.report("nodes", message),
+    );
+    const onSend = (message: Message, owner: Owner) => {
+      nodeWatch.sees(message);
+      recorder.sees(message, owner);
+    };
     const wire = new Wire(time, faults);
     const receiver = new Receiver({ time, random, faults });
     const endpoints = tenants.flatMap(({ webhooks }) => webhooks.slice(1).map(({ url }) => url));
@@ -154,7 +163,14 @@ class Simulation {
 
   async run(): Promise<Outcome> {
     const trusting = this.#stripe === null ? [] : [await trustSignatures()];
-    const undo = [...trusting, this.#time.install(), this.#recorder.install(), this.#listen(), this.#hurry()];
+    const undo = [
+      ...trusting,
+      this.#time.install(),
+      this.#recorder.install(),
+      this.#nodeWatch.install(),
+      this.#listen(),
+      this.#hurry(),
+    ];
     try {
       for (const process of this.#world.processes) process.start();
       this.#scheduleArrival();
