@@ -91,7 +91,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "the server ends a statement at its time limit, and the call is told that it may retry",
+  name: "the server ends a statement at its time limit, and the error is retryable",
   ignore: testServerUrl() === null,
   fn: async () => {
     const database = openPostgres(testServerUrl() as string, 1).named("limited", {

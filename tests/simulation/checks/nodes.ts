@@ -72,6 +72,7 @@ export class NodeWatch {
   #watchProofs(): () => void {
     const report = this.#report;
     const unproved = new WeakMap<Writer, number>();
+    const ended = new WeakSet<Writer>();
     const beats = replace(Writer.prototype, "beat", (beat) =>
       async function (this: Writer, state) {
         const answer = await beat.call(this, state);
@@ -86,7 +87,10 @@ export class NodeWatch {
         look.call(this);
         const times = (unproved.get(this) ?? 0) + 1;
         unproved.set(this, times);
-        if (times === UNPROVED_MAX) report("a process keeps its cells without putting the registry in force");
+        if (times === 1) void this.lost.then(() => ended.add(this));
+        if (times === UNPROVED_MAX && !ended.has(this)) {
+          report("a process keeps its cells without putting the registry in force");
+        }
       });
     return () => {
       looks();

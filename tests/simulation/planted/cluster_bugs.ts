@@ -86,7 +86,7 @@ function replayAgain(): () => void {
   };
 }
 
-/** Frees cells whose changes are still in the journal: neither the drain nor the look at the journal stops it. */
+/** Frees cells with changes that are still in the journal: neither the drain nor the look at the journal stops it. */
 function freeBlindly(): () => void {
   const flush = replace(Term.prototype, "flush", (flush) =>
     function (this: Term) {
