@@ -14,7 +14,6 @@ import { holdsChecker } from "./checks/holds.ts";
 import { linearChecker } from "./checks/linear.ts";
 import { livenessChecker } from "./checks/liveness.ts";
 import { messagesChecker } from "./checks/messages.ts";
-import { NodeWatch } from "./checks/nodes.ts";
 import { refusalsChecker } from "./checks/refusals.ts";
 import { registryChecker } from "./checks/registry.ts";
 import { stripeChecker } from "./checks/stripe.ts";
@@ -105,7 +104,6 @@ class Simulation {
   readonly #recorder: Recorder;
   readonly #world: ClientWorld & TroubleWorld;
   readonly #watch: Watch;
-  readonly #nodeWatch: NodeWatch;
   readonly #visited: readonly Visited[];
   readonly #canary: Canary | null;
   /** Null in a world without Stripe. */
@@ -130,14 +128,7 @@ class Simulation {
     const counts = TENANTS[seed % TENANTS.length] as readonly [number, number];
     const tenants = tenantsOf(seed, random, counts, stripe);
     seedTenants(server.tables, tenants, STARTS_AT);
-    const nodeWatch = this.#nodeWatch = new NodeWatch(
-      time,
-      (message) => this.#watch.report("nodes", message),
-    );
-    const onSend = (message: Message, owner: Owner) => {
-      nodeWatch.sees(message);
-      recorder.sees(message, owner);
-    };
+    const onSend = (message: Message, owner: Owner) => recorder.sees(message, owner);
     const wire = new Wire(time, faults);
     const receiver = new Receiver({ time, random, faults });
     const endpoints = tenants.flatMap(({ webhooks }) => webhooks.slice(1).map(({ url }) => url));
@@ -153,6 +144,7 @@ class Simulation {
     this.#world = { time, random, faults, recorder, server, wire, processes, calls, troubles };
     this.#stripe = stripe ? new SimStripe({ time, random, faults, server, processes }, tenants) : null;
     this.#watch = new Watch(everyChecker(this.#stripe), tenants, server, calls, receiver);
+    recorder.nodes.report = (message) => this.#watch.report("nodes", message);
     recorder.onDurable = (batch, payload) => this.#watch.take(batch, payload);
     this.#visited = tenants.filter(({ isCanary }) => !isCanary).map((tenant) => {
       const traffic = new Traffic(random, tenant.catalog, tenant.caps.operationCap === null);
@@ -167,7 +159,6 @@ class Simulation {
       ...trusting,
       this.#time.install(),
       this.#recorder.install(),
-      this.#nodeWatch.install(),
       this.#listen(),
       this.#hurry(),
     ];

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { Unavailable } from "../../actors/port.ts";
-import { READ_LIMITS } from "../../src/process/limits.ts";
+import { READ_LIMITS } from "../../src/process/connection_limits.ts";
 import type { Database } from "../../src/storage/database.ts";
 import { FairReads } from "../../src/storage/fair_reads.ts";
 import { openPostgres } from "../../src/storage/postgres_database.ts";

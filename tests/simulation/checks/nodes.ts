@@ -13,13 +13,13 @@ const UNPROVED_MAX = 10;
 /** Looks at nodes while it is installed. */
 export class NodeWatch {
   readonly #time: VirtualTime;
-  readonly #report: (message: string) => void;
+  /** Receives what is wrong. */
+  report: (message: string) => void = () => {};
   /** Drains that were asked for at this moment, and have not begun. */
   #asked: number[] = [];
 
-  constructor(time: VirtualTime, report: (message: string) => void) {
+  constructor(time: VirtualTime) {
     this.#time = time;
-    this.#report = report;
   }
 
   /** A process sends a message to the database. */
@@ -28,7 +28,7 @@ export class NodeWatch {
     if (kind === "begin") this.#asked = this.#asked.filter((at) => at !== now);
     if (!this.#asked.some((at) => at < now)) return;
     this.#asked = [];
-    this.#report("a drain did not begin when it was asked for");
+    this.report("a drain did not begin when it was asked for");
   }
 
   /** Looks on until the returned function is called. */
@@ -40,7 +40,7 @@ export class NodeWatch {
   }
 
   #watchDoors(): () => void {
-    const report = this.#report;
+    const report = (message: string) => this.report(message);
     const sealed = new WeakSet<Doors>();
     const seals = replace(Doors.prototype, "seal", (seal) =>
       function (this: Doors) {
@@ -70,7 +70,7 @@ export class NodeWatch {
   }
 
   #watchProofs(): () => void {
-    const report = this.#report;
+    const report = (message: string) => this.report(message);
     const unproved = new WeakMap<Writer, number>();
     const ended = new WeakSet<Writer>();
     const beats = replace(Writer.prototype, "beat", (beat) =>
