@@ -159,6 +159,7 @@ export class Term {
     }
     for (const workspaceId of workspaces) {
       this.budget.drop(workspaceId);
+      this.#assertEmptyWorkspace(workspaceId);
       if (steps.isLong) await steps.next();
     }
     for (const realm of realms) {
@@ -171,11 +172,12 @@ export class Term {
   /** @throws Error if anything of a cell is in memory */
   assertEmpty({ workspaces, realms }: CellParts): void {
     for (const realm of realms) this.#assertEmptyRealm(realm);
-    for (const workspaceId of workspaces) {
-      if (this.budget.sizeOf(workspaceId) > 0) {
-        throw new Error(`Something of workspace "${workspaceId}" is still in memory`);
-      }
-    }
+    for (const workspaceId of workspaces) this.#assertEmptyWorkspace(workspaceId);
+  }
+
+  #assertEmptyWorkspace(workspaceId: string): void {
+    if (this.budget.sizeOf(workspaceId) === 0) return;
+    throw new Error(`Something of workspace "${workspaceId}" is still in memory`);
   }
 
   #assertEmptyRealm(realm: number): void {

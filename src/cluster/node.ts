@@ -284,7 +284,7 @@ export class ClusterNode {
     return this.living.filter(({ term }) => term !== this.term);
   }
 
-  /** Takes and hands over cells whose owner should change; returns what it takes, of which long takings go on. */
+  /** Takes cells, and hands one over, where the owner should change; returns the takings, and long ones go on. */
   async #moveCells(): Promise<Taking[]> {
     const { term, owners } = this.parts;
     if (this.#isClosed || term.hasEnded || this.#share === 0) return [];

@@ -320,7 +320,7 @@ async function endTerm(serving: Serving): Promise<void> {
 }
 
 /**
- * Frees all cells, whose doors are sealed. Calls that still run get a 503 afterwards, and the cells keep this term in their
+ * Frees all cells; their doors are sealed. Calls that still run get a 503 afterwards, and the cells keep this term in their
  * rows: the next owner has to look for something to replay.
  */
 async function freeAll({ term, lease, upkeep, clock, buckets }: Serving): Promise<void> {

@@ -7,7 +7,7 @@ import type { Clock } from "../process/clock.ts";
 import type { Downloads } from "../process/downloads.ts";
 import type { Spans } from "../process/counts/spans.ts";
 import type { Features } from "../process/features.ts";
-import { POOL_LIMITS, READ_LIMITS } from "../process/limits.ts";
+import { POOL_LIMITS, READ_LIMITS } from "../process/connection_limits.ts";
 import type { Database } from "../storage/database.ts";
 import { FairReads } from "../storage/fair_reads.ts";
 import { sessionNameOf } from "../storage/journal/ranges.ts";

@@ -3,7 +3,7 @@
 // of no app, always have a connection left.
 
 import { Unavailable } from "../../actors/port.ts";
-import { READ_LIMITS } from "../process/limits.ts";
+import { READ_LIMITS } from "../process/connection_limits.ts";
 import type { Database } from "./database.ts";
 
 /** Reads of the service itself. */

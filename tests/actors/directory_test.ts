@@ -1,6 +1,8 @@
 // The directory: one actor for each user, whatever it is called and however often, and only as long as needed.
 
 import assert from "node:assert/strict";
+import { changedLimits } from "../support/limits.ts";
+import { Loader } from "../../actors/loader.ts";
 import { ownerOf as ownerOfId } from "../../src/domain/values/ids.ts";
 import { RUNTIME_LIMITS } from "../../src/process/limits.ts";
 import { barrier, isSettled, settleLoop, startRuntime } from "./runtime.ts";
@@ -165,4 +167,30 @@ Deno.test("past the bound each start lets idle actors go, and those that are cal
   }
   assert.ok(directory.size <= RUNTIME_LIMITS.actorsMax, `${directory.size} actors`);
   assert.equal(await directory.actorOf(1, "busy"), busy);
+});
+
+Deno.test("behind a slow load another one begins, and no more than that", async () => {
+  using _limits = changedLimits(RUNTIME_LIMITS, { loadSlowMs: 5 });
+  const running: { readonly keys: readonly string[]; readonly end: () => void }[] = [];
+  const loader = new Loader<string, string>(
+    (keys) => new Promise((resolve) => running.push({ keys, end: () => resolve(keys) })),
+    10,
+    100,
+  );
+  const until = async (count: number) => {
+    while (running.length < count) await new Promise((resolve) => setTimeout(resolve, 1));
+  };
+  const slow = loader.load("slow");
+  await until(1);
+  const others = ["a", "b"].map((key) => loader.load(key));
+  await until(2);
+  assert.deepEqual(running[1]?.keys, ["a", "b"]);
+  const last = loader.load("c");
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.equal(running.length, 2, "a third one waits");
+  running[1]?.end();
+  assert.deepEqual(await Promise.all(others), ["a", "b"]);
+  await until(3);
+  for (const { end } of running) end();
+  assert.deepEqual([await slow, await last], ["slow", "c"]);
 });

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { monthOf } from "../../actors/budget.ts";
 import { Unavailable } from "../../actors/port.ts";
 import { handOver } from "../../src/cluster/hand_over.ts";
-import { takeCells } from "../../src/cluster/take_over.ts";
+import { beginTaking, takeCells } from "../../src/cluster/take_over.ts";
 import { LEASE_LIMITS } from "../../src/process/limits.ts";
 import type { Database } from "../../src/storage/database.ts";
 import { firstSeq } from "../../src/storage/journal/ranges.ts";
@@ -119,6 +119,26 @@ for (
       }),
   });
 }
+
+Deno.test({
+  name: "cells of other last owners are taken while a dead one is replayed",
+  ignore: isEmbedded,
+  fn: () =>
+    withMember(async ({ parts, store: { database } }) => {
+      await leaveDead(database);
+      await endNode(database, DEAD);
+      const replay = Promise.withResolvers<void>();
+      parts.writer.replay = () => replay.promise;
+      const other = (CELL + 1) % 64;
+      const takings = await beginTaking(parts, [CELL, other]);
+      const long = takings.find(({ isLong }) => isLong);
+      await takings.find(({ isLong }) => !isLong)?.done;
+      assert.deepEqual([long?.cells, parts.term.doors.held], [[CELL], [other]]);
+      replay.reject(new Unavailable("The database was away"));
+      await assert.rejects(long?.done as Promise<void>, Unavailable);
+      assert.deepEqual([await ownerOf(database), parts.term.isServing], [DEAD, true]);
+    }),
+});
 
 Deno.test({
   name: "a cell with a lock of another session is not taken, and not even read",

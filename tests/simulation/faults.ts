@@ -22,6 +22,7 @@ export class Faults {
   readonly #random: Random;
   readonly #plan: FaultPlan;
   readonly #time: VirtualTime;
+  readonly #stuckUntil = new Map<Owner, number>();
   readonly #cutUntil = new Map<Owner, number>();
   /** Until when two machines cannot reach each other, by both names in order. */
   readonly #apartUntil = new Map<string, number>();
@@ -59,6 +60,18 @@ export class Faults {
     const fate = this.#random.chance(0.5) ? "lost" : "answer lost";
     this.note(`${what} ${fate}`);
     return fate;
+  }
+
+  /** The registry cannot be read by a process for a while, which else reaches the database. */
+  stick(owner: Owner, ms: number): void {
+    this.#stuckUntil.set(owner, this.#time.now + ms);
+  }
+
+  /** When a message arrives at the earliest. */
+  stuckUntil(message: Message, owner: Owner): number {
+    const isOfRegistry = message.kind === "query" &&
+      message.text.startsWith("set transaction isolation level");
+    return isOfRegistry ? this.#stuckUntil.get(owner) ?? 0 : 0;
   }
 
   /** How many of the messages under way still arrive when their connection breaks. */

@@ -125,9 +125,12 @@ export class SimProcess {
   /** Stops in good order, handing its cells over where it is asked to, and starts again after a while. */
   stop(restartMs: number, isLeaving: boolean): void {
     const { owner } = this;
-    const { time } = this.#world.line;
+    const { random, line: { time } } = this.#world;
+    const patienceMs = random.pick([random.whole(1, 1_500), 5_000]);
     const stop = async () => {
-      if (isLeaving) await this.service?.leave();
+      // The program waits for a while, and stops beside a hand-over that goes on.
+      const tired = new Promise<void>((resolve) => time.after(patienceMs, owner, resolve));
+      if (isLeaving) await Promise.race([this.service?.leave(), tired]);
       await this.service?.stop();
       if (!owner.isAlive) return;
       this.crash(false);

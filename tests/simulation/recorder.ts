@@ -8,6 +8,7 @@ import type { Millis } from "../../src/domain/values/period.ts";
 import type { Merge, User } from "../../src/domain/state/user.ts";
 import type { Message as CallMessage } from "../../routes/http/messages.ts";
 import { AppRealm, type Caller, type Registry } from "../../src/tenant/registry.ts";
+import { NodeWatch } from "./checks/nodes.ts";
 import type { Message } from "./database/server.ts";
 import { type Attempt, isFinal } from "./history.ts";
 import type { Owner, VirtualTime } from "./time.ts";
@@ -45,6 +46,8 @@ export class Recorder {
   readonly attempts = new Map<string, Attempt>();
   /** Called with each batch as it becomes durable, in order. */
   onDurable: (batch: NotedBatch, payload: string) => void = () => {};
+  /** What is seen of nodes. */
+  readonly nodes: NodeWatch;
   readonly #time: VirtualTime;
   readonly #batches = new WeakMap<Batch, NotedBatch>();
   /** What each gate has not sent yet, oldest first, by process; a process has one gate at a time. */
@@ -54,6 +57,7 @@ export class Recorder {
 
   constructor(time: VirtualTime) {
     this.#time = time;
+    this.nodes = new NodeWatch(time);
   }
 
   /** The caller of a request, with a realm that notes when its clock is read. */
@@ -95,7 +99,9 @@ export class Recorder {
       recorder.#last = null;
       return now.call(this);
     };
+    const leaveNodes = this.nodes.install();
     return () => {
+      leaveNodes();
       Gate.prototype.add = add;
       AppRealm.prototype.now = now;
     };
@@ -103,6 +109,7 @@ export class Recorder {
 
   /** A process sends a message to the database; an append takes the oldest of its batches that are not sent yet. */
   sees(message: Message, process: Owner): void {
+    this.nodes.sees(message);
     if (message.kind !== "query" || !message.text.startsWith("insert into journal")) return;
     const seq = Number(message.params[0]);
     const batch = this.#unsent.get(process)?.batches.shift();

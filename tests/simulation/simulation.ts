@@ -152,6 +152,7 @@ class Simulation {
     this.#world = { time, random, faults, recorder, server, wire, processes, calls, troubles };
     this.#stripe = stripe ? new SimStripe({ time, random, faults, server, processes }, tenants) : null;
     this.#watch = new Watch(everyChecker(this.#stripe), tenants, server, calls, receiver);
+    recorder.nodes.report = (message) => this.#watch.report("nodes", message);
     recorder.onDurable = (batch, payload) => this.#watch.take(batch, payload);
     this.#visited = tenants.filter(({ isCanary }) => !isCanary).map((tenant) => {
       const traffic = new Traffic(random, tenant.catalog, tenant.caps.operationCap === null);
@@ -162,7 +163,13 @@ class Simulation {
 
   async run(): Promise<Outcome> {
     const trusting = this.#stripe === null ? [] : [await trustSignatures()];
-    const undo = [...trusting, this.#time.install(), this.#recorder.install(), this.#listen(), this.#hurry()];
+    const undo = [
+      ...trusting,
+      this.#time.install(),
+      this.#recorder.install(),
+      this.#listen(),
+      this.#hurry(),
+    ];
     try {
       for (const process of this.#world.processes) process.start();
       this.#scheduleArrival();

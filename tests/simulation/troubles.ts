@@ -32,6 +32,7 @@ const KINDS = {
   sweep: 2,
   stop: 0.3,
   leave: 0.5,
+  stuck: 0.2,
 };
 
 /** How often, and how many times, a crash looks for a moment. */
@@ -109,6 +110,9 @@ function befall(world: TroubleWorld, process: SimProcess, kind: keyof typeof KIN
       return;
     case "sweep":
       inProcess(world, process, () => void sweep(process));
+      return;
+    case "stuck":
+      world.faults.stick(process.owner, random.whole(2_000, 20_000));
       return;
     case "stop":
     case "leave":

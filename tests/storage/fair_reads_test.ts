@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { Unavailable } from "../../actors/port.ts";
-import { READ_LIMITS } from "../../src/process/limits.ts";
+import { READ_LIMITS } from "../../src/process/connection_limits.ts";
 import type { Database } from "../../src/storage/database.ts";
 import { FairReads } from "../../src/storage/fair_reads.ts";
 import { openPostgres } from "../../src/storage/postgres_database.ts";
@@ -91,7 +91,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "the server ends a statement at its time limit, and the call is told that it may retry",
+  name: "the server ends a statement at its time limit, and the error is retryable",
   ignore: testServerUrl() === null,
   fn: async () => {
     const database = openPostgres(testServerUrl() as string, 1).named("limited", {

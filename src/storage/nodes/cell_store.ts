@@ -62,7 +62,7 @@ export interface FreedCells {
 }
 
 /**
- * Frees cells whose owner has stopped answering for them. The tables must have all of their changes, because the next owner
+ * Frees cells; their owner has stopped answering for them. The tables must have all of their changes, because the next owner
  * does not replay: so the journal is looked at in the same statement.
  *
  * @throws Error if a cell has another owner, or the journal may still hold changes of the cells; then none is freed

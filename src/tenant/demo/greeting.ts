@@ -1,5 +1,5 @@
-// The demo app of a first start, and what a start prints: the address, and on a store without an app the next steps. On the
-// embedded store the demo app is created; on a server nothing is created by itself.
+// The demo app of a first start, and what a start prints: the address once calls are answered, and on a store without an
+// app the next steps. On the embedded store the demo app is created; on a server nothing is created by itself.
 
 import type { Config } from "../../process/settings.ts";
 import { isKept, keepSecret } from "../../process/secrets/data_folder.ts";
@@ -88,17 +88,19 @@ async function greetEmbedded(
   console.log(`Holdfast listens on ${origin}`);
 }
 
-/** Prints the address at once, and the rest when the process serves. */
+/** Prints that it starts, and the address when calls are answered. */
 async function greetServer(
   service: Started,
   { adminToken }: Config,
   origin: string,
   adminOrigin: string,
 ): Promise<void> {
-  console.log(`Holdfast listens on ${origin}`);
+  console.log(`Holdfast starts; ${origin}/readyz reports when it answers calls`);
   if (adminToken === null) console.log(NO_TOKEN);
   const serving = await service.ready().catch(() => null);
-  if (serving === null || serving.registry.workspaces.size > 0) return;
+  if (serving === null) return;
+  console.log(`Holdfast listens on ${origin}`);
+  if (serving.registry.workspaces.size > 0) return;
   console.log(firstAppText(adminOrigin, adminToken !== null));
 }
 

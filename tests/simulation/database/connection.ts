@@ -60,7 +60,8 @@ class Connection {
         return;
       }
       const fate = faults.fateOf(message, owner);
-      this.#deliverAt = Math.max(this.#deliverAt, time.now + faults.latency());
+      const arrivesAt = Math.max(time.now + faults.latency(), faults.stuckUntil(message, owner));
+      this.#deliverAt = Math.max(this.#deliverAt, arrivesAt);
       const onReply = (reply: Reply) => this.#hear(pending, reply, resolve, reject);
       const arrive = () => {
         pending.isDelivered = true;

@@ -86,6 +86,54 @@ function replayAgain(): () => void {
   };
 }
 
+/** Frees cells with changes that are still in the journal: neither the drain nor the look at the journal stops it. */
+function freeBlindly(): () => void {
+  const flush = replace(Term.prototype, "flush", (flush) =>
+    function (this: Term) {
+      const { doors } = this;
+      return doors.held.every((cell) => doors.isOpen(cell)) ? flush.call(this) : Promise.resolve();
+    });
+  const receive = replace(
+    Server.prototype,
+    "receive",
+    (receive) =>
+      function (this: Server, session, message, onReply) {
+        const isFreeing = message.kind === "query" &&
+          message.text.startsWith("update cells c set term = null");
+        const blind = isFreeing ? { ...message, params: [...message.params.slice(0, 4), 0, 0] } : message;
+        receive.call(this, session, blind, onReply);
+      },
+  );
+  return () => {
+    receive();
+    flush();
+  };
+}
+
+/** Drains behind the replays of the same node, as on one session. */
+function drainBehindReplays(): () => void {
+  const replaying = new WeakMap<Writer, Set<Promise<void>>>();
+  const replays = replace(Writer.prototype, "replay", (replay) =>
+    function (this: Writer, term) {
+      const running = replaying.get(this) ?? new Set();
+      replaying.set(this, running);
+      const done = replay.call(this, term);
+      running.add(done);
+      done.catch(() => {}).finally(() => running.delete(done));
+      return done;
+    });
+  const drains = replace(Writer.prototype, "drain", (drain) =>
+    async function (this: Writer, ...batches) {
+      const running = replaying.get(this);
+      if (running !== undefined && running.size > 0) await Promise.allSettled(running);
+      await drain.apply(this, batches);
+    });
+  return () => {
+    drains();
+    replays();
+  };
+}
+
 /** Takes a lost channel, or a failed connect, for the end of the process. */
 function believeTooSoon(): () => void {
   const probe = replace(Hub.prototype, "probe", () => () => Promise.resolve("gone" as const));
@@ -105,13 +153,8 @@ export const CLUSTER_BUGS: readonly PlantedBug[] = [
     plant: () => replace(Writer.prototype, "replay", () => () => Promise.resolve()),
   },
   {
-    name: "a cell is handed over without the drain",
-    plant: () =>
-      replace(Term.prototype, "flush", (flush) =>
-        function (this: Term) {
-          const { doors } = this;
-          return doors.held.every((cell) => doors.isOpen(cell)) ? flush.call(this) : Promise.resolve();
-        }),
+    name: "cells are freed without the drain and without a look at the journal",
+    plant: freeBlindly,
   },
   { name: "a term is replayed once more after its cells have changed hands", plant: replayAgain },
   { name: "an owner runs what it is passed without a look at its cell", plant: letEveryoneIn },
@@ -168,4 +211,41 @@ export const CLUSTER_BUGS: readonly PlantedBug[] = [
     plant: believeTooSoon,
   },
   { name: "a user is loaded by key alone", plant: loadByKeyAlone },
+  {
+    name: "a sealed door is opened by a hand-over that gives up",
+    // It shows where a process stops while its hand-over waits for a slow call.
+    troubles: only({ leave: 3, stop: 1 }),
+    plant: () =>
+      replace(Doors.prototype, "seal", () =>
+        function (this: Doors) {
+          void this.shut(this.held);
+        }),
+  },
+  {
+    name: "drains wait for the replays of the same node",
+    nodes: 3,
+    plant: drainBehindReplays,
+  },
+  {
+    name: "a process that sends heartbeats without proof keeps its cells",
+    troubles: only({ stuck: 1 }),
+    plant: () => replace(Writer.prototype, "lookAtLife", () => () => {}),
+  },
+  {
+    name: "a failed replay counts as done",
+    plant: () =>
+      replace(Writer.prototype, "replay", (replay) =>
+        function (this: Writer, term) {
+          return replay.call(this, term).catch(() => {});
+        }),
+  },
+  {
+    name: "a cell is served while its dead owner is still being replayed",
+    plant: () =>
+      replace(Writer.prototype, "replay", (replay) =>
+        function (this: Writer, term) {
+          setTimeout(() => void replay.call(this, term).catch(() => {}), 1_500);
+          return Promise.resolve();
+        }),
+  },
 ];

@@ -25,7 +25,7 @@ const SHOWS_FROM: Readonly<Record<string, number>> = {
   "the cap lets one operation more through": 4,
   "a move of the test clock is not kept": 10,
   "a term whose last drain left nothing is not replayed": 37,
-  "a cell is handed over without the drain": 15,
+  "cells are freed without the drain and without a look at the journal": 15,
   "a term is replayed once more after its cells have changed hands": 2,
   "a version of the registry is confirmed before it is in force": 118,
   "calls that wait at a door are forgotten at a hand-over": 34,
