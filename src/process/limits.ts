@@ -253,8 +253,10 @@ export const COMPOSE_LIMITS = {
   deadlineMs: 60_000,
   /** Questions before a call fails. */
   attemptsMax: 2,
-  /** Generations in flight. */
+  /** Generations in flight in one process ... */
   callsMax: 500,
+  /** ... and those of one workspace, so that a slow model under one leaves room for others. */
+  callsOfWorkspaceMax: 100,
   /** Events in the data source `user_events`. */
   eventsMax: 50,
 } as const;

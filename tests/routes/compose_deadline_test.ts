@@ -7,9 +7,13 @@ import {
   composeServiceOfFile,
   COST,
   countsOf,
+  GOOD,
   rowsOf,
   spentOf,
 } from "./compose_support.ts";
+import { generationsUnderWay } from "../../src/integrations/compose/compose.ts";
+import { COMPOSE_LIMITS } from "../../src/process/limits.ts";
+import { changedLimits } from "../support/limits.ts";
 import { assertRefused, dataOf } from "./support.ts";
 import type { TestApp } from "../support/test_service.ts";
 
@@ -55,6 +59,26 @@ Deno.test("the second answer has what the first one left of the time, and the fi
   gate.resolve();
   assert.equal(model.requests.length, 2);
   await assertNothingMetered(app, COST);
+});
+
+Deno.test("a workspace has its share of the calls in flight, and others have room", async () => {
+  using _limits = changedLimits(COMPOSE_LIMITS, { callsOfWorkspaceMax: 1 });
+  const [app, other] = [await composeApp(service), await composeApp(service)];
+  const gate = Promise.withResolvers<void>();
+  const arrived = Promise.withResolvers<void>();
+  model.reply = async (_, place) => {
+    arrived.resolve();
+    if (place === 0) await gate.promise;
+    return { content: JSON.stringify(GOOD) };
+  };
+  const first = composeRecap(app);
+  await arrived.promise;
+  assertRefused(await composeRecap(app), 503, "unavailable");
+  assert.deepEqual(generationsUnderWay(), { all: 1, ofWorkspaceMost: 1 });
+  await dataOf(composeRecap(other));
+  gate.resolve();
+  await dataOf(first);
+  assert.deepEqual(generationsUnderWay(), { all: 0, ofWorkspaceMost: 0 });
 });
 
 Deno.test("a model server that is not there: the generation failed", async () => {

@@ -231,6 +231,8 @@ Deno.test("open holds of few users are read by index ranges, whatever the planne
       await check("a load of many", () => users.load(many, 1), 2_200);
       await check("holds of a user with many", () => listHolds(database, HEAVY, 20), 400);
       await check("an open hold", () => lookUp(database, 1, `rsv_5_${"4".padStart(20, "0")}`, 20), 120);
+      const ofHeavy = `rsv_${HEAVY.toString(16)}_${"3".padStart(20, "0")}`;
+      await check("texts of a hold of a user with many", () => users.loadTexts([HEAVY], ofHeavy, 3), 20);
       await check("a settled one", () => users.loadReservation([5], `rsv_5_${"8".padStart(20, "0")}`), 20);
     };
     await checkAll();

@@ -21,6 +21,8 @@ export type AppOfRealm = (realm: number) => string | number;
 export class TextRoom {
   readonly #bounds: TextBounds;
   readonly #appOf: AppOfRealm;
+  /** Names are asked for once: what was taken under one is given back under the same. */
+  readonly #apps = new Map<number, string | number>();
   readonly #byApp = new Map<string | number, number>();
   #bytes = 0;
 
@@ -45,7 +47,7 @@ export class TextRoom {
    */
   take(realm: number, ofUser: number, bytes: number): boolean {
     const { textBytesMax, textBytesOfAppMax, textBytesOfUserMax } = this.#bounds;
-    const app = this.#appOf(realm);
+    const app = this.#app(realm);
     const ofApp = this.#byApp.get(app) ?? 0;
     const isFull = ofUser + bytes > textBytesOfUserMax || ofApp + bytes > textBytesOfAppMax ||
       this.#bytes + bytes > textBytesMax;
@@ -57,11 +59,17 @@ export class TextRoom {
 
   /** Gives room back. */
   give(realm: number, bytes: number): void {
-    const app = this.#appOf(realm);
+    const app = this.#app(realm);
     const left = (this.#byApp.get(app) ?? 0) - bytes;
     this.#bytes -= bytes;
     if (left === 0) this.#byApp.delete(app);
     else this.#byApp.set(app, left);
+  }
+
+  #app(realm: number): string | number {
+    let app = this.#apps.get(realm);
+    if (app === undefined) this.#apps.set(realm, app = this.#appOf(realm));
+    return app;
   }
 }
 

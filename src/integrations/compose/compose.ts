@@ -145,11 +145,25 @@ interface Asking {
   readonly prompt: string;
 }
 
-let underWay = 0;
+/** Generations in flight, by workspace. */
+const underWay = new Map<string, number>();
+
+/** Generations in flight in this process, and those of the workspace that has most. */
+export function generationsUnderWay(): { readonly all: number; readonly ofWorkspaceMost: number } {
+  const counts = [...underWay.values()];
+  return { all: counts.reduce((sum, count) => sum + count, 0), ofWorkspaceMost: Math.max(0, ...counts) };
+}
 
 async function generate(asking: Asking): Promise<Result<Composed>> {
-  if (underWay >= COMPOSE_LIMITS.callsMax) throw new Unavailable("Too many generations are under way");
-  underWay += 1;
+  const { workspaceId } = asking.realm.caps;
+  const ofWorkspace = underWay.get(workspaceId) ?? 0;
+  if (generationsUnderWay().all >= COMPOSE_LIMITS.callsMax) {
+    throw new Unavailable("Too many generations are under way");
+  }
+  if (ofWorkspace >= COMPOSE_LIMITS.callsOfWorkspaceMax) {
+    throw new Unavailable("Too many generations of this workspace are under way");
+  }
+  underWay.set(workspaceId, ofWorkspace + 1);
   const { deadlineMs = COMPOSE_LIMITS.deadlineMs } = asking.modelServer;
   const deadline = new AbortController();
   const timer = setTimeout(() => deadline.abort(new ModelFailure("Timed out")), deadlineMs);
@@ -161,7 +175,9 @@ async function generate(asking: Asking): Promise<Result<Composed>> {
     return refused(failed(asking.type, error.message));
   } finally {
     clearTimeout(timer);
-    underWay -= 1;
+    const left = (underWay.get(workspaceId) ?? 1) - 1;
+    if (left === 0) underWay.delete(workspaceId);
+    else underWay.set(workspaceId, left);
   }
 }
 

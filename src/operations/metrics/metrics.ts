@@ -6,6 +6,7 @@ import { cpuUsage } from "node:process";
 import { Counter, Gauge, type Histogram, Registry } from "prom-client";
 import type { Counts } from "../../cluster/counts.ts";
 import type { Service, ServiceState } from "../../cluster/service.ts";
+import { generationsUnderWay } from "../../integrations/compose/compose.ts";
 import { GATEWAY_OUTCOMES } from "../../process/counts/gateway_counts.ts";
 import { counter, counters, gauge, type Metric, ofTerm, type Samples } from "./metric.ts";
 import { ANSWER_CODES } from "../../process/counts/request_counts.ts";
@@ -153,6 +154,12 @@ const REQUESTS: readonly Metric[] = [
       ...Object.entries(streams.ended).map(([reason, count]) => [{ reason }, count] as const),
       [{ reason: "left" }, streams.left] as const,
     ],
+  ),
+  gauge("holdfast_compose_calls", "Compose generations in flight.", () => generationsUnderWay().all),
+  gauge(
+    "holdfast_compose_calls_of_one_workspace",
+    "Those of the workspace that has most.",
+    () => generationsUnderWay().ofWorkspaceMost,
   ),
   gauge("holdfast_downloads", "Exports being downloaded.", ({ counts }) => counts.downloads.open),
   counters(

@@ -192,9 +192,10 @@ async function loadReservation(
 }
 
 /** SQL of the texts of the reservation $2 of the users in $1, which was made at $3. */
-const TEXTS = `${
-  openHoldsOf("id, metadata, prompt", "and created_at_ms = $3::bigint offset 0")
-} where found.id = $2
+const TEXTS = `select found.* from unnest($1::text::bigint[]) as owner(key) cross join lateral (
+    select id, metadata, prompt from open_reservations
+    where user_key = owner.key and created_at_ms = $3::bigint offset 0
+  ) as found where found.id = $2
   union all
   select id, metadata, prompt from reservations
   where id = $2 and user_key = any($1::text::bigint[]) and status = 'expired'`;
