@@ -76,6 +76,8 @@ function checkCall(request: Request, kind: CallKind, body: LargeBody, isLogged: 
     model,
     inputTokens: numberOf(estimate.inputTokens),
     maxOutputTokens: estimate.maxOutputTokens === null ? null : numberOf(estimate.maxOutputTokens),
+    cacheWriteTokens: numberOf(estimate.cacheWriteTokens),
+    cacheWrite1hTokens: numberOf(estimate.cacheWrite1hTokens),
     prompt: isLogged ? promptOf(call) : null,
   };
   const userPath = named === null ? "user" : "X-Holdfast-User";

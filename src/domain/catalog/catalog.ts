@@ -3,6 +3,7 @@
 
 import { type Amount, amountOf, larger } from "../values/amount.ts";
 import type { MatchRule } from "../values/match.ts";
+import { ModelRows } from "./model_rows.ts";
 import { compilePriceRow, type ModelDocument, type PriceRow, priceText, withPriceRows } from "./price_row.ts";
 import type { Period } from "../values/period.ts";
 import type { Headroom, LimitGroup, Plan, Unit } from "./plan.ts";
@@ -134,8 +135,8 @@ export interface Catalog {
   readonly rateLimit: RateLimit | null;
   /** Origins of pages that may call with a public key. */
   readonly corsOrigins: ReadonlySet<string>;
-  /** The price rows in force, by their model's id. */
-  readonly models: ReadonlyMap<string, PriceRow>;
+  /** The price rows in force. */
+  readonly models: ModelRows;
   /** Every price row that the app's catalogs ever had, each at its number. */
   readonly priceRows: readonly PriceRow[];
   /** Whether an event that counts cents but has no price is allowed with a warning, or refused. */
@@ -169,8 +170,9 @@ export function compileCatalog(
   const documents = withPriceRows(everPriced, document.models ?? []);
   const priceRows = documents.map(compilePriceRow);
   const rowsByText = new Map(documents.map((row, number) => [priceText(row), priceRows[number] as PriceRow]));
-  const models = new Map(
-    (document.models ?? []).map((model) => [model.id, rowsByText.get(priceText(model)) as PriceRow]),
+  const models = new ModelRows(
+    document.models ?? [],
+    (model) => rowsByText.get(priceText(model)) as PriceRow,
   );
   const plans = (document.plans ?? []).map(compilePlan);
   const packs = (document.packs ?? []).map(compilePack);
@@ -288,12 +290,12 @@ function pricesOf(part: PlanDocument | PackDocument | undefined, sold: Sold): [s
 /** Leaves out types without a model, which a checked document does not have. */
 function compileTypes(
   types: readonly ComposeTypeDocument[],
-  models: ReadonlyMap<string, PriceRow>,
+  models: ModelRows,
 ): Map<string, ComposeType> {
   const compiled = new Map<string, ComposeType>();
   for (const type of types) {
-    const model = models.get(type.model);
-    if (model !== undefined) compiled.set(type.name, { ...type, model });
+    const model = models.find(type.model);
+    if (model !== null) compiled.set(type.name, { ...type, model });
   }
   return compiled;
 }

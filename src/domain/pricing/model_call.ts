@@ -13,6 +13,10 @@ export interface CallEstimate {
   readonly inputTokens: Amount;
   /** Null for a call that has no answer of tokens. */
   readonly maxOutputTokens: Amount | null;
+  /** The input of a call that asks for caching: any of it may be written to a cache. 0 for other calls. */
+  readonly cacheWriteTokens: Amount;
+  /** The same, where the call asks for a cache that is kept for an hour. */
+  readonly cacheWrite1hTokens: Amount;
 }
 
 /** The longest answer, in tokens, that is held for a call without a limit. */
@@ -28,9 +32,9 @@ const ANSWER_LIMITS = ["max_completion_tokens", "max_tokens", "max_output_tokens
 
 /** Estimates the most that a call may use; a fault names the member that is invalid. */
 export function estimateCall(call: ModelCall, hasAnswer: boolean): CallEstimate | FieldFault {
-  const inputTokens = inputOf(call);
-  if (inputTokens === null) return { path: "", message: "The body is nested too deeply" };
-  if (!hasAnswer) return { inputTokens, maxOutputTokens: null };
+  const input = inputOf(call);
+  if (input === null) return { path: "", message: "The body is nested too deeply" };
+  if (!hasAnswer) return { ...input, maxOutputTokens: null };
   let longest: number | null = null;
   for (const name of ANSWER_LIMITS) {
     const limit = call[name] ?? null;
@@ -42,7 +46,7 @@ export function estimateCall(call: ModelCall, hasAnswer: boolean): CallEstimate 
   if (!isCount(answers)) return { path: "n", message: "must be a positive integer" };
   const tokens = (longest ?? ANSWER_TOKENS) * answers;
   if (tokens > TOKENS_MAX) return { path: "n", message: `asks for more than ${TOKENS_MAX} tokens` };
-  return { inputTokens, maxOutputTokens: amountOf(tokens) };
+  return { ...input, maxOutputTokens: amountOf(tokens) };
 }
 
 /** Estimates the tokens of a text by its size in bytes. */
@@ -55,22 +59,41 @@ function isCount(value: unknown): value is number {
 }
 
 /** The input's tokens; null for a value that is nested too deeply for JSON. */
-function inputOf(call: ModelCall): Amount | null {
+function inputOf(call: ModelCall): Omit<CallEstimate, "maxOutputTokens"> | null {
   const { text } = call;
   const format = typeof text === "object" && text !== null ? (text as ModelCall).format : undefined;
+  const caching = new Caching();
+  caching.see("cache_control", call.cache_control);
   let bytes = 0;
   let tokens = 0;
   for (const value of [...INPUTS.map((name) => call[name]), format]) {
     const counted = tokenCount(value);
     if (counted !== null) tokens += counted;
     else {
-      const sized = sizeOf(value);
+      const sized = sizeOf(value, caching);
       if (sized === null) return null;
       bytes += sized.bytes;
       tokens += sized.media * MEDIA_TOKENS;
     }
   }
-  return tokensOfBytes(bytes) + amountOf(tokens);
+  const inputTokens = tokensOfBytes(bytes) + amountOf(tokens);
+  return {
+    inputTokens,
+    cacheWriteTokens: caching.isAsked ? inputTokens : 0n,
+    cacheWrite1hTokens: caching.isAskedForHour ? inputTokens : 0n,
+  };
+}
+
+/** Whether a call asks the provider to cache its input: by any member of this name. */
+class Caching {
+  isAsked = false;
+  isAskedForHour = false;
+
+  see(name: string, value: unknown): void {
+    if (name !== "cache_control" || typeof value !== "object" || value === null) return;
+    this.isAsked = true;
+    this.isAskedForHour ||= (value as ModelCall).ttl === "1h";
+  }
 }
 
 /** Counts an input that is a list of tokens, or several lists of them; null for any other input. */
@@ -86,11 +109,12 @@ function tokenCount(value: unknown): number | null {
 const encoder = new TextEncoder();
 
 /** The bytes of a value as JSON without its media, and the number of media. */
-function sizeOf(value: unknown): { readonly bytes: number; readonly media: number } | null {
+function sizeOf(value: unknown, caching: Caching): { readonly bytes: number; readonly media: number } | null {
   if (value === undefined || value === null) return { bytes: 0, media: 0 };
   let media = 0;
   try {
     const text = JSON.stringify(value, function (this: ModelCall, name, member) {
+      caching.see(name, member);
       if (typeof member !== "string" || !isMedia(this, name, member)) return member;
       media += 1;
       return "";

@@ -211,6 +211,16 @@ const model = z.strictObject({
       "The model's name, as `metadata.model` or the part of the event name after the first `.` has it.",
     examples: ["gpt-4o-mini"],
   }),
+  aliases: z.array(
+    z.string().refine(isPattern, 'must be a name, or a prefix followed by one final "*"')
+      .meta({ minLength: 1, maxLength: REQUEST_LIMITS.idLengthMax }),
+  ).max(100).optional().meta({
+    description:
+      "Further names that have these prices, and patterns of names: a prefix followed by one final `*`. An " +
+      "exact name counts first, then the longest pattern. Each is listed once in the catalog.",
+    default: [],
+    examples: [["gpt-4o-mini-*"]],
+  }),
   modality: z.enum(["text", "image", "audio", "video"]).meta({
     description: "What the model makes. For people; no rule reads it.",
     examples: ["text"],
