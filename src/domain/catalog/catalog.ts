@@ -294,8 +294,8 @@ function compileTypes(
 ): Map<string, ComposeType> {
   const compiled = new Map<string, ComposeType>();
   for (const type of types) {
-    const model = models.find(type.model);
-    if (model !== null) compiled.set(type.name, { ...type, model });
+    const model = models.get(type.model);
+    if (model !== undefined) compiled.set(type.name, { ...type, model });
   }
   return compiled;
 }

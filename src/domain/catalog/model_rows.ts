@@ -24,8 +24,8 @@ export class ModelRows {
     this.#lengths = [...lengths].sort((a, b) => b - a);
   }
 
-  /** The row that prices a model of this name; null for none. */
-  find(name: string): PriceRow | null {
+  /** The row that prices a model of this name. */
+  get(name: string): PriceRow | undefined {
     const row = this.#named.get(name);
     if (row !== undefined) return row;
     for (const length of this.#lengths) {
@@ -33,6 +33,6 @@ export class ModelRows {
       const covered = this.#byPrefix.get(name.slice(0, length));
       if (covered !== undefined) return covered;
     }
-    return null;
+    return undefined;
   }
 }

@@ -63,7 +63,7 @@ export function reserve(draft: Draft, input: ReserveInput, context: Context): Re
   const { model } = input;
   const priceRow = model === undefined
     ? priceRowOf(context.catalog, input.event, input.metadata)
-    : context.catalog.models.find(model);
+    : context.catalog.models.get(model) ?? null;
   const call = { ...sized(input, priceRow), mustBePriced: model !== undefined };
   const assessment = assess(draft, context, call, "gate");
   if (call.mustBePriced && assessment.reasons[0] === "unpriced_model") return refused(unpriced());

@@ -33,11 +33,11 @@ export interface CallSize {
 export function priceRowOf({ models }: Catalog, event: string, metadata: Metadata | null): PriceRow | null {
   const named = metadata?.members.model;
   if (typeof named === "string") {
-    const row = models.find(named);
-    if (row !== null) return row;
+    const row = models.get(named);
+    if (row !== undefined) return row;
   }
   const dot = event.indexOf(".");
-  return dot < 0 ? null : models.find(event.slice(dot + 1));
+  return dot < 0 ? null : models.get(event.slice(dot + 1)) ?? null;
 }
 
 /** The amounts that reserve holds and can-use checks: the worst case. `quantity` sizes seconds only. */

@@ -123,7 +123,8 @@ const usages = fc.tuple(tokens, tokens, tokens, tokens, tokens).map((
 );
 
 function sumOf(all: readonly Usage[]): Usage {
-  const add = (name: keyof Usage) => all.reduce((sum, usage) => sum + (usage[name] ?? 0n), 0n);
+  const add = (name: Exclude<keyof Usage, "isOtherTier">) =>
+    all.reduce((sum, usage) => sum + (usage[name] ?? 0n), 0n);
   return {
     ...NO_USAGE,
     inputTokens: add("inputTokens"),
