@@ -191,6 +191,10 @@ function providerReport(object: Input): Report {
     reasoning: first(family.reasoning),
   };
   if (family.cacheIsBeside) {
+    const details = object["cacheDetails"];
+    for (const { ttl, inputTokens } of Array.isArray(details) ? details as Input[] : []) {
+      if (ttl === "1h") counts.hourWrites += fromNumber(Number(inputTokens));
+    }
     const byLife = counts.hourWrites + first(["cachecreation.ephemeral5minputtokens"]);
     counts.writes = larger(counts.writes, byLife);
     counts.input += counts.cached + counts.writes;

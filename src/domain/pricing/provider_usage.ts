@@ -11,7 +11,7 @@ export type ProviderUsage = Readonly<Record<string, unknown>>;
 interface Shape {
   /** Any of these members identifies the format. */
   readonly marks: readonly string[];
-  readonly read: (first: Reader) => Parts;
+  readonly read: (first: Reader, object: ProviderUsage) => Parts;
 }
 
 /**
@@ -98,8 +98,8 @@ const SHAPES: readonly Shape[] = [
 ];
 
 /** Anthropic's messages and Bedrock's Converse: the input excludes what the cache read and wrote. */
-function readCacheBeside(first: Reader): Parts {
-  const hourWrites = first("cache_creation.ephemeral_1h_input_tokens");
+function readCacheBeside(first: Reader, { cacheDetails }: ProviderUsage): Parts {
+  const hourWrites = first("cache_creation.ephemeral_1h_input_tokens") + hourWritesIn(cacheDetails);
   const parts = first("cache_creation.ephemeral_5m_input_tokens") + hourWrites;
   const total = first("cache_creation_input_tokens", "cache_write_input_tokens");
   const writes = total > parts ? total : parts;
@@ -112,6 +112,15 @@ function readCacheBeside(first: Reader): Parts {
     output: first("output_tokens"),
     reasoning: first("output_tokens_details.reasoning_tokens"),
   };
+}
+
+/** Bedrock's list of cache writes by their time to live. */
+function hourWritesIn(details: unknown): Amount {
+  if (!Array.isArray(details)) return 0n;
+  const tokens = details.map((each) =>
+    memberOf(each, "ttl") === "1h" ? memberOf(each, "inputTokens") : undefined
+  );
+  return tokens.filter(isTokens).reduce((sum, count) => sum + amountOf(count), 0n);
 }
 
 /** Reads the usage that an object reports, or its fault; paths are within the object. */
@@ -134,7 +143,7 @@ export function readProviderUsage(object: ProviderUsage): Usage | FieldFault {
       fault ??= { path, message: "must be a number of at least 0" };
     }
     return 0n;
-  });
+  }, object);
   return fault ?? usageOf(parts, object);
 }
 

@@ -7,6 +7,11 @@ import {
   readProviderUsage,
   readReport,
 } from "../../../src/domain/pricing/provider_usage.ts";
+import { centsOf } from "../../../src/domain/pricing/usage.ts";
+import { compilePriceRow } from "../../../src/domain/catalog/price_row.ts";
+import { fromNumber } from "../../model/decimal.ts";
+import { reportOf } from "../../model/reports.ts";
+import { SHAPE_PRICES, USAGE_SHAPES } from "../../support/usage_shapes.ts";
 
 /** In the order input, cached, writes, one-hour writes, output, reasoning; or the path of the fault. */
 type Row = [name: string, object: ProviderUsage, expected: (number | null)[] | string];
@@ -160,4 +165,42 @@ Deno.test("of a report with a faulty detail the totals are left, and of one with
   for (const none of [undefined, null, "usage", {}, { total_tokens: 5 }, { prompt_tokens: -1 }]) {
     assert.equal(readReport(none), null, JSON.stringify(none));
   }
+});
+
+const MEMBERS = [
+  "inputTokens",
+  "cachedInputTokens",
+  "cacheWriteTokens",
+  "cacheWrite1hTokens",
+  "outputTokens",
+  "reasoningTokens",
+] as const;
+
+for (const { name, usage, tokens, cents, isOtherTier = false } of USAGE_SHAPES) {
+  Deno.test(`the shape, read and priced: ${name}`, () => {
+    const read = readProviderUsage(usage);
+    if ("path" in read) return assert.fail(read.message);
+    assert.deepEqual(MEMBERS.map((member) => numberOf(read[member] ?? 0n)), tokens);
+    assert.equal(numberOf(centsOf(compilePriceRow(SHAPE_PRICES, 0), read)), cents);
+    assert.equal(read.isOtherTier ?? false, isOtherTier);
+    const modelled = reportOf({ providerUsage: usage });
+    const micros = tokens.map(fromNumber) as [bigint, bigint, bigint, bigint, bigint, bigint];
+    const [input, cached, write, hourWrite, output, reasoning] = micros;
+    assert.deepEqual([modelled?.input, modelled?.tokens], [input, input + output]);
+    assert.deepEqual(modelled?.parts, {
+      plain: input - cached - write,
+      cached,
+      write: write - hourWrite,
+      hourWrite,
+      text: output - reasoning,
+      reasoning,
+    });
+    assert.equal(modelled.isOtherTier, isOtherTier);
+  });
+}
+
+Deno.test("a transcription that is billed by its duration is read in seconds", () => {
+  const read = readProviderUsage({ type: "duration", seconds: 12.5 });
+  assert.ok(!("path" in read));
+  assert.deepEqual([numberOf(read.seconds ?? 0n), read.inputTokens, read.outputTokens], [12.5, null, null]);
 });
