@@ -207,7 +207,7 @@ Deno.test("a second or an image has the price of the output, else of the input",
   assert.deepEqual(importOf([known], { m: theirs }).differences, []);
 });
 
-Deno.test("a price above 0 never becomes 0, also one that is a default: it stays and is told", () => {
+Deno.test("a price above 0 never becomes 0, also one that is a default: it stays and is listed", () => {
   const known = {
     id: "m",
     modality: "text",

@@ -20,7 +20,7 @@ interface Shape {
  */
 type Reader = (...names: readonly string[]) => Amount;
 
-/** The tokens as they are reported: parts may be larger than their whole. */
+/** The reported tokens, in which a part may be larger than its whole. */
 interface Parts {
   readonly input: Amount;
   readonly output?: Amount;
@@ -198,7 +198,7 @@ function isDuration(
   return object.type === "duration" && isTokens(object.seconds);
 }
 
-/** The first of these members that is there, with its path as it was sent. */
+/** The first of these members that is there, with its path in the object that was sent. */
 function reportedAt(object: ProviderUsage, ...names: readonly string[]): { path: string; value: unknown } {
   let found: { path: string; value: unknown } = { path: names[0] ?? "", value: undefined };
   for (const name of names) {
@@ -239,8 +239,8 @@ function memberOf(value: unknown, name: string): unknown {
 }
 
 /**
- * Reads a model server's own report, where nobody can be told of a fault in it: without its details if they are faulty.
- * Null where it reports no usage.
+ * Reads a model server's own report, where no caller receives a fault: without its details if they are faulty. Null where
+ * it reports no usage.
  */
 export function readReport(report: unknown): Usage | null {
   if (!isObject(report)) return null;

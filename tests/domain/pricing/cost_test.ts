@@ -12,7 +12,7 @@ Deno.test("a cost names its price row, also a row of prices of 0", () => {
   assert.deepEqual(costOf(5n, null), { cents: 5n, priced: false, model: null });
 });
 
-Deno.test("a usage of another service tier is told", () => {
+Deno.test("a usage of another service tier is a warning", () => {
   const call = { countsCents: true, toldCents: false };
   const told = [true, false].map((isOtherTier) =>
     warningsOf(ROW, { ...call, usage: { ...NO_USAGE, isOtherTier } })
