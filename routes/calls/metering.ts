@@ -98,6 +98,8 @@ function sizeOf(input: WireSize): CallSize {
     inputTokens: amountOrNull(input.inputTokens),
     inputCostCents: amountOrNull(input.inputCostCents),
     maxOutputTokens: amountOrNull(input.maxOutputTokens),
+    cacheWriteTokens: amountOrNull(input.cacheWriteTokens),
+    cacheWrite1hTokens: amountOrNull(input.cacheWrite1hTokens),
   };
 }
 

@@ -19,7 +19,9 @@ const size = {
   quantity: positiveAmount.nullish().describe(
     "Seconds in limit groups in seconds; also the quantity of the event. Default 1",
   ),
-  count: positiveAmount.nullish().describe("Units in limit groups that count. Default 1"),
+  count: positiveAmount.nullish().describe(
+    "Units in limit groups that count; also multiplies the price of a call or image. Default 1",
+  ),
   inputTokens: amount.nullish().describe(
     "Tokens in limit groups in tokens; also priced in cents by the model's price",
   ),
@@ -28,9 +30,40 @@ const size = {
   ),
 };
 
-export const maxOutputTokens = positiveAmount.nullish().describe(
-  "Maximum output tokens: reserved together with inputTokens, and priced in cents by the model's price",
-);
+/** What a hold takes beyond the input. */
+export const heldMembers = {
+  maxOutputTokens: positiveAmount.nullish().describe(
+    "Maximum output tokens: reserved together with inputTokens, and priced in cents by the model's price",
+  ),
+  cacheWriteTokens: amount.nullish().describe(
+    "The part of inputTokens that may be written to the cache of the provider: reserved in cents at the " +
+      "price of cache writes, if that is above the input price",
+  ),
+  cacheWrite1hTokens: amount.nullish().describe(
+    "The part of cacheWriteTokens that is kept for an hour, at its own price",
+  ),
+};
+
+/** How those members are read without their schema. */
+export const PLAIN_HELD = {
+  maxOutputTokens: isPositiveAmount,
+} satisfies Record<string, Fits>;
+
+/** Faults of a hold with parts larger than their whole. */
+export function* heldFaults(input: {
+  readonly inputTokens?: number | null | undefined;
+  readonly cacheWriteTokens?: number | null | undefined;
+  readonly cacheWrite1hTokens?: number | null | undefined;
+}): Iterable<{ readonly path: readonly string[]; readonly message: string }> {
+  const { inputTokens, cacheWriteTokens, cacheWrite1hTokens } = input;
+  const isPart = "and it is smaller";
+  if ((cacheWriteTokens ?? 0) > (inputTokens ?? 0)) {
+    yield { path: ["cacheWriteTokens"], message: `is a part of inputTokens, ${isPart}` };
+  }
+  if ((cacheWrite1hTokens ?? 0) > (cacheWriteTokens ?? 0)) {
+    yield { path: ["cacheWrite1hTokens"], message: `is a part of cacheWriteTokens, ${isPart}` };
+  }
+}
 
 /** Who uses what, and how much. */
 export const meteredCall = {

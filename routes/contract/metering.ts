@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { defineCall } from "./definition.ts";
-import { amount, anyId, cutAt, isAmount, isAnyId, isPositiveAmount, loggedText } from "./fields.ts";
+import { amount, anyId, cutAt, isAmount, isAnyId, loggedText } from "./fields.ts";
 import {
   actual,
   addFaults,
@@ -12,7 +12,15 @@ import {
   reportsUsage,
   usageConflicts,
 } from "./member_conflicts.ts";
-import { maxOutputTokens, meteredCall, OF_CALL, PLAIN_CALL, plainOf } from "./metered_members.ts";
+import {
+  heldFaults,
+  heldMembers,
+  meteredCall,
+  OF_CALL,
+  PLAIN_CALL,
+  PLAIN_HELD,
+  plainOf,
+} from "./metered_members.ts";
 import { providerUsage, usage } from "./model_usage.ts";
 import { counter, nothing, reasons, time, unit } from "./records.ts";
 import { ERROR_CODE_LENGTH_MAX, REASON_LENGTH_MAX } from "../../src/domain/values/texts.ts";
@@ -38,13 +46,13 @@ const TRACK_SLIPS = {
 
 const reserveInput = z.object({
   ...meteredCall,
-  maxOutputTokens,
+  ...heldMembers,
   ttlSeconds: z.number().min(REQUEST_LIMITS.ttlSecondsMin).max(REQUEST_LIMITS.ttlSecondsMax).nullish()
     .describe("How long the reservation lasts. Default: the app's reservationTtlSeconds"),
   prompt: loggedText.nullish().describe(
     "Stored while prompt logging is on, unless the user opted out of it",
   ),
-});
+}).superRefine((input, context) => addFaults(context, heldFaults(input)));
 
 /** `POST /v1/reserve`: reserve quota before the work. */
 export const reserve = defineCall({
@@ -55,7 +63,7 @@ export const reserve = defineCall({
   input: reserveInput,
   plain: plainOf<typeof reserveInput>(OF_CALL, {
     ...PLAIN_CALL,
-    maxOutputTokens: isPositiveAmount,
+    ...PLAIN_HELD,
     ttlSeconds: isTtl,
   }),
   slips: HOLD_SLIPS,
@@ -108,8 +116,10 @@ const cost = z.strictObject({
   model: z.string().nullable().describe("The id of the price"),
 });
 
-const warnings = z.array(z.enum(["unpriced_model"])).optional()
-  .describe("unpriced_model: a limit group in cents covers the event, but the call has no price");
+const warnings = z.array(z.enum(["unpriced_model", "tier_unpriced"])).optional().describe(
+  "unpriced_model: a limit group in cents covers the event, but the call has no price; tier_unpriced: the " +
+    "usage names another service tier than the standard one, and was priced as the standard one",
+);
 
 const commitInput = z.object({
   reservationId,
@@ -226,11 +236,9 @@ export const track = defineCall({
   errors: ["limit_reached", "workspace_limit_reached", "test_quota_exceeded"],
 });
 
-const canUseInput = z.object({ ...meteredCall, maxOutputTokens });
-const plainCanUse = plainOf<typeof canUseInput>(OF_CALL, {
-  ...PLAIN_CALL,
-  maxOutputTokens: isPositiveAmount,
-});
+const canUseInput = z.object({ ...meteredCall, ...heldMembers })
+  .superRefine((input, context) => addFaults(context, heldFaults(input)));
+const plainCanUse = plainOf<typeof canUseInput>(OF_CALL, { ...PLAIN_CALL, ...PLAIN_HELD });
 
 /** `POST /v1/can-use`: check what reserve would answer now. */
 export const canUse = defineCall({

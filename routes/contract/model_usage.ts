@@ -12,10 +12,11 @@ const MEMBERS = {
   inputTokens: "The whole input, cached tokens and cache writes included",
   cachedInputTokens: "The part of the input read from the cache of the provider",
   cacheWriteTokens: "The part of the input written to the cache of the provider",
+  cacheWrite1hTokens: "The part of cacheWriteTokens that is kept for an hour",
   outputTokens: "The whole output, reasoning included",
   reasoningTokens: "The part of the output spent on reasoning",
   seconds: "Default: the held seconds; in a track the quantity",
-  calls: "Calls, or images, of a model with a price per call. Default 1",
+  calls: "Calls, or images, of a model with a price per call. Default: the count of the call",
 };
 const NAMES = Object.keys(MEMBERS) as (keyof typeof MEMBERS)[];
 
@@ -64,7 +65,7 @@ function isAmount(value: unknown): value is number {
   return typeof value === "number" && value >= 0 && value <= REQUEST_LIMITS.amountMax;
 }
 
-/** The usage object of OpenAI, Anthropic or Gemini, unchanged. */
+/** The usage object of a model server or of the AI SDK, unchanged. */
 export const providerUsage = object.transform((sent, context): Usage => {
   const read = readProviderUsage(sent);
   if (!("path" in read)) return read;
@@ -73,8 +74,10 @@ export const providerUsage = object.transform((sent, context): Usage => {
 }).register(SHOWN_AS, {
   type: "object",
   additionalProperties: true,
-  description: "The usage object of OpenAI (chat completions, responses), Anthropic (messages) or Gemini " +
-    "(usageMetadata), unchanged, instead of usage",
+  description:
+    "The usage object of OpenAI and servers compatible with it, Anthropic, Gemini (usageMetadata), Bedrock " +
+    "or the AI SDK, unchanged, instead of usage. A part larger than its whole is added to it, and what a " +
+    "total has above input and output is output",
 });
 
 function addFault(

@@ -3,7 +3,7 @@
 
 import type { Context } from "hono";
 import { Unavailable } from "../../actors/port.ts";
-import type { Catalog } from "../../src/domain/catalog/catalog.ts";
+import { allowsModel, type Catalog } from "../../src/domain/catalog/catalog.ts";
 import type { ModelServer } from "../../src/process/features.ts";
 import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
 import { admit, refuseInput } from "../http/admission.ts";
@@ -82,13 +82,13 @@ export async function answerModels(
  * Returns the list of models without those that the app may not call or has no price for: the account is shared, and its
  * list has the names of other apps' models.
  */
-async function allowedModels(answer: Response, { gateway, models }: Catalog): Promise<string> {
+async function allowedModels(answer: Response, catalog: Catalog): Promise<string> {
   const text = await textUpTo(answer, GATEWAY_LIMITS.modelsBytesMax);
   const list = looseOf(parsed(text ?? ""));
   if (!Array.isArray(list.data)) throw serverFailed("The model server answered no list of models");
   const data = list.data.filter((model) => {
     const { id } = looseOf(model);
-    return typeof id === "string" && (gateway.models ?? models).has(id);
+    return typeof id === "string" && catalog.models.get(id) !== undefined && allowsModel(catalog, id);
   });
   return JSON.stringify({ ...list, data });
 }

@@ -39,6 +39,8 @@ export const holdInput = z.object({
   model: nameOf(REQUEST_LIMITS.idLengthMax),
   inputTokens: amount,
   maxOutputTokens: amount.nullable(),
+  cacheWriteTokens: amount,
+  cacheWrite1hTokens: amount,
   prompt: loggedText.nullable(),
 });
 
@@ -61,13 +63,16 @@ export const reserveHold: InternalCall<HoldWorld, z.output<typeof holdInput>, Re
   handle: async (request) => {
     const limit = await refuseSpent(request);
     if (limit !== null) return failure(limit);
-    const { userId, inputTokens, maxOutputTokens, ...rest } = request.input;
+    const { userId, inputTokens, maxOutputTokens, cacheWriteTokens, cacheWrite1hTokens, ...rest } =
+      request.input;
     const size = {
       quantity: null,
       count: null,
       inputCostCents: null,
       inputTokens: amountOrNull(inputTokens),
       maxOutputTokens: amountOrNull(maxOutputTokens),
+      cacheWriteTokens: amountOrNull(cacheWriteTokens),
+      cacheWrite1hTokens: amountOrNull(cacheWrite1hTokens),
     };
     const call = { name: "reserve", input: { ...rest, size, ttlMs: null }, isCapped: true } as const;
     const { reservationTtlMs: ttlMs } = request.caller.realm.catalog;

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { numberOf } from "../../src/domain/values/amount.ts";
 import type { CallEstimate } from "../../src/domain/pricing/model_call.ts";
-import type { Catalog } from "../../src/domain/catalog/catalog.ts";
+import { allowsModel, type Catalog } from "../../src/domain/catalog/catalog.ts";
 import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
 import type { Caller } from "../../src/tenant/registry.ts";
 import { KEYED_POT } from "../http/arrival.ts";
@@ -93,6 +93,8 @@ function checkCall(
     model,
     inputTokens: numberOf(estimate.inputTokens),
     maxOutputTokens: estimate.maxOutputTokens === null ? null : numberOf(estimate.maxOutputTokens),
+    cacheWriteTokens: numberOf(estimate.cacheWriteTokens),
+    cacheWrite1hTokens: numberOf(estimate.cacheWrite1hTokens),
     prompt,
   };
   const userPath = named === null ? "user" : "X-Holdfast-User";
@@ -105,11 +107,11 @@ function checkCall(
 }
 
 /** Refuses a model that the app's settings do not allow. */
-function refuseModel(model: string, { gateway, models }: Catalog): void {
-  if (gateway.models !== null && !gateway.models.has(model)) {
+function refuseModel(model: string, catalog: Catalog): void {
+  if (!allowsModel(catalog, model)) {
     throw invalidMember("model", "is not among settings.gateway.models of the catalog");
   }
-  if (gateway.budgetCents !== null && !models.has(model)) {
+  if (catalog.gateway.budgetCents !== null && catalog.models.get(model) === undefined) {
     throw invalidMember("model", "has no price in the catalog, which settings.gateway.budgetCents needs");
   }
 }

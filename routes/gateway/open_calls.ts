@@ -289,9 +289,11 @@ class Call implements OpenCall {
 }
 
 /** The amounts of a usage as numbers, which pass the channel between processes. */
-function numbersOf(usage: Readonly<Partial<Record<keyof Usage, Amount | null>>>): Record<string, number> {
+function numbersOf(usage: Partial<Usage>): Record<string, number> {
   return Object.fromEntries(
-    Object.entries(usage).flatMap(([name, amount]) => amount === null ? [] : [[name, numberOf(amount)]]),
+    Object.entries(usage).flatMap(([name, amount]) =>
+      typeof amount === "bigint" ? [[name, numberOf(amount)]] : []
+    ),
   );
 }
 

@@ -3,6 +3,7 @@
 
 import type { Command } from "commander";
 import { getCatalog } from "../../routes/contract/admin.ts";
+import builtinPrices from "../tenant/catalog/builtin_prices.json" with { type: "json" };
 import {
   importPrices,
   type PriceDifference,
@@ -17,6 +18,7 @@ import { renderTable, safeText, type TableValue } from "./table.ts";
 
 interface ImportCommandOptions extends ApplyOptions {
   readonly only?: readonly string[];
+  readonly builtin?: boolean;
 }
 
 /** The group of commands. */
@@ -28,10 +30,12 @@ function addImportCommand(group: Command, action: AdminAction): void {
   const command = withApp(
     group.command("import").description(
       "Import prices from a file: LiteLLM's model_prices_and_context_window.json, or models in the form of a\n" +
-        "catalog. Prints the differences. Models that the file lacks are unchanged.",
+        "catalog; or from the list that comes with this version. Prints the differences. Models that the file\n" +
+        "lacks are unchanged, and a price above 0 never becomes 0.",
     ),
   )
-    .argument("<file>", "the price file as JSON")
+    .argument("[file]", "the price file as JSON")
+    .option("--builtin", "the list of this version, with the date of each price, in place of a file")
     .option("--only <ids>", "only these models, also new ones: ids separated by commas", idsOf)
     .option("--dry-run", "only show the differences")
     .action(action(importFile));
@@ -39,6 +43,7 @@ function addImportCommand(group: Command, action: AdminAction): void {
     command,
     "deno task admin models import model_prices_and_context_window.json --app app_1 --dry-run",
     "deno task admin models import model_prices_and_context_window.json --only gpt-5,claude-sonnet-4-5",
+    "deno task admin models import --builtin --only gpt-4o-mini,claude-sonnet-4-5",
   );
 }
 
@@ -46,21 +51,20 @@ function idsOf(text: string, before: readonly string[] = []): readonly string[] 
   return [...before, ...text.split(",").map((id) => id.trim()).filter((id) => id !== "")];
 }
 
-async function importFile(run: AdminRun, path: string, options: ImportCommandOptions): Promise<void> {
-  const file = readPriceFile(await readDocument(path));
-  if (file === null) {
-    throw new TaskError(
-      `"${path}" is not a price file of LiteLLM, and not a list or object of models`,
-      EXIT.refused,
-    );
-  }
+async function importFile(
+  run: AdminRun,
+  path: string | undefined,
+  options: ImportCommandOptions,
+): Promise<void> {
+  const { file, source } = await readPrices(path, options);
   const appId = await run.appId(options.app);
   const { version, ...document } = await run.client.call(getCatalog, { appId });
   const found = importPrices(document.models ?? [], file, {
     only: options.only ?? null,
     checkedAt: new Date().toISOString(),
-    source: path.split(/[\\/]/).at(-1) ?? path,
+    source,
   });
+  if (found.faults.length > 0) throw new TaskError(faultsText(found.faults), EXIT.refused);
   run.say(importText(found));
   const isDryRun = options.dryRun === true;
   const applied = found.imported.length === 0 ? { version, changes: [] } : await putCatalog(
@@ -69,20 +73,42 @@ async function importFile(run: AdminRun, path: string, options: ImportCommandOpt
     { ...document, models: found.models, expectedVersion: version },
     isDryRun,
   );
-  const { differences, imported, missing, unpriced } = found;
+  const { differences, imported, missing, unpriced, kept } = found;
   run.show(
-    { version: applied.version, differences, imported, missing, unpriced },
+    { version: applied.version, differences, imported, missing, unpriced, kept },
     () => resultText(applied, version, isDryRun),
   );
 }
 
-function importText({ differences, imported, missing, unpriced }: PriceImport): string {
+/** The prices of a file, or those that come with this version, with their source for rows that name none. */
+async function readPrices(path: string | undefined, { builtin = false }: ImportCommandOptions) {
+  if ((path === undefined) !== builtin) {
+    throw new TaskError("Name a price file, or --builtin: one of them", EXIT.usage);
+  }
+  const text = path === undefined ? JSON.stringify(builtinPrices) : await readDocument(path);
+  const file = readPriceFile(text);
+  if (file === null) {
+    throw new TaskError(
+      `"${path}" is not a price file of LiteLLM, and not a list or object of models`,
+      EXIT.refused,
+    );
+  }
+  return { file, source: path?.split(/[\\/]/).at(-1) ?? "builtin" };
+}
+
+function faultsText(faults: PriceImport["faults"]): string {
+  const lines = faults.map(({ model, member, message }) => safeText(`  ${model}.${member} ${message}`));
+  return ["The file has faults, and nothing was applied:", ...lines].join("\n");
+}
+
+function importText({ differences, imported, missing, unpriced, kept }: PriceImport): string {
   const changed = new Set(differences.map(({ model }) => model));
   const same = imported.filter((id) => !changed.has(id));
   const lists = [
     ["The same price as in the file", same],
     ["Not in the file, unchanged", missing],
     ["In the file without a price of their kind, unchanged", unpriced],
+    ["0 in the file, unchanged", kept.map(({ model, member, before }) => `${model}.${member} ${before}`)],
   ] as const;
   const table = differences.length === 0
     ? "No price differs"

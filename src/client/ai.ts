@@ -3,7 +3,6 @@
 
 import { ANSWER_TOKENS, estimateInput, type ModelMetering, type OpenCall, openCall } from "./model_calls.ts";
 import { type PieceReader, settlingStream } from "./settling_stream.ts";
-import type { ModelUsage } from "./wire_types.ts";
 
 /** The parameters of a call that are read here; every version of the SDK has them. */
 export interface ModelParams {
@@ -48,8 +47,8 @@ export interface HoldfastMiddleware {
 export function holdfastMiddleware(metering: ModelMetering<ModelParams>): HoldfastMiddleware {
   const begin = (params: ModelParams, { modelId }: Model) => {
     const { prompt, tools, responseFormat, maxOutputTokens = ANSWER_TOKENS, abortSignal } = params;
-    const inputTokens = estimateInput(prompt, tools, responseFormat);
-    return openCall(metering, params, modelId, { inputTokens, maxOutputTokens }, abortSignal);
+    const input = estimateInput([prompt, tools, responseFormat], params.providerOptions);
+    return openCall(metering, params, modelId, { ...input, maxOutputTokens }, abortSignal);
   };
   return {
     specificationVersion: "v4",
@@ -130,6 +129,8 @@ interface SdkUsage {
   };
   readonly cachedInputTokens?: number | undefined;
   readonly reasoningTokens?: number | undefined;
+  /** From version 6 on: the object of the server. */
+  readonly raw?: unknown;
 }
 
 const DELTAS: ReadonlySet<string> = new Set(["text-delta", "reasoning-delta", "tool-input-delta"]);
@@ -169,7 +170,7 @@ class PartReader implements PieceReader<StreamPart> {
   }
 }
 
-/** Passes on the usage that the model reported, with estimates for missing members. */
+/** Passes on the usage that the model reported: the server's own object first, which leaves nothing out. */
 function reportTo(
   call: OpenCall,
   usage: SdkUsage | undefined,
@@ -177,38 +178,43 @@ function reportTo(
   model: Model,
 ): void {
   if (usage === undefined) return;
-  const found = typeof usage.inputTokens === "object" || typeof usage.outputTokens === "object"
-    ? usageOfParts(usage)
-    : flatUsage(usage, metadata, model);
-  if (found.inputTokens === undefined && found.outputTokens === undefined) return;
-  const { inputTokens, outputTokens } = call.estimate();
-  const { inputTokens: input = inputTokens, outputTokens: output = outputTokens, ...parts } = found;
-  call.report({ usage: { ...parts, inputTokens: input, outputTokens: output } });
+  const { raw = metadata?.google?.usageMetadata ?? metadata?.anthropic?.usage, ...numbers } = usage;
+  const forms = isObject(raw) ? [raw] : [];
+  const whole = withEstimates(call, withCache(numbers, metadata, model));
+  if (whole !== null) forms.push(whole);
+  if (forms.length > 0) call.report(...forms.map((providerUsage) => ({ providerUsage })));
 }
 
-function usageOfParts({ inputTokens, outputTokens }: SdkUsage): ModelUsage {
-  const input = typeof inputTokens === "object" ? inputTokens : { total: inputTokens };
-  const output = typeof outputTokens === "object" ? outputTokens : { total: outputTokens };
+/** The SDK's own numbers, with estimates for totals that are missing; null without any. */
+function withEstimates(call: OpenCall, numbers: SdkUsage): Loose | null {
+  const [input, output] = [totalOf(numbers.inputTokens), totalOf(numbers.outputTokens)];
+  if (input === undefined && output === undefined) return null;
+  const { inputTokens, outputTokens } = call.estimate();
   return {
-    inputTokens: input.total,
-    cachedInputTokens: "cacheRead" in input ? input.cacheRead : undefined,
-    cacheWriteTokens: "cacheWrite" in input ? input.cacheWrite : undefined,
-    outputTokens: output.total,
-    reasoningTokens: "reasoning" in output ? output.reasoning : undefined,
+    ...numbers,
+    inputTokens: input === undefined ? inputTokens : numbers.inputTokens,
+    outputTokens: output === undefined ? outputTokens : numbers.outputTokens,
   };
 }
 
-/** The whole input. Version 5 has the count of the provider, and Anthropic does not count the cache in it. */
-function flatUsage(usage: SdkUsage, metadata: ProviderMetadata | undefined, { provider }: Model): ModelUsage {
-  const input = usage.inputTokens as number | undefined;
-  const outputTokens = usage.outputTokens as number | undefined;
-  const { cachedInputTokens, reasoningTokens } = usage;
-  if (!/anthropic|bedrock/.test(provider)) {
-    return { inputTokens: input, cachedInputTokens, outputTokens, reasoningTokens };
-  }
+function totalOf(tokens: SdkUsage["inputTokens" | "outputTokens"]): number | undefined {
+  return typeof tokens === "object" ? tokens.total : tokens;
+}
+
+/** Version 5 has the input of the server, and Anthropic does not count the cache in it: here it is added. */
+function withCache(
+  usage: SdkUsage,
+  metadata: ProviderMetadata | undefined,
+  { provider }: Model,
+): SdkUsage & { readonly cacheWriteTokens?: number } {
+  const { inputTokens, cachedInputTokens = 0 } = usage;
+  if (typeof inputTokens !== "number" || !/anthropic|bedrock/.test(provider)) return usage;
   const bedrock = metadata?.bedrock?.usage as Loose | undefined;
   const written = metadata?.anthropic?.cacheCreationInputTokens ?? bedrock?.cacheWriteInputTokens;
   const cacheWriteTokens = typeof written === "number" ? written : 0;
-  const inputTokens = input === undefined ? undefined : input + (cachedInputTokens ?? 0) + cacheWriteTokens;
-  return { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, reasoningTokens };
+  return { ...usage, inputTokens: inputTokens + cachedInputTokens + cacheWriteTokens, cacheWriteTokens };
+}
+
+function isObject(value: unknown): value is Loose {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

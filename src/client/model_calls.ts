@@ -22,9 +22,17 @@ export interface ModelMetering<Call> {
   readonly ttlSeconds?: number | undefined;
 }
 
-/** The most that a call may use. */
-export interface CallEstimate {
+/** The input of a call, estimated. */
+export interface InputEstimate {
   readonly inputTokens: number;
+  /** The whole input of a call that asks for caching, which may be dearer; missing for other calls. */
+  readonly cacheWriteTokens?: number | undefined;
+  /** The same, where the call asks for a cache that is kept for an hour. */
+  readonly cacheWrite1hTokens?: number | undefined;
+}
+
+/** The most that a call may use. */
+export interface CallEstimate extends InputEstimate {
   /** Missing for a call without output tokens. */
   readonly maxOutputTokens?: number | undefined;
 }
@@ -69,7 +77,7 @@ export class OpenCall {
   readonly #reservationId: string;
   readonly #inputTokens: number;
   #textBytes = 0;
-  #report: ReportedUsage | null = null;
+  #reports: readonly ReportedUsage[] = [];
   #settled: Promise<void> | null = null;
 
   constructor(client: SettlingCalls, reservationId: string, inputTokens: number) {
@@ -80,7 +88,7 @@ export class OpenCall {
 
   /** Whether the model has written any text or reported its usage. */
   get hasBegun(): boolean {
-    return this.#textBytes > 0 || this.#report !== null;
+    return this.#textBytes > 0 || this.#reports.length > 0;
   }
 
   /** Adds to the model's text. */
@@ -88,9 +96,9 @@ export class OpenCall {
     if (text !== "") this.#textBytes += bytesOf(text);
   }
 
-  /** Keeps the usage that the model reported. */
-  report(usage: ReportedUsage): void {
-    this.#report = usage;
+  /** Keeps the usage that the model reported, in several forms: the service reads the first one that it knows. */
+  report(...forms: readonly ReportedUsage[]): void {
+    this.#reports = forms;
   }
 
   /** The usage so far, estimated by the size of its texts. */
@@ -118,45 +126,65 @@ export class OpenCall {
   }
 
   async #commit(): Promise<void> {
-    const estimated: CommitOptions = { usage: this.estimate() };
-    try {
-      await this.#client.commit(this.#reservationId, this.#report ?? estimated);
-    } catch (error) {
-      // Some servers report a usage in a form of their own. Their answers are charged by the estimate.
-      const isReport = this.#report !== null && error instanceof HoldfastError &&
-        error.code === "invalid_request";
-      if (!isReport) throw error;
-      await this.#client.commit(this.#reservationId, estimated);
+    for (const report of this.#reports) {
+      try {
+        await this.#client.commit(this.#reservationId, report);
+        return;
+      } catch (error) {
+        // Some servers report a usage in a form of their own. Their answers are charged by the estimate.
+        const isUnknownForm = error instanceof HoldfastError && error.code === "invalid_request";
+        if (!isUnknownForm) throw error;
+      }
     }
+    const estimated: CommitOptions = { usage: this.estimate() };
+    await this.#client.commit(this.#reservationId, estimated);
   }
 }
 
-/** Estimates the tokens of an input: texts at any depth by size, media at a flat rate, lists of tokens by length. */
-export function estimateInput(...values: readonly unknown[]): number {
+/**
+ * Estimates the tokens of an input: texts at any depth by size, media at a flat rate, lists of tokens by length. A member
+ * `cache_control` or `cacheControl` anywhere in it, or in the options of the call, asks for caching.
+ */
+export function estimateInput(values: readonly unknown[], options?: unknown): InputEstimate {
   let bytes = 0;
   let tokens = 0;
+  let isCached = false;
+  let isCachedForHour = false;
   for (const value of values) {
     if (value === undefined || value === null) continue;
     const counted = countTokens(value);
-    if (counted !== null) {
-      tokens += counted;
-      continue;
-    }
+    if (counted === null) bytes += bytesOf(sized(value));
+    else tokens += counted;
+  }
+  const inputTokens = tokensOf(bytes) + tokens;
+  sized(options);
+  return {
+    inputTokens,
+    ...isCached ? { cacheWriteTokens: inputTokens } : {},
+    ...isCachedForHour ? { cacheWrite1hTokens: inputTokens } : {},
+  };
+
+  function sized(value: unknown): string {
     const text = JSON.stringify(value, function (this: Readonly<Record<string, unknown>>, name, member) {
       // `this` has bytes and URLs in their own form, which is shorter than the form of JSON.
       const raw = this[name];
+      if (CACHE_MEMBERS.has(name) && typeof raw === "object" && raw !== null) {
+        isCached = true;
+        isCachedForHour ||= (raw as { readonly ttl?: unknown }).ttl === "1h";
+      }
       if (raw instanceof Uint8Array || raw instanceof ArrayBuffer) return media();
       return typeof member === "string" && isMedia(this, name, member) ? media() : member;
     });
-    bytes += bytesOf(text ?? "");
+    return text ?? "";
   }
-  return tokensOf(bytes) + tokens;
 
   function media(): string {
     tokens += MEDIA_TOKENS;
     return "";
   }
 }
+
+const CACHE_MEMBERS: ReadonlySet<string> = new Set(["cache_control", "cacheControl"]);
 
 /** The number of tokens of an input that is a list of tokens, or of such lists; null for any other. */
 function countTokens(value: unknown): number | null {

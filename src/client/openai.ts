@@ -139,12 +139,13 @@ function meteredFetch(send: Fetch): Fetch {
 function estimateOf(body: OpenAICall, shape: AnswerShape) {
   const { messages, input, instructions, tools, functions, response_format, text } = body;
   const format = (text as OpenAICall | undefined)?.format;
-  const inputTokens = estimateInput(messages, input, instructions, tools, functions, response_format, format);
-  if (shape === "none") return { inputTokens };
+  const inputs = [messages, input, instructions, tools, functions, response_format, format];
+  const estimated = estimateInput(inputs, { cache_control: body.cache_control });
+  if (shape === "none") return estimated;
   const limits = [body.max_completion_tokens, body.max_tokens, body.max_output_tokens]
     .filter((limit) => typeof limit === "number");
   const longest = limits.length === 0 ? ANSWER_TOKENS : Math.max(...limits);
-  return { inputTokens, maxOutputTokens: longest * (typeof body.n === "number" ? body.n : 1) };
+  return { ...estimated, maxOutputTokens: longest * (typeof body.n === "number" ? body.n : 1) };
 }
 
 /** Asks for the usage of a chat stream, which is reported only on request. */

@@ -111,7 +111,9 @@ class EventReader implements PieceReader<Uint8Array> {
 /** Passes on a reported usage; returns false without one. */
 function reportTo(call: OpenCall, usage: unknown): boolean {
   if (typeof usage !== "object" || usage === null) return false;
-  call.report({ providerUsage: usage });
+  const numbers = Object.entries(usage).filter(([, value]) => typeof value === "number" && value >= 0);
+  // Where a detail is faulty, the totals are left.
+  call.report({ providerUsage: usage }, { providerUsage: Object.fromEntries(numbers) });
   return true;
 }
 

@@ -96,7 +96,7 @@ export interface DuplicateActiveSubscriptions {
 
 /** Size of future work. Which member counts depends on each group's unit. */
 export interface HeldSize {
-  /** Units in limit groups that count. Default 1. */
+  /** Units in limit groups that count; also multiplies the price of a call or image. Default 1. */
   readonly count?: number | undefined;
   /** Tokens in limit groups in tokens; also priced in cents by the model's price. */
   readonly inputTokens?: number | undefined;
@@ -118,13 +118,15 @@ export interface ModelUsage {
   readonly cachedInputTokens?: number | undefined;
   /** The part of the input written to the cache of the provider. */
   readonly cacheWriteTokens?: number | undefined;
+  /** The part of cacheWriteTokens that is kept for an hour. */
+  readonly cacheWrite1hTokens?: number | undefined;
   /** The whole output, reasoning included. */
   readonly outputTokens?: number | undefined;
   /** The part of the output spent on reasoning. */
   readonly reasoningTokens?: number | undefined;
   /** Default: the held seconds; in a track the quantity. */
   readonly seconds?: number | undefined;
-  /** Calls, or images, of a model with a price per call. Default 1. */
+  /** Calls, or images, of a model with a price per call. Default: the count of the call. */
   readonly calls?: number | undefined;
 }
 
@@ -198,8 +200,9 @@ export interface CommitOptions {
    */
   readonly usage?: ModelUsage | undefined;
   /**
-   * The usage object of OpenAI (chat completions, responses), Anthropic (messages) or Gemini
-   * (usageMetadata), unchanged, instead of usage.
+   * The usage object of OpenAI and servers compatible with it, Anthropic, Gemini (usageMetadata), Bedrock
+   * or the AI SDK, unchanged, instead of usage. A part larger than its whole is added to it, and what a
+   * total has above input and output is output.
    */
   readonly providerUsage?: object | null | undefined;
   /** Cut after 32768 bytes of UTF-8. */
@@ -216,7 +219,7 @@ export interface Cost {
 }
 
 /** A warning about an event that was counted. */
-export type Warning = "unpriced_model";
+export type Warning = "unpriced_model" | "tier_unpriced";
 
 /** A limit group after a commit. */
 export interface CommittedGroup {
@@ -235,7 +238,10 @@ export interface CommitAnswer {
   /** Whether the reservation had expired and was charged again. */
   readonly recharged: boolean;
   readonly cost: Cost;
-  /** unpriced_model: a limit group in cents covers the event, but the call has no price. */
+  /**
+   * unpriced_model: a limit group in cents covers the event, but the call has no price; tier_unpriced:
+   * the usage names another service tier than the standard one, and was priced as the standard one.
+   */
   readonly warnings?: readonly Warning[];
 }
 
@@ -251,7 +257,7 @@ export interface ReleaseOptions {
 
 /** Options of a track. */
 export interface TrackOptions {
-  /** Units in limit groups that count. Default 1. */
+  /** Units in limit groups that count; also multiplies the price of a call or image. Default 1. */
   readonly count?: number | undefined;
   /** Tokens in limit groups in tokens; also priced in cents by the model's price. */
   readonly inputTokens?: number | undefined;
@@ -269,8 +275,9 @@ export interface TrackOptions {
    */
   readonly usage?: ModelUsage | undefined;
   /**
-   * The usage object of OpenAI (chat completions, responses), Anthropic (messages) or Gemini
-   * (usageMetadata), unchanged, instead of usage.
+   * The usage object of OpenAI and servers compatible with it, Anthropic, Gemini (usageMetadata), Bedrock
+   * or the AI SDK, unchanged, instead of usage. A part larger than its whole is added to it, and what a
+   * total has above input and output is output.
    */
   readonly providerUsage?: object | null | undefined;
   /** Cut after 32768 bytes of UTF-8. */
@@ -286,7 +293,10 @@ export interface TrackAnswer {
   readonly matchedGroupIds: readonly string[];
   readonly counters: readonly Counter[];
   readonly cost: Cost;
-  /** unpriced_model: a limit group in cents covers the event, but the call has no price. */
+  /**
+   * unpriced_model: a limit group in cents covers the event, but the call has no price; tier_unpriced:
+   * the usage names another service tier than the standard one, and was priced as the standard one.
+   */
   readonly warnings?: readonly Warning[];
 }
 

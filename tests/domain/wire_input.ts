@@ -21,6 +21,8 @@ export function callOf(input: Input): { event: string; metadata: Metadata | null
       inputTokens: amountOrNull(input["inputTokens"]),
       inputCostCents: amountOrNull(input["inputCostCents"]),
       maxOutputTokens: amountOrNull(input["maxOutputTokens"]),
+      cacheWriteTokens: amountOrNull(input["cacheWriteTokens"]),
+      cacheWrite1hTokens: amountOrNull(input["cacheWrite1hTokens"]),
     },
   };
 }

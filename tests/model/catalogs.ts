@@ -19,13 +19,14 @@ import { Random } from "./random.ts";
 const MODELS: ModelRow[] = [
   {
     id: "gpt-4o-mini",
+    aliases: ["gpt-4o-mini-*", "gpt-4o*"],
     modality: "text",
     amountMode: "per_token",
     inputCentsPerMillionTokens: 15,
     cachedInputCentsPerMillionTokens: 7.5,
     outputCentsPerMillionTokens: 60,
   },
-  { id: "flux-pro", modality: "image", amountMode: "per_call", centsPerCall: 5 },
+  { id: "flux-pro", aliases: ["flux"], modality: "image", amountMode: "per_call", centsPerCall: 5 },
   { id: "veo-3", modality: "video", amountMode: "per_unit", centsPerSecond: 40 },
 ];
 
@@ -148,6 +149,7 @@ export const tiny: CatalogDocument = {
   models: [
     {
       id: "small",
+      aliases: ["small-*"],
       modality: "text",
       amountMode: "per_token",
       inputCentsPerMillionTokens: 333333.3,
@@ -160,7 +162,7 @@ export const tiny: CatalogDocument = {
         { aboveInputTokens: 2.5, cachedInputCentsPerMillionTokens: 90000, reasoningCentsPerMillionTokens: 1 },
       ],
     },
-    { id: "paint", modality: "image", amountMode: "per_call", centsPerImage: 0.7 },
+    { id: "paint", aliases: ["sm*"], modality: "image", amountMode: "per_call", centsPerImage: 0.7 },
     { id: "film", modality: "video", amountMode: "per_unit", centsPerSecond: 1.1 },
     { id: "voice", modality: "audio", amountMode: "per_unit", centsPerSecond: 0.333333 },
   ],
@@ -325,6 +327,7 @@ export function repriced(catalog: CatalogDocument, random: Random): CatalogDocum
     }
     return {
       id: row.id,
+      ...(random.chance(0.5) && row.aliases ? { aliases: row.aliases } : {}),
       modality: row.modality,
       amountMode: row.amountMode,
       inputCentsPerMillionTokens: price(),

@@ -105,14 +105,22 @@ function hasNoSlip(input: Input): boolean {
   return SLIPS.every((name) => input[name] === undefined);
 }
 
+/** The members of a hold beside the input: its longest answer, and what may be written to a cache. */
 function hasLongestAnswer(input: Input): boolean {
-  return optional(input["maxOutputTokens"], (value) => isNumber(value, 0) && value > 0);
+  const { maxOutputTokens, ...rest } = input;
+  const isAmount = (value: unknown) => isNumber(value, 0);
+  if (!optional(maxOutputTokens, (value) => isNumber(value, 0) && value > 0)) return false;
+  const [hour, writes, tokens] = ["cacheWrite1hTokens", "cacheWriteTokens", "inputTokens"]
+    .map((name) => rest[name]);
+  if (![hour, writes].every((value) => optional(value, isAmount))) return false;
+  return Number(hour ?? 0) <= Number(writes ?? 0) && Number(writes ?? 0) <= Number(tokens ?? 0);
 }
 
 const USAGE = [
   "inputTokens",
   "cachedInputTokens",
   "cacheWriteTokens",
+  "cacheWrite1hTokens",
   "outputTokens",
   "reasoningTokens",
   "seconds",
@@ -133,6 +141,7 @@ function hasUsage(input: Input, rivals: unknown[]): boolean {
   }
   const tokens = (name: string) => fromNumber(Number(usage[name] ?? 0));
   return tokens("cachedInputTokens") + tokens("cacheWriteTokens") <= tokens("inputTokens") &&
+    tokens("cacheWrite1hTokens") <= tokens("cacheWriteTokens") &&
     tokens("reasoningTokens") <= tokens("outputTokens");
 }
 

@@ -53,6 +53,7 @@ export interface TokenPrices {
 
 export interface ModelRow extends TokenPrices {
   id: string;
+  aliases?: string[];
   modality: "text" | "image" | "audio" | "video";
   amountMode: "per_token" | "per_call" | "per_unit";
   tiers?: ({ aboveInputTokens: number } & TokenPrices)[];

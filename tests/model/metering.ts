@@ -37,6 +37,7 @@ import {
   type World,
 } from "./state.ts";
 import { costAnswer, counterAnswer } from "./reads.ts";
+import { reportOf } from "./reports.ts";
 import { drain, sumOf, walletOf, writeRow } from "./wallet.ts";
 import type { Window } from "./windows.ts";
 
@@ -231,7 +232,7 @@ export function track(world: World, input: Input, now: number, realNow: number):
     counters: primary && window
       ? counted.map(({ group }) => counterAnswer(world, primary, group, window))
       : [],
-    ...costAnswer(asked.row, cost, counted.some(inCents) && !asked.toldCents),
+    ...costAnswer(asked.row, cost, counted.some(inCents) && !asked.toldCents, reportOf(input)),
   });
 }
 

@@ -12,6 +12,7 @@ import {
   type WireData,
 } from "./document.ts";
 import { atLeastZero, type Micros, toNumber, ZERO } from "./decimal.ts";
+import type { Report } from "./reports.ts";
 import { covers } from "./rules.ts";
 import {
   type EventRow,
@@ -91,11 +92,16 @@ export function costAnswer(
   row: ModelRow | undefined,
   cents: Micros,
   countsCentsNobodyTold: boolean,
+  report: Report | null,
 ): WireData {
   const isUnpriced = row === undefined && countsCentsNobodyTold;
+  const warnings = [
+    ...(isUnpriced ? ["unpriced_model"] : []),
+    ...(report?.isOtherTier ? ["tier_unpriced"] : []),
+  ];
   return {
     cost: { cents: toNumber(cents), priced: row !== undefined, model: row?.id ?? null },
-    ...(isUnpriced ? { warnings: ["unpriced_model"] } : {}),
+    ...(warnings.length > 0 ? { warnings } : {}),
   };
 }
 

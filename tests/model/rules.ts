@@ -21,7 +21,8 @@ import {
   ONE,
   ZERO,
 } from "./decimal.ts";
-import { heldCents, reportOf, settledBy } from "./prices.ts";
+import { heldCents, settledBy } from "./prices.ts";
+import { reportOf } from "./reports.ts";
 
 export type Metadata = Record<string, unknown>;
 export type Amounts = Record<Unit, Micros>;
@@ -45,16 +46,26 @@ export function matchedGroups(plan: Plan, event: string, metadata: Metadata | nu
   return plan.limits.filter((group) => group.matches.some((rule) => ruleMatches(rule, event, metadata)));
 }
 
-/** `metadata.model` when it names a row, else the part of the event name after its first dot. */
+/** The row of `metadata.model`, else of the part of the event name after its first dot. */
 export function modelRowOf(
   catalog: CatalogDocument,
   event: string,
   metadata: Metadata | null,
 ): ModelRow | undefined {
-  const rows = catalog.models ?? [];
-  const named = rows.find((row) => row.id === metadata?.["model"]);
+  const model = metadata?.["model"];
+  const named = typeof model === "string" ? rowNamed(catalog, model) : undefined;
   const dot = event.indexOf(".");
-  return named ?? (dot < 0 ? undefined : rows.find((row) => row.id === event.slice(dot + 1)));
+  return named ?? (dot < 0 ? undefined : rowNamed(catalog, event.slice(dot + 1)));
+}
+
+/** A row by its id or an alias, else by the longest pattern among all aliases. */
+function rowNamed({ models: rows = [] }: CatalogDocument, name: string): ModelRow | undefined {
+  const names = (row: ModelRow) => [row.id, ...(row.aliases ?? []).filter((each) => !each.endsWith("*"))];
+  const exact = rows.find((row) => names(row).includes(name));
+  if (exact !== undefined) return exact;
+  const patterns = rows.flatMap((row) => (row.aliases ?? []).map((pattern) => ({ row, pattern })))
+    .filter(({ pattern }) => pattern.endsWith("*") && name.startsWith(pattern.slice(0, -1)));
+  return patterns.toSorted((a, b) => b.pattern.length - a.pattern.length)[0]?.row;
 }
 
 /** An optional number of the input, or null when it was not sent. */
@@ -74,13 +85,17 @@ export function amountsOf(input: Input, row: ModelRow | undefined, kind: "reserv
   const costCents = tracked && row?.amountMode === "per_unit" ? sent(input, "costCents") : null;
   const cents = sent(input, "inputCostCents");
   const report = tracked ? reportOf(input) : null;
+  const count = sent(input, "count") ?? (tracked ? quantity : null) ?? ONE;
+  const [writes, hourWrites] = ["cacheWriteTokens", "cacheWrite1hTokens"]
+    .map((name) => tracked ? ZERO : sent(input, name) ?? ZERO) as [Micros, Micros];
+  const size = { tokens: tokens ?? ZERO, writes, hourWrites, answer, cents, seconds, count };
   return {
-    count: sent(input, "count") ?? (tracked ? quantity : null) ?? ONE,
+    count,
     tokens: (tokens ?? (tracked ? quantity : null) ?? ZERO) + answer,
     seconds,
     // Choice: cents are derived from `inputTokens` as sent, not from a quantity that is counted as tokens.
-    cents: costCents ?? heldCents(row, { tokens: tokens ?? ZERO, answer, cents, seconds }),
-    ...(report === null ? {} : settledBy(report, row, seconds)),
+    cents: costCents ?? heldCents(row, size),
+    ...(report === null ? {} : settledBy(report, row, { seconds, count })),
   };
 }
 

@@ -4,8 +4,9 @@
 
 import { type Input, type ModelReply, refusal, success, type Unit, type WireData } from "./document.ts";
 import { atLeastZero, fromNumber, type Micros, smaller, toNumber, ZERO } from "./decimal.ts";
-import { reportOf, settledBy } from "./prices.ts";
+import { centsOfCalls, settledBy } from "./prices.ts";
 import { costAnswer } from "./reads.ts";
+import { reportOf } from "./reports.ts";
 import { modelRowOf, sent } from "./rules.ts";
 import type { Charge, Counter, CreditLine, EventRow, Line, Reservation, World } from "./state.ts";
 import { drain, giveBack, sumTaken, walletOf, writeRow } from "./wallet.ts";
@@ -63,6 +64,7 @@ export function commit(world: World, input: Input, now: number, realNow: number)
       reservation.row,
       cost,
       lines.some(({ unit }) => unit === "cents") && !tellsCents(reservation, input),
+      reportOf(input),
     ),
   });
 }
@@ -71,7 +73,7 @@ function notePrices(world: World, { row, event, metadata, reserved }: Reservatio
   const report = reportOf(input);
   if (report === null) return;
   const inForce = modelRowOf(world.catalog, event, metadata);
-  const [kept, changed] = [row, inForce].map((each) => settledBy(report, each, reserved.seconds).cents);
+  const [kept, changed] = [row, inForce].map((each) => settledBy(report, each, reserved).cents);
   if (kept !== changed) world.note("prices: a hold keeps prices that have changed");
   world.note(`prices: a commit with usage, ${row?.amountMode ?? "unpriced"}`);
 }
@@ -228,11 +230,20 @@ function finalAmount(reservation: Reservation, unit: Unit, input: Input): Micros
   return corrected(reservation, unit, input);
 }
 
-function corrected({ reserved: held, row }: Reservation, unit: Unit, input: Input): Micros {
+function corrected(reservation: Reservation, unit: Unit, input: Input): Micros {
+  const { reserved: held, row, toldCents } = reservation;
   const reserved = held[unit];
   const report = reportOf(input);
-  const settled = report && settledBy(report, row, held.seconds)[unit];
+  const work = {
+    seconds: held.seconds,
+    count: unit === "count" ? ZERO : corrected(reservation, "count", input),
+  };
+  const settled = report && settledBy(report, row, work)[unit];
   if (settled !== null && settled !== undefined) return settled;
+  if (unit === "cents" && !toldCents && !namesCents(input)) {
+    const ofCalls = centsOfCalls(row, work.count);
+    if (ofCalls !== null) return ofCalls;
+  }
   const actual = (input["actual"] ?? {}) as Record<string, unknown>;
   if (typeof actual[unit] === "number") return fromNumber(actual[unit]);
   const extra = (input["extra"] ?? {}) as Record<string, unknown>;
@@ -247,10 +258,14 @@ function finalCost(reservation: Reservation, input: Input): Micros {
 }
 
 /** Whether reserve or commit named the cents. */
-function tellsCents({ toldCents }: Reservation, { costCents, extra, actual }: Input): boolean {
+function tellsCents({ toldCents }: Reservation, input: Input): boolean {
+  return toldCents || typeof input["costCents"] === "number" || namesCents(input);
+}
+
+/** Whether a commit corrects the cents. */
+function namesCents({ extra, actual }: Input): boolean {
   const members = { ...extra as Input, ...actual as Input };
-  const named = [costCents, members["cents"], members["outputCostCents"]];
-  return toldCents || named.some((value) => typeof value === "number");
+  return [members["cents"], members["outputCostCents"]].some((value) => typeof value === "number");
 }
 
 type Outcome = Pick<EventRow, "matchStatus" | "quantity" | "cost" | "matchedGroupIds"> & {

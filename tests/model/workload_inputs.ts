@@ -3,6 +3,7 @@
 
 import type { CatalogDocument, Input, MatchRule, Operation, Pack } from "./document.ts";
 import type { Random } from "./random.ts";
+import { reported } from "./workload_reports.ts";
 
 export interface KnownEvent {
   event: string;
@@ -14,7 +15,10 @@ const DAY_MS = 24 * HOUR_MS;
 
 /** Concrete events that meet, and narrowly miss, the rules of a catalog. */
 export function eventsOf(catalog: CatalogDocument): KnownEvent[] {
-  const models = (catalog.models ?? []).map((row) => row.id);
+  const models = (catalog.models ?? []).flatMap(({ id, aliases = [] }) => [
+    id,
+    ...aliases.map((alias) => alias.replace("*", "2026-01-01")),
+  ]);
   const known: KnownEvent[] = [{ event: "other.thing" }];
   const rules = [
     ...catalog.plans.flatMap((plan) => plan.limits).flatMap((group) => group.matches),
@@ -95,58 +99,14 @@ export function quotaInput(
     Object.assign(input, reported(random, rooms));
   }
   if (op !== "track" && random.chance(0.3)) input["maxOutputTokens"] = amount(random, rooms);
+  const { inputTokens } = input;
+  if (op !== "track" && typeof inputTokens === "number" && random.chance(0.2)) {
+    input["cacheWriteTokens"] = random.pick([0, inputTokens, inputTokens / 2]);
+    if (random.chance(0.5)) input["cacheWrite1hTokens"] = Number(input["cacheWriteTokens"]) / 2;
+  }
   if (random.chance(0.03)) input["somethingElse"] = { unknown: true };
   if (random.chance(0.03)) input["count"] = null;
   return input;
-}
-
-/** What a model server reported: mostly our own members, else those of a provider. */
-function reported(random: Random, rooms: number[]): Input {
-  const tokens = () => random.chance(0.1) ? 0 : amount(random, rooms);
-  // Parts of a whole: their sum is not larger.
-  const part = (whole: number) => random.pick([0, Math.floor(whole), Number((whole / 4).toFixed(4))]);
-  const few = (whole: number) => Math.min(whole, part(whole)) / 2;
-  const [input, output] = [tokens(), tokens()];
-  switch (random.weighted({ own: 70, openai: 15, anthropic: 15 })) {
-    case "openai":
-      return {
-        providerUsage: {
-          prompt_tokens: input,
-          completion_tokens: output,
-          total_tokens: 1,
-          prompt_tokens_details: { cached_tokens: few(input), audio_tokens: 0 },
-          completion_tokens_details: random.pick([null, { reasoning_tokens: few(output) }]),
-        },
-      };
-    case "anthropic": {
-      const written = random.whole(0, 4);
-      return {
-        providerUsage: {
-          input_tokens: input,
-          cache_read_input_tokens: random.whole(0, 3),
-          cache_creation_input_tokens: written,
-          cache_creation: random.pick([null, { ephemeral_1h_input_tokens: Math.floor(written / 2) }]),
-          output_tokens: output,
-          service_tier: "standard",
-        },
-      };
-    }
-    case "own": {
-      const usage: Record<string, number> = {};
-      if (random.chance(0.75)) {
-        usage["inputTokens"] = input;
-        if (random.chance(0.4)) usage["cachedInputTokens"] = few(input);
-        if (random.chance(0.3)) usage["cacheWriteTokens"] = few(input);
-      }
-      if (random.chance(0.75)) {
-        usage["outputTokens"] = output;
-        if (random.chance(0.4)) usage["reasoningTokens"] = part(output) / 2;
-      }
-      if (random.chance(0.3)) usage["seconds"] = tokens();
-      if (random.chance(0.3) || Object.keys(usage).length === 0) usage["calls"] = random.whole(0, 4);
-      return { usage };
-    }
-  }
 }
 
 /** The corrections of a commit, never a pair that excludes each other. */

@@ -84,11 +84,6 @@ Deno.test("what contradicts a usage, and what is no usage, is refused by the nam
     ["/commit", { providerUsage: { tokens: 5 } }, "providerUsage"],
     ["/commit", { providerUsage: { prompt_tokens: "5" } }, "providerUsage.prompt_tokens"],
     [
-      "/commit",
-      { providerUsage: { prompt_tokens: 1, prompt_tokens_details: { cached_tokens: 2 } } },
-      "providerUsage",
-    ],
-    [
       "/track",
       { ...CHAT, providerUsage: { prompt_tokens: 1, prompt_tokens_details: { cached_tokens: [] } } },
       "providerUsage.prompt_tokens_details.cached_tokens",

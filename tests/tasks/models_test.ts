@@ -93,6 +93,10 @@ Deno.test("a file that is no price file, a row with a fault and a catalog that h
       ["{", /is not JSON/],
       ["[5]", /is not a price file of LiteLLM, and not a list or object of models$/],
       [
+        '{"flux-pro":{"output_cost_per_image":-4}}',
+        /nothing was applied:\n {2}flux-pro.output_cost_per_image must/,
+      ],
+      [
         '{"flux-pro":{"amountMode":"per_call","centsPerImage":4}}',
         /PATH +FAULT\nmodels\[1\]\.centsPerImage +excludes/,
       ],
@@ -106,5 +110,32 @@ Deno.test("a file that is no price file, a row with a fault and a catalog that h
     }
     assert.equal((await inForce(service, appId)).version, 1);
     assert.equal((await admin(service, "models", "import", "/none/prices.json")).code, EXIT.usage);
+  });
+});
+
+Deno.test("--builtin imports the prices of this version, with their dates", async () => {
+  await withService(async (service) => {
+    const { appId } = await service.newApp({ models: ROWS });
+    const { code, out } = await admin(
+      service,
+      "models",
+      "import",
+      "--builtin",
+      "--only",
+      "gpt-4o-mini,gpt-4.1",
+    );
+    assert.equal(code, EXIT.ok);
+    assert.match(out, /^gpt-4\.1 +inputCentsPerMillionTokens +- +200$/m);
+    const { models } = await inForce(service, appId);
+    const [mini, , added] = models;
+    assert.deepEqual([mini.outputCentsPerMillionTokens, mini.aliases], [60, ["gpt-4o-mini-20*"]]);
+    assert.deepEqual([added.id, added.source, added.checkedAt], [
+      "gpt-4.1",
+      "litellm",
+      "2026-07-24T00:00:00.000Z",
+    ]);
+    for (const args of [["models", "import"], ["models", "import", EXTRACT, "--builtin"]]) {
+      assert.equal((await admin(service, ...args)).code, EXIT.usage);
+    }
   });
 });

@@ -127,6 +127,38 @@ for (const [document, expected] of MESSAGES) {
   });
 }
 
+const ROW = { modality: "image", amountMode: "per_call", centsPerCall: 1 };
+
+const ALIASES: readonly (readonly [models: object[], expected: readonly string[]])[] = [
+  [[{ ...ROW, id: "a", aliases: ["a-*", "b-1", "*"] }, { ...ROW, id: "b", aliases: ["b-*"] }], []],
+  [
+    [{ ...ROW, id: "a", aliases: ["b"] }, { ...ROW, id: "b" }],
+    ['models[0].aliases[0]: repeats the name "b" of models[1].id'],
+  ],
+  [
+    [{ ...ROW, id: "a", aliases: ["c-*", "c-*"] }, { ...ROW, id: "b", aliases: ["c-*"] }],
+    [
+      'models[0].aliases[1]: repeats the name "c-*" of models[0].aliases[0]',
+      'models[1].aliases[0]: repeats the name "c-*" of models[0].aliases[0]',
+    ],
+  ],
+  [
+    [{ ...ROW, id: "a", aliases: ["*-mini", 5, ""] }],
+    [
+      'models[0].aliases[0]: must be a name, or a prefix followed by one final "*"',
+      "models[0].aliases[1]: must be a string",
+      'models[0].aliases[2]: must be a name, or a prefix followed by one final "*"',
+    ],
+  ],
+  [[{ ...ROW, id: "a", aliases: "b" }], ["models[0].aliases: must be an array"]],
+];
+
+for (const [models, expected] of ALIASES) {
+  Deno.test(`names of models, each with one price: ${JSON.stringify(models)}`, async () => {
+    assert.deepEqual(await faultsOf({ models }), expected);
+  });
+}
+
 const PRICES: readonly (readonly [object, readonly string[]])[] = [
   [{ ...planWith({ stripePrices: ["price_1"] }), ...packWith({ stripePrices: ["price_2"] }) }, []],
   [

@@ -3,6 +3,8 @@
 import assert from "node:assert/strict";
 import { importPrices, type PriceFile, readPriceFile } from "../../src/tenant/catalog/import.ts";
 import { checkCatalog } from "../../src/tenant/catalog/check.ts";
+import { compileCatalog } from "../../src/domain/catalog/catalog.ts";
+import builtin from "../../src/tenant/catalog/builtin_prices.json" with { type: "json" };
 
 const EXTRACT = await Deno.readTextFile(new URL("../tasks/data/litellm_prices.json", import.meta.url));
 const CHECKED = "2026-11-22T00:00:00.000Z";
@@ -176,4 +178,124 @@ Deno.test("what is neither of the two is reported, not imported", () => {
     b: { mode: "chat", input_cost_per_token: "?" },
   };
   assert.deepEqual(importOf([], without, "a", "b").unpriced, ["a", "b"]);
+});
+
+const audio = { modality: "audio", amountMode: "per_unit" };
+
+Deno.test("a second or an image has the price of the output, else of the input", () => {
+  const rows: [theirs: Row, member: string, cents: number][] = [
+    [
+      { mode: "audio_transcription", input_cost_per_second: 7.167e-5, output_cost_per_second: 0.0 },
+      "centsPerSecond",
+      0.007167,
+    ],
+    [{ mode: "audio_transcription", input_cost_per_second: 0.0001 }, "centsPerSecond", 0.01],
+    [
+      { mode: "video_generation", input_cost_per_second: 0.1, output_cost_per_second: 0.4 },
+      "centsPerSecond",
+      40,
+    ],
+    [{ mode: "image_generation", input_cost_per_image: 0.04, output_cost_per_image: 0 }, "centsPerImage", 4],
+    [{ mode: "image_generation", output_cost_per_image: 0 }, "centsPerImage", 0],
+  ];
+  for (const [theirs, member, cents] of rows) {
+    const { models, faults } = importOf([], { m: theirs }, "m");
+    assert.deepEqual([models[0]?.[member], faults], [cents, []], JSON.stringify(theirs));
+  }
+  const known = { id: "m", ...audio, centsPerSecond: 0.007167 };
+  const theirs = { input_cost_per_second: 7.167e-5, output_cost_per_second: 0.0 };
+  assert.deepEqual(importOf([known], { m: theirs }).differences, []);
+});
+
+Deno.test("a price above 0 never becomes 0, also one that is a default: it stays and is listed", () => {
+  const known = {
+    id: "m",
+    modality: "text",
+    amountMode: "per_token",
+    inputCentsPerMillionTokens: 100,
+    cachedInputCentsPerMillionTokens: 0,
+    outputCentsPerMillionTokens: 400,
+    tiers: [{ aboveInputTokens: 200_000, inputCentsPerMillionTokens: 200 }],
+  };
+  const theirs = {
+    input_cost_per_token: 0,
+    cache_read_input_token_cost: 0,
+    cache_creation_input_token_cost: 0,
+    output_cost_per_token: 5e-6,
+    input_cost_per_token_above_200k_tokens: 0,
+    output_cost_per_token_above_200k_tokens: 0,
+  };
+  const { models: [row], kept, differences } = importOf([known], { m: theirs });
+  assert.deepEqual(kept.map(({ member, before }) => [member, before]), [
+    ["inputCentsPerMillionTokens", 100],
+    ["cacheWriteCentsPerMillionTokens", 100],
+    ["tiers[200000].inputCentsPerMillionTokens", 200],
+    ["tiers[200000].outputCentsPerMillionTokens", 400],
+  ]);
+  assert.deepEqual(differences.map(({ member, after }) => [member, after]), [[
+    "outputCentsPerMillionTokens",
+    500,
+  ]]);
+  assert.deepEqual(row?.tiers, known.tiers);
+  const timed = importOf([{ id: "s", ...audio, centsPerSecond: 2 }], { s: { ...audio, centsPerSecond: 0 } });
+  assert.deepEqual([timed.models[0]?.centsPerSecond, timed.kept.length], [2, 1]);
+});
+
+Deno.test("a figure that is no price is a fault of the file, with its place", () => {
+  const rows: [row: Row, member: string][] = [
+    [{ input_cost_per_token: -1e-6 }, "input_cost_per_token"],
+    [{ input_cost_per_token: 1e-6, output_cost_per_token: "free" }, "output_cost_per_token"],
+    [{ input_cost_per_token: 1e-6, cache_read_input_token_cost: { low: 1 } }, "cache_read_input_token_cost"],
+    [
+      { input_cost_per_token: 1e-6, input_cost_per_token_above_200k_tokens: -1 },
+      "input_cost_per_token_above_200k_tokens",
+    ],
+    [{ output_cost_per_second: true }, "output_cost_per_second"],
+    [{ amountMode: "per_call", centsPerCall: -5 }, "centsPerCall"],
+    [
+      { amountMode: "per_token", tiers: [{ aboveInputTokens: 5, inputCentsPerMillionTokens: "1" }] },
+      "tiers[5].inputCentsPerMillionTokens",
+    ],
+  ];
+  for (const [row, member] of rows) {
+    const { faults } = importOf([], { m: row, other: { input_cost_per_token: -1 } }, "m");
+    assert.deepEqual(faults.map((fault) => [fault.model, fault.member]), [["m", member]]);
+  }
+  assert.deepEqual(
+    importOf([], { m: { input_cost_per_token: 1e-6, output_cost_per_token: null } }, "m").faults,
+    [],
+  );
+});
+
+Deno.test("the built-in rows are a catalog, dated, and each has the prices of its dated names", async () => {
+  const checked = await checkCatalog({ models: builtin.models }, null);
+  assert.ok("catalog" in checked, JSON.stringify(checked));
+  const { models } = compileCatalog(checked.catalog, 1);
+  for (const { id, checkedAt, source } of builtin.models) {
+    assert.ok(Date.parse(checkedAt) > Date.parse("2026-01-01") && source.length > 0, id);
+    assert.equal(models.get(id)?.id, id);
+  }
+  const names = [["gpt-4o-mini-2024-07-18", "gpt-4o-mini"], ["gpt-4o-2024-05-13", "gpt-4o-2024-05-13"]];
+  names.push(["gpt-4o-2024-11-20", "gpt-4o"], ["claude-sonnet-4-5-20250929", "claude-sonnet-4-5"]);
+  for (const [name = "", id] of names) assert.equal(models.get(name)?.id, id, name);
+  assert.equal(models.get("gpt-4o-mini-audio-preview"), undefined);
+});
+
+Deno.test("built-in rows keep the aliases and the kind of a row, and take no name of another one", () => {
+  const rows = [
+    {
+      id: "gpt-4o-mini",
+      modality: "text",
+      amountMode: "per_token",
+      inputCentsPerMillionTokens: 9,
+      aliases: ["mini"],
+    },
+    { id: "gpt-4o", modality: "text", amountMode: "per_call", centsPerCall: 3 },
+    { id: "own", modality: "text", amountMode: "per_call", centsPerCall: 3, aliases: ["gpt-4.1-20*"] },
+  ];
+  const { models, unpriced } = importOf(rows, builtin, "gpt-4o-mini", "gpt-4o", "gpt-4.1");
+  const [mini, byCall, , added] = models;
+  assert.deepEqual([mini?.aliases, mini?.inputCentsPerMillionTokens], [["mini"], 15]);
+  assert.deepEqual([byCall, unpriced], [rows[1], ["gpt-4o"]]);
+  assert.deepEqual([added?.id, added?.aliases], ["gpt-4.1", []]);
 });

@@ -3,6 +3,7 @@
 
 import { type Amount, amountOf, larger } from "../values/amount.ts";
 import type { MatchRule } from "../values/match.ts";
+import { ModelRows } from "./model_rows.ts";
 import { compilePriceRow, type ModelDocument, type PriceRow, priceText, withPriceRows } from "./price_row.ts";
 import type { Period } from "../values/period.ts";
 import type { Headroom, LimitGroup, Plan, Unit } from "./plan.ts";
@@ -135,7 +136,7 @@ export interface ComposeType extends Omit<ComposeTypeDocument, "model"> {
 
 /** What the gateway allows an app. */
 export interface GatewaySettings {
-  /** The models that may be called; null for all of the model server. */
+  /** The ids of the price rows of the models that may be called; null for all of the model server. */
   readonly models: ReadonlySet<string> | null;
   /** Whether test keys may call models, which costs real money. */
   readonly testMode: boolean;
@@ -155,8 +156,8 @@ export interface Catalog {
   readonly rateLimit: RateLimit | null;
   /** Origins of pages that may call with a public key. */
   readonly corsOrigins: ReadonlySet<string>;
-  /** The price rows in force, by their model's id. */
-  readonly models: ReadonlyMap<string, PriceRow>;
+  /** The price rows in force. */
+  readonly models: ModelRows;
   /** Every price row that the app's catalogs ever had, each at its number. */
   readonly priceRows: readonly PriceRow[];
   /** Whether an event that counts cents but has no price is allowed with a warning, or refused. */
@@ -191,8 +192,9 @@ export function compileCatalog(
   const documents = withPriceRows(everPriced, document.models ?? []);
   const priceRows = documents.map(compilePriceRow);
   const rowsByText = new Map(documents.map((row, number) => [priceText(row), priceRows[number] as PriceRow]));
-  const models = new Map(
-    (document.models ?? []).map((model) => [model.id, rowsByText.get(priceText(model)) as PriceRow]),
+  const models = new ModelRows(
+    document.models ?? [],
+    (model) => rowsByText.get(priceText(model)) as PriceRow,
   );
   const plans = (document.plans ?? []).map(compilePlan);
   const packs = (document.packs ?? []).map(compilePack);
@@ -247,6 +249,14 @@ function find<Part extends { readonly name: string }>(
 /** Folds a name, so that names that differ only in case are equal. */
 export function foldName(name: string): string {
   return name.normalize("NFC").toLowerCase();
+}
+
+/**
+ * Whether the gateway may call a model under a name. A setting that lists models lists rows, so each further name of a
+ * listed row may be called too.
+ */
+export function allowsModel({ gateway, models }: Catalog, name: string): boolean {
+  return gateway.models === null || gateway.models.has(models.get(name)?.id ?? name);
 }
 
 function compileGateway({ models, testMode, budgetCents, storedObjects }: GatewayDocument): GatewaySettings {
@@ -320,7 +330,7 @@ function pricesOf(part: PlanDocument | PackDocument | undefined, sold: Sold): [s
 /** Leaves out types without a model, which a checked document does not have. */
 function compileTypes(
   types: readonly ComposeTypeDocument[],
-  models: ReadonlyMap<string, PriceRow>,
+  models: ModelRows,
 ): Map<string, ComposeType> {
   const compiled = new Map<string, ComposeType>();
   for (const type of types) {

@@ -29,6 +29,8 @@ export interface PriceTierDocument extends TokenPriceDocument {
 /** A model's price row as the catalog document has it. */
 export interface ModelDocument extends TokenPriceDocument {
   readonly id: string;
+  /** Further names of the model, and patterns of names: a prefix with one final "*". Not part of the prices. */
+  readonly aliases?: readonly string[] | undefined;
   readonly modality: "text" | "image" | "audio" | "video";
   readonly amountMode: AmountMode;
   readonly tiers?: readonly PriceTierDocument[] | undefined;
@@ -134,7 +136,14 @@ export function withPriceRows(
 
 /** The members of a row that price, as one text that does not depend on their order. */
 export function priceText(document: ModelDocument): string {
-  const { source: _source, checkedAt: _checkedAt, modality: _modality, tiers = [], ...rest } = document;
+  const {
+    source: _source,
+    checkedAt: _checkedAt,
+    modality: _modality,
+    aliases: _aliases,
+    tiers = [],
+    ...rest
+  } = document;
   const sorted = (members: object) =>
     Object.entries(members).filter(([, value]) => value !== undefined).sort(([a], [b]) => (a < b ? -1 : 1));
   return JSON.stringify([sorted(rest), tiers.map(sorted)]);

@@ -15,7 +15,7 @@ import { counterKey } from "../state/counter.ts";
 import { finalParts } from "./final_parts.ts";
 import type { PriceRow } from "../catalog/price_row.ts";
 import { type Cost, costOf, type Warning, warningsOf } from "../pricing/cost.ts";
-import { finalAmounts, type Usage } from "../pricing/usage.ts";
+import { finalAmounts, NO_USAGE, type Usage } from "../pricing/usage.ts";
 import { eventQuantity, recordEvent } from "./record_event.ts";
 import {
   type HoldLine,
@@ -125,15 +125,21 @@ export function commit(draft: Draft, input: CommitInput, context: Context): Resu
     settledAt: context.now,
   });
   const countsCents = row.lines.some(({ unit }) => unit === "cents");
-  const warnings = warningsOf(priceRow, { countsCents, toldCents: row.toldCents || tellsCents(input) });
+  const toldCents = row.toldCents || tellsCents(input);
+  const warnings = warningsOf(priceRow, { countsCents, toldCents, usage: input.usage ?? null });
   return answered({ eventId, recharged: isRecharge, groups, cost: costOf(costCents, priceRow), warnings });
 }
 
-/** Adds the final amounts of the reported usage to `actual`. */
+/**
+ * Adds the final amounts of the reported usage to `actual`. Without a usage the final count multiplies the price of a
+ * call, unless the caller named cents.
+ */
 function withUsage(row: Reservation, input: CommitInput, priceRow: PriceRow | null): CommitInput {
-  const { usage = null } = input;
+  const isCounted = priceRow?.amountMode === "per_call" && !row.toldCents && !correctsCents(input);
+  const usage = input.usage ?? (isCounted ? NO_USAGE : null);
   if (usage === null) return input;
-  return { ...input, actual: { ...input.actual, ...finalAmounts(usage, priceRow, row.amounts.seconds) } };
+  const amounts = { seconds: row.amounts.seconds, count: finalAmount(row, "count", input) };
+  return { ...input, actual: { ...input.actual, ...finalAmounts(usage, priceRow, amounts) } };
 }
 
 function estimated(metadata: string | null): string {
@@ -141,8 +147,12 @@ function estimated(metadata: string | null): string {
 }
 
 /** Whether the caller named the cents. */
-function tellsCents({ costCents, extra, actual }: CommitInput): boolean {
-  return costCents !== null || extra.cents !== undefined || actual.cents !== undefined;
+function tellsCents(input: CommitInput): boolean {
+  return input.costCents !== null || correctsCents(input);
+}
+
+function correctsCents({ extra, actual }: CommitInput): boolean {
+  return extra.cents !== undefined || actual.cents !== undefined;
 }
 
 /** Removes the counters that a line left: an event is counted in one place. */

@@ -91,7 +91,7 @@ export function track(draft: Draft, input: TrackInput, context: Context): Result
     return refused(limitReached(eventId, assessment, amounts));
   }
   if (isCounted(matchStatus)) draft.operations += 1;
-  const warnings = warningsOf(priceRow, { countsCents: countsCents(assessment.groups), toldCents });
+  const warnings = warningsOf(priceRow, { countsCents: countsCents(assessment.groups), toldCents, usage });
   const counters = readCounters(draft, assessment);
   return answered({ eventId, matchStatus, counters, cost: costOf(costCents, priceRow), warnings });
 }

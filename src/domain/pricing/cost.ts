@@ -1,7 +1,8 @@
-// The cost that commit and track return, and the warning for an event without a price.
+// The cost that commit and track return, and the warnings about its price.
 
 import type { Amount } from "../values/amount.ts";
 import type { PriceRow } from "../catalog/price_row.ts";
+import type { Usage } from "./usage.ts";
 
 /** What an event cost. */
 export interface Cost {
@@ -12,20 +13,33 @@ export interface Cost {
   readonly model: string | null;
 }
 
-export type Warning = "unpriced_model";
+/** What a caller should know of a call's price. */
+export type Warning = "unpriced_model" | "tier_unpriced";
 
 /** The cost of an event under a price row, null for none. */
 export function costOf(cents: Amount, row: PriceRow | null): Cost {
   return { cents, priced: row !== null, model: row?.id ?? null };
 }
 
-const NONE: readonly Warning[] = [];
-const UNPRICED: readonly Warning[] = ["unpriced_model"];
+/** The call that warnings are about. */
+interface WarnedCall {
+  /** Whether a matched limit group counts cents. */
+  readonly countsCents: boolean;
+  /** Whether the caller named the cents. */
+  readonly toldCents: boolean;
+  readonly usage: Usage | null;
+}
 
-/** Warns of an event that counts cents, where neither a price row nor the caller says how many. */
+/**
+ * Warns of an event that counts cents, where neither a price row nor the caller says how many; and of a usage of another
+ * service tier, which was priced as the standard one.
+ */
 export function warningsOf(
   row: PriceRow | null,
-  { countsCents, toldCents }: { readonly countsCents: boolean; readonly toldCents: boolean },
+  { countsCents, toldCents, usage }: WarnedCall,
 ): readonly Warning[] {
-  return row === null && countsCents && !toldCents ? UNPRICED : NONE;
+  const warnings: Warning[] = [];
+  if (row === null && countsCents && !toldCents) warnings.push("unpriced_model");
+  if (usage?.isOtherTier === true) warnings.push("tier_unpriced");
+  return warnings;
 }

@@ -17,6 +17,10 @@ export interface CallEstimate {
   readonly inputBySize: Amount;
   /** Whether the call asks the model to reason. */
   readonly asksReasoning: boolean;
+  /** The input of a call that asks for caching: any of it may be written to a cache. 0 for other calls. */
+  readonly cacheWriteTokens: Amount;
+  /** The same, where the call asks for a cache that is kept for an hour. */
+  readonly cacheWrite1hTokens: Amount;
 }
 
 /** The longest answer, in tokens, that is held for a call without a limit. */
@@ -91,9 +95,11 @@ function isCount(value: unknown): value is number {
 }
 
 /** The input's tokens; null for a value that is nested too deeply for JSON. */
-function inputOf(call: ModelCall): Pick<CallEstimate, "inputTokens" | "inputBySize"> | null {
+function inputOf(call: ModelCall): Omit<CallEstimate, "maxOutputTokens" | "asksReasoning"> | null {
   const { text } = call;
   const format = typeof text === "object" && text !== null ? (text as ModelCall).format : undefined;
+  const caching = new Caching();
+  caching.see("cache_control", call.cache_control);
   let bytes = 0;
   let tokens = 0;
   let more = 0;
@@ -101,7 +107,7 @@ function inputOf(call: ModelCall): Pick<CallEstimate, "inputTokens" | "inputBySi
     const counted = tokenCount(value);
     if (counted !== null) tokens += counted;
     else {
-      const sized = sizeOf(value);
+      const sized = sizeOf(value, caching);
       if (sized === null) return null;
       bytes += sized.bytes;
       tokens += sized.media * MEDIA_TOKENS;
@@ -109,7 +115,24 @@ function inputOf(call: ModelCall): Pick<CallEstimate, "inputTokens" | "inputBySi
     }
   }
   const inputTokens = tokensOfBytes(bytes) + amountOf(tokens);
-  return { inputTokens, inputBySize: inputTokens + amountOf(more) };
+  return {
+    inputTokens,
+    inputBySize: inputTokens + amountOf(more),
+    cacheWriteTokens: caching.isAsked ? inputTokens : 0n,
+    cacheWrite1hTokens: caching.isAskedForHour ? inputTokens : 0n,
+  };
+}
+
+/** Whether a call asks the provider to cache its input: by any member of this name. */
+class Caching {
+  isAsked = false;
+  isAskedForHour = false;
+
+  see(name: string, value: unknown): void {
+    if (name !== "cache_control" || typeof value !== "object" || value === null) return;
+    this.isAsked = true;
+    this.isAskedForHour ||= (value as ModelCall).ttl === "1h";
+  }
 }
 
 /** Counts an input that is a list of tokens, or several lists of them; null for any other input. */
@@ -133,12 +156,13 @@ interface Sized {
   readonly moreTokens: number;
 }
 
-function sizeOf(value: unknown): Sized | null {
+function sizeOf(value: unknown, caching: Caching): Sized | null {
   if (value === undefined || value === null) return { bytes: 0, media: 0, moreTokens: 0 };
   let media = 0;
   let moreTokens = 0;
   try {
     const text = JSON.stringify(value, function (this: ModelCall, name, member) {
+      caching.see(name, member);
       if (typeof member !== "string") return member;
       const kind = mediaKind(this, name, member);
       if (kind === null) {

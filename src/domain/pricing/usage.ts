@@ -7,8 +7,9 @@ import { type FieldFault } from "../values/refusal.ts";
 import { type PriceRow, pricesFor } from "../catalog/price_row.ts";
 
 /**
- * What a call used. Null for what the report leaves out: tokens are then 0, seconds those held, calls 1. Cached tokens
- * and cache writes are parts of the input, one-hour writes a part of the cache writes, reasoning a part of the output.
+ * What a call used. Null for what the report leaves out: tokens are then 0, seconds those held, calls the call's count.
+ * Cached tokens and cache writes are parts of the input, one-hour writes a part of the cache writes, reasoning a part of
+ * the output.
  */
 export interface Usage {
   readonly inputTokens: Amount | null;
@@ -19,6 +20,8 @@ export interface Usage {
   readonly reasoningTokens: Amount | null;
   readonly seconds: Amount | null;
   readonly calls: Amount | null;
+  /** Whether the report names another service tier than the standard one, whose prices the catalog has. */
+  readonly isOtherTier?: boolean;
 }
 
 /** An empty usage. */
@@ -39,6 +42,9 @@ export function usageFault(usage: Usage): FieldFault | null {
     return { path: "", message: "must have at least one member" };
   }
   const { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, reasoningTokens } = usage;
+  if ((usage.cacheWrite1hTokens ?? 0n) > (cacheWriteTokens ?? 0n)) {
+    return { path: "cacheWrite1hTokens", message: "is a part of cacheWriteTokens, and it is smaller" };
+  }
   if ((cachedInputTokens ?? 0n) + (cacheWriteTokens ?? 0n) > (inputTokens ?? 0n)) {
     const path = cachedInputTokens === null ? "cacheWriteTokens" : "cachedInputTokens";
     return { path, message: "cached tokens and cache writes are parts of inputTokens, and it is smaller" };
@@ -56,14 +62,18 @@ export type FinalAmounts = Readonly<Partial<Record<Unit, Amount>>>;
  * The amounts that a usage makes final, exactly as `actual` of a commit would.
  *
  * @param row the price row; null for an unpriced model, which leaves the cents unchanged
- * @param seconds those that count where the usage has none
+ * @param amounts the seconds that count where the usage has none, and the count that multiplies where it has no calls
  */
-export function finalAmounts(usage: Usage, row: PriceRow | null, seconds: Amount): FinalAmounts {
+export function finalAmounts(
+  usage: Usage,
+  row: PriceRow | null,
+  { seconds, count }: { readonly seconds: Amount; readonly count: Amount },
+): FinalAmounts {
   const final: { -readonly [Name in Unit]?: Amount } = {};
   if (saysTokens(usage)) final.tokens = (usage.inputTokens ?? 0n) + (usage.outputTokens ?? 0n);
   if (usage.seconds !== null) final.seconds = usage.seconds;
   if (row !== null && (row.amountMode !== "per_token" || saysTokens(usage))) {
-    final.cents = centsOf(row, { ...usage, seconds: usage.seconds ?? seconds });
+    final.cents = centsOf(row, { ...usage, seconds: usage.seconds ?? seconds, calls: usage.calls ?? count });
   }
   return final;
 }

@@ -129,6 +129,7 @@ const PRICE_MEMBERS = new Map<unknown, string>([
 ]);
 
 function* modelFaults(models: readonly Loose[]): Iterable<CatalogFault> {
+  yield* aliasFaults(models);
   for (const [index, model] of models.entries()) {
     yield* repeatedTiers(listOf(model, "tiers"), index);
     if (model.centsPerCall !== undefined && model.centsPerImage !== undefined) {
@@ -144,6 +145,20 @@ function* modelFaults(models: readonly Loose[]): Iterable<CatalogFault> {
       path: `models[${index}].${member}`,
       message: `is needed when amountMode is ${String(model.amountMode)}`,
     };
+  }
+}
+
+/** A name has one price: a second place would leave open which. */
+function* aliasFaults(models: readonly Loose[]): Iterable<CatalogFault> {
+  const places = new Map(models.map(({ id }, index) => [id, `models[${index}].id`]));
+  for (const [index, { aliases }] of models.entries()) {
+    for (const [alias, name] of (Array.isArray(aliases) ? aliases : []).entries()) {
+      if (typeof name !== "string") continue;
+      const path = `models[${index}].aliases[${alias}]`;
+      const first = places.get(name);
+      if (first === undefined) places.set(name, path);
+      else yield { path, message: `repeats the name ${JSON.stringify(name)} of ${first}` };
+    }
   }
 }
 

@@ -28,6 +28,35 @@ const MODALITIES: ReadonlyMap<unknown, string> = new Map([
   ["audio_speech", "audio"],
 ]);
 
+/** A figure of a price file that is no price. */
+export interface FigureFault {
+  /** The member in the file. */
+  readonly member: string;
+  readonly message: string;
+}
+
+/** Whether a member of LiteLLM's rows has a price that is read here. */
+function isPrice(name: string): boolean {
+  const [, stem = ""] = TIER_NAME.exec(name) ?? [];
+  return TOKEN_PRICES.has(stem) || WORK_PRICES.has(name);
+}
+
+const WORK_PRICES: ReadonlySet<string> = new Set([
+  "output_cost_per_image",
+  "input_cost_per_image",
+  "output_cost_per_second",
+  "input_cost_per_second",
+]);
+
+/** The figures of LiteLLM's row that are no prices: negative ones, and what is no number. */
+export function figureFaults(theirs: Loose): FigureFault[] {
+  return Object.entries(theirs).flatMap(([member, value]) =>
+    isPrice(member) && value !== null && shifted(value, CENTS) === null
+      ? [{ member, message: "must be a number of at least 0" }]
+      : []
+  );
+}
+
 /**
  * The members of a model's row that LiteLLM has a figure for; null where it has none that such a row needs. Rates of
  * batches, of priority and of flexible processing are not prices of ordinary calls, and are left out.
@@ -46,10 +75,11 @@ export function membersOfLiteLlm(theirs: Loose, ours: Loose | null): Loose | nul
 /** The modality and `amountMode` of a model that is not in the catalog. */
 function kindOf(theirs: Loose): Loose {
   const modality = MODALITIES.get(theirs.mode) ?? "text";
-  const hasPrice = (member: string) => shifted(theirs[member], CENTS) !== null;
-  if (modality === "image" && hasPrice("output_cost_per_image")) return { modality, amountMode: "per_call" };
+  if (modality === "image" && workPrice(theirs, "image") !== null) {
+    return { modality, amountMode: "per_call" };
+  }
   const isTimed = modality === "video" || modality === "audio";
-  if (isTimed && hasPrice("output_cost_per_second")) return { modality, amountMode: "per_unit" };
+  if (isTimed && workPrice(theirs, "second") !== null) return { modality, amountMode: "per_unit" };
   return { modality, amountMode: "per_token" };
 }
 
@@ -61,18 +91,23 @@ function pricesOf(theirs: Loose, amountMode: unknown, ours: Loose): Loose {
       // Both are the price of one piece of work, and a row has only one of them.
       return priced(
         ours.centsPerCall === undefined ? "centsPerImage" : "centsPerCall",
-        theirs.output_cost_per_image,
+        workPrice(theirs, "image"),
       );
     case "per_unit":
-      return priced("centsPerSecond", theirs.output_cost_per_second);
+      return priced("centsPerSecond", workPrice(theirs, "second"));
     default:
       return {};
   }
 }
 
-function priced(member: string, dollars: unknown): Loose {
-  const cents = shifted(dollars, CENTS);
+function priced(member: string, cents: number | null): Loose {
   return cents === null ? {} : { [member]: cents };
+}
+
+/** The price of an image or a second in cents: that of the output, else of the input, as transcriptions have it. */
+function workPrice(theirs: Loose, work: "image" | "second"): number | null {
+  const [output, input] = ["output", "input"].map((end) => shifted(theirs[`${end}_cost_per_${work}`], CENTS));
+  return output || input || (output ?? input ?? null);
 }
 
 /** Prices of tokens; tiers and members of tiers that the file has no figure for stay. */

@@ -5,9 +5,9 @@
 import { z } from "zod";
 import { REQUEST_LIMITS } from "../../process/limits.ts";
 import { hasNoPrototype, isAscending, isPattern, isShallow, SCHEMA_DEPTH_MAX } from "./forms.ts";
-import { amount, label, settings } from "./settings_schema.ts";
+import { amount, label, model } from "./price_schema.ts";
+import { settings } from "./settings_schema.ts";
 
-const cents = amount.optional();
 const unit = z.enum(["count", "tokens", "seconds", "cents"]);
 const archived = z.boolean().optional();
 
@@ -149,91 +149,6 @@ const plan = z.strictObject({
     description: "The plan's limit groups, in the order in which they are shown.",
   }),
 }).meta({ id: "CatalogPlan", title: "Plan", description: "What a subscription entitles to." });
-
-const tokenPrices = {
-  inputCentsPerMillionTokens: cents.meta({
-    description: "Price of a million input tokens in cents. Needed with `per_token`.",
-    examples: [300],
-  }),
-  cachedInputCentsPerMillionTokens: cents.meta({
-    description: "Price of a million input tokens read from the provider's cache. Default: the input price.",
-    examples: [30],
-  }),
-  cacheWriteCentsPerMillionTokens: cents.meta({
-    description: "Price of a million input tokens written to the provider's cache. Default: the input price.",
-    examples: [375],
-  }),
-  cacheWrite1hCentsPerMillionTokens: cents.meta({
-    description:
-      "Price of a million input tokens written to a cache kept for an hour. Default: the cache write price.",
-    examples: [600],
-  }),
-  outputCentsPerMillionTokens: cents.meta({
-    description: "Price of a million output tokens in cents.",
-    default: 0,
-    examples: [1500],
-  }),
-  reasoningCentsPerMillionTokens: cents.meta({
-    description: "Price of a million output tokens spent on reasoning. Default: the output price.",
-    examples: [1500],
-  }),
-};
-
-const priceTier = z.strictObject({
-  aboveInputTokens: amount.meta({
-    description:
-      "The tier holds for calls whose whole input, cached tokens and cache writes included, is larger.",
-    examples: [200_000],
-  }),
-  ...tokenPrices,
-}).meta({
-  id: "CatalogPriceTier",
-  title: "Price tier",
-  description:
-    "Prices that replace those of the row for a whole call, input and output. The highest tier that the " +
-    "call is above counts; defaults are resolved after it.",
-});
-
-const model = z.strictObject({
-  id: label.meta({
-    description:
-      "The model's name, as `metadata.model` or the part of the event name after the first `.` has it.",
-    examples: ["gpt-4o-mini"],
-  }),
-  modality: z.enum(["text", "image", "audio", "video"]).meta({
-    description: "What the model makes. For people; no rule reads it.",
-    examples: ["text"],
-  }),
-  amountMode: z.enum(["per_token", "per_call", "per_unit"]).meta({
-    description:
-      "What is paid for: tokens, calls or images, or seconds of output. It decides which price is needed.",
-    examples: ["per_token"],
-  }),
-  ...tokenPrices,
-  tiers: z.array(priceTier).max(20).meta({
-    description: "Dearer or cheaper prices of long calls; each `aboveInputTokens` once.",
-  }).optional(),
-  centsPerCall: cents.meta({
-    description: "Price of a call in cents. This or `centsPerImage` is needed with `per_call`.",
-    examples: [5],
-  }),
-  centsPerImage: cents.meta({
-    description: "In place of `centsPerCall`: price of an image; the calls of a usage are then images.",
-    examples: [4],
-  }),
-  centsPerSecond: cents.meta({
-    description: "Price of a second in cents. Needed with `per_unit`.",
-    examples: [40],
-  }),
-  source: label.optional().meta({
-    description: "Where the prices were taken from. For people; no rule reads it.",
-    examples: ["litellm"],
-  }),
-  checkedAt: z.iso.datetime("must be a time in UTC such as 2026-11-22T00:00:00.000Z").optional().meta({
-    description: "When the prices were compared with their source. The doctor warns after 90 days.",
-    examples: ["2026-11-22T00:00:00.000Z"],
-  }),
-}).meta({ id: "CatalogModel", title: "Model", description: "A price row, from which cents are derived." });
 
 const packItem = z.strictObject({
   id: label.meta({

@@ -1,17 +1,9 @@
-// The settings of a catalog, as zod schemas, and the schemas of members that all parts of a catalog share.
+// The settings of a catalog, as zod schemas.
 
 import { z } from "zod";
 import { REQUEST_LIMITS } from "../../process/limits.ts";
-import { isLabel, isOrigin } from "./forms.ts";
-
-/** Text of 1 to 200 characters without control characters: ids, names and labels. */
-export const label = z.string().refine(
-  isLabel,
-  "must be a text of 1 to 200 characters without control characters",
-)
-  .meta({ minLength: 1, maxLength: REQUEST_LIMITS.idLengthMax });
-/** An amount of any unit. */
-export const amount = z.number().min(0).max(REQUEST_LIMITS.amountMax);
+import { isOrigin } from "./forms.ts";
+import { amount, label } from "./price_schema.ts";
 
 const rateLimit = z.strictObject({
   perSecond: z.number().positive().meta({ description: "Calls a second in the long run.", examples: [50] }),

@@ -39,7 +39,7 @@ Deno.test("times of settings are whole milliseconds", () => {
 });
 
 Deno.test("a model's price is that of its mode; a compose type without its model is left out", () => {
-  const row = {
+  const priced = {
     modality: "text",
     inputCentsPerMillionTokens: 1,
     centsPerCall: 2,
@@ -48,13 +48,11 @@ Deno.test("a model's price is that of its mode; a compose type without its model
   const modes = ["per_token", "per_call", "per_unit"] as const;
   const type = { prompt: "p", outputSchema: {} };
   const { models, composeTypes } = compileCatalog({
-    models: modes.map((amountMode) => ({ ...row, id: amountMode, amountMode })),
+    models: modes.map((amountMode) => ({ ...priced, id: amountMode, amountMode })),
     composeTypes: [{ ...type, name: "a", model: "per_token" }, { ...type, name: "b", model: "none" }],
   }, 1);
-  const prices = [...models.values()].map((
-    { prices, perCall, perSecond },
-  ) => [prices.input, perCall, perSecond]);
-  assert.deepEqual(prices[0], [1_000_000n, 2_000_000n, 3_000_000n]);
+  const row = models.get("per_token");
+  assert.deepEqual([row?.prices.input, row?.perCall, row?.perSecond], [1_000_000n, 2_000_000n, 3_000_000n]);
   assert.deepEqual([...composeTypes.keys()], ["a"]);
 });
 

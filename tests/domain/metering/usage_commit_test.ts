@@ -125,7 +125,9 @@ Deno.test("a commit with usage leaves what one with the same actual tokens, cent
       const row = reported.scene.state.reservations.get(reported.id);
       assert.ok(row !== undefined);
       const priceRow = model === null ? null : reported.scene.catalog.priceRows[0] ?? null;
-      const actual = finalAmounts(usage, priceRow, row.amounts.seconds);
+      const count = row.amounts.count + amountOf(extraCount);
+      const work = { seconds: row.amounts.seconds, count: count > 0n ? count : 0n };
+      const actual = finalAmounts(usage, priceRow, work);
       const more = { extra: { count: amountOf(extraCount) }, costCents: null };
       const answers = [
         reported.scene.do("commit", { reservationId: reported.id, ...more, actual: {}, usage }),

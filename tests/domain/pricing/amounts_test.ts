@@ -23,6 +23,8 @@ const CATALOG = compileCatalog({
       inputCentsPerMillionTokens: 100,
       outputCentsPerMillionTokens: 200,
       reasoningCentsPerMillionTokens: 300,
+      cacheWriteCentsPerMillionTokens: 125,
+      cacheWrite1hCentsPerMillionTokens: 250,
       tiers: [
         { aboveInputTokens: 10_000, inputCentsPerMillionTokens: 1000, outputCentsPerMillionTokens: 4000 },
       ],
@@ -33,12 +35,15 @@ const CATALOG = compileCatalog({
 function size(members: Partial<Record<keyof CallSize, number>>): CallSize {
   const amount = (value: number | undefined) => value === undefined ? null : amountOf(value);
   const { quantity, count, inputTokens, inputCostCents, maxOutputTokens } = members;
+  const { cacheWriteTokens, cacheWrite1hTokens } = members;
   return {
     quantity: amount(quantity),
     count: amount(count),
     inputTokens: amount(inputTokens),
     inputCostCents: amount(inputCostCents),
     maxOutputTokens: amount(maxOutputTokens),
+    cacheWriteTokens: amount(cacheWriteTokens),
+    cacheWrite1hTokens: amount(cacheWrite1hTokens),
   };
 }
 
@@ -77,7 +82,10 @@ Deno.test("amounts by unit, for reserve and for track", () => {
     [{ inputTokens: 1, inputCostCents: 9 }, "c.text", [1, 1, 1, 9], [1, 1, 1, 9]],
     [{ inputTokens: 0.03 }, "c.text", [1, 0.03, 1, 0], [1, 0.03, 1, 0]],
     [{ inputTokens: 0.04 }, "c.text", [1, 0.04, 1, 0.000001], [1, 0.04, 1, 0.000001]],
-    [{ quantity: 9 }, "i.paint", [1, 0, 9, 5], [9, 9, 9, 5]],
+    [{ quantity: 9 }, "i.paint", [1, 0, 9, 5], [9, 9, 9, 45]],
+    [{ count: 4 }, "i.paint", [4, 0, 1, 20], [4, 0, 1, 20]],
+    [{ count: 4, quantity: 9 }, "i.paint", [4, 0, 9, 20], [4, 9, 9, 20]],
+    [{ count: 4, inputCostCents: 7 }, "i.paint", [4, 0, 1, 7], [4, 0, 1, 7]],
     [{ quantity: 3 }, "v.film", [1, 0, 3, 0.999999], [3, 3, 3, 0.999999]],
     [{}, "v.film", [1, 0, 1, 0.333333], [1, 0, 1, 0.333333]],
   ];
@@ -106,6 +114,11 @@ Deno.test("the longest answer is held beside the input, in tokens and by the pri
     [{ inputTokens: 20_000, maxOutputTokens: 1000, inputCostCents: 7 }, "c.think", 21_000, 11],
     [{ inputCostCents: 7, maxOutputTokens: 1000 }, "c.think", 1000, 7.3],
     [{ inputCostCents: 0, maxOutputTokens: 1000 }, "c.think", 1000, 0.3],
+    [{ inputTokens: 10_000, cacheWriteTokens: 10_000 }, "c.think", 10_000, 1.25],
+    [{ inputTokens: 10_000, cacheWriteTokens: 4000 }, "c.think", 10_000, 1.1],
+    [{ inputTokens: 10_000, cacheWriteTokens: 4000, cacheWrite1hTokens: 1000 }, "c.think", 10_000, 1.225],
+    [{ inputTokens: 20_000, cacheWriteTokens: 20_000 }, "c.think", 20_000, 20],
+    [{ inputTokens: 2_000_000, cacheWriteTokens: 2_000_000 }, "c.text", 2_000_000, 30],
     // Each part alone would round to 0; their sum is a millionth.
     [{ inputTokens: 0.004, maxOutputTokens: 0.001 }, "c.think", 0.005, 0.000001],
     [{ inputTokens: 5, maxOutputTokens: 1000 }, "i.paint", 1005, 5],

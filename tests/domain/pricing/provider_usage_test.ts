@@ -7,6 +7,11 @@ import {
   readProviderUsage,
   readReport,
 } from "../../../src/domain/pricing/provider_usage.ts";
+import { centsOf } from "../../../src/domain/pricing/usage.ts";
+import { compilePriceRow } from "../../../src/domain/catalog/price_row.ts";
+import { fromNumber } from "../../model/decimal.ts";
+import { reportOf } from "../../model/reports.ts";
+import { SHAPE_PRICES, USAGE_SHAPES } from "../../support/usage_shapes.ts";
 
 /** In the order input, cached, writes, one-hour writes, output, reasoning; or the path of the fault. */
 type Row = [name: string, object: ProviderUsage, expected: (number | null)[] | string];
@@ -106,12 +111,12 @@ const ROWS: readonly Row[] = [
   [
     "a part larger than its whole",
     { prompt_tokens: 5, prompt_tokens_details: { cached_tokens: 6 } },
-    "",
+    [11, 6, 0, null, 0, 0],
   ],
   [
     "reasoning beyond the output",
     { input_tokens: 1, output_tokens_details: { reasoning_tokens: 1 } },
-    "",
+    [1, 0, 0, null, 1, 1],
   ],
 ];
 
@@ -140,7 +145,7 @@ for (const [name, object, expected] of ROWS) {
   });
 }
 
-Deno.test("of a report that contradicts itself the totals are left, and of one without figures nothing", () => {
+Deno.test("of a report with a faulty detail the totals are left, and of one without figures nothing", () => {
   const tokens = (report: unknown) => {
     const read = readReport(report);
     return read &&
@@ -148,7 +153,7 @@ Deno.test("of a report that contradicts itself the totals are left, and of one w
   };
   const details = { prompt_tokens_details: { cached_tokens: 9 } };
   assert.deepEqual(tokens({ prompt_tokens: 10, completion_tokens: 5, ...details }), [10, 9, 5]);
-  assert.deepEqual(tokens({ prompt_tokens: 3, completion_tokens: 5, ...details }), [3, 0, 5]);
+  assert.deepEqual(tokens({ prompt_tokens: 3, completion_tokens: 5, ...details }), [12, 9, 5]);
   assert.deepEqual(
     tokens({ input_tokens: 3, output_tokens: 5, input_tokens_details: { cached_tokens: "x" } }),
     [
@@ -160,4 +165,42 @@ Deno.test("of a report that contradicts itself the totals are left, and of one w
   for (const none of [undefined, null, "usage", {}, { total_tokens: 5 }, { prompt_tokens: -1 }]) {
     assert.equal(readReport(none), null, JSON.stringify(none));
   }
+});
+
+const MEMBERS = [
+  "inputTokens",
+  "cachedInputTokens",
+  "cacheWriteTokens",
+  "cacheWrite1hTokens",
+  "outputTokens",
+  "reasoningTokens",
+] as const;
+
+for (const { name, usage, tokens, cents, isOtherTier = false } of USAGE_SHAPES) {
+  Deno.test(`the shape, read and priced: ${name}`, () => {
+    const read = readProviderUsage(usage);
+    if ("path" in read) return assert.fail(read.message);
+    assert.deepEqual(MEMBERS.map((member) => numberOf(read[member] ?? 0n)), tokens);
+    assert.equal(numberOf(centsOf(compilePriceRow(SHAPE_PRICES, 0), read)), cents);
+    assert.equal(read.isOtherTier ?? false, isOtherTier);
+    const modelled = reportOf({ providerUsage: usage });
+    const micros = tokens.map(fromNumber) as [bigint, bigint, bigint, bigint, bigint, bigint];
+    const [input, cached, write, hourWrite, output, reasoning] = micros;
+    assert.deepEqual([modelled?.input, modelled?.tokens], [input, input + output]);
+    assert.deepEqual(modelled?.parts, {
+      plain: input - cached - write,
+      cached,
+      write: write - hourWrite,
+      hourWrite,
+      text: output - reasoning,
+      reasoning,
+    });
+    assert.equal(modelled.isOtherTier, isOtherTier);
+  });
+}
+
+Deno.test("a transcription that is billed by its duration is read in seconds", () => {
+  const read = readProviderUsage({ type: "duration", seconds: 12.5 });
+  assert.ok(!("path" in read));
+  assert.deepEqual([numberOf(read.seconds ?? 0n), read.inputTokens, read.outputTokens], [12.5, null, null]);
 });

@@ -69,8 +69,8 @@ Deno.test("what a usage makes final, by price row", () => {
     ["output alone", CLAUDE, { outputTokens: 1 }, { tokens: 1, cents: 0.0015 }],
     ["no tokens: nothing of a per_token row is final", CLAUDE, { calls: 3 }, {}],
     ["an unpriced model", null, { inputTokens: 5, outputTokens: 6 }, { tokens: 11 }],
-    ["an image", IMAGE, { inputTokens: 100 }, { tokens: 100, cents: 4 }],
-    ["images", IMAGE, { calls: 3 }, { cents: 12 }],
+    ["images by the count of the call", IMAGE, { inputTokens: 100 }, { tokens: 100, cents: 12 }],
+    ["images", IMAGE, { calls: 2 }, { cents: 8 }],
     ["seconds", VIDEO, { seconds: 2.5 }, { seconds: 2.5, cents: 100 }],
     ["seconds as held", VIDEO, { calls: 1 }, { cents: 320 }],
     ["rounded once, half up", CLAUDE, { inputTokens: 0.000001, outputTokens: 0.003 }, {
@@ -80,7 +80,11 @@ Deno.test("what a usage makes final, by price row", () => {
   ];
   for (const [name, document, members, expected] of rows) {
     const row = document === null ? null : compilePriceRow(document, 0);
-    assert.deepEqual(show(finalAmounts(usageOf(members), row, amountOf(8))), expected, name);
+    assert.deepEqual(
+      show(finalAmounts(usageOf(members), row, { seconds: amountOf(8), count: amountOf(3) })),
+      expected,
+      name,
+    );
   }
 });
 
@@ -119,7 +123,8 @@ const usages = fc.tuple(tokens, tokens, tokens, tokens, tokens).map((
 );
 
 function sumOf(all: readonly Usage[]): Usage {
-  const add = (name: keyof Usage) => all.reduce((sum, usage) => sum + (usage[name] ?? 0n), 0n);
+  const add = (name: Exclude<keyof Usage, "isOtherTier">) =>
+    all.reduce((sum, usage) => sum + (usage[name] ?? 0n), 0n);
   return {
     ...NO_USAGE,
     inputTokens: add("inputTokens"),
