@@ -129,6 +129,11 @@ export function makeApp(
   const strays = refusingRoutes(app, service, part === "public" ? null : admin);
   app.notFound(({ req, env }) => strays.fetch(req.raw, env));
   app.onError((error, context) => respondTo(context.req.raw, error));
+  const { fetch } = app;
+  app.fetch = (request, ...rest) =>
+    request.method === "HEAD"
+      ? answerHead(request, (asGet) => fetch(asGet, ...rest))
+      : fetch(request, ...rest);
   return app;
 }
 

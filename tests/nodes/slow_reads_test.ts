@@ -19,7 +19,7 @@ Deno.test({
     const reader = nodes.ownerOf(slow);
     const must = async (node: TestMember, app: TestApp, method: string, path: string, body?: unknown) => {
       const answer = await node.ask(app.secretLive, method, path, body, {
-        idempotencyKey: crypto.randomUUID(),
+        headers: { "idempotency-key": crypto.randomUUID() },
       });
       assert.equal(answer.status, 200, JSON.stringify(answer.body));
     };

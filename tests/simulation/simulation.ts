@@ -5,20 +5,6 @@ import { createHash } from "node:crypto";
 import { Random } from "../model/random.ts";
 import { CELL_LIMITS } from "../../src/process/limits.ts";
 import { Canary } from "./canary.ts";
-import { answersChecker } from "./checks/answers.ts";
-import { batchesChecker } from "./checks/batches.ts";
-import { booksChecker } from "./checks/books.ts";
-import { capsChecker } from "./checks/caps.ts";
-import { clockChecker } from "./checks/clock.ts";
-import { grantsChecker } from "./checks/grants.ts";
-import { holdsChecker } from "./checks/holds.ts";
-import { linearChecker } from "./checks/linear.ts";
-import { livenessChecker } from "./checks/liveness.ts";
-import { messagesChecker } from "./checks/messages.ts";
-import { refusalsChecker } from "./checks/refusals.ts";
-import { registryChecker } from "./checks/registry.ts";
-import { stripeChecker } from "./checks/stripe.ts";
-import { tablesChecker } from "./checks/tables.ts";
 import { type Client, type ClientWorld, perform } from "./clients.ts";
 import { type Message, Server } from "./database/server.ts";
 import { Faults } from "./faults.ts";
@@ -28,6 +14,7 @@ import { SimProcess } from "./process.ts";
 import { Receiver } from "./receiver.ts";
 import { Recorder } from "./recorder.ts";
 import type { Note } from "./story.ts";
+import { everyChecker } from "./checks/every.ts";
 import { SimStripe, trustSignatures } from "./stripe.ts";
 import { seedTenants, type Tenant, tenantsOf } from "./tenants.ts";
 import { type Owner, VirtualTime, WORLD } from "./time.ts";
@@ -433,23 +420,4 @@ class Simulation {
       violation: this.#watch.violation,
     };
   }
-}
-
-function everyChecker(stripe: SimStripe | null) {
-  return [
-    booksChecker(),
-    holdsChecker(),
-    grantsChecker(),
-    answersChecker(),
-    batchesChecker(),
-    tablesChecker(),
-    livenessChecker(),
-    messagesChecker(),
-    capsChecker(),
-    clockChecker(),
-    registryChecker(),
-    refusalsChecker(),
-    stripeChecker(stripe),
-    linearChecker(),
-  ];
 }

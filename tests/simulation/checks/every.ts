@@ -1,0 +1,37 @@
+// All checkers of a simulated world that look at its history.
+
+import { booksChecker } from "./books.ts";
+import { holdsChecker } from "./holds.ts";
+import { grantsChecker } from "./grants.ts";
+import { answersChecker } from "./answers.ts";
+import { batchesChecker } from "./batches.ts";
+import { tablesChecker } from "./tables.ts";
+import { livenessChecker } from "./liveness.ts";
+import { messagesChecker } from "./messages.ts";
+import { capsChecker } from "./caps.ts";
+import { clockChecker } from "./clock.ts";
+import { registryChecker } from "./registry.ts";
+import { refusalsChecker } from "./refusals.ts";
+import { stripeChecker } from "./stripe.ts";
+import { linearChecker } from "./linear.ts";
+import type { SimStripe } from "../stripe.ts";
+
+/** Makes the checkers. */
+export function everyChecker(stripe: SimStripe | null) {
+  return [
+    booksChecker(),
+    holdsChecker(),
+    grantsChecker(),
+    answersChecker(),
+    batchesChecker(),
+    tablesChecker(),
+    livenessChecker(),
+    messagesChecker(),
+    capsChecker(),
+    clockChecker(),
+    registryChecker(),
+    refusalsChecker(),
+    stripeChecker(stripe),
+    linearChecker(),
+  ];
+}
