@@ -221,6 +221,8 @@ const BEYOND_SCHEMAS = new Set([
   "actual",
   "costCents",
   "providerUsage",
+  "cacheWriteTokens",
+  "cacheWrite1hTokens",
   "provider",
   "externalId",
   "quantity",
