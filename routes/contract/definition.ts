@@ -3,6 +3,7 @@
 
 import type { z } from "zod";
 import type { RefusalCode } from "../../src/domain/values/refusal.ts";
+import type { Slips } from "./slips.ts";
 import type { Tag } from "./tags.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
@@ -46,8 +47,11 @@ export interface CallDefinition extends CallDoc {
   readonly signedBody?: { readonly text: string; readonly signature: string; readonly header: string };
   /** Set if a call has no body although its method allows one. */
   readonly hasNoBody?: boolean;
-  /** Unknown members that are common mistakes, each with what to write instead. They are refused, not ignored. */
-  readonly slips?: Readonly<Record<string, string>>;
+  /**
+   * Set if no unknown member is ignored: common mistakes are refused with what to write instead, all others are warnings of
+   * the answer. The input is then a z.object.
+   */
+  readonly slips?: Slips;
   /**
    * Whether the call is a batch: its body may be larger, and its handler counts each element against the rate limit and checks
    * the texts of each.

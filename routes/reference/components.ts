@@ -13,8 +13,9 @@ const DESCRIPTION =
 
 **Answers.** Every JSON answer is \`{ "ok": true, "data": ... }\` with status 200, or
 \`{ "ok": false, "error": { "code", "message", "details"? } }\` with the status of its code. A reserve that meets a
-limit is not an error: its answer has \`allowed: false\`. New members may be added to answers; unknown members of
-requests are ignored. \`null\` for an optional member means the same as leaving it out, unless documented otherwise.
+limit is not an error: its answer has \`allowed: false\`. New members may be added to answers. Unknown members
+of metering calls are \`warnings\` of the answer, and common mistakes such as \`max_tokens\` are \`invalid_request\`; other
+calls ignore unknown members. \`null\` for an optional member means the same as leaving it out, unless documented otherwise.
 
 **Keys.** \`sk_live_\` and \`sk_test_\` keys are secret: use them only on your server. \`pk_live_\` and \`pk_test_\` keys are
 public. With a public key, usage and credits require \`X-End-User-Token\`. Live and test mode share only the catalog.

@@ -160,6 +160,12 @@ export interface ReserveReply {
   readonly expiresAt?: string;
   readonly reasons?: readonly ReserveReason[];
   readonly groups?: readonly ReservedGroup[];
+  /**
+   * "unknown_member: metdata": the call has no such member and was answered without it. unpriced_model: a
+   * limit group in cents covers the event, but the call has no price. quantity_not_counted: quantity is
+   * above 1, but no matched limit group or balance counts it; use count.
+   */
+  readonly warnings?: readonly Warning[];
 }
 
 /** Amounts to add to what was held; negative ones subtract. */
@@ -215,8 +221,8 @@ export interface Cost {
   readonly model: string | null;
 }
 
-/** A warning about an event that was counted. */
-export type Warning = "unpriced_model";
+/** A warning of an answer, such as `unpriced_model`. */
+export type Warning = string;
 
 /** A limit group after a commit. */
 export interface CommittedGroup {
@@ -235,7 +241,11 @@ export interface CommitAnswer {
   /** Whether the reservation had expired and was charged again. */
   readonly recharged: boolean;
   readonly cost: Cost;
-  /** unpriced_model: a limit group in cents covers the event, but the call has no price. */
+  /**
+   * "unknown_member: metdata": the call has no such member and was answered without it. unpriced_model: a
+   * limit group in cents covers the event, but the call has no price. quantity_not_counted: quantity is
+   * above 1, but no matched limit group or balance counts it; use count.
+   */
   readonly warnings?: readonly Warning[];
 }
 
@@ -286,7 +296,11 @@ export interface TrackAnswer {
   readonly matchedGroupIds: readonly string[];
   readonly counters: readonly Counter[];
   readonly cost: Cost;
-  /** unpriced_model: a limit group in cents covers the event, but the call has no price. */
+  /**
+   * "unknown_member: metdata": the call has no such member and was answered without it. unpriced_model: a
+   * limit group in cents covers the event, but the call has no price. quantity_not_counted: quantity is
+   * above 1, but no matched limit group or balance counts it; use count.
+   */
   readonly warnings?: readonly Warning[];
 }
 
@@ -319,6 +333,12 @@ export interface CanUseAnswer {
   readonly matched: boolean;
   readonly reasons: readonly ReserveReason[];
   readonly details: readonly UseDetail[];
+  /**
+   * "unknown_member: metdata": the call has no such member and was answered without it. unpriced_model: a
+   * limit group in cents covers the event, but the call has no price. quantity_not_counted: quantity is
+   * above 1, but no matched limit group or balance counts it; use count.
+   */
+  readonly warnings?: readonly Warning[];
 }
 
 /** A limit group of the current plan in an explanation. */
@@ -377,6 +397,12 @@ export interface Explanation {
   readonly groups: readonly ExplainedGroup[];
   /** Every balance with remaining credits, in the order of use. */
   readonly credits: readonly ExplainedCredit[];
+  /**
+   * "unknown_member: metdata": the call has no such member and was answered without it. unpriced_model: a
+   * limit group in cents covers the event, but the call has no price. quantity_not_counted: quantity is
+   * above 1, but no matched limit group or balance counts it; use count.
+   */
+  readonly warnings?: readonly Warning[];
 }
 
 /** The counters and credits of a user. */

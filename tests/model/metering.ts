@@ -98,7 +98,8 @@ export function reserve(world: World, input: Input, now: number): ModelReply {
   const asked = readAsked(world, input, "reserve");
   const decision = decide(world, asked, "headroom", now);
   const { matched, reason, shares } = decision;
-  if (reason !== null) return success(refusedAnswer(decision));
+  const told = sizeWarnings(input, asked, decision);
+  if (reason !== null) return success({ ...refusedAnswer(decision), ...told });
   const lines = matched.map(({ planId, window, group, counter }): Line => {
     const amount = byPlan(shares, group.unit);
     counter.count += amount;
@@ -134,13 +135,29 @@ export function reserve(world: World, input: Input, now: number): ModelReply {
     reservationId: reservation.id,
     expiresAt: iso(expiresAt),
     ...(matched.length > 0 ? { groups: matched.map(groupAnswer) } : {}),
+    ...told,
   });
+}
+
+/** Warns of a quantity above 1 where nothing that the call takes, or would take, is measured in seconds. */
+function sizeWarnings(input: Input, asked: Asked, { matched, shares, reason }: Decision): Input {
+  const quantity = sent(input, "quantity");
+  const isCovered = matched.length > 0 || reason === null;
+  if (quantity === null || quantity <= ONE || !isCovered) return {};
+  const units = matched.length > 0 ? matched.map(({ group }) => group.unit) : shares.map(({ unit }) => unit);
+  const bySeconds = [
+    "seconds",
+    ...(asked.perUnit && sent(input, "inputCostCents") === null ? ["cents"] : []),
+  ];
+  return units.some((unit) => bySeconds.includes(unit)) ? {} : { warnings: ["quantity_not_counted"] };
 }
 
 export function canUse(world: World, input: Input, now: number): ModelReply {
   const asked = readAsked(world, input, "reserve");
-  const { matched, reason } = decide(world, asked, "headroom", now);
+  const decision = decide(world, asked, "headroom", now);
+  const { matched, reason } = decision;
   return success({
+    ...sizeWarnings(input, asked, decision),
     allowed: reason === null,
     matched: matched.length > 0 || reason === null,
     reasons: reason === null ? [] : [reason],
