@@ -124,25 +124,26 @@ function correctionOf(members: Readonly<Partial<Record<keyof Correction, number 
 }
 
 function showReserve(answer: ReserveAnswer, told: readonly string[]): DataOf<typeof reserve> {
-  const { allowed, matched, reasons, groups, hold, warnings } = answer;
+  const { allowed, matched, reasons, groups, blocking, hold, warnings } = answer;
   return {
     allowed,
     matched,
     reservationId: hold?.reservationId,
     expiresAt: hold === null ? undefined : timeText(hold.expiresAt),
     reasons: reasons.length === 0 ? undefined : reasons,
-    groups: groups.length === 0 ? undefined : groups.map(showGroup),
+    groups: groups.length === 0 ? undefined : groups.map((group) => showGroup(group, blocking.includes(group))),
     warnings: joined(warnings, told),
   };
 }
 
-function showGroup({ group, quota, counter, gate }: GroupReading) {
+function showGroup({ group, quota, counter, gate, window }: GroupReading, isBlocking: boolean) {
   return {
     groupId: group.id,
     unit: group.unit,
     quota: numberOf(quota),
     current: numberOf(counter.count),
     headroomGate: gate === null ? undefined : numberOf(gate),
+    ...isBlocking ? { label: group.label, resetsAt: timeTextOrNull(window.end) } : undefined,
   };
 }
 

@@ -114,7 +114,7 @@ const HARMLESS: ReadonlySet<string> = new Set(["userId", "ttlSeconds"]);
 /**
  * Returns what to write in place of a member that a call does not have; null if the member is not a common mistake.
  *
- * @param name the member as it was written; `options.` before it for a member of the body in `options`
+ * @param name as the caller wrote it, with `options.` before it for a member of the body in `options`
  */
 export type Slips = (name: string) => string | null;
 

@@ -148,6 +148,10 @@ export interface ReservedGroup {
   readonly current: number;
   /** The effective limit, where headroom is configured. */
   readonly headroomGate?: number;
+  /** Present, like resetsAt, if the group has no room for a refused call. */
+  readonly label?: string;
+  /** When the window ends; null for a lifetime. */
+  readonly resetsAt?: string | null;
 }
 
 /** The answer to a reserve as the service writes it. */

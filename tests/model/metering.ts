@@ -82,7 +82,7 @@ export interface Decision {
   matched: MatchedGroup[];
   /** One for each unit among the matched groups; without a matched group one for the unit that credits pay. */
   shares: Share[];
-  /** The matched groups without room in their quota. */
+  /** The matched groups without room: in their quota, else under their headroom. */
   blocking: MatchedGroup[];
   /** Null: allowed. */
   reason:
@@ -293,15 +293,22 @@ export function decide(world: World, asked: Asked, gateKind: "headroom" | "quota
   const shares = units.map((unit) => shareOf(world, asked, matched, unit, now));
   const failing = shares.filter((share) => !isMet(share, matched));
   if (failing.length === 0) return { primary, window, matched, shares, blocking: [], reason: null };
-  const blocking = failing.flatMap(({ unit, need, wallet }) => {
-    const left = need - sumOf(wallet);
-    return groupsOf(matched, unit).filter(({ quota, counter }) =>
-      left === ZERO ? counter.count >= quota : quota - counter.count < left
-    );
-  });
+  const without = (hasTooLittle: (group: MatchedGroup, left: Micros) => boolean) =>
+    failing.flatMap(({ unit, need, wallet }) => {
+      const left = need - sumOf(wallet);
+      return groupsOf(matched, unit).filter((group) => hasTooLittle(group, left));
+    });
+  const byQuota = without(({ quota, counter }, left) =>
+    left === ZERO ? counter.count >= quota : quota - counter.count < left
+  );
   // Choice: one reason for the whole call, also when several units fail.
-  const reason = blocking.length > 0 ? "limit_reached" : "reservation_headroom_exceeded";
-  return { primary, window, matched, shares, blocking, reason };
+  if (byQuota.length > 0) {
+    return { primary, window, matched, shares, blocking: byQuota, reason: "limit_reached" };
+  }
+  const byGate = without(({ gate, counter, room }, left) =>
+    left === ZERO ? counter.count >= gate : room < left
+  );
+  return { primary, window, matched, shares, blocking: byGate, reason: "reservation_headroom_exceeded" };
 }
 
 function matchedOf(
@@ -384,9 +391,14 @@ function noteShares(world: World, { primary, matched, shares }: Decision): void 
   if (nothing) world.note("credits: a need of 0 on a full plan");
 }
 
-function refusedAnswer({ matched, reason }: Decision) {
+function refusedAnswer({ matched, blocking, reason }: Decision) {
   const answer = { allowed: false, matched: matched.length > 0, reasons: reason === null ? [] : [reason] };
-  return matched.length > 0 ? { ...answer, groups: matched.map(groupAnswer) } : answer;
+  if (matched.length === 0) return answer;
+  const groups = matched.map((each) => ({
+    ...groupAnswer(each),
+    ...(blocking.includes(each) ? { label: each.group.label, resetsAt: isoOrNull(each.window.end) } : {}),
+  }));
+  return { ...answer, groups };
 }
 
 function groupAnswer({ group, counter, quota, gate, hasHeadroom }: MatchedGroup) {

@@ -1,4 +1,4 @@
-// Members that a metering call does not have: mistaken amounts are refused with the right member, all others are told.
+// Members that a metering call does not have: mistaken amounts are refused with the right member, all others are warnings.
 
 import assert from "node:assert/strict";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
@@ -64,7 +64,7 @@ Deno.test("a mistaken amount is refused with the right member, at the top and in
   assert.equal(assertRefused(nested, 400, "invalid_request").details[0].path, "options.quantity");
 });
 
-Deno.test("any other unknown member is told on each metering call, which is answered as before", async () => {
+Deno.test("any other unknown member is a warning of each metering call, and changes nothing else", async () => {
   const { app, hold } = await newApp();
   const told = async (path: string, body: object) => {
     const sent = { ...body, metdata: { a: 1 }, options: { colour: "red", nothing: null } };

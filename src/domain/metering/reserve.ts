@@ -48,6 +48,8 @@ export interface ReserveAnswer {
   readonly reasons: readonly ReserveReason[];
   /** The matched groups, after the hold if there is one. */
   readonly groups: readonly GroupReading[];
+  /** Those of `groups` without room for a refused call. */
+  readonly blocking: readonly GroupReading[];
   readonly hold: { readonly reservationId: string; readonly expiresAt: Millis } | null;
   readonly warnings: readonly SizeWarning[];
 }
@@ -60,7 +62,7 @@ export interface OfferedGroup extends GroupReading {
   readonly offers: readonly PackOffer[];
 }
 
-export interface CanUseAnswer extends Omit<ReserveAnswer, "hold" | "groups"> {
+export interface CanUseAnswer extends Omit<ReserveAnswer, "hold" | "groups" | "blocking"> {
   readonly groups: readonly OfferedGroup[];
 }
 
@@ -76,7 +78,7 @@ export function reserve(draft: Draft, input: ReserveInput, context: Context): Re
   if (call.mustBePriced && assessment.reasons[0] === "unpriced_model") return refused(unpriced());
   if (assessment.reasons.length > 0) {
     draft.refusedCall = refusedCall(input.event, assessment, context.now);
-    return answered({ ...readingOf(assessment), hold: null, warnings });
+    return answered({ ...readingOf(assessment), blocking: assessment.blocking, hold: null, warnings });
   }
 
   const row: Reservation = {
@@ -112,6 +114,7 @@ export function reserve(draft: Draft, input: ReserveInput, context: Context): Re
     matched: true,
     reasons: [],
     groups,
+    blocking: [],
     hold: { reservationId: row.id, expiresAt: row.expiresAt },
     warnings,
   });
@@ -169,6 +172,6 @@ function take(draft: Draft, reading: GroupReading, line: Line): GroupReading {
   return { ...reading, counter };
 }
 
-function readingOf({ matched, reasons, groups }: Assessment): Omit<ReserveAnswer, "hold" | "warnings"> {
+function readingOf({ matched, reasons, groups }: Assessment): Omit<ReserveAnswer, "hold" | "warnings" | "blocking"> {
   return { allowed: reasons.length === 0, matched, reasons, groups };
 }
