@@ -131,7 +131,9 @@ function showReserve(answer: ReserveAnswer, told: readonly string[]): DataOf<typ
     reservationId: hold?.reservationId,
     expiresAt: hold === null ? undefined : timeText(hold.expiresAt),
     reasons: reasons.length === 0 ? undefined : reasons,
-    groups: groups.length === 0 ? undefined : groups.map((group) => showGroup(group, blocking.includes(group))),
+    groups: groups.length === 0
+      ? undefined
+      : groups.map((group) => showGroup(group, blocking.includes(group))),
     warnings: joined(warnings, told),
   };
 }

@@ -16,10 +16,10 @@ import {
 import type { Metadata } from "../../src/domain/values/match.ts";
 
 const size = {
+  count: positiveAmount.nullish().describe("How many: units in limit groups that count. Default 1"),
   quantity: positiveAmount.nullish().describe(
-    "Seconds in limit groups in seconds; also the quantity of the event. Default 1",
+    "Seconds in limit groups in seconds; also the quantity of the event. Default 1. How many is count",
   ),
-  count: positiveAmount.nullish().describe("Units in limit groups that count. Default 1"),
   inputTokens: amount.nullish().describe(
     "Tokens in limit groups in tokens; also priced in cents by the model's price",
   ),

@@ -75,7 +75,9 @@ export const reserve = defineCall({
       quota: z.number(),
       current: z.number(),
       headroomGate: z.number().optional().describe("The effective limit, where headroom is configured"),
-      label: z.string().optional().describe("Present, like resetsAt, if the group has no room for a refused call"),
+      label: z.string().optional().describe(
+        "Present, like resetsAt, if the group has no room for a refused call",
+      ),
       resetsAt: time.nullable().optional().describe("When the window ends; null for a lifetime"),
     })).optional(),
     warnings,

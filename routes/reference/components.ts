@@ -1,7 +1,7 @@
 // The parts of the OpenAPI document that its calls share: introduction, security schemes, common parameters and headers,
 // and the shape of errors.
 
-import { REFUSAL_CODES } from "../../src/domain/values/refusal.ts";
+import { REFUSAL_CODES, type RefusalCode } from "../../src/domain/values/refusal.ts";
 import type { Access } from "../contract/definition.ts";
 import { STATUS } from "../http/errors.ts";
 import { MEANING } from "./errors.ts";
@@ -102,23 +102,28 @@ export const HEADERS = {
   RetryAfter: { description: "Seconds, an integer", schema: { type: "integer", minimum: 1 } },
 } as const;
 
-/** The envelope of every error. */
-export const ERROR: JsonSchema = {
-  type: "object",
-  properties: {
-    ok: { type: "boolean", const: false },
-    error: {
-      type: "object",
-      properties: {
-        code: { type: "string", enum: REFUSAL_CODES },
-        message: { type: "string", description: "What is wrong, with the name of the member" },
-        details: { description: "More about the error, for some codes" },
+/** The envelope of errors with one of these codes. */
+export function errorSchema(codes: readonly RefusalCode[]): JsonSchema {
+  return {
+    type: "object",
+    properties: {
+      ok: { type: "boolean", const: false },
+      error: {
+        type: "object",
+        properties: {
+          code: { type: "string", enum: codes },
+          message: { type: "string", description: "What is wrong, with the name of the member" },
+          details: { description: "More about the error, for some codes" },
+        },
+        required: ["code", "message"],
       },
-      required: ["code", "message"],
     },
-  },
-  required: ["ok", "error"],
-};
+    required: ["ok", "error"],
+  };
+}
+
+/** The envelope of every error. */
+export const ERROR: JsonSchema = errorSchema(REFUSAL_CODES);
 
 /** A reference to a component. */
 export function refTo(kind: "schemas" | "parameters" | "headers", name: string): JsonSchema {

@@ -22,7 +22,8 @@ export const UNMETERED: Unmetered = Object.freeze({ allowed: true, matched: fals
  */
 export function isUnavailable(error: HoldfastError): boolean {
   if (error.code === "rate_limited") return false;
-  return mayPass(error) || error.code === "internal_error" || (error.code === "bad_answer" && error.status >= 500);
+  return mayPass(error) || error.code === "internal_error" ||
+    (error.code === "bad_answer" && error.status >= 500);
 }
 
 /** Whether the same write may be taken later. */

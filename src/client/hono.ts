@@ -5,11 +5,11 @@ import type { Context, Env, MiddlewareHandler } from "npm:hono@4.13.19";
 import { HoldfastError } from "./errors.ts";
 import { refusalOf } from "./model_calls.ts";
 import {
-  type ReservedWork,
   releaseWork,
+  type ReservedWork,
   reserveWork,
-  type SettlingCalls,
   settleWork,
+  type SettlingCalls,
 } from "./with_reservation.ts";
 import type { DecisionOptions, Held, Unmetered } from "./metering_types.ts";
 import type { CommitOptions, Metadata, ReserveOptions } from "./wire_types.ts";

@@ -255,7 +255,10 @@ export class Metering<Allowed extends Unmetered = never> {
     options: HeldSize = {},
     call?: CallOptions,
   ): Promise<Explanation> {
-    return this.#transport.send(readCall("/explain", { ...options, userId, event, quantity, metadata }), call);
+    return this.#transport.send(
+      readCall("/explain", { ...options, userId, event, quantity, metadata }),
+      call,
+    );
   }
 
   /**
@@ -394,4 +397,7 @@ function errorOf(thrown: unknown): HoldfastError {
 }
 
 const printCommitError: OnCommitError = (error, { reservationId, isRetried }) =>
-  console.error(`holdfast: the commit of ${reservationId} failed${isRetried ? ", and is retried" : ""}:`, error);
+  console.error(
+    `holdfast: the commit of ${reservationId} failed${isRetried ? ", and is retried" : ""}:`,
+    error,
+  );

@@ -3,11 +3,11 @@
 
 import { HoldfastError, invalidInput } from "./errors.ts";
 import {
-  type ReservedWork,
   releaseWork,
+  type ReservedWork,
   reserveWork,
-  type SettlingCalls,
   settleWork,
+  type SettlingCalls,
 } from "./with_reservation.ts";
 import type { DecisionOptions, Held, NotHeld, ReportedUsage, Unmetered } from "./metering_types.ts";
 import type { CommitOptions, Metadata } from "./wire_types.ts";

@@ -96,7 +96,7 @@ export interface DuplicateActiveSubscriptions {
 
 /** Size of future work. Which member counts depends on each group's unit. */
 export interface HeldSize {
-  /** Units in limit groups that count. Default 1. */
+  /** How many: units in limit groups that count. Default 1. */
   readonly count?: number | undefined;
   /** Tokens in limit groups in tokens; also priced in cents by the model's price. */
   readonly inputTokens?: number | undefined;
@@ -265,7 +265,7 @@ export interface ReleaseOptions {
 
 /** Options of a track. */
 export interface TrackOptions {
-  /** Units in limit groups that count. Default 1. */
+  /** How many: units in limit groups that count. Default 1. */
   readonly count?: number | undefined;
   /** Tokens in limit groups in tokens; also priced in cents by the model's price. */
   readonly inputTokens?: number | undefined;

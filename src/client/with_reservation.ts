@@ -3,7 +3,14 @@
 
 import { HoldfastError } from "./errors.ts";
 import type { CallOptions } from "./transport.ts";
-import type { DecisionOptions, Held, LaterEvent, NotHeld, ReserveAnswer, Unmetered } from "./metering_types.ts";
+import type {
+  DecisionOptions,
+  Held,
+  LaterEvent,
+  NotHeld,
+  ReserveAnswer,
+  Unmetered,
+} from "./metering_types.ts";
 import type { CommitAnswer, CommitOptions, Metadata, ReleaseOptions, ReserveOptions } from "./wire_types.ts";
 
 /** The reservation before the work. */
@@ -155,7 +162,11 @@ export async function reserveAndSettle<Value>(
 export async function releaseWork(
   calls: SettlingCalls,
   { reservationId }: Held | Unmetered,
-  { reason, error, errorCode }: { readonly reason: string; readonly error?: unknown; readonly errorCode?: string },
+  { reason, error, errorCode }: {
+    readonly reason: string;
+    readonly error?: unknown;
+    readonly errorCode?: string;
+  },
   call: CallOptions = {},
 ): Promise<void> {
   if (reservationId === undefined) return;
@@ -168,7 +179,8 @@ export async function releaseWork(
 export function eventOfWork(asked: ReservedWork, commit: CommitOptions): LaterEvent {
   const { userId, event, quantity, metadata, size } = partsOf(asked);
   const { usage, providerUsage, extra, actual, costCents, response } = commit;
-  const sum = (base: number | null | undefined, added: number | null | undefined) => (base ?? 0) + (added ?? 0);
+  const sum = (base: number | null | undefined, added: number | null | undefined) =>
+    (base ?? 0) + (added ?? 0);
   const isReported = usage != null || providerUsage != null;
   const inputTokens = actual?.tokens ??
     sum(size.inputTokens, extra?.tokens ?? extra?.outputTokens) + (size.maxOutputTokens ?? 0);

@@ -277,7 +277,9 @@ Deno.test("images are held by their number and charged those that came, also as 
   const usage = { input_tokens: 10, output_tokens: 200, total_tokens: 210 };
   const reply = ({ path, body }: { path: string; body: { n?: number; stream?: boolean } }) => {
     assert.equal(path, "/images/generations");
-    if (body.stream !== true) return Response.json({ created: 0, data: Array(body.n ?? 1).fill(image), usage });
+    if (body.stream !== true) {
+      return Response.json({ created: 0, data: Array(body.n ?? 1).fill(image), usage });
+    }
     const draft = { type: "image_generation.partial_image", b64_json: "", partial_image_index: 0 };
     return events(draft, { type: "image_generation.completed", b64_json: "", usage });
   };

@@ -83,7 +83,9 @@ Deno.test("five failures in a row open the breaker, which answers at once and tr
 });
 
 Deno.test("an answer that is no success is still an answer: it opens no breaker and allows nothing", async () => {
-  for (const [status, code] of [[400, "invalid_request"], [401, "invalid_key"], [429, "rate_limited"]] as const) {
+  for (
+    const [status, code] of [[400, "invalid_request"], [401, "invalid_key"], [429, "rate_limited"]] as const
+  ) {
     const { fetch, sent } = scriptedFetch(fail(status, code));
     const client = clientWith(fetch, { onUnavailable: "allow" });
     for (let time = 0; time < 8; time++) {
@@ -101,9 +103,15 @@ Deno.test("work goes on unmetered where that is allowed, is reported, and counts
   assert.deepEqual(await client.reserve("u", "image.render", 9, {}, { count: 2 }), UNMETERED);
   assert.deepEqual(await client.canUse("u", "image.render"), { ...UNMETERED, reasons: [], details: [] });
   const asked = { userId: "u", event: "image.render", count: 3 };
-  const done = await client.withReservation(asked, () => ({ value: "drawn", commit: { actual: { count: 5 } } }));
+  const done = await client.withReservation(
+    asked,
+    () => ({ value: "drawn", commit: { actual: { count: 5 } } }),
+  );
   assert.deepEqual(done, { allowed: true, value: "drawn", hold: UNMETERED, commit: null });
-  await assert.rejects(client.withReservation(asked, () => Promise.reject(new Error("no image"))), /no image/);
+  await assert.rejects(
+    client.withReservation(asked, () => Promise.reject(new Error("no image"))),
+    /no image/,
+  );
   assert.deepEqual(told.map(([code, { count }]) => [code, count]), [
     ["network_error", 2],
     ["network_error", 3],
@@ -113,7 +121,11 @@ Deno.test("work goes on unmetered where that is allowed, is reported, and counts
   broken.clear();
   await client.flush();
   await client.flush();
-  assert.equal(await countOf(app, "lg_images"), 7, "what was reserved alone, and the usage of the finished work");
+  assert.equal(
+    await countOf(app, "lg_images"),
+    7,
+    "what was reserved alone, and the usage of the finished work",
+  );
 });
 
 Deno.test("a helper for models tracks the reported usage of a call that was allowed unmetered", async () => {
@@ -134,7 +146,10 @@ Deno.test("a failed commit loses no work: the value is returned, the error repor
   const { app, client, broken, keys } = await breakable({ onCommitError, timeoutMs: 5_000 });
   broken.add("/commit");
   const asked = { userId: "u", event: "image.render", count: 3 };
-  const done = await client.withReservation(asked, () => ({ value: "drawn", commit: { actual: { count: 4 } } }));
+  const done = await client.withReservation(
+    asked,
+    () => ({ value: "drawn", commit: { actual: { count: 4 } } }),
+  );
   assert.ok(done.allowed);
   assert.deepEqual([done.value, done.commit], ["drawn", null]);
   assert.equal(await countOf(app, "lg_images"), 3, "held");

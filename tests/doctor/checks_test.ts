@@ -158,6 +158,8 @@ const TROUBLES: readonly (readonly [Partial<StoreFacts>, boolean, string, RegExp
     "fail drift",
     /2 in a sample: users 3,.*first user 2: counter/,
   ],
+  [{ priceChecks: { prices: 3, checked: 0 } }, true, "ok prices", /^none of 3 was ever checked/],
+  [{ priceChecks: { prices: 3, checked: 1 } }, true, "ok prices", /^none was checked more than 90 days ago$/],
   [{ oldPrices: null }, false, "warn prices", /skipped: migrations pending/],
   [{ oldPrices: OLD_PRICES.slice(0, 3) }, true, "warn prices", /90 days ago: app_1: m0, m1; app_2: m2$/],
   [{ oldPrices: OLD_PRICES }, true, "warn prices", /^21 last .*m18, m19; and others$/],

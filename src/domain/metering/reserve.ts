@@ -172,6 +172,8 @@ function take(draft: Draft, reading: GroupReading, line: Line): GroupReading {
   return { ...reading, counter };
 }
 
-function readingOf({ matched, reasons, groups }: Assessment): Omit<ReserveAnswer, "hold" | "warnings" | "blocking"> {
+function readingOf(
+  { matched, reasons, groups }: Assessment,
+): Omit<ReserveAnswer, "hold" | "warnings" | "blocking"> {
   return { allowed: reasons.length === 0, matched, reasons, groups };
 }

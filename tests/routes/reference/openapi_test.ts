@@ -230,6 +230,23 @@ const BEYOND_SCHEMAS = new Set([
   "now",
 ]);
 
+Deno.test("the document has what linters require: servers, ids of webhooks, and whole schemas of errors", () => {
+  assert.deepEqual(document.servers, [{ url: "/" }]);
+  const hooks = Object.values(document.webhooks as Record<string, { post: { operationId: string } }>);
+  assert.equal(new Set(hooks.map(({ post }) => post.operationId)).size, MESSAGE_TYPES.length);
+  for (const { path, operation } of operationObjects()) {
+    const responses = Object.entries(operation.responses as Record<string, { content: Content }>);
+    const refused = responses.filter(([status]) => status.startsWith("4"));
+    assert.ok(refused.length > 0, path);
+    if (path.startsWith("/openai")) continue;
+    for (const [, { content }] of refused) {
+      assert.deepEqual(Object.keys(content["application/json"].schema), ["$ref"], path);
+    }
+  }
+});
+
+type Content = { "application/json": { schema: object } };
+
 Deno.test("every documented member is taken although it is a common mistake on other calls", () => {
   for (const { slips, id, path, input } of SURFACE.calls) {
     if (slips === undefined) continue;
