@@ -158,8 +158,6 @@ const TROUBLES: readonly (readonly [Partial<StoreFacts>, boolean, string, RegExp
     "fail drift",
     /2 in a sample: users 3,.*first user 2: counter/,
   ],
-  [{ priceChecks: { prices: 3, checked: 0 } }, true, "ok prices", /^none of 3 was ever checked/],
-  [{ priceChecks: { prices: 3, checked: 1 } }, true, "ok prices", /^none was checked more than 90 days ago$/],
   [{ oldPrices: null }, false, "warn prices", /skipped: migrations pending/],
   [{ oldPrices: OLD_PRICES.slice(0, 3) }, true, "warn prices", /90 days ago: app_1: m0, m1; app_2: m2$/],
   [{ oldPrices: OLD_PRICES }, true, "warn prices", /^21 last .*m18, m19; and others$/],
@@ -186,6 +184,20 @@ Deno.test("each trouble changes its own verdict and no other, and comes with adv
     assert.match(troubled[0]?.found ?? "", found);
     assert.ok((troubled[0]?.advice ?? "").length > 0);
     assert.equal(worstOf(checks), expected.split(" ")[0]);
+  }
+});
+
+Deno.test("prices that were never checked are not said to be checked lately", () => {
+  for (
+    const [prices, checked, says] of [
+      [3, 0, "none of 3 was ever checked against a price file"],
+      [3, 1, "none was checked more than 90 days ago"],
+      [0, 0, "none was checked more than 90 days ago"],
+    ] as const
+  ) {
+    const checks = checkStore({ ...SOUND, priceChecks: { prices, checked } }, IDLE);
+    const { verdict, found } = checks.find(({ name }) => name === "prices") ?? assert.fail();
+    assert.deepEqual([verdict, found], ["ok", says]);
   }
 });
 

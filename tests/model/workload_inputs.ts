@@ -82,7 +82,7 @@ export function quotaInput(
   op: "reserve" | "track" | "canUse",
   known: KnownEvent,
   rooms: number[],
-  sendsUnknown: boolean,
+  sendsUnknown = true,
 ): Input {
   const input: Input = { event: known.event };
   if (known.metadata) input["metadata"] = structuredClone(known.metadata);

@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
-import { type Answer, assertRefused, dataOf, serviceOfFile } from "./support.ts";
+import type { Answer } from "../support/test_service.ts";
+import { assertRefused, dataOf, serviceOfFile } from "./support.ts";
 
 const service = serviceOfFile();
 
