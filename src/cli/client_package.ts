@@ -50,9 +50,7 @@ export class CompileError extends Error {}
 export async function packClient(): Promise<Tarball> {
   const files = compile();
   files.set("package.json", `${JSON.stringify(manifest, null, 2)}\n`);
-  for (const name of ["README.md", "WHEN_DOWN.md"]) {
-    files.set(name, await Deno.readTextFile(new URL(name, SOURCES)));
-  }
+  files.set("README.md", await Deno.readTextFile(new URL("README.md", SOURCES)));
   files.set("LICENSE", await Deno.readTextFile(new URL("LICENSE", ROOT)));
   return await packTarball(manifest, files);
 }
