@@ -52,6 +52,8 @@ export interface CallDefinition extends CallDoc {
    * the answer. The input is then a z.object.
    */
   readonly slips?: Slips;
+  /** Members that say again what another one says, such as the user of a reservation: they need no warning. */
+  readonly repeats?: readonly string[];
   /**
    * Whether the call is a batch: its body may be larger, and its handler counts each element against the rate limit and checks
    * the texts of each.

@@ -69,14 +69,14 @@ function refuseForeignPath(url: string, path: string): void {
 
 /** Returns the input of an endpoint; refuses members that do not match its schema. */
 export function checkInput(
-  { input, plain, slips, hasOptions, wholeBody }: CallDefinition,
+  { input, plain, slips, repeats, hasOptions, wholeBody }: CallDefinition,
   members: Members,
 ): unknown {
   const read = plain?.(members) ?? null;
   if (read !== null) return read;
   if (slips === undefined) return checkMembers(input as z.ZodType, members, wholeBody?.member);
   const schema = input as z.ZodObject;
-  const isKnown = (name: string) => Object.hasOwn(schema.shape, name);
+  const isKnown = (name: string) => Object.hasOwn(schema.shape, name) || repeats?.includes(name) === true;
   const { flat, unknown } = flattenOptions(members, isKnown, hasOptions === true);
   return checkUnknown(slips, unknown, () => checkMembers(schema, flat));
 }

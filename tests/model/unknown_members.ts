@@ -8,8 +8,9 @@ const KNOWN: Partial<Record<Operation | "explain", string[]>> = {
   canUse: [...ASKED, "maxOutputTokens"],
   explain: [...ASKED, "maxOutputTokens"],
   track: [...ASKED, "costCents", "usage", "providerUsage", "prompt", "response"],
-  commit: ["reservationId", "extra", "actual", "costCents", "usage", "providerUsage", "response"],
-  release: ["reservationId", "reason", "errorCode", "response"],
+  // The user of a reservation may be named again.
+  commit: ["reservationId", "userId", "extra", "actual", "costCents", "usage", "providerUsage", "response"],
+  release: ["reservationId", "userId", "reason", "errorCode", "response"],
 };
 
 /** Words for an amount, a user, a model or a time to live, in any case and with any underscores. */

@@ -77,9 +77,9 @@ Deno.test("any other unknown member is a warning of each metering call, and chan
   };
   for (const path of ["/reserve", "/can-use", "/explain", "/track"]) await told(path, CALL);
   for (const path of ["/commit", "/release"]) {
-    const sent = { reservationId: await hold(), metdata: 1, userId: "u" };
+    const sent = { reservationId: await hold(), metdata: 1, ttlSeconds: 60, userId: "u" };
     const { warnings } = await dataOf(app.call("POST", path, sent));
-    assert.deepEqual(warnings, ["unknown_member: metdata", "unknown_member: userId"], path);
+    assert.deepEqual(warnings, ["unknown_member: metdata", "unknown_member: ttlSeconds"], path);
   }
 });
 
