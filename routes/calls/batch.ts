@@ -18,11 +18,12 @@ import { trackBatch } from "../contract/batch.ts";
 import { track } from "../contract/metering.ts";
 import { invalidMember, Refused } from "../http/errors.ts";
 import { checkInput } from "../http/input.ts";
-import { showTrack, trackCommand } from "./metering.ts";
+import { showTrackOf, trackCommand } from "./metering.ts";
 import { countCall, type CountingWorld } from "../http/rate_limit.ts";
 import { refusalOf } from "../http/respond.ts";
 import { partOf, storedKey } from "../http/stored_keys.ts";
 import { handledOf, keepingOf, runTurn, type TurnWorld } from "../http/turn.ts";
+import { joined, warningsAbout } from "../http/unknown_members.ts";
 
 /** What batches need of the running service. */
 export interface BatchWorld extends TurnWorld, CountingWorld {
@@ -63,18 +64,23 @@ export const BATCHES: readonly Endpoint<BatchWorld>[] = [
   endpoint(trackBatch, async (request) => {
     const { events } = request.input;
     const results = await trackAll(request, events);
+    const warnings = joined(warningsAbout(request.input));
     // A first answer is kept as a value. Otherwise the texts of the results make up the text of the answer.
-    return request.idempotent === null ? writtenBatch(results) : success({ results: readResults(results) });
+    return request.idempotent === null
+      ? writtenBatch(results, warnings)
+      : success({ results: readResults(results), warnings });
   }),
 ];
 
 type Batched = DataOf<typeof trackBatch>;
 
-function writtenBatch(results: string): WrittenAnswer<Batched> {
-  return { code: "ok", status: 200, body: `{"ok":true,"data":{"${RESULTS}":[${results}]}}` };
+function writtenBatch(results: string, warnings: string[] | undefined): WrittenAnswer<Batched> {
+  const told = warnings === undefined ? "" : `,"${WARNINGS}":${JSON.stringify(warnings)}`;
+  return { code: "ok", status: 200, body: `{"ok":true,"data":{"${RESULTS}":[${results}]${told}}}` };
 }
 
 const RESULTS: keyof Batched = "results";
+const WARNINGS: keyof Batched = "warnings";
 
 function readResults(results: string): Batched["results"] {
   return JSON.parse(`[${results}]`) as Answer<Tracked>[];
@@ -147,9 +153,10 @@ function trackNow(
   const actor = directory.inMemory(realm.realm, input.userId);
   const user = actor ?? input.userId;
   if (actor !== null && !isBehind && !waiting.has(user)) {
-    const keeping = flight === null ? null : keepingOf(flight.call, showTrack);
+    const show = showTrackOf(input);
+    const keeping = flight === null ? null : keepingOf(flight.call, show);
     const outcome = actor.runNow({ realm, ...trackCommand(input), keeping }, awaited);
-    if (outcome !== null) return write(handledOf<TrackAnswer, Tracked>(outcome, showTrack));
+    if (outcome !== null) return write(handledOf<TrackAnswer, Tracked>(outcome, show));
   }
   waiting.add(user);
   return null;
@@ -201,7 +208,7 @@ async function trackOne(
   const first = async () => {
     await before;
     const call = { ...request, idempotent: flight?.call ?? null };
-    const handled = runTurn<"track", Tracked>(call, input, trackCommand(input), showTrack);
+    const handled = runTurn<"track", Tracked>(call, input, trackCommand(input), showTrackOf(input));
     begins();
     return write(await handled);
   };

@@ -6,6 +6,7 @@ import type { CommitAnswer, Correction } from "../../src/domain/metering/commit.
 import type { Cost } from "../../src/domain/pricing/cost.ts";
 import type { CallSize } from "../../src/domain/pricing/amounts.ts";
 import type { CanUseAnswer, ReserveAnswer } from "../../src/domain/metering/reserve.ts";
+import type { ExplainAnswer } from "../../src/domain/metering/explanation.ts";
 import type { GroupReading } from "../../src/domain/metering/availability.ts";
 import type { TrackAnswer } from "../../src/domain/metering/track.ts";
 import { endpointsOn } from "../http/endpoint.ts";
@@ -15,6 +16,7 @@ import { canUse, commit, explain, release, reserve, track } from "../contract/me
 import { showExplain } from "./shown_explanation.ts";
 import { amountOrNull, timeText, timeTextOrNull } from "../contract/fields.ts";
 import { runTurn, type TurnWorld } from "../http/turn.ts";
+import { joined, warningsAbout } from "../http/unknown_members.ts";
 import { showCounter } from "./shown_records.ts";
 
 const endpoint = endpointsOn<TurnWorld>();
@@ -31,7 +33,8 @@ export const METERING: readonly Endpoint<TurnWorld>[] = [
       ttlMs,
       prompt: input.prompt ?? null,
     };
-    return runTurn(request, { userId }, { name: "reserve", input: command, isCapped: true }, showReserve);
+    const show = (answer: ReserveAnswer) => showReserve(answer, warningsAbout(input));
+    return runTurn(request, { userId }, { name: "reserve", input: command, isCapped: true }, show);
   }),
   endpoint(commit, (request) => {
     const { reservationId, extra, actual, costCents, usage, providerUsage, response } = request.input;
@@ -48,7 +51,8 @@ export const METERING: readonly Endpoint<TurnWorld>[] = [
       usage: usage ?? providerUsage ?? null,
       response: response ?? null,
     };
-    return runTurn(request, { reservationId }, { name: "commit", input: command }, showCommit);
+    const show = (answer: CommitAnswer) => showCommit(answer, warningsAbout(request.input));
+    return runTurn(request, { reservationId }, { name: "commit", input: command }, show);
   }),
   endpoint(release, (request) => {
     const { reservationId, reason, errorCode, response } = request.input;
@@ -58,18 +62,27 @@ export const METERING: readonly Endpoint<TurnWorld>[] = [
       errorCode: errorCode ?? null,
       response: response ?? null,
     };
-    return runTurn(request, { reservationId }, { name: "release", input: command }, () => ({}));
+    const show = () => ({ warnings: joined(warningsAbout(request.input)) });
+    return runTurn(request, { reservationId }, { name: "release", input: command }, show);
   }),
-  endpoint(track, (request) => runTurn(request, request.input, trackCommand(request.input), showTrack)),
+  endpoint(track, (request) => {
+    const { input } = request;
+    return runTurn(request, input, trackCommand(input), showTrackOf(input));
+  }),
   endpoint(canUse, (request) => {
     const { input } = request;
     const command = { event: input.event, metadata: input.metadata ?? null, size: sizeOf(input) };
-    return runTurn(request, { userId: input.userId }, { name: "canUse", input: command }, showCanUse);
+    const show = (answer: CanUseAnswer) => showCanUse(answer, warningsAbout(input));
+    return runTurn(request, { userId: input.userId }, { name: "canUse", input: command }, show);
   }),
   endpoint(explain, (request) => {
     const { input } = request;
     const command = { event: input.event, metadata: input.metadata ?? null, size: sizeOf(input) };
-    return runTurn(request, { userId: input.userId }, { name: "explain", input: command }, showExplain);
+    const show = (answer: ExplainAnswer) => ({
+      ...showExplain(answer),
+      warnings: joined(warningsAbout(input)),
+    });
+    return runTurn(request, { userId: input.userId }, { name: "explain", input: command }, show);
   }),
 ];
 
@@ -112,29 +125,36 @@ function correctionOf(members: Readonly<Partial<Record<keyof Correction, number 
   return correction;
 }
 
-function showReserve(answer: ReserveAnswer): DataOf<typeof reserve> {
-  const { allowed, matched, reasons, groups, hold } = answer;
+function showReserve(answer: ReserveAnswer, told: readonly string[]): DataOf<typeof reserve> {
+  const { allowed, matched, reasons, groups, blocking, hold, warnings } = answer;
   return {
     allowed,
     matched,
     reservationId: hold?.reservationId,
     expiresAt: hold === null ? undefined : timeText(hold.expiresAt),
     reasons: reasons.length === 0 ? undefined : reasons,
-    groups: groups.length === 0 ? undefined : groups.map(showGroup),
+    groups: groups.length === 0
+      ? undefined
+      : groups.map((group) => showGroup(group, blocking.includes(group))),
+    warnings: joined(warnings, told),
   };
 }
 
-function showGroup({ group, quota, counter, gate }: GroupReading) {
+function showGroup({ group, quota, counter, gate, window }: GroupReading, isBlocking: boolean) {
   return {
     groupId: group.id,
     unit: group.unit,
     quota: numberOf(quota),
     current: numberOf(counter.count),
     headroomGate: gate === null ? undefined : numberOf(gate),
+    ...isBlocking ? { label: group.label, resetsAt: timeTextOrNull(window.end) } : undefined,
   };
 }
 
-function showCommit({ eventId, recharged, groups, cost, warnings }: CommitAnswer): DataOf<typeof commit> {
+function showCommit(
+  { eventId, recharged, groups, cost, warnings }: CommitAnswer,
+  told: readonly string[],
+): DataOf<typeof commit> {
   return {
     eventId,
     groups: groups.map((group) => ({
@@ -144,7 +164,7 @@ function showCommit({ eventId, recharged, groups, cost, warnings }: CommitAnswer
     })),
     recharged,
     cost: showCost(cost),
-    warnings: warnings.length === 0 ? undefined : warnings,
+    warnings: joined(warnings, told),
   };
 }
 
@@ -152,8 +172,12 @@ function showCost({ cents, priced, model }: Cost) {
   return { cents: numberOf(cents), priced, model };
 }
 
-/** The data of the answer to a track. */
-export function showTrack(answer: TrackAnswer): DataOf<typeof track> {
+/** Returns what makes the data of the answer to a track. */
+export function showTrackOf(input: CheckedOf<typeof track>): (answer: TrackAnswer) => DataOf<typeof track> {
+  return (answer) => showTrack(answer, warningsAbout(input));
+}
+
+function showTrack(answer: TrackAnswer, told: readonly string[]): DataOf<typeof track> {
   const { eventId, matchStatus, counters, cost, warnings } = answer;
   return {
     eventId,
@@ -161,11 +185,14 @@ export function showTrack(answer: TrackAnswer): DataOf<typeof track> {
     matchedGroupIds: matchStatus === "matched" ? counters.map(({ group }) => group.id) : [],
     counters: counters.map(showCounter),
     cost: showCost(cost),
-    warnings: warnings.length === 0 ? undefined : warnings,
+    warnings: joined(warnings, told),
   };
 }
 
-function showCanUse({ allowed, matched, reasons, groups }: CanUseAnswer): DataOf<typeof canUse> {
+function showCanUse(
+  { allowed, matched, reasons, groups, warnings }: CanUseAnswer,
+  told: readonly string[],
+): DataOf<typeof canUse> {
   return {
     allowed,
     matched,
@@ -178,5 +205,6 @@ function showCanUse({ allowed, matched, reasons, groups }: CanUseAnswer): DataOf
       creditAvailable: numberOf(offers.reduce((sum, { available }) => sum + available, 0n)),
       creditPacks: offers.map((offer) => ({ ...offer, available: numberOf(offer.available) })),
     })),
+    warnings: joined(warnings, told),
   };
 }

@@ -30,7 +30,11 @@ const endpoint = keylessEndpointsOn<World>();
 
 /** One refusal for an unknown app, a mode without a secret and a bad signature, so that a stranger learns nothing. */
 function strange(): Refused {
-  return new Refused("invalid_key", "Invalid or expired Stripe signature");
+  return new Refused(
+    "invalid_key",
+    "Invalid or expired Stripe signature; set this endpoint's signing secret by " +
+      "PUT /api/admin/v1/apps/{appId}/stripe, or in the console under Stripe",
+  );
 }
 
 function showDone(done: Done) {

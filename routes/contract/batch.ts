@@ -2,7 +2,8 @@
 
 import { z } from "zod";
 import { defineCall } from "./definition.ts";
-import { track } from "./metering.ts";
+import { track, warnings } from "./metering.ts";
+import { BATCH_SLIPS } from "./slips.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
 /** `POST /v1/track/batch`. Each event is checked on its own, so an invalid event does not stop the others. */
@@ -20,6 +21,7 @@ export const trackBatch = defineCall({
       }),
     ).min(1).max(REQUEST_LIMITS.batchEventsMax).describe("1 to 500 events."),
   }),
+  slips: BATCH_SLIPS,
   isBatch: true,
   tag: "Metering",
   summary: "Track many events in one call",
@@ -38,6 +40,7 @@ export const trackBatch = defineCall({
         }).meta({ id: "RefusedEvent" }),
       ]),
     ).describe("In the order of the events: the answer of `POST /v1/track` to each"),
+    warnings: warnings.describe("About members beside events; those of an event are in its result"),
   }),
   errors: [],
 });

@@ -3,6 +3,7 @@
 
 import type { z } from "zod";
 import type { RefusalCode } from "../../src/domain/values/refusal.ts";
+import type { Slips } from "./slips.ts";
 import type { Tag } from "./tags.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
@@ -59,8 +60,13 @@ export interface CallDefinition extends CallDoc {
   };
   /** Set if a call has no body although its method allows one. */
   readonly hasNoBody?: boolean;
-  /** Unknown members that are common mistakes, each with what to write instead. They are refused, not ignored. */
-  readonly slips?: Readonly<Record<string, string>>;
+  /**
+   * Set if no unknown member is ignored: common mistakes are refused with what to write instead, all others are warnings of
+   * the answer. The input is then a z.object.
+   */
+  readonly slips?: Slips;
+  /** Members that say again what another one says, such as the user of a reservation: they need no warning. */
+  readonly repeats?: readonly string[];
   /**
    * Whether the call is a batch: its body may be larger, and its handler counts each element against the rate limit and checks
    * the texts of each.

@@ -5,7 +5,7 @@ import { amount, signedAmount } from "./fields.ts";
 import type { Usage } from "../../src/domain/pricing/usage.ts";
 
 /** Amounts by unit, added to the reserved ones. */
-export const extra = z.object({
+export const extra = amountsOf("extra", {
   count: signedAmount.nullish(),
   tokens: signedAmount.nullish(),
   outputTokens: signedAmount.nullish(),
@@ -15,12 +15,20 @@ export const extra = z.object({
 });
 
 /** Amounts by unit that replace the reserved ones. */
-export const actual = z.object({
+export const actual = amountsOf("actual", {
   count: amount.nullish(),
   tokens: amount.nullish(),
   cents: amount.nullish(),
   seconds: amount.nullish(),
 });
+
+/** An object of amounts that refuses unknown members: an ignored one would be an amount that is not counted. */
+function amountsOf<Shape extends z.ZodRawShape>(name: string, shape: Shape) {
+  const unknown = `unknown parameter; ${name} has ${Object.keys(shape).join(", ")}`;
+  return z.strictObject(shape, {
+    error: ({ code }) => code === "unrecognized_keys" ? unknown : undefined,
+  });
+}
 
 interface MemberFault {
   readonly path: readonly string[];

@@ -16,11 +16,11 @@ import {
 import type { Metadata } from "../../src/domain/values/match.ts";
 
 const size = {
-  quantity: positiveAmount.nullish().describe(
-    "Seconds in limit groups in seconds; also the quantity of the event. Default 1",
-  ),
   count: positiveAmount.nullish().describe(
-    "Units in limit groups that count; also multiplies the price of a call or image. Default 1",
+    "How many: units in limit groups that count; also multiplies the price of a call or image. Default 1",
+  ),
+  quantity: positiveAmount.nullish().describe(
+    "Seconds in limit groups in seconds; also the quantity of the event. Default 1. How many is count",
   ),
   inputTokens: amount.nullish().describe(
     "Tokens in limit groups in tokens; also priced in cents by the model's price",

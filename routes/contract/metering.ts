@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { defineCall } from "./definition.ts";
-import { amount, anyId, cutAt, isAmount, isAnyId, loggedText } from "./fields.ts";
+import { amount, anyId, cutAt, isAmount, isAnyId, loggedText, SHOWN_AS } from "./fields.ts";
 import {
   actual,
   addFaults,
@@ -22,27 +22,22 @@ import {
   plainOf,
 } from "./metered_members.ts";
 import { providerUsage, usage } from "./model_usage.ts";
-import { counter, nothing, reasons, time, unit } from "./records.ts";
+import { CAN_USE_SLIPS, COMMIT_SLIPS, RELEASE_SLIPS, RESERVE_SLIPS, TRACK_SLIPS } from "./slips.ts";
+import { counter, reasons, time, unit } from "./records.ts";
 import { ERROR_CODE_LENGTH_MAX, REASON_LENGTH_MAX } from "../../src/domain/values/texts.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
 const COUNTED_COST = "Limit groups in cents count it only if the model is priced per second";
 
-const HOLD_SLIPS = {
-  outputTokens: "maxOutputTokens for the maximum output",
-  tokens: "inputTokens, and maxOutputTokens for the maximum output",
-  cost: "inputCostCents",
-};
-const COMMIT_SLIPS = {
-  outputTokens: "usage.outputTokens, or extra.outputTokens",
-  tokens: "usage, or actual.tokens",
-  cost: "costCents",
-};
-const TRACK_SLIPS = {
-  outputTokens: "usage.outputTokens",
-  tokens: "inputTokens, or usage",
-  cost: "costCents",
-};
+/** Warnings of an answer; absent without any. */
+export const warnings = z.array(
+  z.string().register(SHOWN_AS, { type: "string", pattern: "^[a-z_]+(: |$)" }),
+).optional().describe(
+  '"unknown_member: metdata": the call has no such member and was answered without it. ' +
+    "unpriced_model: a limit group in cents covers the event, but the call has no price. " +
+    "tier_unpriced: the usage names another service tier than the standard one, and was priced as the standard one. " +
+    "quantity_not_counted: quantity is above 1, but no matched limit group or balance counts it; use count",
+);
 
 const reserveInput = z.object({
   ...meteredCall,
@@ -66,7 +61,7 @@ export const reserve = defineCall({
     ...PLAIN_HELD,
     ttlSeconds: isTtl,
   }),
-  slips: HOLD_SLIPS,
+  slips: RESERVE_SLIPS,
   hasOptions: true,
   tag: "Metering",
   summary: "Reserve quota before the work",
@@ -89,7 +84,12 @@ export const reserve = defineCall({
       quota: z.number(),
       current: z.number(),
       headroomGate: z.number().optional().describe("The effective limit, where headroom is configured"),
+      label: z.string().optional().describe(
+        "Present, like resetsAt, if the group has no room for a refused call",
+      ),
+      resetsAt: time.nullable().optional().describe("When the window ends; null for a lifetime"),
     })).optional(),
+    warnings,
   }),
   errors: ["workspace_limit_reached", "test_quota_exceeded"],
 });
@@ -116,11 +116,6 @@ const cost = z.strictObject({
   model: z.string().nullable().describe("The id of the price"),
 });
 
-const warnings = z.array(z.enum(["unpriced_model", "tier_unpriced"])).optional().describe(
-  "unpriced_model: a limit group in cents covers the event, but the call has no price; tier_unpriced: the " +
-    "usage names another service tier than the standard one, and was priced as the standard one",
-);
-
 const commitInput = z.object({
   reservationId,
   extra: extra.nullish().describe("Added to the reserved amounts; not for a unit that actual has"),
@@ -145,6 +140,7 @@ export const commit = defineCall({
   input: commitInput,
   plain: plainOf<typeof commitInput>(OF_SETTLEMENT, { ...PLAIN_SETTLEMENT, costCents: isAmount }),
   slips: COMMIT_SLIPS,
+  repeats: ["userId"],
   hasOptions: true,
   tag: "Metering",
   summary: "Commit a reservation",
@@ -185,13 +181,15 @@ export const release = defineCall({
   access: "secret",
   input: releaseInput,
   plain: plainOf<typeof releaseInput>(OF_SETTLEMENT, PLAIN_SETTLEMENT),
+  slips: RELEASE_SLIPS,
+  repeats: ["userId"],
   hasOptions: true,
   tag: "Metering",
   summary: "Release a reservation",
   description:
     "Returns quota and credits, and counts nothing. reason, errorCode and response are stored with the " +
     "event.",
-  answer: nothing,
+  answer: z.strictObject({ warnings }),
   errors: ["not_found", "reservation_not_pending"],
 });
 
@@ -248,7 +246,7 @@ export const canUse = defineCall({
   access: "secret",
   input: canUseInput,
   plain: plainCanUse,
-  slips: HOLD_SLIPS,
+  slips: CAN_USE_SLIPS,
   hasOptions: true,
   tag: "Metering",
   summary: "Check whether a call is allowed",
@@ -270,6 +268,7 @@ export const canUse = defineCall({
         available: z.number(),
       })),
     })),
+    warnings,
   }),
   errors: [],
 });
@@ -306,7 +305,7 @@ export const explain = defineCall({
   access: "secret",
   input: canUseInput,
   plain: plainCanUse,
-  slips: HOLD_SLIPS,
+  slips: CAN_USE_SLIPS,
   hasOptions: true,
   tag: "Metering",
   summary: "Explain why a call is allowed or refused",
@@ -331,6 +330,7 @@ export const explain = defineCall({
       matches: z.boolean().describe("Whether a rule of the balance matches the call"),
       wouldPay: z.number().describe("Amount that a reserve would take now; 0 if the call is refused"),
     })).describe("Every balance with remaining credits, in the order of use"),
+    warnings,
   }),
   errors: [],
 });

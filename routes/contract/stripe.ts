@@ -10,7 +10,7 @@ import { STRIPE_LIMITS } from "../../src/process/limits.ts";
 const stripeSecret = z.string().refine(
   (text) =>
     /^whsec_[\x21-\x7e]+$/.test(text) && text.length >= STRIPE_LIMITS.secretLengthMin && text.length <= 200,
-  `must be the signing secret of an endpoint: whsec_ and more, ${STRIPE_LIMITS.secretLengthMin} to 200 characters`,
+  `must be the signing secret that Stripe shows for the webhook endpoint (not the sk_ key): whsec_ and more, ${STRIPE_LIMITS.secretLengthMin} to 200 characters`,
 ).register(SHOWN_AS, {
   type: "string",
   pattern: "^whsec_",

@@ -5,7 +5,7 @@ import { defineCall } from "./definition.ts";
 import { appPath, mode, nameOf, SHOWN_AS, textOf, wholeNumber } from "./fields.ts";
 import { nothing, time } from "./records.ts";
 import { MESSAGES } from "./webhook_messages.ts";
-import { isEventPattern } from "../../src/domain/state/message.ts";
+import { isEventPattern, MESSAGE_TYPES } from "../../src/domain/state/message.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 import { WEBHOOK_LIMITS } from "../../src/process/webhook_limits.ts";
 
@@ -17,7 +17,7 @@ const url = nameOf(WEBHOOK_LIMITS.urlLengthMax)
 
 const pattern = z.string().refine(
   isEventPattern,
-  'must be a message type, a prefix of types such as "credits.*", or "*"',
+  `must be "*", a prefix of types such as "credits.*", or one of ${MESSAGE_TYPES.join(", ")}`,
 ).register(SHOWN_AS, { type: "string", examples: ["usage.threshold_reached", "credits.*", "*"] });
 
 const events = z.array(pattern).min(1).max(WEBHOOK_LIMITS.eventsMax)

@@ -6,16 +6,21 @@ import type { ReserveReason } from "../../src/domain/state/refused_call.ts";
 import type { FieldFault, RefusalCode } from "../../src/domain/values/refusal.ts";
 import { RateLimited, Refused, STATUS } from "../http/errors.ts";
 import { headersOf, lastOf, refusalOf, requestId } from "../http/respond.ts";
+import type { Reserved } from "./holds.ts";
 import type { RouteMetrics } from "../http/request_metrics.ts";
 
 /** The refusal of a call for which a user's limits leave no room. */
 export class QuotaRefused extends Refused {
   readonly reason: ReserveReason;
 
-  constructor(reason: ReserveReason) {
-    super("limit_reached", REASONS[reason]);
+  constructor(reason: ReserveReason, limit: Reserved["limit"]) {
+    super("limit_reached", limit === null ? REASONS[reason] : `${REASONS[reason]}: ${textOf(limit)}`);
     this.reason = reason;
   }
+}
+
+function textOf({ label, resetsAt }: NonNullable<Reserved["limit"]>): string {
+  return resetsAt === null ? label : `${label} (resets at ${resetsAt})`;
 }
 
 const REASONS: Readonly<Record<ReserveReason, string>> = {

@@ -27,6 +27,7 @@ import {
   loggedText,
   metadata,
   nameOf,
+  timeTextOrNull,
 } from "../contract/fields.ts";
 import { runTurn, type TurnWorld } from "../http/turn.ts";
 import { rest } from "../../src/process/rest.ts";
@@ -48,6 +49,8 @@ export const holdInput = z.object({
 export interface Reserved {
   readonly hold: { readonly reservationId: string; readonly ttlMs: number } | null;
   readonly reasons: readonly ReserveReason[];
+  /** The first limit group without room, and when its window ends; null for any other reason. */
+  readonly limit: { readonly label: string; readonly resetsAt: string | null } | null;
 }
 
 /** Where holds are taken: by a turn, unless the app has spent its budget. */
@@ -76,9 +79,12 @@ export const reserveHold: InternalCall<HoldWorld, z.output<typeof holdInput>, Re
     };
     const call = { name: "reserve", input: { ...rest, size, ttlMs: null }, isCapped: true } as const;
     const { reservationTtlMs: ttlMs } = request.caller.realm.catalog;
-    return await runTurn(request, { userId }, call, ({ hold, reasons }): Reserved => ({
+    return await runTurn(request, { userId }, call, ({ hold, reasons, blocking: [full] }): Reserved => ({
       hold: hold === null ? null : { reservationId: hold.reservationId, ttlMs },
       reasons,
+      limit: full === undefined
+        ? null
+        : { label: full.group.label, resetsAt: timeTextOrNull(full.window.end) },
     }));
   },
 };

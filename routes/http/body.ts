@@ -211,23 +211,47 @@ export function refuseForeignEscapes(part: string, path: string): void {
   if (text.includes("\0")) throw forbiddenText(path);
 }
 
+/** Members of a body with those of `options` beside them, and the members that the call does not have. */
+interface Flat {
+  readonly flat: Members;
+  readonly unknown: ReadonlyMap<string, unknown>;
+}
+
 /**
- * Returns the members with those of a nested `options` object beside them. Refuses a member in both places.
+ * Returns the members with those of a nested `options` object beside them. Refuses a member in both places. A member
+ * that the body has and `options` does not is unknown there by the name `options.<name>`.
+ *
+ * @param isKnown whether the call has a member of this name
+ * @param hasOptions whether the call takes `options`
  */
-export function flattenOptions(members: Record<string, unknown>): Record<string, unknown> {
-  if (members.options === undefined || members.options === null) return members;
-  const { options, ...flat } = members;
+export function flattenOptions(
+  members: Members,
+  isKnown: (name: string) => boolean,
+  hasOptions: boolean,
+): Flat {
+  const { options = null, ...flat } = members;
+  const unknown = new Map(Object.entries(flat).filter(([name]) => !isKnown(name)));
+  if (options === null) return { flat, unknown };
+  if (!hasOptions) return { flat, unknown: unknown.set("options", options) };
   if (typeof options !== "object" || Array.isArray(options)) {
     throw invalidMember("options", "must be an object");
   }
   for (const [name, value] of Object.entries(options)) {
-    if (!OPTION_MEMBERS.has(name) || value === null) continue;
+    if (value === null) continue;
+    if (!isKnown(name)) {
+      unknown.set(name, value);
+      continue;
+    }
+    if (!OPTION_MEMBERS.has(name)) {
+      unknown.set(`options.${name}`, value);
+      continue;
+    }
     if (flat[name] !== undefined && flat[name] !== null) {
       throw invalidMember(name, "is both in the body and in options");
     }
     flat[name] = value;
   }
-  return flat;
+  return { flat, unknown };
 }
 
 /** Members of a body that may also be in its `options`. */
@@ -246,10 +270,6 @@ export const OPTION_MEMBERS: ReadonlySet<string> = new Set([
   "response",
   "reason",
   "errorCode",
-  // Likely mistakes, which input.ts refuses.
-  "outputTokens",
-  "tokens",
-  "cost",
 ]);
 
 function refuseBody(): never {

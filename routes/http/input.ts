@@ -16,6 +16,7 @@ import {
 import type { Members } from "./json_body.ts";
 import { invalidMember, Refused } from "./errors.ts";
 import type { CallDefinition } from "../contract/definition.ts";
+import { checkUnknown } from "./unknown_members.ts";
 
 const FAULTS_SHOWN_MAX = 20;
 
@@ -83,14 +84,16 @@ function refuseForeignPath(url: string, path: string): void {
 
 /** Returns the input of an endpoint; refuses members that do not match its schema. */
 export function checkInput(
-  { input, plain, slips, hasOptions, wholeBody }: CallDefinition,
+  { input, plain, slips, repeats, hasOptions, wholeBody }: CallDefinition,
   members: Members,
 ): unknown {
   const read = plain?.(members) ?? null;
   if (read !== null) return read;
-  const flat = hasOptions === true ? flattenOptions(members) : members;
-  if (slips !== undefined) refuseSlips(slips, flat);
-  return checkMembers(input as z.ZodType, flat, wholeBody?.member);
+  if (slips === undefined) return checkMembers(input as z.ZodType, members, wholeBody?.member);
+  const schema = input as z.ZodObject;
+  const isKnown = (name: string) => Object.hasOwn(schema.shape, name) || repeats?.includes(name) === true;
+  const { flat, unknown } = flattenOptions(members, isKnown, hasOptions === true);
+  return checkUnknown(slips, unknown, () => checkMembers(schema, flat));
 }
 
 /** Returns members as their schema reads them; refuses members that do not match it. */
@@ -104,23 +107,13 @@ export function checkMembers<Schema extends z.ZodType>(
   return parsed.data;
 }
 
-/** Refuses unknown members that callers often write by mistake in place of another. */
-function refuseSlips(slips: Readonly<Record<string, string>>, members: Members): void {
-  for (const name in slips) {
-    const value = members[name];
-    if (value !== undefined && value !== null) {
-      throw invalidMember(name, `unknown parameter; use ${slips[name]}`);
-    }
-  }
-}
-
 /**
  * Returns the refusal of invalid members: the first fault is the message, all of them are details. The schema runs a second
  * time for it, with plain messages, so that valid calls don't pay for them.
  */
 function misfitOf(schema: z.ZodType, members: Members, wholeBody: string | undefined): Refused {
   const issues = schema.safeParse(members, { error: messageOf }).error?.issues ?? [];
-  const details = issues.slice(0, FAULTS_SHOWN_MAX)
+  const details = issues.flatMap(eachUnknown).slice(0, FAULTS_SHOWN_MAX)
     .map(({ path, message }) => ({
       path: (path[0] === wholeBody ? path.slice(1) : path).join("."),
       message,
@@ -128,6 +121,12 @@ function misfitOf(schema: z.ZodType, members: Members, wholeBody: string | undef
   const [first = { path: "", message: "The request is invalid" }] = details;
   const refused = invalidMember(first.path, first.message);
   return new Refused("invalid_request", refused.message, details);
+}
+
+/** Returns a fault about several unknown members as one fault for each, at its own path. */
+function eachUnknown(issue: z.core.$ZodIssue): readonly Pick<z.core.$ZodIssue, "path" | "message">[] {
+  if (issue.code !== "unrecognized_keys") return [issue];
+  return issue.keys.map((key) => ({ path: [...issue.path, key], message: issue.message }));
 }
 
 /** Returns the message of a fault, where the schema has none of its own. */

@@ -1,7 +1,7 @@
 // The parts of the OpenAPI document that its calls share: introduction, security schemes, common parameters and headers,
 // and the shape of errors.
 
-import { REFUSAL_CODES } from "../../src/domain/values/refusal.ts";
+import { REFUSAL_CODES, type RefusalCode } from "../../src/domain/values/refusal.ts";
 import type { Access } from "../contract/definition.ts";
 import { STATUS } from "../http/errors.ts";
 import { MEANING } from "./errors.ts";
@@ -13,8 +13,9 @@ const DESCRIPTION =
 
 **Answers.** Every JSON answer is \`{ "ok": true, "data": ... }\` with status 200, or
 \`{ "ok": false, "error": { "code", "message", "details"? } }\` with the status of its code. A reserve that meets a
-limit is not an error: its answer has \`allowed: false\`. New members may be added to answers; unknown members of
-requests are ignored. \`null\` for an optional member means the same as leaving it out, unless documented otherwise.
+limit is not an error: its answer has \`allowed: false\`. New members may be added to answers. Unknown members
+of metering calls are \`warnings\` of the answer, and common mistakes such as \`max_tokens\` are \`invalid_request\`; other
+calls ignore unknown members. \`null\` for an optional member means the same as leaving it out, unless documented otherwise.
 
 **Keys.** \`sk_live_\` and \`sk_test_\` keys are secret: use them only on your server. \`pk_live_\` and \`pk_test_\` keys are
 public. With a public key, usage and credits require \`X-End-User-Token\`. Live and test mode share only the catalog.
@@ -104,23 +105,28 @@ export const HEADERS = {
   RetryAfter: { description: "Seconds, an integer", schema: { type: "integer", minimum: 1 } },
 } as const;
 
-/** The envelope of every error. */
-export const ERROR: JsonSchema = {
-  type: "object",
-  properties: {
-    ok: { type: "boolean", const: false },
-    error: {
-      type: "object",
-      properties: {
-        code: { type: "string", enum: REFUSAL_CODES },
-        message: { type: "string", description: "What is wrong, with the name of the member" },
-        details: { description: "More about the error, for some codes" },
+/** The envelope of errors with one of these codes. */
+export function errorSchema(codes: readonly RefusalCode[]): JsonSchema {
+  return {
+    type: "object",
+    properties: {
+      ok: { type: "boolean", const: false },
+      error: {
+        type: "object",
+        properties: {
+          code: { type: "string", enum: codes },
+          message: { type: "string", description: "What is wrong, with the name of the member" },
+          details: { description: "More about the error, for some codes" },
+        },
+        required: ["code", "message"],
       },
-      required: ["code", "message"],
     },
-  },
-  required: ["ok", "error"],
-};
+    required: ["ok", "error"],
+  };
+}
+
+/** The envelope of every error. */
+export const ERROR: JsonSchema = errorSchema(REFUSAL_CODES);
 
 /** A reference to a component. */
 export function refTo(kind: "schemas" | "parameters" | "headers", name: string): JsonSchema {

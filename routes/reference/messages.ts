@@ -29,6 +29,7 @@ const RESPONSES = {
 export function messageItems(writer: SchemaWriter): Record<string, JsonSchema> {
   return Object.fromEntries(MESSAGE_TYPES.map((type) => [type, {
     post: {
+      operationId: `on${recordName(type)}`,
       tags: ["Webhooks"],
       // Pages list the items by their summaries.
       summary: type,

@@ -5,7 +5,16 @@ import type { RefusalCode } from "../../src/domain/values/refusal.ts";
 import { OPTION_MEMBERS } from "../http/body.ts";
 import { STATUS } from "../http/errors.ts";
 import type { CallDefinition, CallDoc, Method } from "../contract/definition.ts";
-import { ERROR, HEADERS, INFO, PARAMETERS, refTo, SECURITY, SECURITY_SCHEMES } from "./components.ts";
+import {
+  ERROR,
+  errorSchema,
+  HEADERS,
+  INFO,
+  PARAMETERS,
+  refTo,
+  SECURITY,
+  SECURITY_SCHEMES,
+} from "./components.ts";
 import { TAGS } from "../contract/tags.ts";
 import { errorsOf, MEANING } from "./errors.ts";
 import { examplesOf } from "./examples.ts";
@@ -53,6 +62,8 @@ export function makeDocument({ calls, pages }: Surface): JsonSchema {
   return {
     openapi: "3.1.1",
     info: INFO,
+    // Where the document itself was read.
+    servers: [{ url: "/" }],
     tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
     paths,
     webhooks: messageItems(writer),
@@ -235,11 +246,28 @@ function successOf(writer: SchemaWriter, { doc, isKeyed, rawType, foreign }: Sho
   };
 }
 
+/** The response to an invalid request, of a page that defines no refusals of such. */
+const ANY_ERROR = {
+  "4XX": {
+    description: "The request is invalid",
+    headers: { "X-Request-Id": refTo("headers", "RequestId") },
+    content: { "application/json": { schema: refTo("schemas", "Error") } },
+  },
+};
+
+/** Errors with these codes, as a record that all calls with the same codes share. */
+function refusalSchema(writer: SchemaWriter, codes: readonly RefusalCode[]): JsonSchema {
+  const name = `${codes.map((code) => recordName(code)).join("Or")}Refusal`;
+  return writer.components[name] === undefined
+    ? writer.named(name, errorSchema(codes))
+    : refTo("schemas", name);
+}
+
 /** One response for each status, with its error codes. */
 function refusalsOf(writer: SchemaWriter, { doc, errors, foreign }: Shown): Record<string, JsonSchema> {
   const recorded = examplesOf(doc.id).refusals ?? {};
   const byStatus = Object.entries(Object.groupBy(errors, (code) => STATUS[code]));
-  return Object.fromEntries(byStatus.map(([status, codes = []]) => {
+  const own = Object.fromEntries(byStatus.map(([status, codes = []]) => {
     const found = codes.filter((code) => recorded[code] !== undefined);
     const examples = Object.fromEntries(found.map((code) => [code, { value: recorded[code] }]));
     const retries = codes.includes("unavailable") || codes.includes("rate_limited");
@@ -251,13 +279,11 @@ function refusalsOf(writer: SchemaWriter, { doc, errors, foreign }: Shown): Reco
       },
       content: {
         "application/json": {
-          schema: foreign !== undefined ? writer.write(foreign.error) : {
-            ...refTo("schemas", "Error"),
-            properties: { error: { properties: { code: { enum: codes } } } },
-          },
+          schema: foreign !== undefined ? writer.write(foreign.error) : refusalSchema(writer, codes),
           ...found.length === 0 ? {} : { examples },
         },
       },
     }];
   }));
+  return errors.some((code) => STATUS[code] < 500) ? own : { ...ANY_ERROR, ...own };
 }

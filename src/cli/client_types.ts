@@ -40,7 +40,7 @@ const TYPES: Places = {
   Actual: ["CommitRequest.actual", "Final amounts, in place of what was held."],
   CommitOptions: ["CommitRequest.options", "Options of a commit: what the work used."],
   Cost: ["CommitResponseData.cost", "What an event cost."],
-  Warning: ["CommitResponseData.warnings[]", "A warning about an event that was counted."],
+  Warning: ["CommitResponseData.warnings[]", "A warning of an answer, such as `unpriced_model`."],
   CommittedGroup: ["CommitResponseData.groups[]", "A limit group after a commit."],
   CommitAnswer: ["CommitResponseData", "The answer to a commit."],
   ReleaseOptions: ["ReleaseRequest.options", "Options of a release."],

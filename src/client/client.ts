@@ -8,13 +8,14 @@ import { Credits } from "./credits.ts";
 import { Customers } from "./customers.ts";
 import { Events } from "./events.ts";
 import { Metering } from "./metering.ts";
+import type { Unmetered } from "./metering_types.ts";
 import { Refusals } from "./refusals.ts";
 import { Plans, Subscriptions, Users } from "./subscriptions.ts";
 import { TestClock } from "./test_clock.ts";
 import { type CallOptions, type ClientOptions, Transport } from "./transport.ts";
 
-/** A client of one service, with one key. */
-export class HoldfastClient extends Metering {
+/** A client of one service, with one key. `Allowed` is `Unmetered` for a client with `onUnavailable: "allow"`. */
+export class HoldfastClient<Allowed extends Unmetered = never> extends Metering<Allowed> {
   /** Writes and ends subscriptions. */
   readonly subscriptions: Subscriptions;
   /** Reads everything about a user. */
@@ -89,7 +90,11 @@ export class HoldfastClient extends Metering {
  * console.log(allowed); // true
  * ```
  */
-export function createClient(options: ClientOptions): HoldfastClient {
+export function createClient(
+  options: ClientOptions & { readonly onUnavailable: "allow" },
+): HoldfastClient<Unmetered>;
+export function createClient(options: ClientOptions): HoldfastClient;
+export function createClient(options: ClientOptions): HoldfastClient | HoldfastClient<Unmetered> {
   return new HoldfastClient(new Transport(options));
 }
 
@@ -106,14 +111,20 @@ export type { ClientErrorCode, ErrorParts } from "./errors.ts";
 export type { Events } from "./events.ts";
 export type {
   CallSize,
+  DecisionOptions,
+  FailedCommit,
   GroupStanding,
   Held,
   LaterEvent,
   LimitReachedDetails,
   NotHeld,
+  OnAllowedUnmetered,
+  OnCommitError,
   OnTrackError,
   ReportedUsage,
   ReserveAnswer,
+  TrackErrorInfo,
+  Unmetered,
 } from "./metering_types.ts";
 export type { Metering } from "./metering.ts";
 export type { Refusals } from "./refusals.ts";

@@ -1,6 +1,6 @@
 // Errors of calls: the error class, and the codes of the client itself.
 
-import type { ServiceErrorCode } from "./wire_types.ts";
+import type { ReserveReason, ServiceErrorCode } from "./wire_types.ts";
 
 /**
  * Codes that only the client uses: no connection or a broken one, no answer in time, an answer that is not from
@@ -37,7 +37,7 @@ export interface ErrorParts {
  */
 export class HoldfastError extends Error {
   /** The kind of the error. Compare this member; later versions of the service may have more codes. */
-  readonly code: ServiceErrorCode | ClientErrorCode | (string & Record<never, never>);
+  readonly code: ServiceErrorCode | ClientErrorCode | ReserveReason | (string & Record<never, never>);
   /** The HTTP status; 0 without an answer. */
   readonly status: number;
   /**

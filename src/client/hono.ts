@@ -3,17 +3,28 @@
 
 import type { Context, Env, MiddlewareHandler } from "npm:hono@4.13.19";
 import { HoldfastError } from "./errors.ts";
-import type { SettlingCalls } from "./with_reservation.ts";
+import { refusalOf } from "./model_calls.ts";
+import {
+  releaseWork,
+  type ReservedWork,
+  reserveWork,
+  settleWork,
+  type SettlingCalls,
+} from "./with_reservation.ts";
+import type { DecisionOptions, Held, Unmetered } from "./metering_types.ts";
 import type { CommitOptions, Metadata, ReserveOptions } from "./wire_types.ts";
 
 /** The user and event of a metered route. */
 // deno-lint-ignore no-explicit-any -- as in Hono's own types, so that a context has every variable
-export interface MeterOptions<E extends Env = any> extends ReserveOptions {
+export interface MeterOptions<E extends Env = any> extends ReserveOptions, DecisionOptions {
   /** A client with a secret key. */
   readonly client: SettlingCalls;
   /** The user's id, or a function that returns it for each request. */
   readonly userId: string | ((context: Context<E>) => string | Promise<string>);
   readonly event: string;
+  /** How many, such as images: 1 by default. */
+  readonly count?: ReserveOptions["count"];
+  /** For audio and video the seconds. */
   readonly quantity?: number | undefined;
   readonly metadata?: Metadata | ((context: Context<E>) => Metadata) | undefined;
   /** The usage of the handler; by default the amounts that were reserved. */
@@ -32,28 +43,23 @@ export interface MeterOptions<E extends Env = any> extends ReserveOptions {
  */
 // deno-lint-ignore no-explicit-any -- as above
 export function meter<E extends Env = any>(options: MeterOptions<E>): MiddlewareHandler<E> {
-  const { client, userId, event, quantity, metadata, commit, ...size } = options;
+  const { client, userId, metadata, commit, ...work } = options;
   return async (context, next) => {
     const user = typeof userId === "function" ? await userId(context) : userId;
     const described = typeof metadata === "function" ? metadata(context) : metadata;
-    let reservationId: string;
+    const asked: ReservedWork = { ...work, userId: user, metadata: described };
+    let hold: Held | Unmetered;
     try {
-      const hold = await client.reserve(user, event, quantity, described, size);
-      if (!hold.allowed) {
-        const [code = "limit_reached"] = hold.reasons;
-        const details = { reasons: hold.reasons, groups: hold.groups };
-        return refuse(code, `The request was refused: ${hold.reasons.join(", ")}`, details);
-      }
-      reservationId = hold.reservationId;
+      const answer = await reserveWork(client, asked);
+      if (!answer.allowed) throw refusalOf(answer);
+      hold = answer;
     } catch (error) {
-      if (!(error instanceof HoldfastError) || error.status !== 429) throw error;
-      return refuse(error.code, error.message, error.details);
+      if (!(error instanceof HoldfastError) || !isRefusal(error)) throw error;
+      return refuse(error);
     }
     const release = async (error: unknown) => {
       const reason = `The request ended with status ${context.res.status}`;
-      const errorCode = error instanceof Error ? error.name : String(context.res.status);
-      // A failed release needs no error: the reservation expires by itself.
-      await client.release(reservationId, { reason, errorCode }).catch(() => {});
+      await releaseWork(client, hold, { reason, error, errorCode: String(context.res.status) });
     };
     try {
       await next();
@@ -63,12 +69,17 @@ export function meter<E extends Env = any>(options: MeterOptions<E>): Middleware
     }
     // Hono has turned an error of the handler into an answer, and keeps the error in the context.
     if (context.error !== undefined || context.res.status >= 400) await release(context.error);
-    else await client.commit(reservationId, commit?.(context) ?? {});
+    else await settleWork(client, { hold, asked }, [commit?.(context) ?? {}]);
   };
 }
 
 /** A refusal in the form of the service. */
-function refuse(code: string, message: string, details: unknown): Response {
+function refuse({ code, message, details, status }: HoldfastError): Response {
   const error = { code, message, ...details === undefined ? {} : { details } };
-  return Response.json({ ok: false, error }, { status: 429 });
+  return Response.json({ ok: false, error }, { status });
+}
+
+/** Whether the request is refused, and not broken: by a limit, or for a model without a price. */
+function isRefusal({ code, status }: HoldfastError): boolean {
+  return status === 429 || code === "unpriced_model";
 }

@@ -1,10 +1,23 @@
 // The metering calls: reserve, commit, release, track, can-use, explain and usage. They are methods of the client itself.
 
-import type { CallOptions, Transport } from "./transport.ts";
+import { Afterwards, tell } from "./afterwards.ts";
+import { Decisions, mayPassLater, NoDecision, UNMETERED } from "./decisions.ts";
+import { HoldfastError, invalidInput } from "./errors.ts";
+import { type CallOptions, newKey, TIMEOUT_MS, type Transport, type WireCall } from "./transport.ts";
 import { type UsageCalls, usageCallsOf } from "./usage_calls.ts";
 import { TrackLater } from "./track_later.ts";
-import { type Outcome, reserveAndSettle, type ReservedWork, type Settled } from "./with_reservation.ts";
-import type { Held, ReserveAnswer } from "./metering_types.ts";
+import {
+  eventOfWork,
+  type Outcome,
+  OWN,
+  type OwnCalls,
+  partsOf,
+  reserveAndSettle,
+  type ReservedWork,
+  type Settled,
+} from "./with_reservation.ts";
+import type { Held, OnCommitError, ReserveAnswer, Unmetered } from "./metering_types.ts";
+import { bodyOf } from "./wire.ts";
 import type {
   CanUseAnswer,
   CommitAnswer,
@@ -19,24 +32,43 @@ import type {
   Usage,
 } from "./wire_types.ts";
 
-/** The metering calls. */
-export class Metering {
+/** The metering calls. `Allowed` is what a reserve may answer without a decision: nothing, or `Unmetered`. */
+export class Metering<Allowed extends Unmetered = never> {
   /** Reads usage: `usage(...)` once, `usage.watch(...)` as it changes. */
   readonly usage: UsageCalls;
   readonly #transport: Transport;
   readonly #later: TrackLater;
+  readonly #afterwards: Afterwards;
+  readonly #decisions: Decisions;
+  /** Calls for helpers of the client's own. */
+  readonly [OWN]: OwnCalls;
 
   /** Called by the client. */
   constructor(transport: Transport) {
     this.#transport = transport;
     this.usage = usageCallsOf(transport);
     this.#later = new TrackLater(transport, transport.onTrackError);
+    this.#afterwards = new Afterwards(transport);
+    this.#decisions = new Decisions(transport, transport.decisions);
+    this[OWN] = {
+      reserve: (asked, call) => this.#reserveWork(asked, call),
+      trackUnmetered: (asked, commit, call) => this.#trackUnmetered(asked, commit, call),
+      commit: (...args) => this.#commitWork(...args),
+    };
   }
 
   /**
    * Sets quota aside before the work. At a limit the answer is `allowed: false` with reasons, not an error.
    *
-   * @param quantity for audio and video the seconds; 1 by default
+   * While the service is unavailable it rejects, or with `onUnavailable: "allow"` answers `{ allowed: true, unmetered: true }`
+   * without a reservation; the work is then tracked when the service is back.
+   *
+   * @param quantity for audio and video the seconds; 1 by default. How many is `count` in the options
+   * @example
+   * ```ts
+   * const hold = await client.reserve("user_1", "image.render", 1, {}, { count: 4 });
+   * if (hold.allowed) console.log(hold.groups?.[0]?.current); // 4
+   * ```
    * @example
    * ```ts
    * const hold = await client.reserve("user_1", "chat.reply", 1, { model: "gpt-4o-mini" }, {
@@ -49,15 +81,19 @@ export class Metering {
    * await client.commit(hold.reservationId, { usage, response: "Old pond..." });
    * ```
    */
-  reserve(
+  async reserve(
     userId: string,
     event: string,
     quantity?: number,
     metadata?: Metadata,
     options: ReserveOptions = {},
     call?: CallOptions,
-  ): Promise<ReserveAnswer> {
-    return this.#write("/reserve", { ...options, userId, event, quantity, metadata }, call);
+  ): Promise<ReserveAnswer | Allowed> {
+    const asked = { ...options, userId, event, quantity, metadata };
+    const hold = await this.#reserveWork(asked, call);
+    // There will be no commit that says more.
+    if (hold.reservationId === undefined && hold.allowed) this.#trackUnmetered(asked, {}, call);
+    return hold as ReserveAnswer | Allowed;
   }
 
   /**
@@ -86,8 +122,12 @@ export class Metering {
    * }
    * ```
    */
-  commit(reservationId: string, options: CommitOptions = {}, call?: CallOptions): Promise<CommitAnswer> {
-    return this.#write("/commit", { ...options, reservationId }, call);
+  async commit(
+    reservationId: string,
+    options: CommitOptions = {},
+    call?: CallOptions,
+  ): Promise<CommitAnswer> {
+    return await this.#transport.send(commitCall(reservationId, options), call);
   }
 
   /**
@@ -102,7 +142,9 @@ export class Metering {
    * ```
    */
   async release(reservationId: string, options: ReleaseOptions = {}, call?: CallOptions): Promise<void> {
-    await this.#write("/release", { ...options, reservationId }, call);
+    requireReservation(reservationId);
+    const body = { ...options, reservationId };
+    await this.#transport.send({ ...RELEASE, body }, call);
   }
 
   /**
@@ -157,16 +199,20 @@ export class Metering {
   }
 
   /**
-   * Sends every event that `trackLater` was given.
+   * Sends every event that `trackLater` was given, and tries once what waits for the service to be back.
    *
-   * @throws AggregateError of a `TrackError` for each event that was not counted, if there is no `onTrackError`
+   * @throws AggregateError of a `TrackError` for each event that was not counted, if there is no `onTrackError`; or of the
+   * error for which something still waits
    */
-  flush(): Promise<void> {
-    return this.#later.flush();
+  async flush(): Promise<void> {
+    const error = await this.#afterwards.flush();
+    await this.#later.flush();
+    if (error !== null) throw new AggregateError([error], "Some work still waits for the service to be back");
   }
 
   /**
-   * Returns what a reserve would answer now, and reserves nothing: for disabling a button, not for guarding work.
+   * Returns what a reserve would answer now, and reserves nothing: for disabling a button, not for guarding work. Without a
+   * decision it rejects, or with `onUnavailable: "allow"` its answer has `unmetered: true`.
    *
    * @example
    * ```ts
@@ -175,15 +221,19 @@ export class Metering {
    * console.log(details[0]?.quota); // 100
    * ```
    */
-  canUse(
+  async canUse(
     userId: string,
     event: string,
     quantity?: number,
     metadata?: Metadata,
     options: HeldSize = {},
     call?: CallOptions,
-  ): Promise<CanUseAnswer> {
-    return this.#ask("/can-use", { ...options, userId, event, quantity, metadata }, call);
+  ): Promise<CanUseAnswer & { readonly unmetered?: true | undefined }> {
+    const body = { ...options, userId, event, quantity, metadata };
+    const answer = await this.#decisions.ask<CanUseAnswer>(readCall("/can-use", body), call);
+    if (!(answer instanceof NoDecision)) return answer;
+    const { allowed, matched, unmetered } = UNMETERED;
+    return { allowed, matched, unmetered, reasons: [], details: [] };
   }
 
   /**
@@ -205,7 +255,10 @@ export class Metering {
     options: HeldSize = {},
     call?: CallOptions,
   ): Promise<Explanation> {
-    return this.#ask("/explain", { ...options, userId, event, quantity, metadata }, call);
+    return this.#transport.send(
+      readCall("/explain", { ...options, userId, event, quantity, metadata }),
+      call,
+    );
   }
 
   /**
@@ -231,7 +284,10 @@ export class Metering {
    * Reserves, runs your work, and commits what it returns. If the work throws, the reservation is released and the
    * error is thrown on. Without enough quota the work does not start. Commit and release are sent even when the `signal`
    * has ended the work. With an `idempotencyKey` a job that runs again gets the same reservation; where the first run
-   * has committed, the second commit rejects with `reservation_not_pending`, so nothing is charged twice.
+   * has committed, the second commit is refused with `reservation_not_pending`, so nothing is charged twice.
+   *
+   * The result of the work is never lost: if the commit fails, `onCommitError` gets the error, `commit` is null, and a
+   * temporary error is retried in the background with the same key.
    *
    * @example
    * ```ts
@@ -244,23 +300,104 @@ export class Metering {
    * });
    * if (!outcome.allowed) throw new Error(outcome.reasons.join());
    * console.log(outcome.value); // "Old pond..."
-   * console.log(outcome.commit.groups[0]?.current); // 4120
-   * console.log(outcome.commit.cost.cents); // 0.0672
+   * console.log(outcome.commit?.groups[0]?.current); // 4120
+   * console.log(outcome.commit?.cost.cents); // 0.0672
+   * ```
+   * @example Four images
+   * ```ts
+   * const draw = (count: number) => Promise.resolve(Array(count).fill("an image"));
+   * const images = await client.withReservation({ userId: "user_1", event: "image.render", count: 4 }, async () => {
+   *   return { value: await draw(4) };
+   * });
+   * if (images.allowed) console.log(images.commit?.groups[0]?.current); // 4
    * ```
    */
   withReservation<Value>(
     asked: ReservedWork,
-    work: (hold: Held) => Promise<Settled<Value>> | Settled<Value>,
+    work: (hold: Held | Unmetered) => Promise<Settled<Value>> | Settled<Value>,
     call?: CallOptions,
   ): Promise<Outcome<Value>> {
     return reserveAndSettle(this, asked, work, call);
   }
 
-  #ask<Answer>(path: string, body: object, call: CallOptions | undefined): Promise<Answer> {
-    return this.#transport.send({ method: "POST", path, access: "secret", body, isRead: true }, call);
-  }
-
   #write<Answer>(path: string, body: object, call: CallOptions | undefined): Promise<Answer> {
     return this.#transport.send({ method: "POST", path, access: "secret", body }, call);
   }
+
+  async #reserveWork(asked: ReservedWork, call: CallOptions | undefined): Promise<ReserveAnswer | Unmetered> {
+    const { size, decision, ...work } = partsOf(asked);
+    const wire = { method: "POST", path: "/reserve", access: "secret", body: { ...size, ...work } } as const;
+    const answer = await this.#decisions.ask<ReserveAnswer>(wire, call, decision);
+    if (!(answer instanceof NoDecision)) return answer;
+    const handler = decision.onAllowedUnmetered ?? this.#transport.decisions.onAllowedUnmetered;
+    if (handler !== undefined) tell(handler, answer.error, eventOfWork(asked, {}));
+    return UNMETERED;
+  }
+
+  #trackUnmetered(asked: ReservedWork, commit: CommitOptions, call: CallOptions | undefined): void {
+    const event = eventOfWork(asked, commit);
+    const idempotencyKey = call?.idempotencyKey === undefined ? newKey() : trackKeyOf(call.idempotencyKey);
+    const lost = (error: HoldfastError) => this.#later.report(error, event, idempotencyKey);
+    try {
+      const wire = { method: "POST", path: "/track", access: "secret", text: bodyOf(event) } as const;
+      this.#afterwards.add(wire, idempotencyKey, lost);
+    } catch (error) {
+      lost(errorOf(error));
+    }
+  }
+
+  async #commitWork(
+    ...[reservationId, options, call, { onCommitError, hasOther }]: Parameters<OwnCalls["commit"]>
+  ): Promise<CommitAnswer | HoldfastError> {
+    const handler = onCommitError ?? this.#transport.decisions.onCommitError ?? printCommitError;
+    const idempotencyKey = newKey();
+    try {
+      return await this.#transport.send(commitCall(reservationId, options), { ...call, idempotencyKey });
+    } catch (thrown) {
+      const error = errorOf(thrown);
+      if (hasOther && error.code === "invalid_request") return error;
+      const failed = { reservationId, options, idempotencyKey };
+      const isRetried = mayPassLater(error);
+      tell(handler, error, { ...failed, isRetried });
+      if (isRetried) {
+        const lost = (last: HoldfastError) => tell(handler, last, { ...failed, isRetried: false });
+        this.#afterwards.add(commitCall(reservationId, options), idempotencyKey, lost);
+      }
+      return error;
+    }
+  }
 }
+
+const RELEASE = { method: "POST", path: "/release", access: "secret", timeoutMinMs: TIMEOUT_MS } as const;
+
+function commitCall(reservationId: string, options: CommitOptions): WireCall {
+  requireReservation(reservationId);
+  const body = { ...options, reservationId };
+  return { method: "POST", path: "/commit", access: "secret", body, timeoutMinMs: TIMEOUT_MS };
+}
+
+function readCall(path: string, body: object): WireCall {
+  return { method: "POST", path, access: "secret", body, isRead: true };
+}
+
+/** Without this check, the service would say that a member is missing, and not why. */
+function requireReservation(reservationId: string | undefined): void {
+  if (reservationId !== undefined) return;
+  throw invalidInput("reservationId: is missing; work that was allowed with `unmetered: true` has none");
+}
+
+/** The key of the event of a job that has a key: another one than that of its reserve, which the service may know. */
+function trackKeyOf(key: string): string {
+  return `${key.slice(0, 180)}:unmetered`;
+}
+
+function errorOf(thrown: unknown): HoldfastError {
+  if (thrown instanceof HoldfastError) return thrown;
+  return new HoldfastError({ code: "network_error", status: 0, message: String(thrown), cause: thrown });
+}
+
+const printCommitError: OnCommitError = (error, { reservationId, isRetried }) =>
+  console.error(
+    `holdfast: the commit of ${reservationId} failed${isRetried ? ", and is retried" : ""}:`,
+    error,
+  );

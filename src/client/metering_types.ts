@@ -22,17 +22,19 @@ export type ReportedUsage = Pick<CommitOptions, "usage" | "providerUsage">;
 export type GroupStanding = Omit<CommittedGroup, "overflow">;
 
 /** The answer to a reserve that is allowed. `groups` is missing where only credits pay. */
-export interface Held extends Pick<ReserveReply, "groups"> {
+export interface Held extends Pick<ReserveReply, "groups" | "warnings"> {
   readonly allowed: true;
   readonly matched: true;
+  readonly unmetered?: undefined;
   readonly reservationId: string;
   readonly expiresAt: string;
   readonly reasons?: undefined;
 }
 
 /** The answer to a reserve that is not allowed. No quota is held. */
-export interface NotHeld extends Pick<ReserveReply, "matched" | "groups"> {
+export interface NotHeld extends Pick<ReserveReply, "matched" | "groups" | "warnings"> {
   readonly allowed: false;
+  readonly unmetered?: undefined;
   readonly reasons: readonly ReserveReason[];
   readonly reservationId?: undefined;
   readonly expiresAt?: undefined;
@@ -40,6 +42,52 @@ export interface NotHeld extends Pick<ReserveReply, "matched" | "groups"> {
 
 /** The answer to a reserve; look at `allowed` first. */
 export type ReserveAnswer = Held | NotHeld;
+
+/**
+ * The answer with `onUnavailable: "allow"` while the service is unavailable: the work may begin, and there is no
+ * reservation to settle.
+ */
+export interface Unmetered {
+  readonly allowed: true;
+  readonly matched: false;
+  readonly unmetered: true;
+  readonly reservationId?: undefined;
+  readonly expiresAt?: undefined;
+  readonly groups?: undefined;
+  readonly reasons?: undefined;
+  readonly warnings?: undefined;
+}
+
+/** What happens while the service is unavailable. The page "When Holdfast is down" has the details. */
+export interface DecisionOptions {
+  /**
+   * What `reserve`, `canUse` and the helpers that reserve do without a decision: `refuse`, the default, rejects with the
+   * error; `allow` lets the work begin unmetered, and counts it with `track` when the service is back.
+   */
+  readonly onUnavailable?: "refuse" | "allow" | undefined;
+  /** How long a decision may take in all, retries included: 2,000 by default. It does not bound commits. */
+  readonly timeoutMs?: number | undefined;
+  /** Called with each work that was allowed without a decision, and the error of the decision. */
+  readonly onAllowedUnmetered?: OnAllowedUnmetered | undefined;
+  /** Called with each commit of finished work that failed; without it the error goes to the console. */
+  readonly onCommitError?: OnCommitError | undefined;
+}
+
+/** Receives work that was allowed without a decision. It is tracked when the service is back. */
+export type OnAllowedUnmetered = (error: HoldfastError, work: LaterEvent) => void;
+
+/** A commit that failed. */
+export interface FailedCommit {
+  readonly reservationId: string;
+  readonly options: CommitOptions;
+  /** Committing again with this key counts once. */
+  readonly idempotencyKey: string;
+  /** Whether the client goes on trying, for up to 23 hours while its process runs; false for a final refusal. */
+  readonly isRetried: boolean;
+}
+
+/** Receives each commit of finished work that failed, and again if its retries were given up. */
+export type OnCommitError = (error: HoldfastError, commit: FailedCommit) => void;
 
 /** The `details` of the error with which a track at a limit rejects. */
 export interface LimitReachedDetails {
@@ -53,9 +101,16 @@ export interface LimitReachedDetails {
 export interface LaterEvent extends TrackOptions {
   readonly userId: string;
   readonly event: string;
+  /** For audio and video the seconds. How many is `count`. */
   readonly quantity?: number | undefined;
   readonly metadata?: Metadata | undefined;
 }
 
+/** Beside an event that was not counted. */
+export interface TrackErrorInfo {
+  /** Sending the event again with this key counts it once, also if the service had counted it before the error. */
+  readonly idempotencyKey: string;
+}
+
 /** Receives each event that was not counted. */
-export type OnTrackError = (error: HoldfastError, event: LaterEvent) => void;
+export type OnTrackError = (error: HoldfastError, event: LaterEvent, info: TrackErrorInfo) => void;

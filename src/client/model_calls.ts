@@ -2,12 +2,18 @@
 // Afterwards the usage that the model reported is committed, or an estimate if there is no report.
 
 import { HoldfastError, invalidInput } from "./errors.ts";
-import type { SettlingCalls } from "./with_reservation.ts";
-import type { ReportedUsage } from "./metering_types.ts";
+import {
+  releaseWork,
+  type ReservedWork,
+  reserveWork,
+  settleWork,
+  type SettlingCalls,
+} from "./with_reservation.ts";
+import type { DecisionOptions, Held, NotHeld, ReportedUsage, Unmetered } from "./metering_types.ts";
 import type { CommitOptions, Metadata } from "./wire_types.ts";
 
 /** The user and event of metered calls. */
-export interface ModelMetering<Call> {
+export interface ModelMetering<Call> extends DecisionOptions {
   /** A client with a secret key. */
   readonly client: SettlingCalls;
   /** The user's id, or a function that returns it for each call. */
@@ -35,6 +41,8 @@ export interface InputEstimate {
 export interface CallEstimate extends InputEstimate {
   /** Missing for a call without output tokens. */
   readonly maxOutputTokens?: number | undefined;
+  /** Images; missing for any other call. */
+  readonly count?: number | undefined;
 }
 
 /** The output tokens held for a call without a limit. */
@@ -49,7 +57,7 @@ const BYTES_PER_TOKEN = 4;
  * @throws HoldfastError of status 429 when the call is refused, with the first reason as code
  */
 export async function openCall<Call>(
-  { client, userId, event, metadata, ttlSeconds }: ModelMetering<Call>,
+  { client, userId, event, metadata, ttlSeconds, ...decision }: ModelMetering<Call>,
   call: Call,
   model: string | undefined,
   estimate: CallEstimate,
@@ -59,31 +67,51 @@ export async function openCall<Call>(
   // Without this check, the error of the service would name a member that this caller never wrote.
   if (typeof id !== "string") throw invalidInput("userId: must be a string");
   const described = model === undefined ? metadata : { ...metadata, model };
-  const size = { ...estimate, ttlSeconds };
-  const hold = await client.reserve(id, event, undefined, described, size, signal ? { signal } : {});
-  if (hold.allowed) return new OpenCall(client, hold.reservationId, estimate.inputTokens);
-  const [code = "limit_reached"] = hold.reasons;
-  throw new HoldfastError({
+  const { onUnavailable, timeoutMs, onAllowedUnmetered, onCommitError } = decision;
+  const asked = {
+    ...estimate,
+    ttlSeconds,
+    userId: id,
+    event,
+    metadata: described,
+    onUnavailable,
+    timeoutMs,
+    onAllowedUnmetered,
+    onCommitError,
+  };
+  const hold = await reserveWork(client, asked, signal ? { signal } : {});
+  if (hold.allowed) return new OpenCall(client, hold, asked);
+  throw refusalOf(hold);
+}
+
+/** The error of a call that was refused: its code is the first reason, its text names the limits and when they reset. */
+export function refusalOf({ reasons, groups = [] }: NotHeld): HoldfastError {
+  const [code = "limit_reached"] = reasons;
+  const limits = groups.filter(({ label }) => label !== undefined)
+    .map(({ label, resetsAt }) => resetsAt == null ? `"${label}"` : `"${label}" (resets at ${resetsAt})`);
+  const [first] = groups.filter(({ label }) => label !== undefined);
+  return new HoldfastError({
     code,
-    status: 429,
-    message: `Refused: ${hold.reasons.join(", ")}`,
-    details: { reasons: hold.reasons, groups: hold.groups },
+    // A model without a price is a fault of the catalog, not of the user's limits.
+    status: code === "unpriced_model" ? 400 : 429,
+    message: `Refused: ${reasons.join(", ")}${limits.length === 0 ? "" : `: ${limits.join(", ")}`}`,
+    details: { reasons, groups, label: first?.label, resetsAt: first?.resetsAt },
   });
 }
 
 /** A call in flight. It is settled once, by its first end. */
 export class OpenCall {
   readonly #client: SettlingCalls;
-  readonly #reservationId: string;
-  readonly #inputTokens: number;
+  readonly #hold: Held | Unmetered;
+  readonly #asked: ReservedWork & CallEstimate;
   #textBytes = 0;
-  #reports: readonly ReportedUsage[] = [];
+  #reports: readonly CommitOptions[] = [];
   #settled: Promise<void> | null = null;
 
-  constructor(client: SettlingCalls, reservationId: string, inputTokens: number) {
+  constructor(client: SettlingCalls, hold: Held | Unmetered, asked: ReservedWork & CallEstimate) {
     this.#client = client;
-    this.#reservationId = reservationId;
-    this.#inputTokens = inputTokens;
+    this.#hold = hold;
+    this.#asked = asked;
   }
 
   /** Whether the model has written any text or reported its usage. */
@@ -97,16 +125,16 @@ export class OpenCall {
   }
 
   /** Keeps the usage that the model reported, in several forms: the service reads the first one that it knows. */
-  report(...forms: readonly ReportedUsage[]): void {
+  report(...forms: readonly (ReportedUsage & Pick<CommitOptions, "actual">)[]): void {
     this.#reports = forms;
   }
 
   /** The usage so far, estimated by the size of its texts. */
   estimate(): { readonly inputTokens: number; readonly outputTokens: number } {
-    return { inputTokens: this.#inputTokens, outputTokens: tokensOf(this.#textBytes) };
+    return { inputTokens: this.#asked.inputTokens, outputTokens: tokensOf(this.#textBytes) };
   }
 
-  /** Commits a complete call. */
+  /** Commits a complete call. A commit that fails is reported and retried; the caller gets its answer all the same. */
   finish(): Promise<void> {
     return this.#settled ??= this.#commit();
   }
@@ -119,25 +147,15 @@ export class OpenCall {
   /** Ends a call that failed: releases it if there was no text. Errors are left out: the caller gets that of the call. */
   fail(error: unknown): Promise<void> {
     if (this.hasBegun) return this.leave();
-    const errorCode = error instanceof Error ? error.name : undefined;
-    return this.#settled ??= this.#client
-      .release(this.#reservationId, { reason: "The model call failed", errorCode })
-      .catch(() => {});
+    const failed = { reason: "The model call failed", error };
+    return this.#settled ??= releaseWork(this.#client, this.#hold, failed);
   }
 
   async #commit(): Promise<void> {
-    for (const report of this.#reports) {
-      try {
-        await this.#client.commit(this.#reservationId, report);
-        return;
-      } catch (error) {
-        // Some servers report a usage in a form of their own. Their answers are charged by the estimate.
-        const isUnknownForm = error instanceof HoldfastError && error.code === "invalid_request";
-        if (!isUnknownForm) throw error;
-      }
-    }
     const estimated: CommitOptions = { usage: this.estimate() };
-    await this.#client.commit(this.#reservationId, estimated);
+    // Some servers report a usage in a form of their own. Their answers are charged by the estimate.
+    const usages = [...this.#reports, estimated];
+    await settleWork(this.#client, { hold: this.#hold, asked: this.#asked }, usages);
   }
 }
 

@@ -20,8 +20,13 @@ export type OpenAICall = Readonly<Record<string, unknown>>;
 
 /** The user and event of metered calls. */
 export interface MeterOpenAIOptions extends Omit<ModelMetering<OpenAICall>, "event"> {
-  /** By default `openai.chat`, `openai.responses` or `openai.embeddings`, by the call. */
+  /** By default `openai.chat`, `openai.responses`, `openai.embeddings` or `openai.images`, by the call. */
   readonly event?: string | undefined;
+  /**
+   * Called once for each kind of call that passes unmetered, such as `/audio`; by default a warning on the console. Give
+   * an empty function for calls that you meter yourself.
+   */
+  readonly onUnmetered?: ((kind: string) => void) | undefined;
 }
 
 type Fetch = (url: string | URL | Request, init?: RequestInit & { [CALL]?: Meter }) => Promise<Response>;
@@ -35,7 +40,8 @@ interface Sender {
 
 /** The options of a request within the package. */
 interface RequestOptions {
-  readonly body?: OpenAICall;
+  /** Fields of a form for a call with files. */
+  readonly body?: OpenAICall | FormData;
   readonly signal?: AbortSignal | null;
   readonly fetchOptions?: object;
 }
@@ -50,15 +56,18 @@ const KINDS: ReadonlyMap<string, CallKind> = new Map([
   ["/chat/completions", { event: "openai.chat", shape: "chat" }],
   ["/responses", { event: "openai.responses", shape: "responses" }],
   ["/embeddings", { event: "openai.embeddings", shape: "none" }],
+  ["/images/generations", { event: "openai.images", shape: "images" }],
+  ["/images/edits", { event: "openai.images", shape: "images" }],
+  ["/images/variations", { event: "openai.images", shape: "images" }],
 ]);
 
 /** Carries a call from its request to `fetch`. */
 const CALL = Symbol("metered call");
 
 /**
- * Makes a metered client from another one. It meters chat completions, responses and embeddings. A refused call rejects
- * with a `HoldfastError` of status 429, with the first reason as code, and nothing is sent to the model. Retries of one
- * call share its reservation. All other calls pass unchanged.
+ * Makes a metered client from another one. It meters chat completions, responses, embeddings and images. A refused call
+ * rejects with a `HoldfastError` of status 429, with the first reason as code, and nothing is sent to the model. Retries of
+ * one call share its reservation. All other calls pass unmetered, with one warning for each kind.
  *
  * @example
  * ```tsx
@@ -79,9 +88,18 @@ export function meterOpenAI<Client extends OpenAIClient>(
   const metered = openai.withOptions({ fetch: meteredFetch(send) }) as Client;
   const sender = metered as unknown as { -readonly [Member in keyof Sender]: Sender[Member] };
   const post = sender.post.bind(sender);
+  const { onUnmetered = warn } = options;
+  // Clients that are made from this one share its warnings.
+  const warned = WARNED.get(options) ?? new Set<string>();
+  WARNED.set(options, warned);
   sender.post = (path, given) => {
     const kind = KINDS.get(path);
-    if (kind === undefined) return post(path, given);
+    if (kind === undefined) {
+      const name = `/${path.split("/")[1] ?? ""}`;
+      if (!warned.has(name)) onUnmetered(name);
+      warned.add(name);
+      return post(path, given);
+    }
     const begun = begin(kind, given as RequestOptions | Promise<RequestOptions>, options);
     const answer = post(path, begun.then(({ request }) => request));
     // Without an answer there is no end of one at which to settle.
@@ -95,6 +113,13 @@ export function meterOpenAI<Client extends OpenAIClient>(
   return metered;
 }
 
+/** The kinds of calls that were warned of, by the options of their client. */
+const WARNED = new WeakMap<MeterOpenAIOptions, Set<string>>();
+
+function warn(kind: string): void {
+  console.warn(`holdfast: calls of ${kind} are not metered`);
+}
+
 /** Reserves for a call and makes its request. */
 async function begin(
   { event, shape }: CallKind,
@@ -102,7 +127,8 @@ async function begin(
   options: MeterOpenAIOptions,
 ): Promise<{ readonly call: OpenCall; readonly request: RequestOptions }> {
   const request = await given;
-  const { body = {}, signal } = request;
+  const { signal } = request;
+  const body = fieldsOf(request.body);
   if (body.background === true) {
     throw invalidInput("background: must not be true, because the answer could not be metered");
   }
@@ -113,10 +139,17 @@ async function begin(
     call,
     request: {
       ...request,
-      body: shape === "chat" ? askingForUsage(body) : body,
+      ...shape === "chat" ? { body: askingForUsage(body) } : {},
       fetchOptions: { ...request.fetchOptions, [CALL]: meter(call, shape, body) },
     },
   };
+}
+
+/** The members of a body, without files. */
+function fieldsOf(body: OpenAICall | FormData = {}): OpenAICall {
+  if (!(body instanceof FormData)) return body;
+  const texts = [...body].filter(([, value]) => typeof value === "string");
+  return { ...Object.fromEntries(texts), n: Number(body.get("n") ?? 1) };
 }
 
 /** Makes `fetch` settle the call with its answer. */
@@ -137,6 +170,9 @@ function meteredFetch(send: Fetch): Fetch {
 
 /** The most that a call may use, by the same estimate as the gateway. */
 function estimateOf(body: OpenAICall, shape: AnswerShape) {
+  if (shape === "images") {
+    return { ...estimateInput([body.prompt]), count: typeof body.n === "number" ? body.n : 1 };
+  }
   const { messages, input, instructions, tools, functions, response_format, text } = body;
   const format = (text as OpenAICall | undefined)?.format;
   const inputs = [messages, input, instructions, tools, functions, response_format, format];

@@ -3,8 +3,8 @@
 import type { OpenCall } from "./model_calls.ts";
 import { type PieceReader, settlingStream } from "./settling_stream.ts";
 
-/** The two forms of answers with text; embeddings have no text. */
-export type AnswerShape = "chat" | "responses" | "none";
+/** The two forms of answers with text, and that of images; embeddings have no text. */
+export type AnswerShape = "chat" | "responses" | "images" | "none";
 
 /** Options of reading an answer. */
 export interface Reading {
@@ -48,7 +48,13 @@ class WholeReader implements PieceReader<Uint8Array> {
   rest(): Uint8Array[] {
     const answer = parsed(this.#text + this.#decoder.decode());
     if (answer === undefined) return [];
-    const { usage, choices, output } = looseOf(answer);
+    const { usage, choices, output, data } = looseOf(answer);
+    if (this.#shape === "images") {
+      const images = listOf(data).length;
+      reportImages(this.#call, images, usage);
+      this.hasEnded = images > 0;
+      return [];
+    }
     this.#call.addText(this.#shape === "chat" ? textOfChoices(choices, "message") : textOfOutput(output));
     reportTo(this.#call, usage);
     this.hasEnded = true;
@@ -68,6 +74,7 @@ class EventReader implements PieceReader<Uint8Array> {
   readonly #encoder = new TextEncoder();
   /** The first part of an incomplete event. */
   #held = "";
+  #images = 0;
 
   constructor(call: OpenCall, reading: Reading) {
     this.#call = call;
@@ -95,6 +102,12 @@ class EventReader implements PieceReader<Uint8Array> {
     const data = dataOf(event);
     if (data === "[DONE]") this.hasEnded = true;
     const { type, delta, usage, choices, response } = looseOf(parsed(data));
+    if (this.#reading.shape === "images") {
+      // Drafts are events too: only a complete image counts.
+      if (type !== "image_generation.completed" && type !== "image_edit.completed") return false;
+      reportImages(this.#call, ++this.#images, usage);
+      return false;
+    }
     if (this.#reading.shape === "responses") {
       if (typeof type === "string" && type.endsWith(".delta")) this.#call.addText(textOf(delta));
       if (!ENDS.has(type)) return false;
@@ -115,6 +128,16 @@ function reportTo(call: OpenCall, usage: unknown): boolean {
   // Where a detail is faulty, the totals are left.
   call.report({ providerUsage: usage }, { providerUsage: Object.fromEntries(numbers) });
   return true;
+}
+
+/** Passes on the number of images, with the tokens where the model reports them. */
+function reportImages(call: OpenCall, images: number, usage: unknown): void {
+  if (images === 0) return;
+  const { input_tokens: inputTokens, output_tokens: outputTokens } = looseOf(usage);
+  const tokens = typeof inputTokens === "number" && typeof outputTokens === "number"
+    ? { inputTokens, outputTokens }
+    : {};
+  call.report({ usage: { ...tokens, calls: images }, actual: { count: images } });
 }
 
 /** The model's text in a chat. Thoughts and the arguments of tools are text too. */

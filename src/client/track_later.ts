@@ -3,7 +3,8 @@
 // once however often it is sent. Each event that was not counted is reported: no event is lost in silence.
 
 import { HoldfastError } from "./errors.ts";
-import type { Transport } from "./transport.ts";
+import { newKey, type Transport } from "./transport.ts";
+import { tell, unreferenced } from "./afterwards.ts";
 import { bodyOf } from "./wire.ts";
 import type { LaterEvent, OnTrackError } from "./metering_types.ts";
 import type { BatchResult } from "./wire_types.ts";
@@ -12,11 +13,14 @@ import type { BatchResult } from "./wire_types.ts";
 export class TrackError extends Error {
   override readonly name = "TrackError";
   readonly event: LaterEvent;
+  /** Sending the event again with this key counts it once. */
+  readonly idempotencyKey: string;
   declare readonly cause: HoldfastError;
 
-  constructor(cause: HoldfastError, event: LaterEvent) {
+  constructor(cause: HoldfastError, event: LaterEvent, idempotencyKey: string) {
     super(`${event.event} of ${event.userId}: ${cause.message}`, { cause });
     this.event = event;
+    this.idempotencyKey = idempotencyKey;
   }
 }
 
@@ -33,6 +37,7 @@ const TRIES_MAX = 5;
 
 interface Waiting {
   readonly event: LaterEvent;
+  readonly idempotencyKey: string;
   /** The event's JSON text with its key. */
   readonly text: string;
   readonly tries: number;
@@ -55,15 +60,14 @@ export class TrackLater {
 
   add(event: LaterEvent): void {
     // Throws at once for an input that cannot be sent.
-    const text = bodyOf({ ...event, idempotencyKey: crypto.randomUUID() });
+    const idempotencyKey = newKey();
+    const text = bodyOf({ ...event, idempotencyKey });
     if (this.#waiting.length >= WAITING_MAX) {
-      this.#report(
-        new HoldfastError({ code: "unavailable", status: 0, message: "Too many events are waiting" }),
-        event,
-      );
+      const full = { code: "unavailable", status: 0, message: "Too many events are waiting" };
+      this.report(new HoldfastError(full), event, idempotencyKey);
       return;
     }
-    this.#waiting.push({ event, text, tries: 0 });
+    this.#waiting.push({ event, idempotencyKey, text, tries: 0 });
     this.#watchEnd();
     if (this.#waiting.length >= BATCH_EVENTS_MAX) this.#start();
     else this.#timer ??= unreferenced(setTimeout(() => this.#start(), WAIT_MS));
@@ -104,7 +108,7 @@ export class TrackLater {
         const cause = error instanceof HoldfastError
           ? error
           : new HoldfastError({ code: "network_error", status: 0, message: String(error), cause: error });
-        for (const { event } of batch) this.#report(cause, event);
+        for (const { event, idempotencyKey } of batch) this.report(cause, event, idempotencyKey);
         continue;
       }
       if (again.length === 0) continue;
@@ -134,15 +138,17 @@ export class TrackLater {
         { code: "bad_answer", message: "The answer has no result for this event" };
       const mayPass = error.code === "unavailable" || error.code === "rate_limited";
       if (mayPass && sent.tries < TRIES_MAX) return [{ ...sent, tries: sent.tries + 1 }];
-      this.#report(new HoldfastError({ ...error, status: 0 }), sent.event);
+      this.report(new HoldfastError({ ...error, status: 0 }), sent.event, sent.idempotencyKey);
       return [];
     });
   }
 
-  #report(error: HoldfastError, event: LaterEvent): void {
-    if (this.#onError !== null) this.#onError(error, event);
-    else if (this.#unreported.length < UNREPORTED_MAX) this.#unreported.push(new TrackError(error, event));
-    else console.error(`holdfast: ${event.event} was not counted: ${error.message}`);
+  /** Reports an event that was not counted. */
+  report(error: HoldfastError, event: LaterEvent, idempotencyKey: string): void {
+    if (this.#onError !== null) tell(this.#onError, error, event, { idempotencyKey });
+    else if (this.#unreported.length < UNREPORTED_MAX) {
+      this.#unreported.push(new TrackError(error, event, idempotencyKey));
+    } else console.error(`holdfast: ${event.event} was not counted: ${error.message}`);
   }
 
   /** Sends the rest at the end of a Node or Deno process. Errors without a handler then go to the console. */
@@ -157,12 +163,4 @@ export class TrackLater {
       });
     });
   }
-}
-
-/** A timer that does not keep the process alive. At the end of the process the events are sent all the same. */
-function unreferenced(timer: ReturnType<typeof setTimeout>): ReturnType<typeof setTimeout> {
-  const { Deno } = globalThis as { Deno?: { unrefTimer?(id: number): void } };
-  if (typeof timer === "number") Deno?.unrefTimer?.(timer);
-  else (timer as { unref?(): void }).unref?.();
-  return timer;
 }

@@ -5,7 +5,7 @@
 import { HoldfastError, invalidInput } from "./errors.ts";
 import { DEFAULT_RETRIES, readRetryAfter, retryDelayMs, type RetryPolicy } from "./retry.ts";
 import { addressOf, bodyOf } from "./wire.ts";
-import type { OnTrackError } from "./metering_types.ts";
+import type { DecisionOptions, OnTrackError } from "./metering_types.ts";
 
 /** Sends a request as the global `fetch` does. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
@@ -22,14 +22,17 @@ export interface RetryNotice {
 }
 
 /** Options of a client. */
-export interface ClientOptions {
+export interface ClientOptions extends DecisionOptions {
   /** A secret key (`sk_...`) in your backend, a public one (`pk_...`) anywhere else. */
   readonly apiKey: string;
   /** The address of the service, without `/api`: `https://holdfast.example.com`. */
   readonly baseUrl: string;
   /** With a public key: the token that your backend signed for the user, or a function that fetches a fresh one. */
   readonly endUserToken?: string | (() => string | Promise<string>) | undefined;
-  /** How long one try may take: 30,000 by default, and at least 90,000 for `compose` and `aliasMany`. */
+  /**
+   * How long `reserve` and `canUse` may take in all, retries included: 2,000 by default. For other calls how long one try
+   * may take: 30,000 by default, at least 30,000 for commits and releases, and at least 90,000 for `compose` and `aliasMany`.
+   */
   readonly timeoutMs?: number | undefined;
   /** How often calls are retried, and after which pauses. */
   readonly retries?: Partial<RetryPolicy> | undefined;
@@ -45,7 +48,7 @@ export interface ClientOptions {
 export interface CallOptions {
   /** Ends the call, which then rejects with the signal's reason, as `fetch` does. */
   readonly signal?: AbortSignal | undefined;
-  /** How long one try may take. */
+  /** How long one try may take; for `reserve` and `canUse` the whole call, retries included. */
   readonly timeoutMs?: number | undefined;
   /** The most tries after the first one. */
   readonly maxRetries?: number | undefined;
@@ -79,7 +82,8 @@ export interface WireCall {
   readonly timeoutMinMs?: number;
 }
 
-const TIMEOUT_MS = 30_000;
+/** How long one try may take by default. */
+export const TIMEOUT_MS = 30_000;
 
 /** Sends calls for one key to one service. */
 export class Transport {
@@ -148,6 +152,12 @@ export class Transport {
     throw badAnswer(status, response.headers.get("x-request-id"), null);
   }
 
+  /** What the client's decisions do while the service is unavailable. */
+  get decisions(): DecisionOptions {
+    const { onUnavailable, timeoutMs, onAllowedUnmetered, onCommitError } = this.#options;
+    return { onUnavailable, timeoutMs, onAllowedUnmetered, onCommitError };
+  }
+
   get onTrackError(): OnTrackError | null {
     return this.#options.onTrackError ?? null;
   }
@@ -168,7 +178,7 @@ export class Transport {
         const delayMs = error instanceof HoldfastError
           ? retryDelayMs(policy, retry, error, Math.random())
           : null;
-        if (delayMs === null) throw error;
+        if (delayMs === null || call.signal?.aborted) throw error;
         const { method, path } = wire;
         this.#options.onRetry?.({ method, path, retry: retry + 1, delayMs, error: error as HoldfastError });
         await this.#pause(delayMs, call.signal);
@@ -286,7 +296,7 @@ function headersOf(members: Readonly<Record<string, string | undefined>>): Heade
 }
 
 /** A random key. Pages without a secure context have no `crypto.randomUUID`. */
-function newKey(): string {
+export function newKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

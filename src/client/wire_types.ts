@@ -96,7 +96,7 @@ export interface DuplicateActiveSubscriptions {
 
 /** Size of future work. Which member counts depends on each group's unit. */
 export interface HeldSize {
-  /** Units in limit groups that count; also multiplies the price of a call or image. Default 1. */
+  /** How many: units in limit groups that count; also multiplies the price of a call or image. Default 1. */
   readonly count?: number | undefined;
   /** Tokens in limit groups in tokens; also priced in cents by the model's price. */
   readonly inputTokens?: number | undefined;
@@ -150,6 +150,10 @@ export interface ReservedGroup {
   readonly current: number;
   /** The effective limit, where headroom is configured. */
   readonly headroomGate?: number;
+  /** Present, like resetsAt, if the group has no room for a refused call. */
+  readonly label?: string;
+  /** When the window ends; null for a lifetime. */
+  readonly resetsAt?: string | null;
 }
 
 /** The answer to a reserve as the service writes it. */
@@ -162,6 +166,13 @@ export interface ReserveReply {
   readonly expiresAt?: string;
   readonly reasons?: readonly ReserveReason[];
   readonly groups?: readonly ReservedGroup[];
+  /**
+   * "unknown_member: metdata": the call has no such member and was answered without it. unpriced_model: a
+   * limit group in cents covers the event, but the call has no price. tier_unpriced: the usage names
+   * another service tier than the standard one, and was priced as the standard one. quantity_not_counted:
+   * quantity is above 1, but no matched limit group or balance counts it; use count.
+   */
+  readonly warnings?: readonly Warning[];
 }
 
 /** Amounts to add to what was held; negative ones subtract. */
@@ -218,8 +229,8 @@ export interface Cost {
   readonly model: string | null;
 }
 
-/** A warning about an event that was counted. */
-export type Warning = "unpriced_model" | "tier_unpriced";
+/** A warning of an answer, such as `unpriced_model`. */
+export type Warning = string;
 
 /** A limit group after a commit. */
 export interface CommittedGroup {
@@ -239,8 +250,10 @@ export interface CommitAnswer {
   readonly recharged: boolean;
   readonly cost: Cost;
   /**
-   * unpriced_model: a limit group in cents covers the event, but the call has no price; tier_unpriced:
-   * the usage names another service tier than the standard one, and was priced as the standard one.
+   * "unknown_member: metdata": the call has no such member and was answered without it. unpriced_model: a
+   * limit group in cents covers the event, but the call has no price. tier_unpriced: the usage names
+   * another service tier than the standard one, and was priced as the standard one. quantity_not_counted:
+   * quantity is above 1, but no matched limit group or balance counts it; use count.
    */
   readonly warnings?: readonly Warning[];
 }
@@ -257,7 +270,7 @@ export interface ReleaseOptions {
 
 /** Options of a track. */
 export interface TrackOptions {
-  /** Units in limit groups that count; also multiplies the price of a call or image. Default 1. */
+  /** How many: units in limit groups that count; also multiplies the price of a call or image. Default 1. */
   readonly count?: number | undefined;
   /** Tokens in limit groups in tokens; also priced in cents by the model's price. */
   readonly inputTokens?: number | undefined;
@@ -294,8 +307,10 @@ export interface TrackAnswer {
   readonly counters: readonly Counter[];
   readonly cost: Cost;
   /**
-   * unpriced_model: a limit group in cents covers the event, but the call has no price; tier_unpriced:
-   * the usage names another service tier than the standard one, and was priced as the standard one.
+   * "unknown_member: metdata": the call has no such member and was answered without it. unpriced_model: a
+   * limit group in cents covers the event, but the call has no price. tier_unpriced: the usage names
+   * another service tier than the standard one, and was priced as the standard one. quantity_not_counted:
+   * quantity is above 1, but no matched limit group or balance counts it; use count.
    */
   readonly warnings?: readonly Warning[];
 }
@@ -329,6 +344,13 @@ export interface CanUseAnswer {
   readonly matched: boolean;
   readonly reasons: readonly ReserveReason[];
   readonly details: readonly UseDetail[];
+  /**
+   * "unknown_member: metdata": the call has no such member and was answered without it. unpriced_model: a
+   * limit group in cents covers the event, but the call has no price. tier_unpriced: the usage names
+   * another service tier than the standard one, and was priced as the standard one. quantity_not_counted:
+   * quantity is above 1, but no matched limit group or balance counts it; use count.
+   */
+  readonly warnings?: readonly Warning[];
 }
 
 /** A limit group of the current plan in an explanation. */
@@ -387,6 +409,13 @@ export interface Explanation {
   readonly groups: readonly ExplainedGroup[];
   /** Every balance with remaining credits, in the order of use. */
   readonly credits: readonly ExplainedCredit[];
+  /**
+   * "unknown_member: metdata": the call has no such member and was answered without it. unpriced_model: a
+   * limit group in cents covers the event, but the call has no price. tier_unpriced: the usage names
+   * another service tier than the standard one, and was priced as the standard one. quantity_not_counted:
+   * quantity is above 1, but no matched limit group or balance counts it; use count.
+   */
+  readonly warnings?: readonly Warning[];
 }
 
 /** The counters and credits of a user. */

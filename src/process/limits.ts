@@ -183,6 +183,10 @@ export const REQUEST_LIMITS = {
   externalRefLengthMax: 200,
   notesLengthMax: 500,
   keysCachedMax: 10_000,
+  /** Unknown members that the warnings of an answer name; the rest is a number. Protects the size of answers. */
+  unknownMembersShownMax: 20,
+  /** Characters of an unknown member's name that a warning repeats. */
+  unknownMemberLengthMax: 64,
   /** The longest wait in a Retry-After. */
   retryAfterMaxS: 86_400,
 } as const;

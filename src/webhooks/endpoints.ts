@@ -33,7 +33,7 @@ export async function createWebhook(
   app: App,
   input: WebhookInput,
 ): Promise<Result<Webhook>> {
-  const fault = urlFault(input.url, world.features.allowsPrivateWebhooks);
+  const fault = faultOf(world, input.url);
   if (fault !== null) return refused(invalidField("url", fault));
   const webhook: Webhook = {
     webhookId: world.ids.next("webhook"),
@@ -61,9 +61,16 @@ export async function changeWebhook(
   webhookId: string,
   patch: WebhookPatch,
 ): Promise<Result<Webhook>> {
-  const fault = patch.url === undefined ? null : urlFault(patch.url, world.features.allowsPrivateWebhooks);
+  const fault = patch.url === undefined ? null : faultOf(world, patch.url);
   if (fault !== null) return refused(invalidField("url", fault));
   return await change(world, app, webhookId, (webhook) => ({ ...webhook, ...patch }));
+}
+
+/** Returns what is wrong with an endpoint's URL, with the setting that allows it on a developer's machine. */
+function faultOf({ features }: WebhooksWorld, url: string): string | null {
+  const fault = urlFault(url, features.allowsPrivateWebhooks);
+  if (fault === null || urlFault(url, true) !== null) return fault;
+  return `${fault}, unless the service has HOLDFAST_WEBHOOKS_ALLOW_PRIVATE=true`;
 }
 
 /** Removes an endpoint. Its row stays, so that every process reads that it is removed. */

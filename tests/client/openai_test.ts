@@ -272,6 +272,42 @@ Deno.test("an answer with a refused commit is not passed on as counted", async (
   );
 });
 
+Deno.test("images are held by their number and charged those that came, also as a stream of drafts", async () => {
+  const image = { b64_json: "" };
+  const usage = { input_tokens: 10, output_tokens: 200, total_tokens: 210 };
+  const reply = ({ path, body }: { path: string; body: { n?: number; stream?: boolean } }) => {
+    assert.equal(path, "/images/generations");
+    if (body.stream !== true) {
+      return Response.json({ created: 0, data: Array(body.n ?? 1).fill(image), usage });
+    }
+    const draft = { type: "image_generation.partial_image", b64_json: "", partial_image_index: 0 };
+    return events(draft, { type: "image_generation.completed", b64_json: "", usage });
+  };
+  const { client, shown, openai } = await setUp({ event: "chat.image" }, new Model(reply as never));
+  const { data } = await openai.images.generate({ model: "mini", prompt: "A pond.", n: 3 });
+  assert.equal(data?.length, 3);
+  for await (const _ of await openai.images.generate({ model: "mini", prompt: "A pond.", stream: true }));
+  const { calls, tokens } = await shown();
+  assert.deepEqual([calls, tokens], [4, 420]);
+  const empty = meterOpenAI(
+    new OpenAI(settingsOf(new Model(() => Response.json({ created: 0, data: [] })))),
+    { client, userId: "u", event: "chat.image" },
+  );
+  await empty.images.generate({ model: "mini", prompt: "A pond." });
+  assert.equal((await shown()).calls, 4, "no image, so its hold was released");
+});
+
+Deno.test("calls that pass unmetered are warned of once for each kind, over all clients made from one", async () => {
+  const warned: string[] = [];
+  const { openai } = await setUp({ onUnmetered: (kind) => warned.push(kind) });
+  for (const each of [openai, openai.withOptions({ maxRetries: 1 })]) {
+    await each.moderations.create({ input: "x" });
+    await each.audio.speech.create({ model: "tts-1", voice: "alloy", input: "x" });
+  }
+  await openai.chat.completions.create(asked);
+  assert.deepEqual(warned, ["/moderations", "/audio"]);
+});
+
 /** Versions before this one; each keeps its own type. */
 const EARLIER: Record<string, (model: Model, metering: MeterOpenAIOptions) => OpenAI5 | OpenAI6> = {
   "openai 5": (model, metering): OpenAI5 => meterOpenAI(new OpenAI5(settingsOf(model)), metering),

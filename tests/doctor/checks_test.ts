@@ -187,6 +187,20 @@ Deno.test("each trouble changes its own verdict and no other, and comes with adv
   }
 });
 
+Deno.test("prices that were never checked are not said to be checked lately", () => {
+  for (
+    const [prices, checked, says] of [
+      [3, 0, "none of 3 was ever checked against a price file"],
+      [3, 1, "none was checked more than 90 days ago"],
+      [0, 0, "none was checked more than 90 days ago"],
+    ] as const
+  ) {
+    const checks = checkStore({ ...SOUND, priceChecks: { prices, checked } }, IDLE);
+    const { verdict, found } = checks.find(({ name }) => name === "prices") ?? assert.fail();
+    assert.deepEqual([verdict, found], ["ok", says]);
+  }
+});
+
 Deno.test("a term with bounds that are half full gets a warning, and a term at a bound fails", () => {
   const { backlogChangesMax, backlogBytesMax, waitingChangesMax } = RUNTIME_LIMITS;
   const bounds = {

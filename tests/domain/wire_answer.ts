@@ -95,15 +95,22 @@ const showGranted: Show<"grant"> = (answer) => {
 
 /** The answers of commands in the wire's shape, by the command's name. */
 export const SHOW = {
-  reserve: ({ allowed, matched, hold, reasons, groups }) => ({
+  reserve: ({ allowed, matched, hold, reasons, groups, blocking, warnings }) => ({
     allowed,
+    warnings,
     matched,
     ...(hold && { reservationId: hold.reservationId, expiresAt: timeText(hold.expiresAt) }),
     reasons,
-    groups: groups.map(showGroup),
+    groups: groups.map((group) => ({
+      ...showGroup(group),
+      ...blocking.includes(group)
+        ? { label: group.group.label, resetsAt: timeTextOrNull(group.window.end) }
+        : {},
+    })),
   }),
-  canUse: ({ allowed, matched, reasons, groups }) => ({
+  canUse: ({ allowed, matched, reasons, groups, warnings }) => ({
     allowed,
+    warnings,
     matched,
     reasons,
     details: groups.map(({ group, quota, counter, window, offers }) => ({

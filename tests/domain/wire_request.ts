@@ -14,7 +14,8 @@ export function requestOf<Name extends CommandName>(
   userId: string,
 ): ModelRequest | null {
   const request = REQUESTS[name]?.(input as never) ?? null;
-  return request && { op: request.op, input: { userId, ...request.input } };
+  if (request === null || "reservationId" in request.input) return request;
+  return { op: request.op, input: { userId, ...request.input } };
 }
 
 const REQUESTS: { readonly [Name in CommandName]?: (input: Inputs[Name]) => ModelRequest | null } = {

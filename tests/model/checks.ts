@@ -3,6 +3,7 @@
 
 import { fromNumber } from "./decimal.ts";
 import type { Input, ModelRequest } from "./document.ts";
+import { hasNoMistake } from "./unknown_members.ts";
 
 const NUMBER_MAX = 1e12;
 const METADATA_BYTES_MAX = 16 * 1024;
@@ -24,6 +25,7 @@ export function withoutNulls(input: Input): Input {
 }
 
 export function isValid(op: ModelRequest["op"], input: Input, now: number): boolean {
+  if (!hasNoMistake(op, input)) return false;
   switch (op) {
     case "reserve":
       return asksForQuota(input) && hasLongestAnswer(input) &&
@@ -98,13 +100,6 @@ function isListOf(value: unknown, check: (each: unknown) => boolean, max: number
   return Array.isArray(value) && value.length >= 1 && value.length <= max && value.every(check);
 }
 
-/** Members that look like others which exist. */
-const SLIPS = ["outputTokens", "tokens", "cost"];
-
-function hasNoSlip(input: Input): boolean {
-  return SLIPS.every((name) => input[name] === undefined);
-}
-
 /** The members of a hold beside the input: its longest answer, and what may be written to a cache. */
 function hasLongestAnswer(input: Input): boolean {
   const { maxOutputTokens, ...rest } = input;
@@ -156,7 +151,7 @@ function rivalsOfUsage({ usage, extra = {}, actual = {}, costCents }: Input): un
 }
 
 function asksForQuota(input: Input): boolean {
-  return hasNoSlip(input) && isId(input["userId"]) && isEventName(input["event"]) &&
+  return isId(input["userId"]) && isEventName(input["event"]) &&
     optional(input["metadata"], isMetadata) &&
     ["quantity", "count"].every((name) =>
       optional(input[name], (value) => isNumber(value, 0) && value > 0)
@@ -166,11 +161,13 @@ function asksForQuota(input: Input): boolean {
 
 function isCorrection(input: Input): boolean {
   const { extra = {}, actual = {}, costCents } = input as Record<string, Input | undefined>;
-  if (!isObject(extra) || !isObject(actual) || !hasNoSlip(input)) return false;
+  if (!isObject(extra) || !isObject(actual)) return false;
   if (!optional(costCents, (value) => isNumber(value, 0))) return false;
   const extras = ["count", "tokens", "cents", "seconds", "outputTokens", "outputCostCents"];
+  if (!Object.keys(extra).every((name) => extras.includes(name))) return false;
   if (!extras.every((name) => optional(extra[name], (value) => isNumber(value, -NUMBER_MAX)))) return false;
   const actuals = ["count", "tokens", "cents", "seconds"];
+  if (!Object.keys(actual).every((name) => actuals.includes(name))) return false;
   if (!actuals.every((name) => optional(actual[name], (value) => isNumber(value, 0)))) return false;
   const tokens = [extra["tokens"], extra["outputTokens"], actual["tokens"]];
   const cents = [extra["cents"], extra["outputCostCents"], actual["cents"], costCents];

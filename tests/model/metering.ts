@@ -83,7 +83,7 @@ export interface Decision {
   matched: MatchedGroup[];
   /** One for each unit among the matched groups; without a matched group one for the unit that credits pay. */
   shares: Share[];
-  /** The matched groups without room in their quota. */
+  /** The matched groups without room: in their quota, else under their headroom. */
   blocking: MatchedGroup[];
   /** Null: allowed. */
   reason:
@@ -99,7 +99,8 @@ export function reserve(world: World, input: Input, now: number): ModelReply {
   const asked = readAsked(world, input, "reserve");
   const decision = decide(world, asked, "headroom", now);
   const { matched, reason, shares } = decision;
-  if (reason !== null) return success(refusedAnswer(decision));
+  const told = sizeWarnings(input, asked, decision);
+  if (reason !== null) return success({ ...refusedAnswer(decision), ...told });
   const lines = matched.map(({ planId, window, group, counter }): Line => {
     const amount = byPlan(shares, group.unit);
     counter.count += amount;
@@ -135,13 +136,29 @@ export function reserve(world: World, input: Input, now: number): ModelReply {
     reservationId: reservation.id,
     expiresAt: iso(expiresAt),
     ...(matched.length > 0 ? { groups: matched.map(groupAnswer) } : {}),
+    ...told,
   });
+}
+
+/** Warns of a quantity above 1 where nothing that the call takes, or would take, is measured in seconds. */
+function sizeWarnings(input: Input, asked: Asked, { matched, shares, reason }: Decision): Input {
+  const quantity = sent(input, "quantity");
+  const isCovered = matched.length > 0 || reason === null;
+  if (quantity === null || quantity <= ONE || !isCovered) return {};
+  const units = matched.length > 0 ? matched.map(({ group }) => group.unit) : shares.map(({ unit }) => unit);
+  const bySeconds = [
+    "seconds",
+    ...(asked.perUnit && sent(input, "inputCostCents") === null ? ["cents"] : []),
+  ];
+  return units.some((unit) => bySeconds.includes(unit)) ? {} : { warnings: ["quantity_not_counted"] };
 }
 
 export function canUse(world: World, input: Input, now: number): ModelReply {
   const asked = readAsked(world, input, "reserve");
-  const { matched, reason } = decide(world, asked, "headroom", now);
+  const decision = decide(world, asked, "headroom", now);
+  const { matched, reason } = decision;
   return success({
+    ...sizeWarnings(input, asked, decision),
     allowed: reason === null,
     matched: matched.length > 0 || reason === null,
     reasons: reason === null ? [] : [reason],
@@ -277,15 +294,22 @@ export function decide(world: World, asked: Asked, gateKind: "headroom" | "quota
   const shares = units.map((unit) => shareOf(world, asked, matched, unit, now));
   const failing = shares.filter((share) => !isMet(share, matched));
   if (failing.length === 0) return { primary, window, matched, shares, blocking: [], reason: null };
-  const blocking = failing.flatMap(({ unit, need, wallet }) => {
-    const left = need - sumOf(wallet);
-    return groupsOf(matched, unit).filter(({ quota, counter }) =>
-      left === ZERO ? counter.count >= quota : quota - counter.count < left
-    );
-  });
+  const without = (hasTooLittle: (group: MatchedGroup, left: Micros) => boolean) =>
+    failing.flatMap(({ unit, need, wallet }) => {
+      const left = need - sumOf(wallet);
+      return groupsOf(matched, unit).filter((group) => hasTooLittle(group, left));
+    });
+  const byQuota = without(({ quota, counter }, left) =>
+    left === ZERO ? counter.count >= quota : quota - counter.count < left
+  );
   // Choice: one reason for the whole call, also when several units fail.
-  const reason = blocking.length > 0 ? "limit_reached" : "reservation_headroom_exceeded";
-  return { primary, window, matched, shares, blocking, reason };
+  if (byQuota.length > 0) {
+    return { primary, window, matched, shares, blocking: byQuota, reason: "limit_reached" };
+  }
+  const byGate = without(({ gate, counter, room }, left) =>
+    left === ZERO ? counter.count >= gate : room < left
+  );
+  return { primary, window, matched, shares, blocking: byGate, reason: "reservation_headroom_exceeded" };
 }
 
 function matchedOf(
@@ -368,9 +392,14 @@ function noteShares(world: World, { primary, matched, shares }: Decision): void 
   if (nothing) world.note("credits: a need of 0 on a full plan");
 }
 
-function refusedAnswer({ matched, reason }: Decision) {
+function refusedAnswer({ matched, blocking, reason }: Decision) {
   const answer = { allowed: false, matched: matched.length > 0, reasons: reason === null ? [] : [reason] };
-  return matched.length > 0 ? { ...answer, groups: matched.map(groupAnswer) } : answer;
+  if (matched.length === 0) return answer;
+  const groups = matched.map((each) => ({
+    ...groupAnswer(each),
+    ...(blocking.includes(each) ? { label: each.group.label, resetsAt: isoOrNull(each.window.end) } : {}),
+  }));
+  return { ...answer, groups };
 }
 
 function groupAnswer({ group, counter, quota, gate, hasHeadroom }: MatchedGroup) {

@@ -27,6 +27,7 @@ import { commit, release } from "./settlement.ts";
 import { World } from "./state.ts";
 import { mirror, paidGrant, refund } from "./stripe.ts";
 import { cancel, subscribe } from "./subscriptions.ts";
+import { tellingUnknown } from "./unknown_members.ts";
 
 export { compare };
 
@@ -114,7 +115,8 @@ export class Model {
     if (counts && operationCap !== null && this.#world.operationsUsed(realNow) >= operationCap) {
       return refusal(mode === "live" ? "workspace_limit_reached" : "test_quota_exceeded");
     }
-    const answer = () => this.#dispatch(request.op, input, now, realNow, observed);
+    const answer = () =>
+      tellingUnknown(request.op, input, this.#dispatch(request.op, input, now, realNow, observed));
     // Each pair of a batch is a turn.
     return request.op.startsWith("alias") ? answer() : inTurn(this.#world, now, answer);
   }

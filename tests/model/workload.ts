@@ -306,6 +306,7 @@ export class Workload {
           reservationId: this.#pickReservation(),
           ...(random.chance(0.3) ? { reason: random.pick(["done", "é".repeat(600)]) } : {}),
           ...(random.chance(0.3) ? { errorCode: random.pick(["E_TIMEOUT", "x".repeat(140)]) } : {}),
+          ...(this.#options.invalid && random.chance(0.05) ? { userId, statusCode: 500 } : {}),
         };
       case "usage":
         return { userId, ...(random.chance(0.4) ? { event: random.pick(this.#events).event } : {}) };
@@ -349,15 +350,16 @@ export class Workload {
   }
 
   #asking(op: "reserve" | "track" | "canUse", userId: string): Input {
+    const sendsUnknown = this.#options.invalid === true;
     const plan = this.#rooms.get(userId) ?? [];
     const payable = this.#credits.payable(userId, this.#nowMs);
     const rooms = payable.length > 0 && this.#random.chance(0.5) ? this.#credits.amounts(userId, plan) : plan;
     if (payable.length > 0 && this.#random.chance(0.2)) {
-      return { userId, ...quotaInput(this.#random, op, this.#random.pick(payable), rooms) };
+      return { userId, ...quotaInput(this.#random, op, this.#random.pick(payable), rooms, sendsUnknown) };
     }
     const covered = this.#covered.get(userId) ?? [];
     const events = covered.length > 0 && this.#random.chance(0.5) ? covered : this.#events;
-    return { userId, ...quotaInput(this.#random, op, this.#random.pick(events), rooms) };
+    return { userId, ...quotaInput(this.#random, op, this.#random.pick(events), rooms, sendsUnknown) };
   }
 
   #maybeBurst(op: Operation, input: Input): Input {

@@ -77,12 +77,16 @@ export function amount(random: Random, rooms: number[]): number {
   return tidy >= 0.000001 ? tidy : 1;
 }
 
-/** The members of reserve, can-use and track beside the user. */
+/**
+ * The members of reserve, can-use and track beside the user.
+ * @param sendsUnknown Whether some have an unknown member; the domain alone never sees those.
+ */
 export function quotaInput(
   random: Random,
   op: "reserve" | "track" | "canUse",
   known: KnownEvent,
   rooms: number[],
+  sendsUnknown = true,
 ): Input {
   const input: Input = { event: known.event };
   if (known.metadata) input["metadata"] = structuredClone(known.metadata);
@@ -104,7 +108,9 @@ export function quotaInput(
     input["cacheWriteTokens"] = random.pick([0, inputTokens, inputTokens / 2]);
     if (random.chance(0.5)) input["cacheWrite1hTokens"] = Number(input["cacheWriteTokens"]) / 2;
   }
-  if (random.chance(0.03)) input["somethingElse"] = { unknown: true };
+  // Drawn always, so that a seed has the same requests with unknown members and without.
+  const hasUnknown = random.chance(0.03);
+  if (hasUnknown && sendsUnknown) input["somethingElse"] = { unknown: true };
   if (random.chance(0.03)) input["count"] = null;
   return input;
 }
@@ -241,6 +247,19 @@ export const INVALID: { op: Operation; input: Input }[] = [
   { op: "commit", input: { ...SETTLE, usage: { seconds: 1 }, actual: { seconds: 1 } } },
   { op: "commit", input: { ...SETTLE, usage: { calls: 1 }, costCents: 1 } },
   { op: "commit", input: { ...SETTLE, providerUsage: {} } },
+  { op: "reserve", input: { ...EVENT, max_tokens: 5 } },
+  { op: "reserve", input: { ...EVENT, user_id: "user-2" } },
+  { op: "reserve", input: { ...EVENT, costCents: 5 } },
+  { op: "reserve", input: { ...EVENT, model: "gpt" } },
+  { op: "canUse", input: { ...EVENT, ttl: 60 } },
+  { op: "canUse", input: { ...EVENT, usage: { calls: 1 } } },
+  { op: "track", input: { ...EVENT, maxOutputTokens: 5 } },
+  { op: "track", input: { ...EVENT, input_cost_cents: 5 } },
+  { op: "commit", input: { ...SETTLE, inputTokens: 5 } },
+  { op: "commit", input: { ...SETTLE, quantity: 5 } },
+  { op: "commit", input: { ...SETTLE, extra: { images: 1 } } },
+  { op: "commit", input: { ...SETTLE, actual: { outputTokens: 1 } } },
+  { op: "release", input: { ...SETTLE, tokens: 5 } },
   { op: "release", input: { reservationId: 5 } },
   { op: "release", input: { ...SETTLE, reason: 5 } },
   { op: "usage", input: {} },

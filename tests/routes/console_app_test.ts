@@ -24,7 +24,7 @@ Deno.test("events are listed newest first, by user and by type, and each has a p
   assert.match((await visitor.get(`${base}/events`)).text, /No events yet/);
   for (let count = 0; count < 60; count++) await dataOf(track(app, `u${count % 2}`, "image.a"));
   const { eventId } = await dataOf(
-    track(app, MARKUP, "video.a", { seconds: 2, metadata: { note: MARKUP, model: "veo" } }),
+    track(app, MARKUP, "video.a", { metadata: { note: MARKUP, model: "veo" } }),
   );
   const first = await visitor.get(`${base}/events`);
   assert.equal(first.status, 200);
@@ -73,7 +73,7 @@ Deno.test("refusals show who hit which limit, and how often", async () => {
 Deno.test("usage is shown as a chart and as a table of the same numbers", async () => {
   const { app, visitor, base } = await scene();
   await dataOf(track(app, "u", "image.a"));
-  await dataOf(track(app, MARKUP, "video.a", { seconds: 2, metadata: { model: "veo" } }));
+  await dataOf(track(app, MARKUP, "video.a", { metadata: { model: "veo" } }));
   service.clock.advance(1);
   const overview = await visitor.get(base);
   assert.match(overview.text, /2 events today \$0\.40 cost today/);

@@ -32,8 +32,8 @@ async function refused(key: string, sent: Sent) {
   const { error, ...rest } = await response.json();
   assert.deepEqual(rest, {});
   assert.deepEqual(Object.keys(error), ["message", "type", "param", "code"]);
-  const { type, param, code } = error;
-  return { shown: [response.status, type, code, param], headers: response.headers };
+  const { type, param, code, message } = error;
+  return { shown: [response.status, type, code, param], message, headers: response.headers };
 }
 
 const INVALID = "invalid_request_error";
@@ -130,6 +130,8 @@ Deno.test("refusals have OpenAI's shape, name the member at fault, and no model 
     assert.match(headers.get("x-request-id") ?? "", /./, name);
     assert.equal(headers.get("x-holdfast-reservation"), null, name);
   }
+  const full = await refused(app.secretLive, { body: { ...CHAT, ...user, max_tokens: 10_000 } });
+  assert.match(full.message, /leaves no room for this call: Tokens \(resets at 20\S+Z\)$/);
   assert.equal(model.requests.length, 0);
   assert.deepEqual(await countsOf(app), NOTHING);
   const { refusals } = await dataOf(app.call("GET", "/refusals"));

@@ -121,6 +121,20 @@ Deno.test("what belongs to another app is not found", async () => {
   assert.equal((await list(other)).length, 1);
 });
 
+Deno.test("a refused address names the setting that allows it, and a refused type the types", async () => {
+  const app = await service.newApp(undefined);
+  const create = async (more: object) => {
+    const sent = { url: URL_A, mode: "live", events: ["*"], ...more };
+    const answer = await service.admin("POST", `/apps/${app.appId}/webhooks`, sent);
+    return assertRefused(answer, 400, "invalid_request").message;
+  };
+  for (const url of ["http://127.0.0.1:3000/hook", "https://127.0.0.1/"]) {
+    assert.match(await create({ url }), /HOLDFAST_WEBHOOKS_ALLOW_PRIVATE=true$/);
+  }
+  assert.doesNotMatch(await create({ url: "ftp://example.com" }), /ALLOW_PRIVATE/);
+  assert.match(await create({ events: ["usage.threshold"] }), /usage\.threshold_reached, .*credits\.low/);
+});
+
 const FAULTY: readonly (readonly [member: string, values: readonly unknown[], path?: string])[] = [
   ["url", [
     "",

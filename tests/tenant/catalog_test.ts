@@ -55,6 +55,11 @@ const UNKNOWN: readonly (readonly [object, string])[] = [
     { settings: { unpricedModel: "warn" } },
     'settings.unpricedModel: is not a known member; did you mean "unpricedModels"?',
   ],
+  // Known in another object: no correction of a word to itself.
+  [
+    modelWith({ quota: 1 }),
+    "models[0].quota: is not a known member here; it belongs to another object of the catalog",
+  ],
   [planWith({ limit: [] }), 'plans[0].limit: is not a known member; did you mean "limits"?'],
   [planWith({ version: 3 }), "plans[0].version"],
   [planWith({ period: { ...PLAN.period, length: 3 } }), "plans[0].period.length"],

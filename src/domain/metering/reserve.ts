@@ -11,7 +11,9 @@ import { invalidField, type Refusal } from "../values/refusal.ts";
 import { answered, refused, type Result } from "../state/result.ts";
 import { counted } from "../state/counter.ts";
 import { type CallSize, priceRowOf, reserveAmounts } from "../pricing/amounts.ts";
+import type { Unit } from "../catalog/plan.ts";
 import type { PriceRow } from "../catalog/price_row.ts";
+import { ONE } from "../values/amount.ts";
 import { mayLog } from "./prompt_log.ts";
 import { refusedCall, type ReserveReason } from "../state/refused_call.ts";
 import { type Line, NO_PRICE_ROW, type Reservation } from "../state/reservation.ts";
@@ -46,15 +48,21 @@ export interface ReserveAnswer {
   readonly reasons: readonly ReserveReason[];
   /** The matched groups, after the hold if there is one. */
   readonly groups: readonly GroupReading[];
+  /** Those of `groups` without room for a refused call. */
+  readonly blocking: readonly GroupReading[];
   readonly hold: { readonly reservationId: string; readonly expiresAt: Millis } | null;
+  readonly warnings: readonly SizeWarning[];
 }
+
+/** A part of the call's size that nothing counts. */
+export type SizeWarning = "quantity_not_counted";
 
 /** A matched group with the credits of its unit, by pack, in consumption order. */
 export interface OfferedGroup extends GroupReading {
   readonly offers: readonly PackOffer[];
 }
 
-export interface CanUseAnswer extends Omit<ReserveAnswer, "hold" | "groups"> {
+export interface CanUseAnswer extends Omit<ReserveAnswer, "hold" | "groups" | "blocking"> {
   readonly groups: readonly OfferedGroup[];
 }
 
@@ -66,10 +74,11 @@ export function reserve(draft: Draft, input: ReserveInput, context: Context): Re
     : context.catalog.models.get(model) ?? null;
   const call = { ...sized(input, priceRow), mustBePriced: model !== undefined };
   const assessment = assess(draft, context, call, "gate");
+  const warnings = sizeWarnings(input.size, assessment, priceRow);
   if (call.mustBePriced && assessment.reasons[0] === "unpriced_model") return refused(unpriced());
   if (assessment.reasons.length > 0) {
     draft.refusedCall = refusedCall(input.event, assessment, context.now);
-    return answered({ ...readingOf(assessment), hold: null });
+    return answered({ ...readingOf(assessment), blocking: assessment.blocking, hold: null, warnings });
   }
 
   const row: Reservation = {
@@ -105,21 +114,45 @@ export function reserve(draft: Draft, input: ReserveInput, context: Context): Re
     matched: true,
     reasons: [],
     groups,
+    blocking: [],
     hold: { reservationId: row.id, expiresAt: row.expiresAt },
+    warnings,
   });
 }
 
 /** Decides what reserve would answer now, headroom included. Changes nothing. */
 export function canUse(draft: Draft, input: CanUseInput, context: Context): Result<CanUseAnswer> {
   const { event, metadata } = input;
-  const call = sized(input, priceRowOf(context.catalog, event, metadata));
-  const reading = readingOf(assess(draft, context, call, "gate"));
+  const priceRow = priceRowOf(context.catalog, event, metadata);
+  const assessment = assess(draft, context, sized(input, priceRow), "gate");
+  const reading = readingOf(assessment);
   const purchase = { event, metadata, now: context.now };
   const groups = reading.groups.map((group) => ({
     ...group,
     offers: offersOf(draft, purchase, group.group.unit, context),
   }));
-  return answered({ ...reading, groups });
+  return answered({ ...reading, groups, warnings: sizeWarnings(input.size, assessment, priceRow) });
+}
+
+const NO_WARNINGS: readonly SizeWarning[] = [];
+const NOT_COUNTED: readonly SizeWarning[] = ["quantity_not_counted"];
+
+/**
+ * Warns of a quantity above 1 that nothing counts. It counts in seconds, and in cents where the price is by the second: in
+ * a matched group, or in a balance that pays alone. An event that is not covered has nothing to count in.
+ */
+function sizeWarnings(
+  { quantity, inputCostCents }: CallSize,
+  { matched, groups, credits }: Assessment,
+  priceRow: PriceRow | null,
+): readonly SizeWarning[] {
+  if (quantity === null || quantity <= ONE || !matched) return NO_WARNINGS;
+  const pricedBySecond = priceRow?.amountMode === "per_unit" && inputCostCents === null;
+  const counts = (unit: Unit) => unit === "seconds" || (unit === "cents" && pricedBySecond);
+  const isCounted = groups.length > 0
+    ? groups.some(({ group }) => counts(group.unit))
+    : credits.some(({ unit }) => counts(unit));
+  return isCounted ? NO_WARNINGS : NOT_COUNTED;
 }
 
 /** Adds the amounts by unit to a call, for reserve, can-use and explain. */
@@ -139,6 +172,8 @@ function take(draft: Draft, reading: GroupReading, line: Line): GroupReading {
   return { ...reading, counter };
 }
 
-function readingOf({ matched, reasons, groups }: Assessment): Omit<ReserveAnswer, "hold"> {
+function readingOf(
+  { matched, reasons, groups }: Assessment,
+): Omit<ReserveAnswer, "hold" | "warnings" | "blocking"> {
   return { allowed: reasons.length === 0, matched, reasons, groups };
 }

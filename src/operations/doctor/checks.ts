@@ -1,7 +1,7 @@
 // The doctor's verdicts: pure functions from facts to checks. Each check says what it found, and what to do about it where
 // something is to be done.
 
-import type { BacklogFacts, OldPrice, WebhookFacts } from "../../storage/queries/store_facts.ts";
+import type { BacklogFacts, OldPrice, PriceChecks, WebhookFacts } from "../../storage/queries/store_facts.ts";
 import type { DatabaseFacts, DriftFacts, StoreFacts } from "./facts.ts";
 import type { Features } from "../../process/features.ts";
 import { DOCTOR_LIMITS, RUNTIME_LIMITS } from "../../process/limits.ts";
@@ -43,7 +43,7 @@ const EVERYTHING = "Run deno task reconcile, which proves everything and names e
  * @param term null where a process asks that does not serve
  */
 export function checkStore(facts: StoreFacts, term: TermFacts | null): Check[] {
-  const { database, migrations, cluster, skewMs, backlog, drift, oldPrices, webhooks } = facts;
+  const { database, migrations, cluster, skewMs, backlog, drift, oldPrices, priceChecks, webhooks } = facts;
   const isServed = term !== null || cluster !== null && cluster.nodes.some(isLiving);
   return [
     checkDatabase(database),
@@ -52,7 +52,7 @@ export function checkStore(facts: StoreFacts, term: TermFacts | null): Check[] {
     checkClock(skewMs),
     backlog === null ? unread("backlog") : checkBacklog(backlog, term, isServed),
     drift === null ? unread("drift") : checkDrift(drift),
-    oldPrices === null ? unread("prices") : checkPrices(oldPrices),
+    oldPrices === null ? unread("prices") : checkPrices(oldPrices, priceChecks ?? null),
     webhooks === null ? unread("webhooks") : checkWebhooks(webhooks),
   ];
 }
@@ -233,9 +233,12 @@ function counted(count: number): string {
 const NAMED_MAX = 20;
 
 /** Budgets in cents are as right as the prices are. */
-function checkPrices(old: readonly OldPrice[]): Check {
+function checkPrices(old: readonly OldPrice[], counts: PriceChecks | null): Check {
   const name = "prices";
   const days = DOCTOR_LIMITS.pricesOldMs / 86_400_000;
+  if (counts !== null && counts.prices > 0 && counts.checked === 0) {
+    return ok(name, `none of ${counts.prices} was ever checked against a price file`);
+  }
   if (old.length === 0) return ok(name, `none was checked more than ${days} days ago`);
   const named = Map.groupBy(old.slice(0, NAMED_MAX), ({ appId }) => appId);
   const apps = [...named].map(([appId, rows]) => `${appId}: ${rows.map(({ model }) => model).join(", ")}`);

@@ -8,9 +8,11 @@ import { type Drift, reconcileSample, type SampleSummary } from "../../storage/q
 import {
   type BacklogFacts,
   type OldPrice,
+  type PriceChecks,
   readBacklog,
   readClock,
   readOldPrices,
+  readPriceChecks,
   readServer,
   readWebhookFacts,
   type ServerFacts,
@@ -42,6 +44,7 @@ export interface StoreFacts {
   readonly drift: DriftFacts | null;
   /** Prices that were not compared with their source for a long time. */
   readonly oldPrices: readonly OldPrice[] | null;
+  readonly priceChecks?: PriceChecks | null;
   readonly webhooks: WebhookFacts | null;
 }
 
@@ -64,6 +67,7 @@ export async function storeFacts(database: Database, now: () => number): Promise
     oldPrices: isReadable
       ? await readOldPrices(database, now() - DOCTOR_LIMITS.pricesOldMs, DOCTOR_LIMITS.countMax)
       : null,
+    priceChecks: isReadable ? await readPriceChecks(database) : null,
     webhooks: isReadable ? await webhookFacts(database, now()) : null,
   };
 }

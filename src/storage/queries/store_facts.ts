@@ -130,6 +130,22 @@ export async function readOldPrices(
   );
 }
 
+/** How many price rows of current catalogs there are, and how many were ever compared with their source. */
+export interface PriceChecks {
+  readonly prices: number;
+  readonly checked: number;
+}
+
+/** Counts price rows of current catalogs. */
+export async function readPriceChecks(reader: Reader): Promise<PriceChecks> {
+  const [row] = await reader.query<PriceChecks>(
+    `select count(*)::int as prices, count(m.model ->> 'checkedAt')::int as checked
+     from catalogs c, json_array_elements(coalesce(c.document::json -> 'models', '[]'::json)) as m(model)`,
+    [],
+  );
+  return row as PriceChecks;
+}
+
 /** A webhook with failing deliveries. */
 export interface FailingWebhook {
   readonly appId: string;

@@ -25,6 +25,9 @@ export function faultsOf(issue: z.core.$ZodIssue, document: unknown): CatalogFau
 }
 
 function unknownMember(name: string): string {
+  if (memberNames().has(name)) {
+    return "is not a known member here; it belongs to another object of the catalog";
+  }
   const near = likelyName(name, memberNames());
   return near === null ? "is not a known member" : `is not a known member; did you mean "${near}"?`;
 }

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { numberOf } from "../../../src/domain/values/amount.ts";
+import type { Unit } from "../../../src/domain/catalog/plan.ts";
 import { type Call, groupOf, packOf, PACKS, planOf, Scene, type Size, sizeOf } from "../scene.ts";
 
 Deno.test("a hold lasts as long as the call says, else as the catalog does", () => {
@@ -163,4 +164,41 @@ Deno.test("a model that the call names for certain decides the price alone, and 
   assert.equal(unpriced.refusedCall, null);
   assert.ok(ask("y.dear", "other").result.ok);
   assert.equal(held(), 1);
+});
+
+Deno.test("a quantity above 1 that nothing counts is a warning, and one that counts in seconds or their price is not", () => {
+  const models = [
+    { id: "v", modality: "video", amountMode: "per_unit", centsPerSecond: 2 },
+    { id: "i", modality: "image", amountMode: "per_call", centsPerImage: 2 },
+  ] as const;
+  type Row = [units: Unit[], size: Size, model: string, pack: Unit | null, warns: boolean];
+  const rows: Row[] = [
+    [["count"], { quantity: 1.5 }, "none", null, true],
+    [["count", "tokens", "cents"], { quantity: 2 }, "none", null, true],
+    [["count"], { quantity: 1000 }, "none", null, true],
+    [["count"], { quantity: 1 }, "none", null, false],
+    [["count"], { quantity: 0.5 }, "none", null, false],
+    [["count"], { count: 2 }, "none", null, false],
+    [["count", "seconds"], { quantity: 2 }, "none", null, false],
+    [["cents"], { quantity: 2 }, "v", null, false],
+    [["cents"], { quantity: 2, inputCostCents: 1 }, "v", null, true],
+    [["cents"], { quantity: 2 }, "i", null, true],
+    [[], { quantity: 2 }, "none", null, false],
+    [[], { quantity: 2 }, "none", "count", true],
+    [[], { quantity: 2 }, "none", "seconds", false],
+  ];
+  for (const [units, size, model, pack, warns] of rows) {
+    const limits = units.map((unit) => groupOf(unit, 100, unit));
+    const packs = pack === null ? [] : [packOf("a", { unit: pack })];
+    const scene = new Scene([{ ...planOf("p", {}), limits }], undefined, packs, { models: [...models] });
+    scene.subscribe("p");
+    if (pack !== null) scene.grant("a", 50);
+    const call = { metadata: { model } };
+    const expected = warns ? ["quantity_not_counted"] : [];
+    const name = JSON.stringify([units, size, model, pack]);
+    assert.deepEqual(scene.canUse(size, call).warnings, expected, name);
+    const input = { event: "x.a", metadata: null, size: sizeOf(size), ttlMs: null };
+    const metadata = { text: JSON.stringify(call.metadata), members: call.metadata };
+    assert.deepEqual(scene.ask("reserve", { ...input, metadata }).warnings, expected, name);
+  }
 });

@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import type { ValidateFunction } from "ajv/dist/2020.js";
+import type { z } from "zod";
 import { Validator } from "npm:@seriousme/openapi-schema-validator@2.11.0";
 import { bodyOf, MESSAGE_TYPES, type MessageData } from "../../../src/domain/state/message.ts";
 import { REFUSAL_CODES, type RefusalCode } from "../../../src/domain/values/refusal.ts";
@@ -231,12 +232,30 @@ const BEYOND_SCHEMAS = new Set([
   "now",
 ]);
 
-Deno.test("a member that is refused as a slip is not in the document", () => {
-  for (const { slips, id, path } of SURFACE.calls) {
+Deno.test("the document has what linters require: servers, ids of webhooks, and whole schemas of errors", () => {
+  assert.deepEqual(document.servers, [{ url: "/" }]);
+  const hooks = Object.values(document.webhooks as Record<string, { post: { operationId: string } }>);
+  assert.equal(new Set(hooks.map(({ post }) => post.operationId)).size, MESSAGE_TYPES.length);
+  for (const { path, operation } of operationObjects()) {
+    const responses = Object.entries(operation.responses as Record<string, { content: Content }>);
+    const refused = responses.filter(([status]) => status.startsWith("4"));
+    assert.ok(refused.length > 0, path);
+    if (path.startsWith("/openai")) continue;
+    for (const [, { content }] of refused) {
+      assert.deepEqual(Object.keys(content["application/json"].schema), ["$ref"], path);
+    }
+  }
+});
+
+type Content = { "application/json": { schema: object } };
+
+Deno.test("every documented member is taken although it is a common mistake on other calls", () => {
+  for (const { slips, id, path, input } of SURFACE.calls) {
     if (slips === undefined) continue;
-    const members = bodyMembers(`/api${path}`);
-    const shown = [...Object.keys(members), ...Object.keys(members.options.properties)];
-    assert.deepEqual(shown.filter((name) => Object.hasOwn(slips, name)), [], id);
+    const { options, ...members } = bodyMembers(`/api${path}`);
+    const shown = [...Object.keys(members), ...Object.keys(options?.properties ?? {})];
+    const known = Object.keys((input as z.ZodObject).shape);
+    assert.deepEqual(shown.filter((name) => !known.includes(name)), [], id);
   }
 });
 
