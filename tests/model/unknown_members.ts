@@ -3,10 +3,12 @@
 import type { Input, ModelReply, Operation } from "./document.ts";
 
 const ASKED = ["userId", "event", "metadata", "quantity", "count", "inputTokens", "inputCostCents"];
+/** What a hold has beside them. */
+const HELD = ["maxOutputTokens", "cacheWriteTokens", "cacheWrite1hTokens"];
 const KNOWN: Partial<Record<Operation | "explain", string[]>> = {
-  reserve: [...ASKED, "maxOutputTokens", "ttlSeconds", "prompt"],
-  canUse: [...ASKED, "maxOutputTokens"],
-  explain: [...ASKED, "maxOutputTokens"],
+  reserve: [...ASKED, ...HELD, "ttlSeconds", "prompt"],
+  canUse: [...ASKED, ...HELD],
+  explain: [...ASKED, ...HELD],
   track: [...ASKED, "costCents", "usage", "providerUsage", "prompt", "response"],
   // The user of a reservation may be named again.
   commit: ["reservationId", "userId", "extra", "actual", "costCents", "usage", "providerUsage", "response"],
@@ -22,7 +24,7 @@ const MISTAKES = new RegExp(
       "ttl(seconds|ms)?|expiresin",
       "count|amount|units|n|images|quantity|qty|calls",
       "seconds|duration(seconds)?",
-      "(total|input|prompt|output|completion|cachedinput|cachewrite|reasoning|max|maxoutput|maxcompletion)?tokens",
+      "(total|input|prompt|output|completion|cachedinput|cachewrite(1h)?|reasoning|max|maxoutput|maxcompletion)?tokens",
       "cents|price|(input|output)?cost(cents)?",
       "usage|providerusage|extra|actual",
     ].join("|")

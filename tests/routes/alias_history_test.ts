@@ -1,10 +1,11 @@
 // Aliases and history: large histories move in the background, in steps that a restart survives, and reads by either id
 // are complete before, during and after the move, also those that began before the merge itself.
 
+import type { Statements } from "../support/test_service.ts";
 import assert from "node:assert/strict";
 import { assertRefused, dataOf, serviceOfFile } from "./support.ts";
 import { movedOf, Town } from "./alias_support.ts";
-import { type Database, yieldToLoop } from "../../src/storage/database.ts";
+import { yieldToLoop } from "../../src/storage/database.ts";
 
 const service = serviceOfFile();
 
@@ -49,14 +50,12 @@ async function moveHistory(): Promise<number> {
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-type Mutable<T> = { -readonly [K in keyof T]: T[K] };
-
 /** Replaces functions of the database until the work is done. */
 async function withDatabase(
-  change: (database: Mutable<Database>, original: Database) => void,
+  change: (database: Statements, original: Statements) => void,
   work: () => Promise<void>,
 ): Promise<void> {
-  const database = service.serving().database as Mutable<Database>;
+  const database = service.statements;
   const original = { ...database };
   change(database, original);
   try {
@@ -140,7 +139,7 @@ Deno.test("a move that stops in its middle is whole to reads, and goes on in the
   const expected = together(await historyOf(town, "a"), await historyOf(town, "b"));
   assert.equal((await dataOf(town.askAlias("a", "b"))).historyPending, true);
   let steps = 0;
-  const stepping = (database: Mutable<Database>, original: Database) => {
+  const stepping = (database: Statements, original: Statements) => {
     database.transaction = (work) => {
       // The entry of the audit log comes first, then a step of the move.
       if (steps++ > 1) throw new Error("A test stops the move");
@@ -250,7 +249,7 @@ async function readAcrossMerge(town: Town, userId: string, path: string, n: numb
     await merging;
   };
   let seen: Data = null;
-  const between = (database: Mutable<Database>, original: Database) => {
+  const between = (database: Statements, original: Statements) => {
     database.query = async (text, params) => {
       await mergeOnce();
       return await original.query(text, params);
@@ -305,7 +304,7 @@ Deno.test("a move of one merge that ends after another merge of its user leaves 
   const feed = await town.feed("a");
   const merged = Promise.withResolvers<void>();
   let isFirst = true;
-  const late = (database: Mutable<Database>, original: Database) => {
+  const late = (database: Statements, original: Statements) => {
     database.transaction = (work) =>
       original.transaction(async (session) => {
         const done = await work(session);

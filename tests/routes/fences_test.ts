@@ -9,7 +9,7 @@ import { runErasures } from "../../src/people/erasure.ts";
 import type { SweepName } from "../../src/cluster/counts.ts";
 import { runSweep } from "../../src/operations/sweeps/sweeps.ts";
 import { CELL_LIMITS } from "../../src/process/limits.ts";
-import type { Database, Param, Session } from "../../src/storage/database.ts";
+import type { Param, Session } from "../../src/storage/database.ts";
 import { limitsOfFile } from "../support/limits.ts";
 import type { TestApp } from "../support/test_service.ts";
 import { connect, eventOf, send, subscriptionOf } from "./stripe_support.ts";
@@ -324,7 +324,7 @@ class Stopped extends Error {}
 /** Stops the next step of a sweep in an app: what lists its due users, or a transaction, which then begins anew. */
 function stopIn(app: TestApp): { readonly reached: Promise<void>; go(): void } {
   const { cell, live } = partsOf(app);
-  const database = service.serving().database as Pick<Database, "query" | "transaction">;
+  const database = service.statements;
   const { query, transaction } = database;
   const reached = Promise.withResolvers<void>();
   const going = Promise.withResolvers<void>();

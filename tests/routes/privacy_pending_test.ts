@@ -121,7 +121,7 @@ Deno.test("a sweep between the making of a job and its call's end leaves no pers
     const stop = stopAt(service, /insert into erasure_jobs/);
     const other = deletePerson(u, "other");
     await stop.reached;
-    const database = service.serving().database as { transaction: typeof service.store.database.transaction };
+    const database = service.statements;
     const { transaction } = database;
     let swept: Promise<unknown> = Promise.resolve();
     database.transaction = async (work) => {
@@ -203,7 +203,7 @@ Deno.test("who joins an erased user while its job is at work goes with it, witho
     const jobId = await deletePerson(u, "u");
     await queued.reached;
     // The bulk of the history goes while calls go on.
-    const database = service.serving().database as { transaction: typeof service.store.database.transaction };
+    const database = service.statements;
     const { transaction } = database;
     const bulk = Promise.withResolvers<void>();
     const joined = Promise.withResolvers<void>();

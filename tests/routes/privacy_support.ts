@@ -2,7 +2,7 @@
 // statement to the store, at which a test can look around.
 
 import assert from "node:assert/strict";
-import type { Database, Param, Session } from "../../src/storage/database.ts";
+import type { Param, Session } from "../../src/storage/database.ts";
 import type { Answer, TestApp, TestService } from "../support/test_service.ts";
 import { CREDIT_CATALOG, Customer } from "./credits_support.ts";
 import { dataOf, serviceOfFile } from "./support.ts";
@@ -171,7 +171,7 @@ class Stopped extends Error {}
  * begins, since the embedded store runs one at a time.
  */
 export function stopAt(service: TestService, pattern: RegExp, passing = 0): Stop {
-  const database = service.serving().database as Pick<Database, "query" | "transaction">;
+  const database = service.statements;
   const { query, transaction } = database;
   const reached = Promise.withResolvers<void>();
   const going = Promise.withResolvers<void>();

@@ -1,5 +1,6 @@
 // A whole service in this process, on a fresh store and a clock that tests set: routes are called without a port.
 
+import type { Database } from "../../src/storage/database.ts";
 import type { Hono } from "hono";
 import { Unavailable } from "../../actors/port.ts";
 import { makeApp } from "../../routes/app.ts";
@@ -87,12 +88,32 @@ export interface TestService {
   readonly http: Hono;
   /** The parts of the process that decides: the same one, unless a front passes every call on. */
   serving(): Serving;
+  /** What every statement outside of the appending session runs by; a test may replace it for a time. */
+  readonly statements: Statements;
   admin(method: string, path: string, body?: unknown): Promise<Answer>;
   /** Makes a workspace (with these members) and an app with a catalog. */
   newApp(document?: unknown, workspace?: Record<string, unknown>): Promise<TestApp>;
   /** Ends the term as a crash would, without drain, and waits until a new one serves. */
   restart(): Promise<void>;
   close(): Promise<void>;
+}
+
+/** What statements of a service run by. */
+export type Statements = { -readonly [Name in "query" | "transaction"]: Database[Name] };
+
+/** A database whose statements and transactions, of every connection, go through functions that a test may replace. */
+function tapped(database: Database): { readonly database: Database; readonly statements: Statements } {
+  const { query, transaction } = database;
+  const statements: Statements = { query, transaction };
+  const through = (pool: Database): Database => ({
+    ...pool,
+    query: (text, params) =>
+      statements.query === query ? pool.query(text, params) : statements.query(text, params),
+    transaction: (work) =>
+      statements.transaction === transaction ? pool.transaction(work) : statements.transaction(work),
+    named: (name, options) => through(pool.named(name, options)),
+  });
+  return { database: through(database), statements };
 }
 
 /** Whether every request of a test goes through a front, which owns no cell and passes each call on. */
@@ -120,8 +141,15 @@ export async function startTestService(
   ids = makeIdSource(clock),
 ): Promise<TestService> {
   const store = await openTestStore();
+  const { database, statements } = tapped(store.database);
   const transport = features.allowsPrivateWebhooks === true ? {} : { transport: NOWHERE };
-  const parts = { store, clock, ids, features: { ...TEST_FEATURES, ...features }, ...transport };
+  const parts = {
+    store: { ...store, database },
+    clock,
+    ids,
+    features: { ...TEST_FEATURES, ...features },
+    ...transport,
+  };
   const owner = await startProcess(parts);
   const front = isThroughFront(store) ? await startProcess({ ...parts, share: 0 }) : null;
   const { service, http } = front ?? owner;
@@ -137,6 +165,7 @@ export async function startTestService(
     service,
     http,
     serving,
+    statements,
     admin,
     newApp: (document = catalog, workspace = {}) => newApp(http, admin, document, workspace),
     restart: async () => {
