@@ -79,9 +79,11 @@ async function subscribe({ client }: Scene): Promise<void> {
 
 async function meter({ client }: Scene): Promise<void> {
   const size = { inputTokens: 1000, inputCostCents: 2, count: 1 };
+  const caching = { cacheWriteTokens: 0, cacheWrite1hTokens: 0 };
   const logged = { prompt: "a cat" };
   const hold = await client.reserve("u", "chat.reply", 2, { model: "gpt-4o-mini" }, {
     ...size,
+    ...caching,
     ...logged,
     ttlSeconds: 60,
   });
@@ -120,9 +122,19 @@ async function meter({ client }: Scene): Promise<void> {
   assert.match(eventId, /^evt_/);
   assert.deepEqual(groups, [{ groupId: "lg_pro_images", unit: "count", quota: 30, current: 2 }]);
 
-  const can = await client.canUse("u", "image.x", 1, {}, { ...size, count: 1000, maxOutputTokens: 1 });
+  const can = await client.canUse("u", "image.x", 1, {}, {
+    ...size,
+    ...caching,
+    count: 1000,
+    maxOutputTokens: 1,
+  });
   assert.deepEqual([can.allowed, can.reasons, can.details.length], [false, ["limit_reached"], 1]);
-  const why = await client.explain("u", "image.x", 1, {}, { ...size, count: 1000, maxOutputTokens: 1 });
+  const why = await client.explain("u", "image.x", 1, {}, {
+    ...size,
+    ...caching,
+    count: 1000,
+    maxOutputTokens: 1,
+  });
   assert.deepEqual([why.allowed, why.reasons, why.groups[0]?.fits], [false, ["limit_reached"], false]);
   const refused = await client.reserve("stranger", "image.x");
   assert.deepEqual([refused.allowed, refused.matched, refused.reasons], [false, false, ["no_subscription"]]);

@@ -12,8 +12,9 @@ import {
 } from "../../src/client/client.ts";
 import { Transport } from "../../src/client/transport.ts";
 import { appWithUser, countOf } from "../routes/support.ts";
-import "./calls.ts";
+// The examples show the time at which the service starts; a call sets its clock.
 import "./examples_run.ts";
+import "./calls.ts";
 import { service } from "./service.ts";
 import { BASE_URL, clientOf, fetchOf } from "./support.ts";
 

@@ -160,11 +160,16 @@ Deno.test("in version 5 the server's own object is in the metadata, and is the o
   }
 });
 
+const refuse = () =>
+  Promise.resolve({ allowed: false, matched: true, reasons: ["limit_reached"], groups: [] });
+
 Deno.test("a call that asks for caching holds the price of the writes", async () => {
-  const { client } = await user();
   const asked: unknown[] = [];
-  const spy = { ...client, reserve: (...args: unknown[]) => (asked.push(args[4]), refuse()) };
-  const refuse = () => Promise.resolve({ allowed: false, matched: true, reasons: ["limit_reached"] });
+  const spy = {
+    reserve: (...args: unknown[]) => (asked.push(args[4]), refuse()),
+    commit: refuse,
+    release: refuse,
+  };
   const middleware = holdfastMiddleware({ client: spy as never, userId: "u", event: "chat.reply" });
   const model = { modelId: "priced", provider: "anthropic" };
   const hour = { anthropic: { cacheControl: { type: "ephemeral", ttl: "1h" } } };
