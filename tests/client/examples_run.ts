@@ -6,8 +6,11 @@ import type { ClientOptions, HoldfastClient } from "../../src/client/client.ts";
 import type { TestApp } from "../support/test_service.ts";
 import { withFile } from "../tasks/support.ts";
 import { type Example, moduleOf, readExamples, type Runnable, type Scope } from "./examples.ts";
-import { service } from "./service.ts";
+import { serviceWithModels } from "./service.ts";
 import { clientOf, fetchOf } from "./support.ts";
+
+/** A service of their own: the examples show the time at which it starts, and other tests set the clock of theirs. */
+const service = serviceWithModels();
 
 /** An app as the examples see it. */
 function scopeOf(app: TestApp): Scope {

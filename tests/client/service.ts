@@ -4,23 +4,25 @@ import assert from "node:assert/strict";
 import { ModelServer } from "../support/model_server.ts";
 import { startTestService, type TestService } from "../support/test_service.ts";
 
-let started: { readonly service: TestService; readonly models: ModelServer } | null = null;
-
-Deno.test.beforeAll(async () => {
-  const models = new ModelServer();
-  const modelServer = { apiKey: "sk-model-0123456789", baseUrl: models.baseUrl };
-  started = { models, service: await startTestService(undefined, { modelServer }) };
-});
-
-Deno.test.afterAll(async () => {
-  await started?.service.close();
-  await started?.models.close();
-});
+/** A service with a model server that lives as long as the tests of a file; to be called once, at the top of the file. */
+export function serviceWithModels(): TestService {
+  let started: { readonly service: TestService; readonly models: ModelServer } | null = null;
+  Deno.test.beforeAll(async () => {
+    const models = new ModelServer();
+    const modelServer = { apiKey: "sk-model-0123456789", baseUrl: models.baseUrl };
+    started = { models, service: await startTestService(undefined, { modelServer }) };
+  });
+  Deno.test.afterAll(async () => {
+    await started?.service.close();
+    await started?.models.close();
+  });
+  return new Proxy({} as TestService, {
+    get: (_, name) => {
+      assert.ok(started !== null, "The service has not started");
+      return started.service[name as keyof TestService];
+    },
+  });
+}
 
 /** The running service; for use within tests alone. */
-export const service = new Proxy({} as TestService, {
-  get: (_, name) => {
-    assert.ok(started !== null, "The service has not started");
-    return started.service[name as keyof TestService];
-  },
-});
+export const service = serviceWithModels();

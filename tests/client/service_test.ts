@@ -12,7 +12,6 @@ import {
 } from "../../src/client/client.ts";
 import { Transport } from "../../src/client/transport.ts";
 import { appWithUser, countOf } from "../routes/support.ts";
-// The examples show the time at which the service starts; a call sets its clock.
 import "./examples_run.ts";
 import "./calls.ts";
 import { service } from "./service.ts";

@@ -151,7 +151,7 @@ Deno.test("what a service writes adds up", async () => {
         const answer = await app.call("POST", "/reserve", { userId, event: "image.render", ttlSeconds });
         ids.push(answer.body.data.reservationId);
       }
-      await app.call("POST", "/commit", { reservationId: ids[0], count: 4 });
+      await app.call("POST", "/commit", { reservationId: ids[0], actual: { count: 4 } });
       await app.call("POST", "/release", { reservationId: ids[1] });
       service.clock.advance(11_000);
       await app.call("POST", "/commit", { reservationId: ids[3] });
