@@ -172,7 +172,7 @@ export const ATTACKS: readonly Attack[] = [
           "/c%6fnsole/sign-in",
         ]
       ) {
-        const { status } = await scene.ask({ method: "GET", path });
+        const { status } = await scene.ask({ method: "GET", path, bearer: scene.attacker.secretLive });
         if (status !== 404) return `${path} answered ${status}`;
       }
       return null;

@@ -255,6 +255,7 @@ export class Nodes implements AsyncDisposable {
       service: (this.all[0] as TestMember).service,
       http,
       serving: () => pick().serving,
+      statements: this.store.database,
       admin,
       newApp: (document = demoCatalog, workspace = {}) => newApp(http, admin, document, workspace),
       restart: () => this.break(pick()),
