@@ -123,7 +123,7 @@ export const DOWNLOADS: readonly KeylessEndpoint<DocumentWorld>[] = [
 ];
 
 const RETRY_AFTER_S = DOWNLOAD_LIMITS.readerGoneMs / 1000;
-const TOO_MANY = "Too many downloads of this person, or of its app, are open";
+const TOO_MANY = `Too many downloads of this person, or of its app, are open; retry in ${RETRY_AFTER_S} s`;
 
 function documentHeaders(requestId: string): Record<string, string> {
   return {

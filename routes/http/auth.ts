@@ -99,7 +99,9 @@ export async function authorizeAdmin(
   if (presented !== null) {
     const guess = guesses.begin(address, world.clock.now());
     await guesses.record(world, guess, "api");
-    if (guess.waitS > 0) throw new RateLimited(guess.waitS, "Too many wrong tokens");
+    if (guess.waitS > 0) {
+      throw new RateLimited(guess.waitS, `Too many wrong tokens; retry in ${guess.waitS} s`);
+    }
   }
   throw new Refused("invalid_key", "The admin token is missing or wrong");
 }

@@ -100,8 +100,8 @@ export class RateLimited extends Refused {
   /** Whole seconds, at least 1. */
   readonly retryAfterS: number;
 
-  constructor(retryAfterS: number, fault = "Rate limit exceeded") {
-    super("rate_limited", `${fault}; retry in ${retryAfterS} s`);
+  constructor(retryAfterS: number, message = `Rate limit exceeded; retry in ${retryAfterS} s`) {
+    super("rate_limited", message);
     this.retryAfterS = retryAfterS;
   }
 }
