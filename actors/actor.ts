@@ -390,7 +390,7 @@ export class Actor {
       return !reservations.has(id) || name !== "prolong" && reservations.bareSince(id) !== null;
     }
     // Of a grant's balances, some may be in memory and others not.
-    return "externalRef" in needs || !this.state.balances.has(needs.balanceId);
+    return "externalRefs" in needs || !this.state.balances.has(needs.balanceId);
   }
 
   async #load(needs: Needed): Promise<void> {

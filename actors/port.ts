@@ -87,7 +87,7 @@ export type UserRef =
   | { readonly realm: number; readonly key: UserKey };
 
 /** Balances that a command names. */
-export type BalanceRef = { readonly balanceId: string } | { readonly externalRef: string };
+export type BalanceRef = { readonly balanceId: string } | { readonly externalRefs: readonly string[] };
 
 /** A stored report of a merge, and the progress since. */
 export interface StoredMerge {

@@ -40,7 +40,7 @@ export const CREDITS: readonly Endpoint<CreditsWorld>[] = [
         source: input.source ?? "purchase",
         notes: input.notes ?? null,
       },
-      ...(externalRef === null ? {} : { needs: { externalRef } }),
+      ...(externalRef === null ? {} : { needs: { externalRefs: [externalRef] } }),
     } as const;
     return runTurn(request, { userId: input.userId }, call, (answer) => {
       const balances = answer.balances.map(({ row }) => ({

@@ -2,7 +2,8 @@
 
 import type { Mode } from "../../actors/port.ts";
 import { readMessage } from "../../src/domain/stripe/message.ts";
-import { type Done, receive, type StripeWorld } from "../../src/integrations/stripe/receive.ts";
+import { type Done, receive, type Received } from "../../src/integrations/stripe/receive.ts";
+import { retryOne, type RetryWorld, unhandledOf } from "../../src/integrations/stripe/unhandled.ts";
 import { eventOf } from "../../src/integrations/stripe/signature.ts";
 import type { App, Registry } from "../../src/tenant/registry.ts";
 import {
@@ -21,10 +22,7 @@ import * as contract from "../contract/stripe.ts";
 import { Refused } from "../http/errors.ts";
 import { timeText, timeTextOrNull } from "../contract/fields.ts";
 
-type World = StripeWorld & StripeAdminWorld & {
-  readonly registry: Registry;
-  readonly database: Parameters<typeof readStripeStatus>[0];
-};
+type World = RetryWorld & StripeAdminWorld & { readonly registry: Registry };
 
 const endpoint = keylessEndpointsOn<World>();
 
@@ -35,6 +33,10 @@ function strange(): Refused {
     "Invalid or expired Stripe signature; set this endpoint's signing secret by " +
       "PUT /api/admin/v1/apps/{appId}/stripe, or in the console under Stripe",
   );
+}
+
+function showReceived(received: Received) {
+  return received.handled ? { ...received, done: received.done.map(showDone) } : received;
 }
 
 function showDone(done: Done) {
@@ -51,8 +53,7 @@ export const STRIPE: readonly KeylessEndpoint<World>[] = [
     if (event === null) throw strange();
     const read = readMessage(event);
     if (read === null) return success({ handled: false, reason: "the message is not an event" });
-    const received = await receive(world, app.realms[connection.mode], read);
-    return success(received.handled ? { ...received, done: received.done.map(showDone) } : received);
+    return success(showReceived(await receive(world, app.realms[connection.mode], read)));
   }, {
     misfit: strange,
     admits: ({ registry }, { appId = "", mode }) =>
@@ -70,6 +71,14 @@ export const STRIPE: readonly KeylessEndpoint<World>[] = [
   endpoint(contract.deleteStripe, async ({ world, input }) => {
     const removed = await removeStripeSecret(world, appOf(world, input.appId), input.mode);
     return removed.ok ? success({}) : failure(removed.refusal);
+  }),
+  endpoint(contract.listUnhandledStripe, async ({ world, input: { appId, mode } }) => {
+    const rows = await unhandledOf(world.database, appOf(world, appId), mode);
+    return success({ unhandled: rows.map((row) => ({ ...row, createdAt: timeText(row.createdAt) })) });
+  }),
+  endpoint(contract.retryUnhandledStripe, async ({ world, input: { appId, eventId } }) => {
+    const retried = await retryOne(world, appOf(world, appId), eventId);
+    return retried.ok ? success(showReceived(retried.answer)) : failure(retried.refusal);
   }),
 ];
 

@@ -27,7 +27,14 @@ import { aliasPerson, capture, identify } from "./people.ts";
 import { deletePerson, getDeletionStatus, isOptedOut, optIn, optOut } from "./privacy.ts";
 import { downloadExport, exportPerson } from "./export.ts";
 import { listRefusals } from "./refused_calls.ts";
-import { deleteStripe, getStripe, receiveStripeMessage, setStripe } from "./stripe.ts";
+import {
+  deleteStripe,
+  getStripe,
+  listUnhandledStripe,
+  receiveStripeMessage,
+  retryUnhandledStripe,
+  setStripe,
+} from "./stripe.ts";
 import { cancelSubscription, upsertSubscription } from "./subscriptions.ts";
 import { getTestClock, moveTestClock } from "./test_clock.ts";
 import { getMyUsage, getUsage, getUser, listPlans } from "./usage.ts";
@@ -116,6 +123,8 @@ export const CONTRACT = callsById({
   setStripe,
   getStripe,
   deleteStripe,
+  listUnhandledStripe,
+  retryUnhandledStripe,
   listAudit,
   listDailyUse,
 });

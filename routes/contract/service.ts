@@ -84,6 +84,7 @@ export const sweep = defineCall({
     refusals: rowCount,
     messages: rowCount,
     stripeFacts: rowCount,
+    stripeRetries: rowCount,
     failedSignIns: rowCount,
     erasures: rowCount,
   }),

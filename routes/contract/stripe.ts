@@ -81,6 +81,53 @@ export const receiveStripeMessage = defineCall({
   errors: ["invalid_key", "payload_too_large"],
 });
 
+const unhandledMessage = z.strictObject({
+  eventId: z.string(),
+  type: z.string(),
+  objectId: z.string().describe("The session, invoice or subscription."),
+  reason: z.string().describe("Why it is not handled yet."),
+  amount: z.number().nullable().describe(
+    "What was paid and not handled, in the smallest unit of the currency; null if unknown.",
+  ),
+  currency: z.string().nullable(),
+  createdAt: time.describe("When Stripe made the event."),
+});
+
+/** `GET /admin/v1/apps/{appId}/stripe/unhandled` */
+export const listUnhandledStripe = defineCall({
+  id: "listUnhandledStripe",
+  method: "GET",
+  path: "/admin/v1/apps/:appId/stripe/unhandled",
+  access: "admin",
+  about: "appId",
+  input: z.object({ ...appPath, mode }),
+  tag: "Stripe",
+  summary: "List paid messages that are not handled",
+  description:
+    "Messages about something that was paid for and is not granted yet, newest first: paid checkouts, lines of " +
+    "invoices, and subscriptions in force. They are kept for 30 days, at most " +
+    `${STRIPE_LIMITS.unhandledMax} of an app and mode. Each is tried again within a minute after a change of the ` +
+    "catalog, and when a later message is about the same objects.",
+  answer: z.strictObject({ unhandled: z.array(unhandledMessage) }),
+  errors: ["not_found"],
+});
+
+/** `POST /admin/v1/apps/{appId}/stripe/unhandled/{eventId}/retry` */
+export const retryUnhandledStripe = defineCall({
+  id: "retryUnhandledStripe",
+  method: "POST",
+  path: "/admin/v1/apps/:appId/stripe/unhandled/:eventId/retry",
+  access: "admin",
+  about: "appId",
+  input: z.object({ ...appPath, eventId: z.string() }),
+  hasNoBody: true,
+  tag: "Stripe",
+  summary: "Retry a message that is not handled",
+  description: "Handles the message as if Stripe had sent it again. It leaves the list once it is handled.",
+  answer: receivedAnswer,
+  errors: ["not_found"],
+});
+
 /** `PUT /admin/v1/apps/{appId}/stripe` */
 export const setStripe = defineCall({
   id: "setStripe",

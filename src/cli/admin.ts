@@ -11,6 +11,7 @@ import { MODEL_GROUP } from "./admin_models.ts";
 import { PEOPLE_GROUP } from "./admin_people.ts";
 import { REGISTRY_GROUPS, SERVICE_COMMANDS } from "./admin_registry.ts";
 import { actionsOf } from "./admin_run.ts";
+import { STRIPE_GROUP } from "./admin_stripe.ts";
 import { WEBHOOK_GROUP } from "./admin_webhooks.ts";
 import { makeProgram, openShell, runProgram, type Shell, withExample } from "./shell.ts";
 
@@ -19,6 +20,7 @@ const GROUPS: Groups = {
   catalog: CATALOG_GROUP,
   models: MODEL_GROUP,
   people: PEOPLE_GROUP,
+  stripe: STRIPE_GROUP,
   webhooks: WEBHOOK_GROUP,
 };
 

@@ -8,6 +8,7 @@ import { DownloadCounts } from "../process/downloads.ts";
 import { StreamCounts } from "../process/streams.ts";
 import { RequestCounts } from "../process/counts/request_counts.ts";
 import { RuntimeCounts } from "../process/counts/runtime_counts.ts";
+import { StripeCounts } from "../process/counts/stripe_counts.ts";
 import { WebhookCounts } from "../process/counts/webhook_counts.ts";
 
 /** The sweeps by name. */
@@ -22,6 +23,7 @@ export const SWEEP_NAMES = [
   "idempotency",
   "daily_use",
   "stripe",
+  "stripe_retry",
   "failed_sign_ins",
 ] as const;
 
@@ -46,6 +48,7 @@ export class Counts {
   readonly bodies = BODY_COUNTS;
   readonly wrongTokens = WRONG_TOKEN_COUNTS;
   readonly webhooks = new WebhookCounts();
+  readonly stripe = new StripeCounts();
   readonly streams = new StreamCounts();
   readonly downloads = new DownloadCounts();
   readonly sweeps = Object.fromEntries(

@@ -10,6 +10,7 @@ import type { ReleaseInput } from "./metering/release.ts";
 import type { ProlongAnswer, ProlongInput } from "./metering/prolong.ts";
 import type { GrantInput } from "./credits/grant.ts";
 import type { RefundAnswer, RefundInput } from "./credits/refund.ts";
+import type { ReinstateInput } from "./credits/reinstate.ts";
 import type { GenerateAnswer, GenerateInput } from "./metering/generate.ts";
 import type { ExplainAnswer } from "./metering/explanation.ts";
 import type { CreditsAnswer, CreditsInput } from "./credits/balances.ts";
@@ -33,6 +34,7 @@ export interface Commands {
   mirror: { input: MirrorInput; answer: MirrorAnswer };
   grant: { input: GrantInput; answer: CreditsAnswer };
   refund: { input: RefundInput; answer: RefundAnswer };
+  reinstate: { input: ReinstateInput; answer: RefundAnswer };
   extend: { input: ExtendInput; answer: ExtendAnswer };
   revoke: { input: RevokeInput; answer: Record<never, never> };
   credits: { input: CreditsInput; answer: CreditsAnswer };

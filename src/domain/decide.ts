@@ -17,6 +17,7 @@ import { credits } from "./credits/balances.ts";
 import { extend } from "./credits/extend.ts";
 import { grant } from "./credits/grant.ts";
 import { refund } from "./credits/refund.ts";
+import { reinstate } from "./credits/reinstate.ts";
 import { revoke } from "./credits/revoke.ts";
 import { Draft } from "./state/draft.ts";
 import { settleDue, updateDueAt } from "./metering/due.ts";
@@ -58,6 +59,7 @@ const HANDLERS: Handlers = {
   mirror,
   grant,
   refund,
+  reinstate,
   extend,
   revoke,
   credits,

@@ -199,8 +199,12 @@ export const STRIPE_LIMITS = {
   secretLengthMin: 12,
   /** A message: anyone may send one, and its signature can be checked only when it has arrived. */
   bodyBytesMax: 256 * 1024,
-  /** How long payments and refunds without a purchase are kept, by the realm's clock. */
+  /** How long payments, refunds and disputes without a purchase are kept, by the realm's clock. */
   strayKeptMs: 90 * 24 * 3_600_000,
+  /** How long messages about something that was paid for and is not granted are kept, by the realm's clock. */
+  unhandledKeptMs: 30 * 24 * 3_600_000,
+  /** Such messages of an app and mode; older ones go. Protects the store of an app that sells other things too. */
+  unhandledMax: 1_000,
 } as const;
 
 /** Bounds of end-user tokens. */

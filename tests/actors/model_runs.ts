@@ -94,8 +94,8 @@ function tellActor(
   const { term, registry } = service.serving();
   const realm = registry.apps.get(appId)?.realms[mode];
   if (realm === undefined) throw new Error(`no app ${appId}`);
-  return withProviderCall(request, async ({ name, input, externalRef, show }): Promise<ModelReply> => {
-    const needs = externalRef === null ? {} : { needs: { externalRef } };
+  return withProviderCall(request, async ({ name, input, externalRefs, show }): Promise<ModelReply> => {
+    const needs = externalRefs.length === 0 ? {} : { needs: { externalRefs } };
     const userId = String(request.input["userId"]);
     const result = await term.directory.runById(userId, { realm, name, input, ...needs });
     if (result.ok) return { status: 200, data: JSON.parse(JSON.stringify(show(result.answer))) };

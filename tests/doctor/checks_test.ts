@@ -53,6 +53,7 @@ const SOUND: StoreFacts = {
   drift: { summary: SUMMARY, first: null },
   oldPrices: [],
   webhooks: { enabled: 2, failing: [], oldestMs: 61_000 },
+  unhandled: [],
 };
 const FAILING = { appId: "app_1", webhookId: "whk_1", since: 0, isDisabled: false };
 const OLD_PRICES = Array.from(
@@ -77,6 +78,7 @@ Deno.test("sound facts are ok in every check, for the writer and from beside it"
         "ok drift",
         "ok prices",
         "ok webhooks",
+        "ok stripe",
       ],
     );
     assert.ok(checks.every(({ advice }) => advice === null));
@@ -162,6 +164,19 @@ const TROUBLES: readonly (readonly [Partial<StoreFacts>, boolean, string, RegExp
   [{ oldPrices: OLD_PRICES.slice(0, 3) }, true, "warn prices", /90 days ago: app_1: m0, m1; app_2: m2$/],
   [{ oldPrices: OLD_PRICES }, true, "warn prices", /^21 last .*m18, m19; and others$/],
   [{ webhooks: null }, false, "warn webhooks", /skipped: migrations pending/],
+  [{ unhandled: null }, false, "warn stripe", /skipped: migrations pending/],
+  [
+    {
+      unhandled: [{ appId: "app_1", mode: "live", messages: 3 }, {
+        appId: "app_2",
+        mode: "test",
+        messages: 1,
+      }],
+    },
+    false,
+    "warn stripe",
+    /not handled: app_1 live 3, app_2 test 1/,
+  ],
   [
     { webhooks: { enabled: 2, failing: [FAILING, { ...FAILING, isDisabled: true }], oldestMs: null } },
     true,

@@ -30,7 +30,7 @@ function grant(system: DecideSystem, input: Input, now: Millis): ModelReply {
   const state = system.stateOf(userOf(input), now);
   const { externalRef } = command;
   if (externalRef !== null) {
-    state.admit(system.tables.loadBalances(state.user.key, { externalRef }));
+    state.admit(system.tables.loadBalances(state.user.key, { externalRefs: [externalRef] }));
   }
   return system.ask(userOf(input), "grant", command, now, SHOW.grant);
 }

@@ -25,8 +25,11 @@ const SHARED: Readonly<Record<string, string>> = {
   "messages/record": "state/message",
   "plans/cancel": "plans/subscribe",
   "state/text_room": "state/reservation_book",
+  "stripe/answer_sale": "stripe/answer_message",
   "stripe/facts": "stripe/answer_message",
   "stripe/fields": "stripe/message",
+  "stripe/money": "stripe/answer_message",
+  "stripe/outcome": "stripe/answer_message",
 };
 
 Deno.test("every file of the domain has its test", async () => {

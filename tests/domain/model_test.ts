@@ -94,7 +94,7 @@ Deno.test("a workload meets every way in which a provider reports a subscription
     const system = new DecideSystem({ catalog });
     const send = (request: ModelRequest, nowMs: number) => system.send(request, nowMs);
     const webhooks = webhooksOf(system);
-    const outcomes = await drive({ catalog, seed: 5, steps: 600, stripe: true, send, webhooks });
+    const outcomes = await drive({ catalog, seed: 9, steps: 700, stripe: true, send, webhooks });
     for (const [name, times] of outcomes) met.set(name, (met.get(name) ?? 0) + times);
   }
   const told = [
@@ -117,6 +117,7 @@ Deno.test("a workload meets every way in which a provider reports a subscription
     ...[...told, ...over, ...besides].map((what) => `stripe: ${what}`),
     ...refunds.map((what) => `stripe: refund of a ${what}`),
     ...["nothing", "several packs"].map((what) => `stripe: refund of ${what}`),
+    ...["again", "nothing", "something", "a part"].map((what) => `stripe: reinstated ${what}`),
     ...["mirror not_found", "paidGrant credit_pack_not_found", "paidGrant invalid_quantity"],
   ];
   assert.deepEqual(wanted.filter((name) => !met.get(name)), []);

@@ -1,4 +1,4 @@
-// What a payment provider does, as commands: a subscription mirrored, a grant that was paid for, a refund. No call of the
+// What a payment provider does, as commands: a subscription mirrored, a grant that was paid for, a refund, and what a dispute gives back. No call of the
 // API names them, so the answers are of the model's own shape.
 
 import type { CommandName, Commands } from "../../src/domain/command.ts";
@@ -6,14 +6,14 @@ import type { Millis } from "../../src/domain/values/period.ts";
 import { type ModelReply, type ModelRequest, PROVIDER_OPERATIONS, type WireData } from "../model/document.ts";
 import type { DecideSystem } from "./decide_system.ts";
 import { SHOW } from "./wire_answer.ts";
-import { mirrorOf, paidGrantOf, refundOf, userOf } from "./wire_input.ts";
+import { mirrorOf, paidGrantOf, refundOf, reinstateOf, userOf } from "./wire_input.ts";
 
 /** A command and what its answer looks like. */
 export interface ProviderCall<Name extends CommandName> {
   readonly name: Name;
   readonly input: Commands[Name]["input"];
-  /** Of the balances that must be in memory. */
-  readonly externalRef: string | null;
+  /** References of the balances that must be in memory. */
+  readonly externalRefs: readonly string[];
   readonly show: (answer: Commands[Name]["answer"]) => WireData;
 }
 
@@ -33,16 +33,21 @@ export function withProviderCall<Reply>(
       return put({
         name: "mirror",
         input: mirrorOf(input),
-        externalRef: null,
+        externalRefs: [],
         show: SHOW.mirror,
       });
     case "paidGrant":
-      return put({ name: "grant", input: paidGrantOf(input), externalRef, show: SHOW.grant });
+      return put({ name: "grant", input: paidGrantOf(input), externalRefs: [externalRef], show: SHOW.grant });
+    case "reinstate": {
+      const command = reinstateOf(input);
+      const externalRefs = [externalRef, ...command.earlierRefs, command.newRef];
+      return put({ name: "reinstate", input: command, externalRefs, show: SHOW.reinstate });
+    }
     default:
       return put({
         name: "refund",
         input: refundOf(input),
-        externalRef,
+        externalRefs: [externalRef],
         show: SHOW.refund,
       });
   }
@@ -51,9 +56,9 @@ export function withProviderCall<Reply>(
 /** Answers a provider's request at a moment. */
 export function answerProvider(system: DecideSystem, request: ModelRequest, now: Millis): ModelReply {
   const userId = userOf(request.input);
-  return withProviderCall(request, ({ name, input, externalRef, show }) => {
+  return withProviderCall(request, ({ name, input, externalRefs, show }) => {
     const state = system.stateOf(userId, now);
-    if (externalRef !== null) state.admit(system.tables.loadBalances(state.user.key, { externalRef }));
+    if (externalRefs.length > 0) state.admit(system.tables.loadBalances(state.user.key, { externalRefs }));
     return system.ask(userId, name, input, now, show);
   });
 }

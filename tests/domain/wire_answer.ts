@@ -149,6 +149,7 @@ export const SHOW = {
   mirror: ({ userId, row }) => ({ userId, row: row && showSubscription(userId, row) }),
   grant: showGranted,
   refund: ({ balanceIds }) => ({ balanceIds }),
+  reinstate: ({ balanceIds }) => ({ balanceIds }),
   extend: ({ row }) => ({
     balanceId: row.id,
     remaining: numberOf(row.remaining),

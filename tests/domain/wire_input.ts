@@ -116,6 +116,11 @@ export function refundOf(input: Input): Commands["refund"]["input"] {
   return { externalRef: String(input["externalRef"]), reason: String(input["reason"]) };
 }
 
+export function reinstateOf(input: Input): Commands["reinstate"]["input"] {
+  const earlierRefs = (input["earlierRefs"] as unknown[]).map(String);
+  return { externalRef: String(input["externalRef"]), earlierRefs, newRef: String(input["newRef"]) };
+}
+
 export function grantOf(input: Input): Commands["grant"]["input"] {
   const { quantity, expiresAt } = input;
   const isAmount = typeof quantity === "number" && Math.abs(quantity) <= 1e12;

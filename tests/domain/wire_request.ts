@@ -84,6 +84,7 @@ const REQUESTS: { readonly [Name in CommandName]?: (input: Inputs[Name]) => Mode
     },
   }),
   refund: (input) => ({ op: "refund", input: { ...input } }),
+  reinstate: (input) => ({ op: "reinstate", input: { ...input } }),
   extend: ({ expiresAt, ...rest }) => ({ op: "extend", input: { ...rest, expiresAt: timeOf(expiresAt) } }),
   revoke: (input) => ({ op: "revoke", input: { ...input } }),
   credits: ({ event }) => ({ op: "credits", input: { event } }),

@@ -79,6 +79,7 @@ export function isValid(op: ModelRequest["op"], input: Input, now: number): bool
     case "mirror":
     case "paidGrant":
     case "refund":
+    case "reinstate":
       // Commands behind a provider's messages, not calls of the API, so no body is refused.
       return true;
     case "events":

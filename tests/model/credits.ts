@@ -54,29 +54,38 @@ export function grant(world: World, input: Input, now: number, paidPacks: number
     return refusal("test_quota_exceeded");
   }
   const notes = textOrNull(input["notes"]);
-  return granted(parts.map(({ itemId, amount, unit, matches }) => {
-    const balance = world.name<Balance>("crb_", {
-      userId,
-      pack,
-      packItemId: itemId,
-      unit,
-      matches,
-      priority: pack.priority ?? DEFAULT_PRIORITY[pack.kind],
-      externalRef,
-      initial: amount,
-      remaining: amount,
-      grantedAt: now,
-      expiresAt,
-      revoked: false,
-      overage: ZERO,
-      told: new Set(),
-    });
-    world.balances.push(balance);
-    writeRow(world, balance, amount, { reason: "grant", at: now, notes });
-    const { data, ids } = creditsData(balance);
-    world.tell(userId, "credits.granted", now, data, ids);
-    return balance;
+  const priority = pack.priority ?? DEFAULT_PRIORITY[pack.kind];
+  return granted(parts.map(({ itemId: packItemId, amount: initial, unit, matches }) => {
+    const terms = { userId, pack, packItemId, unit, matches, priority, externalRef, initial, expiresAt };
+    return issue(world, terms, now, notes);
   }));
+}
+
+/** The terms of a new balance. */
+type Terms = Pick<
+  Balance,
+  | ("userId" | "pack" | "packItemId" | "unit" | "matches" | "priority")
+  | ("externalRef" | "initial" | "expiresAt")
+>;
+
+/** Gives a user a new balance. */
+export function issue(world: World, terms: Terms, now: number, notes: string | null): Balance {
+  const { userId, initial } = terms;
+  const balance = world.name<Balance>("crb_", {
+    ...terms,
+    notes,
+    remaining: initial,
+    grantedAt: now,
+    revoked: false,
+    taken: ZERO,
+    overage: ZERO,
+    told: new Set(),
+  });
+  world.balances.push(balance);
+  writeRow(world, balance, initial, { reason: "grant", at: now, notes });
+  const { data, ids } = creditsData(balance);
+  world.tell(userId, "credits.granted", now, data, ids);
+  return balance;
 }
 
 /** By exact id, else by name without regard to case; archived ones too. */
@@ -145,6 +154,7 @@ export function revoke(world: World, input: Input, now: number): ModelReply {
 export function takeAway(world: World, balance: Balance, now: number, notes: string | null): void {
   writeRow(world, balance, -balance.remaining, { reason: "admin_adjust", at: now, notes });
   const wasRevoked = balance.revoked;
+  balance.taken += balance.remaining;
   balance.remaining = ZERO;
   balance.revoked = true;
   const { data, ids } = creditsData(balance);

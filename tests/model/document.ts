@@ -122,7 +122,7 @@ export type Operation =
   | ProviderOperation;
 
 /** What a payment provider does to a user: commands behind its messages, which no call of the API names. */
-export const PROVIDER_OPERATIONS = ["mirror", "paidGrant", "refund"] as const;
+export const PROVIDER_OPERATIONS = ["mirror", "paidGrant", "refund", "reinstate"] as const;
 
 export type ProviderOperation = (typeof PROVIDER_OPERATIONS)[number];
 

@@ -56,9 +56,9 @@ function isCopy(a: Balance, b: Balance): boolean {
     a.packItemId === b.packItemId;
 }
 
-/** What has been used of a balance that is not revoked, holds included. */
-function usedOf({ initial, remaining, overage }: Balance): Micros {
-  return initial - remaining + overage;
+/** What has been used of a balance, holds included. */
+function usedOf({ initial, remaining, taken, overage }: Balance): Micros {
+  return initial - remaining - taken + overage;
 }
 
 function becomeOne(world: World, survivor: Balance, dropped: Balance, now: number): void {
@@ -68,6 +68,7 @@ function becomeOne(world: World, survivor: Balance, dropped: Balance, now: numbe
   // Choice: a message about either copy is about the grant and is not repeated. Each copy reports its own expiry.
   for (const what of dropped.told) if (what !== "expired") survivor.told.add(what);
   survivor.revoked = isRevoked;
+  survivor.taken = isRevoked ? atLeastZero(survivor.initial - combined) : ZERO;
   survivor.remaining = isRevoked ? ZERO : atLeastZero(survivor.initial - combined);
   survivor.overage = isRevoked ? ZERO : atLeastZero(combined - survivor.initial);
   const movement = { reason: "merge_dedupe", at: now } as const;

@@ -25,7 +25,7 @@ import { canUse, reserve, track } from "./metering.ts";
 import { customer, event, events, usage, users } from "./reads.ts";
 import { commit, release } from "./settlement.ts";
 import { World } from "./state.ts";
-import { mirror, paidGrant, refund } from "./stripe.ts";
+import { mirror, paidGrant, refund, reinstate } from "./stripe.ts";
 import { cancel, subscribe } from "./subscriptions.ts";
 import { tellingUnknown } from "./unknown_members.ts";
 
@@ -158,6 +158,8 @@ export class Model {
         return paidGrant(world, input, now);
       case "refund":
         return refund(world, input, now);
+      case "reinstate":
+        return reinstate(world, input, now);
       case "extend":
         return extend(world, input, now);
       case "revoke":

@@ -166,6 +166,9 @@ export interface Balance extends Named {
   grantedAt: number;
   expiresAt: number | null;
   revoked: boolean;
+  /** What revoking took, amounts that came back later included. */
+  taken: Micros;
+  notes: string | null;
   /** Usage beyond `initial` that a merge of two copies brought together. */
   overage: Micros;
   /** The messages that were sent about it. */

@@ -1,11 +1,11 @@
 // What a payment provider does to a user: mirrors a subscription, grants paid credits, and refunds them. These are the
 // commands behind the provider's messages; which message is the newest is decided before.
 
-import { grant, takeAway } from "./credits.ts";
+import { grant, issue, takeAway } from "./credits.ts";
 import { type Input, type ModelReply, refusal, success } from "./document.ts";
-import { ZERO } from "./decimal.ts";
+import { type Micros, ZERO } from "./decimal.ts";
 import { endRow, followPrimary, writeHistory } from "./entry.ts";
-import type { SubscriptionRow, User, World } from "./state.ts";
+import type { Balance, SubscriptionRow, User, World } from "./state.ts";
 import { createRow, findRow, subscriptionRecord } from "./subscriptions.ts";
 import { inOrder, statusOf } from "./wallet.ts";
 
@@ -116,6 +116,52 @@ export function refund(world: World, input: Input, now: number): ModelReply {
     if (!balance.revoked) takeAway(world, balance, now, String(input["reason"]));
   }
   return success({ balanceIds: ofGrant.map(({ id }) => id).sort() });
+}
+
+/**
+ * What was revoked of a reference and of its earlier reinstatements, and not granted again, is granted under a new one.
+ * Balances that would have expired by now do not come back.
+ */
+export function reinstate(world: World, input: Input, now: number): ModelReply {
+  const { id: userId } = world.user(String(input["userId"]));
+  const { externalRef, newRef } = input;
+  const references = [externalRef, ...input["earlierRefs"] as string[]];
+  const own = world.balances.filter((balance) => balance.userId === userId)
+    .toSorted((a, b) => (a.id < b.id ? -1 : 1));
+  const known = own.filter((balance) => balance.externalRef === newRef);
+  if (known.length > 0) {
+    world.note("stripe: reinstated again");
+    return success({ balanceIds: known.map(({ id }) => id) });
+  }
+  const given = own.filter((balance) => references.includes(balance.externalRef));
+  const firsts = new Map<string, Balance>();
+  const owed = new Map<string, Micros>();
+  for (const balance of given) {
+    const item = `${balance.pack.id} ${balance.packItemId}`;
+    const isFirst = balance.externalRef === externalRef;
+    if (isFirst || !firsts.has(item)) firsts.set(item, balance);
+    owed.set(item, (owed.get(item) ?? ZERO) + balance.taken - (isFirst ? ZERO : balance.initial));
+  }
+  const back = [...firsts].filter(([item, { expiresAt }]) =>
+    owed.get(item)! > ZERO && (expiresAt === null || expiresAt > now)
+  );
+  const { mode = "live", testCreditBalanceCap: cap = null } = world.options;
+  if (mode === "test" && cap !== null && world.balances.length + back.length > cap) {
+    return refusal("test_quota_exceeded");
+  }
+  world.note(`stripe: reinstated ${back.length === 0 ? "nothing" : "something"}`);
+  if (back.some(([item, { initial }]) => owed.get(item)! < initial)) world.note("stripe: reinstated a part");
+  const made = back.map(([item, first]) => {
+    const { pack, packItemId, unit, matches, priority, expiresAt } = first;
+    const terms = { userId, pack, packItemId, unit, matches, priority, expiresAt };
+    return issue(
+      world,
+      { ...terms, externalRef: String(newRef), initial: owed.get(item)! },
+      now,
+      first.notes,
+    );
+  });
+  return success({ balanceIds: made.map(({ id }) => id) });
 }
 
 /** A grant that was paid for: so many packs at once, on offer or not. */

@@ -131,6 +131,7 @@ export function giveBack(world: World, balance: Balance, amount: Micros, movemen
     world.note("merges: refund to a balance with overage");
     balance.overage -= swallowed;
   }
+  if (balance.revoked) balance.taken += swallowed;
   if (swallowed > ZERO) {
     writeRow(world, balance, -swallowed, { ...movement, reason: "admin_adjust", notes: null });
   }

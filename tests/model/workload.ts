@@ -72,7 +72,12 @@ type MergeOperation = "alias" | "aliasBatch" | "customer";
 
 const MERGE_OPERATIONS: Record<MergeOperation, number> = { alias: 2.2, aliasBatch: 0.7, customer: 2 };
 
-const PROVIDER_OPERATIONS: Record<ProviderOperation, number> = { mirror: 9, paidGrant: 6, refund: 4 };
+const PROVIDER_OPERATIONS: Record<ProviderOperation, number> = {
+  mirror: 9,
+  paidGrant: 6,
+  refund: 4,
+  reinstate: 3,
+};
 
 const ENDPOINTS: Record<Exclude<Operation, MergeOperation | ProviderOperation>, number> = {
   reserve: 30,
@@ -338,6 +343,8 @@ export class Workload {
         return this.#stripe.paidGrantInput(this.#people.creditor());
       case "refund":
         return this.#stripe.refundInput(this.#people.creditor());
+      case "reinstate":
+        return this.#stripe.reinstateInput(this.#people.creditor());
       case "events":
         return this.#listing(userId);
       case "event":

@@ -20,6 +20,8 @@ export class StripeInputs {
   readonly #told: Input[] = [];
   /** Users and references of grants, the last ones. */
   readonly #granted: Input[] = [];
+  /** Users and references of refunds and revokes, the last ones. */
+  readonly #taken: Input[] = [];
   /** Who took a hold last: whatever happens to that user happens under an open hold. */
   #holder: unknown = null;
 
@@ -37,6 +39,11 @@ export class StripeInputs {
       if (this.#told.length > TOLD_MAX) this.#told.shift();
     }
     const { userId, externalRef } = input;
+    if (op === "refund" && !String(externalRef).includes(":")) {
+      this.#taken.push({ userId, externalRef });
+      if (this.#taken.length > GRANTED_MAX) this.#taken.shift();
+    }
+    if (op === "reinstate") this.#granted.push({ userId, externalRef: input["newRef"] });
     if ((op === "grant" || op === "paidGrant") && typeof externalRef === "string") {
       this.#granted.push({ userId, externalRef });
       if (this.#granted.length > GRANTED_MAX) this.#granted.shift();
@@ -111,6 +118,23 @@ export class StripeInputs {
     const ofHolder = this.#granted.filter((each) => each["userId"] === this.#holder);
     const some = ofHolder.length > 0 && random.chance(0.6) ? ofHolder : this.#granted;
     return { ...random.pick(some), reason };
+  }
+
+  /** Mostly of what was refunded before, for one of two disputes. */
+  reinstateInput(someone: string): Input {
+    const random = this.#random;
+    const known = [
+      ...this.#taken,
+      ...this.#granted.filter(({ externalRef }) => !String(externalRef).includes(":")),
+    ];
+    const { userId, externalRef } = this.#taken.length > 0 && random.chance(0.8)
+      ? random.pick(this.#taken)
+      : known.length > 0
+      ? random.pick(known)
+      : { userId: someone, externalRef: random.pick(REFERENCES) };
+    const [now, earlier] = random.pick([["dp_1", "dp_2"], ["dp_2", "dp_1"]]);
+    const input = { userId, externalRef, newRef: `${externalRef}:${now}` };
+    return { ...input, earlierRefs: random.chance(0.7) ? [`${externalRef}:${earlier}`] : [] };
   }
 }
 

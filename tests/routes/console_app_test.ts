@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import type { TestApp } from "../support/test_service.ts";
 import { consoleOf, formOf, hasButton, SUPPORT_TOKEN, type Visit, Visitor } from "./console_support.ts";
 import { appWithUser, CATALOG, dataOf, serviceOfFile } from "./support.ts";
+import { eventOf, send, sessionOf } from "./stripe_support.ts";
 
 const service = serviceOfFile();
 
@@ -245,6 +246,12 @@ Deno.test("Stripe's secret is set and removed, and no page shows it after it was
   assert.ok(!page.html.includes(secret));
   assert.ok(!(await visitor.get(`${base}/stripe/set`)).html.includes(secret));
   assert.match((await visitor.get(`${base.replace("/live", "/test")}/stripe`)).text, /not connected/);
+  const sale = eventOf("checkout.session.completed", sessionOf({ amount_total: 1900, currency: "usd" }));
+  await dataOf(send(service, app, sale, { secret }));
+  const listed = await visitor.get(`${base}/stripe`);
+  assert.match(listed.text, /checkout\.session\.completed.*1900 usd.*the catalog has no pack "cpk_images"/s);
+  const retry = await visitor.get(`${base}/stripe/unhandled/${sale.id}/retry`);
+  assert.match((await visitor.press(retry, "Retry")).text, /Not handled: the catalog has no pack/);
   const remove = await visitor.get(`${base}/stripe/remove`);
   const removed = await visitor.press(remove, "Disconnect", { typed: "yes" });
   assert.match(removed.text, /Stripe is disconnected/);

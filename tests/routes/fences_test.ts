@@ -36,10 +36,12 @@ const TABLES = [
   "refusals",
   "reservations",
   "stripe_connections",
+  "stripe_disputes",
   "stripe_payments",
   "stripe_purchases",
   "stripe_refunds",
   "stripe_subscriptions",
+  "stripe_unhandled",
   "webhook_messages",
 ];
 

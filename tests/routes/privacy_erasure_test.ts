@@ -77,6 +77,15 @@ async function buys(service: TestService, app: Zebra["customer"]["app"], userId:
     eventOf("checkout.session.completed", session(userId)),
     eventOf("checkout.session.completed", session(`${userId}-back`)),
     eventOf("charge.refunded", { id: "ch_1", payment_intent: `pi_${userId}-back`, refunded: true }),
+    eventOf("charge.dispute.funds_withdrawn", {
+      id: `dp_${userId}`,
+      payment_intent: `pi_${userId}`,
+      amount: 1,
+    }),
+    eventOf(
+      "checkout.session.completed",
+      sessionOf({ id: `cs_${userId}-none`, client_reference_id: userId, metadata: {} }),
+    ),
   ];
   for (const event of events) {
     await dataOf(send(service, app, { ...event, livemode: false }, { mode: "test" }));
@@ -135,6 +144,8 @@ for (const erasedBy of [`${MARK}-older`, `${MARK}-device`]) {
           "stripe_purchases",
           "stripe_payments",
           "stripe_refunds",
+          "stripe_disputes",
+          "stripe_unhandled",
         ]
       ) {
         assert.ok(found.includes(table), `there is something to erase in ${table}: ${found}`);

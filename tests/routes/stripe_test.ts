@@ -90,7 +90,7 @@ Deno.test("each type of message answers in the envelope what was done, or why no
     [eventOf("checkout.session.completed", sessionOf({ payment_status: "unpaid" })), /^the session is not paid yet/],
     [eventOf("checkout.session.async_payment_succeeded", sessionOf()), ["credits_granted"]],
     [eventOf("invoice.paid", invoice), ["credits_granted"]],
-    [eventOf("invoice_payment.paid", { invoice: "in_1", payment: { charge: "ch_in" } }), /^the payment is recorded/],
+    [eventOf("invoice_payment.paid", { invoice: "in_1", payment: { charge: "ch_pi_in" } }), /^the payment is recorded/],
     [refund("pi_1", false), /^the charge is refunded in part only/],
     [refund("pi_none"), /^no grant of this charge is known/],
     [refund("pi_in"), ["credits_revoked"]],

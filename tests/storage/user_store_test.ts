@@ -143,7 +143,7 @@ Deno.test("balances in any state are found by id and by external reference, for 
     ];
     await write(rows.map((row) => ({ verb: "append", table: "credit_balances", row })));
     const users = openUserStore(store.database);
-    assert.deepEqual(await users.loadBalances(1, { externalRef: "r" }), {
+    assert.deepEqual(await users.loadBalances(1, { externalRefs: ["r", "other"] }), {
       ...NOTHING,
       balances: rows.slice(0, 2),
     });

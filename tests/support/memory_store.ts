@@ -270,7 +270,7 @@ export class MemoryTables {
   /** Balances of a user in any state. */
   loadBalances(owner: UserKey, which: BalanceRef): OlderRows {
     const balances = this.balances(owner).filter((row) =>
-      "balanceId" in which ? row.id === which.balanceId : row.externalRef === which.externalRef
+      "balanceId" in which ? row.id === which.balanceId : which.externalRefs.includes(row.externalRef ?? "")
     );
     return { reservations: [], counters: [], balances };
   }

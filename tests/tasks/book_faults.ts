@@ -226,12 +226,29 @@ function refunded(payment: string, at: string, userId = "user_1"): string {
       insert into stripe_purchases (realm, external_ref, source, pack_id, quantity, user_id)
       values (1, 'il_1', 'in_1', 'pack', 1, '${userId}')
     ), paid as (insert into stripe_payments values (1, 'pi_1', 'in_1', 0)
-    ), back as (insert into stripe_refunds values (1, '${payment}', ${at}))
+    ), back as (insert into stripe_refunds (realm, payment, at_ms) values (1, '${payment}', ${at}))
     update credit_balances set external_ref = 'il_1' where id = 'crb_1'`;
 }
 
 const NOW = "extract(epoch from now())::bigint * 1000";
 const NOT_REVOKED = 'refunded 1 user_1 credit balance "crb_1": its purchase "il_1" was refunded';
+
+/** The same purchase for 500 cents by two payments. Some were refunded, or there is a dispute. */
+function paidTwice(refunds: readonly number[], dispute = "") {
+  const values = refunds.map((amount, at) => `(1, 'pi_${at + 1}', 5, 'ch_${at + 1}', ${amount}, 'usd')`).join(
+    ", ",
+  );
+  const back = values === ""
+    ? ""
+    : `, back as (insert into stripe_refunds (realm, payment, at_ms, charge, amount, currency) values ${values})`;
+  const disputed = dispute === "" ? "" : `, disputed as (insert into stripe_disputes values ${dispute})`;
+  return `with bought as (
+      insert into stripe_purchases (realm, external_ref, source, pack_id, quantity, user_id, paid_amount, paid_currency)
+      values (1, 'il_1', 'in_1', 'pack', 1, 'user_1', 500, 'usd')
+    ), paid as (insert into stripe_payments values (1, 'pi_1', 'in_1', 0), (1, 'pi_2', 'in_1', 0)
+    )${back}${disputed}
+    update credit_balances set external_ref = 'il_1' where id = 'crb_1'`;
+}
 
 const STRIPE: readonly Fault[] = [
   ["credits with a refunded payment", refunded("pi_1", "5"), [NOT_REVOKED]],
@@ -239,6 +256,20 @@ const STRIPE: readonly Fault[] = [
   ["a refund of another payment", refunded("pi_2", "5"), []],
   ["a purchase of another user", refunded("pi_1", "5", "user_2"), []],
   ["a refund that Stripe may still send again", refunded("pi_1", NOW), []],
+  ["credits with two refunded payments", paidTwice([200, 300]), [NOT_REVOKED]],
+  ["a refund of one of two payments", paidTwice([200]), []],
+  ["refunds that are less than what was paid", paidTwice([200, 200]), []],
+  [
+    "credits of a disputed payment",
+    paidTwice([], "(1, 'pi_1', 'dp_1', 500, 'usd', true, false, 5)"),
+    [NOT_REVOKED.replace(/refunded$/, "disputed")],
+  ],
+  ["a dispute over a part", paidTwice([], "(1, 'pi_1', 'dp_1', 499, 'usd', true, false, 5)"), []],
+  [
+    "a dispute with funds that came back",
+    paidTwice([], "(1, 'pi_1', 'dp_1', 500, 'usd', true, true, 5)"),
+    [],
+  ],
   ["a refund by a clock that is ahead", refunded("pi_1", `${NOW} + 9000000000`), []],
 ];
 

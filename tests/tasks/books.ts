@@ -118,7 +118,7 @@ const TABLES = [
     "users",
   ],
   ...["daily_use_marks", "daily_use_of_users"],
-  ...["stripe_purchases", "stripe_payments", "stripe_refunds"],
+  ...["stripe_purchases", "stripe_payments", "stripe_refunds", "stripe_disputes"],
   ...["webhook_messages", "webhooks", "realms", "apps", "workspaces"],
 ];
 

@@ -164,6 +164,7 @@ const ACTION_NAMES: Readonly<Record<string, string>> = {
   revokeKey: "Revoked API key",
   rotateIdentitySecret: "Rotated identity secret",
   rotateWebhookSecret: "Rotated webhook secret",
+  retryUnhandledStripe: "Retried Stripe message",
   setStripe: "Set Stripe secret",
   signIn: "Signed in",
   signInFailed: "Failed sign-in",

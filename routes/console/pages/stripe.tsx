@@ -8,6 +8,8 @@ import { crumbsOf } from "../parts/page.tsx";
 import { mayChange, type PageRoute } from "../parts/page_context.ts";
 import { Table } from "../parts/table.tsx";
 import { getCatalog } from "../../contract/admin.ts";
+import type { AnswerOf } from "../../contract/definition.ts";
+import { listUnhandledStripe } from "../../contract/stripe.ts";
 
 /** `/console/apps/{appId}/{mode}/stripe` */
 export const stripePage: PageRoute = {
@@ -18,6 +20,8 @@ export const stripePage: PageRoute = {
     const { app, stripe } = subject;
     const catalog = await request.ask.admin(getCatalog, { appId: app.appId });
     if (!catalog.ok) return errorPage(catalog.error);
+    const kept = await request.ask.admin(listUnhandledStripe, { appId: app.appId, mode: app.mode });
+    if (!kept.ok) return errorPage(kept.error);
     const { plans = [], packs = [] } = catalog.data;
     const sold = [...pricesOf("plan", plans), ...pricesOf("pack", packs)];
     return {
@@ -33,6 +37,13 @@ export const stripePage: PageRoute = {
             <h2 class="visually-hidden">Connection</h2>
             <Connection app={app} stripe={stripe} />
             {mayChange(request.session) ? <Buttons path={stripePath(app)} stripe={stripe} /> : null}
+          </section>
+          <section class="card">
+            <h2>Paid and not handled</h2>
+            <Unhandled
+              messages={kept.data.unhandled}
+              retryPath={mayChange(request.session) ? `${stripePath(app)}/unhandled` : null}
+            />
           </section>
           <section class="card">
             <h2>Prices</h2>
@@ -57,6 +68,54 @@ export const stripePage: PageRoute = {
     };
   },
 };
+
+type UnhandledMessage = AnswerOf<typeof listUnhandledStripe>["unhandled"][number];
+
+/** @param retryPath the path of the messages; null for an operator who may not retry them */
+function Unhandled(
+  { messages, retryPath }: { messages: readonly UnhandledMessage[]; retryPath: string | null },
+) {
+  if (messages.length === 0) {
+    return <p class="empty">All payments that Stripe sent messages about are handled.</p>;
+  }
+  return (
+    <>
+      <p class="hint">
+        Each message is tried again after a change of the catalog, and is removed after 30 days.
+      </p>
+      <Table
+        rows={messages}
+        columns={[
+          { head: "Created", cell: ({ createdAt }) => <TimeExact at={createdAt} /> },
+          {
+            head: "Message",
+            cell: ({ type, eventId, objectId }) => (
+              <details class="more">
+                <summary>{type}</summary>
+                <code class="wrap">{objectId}</code> <code class="wrap">{eventId}</code>
+              </details>
+            ),
+          },
+          { head: "Amount", kind: "number", cell: amountText },
+          { head: "Reason", cell: ({ reason }) => reason },
+          retryPath === null ? null : {
+            head: "Actions",
+            hidesHead: true,
+            kind: "number",
+            cell: ({ eventId }) => (
+              <a class="row" href={`${retryPath}/${encodeURIComponent(eventId)}/retry`}>Retry</a>
+            ),
+          },
+        ]}
+      />
+    </>
+  );
+}
+
+/** The amount in Stripe's smallest unit, which is not a hundredth of every currency. */
+function amountText({ amount, currency }: UnhandledMessage): string {
+  return amount === null ? "unknown" : `${amount} ${currency ?? ""}`;
+}
 
 function Connection({ app, stripe }: { app: AppMode; stripe: ShownStripe }) {
   return (

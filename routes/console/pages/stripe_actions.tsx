@@ -6,7 +6,7 @@ import { appPath, crumbsOf } from "../parts/page.tsx";
 import type { PageContent, PageRequest } from "../parts/page_context.ts";
 import { appOf, errorPage } from "../parts/subject.tsx";
 import type { AnswerOf } from "../../contract/definition.ts";
-import { deleteStripe, getStripe, setStripe } from "../../contract/stripe.ts";
+import { deleteStripe, getStripe, retryUnhandledStripe, setStripe } from "../../contract/stripe.ts";
 
 /** The connection of a mode as the admin API returns it. */
 export type ShownStripe = AnswerOf<typeof getStripe>["live"];
@@ -94,5 +94,28 @@ const remove: Action<StripeSubject, typeof deleteStripe> = {
   done: () => "Stripe is disconnected.",
 };
 
+interface UnhandledSubject extends StripeSubject {
+  readonly eventId: string;
+}
+
+const retry: Action<UnhandledSubject, typeof retryUnhandledStripe> = {
+  path: "/console/apps/:appId/:mode/stripe/unhandled/:eventId/retry",
+  title: "Retry message",
+  load: async (request) => {
+    const subject = await loadStripe(request);
+    return "stripe" in subject ? { ...subject, eventId: request.params["eventId"] ?? "" } : subject;
+  },
+  location: stripeLocation,
+  fields: () => [],
+  call: retryUnhandledStripe,
+  input: ({ app, eventId }) => ({ appId: app.appId, eventId }),
+  preview: (_, { eventId }) => ({
+    sentences: [`Message ${eventId} is handled as if Stripe had sent it again.`],
+    changes: [],
+    verb: "Retry",
+  }),
+  done: (_, __, answer) => answer.handled ? "The message is handled." : `Not handled: ${answer.reason}.`,
+};
+
 /** The actions on the connection to Stripe. */
-export const STRIPE_ACTIONS = [actionRoutes(set), actionRoutes(remove)];
+export const STRIPE_ACTIONS = [actionRoutes(set), actionRoutes(remove), actionRoutes(retry)];

@@ -95,12 +95,7 @@ function itemsOf(pack: Pack, { quantity, paidPacks = 1 }: GrantInput): readonly 
 }
 
 function issue(draft: Draft, input: GrantInput, pack: Pack, item: PackItem, context: Context): CreditBalance {
-  const { now, ids } = context;
-  const { user } = draft;
-  const row: CreditBalance = {
-    id: ids.nextOwned("creditBalance", user.key),
-    userKey: user.key,
-    realm: user.realm,
+  return issueBalance(draft, {
     packId: pack.id,
     packName: pack.name,
     packItemId: item.id,
@@ -109,12 +104,34 @@ function issue(draft: Draft, input: GrantInput, pack: Pack, item: PackItem, cont
     matches: item.matches,
     priority: pack.priority,
     initial: item.amount,
-    grantedAt: now,
-    expiresAt: input.expiresAt === undefined ? defaultExpiry(pack, now) : input.expiresAt,
+    expiresAt: input.expiresAt === undefined ? defaultExpiry(pack, context.now) : input.expiresAt,
     externalRef: input.externalRef,
     source: input.source,
     notes: input.notes,
-    remaining: item.amount,
+  }, context);
+}
+
+/** The terms of a new balance. */
+export type BalanceTerms = Pick<
+  CreditBalance,
+  | ("packId" | "packName" | "packItemId" | "kind" | "unit" | "matches" | "priority")
+  | ("initial" | "expiresAt" | "externalRef" | "source" | "notes")
+>;
+
+/** Gives the user of a draft a new balance. */
+export function issueBalance(draft: Draft, terms: BalanceTerms, context: Context): CreditBalance {
+  const { now, ids } = context;
+  const { user } = draft;
+  const { packId, packName, packItemId, kind, unit, matches, priority } = terms;
+  const { initial, expiresAt, externalRef, source, notes } = terms;
+  const row: CreditBalance = {
+    id: ids.nextOwned("creditBalance", user.key),
+    userKey: user.key,
+    realm: user.realm,
+    ...{ packId, packName, packItemId, kind, unit, matches, priority, initial },
+    grantedAt: now,
+    ...{ expiresAt, externalRef, source, notes },
+    remaining: initial,
     held: 0n,
     revokedAmount: 0n,
     revokedAt: null,
@@ -123,7 +140,7 @@ function issue(draft: Draft, input: GrantInput, pack: Pack, item: PackItem, cont
   };
   draft.putBalance(row);
   const movement = { reason: "grant", eventId: null, reservationId: null, at: now } as const;
-  writeEntry(draft, context, row, row.initial, movement, input.notes);
+  writeEntry(draft, context, row, row.initial, movement, notes);
   draft.tell("credits.granted", now, creditsData(user.id, row));
   return row;
 }

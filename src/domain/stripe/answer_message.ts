@@ -2,45 +2,27 @@
 // command runs. So a message that was interrupted does the rest when Stripe sends it again, and an older message that
 // arrives in between is recognized as older.
 
-import { amountOf } from "../values/amount.ts";
-import type { GrantInput } from "../credits/grant.ts";
-import { type Catalog, findPack, type Pack } from "../catalog/catalog.ts";
+import type { Catalog } from "../catalog/catalog.ts";
 import type { MirrorInput } from "../plans/mirror.ts";
 import type { Plan } from "../catalog/plan.ts";
-import type { Known, KnownSubscription, Learned, Purchase, Settled } from "./facts.ts";
-import type { Line, SaleMessage, StripeMessage, SubscriptionMessage, Unpaid } from "./message.ts";
+import { answerSale, firstUserOf } from "./answer_sale.ts";
+import type { Dispute, Known, KnownSubscription, MoneyFacts, Purchase } from "./facts.ts";
+import type { DisputeMessage, RefundMessage, StripeMessage, SubscriptionMessage } from "./message.ts";
+import { isWhole, saleStatus } from "./money.ts";
+import {
+  factsWith,
+  grantOf,
+  NOTHING,
+  nothing,
+  PAID_MAX,
+  reinstatedRef,
+  reversalsOf,
+  type StripeAct,
+  type StripeOutcome,
+} from "./outcome.ts";
 
 /** The provider of subscriptions that come from Stripe. */
 export const STRIPE = "stripe";
-
-/** A command to a user. */
-export type StripeAct =
-  | { readonly kind: "mirror"; readonly userId: string; readonly input: MirrorInput }
-  | { readonly kind: "grant"; readonly userId: string; readonly input: GrantInput };
-
-/** What a message does. */
-export interface StripeOutcome {
-  readonly learned: Learned;
-  /** Commands, in the order in which they run. */
-  readonly acts: readonly StripeAct[];
-  /** Former owners, for whom the subscription must end; null for none. */
-  readonly left: Leaving | null;
-  /** What to store once all commands have run; null for nothing. */
-  readonly settled: Settled | null;
-  /** Why the message changed nothing, if its commands change nothing; null if they always change something. */
-  readonly reason: string | null;
-  /** Parts of the message that changed nothing, beside others that did. */
-  readonly warnings: readonly string[];
-}
-
-/** The end of a subscription for its former owners, which runs before all other commands. */
-export interface Leaving {
-  /** Its present owner: a command for the same user under another id is left out. */
-  readonly to: string;
-  readonly acts: readonly StripeAct[];
-}
-
-const NOTHING: Learned = { subscription: null, purchases: [], payments: [], refunds: [] };
 
 /** Decides what a message does. */
 export function answerMessage(message: StripeMessage, known: Known, catalog: Catalog): StripeOutcome {
@@ -49,23 +31,90 @@ export function answerMessage(message: StripeMessage, known: Known, catalog: Cat
       return answerSubscription(message, known, catalog);
     case "sale":
       return answerSale(message, known, catalog);
-    case "payment": {
-      const { source, payments } = message;
-      return nothing("the payment is recorded in case it is refunded", {
-        payments: payments.map((payment) => ({ payment, source })),
-      });
-    }
+    case "payment":
+      return answerMoney(
+        {
+          payments: message.payments.map((payment) => ({
+            payment,
+            source: message.source,
+            isInvoice: false,
+          })),
+        },
+        known,
+        () => "the payment is recorded in case it is refunded",
+      );
     case "refund":
-      return nothing("no grant of this charge is known yet; the refund is kept for a later one", {
-        refunds: message.payments,
-      });
+      return answerRefund(message, known);
+    case "dispute":
+      return answerDispute(message, known);
     case "other":
       return nothing(message.reason);
   }
 }
 
-function nothing(reason: string, learned: Partial<Learned> = {}): StripeOutcome {
-  return { learned: { ...NOTHING, ...learned }, acts: [], left: null, settled: null, reason, warnings: [] };
+/** Stores facts about money, and revokes what they show to be granted twice or not paid for. */
+function answerMoney(
+  learned: Partial<MoneyFacts>,
+  { money }: Known,
+  reason: (facts: MoneyFacts) => string,
+): StripeOutcome {
+  const facts = factsWith(money, learned);
+  return { ...nothing(reason(facts), learned), acts: reversalsOf(facts.purchases, facts) };
+}
+
+function answerRefund({ charge, payments, invoiceId, money }: RefundMessage, known: Known): StripeOutcome {
+  const learned = {
+    refunds: payments.map((payment) => ({ payment, charge, money })),
+    payments: invoiceId === null
+      ? []
+      : payments.map((payment) => ({ payment, source: invoiceId, isInvoice: false })),
+  };
+  return answerMoney(
+    learned,
+    known,
+    ({ purchases }) =>
+      purchases.length === 0
+        ? "no grant of this charge is known yet; the refund is kept for a later one"
+        : "other payments of the sale are not refunded",
+  );
+}
+
+function answerDispute(message: DisputeMessage, known: Known): StripeOutcome {
+  const { disputeId, payments, money, isReinstated } = message;
+  const learned = payments.map((payment): Dispute => {
+    return { payment, disputeId, money, isWithdrawn: !isReinstated, isReinstated };
+  });
+  const outcome = answerMoney({ disputes: learned }, known, (facts) => whyUndisputed(message, facts));
+  if (!isReinstated) return outcome;
+  const facts = factsWith(known.money, { disputes: learned });
+  return {
+    ...outcome,
+    acts: [...outcome.acts, ...facts.purchases.flatMap((each) => backOf(each, disputeId, facts))],
+  };
+}
+
+function whyUndisputed(message: DisputeMessage, { purchases, disputes }: MoneyFacts): string {
+  const [purchase] = purchases;
+  if (purchase === undefined) {
+    return "no grant of this charge is known yet; the dispute is kept for a later one";
+  }
+  if (purchase.paid === null) return "what the sale cost is not known, so the dispute changes nothing";
+  if (!isWhole(message, purchase)) return "the dispute is over a part of the sale only";
+  const { disputeId, isReinstated } = message;
+  if (isReinstated) return "nothing was revoked because of this dispute";
+  return disputes.some((dispute) => dispute.disputeId === disputeId && dispute.isReinstated)
+    ? "the funds of this dispute have come back already"
+    : "nothing was granted";
+}
+
+/** Grants again what a dispute had revoked, under a reference of its own. */
+function backOf(purchase: Purchase, disputeId: string, facts: MoneyFacts): StripeAct[] {
+  const { externalRef, userId } = purchase;
+  const { isCovered, reversal, reinstated } = saleStatus(purchase, facts);
+  if (userId === null || isCovered || reversal !== null || !reinstated.includes(disputeId)) return [];
+  const earlierRefs = reinstated.filter((id) => id !== disputeId).map((id) => reinstatedRef(externalRef, id));
+  const input = { externalRef, earlierRefs, newRef: reinstatedRef(externalRef, disputeId) };
+  return [{ kind: "reinstate", userId, input }];
 }
 
 function answerSubscription(message: SubscriptionMessage, known: Known, catalog: Catalog): StripeOutcome {
@@ -79,9 +128,8 @@ function answerSubscription(message: SubscriptionMessage, known: Known, catalog:
   const { userId, leftUserIds } = subscription;
   if (isLate && userId === null) return nothing(overtaken);
   if (userId === null) {
-    return nothing("neither the subscription's metadata nor an earlier message names a holdfast_user", {
-      subscription,
-    });
+    const reason = "neither the subscription's metadata nor an earlier message names a holdfast_user";
+    return { ...nothing(reason, { subscription }), paid: paidOf(message, reason) };
   }
   const { subscriptionId } = message;
   const buyer = firstUserOf(before) ?? userId;
@@ -89,17 +137,23 @@ function answerSubscription(message: SubscriptionMessage, known: Known, catalog:
     .filter((purchase) => purchase.userId === null && purchase.subscriptionId === subscriptionId)
     .map((purchase) => ({ ...purchase, userId: buyer }));
   const grants = purchases.flatMap((purchase) => grantOf(purchase, catalog));
+  const reversals = reversalsOf(purchases, factsWith(known.money, { purchases }));
   const mirrored = isLate ? null : mirrorOf(message, catalog);
   const hasLeft = leftUserIds.length > 0;
   return {
     learned: { ...NOTHING, subscription },
-    acts: mirrored === null ? grants : [{ kind: "mirror", userId, input: mirrored }, ...grants],
+    acts: [
+      ...mirrored === null ? [] : [{ kind: "mirror", userId, input: mirrored } as const],
+      ...grants,
+      ...reversals,
+    ],
     left: hasLeft ? { to: userId, acts: leftUserIds.map((id) => leaving(subscriptionId, id)) } : null,
     settled: hasLeft || purchases.length > 0
       ? { subscriptionId: hasLeft ? subscriptionId : null, purchases }
       : null,
     reason: isLate ? overtaken : whyNotMirrored(message),
     warnings: [],
+    paid: isLate ? null : paidOf(message, sellsSomething(message, catalog) ? null : whyNotMirrored(message)),
   };
 }
 
@@ -125,14 +179,6 @@ function learnedOf(message: SubscriptionMessage, before: KnownSubscription | und
   return { subscriptionId, userId, leftUserIds, created, rank, isFinal, eventIds: [...earlier, eventId] };
 }
 
-/**
- * Returns the owner of purchases left waiting when the message that named the user was interrupted: the first user ever
- * named, because that message may have granted them already. Null if no message named a user.
- */
-function firstUserOf(subscription: KnownSubscription | undefined): string | null {
-  return subscription?.leftUserIds[0] ?? subscription?.userId ?? null;
-}
-
 /** The new state of the user's row; null for no change. */
 function mirrorOf(message: SubscriptionMessage, catalog: Catalog): MirrorInput | null {
   const { subscriptionId: externalId, state, status, startedAt: startsAt, endsAt, endedAt } = message;
@@ -143,14 +189,26 @@ function mirrorOf(message: SubscriptionMessage, catalog: Catalog): MirrorInput |
   return { ...row, state: { planId: plan.id, startsAt, endsAt } };
 }
 
-/** Most prices in a reason; a subscription has at most twenty. */
-const NAMED_PRICES_MAX = 20;
+/** What a subscription in force was paid for. */
+function paidOf(
+  { state, subscriptionId, price }: SubscriptionMessage,
+  reason: string | null,
+): StripeOutcome["paid"] {
+  return state === "in_force" ? { objectId: subscriptionId, money: price, reason } : null;
+}
+
+/** Whether a subscription gives a plan, or sells packs alone, which its invoices grant. */
+function sellsSomething({ priceIds }: SubscriptionMessage, { stripePrices }: Catalog): boolean {
+  const sold = priceIds.map((priceId) => stripePrices.get(priceId));
+  return sold.some((each) => each !== undefined && "plan" in each) ||
+    sold.length > 0 && sold.every((each) => each !== undefined);
+}
 
 function whyNotMirrored({ state, priceIds }: SubscriptionMessage): string {
   if (state === "over") return "no such subscription is known";
   if (state === "not_yet") return "the subscription is incomplete: its first payment has not been made";
   if (priceIds.length === 0) return "the subscription has no price";
-  return `no plan of the catalog lists ${priceIds.slice(0, NAMED_PRICES_MAX).join(" or ")} in stripePrices`;
+  return `no plan of the catalog lists ${priceIds.slice(0, PAID_MAX).join(" or ")} in stripePrices`;
 }
 
 /** Finds the plan with the highest rank among those that the prices sell. */
@@ -168,95 +226,4 @@ function bestPlan(priceIds: readonly string[], catalog: Catalog): Plan | null {
 function leaving(externalId: string, userId: string): StripeAct {
   const state = { endedAt: null, reason: "Stripe: the subscription names another user" };
   return { kind: "mirror", userId, input: { provider: STRIPE, externalId, state } };
-}
-
-function answerSale(message: SaleMessage, known: Known, catalog: Catalog): StripeOutcome {
-  const { source } = message;
-  const lines = new Map(message.lines.map((line) => [line.externalRef, line]));
-  const found = [...lines.values()].map((line) => purchaseOf(source, line, known, catalog));
-  const purchases = found.filter((each) => typeof each !== "string");
-  const acts = purchases.flatMap((purchase) => grantOf(purchase, catalog));
-  const isOfPacks = purchases.length > 0;
-  const payments = isOfPacks ? message.payments.map((payment) => ({ payment, source })) : [];
-  const reasons = found.filter((each) => typeof each === "string");
-  // The message has only the first lines of a long invoice, and the service has no key to ask Stripe for the others.
-  const warnings = [
-    ...message.isCut ? ["lines_left_out"] : [],
-    ...UNPAID.filter(({ reason }) => reasons.includes(reason)).map(({ warning }) => warning),
-  ];
-  if (acts.length > 0) {
-    const learned = { ...NOTHING, purchases, payments };
-    return { learned, acts, left: null, settled: null, reason: null, warnings };
-  }
-  const reason = isOfPacks
-    ? "the grant waits for a message that names the holdfast_user of its subscription"
-    : UNPAID.find((each) => reasons.includes(each.reason))?.reason ?? reasons[0] ?? "nothing was sold";
-  return nothing(reason, { purchases, payments });
-}
-
-/** Lines with the price of a pack that grant nothing. */
-const UNPAID: readonly { readonly unpaid: Unpaid; readonly reason: string; readonly warning: string }[] = [
-  {
-    unpaid: "proration",
-    reason: "a line is a proration, which grants nothing: the next invoice of its subscription does",
-    warning: "proration_not_granted",
-  },
-  {
-    unpaid: "free",
-    reason:
-      "a line has the amount 0 without a discount or a free price, as that of a trial, and grants nothing",
-    warning: "free_line_not_granted",
-  },
-];
-
-/** Makes the purchase of a line, or the reason why the line is not one. */
-function purchaseOf(source: string, line: Line, known: Known, catalog: Catalog): Purchase | string {
-  const { externalRef, subscriptionId } = line;
-  const ofSubscription = subscriptionId === null ? undefined : known.subscriptions.get(subscriptionId);
-  const before = known.purchases.get(externalRef) ?? formerOf(source, line, known);
-  if (before !== undefined) {
-    return { ...before, userId: before.userId ?? firstUserOf(ofSubscription) ?? line.userId };
-  }
-  const userId = line.userId ?? ofSubscription?.userId ?? null;
-  const pack = packOf(line, catalog);
-  if (pack === null) {
-    return "pack" in line.sold
-      ? `the catalog has no pack ${JSON.stringify(line.sold.pack)}`
-      : `no pack of the catalog lists ${line.sold.priceId} in stripePrices`;
-  }
-  const unpaid = UNPAID.find((each) => each.unpaid === line.unpaid);
-  if (unpaid !== undefined) return unpaid.reason;
-  if (userId === null && subscriptionId === null) return "no user is named: set metadata.holdfast_user";
-  const { quantity } = line;
-  if (quantity === null) return "quantity must be a positive integer";
-  return { externalRef, source, packId: pack.id, quantity, userId, subscriptionId };
-}
-
-/** Finds the purchase of a line under its former reference, which lines of other invoices may have too. */
-function formerOf(source: string, { formerRef }: Line, { purchases }: Known): Purchase | undefined {
-  const former = formerRef === null ? undefined : purchases.get(formerRef);
-  return former?.source === source ? former : undefined;
-}
-
-function packOf({ sold }: Line, catalog: Catalog): Pack | null {
-  if ("pack" in sold) return findPack(catalog, sold.pack);
-  const found = catalog.stripePrices.get(sold.priceId);
-  return found !== undefined && "pack" in found ? found.pack : null;
-}
-
-/** Makes the grant of a purchase with a known user, by the present pack. */
-function grantOf(purchase: Purchase, catalog: Catalog): StripeAct[] {
-  const { userId, packId, quantity, externalRef } = purchase;
-  if (userId === null) return [];
-  const isBucket = catalog.packs.get(packId)?.bucket != null;
-  const input: GrantInput = {
-    pack: packId,
-    quantity: isBucket ? amountOf(quantity) : null,
-    externalRef,
-    expiresAt: undefined,
-    source: "purchase",
-    notes: null,
-    paidPacks: isBucket ? 1 : quantity,
-  };
-  return [{ kind: "grant", userId, input }];
 }

@@ -5,6 +5,12 @@ import type { Millis } from "../values/period.ts";
 /** The members of an object. */
 export type Fields = Readonly<Record<string, unknown>>;
 
+/** An amount in the smallest unit of its currency. */
+export interface Money {
+  readonly amount: number;
+  readonly currency: string;
+}
+
 const NONE: Fields = {};
 const NAME_LENGTH_MAX = 200;
 const QUANTITY_MAX = 1_000_000_000;
@@ -65,7 +71,8 @@ export function priceOf(line: Fields): string | null {
 /** Lists the payments and charges that a session, an invoice or an invoice's payment names. */
 export function paymentsOf(object: Fields): readonly string[] {
   const own = [idOf(object.payment_intent), idOf(object.charge)];
-  const listed = linesOf(object.payments).flatMap((each) => paymentsOf(fieldsOf(each.payment)));
+  const listed = linesOf(object.payments).filter(({ status }) => status === undefined || status === "paid")
+    .flatMap((each) => paymentsOf(fieldsOf(each.payment)));
   return [...new Set([...own.filter((id) => id !== null), ...listed])];
 }
 
@@ -77,19 +84,39 @@ export function isProration(line: Fields): boolean {
 }
 
 /**
- * Whether a line of amount 0 was sold for nothing, and is not the line of a trial: its price is 0, or a discount took all
- * of it. Newer versions of Stripe's API give 0 as the unit amount of a trial's line, so a 0 there explains nothing.
+ * Whether a line of amount 0 was sold for nothing, because its price is 0 or a discount took all of it. False for a price
+ * above 0, as in a trial. Null if no member has the price's own amount: newer versions of Stripe's API give 0 as the unit
+ * amount of a trial's line, so a 0 there explains nothing.
  */
-export function isFreeSale(line: Fields): boolean {
-  const { price, plan, discount_amounts: discounts } = line;
-  const isDiscounted = Array.isArray(discounts) &&
-    discounts.some((each) => numberOf(fieldsOf(each).amount) > 0);
-  const { unit_amount: whole, unit_amount_decimal: exact } = fieldsOf(price);
-  const own = whole ?? exact ?? fieldsOf(plan).amount;
-  return isDiscounted || own !== undefined && own !== null && own !== "" && Number(own) === 0;
+export function isFreeSale({ price, plan, pricing, discount_amounts: discounts }: Fields): boolean | null {
+  if (Array.isArray(discounts) && discounts.some((each) => (numberOf(fieldsOf(each).amount) ?? 0) > 0)) {
+    return true;
+  }
+  const own = unitAmountOf({ price, plan });
+  if (own !== null) return own === 0;
+  return decimalOf(fieldsOf(pricing).unit_amount_decimal) ? false : null;
 }
 
-/** Reads an amount of money; 0 for any other value. */
-export function numberOf(value: unknown): number {
-  return typeof value === "number" && Number.isFinite(value) ? value : 0;
+/** Reads the price's own amount of an item or a line; null if unknown. */
+export function unitAmountOf({ price, plan }: Fields): number | null {
+  const { unit_amount: whole, unit_amount_decimal: exact } = fieldsOf(price);
+  return decimalOf(whole) ?? decimalOf(exact) ?? decimalOf(fieldsOf(plan).amount);
+}
+
+/** Reads a number, also as text; null for any other value. */
+function decimalOf(value: unknown): number | null {
+  return numberOf(typeof value === "string" && /^\d+(\.\d+)?$/.test(value) ? Number(value) : value);
+}
+
+/** Reads a number; null for any other value. */
+export function numberOf(value: unknown): number | null {
+  return typeof value === "number" && Number.isFinite(value) ? value : null;
+}
+
+/** Reads an amount of money; null if a member is invalid. */
+export function moneyOf(amount: unknown, currency: unknown): Money | null {
+  const name = nameOf(currency);
+  return Number.isSafeInteger(amount) && (amount as number) >= 0 && name !== null
+    ? { amount: amount as number, currency: name.toLowerCase() }
+    : null;
 }

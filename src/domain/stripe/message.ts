@@ -10,11 +10,14 @@ import {
   isProration,
   linesOf,
   metadataOf,
+  type Money,
+  moneyOf,
   nameOf,
   numberOf,
   paymentsOf,
   priceOf,
   timeOf,
+  unitAmountOf,
   wholeOf,
 } from "./fields.ts";
 
@@ -39,6 +42,8 @@ export interface SubscriptionMessage {
   readonly subscriptionId: string;
   readonly userId: string | null;
   readonly priceIds: readonly string[];
+  /** What its prices cost in one period; null if unknown. */
+  readonly price: Money | null;
   readonly state: SubscriptionState;
   /** Stripe's status. */
   readonly status: string;
@@ -57,18 +62,21 @@ export interface Line {
   readonly externalRef: string;
   /** The reference that earlier versions of this service gave the line; null for the same. */
   readonly formerRef: string | null;
-  readonly sold: { readonly priceId: string } | { readonly pack: string };
+  /** The price, or the pack that the backend named; null for none. */
+  readonly sold: { readonly priceId: string } | { readonly pack: string | null };
   /** The number of packs, or the units of a pack without items; null for an invalid number. */
   readonly quantity: number | null;
   readonly userId: string | null;
   /** The subscription of the invoice's line; null for none. */
   readonly subscriptionId: string | null;
+  /** What it cost, in the currency of the sale. */
+  readonly amount: number;
   /** Why it grants nothing, whatever its price sells; null if it was paid for. */
   readonly unpaid: Unpaid | null;
 }
 
-/** A line that charges for a change within a period, or one that charges nothing. */
-export type Unpaid = "proration" | "free";
+/** A line that charges for a change within a period, one that charges nothing, or nothing without an explanation. */
+export type Unpaid = "proration" | "free" | "unexplained";
 
 /** A paid checkout or invoice. */
 export interface SaleMessage {
@@ -78,6 +86,10 @@ export interface SaleMessage {
   readonly source: string;
   /** Ids of payments and charges, as far as the message names them. */
   readonly payments: readonly string[];
+  /** The invoice that a session made; null for none. */
+  readonly invoiceId: string | null;
+  /** What all of it cost; null if unknown. */
+  readonly paid: Money | null;
   readonly lines: readonly Line[];
   /** Whether the message lacks some of the invoice's lines. */
   readonly isCut: boolean;
@@ -95,8 +107,23 @@ export interface PaymentMessage {
 export interface RefundMessage {
   readonly kind: "refund";
   readonly head: Head;
-  /** The refunded charge, its payment and its invoice, as far as the message names them. */
+  /** The refunded charge. */
+  readonly charge: string;
+  /** The charge and its payment, as far as the message names them. */
   readonly payments: readonly string[];
+  /** The invoice that the charge paid, in part or in full; null if the message does not name it. */
+  readonly invoiceId: string | null;
+  readonly money: Money | null;
+}
+
+/** `charge.dispute.funds_withdrawn` and `.funds_reinstated`. */
+export interface DisputeMessage {
+  readonly kind: "dispute";
+  readonly head: Head;
+  readonly disputeId: string;
+  readonly payments: readonly string[];
+  readonly money: Money | null;
+  readonly isReinstated: boolean;
 }
 
 /** A message that changes nothing. */
@@ -106,7 +133,13 @@ export interface OtherMessage {
   readonly reason: string;
 }
 
-export type StripeMessage = SubscriptionMessage | SaleMessage | PaymentMessage | RefundMessage | OtherMessage;
+export type StripeMessage =
+  | SubscriptionMessage
+  | SaleMessage
+  | PaymentMessage
+  | RefundMessage
+  | DisputeMessage
+  | OtherMessage;
 
 /** The metadata in which a customer's backend names users and packs. */
 const USER = "holdfast_user";
@@ -152,6 +185,8 @@ const READERS: ReadonlyMap<string, Reader> = new Map<string, Reader>([
   ["invoice.paid", readInvoice],
   ["invoice_payment.paid", readInvoicePayment],
   ["charge.refunded", readRefund],
+  ["charge.dispute.funds_withdrawn", (head, object) => readDispute(head, object, false)],
+  ["charge.dispute.funds_reinstated", (head, object) => readDispute(head, object, true)],
 ]);
 
 function readSubscription(head: Head, object: Fields, rank: 0 | 1 | 2): StripeMessage {
@@ -169,6 +204,7 @@ function readSubscription(head: Head, object: Fields, rank: 0 | 1 | 2): StripeMe
     subscriptionId,
     userId: nameOf(metadataOf(object)[USER]),
     priceIds: linesOf(object.items).map(priceOf).filter((price) => price !== null),
+    price: moneyOf(costOf(linesOf(object.items)), object.currency),
     state,
     status: isDeleted ? "deleted" : status,
     isFinal: isDeleted || FINAL.has(status),
@@ -176,6 +212,17 @@ function readSubscription(head: Head, object: Fields, rank: 0 | 1 | 2): StripeMe
     endsAt: timeOf(object.cancel_at),
     endedAt: isDeleted ? endedAt ?? head.created : endedAt,
   };
+}
+
+/** The sum of a subscription's items; null if one is unknown. */
+function costOf(items: readonly Fields[]): number | null {
+  let sum = 0;
+  for (const item of items) {
+    const amount = unitAmountOf(item);
+    if (amount === null) return null;
+    sum += Math.round(amount * (numberOf(item.quantity) ?? 1));
+  }
+  return sum;
 }
 
 function readCheckout(head: Head, object: Fields): StripeMessage {
@@ -188,7 +235,8 @@ function readCheckout(head: Head, object: Fields): StripeMessage {
   if (object.payment_status !== "paid" && object.payment_status !== "no_payment_required") {
     return other(head, "the session is not paid yet");
   }
-  if (pack === null) return other(head, `the session's metadata has no ${PACK}`);
+  const paid = moneyOf(object.amount_total, object.currency);
+  if (pack === null && paid?.amount === 0) return other(head, `the session's metadata has no ${PACK}`);
   const line: Line = {
     externalRef: source,
     formerRef: null,
@@ -196,9 +244,14 @@ function readCheckout(head: Head, object: Fields): StripeMessage {
     quantity: wholeOf(metadata[QUANTITY] ?? 1),
     userId: nameOf(metadata[USER]) ?? nameOf(object.client_reference_id),
     subscriptionId: null,
+    amount: paid?.amount ?? 0,
     unpaid: null,
   };
-  return { kind: "sale", head, source, payments: paymentsOf(object), lines: [line], isCut: false };
+  const invoiceId = idOf(object.invoice);
+  return {
+    ...{ kind: "sale", head, source, payments: paymentsOf(object), invoiceId, paid },
+    ...{ lines: [line], isCut: false },
+  };
 }
 
 function readInvoice(head: Head, object: Fields): StripeMessage {
@@ -214,7 +267,7 @@ function readInvoice(head: Head, object: Fields): StripeMessage {
     const id = idOf(line);
     const externalRef = nameOf(line.unique_id) ?? id;
     const priceId = priceOf(line);
-    const amount = numberOf(line.amount);
+    const amount = numberOf(line.amount) ?? 0;
     if (externalRef === null || priceId === null || amount < 0) return [];
     const item = fieldsOf(fieldsOf(line.parent).subscription_item_details);
     return [{
@@ -224,11 +277,21 @@ function readInvoice(head: Head, object: Fields): StripeMessage {
       quantity: line.quantity === null || line.quantity === undefined ? 1 : wholeOf(line.quantity),
       userId: nameOf(metadataOf(line)[USER]) ?? ofSubscription ?? ofInvoice,
       subscriptionId: idOf(item.subscription) ?? idOf(line.subscription) ?? subscription,
-      unpaid: isProration(line) ? "proration" : amount === 0 && !isFreeSale(line) ? "free" : null,
+      amount,
+      unpaid: unpaidOf(line, amount),
     }];
   });
   const isCut = fieldsOf(object.lines).has_more === true;
-  return { kind: "sale", head, source, payments: paymentsOf(object), lines, isCut };
+  const paid = moneyOf(object.amount_paid, object.currency);
+  return { kind: "sale", head, source, payments: paymentsOf(object), invoiceId: null, paid, lines, isCut };
+}
+
+function unpaidOf(line: Fields, amount: number): Unpaid | null {
+  if (isProration(line)) return "proration";
+  if (amount !== 0) return null;
+  const isFree = isFreeSale(line);
+  if (isFree === null) return "unexplained";
+  return isFree ? null : "free";
 }
 
 function readInvoicePayment(head: Head, object: Fields): StripeMessage {
@@ -242,8 +305,19 @@ function readInvoicePayment(head: Head, object: Fields): StripeMessage {
 
 function readRefund(head: Head, object: Fields): StripeMessage {
   if (object.refunded !== true) return other(head, "the charge is refunded in part only");
-  const payments = [idOf(object), idOf(object.payment_intent), idOf(object.invoice)];
-  return { kind: "refund", head, payments: payments.filter((id) => id !== null) };
+  const charge = idOf(object);
+  if (charge === null) return other(head, "the charge has no id");
+  const payments = [charge, idOf(object.payment_intent)].filter((id) => id !== null);
+  const money = moneyOf(object.amount, object.currency);
+  return { kind: "refund", head, charge, payments, invoiceId: idOf(object.invoice), money };
+}
+
+function readDispute(head: Head, object: Fields, isReinstated: boolean): StripeMessage {
+  const disputeId = idOf(object);
+  const payments = paymentsOf(object);
+  if (disputeId === null || payments.length === 0) return other(head, "the dispute has no id or charge");
+  const money = moneyOf(object.amount, object.currency);
+  return { kind: "dispute", head, disputeId, payments, money, isReinstated };
 }
 
 function other(head: Head, reason: string): OtherMessage {

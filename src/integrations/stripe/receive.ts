@@ -6,26 +6,27 @@ import type { Directory } from "../../../actors/directory.ts";
 import type { Realm } from "../../../actors/actor.ts";
 import { Unavailable } from "../../../actors/port.ts";
 import type { RefusalCode } from "../../domain/values/refusal.ts";
-import { answerMessage, type StripeAct, type StripeOutcome } from "../../domain/stripe/answer_message.ts";
-import type { Purchase } from "../../domain/stripe/facts.ts";
+import { answerMessage } from "../../domain/stripe/answer_message.ts";
 import type { StripeMessage } from "../../domain/stripe/message.ts";
+import type { StripeAct, StripeOutcome } from "../../domain/stripe/outcome.ts";
+import type { StripeCounts } from "../../process/counts/stripe_counts.ts";
 import type { Clock } from "../../process/clock.ts";
 import { inTurn } from "../../process/in_turn.ts";
 import type { Session } from "../../storage/database.ts";
 import type { InCell } from "../../storage/nodes/cell_store.ts";
+import { keepLast, keepLearned, keepSettled, linksOf, readKnown } from "../../storage/stores/stripe_store.ts";
 import {
-  findRefunded,
-  keepLast,
-  keepLearned,
-  keepSettled,
-  readKnown,
-} from "../../storage/stores/stripe_store.ts";
+  forgetUnhandled,
+  keepUnhandled,
+  readUnhandled,
+} from "../../storage/stores/stripe_unhandled_store.ts";
 
 /** What the handling of messages uses. */
 export interface StripeWorld {
   readonly term: { readonly directory: Pick<Directory, "runById" | "isSameUser"> };
   readonly inCell: InCell;
   readonly clock: Clock;
+  readonly counts: { readonly stripe: StripeCounts };
 }
 
 /** The realm that a message was sent to. */
@@ -57,8 +58,9 @@ export type Received =
 /** Handles a message after its signature was checked. */
 export function receive(world: StripeWorld, realm: StripeRealm, message: StripeMessage): Promise<Received> {
   return inTurn(realm, async () => {
-    const received = message.head.isLive === (realm.mode === "live")
-      ? await answer(world, realm, message)
+    const isForMode = message.head.isLive === (realm.mode === "live");
+    const received = isForMode
+      ? await handle(world, realm, message)
       : { handled: false as const, reason: `the message is not for ${realm.mode} mode` };
     const { eventId, type } = message.head;
     const last = { eventId, type, at: world.clock.now(), reason: received.handled ? null : received.reason };
@@ -70,14 +72,37 @@ export function receive(world: StripeWorld, realm: StripeRealm, message: StripeM
   });
 }
 
-async function answer(world: StripeWorld, realm: StripeRealm, message: StripeMessage): Promise<Received> {
-  const { outcome, refunded } = await world.inCell(realm.cell, async (session) => {
+/** Handles a message, and then those that waited for what it says. Runs in the realm's turn. */
+export async function handle(
+  world: StripeWorld,
+  realm: Realm,
+  message: StripeMessage,
+): Promise<Received> {
+  const { received, waiting } = await answer(world, realm, message);
+  const seen = new Set([message.head.eventId]);
+  for (const queue = [...waiting]; queue.length > 0;) {
+    const next = queue.shift() as StripeMessage;
+    if (seen.has(next.head.eventId)) continue;
+    seen.add(next.head.eventId);
+    const again = await answer(world, realm, next);
+    if (again.received.handled) queue.push(...again.waiting);
+  }
+  return received;
+}
+
+interface Answered {
+  readonly received: Received;
+  /** Kept messages about the same objects. */
+  readonly waiting: readonly StripeMessage[];
+}
+
+async function answer(world: StripeWorld, realm: Realm, message: StripeMessage): Promise<Answered> {
+  const outcome = await world.inCell(realm.cell, async (session) => {
     const known = await readKnown(session, realm.realm, message);
     const outcome = answerMessage(message, known, realm.catalog);
     await keepLearned(session, realm.realm, outcome.learned, realm.now());
-    return { outcome, refunded: await refundedBy(session, realm.realm, outcome) };
+    return outcome;
   });
-  const { settled } = outcome;
   const done: Done[] = [];
   let refusal: string | null = null;
   for (const act of await actsOf(world, realm, outcome)) {
@@ -85,34 +110,52 @@ async function answer(world: StripeWorld, realm: StripeRealm, message: StripeMes
     if (typeof result === "string") refusal ??= result;
     else if (result !== null) done.push(result);
   }
-  for (const purchase of refunded) done.push(...await revoke(world, realm, purchase));
+  const received: Received = done.length > 0
+    ? { handled: true, done, warnings: outcome.warnings }
+    : { handled: false, reason: refusal ?? outcome.reason ?? "there is nothing left to do" };
   // Last of all: a message that is interrupted earlier finds everything that waited again.
-  if (settled !== null) {
-    await world.inCell(realm.cell, (session) => keepSettled(session, realm.realm, settled));
-  }
-  if (done.length > 0) return { handled: true, done, warnings: outcome.warnings };
-  return { handled: false, reason: refusal ?? outcome.reason ?? "there is nothing left to do" };
+  const { settled } = outcome;
+  const waiting = await world.inCell(realm.cell, async (session) => {
+    if (settled !== null) await keepSettled(session, realm.realm, settled);
+    const isKept = await noteUnhandled(session, realm, message, outcome, refusal);
+    world.counts.stripe[isKept ? "unhandled" : received.handled ? "handled" : "ignored"] += 1;
+    return await readUnhandled(session, realm.realm, { links: linksOf(message) });
+  });
+  return { received, waiting };
 }
 
-/** The purchases to revoke: those that the message refunds, and refunded ones whose user it names. */
-async function refundedBy(
+/** Keeps a message about something that was paid for and not granted, or forgets it; returns whether it is kept. */
+async function noteUnhandled(
   session: Session,
-  realm: number,
-  { learned, settled }: StripeOutcome,
-): Promise<readonly Purchase[]> {
-  const users = new Map(settled?.purchases.map(({ externalRef, userId }) => [externalRef, userId]));
-  const purchases = [...learned.purchases, ...settled?.purchases ?? []];
-  const found = await findRefunded(session, realm, { ...learned, purchases });
-  return found.map((purchase) => ({
-    ...purchase,
-    userId: purchase.userId ?? users.get(purchase.externalRef) ?? null,
-  })).filter(({ userId }) => userId !== null);
+  realm: Realm,
+  message: StripeMessage,
+  { paid, learned, acts }: StripeOutcome,
+  refusal: string | null,
+): Promise<boolean> {
+  const reason = paid?.reason ?? refusal;
+  if (paid === null || reason === null) {
+    await forgetUnhandled(session, realm.realm, message.head.eventId);
+    return false;
+  }
+  const named = message.kind === "sale"
+    ? message.lines.map(({ userId }) => userId)
+    : [learned.subscription?.userId ?? null];
+  const userIds = [...named, ...acts.map(({ userId }) => userId)].filter((id) => id !== null);
+  const { objectId, money } = paid;
+  const row = { message, objectId, reason, money, links: linksOf(message), userIds: [...new Set(userIds)] };
+  await keepUnhandled(
+    session,
+    realm.realm,
+    { ...row, catalogVersion: realm.catalog.version },
+    realm.now(),
+  );
+  return true;
 }
 
 /** The actions in order. A subscription that moved to another id of the same user is not ended first. */
 async function actsOf(
   { term }: StripeWorld,
-  { realm }: StripeRealm,
+  { realm }: Realm,
   { acts, left }: StripeOutcome,
 ): Promise<readonly StripeAct[]> {
   if (left === null) return acts;
@@ -128,7 +171,7 @@ async function actsOf(
  *
  * @throws Unavailable when Stripe has to send the message again
  */
-async function run(world: StripeWorld, realm: StripeRealm, act: StripeAct): Promise<Done | string | null> {
+async function run(world: StripeWorld, realm: Realm, act: StripeAct): Promise<Done | string | null> {
   const { directory } = world.term;
   const { userId } = act;
   if (act.kind === "mirror") {
@@ -145,31 +188,28 @@ async function run(world: StripeWorld, realm: StripeRealm, act: StripeAct): Prom
       endsAt: row.endsAt,
     };
   }
-  const externalRef = act.input.externalRef as string;
-  const result = await directory.runById(userId, {
-    realm,
-    name: "grant",
-    input: act.input,
-    needs: { externalRef },
-  });
+  const { did, externalRef, externalRefs } = creditsOf(act);
+  const call = { realm, needs: { externalRefs } };
+  const result = act.kind === "grant"
+    ? await directory.runById(userId, { ...call, name: "grant", input: act.input })
+    : act.kind === "refund"
+    ? await directory.runById(userId, { ...call, name: "refund", input: act.input })
+    : await directory.runById(userId, { ...call, name: "reinstate", input: act.input });
   if (!result.ok) return refusedBy(result.refusal);
-  const balanceIds = result.answer.balances.map(({ row }) => row.id);
-  return { did: "credits_granted", userId, externalRef, balanceIds };
+  const balanceIds = "balanceIds" in result.answer
+    ? result.answer.balanceIds
+    : result.answer.balances.map(({ row }) => row.id);
+  return balanceIds.length === 0 ? null : { did, userId, externalRef, balanceIds };
 }
 
-async function revoke({ term }: StripeWorld, realm: StripeRealm, purchase: Purchase): Promise<Done[]> {
-  const userId = purchase.userId as string;
-  const { externalRef } = purchase;
-  const input = { externalRef, reason: "Stripe: the payment was refunded" };
-  const result = await term.directory.runById(userId, {
-    realm,
-    name: "refund",
-    input,
-    needs: { externalRef },
-  });
-  if (!result.ok) throw new Unavailable(result.refusal.message);
-  const { balanceIds } = result.answer;
-  return balanceIds.length === 0 ? [] : [{ did: "credits_revoked", userId, externalRef, balanceIds }];
+type CreditsAct = Exclude<StripeAct, { readonly kind: "mirror" }>;
+
+/** What an action on credits does, and the references of the balances that it needs. */
+function creditsOf({ kind, input }: CreditsAct) {
+  const externalRef = kind === "reinstate" ? input.newRef : input.externalRef as string;
+  const others = kind === "reinstate" ? [input.externalRef, ...input.earlierRefs] : [];
+  const did = kind === "refund" ? "credits_revoked" as const : "credits_granted" as const;
+  return { did, externalRef, externalRefs: [...others, externalRef] };
 }
 
 /** Refusals after which a retry can succeed. */

@@ -1,7 +1,13 @@
 // The doctor's verdicts: pure functions from facts to checks. Each check says what it found, and what to do about it where
 // something is to be done.
 
-import type { BacklogFacts, OldPrice, PriceChecks, WebhookFacts } from "../../storage/queries/store_facts.ts";
+import type {
+  BacklogFacts,
+  OldPrice,
+  PriceChecks,
+  UnhandledCount,
+  WebhookFacts,
+} from "../../storage/queries/store_facts.ts";
 import type { DatabaseFacts, DriftFacts, StoreFacts } from "./facts.ts";
 import type { Features } from "../../process/features.ts";
 import { DOCTOR_LIMITS, RUNTIME_LIMITS } from "../../process/limits.ts";
@@ -44,6 +50,7 @@ const EVERYTHING = "Run deno task reconcile, which proves everything and names e
  */
 export function checkStore(facts: StoreFacts, term: TermFacts | null): Check[] {
   const { database, migrations, cluster, skewMs, backlog, drift, oldPrices, priceChecks, webhooks } = facts;
+  const { unhandled } = facts;
   const isServed = term !== null || cluster !== null && cluster.nodes.some(isLiving);
   return [
     checkDatabase(database),
@@ -54,6 +61,7 @@ export function checkStore(facts: StoreFacts, term: TermFacts | null): Check[] {
     drift === null ? unread("drift") : checkDrift(drift),
     oldPrices === null ? unread("prices") : checkPrices(oldPrices, priceChecks ?? null),
     webhooks === null ? unread("webhooks") : checkWebhooks(webhooks),
+    unhandled === null ? unread("stripe") : checkStripe(unhandled),
   ];
 }
 
@@ -272,6 +280,18 @@ function checkWebhooks({ enabled, failing, oldestMs }: WebhookFacts): Check {
   return oldestMs === null || oldestMs < DOCTOR_LIMITS.webhookLateMs
     ? ok(name, found)
     : warn(name, found, advice);
+}
+
+function checkStripe(counts: readonly UnhandledCount[]): Check {
+  const name = "stripe";
+  if (counts.length === 0) return ok(name, "no paid message is unhandled");
+  const named = counts.slice(0, NAMED_MAX).map(({ appId, mode, messages }) => `${appId} ${mode} ${messages}`);
+  if (counts.length > NAMED_MAX) named.push("and others");
+  return warn(
+    name,
+    `paid messages that are not handled: ${named.join(", ")}`,
+    "See the reasons: deno task admin stripe unhandled --mode MODE --app APP",
+  );
 }
 
 function minutesText(ms: number): string {

@@ -2,7 +2,7 @@
 // admin API, and the command line reads them itself when no service answers.
 
 import { MIGRATIONS } from "../../../sql/migrations.ts";
-import { DOCTOR_LIMITS } from "../../process/limits.ts";
+import { DOCTOR_LIMITS, STRIPE_LIMITS } from "../../process/limits.ts";
 import { messageOf } from "../../process/log.ts";
 import { type Drift, reconcileSample, type SampleSummary } from "../../storage/queries/reconcile.ts";
 import {
@@ -14,8 +14,10 @@ import {
   readOldPrices,
   readPriceChecks,
   readServer,
+  readUnhandledCounts,
   readWebhookFacts,
   type ServerFacts,
+  type UnhandledCount,
   type WebhookFacts,
 } from "../../storage/queries/store_facts.ts";
 import type { Database } from "../../storage/database.ts";
@@ -46,6 +48,7 @@ export interface StoreFacts {
   readonly oldPrices: readonly OldPrice[] | null;
   readonly priceChecks?: PriceChecks | null;
   readonly webhooks: WebhookFacts | null;
+  readonly unhandled: readonly UnhandledCount[] | null;
 }
 
 /**
@@ -69,6 +72,7 @@ export async function storeFacts(database: Database, now: () => number): Promise
       : null,
     priceChecks: isReadable ? await readPriceChecks(database) : null,
     webhooks: isReadable ? await webhookFacts(database, now()) : null,
+    unhandled: isReadable ? await readUnhandledCounts(database, now(), STRIPE_LIMITS.unhandledKeptMs) : null,
   };
 }
 

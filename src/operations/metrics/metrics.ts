@@ -6,7 +6,7 @@ import { cpuUsage } from "node:process";
 import { Counter, Gauge, type Histogram, Registry } from "prom-client";
 import type { Counts } from "../../cluster/counts.ts";
 import type { Service, ServiceState } from "../../cluster/service.ts";
-import { BODIES, GATEWAY, REQUESTS, WEBHOOKS } from "./traffic_metrics.ts";
+import { BODIES, GATEWAY, REQUESTS, STRIPE, WEBHOOKS } from "./traffic_metrics.ts";
 import { counter, counters, gauge, type Metric, ofTerm, type Samples } from "./metric.ts";
 import { COMMAND_NAMES, RESERVE_OUTCOMES } from "../../process/counts/runtime_counts.ts";
 
@@ -276,7 +276,20 @@ const PROCESS: readonly Metric[] = [
   gauge("process_heap_bytes", "Heap in use by the main thread.", () => Deno.memoryUsage().heapUsed),
 ];
 
-const METRICS = [TERM, CLUSTER, REQUESTS, BODIES, TURNS, JOURNAL, ACTORS, SWEEPS, WEBHOOKS, GATEWAY, PROCESS]
+const METRICS = [
+  TERM,
+  CLUSTER,
+  REQUESTS,
+  BODIES,
+  TURNS,
+  JOURNAL,
+  ACTORS,
+  SWEEPS,
+  WEBHOOKS,
+  STRIPE,
+  GATEWAY,
+  PROCESS,
+]
   .flat();
 
 /** Histograms are filled by the code that is measured. */

@@ -168,3 +168,17 @@ export const GATEWAY: readonly Metric[] = [
     ({ gateway }) => gateway.unsettled,
   ),
 ];
+
+/** Messages of Stripe. */
+export const STRIPE: readonly Metric[] = [
+  counters(
+    "holdfast_stripe_messages_total",
+    "Messages of Stripe and retries of them, by result; unhandled: paid and not granted yet.",
+    ["result"],
+    ({ stripe: { handled, ignored, unhandled } }) => [
+      [{ result: "handled" }, handled],
+      [{ result: "ignored" }, ignored],
+      [{ result: "unhandled" }, unhandled],
+    ],
+  ),
+];

@@ -14,6 +14,7 @@ import {
   deleteEndedMessages,
   deleteMessagesOfRemoved,
   deleteOldLogs,
+  deleteOldUnhandled,
   deleteStrayStripeFacts,
   forgetOldPrompts,
 } from "../../storage/stores/retention_store.ts";
@@ -49,7 +50,10 @@ const RETENTION = {
       remove: (session, realm, _, limit) => deleteMessagesOfRemoved(session, [realm], limit),
     },
   ],
-  stripe: [{ keptMs: () => STRIPE_LIMITS.strayKeptMs, remove: deleteStrayStripeFacts }],
+  stripe: [
+    { keptMs: () => STRIPE_LIMITS.strayKeptMs, remove: deleteStrayStripeFacts },
+    { keptMs: () => STRIPE_LIMITS.unhandledKeptMs, remove: deleteOldUnhandled },
+  ],
 } as const satisfies Readonly<Record<string, readonly Retention[]>>;
 
 /** Removes the rows of a sweep that are past their time in every realm of this process; returns how many. */

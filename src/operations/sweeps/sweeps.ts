@@ -9,6 +9,7 @@ import type { UserStore } from "../../../actors/port.ts";
 import { realmsHere, visitAll } from "../../../actors/visit.ts";
 import type { Counts, SweepName } from "../../cluster/counts.ts";
 import { type ErasureWorld, runErasures } from "../../people/erasure.ts";
+import { retryUnderNewCatalogs } from "../../integrations/stripe/unhandled.ts";
 import type { Clock } from "../../process/clock.ts";
 import { NO_CELLS } from "../../audit/audit.ts";
 import { AUDIT_LIMITS, SWEEP_LIMITS } from "../../process/limits.ts";
@@ -23,11 +24,7 @@ export interface SweepWorld extends Omit<RetentionWorld, "term">, ErasureWorld {
   readonly term: Term;
   readonly store: Pick<UserStore, "listDue">;
   readonly clock: Clock;
-}
-
-/** The same, with the counters of sweeps. */
-export interface CountedWorld extends SweepWorld {
-  readonly counts: Pick<Counts, "sweeps">;
+  readonly counts: Pick<Counts, "sweeps" | "stripe">;
 }
 
 /** What a run of all sweeps did, by kind. */
@@ -40,12 +37,13 @@ export interface SweepCounts {
   readonly refusals: number;
   readonly messages: number;
   readonly stripeFacts: number;
+  readonly stripeRetries: number;
   readonly erasures: number;
   readonly failedSignIns: number;
 }
 
 /** Runs every sweep to its end. */
-export async function sweepAll(world: CountedWorld): Promise<SweepCounts> {
+export async function sweepAll(world: SweepWorld): Promise<SweepCounts> {
   const due = await runSweep(world, "due");
   const idempotencyRecords = await runSweep(world, "idempotency");
   const historyRows = await runSweep(world, "history");
@@ -53,6 +51,7 @@ export async function sweepAll(world: CountedWorld): Promise<SweepCounts> {
   const refusals = await runSweep(world, "refusals");
   const messages = await runSweep(world, "messages");
   const stripeFacts = await runSweep(world, "stripe");
+  const stripeRetries = await runSweep(world, "stripe_retry");
   const erasures = await runSweep(world, "erasures");
   const failedSignIns = await runSweep(world, "failed_sign_ins");
   return {
@@ -63,6 +62,7 @@ export async function sweepAll(world: CountedWorld): Promise<SweepCounts> {
     refusals,
     messages,
     stripeFacts,
+    stripeRetries,
     erasures,
     failedSignIns,
   };
@@ -79,6 +79,7 @@ const SWEEPS = {
   idempotency: sweepIdempotency,
   daily_use: addAllUp,
   stripe: removeOld("stripe"),
+  stripe_retry: retryUnderNewCatalogs,
   failed_sign_ins: removeFailedSignIns,
 } satisfies Record<SweepName, (world: SweepWorld) => Promise<unknown>>;
 
@@ -86,7 +87,7 @@ type SweepAnswer<Name extends SweepName> = Awaited<ReturnType<(typeof SWEEPS)[Na
 
 /** Runs a sweep to its end and counts its result. */
 export async function runSweep<Name extends SweepName>(
-  world: CountedWorld,
+  world: SweepWorld,
   name: Name,
 ): Promise<SweepAnswer<Name>> {
   const tally = world.counts.sweeps[name];

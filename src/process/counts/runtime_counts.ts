@@ -32,6 +32,7 @@ const COMMAND_INDEX: Readonly<Record<CommandName, number>> = {
   prolong: 17,
   mirror: 18,
   refund: 19,
+  reinstate: 20,
 };
 
 /** Commands in the order of `turns`. */

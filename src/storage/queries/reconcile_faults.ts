@@ -100,23 +100,45 @@ export const MESSAGES = `
   where fault is not null
   order by user_key, id`;
 
-// A refund revokes the credits of its purchase. If a message was interrupted, this happens when Stripe sends it again,
-// within three days: younger refunds, by the clock of the store, are not faults yet. The user of a purchase may have become
-// an alias; an erased user has no purchase.
+// Refunds of all payments of a purchase, and a dispute over all of it, revoke its credits. If a message was interrupted, this
+// happens when Stripe sends it again, within three days: younger facts, by the clock of the store, are not faults yet. The
+// user of a purchase may have become an alias; an erased user has no purchase.
 
 const STRIPE_SENDS_MS = 4 * 24 * 3_600_000;
+const OLD_ENOUGH = `<= extract(epoch from now()) * 1000 - ${STRIPE_SENDS_MS}`;
 
 export const REFUNDED = `
   select b.user_key, c.id as user_id, 'refunded' as kind, 'credit balance ' || to_json(b.id)::text ||
-    ': its purchase ' || to_json(p.external_ref)::text || ' was refunded' as text
+    ': its purchase ' || to_json(p.external_ref)::text || ' was ' || fault.what as text
   from users u join stripe_purchases p on p.realm = u.realm and p.user_id = u.id
   join users c on c.key = coalesce(u.merged_into, u.key)
   join credit_balances b on b.user_key = c.key and b.external_ref = p.external_ref and b.pack_id = p.pack_id
-  where b.revoked_at_ms is null and ${inRange("u.key")} and exists (
-    select from stripe_refunds r where r.realm = p.realm
-      and greatest(r.at_ms, b.granted_at_ms) <= extract(epoch from now()) * 1000 - ${STRIPE_SENDS_MS}
-      and (r.payment = p.source or exists (
-        select from stripe_payments s where s.realm = p.realm and s.source = p.source and s.payment = r.payment
-          and s.at_ms <= extract(epoch from now()) * 1000 - ${STRIPE_SENDS_MS}))
-  )
+  cross join lateral (
+    select case
+      when exists (
+        select from stripe_refunds r where r.realm = p.realm and r.payment = p.source and r.at_ms ${OLD_ENOUGH}
+      ) then 'refunded'
+      when (
+        select bool_and(r.at_ms is not null and greatest(r.at_ms, s.at_ms) ${OLD_ENOUGH})
+        from stripe_payments s left join stripe_refunds r on r.realm = s.realm and r.payment = s.payment
+        where s.realm = p.realm and s.source = p.source and not s.is_invoice
+      ) and (
+        select p.paid_amount is null or bool_or(one.currency is distinct from p.paid_currency)
+          or sum(one.amount) >= p.paid_amount
+        from (
+          select distinct on (coalesce(r.charge, r.payment)) r.amount, r.currency
+          from stripe_payments s join stripe_refunds r on r.realm = s.realm and r.payment = s.payment
+          where s.realm = p.realm and s.source = p.source
+        ) one
+      ) then 'refunded'
+      when exists (
+        select from stripe_payments s join stripe_disputes d on d.realm = s.realm and d.payment = s.payment
+        where s.realm = p.realm and s.source = p.source and greatest(d.at_ms, s.at_ms) ${OLD_ENOUGH}
+          and d.is_withdrawn and not d.is_reinstated
+          and d.currency = p.paid_currency and d.amount >= p.paid_amount
+      ) then 'disputed'
+    end as what
+  ) fault
+  where b.revoked_at_ms is null and ${inRange("u.key")} and fault.what is not null
+    and b.granted_at_ms ${OLD_ENOUGH}
   order by b.user_key, b.id`;

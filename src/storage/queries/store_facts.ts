@@ -194,3 +194,21 @@ export async function readWebhookFacts(
   );
   return { enabled: row?.enabled ?? 0, failing, oldestMs: row?.oldest ?? null };
 }
+
+/** Paid messages of Stripe that are not handled, of one app and mode. */
+export interface UnhandledCount {
+  readonly appId: string;
+  readonly mode: string;
+  readonly messages: number;
+}
+
+/** Counts paid messages of Stripe that are not handled and have not expired, by app and mode. */
+export function readUnhandledCounts(reader: Reader, now: Millis, keptMs: number): Promise<UnhandledCount[]> {
+  return reader.query(
+    `select r.app_id as "appId", r.mode, count(*) as messages
+     from stripe_unhandled u join realms r on r.realm = u.realm
+     where u.at_ms > $1::bigint + r.clock_offset_ms - $2::bigint
+     group by r.app_id, r.mode order by r.app_id, r.mode`,
+    [now, keptMs],
+  );
+}

@@ -68,7 +68,7 @@ export function deleteEndedMessages(status: "delivered" | "failed") {
   };
 }
 
-/** Removes payments and refunds of Stripe that arrived up to a moment and belong to no purchase. */
+/** Removes payments, refunds and disputes of Stripe that arrived up to a moment and belong to no purchase. */
 export async function deleteStrayStripeFacts(
   session: Session,
   realm: number,
@@ -92,7 +92,32 @@ export async function deleteStrayStripeFacts(
        order by at_ms limit $3::int) returning 1`,
     [realm, before, limit - refunds.length],
   );
-  return refunds.length + payments.length;
+  const disputes = await session.query(
+    `delete from stripe_disputes where realm = $1::int and (payment, dispute) in (
+       select payment, dispute from stripe_disputes d where realm = $1::int and at_ms <= $2::bigint
+         and not exists (
+           select from stripe_payments s join stripe_purchases p using (realm, source)
+           where s.realm = $1::int and s.payment = d.payment)
+       order by at_ms limit $3::int) returning 1`,
+    [realm, before, limit - refunds.length - payments.length],
+  );
+  return refunds.length + payments.length + disputes.length;
+}
+
+/** Removes messages of Stripe that were kept since a moment or before it, because they are not handled. */
+export async function deleteOldUnhandled(
+  session: Session,
+  realm: number,
+  before: Millis,
+  limit: number,
+): Promise<number> {
+  const rows = await session.query(
+    `delete from stripe_unhandled where realm = $1::int and event_id = any(array(
+       select event_id from stripe_unhandled where realm = $1::int and at_ms <= $2::bigint
+       order by at_ms limit $3::int)) returning 1`,
+    [realm, before, limit],
+  );
+  return rows.length;
 }
 
 /** Removes the messages of removed webhooks of some realms. */

@@ -211,11 +211,11 @@ async function loadTexts(
 }
 
 async function loadBalances(database: Database, owner: UserKey, which: BalanceRef): Promise<OlderRows> {
-  const [column, value] = "balanceId" in which
-    ? ["id", which.balanceId]
-    : ["external_ref", which.externalRef];
+  const [condition, value] = "balanceId" in which
+    ? ["id = $2", which.balanceId]
+    : ["external_ref = any($2::text::text[])", arrayText(which.externalRefs)];
   const records = await database.query<StoredRow>(
-    `select * from credit_balances where user_key = $1::bigint and ${column} = $2 order by id`,
+    `select * from credit_balances where user_key = $1::bigint and ${condition} order by id`,
     [owner, value],
   );
   return { counters: [], reservations: [], balances: records.map(CREDIT_BALANCES.read) };

@@ -3,9 +3,10 @@
 
 import assert from "node:assert/strict";
 import { type CatalogDocument, compileCatalog } from "../../../src/domain/catalog/catalog.ts";
-import { answerMessage, type StripeAct } from "../../../src/domain/stripe/answer_message.ts";
-import type { KnownSubscription, Purchase } from "../../../src/domain/stripe/facts.ts";
+import { answerMessage } from "../../../src/domain/stripe/answer_message.ts";
 import { readMessage, type StripeMessage } from "../../../src/domain/stripe/message.ts";
+import type { StripeAct } from "../../../src/domain/stripe/outcome.ts";
+import { KeptFacts } from "./kept_facts.ts";
 import { packOf, planOf } from "../scene.ts";
 
 const items = [{ id: "one", label: "one", unit: "count", amount: 10, matches: [{ event: "x" }] }] as const;
@@ -53,24 +54,16 @@ const line = (members: object = {}) => ({
 const invoice = (lines: object[], members: object = {}) =>
   event("invoice.paid", { id: "in_1", lines: { data: lines }, ...members });
 
-/** What is known, as the store keeps it. */
-class Facts {
-  readonly subscriptions = new Map<string, KnownSubscription>();
-  readonly purchases = new Map<string, Purchase>();
+class Facts extends KeptFacts {
   catalog = compileCatalog(DOCUMENT, 1);
 
   /** Takes a message; an interrupted one is stored without effect. */
   take(message: StripeMessage, isCutOff = false) {
     const outcome = answerMessage(message, this, this.catalog);
     const { learned, acts, left, settled, reason } = outcome;
-    if (learned.subscription !== null) this.subscriptions.set("sub_1", learned.subscription);
-    for (const purchase of learned.purchases) this.purchases.set(purchase.externalRef, purchase);
+    this.keep(learned);
     if (isCutOff) return [];
-    const known = this.subscriptions.get("sub_1");
-    if (settled?.subscriptionId === "sub_1" && known !== undefined) {
-      this.subscriptions.set("sub_1", { ...known, leftUserIds: [] });
-    }
-    for (const purchase of settled?.purchases ?? []) this.purchases.set(purchase.externalRef, purchase);
+    this.settle(settled);
     const done = [...left?.acts ?? [], ...acts].map(shown);
     return done.length > 0 ? done : [reason];
   }
@@ -86,6 +79,10 @@ function shown(act: StripeAct): string {
         : `${quantity / 1_000_000n} of ${pack}`
     }`;
   }
+  if (act.kind === "refund") return `${act.userId} loses ${act.input.externalRef}: ${act.input.reason}`;
+  if (act.kind === "reinstate") {
+    return `${act.userId} gets ${act.input.externalRef} back as ${act.input.newRef}`;
+  }
   const { state } = act.input;
   return "planId" in state ? `${act.userId} on ${state.planId}` : `${act.userId} over: ${state.reason}`;
 }
@@ -93,6 +90,7 @@ function shown(act: StripeAct): string {
 const PRORATED = "a line is a proration, which grants nothing: the next invoice of its subscription does";
 const FREE =
   "a line has the amount 0 without a discount or a free price, as that of a trial, and grants nothing";
+const TRIAL = { amount: 0, price: { id: "price_bundle", unit_amount: 900 } };
 const prorated = (members: object) => line({ id: "il_2", proration: true, ...of("ada"), ...members });
 const OVERTAKEN = "a newer message of this subscription was already handled";
 const NOBODY = "neither the subscription's metadata nor an earlier message names a holdfast_user";
@@ -136,11 +134,12 @@ const ROWS: readonly Row[] = [
   ["a pack for no user", [session({ holdfast_pack: "bundle" }, { client_reference_id: null })], ["no user is named: set metadata.holdfast_user"]],
   ["lines of packs and plans", [invoice([line(of("ada")), line({ id: "il_2", price: "price_wallet", ...of("bob") }), line({ id: "il_3", price: "price_low" })])], ["ada gets 3 bundle", "bob gets 3 of wallet"]],
   ["a line that is listed twice", [invoice([line(of("ada")), line(of("ada"))])], ["ada gets 3 bundle"]],
+  ["a line that may be free or a trial", [invoice([line({ amount: 0, ...of("ada") })])], ["a line has the amount 0, and its message does not say whether its price is free or this is a trial"]],
   ["lines of plans alone", [invoice([line({ price: "price_low" })])], ["no pack of the catalog lists price_low in stripePrices"]],
   ["a change of quantity within a month, and back", [invoice([prorated({ amount: -4000 }), prorated({ id: "il_3", amount: 6000, quantity: 100 })])], [PRORATED]],
   ["a change of quantity that is invoiced with the next month", [invoice([line(of("ada")), prorated({ amount: 133, quantity: 100 })])], ["ada gets 3 bundle"]],
-  ["a trial", [invoice([line({ amount: 0, ...of("ada") })])], [FREE]],
-  ["a trial, then its first month", [invoice([line({ amount: 0, ...of("ada") })]), invoice([line({ id: "il_2", ...of("ada") })], { id: "in_2" })], ["ada gets 3 bundle"]],
+  ["a trial", [invoice([line({ ...TRIAL, ...of("ada") })])], [FREE]],
+  ["a trial, then its first month", [invoice([line({ ...TRIAL, ...of("ada") })]), invoice([line({ id: "il_2", ...of("ada") })], { id: "in_2" })], ["ada gets 3 bundle"]],
   ["a proration of a plan beside a pack", [invoice([prorated({ price: "price_low" }), line(of("ada"))])], ["ada gets 3 bundle"]],
   ["a second month, by lines with the subscription's id", [invoice([line({ id: "sub_1", unique_id: "il_1", ...of("ada") })]), invoice([line({ id: "sub_1", unique_id: "il_2", ...of("ada") })], { id: "in_2" })], ["ada gets 3 bundle"]],
   ["an empty invoice", [invoice([])], ["nothing was sold"]],
@@ -162,7 +161,7 @@ Deno.test("the effect of a message after others: a row a case", () => {
 });
 
 Deno.test("lines that grant nothing are warned of beside lines that do", () => {
-  const free = line({ id: "il_4", amount: 0, ...of("ada") });
+  const free = line({ id: "il_4", ...TRIAL, ...of("ada") });
   // deno-fmt-ignore: a row a case
   const rows: readonly (readonly [name: string, lines: object[], isCut: boolean, warnings: string[]])[] = [
     ["prorations", [line(of("ada")), prorated({}), prorated({ id: "il_3" })], false, ["proration_not_granted"]],
@@ -172,8 +171,11 @@ Deno.test("lines that grant nothing are warned of beside lines that do", () => {
   ];
   for (const [name, data, has_more, warnings] of rows) {
     const message = invoice([], { lines: { data, has_more } });
-    const known = { subscriptions: new Map(), purchases: new Map() };
-    assert.deepEqual(answerMessage(message, known, compileCatalog(DOCUMENT, 1)).warnings, warnings, name);
+    assert.deepEqual(
+      answerMessage(message, new KeptFacts(), compileCatalog(DOCUMENT, 1)).warnings,
+      warnings,
+      name,
+    );
   }
 });
 
@@ -248,4 +250,123 @@ Deno.test("what was bought stays, and is given by the pack as the catalog has it
   );
   facts.catalog = compileCatalog({ plans: [], packs: [] }, 3);
   assert.deepEqual(facts.take(sale), ["ada gets 500 wallet"], "which the grant refuses, unless it is known");
+});
+
+const payment = (source: string, payment_intent: string) =>
+  event("invoice_payment.paid", { invoice: source, payment: { payment_intent } });
+const refund = (payment_intent: string, amount = 500, members: object = {}) =>
+  event("charge.refunded", {
+    ...{ id: `ch_${payment_intent}`, payment_intent, refunded: true, amount, currency: "usd" },
+    ...members,
+  });
+const dispute = (kind: string, amount = 500, id = "dp_1") =>
+  event(`charge.dispute.funds_${kind}`, {
+    ...{ id, charge: "ch_pi_1", payment_intent: "pi_1", amount, currency: "usd" },
+  });
+const COST = { amount_total: 500, amount_paid: 500, currency: "usd" };
+const bundle1 = { holdfast_pack: "bundle" };
+const bought = session(bundle1, { ...COST, payment_intent: "pi_1" });
+const boughtWithInvoice = session(bundle1, { ...COST, payment_intent: "pi_1", invoice: "in_1" });
+const invoiceOf = (lines: object[], members: object = {}) =>
+  invoice(lines, { ...COST, ...of("ada"), ...members });
+const GRANTED = (ref: string) => `the sale is granted already, as ${ref}`;
+const LOST = (ref: string, how = "refunded") => `ada loses ${ref}: Stripe: the payment was ${how}`;
+const TWICE = "ada loses il_1: Stripe: the checkout of this invoice has granted it";
+
+// deno-fmt-ignore: a row a case
+const MONEY: readonly Row[] = [
+  ["a checkout, then its invoice", [boughtWithInvoice, invoiceOf([line()])], [GRANTED("cs_1")]],
+  ["the invoice first", [invoiceOf([line()]), boughtWithInvoice], [GRANTED("il_1")]],
+  ["by the same payment", [bought, invoiceOf([line()], { payment_intent: "pi_1" })], [GRANTED("cs_1")]],
+  ["by the same payment, the invoice first", [invoiceOf([line()], { payment_intent: "pi_1" }), bought], [GRANTED("il_1")]],
+  ["by a payment that was reported before", [payment("in_1", "pi_1"), bought, invoiceOf([line()])], [GRANTED("cs_1")]],
+  ["by a payment that is reported last", [bought, invoiceOf([line()]), payment("in_1", "pi_1")], [TWICE]],
+  ["and once more", [bought, invoiceOf([line()]), payment("in_1", "pi_1"), invoiceOf([line()])], [TWICE]],
+  ["another pack in the invoice too", [boughtWithInvoice, invoiceOf([line(), line({ id: "il_2", price: "price_wallet" })])], [GRANTED("cs_1")]],
+  ["another pack in the invoice alone", [boughtWithInvoice, invoiceOf([line({ price: "price_wallet" })])], [GRANTED("cs_1")]],
+  ["another invoice", [boughtWithInvoice, invoiceOf([line()], { id: "in_2", payment_intent: "pi_2" })], ["ada gets 3 bundle"]],
+  ["a refund of a checkout with an invoice", [boughtWithInvoice, payment("in_1", "pi_1"), refund("pi_1")], [LOST("cs_1")]],
+  ["one of two payments refunded", [invoiceOf([line()]), payment("in_1", "pi_1"), payment("in_1", "pi_2"), refund("pi_1", 200)], ["other payments of the sale are not refunded"]],
+  ["both refunded", [invoiceOf([line()]), payment("in_1", "pi_1"), payment("in_1", "pi_2"), refund("pi_1", 200), refund("pi_2", 300)], [LOST("il_1")]],
+  ["one refunded before the other is known", [invoiceOf([line()]), payment("in_1", "pi_1"), refund("pi_1", 200)], ["other payments of the sale are not refunded"]],
+  ["both refunded before one is known", [invoiceOf([line()]), payment("in_1", "pi_1"), refund("pi_1", 200), refund("pi_2", 300), payment("in_1", "pi_2")], [LOST("il_1")]],
+  ["refunds before the invoice", [refund("pi_1", 200), refund("pi_2", 300), payment("in_1", "pi_1"), payment("in_1", "pi_2"), invoiceOf([line()])], ["ada gets 3 bundle", LOST("il_1")]],
+  ["a refund that names the invoice, of old", [invoiceOf([line()]), refund("pi_1", 500, { invoice: "in_1" })], [LOST("il_1")]],
+  ["a part of such an invoice", [invoiceOf([line()]), refund("pi_1", 200, { invoice: "in_1" })], ["other payments of the sale are not refunded"]],
+  ["a refund where no message has a cost", [invoice([line(of("ada"))], { payment_intent: "pi_1" }), refund("pi_1")], [LOST("il_1")]],
+  ["a refund in another currency", [bought, refund("pi_1", 2, { currency: "eur" })], [LOST("cs_1")]],
+  ["a dispute over all", [bought, dispute("withdrawn")], [LOST("cs_1", "disputed")]],
+  ["a dispute with fees", [bought, dispute("withdrawn", 515)], [LOST("cs_1", "disputed")]],
+  ["a dispute over a part", [bought, dispute("withdrawn", 499)], ["the dispute is over a part of the sale only"]],
+  ["funds of a part that come back", [bought, dispute("withdrawn", 499), dispute("reinstated", 499)], ["the dispute is over a part of the sale only"]],
+  ["a dispute of a sale without a cost", [session(bundle1, { payment_intent: "pi_1" }), dispute("withdrawn")], ["what the sale cost is not known, so the dispute changes nothing"]],
+  ["a dispute of one of two payments", [invoiceOf([line()]), payment("in_1", "pi_1"), payment("in_1", "pi_2"), dispute("withdrawn", 200)], ["the dispute is over a part of the sale only"]],
+  ["a dispute before the sale", [dispute("withdrawn"), bought], ["ada gets 1 bundle", LOST("cs_1", "disputed")]],
+  ["a dispute of something else", [dispute("withdrawn")], ["no grant of this charge is known yet; the dispute is kept for a later one"]],
+  ["funds that come back", [bought, dispute("withdrawn"), dispute("reinstated")], ["ada gets cs_1 back as cs_1:dp_1"]],
+  ["a withdrawal after its own return", [bought, dispute("reinstated"), dispute("withdrawn")], ["the funds of this dispute have come back already"]],
+  ["both before the sale", [dispute("reinstated"), dispute("withdrawn"), bought], ["ada gets 1 bundle"]],
+  ["a second dispute", [bought, dispute("withdrawn"), dispute("reinstated"), dispute("withdrawn", 500, "dp_2")], [LOST("cs_1", "disputed"), LOST("cs_1:dp_1", "disputed")]],
+  ["funds of one of two disputes", [bought, dispute("withdrawn"), dispute("withdrawn", 500, "dp_2"), dispute("reinstated")], [LOST("cs_1", "disputed"), LOST("cs_1:dp_1", "disputed")]],
+  ["a refund after a dispute", [bought, dispute("withdrawn"), dispute("reinstated"), refund("pi_1")], [LOST("cs_1"), LOST("cs_1:dp_1")]],
+  ["funds that come back after a refund", [bought, refund("pi_1"), dispute("reinstated")], [LOST("cs_1"), LOST("cs_1:dp_1")]],
+];
+
+Deno.test("checkouts and invoices of one sale, refunds and disputes: a row a case", () => {
+  for (const [name, messages, last] of MONEY) {
+    const facts = new Facts();
+    const done = messages.map((message) => facts.take(message));
+    assert.deepEqual(done.at(-1), last, name);
+  }
+});
+
+const UNLISTED = "no plan or pack of the catalog lists price_x in stripePrices";
+const NO_PACK = "the session's metadata has no holdfast_pack";
+const NO_PLAN = "no plan of the catalog lists price_x in stripePrices";
+const UNNAMED = "no user is named: set metadata.holdfast_user";
+const PRICED = {
+  ...of("ada"),
+  currency: "usd",
+  items: { data: [{ price: { id: "price_x", unit_amount: 700 } }] },
+};
+
+// deno-fmt-ignore: a row a case
+const OWED: readonly (readonly [name: string, messages: readonly StripeMessage[], owed: string | null, amount?: number | null])[] = [
+  ["a checkout that is granted", [bought], null],
+  ["a checkout without a pack", [session({}, COST)], NO_PACK, 500],
+  ["a checkout of an unknown pack", [session({ holdfast_pack: "gone" }, COST)], 'the catalog has no pack "gone"', 500],
+  ["a checkout of no user", [session(bundle1, { ...COST, client_reference_id: null })], UNNAMED, 500],
+  ["a checkout with a bad quantity", [session({ ...bundle1, holdfast_quantity: "x" })], "quantity must be a positive integer", null],
+  ["a checkout that is not paid", [session({}, { ...COST, payment_status: "unpaid" })], null],
+  ["a checkout for nothing", [session({}, { ...COST, amount_total: 0, payment_status: "no_payment_required" })], null],
+  ["a checkout after its granted invoice", [invoiceOf([line()]), session({}, { ...COST, invoice: "in_1" })], null],
+  ["lines that nothing sells", [invoiceOf([line({ price: "price_x", amount: 70 }), line({ id: "il_2", price: "price_x", amount: 30 })])], UNLISTED, 100],
+  ["such a line beside a pack", [invoiceOf([line({ price: "price_x", amount: 70 }), line({ id: "il_2" })])], UNLISTED, 70],
+  ["such a line of amount 0", [invoiceOf([line({ price: "price_x", amount: 0 })])], null],
+  ["such a line that is a proration", [invoiceOf([line({ price: "price_x", proration: true })])], null],
+  ["such an invoice of a checkout that is granted", [boughtWithInvoice, invoiceOf([line({ price: "price_x" })])], null],
+  ["another pack in the invoice of a checkout", [boughtWithInvoice, invoiceOf([line(), line({ id: "il_2", price: "price_wallet", amount: 9 })])], "the checkout granted bundle alone: it names no other pack", 9],
+  ["another pack in its place", [boughtWithInvoice, invoiceOf([line({ price: "price_wallet" })])], null],
+  ["a line of a plan", [invoiceOf([line({ price: "price_low" })])], null],
+  ["a trial", [invoiceOf([line(TRIAL)])], null],
+  ["a line without an explanation of its amount 0", [invoiceOf([line({ amount: 0 })])], "a line has the amount 0, and its message does not say whether its price is free or this is a trial", 0],
+  ["a line of no user", [invoice([line()], COST)], UNNAMED, 1],
+  ["a line that waits", [invoice([line()], { ...COST, subscription: "sub_1" })], "the grant waits for a message that names the holdfast_user of its subscription", 1],
+  ["a subscription to an unlisted price", [subscription("created", PRICED)], NO_PLAN, 700],
+  ["a subscription without a user", [subscription("created")], NOBODY, null],
+  ["a subscription to a pack", [subscription("created", { ...of("ada"), ...priced("price_bundle") })], null],
+  ["an older message of it", [subscription("updated", of("ada"), 1), subscription("created", PRICED)], null],
+  ["a subscription that is over", [subscription("updated", { ...PRICED, status: "canceled" })], null],
+  ["one that is incomplete", [subscription("updated", { ...PRICED, status: "incomplete" })], null],
+  ["a refund", [refund("pi_1")], null],
+];
+
+Deno.test("what was paid for and is not granted is kept, with the reason: a row a case", () => {
+  for (const [name, messages, owed, amount] of OWED) {
+    const facts = new Facts();
+    for (const message of messages.slice(0, -1)) facts.take(message);
+    const { paid } = answerMessage(messages.at(-1) as StripeMessage, facts, facts.catalog);
+    assert.equal(paid?.reason ?? null, owed, name);
+    if (owed !== null) assert.equal(paid?.money?.amount ?? null, amount, name);
+  }
 });

@@ -60,6 +60,8 @@ const SUBSCRIPTIONS: readonly (readonly [name: string, type: string, object: obj
   ["a price as its id", "created", { status: "active", ...item("price_1") }, { priceIds: ["price_1"] }],
   ["a plan of old", "created", { status: "active", items: { data: [{ plan: { id: "plan_1" } }] } }, { priceIds: ["plan_1"] }],
   ["several, and some that are none", "created", { status: "active", items: { data: [null, 7, { price: {} }, { price: "price_1" }, { price: "price_2" }] } }, { priceIds: ["price_1", "price_2"] }],
+  ["what they cost", "created", { status: "active", currency: "usd", items: { data: [{ price: { id: "price_1", unit_amount: 500 }, quantity: 3 }, { plan: { id: "plan_1", amount: 20 } }] } }, { price: { amount: 1520, currency: "usd" } }],
+  ["a price in tiers", "created", { status: "active", currency: "usd", items: { data: [{ price: { id: "price_1", unit_amount: null } }] } }, { price: null }],
   ["items that are no list", "created", { status: "active", items: { data: { 0: { price: "price_1" } } } }, { priceIds: [] }],
 ];
 
@@ -79,6 +81,7 @@ const checkout = (userId: string | null, quantity: number | null = 1) => {
     quantity,
     userId,
     subscriptionId: null,
+    amount: 0,
     unpaid: null,
   }];
 };
@@ -99,7 +102,12 @@ const CHECKOUTS: readonly (readonly [name: string, object: object, says: object]
   ["no payment needed", { payment_status: "no_payment_required", payment_intent: null }, { kind: "sale", payments: [] }],
   ["unpaid", { payment_status: "unpaid" }, { kind: "other", reason: "the session is not paid yet" }],
   ["a subscription", { mode: "subscription" }, { kind: "other", reason: "the session is not a one-time payment" }],
-  ["no pack", { metadata: {} }, { kind: "other", reason: "the session's metadata has no holdfast_pack" }],
+  ["no pack", { metadata: {} }, { kind: "sale", lines: [{ ...checkout(null)[0], sold: { pack: null } }] }],
+  ["no pack, and nothing to pay", { metadata: {}, amount_total: 0, currency: "usd" }, { kind: "other", reason: "the session's metadata has no holdfast_pack" }],
+  ["what it cost", { amount_total: 990, currency: "USD" }, { paid: { amount: 990, currency: "usd" }, lines: [{ ...checkout(null)[0], amount: 990 }] }],
+  ["a cost without a currency", { amount_total: 990 }, { paid: null }],
+  ["its invoice", { invoice: "in_1" }, { invoiceId: "in_1" }],
+  ["its invoice, expanded", { invoice: { id: "in_1" } }, { invoiceId: "in_1" }],
   ["no id", { id: "" }, { kind: "other", reason: "the session has no id" }],
 ];
 
@@ -128,6 +136,7 @@ const sold = (members: object = {}) => {
     quantity: 2,
     userId: null,
     subscriptionId: null,
+    amount: 500,
     unpaid: null,
     ...members,
   };
@@ -148,21 +157,23 @@ const INVOICES: readonly (readonly [name: string, object: object, lines: readonl
   ["a quantity below 0", invoice({ quantity: -2 }), [sold({ quantity: null })]],
   ["a quantity beyond all", invoice({ quantity: 1e300 }), [sold({ quantity: null })]],
   ["a credit", invoice({ amount: -1 }), []],
-  ["for nothing", invoice({ amount: 0 }), [sold({ unpaid: "free" })]],
-  ["without an amount", invoice({ amount: undefined }), [sold({ unpaid: "free" })]],
-  ["for nothing, at a price above 0", invoice({ amount: 0, price: { id: "price_1", unit_amount: 1000 } }), [sold({ unpaid: "free" })]],
-  ["of a trial, in its present place", invoice({ amount: 0, ...NEW_LINE, pricing: { ...NEW_LINE.pricing, unit_amount_decimal: "0" } }), [sold({ unpaid: "free" })]],
-  ["at a price of 0", invoice({ amount: 0, price: { id: "price_1", unit_amount: 0 } }), [sold()]],
-  ["at an exact price of 0", invoice({ amount: 0, price: { id: "price_1", unit_amount: null, unit_amount_decimal: "0" } }), [sold()]],
-  ["at a price in tiers", invoice({ amount: 0, price: { id: "price_1", unit_amount: null, unit_amount_decimal: null } }), [sold({ unpaid: "free" })]],
-  ["at a plan of old of 0", invoice({ amount: 0, price: undefined, plan: { id: "price_1", amount: 0 } }), [sold()]],
-  ["with a discount of all", invoice({ amount: 0, discount_amounts: [{ amount: 500, discount: "di_1" }] }), [sold()]],
-  ["with a discount of nothing", invoice({ amount: 0, discount_amounts: [{ amount: 0, discount: "di_1" }] }), [sold({ unpaid: "free" })]],
+  ["for nothing", invoice({ amount: 0 }), [sold({ amount: 0, unpaid: "unexplained" })]],
+  ["without an amount", invoice({ amount: undefined }), [sold({ amount: 0, unpaid: "unexplained" })]],
+  ["for nothing, at a price above 0", invoice({ amount: 0, price: { id: "price_1", unit_amount: 1000 } }), [sold({ amount: 0, unpaid: "free" })]],
+  ["of a trial, in its present place", invoice({ amount: 0, ...NEW_LINE, pricing: { ...NEW_LINE.pricing, unit_amount_decimal: "0" } }), [sold({ amount: 0, unpaid: "unexplained" })]],
+  ["of a trial, at a plan of old", invoice({ amount: 0, price: undefined, plan: { id: "price_1", amount: 900 } }), [sold({ amount: 0, unpaid: "free" })]],
+  ["for nothing, at a unit amount above 0 in its present place", invoice({ amount: 0, ...NEW_LINE, pricing: { ...NEW_LINE.pricing, unit_amount_decimal: "900" } }), [sold({ amount: 0, unpaid: "free" })]],
+  ["at a price of 0", invoice({ amount: 0, price: { id: "price_1", unit_amount: 0 } }), [sold({ amount: 0 })]],
+  ["at an exact price of 0", invoice({ amount: 0, price: { id: "price_1", unit_amount: null, unit_amount_decimal: "0" } }), [sold({ amount: 0 })]],
+  ["at a price in tiers", invoice({ amount: 0, price: { id: "price_1", unit_amount: null, unit_amount_decimal: null } }), [sold({ amount: 0, unpaid: "unexplained" })]],
+  ["at a plan of old of 0", invoice({ amount: 0, price: undefined, plan: { id: "price_1", amount: 0 } }), [sold({ amount: 0 })]],
+  ["with a discount of all", invoice({ amount: 0, discount_amounts: [{ amount: 500, discount: "di_1" }] }), [sold({ amount: 0 })]],
+  ["with a discount of nothing", invoice({ amount: 0, discount_amounts: [{ amount: 0, discount: "di_1" }] }), [sold({ amount: 0, unpaid: "unexplained" })]],
   ["a proration in its old place", invoice({ proration: true }), [sold({ unpaid: "proration" })]],
   ["of a subscription's item", invoice({ ...NEW_LINE, parent: { type: "subscription_item_details", subscription_item_details: { proration: true } } }), [sold({ unpaid: "proration" })]],
   ["of an invoice's item", invoice({ ...NEW_LINE, parent: { type: "invoice_item_details", invoice_item_details: { proration: true } } }), [sold({ unpaid: "proration" })]],
   ["no proration", invoice({ ...NEW_LINE, proration: false, parent: { subscription_item_details: { proration: false } } }), [sold()]],
-  ["a discounted proration of 0", invoice({ amount: 0, proration: true, discount_amounts: [{ amount: 500 }] }), [sold({ unpaid: "proration" })]],
+  ["a discounted proration of 0", invoice({ amount: 0, proration: true, discount_amounts: [{ amount: 500 }] }), [sold({ amount: 0, unpaid: "proration" })]],
   ["the line's user before all others", invoice(user("ada"), { subscription_details: user("bob"), ...user("cat") }), [sold({ userId: "ada" })]],
   ["the subscription's in its old place", invoice({}, { subscription: "sub_1", subscription_details: user("ada"), ...user("cat") }), [sold({ userId: "ada", subscriptionId: "sub_1" })]],
   ["and in its present place", invoice({}, { parent: { subscription_details: { subscription: "sub_1", ...user("ada") } }, ...user("cat") }), [sold({ userId: "ada", subscriptionId: "sub_1" })]],
@@ -193,18 +204,24 @@ const listed = (...payments: object[]) => ({ payments: { data: payments.map((pay
 const PAYMENTS: readonly (readonly [name: string, type: string, object: object, says: object])[] = [
   ["of an invoice of old", "invoice.paid", { id: "in_1", payment_intent: "pi_1", charge: { id: "ch_1" } }, { kind: "sale", payments: ["pi_1", "ch_1"] }],
   ["of a present one", "invoice.paid", { id: "in_1", ...listed({ type: "payment_intent", payment_intent: "pi_1" }, { type: "charge", charge: "ch_2" }, { payment_intent: { id: "pi_1" } }) }, { payments: ["pi_1", "ch_2"] }],
+  ["one of them canceled", "invoice.paid", { id: "in_1", payments: { data: [{ status: "canceled", payment: { payment_intent: "pi_0" } }, { status: "paid", payment: { payment_intent: "pi_1" } }] } }, { payments: ["pi_1"] }],
   ["told alone", "invoice_payment.paid", { invoice: "in_1", payment: { type: "payment_intent", payment_intent: "pi_1" } }, { kind: "payment", source: "in_1", payments: ["pi_1"] }],
   ["told alone, expanded", "invoice_payment.paid", { invoice: { id: "in_1" }, payment: { charge: { id: "ch_1" } } }, { source: "in_1", payments: ["ch_1"] }],
   ["of no invoice", "invoice_payment.paid", { payment: { payment_intent: "pi_1" } }, { kind: "other" }],
   ["of nothing", "invoice_payment.paid", { invoice: "in_1", payment: { type: "payment_record" } }, { kind: "other" }],
   ["refunded", "charge.refunded", { id: "ch_1", refunded: true, payment_intent: "pi_1", invoice: null }, { kind: "refund", payments: ["ch_1", "pi_1"] }],
-  ["refunded, of an invoice of old", "charge.refunded", { id: "ch_1", refunded: true, invoice: { id: "in_1" } }, { payments: ["ch_1", "in_1"] }],
+  ["refunded, of an invoice of old", "charge.refunded", { id: "ch_1", refunded: true, invoice: { id: "in_1" }, amount: 500, currency: "usd" }, { payments: ["ch_1"], invoiceId: "in_1", money: { amount: 500, currency: "usd" } }],
   ["refunded in part", "charge.refunded", { id: "ch_1", refunded: false, amount_refunded: 5 }, { kind: "other", reason: "the charge is refunded in part only" }],
   ["refunded as a text", "charge.refunded", { id: "ch_1", refunded: "true" }, { kind: "other" }],
+  ["refunded, without its id", "charge.refunded", { refunded: true }, { kind: "other", reason: "the charge has no id" }],
+  ["disputed", "charge.dispute.funds_withdrawn", { id: "dp_1", charge: "ch_1", payment_intent: "pi_1", amount: 500, currency: "usd" }, { kind: "dispute", disputeId: "dp_1", payments: ["pi_1", "ch_1"], money: { amount: 500, currency: "usd" }, isReinstated: false }],
+  ["disputed, of old", "charge.dispute.funds_reinstated", { id: "dp_1", charge: { id: "ch_1" } }, { payments: ["ch_1"], money: null, isReinstated: true }],
+  ["a dispute of nothing", "charge.dispute.funds_withdrawn", { id: "dp_1" }, { kind: "other", reason: "the dispute has no id or charge" }],
+  ["a dispute that only began", "charge.dispute.created", { id: "dp_1", charge: "ch_1" }, { kind: "other", reason: "event type not handled" }],
   ["another type", "customer.created", { id: "cus_1" }, { kind: "other", reason: "event type not handled" }],
 ];
 
-Deno.test("what payments and refunds say: a row a shape", () => {
+Deno.test("what payments, refunds and disputes say: a row a shape", () => {
   for (const [name, type, object, says] of PAYMENTS) {
     assert.deepEqual(shown(read(type, object), says), says, name);
   }
@@ -225,6 +242,8 @@ Deno.test("an event needs an id, a type and a time that can be kept; whatever it
     "invoice.paid",
     "invoice_payment.paid",
     "charge.refunded",
+    "charge.dispute.funds_withdrawn",
+    "charge.dispute.funds_reinstated",
   ];
   for (const type of [...types, "toString", "__proto__"]) {
     for (

@@ -1,7 +1,7 @@
 // The way of the tour: which operations are called, in which order and with what. Each area builds on what the ones
 // before it made.
 
-import { signatureOf } from "../stripe_support.ts";
+import { send, signatureOf } from "../stripe_support.ts";
 import catalog from "../../../src/tenant/demo/catalog.json" with { type: "json" };
 import type { Tour } from "./tour.ts";
 
@@ -258,6 +258,12 @@ async function walkStripe({ record, refuse, app, service }: Tour): Promise<void>
   const wrong = { "stripe-signature": "t=1,v1=00" };
   await refuse("receiveStripeMessage", "invalid_key", { parameters, body, headers: wrong, key: null });
   await record("getStripe", { parameters: { appId } });
+  const cost = { payment_intent: "pi_3QyAb", amount_total: 1900, currency: "usd" };
+  const unsold = { ...session, ...cost, id: "cs_live_d4e5f6", metadata: {} };
+  const unhandled = { ...body, id: "evt_1QyAb", data: { object: unsold } };
+  await send(service, app, unhandled, { secret });
+  await record("listUnhandledStripe", { parameters });
+  await record("retryUnhandledStripe", { parameters: { appId, eventId: unhandled.id } });
   await record("deleteStripe", { parameters });
 }
 

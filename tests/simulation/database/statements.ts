@@ -11,6 +11,7 @@ import { READS } from "./statements_read.ts";
 import { REFUSALS } from "./statements_refusals.ts";
 import { REGISTRY } from "./statements_registry.ts";
 import { STRIPE } from "./statements_stripe.ts";
+import { STRIPE_UNHANDLED } from "./statements_stripe_unhandled.ts";
 import { WEBHOOKS } from "./statements_webhooks.ts";
 import { VIEWS } from "./statements_views.ts";
 import type { Lock } from "./locks.ts";
@@ -50,6 +51,7 @@ const EVERY: readonly Entry[] = [
   ...VIEWS,
   ...AUDIT,
   ...STRIPE,
+  ...STRIPE_UNHANDLED,
 ];
 
 const known = new Map<string, Statement>();

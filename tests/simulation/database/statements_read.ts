@@ -106,12 +106,20 @@ export const READS: readonly Entry[] = [
         (row) => row.user_key === key && numbersOf(starts).includes(row.window_start_ms as number),
       ),
   ),
-  ...["id", "external_ref"].map((column) =>
-    read(
-      `balances by ${column}: select * from credit_balances where user_key = $1::bigint and ${column} = $2`,
-      (tables, [key, value]) =>
-        tables.list("credit_balances", (row) => row.user_key === key && row[column] === value).sort(by("id")),
-    )
+  read(
+    "balances by id: select * from credit_balances where user_key = $1::bigint and id = $2",
+    (tables, [key, value]) =>
+      tables.list("credit_balances", (row) => row.user_key === key && row.id === value).sort(by("id")),
+  ),
+  read(
+    "balances by reference: select * from credit_balances where user_key = $1::bigint and external_ref = any(",
+    (tables, [key, refs]) => {
+      const named = textsOf(refs);
+      return tables.list(
+        "credit_balances",
+        (row) => row.user_key === key && named.includes(row.external_ref as string | null),
+      ).sort(by("id"));
+    },
   ),
   read(
     "users that are due: select key from users where realm = $1::int and due_at_ms <=",

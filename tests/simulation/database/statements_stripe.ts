@@ -6,15 +6,18 @@ import { by, textsOf } from "./params.ts";
 import type { Entry } from "./statements.ts";
 import type { SimTables } from "./tables.ts";
 
-type Run = (tables: SimTables, params: readonly Param[]) => Fields[];
+export type Run = (tables: SimTables, params: readonly Param[]) => Fields[];
 
 const NOTHING: Fields[] = [];
 
-function read(start: string, run: Run): Entry {
+export function read(start: string, run: Run): Entry {
   return [start, { kind: "read", run }];
 }
 
-function write(start: string, run: (tables: SimTables, params: readonly Param[]) => Fields[] | void): Entry {
+export function write(
+  start: string,
+  run: (tables: SimTables, params: readonly Param[]) => Fields[] | void,
+): Entry {
   return [start, { kind: "write", make: (params) => (tables) => run(tables, params) ?? NOTHING }];
 }
 
@@ -48,12 +51,19 @@ const KEYS: Readonly<Record<string, readonly string[]>> = {
   stripe_purchases: ["external_ref"],
   stripe_payments: ["payment", "source"],
   stripe_refunds: ["payment"],
+  stripe_disputes: ["payment", "dispute"],
 };
 
 const SUBSCRIPTION = [
   ...["realm", "id", "user_id", "created_ms", "rank", "is_final", "event_ids", "left_user_ids"],
 ];
-const PURCHASE = ["realm", "external_ref", "source", "pack_id", "quantity", "user_id", "subscription_id"];
+const PURCHASE = [
+  ...["realm", "external_ref", "source", "pack_id", "quantity", "user_id", "subscription_id"],
+  ...["paid_amount", "paid_currency"],
+];
+const DISPUTE = [
+  ...["realm", "payment", "dispute", "amount", "currency", "is_withdrawn", "is_reinstated", "at_ms"],
+];
 
 /** A row under the names that the product reads. */
 function renamed(names: Readonly<Record<string, string>>): (row: Fields) => Fields {
@@ -78,7 +88,61 @@ const showPurchase = renamed({
   quantity: "quantity",
   userId: "user_id",
   subscriptionId: "subscription_id",
+  amount: "paid_amount",
+  currency: "paid_currency",
 });
+
+/** The text with which every read of purchases begins. */
+const PURCHASES =
+  'select external_ref as "externalRef", source, pack_id as "packId", quantity, user_id as "userId", ' +
+  'subscription_id as "subscriptionId", paid_amount as amount, paid_currency as currency from stripe_purchases ' +
+  "where realm = $1::int and ";
+
+/** A read of rows by the ids in a column. */
+function byIds(start: string, table: string, column: string, show: (row: Fields) => Fields): Entry {
+  return read(start, (tables, [realm, ids]) => {
+    const named = textsOf(ids);
+    return tables.list(table, (row) => row.realm === realm && named.includes(String(row[column])))
+      .sort(by(column)).map(show);
+  });
+}
+
+const MONEY: readonly Entry[] = [
+  read("ids that payments connect: with recursive linked(id) as (", (tables, [realm, ids]) => {
+    const linked = new Set<unknown>(textsOf(ids));
+    const rows = tables.list("stripe_payments", (row) => row.realm === realm);
+    for (let before = -1; before !== linked.size;) {
+      before = linked.size;
+      for (const { payment, source } of rows) {
+        if (linked.has(payment)) linked.add(source);
+        else if (linked.has(source)) linked.add(payment);
+      }
+    }
+    return [...linked].map((id) => ({ id: id as string })).sort(by("id"));
+  }),
+  byIds(`purchases of sales: ${PURCHASES}source = any`, "stripe_purchases", "source", showPurchase),
+  byIds(
+    'payments of sales: select payment, source, is_invoice as "isInvoice" from stripe_payments',
+    "stripe_payments",
+    "payment",
+    renamed({ payment: "payment", source: "source", isInvoice: "is_invoice" }),
+  ),
+  byIds(
+    "refunds of payments: select payment, charge, amount, currency from stripe_refunds",
+    "stripe_refunds",
+    "payment",
+    renamed({ payment: "payment", charge: "charge", amount: "amount", currency: "currency" }),
+  ),
+  byIds(
+    'disputes of payments: select payment, dispute as "disputeId", amount, currency',
+    "stripe_disputes",
+    "payment",
+    renamed({
+      ...{ payment: "payment", disputeId: "dispute", amount: "amount", currency: "currency" },
+      ...{ isWithdrawn: "is_withdrawn", isReinstated: "is_reinstated" },
+    }),
+  ),
+];
 
 const KNOWN: readonly Entry[] = [
   read(
@@ -93,7 +157,7 @@ const KNOWN: readonly Entry[] = [
     },
   ),
   read(
-    'find purchases: select external_ref as "externalRef", source, pack_id as "packId"',
+    `find purchases: ${PURCHASES}(external_ref = any`,
     (tables, [realm, refs, subscriptionIds]) => {
       const named = textsOf(refs);
       const waiting = textsOf(subscriptionIds);
@@ -104,22 +168,6 @@ const KNOWN: readonly Entry[] = [
         .sort(by("external_ref")).map(showPurchase);
     },
   ),
-  read("refunded purchases of payments: with touched(source) as (", (tables, [realm, sources, payments]) => {
-    const isHere = (row: Fields) => row.realm === realm;
-    const paid = tables.list("stripe_payments", isHere);
-    const refunded = new Set(tables.list("stripe_refunds", isHere).map(({ payment }) => payment));
-    const named = textsOf(payments) as Fields[string][];
-    const paidByNamed = paid.filter(({ payment }) => named.includes(payment as string));
-    const touched = new Set([...textsOf(sources), ...named, ...paidByNamed.map(({ source }) => source)]);
-    const isRefunded = ({ source }: Fields) =>
-      refunded.has(source as string) ||
-      paid.some((row) => row.source === source && refunded.has(row.payment as string));
-    return tables.list(
-      "stripe_purchases",
-      (row) => isHere(row) && touched.has(row.source as string) && isRefunded(row),
-    )
-      .sort(by("external_ref")).map(showPurchase);
-  }),
 ];
 
 const KEPT: readonly Entry[] = [
@@ -132,15 +180,29 @@ const KEPT: readonly Entry[] = [
     const row = rowOf(PURCHASE, params);
     const before = find(tables, "stripe_purchases", key);
     const userId = before?.user_id ?? row.user_id ?? null;
-    tables.put("stripe_purchases", key, { ...before ?? row, user_id: userId });
+    const { paid_amount = null, paid_currency = null } = row;
+    tables.put("stripe_purchases", key, { ...before ?? row, user_id: userId, paid_amount, paid_currency });
   }),
   add("keep a payment: insert into stripe_payments", "stripe_payments", [
     "realm",
     "payment",
     "source",
     "at_ms",
+    "is_invoice",
   ], 3),
-  add("keep a refund: insert into stripe_refunds", "stripe_refunds", ["realm", "payment", "at_ms"], 2),
+  add("keep a refund: insert into stripe_refunds", "stripe_refunds", [
+    ...["realm", "payment", "at_ms", "charge", "amount", "currency"],
+  ], 2),
+  write("keep a dispute: insert into stripe_disputes", (tables, params) => {
+    const key = keyOf(params.slice(0, 3));
+    const row = rowOf(DISPUTE, params);
+    const before = find(tables, "stripe_disputes", key);
+    tables.put("stripe_disputes", key, {
+      ...before ?? row,
+      is_withdrawn: before?.is_withdrawn === true || row.is_withdrawn === true,
+      is_reinstated: before?.is_reinstated === true || row.is_reinstated === true,
+    });
+  }),
   write("clear former users: update stripe_subscriptions set left_user_ids = '[]'", (tables, [realm, id]) => {
     const isMeant = (row: Fields) => row.realm === realm && row.id === id;
     tables.update("stripe_subscriptions", isMeant, { left_user_ids: "[]" });
@@ -171,6 +233,7 @@ const REMOVED: readonly Entry[] = [
     const isOwn = (row: Fields) => isHere(row) && gone.has(row.source as string);
     const payments = new Set(tables.list("stripe_payments", isOwn).map(({ payment }) => payment));
     tables.remove("stripe_payments", isOwn);
+    tables.remove("stripe_disputes", (row) => isHere(row) && payments.has(row.payment));
     tables.remove(
       "stripe_refunds",
       (row) => isHere(row) && (payments.has(row.payment) || gone.has(row.payment)),
@@ -202,6 +265,17 @@ const REMOVED: readonly Entry[] = [
       limit,
       ({ payment }, sold) =>
         sold.has(payment) || paid.some((row) => row.payment === payment && sold.has(row.source)),
+    );
+  }),
+  write("remove old disputes: delete from stripe_disputes where realm", (tables, [realm, before, limit]) => {
+    const paid = tables.list("stripe_payments", (row) => row.realm === realm);
+    return oldOnes(
+      tables,
+      "stripe_disputes",
+      realm,
+      before,
+      limit,
+      ({ payment }, sold) => paid.some((row) => row.payment === payment && sold.has(row.source)),
     );
   }),
   write(
@@ -241,6 +315,7 @@ export const STRIPE: readonly Entry[] = [
       tables.list("stripe_connections", ({ changedIn }) => Number(changedIn) > Number(since)),
   ),
   ...KNOWN,
+  ...MONEY,
   ...KEPT,
   ...REMOVED,
 ];

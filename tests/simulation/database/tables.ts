@@ -26,6 +26,8 @@ const OTHERS = [
   "stripe_purchases",
   "stripe_payments",
   "stripe_refunds",
+  "stripe_disputes",
+  "stripe_unhandled",
 ];
 
 /** All rows of a database at one moment. */
