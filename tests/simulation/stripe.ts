@@ -15,6 +15,9 @@ import { type VirtualTime, WORLD } from "./time.ts";
 /** How long Stripe waits for an answer. */
 const ANSWER_MS = 10_000;
 const DAY_S = 86_400;
+/** What every sale costs. */
+const COST = 1000;
+const CURRENCY = "usd";
 /** Users who are about at one time. */
 const BUYERS = 4;
 
@@ -50,6 +53,8 @@ export interface SimSubscription {
 
 interface SimLine {
   readonly ref: string;
+  /** The reference of the same line in the invoice of a checkout; null for none. */
+  readonly twinRef: string | null;
   readonly pack: Pack;
   readonly quantity: number;
   /** Whether it grants its packs: a proration and the line of a trial do not. */
@@ -63,9 +68,22 @@ export interface SimSale {
   /** Null where only its subscription names the user. */
   readonly userId: string | null;
   readonly subscription: SimSubscription | null;
-  readonly payment: string;
+  readonly payments: readonly SimPayment[];
   readonly messages: SimMessage[];
   isRefunded: boolean;
+  dispute: SimDispute | null;
+}
+
+interface SimPayment {
+  readonly id: string;
+  readonly amount: number;
+}
+
+/** A dispute over a payment of a sale. */
+interface SimDispute {
+  readonly id: string;
+  /** Whether it is over the whole sale, and its funds are still withdrawn in the end. */
+  readonly isLost: boolean;
 }
 
 /** The customers of one tenant. */
@@ -133,6 +151,7 @@ export class SimStripe {
     const { subscriptions, sales } = account;
     const living = subscriptions.filter(({ stands }) => stands.at(-1)?.rank !== 2).slice(-4);
     const unrefunded = sales.filter(({ isRefunded }) => !isRefunded).slice(-4);
+    const undisputed = unrefunded.filter(({ dispute }) => dispute === null);
     const kind = random.weighted({
       begin: 3,
       change: living.length > 0 ? 4 : 0,
@@ -140,12 +159,14 @@ export class SimStripe {
       checkout: 3,
       invoice: subscriptions.length > 0 ? 3 : 0,
       refund: unrefunded.length > 0 ? 2 : 0,
+      dispute: undisputed.length > 0 ? 1 : 0,
     });
     if (kind === "begin") this.#begin(account);
     else if (kind === "change") this.#change(account, random.pick(living));
     else if (kind === "end") this.#end(account, random.pick(living));
     else if (kind === "checkout") this.#checkout(account);
     else if (kind === "invoice") this.#invoice(account, random.pick(subscriptions.slice(-4)));
+    else if (kind === "dispute") this.#dispute(account, random.pick(undisputed));
     else this.#refund(account, random.pick(unrefunded));
   }
 
@@ -237,48 +258,69 @@ export class SimStripe {
     const { random } = this.#world;
     const pack = random.pick(account.tenant.catalog.packs ?? []);
     const no = ++this.#made;
-    const [source, payment] = [`cs_${no}`, `pi_${no}`];
+    const [source, payment] = [`cs_${no}`, { id: `pi_${no}`, amount: COST }];
     const quantity = pack.items.length === 0 ? random.whole(1, 5) : 1;
     const userId = this.#user(account);
-    const message = this.#send(account, "checkout.session.completed", this.#createdOf(account), {
-      id: source,
-      mode: "payment",
-      payment_status: "paid",
-      payment_intent: payment,
-      client_reference_id: userId,
-      metadata: { holdfast_pack: pack.id, holdfast_quantity: String(quantity) },
-    });
+    // Some checkouts make an invoice, which is the same sale.
+    const twinRef = random.chance(0.3) ? `il_${no}_twin` : null;
+    const invoiceId = twinRef === null ? null : `in_${no}`;
+    const created = this.#createdOf(account);
+    const messages = [
+      this.#send(account, "checkout.session.completed", created, {
+        id: source,
+        mode: "payment",
+        payment_status: "paid",
+        payment_intent: payment.id,
+        invoice: invoiceId,
+        amount_total: COST,
+        currency: CURRENCY,
+        client_reference_id: userId,
+        metadata: { holdfast_pack: pack.id, holdfast_quantity: String(quantity) },
+      }),
+    ];
+    if (twinRef !== null) {
+      const line = { id: twinRef, amount: COST, quantity, price: priceOf(pack.id) };
+      const invoice = { id: invoiceId, amount_paid: COST, currency: CURRENCY, lines: { data: [line] } };
+      const metadata = random.chance(0.5) ? { holdfast_user: userId } : {};
+      messages.push(this.#send(account, "invoice.paid", created, { ...invoice, metadata }));
+    }
     account.sales.push({
-      ...{ source, payment, userId, subscription: null, isRefunded: false },
-      lines: [{ ref: source, pack, quantity, isPaid: true }],
-      messages: [message],
+      ...{ source, payments: [payment], userId, subscription: null, isRefunded: false, dispute: null },
+      lines: [{ ref: source, twinRef, pack, quantity, isPaid: true }],
+      messages,
     });
   }
 
   #invoice(account: Account, subscription: SimSubscription): void {
     const { random } = this.#world;
     const no = ++this.#made;
-    const [source, payment] = [`in_${no}`, `pi_${no}`];
+    const source = `in_${no}`;
     const lines = Array.from({ length: random.whole(1, 2) }, (_, place) => ({
       ref: `il_${no}_${place}`,
+      twinRef: null,
       pack: random.pick(account.tenant.catalog.packs ?? []),
       quantity: random.whole(1, 3),
       isPaid: true,
     }));
-    const [first] = lines as [SimLine];
+    const [first] = lines as [SimLine, ...SimLine[]];
     // A change of quantity within a month, and a trial.
     const unpaid = [{ ...first, ref: `il_${no}_proration` }, { ...first, ref: `il_${no}_trial` }]
       .filter((_, place) => no % 3 === place).map((line) => ({ ...line, isPaid: false }));
     const userId = random.chance(0.5) ? this.#user(account) : null;
     const created = this.#createdOf(account);
-    // Newer versions of Stripe's API have the payment in a message of its own.
+    // Newer versions of Stripe's API have the payments in messages of their own.
     const isApart = random.chance(0.5);
+    const payments = isApart && random.chance(0.4)
+      ? [{ id: `pi_${no}_a`, amount: 400 }, { id: `pi_${no}_b`, amount: COST - 400 }]
+      : [{ id: `pi_${no}`, amount: COST }];
     const messages = [
       this.#send(account, "invoice.paid", created, {
         id: source,
+        amount_paid: COST,
+        currency: CURRENCY,
         metadata: userId === null ? {} : { holdfast_user: userId },
         parent: { subscription_details: { subscription: subscription.id } },
-        ...isApart ? {} : { payment_intent: payment },
+        ...isApart ? {} : { payment_intent: payments[0]?.id },
         lines: {
           data: [...lines, ...unpaid].map(({ ref, pack, quantity }) => ({
             ...{ id: ref, amount: ref.endsWith("trial") ? 0 : 500, quantity },
@@ -288,20 +330,46 @@ export class SimStripe {
         },
       }),
     ];
-    if (isApart) {
-      const object = { invoice: source, payment: { type: "payment_intent", payment_intent: payment } };
+    for (const { id } of isApart ? payments : []) {
+      const object = { invoice: source, payment: { type: "payment_intent", payment_intent: id } };
       messages.push(this.#send(account, "invoice_payment.paid", created, object));
     }
-    const sale = { source, payment, userId, subscription: userId === null ? subscription : null };
-    account.sales.push({ ...sale, lines: [...lines, ...unpaid], messages, isRefunded: false });
+    const sale = { source, payments, userId, subscription: userId === null ? subscription : null };
+    const money = { isRefunded: false, dispute: null };
+    account.sales.push({ ...sale, ...money, lines: [...lines, ...unpaid], messages });
     // Some money goes back at once.
     if (random.chance(0.2)) this.#refund(account, account.sales.at(-1) as SimSale);
   }
 
+  /** Refunds all payments of a sale; now and then the first of two alone. */
   #refund(account: Account, sale: SimSale): void {
-    sale.isRefunded = true;
-    const object = { id: `ch_of_${sale.payment}`, payment_intent: sale.payment, refunded: true };
-    sale.messages.push(this.#send(account, "charge.refunded", this.#createdOf(account), object));
+    const isPart = sale.payments.length > 1 && this.#world.random.chance(0.3);
+    sale.isRefunded = !isPart;
+    for (const { id, amount } of isPart ? sale.payments.slice(0, 1) : sale.payments) {
+      const object = { id: `ch_of_${id}`, payment_intent: id, refunded: true, amount, currency: CURRENCY };
+      sale.messages.push(this.#send(account, "charge.refunded", this.#createdOf(account), object));
+    }
+  }
+
+  /** A customer disputes the first payment of a sale, in full or in part; some funds come back. */
+  #dispute(account: Account, sale: SimSale): void {
+    const { random } = this.#world;
+    const [payment] = sale.payments as [SimPayment];
+    const amount = random.chance(0.8) ? payment.amount : payment.amount - 1;
+    const id = `dp_${++this.#made}`;
+    const object = {
+      id,
+      charge: `ch_of_${payment.id}`,
+      payment_intent: payment.id,
+      amount,
+      currency: CURRENCY,
+    };
+    const isReinstated = random.chance(0.5);
+    sale.dispute = { id, isLost: amount >= COST && !isReinstated };
+    for (const kind of ["withdrawn", ...isReinstated ? ["reinstated"] : []]) {
+      const type = `charge.dispute.funds_${kind}`;
+      sale.messages.push(this.#send(account, type, this.#createdOf(account), object));
+    }
   }
 
   #createdOf(account: Account): number {

@@ -90,7 +90,7 @@ export class StripeWorld {
     this.#version = random.pick(VERSIONS);
   }
 
-  /** Lets a customer live: a subscription, checkouts, and what becomes of their money. */
+  /** Lets a customer live: a subscription, checkouts, and what happens to their money. */
   live(userId: string): void {
     const random = this.#random;
     if (random.chance(0.7)) this.#subscribe(userId);

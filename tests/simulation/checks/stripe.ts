@@ -1,6 +1,6 @@
 // Stripe: once every message was taken, in any order, subscriptions and balances are as in the newest messages. A
 // subscription in force is one row of its user and of no other, with its plan and end; an ended one is in force for no
-// user. A purchase was granted once, whole, to its user, and is revoked exactly where its money was refunded. Merged users
+// user. A purchase was granted once, whole, to its user, and is revoked exactly where its money went back for good. Merged users
 // are one. For erased users the only rule is that nothing is kept of what they no longer have.
 
 import { CREDIT_BALANCES } from "../../../src/storage/rows/credit_rows.ts";
@@ -93,15 +93,17 @@ function checkSubscription(account: Account, subscription: SimSubscription, scen
 }
 
 function checkSale(account: Account, sale: SimSale, { server: { tables } }: Scene): void {
-  const { userId, subscription, lines, source, isRefunded } = sale;
+  const { userId, subscription, lines, source } = sale;
   const ids = subscription === null ? [userId as string] : usersOf(subscription);
   if (ids.some(isGone)) return;
   // The owner of the subscription when the purchase found its user.
   const users = ids.map((id) => userOf(account, id, tables));
   const { realm } = account.tenant;
-  for (const { ref, pack, quantity, isPaid } of lines) {
-    const found = tables.list("credit_balances", (row) => row.realm === realm && row.external_ref === ref)
+  const balancesOf = (isOf: (ref: string) => boolean) =>
+    tables.list("credit_balances", (row) => row.realm === realm && isOf(String(row.external_ref)))
       .map((row) => CREDIT_BALANCES.read(row));
+  for (const { ref, twinRef, pack, quantity, isPaid } of lines) {
+    const found = balancesOf((each) => each === ref || each === twinRef);
     if (!isPaid && found.length === 0) continue;
     if (!isPaid) throw new Error(`${ref} of ${source} was not paid for, and has ${found.length} balances`);
     const items = pack.items.length === 0
@@ -122,15 +124,30 @@ function checkSale(account: Account, sale: SimSale, { server: { tables } }: Scen
         `${ref} of ${ids} belongs to users ${found.map(({ userKey }) => userKey)}, not ${users}`,
       );
     }
-    if (!isStray(sale)) checkRevoked(ref, found, isRefunded);
+    if (isStray(sale)) continue;
+    const again = balancesOf((each) => [ref, twinRef].some((own) => each === `${own}:${sale.dispute?.id}`));
+    checkMoney(ref, sale, found, again);
   }
 }
 
-function checkRevoked(ref: string, found: readonly CreditBalance[], isRefunded: boolean): void {
-  for (const { id, revokedAt } of found) {
-    if ((revokedAt !== null) === isRefunded) continue;
-    const [was, is] = isRefunded ? ["was", "is not"] : ["was not", "is"];
-    throw new Error(`${ref} ${was} refunded, and its balance ${id} ${is} revoked`);
+/** @param again what was granted again after a dispute */
+function checkMoney(
+  ref: string,
+  { isRefunded, dispute }: SimSale,
+  found: readonly CreditBalance[],
+  again: readonly CreditBalance[],
+): void {
+  const isReversed = isRefunded || dispute?.isLost === true;
+  for (const { id, packItemId, revokedAt, revokedAmount } of found) {
+    const back = again.find((each) => each.packItemId === packItemId);
+    const isBack = back !== undefined && revokedAt !== null && back.initial <= revokedAmount;
+    if (back !== undefined && !isBack) {
+      throw new Error(`${back.id} gives back more than ${id} of ${ref} lost`);
+    }
+    const isRevoked = revokedAt !== null && (back === undefined || back.revokedAt !== null);
+    if (isRevoked === isReversed || isRevoked && dispute !== null && again.length === 0) continue;
+    const [was, is] = isReversed ? ["went", "is not"] : ["did not go", "is"];
+    throw new Error(`the money of ${ref} ${was} back, and its balance ${id} ${is} revoked`);
   }
 }
 

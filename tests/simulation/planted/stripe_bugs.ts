@@ -36,6 +36,16 @@ export const STRIPE_BUGS: readonly PlantedBug[] = [
     plant: () => keepOnly((tables, table, row) => table !== "stripe_refunds" || isOfKnown(tables, row)),
   },
   {
+    name: "a dispute is not kept",
+    stripe: true,
+    plant: () => keepOnly((_, table) => table !== "stripe_disputes"),
+  },
+  {
+    name: "what a sale was paid by is not kept",
+    stripe: true,
+    plant: () => keepOnly((_, table) => table !== "stripe_payments"),
+  },
+  {
     name: "the newest message of a subscription is not remembered",
     stripe: true,
     plant: () => keepOnly((_, table) => table !== "stripe_subscriptions"),
