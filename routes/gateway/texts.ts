@@ -61,6 +61,38 @@ export function showsReasoning(shape: AnswerShape, event: unknown): boolean {
   });
 }
 
+/**
+ * Whether a complete answer, or an event of a stream, has any work of the model: text, reasoning, a tool call, a refusal,
+ * sound, a vector. An error has none.
+ */
+export function showsWork(shape: AnswerShape, value: unknown): boolean {
+  const { choices, data, type, delta, item, output, response } = looseOf(value);
+  if (shape === "none") return listOf(data).length > 0;
+  if (shape === "chat") {
+    return listOf(choices).some((choice) => {
+      const { message, delta } = looseOf(choice);
+      return isWritten(message) || isWritten(delta);
+    });
+  }
+  if (typeof type === "string" && type.endsWith(".delta")) return isFilled(delta);
+  return [item, ...listOf(output), ...listOf(looseOf(response).output)].some((each) => {
+    const { type, content } = looseOf(each);
+    return type === "message" ? listOf(content).some(isWritten) : type !== undefined;
+  });
+}
+
+/** Members of messages and of their parts that are there before the model has written anything. */
+const NO_WORK: ReadonlySet<string> = new Set(["role", "type", "annotations", "logprobs"]);
+
+function isWritten(message: unknown): boolean {
+  return Object.entries(looseOf(message)).some(([name, value]) => !NO_WORK.has(name) && isFilled(value));
+}
+
+function isFilled(value: unknown): boolean {
+  if (typeof value === "string") return value !== "";
+  return typeof value === "object" && value !== null && Object.keys(value).length > 0;
+}
+
 const ENDS: ReadonlySet<unknown> = new Set(["response.completed", "response.incomplete", "response.failed"]);
 
 /** Whether an event of responses is the last, which has the report. */

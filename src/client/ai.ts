@@ -58,6 +58,7 @@ export function holdfastMiddleware(metering: ModelMetering<ModelParams>): Holdfa
       const { content, usage, providerMetadata } = result as Generated;
       for (const part of content ?? []) {
         call.addText(part.text ?? (part.toolCallId ? part.input : null) ?? "");
+        if (WORK.has(part.type)) call.addWork();
       }
       reportTo(call, usage, providerMetadata, model);
       await call.finish();
@@ -99,6 +100,7 @@ type ProviderMetadata = Readonly<Record<string, Loose | undefined>>;
 /** The parts of a complete answer that are read here. */
 interface Generated {
   readonly content?: readonly {
+    readonly type: string;
     readonly text?: string;
     readonly toolCallId?: string;
     readonly input?: string;
@@ -133,6 +135,8 @@ interface SdkUsage {
   readonly raw?: unknown;
 }
 
+/** Parts that are work of the model without being text. */
+const WORK: ReadonlySet<string> = new Set(["tool-call", "tool-result", "file", "source"]);
 const DELTAS: ReadonlySet<string> = new Set(["text-delta", "reasoning-delta", "tool-input-delta"]);
 
 /** Reads the parts of a stream, and passes all of them on. */
@@ -142,7 +146,6 @@ class PartReader implements PieceReader<StreamPart> {
   readonly #model: Model;
   /** Ids of tool calls with input in pieces, so that their input counts once. */
   readonly #streamed = new Set<string | undefined>();
-  #hasFailed = false;
 
   constructor(call: OpenCall, model: Model) {
     this.#call = call;
@@ -150,17 +153,15 @@ class PartReader implements PieceReader<StreamPart> {
   }
 
   take(part: StreamPart): readonly StreamPart[] {
+    if (WORK.has(part.type)) this.#call.addWork();
     if (DELTAS.has(part.type)) {
       if (part.type === "tool-input-delta") this.#streamed.add(part.id);
       this.#call.addText(String(part.delta));
     } else if (part.type === "tool-call" && !this.#streamed.has(part.toolCallId)) {
       if (typeof part.input === "string") this.#call.addText(part.input);
-    } else if (part.type === "error") {
-      this.#hasFailed = true;
     } else if (part.type === "finish") {
       reportTo(this.#call, part.usage, part.providerMetadata, this.#model);
-      // Providers also finish a stream that has failed.
-      this.hasEnded = !this.#hasFailed || this.#call.hasBegun;
+      this.hasEnded = true;
     }
     return [part];
   }

@@ -14,6 +14,7 @@ import { HoldfastError } from "../../src/client/client.ts";
 import {
   answerWell,
   chatChunks,
+  events,
   hangingStream,
   meteredUser,
   Model,
@@ -189,6 +190,30 @@ for (const version of Object.keys(SDKS)) {
     const { tokens, calls } = await untilShown(shown, ({ tokens }) => tokens > 0 && tokens < 100);
     assert.ok(tokens >= ASKED_TOKENS && tokens < ASKED_TOKENS + 10, String(tokens));
     assert.equal(calls, 1);
+  });
+}
+
+for (const version of Object.keys(SDKS)) {
+  Deno.test(`${version}: an answer that failed inside a 200 is released, and a text before an error is charged`, async () => {
+    const error = { error: { message: "overloaded" } };
+    const [text] = chatChunks({}, ["12345678"]);
+    const rows: [name: string, sent: readonly unknown[], tokens: number][] = [
+      ["no byte", [], 0],
+      ["an error", [error, "[DONE]"], 0],
+      ["no text", [...chatChunks({}, []).slice(0, 1), "[DONE]"], 0],
+      ["a text, then an error", [text, error, "[DONE]"], ASKED_TOKENS + 2],
+    ];
+    for (const [name, sent, tokens] of rows) {
+      const { sdk, model, shown } = await setUp(version);
+      model.reply = () => events(...sent);
+      await sdk.stream(asked).catch(() => {});
+      const now = await untilShown(shown, ({ tokens }) => tokens < 100);
+      assert.ok(now.tokens >= tokens && now.tokens <= tokens * 1.5, `${name}: ${now.tokens}`);
+    }
+    const { sdk, model, shown } = await setUp(version);
+    model.reply = () => Response.json(error);
+    await sdk.generate(asked).catch(() => {});
+    await untilShown(shown, ({ tokens }) => tokens === 0);
   });
 }
 
