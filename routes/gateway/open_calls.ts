@@ -43,7 +43,7 @@ export interface OpenCall {
   /** Notes that the server has sent something. */
   receives(bytes: number): void;
   /**
-   * Ends a call whose answer has ended; without a report and any work of the model it has failed. Resolves after the
+   * Ends a call after its answer; one without a report and without work of the model has failed. Resolves after the
    * settlement, or after a bounded time.
    */
   finish(): Promise<void>;
