@@ -137,6 +137,13 @@ export class OpenCall {
     this.#reports = forms;
   }
 
+  /** Keeps the number of images that came, and their tokens where the model reported them; no image is no work. */
+  reportImages(images: number, inputTokens: unknown, outputTokens: unknown): void {
+    if (images === 0) return;
+    const tokens = isTokens(inputTokens) && isTokens(outputTokens) ? { inputTokens, outputTokens } : {};
+    this.report({ usage: { ...tokens, calls: images }, actual: { count: images } });
+  }
+
   /** The usage so far, estimated by the size of its texts. */
   estimate(): { readonly inputTokens: number; readonly outputTokens: number } {
     return { inputTokens: this.#asked.inputTokens, outputTokens: tokensOf(this.#textBytes) };
@@ -230,6 +237,11 @@ function isMedia(part: Readonly<Record<string, unknown>>, name: string, text: st
   if (name === "file_data") return true;
   if (name !== "data") return false;
   return part.type === "data" || typeof part.format === "string" || typeof part.mediaType === "string";
+}
+
+/** Whether a value is a reported number of tokens. */
+export function isTokens(value: unknown): value is number {
+  return typeof value === "number" && value >= 0 && value < Infinity;
 }
 
 function tokensOf(bytes: number): number {

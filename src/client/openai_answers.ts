@@ -49,7 +49,8 @@ class WholeReader implements PieceReader<Uint8Array> {
     const answer = parsed(this.#text + this.#decoder.decode());
     const { usage, choices, output, data } = looseOf(answer);
     if (this.#shape === "images") {
-      reportImages(this.#call, listOf(data).length, usage);
+      const { input_tokens: input, output_tokens: output } = looseOf(usage);
+      this.#call.reportImages(listOf(data).length, input, output);
       return [];
     }
     if (showsWork(this.#shape, answer)) this.#call.addWork();
@@ -103,7 +104,8 @@ class EventReader implements PieceReader<Uint8Array> {
     if (this.#reading.shape === "images") {
       // Drafts are events too: only a complete image counts.
       if (type !== "image_generation.completed" && type !== "image_edit.completed") return false;
-      reportImages(this.#call, ++this.#images, usage);
+      const { input_tokens: input, output_tokens: output } = looseOf(usage);
+      this.#call.reportImages(++this.#images, input, output);
       return false;
     }
     if (showsWork(this.#reading.shape, value)) this.#call.addWork();
@@ -128,16 +130,6 @@ function reportTo(call: OpenCall, usage: unknown): boolean {
   // Where a detail is faulty, the totals are left.
   call.report({ providerUsage: usage }, { providerUsage: Object.fromEntries(numbers) });
   return true;
-}
-
-/** Passes on the number of images, with the tokens where the model reports them. */
-function reportImages(call: OpenCall, images: number, usage: unknown): void {
-  if (images === 0) return;
-  const { input_tokens: inputTokens, output_tokens: outputTokens } = looseOf(usage);
-  const tokens = typeof inputTokens === "number" && typeof outputTokens === "number"
-    ? { inputTokens, outputTokens }
-    : {};
-  call.report({ usage: { ...tokens, calls: images }, actual: { count: images } });
 }
 
 /**
