@@ -15,8 +15,13 @@ function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
+/** Returns a text, or the texts of a list of parts, thoughts and refusals included. */
 function textOf(value: unknown): string {
-  return typeof value === "string" ? value : "";
+  if (typeof value === "string") return value;
+  return listOf(value).map((part) => {
+    const { text, thinking, refusal } = looseOf(part);
+    return textOf(text ?? thinking ?? refusal);
+  }).join("");
 }
 
 /** Returns the whole text of a complete answer. */
@@ -25,8 +30,8 @@ export function textOfAnswer(shape: AnswerShape, answer: unknown): string {
   if (shape === "chat") return listOf(choices).map((choice) => chatText(looseOf(choice).message)).join("");
   if (shape === "none") return "";
   return listOf(output).map((item) => {
-    const { content, arguments: written } = looseOf(item);
-    return textOf(written) + listOf(content).map((part) => textOf(looseOf(part).text)).join("");
+    const { content, summary, arguments: written, input } = looseOf(item);
+    return [written ?? input, content, summary].map(textOf).join("");
   }).join("");
 }
 
@@ -40,10 +45,11 @@ export function textOfEvent(shape: AnswerShape, event: unknown): string {
 
 /** Returns the text of a message or of a piece of it. Reasoning and the arguments of tools are text too. */
 function chatText(message: unknown): string {
-  const { content, refusal, reasoning, reasoning_content, tool_calls } = looseOf(message);
-  const calls = listOf(tool_calls).map((call) => {
-    const { name, arguments: written } = looseOf(looseOf(call).function);
-    return textOf(name) + textOf(written);
+  const { content, refusal, reasoning, reasoning_content, tool_calls, function_call } = looseOf(message);
+  const calls = [{ function: function_call }, ...listOf(tool_calls)].map((call) => {
+    const { function: called, custom } = looseOf(call);
+    const { name, arguments: written, input } = looseOf(called ?? custom);
+    return textOf(name) + textOf(written ?? input);
   });
   return [content, reasoning_content ?? reasoning, refusal].map(textOf).join("") + calls.join("");
 }
@@ -56,8 +62,9 @@ export function showsReasoning(shape: AnswerShape, event: unknown): boolean {
       typeof type === "string" && type.startsWith("response.reasoning");
   }
   return listOf(choices).some((choice) => {
-    const { reasoning, reasoning_content: content } = looseOf(looseOf(choice).delta);
-    return textOf(content ?? reasoning) !== "";
+    const { reasoning, reasoning_content, reasoning_details, content } = looseOf(looseOf(choice).delta);
+    const hasThoughts = listOf(content).some((part) => looseOf(part).type === "thinking");
+    return hasThoughts || [reasoning, reasoning_content, reasoning_details].some(isFilled);
   });
 }
 

@@ -168,9 +168,10 @@ function isFilled(value: unknown): boolean {
 function textOfChoices(choices: unknown, member: "message" | "delta"): string {
   return listOf(choices).map((choice) => {
     const written = looseOf(looseOf(choice)[member]);
-    const calls = listOf(written.tool_calls).map((call) => {
-      const { name, arguments: given } = looseOf(looseOf(call).function);
-      return textOf(name) + textOf(given);
+    const calls = [{ function: written.function_call }, ...listOf(written.tool_calls)].map((call) => {
+      const { function: called, custom } = looseOf(call);
+      const { name, arguments: given, input } = looseOf(called ?? custom);
+      return textOf(name) + textOf(given ?? input);
     });
     const thoughts = written.reasoning_content ?? written.reasoning;
     return [written.content, thoughts, written.refusal].map(textOf).join("") + calls.join("");
@@ -180,8 +181,8 @@ function textOfChoices(choices: unknown, member: "message" | "delta"): string {
 /** The model's text in a complete answer of responses. */
 function textOfOutput(output: unknown): string {
   return listOf(output).map((item) => {
-    const { content, arguments: given } = looseOf(item);
-    return textOf(given) + listOf(content).map((part) => textOf(looseOf(part).text)).join("");
+    const { content, summary, arguments: given, input } = looseOf(item);
+    return [given ?? input, content, summary].map(textOf).join("");
   }).join("");
 }
 
@@ -207,6 +208,11 @@ function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
+/** A text, or the texts of a list of parts, thoughts and refusals included. */
 function textOf(value: unknown): string {
-  return typeof value === "string" ? value : "";
+  if (typeof value === "string") return value;
+  return listOf(value).map((part) => {
+    const { text, thinking, refusal } = looseOf(part);
+    return textOf(text ?? thinking ?? refusal);
+  }).join("");
 }

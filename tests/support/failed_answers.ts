@@ -61,6 +61,25 @@ export const FAILED_ANSWERS: readonly FailedAnswer[] = [
   { name: "a refusal", path: CHAT, answer: messageOf({ refusal: "1234" }), output: 1 },
   { name: "a tool call", path: CHAT, answer: { events: [delta({ tool_calls: [CALL] }), DONE] }, output: 1 },
   { name: "reasoning", path: CHAT, answer: { events: [delta({ reasoning: "1234" }), DONE] }, output: 1 },
+  {
+    name: "thoughts and a text in parts",
+    path: CHAT,
+    answer: messageOf({
+      content: [{ type: "thinking", thinking: [{ type: "text", text: "1234" }] }, {
+        type: "text",
+        text: "1234",
+      }],
+    }),
+    output: 2,
+  },
+  {
+    name: "a call of a tool without a schema",
+    path: CHAT,
+    answer: messageOf({
+      tool_calls: [{ id: "call_1", type: "custom", custom: { name: "abcd", input: "1234" } }],
+    }),
+    output: 2,
+  },
   { name: "sound", path: CHAT, answer: messageOf({ audio: { id: "audio_1", data: "AAAA" } }), output: 0 },
   {
     name: "hidden reasoning",
@@ -97,6 +116,21 @@ export const FAILED_ANSWERS: readonly FailedAnswer[] = [
       ],
     },
     output: 1,
+  },
+  {
+    name: "responses: a refusal and thoughts as JSON",
+    path: "/responses",
+    answer: {
+      json: {
+        object: "response",
+        status: "completed",
+        output: [
+          { type: "reasoning", summary: [{ type: "summary_text", text: "1234" }] },
+          { type: "message", role: "assistant", content: [{ type: "refusal", refusal: "1234" }] },
+        ],
+      },
+    },
+    output: 2,
   },
   {
     name: "responses: reasoning, then failed",
