@@ -14,7 +14,7 @@ Deno.test("every answer and every message is as the model predicts", async () =>
 });
 
 Deno.test("every answer is as the model predicts while users are merged", async () => {
-  const outcomes = await runAll({ seed: 110, steps: STEPS, merges: true, stripe: true });
+  const outcomes = await runAll({ seed: 111, steps: STEPS, merges: true, stripe: true });
   assert.ok((outcomes.get("alias merged") ?? 0) > 10);
 });
 

@@ -127,7 +127,8 @@ function purchaseOf(source: string, line: Line, context: LineContext): Purchase 
   const ofSubscription = subscriptionId === null ? undefined : known.subscriptions.get(subscriptionId);
   const before = known.purchases.get(externalRef) ?? formerOf(source, line, known);
   if (before !== undefined) {
-    return { ...before, userId: before.userId ?? firstUserOf(ofSubscription) ?? line.userId };
+    const userId = before.userId ?? firstUserOf(ofSubscription) ?? line.userId;
+    return { ...before, userId, paid: before.paid ?? paid };
   }
   const pack = packOf(line, catalog);
   const twin = "pack" in line.sold ? twins[0] : twins.find(isOfCheckout);

@@ -300,6 +300,7 @@ const MONEY: readonly Row[] = [
   ["a dispute over a part", [bought, dispute("withdrawn", 499)], ["the dispute is over a part of the sale only"]],
   ["funds of a part that come back", [bought, dispute("withdrawn", 499), dispute("reinstated", 499)], ["the dispute is over a part of the sale only"]],
   ["a dispute of a sale without a cost", [session(bundle1, { payment_intent: "pi_1" }), dispute("withdrawn")], ["what the sale cost is not known, so the dispute changes nothing"]],
+  ["and after the sale was sent again with its cost", [session(bundle1, { payment_intent: "pi_1" }), bought, dispute("withdrawn")], [LOST("cs_1", "disputed")]],
   ["a dispute of one of two payments", [invoiceOf([line()]), payment("in_1", "pi_1"), payment("in_1", "pi_2"), dispute("withdrawn", 200)], ["the dispute is over a part of the sale only"]],
   ["a dispute before the sale", [dispute("withdrawn"), bought], ["ada gets 1 bundle", LOST("cs_1", "disputed")]],
   ["a dispute of something else", [dispute("withdrawn")], ["no grant of this charge is known yet; the dispute is kept for a later one"]],
