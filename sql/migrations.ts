@@ -25,6 +25,7 @@ import personLinks from "./0021_person_links.sql" with { type: "text" };
 import failedSignIns from "./0022_failed_sign_ins.sql" with { type: "text" };
 import gatewaySpend from "./0023_gateway_spend.sql" with { type: "text" };
 import stripeMoney from "./0024_stripe_money.sql" with { type: "text" };
+import carriedCounters from "./0025_carried_counters.sql" with { type: "text" };
 
 /** A migration: a name that says its place, and its SQL. */
 export interface Migration {
@@ -57,4 +58,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0022_failed_sign_ins", sql: failedSignIns },
   { name: "0023_gateway_spend", sql: gatewaySpend },
   { name: "0024_stripe_money", sql: stripeMoney },
+  { name: "0025_carried_counters", sql: carriedCounters },
 ];

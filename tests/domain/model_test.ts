@@ -83,6 +83,8 @@ Deno.test("a workload meets every message, and every way in which an alert fires
     "as a plan is entered",
     "after the catalog moved it",
     "by a lower quota",
+    "armed again by a raised quota",
+    "none by a block",
   ];
   for (const how of [...alerts, "reached again"]) wanted.push(`alerts: ${how}`);
   assert.deepEqual(wanted.filter((name) => !met.get(name)), []);
