@@ -24,6 +24,7 @@ import openHolds from "./0020_open_holds.sql" with { type: "text" };
 import personLinks from "./0021_person_links.sql" with { type: "text" };
 import failedSignIns from "./0022_failed_sign_ins.sql" with { type: "text" };
 import gatewaySpend from "./0023_gateway_spend.sql" with { type: "text" };
+import carriedCounters from "./0025_carried_counters.sql" with { type: "text" };
 
 /** A migration: a name that says its place, and its SQL. */
 export interface Migration {
@@ -55,4 +56,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0021_person_links", sql: personLinks },
   { name: "0022_failed_sign_ins", sql: failedSignIns },
   { name: "0023_gateway_spend", sql: gatewaySpend },
+  { name: "0025_carried_counters", sql: carriedCounters },
 ];

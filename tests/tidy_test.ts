@@ -83,6 +83,7 @@ Deno.test("landed migrations are never edited", () => {
     "0021_person_links": "71b299bad04fbf223e8aaf03c7bed8dae2c2f40cbd49255155ba9c09bc7e3e6b",
     "0022_failed_sign_ins": "02685035c5cfda9e4a11cfd10e03da9a60e8b9ac8b228cd053a6bb7dbc7c5f5a",
     "0023_gateway_spend": "083c4e3b20657374395b96c381c1fb83c27eb4adaf52e85d0a58c2e8e47c3e88",
+    "0025_carried_counters": "467384f24e5a3a0cabcadee7596298ce81192bd2853bde31e4fac16bd6c1c467",
     "0014_webhooks": "884eb3249c6d202d96091a89c11c4d12680f0b6aa9de9edcf0ad895a2912c332",
   };
   for (const { name, sql } of MIGRATIONS) {

@@ -3,6 +3,7 @@
 import type { Call } from "../../actors/actor.ts";
 import { numberOf } from "../../src/domain/values/amount.ts";
 import type { CommitAnswer, Correction } from "../../src/domain/metering/commit.ts";
+import { shownCount } from "../../src/domain/state/counter.ts";
 import type { Cost } from "../../src/domain/pricing/cost.ts";
 import type { CallSize } from "../../src/domain/pricing/amounts.ts";
 import type { CanUseAnswer, ReserveAnswer } from "../../src/domain/metering/reserve.ts";
@@ -145,7 +146,7 @@ function showGroup({ group, quota, counter, gate, window }: GroupReading, isBloc
     groupId: group.id,
     unit: group.unit,
     quota: numberOf(quota),
-    current: numberOf(counter.count),
+    current: numberOf(shownCount(counter)),
     headroomGate: gate === null ? undefined : numberOf(gate),
     ...isBlocking ? { label: group.label, resetsAt: timeTextOrNull(window.end) } : undefined,
   };
@@ -199,7 +200,7 @@ function showCanUse(
     reasons,
     details: groups.map(({ group, quota, counter, window, offers }) => ({
       groupId: group.id,
-      current: numberOf(counter.count),
+      current: numberOf(shownCount(counter)),
       quota: numberOf(quota),
       resetsAt: timeTextOrNull(window.end),
       creditAvailable: numberOf(offers.reduce((sum, { available }) => sum + available, 0n)),

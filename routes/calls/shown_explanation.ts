@@ -7,6 +7,7 @@ import type {
   ExplainedGroup,
   Meeting,
 } from "../../src/domain/metering/explanation.ts";
+import { shownCount } from "../../src/domain/state/counter.ts";
 import type { Headroom } from "../../src/domain/catalog/plan.ts";
 import type { DataOf } from "../contract/definition.ts";
 import type { explain } from "../contract/metering.ts";
@@ -45,7 +46,7 @@ function showGroup(
     isCustom,
     headroom: showHeadroom(group.headroom),
     gate: gate === null ? null : numberOf(gate),
-    current: numberOf(counter.count),
+    current: numberOf(shownCount(counter)),
     held: numberOf(held),
     need: fit === null ? null : numberOf(fit.need),
     room: fit === null ? null : numberOf(fit.room),

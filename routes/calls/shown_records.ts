@@ -3,7 +3,7 @@
 import { larger, numberOf } from "../../src/domain/values/amount.ts";
 import type { ShownBalance } from "../../src/domain/credits/balances.ts";
 import { statusOf } from "../../src/domain/state/credit.ts";
-import type { CounterReading } from "../../src/domain/state/counter.ts";
+import { type CounterReading, shownCount } from "../../src/domain/state/counter.ts";
 import type { Millis, Window } from "../../src/domain/values/period.ts";
 import type { LimitGroup } from "../../src/domain/catalog/plan.ts";
 import type { Duplicates, NamedSubscription } from "../../src/domain/plans/entitlement.ts";
@@ -16,14 +16,15 @@ import type { getUsage } from "../contract/usage.ts";
 
 /** A counter of a limit group. */
 export function showCounter({ group, quota, counter }: CounterReading): Shown<typeof records.counter> {
+  const current = shownCount(counter);
   return {
     groupId: group.id,
     event: group.matches[0]?.event ?? "",
     label: group.label,
     unit: group.unit,
     quota: numberOf(quota),
-    count: numberOf(counter.count),
-    remaining: numberOf(larger(quota - counter.count, 0n)),
+    count: numberOf(current),
+    remaining: numberOf(larger(quota - current, 0n)),
     costCents: numberOf(counter.costCents),
     filters: filtersOf(group),
   };

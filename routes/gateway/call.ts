@@ -19,7 +19,16 @@ import { bodyOf, MeteredBody, type PieceReader, readerOf } from "./metered_body.
 import { type CallKind, type ReadCall, readCall } from "./model_call.ts";
 import { askServer, passedOn, refusesKey, serverFailed } from "./model_server.ts";
 import type { OpenCall, OpenCalls, Progress } from "./open_calls.ts";
-import { bytesOf, looseOf, parsed, reportIn, reportInTail, tailOf, textOfAnswer } from "./texts.ts";
+import {
+  bytesOf,
+  looseOf,
+  parsed,
+  reportIn,
+  reportInTail,
+  showsWork,
+  tailOf,
+  textOfAnswer,
+} from "./texts.ts";
 
 /** What the gateway works on. */
 export type GatewayWorld = ReturnType<HoldSource["world"]> & {
@@ -162,7 +171,7 @@ async function forward(request: Request, begun: Begun, { calls }: Gateway): Prom
     const bytes = read.bytes as Uint8Array<ArrayBuffer>;
     answer = await askServer(modelServer, kind.path, request, bytes, call.signal);
   } catch {
-    await call.fail(false, "The model server did not answer");
+    await call.fail("The model server did not answer");
     throw serverFailed("The model server did not answer");
   } finally {
     read.give();
@@ -170,7 +179,7 @@ async function forward(request: Request, begun: Begun, { calls }: Gateway): Prom
   const headers = { [HOLD_HEADER]: call.reservationId };
   const id = requestId(request);
   if (!answer.ok) {
-    await call.fail(false, `The model server answered ${answer.status}`);
+    await call.fail(`The model server answered ${answer.status}`);
     if (refusesKey(answer)) throw keyRefused(answer);
     return passedOn(answer, answer.body, id, headers);
   }
@@ -207,7 +216,7 @@ async function wholeAnswer(
   while (length <= GATEWAY_LIMITS.answerBytesMax) {
     const { done, value } = await reader.read().catch(() => LOST);
     if (call.signal.aborted || done === null) {
-      await call.fail(false, "The model server ended the connection within its answer");
+      await call.fail("The model server ended the connection within its answer");
       throw serverFailed("The model server ended the connection within its answer");
     }
     call.receives(value?.byteLength ?? 0);
@@ -244,6 +253,7 @@ function progressOf(bytes: Uint8Array, shape: CallKind["shape"], isLogged: boole
   const text = textOfAnswer(shape, value);
   return {
     report: reportIn(shape, value),
+    hasWork: showsWork(shape, value),
     textBytes: bytesOf(text),
     text: isLogged ? text.slice(0, GATEWAY_LIMITS.loggedChars) : "",
   };
@@ -253,6 +263,7 @@ function progressOf(bytes: Uint8Array, shape: CallKind["shape"], isLogged: boole
 class TailReader implements PieceReader, Progress {
   readonly hasEnded = false;
   readonly text = "";
+  readonly hasWork = true;
   textBytes = 0;
   report: unknown = undefined;
   readonly #isText: boolean;
@@ -298,5 +309,8 @@ function keyRefused({ status, body }: Response): Refused {
 }
 
 function switchedOff(): Refused {
-  return new Refused("not_implemented", "The gateway is off: no model key is configured");
+  return new Refused(
+    "not_implemented",
+    "The gateway is off: set OPENAI_API_KEY to the key of a model server",
+  );
 }

@@ -12,6 +12,7 @@ import {
   reportIn,
   reportInTail,
   showsReasoning,
+  showsWork,
   tailOf,
   textOfEvent,
 } from "./texts.ts";
@@ -31,6 +32,8 @@ export class EventReader {
   textBytes = 0;
   /** The beginning of that text, where it is kept. */
   text = "";
+  /** Whether an event had any work of the model. */
+  hasWork = false;
   /** Whether an event showed that the model reasons. */
   hasReasoned = false;
   readonly #shape: AnswerShape;
@@ -95,6 +98,7 @@ export class EventReader {
   #endLong(end: Uint8Array): void {
     const tail = tailOf(this.#tail ?? NOTHING, end, GATEWAY_LIMITS.tailBytes);
     this.#tail = null;
+    this.hasWork = true;
     const report = reportInTail(tail);
     if (report === undefined) return;
     this.report = report;
@@ -109,6 +113,7 @@ export class EventReader {
     if (value === undefined) return false;
     const text = textOfEvent(this.#shape, value);
     this.textBytes += bytesOf(text);
+    this.hasWork ||= showsWork(this.#shape, value);
     this.hasReasoned ||= showsReasoning(this.#shape, value);
     if (this.#keepsText && this.text.length < GATEWAY_LIMITS.loggedChars) this.text += text;
     const report = reportIn(this.#shape, value);

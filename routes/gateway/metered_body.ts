@@ -71,7 +71,7 @@ export class MeteredBody implements UnderlyingDefaultSource<Uint8Array> {
     while (true) {
       const read = await this.#from.read().catch(() => null);
       if (read === null || this.#call.signal.aborted) {
-        await this.#call.fail(this.#hasBegun, LOST);
+        await this.#call.fail(LOST);
         // Without this, a part of an answer would look like all of it.
         const { reservationId } = this.#call;
         return this.#controller?.error(brokenBody(LOST, { reservationId }));

@@ -16,6 +16,8 @@ import { type Hold, type HoldSource, prolongAnywhere, settleAnywhere, type Settl
 export interface Progress {
   /** The report of the usage; undefined until it has arrived. */
   readonly report?: unknown;
+  /** Whether there is any work of the model: text, reasoning, a tool call, a refusal, sound, a vector. */
+  readonly hasWork: boolean;
   /** Bytes of the text that the model wrote. */
   readonly textBytes: number;
   /** The beginning of that text, where it goes into a log. */
@@ -24,7 +26,7 @@ export interface Progress {
   readonly hasReasoned?: boolean;
 }
 
-const NOTHING_YET: Progress = { textBytes: 0, text: "" };
+const NOTHING_YET: Progress = { hasWork: false, textBytes: 0, text: "" };
 
 /** A call under way. */
 export interface OpenCall {
@@ -40,18 +42,17 @@ export interface OpenCall {
   moves(): void;
   /** Notes that the server has sent something. */
   receives(bytes: number): void;
-  /** Ends a call with a complete answer. Resolves when the hold is settled, or after a bounded time. */
+  /**
+   * Ends a call after its answer; one without a report and without work of the model has failed. Resolves after the
+   * settlement, or after a bounded time.
+   */
   finish(): Promise<void>;
   /** Notes that the caller has left: the answer is read on for its report, or the call ends now. */
   leave(): void;
   /** Sets work that begins when the caller leaves and the answer is read on, or at once if that is so already. */
   whenLeft(work: () => void): void;
-  /**
-   * Ends a call after the server has failed.
-   *
-   * @param hasBegun whether a part of the answer was passed on already
-   */
-  fail(hasBegun: boolean, reason: string): Promise<void>;
+  /** Ends a call after the server has failed. It is charged what the model had done by then. */
+  fail(reason: string): Promise<void>;
 }
 
 type HoldWorldOf = ReturnType<HoldSource["world"]>;
@@ -213,7 +214,7 @@ class Call implements OpenCall {
   }
 
   finish(): Promise<void> {
-    return soon(this.#settle(this.hasLeft ? "left" : "committed"));
+    return soon(this.#end("committed", "The model server answered without any text"));
   }
 
   leave(): void {
@@ -241,10 +242,16 @@ class Call implements OpenCall {
     this.#server.abort();
   }
 
-  fail(hasBegun: boolean, reason: string): Promise<void> {
-    if (hasBegun) return soon(this.#settle(this.hasLeft ? "left" : "estimated"));
+  fail(reason: string): Promise<void> {
+    return soon(this.#end("estimated", reason));
+  }
+
+  /** Charges an answer that has ended; releases one without a report and without any work of the model. */
+  #end(outcome: "committed" | "estimated", reason: string): Promise<void> {
+    const { hasWork, report } = this.progress;
+    if (hasWork || readReport(report) !== null) return this.#settle(this.hasLeft ? "left" : outcome);
     const settlement = { by: "release", reason, errorCode: "model_server_failed" } as const;
-    return soon(this.#settleBy("failed", () => settlement));
+    return this.#settleBy("failed", () => settlement);
   }
 
   /** Prolongs the hold when it is time, and ends a call that stands still. */

@@ -15,8 +15,13 @@ function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
+/** Returns a text, or the texts of a list of parts, thoughts and refusals included. */
 function textOf(value: unknown): string {
-  return typeof value === "string" ? value : "";
+  if (typeof value === "string") return value;
+  return listOf(value).map((part) => {
+    const { text, thinking, refusal } = looseOf(part);
+    return textOf(text ?? thinking ?? refusal);
+  }).join("");
 }
 
 /** Returns the whole text of a complete answer. */
@@ -25,8 +30,8 @@ export function textOfAnswer(shape: AnswerShape, answer: unknown): string {
   if (shape === "chat") return listOf(choices).map((choice) => chatText(looseOf(choice).message)).join("");
   if (shape === "none") return "";
   return listOf(output).map((item) => {
-    const { content, arguments: written } = looseOf(item);
-    return textOf(written) + listOf(content).map((part) => textOf(looseOf(part).text)).join("");
+    const { content, summary, arguments: written, input } = looseOf(item);
+    return [written ?? input, content, summary].map(textOf).join("");
   }).join("");
 }
 
@@ -40,10 +45,11 @@ export function textOfEvent(shape: AnswerShape, event: unknown): string {
 
 /** Returns the text of a message or of a piece of it. Reasoning and the arguments of tools are text too. */
 function chatText(message: unknown): string {
-  const { content, refusal, reasoning, reasoning_content, tool_calls } = looseOf(message);
-  const calls = listOf(tool_calls).map((call) => {
-    const { name, arguments: written } = looseOf(looseOf(call).function);
-    return textOf(name) + textOf(written);
+  const { content, refusal, reasoning, reasoning_content, tool_calls, function_call } = looseOf(message);
+  const calls = [{ function: function_call }, ...listOf(tool_calls)].map((call) => {
+    const { function: called, custom } = looseOf(call);
+    const { name, arguments: written, input } = looseOf(called ?? custom);
+    return textOf(name) + textOf(written ?? input);
   });
   return [content, reasoning_content ?? reasoning, refusal].map(textOf).join("") + calls.join("");
 }
@@ -56,9 +62,42 @@ export function showsReasoning(shape: AnswerShape, event: unknown): boolean {
       typeof type === "string" && type.startsWith("response.reasoning");
   }
   return listOf(choices).some((choice) => {
-    const { reasoning, reasoning_content: content } = looseOf(looseOf(choice).delta);
-    return textOf(content ?? reasoning) !== "";
+    const { reasoning, reasoning_content, reasoning_details, content } = looseOf(looseOf(choice).delta);
+    const hasThoughts = listOf(content).some((part) => looseOf(part).type === "thinking");
+    return hasThoughts || [reasoning, reasoning_content, reasoning_details].some(isFilled);
   });
+}
+
+/**
+ * Whether a complete answer, or an event of a stream, has any work of the model: text, reasoning, a tool call, a refusal,
+ * sound, a vector. An error has none.
+ */
+export function showsWork(shape: AnswerShape, value: unknown): boolean {
+  const { choices, data, type, delta, item, output, response } = looseOf(value);
+  if (shape === "none") return listOf(data).length > 0;
+  if (shape === "chat") {
+    return listOf(choices).some((choice) => {
+      const { message, delta } = looseOf(choice);
+      return isWritten(message) || isWritten(delta);
+    });
+  }
+  if (typeof type === "string" && type.endsWith(".delta")) return isFilled(delta);
+  return [item, ...listOf(output), ...listOf(looseOf(response).output)].some((each) => {
+    const { type, content } = looseOf(each);
+    return type === "message" ? listOf(content).some(isWritten) : type !== undefined;
+  });
+}
+
+/** Members of messages and of their parts that are there before the model has written anything. */
+const NO_WORK: ReadonlySet<string> = new Set(["role", "type", "annotations", "logprobs"]);
+
+function isWritten(message: unknown): boolean {
+  return Object.entries(looseOf(message)).some(([name, value]) => !NO_WORK.has(name) && isFilled(value));
+}
+
+function isFilled(value: unknown): boolean {
+  if (typeof value === "string") return value !== "";
+  return typeof value === "object" && value !== null && Object.keys(value).length > 0;
 }
 
 const ENDS: ReadonlySet<unknown> = new Set(["response.completed", "response.incomplete", "response.failed"]);

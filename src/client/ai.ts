@@ -1,7 +1,15 @@
-// A middleware for the language models of the AI SDK (package `ai`, from version 5 on): `holdfast-client/ai`. Each call
-// of a model is reserved before it is made and settled when it has ended. Each step of a run with tools is such a call.
+// Middleware for the models of the AI SDK (package `ai`): `holdfast-client/ai`. For language models from version 5 on, for
+// models of images and embeddings from version 6 on. Each call of a model is reserved before it is made and settled when it
+// has ended. Each step of a run with tools is such a call.
 
-import { ANSWER_TOKENS, estimateInput, type ModelMetering, type OpenCall, openCall } from "./model_calls.ts";
+import {
+  ANSWER_TOKENS,
+  estimateInput,
+  isTokens,
+  type ModelMetering,
+  type OpenCall,
+  openCall,
+} from "./model_calls.ts";
 import { type PieceReader, settlingStream } from "./settling_stream.ts";
 
 /** The parameters of a call that are read here; every version of the SDK has them. */
@@ -12,6 +20,21 @@ export interface ModelParams {
   readonly responseFormat?: unknown;
   readonly abortSignal?: AbortSignal | undefined;
   readonly providerOptions?: Readonly<Record<string, Readonly<Record<string, unknown>>>> | undefined;
+}
+
+/** The parameters of a call of an image model that are read here. */
+export interface ImageParams {
+  readonly prompt?: unknown;
+  readonly n: number;
+  readonly abortSignal?: AbortSignal | undefined;
+  readonly providerOptions?: ModelParams["providerOptions"];
+}
+
+/** The parameters of a call of an embedding model that are read here. */
+export interface EmbeddingParams {
+  readonly values: readonly unknown[];
+  readonly abortSignal?: AbortSignal | undefined;
+  readonly providerOptions?: ModelParams["providerOptions"];
 }
 
 /** The parts of a model that are read here. */
@@ -58,6 +81,7 @@ export function holdfastMiddleware(metering: ModelMetering<ModelParams>): Holdfa
       const { content, usage, providerMetadata } = result as Generated;
       for (const part of content ?? []) {
         call.addText(part.text ?? (part.toolCallId ? part.input : null) ?? "");
+        if (WORK.has(part.type)) call.addWork();
       }
       reportTo(call, usage, providerMetadata, model);
       await call.finish();
@@ -79,10 +103,86 @@ export function holdfastMiddleware(metering: ModelMetering<ModelParams>): Holdfa
   };
 }
 
+/** Middleware for `wrapImageModel` of every version from 6 on. */
+export interface HoldfastImageMiddleware {
+  // deno-lint-ignore no-explicit-any -- each version declares its own number here, but reads none
+  readonly specificationVersion: any;
+  wrapGenerate<Result>(
+    options: { doGenerate: () => PromiseLike<Result>; params: ImageParams; model: Model },
+  ): Promise<Result>;
+}
+
+/**
+ * Meters every call of an image model: held by the images that are asked for, charged by those that came.
+ *
+ * @example
+ * ```tsx
+ * const middleware = holdfastImageMiddleware({ client, userId: "user_1", event: "image.render" });
+ * const model = wrapImageModel({ model: openai.image("gpt-image-1"), middleware });
+ * const { images } = await generateImage({ model, prompt: "A pond.", n: 4 });
+ * ```
+ */
+export function holdfastImageMiddleware(metering: ModelMetering<ImageParams>): HoldfastImageMiddleware {
+  return {
+    specificationVersion: "v4",
+    async wrapGenerate({ doGenerate, params, model }) {
+      const size = { ...estimateInput([params.prompt]), count: params.n };
+      const call = await openCall(metering, params, model.modelId, size, params.abortSignal);
+      const result = await orFail(call, params, doGenerate);
+      const { images, usage } = result as { readonly images: readonly unknown[]; readonly usage?: SdkUsage };
+      call.reportImages(images.length, usage?.inputTokens, usage?.outputTokens);
+      await call.finish();
+      return result;
+    },
+  };
+}
+
+/** Middleware for `wrapEmbeddingModel` of every version from 6 on. */
+export interface HoldfastEmbeddingMiddleware {
+  // deno-lint-ignore no-explicit-any -- as above
+  readonly specificationVersion: any;
+  wrapEmbed<Result>(
+    options: { doEmbed: () => PromiseLike<Result>; params: EmbeddingParams; model: Model },
+  ): Promise<Result>;
+}
+
+/**
+ * Meters every call of an embedding model by the tokens of its input.
+ *
+ * @example
+ * ```tsx
+ * const middleware = holdfastEmbeddingMiddleware({ client, userId: "user_1", event: "chat.search" });
+ * const model = wrapEmbeddingModel({ model: openai.embedding("text-embedding-3-small"), middleware });
+ * const { embedding } = await embed({ model, value: "A pond." });
+ * ```
+ */
+export function holdfastEmbeddingMiddleware(
+  metering: ModelMetering<EmbeddingParams>,
+): HoldfastEmbeddingMiddleware {
+  return {
+    specificationVersion: "v4",
+    async wrapEmbed({ doEmbed, params, model }) {
+      const size = estimateInput([params.values]);
+      const call = await openCall(metering, params, model.modelId, size, params.abortSignal);
+      const result = await orFail(call, params, doEmbed);
+      const { embeddings, usage } = result as Embedded;
+      if (embeddings.length > 0) call.addWork();
+      if (isTokens(usage?.tokens)) call.report({ usage: { inputTokens: usage.tokens, outputTokens: 0 } });
+      await call.finish();
+      return result;
+    },
+  };
+}
+
+interface Embedded {
+  readonly embeddings: readonly unknown[];
+  readonly usage?: { readonly tokens: number };
+}
+
 /** Calls the model, and settles the call if that fails. */
 async function orFail<Result>(
   call: OpenCall,
-  { abortSignal }: ModelParams,
+  { abortSignal }: Pick<ModelParams, "abortSignal">,
   ask: () => PromiseLike<Result>,
 ): Promise<Result> {
   try {
@@ -99,6 +199,7 @@ type ProviderMetadata = Readonly<Record<string, Loose | undefined>>;
 /** The parts of a complete answer that are read here. */
 interface Generated {
   readonly content?: readonly {
+    readonly type: string;
     readonly text?: string;
     readonly toolCallId?: string;
     readonly input?: string;
@@ -133,6 +234,8 @@ interface SdkUsage {
   readonly raw?: unknown;
 }
 
+/** Parts that are work of the model without being text. */
+const WORK: ReadonlySet<string> = new Set(["tool-call", "tool-result", "file", "source"]);
 const DELTAS: ReadonlySet<string> = new Set(["text-delta", "reasoning-delta", "tool-input-delta"]);
 
 /** Reads the parts of a stream, and passes all of them on. */
@@ -142,7 +245,6 @@ class PartReader implements PieceReader<StreamPart> {
   readonly #model: Model;
   /** Ids of tool calls with input in pieces, so that their input counts once. */
   readonly #streamed = new Set<string | undefined>();
-  #hasFailed = false;
 
   constructor(call: OpenCall, model: Model) {
     this.#call = call;
@@ -150,17 +252,15 @@ class PartReader implements PieceReader<StreamPart> {
   }
 
   take(part: StreamPart): readonly StreamPart[] {
+    if (WORK.has(part.type)) this.#call.addWork();
     if (DELTAS.has(part.type)) {
       if (part.type === "tool-input-delta") this.#streamed.add(part.id);
       this.#call.addText(String(part.delta));
     } else if (part.type === "tool-call" && !this.#streamed.has(part.toolCallId)) {
       if (typeof part.input === "string") this.#call.addText(part.input);
-    } else if (part.type === "error") {
-      this.#hasFailed = true;
     } else if (part.type === "finish") {
       reportTo(this.#call, part.usage, part.providerMetadata, this.#model);
-      // Providers also finish a stream that has failed.
-      this.hasEnded = !this.#hasFailed || this.#call.hasBegun;
+      this.hasEnded = true;
     }
     return [part];
   }

@@ -105,6 +105,7 @@ export class OpenCall {
   readonly #hold: Held | Unmetered;
   readonly #asked: ReservedWork & CallEstimate;
   #textBytes = 0;
+  #hasWork = false;
   #reports: readonly CommitOptions[] = [];
   #settled: Promise<void> | null = null;
 
@@ -114,14 +115,21 @@ export class OpenCall {
     this.#asked = asked;
   }
 
-  /** Whether the model has written any text or reported its usage. */
-  get hasBegun(): boolean {
-    return this.#textBytes > 0 || this.#reports.length > 0;
+  /** Whether there is any work of the model, or a report of its usage. */
+  get #hasBegun(): boolean {
+    return this.#hasWork || this.#reports.length > 0;
   }
 
   /** Adds to the model's text. */
   addText(text: string): void {
-    if (text !== "") this.#textBytes += bytesOf(text);
+    if (text === "") return;
+    this.#textBytes += bytesOf(text);
+    this.#hasWork = true;
+  }
+
+  /** Notes work of the model that is no text, such as a tool call or sound. */
+  addWork(): void {
+    this.#hasWork = true;
   }
 
   /** Keeps the usage that the model reported, in several forms: the service reads the first one that it knows. */
@@ -129,13 +137,24 @@ export class OpenCall {
     this.#reports = forms;
   }
 
+  /** Keeps the number of images that came, and their tokens where the model reported them; no image is no work. */
+  reportImages(images: number, inputTokens: unknown, outputTokens: unknown): void {
+    if (images === 0) return;
+    const tokens = isTokens(inputTokens) && isTokens(outputTokens) ? { inputTokens, outputTokens } : {};
+    this.report({ usage: { ...tokens, calls: images }, actual: { count: images } });
+  }
+
   /** The usage so far, estimated by the size of its texts. */
   estimate(): { readonly inputTokens: number; readonly outputTokens: number } {
     return { inputTokens: this.#asked.inputTokens, outputTokens: tokensOf(this.#textBytes) };
   }
 
-  /** Commits a complete call. A commit that fails is reported and retried; the caller gets its answer all the same. */
+  /**
+   * Commits a complete call; one without a report and any work of the model has failed. A commit that fails is reported and
+   * retried; the caller gets its answer all the same.
+   */
   finish(): Promise<void> {
+    if (!this.#hasBegun) return this.fail(new Error("The answer is empty"));
     return this.#settled ??= this.#commit();
   }
 
@@ -144,9 +163,9 @@ export class OpenCall {
     return this.#settled ??= this.#commit().catch(() => {});
   }
 
-  /** Ends a call that failed: releases it if there was no text. Errors are left out: the caller gets that of the call. */
+  /** Ends a call that failed: releases it if there was no work. Errors are left out: the caller gets that of the call. */
   fail(error: unknown): Promise<void> {
-    if (this.hasBegun) return this.leave();
+    if (this.#hasBegun) return this.leave();
     const failed = { reason: "The model call failed", error };
     return this.#settled ??= releaseWork(this.#client, this.#hold, failed);
   }
@@ -218,6 +237,11 @@ function isMedia(part: Readonly<Record<string, unknown>>, name: string, text: st
   if (name === "file_data") return true;
   if (name !== "data") return false;
   return part.type === "data" || typeof part.format === "string" || typeof part.mediaType === "string";
+}
+
+/** Whether a value is a reported number of tokens. */
+export function isTokens(value: unknown): value is number {
+  return typeof value === "number" && value >= 0 && value < Infinity;
 }
 
 function tokensOf(bytes: number): number {

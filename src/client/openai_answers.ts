@@ -29,7 +29,7 @@ export function meteredAnswer(answer: Response, call: OpenCall, reading: Reading
 
 /** Reads an answer that is one JSON value. */
 class WholeReader implements PieceReader<Uint8Array> {
-  hasEnded = false;
+  readonly hasEnded = false;
   readonly #call: OpenCall;
   readonly #shape: AnswerShape;
   readonly #decoder = new TextDecoder();
@@ -47,17 +47,15 @@ class WholeReader implements PieceReader<Uint8Array> {
 
   rest(): Uint8Array[] {
     const answer = parsed(this.#text + this.#decoder.decode());
-    if (answer === undefined) return [];
     const { usage, choices, output, data } = looseOf(answer);
     if (this.#shape === "images") {
-      const images = listOf(data).length;
-      reportImages(this.#call, images, usage);
-      this.hasEnded = images > 0;
+      const { input_tokens: input, output_tokens: output } = looseOf(usage);
+      this.#call.reportImages(listOf(data).length, input, output);
       return [];
     }
+    if (showsWork(this.#shape, answer)) this.#call.addWork();
     this.#call.addText(this.#shape === "chat" ? textOfChoices(choices, "message") : textOfOutput(output));
     reportTo(this.#call, usage);
-    this.hasEnded = true;
     return [];
   }
 }
@@ -101,13 +99,16 @@ class EventReader implements PieceReader<Uint8Array> {
   #isHidden(event: string): boolean {
     const data = dataOf(event);
     if (data === "[DONE]") this.hasEnded = true;
-    const { type, delta, usage, choices, response } = looseOf(parsed(data));
+    const value = parsed(data);
+    const { type, delta, usage, choices, response } = looseOf(value);
     if (this.#reading.shape === "images") {
       // Drafts are events too: only a complete image counts.
       if (type !== "image_generation.completed" && type !== "image_edit.completed") return false;
-      reportImages(this.#call, ++this.#images, usage);
+      const { input_tokens: input, output_tokens: output } = looseOf(usage);
+      this.#call.reportImages(++this.#images, input, output);
       return false;
     }
+    if (showsWork(this.#reading.shape, value)) this.#call.addWork();
     if (this.#reading.shape === "responses") {
       if (typeof type === "string" && type.endsWith(".delta")) this.#call.addText(textOf(delta));
       if (!ENDS.has(type)) return false;
@@ -121,32 +122,56 @@ class EventReader implements PieceReader<Uint8Array> {
   }
 }
 
-/** Passes on a reported usage; returns false without one. */
+/** Passes on a reported usage; returns false for an answer or event without one. */
 function reportTo(call: OpenCall, usage: unknown): boolean {
   if (typeof usage !== "object" || usage === null) return false;
   const numbers = Object.entries(usage).filter(([, value]) => typeof value === "number" && value >= 0);
+  if (numbers.length === 0) return true;
   // Where a detail is faulty, the totals are left.
   call.report({ providerUsage: usage }, { providerUsage: Object.fromEntries(numbers) });
   return true;
 }
 
-/** Passes on the number of images, with the tokens where the model reports them. */
-function reportImages(call: OpenCall, images: number, usage: unknown): void {
-  if (images === 0) return;
-  const { input_tokens: inputTokens, output_tokens: outputTokens } = looseOf(usage);
-  const tokens = typeof inputTokens === "number" && typeof outputTokens === "number"
-    ? { inputTokens, outputTokens }
-    : {};
-  call.report({ usage: { ...tokens, calls: images }, actual: { count: images } });
+/**
+ * Whether a complete answer, or an event of a stream, has any work of the model: text, reasoning, a tool call, a refusal,
+ * sound, a vector. An error has none.
+ */
+function showsWork(shape: AnswerShape, value: unknown): boolean {
+  const { choices, data, type, delta, item, output, response } = looseOf(value);
+  if (shape === "none") return listOf(data).length > 0;
+  if (shape === "chat") {
+    return listOf(choices).some((choice) => {
+      const { message, delta } = looseOf(choice);
+      return isWritten(message) || isWritten(delta);
+    });
+  }
+  if (typeof type === "string" && type.endsWith(".delta")) return isFilled(delta);
+  return [item, ...listOf(output), ...listOf(looseOf(response).output)].some((each) => {
+    const { type, content } = looseOf(each);
+    return type === "message" ? listOf(content).some(isWritten) : type !== undefined;
+  });
+}
+
+/** Members of messages and of their parts that are there before the model has written anything. */
+const NO_WORK: ReadonlySet<string> = new Set(["role", "type", "annotations", "logprobs"]);
+
+function isWritten(message: unknown): boolean {
+  return Object.entries(looseOf(message)).some(([name, value]) => !NO_WORK.has(name) && isFilled(value));
+}
+
+function isFilled(value: unknown): boolean {
+  if (typeof value === "string") return value !== "";
+  return typeof value === "object" && value !== null && Object.keys(value).length > 0;
 }
 
 /** The model's text in a chat. Thoughts and the arguments of tools are text too. */
 function textOfChoices(choices: unknown, member: "message" | "delta"): string {
   return listOf(choices).map((choice) => {
     const written = looseOf(looseOf(choice)[member]);
-    const calls = listOf(written.tool_calls).map((call) => {
-      const { name, arguments: given } = looseOf(looseOf(call).function);
-      return textOf(name) + textOf(given);
+    const calls = [{ function: written.function_call }, ...listOf(written.tool_calls)].map((call) => {
+      const { function: called, custom } = looseOf(call);
+      const { name, arguments: given, input } = looseOf(called ?? custom);
+      return textOf(name) + textOf(given ?? input);
     });
     const thoughts = written.reasoning_content ?? written.reasoning;
     return [written.content, thoughts, written.refusal].map(textOf).join("") + calls.join("");
@@ -156,8 +181,8 @@ function textOfChoices(choices: unknown, member: "message" | "delta"): string {
 /** The model's text in a complete answer of responses. */
 function textOfOutput(output: unknown): string {
   return listOf(output).map((item) => {
-    const { content, arguments: given } = looseOf(item);
-    return textOf(given) + listOf(content).map((part) => textOf(looseOf(part).text)).join("");
+    const { content, summary, arguments: given, input } = looseOf(item);
+    return [given ?? input, content, summary].map(textOf).join("");
   }).join("");
 }
 
@@ -183,6 +208,11 @@ function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
+/** A text, or the texts of a list of parts, thoughts and refusals included. */
 function textOf(value: unknown): string {
-  return typeof value === "string" ? value : "";
+  if (typeof value === "string") return value;
+  return listOf(value).map((part) => {
+    const { text, thinking, refusal } = looseOf(part);
+    return textOf(text ?? thinking ?? refusal);
+  }).join("");
 }

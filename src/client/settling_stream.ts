@@ -5,7 +5,7 @@ import type { OpenCall } from "./model_calls.ts";
 
 /** Reads the pieces of an answer, and decides which are passed on. */
 export interface PieceReader<Piece> {
-  /** Whether the last piece that counts has arrived. */
+  /** Whether the last piece that counts has arrived; the end of the source is an end too. */
   readonly hasEnded: boolean;
   take(piece: Piece): readonly Piece[];
   /** The rest at the end of the source. */
@@ -38,8 +38,7 @@ export function settlingStream<Piece>(
           throw error;
         }
         const pieces = read.done ? reader.rest() : reader.take(read.value);
-        if (reader.hasEnded || (read.done && call.hasBegun)) await settle(() => call.finish());
-        else if (read.done) await settle(() => call.fail(new Error("The answer is empty")));
+        if (read.done || reader.hasEnded) await settle(() => call.finish());
         for (const piece of pieces) controller.enqueue(piece);
         if (read.done) return controller.close();
         if (pieces.length > 0) return;

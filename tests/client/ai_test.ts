@@ -9,11 +9,18 @@ import * as ai5 from "npm:ai@5.0.277";
 import { MockLanguageModelV2 } from "npm:ai@5.0.277/test";
 import * as ai6 from "npm:ai@6.0.326";
 import * as ai7 from "npm:ai@7.0.173";
-import { type HoldfastMiddleware, holdfastMiddleware, type ModelParams } from "../../src/client/ai.ts";
-import { HoldfastError } from "../../src/client/client.ts";
+import {
+  holdfastEmbeddingMiddleware,
+  holdfastImageMiddleware,
+  type HoldfastMiddleware,
+  holdfastMiddleware,
+  type ModelParams,
+} from "../../src/client/ai.ts";
+import { type HoldfastClient, HoldfastError } from "../../src/client/client.ts";
 import {
   answerWell,
   chatChunks,
+  events,
   hangingStream,
   meteredUser,
   Model,
@@ -189,6 +196,97 @@ for (const version of Object.keys(SDKS)) {
     const { tokens, calls } = await untilShown(shown, ({ tokens }) => tokens > 0 && tokens < 100);
     assert.ok(tokens >= ASKED_TOKENS && tokens < ASKED_TOKENS + 10, String(tokens));
     assert.equal(calls, 1);
+  });
+}
+
+for (const version of Object.keys(SDKS)) {
+  Deno.test(`${version}: an answer that failed inside a 200 is released, and a text before an error is charged`, async () => {
+    const error = { error: { message: "overloaded" } };
+    const [text] = chatChunks({}, ["12345678"]);
+    const rows: [name: string, sent: readonly unknown[], tokens: number][] = [
+      ["no byte", [], 0],
+      ["an error", [error, "[DONE]"], 0],
+      ["no text", [...chatChunks({}, []).slice(0, 1), "[DONE]"], 0],
+      ["a text, then an error", [text, error, "[DONE]"], ASKED_TOKENS + 2],
+    ];
+    for (const [name, sent, tokens] of rows) {
+      const { sdk, model, shown } = await setUp(version);
+      model.reply = () => events(...sent);
+      await sdk.stream(asked).catch(() => {});
+      const now = await untilShown(shown, ({ tokens }) => tokens < 100);
+      assert.ok(now.tokens >= tokens && now.tokens <= tokens * 1.5, `${name}: ${now.tokens}`);
+    }
+    const { sdk, model, shown } = await setUp(version);
+    model.reply = () => Response.json(error);
+    await sdk.generate(asked).catch(() => {});
+    await untilShown(shown, ({ tokens }) => tokens === 0);
+  });
+}
+
+/** Models of images and embeddings, from version 6 on; compiled against the real types. */
+const OTHER_MODELS: Record<string, (fetch: typeof globalThis.fetch, client: HoldfastClient) => OtherModels> =
+  {
+    "ai 6": (fetch, client) => {
+      const provider = provider6({ ...SETTINGS, fetch });
+      const image = ai6.wrapImageModel({ model: provider.imageModel("mini"), middleware: images(client) });
+      const text = ai6.wrapEmbeddingModel({
+        model: provider.embeddingModel("mini"),
+        middleware: embeddings(client),
+      });
+      return {
+        draw: async (n) =>
+          (await ai6.generateImage({ model: image, prompt, n, maxRetries: 0 })).images.length,
+        embed: async (value) => (await ai6.embed({ model: text, value, maxRetries: 0 })).embedding,
+      };
+    },
+    "ai 7": (fetch, client) => {
+      const provider = provider7({ ...SETTINGS, fetch });
+      const image = ai7.wrapImageModel({ model: provider.imageModel("mini"), middleware: images(client) });
+      const text = ai7.wrapEmbeddingModel({
+        model: provider.embeddingModel("mini"),
+        middleware: embeddings(client),
+      });
+      return {
+        draw: async (n) =>
+          (await ai7.generateImage({ model: image, prompt, n, maxRetries: 0 })).images.length,
+        embed: async (value) => (await ai7.embed({ model: text, value, maxRetries: 0 })).embedding,
+      };
+    },
+  };
+
+interface OtherModels {
+  draw(images: number): Promise<number>;
+  embed(value: string): Promise<readonly number[]>;
+}
+
+const images = (client: HoldfastClient) =>
+  holdfastImageMiddleware({ client, userId: "u", event: "chat.image" });
+const embeddings = (client: HoldfastClient) =>
+  holdfastEmbeddingMiddleware({ client, userId: "u", event: "chat.search" });
+
+for (const [version, make] of Object.entries(OTHER_MODELS)) {
+  Deno.test(`${version}: images are charged by those that came, embeddings by their report, and failed ones released`, async () => {
+    const { client, shown } = await meteredUser();
+    const model = new Model(({ path, body }) =>
+      path.endsWith("/images/generations")
+        ? Response.json({ data: Array(body.n).fill({ b64_json: "AAAA" }) })
+        : answerWell({ path, body, signal: null })
+    );
+    const { draw, embed } = make(model.fetch as typeof fetch, client);
+    assert.equal(await draw(3), 3);
+    const { calls } = await shown();
+    assert.equal(calls, 3);
+    assert.deepEqual(await embed("A pond."), [0.5, -0.25]);
+    const before = await shown();
+    assert.deepEqual([before.tokens, before.calls], [Math.ceil(JSON.stringify(prompt).length / 4) + 8, 4]);
+    await assert.rejects(
+      draw(20),
+      (error) => error instanceof HoldfastError && error.code === "limit_reached",
+    );
+    model.reply = () => Response.json({ error: { message: "overloaded" } }, { status: 503 });
+    await assert.rejects(draw(2));
+    await assert.rejects(embed("A pond."));
+    assert.deepEqual(await shown(), before);
   });
 }
 

@@ -17,9 +17,11 @@ import {
   NOTHING,
   PIECES,
   REPORTED,
+  streamOf,
   TEXT,
   untilShown,
 } from "./model.ts";
+import { bodyOf, FAILED_ANSWERS, inputOf } from "../support/failed_answers.ts";
 import { service } from "./service.ts";
 
 const messages = [{ role: "user", content: "Write a text." }] as const;
@@ -197,6 +199,23 @@ Deno.test("a call that fails is released, and retries of one call share its hold
     model.requests.length === 1 ? new Response("", { status: 500 }) : answerWell(request);
   await openai.chat.completions.create(asked, { maxRetries: 1 });
   assert.deepEqual([model.requests.length, await shown()], [2, REPORTED]);
+});
+
+Deno.test("an answer that failed inside a 200 is released, and one with any work of the model is charged", async () => {
+  for (const failed of FAILED_ANSWERS) {
+    const { name, path, answer, output } = failed;
+    const { openai, model, client, shown } = await setUp();
+    model.reply = () =>
+      "json" in answer ? Response.json(answer.json) : streamOf(async function* () {
+        for (const event of answer.events) yield await new TextEncoder().encode(event);
+      });
+    const response = await openai.post(path, { body: bodyOf(failed) }).asResponse();
+    await response.text();
+    const { tokens } = await untilShown(shown, ({ tokens }) => tokens < 1_000);
+    assert.equal(tokens, output === null ? 0 : inputOf(failed) + output, name);
+    const [event] = (await client.events.list({ userId: "u" })).events;
+    assert.equal(event?.matchStatus, output === null ? "released" : "matched", name);
+  }
 });
 
 Deno.test("a stream that its reader leaves, or that breaks, is charged what came of it", async () => {

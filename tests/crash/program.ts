@@ -73,8 +73,9 @@ export class Program {
     return this.#stdout;
   }
 
+  /** What it printed to stderr, without the lines of the runtime that fetches packages on a new machine. */
   get stderr(): string {
-    return this.#stderr;
+    return this.#stderr.replace(/^Download \S+\n/gm, "");
   }
 
   /** Where it listens. */

@@ -249,5 +249,5 @@ Deno.test("features say what is on, and only a missing privacy secret is a warni
   assert.equal(checkFeatures(NO_FEATURES).verdict, "warn");
   const check = checkFeatures({ ...NO_FEATURES, privacySecret: "x" });
   assert.equal(check.verdict, "ok");
-  assert.match(check.found, /analytics on, export off, compose off/);
+  assert.match(check.found, /analytics on, export off, compose off, gateway off/);
 });

@@ -35,6 +35,9 @@ export class Auditor {
         case "counters": {
           const { row } = change;
           assert.ok(row.count >= 0n, `a counter fell to ${decimalOf(row.count)}`);
+          const { block: { filler, upTo } = { filler: 0n, upTo: 1n }, alerted, alertedQuota } = row;
+          assert.ok(filler >= 0n && upTo > 0n, "a block without an end");
+          assert.ok(alerted.length > 0 || alertedQuota === undefined, "a quota without alerts");
           if (this.#into.has(row.userKey)) {
             assert.deepEqual([row.count, row.adjusted, row.costCents], [0n, 0n, 0n], "an alias has usage");
             break;

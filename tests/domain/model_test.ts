@@ -83,6 +83,8 @@ Deno.test("a workload meets every message, and every way in which an alert fires
     "as a plan is entered",
     "after the catalog moved it",
     "by a lower quota",
+    "armed again by a raised quota",
+    "none by a block",
   ];
   for (const how of [...alerts, "reached again"]) wanted.push(`alerts: ${how}`);
   assert.deepEqual(wanted.filter((name) => !met.get(name)), []);
@@ -94,7 +96,7 @@ Deno.test("a workload meets every way in which a provider reports a subscription
     const system = new DecideSystem({ catalog });
     const send = (request: ModelRequest, nowMs: number) => system.send(request, nowMs);
     const webhooks = webhooksOf(system);
-    const outcomes = await drive({ catalog, seed: 5, steps: 600, stripe: true, send, webhooks });
+    const outcomes = await drive({ catalog, seed: 8, steps: 600, stripe: true, send, webhooks });
     for (const [name, times] of outcomes) met.set(name, (met.get(name) ?? 0) + times);
   }
   const told = [

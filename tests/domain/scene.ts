@@ -3,6 +3,7 @@
 
 import { type Amount, amountOf, numberOf } from "../../src/domain/values/amount.ts";
 import type { CommandName, Commands } from "../../src/domain/command.ts";
+import { shownCount } from "../../src/domain/state/counter.ts";
 import type { CreditSource } from "../../src/domain/state/credit.ts";
 import { decide } from "../../src/domain/decide.ts";
 import type { IdSource } from "../../src/domain/values/ids.ts";
@@ -374,7 +375,9 @@ export class Scene {
   /** The counts of the running windows by group. */
   counts(): Record<string, number> {
     const { counters } = this.ask("usage", { event: null });
-    return Object.fromEntries(counters.map(({ group, counter }) => [group.id, numberOf(counter.count)]));
+    return Object.fromEntries(
+      counters.map(({ group, counter }) => [group.id, numberOf(shownCount(counter))]),
+    );
   }
 
   /** The costs of the running windows by group. */

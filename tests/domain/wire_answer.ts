@@ -10,6 +10,7 @@ import type { LedgerEntry } from "../../src/domain/state/credit.ts";
 import { chargedAmounts, matchedGroupIds, type MeteringEvent } from "../../src/domain/state/event.ts";
 import type { GroupReading } from "../../src/domain/metering/availability.ts";
 import type { Cost } from "../../src/domain/pricing/cost.ts";
+import { shownCount } from "../../src/domain/state/counter.ts";
 import type { SubscriptionEvent } from "../../src/domain/state/subscription.ts";
 import type { Result } from "../../src/domain/state/result.ts";
 import type { UserAnswer } from "../../src/domain/usage.ts";
@@ -24,7 +25,7 @@ export function showGroup({ group, quota, counter, gate }: GroupReading): WireDa
     groupId: group.id,
     unit: group.unit,
     quota: numberOf(quota),
-    current: numberOf(counter.count),
+    current: numberOf(shownCount(counter)),
     ...(gate === null ? {} : { headroomGate: numberOf(gate) }),
   };
 }
@@ -115,7 +116,7 @@ export const SHOW = {
     reasons,
     details: groups.map(({ group, quota, counter, window, offers }) => ({
       groupId: group.id,
-      current: numberOf(counter.count),
+      current: numberOf(shownCount(counter)),
       quota: numberOf(quota),
       resetsAt: timeTextOrNull(window.end),
       creditAvailable: numberOf(offers.reduce((sum, { available }) => sum + available, 0n)),

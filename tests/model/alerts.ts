@@ -1,15 +1,16 @@
 // Alerts: compares every counter and quota before a turn with those after it. A threshold fires where the count was
-// below it and no longer is, also because the quota changed. It fires once for each counter, which remembers that.
+// below it and no longer is, also because the quota changed. It fires once for each counter, which remembers that, and
+// the quota: once that is raised, what the count is below of is forgotten. A block is not in the count.
 
 import { fromNumber, type Micros, toNumber, ZERO } from "./decimal.ts";
-import { type Counter, iso, isoOrNull, type User, type World } from "./state.ts";
+import { type Counter, iso, isoOrNull, shownCount, type User, type World } from "./state.ts";
 
 /** A user before a turn. */
 interface Standing {
   planId: string | null;
   /** By group of the plan in force. */
   quotas: Map<string, Micros>;
-  counts: Map<Counter, Micros>;
+  counts: Map<Counter, { count: Micros; alerted: number }>;
 }
 
 /** Does a turn, and fires what it brings about. */
@@ -32,7 +33,12 @@ function standingOf(world: World, user: User, at: number): Standing {
   return {
     planId: primary?.planId ?? null,
     quotas: new Map(groups.map((group) => [group.id, world.quota(primary!, group)])),
-    counts: new Map(world.countersOf(user.id).map((counter) => [counter, counter.count])),
+    counts: new Map(
+      world.countersOf(user.id).map((counter) => {
+        const { count, alerted } = counter;
+        return [counter, { count, alerted: alerted.size }];
+      }),
+    ),
   };
 }
 
@@ -49,21 +55,28 @@ function fire(world: World, user: User, before: Standing | undefined, at: number
     const quotaBefore = before?.planId === plan.id ? before.quotas.get(group.id) ?? ZERO : ZERO;
     for (const counter of world.countersOf(user.id)) {
       if (counter.planId !== plan.id || counter.groupId !== group.id) continue;
-      const was = before?.counts.get(counter) ?? ZERO;
+      const { count: was, alerted: fired } = before?.counts.get(counter) ?? { count: ZERO, alerted: 0 };
       const rose = counter.count > was;
       const isRunning = counter.windowStart === window.start;
       // Choice: a late commit counts in its own window, and fires there while its plan is in force. A quota is the
       // running window's.
-      if (!rose && !isRunning) continue;
+      if (!rose && (!isRunning || quota === quotaBefore)) continue;
+      // Choice: what fired elsewhere goes by the count that it came with.
+      forget(world, counter, quota, counter.alerted.size > fired ? counter.count : was);
       for (const percent of alerts) {
         const reaches = (count: Micros, quota: Micros) =>
           quota > ZERO && count * fromNumber(100) >= quota * fromNumber(percent);
+        if (!rose && counter.blockedTo > ZERO) {
+          if (reaches(shownCount(counter), quota)) world.note("alerts: none by a block");
+          continue;
+        }
         if (!reaches(counter.count, quota) || (!rose && reaches(was, quotaBefore))) continue;
         if (counter.alerted.has(percent)) {
           if (!reaches(was, quotaBefore)) world.note("alerts: reached again");
           continue;
         }
         counter.alerted.add(percent);
+        counter.alertedQuota = quota;
         note(world, {
           rose,
           isRunning,
@@ -85,6 +98,19 @@ function fire(world: World, user: User, before: Standing | undefined, at: number
       }
     }
   }
+}
+
+/** Forgets under a raised quota what the count is below of. */
+function forget(world: World, counter: Counter, quota: Micros, count: Micros): void {
+  const { alerted, alertedQuota } = counter;
+  if (alertedQuota !== null && quota > alertedQuota) {
+    for (const percent of alerted) {
+      if (count * fromNumber(100) >= quota * fromNumber(percent)) continue;
+      alerted.delete(percent);
+      world.note("alerts: armed again by a raised quota");
+    }
+  }
+  counter.alertedQuota = alerted.size === 0 ? null : quota;
 }
 
 function note(

@@ -265,7 +265,8 @@ export const ladder: CatalogDocument = {
     ]),
     plan("forever", 15, "lifetime subscription_start", "carry", [
       group("lg_forever_a", "count", 25, ["a.*"]),
-      group("lg_forever_chat", "tokens", 60, ["chat.*"]),
+      // The id of other plans' group, in another unit.
+      group("lg_same", "tokens", 60, ["chat.*"]),
     ]),
     plan("weekly", 12, "weekly calendar", "carry", [
       group("lg_weekly_b", "count", 11, ["b.*"]),

@@ -4,9 +4,19 @@
 
 import { withAlerts } from "./alerts.ts";
 import type { Plan } from "./document.ts";
-import { atLeastZero, larger, ZERO } from "./decimal.ts";
+import { atLeastZero, larger, smaller, ZERO } from "./decimal.ts";
 import { pairGroups } from "./rules.ts";
-import type { Entered, HistoryRow, HistoryType, SubscriptionRow, User, World } from "./state.ts";
+import {
+  type Counter,
+  type Entered,
+  fill,
+  type HistoryRow,
+  type HistoryType,
+  shownCount,
+  type SubscriptionRow,
+  type User,
+  type World,
+} from "./state.ts";
 import { creditsData, giveBack } from "./wallet.ts";
 
 /** Settles everything that is due at `now` or before. */
@@ -158,14 +168,18 @@ function enterPlan(world: World, user: User, old: Entered, primary: Subscription
         counter.count = ZERO;
         counter.cost = ZERO;
         counter.alerted.clear();
+        counter.alertedQuota = null;
+        counter.filler = ZERO;
+        counter.blockedTo = ZERO;
+        counter.resetAt = at;
         world.forgetLeft(user, { planId: entered.id, groupId: group.id, window });
       }
       return;
     case "block":
       for (const group of entered.limits) {
         const counter = world.counter(user.id, entered.id, group.id, window);
-        counter.count = larger(counter.count, world.quota(primary, group));
-        world.forgetLeft(user, { planId: entered.id, groupId: group.id, window });
+        const quota = world.quota(primary, group);
+        fill(counter, quota, larger(shownCount(counter), quota));
       }
   }
 }
@@ -175,6 +189,11 @@ function enterPlan(world: World, user: User, old: Entered, primary: Subscription
  * Choice: only lines on the carried counter (the old plan's running window) follow the pairing.
  */
 function carry(world: World, user: User, old: Entered, primary: SubscriptionRow, at: number): void {
+  const isOutlived = outlives(world, old.planId, primary.planId);
+  const [before, after] = [old.planId, primary.planId].map((id) => world.plan(id).limits);
+  if (before!.some(({ id, unit }) => after!.some((each) => each.id === id && each.unit !== unit))) {
+    world.note("carry: one id in two units");
+  }
   const source = world.window(old, at);
   const target = world.window(primary, at);
   for (const { from, to } of pairGroups(world.plan(old.planId), world.plan(primary.planId))) {
@@ -183,10 +202,34 @@ function carry(world: World, user: User, old: Entered, primary: SubscriptionRow,
       { planId: primary.planId, groupId: to.id, window: target },
     ];
     const [behind, entered] = [world.lineCounter(user, left), world.lineCounter(user, own)];
+    entered.resetAt = null;
+    if (behind.filler > ZERO) world.note("carry: what filled a counter is left behind");
+    if (isOutlived) {
+      const { any, added } = world.pointHolds(user, left, own, true);
+      entered.count += added;
+      world.note(`carry: from a lifetime ${any ? "open holds" : "nothing"}`);
+      continue;
+    }
     if (entered.count > behind.count) world.note("carry: a return finds more than it brings");
     entered.count = larger(entered.count, behind.count);
     entered.cost = larger(entered.cost, behind.cost);
-    for (const percent of behind.alerted) entered.alerted.add(percent);
+    takeAlerts(entered, behind);
     world.pointHolds(user, left, own, true);
   }
+}
+
+/** Whether the usage of a plan is that of a lifetime, and so is not that of any period of the other plan. */
+export function outlives(world: World, planId: string, otherId: string): boolean {
+  const [one, other] = [planId, otherId].map((id) => world.plan(id).period.type);
+  return one === "lifetime" && other !== "lifetime";
+}
+
+/** Adds what fired elsewhere. Choice: where the quotas differ that they fired under, all count as under the lower. */
+export function takeAlerts(
+  counter: Counter,
+  { alerted, alertedQuota }: Pick<Counter, "alerted" | "alertedQuota">,
+): void {
+  for (const percent of alerted) counter.alerted.add(percent);
+  const quotas = [counter.alertedQuota, alertedQuota].filter((quota) => quota !== null);
+  counter.alertedQuota = quotas.length === 0 ? null : quotas.reduce(smaller);
 }

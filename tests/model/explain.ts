@@ -18,6 +18,7 @@ import {
   isoOrNull,
   isSamePlace,
   type Place,
+  shownCount,
   type SubscriptionRow,
   type World,
 } from "./state.ts";
@@ -56,7 +57,7 @@ function labelsOf({ reason, blocking, matched, shares }: Decision): string[] {
     const left = need - smaller(paid, need);
     if (need === ZERO && wallet.length > 0) return [];
     return matched.filter(({ group, room, gate, counter }) =>
-      group.unit === unit && (need === ZERO ? counter.count >= gate : room < left)
+      group.unit === unit && (need === ZERO ? shownCount(counter) >= gate : room < left)
     ).map(({ group }) => group.label);
   });
 }
@@ -71,10 +72,11 @@ function groupAnswer(
   const plan = world.plan(primary.planId);
   const quota = world.quota(primary, group);
   const headroom = headroomOf(plan, group) ?? null;
-  const { count } = world.counter(user.id, plan.id, group.id, window);
+  const counter = world.counter(user.id, plan.id, group.id, window);
+  const current = shownCount(counter);
   const isCovering = group.matches.some((rule) => ruleMatches(rule, event, metadata));
   const need = amounts[group.unit];
-  const room = roomOf(quota, count, headroom ?? undefined);
+  const room = roomOf(quota, current, headroom ?? undefined, group.unit);
   const held = heldOn(world, user.id, { planId: plan.id, groupId: group.id, window });
   const meeting = isCovering ? { why: "matched" } : meetingOf(group.matches, event, metadata);
   world.note(`explain: ${meeting.why}`);
@@ -89,8 +91,8 @@ function groupAnswer(
     isCustom: primary.customLimits.has(group.id),
     headroom: headroom && { mode: headroom.mode, value: headroom.value },
     gate: headroom && toNumber(gateOf(quota, headroom)),
-    current: toNumber(count),
-    held: toNumber(smaller(held, count)),
+    current: toNumber(current),
+    held: toNumber(smaller(held, counter.count)),
     need: isCovering ? toNumber(need) : null,
     room: isCovering ? toNumber(room) : null,
     fits: isCovering ? need === ZERO ? room > ZERO : need <= room : null,

@@ -27,14 +27,15 @@ export function mergeCredits(world: World, from: User, to: User, now: number): C
   for (const balance of moving.sort((a, b) => (a.id < b.id ? -1 : 1))) {
     balance.userId = to.id;
     const twin = own.find((each) => isCopy(each, balance));
-    const takesOver = twin !== undefined && statusOf(twin, now) === "expired" &&
-      statusOf(balance, now) === "active";
+    const isOver = ["expired", "revoked"].includes(statusOf(balance, now));
+    const takesOver = twin !== undefined && statusOf(twin, now) === "expired" && !isOver;
     if (!twin || takesOver) {
       writeRow(world, balance, ZERO, { reason: "merged_from_alias", at: now });
       report.moved += 1;
     }
     if (!twin) continue;
     if (takesOver) world.note("merges: dedupe, the survivor of to is expired");
+    if (takesOver && balance.remaining === ZERO) world.note("merges: dedupe, nothing left but not expired");
     const [survivor, dropped] = takesOver ? [balance, twin] : [twin, balance];
     const { externalRef } = dropped;
     becomeOne(world, survivor, dropped, now);

@@ -2,10 +2,10 @@
 // a better one makes pointless end, and usage of a plan that is no longer the primary's goes on in the counters
 // of the plan that is. No policy of plan changes applies.
 
-import { atLeastZero, ZERO } from "./decimal.ts";
-import { stillRuns, writeHistory } from "./entry.ts";
+import { atLeastZero, larger, ZERO } from "./decimal.ts";
+import { outlives, stillRuns, takeAlerts, writeHistory } from "./entry.ts";
 import { pairGroups } from "./rules.ts";
-import type { Counter, SubscriptionRow, User, World } from "./state.ts";
+import { type Counter, fill, shownCount, type SubscriptionRow, type User, type World } from "./state.ts";
 import type { Window } from "./windows.ts";
 
 /** The plan whose usage a user has running, and in which window. */
@@ -62,7 +62,7 @@ function rowsToEnd(world: World, user: User, now: number): SubscriptionRow[] {
 }
 
 /** Usage that moves to a counter of the surviving plan. */
-interface Move extends Pick<Counter, "count" | "cost" | "alerted"> {
+interface Move extends Pick<Counter, "count" | "cost" | "alerted" | "alertedQuota"> {
   source: Counter;
   target: Counter;
 }
@@ -101,10 +101,18 @@ export function mergeUsage(world: World, from: Side, to: Side, now: number): Usa
       const runs = planId === surviving?.planId && windowStart === surviving.window.start;
       world.note(runs ? "merges: summed, equal windows" : "merges: summed, past windows");
     }
+    const shown = larger(shownCount(target), shownCount(counter));
     add(target, counter);
+    fill(target, larger(target.blockedTo, counter.blockedTo), shown);
     empty(counter);
   }
-  for (const { target, ...moved } of moves) add(target, moved);
+  for (const { target, ...moved } of moves) {
+    const shown = shownCount(target);
+    add(target, moved);
+    fill(target, target.blockedTo, shown);
+  }
+  // Choice: no reset is known any more, for it was of one of two users.
+  for (const counter of world.countersOf(to.user.id)) counter.resetAt = null;
   return report;
 }
 
@@ -151,25 +159,34 @@ function takeOut(
       return [];
     }
     const place = { groupId: toGroupId, ...surviving };
-    world.pointHolds(user, { groupId: id, ...running }, place, !same);
+    const { any, added } = world.pointHolds(user, { groupId: id, ...running }, place, !same);
+    if (source.filler > ZERO) world.note("merges: what filled a counter is left behind");
+    if (outlives(world, planId, surviving.planId)) {
+      if (!any) return [];
+      report.carried.push({ fromGroupId: id, toGroupId });
+      world.note("merges: open holds alone, from a lifetime");
+      const target = world.lineCounter(canonical, place);
+      return [{ source, target, count: added, cost: ZERO, alerted: new Set<number>(), alertedQuota: null }];
+    }
     // What fired goes along, also where nothing is left of the usage.
     if (!isUsed && source.alerted.size === 0) return [];
     if (!same && isUsed) report.carried.push({ fromGroupId: id, toGroupId });
     if (!same && isUsed) world.note("merges: carried");
     const target = world.lineCounter(canonical, place);
-    const { count, cost, alerted } = source;
+    const { count, cost, alertedQuota } = source;
+    const alerted = new Set(source.alerted);
     if (same) {
       empty(source);
-      return [{ source, target, count, cost, alerted }];
+      return [{ source, target, count, cost, alerted, alertedQuota }];
     }
     const left = world.lineCounter(user, place);
     if (!user.entered!.carried || (left.count === ZERO && left.cost === ZERO)) {
       if (left.count > ZERO) world.note("merges: carried to a plan left by reset or block");
-      return [{ source, target, count, cost, alerted }];
+      return [{ source, target, count, cost, alerted, alertedQuota }];
     }
     world.note("merges: carried to a plan left under carry");
     const more = { count: atLeastZero(count - left.count), cost: atLeastZero(cost - left.cost) };
-    return [{ source, target, alerted, ...more }];
+    return [{ source, target, alerted, alertedQuota, ...more }];
   });
   if (same) {
     for (const { id } of world.plan(planId).limits) world.forgetLeft(user, { groupId: id, ...running });
@@ -195,10 +212,10 @@ export function mergeEntered(world: World, from: Side, to: Side, now: number): v
   }
 }
 
-function add(counter: Counter, { count, cost, alerted }: Pick<Counter, "count" | "cost" | "alerted">): void {
+function add(counter: Counter, { count, cost, ...fired }: Omit<Move, "source" | "target">): void {
   counter.count += count;
   counter.cost += cost;
-  for (const percent of alerted) counter.alerted.add(percent);
+  takeAlerts(counter, fired);
 }
 
 function empty(counter: Counter): void {

@@ -32,6 +32,7 @@ import {
   isoOrNull,
   type Line,
   type Reservation,
+  shownCount,
   type SubscriptionRow,
   type User,
   type World,
@@ -119,6 +120,7 @@ export function reserve(world: World, input: Input, now: number): ModelReply {
     event,
     metadata,
     state: "held" as const,
+    madeAt: now,
     expiresAt,
     lines,
     credits,
@@ -164,7 +166,7 @@ export function canUse(world: World, input: Input, now: number): ModelReply {
     reasons: reason === null ? [] : [reason],
     details: matched.map(({ group, counter, quota, window }) => ({
       groupId: group.id,
-      current: toNumber(counter.count),
+      current: toNumber(shownCount(counter)),
       quota: toNumber(quota),
       resetsAt: isoOrNull(window.end),
       ...creditOffer(walletOf(world, asked, now, group.unit)),
@@ -236,7 +238,7 @@ export function track(world: World, input: Input, now: number, realNow: number):
       groupId: group.id,
       unit: group.unit,
       quota: toNumber(quota),
-      current: toNumber(counter.count),
+      current: toNumber(shownCount(counter)),
     }));
     const why = reason === "unpriced_model" ? { reasons: [reason] } : {};
     return refusal("limit_reached", { eventId: event.id, groups, ...why });
@@ -300,14 +302,14 @@ export function decide(world: World, asked: Asked, gateKind: "headroom" | "quota
       return groupsOf(matched, unit).filter((group) => hasTooLittle(group, left));
     });
   const byQuota = without(({ quota, counter }, left) =>
-    left === ZERO ? counter.count >= quota : quota - counter.count < left
+    left === ZERO ? shownCount(counter) >= quota : quota - shownCount(counter) < left
   );
   // Choice: one reason for the whole call, also when several units fail.
   if (byQuota.length > 0) {
     return { primary, window, matched, shares, blocking: byQuota, reason: "limit_reached" };
   }
   const byGate = without(({ gate, counter, room }, left) =>
-    left === ZERO ? counter.count >= gate : room < left
+    left === ZERO ? shownCount(counter) >= gate : room < left
   );
   return { primary, window, matched, shares, blocking: byGate, reason: "reservation_headroom_exceeded" };
 }
@@ -331,7 +333,7 @@ function matchedOf(
       counter,
       quota,
       gate: gateOf(quota, headroom),
-      room: roomOf(quota, counter.count, headroom),
+      room: roomOf(quota, shownCount(counter), headroom, group.unit),
       hasHeadroom: headroom !== undefined,
     };
   });
@@ -356,7 +358,8 @@ function shareOf(world: World, asked: Asked, matched: MatchedGroup[], unit: Unit
 /** A need of 0 asks to be below each gate of the unit, or for any balance that has something left. */
 function isMet({ unit, need, byCredits, wallet }: Share, matched: MatchedGroup[]): boolean {
   if (need > ZERO) return byCredits <= sumOf(wallet);
-  return groupsOf(matched, unit).every(({ counter, gate }) => counter.count < gate) || wallet.length > 0;
+  return groupsOf(matched, unit).every(({ counter, gate }) => shownCount(counter) < gate) ||
+    wallet.length > 0;
 }
 
 /** Without a group: the unit of the best balance whose need its unit's balances cover in full. */
@@ -387,9 +390,16 @@ function noteShares(world: World, { primary, matched, shares }: Decision): void 
     world.note("credits: the whole need where the plan is full");
   }
   if (paid.length > 1) world.note("credits: needs of several units");
-  const isFull = ({ counter, gate }: MatchedGroup) => counter.count >= gate;
+  const isFull = ({ counter, gate }: MatchedGroup) => shownCount(counter) >= gate;
   const nothing = shares.some(({ unit, need }) => need === ZERO && groupsOf(matched, unit).some(isFull));
   if (nothing) world.note("credits: a need of 0 on a full plan");
+  const hasFraction = matched.some(({ group, counter, gate, hasHeadroom, room }) =>
+    hasHeadroom && group.unit === "count" && room % ONE === ZERO &&
+    (gate - shownCount(counter)) % ONE !== ZERO
+  );
+  if (hasFraction && paid.some(({ unit }) => unit === "count")) {
+    world.note("credits: headroom leaves a fraction of a count");
+  }
 }
 
 function refusedAnswer({ matched, blocking, reason }: Decision) {
@@ -407,7 +417,7 @@ function groupAnswer({ group, counter, quota, gate, hasHeadroom }: MatchedGroup)
     groupId: group.id,
     unit: group.unit,
     quota: toNumber(quota),
-    current: toNumber(counter.count),
+    current: toNumber(shownCount(counter)),
     ...(hasHeadroom ? { headroomGate: toNumber(gate) } : {}),
   };
 }

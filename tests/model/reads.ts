@@ -19,6 +19,7 @@ import {
   type HistoryRow,
   iso,
   isoOrNull,
+  shownCount,
   type SubscriptionRow,
   type User,
   type World,
@@ -121,8 +122,8 @@ export function counterAnswer(world: World, row: SubscriptionRow, group: LimitGr
     label: group.label,
     unit: group.unit,
     quota: toNumber(quota),
-    count: toNumber(counter.count),
-    remaining: toNumber(atLeastZero(quota - counter.count)),
+    count: toNumber(shownCount(counter)),
+    remaining: toNumber(atLeastZero(quota - shownCount(counter))),
     costCents: toNumber(counter.cost),
     filters,
   };

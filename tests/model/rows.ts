@@ -90,6 +90,13 @@ export interface Counter {
   cost: Micros;
   /** The percents of the quota that fired. */
   alerted: Set<number>;
+  /** The quota that they were last compared with. */
+  alertedQuota: Micros | null;
+  /** What a block added to what was used, and the quota that it filled; zero for none. */
+  filler: Micros;
+  blockedTo: Micros;
+  /** When it was reset as its plan was entered. */
+  resetAt: number | null;
 }
 
 /** One group's part of a hold: where it was taken (or carried to) and how much. */
@@ -118,6 +125,7 @@ export interface Reservation extends Named {
   event: string;
   metadata: Metadata | null;
   state: "held" | "committed" | "released" | "expired";
+  madeAt: number;
   expiresAt: number;
   lines: Line[];
   /** What was taken from balances, in the order of taking. */

@@ -109,19 +109,26 @@ export function gateOf(quota: Micros, headroom: Headroom | undefined): Micros {
   return divideHalfUp(quota * fromNumber(headroom.value), 100n * ONE);
 }
 
-export function roomOf(quota: Micros, current: Micros, headroom: Headroom | undefined): Micros {
+/** Choice: a quota that is itself no whole number leaves its fraction; only headroom is rounded. */
+export function roomOf(
+  quota: Micros,
+  current: Micros,
+  headroom: Headroom | undefined,
+  unit: Unit,
+): Micros {
   const room = atLeastZero(gateOf(quota, headroom) - current);
-  return headroom?.mode === "multiplier" ? divideDown(room, larger(fromNumber(headroom.value), ONE)) : room;
+  const divisor = headroom?.mode === "multiplier" ? larger(fromNumber(headroom.value), ONE) : ONE;
+  const share = divideDown(room, divisor);
+  return headroom && unit === "count" ? (share / ONE) * ONE : share;
 }
 
 /**
- * The groups of the entered plan with the old group that each takes usage from.
- * Choice: one to one; first every pair by id (whatever the units), then by rules, then by first event
- * pattern, in catalog order.
+ * The groups of the entered plan with the old group of the same unit that each takes usage from.
+ * Choice: one to one; first every pair by id, then by rules, then by first event pattern, in catalog order.
  */
 export function pairGroups(old: Plan, entered: Plan): { from: LimitGroup; to: LimitGroup }[] {
   const alike: ((a: LimitGroup, b: LimitGroup) => boolean)[] = [
-    (a, b) => a.id === b.id,
+    (a, b) => a.unit === b.unit && a.id === b.id,
     (a, b) => a.unit === b.unit && ruleSet(a) === ruleSet(b),
     (a, b) => a.unit === b.unit && a.matches[0]?.event === b.matches[0]?.event,
   ];

@@ -8,7 +8,16 @@ import { centsOfCalls, settledBy } from "./prices.ts";
 import { costAnswer } from "./reads.ts";
 import { reportOf } from "./reports.ts";
 import { modelRowOf, sent } from "./rules.ts";
-import type { Charge, Counter, CreditLine, EventRow, Line, Reservation, World } from "./state.ts";
+import {
+  type Charge,
+  type Counter,
+  type CreditLine,
+  type EventRow,
+  type Line,
+  type Reservation,
+  shownCount,
+  type World,
+} from "./state.ts";
 import { drain, giveBack, sumTaken, walletOf, writeRow } from "./wallet.ts";
 
 export function commit(world: World, input: Input, now: number, realNow: number): ModelReply {
@@ -21,22 +30,29 @@ export function commit(world: World, input: Input, now: number, realNow: number)
   const cost = finalCost(reservation, input);
   const costed = new Set<Counter>();
   const groups = new Map<Counter, WireData>();
+  // A late commit leaves alone what was reset since the hold was made.
+  const spared = state === "held" ? [] : [...new Set(lines.flatMap((line) => [line, ...line.left]))]
+    .map((place) => world.lineCounter(user, place))
+    .filter(({ resetAt }) => resetAt !== null && resetAt > reservation.madeAt);
+  if (spared.length > 0) world.note("carry: a late commit spares a counter that was reset");
   const deltaOf = ({ unit }: Line) => corrections.find((each) => each.unit === unit)?.onLines ?? ZERO;
-  for (const line of lines) world.correctLeft(user, line, deltaOf(line));
+  for (const line of lines) world.correctLeft(user, line, deltaOf(line), spared);
   for (const line of lines) {
     const counter = world.lineCounter(user, line);
-    const delta = deltaOf(line);
+    const isSpared = spared.includes(counter);
+    const delta = isSpared ? ZERO : deltaOf(line);
     counter.count = atLeastZero(counter.count + delta);
-    if (!costed.has(counter)) counter.cost += cost;
+    if (!costed.has(counter) && !isSpared) counter.cost += cost;
     costed.add(counter);
     const quota = world.lineQuota(user, line, now);
     // Choice: overflow says that this commit added something and the counter is now past its quota.
-    const overflow = (delta > ZERO && counter.count > quota) || groups.get(counter)?.["overflow"] === true;
+    const overflow = (delta > ZERO && shownCount(counter) > quota) ||
+      groups.get(counter)?.["overflow"] === true;
     groups.set(counter, {
       groupId: line.groupId,
       unit: line.unit,
       quota: toNumber(quota),
-      current: toNumber(counter.count),
+      current: toNumber(shownCount(counter)),
       overflow,
     });
   }
@@ -46,7 +62,11 @@ export function commit(world: World, input: Input, now: number, realNow: number)
   const matchStatus = lines.length > 0 ? "matched" : "matched_credits_only";
   const uncovered: EventRow["uncovered"] = {};
   for (const each of corrections) if (each.uncovered > ZERO) uncovered[each.unit] = each.uncovered;
-  const amounts = amountsCharged(reservation, corrections);
+  const amounts = amountsCharged(
+    reservation,
+    corrections,
+    (line) => spared.includes(world.lineCounter(user, line)),
+  );
   const outcome = { matchStatus, quantity, cost, matchedGroupIds, amounts, uncovered } as const;
   const event = record(world, reservation, now, outcome);
   moveCredits(world, reservation, corrections, event, now);
@@ -121,19 +141,29 @@ function moreThanHeld(world: World, hold: Reservation, unit: Unit, delta: Micros
 
 /** What the hold's groups have left of their present quota; nothing once their plan is no longer held. */
 function planRoom(world: World, hold: Reservation, unit: Unit, now: number): Micros {
-  const rooms = hold.lines.filter((line) => line.unit === unit).map((line) => {
-    if (world.primary(hold.user, now)?.planId !== line.planId) return ZERO;
-    return atLeastZero(world.lineQuota(hold.user, line, now) - world.lineCounter(hold.user, line).count);
-  });
+  const planId = world.primary(hold.user, now)?.planId;
+  const ofUnit = hold.lines.filter((line) => line.unit === unit);
+  const current = ofUnit.filter((line) => line.planId === planId);
+  if (current.length > 0 && current.length < ofUnit.length) {
+    world.note("carry: a commit finds room in some groups of its hold");
+  }
+  const rooms = current.map((line) =>
+    atLeastZero(world.lineQuota(hold.user, line, now) - shownCount(world.lineCounter(hold.user, line)))
+  );
   return rooms.length === 0 ? ZERO : rooms.reduce(smaller);
 }
 
 /** What the event was charged in the end: what was held, if it was still held, and the corrections. */
-function amountsCharged({ state, lines, credits }: Reservation, corrections: Correction[]): Charge[] {
+function amountsCharged(
+  { state, lines, credits }: Reservation,
+  corrections: Correction[],
+  isSpared: (line: Line) => boolean,
+): Charge[] {
   const isHeld = state === "held";
   const ofLines = lines.map((line) => {
     const delta = corrections.find(({ unit }) => unit === line.unit)?.onLines ?? ZERO;
-    return { groupId: line.groupId, unit: line.unit, amount: (isHeld ? line.amount : ZERO) + delta };
+    const amount = isSpared(line) ? ZERO : (isHeld ? line.amount : ZERO) + delta;
+    return { groupId: line.groupId, unit: line.unit, amount };
   });
   const held = isHeld ? credits : [];
   const moves = [

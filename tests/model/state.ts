@@ -4,7 +4,7 @@
 // works as an id and which `compare` accepts for any fresh id.
 
 import type { CatalogDocument, LimitGroup, ModelOptions, Plan, WireData } from "./document.ts";
-import { atLeastZero, fromNumber, type Micros, ZERO } from "./decimal.ts";
+import { atLeastZero, fromNumber, larger, type Micros, ZERO } from "./decimal.ts";
 import { Messages } from "./messages.ts";
 import type {
   Alias,
@@ -111,7 +111,16 @@ export class World {
     }
     const { end: windowEnd } = window;
     const place = { userId, planId, groupId, windowStart, windowEnd };
-    const counter: Counter = { ...place, count: ZERO, cost: ZERO, alerted: new Set() };
+    const counter: Counter = {
+      ...place,
+      count: ZERO,
+      cost: ZERO,
+      alerted: new Set(),
+      alertedQuota: null,
+      filler: ZERO,
+      blockedTo: ZERO,
+      resetAt: null,
+    };
     counters.set(key, counter);
     return counter;
   }
@@ -124,10 +133,11 @@ export class World {
     return this.counter(user.id, line.planId, line.groupId, line.window);
   }
 
-  /** Corrects every counter that a line has left. */
-  correctLeft(user: User, line: Line, delta: Micros): void {
+  /** Corrects every counter that a line has left, without those that a late commit spares. */
+  correctLeft(user: User, line: Line, delta: Micros, spared: Counter[] = []): void {
     for (const place of line.left) {
       const counter = this.lineCounter(user, place);
+      if (spared.includes(counter)) continue;
       counter.count = atLeastZero(counter.count + delta);
       if (delta !== ZERO) this.note("carry: a counter left behind is corrected");
     }
@@ -136,8 +146,10 @@ export class World {
   /**
    * Points the lines of open holds on one counter at another one.
    * @param leaves Whether the counter they leave keeps its count, and so goes on containing them.
+   * @returns whether there were any, and how much of them the other counter did not contain before
    */
-  pointHolds(user: User, from: Place, to: Place, leaves: boolean): void {
+  pointHolds(user: User, from: Place, to: Place, leaves: boolean): { any: boolean; added: Micros } {
+    const pointed = { any: false, added: ZERO };
     for (const hold of this.reservations) {
       if (hold.user !== user || hold.state !== "held") continue;
       for (const line of hold.lines) {
@@ -145,10 +157,13 @@ export class World {
         const { planId, groupId, window } = line;
         if (leaves) line.left.push({ planId, groupId, window });
         if (line.left.some((place) => isSamePlace(place, to))) this.note("carry: a hold returns");
+        else pointed.added += line.amount;
+        if (line.amount > ZERO) pointed.any = true;
         line.left = line.left.filter((place) => !isSamePlace(place, to));
         Object.assign(line, to);
       }
     }
+    return pointed;
   }
 
   /** Open holds correct a counter no more that they left, where it was set anew. */
@@ -249,6 +264,16 @@ export class World {
     row.id = observed;
     return observed;
   }
+}
+
+/** What a counter shows, and what limits. Choice: what a block filled stays full, also where older holds give back. */
+export function shownCount({ count, filler, blockedTo }: Counter): Micros {
+  return larger(count + filler, blockedTo);
+}
+
+/** Fills what a counter shows up to an amount; usage takes the place of what filled it before. */
+export function fill(counter: Counter, blockedTo: Micros, shown: Micros): void {
+  if (blockedTo > ZERO) Object.assign(counter, { blockedTo, filler: atLeastZero(shown - counter.count) });
 }
 
 /** Windows of one start share a counter. */

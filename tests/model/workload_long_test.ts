@@ -91,6 +91,7 @@ const CREDIT_CASES = {
   "plan and credits share a need": 15,
   "needs of several units": 2,
   "a need of 0 on a full plan": 2,
+  "headroom leaves a fraction of a count": 1,
   "part of a balance taken": 100,
   "several balances drained for one need": 20,
   "a held balance settled exactly": 20,

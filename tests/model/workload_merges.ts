@@ -224,18 +224,20 @@ export class MergeStories {
     for (const userId of [from, to]) {
       const short = fate === "expire" && (userId === to || random.chance(0.2));
       const expiresAt = short ? { expiresAt: this.#iso(500) } : fate === "expire" ? { expiresAt: null } : {};
+      // Of the copy that does not expire all is held now and then.
+      const isWhole = fate === "expire" && userId === from && random.chance(0.6);
       const grant = {
         userId,
         packId: pack.id,
         externalRef,
         ...expiresAt,
-        quantity: fate === "overage" ? 2 : random.pick([1, 2, 5]),
+        quantity: fate === "overage" || isWhole ? 2 : random.pick([1, 2, 5]),
       };
       const { data = {} } = yield this.#say("grant", grant);
       const { balanceId } = data;
       if (typeof balanceId !== "string") continue;
-      for (let n = fate === "overage" ? 2 : random.whole(0, 2); n > 0; n--) {
-        const { data: held = {} } = yield this.#say("reserve", { userId, ...drain() });
+      for (let n = isWhole ? 1 : fate === "overage" ? 2 : random.whole(0, 2); n > 0; n--) {
+        const { data: held = {} } = yield this.#say("reserve", { userId, ...drain(isWhole) });
         if (held["allowed"] === true) holds.push(String(held["reservationId"]));
       }
       if (fate === "revoke" && random.chance(0.6)) yield this.#say("revoke", { balanceId });
@@ -252,15 +254,15 @@ export class MergeStories {
   }
 
   /** Calls that one part of a pack can pay; holds last for the given time, else for a while. */
-  #drain(pack: Pack, ttlSeconds: number | null): () => Input {
+  #drain(pack: Pack, ttlSeconds: number | null): (isWhole: boolean) => Input {
     const { random } = this.#lent;
     const part = pack.items.length > 0
       ? random.pick(pack.items)
       : { unit: pack.unit!, amount: 2, matches: pack.matches! };
     const member = { count: "count", tokens: "inputTokens", seconds: "quantity", cents: "inputCostCents" };
-    return () => ({
+    return (isWhole) => ({
       ...eventOf(random.pick(part.matches)),
-      [member[part.unit]]: Number((part.amount * random.pick([1, 0.9, 0.6, 0.3])).toFixed(6)),
+      [member[part.unit]]: Number((part.amount * (isWhole ? 1 : random.pick([1, 0.9, 0.6, 0.3]))).toFixed(6)),
       ...(ttlSeconds !== null ? { ttlSeconds } : random.chance(0.5) ? { ttlSeconds: 3600 } : {}),
     });
   }

@@ -24,6 +24,7 @@ const OUTCOMES = {
   "merges: dedupe, with overage": 2,
   "merges: dedupe, revoked": 1,
   "merges: dedupe, the survivor of to is expired": 2,
+  "merges: dedupe, nothing left but not expired": 1,
   "merges: held part of a closed copy": 4,
   "merges: refund to a balance with overage": 1,
   "merges: repointed alias": 20,
@@ -44,12 +45,12 @@ const OUTCOMES = {
 };
 
 Deno.test("a workload of 2,000 steps with merges meets every case of them, and equals itself by seed", async () => {
-  for (const seed of [1, 2]) {
+  for (const seed of [2, 3]) {
     const met: Outcomes = new Map();
     for (const [name, catalog] of Object.entries(catalogs)) {
       const run = () => drive({ catalog, seed, steps: 2000, merges: true, send: shadow(catalog) });
       const outcomes = await run();
-      if (seed === 1 && name === "tiny") assert.deepEqual(await run(), outcomes);
+      if (seed === 2 && name === "tiny") assert.deepEqual(await run(), outcomes);
       for (const [outcome, times] of outcomes) met.set(outcome, (met.get(outcome) ?? 0) + times);
       const merged = outcomes.get("merges: merged") ?? 0;
       assert.ok(merged >= 15 && merged <= 45, `${name}, seed ${seed}: ${merged} merges`);
@@ -94,7 +95,7 @@ Deno.test("at the cap merges are refused, and a batch stops", async () => {
     const code = mode === "live" ? "workspace_limit_reached" : "test_quota_exceeded";
     const met: Outcomes = new Map();
     for (const [name, catalog] of Object.entries(catalogs)) {
-      for (const seed of [7]) {
+      for (const seed of [10]) {
         const options = { mode, operationCap: 40 };
         const send = shadow(catalog, options);
         const outcomes = await drive({ catalog, seed, steps: 1200, merges: true, ...options, send });

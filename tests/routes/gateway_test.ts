@@ -1,6 +1,7 @@
 // The gateway, by OpenAI's own client: calls are answered as the model server answers them, and metered by its report.
 
 import assert from "node:assert/strict";
+import OpenAI from "openai";
 import { chatChunk, eventOf, responseEvents, responseOf, SAMPLE } from "../support/model_server.ts";
 import { countsOf } from "./compose_support.ts";
 import { CATALOG, eventsOf, gatewayApp, gatewayOfFile } from "./gateway_support.ts";
@@ -34,6 +35,22 @@ Deno.test("a chat is answered by the server and metered by its report", async ()
   );
   assert.deepEqual(await countsOf(app), CHAT_COUNTS);
   assert.equal(model.requests[0]?.authorization, "Bearer sk-model-0123456789");
+});
+
+Deno.test("the README's lines run as printed on the demo app", async () => {
+  const readme = await Deno.readTextFile(new URL("../../routes/gateway/README.md", import.meta.url));
+  const [, code = ""] = /```ts\n([^`]+)```/.exec(readme) ?? [];
+  const app = await service.newApp();
+  await dataOf(app.call("POST", "/subscriptions", { userId: "user_demo", planId: "plan_pro" }));
+  const here = code.replace("http://127.0.0.1:8000/openai/v1", baseUrl()).replace(
+    "sk_live_...",
+    app.secretLive,
+  );
+  const program = here.replace('import OpenAI from "openai";', "").replace("console.log", "return ");
+  const AsyncFunction = (async () => {}).constructor as FunctionConstructor;
+  assert.equal(await AsyncFunction("OpenAI", program)(OpenAI), "A sample of text");
+  const { counters } = await dataOf(app.call("GET", "/usage?userId=user_demo&event=openai.chat"));
+  assert.deepEqual(counters.map(({ count }: { count: number }) => count), [1500, 0.045]);
 });
 
 Deno.test("a stream passes through, and the report that its caller did not ask for stays here", async () => {

@@ -96,6 +96,22 @@ Deno.test("every shape that a gateway can meet costs what it must there", async 
   model.reset();
 });
 
+Deno.test("every shape that compose can meet costs what it must there", async () => {
+  const outputSchema = { type: "object", properties: {}, required: [], additionalProperties: false };
+  const composeTypes = [{ name: "recap", model: "priced", prompt: "A recap.", outputSchema }];
+  const app = await gatewayApp(service, { ...CATALOG, composeTypes });
+  const choices = [{ index: 0, message: { role: "assistant", content: "{}" }, finish_reason: "stop" }];
+  const shapes = USAGE_SHAPES.filter(({ form }) => form === "chat");
+  for (const shape of shapes) {
+    model.reply = () => ({ answer: { ...ANSWERS.chat, choices, usage: shape.usage } });
+    const { usage } = await dataOf(app.call("POST", "/compose", { userId: "u", type: "recap" }));
+    const { inputTokens, outputTokens, costCents } = usage;
+    assert.deepEqual([inputTokens + outputTokens, costCents], [tokensOf(shape), shape.cents], shape.name);
+  }
+  assert.ok(shapes.length > 10);
+  model.reset();
+});
+
 function tokensOf({ tokens: [input, , , , output] }: UsageShape): number {
   return input + output;
 }

@@ -75,7 +75,10 @@ Deno.test("the migration from the previous version loses nothing, and every hold
         await session.copy("users", USERS.columns, line(USERS.encode(row)));
       }
       const old = counter({ windowStart: NOW - 3 * DAY_MS, windowEnd: NOW - DAY_MS });
-      await session.copy("counters", COUNTERS.columns, line(COUNTERS.encode(old)));
+      // The table had no columns after this one.
+      const ofThen = COUNTERS.columns.slice(0, COUNTERS.columns.indexOf("alerted") + 1);
+      const fields = COUNTERS.encode(old).split("\t").slice(0, ofThen.length);
+      await session.copy("counters", ofThen, line(fields.join("\t")));
       await session.copy(
         "reservations",
         RESERVATIONS.columns,

@@ -167,8 +167,12 @@ Deno.test("a counter is decoded unchanged", () => {
     costCents: amount,
     alerted: fc.constantFrom([], [80], [33.3, 100]),
   });
-  fc.assert(fc.property(ref, values, (named, counted) => {
-    const row = { ...emptyCounter(1, named), ...counted };
+  const rare = fc.record(
+    { alertedQuota: size, block: record({ filler: size, upTo: size }), resetAt: fc.nat() },
+    { requiredKeys: [] },
+  );
+  fc.assert(fc.property(ref, values, rare, (named, counted, marked) => {
+    const row = { ...emptyCounter(1, named), ...counted, ...marked };
     const tables = new MemoryTables();
     tables.write(encodeChanges([{ verb: "put", table: "counters", row }]));
     assert.deepEqual(tables.counters(1), [row]);

@@ -169,6 +169,31 @@ const DUE_MARKS_AND_MESSAGES: readonly Fault[] = [
       ],
     ] as const
   ),
+  ...([
+    ["alerted_quota = 10", "alerted_quota 10, but that is at least 0 and beside alerted"],
+    ["alerted = '80', alerted_quota = -1", "alerted_quota -1, but that is at least 0 and beside alerted"],
+    [
+      "alerted = '80', alerted_quota = 0, block_filler = 0, block_up_to = 1, reset_at_ms = window_start_ms",
+      null,
+    ],
+    [
+      "block_filler = 3",
+      "block_filler 3, block_up_to null, but these are both null, or at least 0 and above 0",
+    ],
+    [
+      "block_filler = -1, block_up_to = 5",
+      "block_filler -1, block_up_to 5, but these are both null, or at least 0 and above 0",
+    ],
+    ["reset_at_ms = window_end_ms", `reset at ${END} ms, which is outside its window`],
+    ["reset_at_ms = window_start_ms - 1", `reset at ${START - 1} ms, which is outside its window`],
+    ["window_end_ms = null, reset_at_ms = window_start_ms", null],
+  ] as const).map(([set, fault]) =>
+    [
+      `counters with ${set}`,
+      `update counters set ${set} where user_key = 2`,
+      fault === null ? [] : [`entered 2 user_2 counter "g" of plan "plan_a" from ${START} ms: ${fault}`],
+    ] as const
+  ),
   [
     "a balance that told what there is not to tell",
     "update credit_balances set told = 8 where id = 'crb_1'",

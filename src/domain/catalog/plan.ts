@@ -1,6 +1,6 @@
 // Plans: limit groups with exact quotas, their gates under headroom, and how the groups of two plans pair.
 
-import { type Amount, divideDown, larger, multiply, smaller } from "../values/amount.ts";
+import { type Amount, divideDown, larger, multiply, smaller, wholeOf } from "../values/amount.ts";
 import type { MatchRule, Metadata } from "../values/match.ts";
 import { matchesAny } from "../values/match.ts";
 import type { Period } from "../values/period.ts";
@@ -57,29 +57,37 @@ export function gateOf(group: LimitGroup, quota: Amount): Amount {
   return smaller(quota, multiply(quota, group.headroom.value, 100n));
 }
 
-/** What is left of a group: up to its gate, divided by the value under multiplier headroom. Never negative. */
+/**
+ * What is left of a group: up to its gate, divided by the value under multiplier headroom. Never negative. A buffer that
+ * ends within a count leaves whole ones.
+ */
 export function leftUnderGate(group: LimitGroup, quota: Amount, current: Amount): Amount {
+  const { headroom, unit } = group;
   const left = larger(gateOf(group, quota) - current, 0n);
-  return group.headroom?.mode === "multiplier" ? divideDown(left, group.headroom.value) : left;
+  if (headroom === null) return left;
+  const share = headroom.mode === "multiplier" ? divideDown(left, headroom.value) : left;
+  return unit === "count" ? wholeOf(share) : share;
 }
 
 /**
- * Pairs each group of the entered plan with the group of the old plan that it continues: the same id, else the same unit
- * and set of rules, else the same unit and first event pattern. An old group is paired at most once. Each pass covers the
- * whole plan before the next begins, so that a better match is never lost to a worse one.
+ * Pairs each group of the entered plan with the group of the old plan that it continues. Both have the same unit, and the
+ * same id, else the same set of rules, else the same first event pattern. An old group is paired at most once. Each pass
+ * covers the whole plan before the next begins, so that a better match is never lost to a worse one.
  */
 export function pairGroups(entered: Plan, old: Plan): Map<string, LimitGroup> {
   const pairs = new Map<string, LimitGroup>();
   const taken = new Set<string>();
   const passes: ((to: LimitGroup, from: LimitGroup) => boolean)[] = [
     (to, from) => to.id === from.id,
-    (to, from) => to.unit === from.unit && ruleSet(to) === ruleSet(from),
-    (to, from) => to.unit === from.unit && to.matches[0]?.event === from.matches[0]?.event,
+    (to, from) => ruleSet(to) === ruleSet(from),
+    (to, from) => to.matches[0]?.event === from.matches[0]?.event,
   ];
   for (const fits of passes) {
     for (const to of entered.groups) {
       if (pairs.has(to.id)) continue;
-      const from = old.groups.find((group) => !taken.has(group.id) && fits(to, group));
+      const from = old.groups.find((group) =>
+        !taken.has(group.id) && group.unit === to.unit && fits(to, group)
+      );
       if (from === undefined) continue;
       pairs.set(to.id, from);
       taken.add(from.id);

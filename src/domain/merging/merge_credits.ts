@@ -1,6 +1,6 @@
 // Credits in a merge: every balance moves. Two copies of one grant (same pack, item and external reference) become one: the
-// survivor, that of the canonical user unless it is expired and the other is active, pays for what both used. Usage beyond
-// the grant is its overage, which later refunds reduce first. The other copy is closed.
+// survivor, that of the canonical user unless it is expired and the other neither expired nor revoked, pays for what both
+// used. Usage beyond the grant is its overage, which later refunds reduce first. The other copy is closed.
 
 import { type Amount, larger, numberOf } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
@@ -43,7 +43,8 @@ function grantKey({ packId, packItemId, externalRef, id }: CreditBalance): strin
 
 function mergeCopies(to: Draft, moved: CreditBalance, own: CreditBalance, context: Context): CreditConflict {
   const { now } = context;
-  const movedSurvives = statusOf(own, now) === "expired" && statusOf(moved, now) === "active";
+  const isLive = !["expired", "revoked"].includes(statusOf(moved, now));
+  const movedSurvives = isLive && statusOf(own, now) === "expired";
   const [survivor, dropped] = movedSurvives ? [moved, own] : [own, moved];
   const next = combined(survivor, dropped, now);
   const over: CreditBalance = {

@@ -11,12 +11,32 @@
 // A plan that gives way is always left under `carry`: its counters keep their counts, because its subscription may become
 // primary again within the same window. If the plan survives and only its window differs, the usage moves: a user gets
 // back to the other window only by a new cycle, which starts at 0 anyway.
+//
+// The filler of a block is not usage, so it is not carried. In a blocked counter added usage takes the filler's place.
+// After a merge no counter has the time of a reset, because holds of the other user may be older.
 
 import { larger } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
-import { addedTo, adjustedTo, alertedBy, type Counter, type CounterRef, emptied } from "../state/counter.ts";
-import { forgetLeft, movesBetween, repointHolds, type RunningPlan } from "../plans/carry.ts";
+import {
+  addedTo,
+  adjustedTo,
+  type Counter,
+  type CounterRef,
+  emptied,
+  filled,
+  joinedBy,
+  shownCount,
+  withoutReset,
+} from "../state/counter.ts";
+import {
+  forgetLeft,
+  leavesUsage,
+  movesBetween,
+  NO_HOLDS,
+  repointHolds,
+  type RunningPlan,
+} from "../plans/carry.ts";
 import type { Window } from "../values/period.ts";
 import { type ActivePlan, runningPlanOf } from "../plans/entitlement.ts";
 import type { CarriedGroup } from "./merge_report.ts";
@@ -49,6 +69,7 @@ export function mergeUsage(
   const tally: Tally = { summed: 0, carried: [], unpaired: [], moved: new Set() };
   const counters = [...from.counters()].filter(hasUsage).length;
   const usedBefore = usedCounters(to);
+  for (const row of [...to.counters()]) if (row.resetAt !== undefined) to.putCounter(withoutReset(row));
   if (active !== null) {
     tally.summed += meetingsApart(from, to, active, context);
     for (const side of [to, from]) carryRunning(side, to, active, context, tally);
@@ -94,18 +115,21 @@ function carryRunning(side: Draft, to: Draft, active: ActivePlan, context: Conte
       if (hasUsage(from)) tally.unpaired.push(id);
       continue;
     }
-    const holds = heldBy.get(id) ?? 0n;
-    if (!hasUsage(from) && holds === 0n && from.alerted.length === 0) continue;
-    if (!survives && hasUsage(from)) tally.carried.push({ fromGroupId: id, toGroupId: ref.groupId });
-    tally.moved.add(from.key);
+    const { held, added } = heldBy.get(id) ?? NO_HOLDS;
     const known = isContained ? side.counter(ref) : NOTHING;
+    const leaves = leavesUsage(left, active);
+    const isBrought = leaves ? held !== 0n : hasUsage(from);
+    const brings = leaves ? emptied(from) : from;
+    if (!isBrought && held === 0n && brings.alerted.length === 0) continue;
+    if (!survives && isBrought) tally.carried.push({ fromGroupId: id, toGroupId: ref.groupId });
+    tally.moved.add(from.key);
     const target = to.counter(ref);
-    const count = target.count + larger(from.count - known.count, 0n);
-    const costCents = target.costCents + larger(from.costCents - known.costCents, 0n);
-    const alerted = alertedBy(target.alerted, from.alerted);
-    to.putCounter({ ...adjustedTo(target, count, costCents, holds), alerted });
+    const count = target.count + (leaves ? added : larger(from.count - known.count, 0n));
+    const costCents = target.costCents + larger(brings.costCents - known.costCents, 0n);
+    const sum = adjustedTo(joinedBy(target, brings), count, costCents, held);
+    to.putCounter(filled(sum, target.block?.upTo ?? 0n, shownCount(target)));
     const [kept, keptCost] = source === "kept" ? [from.count, from.costCents] : [0n, 0n];
-    side.putCounter(adjustedTo(from, kept, keptCost, -holds));
+    side.putCounter(adjustedTo(from, kept, keptCost, -held));
   }
   if (source === "emptied") forgetLeft(side, [...moves.keys()].map((groupId) => refTo(left, groupId)));
 }
@@ -117,7 +141,7 @@ function hasUsage({ count, costCents }: Counter): boolean {
 }
 
 function isEmpty(row: Counter): boolean {
-  return !hasUsage(row) && row.adjusted === 0n && row.alerted.length === 0;
+  return !hasUsage(row) && row.adjusted === 0n && row.alerted.length === 0 && row.block === undefined;
 }
 
 function refTo({ plan, window }: RunningPlan, groupId: string): CounterRef {

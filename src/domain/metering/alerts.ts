@@ -1,16 +1,19 @@
 // Alerts: a limit group may name percents of its quota, and webhooks receive a message when a counter reaches one. An alert
 // fires when a decision takes the count from below the threshold to it or above it, open holds included, once per group,
 // threshold and window. A lowered quota and a plan change fire too; a threshold that the catalog lowers fires when the
-// count next rises. A quota of 0 never fires. The counter remembers what fired, so a release does not arm it again.
+// count next rises. A quota of 0 never fires, nor does a block, which is no usage.
+//
+// The counter remembers what fired, so a release does not arm it again. A raised quota does, where the count is below the
+// threshold under it. A quota that the catalog raised is noticed when the count next rises, which is compared as before.
 
 import { type Amount, amountOf } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
 import { thresholdData } from "../state/message.ts";
-import type { Alert, LimitGroup } from "../catalog/plan.ts";
+import type { LimitGroup } from "../catalog/plan.ts";
 import { type ActivePlan, activePlanOf } from "../plans/entitlement.ts";
 import { quotaOf } from "../state/subscription.ts";
-import type { Counter } from "../state/counter.ts";
+import { alertedAt, type Counter, NO_ALERTS } from "../state/counter.ts";
 
 /** The user before the command; alerts compare the user after it. */
 export interface AlertBase {
@@ -42,18 +45,27 @@ export function fireAlerts(draft: Draft, base: AlertBase | null, context: Contex
   const active = base === null ? null : activePlanOf(draft, context);
   if (base === null || active === null) return;
   for (const { group, counter } of countersToLookAt(draft, base, active)) {
-    const { count, alerted } = counter;
+    const { count } = counter;
     const before = base.changed.get(counter.key) ?? draft.state.counters.get(counter.key);
     const quota = quotaOf(active.row, group);
     const quotaBefore = base.active?.plan.id === active.plan.id ? quotaOf(base.active.row, group) : 0n;
     const countBefore = before?.count ?? 0n;
+    const rises = count > countBefore;
+    if (!rises && quota === quotaBefore) continue;
+    // Marks that came along are compared with the count that they came with.
+    const cameAlong = counter.alerted !== (before?.alerted ?? NO_ALERTS);
+    const marked = underQuota(counter, quota, cameAlong ? count : countBefore);
+    const { alerted } = marked;
     const fired = group.alerts.filter((alert) =>
-      !alerted.includes(alert.percent) && isReached(alert, count, quota) &&
+      !alerted.includes(alert.percent) && isReached(alert.share, count, quota) &&
       // A threshold that the catalog moved below the count fires when the count next rises.
-      (count > countBefore || !isReached(alert, countBefore, quotaBefore))
+      (rises || (counter.block === undefined && !isReached(alert.share, countBefore, quotaBefore)))
     );
-    if (fired.length === 0) continue;
-    draft.putCounter({ ...counter, alerted: [...alerted, ...fired.map(({ percent }) => percent)] });
+    if (fired.length === 0) {
+      if (marked !== counter) draft.putCounter(marked);
+      continue;
+    }
+    draft.putCounter(alertedAt(marked, quota, [...alerted, ...fired.map(({ percent }) => percent)]));
     const isRunning = counter.windowStart === active.window.start;
     // Windows that start at the same time share a counter, with the latest end of them.
     const end = isRunning ? active.window.end : counter.windowEnd;
@@ -89,6 +101,14 @@ function* countersToLookAt(
   }
 }
 
-function isReached({ share }: Alert, count: Amount, quota: Amount): boolean {
+/** Compares what fired with another quota: under a raised one it can fire again where the count is below it. */
+function underQuota(counter: Counter, quota: Amount, count: Amount): Counter {
+  const { alerted, alertedQuota = quota } = counter;
+  if (alerted.length === 0 || counter.alertedQuota === quota) return counter;
+  if (quota <= alertedQuota) return alertedAt(counter, quota, alerted);
+  return alertedAt(counter, quota, alerted.filter((percent) => isReached(amountOf(percent), count, quota)));
+}
+
+function isReached(share: Amount, count: Amount, quota: Amount): boolean {
   return quota > 0n && count * HUNDRED >= quota * share;
 }

@@ -5,7 +5,7 @@
 // cannot disagree.
 
 import type { Window } from "../values/period.ts";
-import type { Counter } from "../state/counter.ts";
+import { type Counter, shownCount } from "../state/counter.ts";
 import { type Amount, larger, smaller } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
 import type { CreditLine } from "../state/credit.ts";
@@ -203,14 +203,15 @@ function leastLeft(groups: readonly GroupReading[], unit: Unit, limit: Limit): A
 
 /** What is left of a group under a limit, regardless of other groups and credits; never negative. */
 export function leftIn({ group, quota, counter }: GroupReading, limit: Limit): Amount {
-  return limit === "gate" ? leftUnderGate(group, quota, counter.count) : larger(quota - counter.count, 0n);
+  const current = shownCount(counter);
+  return limit === "gate" ? leftUnderGate(group, quota, current) : larger(quota - current, 0n);
 }
 
 /** Whether a group has enough left for a need; a need of 0 requires that the group is not full. */
 function hasLeft(reading: GroupReading, need: Amount, limit: Limit): boolean {
   if (need > 0n) return need <= leftIn(reading, limit);
   const { quota, gate, counter } = reading;
-  return counter.count < (limit === "gate" ? gate ?? quota : quota);
+  return shownCount(counter) < (limit === "gate" ? gate ?? quota : quota);
 }
 
 /** The groups with too little left for the missing need of their unit, in the plan's order. */

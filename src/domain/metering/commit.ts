@@ -1,7 +1,7 @@
 // Commit: settle a reservation after the work. The final amount of a unit is the reserved one plus `extra`, or `actual`. It
 // replaces the reserved amount in the window of the hold, past the quota if need be, since the work is done. A hold that
 // had lapsed is charged again, once, as a new decision: what the plan has left, then balances that match now, then past
-// the quota. `costCents` is analytics, except for models priced by the second, where it also counts toward cents.
+// the quota; but a counter that was reset meanwhile is left unchanged. `costCents` is analytics, except for models priced by the second, where it also counts toward cents.
 
 import { type Amount, larger } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
@@ -11,7 +11,6 @@ import type { Draft } from "../state/draft.ts";
 import { metadataOf } from "../values/match.ts";
 import type { Unit } from "../catalog/plan.ts";
 import { answered, refused, type Result } from "../state/result.ts";
-import { counterKey } from "../state/counter.ts";
 import { finalParts } from "./final_parts.ts";
 import type { PriceRow } from "../catalog/price_row.ts";
 import { type Cost, costOf, type Warning, warningsOf } from "../pricing/cost.ts";
@@ -27,7 +26,16 @@ import {
   TRANSITIONS,
   unknownReservation,
 } from "../state/reservation.ts";
-import { chargeLine, correctLeft, limitsOf, type LineLimit } from "./settle_lines.ts";
+import {
+  chargeLine,
+  correctLeft,
+  keyOfLine,
+  limitsOf,
+  type LineLimit,
+  NONE_SPARED,
+  resetSince,
+  type SparedCounters,
+} from "./settle_lines.ts";
 import { cutText } from "../values/texts.ts";
 
 /** Absolute or added final amounts of a commit, by unit; absent units keep what was reserved. */
@@ -84,8 +92,10 @@ export function commit(draft: Draft, input: CommitInput, context: Context): Resu
   const finalOf = (unit: Unit) => finalAmount(row, unit, final);
   const parts = finalParts(draft, { row, isRecharge, limits, purchase, finalOf });
   const { credits, uncovered } = parts;
-  const lines = parts.lines.map(settledLine);
-  const groups = chargeLines(draft, { row, isRecharge, limits, costCents }, lines);
+  const spared = isRecharge ? resetSince(draft, row) : NONE_SPARED;
+  const groups = chargeLines(draft, { row, isRecharge, limits, costCents, spared }, parts.lines);
+  const settled = parts.lines.map(settledLine);
+  const lines = spared.size === 0 ? settled : settled.map((line) => sparing(line, spared));
   const eventId = context.ids.next("event");
   chargeCredits(draft, context, isRecharge ? [] : row.credits, credits, {
     reason: "event_committed",
@@ -162,6 +172,11 @@ function settledLine(line: HoldLine): Line {
   return settled;
 }
 
+/** An event takes nothing from a counter that is left unchanged. */
+function sparing(line: Line, spared: SparedCounters): Line {
+  return spared.has(keyOfLine(line)) ? { ...line, taken: 0n } : line;
+}
+
 /** Returns the prompt, unless the hold expired longer ago than logs are kept. */
 function keptPrompt({ prompt, status, expiresAt }: Reservation, { now, catalog }: Context): string | null {
   return status === "expired" && now >= expiresAt + catalog.promptLogRetentionMs ? null : prompt;
@@ -172,27 +187,30 @@ interface LineCharge {
   readonly isRecharge: boolean;
   readonly limits: readonly LineLimit[];
   readonly costCents: Amount;
+  readonly spared: SparedCounters;
 }
 
 /** Changes the counters from the held to the final amounts; returns them, each once. */
 function chargeLines(
   draft: Draft,
-  { row, isRecharge, limits, costCents }: LineCharge,
+  { row, isRecharge, limits, costCents, spared }: LineCharge,
   lines: readonly Line[],
 ): CommitAnswer["groups"] {
   const groups = new Map<string, CommitAnswer["groups"][number]>();
   const heldBy = (place: number) => isRecharge ? 0n : (row.lines[place] as HoldLine).taken;
   lines.forEach(({ taken }, place) => {
-    correctLeft(draft, row.lines[place] as HoldLine, taken - heldBy(place));
+    correctLeft(draft, row.lines[place] as HoldLine, taken - heldBy(place), spared);
   });
   lines.forEach((line, place) => {
     const before = heldBy(place);
     // Plan changes can carry two lines onto one counter, which gets the event's cost once and is listed once.
-    const key = counterKey(line.planId, line.groupId, line.window.start);
+    const key = keyOfLine(line);
     const known = groups.get(key);
-    const current = chargeLine(draft, line, line.taken - before, known === undefined ? costCents : 0n);
+    const isSpared = spared.has(key);
+    const cost = isSpared || known !== undefined ? 0n : costCents;
+    const current = chargeLine(draft, line, isSpared ? 0n : line.taken - before, cost);
     const { quota } = limits[place] as LineLimit;
-    const overflow = known?.overflow === true || (line.taken > before && current > quota);
+    const overflow = known?.overflow === true || (!isSpared && line.taken > before && current > quota);
     groups.set(key, { groupId: line.groupId, unit: line.unit, quota, current, overflow });
   });
   return [...groups.values()];

@@ -2,6 +2,7 @@
 // amounts and unit; never keys, prompts or the call's metadata.
 
 import { type Amount, decimalOf } from "../values/amount.ts";
+import { shownCount } from "../state/counter.ts";
 import type { Unit } from "../catalog/plan.ts";
 import type { ExplainedBalance, ExplainedGroup, Fit } from "./explanation.ts";
 import type { Assessment } from "./availability.ts";
@@ -152,7 +153,7 @@ function nameOf({ group }: ExplainedGroup): string {
 }
 
 function usedOf({ counter, quota }: ExplainedGroup): string {
-  return `${decimalOf(counter.count)} of ${decimalOf(quota)}`;
+  return `${decimalOf(shownCount(counter))} of ${decimalOf(quota)}`;
 }
 
 function heldOf({ held }: ExplainedGroup): string {

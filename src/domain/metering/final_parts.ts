@@ -1,10 +1,11 @@
 // The final parts of a commit: how the final amount of each unit is divided between the plan's lines and credit balances.
-// More than was held: first what the plan's groups have left up to their quota (nothing if the plan is no longer active),
-// then matching balances, then past the quota, or uncovered if the hold has no group of the unit. Less than was held:
+// More than was held: first what groups of the active plan have left up to their quota (nothing if the hold has none), then
+// matching balances, then past the quota, or uncovered if the hold has no group of the unit. Less than was held:
 // balances get theirs back first, last taken first returned, then the counters.
 
 import { type Amount, larger, smaller } from "../values/amount.ts";
 import type { CreditLine } from "../state/credit.ts";
+import { shownCount } from "../state/counter.ts";
 import type { Draft } from "../state/draft.ts";
 import type { Unit } from "../catalog/plan.ts";
 import type { Line, Reservation } from "../state/reservation.ts";
@@ -74,16 +75,22 @@ function shrink(parts: Parts, unit: Unit, less: Amount): void {
   if (back > 0n) moveLines(parts, unit, -back);
 }
 
-/** The least that the unit's groups have left up to their quota; null if the hold has no group of the unit. */
+/**
+ * The least that the unit's groups of the active plan have left up to their quota, 0 if none is of that plan; null if the
+ * hold has no group of the unit.
+ */
 function leftInPlan(draft: Draft, { row, limits }: Settlement, unit: Unit): Amount | null {
   let least: Amount | null = null;
+  let hasUnit = false;
   row.lines.forEach((line, place) => {
     if (line.unit !== unit) return;
+    hasUnit = true;
     const { quota, isCurrent } = limits[place] as LineLimit;
-    const left = isCurrent ? larger(quota - draft.counter(line).count, 0n) : 0n;
+    if (!isCurrent) return;
+    const left = larger(quota - shownCount(draft.counter(line)), 0n);
     if (least === null || left < least) least = left;
   });
-  return least;
+  return hasUnit ? least ?? 0n : null;
 }
 
 function moveLines(parts: Parts, unit: Unit, delta: Amount): void {

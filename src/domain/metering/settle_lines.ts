@@ -6,8 +6,8 @@ import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
 import { activePlanOf } from "../plans/entitlement.ts";
 import { quotaOf } from "../state/subscription.ts";
-import { adjustedTo, counted } from "../state/counter.ts";
-import type { HoldLine, Line, Reservation } from "../state/reservation.ts";
+import { adjustedTo, counted, counterKey, type CounterRef, shownCount } from "../state/counter.ts";
+import { countersOf, type HoldLine, type Line, type Reservation } from "../state/reservation.ts";
 
 /** Gives back what a hold took, in the window where it was taken. */
 export function refundLines(draft: Draft, row: Reservation): void {
@@ -18,19 +18,41 @@ export function refundLines(draft: Draft, row: Reservation): void {
 }
 
 /** Corrects the counters that a line left. The hold is not one of their holds, so the delta is booked as adjusted. */
-export function correctLeft(draft: Draft, { left }: HoldLine, delta: Amount): void {
+export function correctLeft(
+  draft: Draft,
+  { left }: HoldLine,
+  delta: Amount,
+  spared: SparedCounters = NONE_SPARED,
+): void {
   if (left === undefined || delta === 0n) return;
   for (const ref of left) {
+    if (spared.has(keyOfLine(ref))) continue;
     const counter = draft.counter(ref);
     draft.putCounter(adjustedTo(counter, larger(counter.count + delta, 0n), counter.costCents, 0n));
   }
 }
 
-/** Adds a delta and a cost to the counter of a line; returns the new count. */
+/** Adds a delta and a cost to the counter of a line; returns the new count as shown. */
 export function chargeLine(draft: Draft, line: Line, delta: Amount, costCents: Amount): Amount {
   const counter = counted(draft.counter(line), delta);
   draft.putCounter(costCents === 0n ? counter : { ...counter, costCents: counter.costCents + costCents });
-  return counter.count;
+  return shownCount(counter);
+}
+
+/** The keys of counters that a settlement leaves unchanged. */
+export type SparedCounters = ReadonlySet<string>;
+
+export const NONE_SPARED: SparedCounters = new Set();
+
+/** Lists the counters of a hold that were reset after it was made: a late commit counts nothing on them. */
+export function resetSince(draft: Draft, row: Reservation): SparedCounters {
+  const reset = countersOf(row).filter((ref) => (draft.counter(ref).resetAt ?? -Infinity) > row.createdAt);
+  return reset.length === 0 ? NONE_SPARED : new Set(reset.map(keyOfLine));
+}
+
+/** The key of a line's counter. */
+export function keyOfLine({ planId, groupId, window }: CounterRef): string {
+  return counterKey(planId, groupId, window.start);
 }
 
 /** The present limit of a line's group. */

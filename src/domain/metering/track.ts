@@ -9,7 +9,7 @@ import { takeCredits } from "../credits/wallet.ts";
 import type { Draft } from "../state/draft.ts";
 import { type Refusal, refusal } from "../values/refusal.ts";
 import { answered, refused, type Result } from "../state/result.ts";
-import type { CounterReading } from "../state/counter.ts";
+import { type CounterReading, shownCount } from "../state/counter.ts";
 import { isCounted, type MatchStatus } from "../state/event.ts";
 import { type Amounts, type CallSize, priceRowOf, trackAmounts } from "../pricing/amounts.ts";
 import { type Cost, costOf, type Warning, warningsOf } from "../pricing/cost.ts";
@@ -102,7 +102,7 @@ function limitReached(eventId: string, { blocking, reasons }: Assessment, needs:
     groupId: group.id,
     unit: group.unit,
     quota: numberOf(quota),
-    current: numberOf(counter.count),
+    current: numberOf(shownCount(counter)),
   }));
   if (reasons.includes("unpriced_model")) {
     const message =
@@ -114,9 +114,10 @@ function limitReached(eventId: string, { blocking, reasons }: Assessment, needs:
 
 /** Names the limits: `Limit "Images a month" reached (98 of 100 used, 5 needed)`. */
 function limitsText(blocking: readonly GroupReading[], needs: Amounts): string {
-  const texts = blocking.map(({ group: { label, unit }, quota, counter: { count } }) =>
-    `"${label}" reached (${decimalOf(count)} of ${decimalOf(quota)} used, ${decimalOf(needs[unit])} needed)`
-  );
+  const texts = blocking.map(({ group: { label, unit }, quota, counter }) => {
+    const used = decimalOf(shownCount(counter));
+    return `"${label}" reached (${used} of ${decimalOf(quota)} used, ${decimalOf(needs[unit])} needed)`;
+  });
   return `Limit ${texts.join(", limit ")}`;
 }
 

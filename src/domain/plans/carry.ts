@@ -12,7 +12,7 @@
 
 import { type Amount, larger } from "../values/amount.ts";
 import type { Draft } from "../state/draft.ts";
-import { adjustedTo, alertedBy, counterKey, type CounterRef } from "../state/counter.ts";
+import { adjustedTo, counterKey, type CounterRef, joinedBy, withoutReset } from "../state/counter.ts";
 import type { HoldLine } from "../state/reservation.ts";
 import type { Window } from "../values/period.ts";
 import { pairGroups, type Plan } from "../catalog/plan.ts";
@@ -41,21 +41,33 @@ export function carryUsage(draft: Draft, left: RunningPlan, entered: RunningPlan
   const heldBy = repointHolds(draft, left, moves, "kept");
   for (const [fromId, toRef] of moves) {
     const from = draft.counter({ planId: left.plan.id, groupId: fromId, window: left.window });
-    const holds = heldBy.get(fromId) ?? 0n;
-    const isUsed = from.count > 0n || from.costCents > 0n || holds !== 0n;
-    if (!isUsed && from.alerted.length === 0) continue;
+    const { held, added } = heldBy.get(fromId) ?? NO_HOLDS;
     const to = draft.counter(toRef);
-    const entersWith = adjustedTo(
-      to,
-      larger(to.count, from.count),
-      larger(to.costCents, from.costCents),
-      holds,
-    );
-    draft.putCounter({ ...entersWith, alerted: alertedBy(to.alerted, from.alerted) });
+    if (leavesUsage(left, entered)) {
+      if (held !== 0n) draft.putCounter(adjustedTo(withoutReset(to), to.count + added, to.costCents, held));
+    } else if (from.count > 0n || from.costCents > 0n || held !== 0n || from.alerted.length > 0) {
+      const count = larger(to.count, from.count);
+      const costCents = larger(to.costCents, from.costCents);
+      draft.putCounter(adjustedTo(joinedBy(to, from), count, costCents, held));
+    }
     // The holds are part of another counter now. The count stays, so they become adjustments here.
-    if (holds !== 0n) draft.putCounter(adjustedTo(from, from.count, from.costCents, -holds));
+    if (held !== 0n) draft.putCounter(adjustedTo(from, from.count, from.costCents, -held));
   }
 }
+
+/** Whether only open holds follow: what was used over a lifetime is not usage of a period. */
+export function leavesUsage(left: RunningPlan, entered: RunningPlan): boolean {
+  return left.plan.period.type === "lifetime" && entered.plan.period.type !== "lifetime";
+}
+
+/** What the open holds of a group took that followed to another counter. */
+export interface FollowedHolds {
+  readonly held: Amount;
+  /** The part that the other counter did not contain before: holds that return are in its count already. */
+  readonly added: Amount;
+}
+
+export const NO_HOLDS: FollowedHolds = { held: 0n, added: 0n };
 
 /**
  * Points the lines of open holds at the counters that receive their usage.
@@ -68,24 +80,27 @@ export function repointHolds(
   left: RunningPlan,
   moves: Moves,
   source: "kept" | "emptied",
-): ReadonlyMap<string, Amount> {
-  const heldBy = new Map<string, Amount>();
+): ReadonlyMap<string, FollowedHolds> {
+  const heldBy = new Map<string, FollowedHolds>();
   const moved = (line: HoldLine): HoldLine => {
     const to = moves.get(line.groupId);
     const isHere = line.planId === left.plan.id && line.window.start === left.window.start;
     if (to === undefined || !isHere) return line;
-    heldBy.set(line.groupId, (heldBy.get(line.groupId) ?? 0n) + line.taken);
     const { planId, groupId, window, unit, taken, left: before = [] } = line;
     const behind = source === "kept" ? [...before, { planId, groupId, window }] : before;
-    return withLeft({ ...to, unit, taken }, behind.filter((ref) => keyOf(ref) !== keyOf(to)));
+    const stillLeft = behind.filter((ref) => keyOf(ref) !== keyOf(to));
+    const { held, added } = heldBy.get(groupId) ?? NO_HOLDS;
+    const isNew = stillLeft.length === behind.length;
+    heldBy.set(groupId, { held: held + taken, added: isNew ? added + taken : added });
+    return withLeft({ ...to, unit, taken }, stillLeft);
   };
   changeHoldLines(draft, moved);
   return heldBy;
 }
 
 /**
- * Removes counters from the `left` lists of open holds. A counter that was set anew (`reset`, `block`) no longer contains
- * those holds, so their settlement must not lower it.
+ * Removes counters from the `left` lists of open holds. A counter that was set anew no longer contains those holds, so their
+ * settlement must not lower it.
  */
 export function forgetLeft(draft: Draft, refs: readonly CounterRef[]): void {
   const gone = new Set(refs.map(keyOf));

@@ -3,10 +3,10 @@
 // along, `reset` starts at 0, `block` fills each counter to its quota for the running window. A first subscription starts
 // at 0 under all of them, and a plan that the user already has is not entered again.
 
-import type { Amount } from "../values/amount.ts";
+import { larger } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
-import { adjustedTo, type CounterRef, NO_ALERTS } from "../state/counter.ts";
+import { type CounterRef, filled, reset, shownCount } from "../state/counter.ts";
 import type { Entitlement } from "../state/user.ts";
 import { carryUsage, forgetLeft, type RunningPlan } from "./carry.ts";
 import type { Catalog } from "../catalog/catalog.ts";
@@ -135,30 +135,20 @@ function enterPlan(draft: Draft, entered: ActivePlan, before: Entitlement, conte
       if (left !== null) carryUsage(draft, left, entered);
       return true;
     case "reset":
-      for (const ref of refsOf(entered)) resetCounter(draft, ref);
+      for (const ref of refsOf(entered)) draft.putCounter(reset(draft.counter(ref), context.now));
       forgetLeft(draft, refsOf(entered));
       return false;
     case "block":
       for (const group of entered.plan.groups) {
         const ref = { planId: entered.plan.id, groupId: group.id, window: entered.window };
-        fillCounter(draft, ref, quotaOf(entered.row, group));
+        const counter = draft.counter(ref);
+        const quota = quotaOf(entered.row, group);
+        draft.putCounter(filled(counter, quota, larger(quota, shownCount(counter))));
       }
-      forgetLeft(draft, refsOf(entered));
       return false;
   }
 }
 
 function refsOf({ plan, window }: ActivePlan): CounterRef[] {
   return plan.groups.map((group) => ({ planId: plan.id, groupId: group.id, window }));
-}
-
-function resetCounter(draft: Draft, ref: CounterRef): void {
-  const counter = draft.counter(ref);
-  if (counter.count === 0n && counter.costCents === 0n && counter.alerted.length === 0) return;
-  draft.putCounter({ ...adjustedTo(counter, 0n, 0n, 0n), alerted: NO_ALERTS });
-}
-
-function fillCounter(draft: Draft, ref: CounterRef, quota: Amount): void {
-  const counter = draft.counter(ref);
-  if (counter.count < quota) draft.putCounter(adjustedTo(counter, quota, counter.costCents, 0n));
 }

@@ -13,8 +13,10 @@ export interface CallEstimate {
   readonly inputTokens: Amount;
   /** Null for a call that has no answer of tokens. */
   readonly maxOutputTokens: Amount | null;
-  /** The input with media counted by their size, for a call whose usage nobody reports. */
+  /** The input with media counted by their size, for a call without a report. */
   readonly inputBySize: Amount;
+  /** Whether the call has images, files or sounds. */
+  readonly hasMedia: boolean;
   /** Whether the call asks the model to reason. */
   readonly asksReasoning: boolean;
   /** The input of a call that asks for caching: any of it may be written to a cache. 0 for other calls. */
@@ -63,18 +65,19 @@ export interface LeftUsage {
 }
 
 /**
- * Estimates the usage of a call that its caller has left. Media count by their size, and a model that reasons has the
- * longest answer: what it thought is not in the text, and leaving must not be cheaper than reading on.
+ * Estimates the usage of a call that its caller has left, at least what was held for a call with media or for a model
+ * that reasons: what it thought is not in the text, and leaving must not be cheaper than reading on. Media count by their
+ * size.
  *
  * @param written tokens of the text that has arrived
  * @param hasReasoned whether the answer or the model's prices show that it reasons
  */
 export function usageOfLeft(
-  { inputBySize, maxOutputTokens, asksReasoning }: CallEstimate,
+  { inputBySize, maxOutputTokens, hasMedia, asksReasoning }: CallEstimate,
   written: Amount,
   hasReasoned: boolean,
 ): LeftUsage {
-  const isLongest = (asksReasoning || hasReasoned) && maxOutputTokens !== null;
+  const isLongest = (hasMedia || asksReasoning || hasReasoned) && maxOutputTokens !== null;
   return { inputTokens: inputBySize, outputTokens: isLongest ? larger(written, maxOutputTokens) : written };
 }
 
@@ -103,6 +106,7 @@ function inputOf(call: ModelCall): Omit<CallEstimate, "maxOutputTokens" | "asksR
   let bytes = 0;
   let tokens = 0;
   let more = 0;
+  let hasMedia = false;
   for (const value of [...INPUTS.map((name) => call[name]), format]) {
     const counted = tokenCount(value);
     if (counted !== null) tokens += counted;
@@ -112,12 +116,14 @@ function inputOf(call: ModelCall): Omit<CallEstimate, "maxOutputTokens" | "asksR
       bytes += sized.bytes;
       tokens += sized.media * MEDIA_TOKENS;
       more += sized.moreTokens;
+      hasMedia ||= sized.media > 0 || sized.moreTokens > 0;
     }
   }
   const inputTokens = tokensOfBytes(bytes) + amountOf(tokens);
   return {
     inputTokens,
     inputBySize: inputTokens + amountOf(more),
+    hasMedia,
     cacheWriteTokens: caching.isAsked ? inputTokens : 0n,
     cacheWrite1hTokens: caching.isAskedForHour ? inputTokens : 0n,
   };

@@ -1,9 +1,9 @@
 // Counters: the usage of one limit group in one window. The count is always the sum of open holds, recorded events and
-// `adjusted`, which books what a plan change, a block or the floor at zero changed. So the sum can be proved from the
-// tables alone (src/storage/queries/reconcile.ts).
+// `adjusted`, which books what a plan change or the floor at zero changed. So the sum can be proved from the tables alone
+// (src/storage/queries/reconcile.ts). The filler of a block is not usage: it is stored beside the count.
 
 import type { LimitGroup } from "../catalog/plan.ts";
-import type { Amount } from "../values/amount.ts";
+import { type Amount, larger, smaller } from "../values/amount.ts";
 import type { UserKey } from "../values/ids.ts";
 import type { Millis, Window } from "../values/period.ts";
 
@@ -39,6 +39,25 @@ export interface Counter {
   readonly costCents: Amount;
   /** The percents of the quota that fired as alerts in this window. */
   readonly alerted: readonly number[];
+  /** The quota that they were last compared with; absent without alerts, and where an older version wrote them. */
+  readonly alertedQuota?: Amount;
+  /** Present where `block` filled it in this window. */
+  readonly block?: Block;
+  /** When a plan change reset it; absent for never, and where usage of another counter was added since. */
+  readonly resetAt?: Millis;
+}
+
+/** What a block adds to a counter, beside its usage. */
+export interface Block {
+  /** What was missing up to the quota. */
+  readonly filler: Amount;
+  /** The quota then. The counter shows at least this, also after earlier holds were given back. */
+  readonly upTo: Amount;
+}
+
+/** The count that limits a user and that answers show. */
+export function shownCount({ count, block }: Counter): Amount {
+  return block === undefined ? count : larger(count + block.filler, block.upTo);
 }
 
 /** Most counters have no alerts: they share this list. */
@@ -92,29 +111,61 @@ export function counted(counter: Counter, delta: Amount): Counter {
   return count >= 0n ? { ...counter, count } : { ...counter, count: 0n, adjusted: counter.adjusted - count };
 }
 
-/** Adds up two counters of one group and window. */
+/** Adds up two counters of one group and window. Fillers are not added: the sum shows at least what each one showed. */
 export function addedTo(counter: Counter, other: Counter): Counter {
   const { windowEnd } = counter;
   const isLater = windowEnd !== null && (other.windowEnd === null || other.windowEnd > windowEnd);
-  return {
-    ...counter,
+  const sum = {
+    ...joinedBy(counter, other),
     windowEnd: isLater ? other.windowEnd : windowEnd,
     count: counter.count + other.count,
     adjusted: counter.adjusted + other.adjusted,
     costCents: counter.costCents + other.costCents,
-    alerted: alertedBy(counter.alerted, other.alerted),
   };
+  const upTo = larger(counter.block?.upTo ?? 0n, other.block?.upTo ?? 0n);
+  return filled(sum, upTo, larger(shownCount(counter), shownCount(other)));
 }
 
-/** The union of what two counters fired: after a merge or a carry no alert fires again. */
-export function alertedBy(one: readonly number[], other: readonly number[]): readonly number[] {
-  const added = other.filter((percent) => !one.includes(percent));
-  return added.length === 0 ? one : [...one, ...added];
+/**
+ * Prepares a counter for usage of another one, by a merge or a carry. Alerts that fired there have fired here too, and all
+ * of them count as compared with the lower quota. The time of a reset is removed: the usage may be older.
+ */
+export function joinedBy(counter: Counter, { alerted, alertedQuota }: Counter): Counter {
+  const rest = withoutReset(counter);
+  const added = alerted.filter((percent) => !rest.alerted.includes(percent));
+  const [one = alertedQuota, other = one] = [rest.alertedQuota, alertedQuota];
+  const all = added.length === 0 ? rest.alerted : [...rest.alerted, ...added];
+  return one === undefined || other === undefined
+    ? { ...rest, alerted: all }
+    : { ...rest, alerted: all, alertedQuota: smaller(one, other) };
+}
+
+/** Removes the time of a reset. */
+export function withoutReset(counter: Counter): Counter {
+  const { resetAt: _, ...rest } = counter;
+  return rest;
+}
+
+/** Sets the alerts that fired, as compared with a quota. */
+export function alertedAt(counter: Counter, quota: Amount, alerted: readonly number[]): Counter {
+  if (alerted.length > 0) return { ...counter, alerted, alertedQuota: quota };
+  const { alertedQuota: _, ...rest } = counter;
+  return { ...rest, alerted: NO_ALERTS };
+}
+
+/** Fills a counter beside its usage: it shows `shown` now, and at least `upTo` from now on. 0 is no block. */
+export function filled(counter: Counter, upTo: Amount, shown: Amount): Counter {
+  return upTo === 0n ? counter : { ...counter, block: { filler: larger(shown - counter.count, 0n), upTo } };
+}
+
+/** Resets a counter by a plan change; open holds stay on it and are booked as adjusted. */
+export function reset(counter: Counter, at: Millis): Counter {
+  return { ...emptied(counter), adjusted: counter.adjusted - counter.count, resetAt: at };
 }
 
 /** Empties the counter of a user who became an alias: its holds and events are the canonical user's now. */
-export function emptied(counter: Counter): Counter {
-  return { ...counter, count: 0n, adjusted: 0n, costCents: 0n, alerted: NO_ALERTS };
+export function emptied({ userKey, planId, groupId, windowStart, windowEnd }: Counter): Counter {
+  return emptyCounter(userKey, { planId, groupId, window: { start: windowStart, end: windowEnd } });
 }
 
 /** Sets a counter to a count by a plan change, with which `holdsDelta` of open holds came or went. */

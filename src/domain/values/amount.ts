@@ -96,6 +96,11 @@ export function divideDown(amount: Amount, by: Amount): Amount {
   return (amount * ONE) / by;
 }
 
+/** The whole part of an amount that is not negative. */
+export function wholeOf(amount: Amount): Amount {
+  return amount - amount % ONE;
+}
+
 /** The larger amount. */
 export function larger(left: Amount, right: Amount): Amount {
   return left > right ? left : right;

@@ -83,7 +83,9 @@ export async function compose(world: ComposeWorld, call: ComposeCall): Promise<R
   }
   const { modelServer } = features;
   if (modelServer === null) {
-    return refused(refusal("not_implemented", "Compose is off: no model key is configured"));
+    return refused(
+      refusal("not_implemented", "Compose is off: set OPENAI_API_KEY to the key of a model server"),
+    );
   }
   const limit = term.budget.refusal(realm.caps, realm.mode) ?? term.budget.aiRefusal(realm.caps);
   if (limit !== null) {

@@ -88,6 +88,7 @@ export function checkFeatures(
     ["erasure and opting out of analytics", features.privacySecret],
     ["export", features.exportSecret],
     ["compose", features.modelServer],
+    ["gateway", features.modelServer],
   ] as const;
   const found = states.map(([feature, value]) => `${feature} ${value === null ? "off" : "on"}`).join(", ");
   if (features.privacySecret !== null) return ok(name, found);

@@ -3,7 +3,7 @@
 
 import { TOLD } from "../../domain/state/credit.ts";
 
-export type FaultKind = "hold" | "due" | "alerted" | "told" | "message" | "refunded";
+export type FaultKind = "hold" | "due" | "alerted" | "entered" | "told" | "message" | "refunded";
 
 /** SQL of the condition that a column is above the first parameter and up to the second. */
 export function inRange(column: string): string {
@@ -50,7 +50,8 @@ export const DUE = `
   where due_at_ms is null or due_at_ms > at_ms
   order by user_key, at_ms, of_id`;
 
-// Marks of alerts that were sent: percents on counters, and a sum of three bits on balances.
+// Marks of alerts that were sent: percents on counters, and a sum of three bits on balances. Beside them what a plan change
+// left on a counter: a block fills at most up to its quota, and a reset is within the window.
 
 const PERCENTS = "[0-9]+(\\.[0-9]+)?(e-[0-9]+)?";
 
@@ -67,6 +68,19 @@ export const MARKS = `
         from unnest(string_to_array(alerted, ',')) percent)
       else false
     end
+    union all
+    select user_key, 'entered', 'counter ' || to_json(group_id)::text || ' of plan ' || to_json(plan_id)::text ||
+      ' from ' || window_start_ms || ' ms: ' || fault
+    from counters cross join lateral (values
+      (alerted_quota < 0 or (alerted_quota is not null and alerted is null),
+        'alerted_quota ' || alerted_quota || ', but that is at least 0 and beside alerted'),
+      ((block_filler is null) <> (block_up_to is null) or block_filler < 0 or block_up_to <= 0,
+        'block_filler ' || coalesce(block_filler::text, 'null') || ', block_up_to ' ||
+        coalesce(block_up_to::text, 'null') || ', but these are both null, or at least 0 and above 0'),
+      (reset_at_ms < window_start_ms or reset_at_ms >= window_end_ms,
+        'reset at ' || reset_at_ms || ' ms, which is outside its window')
+    ) as looked(is_fault, fault)
+    where is_fault and ${inRange("user_key")}
     union all
     select user_key, 'told', 'credit balance ' || to_json(id)::text || ': told ' || told || case
         when told between 0 and 7 then ', which says that it expired, but it never does'

@@ -27,9 +27,23 @@ export const COUNTERS: Table<Counter> = {
     "adjusted",
     "cost_cents",
     "alerted",
+    "alerted_quota",
+    "block_filler",
+    "block_up_to",
+    "reset_at_ms",
   ],
-  mutable: ["window_end_ms", "count", "adjusted", "cost_cents", "alerted"],
-  later: [NULL],
+  mutable: [
+    "window_end_ms",
+    "count",
+    "adjusted",
+    "cost_cents",
+    "alerted",
+    "alerted_quota",
+    "block_filler",
+    "block_up_to",
+    "reset_at_ms",
+  ],
+  later: [NULL, NULL, NULL, NULL, NULL],
   encode: encodeCounter,
   read: readCounter,
 };
@@ -45,7 +59,19 @@ function encodeCounter(row: Counter): string {
     decimalOf(row.adjusted),
     decimalOf(row.costCents),
     row.alerted.length === 0 ? NULL : row.alerted.join(","),
+    encodeRareParts(row),
   ].join("\t");
+}
+
+const NO_RARE_PARTS = [NULL, NULL, NULL, NULL].join("\t");
+
+/** Encodes the columns that are null in nearly all counters. */
+function encodeRareParts({ alertedQuota, block, resetAt }: Counter): string {
+  if (alertedQuota === undefined && block === undefined && resetAt === undefined) return NO_RARE_PARTS;
+  const amounts = [alertedQuota, block?.filler, block?.upTo].map((each) =>
+    each === undefined ? NULL : decimalOf(each)
+  );
+  return [...amounts, resetAt ?? NULL].join("\t");
 }
 
 function readCounter(stored: StoredRow): Counter {
@@ -62,6 +88,18 @@ function readCounter(stored: StoredRow): Counter {
     adjusted: parseAmount(stored.adjusted as string),
     costCents: parseAmount(stored.cost_cents as string),
     alerted: alertedOf(stored.alerted as string | null),
+    ...rarePartsOf(stored),
+  };
+}
+
+function rarePartsOf(stored: StoredRow): Pick<Counter, "alertedQuota" | "block" | "resetAt"> | undefined {
+  const { alerted_quota: quota, block_filler: filler, block_up_to: upTo, reset_at_ms: resetAt } = stored;
+  if (quota === null && filler === null && resetAt === null) return undefined;
+  const block = () => ({ filler: parseAmount(filler as string), upTo: parseAmount(upTo as string) });
+  return {
+    ...quota === null ? undefined : { alertedQuota: parseAmount(quota as string) },
+    ...filler === null ? undefined : { block: block() },
+    ...resetAt === null ? undefined : { resetAt: resetAt as number },
   };
 }
 

@@ -28,7 +28,7 @@ function plan(limits: readonly LimitGroupDocument[], more: Partial<PlanDocument>
   return compileCatalog({ plans: [document as PlanDocument] }, 1).plans.get("p") as Plan;
 }
 
-Deno.test("percent headroom lowers the gate, multiplier headroom divides what is left", () => {
+Deno.test("percent headroom lowers the gate, multiplier headroom divides what is left; counts are whole", () => {
   const rows: [
     mode: "percent" | "multiplier" | null,
     value: number,
@@ -36,25 +36,31 @@ Deno.test("percent headroom lowers the gate, multiplier headroom divides what is
     current: number,
     gate: number,
     room: number,
+    roomOfCount?: number,
   ][] = [
     [null, 0, 10, 4, 10, 6],
     ["percent", 90, 10, 4, 9, 5],
     ["percent", 90, 10, 9.5, 9, 0],
     ["percent", 100, 10, 4, 10, 6],
-    ["percent", 33.333333, 1, 0, 0.333333, 0.333333],
-    ["percent", 50, 0.000001, 0, 0.000001, 0.000001],
+    ["percent", 33.333333, 1, 0, 0.333333, 0.333333, 0],
+    ["percent", 50, 0.000001, 0, 0.000001, 0.000001, 0],
+    ["percent", 90, 15, 13, 13.5, 0.5, 0],
+    ["percent", 90, 15, 12.5, 13.5, 1],
     ["multiplier", 2, 10, 4, 10, 3],
-    ["multiplier", 3, 10, 0, 10, 3.333333],
+    ["multiplier", 3, 10, 0, 10, 3.333333, 3],
+    [null, 0, 2.5, 1, 2.5, 1.5],
     ["multiplier", 1, 10, 11, 10, 0],
     ["percent", 90, 0, 0, 0, 0],
   ];
-  for (const [mode, value, quota, current, gate, room] of rows) {
+  for (const [mode, value, quota, current, gate, room, roomOfCount = room] of rows) {
     const headroom = mode === null ? null : { mode, value };
-    const [limit] = plan([group("a", { headroom })]).groups;
-    assert.ok(limit);
-    const what = `${mode} ${value} of ${quota} at ${current}`;
-    assert.equal(numberOf(gateOf(limit, amountOf(quota))), gate, what);
-    assert.equal(numberOf(leftUnderGate(limit, amountOf(quota), amountOf(current))), room, what);
+    for (const [unit, left] of [["tokens", room], ["count", roomOfCount]] as const) {
+      const [limit] = plan([group("a", { headroom, unit })]).groups;
+      assert.ok(limit);
+      const what = `${mode} ${value} of ${quota} ${unit} at ${current}`;
+      assert.equal(numberOf(gateOf(limit, amountOf(quota))), gate, what);
+      assert.equal(numberOf(leftUnderGate(limit, amountOf(quota), amountOf(current))), left, what);
+    }
   }
 });
 
@@ -71,7 +77,8 @@ Deno.test("groups pair by id, else by unit and rules, else by unit and first pat
   type Groups = LimitGroupDocument[];
   // deno-fmt-ignore: a row a pairing
   const rows: [name: string, entered: Groups, old: Groups, pairs: Record<string, string>][] = [
-    ["the same id, whatever the unit", [group("a")], [group("a", { unit: "tokens" })], { a: "a" }],
+    ["the same id of another unit", [group("a")], [group("a", { unit: "tokens" })], {}],
+    ["the same id of another unit, and the same rules of its own", [group("a")], [group("a", { unit: "tokens" }), group("b", { matches: [{ event: "a.*" }] })], { a: "b" }],
     ["the same rules in another order", [group("a", { matches: rules })], [group("b", { matches: turned })], { a: "b" }],
     ["the same rules of another unit", [group("a", { matches: rules })], [group("b", { matches: turned, unit: "cents" })], {}],
     ["the same first pattern", [group("a", { matches: rules })], [group("b", { matches: [{ event: "b.*" }] })], { a: "b" }],

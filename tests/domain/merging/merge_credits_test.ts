@@ -61,7 +61,9 @@ const ROWS: readonly Row[] = [
   { name: "the alias's copy was revoked", from: (scene, id) => { scene.track(2); scene.revoke(id); }, to: hold(3), survivor: "to", remaining: 0, after: ["0 revoked", "0 revoked"], deltas: [-7, 0] },
   { name: "the canonical user's copy was revoked", from: hold(3), to: (scene, id) => { scene.track(2); scene.revoke(id); }, survivor: "to", remaining: 0, after: ["0 revoked", "0 revoked"], deltas: [0, -7] },
   { name: "the canonical user's expired, the active one survives", from: use(2), to: use(3), expires: { to: 1 }, wait: 2, survivor: "from", remaining: 5, after: ["5 active", "0 revoked"], deltas: [-3, -7] },
-  { name: "the canonical user's expired, and the alias's is used up", from: use(10), to: use(1), expires: { to: 1 }, wait: 2, survivor: "to", remaining: 0, overage: 1, after: ["0 expired", "0 revoked"], deltas: [-9, 0] },
+  { name: "the canonical user's expired, and the alias's is used up", from: use(10), to: use(1), expires: { to: 1 }, wait: 2, survivor: "from", remaining: 0, overage: 1, after: ["0 depleted", "0 revoked"], deltas: [0, -9] },
+  { name: "the canonical user's expired, and the alias's is held whole", from: hold(10), to: none, expires: { to: 1 }, wait: 2, survivor: "from", remaining: 0, after: ["0 depleted", "0 revoked"], deltas: [0, -10] },
+  { name: "the canonical user's expired, and the alias's was revoked", from: (scene, id) => void scene.revoke(id), to: none, expires: { to: 1 }, wait: 2, survivor: "to", remaining: 0, after: ["0 revoked", "0 revoked"], deltas: [-10, 0] },
   { name: "the alias's expired", from: use(2), to: use(3), expires: { from: 1 }, wait: 2, survivor: "to", remaining: 5, after: ["5 active", "0 revoked"], deltas: [-2, -8] },
   { name: "both expired", from: use(2), to: use(3), expires: { from: 1, to: 1 }, wait: 2, survivor: "to", remaining: 5, after: ["5 expired", "0 revoked"], deltas: [-2, -8] },
 ];
@@ -115,6 +117,17 @@ Deno.test("refunds reduce the overage first, then come back to the survivor; the
   assert.deepEqual(into.left(ofB, ofA), [2, 0]);
   assert.equal(into.track(2), "matched_credits_only");
   assert.deepEqual([statusIn(into, ofB), statusIn(into, ofA)], ["0 depleted", "0 revoked"]);
+});
+
+Deno.test("what was held whole comes back where the other copy has expired", () => {
+  const [alias, into] = twoUsers();
+  const ofA = alias.fund("a", 10, REF);
+  into.fund("a", 10, { ...REF, expiresAt: into.now + 1000 });
+  const held = alias.hold(10);
+  waitBoth([alias, into], 2);
+  alias.mergeInto(into);
+  into.release(held);
+  assert.equal(statusIn(into, ofA), "10 active");
 });
 
 Deno.test("overage counts as usage in the next merge", () => {

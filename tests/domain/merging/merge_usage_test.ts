@@ -199,7 +199,7 @@ const RETURNS: readonly (readonly [name: string, from: readonly Stay[], to: read
   ["on the canonical side too", [["home", 3]], [["home", 5], ["away", 2]], 10],
   ["over several plans", [["home", 5], ["away", 2], ["home", 1], ["away", 0]], [["home", 3]], 11],
   ["a plan entered by reset contains nothing of the one before: added", [["home", 5], ["anew", 2]], [["home", 3]], 10],
-  ["nor does one entered by block, which was filled: added", [["home", 5], ["shut", 0]], [["home", 3]], 17],
+  ["nor does one entered by block, and its filler is not usage", [["home", 5], ["shut", 0]], [["home", 3]], 8],
   ["a user who was nowhere before brings what is there", [["away", 7]], [["home", 3]], 10],
 ];
 

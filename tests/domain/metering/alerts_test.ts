@@ -46,12 +46,18 @@ const STEPS: readonly [string, (scene: Scene) => void, number[]][] = [
   ["a new window starts afresh", (scene) => { scene.hold(5); scene.at("2026-04-01T00:00:00.000Z").hold(5); }, [50, 50]],
   ["a commit of the window before, while its plan is in force", (scene) => { const id = scene.at("2026-03-31T23:59:00.000Z").hold(4); scene.at("2026-04-01T00:01:00.000Z"); scene.commit(id, { actual: { count: 8 } }); }, [50, 80]],
   ["custom limits that lower the quota", (scene) => { scene.hold(4); scene.subscribe("a", { customLimits: { g: 5_000_000n } }); }, [50, 80]],
-  ["custom limits that raise it, and usage up to there", (scene) => { scene.hold(5); scene.subscribe("a", { customLimits: { g: 20_000_000n } }); scene.hold(5); scene.hold(6); }, [50, 80]],
+  ["custom limits that raise it, and usage up to there", (scene) => { scene.hold(5); scene.subscribe("a", { customLimits: { g: 20_000_000n } }); scene.hold(5); scene.hold(6); }, [50, 50, 80]],
+  ["custom limits that raise it to where the count still is", (scene) => { scene.hold(10); scene.subscribe("a", { customLimits: { g: 20_000_000n } }); scene.hold(6); }, [50, 80, 100, 80]],
+  ["a release after the quota was raised arms nothing that was reached under it", (scene) => { scene.release([scene.hold(4), scene.hold(6)][1]!); scene.subscribe("a", { customLimits: { g: 7_000_000n } }); scene.hold(3); }, [50, 80, 100]],
+  ["a quota that is raised and lowered again", (scene) => { scene.hold(9); for (const quota of [20, 9]) scene.subscribe("a", { customLimits: { g: BigInt(quota) * 1_000_000n } }); }, [50, 80, 50, 80, 100]],
   ["a carried plan with a smaller quota", (scene) => { scene.hold(4); scene.subscribe("small"); }, [50, 80, 100]],
-  ["marks are carried along", (scene) => { scene.hold(8); scene.subscribe("wide"); scene.hold(8); }, [50, 80]],
+  ["marks are carried along where the larger quota has them too", (scene) => { scene.hold(10); scene.subscribe("wide"); scene.hold(5); scene.hold(1); }, [50, 80, 100, 80]],
+  ["below them they fire again under a larger quota", (scene) => { scene.hold(8); scene.subscribe("wide"); scene.hold(8); }, [50, 80, 50, 80]],
+  ["and on the way back nothing fires twice", (scene) => { scene.hold(10); scene.subscribe("wide"); scene.hold(1); scene.subscribe("a"); }, [50, 80, 100]],
+  ["a block on the way silences nothing", (scene) => { scene.hold(3); scene.subscribe("full"); scene.subscribe("wide"); scene.hold(10); }, [50]],
   ["a reset starts afresh", (scene) => { scene.hold(5); scene.subscribe("anew"); scene.hold(5); }, [50, 50]],
   ["and once more when the plan is entered again", (scene) => { scene.subscribe("anew"); scene.hold(5); scene.subscribe("a"); scene.subscribe("anew"); scene.hold(5); }, [50, 50]],
-  ["a block fills the counter", (scene) => scene.subscribe("full"), [50, 80, 100]],
+  ["a block is no usage", (scene) => scene.subscribe("full"), []],
   ["a quota of 0", (scene) => scene.subscribe("none"), []],
   ["fractions of a percent", (scene) => { scene.subscribe("fine"); scene.hold(1); scene.hold(1); }, [33.3]],
 ];
@@ -74,6 +80,17 @@ Deno.test("a threshold that the catalog moved below the count fires when the cou
   assert.deepEqual(firedOf(scene), []);
   scene.hold(2);
   assert.deepEqual(firedOf(scene), [50]);
+});
+
+Deno.test("a quota that the catalog raised arms what the count is below of", () => {
+  for (const [quota, fired] of [[20, [50, 80]], [16, [50, 80]], [11, []]] as const) {
+    const scene = sceneOn("a");
+    scene.hold(9);
+    const since = scene.messages.length;
+    scene.reprice([alertingPlan("a", { quota })], {});
+    scene.hold(quota * 0.8 - 9 > 0 ? quota * 0.8 - 9 : 1);
+    assert.deepEqual(firedOf(scene, since), quota === 16 ? [80] : fired, `${quota}`);
+  }
 });
 
 Deno.test("it makes no difference whether a sweep settled a lapsed hold before", () => {

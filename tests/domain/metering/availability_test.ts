@@ -26,6 +26,7 @@ const SIZED = [groupOf("all", 10), {
   ...groupOf("sized", 1),
   matches: [{ event: "x.make", metadata: { size: "5" } }],
 }];
+const TOKENS = [groupOf("t", 10, "tokens")];
 const UNITS = [groupOf("t", 100, "tokens"), groupOf("c", 50, "cents")];
 const BOTH = [["tokens", 30], ["cents", 5], ["wallet", 1000]] as const;
 const ALONE = [["wallet", 2], ["tokens", 10], ["cents", 10]] as const;
@@ -68,9 +69,13 @@ const ROWS: readonly Row[] = [
   { name: "the reason is about what credits leave: the quota", headroom: PERCENT, credits: [["count", 2]], used: 8, size: 4.5, answer: LIMIT, left: [2] },
   { name: "a multiplier asks for a multiple of the need", headroom: TWICE, size: 5, answer: "ok", counts: { g: 5 } },
   { name: "more than its share of the rest is headroom", headroom: TWICE, size: 5.000001, answer: HEADROOM, counts: { g: 0 } },
-  { name: "a multiplier's share is rounded down", headroom: THREE_TIMES, size: 3.333333, answer: "ok", counts: { g: 3.333333 } },
-  { name: "a millionth above that share is headroom", headroom: THREE_TIMES, size: 3.333334, answer: HEADROOM, counts: { g: 0 } },
-  { name: "a multiplier divides what is left, not the quota", headroom: TWICE, used: 5, size: 2.5, answer: "ok", counts: { g: 7.5 } },
+  { name: "a multiplier's share is rounded down", groups: TOKENS, headroom: THREE_TIMES, size: tokens(3.333333, 0), answer: "ok", counts: { t: 3.333333 } },
+  { name: "a millionth above that share is headroom", groups: TOKENS, headroom: THREE_TIMES, size: tokens(3.333334, 0), answer: HEADROOM, counts: { t: 0 } },
+  { name: "of a count the share has no fraction", headroom: THREE_TIMES, size: 3.000001, answer: HEADROOM, counts: { g: 0 } },
+  { name: "nor does credit pay a fraction of a call beside a multiplier", headroom: THREE_TIMES, credits: [["count", 5]], size: 4, answer: "ok", counts: { g: 3 }, left: [4] },
+  { name: "nor beside a gate within a count", groups: [groupOf("g", 15)], headroom: { mode: "percent", value: 90 }, used: 13, credits: [["count", 5]], size: 1, answer: "ok", counts: { g: 13 }, left: [4] },
+  { name: "a gate within a count is full at the count before", groups: [groupOf("g", 15)], headroom: { mode: "percent", value: 90 }, used: 13, size: 1, answer: HEADROOM },
+  { name: "a multiplier divides what is left, not the quota", headroom: TWICE, used: 6, size: 2, answer: "ok", counts: { g: 8 } },
   { name: "past the quota a multiplier is limit_reached", headroom: TWICE, used: 5, size: 6, answer: LIMIT, counts: { g: 5 } },
   { name: "credits pay past a multiplier's share", headroom: TWICE, credits: [["count", 1]], size: 6, answer: "ok", counts: { g: 5 }, left: [0] },
 

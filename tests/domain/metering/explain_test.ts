@@ -43,7 +43,7 @@ const TEXTS: readonly Row[] = [
   { name: "several groups refuse and credits fall short", groups: TWO, credits: [["count", 0.5]], size: 11, text: 'Refused by the limit "wide": 0 of 10 are used, and the call needs 11. "narrow" has no room either; matching credits have too little left: 0.5.' },
   { name: "a need of nothing finds a full group", groups: UNITS, used: { inputTokens: 100 }, size: {}, text: 'Refused by the limit "t" (tokens): 100 of 100 are used, and a call that needs 0 requires a remaining balance.' },
   { name: "percent headroom refuses", headroom: PERCENT, used: 5, size: 4, text: 'Refused by the limit "g": 5 of 10 are used, reservations stop at 8 (headroom), and the call needs 4.' },
-  { name: "a multiplier refuses", headroom: TWICE, used: 5, size: 4, text: 'Refused by the limit "g": 5 of 10 are used, headroom asks for 2 times the need, which leaves room for 2.5, and the call needs 4.' },
+  { name: "a multiplier refuses", headroom: TWICE, used: 5, size: 4, text: 'Refused by the limit "g": 5 of 10 are used, headroom asks for 2 times the need, which leaves room for 2, and the call needs 4.' },
   { name: "the quota's refusal names the quota's groups alone", groups: [{ ...groupOf("wide", 10), headroom: PERCENT }, groupOf("narrow", 8.5)], size: 9, text: 'Refused by the limit "narrow": 0 of 8.5 are used, and the call needs 9.' },
   { name: "no subscription", groups: null, size: 1, text: "Refused: the user has no active subscription. No matching credits." },
   { name: "no subscription, and credits that fall short", groups: null, credits: [["count", 1]], size: 2, text: "Refused: the user has no active subscription. Matching credits do not cover it: 1 left." },

@@ -8,7 +8,7 @@ import { compare, Model } from "../../model/model.ts";
 import { Random } from "../../model/random.ts";
 import { DecideSystem } from "../decide_system.ts";
 
-const SEEDS = 30;
+const SEEDS = 60;
 const STEPS = 120;
 const START_MS = Date.parse("2026-02-26T10:00:00.000Z");
 const USERS = ["u", "v", "w"];
@@ -17,6 +17,14 @@ const CASES = [
   "carry: a counter left behind is corrected",
   "carry: a hold returns",
   "carry: a return finds more than it brings",
+  "carry: what filled a counter is left behind",
+  "carry: a late commit spares a counter that was reset",
+  "carry: a commit finds room in some groups of its hold",
+  "carry: from a lifetime open holds",
+  "carry: from a lifetime nothing",
+  "carry: one id in two units",
+  "merges: what filled a counter is left behind",
+  "merges: open holds alone, from a lifetime",
   "merges: carried to a plan left under carry",
   "merges: late commit of a hold that lapsed before the merge",
 ];

@@ -4,7 +4,8 @@
 import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.10.2";
 import { numberOf } from "../../../src/domain/values/amount.ts";
-import { eventsIn, planOf, Scene } from "../scene.ts";
+import { type Counter, shownCount } from "../../../src/domain/state/counter.ts";
+import { eventsIn, groupOf, PACKS, planOf, Scene } from "../scene.ts";
 
 /** One group of the same id in each, so that all pair; the plan of a day shows what a window that rolled over does. */
 const PLANS = [
@@ -13,9 +14,11 @@ const PLANS = [
   planOf("day", { g: 100 }, { rank: 3, period: { type: "daily", anchor: "calendar" } }),
   planOf("fresh", { g: 100 }, { onPlanChange: "reset" }),
   planOf("full", { g: 100 }, { onPlanChange: "block" }),
+  planOf("ever", { g: 100 }, { period: { type: "lifetime", anchor: "subscription_start" } }),
+  planOf("once", { g: 100 }, { period: { type: "lifetime", anchor: "calendar" } }),
 ];
 
-type Plan = "free" | "pro" | "day" | "fresh" | "full";
+type Plan = "free" | "pro" | "day" | "fresh" | "full" | "ever" | "once";
 
 type Step =
   | { readonly enter: Plan }
@@ -54,7 +57,8 @@ class Story {
   /** The counts that are not 0, by plan; of several windows of a plan the latest. */
   counts(member: "count" | "costCents" = "count"): Partial<Record<string, number>> {
     const rows = [...this.scene.state.counters.values()].sort((a, b) => a.windowStart - b.windowStart);
-    const counts = Object.fromEntries(rows.map((row) => [row.planId, numberOf(row[member])]));
+    const valueOf = (row: Counter) => numberOf(member === "count" ? shownCount(row) : row.costCents);
+    const counts = Object.fromEntries(rows.map((row) => [row.planId, valueOf(row)]));
     return Object.fromEntries(Object.entries(counts).filter(([, count]) => count !== 0));
   }
 }
@@ -75,7 +79,20 @@ const STORIES: readonly (readonly [name: string, steps: readonly Step[], counts:
   ["a hold over three plans corrects all three, each once", [{ enter: "free" }, { hold: 4 }, { enter: "pro" }, { enter: "day" }, { enter: "free" }, { enter: "pro" }, { release: 0 }], {}],
   ["a counter that was lowered past what the hold took stays at 0", [{ enter: "free" }, { hold: 4 }, { enter: "pro" }, { commit: 0, as: 0 }, { enter: "free" }], {}],
   ["a hold does not lower a counter that was reset after it had left", [{ enter: "fresh" }, { hold: 4 }, { enter: "pro" }, { enter: "fresh" }, { use: 3 }, { release: 0 }], { fresh: 3 }],
-  ["nor a group that was filled", [{ enter: "full" }, { hold: 4 }, { enter: "pro" }, { enter: "full" }, { release: 0 }], { full: 100 }],
+  ["a group that was filled stays full, also where a hold gives back", [{ enter: "full" }, { hold: 4 }, { enter: "pro" }, { enter: "full" }, { release: 0 }], { full: 100 }],
+  ["also where it was taken there", [{ enter: "full" }, { hold: 4 }, { enter: "fresh" }, { enter: "full" }, { release: 0 }], { full: 100 }],
+  ["what filled a group is not usage, and not carried on", [{ enter: "pro" }, { use: 3 }, { enter: "full" }, { enter: "pro" }], { pro: 3, full: 100 }],
+  ["nor on the way over several plans", [{ enter: "pro" }, { use: 3 }, { enter: "full" }, { enter: "free" }, { enter: "full" }, { enter: "pro" }], { pro: 3, full: 100 }],
+  ["usage under the block's plan is carried on, without what filled it", [{ enter: "full" }, { use: 2 }, { enter: "fresh" }, { enter: "full" }, { enter: "pro" }, { use: 1 }], { full: 100, pro: 3 }],
+  ["a late commit leaves a counter alone that was reset after its hold", [{ enter: "fresh" }, { hold: 4 }, { enter: "pro" }, { wait: HOLD_SECONDS }, { enter: "fresh" }, { commit: 0 }], { pro: 4 }],
+  ["also where the hold was on that counter to the end", [{ enter: "fresh" }, { hold: 4 }, { wait: HOLD_SECONDS }, { enter: "pro" }, { enter: "fresh" }, { use: 1 }, { commit: 0 }], { fresh: 1 }],
+  ["a late commit of a hold from after the reset counts", [{ enter: "pro" }, { enter: "fresh" }, { hold: 4 }, { wait: HOLD_SECONDS }, { commit: 0 }], { fresh: 4 }],
+  ["from a lifetime only open holds are carried", [{ enter: "ever" }, { use: 5 }, { hold: 4 }, { enter: "pro" }], { ever: 9, pro: 4 }],
+  ["which give back what they took", [{ enter: "ever" }, { use: 5 }, { hold: 4 }, { enter: "pro" }, { release: 0 }], { ever: 5 }],
+  ["and come beside what was used there before", [{ enter: "pro" }, { use: 5 }, { enter: "ever" }, { hold: 4 }, { enter: "pro" }], { ever: 9, pro: 9 }],
+  ["once, also where they had left it", [{ enter: "pro" }, { use: 5 }, { hold: 4 }, { enter: "ever" }, { use: 1 }, { enter: "pro" }, { release: 0 }], { ever: 6, pro: 5 }],
+  ["to a lifetime usage is carried", [{ enter: "pro" }, { use: 5 }, { enter: "ever" }, { use: 1 }], { ever: 6, pro: 5 }],
+  ["and to another lifetime too", [{ enter: "ever" }, { use: 5 }, { enter: "once" }], { ever: 5, once: 5 }],
   ["under reset a hold follows nothing and settles where it was taken", [{ enter: "free" }, { hold: 4 }, { enter: "fresh" }, { use: 2 }, { release: 0 }], { fresh: 2 }],
 ];
 
@@ -104,6 +121,58 @@ Deno.test("carry: an event names the counter it was counted on, and none that it
   assert.deepEqual(events.map(({ lines }) => lines.map((line) => [line.planId, "left" in line])), [
     [["pro", false]],
   ]);
+});
+
+Deno.test("carry: a late commit on a counter that was reset charges credits, and the event took nothing of it", () => {
+  const scene = new Scene(PLANS, undefined, PACKS);
+  scene.subscribe("fresh");
+  scene.track(98);
+  const balance = scene.fund("count", 10);
+  const hold = scene.hold(4);
+  scene.wait(HOLD_SECONDS).subscribe("pro");
+  scene.subscribe("fresh", { customLimits: { g: 1_000_000n } });
+  const { groups, recharged, overflow, cost } = scene.commit(hold, { costCents: 7 });
+  assert.deepEqual([groups, recharged, overflow, cost[0]], [{ g: 0 }, true, [], 7]);
+  assert.deepEqual([scene.left(balance), scene.costs()], [[7], { g: 0 }]);
+  assert.deepEqual(scene.event().lines.map(({ taken }) => taken), [0n]);
+});
+
+Deno.test("carry: a commit takes the room of the groups that went along, whatever the others have", () => {
+  for (const [plan, left, groups] of [["wide", 10, { g: 5, h: 5 }], ["other", 6, { g: 1, h: 1 }]] as const) {
+    const other = { ...planOf("other", {}, { rank: 3 }), limits: [groupOf("x", 100, "tokens", "y")] };
+    const scene = new Scene(
+      [planOf("two", { g: 10, h: 10 }), planOf("wide", { g: 1000 }, { rank: 2 }), other],
+      undefined,
+      PACKS,
+    );
+    scene.subscribe("two");
+    const hold = scene.hold(1);
+    const balance = scene.fund("count", 10);
+    scene.subscribe(plan);
+    assert.deepEqual(scene.commit(hold, { actual: { count: 5 } }).groups, groups, plan);
+    assert.deepEqual(scene.left(balance), [left], plan);
+  }
+});
+
+Deno.test("carry: what filled a group stays full in its window, limits raised since give room from there on", () => {
+  const scene = new Story().scene;
+  scene.subscribe("pro");
+  scene.track(3);
+  scene.subscribe("full");
+  assert.deepEqual([scene.counts(), scene.reason(1), scene.explain(1).groups[0]?.fit?.room], [
+    { g: 100 },
+    "limit_reached",
+    0n,
+  ]);
+  scene.subscribe("full", { customLimits: { g: 105_000_000n } });
+  assert.deepEqual([scene.reserve(6), scene.counts()], [null, { g: 100 }]);
+  const hold = scene.hold(5);
+  assert.deepEqual([scene.counts(), scene.reason(1)], [{ g: 105 }, "limit_reached"]);
+  scene.release(hold);
+  scene.track(2);
+  assert.deepEqual(scene.counts(), { g: 102 });
+  scene.subscribe("pro");
+  assert.deepEqual(scene.counts(), { g: 3 });
 });
 
 Deno.test("carry: a new cycle of a plan starts its window at 0, and the old window keeps its count", () => {

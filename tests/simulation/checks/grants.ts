@@ -1,5 +1,5 @@
-// No over-grant: whatever a reserve takes from a plan leaves the counter at or below its quota, and below the gate where a
-// percentage keeps a buffer; no counter is ever above the sum of its holds and events (`books`). This checker knows the
+// No over-grant: whatever a reserve takes from a plan leaves the counter, with what a block added to it, at or below its
+// quota, and below the gate where a percentage keeps a buffer; no counter is ever above the sum of its holds and events (`books`). This checker knows the
 // catalog, not how the product decides.
 
 import type { CatalogDocument, LimitGroup, Plan } from "../../model/document.ts";
@@ -44,15 +44,17 @@ export function grantsChecker(): Checker {
           const counter = changes.find(({ table, row }) =>
             table === "counters" && row.planId === line.planId && row.groupId === line.groupId &&
             row.windowStart === line.window.start
-          )?.row as { count: bigint } | undefined;
+          )?.row as { count: bigint; block?: { filler: bigint; upTo: bigint } } | undefined;
           if (counter === undefined) {
             throw new Error(`${id} took from ${line.groupId} and nothing was counted`);
           }
           const group = planOf(catalog, line.planId)?.limits.find((each) => each.id === line.groupId);
           if (group === undefined) throw new Error(`${id} took from ${line.groupId}, which is in no plan`);
           const gate = gateOf(scene, catalog, userKey, line.planId, group);
-          if (counter.count > gate) {
-            throw new Error(`${id} left ${line.groupId} at ${counter.count} of at most ${gate} millionths`);
+          const { count, block = { filler: 0n, upTo: 0n } } = counter;
+          const shown = count + block.filler > block.upTo ? count + block.filler : block.upTo;
+          if (shown > gate) {
+            throw new Error(`${id} left ${line.groupId} at ${shown} of at most ${gate} millionths`);
           }
         }
       }
