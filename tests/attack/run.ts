@@ -2,7 +2,7 @@
 
 import { outputOf } from "../bench/processor_time.ts";
 import { pause } from "../crash/program.ts";
-import { type Attack } from "./attacks.ts";
+import type { Attack } from "./tools.ts";
 import { type AttackScene, openScene } from "./scene.ts";
 import type { SteadyLoad, SteadyReport } from "./steady.ts";
 
@@ -21,11 +21,15 @@ export interface AttackReport extends SteadyReport {
   readonly breach: string | null;
 }
 
-/** Runs one attack. */
-export async function runAttack(attack: Attack, seconds: number): Promise<AttackReport> {
-  await using scene = await openScene();
+/**
+ * Runs one attack.
+ *
+ * @param rate calls a second of the other tenant
+ */
+export async function runAttack(attack: Attack, seconds: number, rate = STEADY_RATE): Promise<AttackReport> {
+  await using scene = await openScene(attack);
   await attack.prepare?.(scene);
-  const steady = startSteady({ origin: scene.origin, secretKey: scene.victim.secretLive, rate: STEADY_RATE });
+  const steady = startSteady({ origin: scene.origin, secretKey: scene.victim.secretLive, rate });
   const stop = new AbortController();
   const memory = watchMemory(scene, stop.signal);
   const end = setTimeout(() => stop.abort(), seconds * 1000);

@@ -2,6 +2,7 @@
 // asked to, and posts how its calls fared.
 
 import { Histogram } from "../bench/histogram.ts";
+import { STEADY_USERS } from "./steady_users.ts";
 
 /** Whom the calls are of, and how many there are in a second. */
 export interface SteadyLoad {
@@ -39,7 +40,7 @@ const held: string[] = [];
 const failures: Record<string, number> = {};
 const latencies = new Histogram();
 
-const user = () => `user_${sent % 50}`;
+const user = () => STEADY_USERS[sent % STEADY_USERS.length];
 
 function reserve(): Call {
   const body = { userId: user(), event: "image.generated", prompt: TEXT };

@@ -4,11 +4,14 @@
 import type { Fault } from "./faults.ts";
 import { askWhileStopped, assertUnavailable, termOf } from "./nodes.ts";
 import { pause, until } from "./program.ts";
-import type { World } from "./world.ts";
+import type { Session } from "../../src/storage/database.ts";
+import { BACK_MS, type World } from "./world.ts";
 
 const HUNT_MS = 3_000;
 const OUTAGE_MAX_MS = 3_000;
 const LAST_CALLS_MS = 50;
+/** Drains are over by then, and no node has been silent for so long that others end its sessions. */
+const DRAINED_MS = 6_000;
 /** Time in which a process notices what was done to it, so that readiness means something again. */
 const NOTICE_MS = 250;
 
@@ -131,27 +134,54 @@ async function crashServer(world: World, signal: "SIGKILL" | "SIGQUIT"): Promise
  * the batch is in the journal again when the server is back. Null where it was on the disk already.
  */
 async function loseTail(world: World): Promise<number | null> {
-  const { look } = world.stage;
-  const batches = async () => {
-    const [row] = await look.query<{ batches: number }>("select count(*) as batches from journal");
-    return row?.batches ?? 0;
-  };
   await world.calm();
   // So that there is something to drain, and no process that drains it.
   world.load.start();
   await pause(LAST_CALLS_MS);
   await world.load.stop();
-  const isDrained = await batches() > 0 && await until("the journal is empty", HUNT_MS, async () => {
-    return await batches() === 0 || null;
-  });
-  if (isDrained) await world.ownServer?.crash(world.random.chance(0.5) ? "SIGKILL" : "SIGQUIT");
+  const isDrained = await crashAfterDrain(world);
   await world.ownServer?.start();
-  // It is replayed only after its owner has been silent for seconds.
+  const { look } = world.stage;
   const isUndone = isDrained &&
-    await until("the server answers", HUNT_MS, () => batches().catch(() => null)) > 0;
+    await until("the server answers", BACK_MS, () => batchesIn(look).catch(() => null)) > 0;
+  signalAll(world, "SIGCONT");
   await sameIsBack(world);
   await world.blow();
   return isUndone ? 1 : null;
+}
+
+/**
+ * Ends the server once the journal is empty; the processes are stopped then, so that none replays. Heartbeats wait
+ * meanwhile: their commits wait for the disk, and would take the drain's commit along.
+ *
+ * @returns whether there was a drain to lose
+ */
+async function crashAfterDrain(world: World): Promise<boolean> {
+  let isDrained = false;
+  await world.stage.look.transaction(async (session) => {
+    await session.query("lock table members in share mode");
+    if (await batchesIn(session) === 0) return;
+    const isEmpty = async () => await batchesIn(session) === 0 || null;
+    isDrained = await until("the journal is empty", DRAINED_MS, isEmpty).catch(() => false);
+    if (!isDrained) return;
+    signalAll(world, "SIGSTOP");
+    // By SIGKILL of the postmaster alone each session would still end in good order, and drop its temporary tables by a commit
+    // that waits for the disk.
+    await world.ownServer?.crash("SIGQUIT");
+  }).catch((error) => {
+    // The transaction ends with the server.
+    if (!isDrained) throw error;
+  });
+  return isDrained;
+}
+
+async function batchesIn(database: Pick<Session, "query">): Promise<number> {
+  const [row] = await database.query<{ batches: number }>("select count(*) as batches from journal");
+  return row?.batches ?? 0;
+}
+
+function signalAll({ nodes }: World, signal: Deno.Signal): void {
+  for (const { program } of nodes) program.signal(signal);
 }
 
 /** SIGKILL of the session that commits: the server drops everybody and recovers from its log. */
@@ -297,7 +327,7 @@ export const SERVER_FAULTS: readonly Fault[] = [
   },
   {
     kind: "tail",
-    text: "SIGKILL or immediate shutdown of the server that undoes the last drains",
+    text: "immediate shutdown of the server that undoes the last drains",
     needs: "own server",
     weight: 2,
     strike: loseTail,

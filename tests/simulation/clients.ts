@@ -133,6 +133,7 @@ function deliver(
       process: process.owner,
       sentAt,
       sentOnMs,
+      seenOnMs: [],
       turns: [],
       reply: null,
       repliedAt: null,
@@ -143,6 +144,7 @@ function deliver(
       void process.handle(attempt, wireOfRequest(call.request, call.tenant)).then((reply) => {
         attempt.reply = reply;
         attempt.repliedAt = ++recorder.tick;
+        attempt.seenOnMs.push(time.calendar());
         const back = faults.way();
         if (back !== null) time.after(back, WORLD, () => answer(reply));
       });

@@ -85,6 +85,8 @@ export interface Attempt {
   readonly sentAt: number;
   /** The calendar at that time. */
   readonly sentOnMs: number;
+  /** The calendar when a process knew its caller, that which was asked and then the owner, and when it answered. */
+  readonly seenOnMs: number[];
   /** Turns that ran for it; the last one answered. */
   readonly turns: Turn[];
   /** What the process answered, whether or not the client heard it. */

@@ -62,6 +62,7 @@ export class Recorder {
 
   /** The caller of a request, with a realm that notes when its clock is read. */
   callerFor(caller: Caller, attempt: Attempt): Caller {
+    attempt.seenOnMs.push(this.#time.calendar());
     // It has no turn of its own, and what it moves is the realm itself.
     if (attempt.call.request.op === "testClock") return caller;
     const { realm } = caller;

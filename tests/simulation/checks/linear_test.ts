@@ -69,6 +69,7 @@ function check(told: readonly Told[]): void {
       process: WORLD,
       sentAt: from,
       sentOnMs: NOW,
+      seenOnMs: [],
       turns: [],
       reply,
       repliedAt: until,

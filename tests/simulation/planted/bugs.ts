@@ -13,6 +13,7 @@ import {
 import { Mailbox } from "../../../actors/mailbox.ts";
 import type { RowChange } from "../../../actors/port.ts";
 import { Term } from "../../../actors/term.ts";
+import { InsideKeeper, write } from "../../../routes/http/answer.ts";
 import { ExpiryQueue } from "../../../src/domain/state/expiry_queue.ts";
 import type { PlanDocument } from "../../../src/domain/catalog/catalog.ts";
 import { TRANSITIONS } from "../../../src/domain/state/reservation.ts";
@@ -20,6 +21,7 @@ import { type Change, UserState } from "../../../src/domain/state/user.ts";
 import { CELL_LOCKS, Writer } from "../../../src/storage/journal/writer.ts";
 import { Registry } from "../../../src/tenant/registry.ts";
 import { LEASE_LIMITS } from "../../../src/process/limits.ts";
+import { rest } from "../../../src/process/rest.ts";
 import { Locks } from "../database/locks.ts";
 import { SimDatabase } from "../database/connection.ts";
 import { SimTables } from "../database/tables.ts";
@@ -224,6 +226,16 @@ export const PLANTED: readonly PlantedBug[] = [
         }),
   },
   {
+    name: "the events of all batches share their first answers",
+    batches: true,
+    plant: () =>
+      replace(Idempotency.prototype, "begin", (begin) =>
+        function (this: Idempotency, call) {
+          const [part] = /^.part:\d+/.exec(call.key) ?? [];
+          return begin.call(this, part === undefined ? call : { ...call, key: part, requestHash: part });
+        }),
+  },
+  {
     name: "actors leave memory before the tables have their changes",
     plant: () =>
       replaceGetter(Actor.prototype, "isIdle", function (this: Actor) {
@@ -300,6 +312,23 @@ export const PLANTED: readonly PlantedBug[] = [
       replace(SimTables.prototype, "update", (update) =>
         function (this: SimTables, table, ...rest) {
           return table === "realms" ? 1 : update.call(this, table, ...rest);
+        }),
+  },
+  {
+    name: "the first answer of a move of the test clock is kept after the move",
+    plant: () =>
+      replace(InsideKeeper.prototype, "keep", () =>
+        function (this: InsideKeeper<unknown>, _session, data) {
+          this.written = write({ ok: true, data });
+          return Promise.resolve();
+        }),
+  },
+  {
+    name: "a read that waits for the tables answers without them after a while",
+    plant: () =>
+      replace(Term.prototype, "flush", (flush) =>
+        function (this: Term) {
+          return Promise.race([flush.call(this), rest(20)]);
         }),
   },
   ...CLUSTER_BUGS.map((bug) => ({ ...bug, nodes: 3 })),
