@@ -70,6 +70,7 @@ export const AUDIT_VALUES: Readonly<Record<string, AuditOf>> = {
     before: (registry, input) => ({ isSet: appOf(registry, input)?.stripe.has(input["mode"] as Mode) }),
     after: ({ mode }) => ({ mode, isSet: true }),
   },
+  retryUnhandledStripe: { after: ({ eventId }, { handled }) => ({ eventId, handled }) },
   deleteStripe: { after: ({ mode }) => ({ mode, isSet: false }) },
   sweep: { after: counts },
   moveHistory: { after: counts },

@@ -44,6 +44,7 @@ Deno.test("a running service examines itself, and all is well", async () => {
         "drift",
         "prices",
         "webhooks",
+        "stripe",
         "features",
       ],
     );
