@@ -2,77 +2,25 @@
 // applies and hands its changes to the output gate without an await between, so nothing can come between a
 // decision and its changes; the answer then waits at the gate.
 
-import type { Amount } from "../src/domain/values/amount.ts";
 import type { CommandName, Commands } from "../src/domain/command.ts";
 import { decide } from "../src/domain/decide.ts";
 import type { IdSource } from "../src/domain/values/ids.ts";
-import type { Outbox } from "../src/domain/state/outbox.ts";
 import { refusedAtCap, type RefusedCall } from "../src/domain/state/refused_call.ts";
 import type { Reservation } from "../src/domain/state/reservation.ts";
-import type { Catalog } from "../src/domain/catalog/catalog.ts";
-import type { Millis } from "../src/domain/values/period.ts";
 import { type Decision, refused, type Result } from "../src/domain/state/result.ts";
-import type { Change, UserState } from "../src/domain/state/user.ts";
+import type { Change, OlderRows, UserState } from "../src/domain/state/user.ts";
 import { type MailboxTally, type RuntimeCounts, secondsSince } from "../src/process/counts/runtime_counts.ts";
 import type { CallSpans, Spans } from "../src/process/counts/spans.ts";
 import { RUNTIME_LIMITS } from "../src/process/limits.ts";
-import { type Budget, NO_SPEND, type Spend, spendOf, type WorkspaceCaps } from "./budget.ts";
-import type { Batch, Gate } from "./gate.ts";
-import type { FirstAnswer, Idempotency, IdempotentCall, WireAnswer } from "./idempotency.ts";
+import { type Budget, NO_SPEND, type Spend, spendOf } from "./budget.ts";
+import type { Batch, Gate, Stretch } from "./gate.ts";
+import type { FirstAnswer, Idempotency } from "./idempotency.ts";
+import { type Call, isOwnUsage, type Realm, type TurnResult } from "./call.ts";
+import { levelsOf, type Users, Visit, Wait } from "./levels.ts";
 import { Mailbox } from "./mailbox.ts";
+import { loadingFrom, loadNeeded, mustLoad } from "./needed_rows.ts";
 import { isSettled, SettledRows } from "./settled.ts";
-import {
-  type BalanceRef,
-  MayNotAnswer,
-  type Mode,
-  type RowChange,
-  Unavailable,
-  type UserStore,
-} from "./port.ts";
-
-/** The realm of a turn. */
-export interface Realm {
-  readonly realm: number;
-  /** The cell of its workspace. */
-  readonly cell: number;
-  readonly mode: Mode;
-  readonly catalog: Catalog;
-  readonly caps: WorkspaceCaps;
-  /** The webhooks that receive its messages; null for none. */
-  readonly outbox: Outbox | null;
-  /** The realm's clock. */
-  now(): Millis;
-}
-
-/** Older rows that a command names: a reservation, or credit balances by id or external reference. */
-export type Needed = { readonly reservationId: string } | BalanceRef;
-
-/** A command to a user. */
-export interface Call<Name extends CommandName> {
-  readonly realm: Realm;
-  readonly name: Name;
-  readonly input: Commands[Name]["input"];
-  /** Whether a workspace at its cap refuses the call: a reserve or a track. */
-  readonly isCapped?: boolean | undefined;
-  /** The model's cost of the call in cents, for the workspace's AI budget. */
-  readonly aiCents?: Amount | undefined;
-  /** The app whose gateway budget the cost of a commit counts toward. */
-  readonly gatewayApp?: string | undefined;
-  /** Rows to load before the turn. */
-  readonly needs?: Needed | undefined;
-  /** Keeps the first answer; null or absent for a call without an idempotency key. */
-  readonly keeping?: Keeping<Commands[Name]["answer"]> | null;
-}
-
-/** A call with an idempotency key, and the form of its answer. */
-export interface Keeping<Answer> {
-  readonly call: IdempotentCall;
-  /** Makes the answer to keep; null to keep none. Runs before any change is applied: if it throws, nothing has changed. */
-  readonly shape: (result: Result<Answer>) => WireAnswer | null;
-}
-
-/** The result of a turn: that of the decision, with the first answer if one was kept together with the changes. */
-export type TurnResult<Answer> = Result<Answer> & { readonly kept?: WireAnswer };
+import { MayNotAnswer, type RowChange, Unavailable, type UserStore } from "./port.ts";
 
 /** Receives the users that may have changed or were erased. */
 interface Touched {
@@ -88,6 +36,8 @@ export interface ActorTerm {
   readonly store: Pick<UserStore, "loadReservation" | "loadTexts" | "loadBalances">;
   readonly idempotency: Pick<Idempotency, "keep" | "remember">;
   readonly watches: Touched;
+  /** Finds the users above. */
+  readonly users: Users<Actor>;
   /** Counts refused calls of a user, named by its canonical id. */
   readonly refusedCalls: { count(realm: Realm, userId: string, call: RefusedCall): void };
   /** Whether this process may answer. */
@@ -106,6 +56,8 @@ interface Turn<Answer> {
   readonly batch: Batch | null;
 }
 
+const NOBODY: readonly Actor[] = [];
+
 /** A started actor. */
 export class Actor {
   readonly state: UserState;
@@ -119,6 +71,8 @@ export class Actor {
   successor: Actor | null = null;
   /** Set when a bug broke a turn; the directory then unloads the actor. */
   isBroken = false;
+  /** Calls of users below that need this actor in memory. */
+  pins = 0;
   readonly #term: ActorTerm;
   readonly #onBroken: (actor: Actor) => void;
   /** Created for the first call that has to wait: most users never have one, and every object costs a memory access. */
@@ -143,10 +97,11 @@ export class Actor {
 
   /** Whether the tables have everything of this user, and no call waits for a turn. */
   get isIdle(): boolean {
-    return this.#hasNoneWaiting && this.isDrained;
+    return this.pins === 0 && this.hasNoneWaiting && this.isDrained;
   }
 
-  get #hasNoneWaiting(): boolean {
+  /** Whether no call waits for a turn or loads rows for its own. */
+  get hasNoneWaiting(): boolean {
     return this.#mailbox === null || this.#mailbox.isIdle;
   }
 
@@ -155,7 +110,7 @@ export class Actor {
     const spans = this.#term.spans?.call(call.name, call.realm.mode) ?? null;
     let answer: Promise<TurnResult<Commands[Name]["answer"]>>;
     try {
-      answer = this.#hasNoneWaiting && !this.#mustLoad(call)
+      answer = this.hasNoneWaiting && !this.#mustLoad(call)
         ? this.#letOut(call, this.#turn(call, spans), spans)
         : this.#runQueued(call, spans).then((turn) => this.#letOut(call, turn, spans));
     } catch (error) {
@@ -177,10 +132,15 @@ export class Actor {
     call: Call<Name>,
     awaited: Set<Batch>,
   ): TurnResult<Commands[Name]["answer"]> | null {
-    if (this.successor !== null || !this.#hasNoneWaiting || this.#mustLoad(call)) return null;
+    if (this.successor !== null || !this.hasNoneWaiting || this.#mustLoad(call)) return null;
     const spans = this.#term.spans?.call(call.name, call.realm.mode) ?? null;
     try {
-      const { result, batch } = this.#turn(call, spans) as Turn<Commands[Name]["answer"]>;
+      const turn = this.#turn(call, spans) as Turn<Commands[Name]["answer"]> | Wait;
+      if (turn instanceof Wait) {
+        spans?.leaves();
+        return null;
+      }
+      const { result, batch } = turn;
       if (batch !== null) {
         awaited.add(batch);
         spans?.waits(batch).catch((error) => spans.leaves(error));
@@ -192,12 +152,36 @@ export class Actor {
     }
   }
 
+  /** Runs a call that has to wait, in its turn and once every level is there. */
+  async #runAfter<Name extends CommandName>(
+    before: Wait,
+    call: Call<Name>,
+    spans: CallSpans | null,
+  ): Promise<TurnResult<Commands[Name]["answer"]>> {
+    const visit = new Visit();
+    // No mailbox is kept meanwhile: without this the user might leave memory, and the turn would change a state that is gone.
+    visit.pin(this);
+    try {
+      let wait = before;
+      for (let tries = 0; tries < RUNTIME_LIMITS.levelTriesMax; tries++) {
+        await wait.over(visit);
+        const turn = await this.#runQueued(call, spans, visit);
+        if (!(turn instanceof Wait)) return await this.#letOut(call, turn, spans);
+        wait = turn;
+      }
+      throw new Unavailable("The accounts above this user have too much to do");
+    } finally {
+      visit.end();
+    }
+  }
+
   /** Resolves with the answer of a turn when everything that it depends on is durable. */
   #letOut<Name extends CommandName>(
     call: Call<Name>,
-    turn: Turn<Commands[Name]["answer"]> | null,
+    turn: Turn<Commands[Name]["answer"]> | Wait | null,
     spans: CallSpans | null,
   ): Promise<TurnResult<Commands[Name]["answer"]>> {
+    if (turn instanceof Wait) return this.#runAfter(turn, call, spans);
     if (turn === null) {
       spans?.leaves();
       return (this.successor as Actor).run(call);
@@ -243,16 +227,37 @@ export class Actor {
     this.#onBroken(this);
   }
 
-  /** Runs a turn; null if the user was merged into another one, which must run it instead. */
+  /**
+   * Runs a turn; null if the user was merged into another one, which must run it instead.
+   *
+   * @param visit what the call has loaded, after a wait
+   * @returns what to wait for if a user above is not there yet; then nothing has happened
+   */
   #turn<Name extends CommandName>(
     call: Call<Name>,
     spans: CallSpans | null,
-  ): Turn<Commands[Name]["answer"]> | null {
+    visit: Visit | null = null,
+  ): Turn<Commands[Name]["answer"]> | Wait | null {
     if (this.successor !== null) return null;
+    const above = this.#levels(call, visit);
+    if (above instanceof Wait) return above;
+    try {
+      return this.#turnAt(call, above, spans);
+    } finally {
+      visit?.takeBack();
+    }
+  }
+
+  #turnAt<Name extends CommandName>(
+    call: Call<Name>,
+    above: readonly Actor[],
+    spans: CallSpans | null,
+  ): Turn<Commands[Name]["answer"]> {
     const { gate, budget, counts } = this.#term;
     const { realm } = call;
     spans?.decides();
     this.#checkBounds(call.name);
+    for (const level of above) level.#checkBounds(call.name);
     const refusal = call.isCapped === true ? budget.refusal(realm.caps, realm.mode) : null;
     if (refusal !== null) {
       const { event } = call.input as Commands["reserve" | "track"]["input"];
@@ -262,7 +267,7 @@ export class Actor {
     }
 
     const startedAt = counts.turnStarts(call.name);
-    const decision = this.#decide(call);
+    const decision = this.#decide(call, above);
     const { keeping } = call;
     const kept = keeping == null ? null : keeping.shape(decision.result);
     this.finish(
@@ -270,22 +275,36 @@ export class Actor {
       decision,
       keeping == null || kept === null ? null : { ...keeping.call, ...kept },
       spendOf(call, decision.result),
+      above,
     );
     if (decision.refusedCall !== null) this.#countRefused(realm, decision.refusedCall);
     counts.turnEnds(call.name, realm.mode, decision.result, startedAt);
     spans?.decided(decision.result);
     const result = kept === null ? decision.result : { ...decision.result, kept };
     // Another user's changes may have filled the cap: they must be durable before the refusal is sent.
-    const rest = isAtCap(decision.result) ? gate.tip : this.#lastBatch;
+    // So must those of the users above, whose batches may be newer than this user's.
+    const rest = isAtCap(decision.result) || above.length > 0 ? gate.tip : this.#lastBatch;
     return { result, batch: durableOrNull(rest) };
   }
 
-  #decide<Name extends CommandName>({ realm, name, input }: Call<Name>) {
+  /** The users above at which a call counts; most users have none. */
+  #levels<Name extends CommandName>(call: Call<Name>, visit: Visit | null): readonly Actor[] | Wait {
+    const { name, needs, newParent = null } = call;
+    const { user, reservations } = this.state;
+    const reservationId = needs !== undefined && "reservationId" in needs ? needs.reservationId : "";
+    const isAlone = (user.parentKey === null || isOwnUsage(call)) && newParent === null;
+    if (isAlone && (reservationId === "" || reservations.partsOf(reservationId).length === 0)) return NOBODY;
+    return levelsOf(this.#term.users, this, { name, reservationId, newParent }, visit);
+  }
+
+  #decide<Name extends CommandName>({ realm, name, input }: Call<Name>, above: readonly Actor[]) {
     const { budget, ids } = this.#term;
     try {
       const balancesLeft = budget.balancesLeft(realm.realm, realm.mode, realm.caps);
       const { catalog, outbox } = realm;
-      return decide(this.state, name, input, { now: realm.now(), catalog, ids, balancesLeft, outbox });
+      const context = { now: realm.now(), catalog, ids, balancesLeft, outbox };
+      if (above.length === 0) return decide(this.state, name, input, context);
+      return decide(this.state, name, input, context, above.map(({ state }) => state));
     } catch (error) {
       this.breakDown();
       throw error;
@@ -295,55 +314,82 @@ export class Actor {
   /**
    * Ends a decision on this user, of a turn or of a merge: applies its changes and hands them to the gate, together with
    * the first answer and the totals of the workspace.
+   *
+   * @param above other users whose states the changes are for
    */
   finish(
     realm: Realm,
     { changes, operations, issued }: Pick<Decision<unknown>, "changes" | "operations" | "issued">,
     first: FirstAnswer | null,
     spend: Spend = NO_SPEND,
+    above: readonly Actor[] = NOBODY,
   ): void {
-    const { budget, idempotency, watches } = this.#term;
-    this.#noteTurn();
+    const { budget, idempotency } = this.#term;
     try {
-      this.state.apply(changes);
-      // Only now: the call itself may name a settled reservation, which would not be loaded again.
-      if (this.#settled?.forgetDrained(this.state) === true) this.#settled = null;
+      this.#apply(changes);
+      for (const level of above) level.#apply(changes);
       if (changes.length === 0 && first === null) return;
-      watches.touch(this.state.user.realm, this.state.user.id);
       let batch: Batch;
-      if (first === null) batch = this.#add(changes);
+      if (first === null) batch = this.#add(changes, above);
       else {
         const { user, recorded } = this.state;
         const row = idempotency.keep(first, recorded ? user.key : null);
-        batch = this.#add([...changes, { verb: "put", table: "idempotency", row }]);
+        batch = this.#add([...changes, { verb: "put", table: "idempotency", row }], above);
         idempotency.remember(row, batch);
       }
-      if (realm.outbox !== null) noteMessages(batch, changes);
-      if (changes.some(isSettled)) (this.#settled ??= new SettledRows()).retain(changes, batch, this.state);
+      if (realm.outbox !== null) batch.noteMessages(changes);
+      this.#changedIn(batch, changes);
+      for (const level of above) level.#changedIn(batch, changes);
       if (operations > 0) budget.takeInto(batch, realm.caps.workspaceId, realm.mode, operations);
       budget.spendAllInto(batch, realm.caps.workspaceId, spend);
       if (issued > 0) budget.issueInto(batch, realm.realm, issued);
     } catch (error) {
       this.breakDown();
+      for (const level of above) level.breakDown();
       throw error;
     }
   }
 
-  /** Hands changes to the gate, and remembers the range of this user's first changes in an open batch. */
-  #add(changes: readonly RowChange[]): Batch {
-    const { gate } = this.#term;
-    const last = this.#lastBatch;
-    const isOpen = last !== null && !last.isSent;
-    const batch = gate.add(changes, isOpen ? { batch: last, from: this.#from, to: this.#to } : null);
-    if (batch === last) return batch;
-    this.#to = batch.changes.length;
-    this.#from = this.#to - changes.length;
-    return this.#lastBatch = batch;
-  }
-
-  #noteTurn(): void {
+  /** Applies the changes of a turn of this user, or of a user below. */
+  #apply(changes: readonly Change[]): void {
     this.hadTurn = true;
     this.isRecent = true;
+    this.state.apply(changes);
+    // Only now: the call itself may name a settled reservation, which would not be loaded again.
+    if (this.#settled?.forgetDrained(this.state) === true) this.#settled = null;
+  }
+
+  /** Notes that changes of this user left in a batch. */
+  #changedIn(batch: Batch, changes: readonly Change[]): void {
+    const { realm, id } = this.state.user;
+    this.#term.watches.touch(realm, id);
+    if (changes.some(isSettled)) (this.#settled ??= new SettledRows()).retain(changes, batch, this.state);
+  }
+
+  /** Hands changes to the gate, and remembers the range of each user's first changes in an open batch. */
+  #add(changes: readonly RowChange[], above: readonly Actor[]): Batch {
+    const { gate } = this.#term;
+    if (above.length === 0) {
+      const batch = gate.add(changes, this.#stretch());
+      this.#isIn(batch, changes.length);
+      return batch;
+    }
+    const batch = gate.add(changes, this.#stretch(), above.flatMap((actor) => actor.#stretch() ?? []));
+    for (const actor of [this, ...above]) actor.#isIn(batch, changes.length);
+    return batch;
+  }
+
+  /** The range of this user's first changes in the batch that is still open; null for none. */
+  #stretch(): Stretch | null {
+    const batch = this.#lastBatch;
+    return batch === null || batch.isSent ? null : { batch, from: this.#from, to: this.#to };
+  }
+
+  #isIn(batch: Batch, changes: number): void {
+    if (batch === this.#lastBatch) return;
+    this.#to = batch.changes.length;
+    this.#from = Math.max(this.#to - changes, 0);
+    this.#lastBatch = batch;
   }
 
   #checkBounds(name: CommandName): void {
@@ -358,7 +404,8 @@ export class Actor {
   #runQueued<Name extends CommandName>(
     call: Call<Name>,
     spans: CallSpans | null,
-  ): Promise<Turn<Commands[Name]["answer"]> | null> {
+    visit: Visit | null = null,
+  ): Promise<Turn<Commands[Name]["answer"]> | Wait | null> {
     const { needs } = call;
     const queuedAt = performance.now();
     const id = needs !== undefined && "reservationId" in needs ? needs.reservationId : "";
@@ -366,7 +413,7 @@ export class Actor {
     const turn = () => {
       this.#term.counts.mailboxSeconds.observe(secondsSince(queuedAt));
       try {
-        return this.#turn(call, spans);
+        return this.#turn(call, spans, visit);
       } finally {
         const { reservations } = this.state;
         reservations.lend(null);
@@ -375,59 +422,19 @@ export class Actor {
     };
     return this.mailbox.run(turn, () => {
       if (needs === undefined || !this.#mustLoad(call)) return null;
-      return this.#load(needs).then(() => {
+      return loadNeeded(this.#term, this, needs).then(() => {
         loaded = this.state.reservations.stored(id);
       });
     });
   }
 
-  #mustLoad<Name extends CommandName>({ name, needs }: Call<Name>): boolean {
-    if (needs === undefined || !this.state.recorded || this.successor !== null) return false;
-    if ("reservationId" in needs) {
-      const { reservations } = this.state;
-      const { reservationId: id } = needs;
-      // Only a settlement asks for texts.
-      return !reservations.has(id) || name !== "prolong" && reservations.bareSince(id) !== null;
-    }
-    // Of a grant's balances, some may be in memory and others not.
-    return "externalRefs" in needs || !this.state.balances.has(needs.balanceId);
+  #mustLoad({ name, needs }: Pick<Call<CommandName>, "name" | "needs">): boolean {
+    return needs !== undefined && this.successor === null && mustLoad(this.state, name, needs);
   }
 
-  async #load(needs: Needed): Promise<void> {
-    const { store } = this.#term;
-    const { key } = this.state.user;
-    try {
-      if ("reservationId" in needs) await this.#loadReservation(needs.reservationId);
-      else this.state.admit(await store.loadBalances(key, needs));
-    } catch (error) {
-      throw new Unavailable("A load failed", { cause: error });
-    }
-  }
-
-  /** Loads a settled reservation, or the texts of one that is here without them, for the turn that follows. */
-  async #loadReservation(id: string): Promise<void> {
-    const { store, counts, flush } = this.#term;
-    const { reservations, keys } = this.state;
-    const bareSince = reservations.bareSince(id);
-    if (bareSince === null) {
-      const rows = await store.loadReservation(keys, id);
-      this.state.admit(rows);
-      // There may be no room to keep its texts.
-      for (const row of rows.reservations) reservations.lend(row);
-      return;
-    }
-    // The row may still wait for a drain.
-    if (!this.isDrained) await flush();
-    const texts = await store.loadTexts(keys, id, bareSince);
-    if (texts === null) throw new Error(`The tables lack the texts of ${id}`);
-    counts.holdTextsLoaded += 1;
-    reservations.lend({ id, ...texts });
-  }
-}
-
-function noteMessages(batch: Batch, changes: readonly Change[]): void {
-  for (const change of changes) {
-    if (change.table === "webhook_messages") (batch.messages ??= []).push(change.row);
+  /** Loads a settled reservation of this user, with the counters of its lines, for a turn of a user below. */
+  async loadSettled(id: string): Promise<OlderRows> {
+    return await loadingFrom(() => this.#term.store.loadReservation(this.state.keys, id));
   }
 }
 

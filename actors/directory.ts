@@ -11,7 +11,8 @@ import { newUser, UserState } from "../src/domain/state/user.ts";
 import { secondsSince } from "../src/process/counts/runtime_counts.ts";
 import { HOLD_LIMITS, RUNTIME_LIMITS } from "../src/process/limits.ts";
 import type { RefusedCall } from "../src/domain/state/refused_call.ts";
-import { Actor, type ActorTerm, type Call, type Realm, type TurnResult } from "./actor.ts";
+import { Actor, type ActorTerm } from "./actor.ts";
+import type { Call, Realm, TurnResult } from "./call.ts";
 import { Loader } from "./loader.ts";
 import { UserKeys } from "./user_keys.ts";
 import { type LoadedUser, Unavailable, type UserRef, type UserStore } from "./port.ts";
@@ -98,6 +99,17 @@ export class Directory {
   /** Returns the actor if it is in memory, else null. It may leave memory during the next await. */
   inMemory(realm: number, id: string): Actor | null {
     return this.#byId.get(realm)?.get(id) ?? null;
+  }
+
+  /** Returns the actor of a number if it is in memory; for an alias that of the canonical user. */
+  inMemoryByKey(key: UserKey): Actor | null {
+    return this.#byKey.get(key) ?? null;
+  }
+
+  /** Returns the actor of a user of a realm, by number; null if there is no such user. */
+  async actorByKey(realm: number, key: UserKey): Promise<Actor | null> {
+    const actor = this.#byKey.get(key) ?? await this.#start({ realm, key });
+    return actor?.state.user.realm === realm ? actor : null;
   }
 
   /**

@@ -60,6 +60,13 @@ export class Batch {
     return this.#waiting?.promise ?? DURABLE;
   }
 
+  /** Notes the messages among a turn's changes. */
+  noteMessages(changes: readonly RowChange[]): void {
+    for (const change of changes) {
+      if (change.table === "webhook_messages") (this.messages ??= []).push(change.row);
+    }
+  }
+
   /** Sends the answers that wait for it. */
   open(): void {
     this.#waiting?.resolve();
@@ -141,8 +148,13 @@ export class Gate {
    * batch is written once, with its last value.
    *
    * @param earlier the changes of such a turn
+   * @param others the same of users above
    */
-  add(changes: readonly RowChange[], earlier: Stretch | null = null): Batch {
+  add(
+    changes: readonly RowChange[],
+    earlier: Stretch | null = null,
+    others: readonly Stretch[] = NO_STRETCHES,
+  ): Batch {
     if (this.#fault !== null) throw this.#fault;
     let batch = this.#filling.at(-1);
     if (batch === undefined || batch.changes.length >= RUNTIME_LIMITS.batchChangesMax) {
@@ -152,7 +164,8 @@ export class Gate {
       this.#tip = batch;
     }
     const before = batch.changes.length;
-    if (earlier?.batch === batch) addOver(earlier, changes);
+    if (others.length > 0) addOver(batch, earlier === null ? others : [earlier, ...others], changes);
+    else if (earlier?.batch === batch) addOver(batch, [earlier], changes);
     else for (const change of changes) batch.changes.push(change);
     this.#waitingChanges += batch.changes.length - before;
     if (!this.#isScheduled && this.#maySend()) {
@@ -232,13 +245,23 @@ export class Gate {
   }
 }
 
-/** Adds changes to a batch; a counter within the stretch is replaced. */
-function addOver({ batch, from, to }: Stretch, changes: readonly RowChange[]): void {
+const NO_STRETCHES: readonly Stretch[] = [];
+
+/** Adds changes to a batch; a counter within one of the stretches of the batch is replaced. */
+function addOver(batch: Batch, stretches: readonly Stretch[], changes: readonly RowChange[]): void {
   for (const change of changes) {
-    const place = change.table === "counters" ? placeOf(change.row, batch, from, to) : -1;
+    const place = change.table === "counters" ? placeIn(batch, stretches, change.row) : -1;
     if (place < 0) batch.changes.push(change);
     else batch.changes[place] = change;
   }
+}
+
+function placeIn(batch: Batch, stretches: readonly Stretch[], row: Counter): number {
+  for (const { batch: of, from, to } of stretches) {
+    const place = of === batch ? placeOf(row, batch, from, to) : -1;
+    if (place >= 0) return place;
+  }
+  return -1;
 }
 
 function placeOf({ key, userKey }: Counter, { changes }: Batch, from: number, to: number): number {

@@ -7,17 +7,19 @@
 // waiting call then finds the successor and runs there.
 
 import type { IdSource } from "../src/domain/values/ids.ts";
-import { merge, type MergeInput } from "../src/domain/merging/merge.ts";
+import { merge, type MergeInput, type MergeTree } from "../src/domain/merging/merge.ts";
 import { type HistoryCounts, type MergeReport, repeatedReport } from "../src/domain/merging/merge_report.ts";
 import { refusal } from "../src/domain/values/refusal.ts";
 import { answered, refused } from "../src/domain/state/result.ts";
 import { MERGE_LIMITS } from "../src/process/limits.ts";
-import type { Actor, Keeping, Realm, TurnResult } from "./actor.ts";
+import type { Actor } from "./actor.ts";
+import type { Keeping, Realm, TurnResult } from "./call.ts";
 import type { Budget } from "./budget.ts";
 import type { Directory } from "./directory.ts";
 import type { Batch } from "./gate.ts";
 import { MayNotAnswer, Unavailable, type UserStore } from "./port.ts";
 import { standStill } from "./stand_still.ts";
+import { pathAbove, type TreeChanges } from "./tree.ts";
 
 /** A call to merge two users. */
 export interface MergeCall {
@@ -35,7 +37,11 @@ export interface MergeTerm {
   readonly directory: Directory;
   readonly budget: Pick<Budget, "refusal">;
   readonly ids: IdSource;
-  readonly store: Pick<UserStore, "loadWhole" | "countHistory" | "loadMerge">;
+  readonly store: Pick<
+    UserStore,
+    "loadWhole" | "countHistory" | "loadMerge" | "heightBelow" | "countChildren"
+  >;
+  readonly tree: Pick<TreeChanges, "mayHaveTree" | "isFlat" | "inTurn">;
   /** Resolves when the tables hold everything that was decided before the call. */
   readonly flush: () => Promise<void>;
   /** Whether this process may answer. */
@@ -53,15 +59,31 @@ interface Pending extends Merged {
   readonly batches: readonly (Batch | null)[];
 }
 
-/** Merges a user into another, or reports what a merge would do. */
+/** Merges a user into another, or reports what a merge would do. In a realm with trees it is a change of the tree. */
 export async function mergeUsers(term: MergeTerm, call: MergeCall): Promise<Merged> {
-  const { directory } = term;
   const { realm } = call.realm;
   if (call.from === call.to) return refuse("alias_cycle", "from and to are the same id");
+  if (!await term.tree.mayHaveTree(realm)) {
+    const merged = await mergeNow(term, call, false);
+    if (merged !== null) return merged;
+  }
+  return await term.tree.inTurn(realm, () => mergeNow(term, call, true)) as Merged;
+}
+
+/**
+ * Merges a pair; null if the realm has got a tree meanwhile.
+ *
+ * @param isInTree whether no other change of the tree of the realm can run
+ */
+async function mergeNow(term: MergeTerm, call: MergeCall, isInTree: boolean): Promise<Merged | null> {
+  const { directory } = term;
+  const { realm } = call.realm;
   while (true) {
     const from = await directory.actorOf(realm, call.from);
     const to = await directory.actorOf(realm, call.to);
-    const outcome = await outcomeOf(term, call, from, to);
+    if (!isInTree && !term.tree.isFlat(realm)) return null;
+    const places = isInTree && from !== to ? await placesOf(term, from, to).catch(unavailable) : null;
+    const outcome = await outcomeOf(term, { ...call, places }, from, to);
     // One of the actors is gone: merged or unloaded.
     if (outcome === null) continue;
     for (const batch of outcome.batches) await batch?.durable;
@@ -70,10 +92,30 @@ export async function mergeUsers(term: MergeTerm, call: MergeCall): Promise<Merg
   }
 }
 
+/** A merge, with the places of both users in a realm with trees. */
+interface PlacedCall extends MergeCall {
+  readonly places: MergeTree | null;
+}
+
+/** Finds the places of two users in their trees, which nothing else changes now. */
+async function placesOf(term: MergeTerm, from: Actor, to: Actor): Promise<MergeTree> {
+  const { directory, store } = term;
+  await term.flush();
+  const aboveFrom = await pathAbove(directory, from);
+  const aboveTo = await pathAbove(directory, to);
+  const heights = await Promise.all([from, to].map(({ state }) => store.heightBelow(state.keys)));
+  return {
+    isOnePath: aboveFrom.includes(to) || aboveTo.includes(from),
+    above: { from: aboveFrom.length, to: aboveTo.length },
+    heightBelow: Math.max(...heights),
+    children: await store.countChildren(from.state.keys),
+  };
+}
+
 /** Answers a pair: by a merge, a stored report or a refusal; null if an actor was unloaded meanwhile. */
 async function outcomeOf(
   term: MergeTerm,
-  call: MergeCall,
+  call: PlacedCall,
   from: Actor,
   to: Actor,
 ): Promise<Pending | null> {
@@ -101,7 +143,7 @@ function unavailable(cause: unknown): never {
   throw cause instanceof Unavailable ? cause : new Unavailable("A load failed", { cause });
 }
 
-function mergeActors(term: MergeTerm, call: MergeCall, from: Actor, to: Actor): Promise<Pending | null> {
+function mergeActors(term: MergeTerm, call: PlacedCall, from: Actor, to: Actor): Promise<Pending | null> {
   const [first, second] = from.state.user.key < to.state.user.key ? [from, to] : [to, from];
   return standStill(term.directory, first, () =>
     standStill(term.directory, second, async () => {
@@ -125,7 +167,7 @@ function withStoppedClock(realm: Realm): Realm {
   return { realm: realm.realm, cell, mode, catalog, caps, outbox, now: () => now };
 }
 
-/** Loads every counter and balance of both users, once the tables have their last changes. */
+/** Loads every counter, balance and share of both users, once the tables have their last changes. */
 async function prefetch(term: MergeTerm, from: Actor, to: Actor): Promise<HistoryCounts | null> {
   const { store } = term;
   if (!from.state.recorded) return NO_HISTORY;
@@ -151,16 +193,18 @@ const NO_HISTORY: HistoryCounts = {
 
 function decideMerge(
   term: MergeTerm,
-  call: MergeCall,
+  call: PlacedCall,
   from: Actor,
   to: Actor,
   history: HistoryCounts | null,
-): Pending {
-  const { realm, isDryRun, analytics, keeping } = call;
+): Pending | null {
+  const { realm, isDryRun, analytics, keeping, places } = call;
+  // A user was put under another one since: the merge is a change of that tree.
+  if (places === null && !term.tree.isFlat(realm.realm)) return null;
   const seen = [from.unwritten, to.unwritten];
   const { catalog, outbox } = realm;
   const context = { now: realm.now(), catalog, ids: term.ids, balancesLeft: null, outbox };
-  const input = { isDryRun, mode: realm.mode, history, analytics };
+  const input = { isDryRun, mode: realm.mode, history, analytics, tree: places };
   const decision = merge(from.state, to.state, input, context);
   if (!decision.result.ok) return { result: decision.result, alias: null, batches: seen };
   const result = answered(decision.result.answer.report);

@@ -127,10 +127,18 @@ export interface UserStore {
   ): Promise<CallerTexts | null>;
   /** Loads balances of a user in any state, by id or by the external reference of their grant. */
   loadBalances(owner: UserKey, which: BalanceRef): Promise<OlderRows>;
-  /** Loads all counters and balances of a user, for a merge. */
+  /** Loads all counters, balances and shares of a user, for a merge. */
   loadWhole(owner: UserKey): Promise<OlderRows>;
   /** Counts the history rows of a user and its aliases; null for more than a limit. */
   countHistory(owners: readonly UserKey[], limit: number): Promise<HistoryCounts | null>;
+  /** Whether any user of a realm has a parent. */
+  hasTree(realm: number): Promise<boolean>;
+  /** Counts the users on the longest way down from a user, without itself, by the numbers of the user and its aliases. */
+  heightBelow(owners: readonly UserKey[]): Promise<number>;
+  /** Lists the ids of some users directly below a user, by the numbers of the user and its aliases. */
+  someChildren(owners: readonly UserKey[], limit: number): Promise<string[]>;
+  /** Counts the users directly below a user, by the numbers of the user and its aliases. */
+  countChildren(owners: readonly UserKey[]): Promise<number>;
   /** Loads the report of the merge that made a user an alias; null for none. */
   loadMerge(fromKey: UserKey): Promise<StoredMerge | null>;
   /** Lists the keys of users of a realm that are due, earliest first. */

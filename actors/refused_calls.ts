@@ -8,7 +8,7 @@ import { addUp, kindOf, type RefusalRow, type RefusedCall, rowOf } from "../src/
 import type { RuntimeCounts } from "../src/process/counts/runtime_counts.ts";
 import { REFUSAL_LIMITS } from "../src/process/limits.ts";
 import { log, messageOf } from "../src/process/log.ts";
-import type { Realm } from "./actor.ts";
+import type { Realm } from "./call.ts";
 import { MayNotAnswer, type RefusalStore } from "./port.ts";
 import { visitAll, type VisitedTerm } from "./visit.ts";
 

@@ -5,7 +5,7 @@ import type { SettleAnswer } from "../src/domain/metering/due.ts";
 import type { UserKey } from "../src/domain/values/ids.ts";
 import { SWEEP_LIMITS } from "../src/process/limits.ts";
 import { visit, type VisitedTerm } from "./visit.ts";
-import type { Realm } from "./actor.ts";
+import type { Realm } from "./call.ts";
 import type { UserStore } from "./port.ts";
 import type { Directory } from "./directory.ts";
 

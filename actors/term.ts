@@ -12,6 +12,7 @@ import { type FirstAnswer, Idempotency } from "./idempotency.ts";
 import { type MergeCall, type Merged, type MergeTerm, mergeUsers } from "./merge.ts";
 import type { CellParts, Lease, RefusalStore, Totals, UserStore } from "./port.ts";
 import { MayNotAnswer, Unavailable } from "./port.ts";
+import { TreeChanges } from "./tree.ts";
 import { Watches } from "./watches.ts";
 import { RefusedCalls } from "./refused_calls.ts";
 import type { Amount } from "../src/domain/values/amount.ts";
@@ -52,6 +53,8 @@ export class Term {
   /** Waits for users to change. */
   readonly watches = new Watches(this);
   readonly refusedCalls: RefusedCalls;
+  /** Changes of the trees of users. */
+  readonly tree: TreeChanges;
   readonly mailboxes = new MailboxTally();
   /** Resolves with the fault that ended the term. */
   readonly ended: Promise<Error>;
@@ -84,7 +87,12 @@ export class Term {
     this.idempotency = new Idempotency(store, realNow);
     this.refusedCalls = new RefusedCalls({ term: this, store: refusalStore, counts });
     const isValid = () => this.#fault === null && lease.isValid();
+    const users: ActorTerm["users"] = {
+      inMemoryByKey: (key) => this.directory.inMemoryByKey(key),
+      actorByKey: (realm, key) => this.directory.actorByKey(realm, key),
+    };
     const forActors: ActorTerm = {
+      users,
       gate: this.gate,
       budget: this.budget,
       ids,
@@ -101,7 +109,8 @@ export class Term {
     const drained = () => this.drained();
     this.directory = new Directory({ term: forActors, store, realNow, drained, appOf });
     const { directory, budget } = this;
-    this.#merging = { directory, budget, ids, store, isValid, flush: forActors.flush };
+    this.tree = new TreeChanges({ directory, store, flush: forActors.flush });
+    this.#merging = { directory, budget, ids, store, isValid, flush: forActors.flush, tree: this.tree };
     void lease.lost.then(onFault);
   }
 
@@ -156,6 +165,7 @@ export class Term {
     for (const realm of realms) {
       for (const _ of this.directory.dropRealm(realm)) if (steps.isLong) await steps.next();
       this.watches.dropRealms([realm]);
+      this.tree.drop(realm);
     }
     for (const workspaceId of workspaces) {
       this.budget.drop(workspaceId);

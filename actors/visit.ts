@@ -4,7 +4,7 @@
 
 import type { Doors } from "./doors.ts";
 import { Unavailable } from "./port.ts";
-import type { Realm } from "./actor.ts";
+import type { Realm } from "./call.ts";
 
 /** The parts of a term that visits use. */
 export interface VisitedTerm {

@@ -11,7 +11,7 @@ import type { UserKey } from "../src/domain/values/ids.ts";
 import type { Catalog } from "../src/domain/catalog/catalog.ts";
 import type { Millis } from "../src/domain/values/period.ts";
 import { WATCH_LIMITS } from "../src/process/limits.ts";
-import type { Realm } from "./actor.ts";
+import type { Realm } from "./call.ts";
 import { CellGone, Unavailable } from "./port.ts";
 import { visit, type VisitedTerm } from "./visit.ts";
 

@@ -2,8 +2,10 @@
 
 import { type Context, Hono } from "hono";
 import { ADMIN_ENDPOINTS } from "./calls/admin.ts";
+import { ACCOUNTS } from "./calls/accounts.ts";
 import { ADMIN_USERS } from "./calls/admin_users.ts";
-import { type AdminAccess, authenticate, authorizeAdmin } from "./http/auth.ts";
+import { identify } from "./http/admission.ts";
+import { type AdminAccess, authorizeAdmin } from "./http/auth.ts";
 import { type ConsoleOptions, consoleRoutes } from "./console/console.tsx";
 import { BATCHES } from "./calls/batch.ts";
 import { COMPOSE } from "./calls/compose.ts";
@@ -42,6 +44,7 @@ import { SUBSCRIPTIONS } from "./calls/subscriptions.ts";
 import { TEST_CLOCK } from "./calls/test_clock.ts";
 import { handleStream, nextUsage, USAGE_STREAM } from "./calls/usage_stream.ts";
 import { USERS } from "./calls/usage.ts";
+import { USER_KEYS } from "./calls/user_keys.ts";
 import { WEBHOOKS } from "./calls/webhooks.ts";
 import { NO_ROUTE, RouteMetrics } from "./http/request_metrics.ts";
 import type { Reply } from "../src/channel/hub.ts";
@@ -54,6 +57,8 @@ export const ENDPOINTS: readonly Endpoint<Serving>[] = [
   ...METERING,
   ...BATCHES,
   ...USERS,
+  ...ACCOUNTS,
+  ...USER_KEYS,
   ...USAGE_STREAM,
   ...SUBSCRIPTIONS,
   ...CREDITS,
@@ -232,7 +237,7 @@ async function strayOf(
     if (path.startsWith("/api/admin/")) {
       if (admin !== null) await authorizeAdmin(request, admin, service.requireServing(), addressOf(env));
     } else if (path.startsWith("/api/")) {
-      authenticate(request, service);
+      await identify(request, service);
     }
   } catch (error) {
     return error;

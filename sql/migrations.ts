@@ -26,6 +26,9 @@ import failedSignIns from "./0022_failed_sign_ins.sql" with { type: "text" };
 import gatewaySpend from "./0023_gateway_spend.sql" with { type: "text" };
 import stripeMoney from "./0024_stripe_money.sql" with { type: "text" };
 import carriedCounters from "./0025_carried_counters.sql" with { type: "text" };
+import accounts from "./0026_accounts.sql" with { type: "text" };
+import userKeys from "./0028_user_keys.sql" with { type: "text" };
+import shares from "./0029_shares.sql" with { type: "text" };
 
 /** A migration: a name that says its place, and its SQL. */
 export interface Migration {
@@ -59,4 +62,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0023_gateway_spend", sql: gatewaySpend },
   { name: "0024_stripe_money", sql: stripeMoney },
   { name: "0025_carried_counters", sql: carriedCounters },
+  { name: "0026_accounts", sql: accounts },
+  { name: "0028_user_keys", sql: userKeys },
+  { name: "0029_shares", sql: shares },
 ];

@@ -12,6 +12,7 @@ const DOCUMENTS = [
   "README.md",
   "routes/README.md",
   "routes/mcp/README.md",
+  "routes/ACCOUNTS.md",
   "src/cli/README.md",
   "src/integrations/compose/README.md",
 ];

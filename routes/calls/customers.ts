@@ -1,6 +1,6 @@
 // Aliases: merging two users, merging many pairs, and looking up the user of an id.
 
-import type { Keeping } from "../../actors/actor.ts";
+import type { Keeping } from "../../actors/call.ts";
 import type { Idempotency } from "../../actors/idempotency.ts";
 import type { MergeReport } from "../../src/domain/merging/merge_report.ts";
 import { answered, refused, type Result } from "../../src/domain/state/result.ts";

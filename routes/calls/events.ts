@@ -1,6 +1,6 @@
 // The event feed.
 
-import type { Realm } from "../../actors/actor.ts";
+import type { Realm } from "../../actors/call.ts";
 import type { Term } from "../../actors/term.ts";
 import { Refused } from "../http/errors.ts";
 import { success } from "../http/answer.ts";

@@ -1,12 +1,12 @@
 // Reserve, commit, release, track, can-use and explain: JSON becomes a command to the user, its result becomes JSON.
 
-import type { Call } from "../../actors/actor.ts";
+import type { Call } from "../../actors/call.ts";
 import { numberOf } from "../../src/domain/values/amount.ts";
 import type { CommitAnswer, Correction } from "../../src/domain/metering/commit.ts";
 import { shownCount } from "../../src/domain/state/counter.ts";
 import type { Cost } from "../../src/domain/pricing/cost.ts";
 import type { CallSize } from "../../src/domain/pricing/amounts.ts";
-import type { CanUseAnswer, ReserveAnswer } from "../../src/domain/metering/reserve.ts";
+import type { CanUseAnswer, OfferedGroup, ReserveAnswer } from "../../src/domain/metering/reserve.ts";
 import type { ExplainAnswer } from "../../src/domain/metering/explanation.ts";
 import type { GroupReading } from "../../src/domain/metering/availability.ts";
 import type { TrackAnswer } from "../../src/domain/metering/track.ts";
@@ -18,7 +18,8 @@ import { showExplain } from "./shown_explanation.ts";
 import { amountOrNull, timeText, timeTextOrNull } from "../contract/fields.ts";
 import { runTurn, type TurnWorld } from "../http/turn.ts";
 import { joined, warningsAbout } from "../http/unknown_members.ts";
-import { showCounter } from "./shown_records.ts";
+import type { ChargedGroup } from "../../src/domain/metering/settle_charge.ts";
+import { showAmounts, showCounter, showSharedCounter } from "./shown_records.ts";
 
 const endpoint = endpointsOn<TurnWorld>();
 
@@ -127,7 +128,7 @@ function correctionOf(members: Readonly<Partial<Record<keyof Correction, number 
 }
 
 function showReserve(answer: ReserveAnswer, told: readonly string[]): DataOf<typeof reserve> {
-  const { allowed, matched, reasons, groups, blocking, hold, warnings } = answer;
+  const { allowed, matched, reasons, groups, blocking, levels, hold, warnings } = answer;
   return {
     allowed,
     matched,
@@ -137,6 +138,9 @@ function showReserve(answer: ReserveAnswer, told: readonly string[]): DataOf<typ
     groups: groups.length === 0
       ? undefined
       : groups.map((group) => showGroup(group, blocking.includes(group))),
+    ...showLevels(answer, levels, ({ groups: ofLevel, blocking: full }) => ({
+      groups: ofLevel.map((group) => showGroup(group, full.includes(group))),
+    })),
     warnings: joined(warnings, told),
   };
 }
@@ -152,21 +156,41 @@ function showGroup({ group, quota, counter, gate, window }: GroupReading, isBloc
   };
 }
 
+/** The users above with the members that `show` gives, and who refuses; nothing for a user without a parent. */
+function showLevels<Level extends { readonly userId: string }, Shown>(
+  { reasons, refusedBy }: Pick<ReserveAnswer, "reasons" | "refusedBy">,
+  levels: readonly Level[] | null,
+  show: (level: Level) => Shown,
+) {
+  if (levels === null) return {};
+  return {
+    ...reasons.length > 0 ? { refusedBy } : {},
+    levels: levels.map((level) => ({ userId: level.userId, ...show(level) })),
+  };
+}
+
 function showCommit(
-  { eventId, recharged, groups, cost, warnings }: CommitAnswer,
+  { eventId, recharged, groups, levels, cost, warnings }: CommitAnswer,
   told: readonly string[],
 ): DataOf<typeof commit> {
   return {
     eventId,
-    groups: groups.map((group) => ({
-      ...group,
-      quota: numberOf(group.quota),
-      current: numberOf(group.current),
-    })),
+    groups: groups.map(showCharged),
+    ...levels === null ? {} : {
+      levels: levels.map(({ userId, groups: ofLevel, uncovered }) => ({
+        userId,
+        groups: ofLevel.map(showCharged),
+        uncovered: showAmounts(uncovered),
+      })),
+    },
     recharged,
     cost: showCost(cost),
     warnings: joined(warnings, told),
   };
+}
+
+function showCharged(group: ChargedGroup) {
+  return { ...group, quota: numberOf(group.quota), current: numberOf(group.current) };
 }
 
 function showCost({ cents, priced, model }: Cost) {
@@ -179,33 +203,42 @@ export function showTrackOf(input: CheckedOf<typeof track>): (answer: TrackAnswe
 }
 
 function showTrack(answer: TrackAnswer, told: readonly string[]): DataOf<typeof track> {
-  const { eventId, matchStatus, counters, cost, warnings } = answer;
+  const { eventId, matchStatus, counters, levels, cost, warnings } = answer;
+  const above = levels?.map((level) => ({
+    userId: level.userId,
+    counters: level.counters.map(showSharedCounter),
+  }));
+  const groupIds = [answer, ...levels ?? []].flatMap((level) => level.counters.map(({ group }) => group.id));
   return {
     eventId,
     matchStatus,
-    matchedGroupIds: matchStatus === "matched" ? counters.map(({ group }) => group.id) : [],
+    matchedGroupIds: matchStatus === "matched" ? [...new Set(groupIds)] : [],
     counters: counters.map(showCounter),
+    ...above === undefined ? {} : { levels: above },
     cost: showCost(cost),
     warnings: joined(warnings, told),
   };
 }
 
-function showCanUse(
-  { allowed, matched, reasons, groups, warnings }: CanUseAnswer,
-  told: readonly string[],
-): DataOf<typeof canUse> {
+function showCanUse(answer: CanUseAnswer, told: readonly string[]): DataOf<typeof canUse> {
+  const { allowed, matched, reasons, groups, levels, warnings } = answer;
   return {
     allowed,
     matched,
     reasons,
-    details: groups.map(({ group, quota, counter, window, offers }) => ({
-      groupId: group.id,
-      current: numberOf(shownCount(counter)),
-      quota: numberOf(quota),
-      resetsAt: timeTextOrNull(window.end),
-      creditAvailable: numberOf(offers.reduce((sum, { available }) => sum + available, 0n)),
-      creditPacks: offers.map((offer) => ({ ...offer, available: numberOf(offer.available) })),
-    })),
+    details: groups.map(showOffered),
+    ...showLevels(answer, levels, ({ groups: ofLevel }) => ({ details: ofLevel.map(showOffered) })),
     warnings: joined(warnings, told),
+  };
+}
+
+function showOffered({ group, quota, counter, window, offers }: OfferedGroup) {
+  return {
+    groupId: group.id,
+    current: numberOf(shownCount(counter)),
+    quota: numberOf(quota),
+    resetsAt: timeTextOrNull(window.end),
+    creditAvailable: numberOf(offers.reduce((sum, { available }) => sum + available, 0n)),
+    creditPacks: offers.map((offer) => ({ ...offer, available: numberOf(offer.available) })),
   };
 }

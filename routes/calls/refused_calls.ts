@@ -26,6 +26,7 @@ export const REFUSALS: readonly Endpoint<RefusalsWorld>[] = [
       keptFrom: realm.now() - REFUSAL_LIMITS.keptMs,
       userId: input.userId ?? null,
       event: input.event ?? null,
+      refusedBy: input.refusedBy ?? null,
       limit,
       offset,
     });

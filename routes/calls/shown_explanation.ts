@@ -17,7 +17,7 @@ type Explained = DataOf<typeof explain>;
 
 /** The data of the answer to `POST /v1/explain`. */
 export function showExplain(answer: ExplainAnswer): Explained {
-  const { allowed, matched, reasons, text, subscription, ...seen } = answer;
+  const { allowed, matched, reasons, refusedBy, text, subscription, levels, ...seen } = answer;
   return {
     allowed,
     matched,
@@ -30,6 +30,14 @@ export function showExplain(answer: ExplainAnswer): Explained {
     },
     groups: seen.groups.map(showGroup),
     credits: seen.credits.map(showBalance),
+    ...levels === null || reasons.length === 0 ? {} : { refusedBy },
+    ...levels === null ? {} : {
+      levels: levels.map(({ userId, groups, credits }) => ({
+        userId,
+        groups: groups.map(showGroup),
+        credits: credits.map(showBalance),
+      })),
+    },
   };
 }
 

@@ -1,14 +1,14 @@
 // Records of the domain as JSON, where several calls answer them.
 
-import { larger, numberOf } from "../../src/domain/values/amount.ts";
+import { type Amount, larger, numberOf } from "../../src/domain/values/amount.ts";
 import type { ShownBalance } from "../../src/domain/credits/balances.ts";
 import { statusOf } from "../../src/domain/state/credit.ts";
 import { type CounterReading, shownCount } from "../../src/domain/state/counter.ts";
 import type { Millis, Window } from "../../src/domain/values/period.ts";
-import type { LimitGroup } from "../../src/domain/catalog/plan.ts";
+import type { LimitGroup, Unit } from "../../src/domain/catalog/plan.ts";
 import type { Duplicates, NamedSubscription } from "../../src/domain/plans/entitlement.ts";
 import type { Subscription } from "../../src/domain/state/subscription.ts";
-import type { UsageAnswer } from "../../src/domain/usage.ts";
+import type { LevelUsage, UsageAnswer } from "../../src/domain/usage.ts";
 import type { DataOf, Shown } from "../contract/definition.ts";
 import { timeText, timeTextOrNull } from "../contract/fields.ts";
 import type * as records from "../contract/records.ts";
@@ -30,6 +30,13 @@ export function showCounter({ group, quota, counter }: CounterReading): Shown<ty
   };
 }
 
+/** A counter of a user above, with the share of the user whose usage it is. */
+export function showSharedCounter(reading: CounterReading): Shown<typeof records.sharedCounter> {
+  const { count, quota } = reading.member ?? { count: 0n, quota: null };
+  const member = { count: numberOf(count), quota: quota === null ? null : numberOf(quota) };
+  return { ...showCounter(reading), member };
+}
+
 /** Usage of a user; duplicate subscriptions only for callers with a secret key. */
 export function showUsage(answer: UsageAnswer, withDuplicates: boolean): DataOf<typeof getUsage> {
   return {
@@ -37,8 +44,37 @@ export function showUsage(answer: UsageAnswer, withDuplicates: boolean): DataOf<
     period: showWindow(answer.period),
     counters: answer.counters.map(showCounter),
     credits: answer.credits.balances.map((balance) => showBalance(balance, answer.credits.now)),
+    ...answer.levels === null
+      ? {}
+      : { levels: answer.levels.map((level) => showLevel(level, withDuplicates)) },
     ...(withDuplicates ? { duplicateActiveSubscriptions: showDuplicates(answer.duplicates) } : {}),
   };
+}
+
+/** A user above: whole for a secret key, else without who it is and what it costs. */
+function showLevel({ userId, period, counters }: LevelUsage, isWhole: boolean) {
+  const shownPeriod = showWindow(period);
+  const shown = counters.map(showSharedCounter);
+  if (isWhole) return { userId, period: shownPeriod, counters: shown };
+  return {
+    counters: shown.map(({ groupId, label, unit, quota, count, remaining, member }) => ({
+      groupId,
+      label,
+      unit,
+      quota,
+      count,
+      remaining,
+      period: shownPeriod,
+      member,
+    })),
+  };
+}
+
+/** Amounts by unit. */
+export function showAmounts(amounts: Readonly<Partial<Record<Unit, Amount>>>) {
+  return Object.fromEntries(
+    Object.entries(amounts).map(([unit, amount]) => [unit, numberOf(amount)]),
+  ) as Partial<Record<Unit, number>>;
 }
 
 /** A credit balance with its status at a moment. */

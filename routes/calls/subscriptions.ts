@@ -1,6 +1,6 @@
 // Subscriptions: create, change and cancel.
 
-import { amountOf } from "../../src/domain/values/amount.ts";
+import { quotasOf } from "../contract/fields.ts";
 import { endpointsOn } from "../http/endpoint.ts";
 import type { Endpoint } from "../http/endpoint_types.ts";
 import { cancelSubscription, upsertSubscription } from "../contract/subscriptions.ts";
@@ -16,7 +16,7 @@ export const SUBSCRIPTIONS: readonly Endpoint<TurnWorld>[] = [
       plan: input.planId,
       provider: input.provider ?? null,
       externalId: input.externalId ?? null,
-      customLimits: customLimitsOf(input.customLimits),
+      customLimits: quotasOf(input.customLimits),
       startsAt: input.startsAt ?? null,
       endsAt: input.endsAt ?? null,
       cycleStart: input.cycleStart,
@@ -40,8 +40,3 @@ export const SUBSCRIPTIONS: readonly Endpoint<TurnWorld>[] = [
     });
   }),
 ];
-
-function customLimitsOf(limits: Record<string, { quota: number }> | null | undefined) {
-  if (limits === undefined || limits === null) return limits;
-  return Object.fromEntries(Object.entries(limits).map(([id, { quota }]) => [id, amountOf(quota)]));
-}

@@ -6,6 +6,7 @@ import type { UserAnswer } from "../../src/domain/usage.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 import { listPlans } from "../../src/tenant/plans.ts";
 import { listSubscriptionHistory } from "../../src/storage/queries/subscription_history.ts";
+import { countChildren } from "../../src/storage/stores/tree_store.ts";
 import { requireSameUser } from "../http/auth.ts";
 import { invalidMember } from "../http/errors.ts";
 import { failure, success } from "../http/answer.ts";
@@ -17,7 +18,7 @@ import { runTurn, type TurnWorld } from "../http/turn.ts";
 import { showDuplicates, showSubscription, showUsage } from "./shown_records.ts";
 
 interface UsersWorld extends TurnWorld {
-  readonly term: TurnWorld["term"] & Pick<Term, "flush"> & {
+  readonly term: TurnWorld["term"] & Pick<Term, "flush" | "tree"> & {
     readonly directory: Pick<Directory, "isSameUser">;
   };
   readonly database: Parameters<typeof listSubscriptionHistory>[0];
@@ -30,7 +31,8 @@ export const USERS: readonly Endpoint<UsersWorld>[] = [
     const { world, caller, input, endUser } = request;
     const userId = input.userId ?? endUser?.userId;
     if (userId === undefined) throw invalidMember("userId", "is required");
-    const call = { name: "usage", input: { event: input.event ?? null } } as const;
+    const event = input.event ?? null;
+    const call = { name: "usage", input: { event, withLevels: input.levels === true } } as const;
     if (endUser === null) return runTurn(request, { userId }, call, (answer) => showUsage(answer, true));
     return requireSameUser(world.term.directory, caller.realm, endUser, userId)
       .then(() => runTurn(request, { userId }, call, (answer) => showUsage(answer, false)));
@@ -45,9 +47,12 @@ export const USERS: readonly Endpoint<UsersWorld>[] = [
     const result = await world.term.directory.runById(input.userId, call);
     if (!result.ok) return failure(result.refusal);
     await world.term.flush();
-    const { userKey } = result.answer;
+    const { userKey, path, aliases } = result.answer;
     const history = await listSubscriptionHistory(world.database, userKey, REQUEST_LIMITS.historyRowsMax);
-    return success(showUser(result.answer, history));
+    const keys = [userKey, ...aliases.map(({ key }) => key)];
+    const isInTree = path.length > 1 ||
+      await world.term.tree.mayHaveTree(caller.realm.realm) && await countChildren(world.database, keys) > 0;
+    return success(showUser(result.answer, history, isInTree));
   }),
   endpoint(contract.listPlans, ({ caller }) => success(listPlans(caller.app))),
 ];
@@ -55,8 +60,9 @@ export const USERS: readonly Endpoint<UsersWorld>[] = [
 function showUser(
   answer: UserAnswer,
   history: DataOf<typeof contract.getUser>["history"],
+  isInTree: boolean,
 ): DataOf<typeof contract.getUser> {
-  const { userId, aliases, subscription } = answer;
+  const { userId, aliases, subscription, parentId, path } = answer;
   const { period, counters, credits } = showUsage(answer, false);
   return {
     userId,
@@ -67,5 +73,6 @@ function showUser(
     counters,
     credits,
     duplicateActiveSubscriptions: showDuplicates(answer.duplicates),
+    ...isInTree ? { parentId, path: [...path] } : {},
   };
 }

@@ -9,10 +9,11 @@ import type { Directory } from "../../actors/directory.ts";
 import { Stopping, Unavailable } from "../../actors/port.ts";
 import type { Mark, Next, Reading, Watches } from "../../actors/watches.ts";
 import type { StreamEnd, StreamNext, Streams, StreamSource } from "../../src/process/streams.ts";
+import type { Millis } from "../../src/domain/values/period.ts";
 import { hashOf } from "../../src/process/secrets/hash.ts";
 import type { Caller } from "../../src/tenant/registry.ts";
 import { admit, type Admitted, refuseInput } from "../http/admission.ts";
-import { type Answer, success, write } from "../http/answer.ts";
+import { type Answer, failure, success, write } from "../http/answer.ts";
 import { askOwner } from "../http/ask_owner.ts";
 import { endOfToken, requireSameUser, type Source } from "../http/auth.ts";
 import type { Endpoint, EndpointRequest } from "../http/endpoint_types.ts";
@@ -20,6 +21,7 @@ import type { DispatchWorld, InternalCall } from "../http/call.ts";
 import { EVENT_STREAM, streamUsage } from "../contract/usage_stream.ts";
 import type { CheckedOf } from "../contract/definition.ts";
 import { invalidMember, Refused } from "../http/errors.ts";
+import { checkUserKey } from "../http/user_keys.ts";
 import { isHead } from "../http/head.ts";
 import { checkInput, readInput } from "../http/input.ts";
 import { headersOf, requestId } from "../http/respond.ts";
@@ -28,7 +30,7 @@ import { showUsage } from "./shown_records.ts";
 
 interface StreamWorld extends DispatchWorld {
   readonly term: DispatchWorld["term"] & {
-    readonly directory: Pick<Directory, "runById" | "isSameUser">;
+    readonly directory: Pick<Directory, "runById" | "runByKey" | "inMemoryByKey" | "isSameUser">;
     readonly watches: Pick<Watches, "next">;
   };
 }
@@ -69,8 +71,12 @@ export const nextUsage: InternalCall<
     const watched = {
       realm: caller.realm,
       id,
-      variant: `${withDuplicates} ${event ?? ""}`,
-      read: () => read(world, caller, id, event, withDuplicates),
+      // Each key has a reading of its own, since each is checked with it.
+      variant: `${withDuplicates} ${caller.ofUser?.id ?? ""} ${event ?? ""}`,
+      read: async () => {
+        if (caller.ofUser !== null) await checkUserKey(world, caller, caller.ofUser);
+        return await read(world, caller, id, event, withDuplicates);
+      },
     };
     return success(await world.term.watches.next(watched, input));
   },
@@ -106,7 +112,7 @@ export async function handleStream(
   const request = context.req.raw;
   const startedAt = metrics.starts();
   try {
-    const admitted = admit(request, holder, streamUsage.access);
+    const admitted = await admit(request, holder, streamUsage);
     const shown = await shownOf(context, admitted);
     const id = requestId(request);
     const { streams } = holder;
@@ -116,12 +122,26 @@ export async function handleStream(
     const first = await askOwner(admitted.world, usageStream, admitted, shown, id);
     if (!first.ok) return metrics.answered(startedAt, request, { ...write(first), requestId: id });
     const { text, ...seen } = first.data;
-    const token = admitted.endUser === null ? null : request.headers.get("x-end-user-token");
-    const { keyId } = admitted.caller.key;
-    const opened = { keyId, event: shown.event ?? null, requestId: id, token };
+    const { caller: { key: { keyId }, ofUser }, endUser } = admitted;
+    const isToken = endUser !== null && ofUser === null;
+    const token = isToken ? request.headers.get("x-end-user-token") : null;
+    const opened = {
+      keyId,
+      event: shown.event ?? null,
+      requestId: id,
+      token,
+      isOwn: endUser !== null,
+      keyEndsAt: endUser?.expiresAt ?? null,
+    };
     const source = new UsageSource(holder, opened, seen);
     const user = `${admitted.caller.realm.realm}/${seen.id}`;
-    const owner = { app: appId, user, token, variant: opened.event ?? "" };
+    const ofKey = ofUser === null ? "" : ofUser.id;
+    const owner = {
+      app: appId,
+      user,
+      token: ofUser === null ? token : keyId,
+      variant: `${ofKey} ${opened.event ?? ""}`,
+    };
     // Others may have been opened while the owner was asked.
     requireRoom(streams, appId, user);
     const body = isHead(request) ? null : streams.open("usage", text, source, owner);
@@ -161,8 +181,18 @@ interface Opened {
   readonly keyId: string;
   readonly event: string | null;
   readonly requestId: string;
-  /** Null with a secret key. */
+  /** Null without an end-user token. */
   readonly token: string | null;
+  /** Whether a user sees its own usage, with a token or with a key of its own. */
+  readonly isOwn: boolean;
+  /** When the user's key expires; null for never and for any other key. */
+  readonly keyEndsAt: Millis | null;
+}
+
+/** The refusal that the owner threw, where it is this process; another one answers it. */
+function refusalIn(fault: unknown): Answer<never> {
+  if (fault instanceof Refused) return failure(fault.refusal);
+  throw fault;
 }
 
 /** Reads the states of a stream from the current owner of the user's cell. */
@@ -185,10 +215,10 @@ class UsageSource implements StreamSource {
     const world = this.#holder.requireServing();
     const caller = this.#callerIn(world);
     if (caller === null) return { kind: "end", reason: "key_revoked" };
-    const { event, token, requestId } = this.#opened;
+    const { event, isOwn, requestId } = this.#opened;
     const { id, key, digest } = this.#seen;
-    const input = { id, key, digest, event, withDuplicates: token === null };
-    const answer = await askOwner(world, nextUsage, { caller }, input, requestId);
+    const input = { id, key, digest, event, withDuplicates: !isOwn };
+    const answer = await askOwner(world, nextUsage, { caller }, input, requestId).catch(refusalIn);
     if (!answer.ok) {
       const { code } = answer.error;
       if (code === "invalid_key") return { kind: "end", reason: "key_revoked" };
@@ -207,9 +237,10 @@ class UsageSource implements StreamSource {
     if (serving === null) return null;
     const caller = this.#callerIn(serving);
     if (caller === null) return "key_revoked";
-    const { token } = this.#opened;
-    if (token === null) return null;
+    const { token, keyEndsAt } = this.#opened;
+    if (token === null && keyEndsAt === null) return null;
     const now = serving.clock.now();
+    if (token === null) return keyEndsAt !== null && now >= keyEndsAt ? "key_revoked" : null;
     // A rotated identity secret shortens the life of the tokens that it signed.
     if (this.#record !== caller.app.record) {
       this.#record = caller.app.record;

@@ -1,5 +1,6 @@
 // Every page and action of the console with its path.
 
+import { ACCOUNT_ACTIONS } from "./pages/accounts_actions.tsx";
 import { CLOCK_ACTIONS } from "./pages/clock_actions.tsx";
 import { CREDIT_ACTIONS } from "./pages/credits_actions.tsx";
 import { HOLD_ACTIONS } from "./pages/holds_actions.tsx";
@@ -8,6 +9,7 @@ import { PEOPLE_ACTIONS } from "./pages/people_actions.tsx";
 import { STRIPE_ACTIONS } from "./pages/stripe_actions.tsx";
 import { SUBSCRIPTION_ACTIONS } from "./pages/subscriptions_actions.tsx";
 import { WEBHOOK_ACTIONS } from "./pages/webhooks_actions.tsx";
+import { childrenPage } from "./pages/accounts.tsx";
 import { appsPage } from "./pages/apps.tsx";
 import { AUDIT_PAGES } from "./pages/audit.tsx";
 import { catalogAction, catalogPage } from "./pages/catalog.tsx";
@@ -23,6 +25,7 @@ import { stripePage } from "./pages/stripe.tsx";
 import { SYSTEM_PAGES } from "./pages/system.tsx";
 import { usagePage } from "./pages/usage.tsx";
 import { WEBHOOK_PAGES } from "./pages/webhooks.tsx";
+import { USER_KEY_ACTIONS } from "./pages/user_keys_actions.tsx";
 import { userPages } from "./pages/user.tsx";
 import type { ActionRoute, PageRoute } from "./parts/page_context.ts";
 
@@ -31,8 +34,10 @@ const STEPPED_ACTIONS = [
   ...SUBSCRIPTION_ACTIONS,
   ...HOLD_ACTIONS,
   ...PEOPLE_ACTIONS,
+  ...ACCOUNT_ACTIONS,
   ...CLOCK_ACTIONS,
   ...KEY_ACTIONS,
+  ...USER_KEY_ACTIONS,
   ...WEBHOOK_ACTIONS,
   ...STRIPE_ACTIONS,
 ];
@@ -47,6 +52,7 @@ export const PAGES: readonly PageRoute[] = [
   keysPage,
   searchPage,
   ...userPages,
+  childrenPage,
   explainPage,
   ledgerPage,
   mergePage,

@@ -50,6 +50,8 @@ export const listHolds = defineCall({
   answer: z.strictObject({
     holds: z.array(z.strictObject({
       reservationId: z.string(),
+      heldFor: z.string().optional()
+        .describe("Present if a call of a user below holds it: the id of that user, whose reservation it is"),
       event: z.string(),
       metadata: z.record(z.string(), z.unknown()).nullable(),
       amounts: amounts.describe("Held amounts of limit groups and credit balances"),

@@ -1,5 +1,7 @@
 // Every call of the API by its id, in the order of the reference.
 
+import { listChildren, listMembers, setParent } from "./accounts.ts";
+import { createUserKey, listUserKeys, revokeUserKey } from "./user_keys.ts";
 import {
   applyCatalog,
   changeWorkspace,
@@ -63,6 +65,12 @@ export const CONTRACT = callsById({
   getMyUsage,
   getUser,
   listPlans,
+  setParent,
+  listChildren,
+  listMembers,
+  createUserKey,
+  listUserKeys,
+  revokeUserKey,
   streamUsage,
   upsertSubscription,
   cancelSubscription,

@@ -36,6 +36,9 @@ export const aliasReport = z.strictObject({
     mediaAssets: rowCount,
     composeGenerations: rowCount,
     aliasesRepointed: rowCount,
+    movedChildren: rowCount.optional().describe(
+      "If one of the users has a parent or children: users directly below from, now below to",
+    ),
   }).describe("Rows that now belong to the remaining user"),
   conflicts: z.strictObject({
     counters: z.strictObject({
@@ -86,7 +89,13 @@ export const aliasCustomer = defineCall({
     "same user. A repeated call returns the first report with alreadyMerged. consentGiven is required " +
     "only to link analytics people when an id starts with anon_.",
   answer: aliasReport,
-  errors: ["alias_conflict", "alias_cycle", "workspace_limit_reached", "test_quota_exceeded"],
+  errors: [
+    "alias_conflict",
+    "alias_cycle",
+    "path_too_long",
+    "workspace_limit_reached",
+    "test_quota_exceeded",
+  ],
 });
 
 /** `POST /v1/customers/alias/batch` */
@@ -125,6 +134,7 @@ export const aliasCustomers = defineCall({
             "idempotency_conflict",
             "alias_conflict",
             "alias_cycle",
+            "path_too_long",
             "workspace_limit_reached",
             "test_quota_exceeded",
             "unavailable",

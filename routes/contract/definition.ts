@@ -43,6 +43,8 @@ export interface CallDefinition extends CallDoc {
   readonly path: string;
   /** Who may call: callers with an API key, with the admin token, or without either. */
   readonly access: Access | "admin" | "open";
+  /** Whether a user's key may make the call, for its own user alone. Any other call refuses it. */
+  readonly takesUserKey?: boolean;
   /** Members of path, query and body in one object; null for a call without input. */
   readonly input: z.ZodType | null;
   /** Reads input that the schema would leave unchanged, many times faster; null for any other input. */
@@ -82,7 +84,8 @@ export interface CallDefinition extends CallDoc {
   readonly isLong?: boolean;
   /**
    * Whether the call waits outside of its cell until something changes. It has left the cell when its handler returns, enters
-   * the cell again for each read, and throws CellGone if the cell has moved: the call then goes to the new owner.
+   * the cell again for each read, and throws CellGone if the cell has moved: the call then goes to the new owner. It checks
+   * a user's key at each read.
    */
   readonly waitsOutside?: boolean;
   /** The media type of an answer without the envelope. */

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { defineCall } from "./definition.ts";
 import { endUserId, mode } from "./fields.ts";
-import { event, time } from "./records.ts";
+import { event, period, time, unit } from "./records.ts";
 
 const properties = z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()]));
 
@@ -69,6 +69,20 @@ export const downloadExport = defineCall({
       consentGiven: z.boolean(),
       createdAt: time,
     })),
+    keys: z.array(z.strictObject({
+      id: z.string(),
+      name: z.string().nullable(),
+      createdAt: time,
+      expiresAt: time.nullable(),
+      lastUsedAt: time.nullable(),
+    })).describe("Keys of the user that are not revoked"),
+    shares: z.array(z.strictObject({
+      groupId: z.string(),
+      unit,
+      period,
+      count: z.number(),
+      costCents: z.number(),
+    })).optional().describe("What the person used of limit groups of users above; absent for nothing"),
   }),
   errors: ["invalid_or_expired_token", "not_implemented", "rate_limited"],
 });

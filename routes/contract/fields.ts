@@ -230,3 +230,28 @@ function serialize(value: unknown): string | null {
     return null;
   }
 }
+
+/** Quotas by the ids of at most so many limit groups. A record schema would drop `__proto__` silently. */
+export function quotasByGroup(max: number) {
+  return z.unknown().refine(
+    (value) => typeof value !== "object" || value === null || !Object.hasOwn(value, "__proto__"),
+    'not a limit group of the plan: "__proto__"',
+  ).refine(
+    (value) => typeof value !== "object" || value === null || Object.keys(value).length <= max,
+    `must name at most ${max} groups`,
+  ).pipe(z.record(z.string(), z.object({ quota: amount }))).register(SHOWN_AS, {
+    type: "object",
+    description: "Quotas by group id",
+    additionalProperties: {
+      type: "object",
+      properties: { quota: { type: "number", minimum: 0 } },
+      required: ["quota"],
+    },
+  });
+}
+
+/** Reads quotas by group id; null and undefined are kept. */
+export function quotasOf(limits: Record<string, { quota: number }> | null | undefined) {
+  if (limits === undefined || limits === null) return limits;
+  return Object.fromEntries(Object.entries(limits).map(([id, { quota }]) => [id, amountOf(quota)]));
+}

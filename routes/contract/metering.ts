@@ -23,7 +23,7 @@ import {
 } from "./metered_members.ts";
 import { providerUsage, usage } from "./model_usage.ts";
 import { CAN_USE_SLIPS, COMMIT_SLIPS, RELEASE_SLIPS, RESERVE_SLIPS, TRACK_SLIPS } from "./slips.ts";
-import { counter, reasons, time, unit } from "./records.ts";
+import { counter, levelsOf, reasons, refusedBy, sharedCounter, time, uncovered, unit } from "./records.ts";
 import { ERROR_CODE_LENGTH_MAX, REASON_LENGTH_MAX } from "../../src/domain/values/texts.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
@@ -48,6 +48,19 @@ const reserveInput = z.object({
     "Stored while prompt logging is on, unless the user opted out of it",
   ),
 }).superRefine((input, context) => addFaults(context, heldFaults(input)));
+
+/** A matched limit group in the answer to a reserve. */
+const reservedGroup = z.strictObject({
+  groupId: z.string(),
+  unit,
+  quota: z.number(),
+  current: z.number(),
+  headroomGate: z.number().optional().describe("The effective limit, where headroom is configured"),
+  label: z.string().optional().describe(
+    "Present, like resetsAt, if the group has no room for a refused call",
+  ),
+  resetsAt: time.nullable().optional().describe("When the window ends; null for a lifetime"),
+});
 
 /** `POST /v1/reserve`: reserve quota before the work. */
 export const reserve = defineCall({
@@ -78,17 +91,9 @@ export const reserve = defineCall({
     reservationId: z.string().optional().describe("Present if allowed"),
     expiresAt: time.optional(),
     reasons: reasons.optional(),
-    groups: z.array(z.strictObject({
-      groupId: z.string(),
-      unit,
-      quota: z.number(),
-      current: z.number(),
-      headroomGate: z.number().optional().describe("The effective limit, where headroom is configured"),
-      label: z.string().optional().describe(
-        "Present, like resetsAt, if the group has no room for a refused call",
-      ),
-      resetsAt: time.nullable().optional().describe("When the window ends; null for a lifetime"),
-    })).optional(),
+    groups: z.array(reservedGroup).optional(),
+    refusedBy,
+    levels: levelsOf({ groups: z.array(reservedGroup) }),
     warnings,
   }),
   errors: ["workspace_limit_reached", "test_quota_exceeded"],
@@ -131,6 +136,15 @@ const commitInput = z.object({
   if (reportsUsage(input)) addFaults(context, usageConflicts(input));
 });
 
+/** A limit group in the answer to a commit. */
+const committedGroup = z.strictObject({
+  groupId: z.string(),
+  unit,
+  quota: z.number(),
+  current: z.number(),
+  overflow: z.boolean().describe("Whether this commit took the counter above its quota"),
+});
+
 /** `POST /v1/commit`: settle a reservation with the work done. */
 export const commit = defineCall({
   id: "commit",
@@ -152,13 +166,8 @@ export const commit = defineCall({
     "because the work is done. A commit of an expired reservation charges it again.",
   answer: z.strictObject({
     eventId: z.string(),
-    groups: z.array(z.strictObject({
-      groupId: z.string(),
-      unit,
-      quota: z.number(),
-      current: z.number(),
-      overflow: z.boolean().describe("Whether this commit took the counter above its quota"),
-    })),
+    groups: z.array(committedGroup),
+    levels: levelsOf({ groups: z.array(committedGroup), uncovered }),
     recharged: z.boolean().describe("Whether the reservation had expired and was charged again"),
     cost,
     warnings,
@@ -228,15 +237,37 @@ export const track = defineCall({
     matchStatus: z.enum(["matched", "matched_credits_only", "unmatched", "no_subscription"]),
     matchedGroupIds: z.array(z.string()),
     counters: z.array(counter),
+    levels: levelsOf({ counters: z.array(sharedCounter) }),
     cost,
     warnings,
   }),
-  errors: ["limit_reached", "workspace_limit_reached", "test_quota_exceeded"],
+  errors: [
+    "limit_reached",
+    "member_limit_reached",
+    "no_subscription",
+    "unpriced_model",
+    "workspace_limit_reached",
+    "test_quota_exceeded",
+  ],
 });
 
 const canUseInput = z.object({ ...meteredCall, ...heldMembers })
   .superRefine((input, context) => addFaults(context, heldFaults(input)));
 const plainCanUse = plainOf<typeof canUseInput>(OF_CALL, { ...PLAIN_CALL, ...PLAIN_HELD });
+
+/** A matched limit group in the answer to a can-use. */
+const checkedGroup = z.strictObject({
+  groupId: z.string(),
+  current: z.number(),
+  quota: z.number(),
+  resetsAt: time.nullable(),
+  creditAvailable: z.number(),
+  creditPacks: z.array(z.strictObject({
+    packId: z.string(),
+    packName: z.string(),
+    available: z.number(),
+  })),
+});
 
 /** `POST /v1/can-use`: check what reserve would answer now. */
 export const canUse = defineCall({
@@ -256,18 +287,9 @@ export const canUse = defineCall({
     allowed: z.boolean(),
     matched: z.boolean(),
     reasons,
-    details: z.array(z.strictObject({
-      groupId: z.string(),
-      current: z.number(),
-      quota: z.number(),
-      resetsAt: time.nullable(),
-      creditAvailable: z.number(),
-      creditPacks: z.array(z.strictObject({
-        packId: z.string(),
-        packName: z.string(),
-        available: z.number(),
-      })),
-    })),
+    details: z.array(checkedGroup),
+    refusedBy,
+    levels: levelsOf({ details: z.array(checkedGroup) }),
     warnings,
   }),
   errors: [],
@@ -297,6 +319,18 @@ const explainedGroup = z.strictObject({
   fits: z.boolean().nullable().describe("Whether need fits into room"),
 });
 
+/** A balance as an explanation shows it. */
+const explainedBalance = z.strictObject({
+  balanceId: z.string(),
+  packId: z.string(),
+  packName: z.string(),
+  unit,
+  remaining: z.number(),
+  expiresAt: time.nullable(),
+  matches: z.boolean().describe("Whether a rule of the balance matches the call"),
+  wouldPay: z.number().describe("Amount that a reserve would take now; 0 if the call is refused"),
+});
+
 /** `POST /v1/explain`: the answer of can-use, and why. */
 export const explain = defineCall({
   id: "explain",
@@ -320,16 +354,9 @@ export const explain = defineCall({
     subscription: z.strictObject({ subscriptionId: z.string(), planId: z.string(), planName: z.string() })
       .nullable().describe("The subscription that grants the plan in force"),
     groups: z.array(explainedGroup).describe("Every limit group of the plan, in its order"),
-    credits: z.array(z.strictObject({
-      balanceId: z.string(),
-      packId: z.string(),
-      packName: z.string(),
-      unit,
-      remaining: z.number(),
-      expiresAt: time.nullable(),
-      matches: z.boolean().describe("Whether a rule of the balance matches the call"),
-      wouldPay: z.number().describe("Amount that a reserve would take now; 0 if the call is refused"),
-    })).describe("Every balance with remaining credits, in the order of use"),
+    credits: z.array(explainedBalance).describe("Every balance with remaining credits, in the order of use"),
+    refusedBy,
+    levels: levelsOf({ groups: z.array(explainedGroup), credits: z.array(explainedBalance) }),
     warnings,
   }),
   errors: [],

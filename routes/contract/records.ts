@@ -21,9 +21,20 @@ export const REASONS = [
   "unmatched_event",
   "no_subscription",
   "unpriced_model",
+  "member_limit_reached",
 ] as const;
 
 export const reasons = z.array(z.enum(REASONS));
+
+/** The users that refuse a call. */
+export const refusedBy = z.array(z.string()).optional()
+  .describe("Of a user with a parent: the ids of the users that refuse, in the order of the path");
+
+/** The users above, each with the members that the answer has of its own user. */
+export function levelsOf<Shape extends z.ZodRawShape>(members: Shape) {
+  return z.array(z.strictObject({ userId: z.string(), ...members })).optional()
+    .describe("Present if the user has a parent: the users above, nearest first");
+}
 
 /** The unit of a limit group or a balance. */
 export const unit = z.enum(["count", "tokens", "seconds", "cents"]).meta({ id: "Unit" });
@@ -47,6 +58,15 @@ export const counter = z.strictObject({
   filters: z.record(z.string(), z.array(z.string()))
     .describe("The distinct metadata values in the rules of the group"),
 }).meta({ id: "Counter" });
+
+/** The share of a limit group of a user above that the call's or the usage's own user has. */
+export const member = z.strictObject({
+  count: z.number().describe("What the user used and holds of the group"),
+  quota: z.number().nullable().describe("The most that it may use; null for no limit"),
+}).meta({ id: "MemberShare", description: "The user's own share of a limit group of a user above." });
+
+/** A counter of a user above, with the share of the call's user. */
+export const sharedCounter = z.strictObject({ ...counter.shape, member }).meta({ id: "SharedCounter" });
 
 /** A credit balance. */
 export const balance = z.strictObject({
@@ -128,11 +148,23 @@ const listedEvent = {
 /** An event as the feed lists it. */
 export const event = z.strictObject(listedEvent).meta({ id: "Event" });
 
+const ofLevel = z.string().optional().describe("The user above that was charged; absent for the event's own");
+
 /** Amounts of limit groups and of credit balances. */
 export const amounts = z.array(z.union([
-  z.strictObject({ groupId: z.string(), unit, amount: z.number() }).meta({ id: "GroupAmount" }),
-  z.strictObject({ balanceId: z.string(), unit, amount: z.number() }).meta({ id: "BalanceAmount" }),
+  z.strictObject({ groupId: z.string(), unit, amount: z.number(), userId: ofLevel })
+    .meta({ id: "GroupAmount" }),
+  z.strictObject({ balanceId: z.string(), unit, amount: z.number(), userId: ofLevel })
+    .meta({ id: "BalanceAmount" }),
 ]));
+
+/** What neither plan nor credits could cover, by unit. */
+export const uncovered = z.strictObject({
+  count: z.number(),
+  tokens: z.number(),
+  seconds: z.number(),
+  cents: z.number(),
+}).partial();
 
 /** An event with its details. */
 export const eventDetail = z.strictObject({
@@ -145,8 +177,9 @@ export const eventDetail = z.strictObject({
   errorCode: z.string().nullable(),
   reservationId: z.string().nullable(),
   reason: z.string().nullable(),
-  uncovered: z.strictObject({ count: z.number(), tokens: z.number(), seconds: z.number(), cents: z.number() })
-    .partial().describe("By unit, the amount that neither plan nor credits could cover; usually empty"),
+  uncovered: uncovered.describe(
+    "By unit, the amount that neither plan nor credits could cover; usually empty",
+  ),
 }).meta({ id: "EventDetail" });
 
 /** A plan on offer. */
@@ -164,5 +197,7 @@ export const plan = z.strictObject({
     quota: z.number(),
     event: z.string().describe("The pattern of the first rule"),
     matches: z.array(rule),
+    perMember: z.strictObject({ quota: z.number() }).optional()
+      .describe("The most that each user below may use of it; absent for no such limit"),
   })),
 }).meta({ id: "Plan" });

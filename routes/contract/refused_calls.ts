@@ -15,6 +15,7 @@ export const listRefusals = defineCall({
   input: z.object({
     userId: endUserId.optional(),
     event: eventName.optional(),
+    refusedBy: endUserId.optional().describe("Only calls that this user refused, above their own user"),
     limit: wholeNumber(1, REQUEST_LIMITS.feedLimitMax).optional()
       .describe(`1 to ${REQUEST_LIMITS.feedLimitMax}, default ${REQUEST_LIMITS.feedLimitDefault}`),
     offset: wholeNumber(0, REQUEST_LIMITS.feedOffsetMax).optional()
@@ -35,6 +36,8 @@ export const listRefusals = defineCall({
       ),
       groupIds: z.array(z.string())
         .describe("Limit groups without room for the newest call, in the plan's order"),
+      refusedBy: z.array(z.string()).optional()
+        .describe("Of a user with a parent: the ids of the users that refused"),
       count: z.int().min(1),
       firstAt: time,
       lastAt: time,

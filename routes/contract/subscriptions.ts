@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { defineCall } from "./definition.ts";
-import { amount, cutAt, endUserId, moment, nameOf, SHOWN_AS } from "./fields.ts";
+import { cutAt, endUserId, moment, nameOf, quotasByGroup } from "./fields.ts";
 import { subscription, time } from "./records.ts";
 import { REASON_LENGTH_MAX } from "../../src/domain/values/texts.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
@@ -12,25 +12,6 @@ const rowIds = {
   externalId: nameOf(REQUEST_LIMITS.idLengthMax).nullish()
     .describe("The id of the subscription at the provider"),
 };
-
-/** A record schema would drop `__proto__` silently. */
-const customLimits = z.unknown().refine(
-  (value) => typeof value !== "object" || value === null || !Object.hasOwn(value, "__proto__"),
-  'not a limit group of the plan: "__proto__"',
-).refine(
-  (value) =>
-    typeof value !== "object" || value === null ||
-    Object.keys(value).length <= REQUEST_LIMITS.customLimitsMax,
-  `must name at most ${REQUEST_LIMITS.customLimitsMax} groups`,
-).pipe(z.record(z.string(), z.object({ quota: amount }))).register(SHOWN_AS, {
-  type: "object",
-  description: "Quotas by group id",
-  additionalProperties: {
-    type: "object",
-    properties: { quota: { type: "number", minimum: 0 } },
-    required: ["quota"],
-  },
-});
 
 /** Refuses provider without externalId and the reverse; the fault names the missing member. */
 function checkRowIds(
@@ -52,7 +33,7 @@ export const upsertSubscription = defineCall({
     userId: endUserId,
     planId: nameOf(REQUEST_LIMITS.idLengthMax).describe("The id or the name of the plan"),
     ...rowIds,
-    customLimits: customLimits.nullish()
+    customLimits: quotasByGroup(REQUEST_LIMITS.customLimitsMax).nullish()
       .describe(
         "Quotas by group id, instead of those of the plan. Left out: unchanged; null: those of the plan",
       ),

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { defineCall } from "./definition.ts";
 import { endUserId, eventPattern } from "./fields.ts";
-import { balance, counter, duplicates, period, plan, subscription, time } from "./records.ts";
+import { balance, counter, duplicates, member, period, plan, subscription, time, unit } from "./records.ts";
 
 const usageMembers = {
   userId: z.string(),
@@ -12,13 +12,33 @@ const usageMembers = {
   credits: z.array(balance),
 };
 
+/** A counter of a user above. End users see neither its rules nor its cost, but its period. */
+const levelCounter = z.strictObject({
+  groupId: z.string(),
+  event: z.string().optional(),
+  label: z.string(),
+  unit,
+  quota: z.number(),
+  count: z.number(),
+  remaining: z.number(),
+  costCents: z.number().optional(),
+  filters: z.record(z.string(), z.array(z.string())).optional(),
+  period: period.nullable().optional(),
+  member,
+}).meta({ id: "LevelCounter" });
+
 /** `GET /v1/usage`: the counters of the primary plan. */
 export const getUsage = defineCall({
   id: "getUsage",
   method: "GET",
   path: "/v1/usage",
   access: "end_user",
-  input: z.object({ userId: endUserId.optional(), event: eventPattern.optional() }),
+  takesUserKey: true,
+  input: z.object({
+    userId: endUserId.optional(),
+    event: eventPattern.optional(),
+    levels: z.stringbool().optional().describe("Whether to add the users above"),
+  }),
   tag: "Usage",
   summary: "Get a user's usage",
   description:
@@ -26,6 +46,11 @@ export const getUsage = defineCall({
     "cover event. With a public key, userId may be left out: it is the user of the token.",
   answer: z.strictObject({
     ...usageMembers,
+    levels: z.array(z.strictObject({
+      userId: z.string().optional().describe("Only with a secret key"),
+      period: period.nullable().optional().describe("Only with a secret key"),
+      counters: z.array(levelCounter),
+    })).optional().describe("With levels: the users above, nearest first; less with a public key"),
     duplicateActiveSubscriptions: duplicates.nullable().optional().describe("Only with a secret key"),
   }),
   errors: [],
@@ -73,6 +98,9 @@ export const getUser = defineCall({
     counters: z.array(counter),
     credits: z.array(balance),
     duplicateActiveSubscriptions: duplicates.nullable(),
+    parentId: z.string().nullable().optional()
+      .describe("Present, like path, if the user has a parent or children"),
+    path: z.array(z.string()).optional().describe("The user, its parent, and so on"),
   }),
   errors: [],
 });

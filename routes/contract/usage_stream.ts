@@ -16,6 +16,7 @@ export const streamUsage = defineCall({
   method: "GET",
   path: "/v1/usage/stream",
   access: "end_user",
+  takesUserKey: true,
   input: z.object({ userId: endUserId.optional(), event: eventPattern.optional() }),
   mediaType: EVENT_STREAM,
   tag: "Usage",

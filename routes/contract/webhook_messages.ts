@@ -8,6 +8,13 @@ import { period, time, unit } from "./records.ts";
 const ofApp = { appId: z.string(), mode };
 const ofUser = { ...ofApp, userId: z.string() };
 
+/** Of messages about a user that a call of another one, below it, may cause. */
+const caused = {
+  causedBy: z.string().optional().describe(
+    "Present if a call of a user below userId caused the message: the id of that user",
+  ),
+};
+
 const threshold = z.strictObject({
   ...ofUser,
   groupId: z.string(),
@@ -17,6 +24,7 @@ const threshold = z.strictObject({
   quota: z.number().describe("The quota in force"),
   current: z.number().describe("Used and held"),
   period,
+  ...caused,
 }).meta({ id: "ThresholdData" });
 
 const credits = z.strictObject({
@@ -26,6 +34,7 @@ const credits = z.strictObject({
   packItemId: z.string().nullable().describe("null for a pack without items"),
   remaining: z.number(),
   externalRef: z.string().nullable(),
+  ...caused,
 }).meta({ id: "CreditsData" });
 
 const subscription = z.strictObject({

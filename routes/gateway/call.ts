@@ -6,7 +6,7 @@ import { Unavailable } from "../../actors/port.ts";
 import { allowsModel, type Catalog } from "../../src/domain/catalog/catalog.ts";
 import type { ModelServer } from "../../src/process/features.ts";
 import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
-import { admit, refuseInput } from "../http/admission.ts";
+import { type Admission, admit, refuseInput } from "../http/admission.ts";
 import { askOwner, countAtOwner } from "../http/ask_owner.ts";
 import type { Source } from "../http/auth.ts";
 import { Refused, refusedWith } from "../http/errors.ts";
@@ -44,6 +44,9 @@ export interface Gateway {
 /** The header that names the hold of a call. */
 const HOLD_HEADER = "x-holdfast-reservation";
 
+/** Who may call: secret keys, and a user's key for its own user. */
+const GATEWAY_CALL: Admission = { access: "secret", takesUserKey: true };
+
 /** Answers a metered call. */
 export async function answerCall(
   { req }: Context,
@@ -72,7 +75,7 @@ export async function answerModels(
   const request = req.raw;
   const startedAt = metrics.starts();
   try {
-    const { world, caller, isCounted } = admit(request, source, "secret");
+    const { world, caller, isCounted } = await admit(request, source, GATEWAY_CALL);
     if (!isCounted) await countAtOwner(world, caller, request);
     const { modelServer } = world.features;
     if (modelServer === null) throw switchedOff();
@@ -129,7 +132,7 @@ interface Begun {
 /** Takes the hold of a call, before the server is asked. */
 async function begin(request: Request, kind: CallKind, { source, calls }: Gateway): Promise<Begun> {
   const startedAt = performance.now();
-  const admitted = admit(request, source, "secret");
+  const admitted = await admit(request, source, GATEWAY_CALL);
   const { world, caller } = admitted;
   const { modelServer } = world.features;
   if (modelServer === null) return await refuseInput(admitted, request, switchedOff());
@@ -140,13 +143,15 @@ async function begin(request: Request, kind: CallKind, { source, calls }: Gatewa
       "Test keys may not call models: settings.gateway.testMode of the catalog is false",
     );
   }
-  const read = await readCall(request, kind, caller).catch((fault) => refuseInput(admitted, request, fault));
+  const read = await readCall(request, kind, admitted).catch((fault) =>
+    refuseInput(admitted, request, fault)
+  );
   try {
     if (!calls.hasRoom) throw new Unavailable("Too many calls of the model server are under way");
     const reserved = await askOwner(world, reserveHold, admitted, read.hold, request);
     if (!reserved.ok) throw refusedWith(reserved.error);
-    const { hold, reasons, limit } = reserved.data;
-    if (hold === null) throw new QuotaRefused(reasons[0] ?? "limit_reached", limit);
+    const { hold, reasons, limit, account } = reserved.data;
+    if (hold === null) throw new QuotaRefused(reasons[0] ?? "limit_reached", limit, account);
     const { app, realm } = caller;
     const held = { appId: app.record.appId, mode: realm.mode, reservationId: hold.reservationId };
     const { estimate, hasReasoningPrice } = read;

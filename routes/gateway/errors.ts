@@ -13,8 +13,9 @@ import type { RouteMetrics } from "../http/request_metrics.ts";
 export class QuotaRefused extends Refused {
   readonly reason: ReserveReason;
 
-  constructor(reason: ReserveReason, limit: Reserved["limit"]) {
-    super("limit_reached", limit === null ? REASONS[reason] : `${REASONS[reason]}: ${textOf(limit)}`);
+  constructor(reason: ReserveReason, limit: Reserved["limit"], account: Reserved["account"]) {
+    const text = account === null ? REASONS[reason] : REASONS_ABOVE[reason]?.(account) ?? REASONS[reason];
+    super("limit_reached", limit === null ? text : `${text}: ${textOf(limit)}`);
     this.reason = reason;
   }
 }
@@ -29,6 +30,15 @@ const REASONS: Readonly<Record<ReserveReason, string>> = {
   unmatched_event: "The user's plan does not cover this event",
   no_subscription: "The user has no subscription",
   unpriced_model: "The model has no price",
+  member_limit_reached: "The user's share of an account's limit leaves no room for this call",
+};
+
+/** The reasons of a user above, by what it is called. */
+const REASONS_ABOVE: Readonly<Partial<Record<ReserveReason, (account: string) => string>>> = {
+  limit_reached: (account) => `The limit of ${account} leaves no room for this call`,
+  reservation_headroom_exceeded: (account) =>
+    `The safety buffer of the plan of ${account} leaves no room for this call`,
+  no_subscription: (account) => `The subscription of ${account} has ended`,
 };
 
 const CAPS: ReadonlySet<RefusalCode> = new Set([

@@ -1,7 +1,8 @@
 // The routes of the gateway: a metered, OpenAI-compatible API in front of the model server.
 
 import { type Context, Hono } from "hono";
-import { authenticate, type Source } from "../http/auth.ts";
+import { identify } from "../http/admission.ts";
+import type { Source } from "../http/auth.ts";
 import { invalidMember, methodNotAllowed, unknownPath } from "../http/errors.ts";
 import { namesHost } from "../http/host.ts";
 import { type MetricsSource, NO_ROUTE, RouteMetrics } from "../http/request_metrics.ts";
@@ -36,18 +37,18 @@ export function gatewayRoutes(source: GatewaySource): Hono {
 }
 
 /** Refuses requests that no route takes, in the gateway's own shape. */
-function refuseStray(
+async function refuseStray(
   { req }: Context,
   methods: ReadonlyMap<string, string>,
   source: GatewaySource,
   metrics: RouteMetrics,
-): Response {
+): Promise<Response> {
   const request = req.raw;
   const startedAt = metrics.starts();
   const method = methods.get(req.path);
   try {
     if (!namesHost(request)) throw invalidMember("Host", "invalid host");
-    authenticate(request, source);
+    await identify(request, source);
     if (method === undefined) throw unknownPath(request);
     throw methodNotAllowed(request.method, [method]);
   } catch (error) {

@@ -11,6 +11,7 @@ import type { Refusal } from "../../src/domain/values/refusal.ts";
 import type { EndpointRequest } from "../http/endpoint_types.ts";
 import { amountOf } from "../../src/domain/values/amount.ts";
 import { NO_USAGE } from "../../src/domain/pricing/usage.ts";
+import type { ReserveAnswer } from "../../src/domain/metering/reserve.ts";
 import type { ReserveReason } from "../../src/domain/state/refused_call.ts";
 import { unknownReservation } from "../../src/domain/state/reservation.ts";
 import { GATEWAY_LIMITS, REQUEST_LIMITS } from "../../src/process/limits.ts";
@@ -18,6 +19,7 @@ import { log, messageOf } from "../../src/process/log.ts";
 import type { Registry } from "../../src/tenant/registry.ts";
 import { type Answer, failure, statusOf } from "../http/answer.ts";
 import { askOwner } from "../http/ask_owner.ts";
+import { requireSameUser } from "../http/auth.ts";
 import type { DispatchWorld, InternalCall } from "../http/call.ts";
 import {
   amount,
@@ -51,12 +53,14 @@ export interface Reserved {
   readonly reasons: readonly ReserveReason[];
   /** The first limit group without room, and when its window ends; null for any other reason. */
   readonly limit: { readonly label: string; readonly resetsAt: string | null } | null;
+  /** How the refusal calls the user above that refuses; null where the user of the call itself does. */
+  readonly account: string | null;
 }
 
 /** Where holds are taken: by a turn, unless the app has spent its budget. */
 export interface HoldWorld extends TurnWorld {
   readonly term: TurnWorld["term"] & Pick<Term, "budget" | "gate"> & {
-    readonly directory: Pick<Directory, "countRefused">;
+    readonly directory: Pick<Directory, "countRefused" | "isSameUser">;
   };
 }
 
@@ -64,10 +68,11 @@ export interface HoldWorld extends TurnWorld {
 export const reserveHold: InternalCall<HoldWorld, z.output<typeof holdInput>, Reserved> = {
   id: "gatewayReserve",
   handle: async (request) => {
+    const { world, caller, endUser, input } = request;
+    await requireSameUser(world.term.directory, caller.realm, endUser, input.userId);
     const limit = await refuseSpent(request);
     if (limit !== null) return failure(limit);
-    const { userId, inputTokens, maxOutputTokens, cacheWriteTokens, cacheWrite1hTokens, ...rest } =
-      request.input;
+    const { userId, inputTokens, maxOutputTokens, cacheWriteTokens, cacheWrite1hTokens, ...rest } = input;
     const size = {
       quantity: null,
       count: null,
@@ -79,15 +84,35 @@ export const reserveHold: InternalCall<HoldWorld, z.output<typeof holdInput>, Re
     };
     const call = { name: "reserve", input: { ...rest, size, ttlMs: null }, isCapped: true } as const;
     const { reservationTtlMs: ttlMs } = request.caller.realm.catalog;
-    return await runTurn(request, { userId }, call, ({ hold, reasons, blocking: [full] }): Reserved => ({
-      hold: hold === null ? null : { reservationId: hold.reservationId, ttlMs },
-      reasons,
-      limit: full === undefined
-        ? null
-        : { label: full.group.label, resetsAt: timeTextOrNull(full.window.end) },
+    return await runTurn(request, { userId }, call, (answer): Reserved => ({
+      hold: answer.hold === null ? null : { reservationId: answer.hold.reservationId, ttlMs },
+      ...refusalIn(answer, endUser === null),
     }));
   },
 };
+
+/**
+ * Why a reserve is refused: by the first limit without room on the path, or by a plan that has ended.
+ *
+ * @param isTrusted whether the caller may read the ids of users above: a user's own key may not
+ */
+function refusalIn(
+  { reasons, blocking, levels, refusedBy }: ReserveAnswer,
+  isTrusted: boolean,
+): Omit<Reserved, "hold"> {
+  const isByPlan = reasons[0] === "no_subscription";
+  const above = isByPlan
+    ? levels?.find(({ userId, blocking: full }) => full.length === 0 && refusedBy.includes(userId))
+    : blocking.length > 0
+    ? undefined
+    : levels?.find(({ blocking: full }) => full.length > 0);
+  const [full] = isByPlan ? [] : above?.blocking ?? blocking;
+  return {
+    reasons,
+    limit: full === undefined ? null : { label: full.group.label, resetsAt: timeTextOrNull(full.window.end) },
+    account: above === undefined ? null : isTrusted ? `"${above.userId}"` : "an account above the user",
+  };
+}
 
 /** Returns the refusal of an app that has spent its budget; null for none. The call is counted as refused. */
 async function refuseSpent(

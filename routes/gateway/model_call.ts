@@ -7,6 +7,8 @@ import { allowsModel, type Catalog } from "../../src/domain/catalog/catalog.ts";
 import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
 import type { Caller } from "../../src/tenant/registry.ts";
 import { KEYED_POT } from "../http/arrival.ts";
+import type { Admitted } from "../http/admission.ts";
+import type { EndUser } from "../http/auth.ts";
 import { type BodyRules, readBytes } from "../http/body.ts";
 import { invalidMember, Refused } from "../http/errors.ts";
 import { checkMembers } from "../http/input.ts";
@@ -56,13 +58,17 @@ const SOURCES: Readonly<Record<string, string>> = {
 };
 
 /** Reads a call. */
-export async function readCall(request: Request, kind: CallKind, caller: Caller): Promise<ReadCall> {
+export async function readCall(
+  request: Request,
+  kind: CallKind,
+  { caller, endUser }: Pick<Admitted<unknown>, "caller" | "endUser">,
+): Promise<ReadCall> {
   const { give, ...sent } = await readBytes(request, rulesOf(caller));
   try {
     const { catalog } = caller.realm;
     const { promptLogging: isLogged, gateway: { storedObjects } } = catalog;
     const body = await readAside(sent, { shape: kind.shape, isLogged, storedObjects });
-    return { ...checkCall(request, kind, body, catalog), isLogged, give };
+    return { ...checkCall(request, kind, body, catalog, endUser), isLogged, give };
   } catch (error) {
     give();
     throw error;
@@ -79,6 +85,7 @@ function checkCall(
   kind: CallKind,
   { call, estimate, prompt, stored, bytes, dropsReport }: CallBody,
   catalog: Catalog,
+  endUser: EndUser | null,
 ): Omit<ReadCall, "isLogged" | "give"> {
   if (call.background === true) {
     throw invalidMember("background", "must not be true: the answer could not be metered");
@@ -87,7 +94,7 @@ function checkCall(
   const named = headerText(request, "X-Holdfast-User");
   const model = call.model ?? undefined;
   const members: Members = {
-    userId: named ?? call.user ?? undefined,
+    userId: endUser === null ? named ?? call.user ?? undefined : ownUser(endUser, [named, call.user]),
     event: headerText(request, "X-Holdfast-Event") ?? kind.event,
     metadata: { ...metadataOf(request), model },
     model,
@@ -104,6 +111,13 @@ function checkCall(
   const prices = catalog.models.get(hold.model)?.prices;
   const hasReasoningPrice = prices !== undefined && prices.reasoning !== prices.output;
   return { kind, estimate, hasReasoningPrice, hold, bytes, dropsReport };
+}
+
+/** The id that a call with a user's key names, an alias at most: the owner checks that it is the key's user. */
+function ownUser({ userId }: EndUser, named: readonly unknown[]): unknown {
+  const others = new Set(named.filter((id) => id != null && id !== userId));
+  if (others.size > 1) throw new Refused("forbidden", "The key acts for its own user alone");
+  return [...others][0] ?? userId;
 }
 
 /** Refuses a model that the app's settings do not allow. */

@@ -29,10 +29,13 @@ export async function askOwner<World extends DispatchWorld, Input extends object
   return valueOf(await dispatch(world, call, origin) as Handled<Data>);
 }
 
-/** Counts a call and does nothing else: `isCounted` of the internal call is false. */
-export const COUNT: InternalCall<unknown, Record<string, never>, null> = {
+/**
+ * Does what comes before every call and nothing else: counts it where `isCounted` of the internal call is false, and checks a
+ * user's key, whose user it returns.
+ */
+export const COUNT: InternalCall<unknown, Record<string, never>, EndUser | null> = {
   id: "count",
-  handle: () => success(null),
+  handle: ({ endUser }) => success(endUser),
 };
 
 /** Counts a call of a key at the owner of its workspace. */

@@ -9,11 +9,12 @@ import {
   type Values,
 } from "../../src/audit/audit.ts";
 import { AUDIT_VALUES, type AuditedWorld } from "./audit_values.ts";
-import { valueOf } from "./answer.ts";
+import { type Handled, valueOf } from "./answer.ts";
 import type { DispatchWorld, KeylessCall, Origin, Outcome } from "./call.ts";
 import { dispatch } from "./dispatch.ts";
 import type { KeylessEndpoint } from "./endpoint_types.ts";
 import { Refused } from "./errors.ts";
+import { type Caller, isOperated } from "../../src/tenant/registry.ts";
 
 /** Codes of answers that leave open whether the write was made. */
 export const UNCERTAIN: ReadonlySet<string> = new Set(["unavailable", "internal_error"]);
@@ -41,6 +42,20 @@ export async function audited(
   }
   await end(endingOf(outcome, before, after));
   return outcome;
+}
+
+/** Makes a write of an API key and logs it, unless an operator of the console makes it: the console logs its own writes. */
+export async function auditedByKey<Data>(
+  world: AuditWorld,
+  caller: Caller,
+  { what, userId }: Pick<AuditedAction, "what" | "userId">,
+  after: (data: Values) => Values,
+  run: () => Promise<Handled<Data>>,
+): Promise<Handled<Data>> {
+  if (isOperated(caller)) return await run();
+  const { app, key, realm: { mode } } = caller;
+  const action = { who: key.keyId, via: "api", what, appId: app.record.appId, mode, userId } as const;
+  return await audited(world, action, { before: null, after }, run) as Handled<Data>;
 }
 
 function endingOf(outcome: Outcome, before: Values | null, after: LoggedValues["after"]): Ending {

@@ -1,21 +1,24 @@
 // Who may call: API keys, their classes and modes, the end-user token of public keys, and the admin token.
 
-import type { Realm } from "../../actors/actor.ts";
+import type { Realm } from "../../actors/call.ts";
 import type { Directory } from "../../actors/directory.ts";
 import type { Mode } from "../../actors/port.ts";
+import type { Millis } from "../../src/domain/values/period.ts";
 import { TOKEN_LIMITS } from "../../src/process/limits.ts";
 import { equalsSecret } from "../../src/process/secrets/hash.ts";
 import { openToken } from "../../src/process/secrets/signed_token.ts";
 import { type App, type Caller, identitySecretsOf, type Registry } from "../../src/tenant/registry.ts";
 import type { AuditWorld } from "../../src/audit/audit.ts";
 import { RateLimited, Refused, unknownPath } from "./errors.ts";
-import type { Access } from "../contract/definition.ts";
+import type { KeyedDefinition } from "../contract/definition.ts";
 import { endUserId } from "../contract/fields.ts";
 import type { Guesses } from "./guesses.ts";
 
-/** The end user that a token names. */
+/** The end user that a token names, or for whom a user's key acts. */
 export interface EndUser {
   readonly userId: string;
+  /** When the user's key expires; null for never, absent for a token. */
+  readonly expiresAt?: Millis | null;
 }
 
 /** Where endpoints get what they work on; throws while this process may not answer. */
@@ -28,7 +31,10 @@ const BEARER = "Bearer ";
 /** The names of authentication schemes are not case-sensitive. */
 const ANY_BEARER = /^bearer +/i;
 
-/** Returns the running term and the caller; refuses while this process may not answer, then an unknown key. */
+/**
+ * Returns the running term and the caller; refuses while this process may not answer, then an unknown key. A user's key is
+ * not checked yet: `identify` does that.
+ */
 export function authenticate<World extends { readonly registry: Pick<Registry, "authenticate"> }>(
   request: Request,
   source: Source<World>,
@@ -45,7 +51,16 @@ export function authenticate<World extends { readonly registry: Pick<Registry, "
  *
  * @param nowMs the real moment, by which tokens expire
  */
-export function authorize(request: Request, access: Access, caller: Caller, nowMs: number): EndUser | null {
+export function authorize(
+  request: Request,
+  { access, takesUserKey }: Pick<KeyedDefinition, "access" | "takesUserKey">,
+  caller: Caller,
+  nowMs: number,
+): EndUser | null {
+  if (caller.ofUser !== null) {
+    if (takesUserKey === true) return null;
+    throw new Refused("requires_secret_key", "This call needs a secret key; a user's key does not allow it");
+  }
   const isPublic = caller.key.class === "public";
   switch (access) {
     case "any":
@@ -114,7 +129,9 @@ export async function requireSameUser(
   userId: string,
 ): Promise<void> {
   if (endUser === null || endUser.userId === userId) return;
-  if (!await directory.isSameUser(realm, endUser.userId, userId)) forbid();
+  if (await directory.isSameUser(realm, endUser.userId, userId)) return;
+  if (endUser.expiresAt === undefined) forbid();
+  throw new Refused("forbidden", "The key acts for its own user alone");
 }
 
 function bearerOf(request: Request): string | null {

@@ -1,6 +1,7 @@
 // A call that was checked and may run, and the endpoints and internal calls that it can be a call of. Where it runs is
 // decided in `dispatch.ts`.
 
+import type { Directory } from "../../actors/directory.ts";
 import type { Idempotency, IdempotentCall } from "../../actors/idempotency.ts";
 import type { Term } from "../../actors/term.ts";
 import type { ClusterNode } from "../../src/cluster/node.ts";
@@ -20,6 +21,7 @@ export interface DispatchWorld extends CountingWorld, ReadingWorld {
   readonly node: ClusterNode;
   readonly term: Pick<Term, "keepAnswer" | "doors" | "isServing"> & {
     readonly idempotency: Pick<Idempotency, "run">;
+    readonly directory: Pick<Directory, "runByKey" | "inMemoryByKey">;
   };
 }
 

@@ -37,13 +37,15 @@ export async function handle<World extends DispatchWorld>(
   const request = context.req.raw;
   const startedAt = metrics.starts();
   try {
-    const admitted = admit(request, source, endpoint.access, endpoint.isBatch === true);
+    const admission = admit(request, source, endpoint);
+    const admitted = admission instanceof Promise ? await admission : admission;
     const { world, caller, endUser, isCounted } = admitted;
     const key = endpoint.method === "GET" ? null : request.headers.get("idempotency-key");
     let call: KeyedCall<World>;
     try {
       // The text of a body is needed only for the hash of a call with an idempotency key.
-      const { members, text } = key === null && endpoint.method === "POST"
+      const isBodyAlone = endpoint.method === "POST" && !endpoint.path.includes(":");
+      const { members, text } = key === null && isBodyAlone
         ? { members: await readMembers(request, rulesOf(endpoint, caller)), text: "" }
         : await readInput(context, endpoint, caller);
       const input = checkInput(endpoint, members);
@@ -134,7 +136,7 @@ export async function callEndpoint<World extends DispatchWorld>(
 ): Promise<Answer> {
   const startedAt = metrics.starts();
   try {
-    const admitted = admit(request, source, endpoint.access);
+    const admitted = await admit(request, source, endpoint);
     const input = await checkedMembers(endpoint, members).catch((fault) =>
       refuseInput(admitted, request, fault)
     );

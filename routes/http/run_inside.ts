@@ -7,10 +7,12 @@ import {
   type CheckedCall,
   type DispatchWorld,
   idOf,
+  type KeyedCall,
   type KeyedTarget,
   type Origin,
   type Outcome,
 } from "./call.ts";
+import { checkUserKey } from "./user_keys.ts";
 import type { EndpointRequest } from "./endpoint_types.ts";
 import { Refused } from "./errors.ts";
 import { countCall } from "./rate_limit.ts";
@@ -78,8 +80,21 @@ function begin<World extends DispatchWorld>(
   if (call.caller === null) {
     return call.target.handle({ world, input: call.input, requestId: idOf(origin) });
   }
-  const { target, caller, endUser, input, url, idempotent } = call;
-  if (!call.isCounted) countCall(world, caller);
+  const { target, caller } = call;
+  // A call that waits outside of its cell checks the key itself, at each read.
+  if (caller.ofUser !== null && target.waitsOutside !== true) {
+    return checkUserKey(world, caller, caller.ofUser).then((holder) =>
+      run(world, { ...call, endUser: holder })
+    );
+  }
+  return run(world, call);
+}
+
+function run<World extends DispatchWorld>(
+  world: World,
+  { target, caller, endUser, input, url, idempotent, isCounted }: KeyedCall<World>,
+): Promise<Outcome> | Outcome {
+  if (!isCounted) countCall(world, caller);
   const request = { world: worldOf(world, caller.app), caller, endUser, input, url, idempotent };
   return idempotent === null ? target.handle(request) : runOnce(target, request, idempotent);
 }

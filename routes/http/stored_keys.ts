@@ -2,13 +2,13 @@
 // send the name of a part of a call.
 
 import type { IdempotentCall } from "../../actors/idempotency.ts";
-import type { ApiKey } from "../../src/storage/rows/registry_rows.ts";
+import type { CallerKey } from "../../src/tenant/registry.ts";
 
 /** Begins every stored key that is not the key of a secret API key as sent. No header can contain it. */
 const MARK = "\u0001";
 
 /** Returns the stored key of an idempotency key: for a secret API key the key as sent, as in earlier versions. */
-export function storedKey(apiKey: Pick<ApiKey, "class">, key: string): string {
+export function storedKey(apiKey: Pick<CallerKey, "class">, key: string): string {
   if (apiKey.class === "secret" && !key.startsWith(MARK)) return key;
   return `${MARK}${apiKey.class}:${key}`;
 }

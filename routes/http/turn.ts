@@ -2,7 +2,7 @@
 // the decision and before anything is applied, without one after the changes are durable. So a fault in shaping fails
 // that one call and never the actor.
 
-import type { Call, Keeping, TurnResult } from "../../actors/actor.ts";
+import type { Call, Keeping, TurnResult } from "../../actors/call.ts";
 import type { Directory } from "../../actors/directory.ts";
 import type { IdempotentCall } from "../../actors/idempotency.ts";
 import type { CommandName, Commands } from "../../src/domain/command.ts";

@@ -3,7 +3,8 @@
 
 import { type Context, Hono } from "hono";
 import type { ToolOutcome } from "./tool_server.ts";
-import { authenticate, authorize, type Source } from "../http/auth.ts";
+import { identify } from "../http/admission.ts";
+import { authorize, type Source } from "../http/auth.ts";
 import { readText, rulesOf } from "../http/body.ts";
 import type { DispatchWorld } from "../http/call.ts";
 import type { Endpoint } from "../http/endpoint_types.ts";
@@ -32,8 +33,8 @@ export function toolRoutes(source: ToolSource): Hono {
 async function answer({ req }: Context, source: ToolSource): Promise<Response> {
   const request = req.raw;
   try {
-    const { world, caller } = authenticate(request, source);
-    authorize(request, "secret", caller, world.clock.now());
+    const { world, caller } = await identify(request, source);
+    authorize(request, { access: "secret" }, caller, world.clock.now());
     const id = requestId(request);
     const make = async ({ id }: KeyedDefinition, members: ToolMembers) => {
       const endpoint = ENDPOINTS.get(id) as Endpoint<FeedWorld>;

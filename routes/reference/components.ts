@@ -2,7 +2,7 @@
 // and the shape of errors.
 
 import { REFUSAL_CODES, type RefusalCode } from "../../src/domain/values/refusal.ts";
-import type { Access } from "../contract/definition.ts";
+import type { Access, CallDefinition } from "../contract/definition.ts";
 import { STATUS } from "../http/errors.ts";
 import { MEANING } from "./errors.ts";
 import type { JsonSchema } from "./json_schema.ts";
@@ -18,7 +18,8 @@ of metering calls are \`warnings\` of the answer, and common mistakes such as \`
 calls ignore unknown members. \`null\` for an optional member means the same as leaving it out, unless documented otherwise.
 
 **Keys.** \`sk_live_\` and \`sk_test_\` keys are secret: use them only on your server. \`pk_live_\` and \`pk_test_\` keys are
-public. With a public key, usage and credits require \`X-End-User-Token\`. Live and test mode share only the catalog.
+public. With a public key, usage and credits require \`X-End-User-Token\`. \`uk_live_\` and \`uk_test_\` keys act for one
+user: at the gateway, and for its own usage. Live and test mode share only the catalog.
 
 **Retries.** Send \`Idempotency-Key\` with a POST or DELETE under \`/api/v1\`. A retry with the same key within 24 hours
 gets the first answer again, with \`Idempotent-Replayed: true\`.
@@ -48,6 +49,11 @@ export const INFO: JsonSchema = {
 export const SECURITY_SCHEMES = {
   secretKey: { type: "http", scheme: "bearer", description: "A secret key: sk_live_... or sk_test_..." },
   testSecretKey: { type: "http", scheme: "bearer", description: "A secret key of test mode: sk_test_..." },
+  userKey: {
+    type: "http",
+    scheme: "bearer",
+    description: "A user's key: uk_live_... or uk_test_...; acts for this user alone",
+  },
   publicKey: { type: "http", scheme: "bearer", description: "A public key: pk_live_... or pk_test_..." },
   endUserToken: {
     type: "apiKey",
@@ -64,7 +70,7 @@ export const SECURITY_SCHEMES = {
 type Requirement = { readonly [Scheme in keyof typeof SECURITY_SCHEMES]?: readonly string[] };
 
 /** Security requirements by access: alternatives of schemes. */
-export const SECURITY: Readonly<Record<Access | "admin" | "open", readonly Requirement[]>> = {
+const SECURITY: Readonly<Record<Access | "admin" | "open", readonly Requirement[]>> = {
   secret: [{ secretKey: [] }],
   credit_write: [{ secretKey: [] }],
   hidden: [{ secretKey: [] }],
@@ -76,6 +82,13 @@ export const SECURITY: Readonly<Record<Access | "admin" | "open", readonly Requi
   admin: [{ adminToken: [] }],
   open: [],
 };
+
+/** The security requirements of a call. */
+export function securityOf(
+  { access, takesUserKey }: Pick<CallDefinition, "access" | "takesUserKey">,
+): readonly Requirement[] {
+  return takesUserKey === true ? [...SECURITY[access], { userKey: [] }] : SECURITY[access];
+}
 
 /** Header parameters that several calls take. */
 export const PARAMETERS = {

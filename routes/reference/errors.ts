@@ -26,12 +26,21 @@ export const MEANING: Readonly<Record<RefusalCode, string>> = {
   credit_balance_not_found: "Credit balance not found.",
   alias_conflict: "from is already an alias of another user.",
   alias_cycle: "Both ids are the same, or to is already an alias of from.",
+  parent_cycle: "The parent is the user itself, or a user below it.",
+  path_too_long: "A path would have more than 8 users.",
   consent_required: "Linking an anonymous session requires consentGiven: true.",
   reservation_not_pending: "The reservation is already settled.",
   already_canceled: "The subscription has already ended.",
   catalog_in_use:
     "A plan or credit pack that would be removed is still in use, and can only be archived; or another " +
     "catalog version than expectedVersion is in force.",
+  no_subscription: "A user above had a plan and has none now; details name the blocked event.",
+  unmatched_event: "The plan does not cover the event; details name the blocked event.",
+  unpriced_model:
+    "Of a user with a parent: a limit counts cents, and the call has no price; details name the blocked event.",
+  reservation_headroom_exceeded: "The headroom of a limit leaves no room.",
+  member_limit_reached:
+    "The user's share of a limit of a user above is used up; details name the blocked event and the limit groups.",
   limit_reached:
     "A limit of the user's plan is reached; details name the blocked event and the limit groups without " +
     "room.",
@@ -62,9 +71,10 @@ export function errorsOf(call: CallDefinition): RefusalCode[] {
   const { access, method, input, hasNoBody, errors } = call;
   const isKeyed = access !== "admin" && access !== "open";
   const ofKey: RefusalCode[] = isKeyed ? ["invalid_key", "rate_limited"] : [];
+  const ofUserKey: RefusalCode[] = isKeyed && call.takesUserKey !== true ? ["requires_secret_key"] : [];
   const ofInput: RefusalCode[] = input === null || access === "open" ? [] : ["invalid_request"];
   const ofBody: RefusalCode[] = input === null || hasNoBody || method === "GET" ? [] : ["payload_too_large"];
   const ofWrite: RefusalCode[] = isKeyed && method !== "GET" ? ["idempotency_conflict"] : [];
-  const all = [OF_EVERY_CALL, ofKey, OF_ACCESS[access], ofInput, ofBody, ofWrite, errors];
+  const all = [OF_EVERY_CALL, ofKey, ofUserKey, OF_ACCESS[access], ofInput, ofBody, ofWrite, errors];
   return [...new Set(all.flat())];
 }

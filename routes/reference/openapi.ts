@@ -12,8 +12,8 @@ import {
   INFO,
   PARAMETERS,
   refTo,
-  SECURITY,
   SECURITY_SCHEMES,
+  securityOf,
 } from "./components.ts";
 import { TAGS } from "../contract/tags.ts";
 import { errorsOf, MEANING } from "./errors.ts";
@@ -84,7 +84,7 @@ function showCall(writer: SchemaWriter, call: CallDefinition): Shown {
     path: `/api${path}`,
     doc: call,
     errors: errorsOf(call),
-    security: SECURITY[access],
+    security: securityOf(call),
     ...placesOf(writer, call),
     isKeyed: !isKeyless && method !== "GET",
     rawType: call.mediaType ?? null,
@@ -147,7 +147,7 @@ function showPage(writer: SchemaWriter, { path, doc, mediaType, foreign }: Page)
     path,
     doc,
     errors: doc.errors,
-    security: foreign === undefined ? [] : SECURITY.secret,
+    security: foreign === undefined ? [] : securityOf({ access: "secret", takesUserKey: true }),
     parameters: {},
     body: foreign?.body == null ? null : writer.write(foreign.body),
     isKeyed: false,

@@ -2,7 +2,7 @@
 // the time of a hello, and a new one closes the oldest: a stranger that opens many closes mostly its own, while a node
 // needs its place for two round trips only.
 
-import { CHANNEL_LIMITS } from "../process/limits.ts";
+import { CHANNEL_LIMITS } from "../process/channel_limits.ts";
 import { FrameReader, HELLO_BOUNDS } from "./frames.ts";
 import { meetDialer, type Meeting, type ProvedDialer } from "./hello.ts";
 import type { Connection } from "./network.ts";

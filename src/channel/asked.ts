@@ -1,7 +1,7 @@
 // HTTP requests that this side sent to a peer, until the peer reports that each is over. The body of an answer streams:
 // the peer may send as much as the reader has room for, so a slow reader delays only its own stream.
 
-import { CHANNEL_LIMITS } from "../process/limits.ts";
+import { CHANNEL_LIMITS } from "../process/channel_limits.ts";
 import { integerOf } from "./batches.ts";
 import { jsonOf } from "./json.ts";
 import {

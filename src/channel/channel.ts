@@ -2,7 +2,7 @@
 // connection breaks, the peer is silent or violates the protocol, or this side closes it. A call is sent once and never
 // again. When a channel ends, all of its pending calls are rejected.
 
-import { CHANNEL_LIMITS } from "../process/limits.ts";
+import { CHANNEL_LIMITS } from "../process/channel_limits.ts";
 import { AskedRequests } from "./asked.ts";
 import { answerJson, type CallOutcome, noAnswerJson, readAnswers, readCalls, readNotes } from "./batches.ts";
 import {

@@ -1,7 +1,7 @@
 // Dialing a node's address: connect, prove our identity, and learn which node is there. The result is only what is certain:
 // a timeout or a broken connection proves nothing about the process that should be there.
 
-import { CHANNEL_LIMITS } from "../process/limits.ts";
+import { CHANNEL_LIMITS } from "../process/channel_limits.ts";
 import { FrameReader } from "./frames.ts";
 import { type Intent, meetListener } from "./hello.ts";
 import { type Connection, ConnectionRefused, type Network } from "./network.ts";

@@ -1,7 +1,7 @@
 // Frames: the units that travel on a connection. A frame is the length of its payload (4 bytes, big-endian), its kind
 // (1 byte) and the payload. The header alone decides whether a frame is allowed, before any payload is kept.
 
-import { CHANNEL_LIMITS } from "../process/limits.ts";
+import { CHANNEL_LIMITS } from "../process/channel_limits.ts";
 import type { Connection } from "./network.ts";
 import type { ChannelStats } from "./shapes.ts";
 

@@ -2,7 +2,7 @@
 // arrives. Of each pair the node with the higher term dials. The hub decides nothing about nodes: its user sets the peers
 // and reacts to losses.
 
-import { CHANNEL_LIMITS } from "../process/limits.ts";
+import { CHANNEL_LIMITS } from "../process/channel_limits.ts";
 import { log, messageOf } from "../process/log.ts";
 import { Channel } from "./channel.ts";
 import { dial, type Dialer } from "./dial.ts";

@@ -2,7 +2,7 @@
 // together after it; while a write is under way, the next frames fill. Calls and answers go first, followed by one piece
 // of a stream, so that neither waits long for the other.
 
-import { CHANNEL_LIMITS } from "../process/limits.ts";
+import { CHANNEL_LIMITS } from "../process/channel_limits.ts";
 import { FrameBatch } from "./batches.ts";
 import { KIND, textFrame } from "./frames.ts";
 import type { Connection } from "./network.ts";

@@ -1,7 +1,7 @@
 // HTTP requests of a peer that this side serves. Pieces of an answer are sent only as far as the peer has room for them,
 // and no more of the answer is in memory.
 
-import { CHANNEL_LIMITS } from "../process/limits.ts";
+import { CHANNEL_LIMITS } from "../process/channel_limits.ts";
 import { integerOf } from "./batches.ts";
 import {
   creditOf,

@@ -1,7 +1,7 @@
 // Connections over TCP. A listener lives as long as its hub: a refused connection means to other nodes that this process
 // is gone, so only the end of the hub may close the port.
 
-import { CHANNEL_LIMITS } from "../process/limits.ts";
+import { CHANNEL_LIMITS } from "../process/channel_limits.ts";
 import { type Connection, ConnectionRefused, type Network } from "./network.ts";
 import { rest } from "../process/rest.ts";
 

@@ -55,12 +55,24 @@ const TYPES: Places = {
   Explanation: ["ExplainResponseData", "The answer to an explain: what a reserve would answer now, and why."],
   Usage: ["GetUsageResponseData", "The counters and credits of a user."],
 
+  UserKeyInput: ["CreateUserKeyRequest", "A key of a user to create."],
+  CreatedUserKey: ["CreateUserKeyResponseData", "A new key of a user."],
+  UserKey: ["ListUserKeysResponseData.keys[]", "A key of a user, without the key itself."],
+
   SubscriptionInput: ["UpsertSubscriptionRequest", "A subscription to write."],
   Subscription: ["Subscription", "A subscription."],
   CancelInput: ["cancelSubscription()", "A subscription to end."],
   CanceledSubscription: ["CancelSubscriptionResponseData", "The answer to a cancel."],
   SubscriptionEvent: ["GetUserResponseData.history[]", "An entry of a user's subscription history."],
   User: ["GetUserResponseData", "Everything about a user."],
+  ParentInput: ["SetParentRequest", "The parent of a user, and the shares of its pools."],
+  ParentAnswer: ["SetParentResponseData", "A user with its path."],
+  ChildrenQuery: ["listChildren()", "Which children to list."],
+  Child: ["ListChildrenResponseData.children[]", "A user directly below another one."],
+  ChildrenPage: ["ListChildrenResponseData", "A page of children."],
+  MembersQuery: ["listMembers()", "Which members to list."],
+  Member: ["ListMembersResponseData.members[]", "What a user below used of a limit group."],
+  MembersPage: ["ListMembersResponseData", "A page of members."],
   LimitGroup: ["Plan.limits[]", "A limit of a plan."],
   Plan: ["Plan", "A plan on offer."],
 
@@ -124,6 +136,8 @@ const OWN = {
   // Here null means more than leaving the member out.
   "SubscriptionInput.customLimits": "Readonly<Record<string, { readonly quota: number }>> | null",
   "SubscriptionInput.cycleStart": "Moment | null",
+  "ParentInput.parentId": "string | null",
+  "ParentInput.memberLimits": "Readonly<Record<string, { readonly quota: number }>> | null",
   "GrantInput.expiresAt": "Moment | null",
   // Any object type fits, also one without an index signature.
   "CommitOptions.providerUsage": "object | null",

@@ -2,6 +2,7 @@
 // has no dependency and runs on Deno, Node from 20 on, browsers and workers. This folder imports only its
 // own files, because it is used on its own: by address, or as the package that `deno task client:pack` makes.
 
+import { Accounts } from "./accounts.ts";
 import { Analytics } from "./analytics.ts";
 import { type ComposeAnswer, composeCall } from "./compose.ts";
 import { Credits } from "./credits.ts";
@@ -12,6 +13,7 @@ import type { Unmetered } from "./metering_types.ts";
 import { Refusals } from "./refusals.ts";
 import { Plans, Subscriptions, Users } from "./subscriptions.ts";
 import { TestClock } from "./test_clock.ts";
+import { UserKeys } from "./user_keys.ts";
 import { type CallOptions, type ClientOptions, Transport } from "./transport.ts";
 
 /** A client of one service, with one key. `Allowed` is `Unmetered` for a client with `onUnavailable: "allow"`. */
@@ -20,6 +22,8 @@ export class HoldfastClient<Allowed extends Unmetered = never> extends Metering<
   readonly subscriptions: Subscriptions;
   /** Reads everything about a user. */
   readonly users: Users;
+  /** Puts users under organisations and teams. */
+  readonly accounts: Accounts;
   /** Makes one user of several ids. */
   readonly customers: Customers;
   /** Grants, extends, revokes and lists credits. */
@@ -32,6 +36,8 @@ export class HoldfastClient<Allowed extends Unmetered = never> extends Metering<
   readonly refusals: Refusals;
   /** Analytics of people, their consent, export and erasure. */
   readonly analytics: Analytics;
+  /** Creates, lists and revokes keys of users. */
+  readonly userKeys: UserKeys;
   /** Reads and moves the clock of test mode. */
   readonly testClock: TestClock;
   readonly #transport: Transport;
@@ -42,12 +48,14 @@ export class HoldfastClient<Allowed extends Unmetered = never> extends Metering<
     this.#transport = transport;
     this.subscriptions = new Subscriptions(transport);
     this.users = new Users(transport);
+    this.accounts = new Accounts(transport);
     this.customers = new Customers(transport);
     this.credits = new Credits(transport);
     this.plans = new Plans(transport);
     this.events = new Events(transport);
     this.refusals = new Refusals(transport);
     this.analytics = new Analytics(transport);
+    this.userKeys = new UserKeys(transport);
     this.testClock = new TestClock(transport);
   }
 
@@ -102,6 +110,7 @@ export { HoldfastError } from "./errors.ts";
 export { TrackError } from "./track_later.ts";
 export { signEndUserToken } from "./end_user_token.ts";
 export { verifyWebhook } from "./webhooks.ts";
+export type { Accounts } from "./accounts.ts";
 export type { Analytics } from "./analytics.ts";
 export type { ComposeAnswer } from "./compose.ts";
 export type { Credits } from "./credits.ts";
@@ -131,8 +140,9 @@ export type { Refusals } from "./refusals.ts";
 export type { RetryPolicy } from "./retry.ts";
 export type { Plans, SubscriptionKey, Subscriptions, Users } from "./subscriptions.ts";
 export type { TestClock } from "./test_clock.ts";
+export type { UserKeys } from "./user_keys.ts";
 export type { CallOptions, ClientOptions, Fetch, RetryNotice } from "./transport.ts";
-export type { UsageCalls, WatchConnection, WatchEnd, WatchOptions } from "./usage_calls.ts";
+export type { UsageCalls, UsageOptions, WatchConnection, WatchEnd, WatchOptions } from "./usage_calls.ts";
 export type { WebhookHeaders, WebhookMessage, WebhookRequest, WebhookType } from "./webhooks.ts";
 export type * from "./wire_types.ts";
 export type { Done, Outcome, ReservedWork, Settled } from "./with_reservation.ts";

@@ -22,17 +22,19 @@ export type ReportedUsage = Pick<CommitOptions, "usage" | "providerUsage">;
 export type GroupStanding = Omit<CommittedGroup, "overflow">;
 
 /** The answer to a reserve that is allowed. `groups` is missing where only credits pay. */
-export interface Held extends Pick<ReserveReply, "groups" | "warnings"> {
+export interface Held extends Pick<ReserveReply, "groups" | "levels" | "warnings"> {
   readonly allowed: true;
   readonly matched: true;
   readonly unmetered?: undefined;
   readonly reservationId: string;
   readonly expiresAt: string;
   readonly reasons?: undefined;
+  readonly refusedBy?: undefined;
 }
 
 /** The answer to a reserve that is not allowed. No quota is held. */
-export interface NotHeld extends Pick<ReserveReply, "matched" | "groups" | "warnings"> {
+export interface NotHeld
+  extends Pick<ReserveReply, "matched" | "groups" | "levels" | "refusedBy" | "warnings"> {
   readonly allowed: false;
   readonly unmetered?: undefined;
   readonly reasons: readonly ReserveReason[];
@@ -54,7 +56,9 @@ export interface Unmetered {
   readonly reservationId?: undefined;
   readonly expiresAt?: undefined;
   readonly groups?: undefined;
+  readonly levels?: undefined;
   readonly reasons?: undefined;
+  readonly refusedBy?: undefined;
   readonly warnings?: undefined;
 }
 
@@ -89,12 +93,14 @@ export interface FailedCommit {
 /** Receives each commit of finished work that failed, and again if its retries were given up. */
 export type OnCommitError = (error: HoldfastError, commit: FailedCommit) => void;
 
-/** The `details` of the error with which a track at a limit rejects. */
-export interface LimitReachedDetails {
+/** The `details` of the error with which a track at a limit rejects. The last three are there for a user with a parent. */
+export interface LimitReachedDetails extends Pick<ReserveReply, "reasons" | "refusedBy"> {
   /** The id of the recorded attempt. */
   readonly eventId: string;
   /** The groups without enough quota. */
   readonly groups: readonly GroupStanding[];
+  /** The users above with such groups, nearest first. */
+  readonly levels?: readonly { readonly userId: string; readonly groups: readonly GroupStanding[] }[];
 }
 
 /** An event of `trackLater`. */

@@ -10,7 +10,7 @@ import {
   type SettlingCalls,
 } from "./with_reservation.ts";
 import type { DecisionOptions, Held, NotHeld, ReportedUsage, Unmetered } from "./metering_types.ts";
-import type { CommitOptions, Metadata } from "./wire_types.ts";
+import type { CommitOptions, Metadata, ReservedGroup } from "./wire_types.ts";
 
 /** The user and event of metered calls. */
 export interface ModelMetering<Call> extends DecisionOptions {
@@ -84,19 +84,45 @@ export async function openCall<Call>(
   throw refusalOf(hold);
 }
 
-/** The error of a call that was refused: its code is the first reason, its text names the limits and when they reset. */
-export function refusalOf({ reasons, groups = [] }: NotHeld): HoldfastError {
+/**
+ * The error of a call that was refused: its code is the first reason, its text names the limits, their users and when they
+ * reset.
+ */
+export function refusalOf({ reasons, groups = [], levels, refusedBy = [] }: NotHeld): HoldfastError {
   const [code = "limit_reached"] = reasons;
-  const limits = groups.filter(({ label }) => label !== undefined)
-    .map(({ label, resetsAt }) => resetsAt == null ? `"${label}"` : `"${label}" (resets at ${resetsAt})`);
-  const [first] = groups.filter(({ label }) => label !== undefined);
+  const own = fullOf(groups);
+  const above = (levels ?? []).flatMap(({ userId, groups: ofLevel }) =>
+    fullOf(ofLevel).map((group) => ({ ...group, userId }))
+  );
+  const limits = [...own, ...above].map(({ label, resetsAt, userId }) =>
+    `"${label}"${userId === undefined ? "" : ` of "${userId}"`}${
+      resetsAt == null ? "" : ` (resets at ${resetsAt})`
+    }`
+  );
+  // Users that refuse without a full limit: their plan has ended. The caller is the first of the path.
+  const others = refusedBy.filter((id, place) =>
+    !above.some(({ userId }) => userId === id) && !(place === 0 && own.length > 0)
+  );
+  const at = others.length === 0 ? "" : ` at ${others.map((id) => `"${id}"`).join(", ")}`;
+  const [first] = [...own, ...above];
   return new HoldfastError({
     code,
     // A model without a price is a fault of the catalog, not of the user's limits.
     status: code === "unpriced_model" ? 400 : 429,
-    message: `Refused: ${reasons.join(", ")}${limits.length === 0 ? "" : `: ${limits.join(", ")}`}`,
-    details: { reasons, groups, label: first?.label, resetsAt: first?.resetsAt },
+    message: `Refused${at}: ${reasons.join(", ")}${limits.length === 0 ? "" : `: ${limits.join(", ")}`}`,
+    details: {
+      reasons,
+      groups,
+      label: first?.label,
+      resetsAt: first?.resetsAt,
+      ...levels === undefined ? {} : { levels, refusedBy },
+    },
   });
+}
+
+/** The groups without room, which have a label, as limits of the caller. */
+function fullOf(groups: readonly ReservedGroup[]): (ReservedGroup & { readonly userId?: string })[] {
+  return groups.filter(({ label }) => label !== undefined);
 }
 
 /** A call in flight. It is settled once, by its first end. */

@@ -106,7 +106,7 @@ export class Plans {
    * @example
    * ```ts
    * const plans = await client.plans.list();
-   * console.log(plans.map(({ name }) => name)); // ["Free", "Pro", "Team", "Trial"]
+   * console.log(plans.map(({ name }) => name)); // ["Free", "Pro", "Team", "Organisation", "Trial"]
    * ```
    */
   list(call?: CallOptions): Promise<Plan[]> {

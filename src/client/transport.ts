@@ -23,7 +23,10 @@ export interface RetryNotice {
 
 /** Options of a client. */
 export interface ClientOptions extends DecisionOptions {
-  /** A secret key (`sk_...`) in your backend, a public one (`pk_...`) anywhere else. */
+  /**
+   * A secret key (`sk_...`) in your backend, a user's key (`uk_...`) in a program of that user, a public one (`pk_...`)
+   * anywhere else.
+   */
   readonly apiKey: string;
   /** The address of the service, without `/api`: `https://holdfast.example.com`. */
   readonly baseUrl: string;
@@ -68,7 +71,7 @@ export type Access = "any" | "secret" | "credit_write";
 
 /** A call in the form in which it is sent. */
 export interface WireCall {
-  readonly method: "GET" | "POST" | "DELETE";
+  readonly method: "GET" | "POST" | "PUT" | "DELETE";
   /** Under `/api/v1`, with ids encoded. */
   readonly path: string;
   readonly access: Access;
@@ -96,7 +99,9 @@ export class Transport {
   /** @param wait waits between tries; tests pass their own */
   constructor(options: ClientOptions, wait: typeof pause = pause) {
     const { apiKey, baseUrl } = options;
-    if (!/^[sp]k_/.test(apiKey)) throw new TypeError("apiKey: must be a key that begins with sk_ or pk_");
+    if (!/^[spu]k_/.test(apiKey)) {
+      throw new TypeError("apiKey: must be a key that begins with sk_, uk_ or pk_");
+    }
     if (!/^https?:\/\/[^/?#]+[^?#]*$/.test(baseUrl)) {
       throw new TypeError("baseUrl: must be an address such as https://holdfast.example.com");
     }

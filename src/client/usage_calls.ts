@@ -8,6 +8,12 @@ import { mayPass } from "./retry.ts";
 import type { CallOptions, Transport } from "./transport.ts";
 import type { Usage } from "./wire_types.ts";
 
+/** Options of a read. */
+export interface UsageOptions extends CallOptions {
+  /** Whether to add the users above, as `levels`. */
+  readonly levels?: boolean | undefined;
+}
+
 /** Whether a watch is connected, and if not, why. */
 export interface WatchConnection {
   readonly isLive: boolean;
@@ -51,8 +57,16 @@ export interface UsageCalls {
    * console.log(counters[0]?.remaining); // 100
    * console.log(period?.end); // "2026-02-15T12:00:00.000Z"
    * ```
+   * @example Of a user in a team, with what the team has left
+   * ```ts
+   * await client.accounts.setParent("user_1", "team_1");
+   * await client.subscriptions.upsert({ userId: "team_1", planId: "Pro" });
+   * const { levels = [] } = await client.usage("user_1", "image.render", { levels: true });
+   * console.log(levels[0]?.userId); // "team_1"
+   * console.log(levels[0]?.counters[0]?.remaining); // 100
+   * ```
    */
-  (userId?: string, event?: string, call?: CallOptions): Promise<Usage>;
+  (userId?: string, event?: string, options?: UsageOptions): Promise<Usage>;
 
   /**
    * Calls `onUsage` with the usage of a user, at once and whenever it changes. The promise resolves when the watch has
@@ -78,8 +92,12 @@ export interface UsageCalls {
 
 /** The calls of a transport. */
 export function usageCallsOf(transport: Transport): UsageCalls {
-  const read = (userId?: string, event?: string, call?: CallOptions): Promise<Usage> =>
-    transport.send({ method: "GET", path: "/usage", access: "any", query: { userId, event } }, call);
+  const read = (
+    userId?: string,
+    event?: string,
+    { levels, ...call }: UsageOptions = {},
+  ): Promise<Usage> =>
+    transport.send({ method: "GET", path: "/usage", access: "any", query: { userId, event, levels } }, call);
   const watch: UsageCalls["watch"] = (userId, onUsage, options = {}) =>
     new Watch(transport, userId, onUsage, options).run();
   return Object.assign(read, { watch });

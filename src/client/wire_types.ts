@@ -11,8 +11,10 @@ export type ServiceErrorCode = "unavailable" | "invalid_key" | "invalid_or_expir
   | "payload_too_large" | "invalid_request" | "idempotency_conflict" | "not_implemented"
   | "workspace_limit_reached" | "test_quota_exceeded" | "credit_pack_not_found"
   | "invalid_quantity" | "credit_balance_not_found" | "alias_conflict" | "alias_cycle"
-  | "consent_required" | "reservation_not_pending" | "already_canceled"
-  | "catalog_in_use" | "limit_reached" | "ai_budget_exceeded" | "generation_failed"
+  | "parent_cycle" | "path_too_long" | "consent_required" | "reservation_not_pending"
+  | "already_canceled" | "catalog_in_use" | "no_subscription" | "unmatched_event"
+  | "unpriced_model" | "limit_reached" | "reservation_headroom_exceeded"
+  | "member_limit_reached" | "ai_budget_exceeded" | "generation_failed"
   | "not_processed" | "internal_error";
 
 /** The mode of a key. Live and test share the catalog and no data. */
@@ -140,7 +142,7 @@ export interface ReserveOptions extends HeldSize {
 
 /** Why a reserve is not allowed. */
 export type ReserveReason = "limit_reached" | "reservation_headroom_exceeded" | "unmatched_event"
-  | "no_subscription" | "unpriced_model";
+  | "no_subscription" | "unpriced_model" | "member_limit_reached";
 
 /** A limit group in a reserve's answer. */
 export interface ReservedGroup {
@@ -166,6 +168,10 @@ export interface ReserveReply {
   readonly expiresAt?: string;
   readonly reasons?: readonly ReserveReason[];
   readonly groups?: readonly ReservedGroup[];
+  /** Of a user with a parent: the ids of the users that refuse, in the order of the path. */
+  readonly refusedBy?: readonly string[];
+  /** Present if the user has a parent: the users above, nearest first. */
+  readonly levels?: readonly { readonly userId: string; readonly groups: readonly ReservedGroup[] }[];
   /**
    * "unknown_member: metdata": the call has no such member and was answered without it. unpriced_model: a
    * limit group in cents covers the event, but the call has no price. tier_unpriced: the usage names
@@ -246,6 +252,17 @@ export interface CommittedGroup {
 export interface CommitAnswer {
   readonly eventId: string;
   readonly groups: readonly CommittedGroup[];
+  /** Present if the user has a parent: the users above, nearest first. */
+  readonly levels?: readonly {
+    readonly userId: string;
+    readonly groups: readonly CommittedGroup[];
+    readonly uncovered: {
+      readonly count?: number;
+      readonly tokens?: number;
+      readonly seconds?: number;
+      readonly cents?: number;
+    };
+  }[];
   /** Whether the reservation had expired and was charged again. */
   readonly recharged: boolean;
   readonly cost: Cost;
@@ -305,6 +322,31 @@ export interface TrackAnswer {
   readonly matchStatus: "matched" | "matched_credits_only" | "unmatched" | "no_subscription";
   readonly matchedGroupIds: readonly string[];
   readonly counters: readonly Counter[];
+  /** Present if the user has a parent: the users above, nearest first. */
+  readonly levels?: readonly {
+    readonly userId: string;
+    readonly counters: readonly {
+      readonly groupId: string;
+      /** The pattern of the first rule of the group. */
+      readonly event: string;
+      readonly label: string;
+      readonly unit: Unit;
+      readonly quota: number;
+      /** Used and held. */
+      readonly count: number;
+      readonly remaining: number;
+      /** The cost of the counted events, without open holds. */
+      readonly costCents: number;
+      /** The distinct metadata values in the rules of the group. */
+      readonly filters: Readonly<Record<string, readonly string[]>>;
+      readonly member: {
+        /** What the user used and holds of the group. */
+        readonly count: number;
+        /** The most that it may use; null for no limit. */
+        readonly quota: number | null;
+      };
+    }[];
+  }[];
   readonly cost: Cost;
   /**
    * "unknown_member: metdata": the call has no such member and was answered without it. unpriced_model: a
@@ -344,6 +386,10 @@ export interface CanUseAnswer {
   readonly matched: boolean;
   readonly reasons: readonly ReserveReason[];
   readonly details: readonly UseDetail[];
+  /** Of a user with a parent: the ids of the users that refuse, in the order of the path. */
+  readonly refusedBy?: readonly string[];
+  /** Present if the user has a parent: the users above, nearest first. */
+  readonly levels?: readonly { readonly userId: string; readonly details: readonly UseDetail[] }[];
   /**
    * "unknown_member: metdata": the call has no such member and was answered without it. unpriced_model: a
    * limit group in cents covers the event, but the call has no price. tier_unpriced: the usage names
@@ -409,6 +455,14 @@ export interface Explanation {
   readonly groups: readonly ExplainedGroup[];
   /** Every balance with remaining credits, in the order of use. */
   readonly credits: readonly ExplainedCredit[];
+  /** Of a user with a parent: the ids of the users that refuse, in the order of the path. */
+  readonly refusedBy?: readonly string[];
+  /** Present if the user has a parent: the users above, nearest first. */
+  readonly levels?: readonly {
+    readonly userId: string;
+    readonly groups: readonly ExplainedGroup[];
+    readonly credits: readonly ExplainedCredit[];
+  }[];
   /**
    * "unknown_member: metdata": the call has no such member and was answered without it. unpriced_model: a
    * limit group in cents covers the event, but the call has no price. tier_unpriced: the usage names
@@ -425,8 +479,60 @@ export interface Usage {
   readonly period: Period | null;
   readonly counters: readonly Counter[];
   readonly credits: readonly CreditBalance[];
+  /** With levels: the users above, nearest first; less with a public key. */
+  readonly levels?: readonly {
+    /** Only with a secret key. */
+    readonly userId?: string;
+    /** Only with a secret key. */
+    readonly period?: Period | null;
+    readonly counters: readonly {
+      readonly groupId: string;
+      readonly event?: string;
+      readonly label: string;
+      readonly unit: Unit;
+      readonly quota: number;
+      readonly count: number;
+      readonly remaining: number;
+      readonly costCents?: number;
+      readonly filters?: Readonly<Record<string, readonly string[]>>;
+      readonly period?: Period | null;
+      readonly member: {
+        /** What the user used and holds of the group. */
+        readonly count: number;
+        /** The most that it may use; null for no limit. */
+        readonly quota: number | null;
+      };
+    }[];
+  }[];
   /** Only with a secret key. */
   readonly duplicateActiveSubscriptions?: DuplicateActiveSubscriptions | null;
+}
+
+/** A key of a user to create. */
+export interface UserKeyInput {
+  /** For you: where the key is used. */
+  readonly name?: string | undefined;
+  /** Real time, also in test mode; null: never. */
+  readonly expiresAt?: Moment | undefined;
+}
+
+/** A new key of a user. */
+export interface CreatedUserKey {
+  readonly userKeyId: string;
+  /** Begins with "uk_live_" or "uk_test_". Only a hash of it is stored. */
+  readonly key: string;
+}
+
+/** A key of a user, without the key itself. */
+export interface UserKey {
+  readonly userKeyId: string;
+  readonly name: string | null;
+  /** The beginning of the key. */
+  readonly prefix: string;
+  readonly createdAt: string;
+  readonly expiresAt: string | null;
+  /** The first use of the last day (UTC) with any; null before it. */
+  readonly lastUsedAt: string | null;
 }
 
 /** A subscription to write. */
@@ -507,7 +613,68 @@ export interface User {
   readonly counters: readonly Counter[];
   readonly credits: readonly CreditBalance[];
   readonly duplicateActiveSubscriptions: DuplicateActiveSubscriptions | null;
+  /** Present, like path, if the user has a parent or children. */
+  readonly parentId?: string | null;
+  /** The user, its parent, and so on. */
+  readonly path?: readonly string[];
 }
+
+/** The parent of a user, and the shares of its pools. */
+export interface ParentInput {
+  /** null: the user has no parent any more. */
+  readonly parentId: string | null;
+  /**
+   * The most that the user may use of limit groups of the users above, by group id. Left out: unchanged
+   * under the same parent.
+   */
+  readonly memberLimits?: Readonly<Record<string, { readonly quota: number }>> | null | undefined;
+}
+
+/** A user with its path. */
+export interface ParentAnswer {
+  readonly userId: string;
+  readonly parentId: string | null;
+  /** The user, its parent, and so on. */
+  readonly path: readonly string[];
+  readonly memberLimits: Readonly<Record<string, { readonly quota: number }>> | null;
+}
+
+/** Which children to list. */
+export interface ChildrenQuery {
+  /** 1 to 100, default 20. */
+  readonly limit?: number | undefined;
+  /** The cursor of the previous page. */
+  readonly cursor?: string | undefined;
+}
+
+/** A user directly below another one. */
+export interface Child { readonly userId: string; readonly children: number }
+
+/** A page of children. */
+export interface ChildrenPage { readonly children: readonly Child[]; readonly cursor: string | null }
+
+/** Which members to list. */
+export interface MembersQuery {
+  /** A limit group of the user's plan in force. */
+  readonly groupId: string;
+  readonly limit?: number | undefined;
+  /** cursor of the previous page. */
+  readonly cursor?: string | undefined;
+}
+
+/** What a user below used of a limit group. */
+export interface Member {
+  readonly userId: string;
+  /** Used and held: whole calls, paid by the plan or by credits. */
+  readonly count: number;
+  /** The most that it may use: of its memberLimits, else the group's perMember; null for no limit. */
+  readonly quota: number | null;
+  /** The cost of the counted events. */
+  readonly costCents: number;
+}
+
+/** A page of members. */
+export interface MembersPage { readonly members: readonly Member[]; readonly cursor: string | null }
 
 /** A limit of a plan. */
 export interface LimitGroup {
@@ -518,6 +685,8 @@ export interface LimitGroup {
   /** The pattern of the first rule. */
   readonly event: string;
   readonly matches: readonly MatchRule[];
+  /** The most that each user below may use of it; absent for no such limit. */
+  readonly perMember?: { readonly quota: number };
 }
 
 /** A plan on offer. */
@@ -672,6 +841,8 @@ export interface AliasReport {
     readonly mediaAssets: number;
     readonly composeGenerations: number;
     readonly aliasesRepointed: number;
+    /** If one of the users has a parent or children: users directly below from, now below to. */
+    readonly movedChildren?: number;
   };
   readonly conflicts: {
     readonly counters: {
@@ -698,8 +869,8 @@ export interface AliasReport {
 
 /** Why a pair of many was not merged. */
 export type AliasErrorCode = "invalid_request" | "idempotency_conflict" | "alias_conflict" | "alias_cycle"
-  | "workspace_limit_reached" | "test_quota_exceeded" | "unavailable" | "internal_error"
-  | "not_processed";
+  | "path_too_long" | "workspace_limit_reached" | "test_quota_exceeded" | "unavailable"
+  | "internal_error" | "not_processed";
 
 /** The result of one pair of many. */
 export type AliasResult =
@@ -849,6 +1020,22 @@ export interface PersonExport {
     readonly consentGiven: boolean;
     readonly createdAt: string;
   }[];
+  /** Keys of the user that are not revoked. */
+  readonly keys: readonly {
+    readonly id: string;
+    readonly name: string | null;
+    readonly createdAt: string;
+    readonly expiresAt: string | null;
+    readonly lastUsedAt: string | null;
+  }[];
+  /** What the person used of limit groups of users above; absent for nothing. */
+  readonly shares?: readonly {
+    readonly groupId: string;
+    readonly unit: Unit;
+    readonly period: Period;
+    readonly count: number;
+    readonly costCents: number;
+  }[];
 }
 
 /** The state of an erasure. */
@@ -901,12 +1088,16 @@ export type ChargedAmount =
     readonly groupId: string;
     readonly unit: Unit;
     readonly amount: number;
+    /** The user above that was charged; absent for the event's own. */
+    readonly userId?: string;
     readonly balanceId?: undefined;
   }
   | {
     readonly balanceId: string;
     readonly unit: Unit;
     readonly amount: number;
+    /** The user above that was charged; absent for the event's own. */
+    readonly userId?: string;
     readonly groupId?: undefined;
   };
 
@@ -934,6 +1125,8 @@ export interface EventDetail extends MeteredEvent {
 export interface RefusalQuery {
   readonly userId?: string | undefined;
   readonly event?: string | undefined;
+  /** Only calls that this user refused, above their own user. */
+  readonly refusedBy?: string | undefined;
   /** 1 to 100, default 20. */
   readonly limit?: number | undefined;
   /** 0 to 10000, default 0. */
@@ -945,10 +1138,12 @@ export interface Refusal {
   readonly userId: string;
   readonly event: string;
   readonly reasons: readonly ("limit_reached" | "reservation_headroom_exceeded" | "unmatched_event"
-    | "no_subscription" | "unpriced_model" | "workspace_limit_reached"
-    | "test_quota_exceeded" | "ai_budget_exceeded")[];
+    | "no_subscription" | "unpriced_model" | "member_limit_reached"
+    | "workspace_limit_reached" | "test_quota_exceeded" | "ai_budget_exceeded")[];
   /** Limit groups without room for the newest call, in the plan's order. */
   readonly groupIds: readonly string[];
+  /** Of a user with a parent: the ids of the users that refused. */
+  readonly refusedBy?: readonly string[];
   readonly count: number;
   readonly firstAt: string;
   readonly lastAt: string;
@@ -979,6 +1174,8 @@ export interface ThresholdMessageData {
   /** Used and held. */
   readonly current: number;
   readonly period: Period;
+  /** Present if a call of a user below userId caused the message: the id of that user. */
+  readonly causedBy?: string;
 }
 
 /** The data of a message about a credit balance. */
@@ -992,6 +1189,8 @@ export interface CreditsMessageData {
   readonly packItemId: string | null;
   readonly remaining: number;
   readonly externalRef: string | null;
+  /** Present if a call of a user below userId caused the message: the id of that user. */
+  readonly causedBy?: string;
 }
 
 /** The data of a message about a subscription. */

@@ -1,6 +1,14 @@
 // Every command on a user, by name. Each command's file owns its input and its answer.
 
-import type { UsageAnswer, UsageInput, UserAnswer } from "./usage.ts";
+import type { ParentAnswer, SetParentInput } from "./accounts/parent.ts";
+import type {
+  CreateEndUserKeyInput,
+  EndUserKeysAnswer,
+  RevokeEndUserKeyInput,
+  UseEndUserKeyInput,
+} from "./accounts/end_user_keys.ts";
+import type { EndUserKey, KeyHolder } from "./state/end_user_key.ts";
+import type { MembersAnswer, MembersInput, UsageAnswer, UsageInput, UserAnswer } from "./usage.ts";
 import type { TrackAnswer, TrackInput } from "./metering/track.ts";
 import type { SubscribeInput, SubscriptionAnswer } from "./plans/subscribe.ts";
 import type { SettleAnswer } from "./metering/due.ts";
@@ -42,6 +50,13 @@ export interface Commands {
   user: { input: Record<never, never>; answer: UserAnswer };
   consent: { input: ConsentInput; answer: ConsentAnswer };
   generate: { input: GenerateInput; answer: GenerateAnswer };
+  detach: { input: Pick<ReleaseInput, "reservationId">; answer: Record<never, never> };
+  members: { input: MembersInput; answer: MembersAnswer };
+  setParent: { input: SetParentInput; answer: ParentAnswer };
+  createEndUserKey: { input: CreateEndUserKeyInput; answer: EndUserKey };
+  endUserKeys: { input: Record<never, never>; answer: EndUserKeysAnswer };
+  useEndUserKey: { input: UseEndUserKeyInput; answer: KeyHolder };
+  revokeEndUserKey: { input: RevokeEndUserKeyInput; answer: Record<never, never> };
   settle: { input: Record<never, never>; answer: SettleAnswer };
 }
 

@@ -10,6 +10,8 @@
 // It is pure: the state is read and never written, and the same inputs give the same decision. Step 1 comes before
 // every command, so it makes no difference whether a sweep has run.
 
+import { createEndUserKey, endUserKeys, revokeEndUserKey, useEndUserKey } from "./accounts/end_user_keys.ts";
+import { setParent } from "./accounts/parent.ts";
 import type { CommandName, Commands } from "./command.ts";
 import { consent } from "./consent.ts";
 import type { Context } from "./state/context.ts";
@@ -21,12 +23,12 @@ import { reinstate } from "./credits/reinstate.ts";
 import { revoke } from "./credits/revoke.ts";
 import { Draft } from "./state/draft.ts";
 import { settleDue, updateDueAt } from "./metering/due.ts";
-import { alertBase, fireAlerts } from "./metering/alerts.ts";
+import { type AlertBase, alertBase, fireAlerts } from "./metering/alerts.ts";
 import { commit } from "./metering/commit.ts";
 import { explain } from "./metering/explain.ts";
 import { generate } from "./metering/generate.ts";
 import { prolong } from "./metering/prolong.ts";
-import { release } from "./metering/release.ts";
+import { detach, release } from "./metering/release.ts";
 import { canUse, reserve } from "./metering/reserve.ts";
 import { track } from "./metering/track.ts";
 import { messagesOf } from "./messages/record.ts";
@@ -34,8 +36,8 @@ import { cancel } from "./plans/cancel.ts";
 import { mirror } from "./plans/mirror.ts";
 import { subscribe } from "./plans/subscribe.ts";
 import { answered, type Decision, type Result } from "./state/result.ts";
-import { usage, user } from "./usage.ts";
-import type { UserState } from "./state/user.ts";
+import { members, usage, user } from "./usage.ts";
+import type { Change, User, UserState } from "./state/user.ts";
 
 type Handlers = {
   readonly [Name in CommandName]: (
@@ -67,28 +69,83 @@ const HANDLERS: Handlers = {
   user,
   consent,
   generate,
+  detach,
+  setParent,
+  createEndUserKey,
+  endUserKeys,
+  useEndUserKey,
+  revokeEndUserKey,
+  members,
   settle: () => answered({ holds: 0, subscriptions: 0 }),
 };
 
+const ALONE: readonly UserState[] = [];
+const NO_DRAFTS: readonly Draft[] = [];
+const NO_BASES: readonly (AlertBase | null)[] = [];
+
 /**
- * Decides a command. The changes are not applied to the state.
+ * Decides a command. The changes are not applied to the states.
  *
  * @param state the user's state, with every row that the command needs in memory
+ * @param above the states of the users above at which the command counts, nearest first
  */
 export function decide<Name extends CommandName>(
   state: UserState,
   name: Name,
   input: Commands[Name]["input"],
   context: Context,
+  above: readonly UserState[] = ALONE,
 ): Decision<Commands[Name]["answer"]> {
-  const draft = new Draft(state);
+  const levels = above.length === 0 ? NO_DRAFTS : above.map((level) => new Draft(level));
+  const draft = new Draft(state, levels);
   const settled = settleDue(draft, context);
   const alerts = alertBase(draft, context);
+  const bases = levels.length === 0 ? NO_BASES : levels.map((level) => settleLevel(level, context));
   const result = name === "settle" ? answered(settled) : HANDLERS[name](draft, input, context);
-  fireAlerts(draft, alerts, context);
-  if (!draft.isEmpty && !state.recorded) draft.putUser({});
-  updateDueAt(draft, context.now);
-  for (const change of messagesOf(draft, context)) draft.appendRecord(change);
+  finish(draft, alerts, context);
   const { operations, issued, refusedCall } = draft;
-  return { result, changes: draft.changes(), operations, issued, refusedCall };
+  if (levels.length === 0) return { result, changes: draft.changes(), operations, issued, refusedCall };
+  levels.forEach((level, place) => finish(level, bases[place] ?? null, context, draft.user));
+  return {
+    result,
+    changes: changesOf(draft, levels),
+    operations: operationsOf(operations, levels),
+    issued,
+    refusedCall,
+  };
+}
+
+/** Settles what is due of a user above. Messages of that are about no call. */
+function settleLevel(level: Draft, context: Context): AlertBase | null {
+  settleDue(level, context);
+  for (const change of messagesOf(level, context)) level.appendRecord(change);
+  return alertBase(level, context);
+}
+
+/**
+ * Completes a draft after the command.
+ *
+ * @param causedBy the caller, for the messages of a user above
+ */
+function finish(
+  draft: Draft,
+  alerts: AlertBase | null,
+  context: Context,
+  causedBy: User | null = null,
+): void {
+  fireAlerts(draft, alerts, context);
+  if (!draft.isEmpty && !draft.state.recorded) draft.putUser({});
+  updateDueAt(draft, context.now);
+  for (const change of messagesOf(draft, context, causedBy)) draft.appendRecord(change);
+}
+
+function changesOf(draft: Draft, levels: readonly Draft[]): readonly Change[] {
+  const changes = draft.changes();
+  for (const level of levels) changes.push(...level.changes());
+  return changes;
+}
+
+/** Operations of the caller, and of promotions that were due above. */
+function operationsOf(own: number, levels: readonly Draft[]): number {
+  return levels.reduce((sum, { operations }) => sum + operations, own);
 }

@@ -2,9 +2,12 @@
 
 import type { UserKey } from "./values/ids.ts";
 import type { Millis, Window } from "./values/period.ts";
+import type { LimitGroup } from "./catalog/plan.ts";
+import type { ShareRef } from "./state/share.ts";
 import type { CounterReading } from "./state/counter.ts";
 import type { Alias } from "./state/user.ts";
 import type { Context } from "./state/context.ts";
+import { readShare, shareRef } from "./accounts/shares.ts";
 import { type CreditsAnswer, readCredits } from "./credits/balances.ts";
 import type { Draft } from "./state/draft.ts";
 import { patternCovers } from "./values/match.ts";
@@ -15,17 +18,24 @@ import { answered, type Result } from "./state/result.ts";
 export interface UsageInput {
   /** Lists only groups with rules that cover this name or pattern; null for all. */
   readonly event: string | null;
+  /** Whether to list the users above too. */
+  readonly withLevels?: boolean;
 }
 
-export interface UsageAnswer {
-  /** The canonical user's. */
+/** The counters of one user of a path. */
+export interface LevelUsage {
   readonly userId: string;
-  readonly userKey: UserKey;
-  /** Whether the user has a row. Until a row is stored, the key can change between reads. */
-  readonly isRecorded: boolean;
   /** The active plan's running window; null without a plan. */
   readonly period: Window | null;
   readonly counters: readonly CounterReading[];
+}
+
+export interface UsageAnswer extends LevelUsage {
+  readonly userKey: UserKey;
+  /** Whether the user has a row. Until a row is stored, the key can change between reads. */
+  readonly isRecorded: boolean;
+  /** The users above, nearest first; null where they were not asked for. */
+  readonly levels: readonly LevelUsage[] | null;
   /** Active and depleted balances. */
   readonly credits: CreditsAnswer;
   readonly duplicates: Duplicates | null;
@@ -37,6 +47,10 @@ export interface UsageAnswer {
 export interface UserAnswer extends UsageAnswer {
   readonly aliases: readonly Alias[];
   readonly subscription: Subscription | null;
+  /** The user directly above; null for none. */
+  readonly parentId: string | null;
+  /** The ids of the path, the user first. */
+  readonly path: readonly string[];
 }
 
 /** Reads the counter of every group of the active plan, or of those that cover an event's name. */
@@ -50,12 +64,28 @@ export function user(draft: Draft, _input: Record<never, never>, context: Contex
     ...readUsage(draft, { event: null }, context),
     aliases: draft.state.aliases,
     subscription: activePlanOf(draft, context)?.row ?? null,
+    parentId: draft.above[0]?.user.id ?? null,
+    path: [draft.user.id, ...draft.above.map((level) => level.user.id)],
   });
 }
 
 function readUsage(draft: Draft, input: UsageInput, context: Context): UsageAnswer {
+  const level = readLevel(draft, input, context);
+  const credits = readCredits(draft, input.event, context);
+  const above = input.withLevels === true ? draft.above : null;
+  return {
+    ...level,
+    userKey: draft.user.key,
+    isRecorded: draft.state.recorded,
+    levels: above?.map((each) => withShares(draft, each, readLevel(each, input, context))) ?? null,
+    credits,
+    duplicates: duplicatesOf(draft, context),
+    changesAt: changesAt(draft, level.period, credits),
+  };
+}
+
+function readLevel(draft: Draft, { event }: UsageInput, context: Context): LevelUsage {
   const active = activePlanOf(draft, context);
-  const { event } = input;
   const groups = (active?.plan.groups ?? []).filter((group) =>
     event === null || group.matches.some((rule) => patternCovers(rule.event, event))
   );
@@ -64,18 +94,42 @@ function readUsage(draft: Draft, input: UsageInput, context: Context): UsageAnsw
     quota: quotaOf(active.row, group),
     counter: draft.counter({ planId: active.plan.id, groupId: group.id, window: active.window }),
   }));
-  const credits = readCredits(draft, event, context);
-  const period = active?.window ?? null;
-  return {
-    userId: draft.user.id,
-    userKey: draft.user.key,
-    isRecorded: draft.state.recorded,
-    period,
-    counters,
-    credits,
-    duplicates: duplicatesOf(draft, context),
-    changesAt: changesAt(draft, period, credits),
-  };
+  return { userId: draft.user.id, period: active?.window ?? null, counters };
+}
+
+/** The input of a list of members. */
+export interface MembersInput {
+  readonly groupId: string;
+}
+
+/** Whose shares a list of members has. */
+export interface MembersAnswer {
+  readonly keys: readonly UserKey[];
+  /** The group of the plan in force, with the share of each number of the user; null where the plan lacks it. */
+  readonly shared: { readonly group: LimitGroup; readonly shares: readonly ShareRef[] } | null;
+}
+
+/** Finds the shares that count of a group of the user's plan in force. */
+export function members(draft: Draft, { groupId }: MembersInput, context: Context): Result<MembersAnswer> {
+  const { user: { shareResets }, state: { keys } } = draft;
+  const active = activePlanOf(draft, context);
+  const group = active?.plan.groups.find(({ id }) => id === groupId);
+  if (active === null || group === undefined) return answered({ keys, shared: null });
+  const line = { groupId, unit: group.unit, window: active.window };
+  return answered({
+    keys,
+    shared: { group, shares: keys.map((key) => shareRef({ shareResets }, key, line)) },
+  });
+}
+
+/** Adds the user's own shares to the counters of a user above. */
+function withShares(draft: Draft, account: Draft, { userId, period, counters }: LevelUsage): LevelUsage {
+  if (period === null) return { userId, period, counters };
+  const read = (reading: CounterReading) => ({
+    ...reading,
+    member: readShare(draft, account, { group: reading.group, window: period }),
+  });
+  return { userId, period, counters: counters.map(read) };
 }
 
 /** The first of: the end of the window, a hold's expiry, a subscription's end, a balance's expiry. */

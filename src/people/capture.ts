@@ -1,7 +1,7 @@
 // Capture: records an event of a person, of a pseudonym, or an anonymous one. The answer never shows which. The event of a
 // person who opted out of analytics is recorded under a random pseudonym; its id is not stored.
 
-import type { Realm } from "../../actors/actor.ts";
+import type { Realm } from "../../actors/call.ts";
 import type { Millis } from "../domain/values/period.ts";
 import type { Session } from "../storage/database.ts";
 import { insertCaptured } from "../storage/stores/capture_store.ts";

@@ -1,7 +1,7 @@
 // Opting out and in, for every id of a person. The flags are on the users' own rows and change in the users' actors; they
 // are in the tables before a call is answered.
 
-import type { Realm } from "../../actors/actor.ts";
+import type { Realm } from "../../actors/call.ts";
 import type { ConsentAnswer, ConsentInput } from "../domain/consent.ts";
 import type { UserKey } from "../domain/values/ids.ts";
 import { type ConsentEntry, type ConsentScope, SCOPE_BITS } from "../domain/state/user.ts";

@@ -10,7 +10,7 @@
 // memory. A later call with the same id creates a new user.
 
 import { createHmac } from "node:crypto";
-import type { Realm } from "../../actors/actor.ts";
+import type { Realm } from "../../actors/call.ts";
 import { eraseUser, type ErasureStep } from "../../actors/erase.ts";
 import { Unavailable } from "../../actors/port.ts";
 import type { Term } from "../../actors/term.ts";
@@ -36,6 +36,7 @@ import {
   findJob,
   findUsers,
   finishJob,
+  hideCauses,
   hideConsents,
   idsOfUsers,
   insertJob,
@@ -45,7 +46,7 @@ import {
   type OpenJob,
   startJob,
 } from "../storage/stores/erasure_store.ts";
-import { deleteRefusedCalls } from "../storage/stores/refused_call_store.ts";
+import { deleteRefusedCalls, removeRefusers } from "../storage/stores/refused_call_store.ts";
 import { deleteStripeFacts } from "../storage/stores/stripe_store.ts";
 import { insertMessages } from "../storage/stores/message_store.ts";
 import { listPersonIds } from "../storage/stores/people_store.ts";
@@ -278,6 +279,10 @@ async function erase(
     mayGoOn,
     () => inCell(realm.cell, (session) => deleteRefusedCalls(session, realm.realm, names, HISTORY_STEP_ROWS)),
   );
+  await inSteps(
+    mayGoOn,
+    () => inCell(realm.cell, (session) => removeRefusers(session, realm.realm, names, HISTORY_STEP_ROWS)),
+  );
   if (users.length === 0) return;
   await inSteps(
     mayGoOn,
@@ -305,6 +310,8 @@ async function eraseRest(
   const names = await idsOfUsers(session, keys);
   while (await deleteHistory(session, keys, HISTORY_STEP_ROWS) > 0);
   while (await deleteRefusedCalls(session, realm, names, HISTORY_STEP_ROWS) > 0);
+  while (await removeRefusers(session, realm, names, HISTORY_STEP_ROWS) > 0);
+  while (await hideCauses(session, keys, HISTORY_STEP_ROWS) > 0);
   await deleteUsers(session, keys);
   await eraseTraces(session, realm, names, secret);
 }

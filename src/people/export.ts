@@ -2,18 +2,25 @@
 // piece is made from one page of rows, so memory does not grow with the document. Anonymous events are left out, since no
 // row links them to a person.
 
-import type { Realm } from "../../actors/actor.ts";
+import type { Realm } from "../../actors/call.ts";
 import type { Mode } from "../../actors/port.ts";
+import type { Unit } from "../domain/catalog/plan.ts";
+import { numberOf, parseAmount } from "../domain/values/amount.ts";
 import type { Millis } from "../domain/values/period.ts";
 import { PEOPLE_LIMITS } from "../process/limits.ts";
 import { type EventRecord, type LogView, showListed } from "../storage/queries/feed.ts";
 import {
   type AnalyticsRecord,
   type ConsentRecord,
+  type KeyRecord,
   listMergedPeople,
   readCaptured,
   readConsents,
+  readKeys,
   readMetered,
+  readShares,
+  type SharePlace,
+  type ShareRecord,
 } from "../storage/queries/person_export.ts";
 import type { Database } from "../storage/database.ts";
 import { listPersonIds, type PersonRow, readPerson } from "../storage/stores/people_store.ts";
@@ -45,6 +52,9 @@ export interface ExportDocument {
     readonly metering: readonly ReturnType<typeof showListed>[];
   };
   readonly consentLog: readonly ReturnType<typeof showConsent>[];
+  readonly keys: readonly ReturnType<typeof showKey>[];
+  /** Absent for none. */
+  readonly shares?: readonly ReturnType<typeof showShare>[];
 }
 
 const { exportPageRows: PAGE_ROWS, exportHeldRows: HELD_ROWS } = PEOPLE_LIMITS;
@@ -62,7 +72,7 @@ export async function* exportDocument(
   const person = await readPerson(database, realm, distinctId);
   const ids = await idsCoveredBy(database, realm, [distinctId]);
   const people = await listPersonIds(database, realm, ids);
-  const head: Omit<ExportDocument, "events" | "consentLog"> = {
+  const head: Omit<ExportDocument, "events" | "consentLog" | "keys" | "shares"> = {
     format: "json",
     exportedAt: timeOf(exportedAt),
     appId,
@@ -76,7 +86,39 @@ export async function* exportDocument(
   yield* listed(meteringEvents(database, realm, ids), (record) => showListed(record, query.logs));
   yield `]},"consentLog":[`;
   yield* listed(consentEntries(database, realm, ids), showConsent);
-  yield "]}";
+  const keys = await readKeys(database, realm, ids);
+  yield `],"keys":${JSON.stringify(keys.map(showKey))}`;
+  yield* sharesOf(world, query, ids);
+  yield "}";
+}
+
+/** The member with the person's shares; nothing without any. Holds that have lapsed are settled first. */
+async function* sharesOf(
+  { database, term }: Pick<PeopleWorld, "term" | "database">,
+  { realm, distinctId }: ExportQuery,
+  ids: readonly string[],
+): AsyncGenerator<string> {
+  const [any] = await readShares(database, realm.realm, ids, FIRST_SHARE, 1);
+  if (any === undefined) return;
+  await term.directory.runById(distinctId, { realm, name: "settle", input: {} });
+  await term.flush();
+  yield `,"shares":[`;
+  yield* listed(sharePages(database, realm.realm, ids), showShare);
+  yield "]";
+}
+
+const FIRST_SHARE: SharePlace = { user_key: 0, account_key: 0, group_id: "", unit: "", start_ms: 0 };
+
+async function* sharePages(
+  database: Database,
+  realm: number,
+  ids: readonly string[],
+): AsyncGenerator<ShareRecord[]> {
+  for (let after: SharePlace | undefined = FIRST_SHARE; after !== undefined;) {
+    const page: ShareRecord[] = await readShares(database, realm, ids, after, PAGE_ROWS);
+    if (page.length > 0) yield page;
+    after = page.length < PAGE_ROWS ? undefined : page.at(-1);
+  }
 }
 
 /** Yields pages of rows as the text of one JSON list, without its brackets. */
@@ -149,6 +191,26 @@ function showAnalyticsEvent({ id, event, properties, at_ms }: AnalyticsRecord) {
 
 function showConsent({ id, action, scope, at_ms }: ConsentRecord) {
   return { id, action, scope, consentGiven: action === "opt_in", createdAt: timeOf(at_ms) };
+}
+
+function showShare({ group_id: groupId, unit, start_ms, end_ms, count, cost_cents }: ShareRecord) {
+  return {
+    groupId,
+    unit: unit as Unit,
+    period: { start: timeOf(start_ms), end: end_ms === null ? null : timeOf(end_ms) },
+    count: numberOf(parseAmount(count)),
+    costCents: numberOf(parseAmount(cost_cents)),
+  };
+}
+
+function showKey(key: KeyRecord) {
+  return {
+    id: key.id,
+    name: key.name,
+    createdAt: timeOf(key.created_at_ms),
+    expiresAt: key.expires_at_ms === null ? null : timeOf(key.expires_at_ms),
+    lastUsedAt: key.last_used_at_ms === null ? null : timeOf(key.last_used_at_ms),
+  };
 }
 
 function timeOf(at: Millis): string {

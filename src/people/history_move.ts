@@ -3,7 +3,7 @@
 // so the next term, or the next owner of the cell, continues it. It rests between steps for as long as the last step took,
 // and so takes at most half of the database's time.
 
-import type { Realm } from "../../actors/actor.ts";
+import type { Realm } from "../../actors/call.ts";
 import type { Term } from "../../actors/term.ts";
 import { realmsHere, visit } from "../../actors/visit.ts";
 import type { UserKey } from "../domain/values/ids.ts";

@@ -2,7 +2,7 @@
 // an answer of the same form, and nothing is stored for it.
 
 import { Buffer } from "node:buffer";
-import type { Realm } from "../../actors/actor.ts";
+import type { Realm } from "../../actors/call.ts";
 import { invalidField } from "../domain/values/refusal.ts";
 import { answered, refused, type Result } from "../domain/state/result.ts";
 import { SCOPE_BITS } from "../domain/state/user.ts";

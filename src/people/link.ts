@@ -3,7 +3,7 @@
 // after the link, for opt-outs that arrived in between.
 
 import { Buffer } from "node:buffer";
-import type { Realm } from "../../actors/actor.ts";
+import type { Realm } from "../../actors/call.ts";
 import { PEOPLE_LIMITS } from "../process/limits.ts";
 import type { Session } from "../storage/database.ts";
 import { listLinkedIds, recordLink } from "../storage/stores/linked_ids.ts";

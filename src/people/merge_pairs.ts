@@ -1,7 +1,7 @@
 // Merging pairs of users: first the users, then the people of both ids, then the history that is short enough to move
 // within the call. Longer history moves in the background; a repeated pair answers the stored report.
 
-import type { Keeping, Realm, TurnResult } from "../../actors/actor.ts";
+import type { Keeping, Realm, TurnResult } from "../../actors/call.ts";
 import type { Term } from "../../actors/term.ts";
 import type { MergeReport } from "../domain/merging/merge_report.ts";
 import { invalidField, refusal, type RefusalCode } from "../domain/values/refusal.ts";

@@ -1,6 +1,6 @@
 // The ids of one person, creating people, and removing them. link.ts makes one person of two.
 
-import type { Realm } from "../../actors/actor.ts";
+import type { Realm } from "../../actors/call.ts";
 import type { IdSource } from "../domain/values/ids.ts";
 import { SCOPE_BITS } from "../domain/state/user.ts";
 import type { Session } from "../storage/database.ts";

@@ -14,6 +14,8 @@ export const RUNTIME_LIMITS = {
   passivateEveryMs: 5_000,
   /** Turns that may wait in one user's mailbox. */
   mailboxTurnsMax: 10_000,
+  /** How often a call begins its turn again because a user above was busy or not in memory. */
+  levelTriesMax: 100,
   /** Open holds of one user. */
   openHoldsMax: 1_000_000,
   /** Users loaded by one query. */
@@ -180,6 +182,10 @@ export const REQUEST_LIMITS = {
   ledgerLimitMax: 500,
   ledgerLimitDefault: 50,
   customLimitsMax: 1_000,
+  /** Limits of one user on groups of the users above. */
+  memberLimitsMax: 100,
+  childrenLimit: 20,
+  childrenLimitMax: 100,
   externalRefLengthMax: 200,
   notesLengthMax: 500,
   keysCachedMax: 10_000,
@@ -372,58 +378,6 @@ export const PEOPLE_LIMITS = {
   exportHeldRows: 1_000,
   /** How long a download link is valid, in real time. */
   exportValidMs: 24 * 3_600_000,
-} as const;
-
-/** Bounds of the channel between two processes, each for one channel, so that a slow peer does not affect others. */
-export const CHANNEL_LIMITS = {
-  /** Payload of one frame. */
-  frameBytesMax: 16 * 1024 * 1024,
-  /** Payload of a frame before both sides are authenticated. */
-  helloBytesMax: 16 * 1024,
-  /** Time from connecting until both sides are authenticated. */
-  helloMs: 2_000,
-  /** Connections that are not authenticated yet; one more closes the oldest. */
-  unprovedMax: 64,
-  /** Authenticated connections of processes that this one does not know yet. */
-  unknownMax: 64,
-  /** How long a frame collects calls and answers when the previous frame has only just left. */
-  gatherMs: 1,
-  /** The interval of pings on a channel ... */
-  pingEveryMs: 500,
-  /** ... which is closed after this many intervals without a byte from the peer. */
-  silentPingsMax: 4,
-  /** The first pause before another dial, which doubles ... */
-  redialMs: 50,
-  /** ... up to this one. After a channel that lived this long, the first pause is used again. */
-  redialMsMax: 1_000,
-  /** Calls waiting for their answer. */
-  callsMax: 50_000,
-  /** Characters of the calls waiting for their answer. */
-  callCharsMax: 64 * 1024 * 1024,
-  /** Requests waiting for the end of their answer. */
-  requestsMax: 1_000,
-  /** Bytes of the bodies of these requests. */
-  requestBytesMax: 64 * 1024 * 1024,
-  /** Bytes waiting to be written. */
-  waitingBytesMax: 64 * 1024 * 1024,
-  /** Bytes of one streamed answer that are in flight or not read yet. */
-  streamBytesMax: 256 * 1024,
-  /** Bytes of one piece of a streamed answer. */
-  chunkBytesMax: 64 * 1024,
-  /** Bytes of all streamed answers waiting to be written, above which their sources are not read. */
-  streamsWaitingBytesMax: 1024 * 1024,
-  /** Characters of calls or answers after which another frame begins. */
-  batchChars: 1024 * 1024,
-  /** Bytes written to the connection at a time. */
-  writeBytesMax: 256 * 1024,
-  /** Bytes of a connection's first read ... */
-  firstReadBytes: 4 * 1024,
-  /** ... and of later ones, when a peer sends much. */
-  readBytes: 64 * 1024,
-  /** Size of the buffer for partial frames that is reused. */
-  keptBytesMax: 256 * 1024,
-  /** Time for answers in flight when this process closes its channels. */
-  leaveMs: 1_000,
 } as const;
 
 /** Bounds of the audit log. */

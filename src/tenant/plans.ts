@@ -20,6 +20,7 @@ export function listPlans(app: App) {
         quota: limit.quota,
         event: limit.matches[0]?.event ?? "",
         matches: limit.matches,
+        ...limit.perMember === undefined ? {} : { perMember: limit.perMember },
       })),
     }));
 }

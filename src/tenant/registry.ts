@@ -3,7 +3,7 @@
 // answered only when every process has that version (registry_changes.ts).
 
 import { hashOf } from "../process/secrets/hash.ts";
-import type { Realm } from "../../actors/actor.ts";
+import type { Realm } from "../../actors/call.ts";
 import { CELLS } from "../../actors/doors.ts";
 import type { CellParts, Mode } from "../../actors/port.ts";
 import type { Outbox } from "../domain/state/outbox.ts";
@@ -22,6 +22,7 @@ import type {
   Workspace,
 } from "../storage/rows/registry_rows.ts";
 import { cellOf } from "./cell_of.ts";
+import { passedKeyId, type PresentedKey, readKeyText, readPassedKeyId } from "./end_user_key.ts";
 
 /** An app in memory. */
 export interface App {
@@ -36,11 +37,21 @@ export interface App {
   readonly stripe: Map<Mode, StripeConnection>;
 }
 
+/** The key of a caller. */
+export type CallerKey = Pick<ApiKey, "keyId" | "mode"> & { readonly class: ApiKey["class"] | "user" };
+
 /** The caller of a request. */
 export interface Caller {
-  readonly key: ApiKey;
+  readonly key: CallerKey;
   readonly app: App;
   readonly realm: AppRealm;
+  /** The key of a user, which the owner of the cell has to check; null with an API key of the app. */
+  readonly ofUser: PresentedKey | null;
+}
+
+/** Whether an operator of the console acts for the app, with no key of it. */
+export function isOperated({ key }: Caller): boolean {
+  return OPERATED.test(key.keyId);
 }
 
 /** The secrets that sign valid end-user tokens of an app at a real moment, the newest one first. */
@@ -159,13 +170,17 @@ export class Registry {
     return this.#cells[cell] as CellParts;
   }
 
-  /** Returns the caller of an API key, or null when the key is unknown or revoked. */
+  /**
+   * Returns the caller of an API key, or null when the key is unknown or revoked. That of a user's key is returned
+   * unchecked: only the owner of its cell knows the keys of users.
+   */
   authenticate(presented: string): Caller | null {
     const cached = this.#callers.get(presented);
     if (cached !== undefined) return cached;
     const key = this.#keysByHash.get(hashOf(presented));
-    const app = key === undefined || key.revokedAt !== null ? undefined : this.apps.get(key.appId);
-    if (key === undefined || app === undefined) return null;
+    if (key === undefined) return this.#callerOfUser(readKeyText(presented));
+    const app = key.revokedAt !== null ? undefined : this.apps.get(key.appId);
+    if (app === undefined) return null;
     const caller = this.#callerOf(key, app);
     if (this.#callers.size >= REQUEST_LIMITS.keysCachedMax) this.#callers.clear();
     this.#callers.set(presented, caller);
@@ -178,6 +193,8 @@ export class Registry {
     if (cached !== undefined) return cached;
     const operated = OPERATED.exec(keyId);
     if (operated !== null) return this.operatorOf(operated[1] as string, operated[2] as Mode);
+    const ofUser = readPassedKeyId(keyId);
+    if (ofUser !== null) return this.#callerOfUser(ofUser);
     const key = this.keys.get(keyId);
     const app = key === undefined || key.revokedAt !== null ? undefined : this.apps.get(key.appId);
     return key === undefined || app === undefined ? null : this.#callerOf(key, app);
@@ -188,25 +205,22 @@ export class Registry {
     const app = this.apps.get(appId);
     if (app === undefined) return null;
     const keyId = `console:${appId}:${mode}`;
-    const { createdAt } = app.record;
-    const key: ApiKey = {
-      keyId,
-      appId,
-      class: "secret",
-      mode,
-      hash: "",
-      prefix: "",
-      createdAt,
-      revokedAt: null,
-    };
-    return this.#callersById.get(keyId) ?? this.#callerOf(key, app);
+    return this.#callerOf({ keyId, class: "secret", mode }, app);
+  }
+
+  /** Returns the caller of a user's key; null if it names no realm. */
+  #callerOfUser(ofUser: PresentedKey | null): Caller | null {
+    const realm = ofUser === null ? undefined : this.realms.get(ofUser.realm);
+    if (ofUser === null || realm === undefined || realm.mode !== ofUser.mode) return null;
+    const key = { keyId: passedKeyId(ofUser), class: "user", mode: ofUser.mode } as const;
+    return { key, app: realm.app, realm, ofUser };
   }
 
   /** Returns the caller of a key; the same object for a key and for its id. */
-  #callerOf(key: ApiKey, app: App): Caller {
+  #callerOf(key: CallerKey, app: App): Caller {
     const known = this.#callersById.get(key.keyId);
     if (known !== undefined) return known;
-    const caller = { key, app, realm: app.realms[key.mode] };
+    const caller = { key, app, realm: app.realms[key.mode], ofUser: null };
     this.#callersById.set(key.keyId, caller);
     return caller;
   }

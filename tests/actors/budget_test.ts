@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { Budget, monthOf } from "../../actors/budget.ts";
-import type { Realm } from "../../actors/actor.ts";
+import type { Realm } from "../../actors/call.ts";
 import { barrier, startRuntime } from "./runtime.ts";
 import { compileCatalog } from "../../src/domain/catalog/catalog.ts";
 import { amountOf } from "../../src/domain/values/amount.ts";

@@ -26,6 +26,29 @@ Deno.test("every answer and every message is as the model predicts, whatever hap
   );
 });
 
+Deno.test("every answer of users in trees is as the model predicts, whatever happens between two calls", async () => {
+  const troubles = [[0.03, crash], [0.06, passivate], [0.04, sweep]] as const;
+  const outcomes = await runAll({
+    seed: 304,
+    steps: 120,
+    troubles,
+    merges: true,
+    trees: true,
+    reprices: true,
+  });
+  assertMet(
+    outcomes,
+    "levels: a part is held",
+    "levels: a part lapses",
+    "levels: a late commit at every level",
+    "levels: parts of a hold meet",
+    "levels: a part settles where the user no longer is",
+    "levels: refused above alone",
+    "tree: a parent becomes an alias",
+    "messages: caused by a user below",
+  );
+});
+
 Deno.test("the cap on operations refuses reserve and track as the model predicts", async () => {
   const options = { catalog: "ladder", seed: 401, steps: 200, mode: "test", operationCap: 15 } as const;
   const outcomes = await run({ ...options, troubles: [[0.02, crash]] });

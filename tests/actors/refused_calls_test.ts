@@ -66,7 +66,13 @@ Deno.test("a refusal at a cap is counted, for reserve and track alike, and so is
     await call("u", "reserve", { ...input, ttlMs: null }, { isCapped: true });
     await call("u", "canUse", input);
     const reasons = ["ai_budget_exceeded"] as const;
-    await term.directory.countRefused(realm, "u", { event: "compose.a", reasons, groupIds: [], at: NOW });
+    await term.directory.countRefused(realm, "u", {
+      event: "compose.a",
+      reasons,
+      groupIds: [],
+      refusedBy: [],
+      at: NOW,
+    });
     await term.refusedCalls.write();
     assert.deepEqual(stored(store), [
       "u compose.a ai_budget_exceeded 1",
@@ -142,7 +148,7 @@ Deno.test("rows in memory are bounded: many are written at once, and past the bo
     store.hooks.refusals = () => slow.wait;
     const { writeFromRows, rowsMax } = REFUSAL_LIMITS;
     const callOf = (event: number): RefusedCall => {
-      return { event: `x.${event}`, reasons: ["limit_reached"], groupIds: [], at: NOW };
+      return { event: `x.${event}`, reasons: ["limit_reached"], groupIds: [], refusedBy: [], at: NOW };
     };
     const count = (event: number) => term.refusedCalls.count(realm, "u", callOf(event));
     for (let event = 0; event < writeFromRows; event++) count(event);

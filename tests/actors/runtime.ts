@@ -1,6 +1,6 @@
 // A term on a store in memory, for tests of the runtime: no server, no timer that a test would have to wait for.
 
-import type { Call, Realm, TurnResult } from "../../actors/actor.ts";
+import type { Call, Realm, TurnResult } from "../../actors/call.ts";
 import type { WorkspaceCaps } from "../../actors/budget.ts";
 import type { Directory } from "../../actors/directory.ts";
 import { Term } from "../../actors/term.ts";
@@ -9,7 +9,8 @@ import { compileCatalog } from "../../src/domain/catalog/catalog.ts";
 import { RuntimeCounts } from "../../src/process/counts/runtime_counts.ts";
 import { makeIdSource } from "../../src/process/id_source.ts";
 import { planOf, sizeOf } from "../domain/scene.ts";
-import type { MemoryLease, MemoryStore } from "../support/memory_store.ts";
+import type { MemoryLease } from "../support/memory_lease.ts";
+import type { MemoryStore } from "../support/memory_store.ts";
 
 export const NOW = Date.UTC(2026, 2, 10, 12);
 export const QUOTA = 10;

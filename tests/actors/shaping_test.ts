@@ -1,7 +1,7 @@
 // A fault in shaping an answer: it fails its call, and leaves the user, the journal and the actor unchanged.
 
 import assert from "node:assert/strict";
-import type { Keeping } from "../../actors/actor.ts";
+import type { Keeping } from "../../actors/call.ts";
 import { MemoryStore } from "../support/memory_store.ts";
 import { startRuntime } from "./runtime.ts";
 

@@ -7,10 +7,16 @@ import { Child, type Cleanup } from "./processes.ts";
 /** What a contestant is given to start with. */
 export interface Bench {
   databaseUrl: string;
-  /** Whether users are needed that no contestant has in memory. */
-  needsCold: boolean;
+  /** Users beside those that every run has. */
+  needs: Needs;
   cleanup: Cleanup;
   progress(text: string): void;
+}
+
+/** Which users a run needs beside those that every run has: such as no contestant has in memory, members of an account. */
+export interface Needs {
+  readonly cold: boolean;
+  readonly members: boolean;
 }
 
 /** A contestant that answers. */

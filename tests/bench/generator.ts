@@ -8,15 +8,12 @@ import {
   coldUserId,
   commitOf,
   HOT_CALLS,
-  HOT_USERS,
   isPair,
   type LoadPlan,
   type LoadReport,
+  namesOf,
   requestOf,
-  shuffled,
   successOf,
-  userId,
-  USERS,
 } from "./load_plan.ts";
 import { Pace } from "./pace.ts";
 
@@ -42,9 +39,7 @@ function request(
 /** The requests that all connections repeat; for cold users a single one, into which each connection writes its users. */
 function requestsOf(plan: LoadPlan): Uint8Array<ArrayBuffer>[] {
   const { calls, paidBy, users } = plan;
-  const names = users === "cold"
-    ? [coldUserId(0)]
-    : Array.from(users === "hot" ? HOT_USERS : shuffled(USERS, plan.seed), userId);
+  const names = users === "cold" ? [coldUserId(0)] : namesOf(users, plan.seed);
   return names.map((name) => request(plan, ...requestOf(calls, paidBy, name)));
 }
 

@@ -9,11 +9,10 @@ import {
   isPair,
   type LoadPlan,
   type LoadReport,
+  namesOf,
   requestOf,
-  shuffled,
   successOf,
   userId,
-  USERS,
 } from "./load_plan.ts";
 
 /** What a pair of calls keeps between them on its connection. */
@@ -61,17 +60,17 @@ class Counts {
 }
 
 /** Names of users, one after the other. */
-function namesOf(plan: LoadPlan, counts: Counts): () => string {
-  if (plan.users === "cold") return () => coldUserId(counts.nextCold++);
-  const order = plan.users === "hot" ? Uint32Array.of(0) : shuffled(USERS, plan.seed);
+function nextNameOf({ users, seed }: LoadPlan, counts: Counts): () => string {
+  if (users === "cold") return () => coldUserId(counts.nextCold++);
+  const names = users === "hot" ? [userId(0)] : namesOf(users, seed);
   let next = 0;
-  return () => userId(order[next++ % order.length]!);
+  return () => names[next++ % names.length]!;
 }
 
 /** The requests that every connection goes round. */
 function requestsOf(plan: LoadPlan, counts: Counts): LibraryRequest[] {
   const headers = { authorization: plan.authorization, "content-type": "application/json" };
-  const nextName = namesOf(plan, counts);
+  const nextName = nextNameOf(plan, counts);
   const [method, path] = requestOf(plan.calls, plan.paidBy, "");
   const first: LibraryRequest = {
     method,

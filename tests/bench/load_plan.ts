@@ -16,8 +16,28 @@ export type PaidBy = "plan" | "credits";
 /** The event that a reserve names: the plan covers one, credits alone pay for the other. */
 export const EVENTS: Readonly<Record<PaidBy, string>> = { plan: "image.render", credits: "video.render" };
 
-/** Whether requests go round all users, all to one of them, or each to a user that must be loaded first. */
-export type Spread = "spread" | "hot" | "cold";
+/**
+ * Whether requests go round all users, all to one of them, or each to a user that must be loaded first; or round a
+ * thousand users, without a parent or as members of one account, which is below an organisation.
+ */
+export type Spread = "spread" | "hot" | "cold" | "thousand" | "members";
+
+/** How many users the last two mean. */
+export const MEMBERS = 1_000;
+export const ACCOUNT = "account";
+export const ORGANISATION = "organisation";
+
+/** The id of member n of the account. */
+export function memberId(n: number): string {
+  return `member-${n}`;
+}
+
+/** The ids that the requests of a run name, in an order that depends on the seed only. */
+export function namesOf(users: Exclude<Spread, "cold">, seed: number): string[] {
+  if (users === "hot") return Array.from(HOT_USERS, userId);
+  if (users === "spread") return Array.from(shuffled(USERS, seed), userId);
+  return Array.from(shuffled(MEMBERS, seed), users === "members" ? memberId : userId);
+}
 
 /** How many users there are with nothing in memory, and what their ids are. */
 export const COLD_USERS = 1_000_000;

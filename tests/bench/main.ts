@@ -2,7 +2,7 @@
 // and the same PostgreSQL, and prints one table (or, with --json, one document) on stdout. Progress goes to stderr.
 // Whatever it made is undone at the end, on failure and on Ctrl-C.
 import { cpus } from "node:os";
-import { type Bench, type Contestant, type Running, Skipped } from "./contestant.ts";
+import { type Bench, type Contestant, type Needs, type Running, Skipped } from "./contestant.ts";
 import { echo } from "./contestants/echo.ts";
 import { plpgsql } from "./contestants/function.ts";
 import { embedded, holdfast } from "./contestants/holdfast.ts";
@@ -11,7 +11,7 @@ import { transaction } from "./contestants/transaction.ts";
 import { benchNodes, nodesTable } from "./nodes.ts";
 import { type Options, readOptions } from "./options.ts";
 import { Cleanup, messageOf, withCleanup } from "./processes.ts";
-import { callsOf, COLD, type Machine, type Report, summarize, table } from "./report.ts";
+import { AT_DEPTH, callsOf, COLD, type Machine, type Report, summarize, table } from "./report.ts";
 import { measureLog } from "./log_bytes.ts";
 import {
   measure,
@@ -24,6 +24,7 @@ import {
 import { makeScratch, NO_SCRATCH, type Scratch, type ServerFacts } from "./scratch.ts";
 import { COMPARED, sustainedPlans, sustainedRate } from "./sustained.ts";
 
+const NO_NEEDS: Needs = { cold: false, members: false };
 const CONTESTANTS: Contestant[] = [echo, transaction, plpgsql, redis, holdfast];
 
 function progress(text: string): void {
@@ -159,7 +160,7 @@ function rateText({ load }: Measured): string {
 async function part<Made>(
   shared: Shared,
   wanted: readonly Contestant[],
-  needsCold: boolean,
+  needs: Needs,
   work: (stage: Stage) => Promise<Made>,
 ): Promise<Made> {
   const { options, absent } = shared;
@@ -168,7 +169,7 @@ async function part<Made>(
   const scratch = options.isEmbedded ? NO_SCRATCH : await makeScratch(options.databaseUrl, cleanup);
   shared.facts ??= scratch.facts;
   try {
-    const bench = { databaseUrl: scratch.url, needsCold, cleanup, progress };
+    const bench = { databaseUrl: scratch.url, needs, cleanup, progress };
     const running = await startAll(wanted, bench, absent);
     const started = wanted.filter(({ name }) => running.has(name));
     return await work({ options, started, running, scratch, cleanup, absent });
@@ -182,12 +183,15 @@ async function bench(options: Options, cleanup: Cleanup): Promise<Report> {
   const shared: Shared = { options, cleanup, absent: [], facts: null };
   const contestants = options.isEmbedded ? [echo, embedded] : CONTESTANTS;
   const wanted = contestants.filter(({ name }) => options.only?.includes(name) ?? true);
-  const needsCold = options.calls?.includes(COLD) ?? true;
-  const runs = options.table ? await part(shared, wanted, needsCold, runTable) : [];
+  const needs = {
+    cold: options.calls?.includes(COLD) ?? true,
+    members: options.calls?.includes(AT_DEPTH) ?? true,
+  };
+  const runs = options.table ? await part(shared, wanted, needs, runTable) : [];
   const compared = wanted.filter(({ name }) => COMPARED.includes(name));
-  const sustained = options.sustained === null ? [] : await part(shared, compared, false, runSustained);
+  const sustained = options.sustained === null ? [] : await part(shared, compared, NO_NEEDS, runSustained);
   const services = users.length === 0 ? [] : wanted.filter(({ isService }) => isService);
-  const logBytes = services.length === 0 ? [] : await part(shared, services, false, async (stage) => {
+  const logBytes = services.length === 0 ? [] : await part(shared, services, NO_NEEDS, async (stage) => {
     const running = stage.running.get("holdfast");
     return running === undefined
       ? []

@@ -82,11 +82,16 @@ const BY_CREDITS = "reserve by credits";
 const HALF = "reserve, half load";
 /** A reserve of a user that must be loaded first. */
 export const COLD = "cold reserve";
+/** A reserve of members of one account below an organisation, and of as many users without a parent. */
+export const AT_DEPTH = "reserve at depth 3";
+const OF_THOUSAND = "reserve of 1000 users";
 
 /** What a scenario calls, in words. */
 export function callsOf({ calls, users, paidBy, isHalf }: Scenario): string {
   if (isHalf) return HALF;
   if (users === "cold") return COLD;
+  if (users === "members") return AT_DEPTH;
+  if (users === "thousand") return OF_THOUSAND;
   if (paidBy === "credits") return BY_CREDITS;
   return PAIRS[calls] ?? calls;
 }
@@ -231,6 +236,16 @@ function targets(rows: Row[]): Report["targets"] {
         atLeast: 0.95,
       });
     }
+    if (calls === AT_DEPTH) {
+      const flat = rows.find((other) => other.calls === OF_THOUSAND);
+      add("members of one account to users alone", users, row.requestsPerSecond / rateOf(flat), {
+        atLeast: 0.6,
+      });
+      const answering = row.cost.answering / (flat?.cost.answering ?? NaN);
+      add("the answering thread's time on a path of 3 to that on a user alone", users, answering, {
+        atMost: 1.5,
+      });
+    }
     if (calls === BATCH) {
       const single = rows.find((other) => other.calls === "track" && other.users === users);
       add(
@@ -250,6 +265,10 @@ function targets(rows: Row[]): Report["targets"] {
     }
   }
   return found;
+}
+
+function rateOf(row: Row | undefined): number {
+  return row?.requestsPerSecond ?? NaN;
 }
 
 /** The least share of the echo that each of Holdfast's calls is to reach. */

@@ -52,6 +52,8 @@ export function roundOf(contestants: Contestant[]): Scenario[] {
     both(name, { calls: "usage" });
     both(name, { calls: "track" });
     add(name, { calls: "batch" });
+    add(name, { users: "thousand" });
+    add(name, { users: "members" });
     add(name, { isHalf: true });
     // Last, since it leaves the store with a million rows to clean up after.
     add(name, { users: "cold" });

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { KIND } from "../../src/channel/frames.ts";
 import { ChannelFull, type Reply } from "../../src/channel/hub.ts";
-import { CHANNEL_LIMITS } from "../../src/process/limits.ts";
+import { CHANNEL_LIMITS } from "../../src/process/channel_limits.ts";
 import {
   closeAll,
   type ClusterNode,

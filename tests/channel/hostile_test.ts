@@ -12,7 +12,7 @@ import {
 } from "../../src/channel/frames.ts";
 import { ChannelStats, type Identity, type Reply } from "../../src/channel/hub.ts";
 import type { Connection } from "../../src/channel/network.ts";
-import { CHANNEL_LIMITS } from "../../src/process/limits.ts";
+import { CHANNEL_LIMITS } from "../../src/process/channel_limits.ts";
 import {
   closeAll,
   connectAll,

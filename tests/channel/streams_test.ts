@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { ChannelFull, ChannelLost, type Receiver, type StreamedReply } from "../../src/channel/hub.ts";
-import { CHANNEL_LIMITS } from "../../src/process/limits.ts";
+import { CHANNEL_LIMITS } from "../../src/process/channel_limits.ts";
 import { closeAll, type ClusterNode, connectAll, endOf, MemoryNetwork, startMember, until } from "./nodes.ts";
 
 const { signal: wanted } = new AbortController();

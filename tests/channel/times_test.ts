@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { CHANNEL_BOUNDS, KIND, textFrame } from "../../src/channel/frames.ts";
-import { CHANNEL_LIMITS } from "../../src/process/limits.ts";
+import { CHANNEL_LIMITS } from "../../src/process/channel_limits.ts";
 import {
   closeAll,
   connectAll,

@@ -38,6 +38,7 @@ const PARTS: readonly [name: string, part: (scene: Scene) => Promise<void>][] = 
   ["reserve, commit, release, track, can-use, explain and usage", meter],
   ["credits and their ledger", credit],
   ["aliases", merge],
+  ["accounts", climb],
   ["the feed", readFeed],
   ["compose", generate],
   ["people", knowPeople],
@@ -55,7 +56,7 @@ Deno.test("every call sends what the service reads and answers what the referenc
   await test.step("no endpoint and no member is left out", () => assert.deepEqual(watch.unsent(), []));
 });
 
-async function subscribe({ client }: Scene): Promise<void> {
+async function subscribe({ app, client, fetch }: Scene): Promise<void> {
   const ids = { userId: "u", provider: "stripe", externalId: "sub_1" };
   const at = (ms: number) => new Date(service.clock.now() + ms);
   const row = await client.subscriptions.upsert({
@@ -74,7 +75,48 @@ async function subscribe({ client }: Scene): Promise<void> {
   assert.equal(user.duplicateActiveSubscriptions?.primary.provider, "stripe");
   assert.deepEqual(user.history.map(({ type }) => type), ["canceled", "created", "created"]);
   assert.deepEqual((await client.users.get("unknown")).subscription, null);
-  assert.equal((await client.plans.list()).length, 4);
+  assert.equal((await client.plans.list()).length, 5);
+  const { userKeyId, key } = await client.userKeys.create("u", { name: "CI", expiresAt: at(1e9) });
+  const own = clientOf(service, { ...app, secretLive: key }, { fetch });
+  assert.equal((await own.usage("u")).userId, "u");
+  const [listed] = await client.userKeys.list("u");
+  assert.deepEqual([listed?.userKeyId, listed?.prefix], [userKeyId, key.slice(0, 12)]);
+  assert.equal(await client.userKeys.revoke("u", userKeyId), undefined);
+  assert.deepEqual(await client.userKeys.list("u"), []);
+}
+
+async function climb({ client }: Scene): Promise<void> {
+  await client.subscriptions.upsert({ userId: "acme", planId: "plan_free" });
+  const memberLimits = { lg_free_images: { quota: 3 } };
+  const set = await client.accounts.setParent("member", "acme", { memberLimits });
+  assert.deepEqual(set, { userId: "member", parentId: "acme", path: ["member", "acme"], memberLimits });
+  await client.accounts.setParent("another", "acme");
+  const first = await client.accounts.children("acme", { limit: 1 });
+  const rest = await client.accounts.children("acme", { limit: 1, cursor: first.cursor ?? undefined });
+  const all: string[] = [];
+  for await (const { userId } of client.accounts.childrenAll("acme", { limit: 1 })) all.push(userId);
+  assert.deepEqual([...first.children, ...rest.children].map(({ userId }) => userId), all);
+  assert.deepEqual(all, ["another", "member"]);
+  await client.track("another", "image.x", 1, {}, { count: 2 });
+  await client.track("member", "image.x");
+  const groupId = "lg_free_images";
+  const most = await client.accounts.members("acme", { groupId, limit: 1 });
+  const others = await client.accounts.members("acme", {
+    groupId,
+    limit: 1,
+    cursor: most.cursor ?? undefined,
+  });
+  const used = [...most.members, ...others.members].map(({ userId, count, quota }) => [userId, count, quota]);
+  assert.deepEqual(used, [["another", 2, null], ["member", 1, 3]]);
+  const { levels } = await client.usage("member", "image.x", { levels: true });
+  assert.equal(levels?.[0]?.counters[0]?.count, 3);
+  const refused = await client.reserve("another", "image.x", 1, {}, { count: 1000 });
+  assert.deepEqual([refused.refusedBy, refused.levels?.[0]?.userId], [["acme"], "acme"]);
+  const found = await client.refusals.list({ refusedBy: "acme" });
+  assert.deepEqual(found.refusals.map(({ userId, refusedBy }) => [userId, refusedBy]), [["another", [
+    "acme",
+  ]]]);
+  assert.deepEqual((await client.accounts.setParent("member", null)).path, ["member"]);
 }
 
 async function meter({ client }: Scene): Promise<void> {

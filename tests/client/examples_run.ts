@@ -21,7 +21,7 @@ function scopeOf(app: TestApp): Scope {
 
 /** An example with users, orders and sessions of its own, so that examples can share an app. */
 function withOwnIds({ name, code }: Example, place: number): Example {
-  return { name, code: code.replaceAll(/"(user|old|new|anon|phone|order|sub)_/g, `"$1_${place}_`) };
+  return { name, code: code.replaceAll(/"(user|team|org|old|new|anon|phone|order|sub)_/g, `"$1_${place}_`) };
 }
 
 function keyOf(app: TestApp, written: string): string {

@@ -185,4 +185,19 @@ Deno.test("a refused model call names the limit and when it resets", async () =>
   assert.deepEqual([error.code, error.status], ["limit_reached", 429]);
   assert.match(error.message, /^Refused: limit_reached: "[^"]+" \(resets at 20.+Z\)$/);
   assert.deepEqual(Object.keys(error.details), ["reasons", "groups", "label", "resetsAt"]);
+
+  await client.subscriptions.upsert({ userId: "acme", planId: "plan_team" });
+  await client.accounts.setParent("u", "acme");
+  const atLevel = await openCall(metering, {}, undefined, { inputTokens: 0, count: 60 }).then(
+    () => assert.fail(),
+    (error) => error,
+  );
+  assert.match(atLevel.message, /^Refused: limit_reached: "[^"]+" of "acme" \(resets at 20.+Z\)$/);
+  assert.deepEqual([atLevel.details.refusedBy, atLevel.details.levels[0].userId], [["acme"], "acme"]);
+  await client.subscriptions.cancel({ userId: "acme" });
+  const ended = await openCall(metering, {}, undefined, { inputTokens: 0, count: 1 }).then(
+    () => assert.fail(),
+    (error) => error,
+  );
+  assert.equal(ended.message, 'Refused at "acme": no_subscription');
 });

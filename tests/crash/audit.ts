@@ -26,6 +26,8 @@ interface ReservationRow {
   readonly status: string;
   readonly metadata: string;
   readonly lines: string;
+  /** The hold of the caller, for the part of a user above. */
+  readonly part_of: string | null;
 }
 
 interface EventRow {
@@ -35,6 +37,8 @@ interface EventRow {
   readonly metadata: string;
   readonly reservation_id: string | null;
   readonly lines: string;
+  /** What it took from users above: of each its number, its lines and more. */
+  readonly levels: string | null;
 }
 
 /** Everything that can be looked at while the process serves: by HTTP, and on a server by SQL. No client is at work. */
@@ -128,7 +132,8 @@ export async function auditUsage(database: Database, origin: string, secretKey: 
 
 /** By SQL: every row against every call. The service must have drained and no client may be at work. */
 export async function auditTables(record: Record, database: Database): Promise<string[]> {
-  const reservations = await database.query<ReservationRow>(`select * from reservations where ${OF_REALM}`);
+  const rows = await database.query<ReservationRow>(`select * from reservations where ${OF_REALM}`);
+  const reservations = rows.filter((row) => row.part_of === null);
   const events = await database.query<EventRow>(`select * from events where ${OF_REALM}`);
   const settled = Map.groupBy(
     events.filter((row) => row.reservation_id !== null),
@@ -142,7 +147,8 @@ export async function auditTables(record: Record, database: Database): Promise<s
       checkHold(hold, reservations, settled.get(hold.id) ?? [])
     ),
     ...checkSettled(reservations, settled),
-    ...await checkCounters(database, reservations, events),
+    ...checkParts(rows, reservations),
+    ...await checkCounters(database, rows, events),
     ...await checkRest(record, database, events),
     ...await checkCaptures(record, database),
   ].slice(0, 40);
@@ -225,6 +231,19 @@ function checkSettled(
   return faults;
 }
 
+/** Checks that the part of an account has the state of its member's hold, and takes as much. */
+function checkParts(rows: readonly ReservationRow[], reservations: readonly ReservationRow[]): string[] {
+  const parts = rows.filter((row) => row.part_of !== null);
+  const faults = parts.flatMap((part) => {
+    const hold = rowOf(reservations, part.part_of as string);
+    const isSame = hold?.status === part.status && takenOf(hold) === takenOf(part);
+    return isSame ? [] : [`${part.id} is a ${part.status} part of ${part.part_of}, which is ${hold?.status}`];
+  });
+  return parts.length === 0 && rows.length > 100
+    ? [...faults, "No member of the account holds anything"]
+    : faults;
+}
+
 /** counter = open holds + events + adjusted, for every counter. */
 async function checkCounters(
   database: Database,
@@ -239,7 +258,12 @@ async function checkCounters(
     }
   };
   for (const row of reservations) if (row.status === "held") add(row.user_key, row.lines);
-  for (const row of events) add(row.user_key, row.lines);
+  for (const row of events) {
+    add(row.user_key, row.lines);
+    for (const [userKey, lines] of JSON.parse(row.levels ?? "[]") as [number, Line[]][]) {
+      add(userKey, JSON.stringify(lines));
+    }
+  }
   const faults: string[] = [];
   const counters = await database.query<
     {

@@ -15,6 +15,8 @@ export const TIGHT_QUOTA = 40;
 export const TIGHT_USER = "tight";
 /** A user who only ever uses more, so that no answer may show less than an answer before its call. */
 export const WITNESS_USER = "witness";
+/** The account at which most users count too. */
+export const ACCOUNT_USER = "account";
 /** Everyone else, the hot one first. */
 export const WIDE_USERS: readonly string[] = ["hot", ...Array.from({ length: 7 }, (_, index) => `u${index}`)];
 
@@ -121,10 +123,16 @@ export class Stage implements AsyncDisposable {
     const app = await makeApp(origin, "Crash");
     this.secretKey = app.secretKey;
     this.workspaceId = app.workspaceId;
-    for (const userId of [TIGHT_USER, WITNESS_USER, ...WIDE_USERS]) {
+    for (const userId of [TIGHT_USER, WITNESS_USER, ACCOUNT_USER, ...WIDE_USERS]) {
       const planId = userId === TIGHT_USER ? "plan_tight" : "plan_wide";
       const body = { userId, planId };
       await must(origin, { method: "POST", path: "/api/v1/subscriptions", bearer: this.secretKey, body });
+    }
+    // The witness and the busiest user stay alone.
+    for (const userId of [TIGHT_USER, ...WIDE_USERS.slice(1)]) {
+      const path = `/api/v1/users/${userId}/parent`;
+      const body = { parentId: ACCOUNT_USER };
+      await must(origin, { method: "PUT", path, bearer: this.secretKey, body });
     }
   }
 

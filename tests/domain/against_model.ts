@@ -43,6 +43,8 @@ const EVENTS_SHOWN = 100;
 /** The user of a scene at one moment, and what decisions know beside it. */
 interface Asked {
   readonly state: UserState;
+  /** The users above, nearest first. */
+  readonly above: readonly UserState[];
   readonly context: Context;
 }
 
@@ -79,7 +81,7 @@ export class AgainstModel {
     const { state, context: { now, balancesLeft } } = asked;
     const { key, id } = state.user;
     this.#names.set(key, id);
-    const request = requestOf(name, input, id);
+    const request = requestOf(name, input, id, (of) => this.#names.get(of) as string);
     if (request === null) return false;
     this.#options.mode = balancesLeft === null ? "live" : "test";
     this.#options.testCreditBalanceCap = balancesLeft === null ? null : this.#issued + balancesLeft;
@@ -165,10 +167,10 @@ export class AgainstModel {
   }
 
   /** Compares everything that can be read of a user. */
-  #compareUser({ state, context }: Asked): void {
+  #compareUser({ state, above, context }: Asked): void {
     const { now, catalog } = context;
     const { id: userId } = state.user;
-    const { result } = decide(state, "user", {}, context);
+    const { result } = decide(state, "user", {}, context, above);
     const show = (answer: Commands["user"]["answer"]) =>
       showUser(answer, this.#rows("subscription_events", userId));
     this.#compare({ op: "users", input: { userId } }, replyOf(result, show), now);
@@ -192,7 +194,7 @@ export class AgainstModel {
     const data = { events, ...page, logPromptsEnabled: isLogged };
     this.#compare({ op: "events", input: { userId, ...page } }, { status: 200, data }, now);
     for (const row of rows.slice(-3)) {
-      const shown = { status: 200, data: showEvent(row, userId, isLogged) };
+      const shown = { status: 200, data: showEvent(row, (key) => this.#names.get(key), isLogged) };
       this.#compare({ op: "event", input: { eventId: row.id } }, shown, now);
     }
   }

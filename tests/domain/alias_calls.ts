@@ -4,6 +4,7 @@ import { type MergeReport, repeatedReport } from "../../src/domain/merging/merge
 import type { StoredMerge } from "../../actors/port.ts";
 import type { Millis } from "../../src/domain/values/period.ts";
 import { showReport } from "../../routes/calls/customers.ts";
+import type { Refusal } from "../../src/domain/values/refusal.ts";
 import { STATUS } from "../../routes/http/errors.ts";
 import { showDuplicates } from "../../routes/calls/shown_records.ts";
 import type { DecideSystem } from "./decide_system.ts";
@@ -28,6 +29,7 @@ function alias(system: DecideSystem, input: Input, now: Millis): ModelReply {
   const report = isSame
     ? repeated(system, from as string, call, now)
     : system.merge(canonicalFrom, canonicalTo, call, now);
+  if ("code" in report) return refuse(report.code);
   const data = showReport({ from: from as string, to: to as string }, report);
   return { status: 200, data: JSON.parse(JSON.stringify(data)) };
 }
@@ -81,6 +83,6 @@ function customer(system: DecideSystem, input: Input, now: Millis): ModelReply {
   }));
 }
 
-function refuse(code: "alias_cycle" | "alias_conflict"): ModelReply {
+function refuse(code: Refusal["code"]): ModelReply {
   return { status: STATUS[code], code };
 }

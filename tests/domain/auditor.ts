@@ -1,5 +1,5 @@
 // The auditor: reads every change that decisions yield and proves that the books balance. A counter is the sum of
-// its open holds and its counted events, and of what plan changes and floors adjusted; a balance is the sum of its
+// its open holds and its counted events, and of what plan changes and floors adjusted; a share is that of its member; a balance is the sum of its
 // ledger, and what of it is held the sum of its holds; a user is never due later than what falls due next.
 
 import assert from "node:assert/strict";
@@ -7,6 +7,7 @@ import { decimalOf } from "../../src/domain/values/amount.ts";
 import { type Counter, counterKey } from "../../src/domain/state/counter.ts";
 import { type CreditBalance, type CreditLine, expiryDueOf } from "../../src/domain/state/credit.ts";
 import type { Line, Reservation } from "../../src/domain/state/reservation.ts";
+import { type Share, shareKey, type ShareLine } from "../../src/domain/state/share.ts";
 import type { Change, UserState } from "../../src/domain/state/user.ts";
 
 /** Collects changes of any number of users. */
@@ -18,6 +19,9 @@ export class Auditor {
   readonly #heldCredits = new Map<string, bigint>();
   readonly #held = new Map<string, bigint>();
   readonly #counted = new Map<string, bigint>();
+  readonly #shares = new Map<string, Share>();
+  /** Sums of what holds and events took of a share, by its key and the reset from which on it counts. */
+  readonly #shared = new Map<string, Map<number, bigint>>();
   readonly #ids = new Set<string>();
   readonly #into = new Map<number, number>();
 
@@ -30,6 +34,8 @@ export class Auditor {
     }
     const touched = new Set<string>();
     const balances = new Set<string>();
+    const holds = new Set<string>();
+    const shares = new Set<string>();
     for (const change of changes) {
       switch (change.table) {
         case "counters": {
@@ -53,20 +59,38 @@ export class Auditor {
           const before = this.reservations.get(row.id);
           assert.equal(change.verb === "append", before === undefined, "a row is appended once");
           if (before?.status === "held") {
+            this.#share(before.userKey, before.shares, -1n, shares);
             this.#add(this.#held, row.userKey, before.lines, -1n, touched);
             this.#hold(before.credits, -1n, balances);
           }
           if (row.status === "held") {
+            this.#share(row.userKey, row.shares, 1n, shares);
             this.#add(this.#held, row.userKey, row.lines, 1n, touched);
             this.#hold(row.credits, 1n, balances);
           }
           this.reservations.set(row.id, row);
+          holds.add(row.partOf ?? row.id);
           break;
         }
         case "events":
           this.#see(change.row.id);
           this.#add(this.#counted, change.row.userKey, change.row.lines, 1n, touched);
+          for (const { userKey, lines } of change.row.levels ?? []) {
+            this.#add(this.#counted, userKey, lines, 1n, touched);
+          }
+          this.#share(change.row.userKey, change.row.shares, 1n, shares);
           break;
+        case "shares": {
+          const { row } = change;
+          if (this.#into.has(row.userKey)) {
+            assert.deepEqual([row.count, row.costCents], [0n, 0n], "an alias has a share");
+            break;
+          }
+          const key = `${row.userKey}\n${row.key}`;
+          this.#shares.set(key, row);
+          shares.add(key);
+          break;
+        }
         case "subscription_events":
           this.#see(change.row.id);
           break;
@@ -97,6 +121,21 @@ export class Auditor {
     }
     for (const key of touched) this.#checkCounter(key);
     for (const id of balances) this.#checkBalance(id);
+    for (const key of shares) this.#checkShare(key);
+    for (const id of holds) this.#checkParts(id);
+  }
+
+  /** A hold and its parts are settled in one turn and lapse at one time, though each may be looked at later. */
+  #checkParts(id: string): void {
+    const hold = this.reservations.get(id);
+    assert.ok(hold !== undefined && hold.partOf === undefined, `a part of ${id}, which no caller has`);
+    for (const partId of hold.parts ?? []) {
+      const part = this.reservations.get(partId);
+      assert.equal(part?.partOf, id, `${id} lists a part of another hold`);
+      assert.equal(part?.expiresAt, hold.expiresAt, "a part lapses at another time");
+      const isLapsing = [hold, part].every((row) => row?.status === "held" || row?.status === "expired");
+      assert.ok(isLapsing || part?.status === hold.status, `${part?.status} part of a ${hold.status} hold`);
+    }
   }
 
   /** What the books have of an alias, they have of its canonical user from now on. */
@@ -111,6 +150,39 @@ export class Auditor {
         sums.delete(key);
       }
     }
+    for (const [key, sums] of [...this.#shared]) {
+      if (!key.startsWith(`${from}\n`)) continue;
+      for (const [since, sum] of sums) this.#addShare(`${to}${key.slice(String(from).length)}`, since, sum);
+      this.#shared.delete(key);
+    }
+  }
+
+  /** A share is what holds and events took since its reset; nothing was taken under a later one. */
+  #checkShare(key: string): void {
+    const sums = this.#shared.get(key) ?? new Map<number, bigint>();
+    const row = this.#shares.get(key);
+    const since = Math.max(row?.since ?? 0, ...sums.keys());
+    const expected = sums.get(since) ?? 0n;
+    if (row === undefined && expected === 0n) return;
+    assert.deepEqual([row?.count, row?.since], [expected, since], `the share ${key}`);
+  }
+
+  #share(
+    user: number,
+    lines: readonly ShareLine[] | undefined,
+    sign: bigint,
+    touched: Set<string>,
+  ): void {
+    for (const line of lines ?? []) {
+      const key = `${this.#into.get(user) ?? user}\n${shareKey(line)}`;
+      this.#addShare(key, line.since, sign * line.taken);
+      touched.add(key);
+    }
+  }
+
+  #addShare(key: string, since: number, taken: bigint): void {
+    const sums = this.#shared.get(key) ?? new Map<number, bigint>();
+    this.#shared.set(key, sums.set(since, (sums.get(since) ?? 0n) + taken));
   }
 
   /** Checks what a state says of itself. */

@@ -16,6 +16,7 @@ import type { Millis } from "../../src/domain/values/period.ts";
 import type { SubscriptionEvent } from "../../src/domain/state/subscription.ts";
 import { type ModelDocument, withPriceRows } from "../../src/domain/catalog/price_row.ts";
 import type { Decision } from "../../src/domain/state/result.ts";
+import type { Refusal } from "../../src/domain/values/refusal.ts";
 import { HoldTexts } from "../../src/domain/state/hold_text.ts";
 import { type Change, newUser, UserState } from "../../src/domain/state/user.ts";
 import { MERGE_LIMITS } from "../../src/process/limits.ts";
@@ -27,6 +28,7 @@ import { Auditor } from "./auditor.ts";
 import { answerCredits } from "./credit_calls.ts";
 import { answerProvider, isOfProvider } from "./provider_calls.ts";
 import { assertSame, deepFreeze, referencesOf } from "./purity.ts";
+import { answerParent, levelsOf, partsNamed, placesOf } from "./tree_calls.ts";
 import { replyOf, SHOW, showEvent, showListed, showUser } from "./wire_answer.ts";
 import {
   amountOrNull,
@@ -36,6 +38,7 @@ import {
   subscribeOf,
   textOrNull,
   timeOrNull,
+  usageInputOf,
   usageOf,
   userOf,
 } from "./wire_input.ts";
@@ -48,6 +51,8 @@ export interface DecideOptions {
   readonly reloadEvery?: number;
   /** Whether users are merged: ids then grow over all of them, as in the service. */
   readonly merges?: boolean;
+  /** Whether users have parents: ids grow over all of them then too. */
+  readonly trees?: boolean;
   readonly mode?: "live" | "test";
   /** How many balances may be issued. */
   readonly testCreditBalanceCap?: number | null;
@@ -125,6 +130,8 @@ export class DecideSystem {
       case "credits":
       case "ledger":
         return answerCredits(this, { op, input }, now);
+      case "parent":
+        return answerParent(this, input, now);
       case "alias":
       case "aliasBatch":
       case "customer":
@@ -151,18 +158,20 @@ export class DecideSystem {
     now: Millis,
   ): Decision<Commands[Name]["answer"]>["result"] {
     const state = this.stateOf(userId, now);
-    const before = referencesOf(state);
+    const above = levelsOf(this, state, name, input);
+    for (const part of partsNamed(state, input)) this.#admitPart(part);
+    const before = [state, ...above].flatMap(referencesOf);
     const { key } = state.user;
     const ids = this.#idsOf(key);
     const { testCreditBalanceCap: cap = null } = this.#options;
     const balancesLeft = cap === null ? null : Math.max(cap - this.issued, 0);
     const context = { now, catalog: this.catalog, ids, balancesLeft, outbox: this.#outbox() };
-    const first = decide(state, name, input, { ...context, ids: throwawayIds() });
-    const again = decide(state, name, input, { ...context, ids: throwawayIds() });
+    const first = decide(state, name, input, { ...context, ids: throwawayIds() }, above);
+    const again = decide(state, name, input, { ...context, ids: throwawayIds() }, above);
     assert.deepEqual(again, first, "the same inputs give another decision");
-    const { result, changes, operations, issued } = decide(state, name, input, context);
-    assertSame(referencesOf(state), before);
-    this.#takeOver(state, changes);
+    const { result, changes, operations, issued } = decide(state, name, input, context, above);
+    assertSame([state, ...above].flatMap(referencesOf), before);
+    this.#takeOver([state, ...above], changes);
     this.operations += operations;
     this.issued += issued;
     return result;
@@ -178,13 +187,28 @@ export class DecideSystem {
     return this.states.get(canonical) ?? this.#load(canonical, now);
   }
 
+  stateOfKey(key: number): UserState {
+    return this.states.get(this.#names.get(key) as string) as UserState;
+  }
+
+  /** Loads a settled part of a hold that has left memory. */
+  #admitPart(id: string): void {
+    const level = this.stateOfKey(ownerOf("reservation", id) as number);
+    if (!level.reservations.has(id)) level.admit(this.tables.loadReservation(level.keys, id));
+  }
+
   /** The canonical id behind an id. */
   canonicalOf(userId: string): string {
     return this.aliases.get(userId) ?? userId;
   }
 
   /** Decides a merge of two canonical users and, unless it is a dry run, takes over what it yields. */
-  merge(from: string, to: string, input: Omit<MergeInput, "history" | "mode">, now: Millis): MergeReport {
+  merge(
+    from: string,
+    to: string,
+    input: Omit<MergeInput, "history" | "mode" | "tree">,
+    now: Millis,
+  ): MergeReport | Refusal {
     for (const id of [from, to]) this.run(id, "settle", {}, now);
     const [ending, into] = [this.stateOf(from, now), this.stateOf(to, now)];
     for (const state of [ending, into]) state.admit(this.tables.loadWhole(state.user.key));
@@ -192,12 +216,13 @@ export class DecideSystem {
     const history = this.tables.countHistory(ending.keys, MERGE_LIMITS.historyRowsMax);
     const ids = this.#idsOf(into.user.key);
     const context = { now, catalog: this.catalog, ids, balancesLeft: null, outbox: this.#outbox() };
-    const { mode = "live" } = this.#options;
-    const { result, changes, operations } = merge(ending, into, { ...input, mode, history }, context);
+    const { mode = "live", trees = false } = this.#options;
+    const tree = trees ? placesOf(this, this.tables, ending, into) : null;
+    const { result, changes, operations } = merge(ending, into, { ...input, mode, history, tree }, context);
     assertSame([ending, into].flatMap(referencesOf), before);
-    if (!result.ok) throw new Error("A merge is not refused by the domain");
+    if (!result.ok) return result.refusal;
     if (input.isDryRun) return result.answer.report;
-    this.#takeOver(into, changes);
+    this.#takeOver([into], changes);
     this.operations += operations;
     this.#names.set(ending.user.key, to);
     for (const { key, id } of into.aliases) {
@@ -211,12 +236,12 @@ export class DecideSystem {
     return result.answer.report;
   }
 
-  #takeOver(state: UserState, changes: readonly Change[]): void {
+  #takeOver(states: readonly UserState[], changes: readonly Change[]): void {
     for (const change of changes) deepFreeze(change);
-    state.apply(changes);
+    for (const state of states) state.apply(changes);
     if (changes.length > 0) this.tables.write(encodeChanges(changes));
     this.auditor.take(changes);
-    this.auditor.checkUser(state);
+    for (const state of states) this.auditor.checkUser(state);
     for (const change of changes) {
       if (change.table === "events") this.events.push(change.row);
       if (change.table === "webhook_messages") this.messages.push(change.row);
@@ -231,7 +256,9 @@ export class DecideSystem {
   }
 
   #idsOf(key: number): IdSource {
-    return this.#options.merges === true ? this.#sharedIds : this.#ids.get(key) as IdSource;
+    return this.#options.merges === true || this.#options.trees === true
+      ? this.#sharedIds
+      : this.#ids.get(key) as IdSource;
   }
 
   /** A user's state from the tables, as an actor starts. */
@@ -289,7 +316,7 @@ export class DecideSystem {
         return this.ask(userId, "cancel", command, now, SHOW.cancel);
       }
       default:
-        return this.ask(userId, "usage", { event: textOrNull(input["event"]) }, now, SHOW.usage);
+        return this.ask(userId, "usage", usageInputOf(input), now, SHOW.usage);
     }
   }
 
@@ -318,7 +345,12 @@ export class DecideSystem {
     const state = this.stateOf(userId, now);
     if (!state.reservations.has(id)) state.admit(this.tables.loadReservation(state.keys, id));
     const reply = this.ask(userId, name, command, now, show);
-    if (this.#options.reloadEvery !== undefined) state.forget(id);
+    if (this.#options.reloadEvery !== undefined) {
+      for (const part of state.reservations.partsOf(id)) {
+        this.stateOfKey(ownerOf("reservation", part) as number).forget(part);
+      }
+      state.forget(id);
+    }
     return reply;
   }
 
@@ -338,7 +370,7 @@ export class DecideSystem {
     if (event === undefined) return { status: 404, code: "not_found" };
     return {
       status: 200,
-      data: showEvent(event, this.#names.get(event.userKey), this.catalog.promptLogging),
+      data: showEvent(event, (key) => this.#names.get(key), this.catalog.promptLogging),
     };
   }
 

@@ -11,10 +11,7 @@ import type { Context } from "../../src/domain/state/context.ts";
 import type { WebhookMessage } from "../../src/domain/state/message.ts";
 import { merge } from "../../src/domain/merging/merge.ts";
 import type { MergeReport } from "../../src/domain/merging/merge_report.ts";
-import type { Metadata } from "../../src/domain/values/match.ts";
-import type { Correction } from "../../src/domain/metering/commit.ts";
 import type { MeteringEvent } from "../../src/domain/state/event.ts";
-import type { CallSize } from "../../src/domain/pricing/amounts.ts";
 import {
   type Catalog,
   type CatalogDocument,
@@ -22,68 +19,28 @@ import {
   type PackDocument,
   type PlanDocument,
 } from "../../src/domain/catalog/catalog.ts";
-import type { Unit } from "../../src/domain/catalog/plan.ts";
 import { type ModelDocument, withPriceRows } from "../../src/domain/catalog/price_row.ts";
-import { NO_USAGE, type Usage } from "../../src/domain/pricing/usage.ts";
 import type { Decision } from "../../src/domain/state/result.ts";
 import { HoldTexts } from "../../src/domain/state/hold_text.ts";
 import { type Change, newUser, UserState } from "../../src/domain/state/user.ts";
 import { AgainstModel, NO_HISTORY, WEBHOOK } from "./against_model.ts";
 import { Auditor } from "./auditor.ts";
 import { countedIds } from "./decide_system.ts";
+import {
+  type Call,
+  callOf,
+  correctionOf,
+  type Final,
+  type Reported,
+  type Size,
+  usageOf,
+} from "./scene_input.ts";
+import { SceneRealm } from "./tree_calls.ts";
+import { heightBelow } from "../support/memory_tree.ts";
 import { PACKS } from "./short_catalog.ts";
 
+export { type Call, type Final, type Reported, type Size, sizeOf } from "./scene_input.ts";
 export { groupOf, packOf, PACKS, planOf } from "./short_catalog.ts";
-
-/** Amounts as plain numbers. */
-export type Size = Partial<Record<keyof CallSize, number>>;
-
-/** A call's size from plain numbers. */
-export function sizeOf(members: Size = {}): CallSize {
-  const amount = (value: number | undefined) => value === undefined ? null : amountOf(value);
-  const { quantity, count, inputTokens, inputCostCents, maxOutputTokens } = members;
-  return {
-    quantity: amount(quantity),
-    count: amount(count),
-    inputTokens: amount(inputTokens),
-    inputCostCents: amount(inputCostCents),
-    maxOutputTokens: amount(maxOutputTokens),
-  };
-}
-
-/** A reported usage in plain numbers. */
-export type Reported = Partial<Record<keyof Usage, number>>;
-
-function usageOf(members: Reported | undefined): Usage | null {
-  if (members === undefined) return null;
-  const amounts = Object.entries(members).map(([name, value]) => [name, amountOf(value)]);
-  return { ...NO_USAGE, ...Object.fromEntries(amounts) };
-}
-
-/** What a call is about, in plain values; a number is a count. */
-export interface Call {
-  readonly event?: string | undefined;
-  readonly metadata?: Readonly<Record<string, unknown>> | undefined;
-}
-
-function callOf(size: Size | number, { event = "x.make", metadata }: Call) {
-  const members: Metadata | null = metadata === undefined
-    ? null
-    : { text: JSON.stringify(metadata), members: metadata };
-  return { event, metadata: members, size: sizeOf(typeof size === "number" ? { count: size } : size) };
-}
-
-function correctionOf(members: Partial<Record<Unit, number>> = {}): Correction {
-  return Object.fromEntries(Object.entries(members).map(([unit, value]) => [unit, amountOf(value)]));
-}
-
-/** What a commit adds to or sets in place of what was reserved, in plain numbers. */
-export interface Final {
-  readonly extra?: Partial<Record<Unit, number>>;
-  readonly actual?: Partial<Record<Unit, number>>;
-  readonly costCents?: number;
-  readonly usage?: Reported;
-}
 
 /** What a scene starts with beside its plans. */
 export interface Start extends Omit<CatalogDocument, "plans"> {
@@ -114,6 +71,7 @@ export class Scene {
   #model: AgainstModel | null;
   #catalog: Catalog;
   readonly #outbox: Context["outbox"];
+  readonly #realm: SceneRealm<Scene>;
   /** Every price row there ever was. */
   #priced: readonly ModelDocument[];
 
@@ -145,6 +103,8 @@ export class Scene {
       reservations: [],
       balances: [],
     }, new HoldTexts());
+    this.#realm = beside === undefined ? new SceneRealm() : beside.#realm;
+    this.#realm.add(key, this);
   }
 
   get catalog(): Catalog {
@@ -183,8 +143,9 @@ export class Scene {
     balancesLeft: number | null = null,
   ): Decision<Commands[Name]["answer"]> {
     const context = { ...this.#context(this.#ids), balancesLeft };
-    const decision = decide(this.state, name, input, context);
-    this.#take(decision.changes);
+    const above = this.#realm.levelsOf(this, name, input);
+    const decision = decide(this.state, name, input, context, above.map(({ state }) => state));
+    this.#take(decision.changes, above);
     this.operations += decision.operations;
     if (this.#model?.decided(name, input, decision, this.#asked(balancesLeft)) === false) this.#model = null;
     return decision;
@@ -192,7 +153,8 @@ export class Scene {
 
   /** This user now. What is decided with it is not applied. */
   #asked(balancesLeft: number | null = null) {
-    return { state: this.state, context: { ...this.#context(countedIds(1_000)), balancesLeft } };
+    const above = this.#realm.levelsOf(this, "user", {}).map(({ state }) => state);
+    return { state: this.state, above, context: { ...this.#context(countedIds(1_000)), balancesLeft } };
   }
 
   #context(ids: IdSource): Context {
@@ -205,12 +167,28 @@ export class Scene {
     return this.changes.flatMap((change) => change.table === "webhook_messages" ? [change.row] : []);
   }
 
-  #take(changes: readonly Change[]): void {
-    this.state.apply(changes);
-    this.changes.push(...changes);
+  #take(changes: readonly Change[], above: readonly Scene[] = []): void {
+    const scenes = [this, ...above];
+    for (const { state } of scenes) state.apply(changes);
+    if (above.length === 0) this.changes.push(...changes);
+    else for (const scene of scenes) scene.changes.push(...changes.filter((change) => isOf(scene, change)));
     if (!this.#isAudited) return;
     this.auditor.take(changes);
-    this.auditor.checkUser(this.state);
+    for (const { state } of scenes) this.auditor.checkUser(state);
+  }
+
+  /** Puts this user under another one of its realm, or at the top; the code of a refusal, or "ok". */
+  under(parent: Scene | null, limits?: Readonly<Record<string, number>> | null): string {
+    // So that the model knows its name.
+    parent?.do("settle", {});
+    return this.code("setParent", {
+      parentKey: parent?.state.user.key ?? null,
+      heightBelow: heightBelow(this.#realm, this.state.keys),
+      ...limits === undefined ? {} : {
+        memberLimits: limits &&
+          Object.fromEntries(Object.entries(limits).map(([id, quota]) => [id, amountOf(quota)])),
+      },
+    });
   }
 
   /** The answer of a command that must not be refused. */
@@ -393,7 +371,13 @@ export class Scene {
   mergeInto(to: Scene): MergeReport {
     const context = this.#context(to.#ids);
     const history = this.#model?.historyOf(this.#asked()) ?? NO_HISTORY;
-    const input = { isDryRun: false, mode: "live", history, analytics: "linked" } as const;
+    const input = {
+      isDryRun: false,
+      mode: "live",
+      history,
+      analytics: "linked",
+      tree: this.#realm.placesOf(this, to),
+    } as const;
     const dry = merge(this.state, to.state, { ...input, isDryRun: true }, {
       ...context,
       ids: countedIds(1_000),
@@ -406,6 +390,7 @@ export class Scene {
     if (JSON.stringify(dry.result.answer.report) !== expected) throw new Error("A dry run told otherwise");
     to.#take(changes);
     to.operations += operations;
+    this.#realm.add(this.state.user.key, to);
     this.#model?.merged(report, decision, this.#asked(), to.#asked());
     return report;
   }
@@ -426,6 +411,11 @@ export function subscription(
     cycleStart: undefined,
     ...more,
   };
+}
+
+/** Whether a row belongs to the user of a scene. */
+function isOf({ state: { user } }: Scene, { table, row }: Change): boolean {
+  return (table === "users" ? row.key : table === "merges" ? row.toKey : row.userKey) === user.key;
 }
 
 /** The events among changes. */

@@ -3,12 +3,20 @@
 import { STATUS } from "../../routes/http/errors.ts";
 import { showExplain } from "../../routes/calls/shown_explanation.ts";
 import { timeText, timeTextOrNull } from "../../routes/contract/fields.ts";
-import { showBalance, showCounter, showSubscription, showUsage } from "../../routes/calls/shown_records.ts";
+import {
+  showAmounts,
+  showBalance,
+  showCounter,
+  showSubscription,
+  showUsage,
+} from "../../routes/calls/shown_records.ts";
 import { numberOf } from "../../src/domain/values/amount.ts";
 import type { Commands } from "../../src/domain/command.ts";
 import type { LedgerEntry } from "../../src/domain/state/credit.ts";
 import { chargedAmounts, matchedGroupIds, type MeteringEvent } from "../../src/domain/state/event.ts";
 import type { GroupReading } from "../../src/domain/metering/availability.ts";
+import type { LevelReading, OfferedGroup } from "../../src/domain/metering/reserve.ts";
+import type { ChargedGroup } from "../../src/domain/metering/settle_charge.ts";
 import type { Cost } from "../../src/domain/pricing/cost.ts";
 import { shownCount } from "../../src/domain/state/counter.ts";
 import type { SubscriptionEvent } from "../../src/domain/state/subscription.ts";
@@ -46,12 +54,21 @@ export function showListed(event: MeteringEvent, endUserId: string | undefined):
 }
 
 /** An event with its details. */
-export function showEvent(event: MeteringEvent, endUserId: string | undefined, isLogged: boolean): WireData {
+export function showEvent(
+  event: MeteringEvent,
+  nameOf: (key: number) => string | undefined,
+  isLogged: boolean,
+): WireData {
+  const levels = event.levels ?? [];
+  const lines = [event, ...levels].flatMap((level) => level.lines);
+  const above = levels.flatMap((level) =>
+    chargedAmounts(level).map((each) => ({ ...each, userId: nameOf(level.userKey) }))
+  );
   return {
-    ...showListed(event, endUserId),
+    ...showListed(event, nameOf(event.userKey)),
     metadata: event.metadata === null ? null : JSON.parse(event.metadata),
-    matchedGroupIds: matchedGroupIds(event),
-    amounts: chargedAmounts(event).map((each) => ({ ...each, amount: numberOf(each.amount) })),
+    matchedGroupIds: matchedGroupIds({ ...event, lines }),
+    amounts: [...chargedAmounts(event), ...above].map((each) => ({ ...each, amount: numberOf(each.amount) })),
     prompt: null,
     response: null,
     errorCode: isLogged ? event.errorCode : null,
@@ -72,8 +89,10 @@ export function showEntry({ userKey: _, delta, at, ...row }: LedgerEntry): WireD
 export function showUser(answer: UserAnswer, history: readonly SubscriptionEvent[]): WireData {
   // What falls due may be of an earlier time than what was written before it.
   const rows = history.toSorted((a, b) => a.at - b.at).toReversed().slice(0, 50);
+  const { parentId, path } = answer;
   return {
     ...showUsage(answer, true),
+    ...parentId === null ? {} : { parentId, path },
     aliases: answer.aliases.map(({ id }) => id),
     subscription: answer.subscription && showSubscription(answer.userId, answer.subscription),
     history: rows.map(({ userKey: _, at, ...row }) => ({ ...row, at: timeText(at) })),
@@ -94,54 +113,102 @@ const showGranted: Show<"grant"> = (answer) => {
   return { balances, balanceId, remaining, expiresAt };
 };
 
+function showReserved({ groups, blocking }: Pick<LevelReading, "groups" | "blocking">): WireData[] {
+  return groups.map((group) => ({
+    ...showGroup(group),
+    ...blocking.includes(group)
+      ? { label: group.group.label, resetsAt: timeTextOrNull(group.window.end) }
+      : {},
+  }));
+}
+
+function showOffered({ group, quota, counter, window, offers }: OfferedGroup): WireData {
+  return {
+    groupId: group.id,
+    current: numberOf(shownCount(counter)),
+    quota: numberOf(quota),
+    resetsAt: timeTextOrNull(window.end),
+    creditAvailable: numberOf(offers.reduce((sum, { available }) => sum + available, 0n)),
+    creditPacks: offers.map((offer) => ({ ...offer, available: numberOf(offer.available) })),
+  };
+}
+
+function showCharged(group: ChargedGroup): WireData {
+  return { ...group, quota: numberOf(group.quota), current: numberOf(group.current) };
+}
+
+/** The users above, and who refuses; nothing for a user without a parent. */
+function showPath<Level extends { readonly userId: string }>(
+  { reasons, refusedBy, levels }: {
+    readonly reasons: readonly string[];
+    readonly refusedBy: readonly string[];
+    readonly levels: readonly Level[] | null;
+  },
+  show: (level: Level) => WireData,
+): WireData {
+  if (levels === null) return {};
+  return {
+    ...reasons.length > 0 ? { refusedBy } : {},
+    levels: levels.map((level) => ({ userId: level.userId, ...show(level) })),
+  };
+}
+
 /** The answers of commands in the wire's shape, by the command's name. */
 export const SHOW = {
-  reserve: ({ allowed, matched, hold, reasons, groups, blocking, warnings }) => ({
+  reserve: ({ allowed, matched, hold, reasons, groups, blocking, warnings, ...path }) => ({
     allowed,
     warnings,
     matched,
     ...(hold && { reservationId: hold.reservationId, expiresAt: timeText(hold.expiresAt) }),
     reasons,
-    groups: groups.map((group) => ({
-      ...showGroup(group),
-      ...blocking.includes(group)
-        ? { label: group.group.label, resetsAt: timeTextOrNull(group.window.end) }
-        : {},
-    })),
+    groups: showReserved({ groups, blocking }),
+    ...showPath({ reasons, ...path }, (level) => ({ groups: showReserved(level) })),
   }),
-  canUse: ({ allowed, matched, reasons, groups, warnings }) => ({
+  canUse: ({ allowed, matched, reasons, groups, warnings, ...path }) => ({
     allowed,
     warnings,
     matched,
     reasons,
-    details: groups.map(({ group, quota, counter, window, offers }) => ({
-      groupId: group.id,
-      current: numberOf(shownCount(counter)),
-      quota: numberOf(quota),
-      resetsAt: timeTextOrNull(window.end),
-      creditAvailable: numberOf(offers.reduce((sum, { available }) => sum + available, 0n)),
-      creditPacks: offers.map((offer) => ({ ...offer, available: numberOf(offer.available) })),
-    })),
+    details: groups.map(showOffered),
+    ...showPath({ reasons, ...path }, (level) => ({ details: level.groups.map(showOffered) })),
   }),
   explain: showExplain,
   track: (answer) => ({
     eventId: answer.eventId,
     matchStatus: answer.matchStatus,
-    matchedGroupIds: answer.matchStatus === "matched" ? answer.counters.map(({ group }) => group.id) : [],
+    matchedGroupIds: answer.matchStatus === "matched"
+      ? [
+        ...new Set(
+          [answer, ...answer.levels ?? []].flatMap(({ counters }) => counters.map(({ group }) => group.id)),
+        ),
+      ]
+      : [],
     counters: answer.counters.map(showCounter),
+    ...answer.levels && {
+      levels: answer.levels.map(({ userId, counters }) => ({ userId, counters: counters.map(showCounter) })),
+    },
     ...showCost(answer),
   }),
-  commit: ({ eventId, groups, recharged, ...priced }) => ({
+  commit: ({ eventId, groups, recharged, levels, ...priced }) => ({
     ...showCost(priced),
     eventId,
-    groups: groups.map((group) => ({
-      ...group,
-      quota: numberOf(group.quota),
-      current: numberOf(group.current),
-    })),
+    groups: groups.map(showCharged),
+    ...levels && {
+      levels: levels.map(({ userId, groups, uncovered }) => ({
+        userId,
+        groups: groups.map(showCharged),
+        uncovered: showAmounts(uncovered),
+      })),
+    },
     recharged,
   }),
   release: () => ({}),
+  setParent: (answer) => ({
+    ...answer,
+    memberLimits: answer.memberLimits && Object.fromEntries(
+      Object.entries(answer.memberLimits).map(([id, quota]) => [id, { quota: numberOf(quota) }]),
+    ),
+  }),
   subscribe: ({ userId, row }) => showSubscription(userId, row),
   cancel: (answer) => {
     const { subscriptionId, userId, planId, endsAt } = showSubscription(answer.userId, answer.row);

@@ -79,6 +79,10 @@ export function rowIdsOf(input: Input) {
   return { provider: textOrNull(input["provider"]), externalId: textOrNull(input["externalId"]) };
 }
 
+export function usageInputOf(input: Input): Commands["usage"]["input"] {
+  return { event: textOrNull(input["event"]), withLevels: input["levels"] === true };
+}
+
 export function userOf(input: Input): string {
   return String(input["userId"]);
 }

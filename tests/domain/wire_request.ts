@@ -2,6 +2,7 @@
 
 import { type Amount, numberOf } from "../../src/domain/values/amount.ts";
 import type { CommandName, Commands } from "../../src/domain/command.ts";
+import type { UserKey } from "../../src/domain/values/ids.ts";
 import type { Millis } from "../../src/domain/values/period.ts";
 import type { Input, ModelRequest } from "../model/document.ts";
 
@@ -12,13 +13,30 @@ export function requestOf<Name extends CommandName>(
   name: Name,
   input: Commands[Name]["input"],
   userId: string,
+  nameOf: (key: UserKey) => string,
 ): ModelRequest | null {
-  const request = REQUESTS[name]?.(input as never) ?? null;
+  const request = REQUESTS[name]?.(input as never, nameOf) ?? null;
   if (request === null || "reservationId" in request.input) return request;
   return { op: request.op, input: { userId, ...request.input } };
 }
 
-const REQUESTS: { readonly [Name in CommandName]?: (input: Inputs[Name]) => ModelRequest | null } = {
+const REQUESTS: {
+  readonly [Name in CommandName]?: (
+    input: Inputs[Name],
+    nameOf: (key: UserKey) => string,
+  ) => ModelRequest | null;
+} = {
+  setParent: ({ parentKey, memberLimits }, nameOf) => ({
+    op: "parent",
+    input: {
+      parentId: parentKey === null ? null : nameOf(parentKey),
+      ...memberLimits === undefined ? {} : {
+        memberLimits: memberLimits && Object.fromEntries(
+          Object.entries(memberLimits).map(([id, quota]) => [id, { quota: numberOf(quota) }]),
+        ),
+      },
+    },
+  }),
   reserve: ({ ttlMs, model, ...call }) => {
     const ttlSeconds = ttlMs === null ? null : ttlMs / 1000;
     return model === undefined ? { op: "reserve", input: { ...callOf(call), ttlSeconds } } : null;
@@ -88,7 +106,10 @@ const REQUESTS: { readonly [Name in CommandName]?: (input: Inputs[Name]) => Mode
   extend: ({ expiresAt, ...rest }) => ({ op: "extend", input: { ...rest, expiresAt: timeOf(expiresAt) } }),
   revoke: (input) => ({ op: "revoke", input: { ...input } }),
   credits: ({ event }) => ({ op: "credits", input: { event } }),
-  usage: ({ event }) => ({ op: "usage", input: { event } }),
+  usage: ({ event, withLevels }) => ({
+    op: "usage",
+    input: { event, ...withLevels === true ? { levels: true } : {} },
+  }),
   user: () => ({ op: "users", input: {} }),
   consent: () => ({ op: "users", input: {} }),
   settle: () => ({ op: "users", input: {} }),

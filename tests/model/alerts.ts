@@ -60,7 +60,8 @@ function fire(world: World, user: User, before: Standing | undefined, at: number
       const isRunning = counter.windowStart === window.start;
       // Choice: a late commit counts in its own window, and fires there while its plan is in force. A quota is the
       // running window's.
-      if (!rose && (!isRunning || quota === quotaBefore)) continue;
+      const isLeft = !isRunning && counter.count === was;
+      if (!rose && (isLeft || quota === quotaBefore)) continue;
       // Choice: what fired elsewhere goes by the count that it came with.
       forget(world, counter, quota, counter.alerted.size > fired ? counter.count : was);
       for (const percent of alerts) {

@@ -8,7 +8,7 @@ import { hasNoMistake } from "./unknown_members.ts";
 const NUMBER_MAX = 1e12;
 const METADATA_BYTES_MAX = 16 * 1024;
 /** Properties for which null has a meaning of its own; any other null is the same as leaving it out. */
-const NULL_MEANS_SOMETHING = ["cycleStart", "customLimits", "expiresAt"];
+const NULL_MEANS_SOMETHING = ["cycleStart", "customLimits", "expiresAt", "parentId", "memberLimits"];
 const SOURCES = ["purchase", "grant", "refund", "manual"];
 
 /** The input without its meaningless nulls. */
@@ -76,6 +76,11 @@ export function isValid(op: ModelRequest["op"], input: Input, now: number): bool
       return isListOf(input["pairs"], isObject, 500) && hasMergeOptions(input);
     case "customer":
       return isId(input["userId"]);
+    case "parent": {
+      const { userId, parentId, memberLimits } = input;
+      return isId(userId) && (parentId === null || isId(parentId)) &&
+        (memberLimits === null || optional(memberLimits, areQuotas));
+    }
     case "mirror":
     case "paidGrant":
     case "refund":
@@ -182,9 +187,12 @@ function isUpsert(input: Input, now: number): boolean {
     optional(startsAt, (value) => isStart(value) && Date.parse(value) <= now) &&
     optional(endsAt, (value) => isTime(value) && Date.parse(value) > now) &&
     (cycleStart === null || optional(cycleStart, isStart)) &&
-    (customLimits === null || optional(customLimits, (value) =>
-      isObject(value) &&
-      Object.values(value).every((limit) => isObject(limit) && isNumber(limit["quota"], 0))));
+    (customLimits === null || optional(customLimits, areQuotas));
+}
+
+function areQuotas(value: unknown): boolean {
+  return isObject(value) &&
+    Object.values(value).every((limit) => isObject(limit) && isNumber(limit["quota"], 0));
 }
 
 function hasBothIdsOrNone(input: Input): boolean {

@@ -2,7 +2,7 @@
 // words where the two differ. Message texts are not compared. Lists without a documented order are
 // compared as sets; an optional member may be absent where its value is the default.
 
-import { allowedBy, EITHER, type ModelReply, namesIn } from "./document.ts";
+import { allowedBy, ANYTHING, EITHER, type ModelReply, namesIn } from "./document.ts";
 
 /** Lists without an order of their own, by the end of their path. */
 const SETS = [
@@ -35,7 +35,7 @@ interface Leaf {
 /** The differences between two replies, in words; empty when they say the same. */
 export function compare(predicted: ModelReply, observed: ModelReply): string[] {
   return leavesOf(predicted, observed).flatMap(({ path, predicted, observed }) => {
-    if (predicted === EITHER && typeof observed === "boolean") return [];
+    if (predicted === ANYTHING || predicted === EITHER && typeof observed === "boolean") return [];
     if (allowedBy(predicted)?.includes(observed as number)) return [];
     const names = namesIn(predicted);
     if (names !== null) {

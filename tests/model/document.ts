@@ -119,6 +119,7 @@ export type Operation =
   | "customer"
   | "events"
   | "event"
+  | "parent"
   | ProviderOperation;
 
 /** What a payment provider does to a user: commands behind its messages, which no call of the API names. */
@@ -142,6 +143,9 @@ export type WireData = Record<string, unknown>;
 
 /** Predicts either truth value. */
 export const EITHER = "«true or false»";
+
+/** Predicts any value, which other tests look at. */
+export const ANYTHING = "«anything»";
 
 /** Predicts either of two numbers. */
 export function oneOf(first: number, second: number): number | string {
@@ -180,6 +184,8 @@ export interface ModelOptions {
   operationCap?: number | null;
   /** How many credit balances the app may ever issue in test mode. Null or absent: no limit. */
   testCreditBalanceCap?: number | null;
+  /** Whether calls overlap: a merge that is asked for again may still be moving any history. Default false. */
+  isConcurrent?: boolean;
 }
 
 const STATUS_OF_CODE = {
@@ -192,7 +198,12 @@ const STATUS_OF_CODE = {
   already_canceled: 409,
   alias_conflict: 409,
   alias_cycle: 409,
+  parent_cycle: 409,
+  path_too_long: 409,
+  no_subscription: 429,
+  unpriced_model: 429,
   limit_reached: 429,
+  reservation_headroom_exceeded: 429,
   workspace_limit_reached: 429,
   test_quota_exceeded: 429,
 } as const;

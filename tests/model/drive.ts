@@ -19,6 +19,7 @@ export interface DriveOptions {
   invalid?: boolean;
   merges?: boolean;
   stripe?: boolean;
+  trees?: boolean;
   mode?: "live" | "test";
   operationCap?: number | null;
   testCreditBalanceCap?: number | null;
@@ -136,7 +137,7 @@ export async function drive(options: DriveOptions): Promise<Outcomes> {
 
 /** The differences between an explain and the can-use right before it. */
 function disagreements(can: ModelReply, why: ModelReply): string[] {
-  return (["allowed", "matched", "reasons"] as const).flatMap((name) => {
+  return (["allowed", "matched", "reasons", "refusedBy"] as const).flatMap((name) => {
     const [told, explained] = [can.data?.[name], why.data?.[name]].map((value) => JSON.stringify(value));
     return told === explained ? [] : [`explain: ${name} is ${explained}, and can-use says ${told}`];
   });

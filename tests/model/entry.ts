@@ -48,7 +48,7 @@ function nextDue(world: World): Due | null {
     if (next === null || at < next.at) next = { at, settle: run };
   };
   const open = world.reservations.filter((hold) => hold.state === "held");
-  for (const hold of open.sort((a, b) => a.id < b.id ? -1 : 1)) {
+  for (const hold of open.sort((a, b) => world.comesBefore(a, b) ? -1 : 1)) {
     consider(hold.expiresAt, () => {
       hold.state = "expired";
       for (const line of hold.lines) {
@@ -58,9 +58,11 @@ function nextDue(world: World): Due | null {
       }
       for (const { balance, taken } of hold.credits) {
         const { expiresAt } = hold;
-        giveBack(world, balance, taken, { reason: "reservation_expired", reservation: hold, at: expiresAt });
+        const reservation = hold.of ?? hold;
+        giveBack(world, balance, taken, { reason: "reservation_expired", reservation, at: expiresAt });
       }
-      const { user, event } = hold;
+      const { user, event, of } = hold;
+      if (of !== null) return world.note("levels: a part lapses");
       world.tell(user.id, "reservation.expired", hold.expiresAt, { event }, { reservationId: hold });
     });
   }

@@ -11,7 +11,8 @@ import {
   type WireData,
 } from "./document.ts";
 import { type Micros, smaller, toNumber, ZERO } from "./decimal.ts";
-import { type Asked, decide, type Decision, readAsked } from "./metering.ts";
+import { type Asked, type Decision, readAsked } from "./decision.ts";
+import { decidePath, type Level, levelsAnswer, type PathDecision } from "./levels.ts";
 import { covers, gateOf, headroomOf, type Metadata, roomOf, ruleMatches } from "./rules.ts";
 import {
   type Balance,
@@ -27,22 +28,41 @@ import type { Window } from "./windows.ts";
 
 export function explain(world: World, input: Input, now: number): ModelReply {
   const asked = readAsked(world, input, "reserve");
-  const decision = decide(world, asked, "headroom", now);
-  const { primary, window, matched, reason } = decision;
+  const path = decidePath(world, asked, "headroom", now);
+  const { own, alone } = path;
+  const { primary } = alone;
   const plan = primary && world.plan(primary.planId);
   return success({
-    allowed: reason === null,
-    matched: matched.length > 0 || reason === null,
-    reasons: reason === null ? [] : [reason],
-    text: naming(labelsOf(decision)),
+    allowed: path.reasons.length === 0,
+    matched: path.matched,
+    reasons: path.reasons,
+    text: naming(namesOf(path)),
     subscription: primary && plan
       ? { subscriptionId: primary.id, planId: plan.id, planName: plan.name }
       : null,
-    groups: primary && window && plan
-      ? plan.limits.map((group) => groupAnswer(world, asked, primary, window, group))
+    ...userAnswer(world, own, now),
+    ...levelsAnswer(path, (level) => userAnswer(world, level, now)),
+  });
+}
+
+/** What is said of one user of the path. */
+function userAnswer(world: World, { asked, decision }: Level, now: number): WireData {
+  const { primary, window } = decision;
+  return {
+    groups: primary && window
+      ? world.plan(primary.planId).limits.map((group) => groupAnswer(world, asked, primary, window, group))
       : [],
     credits: creditsAnswer(world, asked, decision, now),
-  });
+  };
+}
+
+/** The labels at the first user who refuses, and the ids of those above who do. */
+function namesOf({ own, above }: PathDecision): string[] {
+  const [first = own, ...others] = [own, ...above].filter(({ decision }) => decision.reason !== null);
+  const users = [first, ...others].filter((level) => level !== own).map((level) =>
+    `"${level.asked.user.id}"`
+  );
+  return [...labelsOf(first.decision), ...users];
 }
 
 /** Choice: a refusal by limits names all groups without room, others need no label. */

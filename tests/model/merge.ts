@@ -19,6 +19,7 @@ import { mergeCredits } from "./merge_credits.ts";
 import { mergeEntered, mergeSubscriptions, mergeUsage, sideOf } from "./merge_usage.ts";
 import { duplicatesOf, subscriptionRef } from "./reads.ts";
 import type { Alias, MergeRow, User, World } from "./state.ts";
+import { mergeInTree, movedChildren, refusalInTree } from "./tree.ts";
 
 /** History of more rows than this moves in the background. */
 const HISTORY_AT_ONCE_MAX = 500;
@@ -89,6 +90,8 @@ function mergePair(world: World, asked: Asked, now: number, realNow: number): Ou
   if (!dryRun && operationCap !== null && world.operationsUsed(realNow) >= operationCap) {
     return { code: mode === "live" ? "workspace_limit_reached" : "test_quota_exceeded" };
   }
+  const misplaced = refusalInTree(world, world.user(from), world.user(canonical));
+  if (misplaced !== null) return refused(world, misplaced);
   if (dryRun) {
     const { report } = merge(world.copy(), asked, now);
     return { report: { ...report, mergeId: null, dryRun } };
@@ -99,8 +102,9 @@ function mergePair(world: World, asked: Asked, now: number, realNow: number): Ou
   return { report: { ...made.report, mergeId: made.id } };
 }
 
-function refused(world: World, code: "alias_cycle" | "alias_conflict"): Outcome {
-  world.note(code === "alias_cycle" ? "merges: cycle" : "merges: conflict");
+function refused(world: World, code: RefusalCode): Outcome {
+  const notes: Partial<Record<RefusalCode, string>> = { alias_cycle: "cycle", alias_conflict: "conflict" };
+  world.note(`merges: ${notes[code] ?? code}`);
   return { code };
 }
 
@@ -111,6 +115,7 @@ function refused(world: World, code: "alias_cycle" | "alias_conflict"): Outcome 
 function repeated(world: World, { merge }: Alias, { from, to, dryRun, consentGiven }: Asked): WireData {
   world.note("merges: already merged");
   const { report } = merge;
+  const mayMove = report["historyPending"] === true || world.options.isConcurrent === true;
   const moved = report["moved"] as Record<string, number>;
   const isLinked = report["analytics"] === "linked";
   const analytics = isLinked ? "already_linked" : analyticsOf(from, to, consentGiven);
@@ -127,7 +132,7 @@ function repeated(world: World, { merge }: Alias, { from, to, dryRun, consentGiv
     dryRun,
     alreadyMerged: true,
     billableOperations: 0,
-    historyPending: report["historyPending"] === true ? EITHER : false,
+    historyPending: mayMove ? EITHER : false,
   };
 }
 
@@ -135,8 +140,10 @@ function repeated(world: World, { merge }: Alias, { from, to, dryRun, consentGiv
 function merge(world: World, asked: Asked, now: number): MergeRow {
   const [from, to] = [world.user(asked.from), world.user(asked.to)];
   const { movedInAll, ...moved } = countRows(world, from);
+  const children = movedChildren(world, from, to);
   const sides = [sideOf(world, from, now), sideOf(world, to, now)] as const;
   const row = world.name<MergeRow>("mrg_", { report: {}, movedInAll });
+  mergeInTree(world, from, to);
   becomeAlias(world, from, to, row);
   world.tell(to.id, "user.merged", now, { from: from.id, to: to.id }, { mergeId: row });
   const { ended, merged } = mergeSubscriptions(world, from, to, now);
@@ -144,7 +151,10 @@ function merge(world: World, asked: Asked, now: number): MergeRow {
   mergeEntered(world, ...sides, now);
   const credits = mergeCredits(world, from, to, now);
   takeOverHolds(world, from, to);
-  for (const event of world.events) if (event.userId === from.id) event.userId = to.id;
+  for (const event of world.events) {
+    if (event.userId === from.id) event.userId = to.id;
+    for (const charge of event.amounts) if (charge.user === from) charge.user = to;
+  }
   row.report = {
     from: asked.from,
     to: asked.to,
@@ -152,6 +162,7 @@ function merge(world: World, asked: Asked, now: number): MergeRow {
     dryRun: false,
     alreadyMerged: false,
     ...moved,
+    moved: { ...moved.moved, ...children },
     billableOperations: merged + credits.moved + 2 * credits.dedupes,
     conflicts: {
       counters,
@@ -217,6 +228,8 @@ function takeOverHolds(world: World, from: User, to: User): void {
   if (open.length > 0) world.note("merges: open holds on from");
   if (open.some((hold) => hold.credits.length > 0)) world.note("merges: holds on credits of from");
   for (const hold of holds) {
+    const family = [hold.of, ...hold.parts, ...hold.of?.parts ?? []];
+    if (family.some((each) => each !== hold && each?.user === to)) world.note("levels: parts of a hold meet");
     hold.user = to;
     if (hold.state === "expired") hold.lapsedBeforeMerge = true;
   }

@@ -1,31 +1,32 @@
-// The calls that ask for quota: reserve, can-use and track. One decision serves all three; they differ
-// in the gate and in what they write. Of each unit's need the plan takes what it has room for, in every
-// matched group of the unit, and credit balances pay the rest. Settling a hold is in settlement.ts.
+// The calls that ask for quota: reserve, can-use and track. One decision serves all three (decision.ts, and levels.ts over
+// the path of the user); they differ in the gate and in what they write. Settling a hold is in settlement.ts.
 
+import { costAnswer, counterAnswer } from "./reads.ts";
 import {
+  type Asked,
+  type Decision,
+  groupsOf,
+  inCents,
+  type MatchedGroup,
+  readAsked,
+  type Share,
+} from "./decision.ts";
+import { type Micros, ONE, toNumber, ZERO } from "./decimal.ts";
+import {
+  ANYTHING,
   type Input,
-  type LimitGroup,
   type ModelReply,
-  type ModelRow,
   refusal,
   success,
   type Unit,
+  type WireData,
 } from "./document.ts";
-import { type Micros, ONE, smaller, toNumber, ZERO } from "./decimal.ts";
-import {
-  type Amounts,
-  amountsOf,
-  gateOf,
-  headroomOf,
-  matchedGroups,
-  type Metadata,
-  modelRowOf,
-  roomOf,
-  sent,
-} from "./rules.ts";
+import { decidePath, type Level, levelsAnswer, type PathDecision } from "./levels.ts";
+import { reportOf } from "./reports.ts";
+import { sent } from "./rules.ts";
 import {
   type Balance,
-  type Counter,
+  type Charge,
   type CreditLine,
   type EventRow,
   iso,
@@ -33,88 +34,67 @@ import {
   type Line,
   type Reservation,
   shownCount,
-  type SubscriptionRow,
-  type User,
   type World,
 } from "./state.ts";
-import { costAnswer, counterAnswer } from "./reads.ts";
-import { reportOf } from "./reports.ts";
 import { drain, sumOf, walletOf, writeRow } from "./wallet.ts";
-import type { Window } from "./windows.ts";
 
 const DEFAULT_TTL_SECONDS = 600;
 
-export interface Asked {
-  user: User;
-  /** What prices it. */
-  row: ModelRow | undefined;
-  /** Whether the caller named any cents. */
-  toldCents: boolean;
-  event: string;
-  metadata: Metadata | null;
-  amounts: Amounts;
-  perUnit: boolean;
-  /** The event's quantity. */
-  quantity: Micros;
-}
-
-interface MatchedGroup {
-  planId: string;
-  window: Window;
-  group: LimitGroup;
-  counter: Counter;
-  quota: Micros;
-  gate: Micros;
-  room: Micros;
-  hasHeadroom: boolean;
-}
-
-/** How the need of one unit is met: by each matched group of the unit, and by the balances in a wallet. */
-interface Share {
-  unit: Unit;
-  need: Micros;
-  byPlan: Micros;
-  byCredits: Micros;
-  wallet: Balance[];
-}
-
-export interface Decision {
-  primary: SubscriptionRow | null;
-  window: Window | null;
-  matched: MatchedGroup[];
-  /** One for each unit among the matched groups; without a matched group one for the unit that credits pay. */
-  shares: Share[];
-  /** The matched groups without room: in their quota, else under their headroom. */
-  blocking: MatchedGroup[];
-  /** Null: allowed. */
-  reason:
-    | "no_subscription"
-    | "unmatched_event"
-    | "limit_reached"
-    | "reservation_headroom_exceeded"
-    | "unpriced_model"
-    | null;
-}
-
 export function reserve(world: World, input: Input, now: number): ModelReply {
   const asked = readAsked(world, input, "reserve");
-  const decision = decide(world, asked, "headroom", now);
-  const { matched, reason, shares } = decision;
-  const told = sizeWarnings(input, asked, decision);
-  if (reason !== null) return success({ ...refusedAnswer(decision), ...told });
+  world.cause = asked.user.id;
+  const path = decidePath(world, asked, "headroom", now);
+  const told = sizeWarnings(input, asked, path);
+  if (path.reasons.length > 0) return success({ ...refusedAnswer(path), ...told });
+  const setTtl = world.catalog.settings?.reservationTtlSeconds ?? DEFAULT_TTL_SECONDS;
+  const ttlSeconds = typeof input["ttlSeconds"] === "number" ? input["ttlSeconds"] : setTtl;
+  const expiresAt = now + Math.round(ttlSeconds * 1000);
+  const own = hold(world, path.own, expiresAt, now);
+  for (const level of path.taking) {
+    if (level === path.own) continue;
+    own.parts.push(hold(world, level, expiresAt, now, own));
+    world.note("levels: a part is held");
+  }
+  // Choice: the parts are written first. Only a merge brings their ledger rows into one list with those of the caller.
+  for (const { credits } of [...own.parts, own]) {
+    for (const { balance, taken } of credits) {
+      writeRow(world, balance, -taken, { reason: "reservation_held", reservation: own, at: now });
+    }
+  }
+  const { matched } = path.own.decision;
+  return success({
+    allowed: true,
+    matched: true,
+    reservationId: own.id,
+    expiresAt: iso(expiresAt),
+    ...(matched.length > 0 ? { groups: matched.map(groupAnswer) } : {}),
+    ...levelsAnswer(path, ({ decision }) => ({ groups: decision.matched.map(groupAnswer) })),
+    ...told,
+  });
+}
+
+/** Holds what one user of a path gives; `of` is the caller's hold, for a user above. */
+function hold(
+  world: World,
+  { asked, decision }: Level,
+  expiresAt: number,
+  now: number,
+  of: Reservation | null = null,
+): Reservation {
+  const { matched, shares } = decision;
+  const { user, row, toldCents, event, metadata, amounts, perUnit, quantity } = asked;
   const lines = matched.map(({ planId, window, group, counter }): Line => {
     const amount = byPlan(shares, group.unit);
     counter.count += amount;
     return { planId, groupId: group.id, unit: group.unit, window, amount, left: [] };
   });
   const credits = takeCredits(world, shares, now);
-  noteShares(world, decision);
-  const setTtl = world.catalog.settings?.reservationTtlSeconds ?? DEFAULT_TTL_SECONDS;
-  const ttlSeconds = typeof input["ttlSeconds"] === "number" ? input["ttlSeconds"] : setTtl;
-  const { user, row, toldCents, event, metadata, amounts, perUnit, quantity } = asked;
-  const expiresAt = now + Math.round(ttlSeconds * 1000);
+  if (shares.length > 0) noteShares(world, decision);
   const made = {
     user,
+    madeFor: user.id,
+    of,
+    parts: [],
     row,
     toldCents,
     event,
@@ -124,30 +104,23 @@ export function reserve(world: World, input: Input, now: number): ModelReply {
     expiresAt,
     lines,
     credits,
+    reserved: amounts,
     perUnit,
     quantity,
   };
-  const reservation = world.name<Reservation>("rsv_", { ...made, reserved: amounts });
+  const reservation = world.name<Reservation>("rsv_", made);
   world.reservations.push(reservation);
-  for (const { balance, taken } of credits) {
-    writeRow(world, balance, -taken, { reason: "reservation_held", reservation, at: now });
-  }
-  return success({
-    allowed: true,
-    matched: true,
-    reservationId: reservation.id,
-    expiresAt: iso(expiresAt),
-    ...(matched.length > 0 ? { groups: matched.map(groupAnswer) } : {}),
-    ...told,
-  });
+  return reservation;
 }
 
 /** Warns of a quantity above 1 where nothing that the call takes, or would take, is measured in seconds. */
-function sizeWarnings(input: Input, asked: Asked, { matched, shares, reason }: Decision): Input {
+function sizeWarnings(input: Input, asked: Asked, { matched, taking, own }: PathDecision): Input {
   const quantity = sent(input, "quantity");
-  const isCovered = matched.length > 0 || reason === null;
-  if (quantity === null || quantity <= ONE || !isCovered) return {};
-  const units = matched.length > 0 ? matched.map(({ group }) => group.unit) : shares.map(({ unit }) => unit);
+  if (quantity === null || quantity <= ONE || !matched) return {};
+  const groups = taking.flatMap(({ decision }) => decision.matched);
+  const units = groups.length > 0
+    ? groups.map(({ group }) => group.unit)
+    : own.decision.shares.map(({ unit }) => unit);
   const bySeconds = [
     "seconds",
     ...(asked.perUnit && sent(input, "inputCostCents") === null ? ["cents"] : []),
@@ -157,20 +130,22 @@ function sizeWarnings(input: Input, asked: Asked, { matched, shares, reason }: D
 
 export function canUse(world: World, input: Input, now: number): ModelReply {
   const asked = readAsked(world, input, "reserve");
-  const decision = decide(world, asked, "headroom", now);
-  const { matched, reason } = decision;
-  return success({
-    ...sizeWarnings(input, asked, decision),
-    allowed: reason === null,
-    matched: matched.length > 0 || reason === null,
-    reasons: reason === null ? [] : [reason],
-    details: matched.map(({ group, counter, quota, window }) => ({
+  const path = decidePath(world, asked, "headroom", now);
+  const details = ({ asked, decision }: Level) =>
+    decision.matched.map(({ group, counter, quota, window }) => ({
       groupId: group.id,
       current: toNumber(shownCount(counter)),
       quota: toNumber(quota),
       resetsAt: isoOrNull(window.end),
       ...creditOffer(walletOf(world, asked, now, group.unit)),
-    })),
+    }));
+  return success({
+    ...sizeWarnings(input, asked, path),
+    allowed: path.reasons.length === 0,
+    matched: path.matched,
+    reasons: path.reasons,
+    details: details(path.own),
+    ...levelsAnswer(path, (level) => ({ details: details(level) })),
   });
 }
 
@@ -189,23 +164,17 @@ function creditOffer(wallet: Balance[]) {
 
 export function track(world: World, input: Input, now: number, realNow: number): ModelReply {
   const asked = readAsked(world, input, "track");
-  const decision = decide(world, asked, "quota", now);
-  const { primary, window, matched, shares, reason } = decision;
+  world.cause = asked.user.id;
+  const path = decidePath(world, asked, "quota", now);
   const cost = sent(input, "costCents") ?? asked.amounts.cents;
-  const status = reason === null
-    ? matched.length > 0 ? "matched" : "matched_credits_only"
-    : reason === "no_subscription"
-    ? "no_subscription"
-    : reason === "unmatched_event"
-    ? "unmatched"
-    : "blocked";
-  const counted = status === "matched" ? matched : [];
-  for (const { group, counter } of counted) {
-    counter.count += byPlan(shares, group.unit);
-    counter.cost += cost;
-  }
-  const credits = reason === null ? takeCredits(world, shares, now) : [];
-  if (reason === null) noteShares(world, decision);
+  const status = trackedStatus(path);
+  const isTaken = path.reasons.length === 0;
+  const isBlocked = status === "blocked";
+  const paid = [path.own, ...path.above].map((level) => ({
+    level,
+    ...(isTaken ? takeAt(world, level, cost, now) : { amounts: [], credits: [] }),
+  }));
+  const counted = status === "matched" ? path.taking.flatMap(({ decision }) => decision.matched) : [];
   // Choice: an event that is not counted keeps its cost on the record; only counters leave it out.
   const event = world.name<EventRow>("evt_", {
     userId: asked.user.id,
@@ -215,161 +184,93 @@ export function track(world: World, input: Input, now: number, realNow: number):
     matchStatus: status,
     createdAt: now,
     metadata: asked.metadata,
-    matchedGroupIds: counted.map(({ group }) => group.id),
+    matchedGroupIds: [...new Set(counted.map(({ group }) => group.id))],
     reservation: null,
     reason: null,
     errorCode: null,
-    amounts: [
-      ...counted.map(({ group }) => ({
-        groupId: group.id,
-        unit: group.unit,
-        amount: byPlan(shares, group.unit),
-      })),
-      ...credits.map(({ balance, taken }) => ({ balance, unit: balance.unit, amount: taken })),
-    ],
+    amounts: paid.flatMap(({ level, amounts }) =>
+      amounts.map((each) => level === path.own ? each : { ...each, user: level.asked.user })
+    ),
     uncovered: {},
   });
   world.events.push(event);
-  for (const { balance, taken } of credits) {
+  for (const { balance, taken } of paid.flatMap(({ credits }) => credits)) {
     writeRow(world, balance, -taken, { reason: "event_committed", event, at: now });
   }
-  if (status === "blocked") {
-    const groups = decision.blocking.map(({ group, counter, quota }) => ({
+  if (isBlocked) return blockedAnswer(event, path);
+  if (isTaken) world.countOperation(realNow);
+  const counters = ({ decision: { primary, window, matched } }: Level) =>
+    primary && window ? matched.map(({ group }) => counterAnswer(world, primary, group, window)) : [];
+  const { own, above } = path;
+  return success({
+    eventId: event.id,
+    matchStatus: status,
+    matchedGroupIds: event.matchedGroupIds,
+    counters: counters(own),
+    ...(above.length === 0 ? {} : {
+      levels: above.map((level) => ({
+        userId: level.asked.user.id,
+        counters: counters(level).map(withMember),
+      })),
+    }),
+    ...costAnswer(asked.row, cost, counted.some(inCents) && !asked.toldCents, reportOf(input)),
+  });
+}
+
+/** Not modelled: how much of a group above the caller may use. */
+function withMember(counter: WireData): WireData {
+  return { ...counter, member: ANYTHING };
+}
+
+function trackedStatus({ own, taking, reasons, refusedBy }: PathDecision): EventRow["matchStatus"] {
+  if (refusedBy.some((id) => id !== own.asked.user.id)) return "blocked";
+  if (taking.length > 0) return reasons.length === 0 ? "matched" : "blocked";
+  const { reason } = own.decision;
+  if (reason === null) return "matched_credits_only";
+  return reason === "no_subscription" ? "no_subscription" : "unmatched";
+}
+
+/** Counts an event at one user; gives back what it charged there. */
+function takeAt(
+  world: World,
+  { decision }: Level,
+  cost: Micros,
+  now: number,
+): { amounts: Charge[]; credits: CreditLine[] } {
+  const { matched, shares } = decision;
+  for (const { group, counter } of matched) {
+    counter.count += byPlan(shares, group.unit);
+    counter.cost += cost;
+  }
+  const credits = takeCredits(world, shares, now);
+  if (shares.length > 0) noteShares(world, decision);
+  const byGroups = matched.map(({ group }) => ({
+    groupId: group.id,
+    unit: group.unit,
+    amount: byPlan(shares, group.unit),
+  }));
+  const byBalances = credits.map(({ balance, taken }) => ({ balance, unit: balance.unit, amount: taken }));
+  return { amounts: [...byGroups, ...byBalances], credits };
+}
+
+/** Choice: without a parent the code is always that of a limit; with one it is the first reason. */
+function blockedAnswer(event: EventRow, { own, above, reasons, refusedBy }: PathDecision): ModelReply {
+  const groups = ({ decision }: Level) =>
+    decision.blocking.map(({ group, counter, quota }) => ({
       groupId: group.id,
       unit: group.unit,
       quota: toNumber(quota),
       current: toNumber(shownCount(counter)),
     }));
-    const why = reason === "unpriced_model" ? { reasons: [reason] } : {};
-    return refusal("limit_reached", { eventId: event.id, groups, ...why });
+  const details = { eventId: event.id, groups: groups(own) };
+  const [first = "limit_reached"] = reasons;
+  if (above.length === 0) {
+    const why = first === "unpriced_model" ? { reasons } : {};
+    return refusal("limit_reached", { ...details, ...why });
   }
-  if (reason === null) world.countOperation(realNow);
-  return success({
-    eventId: event.id,
-    matchStatus: status,
-    matchedGroupIds: event.matchedGroupIds,
-    counters: primary && window
-      ? counted.map(({ group }) => counterAnswer(world, primary, group, window))
-      : [],
-    ...costAnswer(asked.row, cost, counted.some(inCents) && !asked.toldCents, reportOf(input)),
-  });
-}
-
-export function readAsked(world: World, input: Input, kind: "reserve" | "track"): Asked {
-  const event = String(input["event"]);
-  const metadata = (input["metadata"] ?? null) as Metadata | null;
-  const row = modelRowOf(world.catalog, event, metadata);
-  const amounts = amountsOf(input, row, kind);
-  const perUnit = row?.amountMode === "per_unit";
-  const quantity = perUnit ? amounts.seconds : sent(input, "quantity") ?? sent(input, "count") ?? ONE;
-  const user = world.user(String(input["userId"]));
-  // A cost in advance is no member of reserve, which lets it pass unread.
-  const told = kind === "track" ? ["inputCostCents", "costCents"] : ["inputCostCents"];
-  const toldCents = told.some((name) => sent(input, name) !== null);
-  return { user, row, toldCents, event, metadata, amounts, perUnit, quantity };
-}
-
-/** What a call would be answered, without changing anything. */
-export function decide(world: World, asked: Asked, gateKind: "headroom" | "quota", now: number): Decision {
-  const primary = world.primary(asked.user, now);
-  const window = primary && world.window(primary, now);
-  const matched = primary && window ? matchedOf(world, asked, gateKind, primary, window) : [];
-  if (matched.length === 0) {
-    const alone = creditsAlone(world, asked, now);
-    const reason = primary ? "unmatched_event" : "no_subscription";
-    return {
-      primary,
-      window,
-      matched,
-      shares: alone ? [alone] : [],
-      blocking: [],
-      reason: alone ? null : reason,
-    };
-  }
-  const { settings } = world.catalog;
-  const isUnpriced = asked.row === undefined && !asked.toldCents && matched.some(inCents);
-  if (isUnpriced && settings?.unpricedModels === "refuse") {
-    world.note("prices: an unpriced call is refused");
-    return { primary, window, matched, shares: [], blocking: [], reason: "unpriced_model" };
-  }
-  const units = [...new Set(matched.map(({ group }) => group.unit))];
-  const shares = units.map((unit) => shareOf(world, asked, matched, unit, now));
-  const failing = shares.filter((share) => !isMet(share, matched));
-  if (failing.length === 0) return { primary, window, matched, shares, blocking: [], reason: null };
-  const without = (hasTooLittle: (group: MatchedGroup, left: Micros) => boolean) =>
-    failing.flatMap(({ unit, need, wallet }) => {
-      const left = need - sumOf(wallet);
-      return groupsOf(matched, unit).filter((group) => hasTooLittle(group, left));
-    });
-  const byQuota = without(({ quota, counter }, left) =>
-    left === ZERO ? shownCount(counter) >= quota : quota - shownCount(counter) < left
-  );
-  // Choice: one reason for the whole call, also when several units fail.
-  if (byQuota.length > 0) {
-    return { primary, window, matched, shares, blocking: byQuota, reason: "limit_reached" };
-  }
-  const byGate = without(({ gate, counter, room }, left) =>
-    left === ZERO ? shownCount(counter) >= gate : room < left
-  );
-  return { primary, window, matched, shares, blocking: byGate, reason: "reservation_headroom_exceeded" };
-}
-
-function matchedOf(
-  world: World,
-  asked: Asked,
-  gateKind: "headroom" | "quota",
-  primary: SubscriptionRow,
-  window: Window,
-): MatchedGroup[] {
-  const plan = world.plan(primary.planId);
-  return matchedGroups(plan, asked.event, asked.metadata).map((group) => {
-    const counter = world.counter(asked.user.id, plan.id, group.id, window);
-    const quota = world.quota(primary, group);
-    const headroom = gateKind === "headroom" ? headroomOf(plan, group) : undefined;
-    return {
-      planId: plan.id,
-      window,
-      group,
-      counter,
-      quota,
-      gate: gateOf(quota, headroom),
-      room: roomOf(quota, shownCount(counter), headroom, group.unit),
-      hasHeadroom: headroom !== undefined,
-    };
-  });
-}
-
-function inCents({ group }: { group: LimitGroup }): boolean {
-  return group.unit === "cents";
-}
-
-function groupsOf(matched: MatchedGroup[], unit: Unit): MatchedGroup[] {
-  return matched.filter(({ group }) => group.unit === unit);
-}
-
-/** The plan takes as much of the need as its tightest group has room for; credits are asked for the rest. */
-function shareOf(world: World, asked: Asked, matched: MatchedGroup[], unit: Unit, now: number): Share {
-  const need = asked.amounts[unit];
-  const taken = groupsOf(matched, unit).reduce((least, { room }) => smaller(least, room), need);
-  const wallet = walletOf(world, asked, now, unit);
-  return { unit, need, byPlan: taken, byCredits: need - taken, wallet };
-}
-
-/** A need of 0 asks to be below each gate of the unit, or for any balance that has something left. */
-function isMet({ unit, need, byCredits, wallet }: Share, matched: MatchedGroup[]): boolean {
-  if (need > ZERO) return byCredits <= sumOf(wallet);
-  return groupsOf(matched, unit).every(({ counter, gate }) => shownCount(counter) < gate) ||
-    wallet.length > 0;
-}
-
-/** Without a group: the unit of the best balance whose need its unit's balances cover in full. */
-function creditsAlone(world: World, asked: Asked, now: number): Share | null {
-  for (const { unit } of walletOf(world, asked, now)) {
-    const need = asked.amounts[unit];
-    const wallet = walletOf(world, asked, now, unit);
-    if (need > ZERO && need <= sumOf(wallet)) return { unit, need, byPlan: ZERO, byCredits: need, wallet };
-  }
-  return null;
+  if (first === "unmatched_event") throw new Error("an event that nothing matches is not blocked");
+  const levels = above.map((level) => ({ userId: level.asked.user.id, groups: groups(level) }));
+  return refusal(first, { ...details, reasons, refusedBy, levels });
 }
 
 function byPlan(shares: Share[], unit: Unit): Micros {
@@ -402,14 +303,22 @@ function noteShares(world: World, { primary, matched, shares }: Decision): void 
   }
 }
 
-function refusedAnswer({ matched, blocking, reason }: Decision) {
-  const answer = { allowed: false, matched: matched.length > 0, reasons: reason === null ? [] : [reason] };
-  if (matched.length === 0) return answer;
-  const groups = matched.map((each) => ({
-    ...groupAnswer(each),
-    ...(blocking.includes(each) ? { label: each.group.label, resetsAt: isoOrNull(each.window.end) } : {}),
-  }));
-  return { ...answer, groups };
+function refusedAnswer(path: PathDecision) {
+  const { own, matched, reasons } = path;
+  const groups = ({ decision }: Level) =>
+    decision.matched.map((each) => ({
+      ...groupAnswer(each),
+      ...(decision.blocking.includes(each)
+        ? { label: each.group.label, resetsAt: isoOrNull(each.window.end) }
+        : {}),
+    }));
+  return {
+    allowed: false,
+    matched,
+    reasons,
+    ...(own.decision.matched.length > 0 ? { groups: groups(own) } : {}),
+    ...levelsAnswer(path, (level) => ({ groups: groups(level) })),
+  };
 }
 
 function groupAnswer({ group, counter, quota, gate, hasHeadroom }: MatchedGroup) {

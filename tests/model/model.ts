@@ -27,6 +27,7 @@ import { commit, release } from "./settlement.ts";
 import { World } from "./state.ts";
 import { mirror, paidGrant, refund, reinstate } from "./stripe.ts";
 import { cancel, subscribe } from "./subscriptions.ts";
+import { setParent } from "./tree.ts";
 import { tellingUnknown } from "./unknown_members.ts";
 
 export { compare };
@@ -115,6 +116,7 @@ export class Model {
     if (counts && operationCap !== null && this.#world.operationsUsed(realNow) >= operationCap) {
       return refusal(mode === "live" ? "workspace_limit_reached" : "test_quota_exceeded");
     }
+    this.#world.cause = null;
     const answer = () =>
       tellingUnknown(request.op, input, this.#dispatch(request.op, input, now, realNow, observed));
     // Each pair of a batch is a turn.
@@ -178,6 +180,8 @@ export class Model {
         return events(world, input);
       case "event":
         return event(world, input);
+      case "parent":
+        return setParent(world, input);
     }
   }
 }

@@ -3,6 +3,7 @@
 
 import { balancesShown } from "./credits.ts";
 import {
+  ANYTHING,
   type Input,
   type LimitGroup,
   type ModelReply,
@@ -26,6 +27,7 @@ import {
 } from "./state.ts";
 import { subscriptionRecord } from "./subscriptions.ts";
 import { followOrder } from "./ties.ts";
+import { childrenOf, usersAbove } from "./tree.ts";
 import type { Window } from "./windows.ts";
 
 const HISTORY_ROWS_SHOWN = 50;
@@ -34,7 +36,12 @@ const DEFAULT_LIMIT = 20;
 export function usage(world: World, input: Input, now: number): ModelReply {
   const user = world.user(String(input["userId"]));
   const event = typeof input["event"] === "string" ? input["event"] : null;
-  return success(usageOf(world, user, now, event));
+  // Not modelled: how much of each group the caller may use.
+  const levels = usersAbove(world, user).map((each) => levelOf(world, each, now, event)).map((level) => ({
+    ...level,
+    counters: level.counters.map((counter) => ({ ...counter, member: ANYTHING })),
+  }));
+  return success({ ...usageOf(world, user, now, event), ...(input["levels"] === true ? { levels } : {}) });
 }
 
 export function users(world: World, input: Input, now: number, observed?: ModelReply): ModelReply {
@@ -46,10 +53,18 @@ export function users(world: World, input: Input, now: number, observed?: ModelR
   }
   return success({
     ...usageOf(world, user, now, null),
+    ...placeOf(world, user),
     aliases: world.aliasesOf(user.id),
     subscription: primary ? subscriptionRecord(primary) : null,
     history: user.history.toReversed().slice(0, HISTORY_ROWS_SHOWN).map(historyAnswer),
   });
+}
+
+/** The place of a user in its tree. Choice: that of a parent at the top may be left out, which has a test of its own. */
+function placeOf(world: World, user: User): WireData {
+  const above = usersAbove(world, user).map(({ id }) => id);
+  if (above.length > 0) return { parentId: above[0], path: [user.id, ...above] };
+  return childrenOf(world, user).length > 0 ? { parentId: ANYTHING, path: ANYTHING } : {};
 }
 
 function historyAnswer(row: HistoryRow) {
@@ -74,6 +89,15 @@ export function customer(world: World, input: Input, now: number): ModelReply {
 }
 
 function usageOf(world: World, user: User, now: number, event: string | null) {
+  return {
+    ...levelOf(world, user, now, event),
+    credits: balancesShown(world, user.id, now, { event }),
+    duplicateActiveSubscriptions: duplicatesOf(world, user, now),
+  };
+}
+
+/** The counters of one user of a path. */
+function levelOf(world: World, user: User, now: number, event: string | null) {
   const primary = world.primary(user, now);
   const window = primary && world.window(primary, now);
   const shown = (group: LimitGroup) =>
@@ -83,8 +107,6 @@ function usageOf(world: World, user: User, now: number, event: string | null) {
     userId: user.id,
     period: window && { start: iso(window.start), end: isoOrNull(window.end) },
     counters: primary && window ? groups.map((group) => counterAnswer(world, primary, group, window)) : [],
-    credits: balancesShown(world, user.id, now, { event }),
-    duplicateActiveSubscriptions: duplicatesOf(world, user, now),
   };
 }
 
@@ -181,6 +203,7 @@ export function event(world: World, input: Input): ModelReply {
       ...("balance" in charge ? { balanceId: charge.balance.id } : { groupId: charge.groupId }),
       unit: charge.unit,
       amount: toNumber(charge.amount),
+      ...(charge.user ? { userId: charge.user.id } : {}),
     })),
     prompt: null,
     response: null,

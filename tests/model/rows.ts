@@ -63,6 +63,10 @@ export interface User {
   /** Oldest first. */
   history: HistoryRow[];
   entered: Entered | null;
+  /** The id that the parent had when it was set; an alias by now means its canonical user. */
+  parentId: string | null;
+  /** By group id. */
+  memberLimits: Map<string, Micros> | null;
 }
 
 /** A merge as its first answer reported it. */
@@ -119,6 +123,12 @@ export interface Place {
 
 export interface Reservation extends Named {
   user: User;
+  /** The id of the user that it was made for, before any merge. */
+  madeFor: string;
+  /** The hold of the caller, for the part of a user above it; else null. */
+  of: Reservation | null;
+  /** What the same call holds at users above, nearest first. */
+  parts: Reservation[];
   /** What priced it when it was made, whatever the catalog says by now. */
   row: ModelRow | undefined;
   toldCents: boolean;
@@ -156,9 +166,10 @@ export interface EventRow extends Named {
   uncovered: Partial<Record<Unit, Micros>>;
 }
 
+/** `user`: one above, at which it was charged. */
 export type Charge =
-  | { groupId: string; unit: Unit; amount: Micros }
-  | { balance: Balance; unit: Unit; amount: Micros };
+  & { unit: Unit; amount: Micros; user?: User }
+  & ({ groupId: string } | { balance: Balance });
 
 /** Credits of one grant and pack item, with the terms of the grant. */
 export interface Balance extends Named {

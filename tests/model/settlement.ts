@@ -16,69 +16,57 @@ import {
   type Line,
   type Reservation,
   shownCount,
+  type User,
   type World,
 } from "./state.ts";
+import { usersAbove } from "./tree.ts";
 import { drain, giveBack, sumTaken, walletOf, writeRow } from "./wallet.ts";
 
 export function commit(world: World, input: Input, now: number, realNow: number): ModelReply {
   const reservation = find(world, input);
   if (!reservation) return refusal("not_found");
-  const { state, user, lines } = reservation;
+  const { state, user } = reservation;
   if (state !== "held" && state !== "expired") return refusal("reservation_not_pending");
+  world.cause = user.id;
   notePrices(world, reservation, input);
-  const corrections = correctionsOf(world, reservation, input, now);
   const cost = finalCost(reservation, input);
-  const costed = new Set<Counter>();
-  const groups = new Map<Counter, WireData>();
-  // A late commit leaves alone what was reset since the hold was made.
-  const spared = state === "held" ? [] : [...new Set(lines.flatMap((line) => [line, ...line.left]))]
-    .map((place) => world.lineCounter(user, place))
-    .filter(({ resetAt }) => resetAt !== null && resetAt > reservation.madeAt);
-  if (spared.length > 0) world.note("carry: a late commit spares a counter that was reset");
-  const deltaOf = ({ unit }: Line) => corrections.find((each) => each.unit === unit)?.onLines ?? ZERO;
-  for (const line of lines) world.correctLeft(user, line, deltaOf(line), spared);
-  for (const line of lines) {
-    const counter = world.lineCounter(user, line);
-    const isSpared = spared.includes(counter);
-    const delta = isSpared ? ZERO : deltaOf(line);
-    counter.count = atLeastZero(counter.count + delta);
-    if (!costed.has(counter) && !isSpared) counter.cost += cost;
-    costed.add(counter);
-    const quota = world.lineQuota(user, line, now);
-    // Choice: overflow says that this commit added something and the counter is now past its quota.
-    const overflow = (delta > ZERO && shownCount(counter) > quota) ||
-      groups.get(counter)?.["overflow"] === true;
-    groups.set(counter, {
-      groupId: line.groupId,
-      unit: line.unit,
-      quota: toNumber(quota),
-      current: toNumber(shownCount(counter)),
-      overflow,
-    });
+  const charged = new Map<Counter, WireData>();
+  const all = [reservation, ...reservation.parts];
+  const settled = all.map((hold) => ({ hold, ...settle(world, hold, input, { cost, charged, now }) }));
+  if (all.some((hold) => hold.of && !usersAbove(world, user).includes(hold.user))) {
+    world.note("levels: a part settles where the user no longer is");
   }
   const quantity = reservation.perUnit ? finalAmount(reservation, "seconds", input) : reservation.quantity;
   // Choice: the event names the groups that were charged, so a carried hold names the new ones.
+  const lines = all.flatMap((hold) => hold.lines);
   const matchedGroupIds = [...new Set(lines.map((line) => line.groupId))];
   const matchStatus = lines.length > 0 ? "matched" : "matched_credits_only";
-  const uncovered: EventRow["uncovered"] = {};
-  for (const each of corrections) if (each.uncovered > ZERO) uncovered[each.unit] = each.uncovered;
-  const amounts = amountsCharged(
-    reservation,
-    corrections,
-    (line) => spared.includes(world.lineCounter(user, line)),
+  const amounts = settled.flatMap(({ hold, amounts }) =>
+    hold.of === null ? amounts : amounts.map((each) => ({ ...each, user: hold.user }))
   );
+  const uncovered = uncoveredIn(settled[0]!.corrections);
   const outcome = { matchStatus, quantity, cost, matchedGroupIds, amounts, uncovered } as const;
   const event = record(world, reservation, now, outcome);
-  moveCredits(world, reservation, corrections, event, now);
+  for (const { hold, corrections } of settled) moveCredits(world, hold, corrections, event, now);
   if (state === "expired" && reservation.lapsedBeforeMerge) {
     world.note("merges: late commit of a hold that lapsed before the merge");
   }
-  reservation.state = "committed";
+  if (state === "expired" && all.length > 1) world.note("levels: a late commit at every level");
+  for (const hold of all) hold.state = "committed";
   world.countOperation(realNow);
+  const groupsOf = (each: User) =>
+    [...charged].flatMap(([counter, group]) => counter.userId === each.id ? [group] : []);
   // Choice: the answer also names the event.
   return success({
     eventId: event.id,
-    groups: [...groups.values()],
+    groups: groupsOf(user),
+    ...(user.parentId === null ? {} : {
+      levels: levelsOf(world, reservation).map((each) => ({
+        userId: each.id,
+        groups: groupsOf(each),
+        uncovered: uncoveredAt(each, settled),
+      })),
+    }),
     ...(state === "expired" ? { recharged: true } : {}),
     ...costAnswer(
       reservation.row,
@@ -87,6 +75,69 @@ export function commit(world: World, input: Input, now: number, realNow: number)
       reportOf(input),
     ),
   });
+}
+
+/** Choice: the users above, then others at which the hold was taken. */
+function levelsOf(world: World, { user, parts }: Reservation): User[] {
+  const others = parts.map((part) => part.user).filter((each) => each !== user);
+  return [...new Set([...usersAbove(world, user), ...others])];
+}
+
+type Uncovered = EventRow["uncovered"];
+
+function uncoveredIn(corrections: Correction[]): Uncovered {
+  const uncovered: Uncovered = {};
+  for (const each of corrections) if (each.uncovered > ZERO) uncovered[each.unit] = each.uncovered;
+  return uncovered;
+}
+
+function uncoveredAt(user: User, settled: { hold: Reservation; corrections: Correction[] }[]): WireData {
+  const sums: Uncovered = {};
+  for (const { hold, corrections } of settled) {
+    if (hold.of === null || hold.user !== user) continue;
+    for (const [unit, amount] of Object.entries(uncoveredIn(corrections)) as [Unit, Micros][]) {
+      sums[unit] = (sums[unit] ?? ZERO) + amount;
+    }
+  }
+  return Object.fromEntries(Object.entries(sums).map(([unit, amount]) => [unit, toNumber(amount)]));
+}
+
+/** Corrects the counters of one user by the final amounts. A counter gets the event's cost once, whatever meets on it. */
+function settle(
+  world: World,
+  hold: Reservation,
+  input: Input,
+  { cost, charged, now }: { cost: Micros; charged: Map<Counter, WireData>; now: number },
+): { corrections: Correction[]; amounts: Charge[] } {
+  const { user, lines } = hold;
+  const corrections = correctionsOf(world, hold, input, now);
+  // A late commit leaves alone what was reset since the hold was made.
+  const spared = hold.state === "held" ? [] : [...new Set(lines.flatMap((line) => [line, ...line.left]))]
+    .map((place) => world.lineCounter(user, place))
+    .filter(({ resetAt }) => resetAt !== null && resetAt > hold.madeAt);
+  if (spared.length > 0) world.note("carry: a late commit spares a counter that was reset");
+  const deltaOf = ({ unit }: Line) => corrections.find((each) => each.unit === unit)?.onLines ?? ZERO;
+  for (const line of lines) world.correctLeft(user, line, deltaOf(line), spared);
+  for (const line of lines) {
+    const counter = world.lineCounter(user, line);
+    const isSpared = spared.includes(counter);
+    const delta = isSpared ? ZERO : deltaOf(line);
+    counter.count = atLeastZero(counter.count + delta);
+    const before = charged.get(counter);
+    if (before === undefined && !isSpared) counter.cost += cost;
+    const quota = world.lineQuota(user, line, now);
+    // Choice: overflow says that this commit added something and the counter is now past its quota.
+    const overflow = (delta > ZERO && shownCount(counter) > quota) || before?.["overflow"] === true;
+    charged.set(counter, {
+      groupId: line.groupId,
+      unit: line.unit,
+      quota: toNumber(quota),
+      current: toNumber(shownCount(counter)),
+      overflow,
+    });
+  }
+  const isSpared = (line: Line) => spared.includes(world.lineCounter(user, line));
+  return { corrections, amounts: amountsCharged(hold, corrections, isSpared) };
 }
 
 function notePrices(world: World, { row, event, metadata, reserved }: Reservation, input: Input): void {
@@ -203,7 +254,7 @@ function moveCredits(
   event: EventRow,
   at: number,
 ): void {
-  const movement = { reason: "event_committed", event, reservation: hold, at } as const;
+  const movement = { reason: "event_committed", event, reservation: hold.of ?? hold, at } as const;
   const drained = corrections.flatMap((each) => each.drained);
   const back = corrections.flatMap((each) => each.back);
   const held = hold.state === "held" ? hold.credits.map(({ balance }) => balance) : [];
@@ -227,15 +278,18 @@ export function release(world: World, input: Input, now: number): ModelReply {
   const reservation = find(world, input);
   if (!reservation) return refusal("not_found");
   if (reservation.state !== "held") return refusal("reservation_not_pending");
-  for (const line of reservation.lines) {
-    const counter = world.lineCounter(reservation.user, line);
-    counter.count = atLeastZero(counter.count - line.amount);
-    world.correctLeft(reservation.user, line, -line.amount);
+  world.cause = reservation.user.id;
+  for (const hold of [...reservation.parts, reservation]) {
+    for (const line of hold.lines) {
+      const counter = world.lineCounter(hold.user, line);
+      counter.count = atLeastZero(counter.count - line.amount);
+      world.correctLeft(hold.user, line, -line.amount);
+    }
+    for (const { balance, taken } of hold.credits) {
+      giveBack(world, balance, taken, { reason: "reservation_released", reservation, at: now });
+    }
+    hold.state = "released";
   }
-  for (const { balance, taken } of reservation.credits) {
-    giveBack(world, balance, taken, { reason: "reservation_released", reservation, at: now });
-  }
-  reservation.state = "released";
   record(world, reservation, now, {
     matchStatus: "released",
     quantity: reservation.quantity,

@@ -45,11 +45,15 @@ export class World {
   readonly operations = new Map<string, number>();
   /** Expected messages of webhooks. A copy of the world has its own, which is never read. */
   readonly messages = new Messages();
+  /** The id of the user that calls; null for what falls due. */
+  cause: string | null = null;
   /** Whether what is being written fell due. */
   isSettling = false;
   /** By canonical id: every turn looks at those of each user. */
   #counters = new Map<string, Map<string, Counter>>();
   readonly #unnamed = new Map<string, Named>();
+  /** Some id of a row that was made for a user, without its prefix. */
+  readonly #idsByOwner = new Map<string, string>();
   readonly #names = new Set<string>();
   #made = 0;
 
@@ -59,7 +63,14 @@ export class World {
   user(id: string): User {
     const known = this.aliases.find((alias) => alias.id === id)?.user ?? this.users.get(id);
     if (known) return known;
-    const user: User = { id, subscriptions: [], history: [], entered: null };
+    const user: User = {
+      id,
+      subscriptions: [],
+      history: [],
+      entered: null,
+      parentId: null,
+      memberLimits: null,
+    };
     this.users.set(id, user);
     return user;
   }
@@ -213,7 +224,10 @@ export class World {
 
   /** Expects a message to webhooks about a user. */
   tell(userId: string, type: string, at: number, data: WireData, ids: Record<string, Named> = {}): void {
-    const ofUser = type === "user.merged" ? data : { userId, ...data };
+    const { cause } = this;
+    const causedBy = cause === null || cause === userId || this.isSettling ? {} : { causedBy: cause };
+    const ofUser = type === "user.merged" ? data : { userId, ...data, ...causedBy };
+    if ("causedBy" in ofUser) this.note("messages: caused by a user below");
     const isWanted = this.messages.tell(userId, { type, at, data: ofUser, ids }) > 0;
     this.note(`messages: ${isWanted ? type : "no webhook wants it"}`);
   }
@@ -239,6 +253,16 @@ export class World {
     return placeholder;
   }
 
+  /**
+   * Whether a hold is handled before another that lapses with it: by id as text. No answer shows the id of a part, but ids of
+   * one owner grow, and those of two owners are ordered as any other ids of theirs.
+   */
+  comesBefore(a: Reservation, b: Reservation): boolean {
+    const [idOfA, idOfB] = [a, b].map(({ madeFor }) => this.#idsByOwner.get(madeFor));
+    if (a.madeFor === b.madeFor || idOfA === undefined || idOfB === undefined) return a.no < b.no;
+    return idOfA < idOfB;
+  }
+
   /** Gives a new row its number and its placeholder, for example «rsv_ 000012». */
   name<T extends Named>(prefix: string, row: Omit<T, "id" | "no">): T {
     const no = this.#made += 1;
@@ -261,6 +285,8 @@ export class World {
     if (this.#names.has(observed)) return `«a fresh id, for ${observed} is another row's»`;
     this.#unnamed.delete(placeholder);
     this.#names.add(observed);
+    const owner = "madeFor" in row ? row.madeFor : "pack" in row ? (row as Balance).userId : null;
+    if (typeof owner === "string") this.#idsByOwner.set(owner, observed.slice(observed.indexOf("_")));
     row.id = observed;
     return observed;
   }

@@ -4,7 +4,7 @@ import { type Input, type ModelReply, type ModelRequest, replyFromWire } from ".
 
 /** A request as HTTP knows it, under `/api/v1`. */
 export interface WireRequest {
-  method: "GET" | "POST" | "DELETE";
+  method: "GET" | "POST" | "PUT" | "DELETE";
   path: string;
   body?: Input;
 }
@@ -50,6 +50,10 @@ export function wireOf({ op, input }: ModelRequest): WireRequest {
       return { method: "GET", path: `/credits/history${queryOf(input)}` };
     case "event":
       return { method: "GET", path: `/events/${encodeURIComponent(String(input["eventId"]))}` };
+    case "parent": {
+      const { userId, ...body } = input;
+      return { method: "PUT", path: `/users/${encodeURIComponent(String(userId))}/parent`, body };
+    }
     case "cancel":
       return { method: "DELETE", path: "/subscriptions", body: input };
     default:

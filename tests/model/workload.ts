@@ -4,7 +4,8 @@
 // it names real ids; the same seed and answers of the same meaning give the same stream.
 // Amounts and corrections are in workload_inputs.ts, all of credits in
 // workload_credits.ts and workload_chase.ts, all of merges in workload_people.ts,
-// workload_aliases.ts and workload_merges.ts, and what a payment provider does in workload_stripe.ts.
+// workload_aliases.ts and workload_merges.ts, trees in workload_trees.ts, and what a payment provider does in
+// workload_stripe.ts.
 
 import type {
   CatalogDocument,
@@ -31,19 +32,22 @@ import {
 import { MergeStories } from "./workload_merges.ts";
 import { People } from "./workload_people.ts";
 import { StripeInputs } from "./workload_stripe.ts";
+import { shownGroups, Trees } from "./workload_trees.ts";
 
 export interface WorkloadOptions {
   seed: number;
   catalog: CatalogDocument;
   /**
    * How many end users. Default 5; the last one never has a subscription, the third never has credits. With
-   * merges: how many at first, default 8.
+   * merges or trees: how many at first, default 8.
    */
   users?: number;
   /** Also alias calls, with new users as others become aliases. Default false. */
   merges?: boolean;
   /** Also what a payment provider does: mirrored subscriptions, paid grants and refunds. Default false. */
   stripe?: boolean;
+  /** Also trees of users, which change all the time. Default false. */
+  trees?: boolean;
   /** The clock at the first step. Default: the last day of a January, for clamped months. */
   startMs?: number;
   /** Also requests that must be refused as invalid. Default false: pure decisions do not validate. */
@@ -79,7 +83,9 @@ const PROVIDER_OPERATIONS: Record<ProviderOperation, number> = {
   reinstate: 3,
 };
 
-const ENDPOINTS: Record<Exclude<Operation, MergeOperation | ProviderOperation>, number> = {
+const TREE_OPERATIONS: Record<"parent", number> = { parent: 5 };
+
+const ENDPOINTS: Record<Exclude<Operation, MergeOperation | ProviderOperation | "parent">, number> = {
   reserve: 30,
   commit: 20,
   release: 8,
@@ -106,6 +112,7 @@ export class Workload {
   readonly #aliases: AliasInputs;
   readonly #stories: MergeStories;
   readonly #stripe: StripeInputs;
+  readonly #trees: Trees;
   /** How many users subscribe before anything else happens. */
   readonly #first: number;
   readonly #reservations: KnownReservation[] = [];
@@ -127,13 +134,14 @@ export class Workload {
     this.#credits = new KnownCredits(this.#random, options.catalog);
     this.#stripe = new StripeInputs(this.#random, options.catalog);
     this.#chase = new CreditChase(this.#random, this.#credits, (userId) => this.#rooms.get(userId) ?? []);
-    const { catalog, merges = false, users = merges ? 8 : 5 } = options;
+    const { catalog, merges = false, trees = false, users = merges || trees ? 8 : 5 } = options;
     this.#first = users - 1;
     this.#people = new People(this.#random, users, merges);
     this.#aliases = new AliasInputs(this.#random, this.#people);
     const [random, people, inputs] = [this.#random, this.#people, this.#aliases];
-    const asking = (op: "reserve" | "track", userId: string) => this.#asking(op, userId);
+    const asking = (op: "reserve" | "track" | "canUse", userId: string) => this.#asking(op, userId);
     this.#stories = new MergeStories({ random, catalog, people, inputs, asking });
+    this.#trees = new Trees({ random, people, merges, asking });
     this.#nowMs = options.startMs ?? DEFAULT_START_MS;
   }
 
@@ -164,7 +172,10 @@ export class Workload {
   }
 
   #nextOfStory(index: number): Omit<Step, "index"> | null {
-    if (!this.#options.merges) return this.#chase.next(this.#nowMs);
+    const { trees = false, merges = false } = this.#options;
+    const ofTree = trees && !this.#stories.isTelling ? this.#trees.next(index >= this.#first) : null;
+    if (ofTree !== null) return ofTree;
+    if (!merges) return this.#chase.next(this.#nowMs);
     return this.#stories.next(this.#nowMs, false) ?? this.#chase.next(this.#nowMs) ??
       this.#stories.next(this.#nowMs, index >= this.#first);
   }
@@ -173,6 +184,7 @@ export class Workload {
   observe(step: Step, reply: ModelReply): void {
     for (const { from, to } of this.#people.observe(step.request, reply)) this.#credits.merged(from, to);
     this.#stories.observe(reply);
+    this.#trees.observe(step.request, reply);
     const request = this.#people.canonized(step.request);
     const { op, input } = request;
     const userId = String(input["userId"] ?? "");
@@ -189,7 +201,7 @@ export class Workload {
       const settled = this.#reservations.find((each) => each.id === input["reservationId"]);
       if (settled) settled.settled = true;
     }
-    const groups = (data["groups"] ?? data["counters"]) as Record<string, number>[] | undefined;
+    const groups = shownGroups(data);
     if (groups && groups.length > 0 && userId) {
       this.#rooms.set(
         userId,
@@ -217,11 +229,12 @@ export class Workload {
 
   #nextOperation(index: number): Operation {
     if (index < this.#first) return "subscribe";
-    const { merges = false, stripe = false } = this.#options;
+    const { merges = false, stripe = false, trees = false } = this.#options;
     const chances: Partial<Record<Operation, number>> = {
       ...ENDPOINTS,
       ...(merges ? MERGE_OPERATIONS : {}),
       ...(stripe ? PROVIDER_OPERATIONS : {}),
+      ...(trees ? TREE_OPERATIONS : {}),
     };
     return this.#random.weighted(chances as Record<Operation, number>);
   }
@@ -314,7 +327,11 @@ export class Workload {
           ...(this.#options.invalid && random.chance(0.05) ? { userId, statusCode: 500 } : {}),
         };
       case "usage":
-        return { userId, ...(random.chance(0.4) ? { event: random.pick(this.#events).event } : {}) };
+        return {
+          userId,
+          ...(random.chance(0.4) ? { event: random.pick(this.#events).event } : {}),
+          ...(this.#options.trees && random.chance(0.5) ? { levels: true } : {}),
+        };
       case "users":
         return { userId };
       case "subscribe":
@@ -337,6 +354,8 @@ export class Workload {
         return this.#aliases.batchInput();
       case "customer":
         return { userId: this.#aliases.someId() };
+      case "parent":
+        return this.#trees.parentInput();
       case "mirror":
         return this.#stripe.mirrorInput(this.#people.subscriber(), this.#nowMs);
       case "paidGrant":

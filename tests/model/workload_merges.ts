@@ -43,6 +43,10 @@ export class MergeStories {
     this.#lent = lent;
   }
 
+  get isTelling(): boolean {
+    return this.#story !== null;
+  }
+
   /** The next request of the current story, or of a new one. */
   next(nowMs: number, mayBegin: boolean): Planned | null {
     this.#nowMs = nowMs;

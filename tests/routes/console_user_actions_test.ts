@@ -269,3 +269,29 @@ Deno.test("the test clock moves forward, never back, and live mode has none", as
   assert.match(refused.html, /id="now-fault"/);
   assert.equal((await desk.visitor.get(`/console/apps/${desk.app.appId}/live/clock`)).status, 403);
 });
+
+Deno.test("a key of a user is shown once, made once for a form that is sent twice, and revoked", async () => {
+  const desk = await Desk.open();
+  await desk.post("/subscriptions", { userId: "u", planId: "plan_free" });
+  const preview = await desk.preview("keys/new", { name: "CI" });
+  assert.match(preview.text, /u gets a key. It is valid at once\./);
+  const done = await desk.visitor.press(preview, "Create key");
+  const [key = ""] = /uk_live_[0-9A-Za-z]{32}_[0-9a-z_]+/.exec(done.html) ?? [];
+  const own = await desk.app.call("GET", "/usage", undefined, { key });
+  assert.deepEqual([own.status, own.body.data?.userId], [200, "u"]);
+  await desk.visitor.press(preview, "Create key");
+  const { keys: [made, ...others] } = await desk.get("/users/u/keys");
+  assert.deepEqual(others, []);
+  const page = await desk.visitor.get(`${desk.base}/users/u`);
+  assert.ok(page.text.includes(`${key.slice(0, 12)}… CI`) && !page.html.includes(key), page.text);
+  const asked = await desk.visitor.get(`${desk.base}/users/u/keys/${made.userKeyId}/revoke`);
+  assert.match((await desk.visitor.press(asked, "Revoke", { typed: "yes" })).text, /is revoked/);
+  assert.equal((await desk.app.call("GET", "/usage", undefined, { key })).status, 401);
+  const { entries } = await dataOf(service.admin("GET", `/audit?appId=${desk.app.appId}&limit=10`));
+  const logged = entries.filter(({ what }: { what: string }) => what.endsWith("UserKey"));
+  assert.deepEqual(logged.map(({ via, what }: Record<string, string>) => [via, what]), [
+    ["console", "revokeUserKey"],
+    ["console", "createUserKey"],
+  ]);
+  assert.ok(!JSON.stringify(entries).includes(key));
+});

@@ -20,12 +20,15 @@ const ESCAPED_WRONGLY = /<script>m_|m_\w+\(\)<\/script>"|"onx='m_/;
 
 /** The names of texts that some page must show. */
 const SHOWN = [
+  "account",
   "alias",
   "app",
+  "child",
   "description",
   "event",
   "external",
   "group",
+  "keyname",
   "metakey",
   "metavalue",
   "notes",
@@ -110,6 +113,13 @@ async function makeScene(): Promise<Scene> {
     description: hostile("description"),
   };
   const { webhookId } = await dataOf(service.admin("POST", `/apps/${app.appId}/webhooks`, webhook));
+  const below = (id: string, parentId: string) =>
+    dataOf(app.call("PUT", `/users/${encodeURIComponent(id)}/parent`, { parentId }));
+  await below(userId, hostile("account"));
+  await below(hostile("child"), userId);
+  const { userKeyId } = await dataOf(
+    app.call("POST", `/users/${encodeURIComponent(userId)}/keys`, { name: hostile("keyname") }),
+  );
   await service.serving().term.flush();
   const { subscription } = await dataOf(app.call("GET", `/users/${encodeURIComponent(userId)}`));
   return {
@@ -122,6 +132,7 @@ async function makeScene(): Promise<Scene> {
       eventId,
       reservationId,
       keyId,
+      userKeyId,
       alias: hostile("alias"),
       webhookId,
       subscriptionId: subscription.subscriptionId,

@@ -274,6 +274,7 @@ Deno.test("the document holds everything of every id, newest first, in this exac
       metering: feed.events,
     },
     consentLog: document.consentLog,
+    keys: [],
   });
   assert.deepEqual(feed.events.map((event: { id: string }) => event.id), [second, first]);
   const [optIn, optOut] = document.consentLog;

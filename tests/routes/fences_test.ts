@@ -2,7 +2,7 @@
 // door: a member that has lost a cell, and does not know it yet, writes nothing of it, and a hand-over meets no sweep.
 
 import assert from "node:assert/strict";
-import type { Realm } from "../../actors/actor.ts";
+import type { Realm } from "../../actors/call.ts";
 import { Doors } from "../../actors/doors.ts";
 import { sweepRealmBeside } from "../../actors/sweep.ts";
 import { runErasures } from "../../src/people/erasure.ts";

@@ -278,3 +278,21 @@ Deno.test("without a model server the gateway answers that it is off, to known k
     await other.close();
   }
 });
+
+Deno.test("a refusal by a user above names it", async () => {
+  const app = await gatewayApp(service);
+  await dataOf(app.call("POST", "/subscriptions", { userId: "member", planId: "plan_pro" }));
+  await dataOf(app.call("PUT", "/users/member/parent", { parentId: "u" }));
+  await dataOf(app.call("POST", "/track", { userId: "u", event: "openai.chat", inputTokens: 9_000 }));
+  const body = { ...CHAT, user: "member", max_tokens: 2_000 };
+  const full = await refused(app.secretLive, { body });
+  assert.deepEqual(full.shown.slice(0, 3), [429, "insufficient_quota", "limit_reached"]);
+  assert.match(full.message, /^The limit of "u" leaves no room for this call: Tokens \(resets at 20\S+Z\)$/);
+  const { key } = await dataOf(app.call("POST", "/users/member/keys", {}));
+  const own = await refused(key, { body });
+  assert.match(own.message, /^The limit of an account above the user leaves no room for this call: Tokens /);
+  await dataOf(app.call("DELETE", "/subscriptions?userId=u"));
+  const ended = await refused(app.secretLive, { body });
+  assert.deepEqual(ended.shown.slice(0, 3), [429, "insufficient_quota", "no_subscription"]);
+  assert.equal(ended.message, 'The subscription of "u" has ended');
+});

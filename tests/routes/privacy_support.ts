@@ -285,6 +285,9 @@ export async function makeZebra(app: TestApp): Promise<Zebra> {
   await once("/customers/alias/batch", {
     pairs: [{ from: `${MARK}-batch`, to: MARK }, { from: 1, to: MARK }],
   });
+  for (const userId of [MARK, `${MARK}-device`]) {
+    await dataOf(app.call("POST", `/users/${userId}/keys`, { name: note }, { key: customer.key }));
+  }
   await optOut(customer, MARK, "all");
   await optOut(customer, `${MARK}-device`, "prompt_logging");
   await dataOf(askOf(customer, "/capture", { distinctId: MARK, event: "silenced" }));

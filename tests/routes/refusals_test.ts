@@ -191,6 +191,7 @@ Deno.test("more rows than move within the call are the canonical user's at once,
       event: `e.${place}`,
       reasons: ["no_subscription"],
       groupIds: [],
+      refusedBy: [],
       at,
     });
   }

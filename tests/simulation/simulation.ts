@@ -52,6 +52,8 @@ export interface RunOptions {
   readonly troubles?: Troubles | undefined;
   /** Whether some pay by Stripe; left out: they do. */
   readonly stripe?: boolean | undefined;
+  /** Whether users have parents; left out: they do. */
+  readonly trees?: boolean | undefined;
   /** Whether clients send batches of events. Default true. */
   readonly batches?: boolean | undefined;
 }
@@ -113,6 +115,7 @@ class Simulation {
       nodes = MEMBERS[seed % MEMBERS.length] as number,
       troubles = {},
       stripe = true,
+      trees = true,
     } = options;
     const random = this.#random = new Random(seed);
     const plan = this.#plan = random.pick(PLANS);
@@ -142,7 +145,10 @@ class Simulation {
     recorder.nodes.report = (message) => this.#watch.report("nodes", message);
     recorder.onDurable = (batch, payload) => this.#watch.take(batch, payload);
     this.#visited = tenants.filter(({ isCanary }) => !isCanary).map((tenant) => {
-      const traffic = new Traffic(random, tenant.catalog, tenant.caps.operationCap === null);
+      const traffic = new Traffic(random, tenant.catalog, {
+        hasGone: tenant.caps.operationCap === null,
+        hasTrees: trees,
+      });
       return { tenant, traffic, aheadMs: 0 };
     });
     this.#canary = counts[1] === 0 ? null : new Canary(random, tenants.filter(({ isCanary }) => isCanary));

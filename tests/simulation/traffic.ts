@@ -29,7 +29,10 @@ const USERS = 6;
 const USERS_MIN = 4;
 
 const ENDPOINTS: Record<
-  Exclude<Operation, ProviderOperation | "users" | "ledger" | "events" | "event" | "aliasBatch" | "extend">,
+  Exclude<
+    Operation,
+    ProviderOperation | "parent" | "users" | "ledger" | "events" | "event" | "aliasBatch" | "extend"
+  >,
   number
 > = {
   reserve: 34,
@@ -47,6 +50,16 @@ const ENDPOINTS: Record<
   customer: 1,
 };
 
+const TREE_ENDPOINTS = { ...ENDPOINTS, parent: 4 };
+
+/** What traffic has beside plain calls. */
+export interface TrafficOptions {
+  /** Whether there are users who get erased. */
+  readonly hasGone: boolean;
+  /** Whether users have parents, which change. */
+  readonly hasTrees: boolean;
+}
+
 /** Requests, one after another. */
 export class Traffic {
   readonly #random: Random;
@@ -54,6 +67,7 @@ export class Traffic {
   readonly #events: readonly KnownEvent[];
   readonly #credits: KnownCredits;
   readonly #hasGone: boolean;
+  readonly #hasTrees: boolean;
   readonly #holds: KnownHold[] = [];
   /** Ids in use, and the canonical ids of aliases. */
   readonly #ids: string[] = [];
@@ -64,10 +78,10 @@ export class Traffic {
   #arrived = 0;
   #batches = 0;
 
-  /** @param hasGone whether there are users who get erased */
-  constructor(random: Random, catalog: CatalogDocument, hasGone: boolean) {
+  constructor(random: Random, catalog: CatalogDocument, { hasGone, hasTrees }: TrafficOptions) {
     this.#random = random;
     this.#hasGone = hasGone;
+    this.#hasTrees = hasTrees;
     this.#catalog = catalog;
     this.#events = eventsOf(catalog);
     this.#credits = new KnownCredits(random, catalog);
@@ -122,7 +136,7 @@ export class Traffic {
     if (place < USERS - 1) {
       return { op: "subscribe", input: this.#upsert(this.#ids[place] as string, nowMs, true) };
     }
-    const drawn = random.weighted(ENDPOINTS);
+    const drawn: Operation = random.weighted(this.#hasTrees ? TREE_ENDPOINTS : ENDPOINTS);
     const op = (drawn === "commit" || drawn === "release") && this.#holds.length === 0 ? "reserve" : drawn;
     const input = this.#input(op, this.#user(), nowMs);
     if (op === "alias") {
@@ -159,8 +173,11 @@ export class Traffic {
     if (op === "alias" && data["alreadyMerged"] === false && data["dryRun"] === false) {
       this.#merged(String(input["from"]), String(input["to"]));
     }
-    const groups = (data["groups"] ?? data["counters"]) as Record<string, number>[] | undefined;
-    if (groups !== undefined && groups.length > 0) {
+    const levels = [data, ...(data["levels"] ?? []) as Input[]];
+    const groups = levels.flatMap((each) =>
+      (each["groups"] ?? each["counters"] ?? []) as Record<string, number>[]
+    );
+    if (groups.length > 0) {
       this.#rooms.set(
         userId,
         groups.flatMap((each) => this.#room(each)),
@@ -229,11 +246,20 @@ export class Traffic {
         return this.#credits.revokeInput();
       case "alias":
         return { from: userId, to: this.#user(), ...(random.chance(0.2) ? { dryRun: true } : {}) };
+      case "parent":
+        return { userId, parentId: random.chance(0.2) ? null : this.#user(), ...this.#memberLimits() };
       case "credits":
         return { userId, ...(random.chance(0.3) ? { includeExpired: "false" } : {}) };
       default:
         return { userId };
     }
+  }
+
+  /** Limits of a group that no plan has: kept, and nothing counts there. */
+  #memberLimits(): Input {
+    const kind = this.#random.pick(["none", "none", "null", "some"] as const);
+    if (kind === "none") return {};
+    return { memberLimits: kind === "null" ? null : { lg_nowhere: { quota: 1 } } };
   }
 
   #asking(op: "reserve" | "track" | "canUse", userId: string, nowMs: number): Input {
@@ -296,6 +322,7 @@ export class Traffic {
       optOut: 1,
       optIn: 1,
       alias: 1,
+      parent: this.#hasTrees ? 2 : 0,
       subscribe: 3,
       grant: 2,
       reserve: 6,
@@ -309,6 +336,8 @@ export class Traffic {
         return { op: kind, input: { distinctId: userId, scope: "ai_personalization" } };
       case "alias":
         return { op: "alias", input: { from: userId, to: `gone-${random.whole(1, 3)}` } };
+      case "parent":
+        return { op: "parent", input: { userId, parentId: `gone-${random.whole(1, 3)}` } };
       case "subscribe":
         return { op: "subscribe", input: this.#upsert(userId, nowMs, true) };
       case "grant":

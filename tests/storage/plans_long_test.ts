@@ -81,7 +81,15 @@ Deno.test("a page of a feed or a ledger and a step of a sweep read few pages of 
     await few("feed of a user, no such type", () => listEvents(database, { ...query, eventType: "none" }));
     await few("feed of a user, deep", () => listEvents(database, { ...query, offset: 5_000 }));
     await few("feed of the app", () => listEvents(database, { ...query, userId: null }));
-    const refused = { realm: 1, keptFrom: 100, userId: null, event: null, limit: 20, offset: 0 };
+    const refused = {
+      realm: 1,
+      keptFrom: 100,
+      userId: null,
+      event: null,
+      refusedBy: null,
+      limit: 20,
+      offset: 0,
+    };
     for (const userId of [null, "u1", "unknown"]) {
       for (const event of [null, "image.x", "none"]) {
         const of = `refused calls of ${userId} and ${event}`;

@@ -5,6 +5,7 @@ import fc from "npm:fast-check@4.10.2";
 import { emptyCounter } from "../../src/domain/state/counter.ts";
 import type { CreditBalance, CreditLine, LedgerEntry } from "../../src/domain/state/credit.ts";
 import type { Line, Reservation } from "../../src/domain/state/reservation.ts";
+import { emptyShare, type ShareLine } from "../../src/domain/state/share.ts";
 import type { Subscription } from "../../src/domain/state/subscription.ts";
 import type { User } from "../../src/domain/state/user.ts";
 import { encodeChanges, withLaterColumns } from "../../src/storage/rows/tables.ts";
@@ -85,7 +86,29 @@ const ref = record({ planId: text, groupId: text, window: record({ start: millis
 const lineThatLeft = fc.tuple(line, fc.array(ref, { minLength: 1, maxLength: 3 }))
   .map(([taken, left]) => ({ ...taken, left }));
 
-const reservation: fc.Arbitrary<Reservation> = record({
+const unit = fc.constantFrom("count", "tokens", "seconds", "cents");
+const window = record({ start: millis, end: orNull(millis) });
+const shareLine: fc.Arbitrary<ShareLine> = record({
+  accountKey: key,
+  groupId: text,
+  unit,
+  window,
+  since: millis,
+  taken: size,
+});
+
+const partIds = fc.array(fc.constantFrom("rsv_2_1", "rsv_3_1"), { minLength: 1, maxLength: 2 });
+const relation = fc.oneof(
+  fc.constant({}),
+  partIds.map((parts) => ({ parts })),
+  fc.tuple(partIds, fc.array(shareLine, { minLength: 1, maxLength: 2 })).map(([parts, shares]) => ({
+    parts,
+    shares,
+  })),
+  fc.constant({ partOf: "rsv_1_1" }),
+);
+
+const wholeReservation = record({
   id: text,
   userKey: key,
   status: fc.constantFrom("held", "committed", "released", "expired"),
@@ -104,6 +127,8 @@ const reservation: fc.Arbitrary<Reservation> = record({
   expiresAt: millis,
   settledAt: orNull(millis),
 });
+const reservation: fc.Arbitrary<Reservation> = fc.tuple(wholeReservation, relation)
+  .map(([row, part]) => ({ ...row, ...part }) as Reservation);
 
 const subscription: fc.Arbitrary<Subscription> = record({
   id: text,
@@ -134,6 +159,12 @@ const user: fc.Arbitrary<User> = record({
   mergedInto: orNull(fc.constant(2)),
   optedOut: fc.integer({ min: 0, max: 7 }),
   isErasing: fc.boolean(),
+  parentKey: orNull(key),
+  shareResets: orNull(fc.array(
+    record({ accountKey: key, groupId: text, windowStart: millis, windowEnd: orNull(millis), at: millis }),
+    { minLength: 1, maxLength: 2 },
+  )),
+  memberLimits: orNull(fc.dictionary(text.filter((name) => name !== "__proto__"), size, { maxKeys: 3 })),
 });
 
 Deno.test("a reservation is decoded unchanged", () => {
@@ -156,7 +187,16 @@ Deno.test("a user is decoded unchanged", () => {
   fc.assert(fc.property(user, (row) => {
     const tables = new MemoryTables();
     tables.write(encodeChanges([{ verb: "put", table: "users", row }]));
-    assert.deepEqual(tables.users(), [row]);
+    assert.deepEqual(tables.users(), [{ ...row, memberLimits: row.memberLimits && { ...row.memberLimits } }]);
+  }));
+});
+
+Deno.test("a share is decoded unchanged", () => {
+  fc.assert(fc.property(shareLine, text, orNull(size), (line, userId, cost) => {
+    const row = { ...emptyShare(1, userId, line), count: line.taken, costCents: cost ?? 0n };
+    const tables = new MemoryTables();
+    tables.write(encodeChanges([{ verb: "put", table: "shares", row }]));
+    assert.deepEqual(tables.shares(1), [row]);
   }));
 });
 
@@ -197,9 +237,10 @@ Deno.test("a ledger entry is decoded unchanged", () => {
 
 Deno.test("a journal line from before a column was added gets the column's value", () => {
   fc.assert(fc.property(reservation, (row) => {
-    const today = { ...row, credits: [], prompt: null, priceRow: null, toldCents: false };
+    const { parts: _parts, partOf: _partOf, shares: _shares, ...before } = row;
+    const today = { ...before, credits: [], prompt: null, priceRow: null, toldCents: false };
     const full = encodeChanges([{ verb: "append", table: "reservations", row: today }]);
-    const old = full.split("\t").slice(0, -4).join("\t");
+    const old = full.split("\t").slice(0, -7).join("\t");
     const other = encodeChanges([{ verb: "put", table: "credit_issues", row: { realm: 1, issued: 2 } }]);
     assert.equal(withLaterColumns(`${old}\n${other}\n${full}`), `${full}\n${other}\n${full}`);
   }));

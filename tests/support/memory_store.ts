@@ -9,8 +9,6 @@ import type {
   GatewaySpendRow,
   IdempotencyRow,
   IssuesRow,
-  Journal,
-  Lease,
   LoadedUser,
   OperationsRow,
   RefusalStore,
@@ -19,22 +17,28 @@ import type {
   UserRef,
   UserStore,
 } from "../../actors/port.ts";
+import { MemoryLease } from "./memory_lease.ts";
+import { childrenOf, heightBelow } from "./memory_tree.ts";
 import { Unavailable } from "../../actors/port.ts";
 import type { Counter } from "../../src/domain/state/counter.ts";
 import { addUp, kindOf, type RefusalRow } from "../../src/domain/state/refused_call.ts";
 import type { CallerTexts } from "../../src/domain/state/text_room.ts";
+import type { EndUserKey } from "../../src/domain/state/end_user_key.ts";
 import type { CreditBalance, LedgerEntry } from "../../src/domain/state/credit.ts";
 import type { MeteringEvent } from "../../src/domain/state/event.ts";
 import { ownerOf, type UserKey } from "../../src/domain/values/ids.ts";
 import type { HistoryCounts } from "../../src/domain/merging/merge_report.ts";
 import type { Millis } from "../../src/domain/values/period.ts";
 import { countersOf, type Reservation } from "../../src/domain/state/reservation.ts";
+import type { Share } from "../../src/domain/state/share.ts";
 import type { Subscription, SubscriptionEvent } from "../../src/domain/state/subscription.ts";
 import type { OlderRows, User } from "../../src/domain/state/user.ts";
 import { COUNTERS, decodeCredits, decodeLines, RESERVATIONS } from "../../src/storage/rows/metering_rows.ts";
-import { APPENDED, CHANGE_HEAD, encodeChanges, FIRST_TABLE, TABLES } from "../../src/storage/rows/tables.ts";
+import { APPENDED, CHANGE_HEAD, FIRST_TABLE, TABLES } from "../../src/storage/rows/tables.ts";
 import { AI_SPEND, GATEWAY_SPEND } from "../../src/storage/rows/runtime_rows.ts";
+import { SHARES } from "../../src/storage/rows/share_rows.ts";
 import { SUBSCRIPTIONS } from "../../src/storage/rows/subscription_rows.ts";
+import { END_USER_KEYS } from "../../src/storage/rows/end_user_key_rows.ts";
 import { USERS } from "../../src/storage/rows/user_rows.ts";
 import { parseAmount } from "../../src/domain/values/amount.ts";
 import { CREDIT_BALANCES, CREDIT_LEDGER } from "../../src/storage/rows/credit_rows.ts";
@@ -121,6 +125,14 @@ export class MemoryTables {
     return this.#of(user, "credit_balances").map((row) => CREDIT_BALANCES.read(row));
   }
 
+  shares(user: UserKey): Share[] {
+    return this.#of(user, "shares").map((row) => SHARES.read(row));
+  }
+
+  endUserKeys(user: UserKey): EndUserKey[] {
+    return this.#of(user, "end_user_keys").map((row) => END_USER_KEYS.read(row));
+  }
+
   /** Oldest first. */
   ledger(user: UserKey): LedgerEntry[] {
     return this.#of(user, "credit_ledger").map((row) => CREDIT_LEDGER.read(row));
@@ -202,7 +214,10 @@ export class MemoryTables {
     );
     const aliases = this.users().filter(({ mergedInto }) => mergedInto === user.key)
       .map(({ key, id }) => ({ key, id }));
-    return { user, aliases, subscriptions: this.subscriptions(user.key), counters, reservations, balances };
+    const shares = this.shares(user.key).filter(({ windowEnd }) => windowEnd === null || windowEnd > from);
+    const endUserKeys = this.endUserKeys(user.key).filter(({ revokedAt }) => revokedAt === null);
+    const subscriptions = this.subscriptions(user.key);
+    return { user, aliases, subscriptions, counters, reservations, balances, shares, endUserKeys };
   }
 
   /** A reservation that is not live, with the counters of its lines. */
@@ -213,12 +228,15 @@ export class MemoryTables {
       .map((row) => ({ ...row, userKey: owner }));
     const starts = new Set(reservations.flatMap((row) => countersOf(row).map(({ window }) => window.start)));
     const counters = this.counters(owner).filter((row) => starts.has(row.windowStart));
-    return { reservations, counters, balances: [] };
+    const taken = new Set(reservations.flatMap((row) => row.shares ?? []).map(({ window }) => window.start));
+    const shares = this.shares(owner).filter((row) => taken.has(row.windowStart));
+    return { reservations, counters, balances: [], shares };
   }
 
-  /** All counters and balances of a user. */
+  /** All counters, balances and shares of a user. */
   loadWhole(owner: UserKey): OlderRows {
-    return { reservations: [], counters: this.counters(owner), balances: this.balances(owner) };
+    const [counters, balances, shares] = [this.counters(owner), this.balances(owner), this.shares(owner)];
+    return { reservations: [], counters, balances, shares };
   }
 
   /** The history of a user and its aliases, or null where it is longer than a limit. */
@@ -373,6 +391,22 @@ export class MemoryStore implements UserStore, RefusalStore {
     return Promise.resolve(this.tables.loadMerge(fromKey));
   }
 
+  hasTree(realm: number): Promise<boolean> {
+    return Promise.resolve(this.tables.users().some((row) => row.realm === realm && row.parentKey !== null));
+  }
+
+  heightBelow(owners: readonly UserKey[]): Promise<number> {
+    return Promise.resolve(heightBelow(this.tables, owners));
+  }
+
+  someChildren(owners: readonly UserKey[], limit: number): Promise<string[]> {
+    return Promise.resolve(childrenOf(this.tables, owners).slice(0, limit).map(({ id }) => id));
+  }
+
+  countChildren(owners: readonly UserKey[]): Promise<number> {
+    return Promise.resolve(childrenOf(this.tables, owners).length);
+  }
+
   listDue(realm: number, now: Millis, limit: number): Promise<UserKey[]> {
     const due = this.tables.users().filter((row) =>
       row.realm === realm && row.dueAt !== null && row.dueAt <= now
@@ -399,50 +433,5 @@ export class MemoryStore implements UserStore, RefusalStore {
         at: row.at_ms as number,
       };
     }));
-  }
-}
-
-/** The right to write to a store in memory. */
-export class MemoryLease implements Lease {
-  readonly journal: Journal;
-  readonly lost: Promise<Error>;
-  /** Ends the lease as a dead session would. */
-  lose!: (error: Error) => void;
-  #isLost = false;
-  readonly #isNewest: () => boolean;
-
-  constructor(store: MemoryStore, isNewest: () => boolean) {
-    this.#isNewest = isNewest;
-    this.lost = new Promise((resolve) => {
-      this.lose = (error) => {
-        this.#isLost = true;
-        resolve(error);
-      };
-    });
-    const isValid = () => this.isValid();
-    let last: Promise<unknown> = Promise.resolve();
-    this.journal = {
-      // One after another, and no further one after a failure.
-      append: (changes) => {
-        const payload = encodeChanges(changes);
-        const copy = [...changes];
-        const appended = last.then(() => store.append(copy, payload, isValid));
-        last = appended;
-        last.catch(() => {});
-        return appended;
-      },
-      drain: (batches) => store.drain(batches),
-      hurry: () => {},
-      drainChangesMax: Infinity,
-    };
-  }
-
-  isValid(): boolean {
-    return !this.#isLost && this.#isNewest();
-  }
-
-  close(): Promise<void> {
-    this.#isLost = true;
-    return Promise.resolve();
   }
 }

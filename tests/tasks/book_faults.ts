@@ -6,6 +6,8 @@ import { balance, END, event, lines, START } from "./books.ts";
 const G = `count 1 user_1 counter "g" of plan "plan_a" from ${START} ms:`;
 const H = `count 1 user_1 counter "h" of plan "plan_a" from ${START} ms:`;
 
+const SHARE_G = `share 1 user_1 share of group "g" of account 2 from ${START} ms:`;
+
 /** One fault in clean books, and every drift that it makes. */
 type Fault = readonly [name: string, sql: string, drifts: readonly string[]];
 
@@ -53,12 +55,35 @@ const SUMS: readonly Fault[] = [
       `${G} count 6.75, but open holds 0 + events 4.5 + adjusted 1.25 = 5.75`,
       'held 1 user_1 credit balance "crb_1": held 2.5, but open holds took 0',
       'held 1 user_1 credit balance "crb_2": held 1, but open holds took 0',
+      `${SHARE_G} count 2.5, but open holds 0 + events 1.5`,
+      `share 1 user_1 share of group "h" of account 2 from ${START} ms: count 1, but open holds 0 + events 0`,
     ],
   ],
   [
     "a lost counter",
     "delete from counters where user_key = 1 and group_id = 'g'",
     [`${G} there is no row, but open holds 1 + events 4.5 + adjusted 0 = 5.5`],
+  ],
+  [
+    "a wrong share",
+    "update shares set count = 2 where group_id = 'g'",
+    [`${SHARE_G} count 2, but open holds 1 + events 1.5`],
+  ],
+  [
+    "a share that forgot a reset",
+    "update shares set since_ms = 0 where group_id = 'g'",
+    [`${SHARE_G} there is no row, but open holds 1 + events 1.5`],
+  ],
+  [
+    "a share that kept a lapsed hold",
+    `update reservations set status = 'expired', settled_at_ms = ${END} where id = 'rsv_1'`,
+    [
+      `${G} count 6.75, but open holds 0 + events 4.5 + adjusted 1.25 = 5.75`,
+      'held 1 user_1 credit balance "crb_1": held 2.5, but open holds took 0',
+      'held 1 user_1 credit balance "crb_2": held 1, but open holds took 0',
+      `${SHARE_G} count 2.5, but open holds 0 + events 1.5`,
+      `share 1 user_1 share of group "h" of account 2 from ${START} ms: count 1, but open holds 0 + events 0`,
+    ],
   ],
   [
     "a wrong remaining",

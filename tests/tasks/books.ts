@@ -19,6 +19,19 @@ export function counter(key: number, group: string, count: string, adjusted: str
   return `insert into counters values (${key}, 'plan_a', '${group}', ${START}, ${END}, ${count}, ${adjusted}, 7)`;
 }
 
+/** A share of user 1 in a group of user 2. */
+export function share(group: string, since: number, count: string): string {
+  return `insert into shares values (1, 2, '${group}', 'count', ${START}, ${END}, ${since}, ${count}, 0, 'user_1')`;
+}
+
+/** Gives a row lines of shares of user 2: [group, since, taken]. */
+export function tookShares(table: string, id: string, ...parts: [string, number, string][]): string {
+  const text = JSON.stringify(
+    parts.map(([group, since, taken]) => [2, group, "count", START, END, since, taken]),
+  );
+  return `update ${table} set shares = '${text}' where id = '${id}'`;
+}
+
 export function event(id: string, key: number, text: string, status = "matched"): string {
   return `insert into events (id, user_key, realm, type, quantity, cost_cents, match_status, created_at_ms, lines,
     uncovered) values ('${id}', ${key}, 1, 'x.make', 1, 0.5, '${status}', ${START}, '${text}', '[]')`;
@@ -93,6 +106,12 @@ const CLEAN: readonly string[] = [
   // Two lines of a counter without a row, with a sum of 0.
   event("evt_5", 2, lines(["gone", "4"], ["gone", "-4"])),
   user(3),
+  // A share with what came after a reset alone, a share of a hold, and a line without a row that adds up to nothing.
+  share("g", 7, "2.5"),
+  share("h", 0, "1"),
+  tookShares("reservations", "rsv_1", ["g", 7, "1"], ["h", 0, "1"]),
+  tookShares("events", "evt_1", ["g", 7, "1.5"], ["idle", 0, "0"]),
+  tookShares("events", "evt_2", ["g", 0, "40"]),
   // One event is in the sums by day.
   `insert into daily_use_marks values (1, ${START}, 'evt_1')`,
   `insert into daily_use_of_users values (1, ${START / 86_400_000}, 'x.make', 1, 1, 0, 1, 0.5)`,
@@ -114,6 +133,7 @@ const TABLES = [
     "reservations",
     "events",
     "counters",
+    "shares",
     "subscriptions",
     "users",
   ],

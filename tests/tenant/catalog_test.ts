@@ -106,6 +106,9 @@ const MESSAGES: readonly (readonly [object, readonly string[]])[] = [
     "settings.gateway.models[0]: must be the id of a model of the catalog",
   ]],
   [{ settings: { unpricedModels: "allow" } }, ['settings.unpricedModels: must be one of "warn", "refuse"']],
+  [groupWith({ perMember: { quota: -1 } }), ["plans[0].limits[0].perMember.quota: must be at least 0"]],
+  [groupWith({ perMember: 5 }), ["plans[0].limits[0].perMember: must be an object"]],
+  [groupWith({ perMember: {} }), ["plans[0].limits[0].perMember.quota: is required"]],
   [groupWith({ alerts: [0, 50, 101] }), [
     "plans[0].limits[0].alerts[0]: must be greater than 0",
     "plans[0].limits[0].alerts[2]: must be at most 100",
@@ -236,6 +239,7 @@ const THRESHOLD_FAULTS: readonly (readonly [object, readonly string[]])[] = [
   [groupWith({ alerts: [80, 80] }), ["plans[0].limits[0].alerts: must be ascending, each percent once"]],
   [groupWith({ alerts: [90, 80] }), ["plans[0].limits[0].alerts: must be ascending, each percent once"]],
   [groupWith({ alerts: [0.5, 1, 50, 100] }), []],
+  [groupWith({ perMember: { quota: 0 } }), []],
   [groupWith({ alerts: [] }), []],
   [itemWith({ lowAt: 5 }), ["packs[0].items[0].lowAt: must be less than the amount"]],
   [itemWith({ lowAt: 4.999999 }), []],

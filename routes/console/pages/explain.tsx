@@ -13,6 +13,7 @@ import {
   valuesOf,
 } from "../parts/form.tsx";
 import { AmountText, TimeOr } from "../parts/format.tsx";
+import { userPath } from "../parts/page.tsx";
 import type { PageRequest, PageRoute } from "../parts/page_context.ts";
 import { type Column, Table } from "../parts/table.tsx";
 import type { AnswerOf, InputOf } from "../../contract/definition.ts";
@@ -97,7 +98,7 @@ export const explainPage: PageRoute = {
           <p class="soft">
             Simulates a request of {subject.user.userId}. Nothing is charged.
           </p>
-          {explanation === null ? null : <Answer explanation={explanation} />}
+          {explanation === null ? null : <Answer app={subject.app} explanation={explanation} />}
           <section class="card">
             <h2>Request</h2>
             <FormFaults faults={faults} />
@@ -114,8 +115,8 @@ export const explainPage: PageRoute = {
   },
 };
 
-function Answer({ explanation }: { explanation: Explanation }) {
-  const { allowed, text, groups, credits, subscription } = explanation;
+function Answer({ app, explanation }: { app: UserSubject["app"]; explanation: Explanation }) {
+  const { allowed, text, groups, credits, subscription, levels = [], refusedBy = [] } = explanation;
   return (
     <>
       <div class={`note ${allowed ? "good" : "bad"}`} role="status">
@@ -125,36 +126,56 @@ function Answer({ explanation }: { explanation: Explanation }) {
         <h2>{subscription === null ? "No plan" : `Limits of ${subscription.planName}`}</h2>
         {groups.length === 0
           ? <p class="empty">Without a plan there are no limits; only credits can be used.</p>
-          : (
-            <div class="scroll" tabindex={0} role="region" aria-label="Limits">
-              <Table rows={groups} columns={LIMIT_COLUMNS} />
-            </div>
-          )}
+          : <Limits groups={groups} />}
       </section>
       <section class="card">
         <h2>Credits in the order of use</h2>
-        {credits.length === 0 ? <p class="empty">No credits remaining</p> : (
-          <Table
-            rows={credits}
-            columns={[
-              { head: "Pack", cell: ({ balanceId, packName }) => <span title={balanceId}>{packName}</span> },
-              {
-                head: "Left",
-                kind: "number",
-                cell: ({ remaining, unit }) => <AmountText value={remaining} unit={unit} />,
-              },
-              { head: "Expires", cell: ({ expiresAt }) => <TimeOr at={expiresAt} none="never" /> },
-              { head: "Applies", cell: ({ matches }) => matches ? "yes" : "no" },
-              {
-                head: "Would be used",
-                kind: "number",
-                cell: ({ wouldPay, unit }) => <AmountText value={wouldPay} unit={unit} />,
-              },
-            ]}
-          />
-        )}
+        {credits.length === 0 ? <p class="empty">No credits remaining</p> : <Credits credits={credits} />}
       </section>
+      {levels.map((level) => (
+        <section class="card">
+          <div class="head">
+            <h2>
+              Limits of <a href={userPath(app, level.userId)}>{level.userId}</a>
+            </h2>
+            {refusedBy.includes(level.userId) ? <span class="tag bad">refuses</span> : null}
+          </div>
+          {level.groups.length === 0 ? <p class="empty">No limits</p> : <Limits groups={level.groups} />}
+          {level.credits.length === 0 ? null : <Credits credits={level.credits} />}
+        </section>
+      ))}
     </>
+  );
+}
+
+function Limits({ groups }: { groups: readonly ExplainedGroup[] }) {
+  return (
+    <div class="scroll" tabindex={0} role="region" aria-label="Limits">
+      <Table rows={groups} columns={LIMIT_COLUMNS} />
+    </div>
+  );
+}
+
+function Credits({ credits }: Pick<Explanation, "credits">) {
+  return (
+    <Table
+      rows={credits}
+      columns={[
+        { head: "Pack", cell: ({ balanceId, packName }) => <span title={balanceId}>{packName}</span> },
+        {
+          head: "Left",
+          kind: "number",
+          cell: ({ remaining, unit }) => <AmountText value={remaining} unit={unit} />,
+        },
+        { head: "Expires", cell: ({ expiresAt }) => <TimeOr at={expiresAt} none="never" /> },
+        { head: "Applies", cell: ({ matches }) => matches ? "yes" : "no" },
+        {
+          head: "Would be used",
+          kind: "number",
+          cell: ({ wouldPay, unit }) => <AmountText value={wouldPay} unit={unit} />,
+        },
+      ]}
+    />
   );
 }
 

@@ -32,7 +32,10 @@ const releaseHold: Action<HoldSubject, typeof release> = {
   },
   location: userLocation,
   userId: ({ user }) => user.userId,
-  intro: ({ hold }) => `Reservation ${hold.reservationId} for the event type ${hold.event}.`,
+  intro: ({ hold }) =>
+    `Reservation ${hold.reservationId} for the event type ${hold.event}${
+      hold.heldFor === undefined ? "" : `, of ${hold.heldFor}`
+    }.`,
   fields: () => [{ name: "reason", label: "Reason", kind: "long", hint: "Stored with the event." }],
   call: release,
   input: ({ hold }, values) => ({
@@ -40,7 +43,11 @@ const releaseHold: Action<HoldSubject, typeof release> = {
     reason: textIn(values["reason"] ?? ""),
   }),
   preview: (_, { user, hold }) => ({
-    sentences: [`The amounts held by reservation ${hold.reservationId} are returned to ${user.userId}.`],
+    sentences: [
+      `The amounts held by reservation ${hold.reservationId} are returned to ${hold.heldFor ?? user.userId}${
+        hold.heldFor === undefined && user.parentId === undefined ? "" : " and to every user above it"
+      }.`,
+    ],
     changes: hold.amounts.map((held) => ({
       what: "groupId" in held ? `Held from ${held.groupId}` : `Held from balance ${held.balanceId}`,
       before: amountText(held.amount, held.unit),

@@ -98,13 +98,14 @@ const MOVED_WORDS: Partial<Record<keyof ShownMerge["moved"], string>> = {
   creditLedger: "Ledger entries",
   composeGenerations: "Generations",
   aliasesRepointed: "Aliases",
+  movedChildren: "Users directly below",
 };
 
 /** The kinds of rows that a merge moves, with their counts above 0. */
 export function movedRows({ moved }: ShownMerge): [what: string, count: number][] {
   return Object.entries(MOVED_WORDS).flatMap(([name, what]): [string, number][] => {
     const count = moved[name as keyof typeof moved];
-    return count === 0 ? [] : [[what, count]];
+    return count === undefined || count === 0 ? [] : [[what, count]];
   });
 }
 

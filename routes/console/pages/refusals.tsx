@@ -8,7 +8,7 @@ import { AmountText, Time } from "../parts/format.tsx";
 import { crumbsOf, userPath } from "../parts/page.tsx";
 import { CsvLink, listAsAsked, Pager } from "../parts/pager.tsx";
 import type { PageRoute } from "../parts/page_context.ts";
-import { Table } from "../parts/table.tsx";
+import { type Column, Table } from "../parts/table.tsx";
 import type { AnswerOf } from "../../contract/definition.ts";
 import { listRefusals } from "../../contract/refused_calls.ts";
 
@@ -23,14 +23,15 @@ export const refusalsPage: PageRoute = {
     const app = appOf(request);
     const userId = query.get("user") || undefined;
     const event = query.get("type") || undefined;
+    const refusedBy = query.get("by") || undefined;
     const listed = await listAsAsked(query, {
-      read: (part) => ask.app(app, listRefusals, { userId, event, ...part }),
+      read: (part) => ask.app(app, listRefusals, { userId, event, refusedBy, ...part }),
       rowsOf: ({ refusals }) => refusals,
       fileOf: (rows) => refusalsFile(app.mode, rows),
     });
     if (!("rows" in listed)) return listed;
     const { rows: refusals, offset } = listed;
-    const isFiltered = userId !== undefined || event !== undefined;
+    const isFiltered = [userId, event, refusedBy].some((value) => value !== undefined);
     return {
       title: "Refusals",
       crumbs: crumbsOf(app, "Refusals"),
@@ -43,6 +44,7 @@ export const refusalsPage: PageRoute = {
           <Filter path={path} isFiltered={isFiltered}>
             <FilterText name="user" label="User" value={userId} />
             <FilterText name="type" label="Event type" value={event} />
+            <FilterText name="by" label="Refused by" value={refusedBy} />
           </Filter>
           <section class="card">
             <h2 class="visually-hidden">List</h2>
@@ -67,10 +69,16 @@ export const refusalsPage: PageRoute = {
 };
 
 function refusalsFile(mode: string, rows: readonly ShownRefusals[]) {
+  const by = rows.some(hasRefusers) ? ["refusedBy"] : [];
   return csvFile(
     `refusals-${mode}`,
-    ["lastAt", "firstAt", "userId", "event", "reasons", "groupIds", "count"],
-    rows.map((row) => ({ ...row, reasons: row.reasons.join(" "), groupIds: row.groupIds.join(" ") })),
+    ["lastAt", "firstAt", "userId", "event", "reasons", "groupIds", ...by, "count"],
+    rows.map((row) => ({
+      ...row,
+      reasons: row.reasons.join(" "),
+      groupIds: row.groupIds.join(" "),
+      refusedBy: row.refusedBy?.join(" ") ?? "",
+    })),
   );
 }
 
@@ -83,6 +91,7 @@ function Refusals({ app, refusals }: { app: AppMode; refusals: readonly ShownRef
         { head: "User", cell: ({ userId }) => <a class="row" href={userPath(app, userId)}>{userId}</a> },
         { head: "Event type", cell: ({ event }) => event },
         { head: "Reason", cell: (row) => <Reasons row={row} /> },
+        refusedByColumn(app, refusals),
         { head: "Calls", kind: "number", cell: ({ count }) => <AmountText value={count} /> },
         { head: "First seen", cell: ({ firstAt }) => <Time at={firstAt} /> },
       ]}
@@ -90,10 +99,33 @@ function Refusals({ app, refusals }: { app: AppMode; refusals: readonly ShownRef
   );
 }
 
+function hasRefusers({ refusedBy }: ShownRefusals): boolean {
+  return refusedBy !== undefined;
+}
+
+/** The column with the users of the path that refused; null where no row has any. */
+export function refusedByColumn(
+  app: AppMode,
+  rows: readonly ShownRefusals[],
+): Column<ShownRefusals> | null {
+  if (!rows.some(hasRefusers)) return null;
+  return {
+    head: "Refused by",
+    cell: ({ refusedBy = [] }) =>
+      refusedBy.map((userId, place) => (
+        <>
+          {place === 0 ? "" : ", "}
+          <a href={userPath(app, userId)}>{userId}</a>
+        </>
+      )),
+  };
+}
+
 /** The reasons of refusals by their codes. */
 export const REASONS: Readonly<Record<ShownRefusals["reasons"][number], string>> = {
   limit_reached: "limit reached",
   reservation_headroom_exceeded: "headroom limit reached",
+  member_limit_reached: "member limit reached",
   no_subscription: "no plan",
   unmatched_event: "unmetered event type",
   unpriced_model: "unpriced model",

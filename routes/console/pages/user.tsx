@@ -2,6 +2,7 @@
 // links to the actions.
 
 import type { Child } from "hono/jsx";
+import { AccountCard, readChildren } from "./accounts.tsx";
 import { readCatalog } from "../parts/catalog.ts";
 import { loadUser, type UserSubject } from "../parts/subject.tsx";
 import { Time } from "../parts/format.tsx";
@@ -10,6 +11,7 @@ import { mayChange, type PageRequest, type PageRoute } from "../parts/page_conte
 import { type FoundThing, KINDS } from "./search.tsx";
 import { type CurrentUsage, CurrentUsageCards, isUnchanged, readCurrentUsage } from "./user_usage.tsx";
 import { ConsentCard, IdsCard, LedgerCard, readConsents } from "./user_records.tsx";
+import { readUserKeys, UserKeysCard } from "./user_keys_actions.tsx";
 import { EventsCard, readRecent, RefusalsCard, SubscriptionsCard } from "./user_activity.tsx";
 import { listUsers, lookUpId } from "../../contract/admin_users.ts";
 
@@ -40,13 +42,15 @@ const userPage: PageRoute = {
     const subject = await loadUser(request);
     if (!("user" in subject)) return subject;
     const { app, user } = subject;
-    const [known, found, catalog, usage, recent, consents] = await Promise.all([
+    const [known, found, catalog, usage, recent, consents, keys, below] = await Promise.all([
       readKnown(request, subject),
       readFound(request, subject),
       readCatalog(request, app),
       readCurrentUsage(request, subject),
       readRecent(request, subject),
       readConsents(request, subject),
+      readUserKeys(request, subject),
+      readChildren(request, subject),
     ]);
     if (!("groups" in usage)) return usage;
     const isDeleting = known?.deletionPending === true;
@@ -72,6 +76,7 @@ const userPage: PageRoute = {
           <UserActions request={request} subject={subject} />
           {known === null ? null : (
             <>
+              <AccountCard subject={subject} below={below} />
               <CurrentUsageCards request={request} subject={subject} usage={usage} seen={null} />
               <SubscriptionsCard subject={subject} catalog={catalog} />
               <EventsCard
@@ -83,6 +88,7 @@ const userPage: PageRoute = {
               />
               <RefusalsCard subject={subject} recent={recent} usage={usage} />
               <LedgerCard subject={subject} entries={recent.entries} usage={usage} />
+              <UserKeysCard request={request} subject={subject} keys={keys} />
               <div class="columns">
                 <IdsCard subject={subject} />
                 <ConsentCard request={request} subject={subject} consents={consents} />
@@ -178,6 +184,7 @@ function UserActions(
               <summary class="button">More</summary>
               <div class="items">
                 <a href={`${base}/merge`}>Merge with another ID</a>
+                <a href={`${base}/parent`}>Change parent</a>
                 <a href={`${base}/opt-out`}>Opt out</a>
                 <a href={`${base}/opt-in`}>Opt in</a>
                 <a href={`${base}/export`}>Export user data</a>

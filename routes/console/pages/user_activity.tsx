@@ -5,7 +5,7 @@ import type { ShownUser, UserSubject } from "../parts/subject.tsx";
 import { AmountText, Time, TimeOr } from "../parts/format.tsx";
 import { EventTable, type FeedEvent } from "../parts/event_table.tsx";
 import { appPath, userPath } from "../parts/page.tsx";
-import { REASONS, type ShownRefusals } from "./refusals.tsx";
+import { REASONS, refusedByColumn, type ShownRefusals } from "./refusals.tsx";
 import type { PageRequest } from "../parts/page_context.ts";
 import type { CurrentUsage } from "./user_usage.tsx";
 import type { Consents } from "./user_records.tsx";
@@ -219,6 +219,7 @@ export function RefusalsCard(
               head: "Reason",
               cell: ({ reasons }) => reasons.map((reason) => REASONS[reason]).join(", "),
             },
+            refusedByColumn(app, refusals),
             { head: "Limits", cell: ({ groupIds }) => groupIds.map((id) => labels.get(id) ?? id).join(", ") },
             { head: "Calls", kind: "number", cell: ({ count }) => <AmountText value={count} /> },
             {

@@ -237,6 +237,12 @@ function Holds(
         columns={[
           { head: "Created", cell: ({ createdAt }) => <Time at={createdAt} /> },
           { head: "Event type", cell: ({ event }) => event },
+          holds.some(({ heldFor }) => heldFor !== undefined)
+            ? {
+              head: "User",
+              cell: ({ heldFor = user.userId }) => <a href={userPath(app, heldFor)}>{heldFor}</a>,
+            }
+            : null,
           {
             head: "Held",
             cell: ({ amounts }) =>

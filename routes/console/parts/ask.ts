@@ -133,13 +133,17 @@ export class ApiCaller {
       const run = () => dispatch(this.serving, call, this.#request);
       if (isRead) return await run();
       this.#requireRole();
+      const isKept = endpoint.answersToken !== true;
       const userId = details.userId ?? this.#context.userId ?? textOr(sent["userId"]) ??
         textOr(sent["distinctId"]);
       const told = {
         before: details.before ?? null,
         after: (data: Values) => ({ ...plainValues(sent), ...details.after, ...idsOf(data) }),
       };
-      return await audited(this.serving, { ...this.#author, what: id, appId, mode, userId }, told, run);
+      const action = { ...this.#author, what: id, appId, mode, userId };
+      const write = () => audited(this.serving, action, told, run);
+      // No first answer is kept of a call that answers a secret.
+      return isKept ? await write() : await this.#spending(id, write);
     });
   }
 

@@ -23,6 +23,7 @@ export interface LimitGroupDocument {
   readonly matches: readonly MatchRule[];
   readonly headroom?: HeadroomDocument | null | undefined;
   readonly alerts?: readonly number[] | undefined;
+  readonly perMember?: { readonly quota: number } | undefined;
 }
 
 export interface PlanDocument {
@@ -291,6 +292,7 @@ function compileGroup(limit: LimitGroupDocument, ofPlan: HeadroomDocument | null
     matches: limit.matches,
     headroom: headroom === null ? null : compileHeadroom(headroom),
     alerts: (limit.alerts ?? []).map((percent) => ({ percent, share: larger(amountOf(percent), 1n) })),
+    perMember: limit.perMember === undefined ? null : amountOf(limit.perMember.quota),
   };
 }
 

@@ -33,6 +33,8 @@ export interface LimitGroup {
   readonly headroom: Headroom | null;
   /** Ascending. */
   readonly alerts: readonly Alert[];
+  /** The most that each user below may use of it; null for no such limit. */
+  readonly perMember: Amount | null;
 }
 
 /** A plan as decisions use it. */

@@ -7,9 +7,12 @@ import { Draft } from "../state/draft.ts";
 import { settleDue } from "../metering/due.ts";
 import { alertBase, fireAlerts } from "../metering/alerts.ts";
 import { messagesOf } from "../messages/record.ts";
+import { mergeShares } from "../accounts/shares.ts";
 import { activePlanOf, duplicatesOf, entitlementOf, runningPlanOf } from "../plans/entitlement.ts";
-import { answered, type Decision } from "../state/result.ts";
-import { type Change, type Entitlement, newUser, type UserState } from "../state/user.ts";
+import { answered, type Decision, refused } from "../state/result.ts";
+import { type Change, type Entitlement, newUser, PATH_MAX, type UserState } from "../state/user.ts";
+import { type Refusal, refusal } from "../values/refusal.ts";
+import { moveEndUserKeys } from "../accounts/end_user_keys.ts";
 import { mergeCredits, type MergedCredits } from "./merge_credits.ts";
 import type { HistoryCounts, MergeReport } from "./merge_report.ts";
 import { type MergedSubscriptions, mergeSubscriptions } from "./merge_subscriptions.ts";
@@ -21,6 +24,20 @@ export interface MergeInput {
   /** Row counts of the alias's history; null if it has too many rows to move within the call. */
   readonly history: HistoryCounts | null;
   readonly analytics: MergeReport["analytics"];
+  /** The places of both users in their tree; null where no user of the realm has a parent. */
+  readonly tree: MergeTree | null;
+}
+
+/** The places of two users in their trees. */
+export interface MergeTree {
+  /** Whether one of them is above the other. */
+  readonly isOnePath: boolean;
+  /** The users above each. */
+  readonly above: { readonly from: number; readonly to: number };
+  /** The users on the longest way down from either, without itself. */
+  readonly heightBelow: number;
+  /** The direct children of the alias. They are children of the canonical user from then on. */
+  readonly children: number;
 }
 
 export interface MergeAnswer {
@@ -34,6 +51,8 @@ export function merge(
   input: MergeInput,
   context: Context,
 ): Decision<MergeAnswer> {
+  const misplaced = refusalInTree(fromState, toState, input.tree);
+  if (misplaced !== null) return undecided(misplaced);
   const from = new Draft(fromState);
   const to = new Draft(toState);
   settleDue(from, context);
@@ -69,6 +88,24 @@ export function merge(
   };
 }
 
+/** Refuses to merge a user with one above it, and a merge after which a path would be too long. */
+function refusalInTree(from: UserState, to: UserState, tree: MergeTree | null): Refusal | null {
+  if (tree === null) return null;
+  if (tree.isOnePath) {
+    const message = "One of the users is above the other: set the parent of the lower one to null first";
+    return refusal("alias_conflict", message);
+  }
+  const above = to.user.parentKey === null ? tree.above.from : tree.above.to;
+  if (above + 1 + tree.heightBelow <= PATH_MAX || (from.user.parentKey === null && tree.children === 0)) {
+    return null;
+  }
+  return refusal("path_too_long", `A path may have at most ${PATH_MAX} users`);
+}
+
+function undecided(refusal: Refusal): Decision<MergeAnswer> {
+  return { result: refused(refusal), changes: [], operations: 0, issued: 0, refusedCall: null };
+}
+
 /** What a merge did to the rows of both users. */
 interface JoinedRows {
   readonly subscriptions: MergedSubscriptions;
@@ -88,6 +125,8 @@ function joinRows(from: Draft, to: Draft, context: Context): JoinedRows {
   const usage = mergeUsage(from, to, active, context);
   const credits = mergeCredits(from, to, context);
   const holds = moveHolds(from, to);
+  mergeShares(from, to);
+  moveEndUserKeys(from, to);
   // The usage of a plan that gives way is carried into the surviving one; a side on the surviving plan keeps its mark.
   const carried = sides.every((_, place) =>
     running[place]?.plan.id !== active?.plan.id || (before[place]?.carried ?? true)
@@ -96,7 +135,9 @@ function joinRows(from: Draft, to: Draft, context: Context): JoinedRows {
   // Consent and erasure follow the person: an opt-out on either side holds for both.
   const optedOut = from.user.optedOut | to.user.optedOut;
   const isErasing = from.user.isErasing || to.user.isErasing;
-  to.putUser({ entitlement, dueAt: to.nextDue(), optedOut, isErasing });
+  // A user without a parent takes the alias's, with its limits there.
+  const { parentKey, memberLimits } = to.user.parentKey === null ? from.user : to.user;
+  to.putUser({ entitlement, dueAt: to.nextDue(), optedOut, isErasing, parentKey, memberLimits });
   return { subscriptions, usage, credits, holds };
 }
 
@@ -104,7 +145,7 @@ function movesAndConflicts(
   { subscriptions, usage, credits, holds }: JoinedRows,
   fromState: UserState,
   to: Draft,
-  { history }: MergeInput,
+  { history, tree }: MergeInput,
   context: Context,
 ): Pick<MergeReport, "moved" | "conflicts"> {
   return {
@@ -120,6 +161,7 @@ function movesAndConflicts(
       mediaAssets: 0,
       composeGenerations: history?.composeGenerations ?? 0,
       aliasesRepointed: fromState.aliases.length,
+      ...hasPlace(fromState, to, tree) ? { movedChildren: tree?.children ?? 0 } : {},
     },
     conflicts: {
       counters: { summed: usage.summed, carried: usage.carried, unpaired: usage.unpaired },
@@ -128,6 +170,11 @@ function movesAndConflicts(
       credits: credits.conflicts,
     },
   };
+}
+
+/** Whether one of the users has a parent or children: then the report says how many children moved. */
+function hasPlace({ user: from }: UserState, { user: to }: Draft, tree: MergeTree | null): boolean {
+  return tree !== null && (from.parentKey !== null || to.parentKey !== null || tree.heightBelow > 0);
 }
 
 /** Points the alias and its own aliases at the canonical user, and keeps the report. */

@@ -51,6 +51,8 @@ export interface MergeReport {
     readonly creditBalances: number;
     readonly mediaAssets: number;
     readonly aliasesRepointed: number;
+    /** Present if one of the users has a parent or children: the direct children of the alias. */
+    readonly movedChildren?: number;
   };
   readonly conflicts: {
     readonly counters: {

@@ -81,13 +81,45 @@ export function assess(
   const active = activePlanOf(draft, context);
   const purchase = { event, metadata, now: context.now };
   const groups = active === null ? NO_GROUPS : readGroups(draft, active, call, limit, seen);
-  if (active === null || groups.length === 0) {
-    const credits = payAlone(draft, purchase, amounts);
-    const reasons: ReserveReason[] = active === null ? ["no_subscription"] : ["unmatched_event"];
-    return credits === null
-      ? { active, matched: false, reasons, lines: [], credits: [], groups: [], blocking: [] }
-      : { active, matched: true, reasons: [], lines: [], credits, groups: [], blocking: [] };
-  }
+  if (active !== null && groups.length > 0) return assessGroups(draft, context, call, limit, active, groups);
+  const credits = payAlone(draft, purchase, amounts);
+  const reasons: ReserveReason[] = active === null ? ["no_subscription"] : ["unmatched_event"];
+  return credits === null
+    ? { active, matched: false, reasons, lines: [], credits: [], groups: [], blocking: [] }
+    : { active, matched: true, reasons: [], lines: [], credits, groups: [], blocking: [] };
+}
+
+/**
+ * Checks a call of a user below against the active plan. Without a group that covers it the level is silent, except where
+ * the user had a plan and has none in force.
+ *
+ * @param seen receives every group of the plan, in its order; only an explanation needs it
+ */
+export function assessAbove(
+  draft: Draft,
+  context: Context,
+  call: SizedCall,
+  limit: Limit,
+  seen: SeenGroup[] | null,
+): Assessment {
+  const active = activePlanOf(draft, context);
+  const groups = active === null ? NO_GROUPS : readGroups(draft, active, call, limit, seen);
+  if (active !== null && groups.length > 0) return assessGroups(draft, context, call, limit, active, groups);
+  const hasEnded = active === null && draft.user.entitlement !== null;
+  const reasons: ReserveReason[] = hasEnded ? ["no_subscription"] : [];
+  return { active, matched: false, reasons, lines: [], credits: [], groups: [], blocking: [] };
+}
+
+function assessGroups(
+  draft: Draft,
+  context: Context,
+  call: SizedCall,
+  limit: Limit,
+  active: ActivePlan,
+  groups: readonly GroupReading[],
+): Assessment {
+  const { event, metadata, amounts } = call;
+  const purchase = { event, metadata, now: context.now };
   const refusesUnpriced = call.mustBePriced === true || context.catalog.unpricedModels === "refuse";
   if (call.isUnpriced && refusesUnpriced && countsCents(groups)) {
     const reasons: ReserveReason[] = ["unpriced_model"];

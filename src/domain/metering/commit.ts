@@ -5,20 +5,17 @@
 
 import { type Amount, larger } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
-import type { CreditLine } from "../state/credit.ts";
-import { moveCredit, type Movement } from "../credits/wallet.ts";
 import type { Draft } from "../state/draft.ts";
 import { metadataOf } from "../values/match.ts";
 import type { Unit } from "../catalog/plan.ts";
 import { answered, refused, type Result } from "../state/result.ts";
-import { finalParts } from "./final_parts.ts";
+import type { Charge } from "../state/event.ts";
 import type { PriceRow } from "../catalog/price_row.ts";
 import { type Cost, costOf, type Warning, warningsOf } from "../pricing/cost.ts";
 import { finalAmounts, NO_USAGE, type Usage } from "../pricing/usage.ts";
+import { levelCharges } from "./levels.ts";
 import { eventQuantity, recordEvent } from "./record_event.ts";
 import {
-  type HoldLine,
-  type Line,
   notPending,
   priceRowOfHold,
   requireTexts,
@@ -26,16 +23,9 @@ import {
   TRANSITIONS,
   unknownReservation,
 } from "../state/reservation.ts";
-import {
-  chargeLine,
-  correctLeft,
-  keyOfLine,
-  limitsOf,
-  type LineLimit,
-  NONE_SPARED,
-  resetSince,
-  type SparedCounters,
-} from "./settle_lines.ts";
+import { settleShares } from "../accounts/shares.ts";
+import { type ChargedCounters, type ChargedGroup, settleCharge, type Settlement } from "./settle_charge.ts";
+import { callersReservation, type Part, partsOf } from "./settle_lines.ts";
 import { cutText } from "../values/texts.ts";
 
 /** Absolute or added final amounts of a commit, by unit; absent units keep what was reserved. */
@@ -64,19 +54,22 @@ export interface CommitAnswer {
   readonly eventId: string;
   /** Whether the hold had lapsed and was charged again. */
   readonly recharged: boolean;
-  /** The counters of the hold's window after the commit; `overflow`: this commit took the counter past its quota. */
-  readonly groups: readonly {
-    readonly groupId: string;
-    readonly unit: Unit;
-    readonly quota: Amount;
-    readonly current: Amount;
-    readonly overflow: boolean;
-  }[];
+  /** The counters of the hold's window after the commit. */
+  readonly groups: readonly ChargedGroup[];
+  /** The users above, nearest first; null for a user without a parent. */
+  readonly levels: readonly ChargedLevel[] | null;
+}
+
+/** A user above with its counters after the commit; empty where it was silent. */
+export interface ChargedLevel {
+  readonly userId: string;
+  readonly groups: readonly ChargedGroup[];
+  readonly uncovered: Charge["uncovered"];
 }
 
 /** Decides a commit of a reservation of this user. */
 export function commit(draft: Draft, input: CommitInput, context: Context): Result<CommitAnswer> {
-  const row = draft.reservation(input.reservationId);
+  const row = callersReservation(draft, input.reservationId);
   if (row === undefined) return refused(unknownReservation());
   const transition = TRANSITIONS[row.status].commit;
   if (typeof transition === "string") return refused(notPending(row));
@@ -87,22 +80,20 @@ export function commit(draft: Draft, input: CommitInput, context: Context): Resu
   const priceRow = priceRowOfHold(context.catalog, row, metadata);
   const final = withUsage(row, input, priceRow);
   const costCents = finalCost(row, final);
-  const limits = limitsOf(draft, context, row.lines);
-  const purchase = { event: row.event, metadata, now: context.now };
-  const finalOf = (unit: Unit) => finalAmount(row, unit, final);
-  const parts = finalParts(draft, { row, isRecharge, limits, purchase, finalOf });
-  const { credits, uncovered } = parts;
-  const spared = isRecharge ? resetSince(draft, row) : NONE_SPARED;
-  const groups = chargeLines(draft, { row, isRecharge, limits, costCents, spared }, parts.lines);
-  const settled = parts.lines.map(settledLine);
-  const lines = spared.size === 0 ? settled : settled.map((line) => sparing(line, spared));
   const eventId = context.ids.next("event");
-  chargeCredits(draft, context, isRecharge ? [] : row.credits, credits, {
-    reason: "event_committed",
+  const settlement: Settlement = {
+    status: transition.next,
+    isRecharge,
+    metadata,
+    costCents,
     eventId,
-    reservationId: row.id,
-    at: context.now,
-  });
+    finalOf: (unit) => finalAmount(row, unit, final),
+  };
+  const own: ChargedCounters = new Map();
+  const charge = settleCharge(draft, row, settlement, context, own);
+  const parts = settleParts(draft, row, own, settlement, context);
+  const shares = settleShares(draft, row.shares, settlement);
+  const isMatched = row.lines.length > 0 || row.parts !== undefined;
   recordEvent(
     draft,
     {
@@ -112,32 +103,80 @@ export function commit(draft: Draft, input: CommitInput, context: Context): Resu
       type: row.event,
       quantity: eventQuantity(row, finalAmount(row, "seconds", final)),
       costCents,
-      matchStatus: row.lines.length > 0 ? "matched" : "matched_credits_only",
+      matchStatus: isMatched ? "matched" : "matched_credits_only",
       createdAt: context.now,
       metadata: input.isEstimate === true ? estimated(row.metadata) : row.metadata,
       reservationId: row.id,
       reason: null,
       errorCode: null,
-      lines,
-      credits: credits.filter(({ taken }) => taken > 0n),
-      uncovered,
+      ...charge,
+      ...levelCharges(parts.map((part) => ({ userKey: part.draft.user.key, ...part.charge }))),
+      ...shares,
     },
     { prompt: keptPrompt(row, context), response: cutText(input.response) },
     context,
   );
   draft.operations += 1;
-  draft.putReservation({
-    ...row,
-    lines,
-    credits,
-    prompt: null,
-    status: transition.next,
-    settledAt: context.now,
-  });
-  const countsCents = row.lines.some(({ unit }) => unit === "cents");
+  const countsCents = [row, ...parts.map((part) => part.row)].some(({ lines }) =>
+    lines.some(({ unit }) => unit === "cents")
+  );
   const toldCents = row.toldCents || tellsCents(input);
   const warnings = warningsOf(priceRow, { countsCents, toldCents, usage: input.usage ?? null });
-  return answered({ eventId, recharged: isRecharge, groups, cost: costOf(costCents, priceRow), warnings });
+  const levels = levelsOf(draft, parts);
+  const groups = [...own.values()];
+  const cost = costOf(costCents, priceRow);
+  return answered({ eventId, recharged: isRecharge, groups, levels, cost, warnings });
+}
+
+/** A part of the hold, settled. */
+interface SettledPart extends Part {
+  /** All counters charged at its user, also by other parts. */
+  readonly charged: ChargedCounters;
+  readonly charge: Charge;
+}
+
+const NO_PARTS: readonly SettledPart[] = [];
+
+/**
+ * Settles what the hold took from users above.
+ *
+ * @param own the counters charged at the caller, who may be one of these users since a merge
+ */
+function settleParts(
+  draft: Draft,
+  row: Reservation,
+  own: ChargedCounters,
+  settlement: Settlement,
+  context: Context,
+): readonly SettledPart[] {
+  if (row.parts === undefined) return NO_PARTS;
+  const byUser = new Map([[draft, own]]);
+  return partsOf(draft, row).map((part) => {
+    const charged = byUser.get(part.draft) ?? new Map();
+    byUser.set(part.draft, charged);
+    return { ...part, charged, charge: settleCharge(part.draft, part.row, settlement, context, charged) };
+  });
+}
+
+/** The users above the caller, then others at which the call was held, as the answer shows them. */
+function levelsOf(
+  { user, above }: Draft,
+  parts: readonly SettledPart[],
+): readonly ChargedLevel[] | null {
+  if (user.parentKey === null) return null;
+  return above.map((level) => {
+    const ofLevel = parts.filter((part) => part.draft === level);
+    const groups = [...ofLevel[0]?.charged.values() ?? []];
+    return { userId: level.user.id, groups, uncovered: sumOf(ofLevel.map(({ charge }) => charge.uncovered)) };
+  });
+}
+
+function sumOf(parts: readonly Charge["uncovered"][]): Charge["uncovered"] {
+  const sums: Partial<Record<Unit, Amount>> = {};
+  for (const [unit, amount] of parts.flatMap((part) => Object.entries(part) as [Unit, Amount][])) {
+    sums[unit] = (sums[unit] ?? 0n) + amount;
+  }
+  return sums;
 }
 
 /**
@@ -165,69 +204,9 @@ function correctsCents({ extra, actual }: CommitInput): boolean {
   return extra.cents !== undefined || actual.cents !== undefined;
 }
 
-/** Removes the counters that a line left: an event is counted in one place. */
-function settledLine(line: HoldLine): Line {
-  if (line.left === undefined) return line;
-  const { left: _, ...settled } = line;
-  return settled;
-}
-
-/** An event takes nothing from a counter that is left unchanged. */
-function sparing(line: Line, spared: SparedCounters): Line {
-  return spared.has(keyOfLine(line)) ? { ...line, taken: 0n } : line;
-}
-
 /** Returns the prompt, unless the hold expired longer ago than logs are kept. */
 function keptPrompt({ prompt, status, expiresAt }: Reservation, { now, catalog }: Context): string | null {
   return status === "expired" && now >= expiresAt + catalog.promptLogRetentionMs ? null : prompt;
-}
-
-interface LineCharge {
-  readonly row: Reservation;
-  readonly isRecharge: boolean;
-  readonly limits: readonly LineLimit[];
-  readonly costCents: Amount;
-  readonly spared: SparedCounters;
-}
-
-/** Changes the counters from the held to the final amounts; returns them, each once. */
-function chargeLines(
-  draft: Draft,
-  { row, isRecharge, limits, costCents, spared }: LineCharge,
-  lines: readonly Line[],
-): CommitAnswer["groups"] {
-  const groups = new Map<string, CommitAnswer["groups"][number]>();
-  const heldBy = (place: number) => isRecharge ? 0n : (row.lines[place] as HoldLine).taken;
-  lines.forEach(({ taken }, place) => {
-    correctLeft(draft, row.lines[place] as HoldLine, taken - heldBy(place), spared);
-  });
-  lines.forEach((line, place) => {
-    const before = heldBy(place);
-    // Plan changes can carry two lines onto one counter, which gets the event's cost once and is listed once.
-    const key = keyOfLine(line);
-    const known = groups.get(key);
-    const isSpared = spared.has(key);
-    const cost = isSpared || known !== undefined ? 0n : costCents;
-    const current = chargeLine(draft, line, isSpared ? 0n : line.taken - before, cost);
-    const { quota } = limits[place] as LineLimit;
-    const overflow = known?.overflow === true || (!isSpared && line.taken > before && current > quota);
-    groups.set(key, { groupId: line.groupId, unit: line.unit, quota, current, overflow });
-  });
-  return [...groups.values()];
-}
-
-/** Changes balances from the held to the final amounts: those of the hold first, then new ones. */
-function chargeCredits(
-  draft: Draft,
-  context: Context,
-  held: readonly CreditLine[],
-  credits: readonly CreditLine[],
-  movement: Movement,
-): void {
-  credits.forEach(({ balanceId, taken }, place) => {
-    const before = held[place]?.taken ?? 0n;
-    moveCredit(draft, context, balanceId, { delta: before - taken, held: -before }, movement);
-  });
 }
 
 /**

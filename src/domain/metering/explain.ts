@@ -11,36 +11,69 @@ import type { Subscription } from "../state/subscription.ts";
 import { priceRowOf } from "../pricing/amounts.ts";
 import { answered, type Result } from "../state/result.ts";
 import { counterKey, type CounterRef } from "../state/counter.ts";
-import { explainText } from "./explain_text.ts";
-import type { ExplainAnswer, ExplainedBalance, ExplainedGroup, Fit, Meeting } from "./explanation.ts";
+import { explainPath } from "./explain_text.ts";
+import type {
+  ExplainAnswer,
+  ExplainedBalance,
+  ExplainedGroup,
+  ExplainedLevel,
+  Fit,
+  Meeting,
+} from "./explanation.ts";
 import { type CanUseInput, sized } from "./reserve.ts";
 import {
-  assess,
   type Assessment,
   type GroupReading,
   leftIn,
   type SeenGroup,
   type SizedCall,
 } from "./availability.ts";
+import { assessPath } from "./levels.ts";
 
 /** Explains what can-use would answer now. Changes nothing. */
 export function explain(draft: Draft, input: CanUseInput, context: Context): Result<ExplainAnswer> {
   const call = sized(input, priceRowOf(context.catalog, input.event, input.metadata));
   const seen: SeenGroup[] = [];
-  const assessment = assess(draft, context, call, "gate", seen);
-  const { active, matched, reasons } = assessment;
-  const held = heldByCounter(draft);
-  const groups = active === null ? [] : seen.map((group) => explainGroup(group, active.row, call, held));
-  const credits = explainCredits(draft, assessment, call, context);
+  const assessment = assessPath(draft, context, call, "gate", seen);
+  const { active, matched, reasons, refusedBy } = assessment;
+  const own = explainLevel(draft, context, call, assessment, seen);
+  const levels = assessment.levels.map(({ draft: level, assessment: ofLevel, seen: seenThere, ...more }) => ({
+    userId: level.user.id,
+    assessment: ofLevel,
+    limited: more.limited,
+    fullShares: more.fullShares,
+    ...explainLevel(level, context, call, ofLevel, seenThere ?? []),
+  }));
+  const caller = {
+    userId: draft.user.id,
+    assessment: assessment.own,
+    ...own,
+    limited: assessment.own.blocking,
+  };
   return answered({
     allowed: reasons.length === 0,
     matched,
     reasons,
-    text: explainText(assessment, groups, credits),
+    refusedBy,
+    text: explainPath([caller, ...levels]),
     subscription: active === null ? null : named(active.row, context.catalog),
-    groups,
-    credits,
+    ...own,
+    levels: levels.length === 0 ? null : levels,
   });
+}
+
+/** Explains one user of the path. */
+function explainLevel(
+  draft: Draft,
+  context: Context,
+  call: SizedCall,
+  assessment: Assessment,
+  seen: readonly SeenGroup[],
+): Omit<ExplainedLevel, "userId"> {
+  const { active } = assessment;
+  const held = heldByCounter(draft);
+  const groups = active === null ? [] : seen.map((group) => explainGroup(group, active.row, call, held));
+  return { groups, credits: explainCredits(draft, assessment, call, context) };
 }
 
 function explainGroup(

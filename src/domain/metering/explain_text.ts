@@ -5,17 +5,60 @@ import { type Amount, decimalOf } from "../values/amount.ts";
 import { shownCount } from "../state/counter.ts";
 import type { Unit } from "../catalog/plan.ts";
 import type { ExplainedBalance, ExplainedGroup, Fit } from "./explanation.ts";
-import type { Assessment } from "./availability.ts";
+import type { FullShare } from "../accounts/shares.ts";
+import type { Assessment, GroupReading } from "./availability.ts";
 
 /** A group that covers the call. */
 type Covering = ExplainedGroup & { readonly fit: Fit };
 
-/** Says in one or two sentences why a call is allowed or refused. */
-export function explainText(
-  assessment: Assessment,
-  groups: readonly ExplainedGroup[],
-  credits: readonly ExplainedBalance[],
-): string {
+/** One user of the path in an explanation. */
+interface Explained {
+  readonly userId: string;
+  readonly assessment: Assessment;
+  readonly groups: readonly ExplainedGroup[];
+  readonly credits: readonly ExplainedBalance[];
+  /** The groups with too little left, apart from shares. */
+  readonly limited: readonly GroupReading[];
+  /** The groups in which the caller's share has too little left; absent for the caller. */
+  readonly fullShares?: readonly FullShare[];
+}
+
+/**
+ * Says in one or two sentences why a call is allowed or refused, and at which user of the path.
+ *
+ * @param path the caller first, then the users above
+ */
+export function explainPath(path: readonly [Explained, ...Explained[]]): string {
+  const [own, ...above] = path;
+  if (above.length === 0) return explainText(own);
+  const refusing = path.filter(({ assessment }) => assessment.reasons.length > 0);
+  const taking = path.filter(({ assessment }) => assessment.groups.length > 0);
+  const [first = taking[0] ?? own, ...others] = refusing;
+  const text = textAt(first, first === own);
+  if (others.length > 0) return `${text} ${namesOf(others)} ${refuseOf(others)} it too.`;
+  const also = taking.filter((each) => each !== first);
+  return refusing.length > 0 || also.length === 0 ? text : `${text} It counts for ${namesOf(also)} too.`;
+}
+
+/** The text of one user, who is named where it is not the caller. */
+function textAt(level: Explained, isCaller: boolean): string {
+  const { userId, assessment } = level;
+  if (isCaller) return explainText(level);
+  const hasEnded = assessment.reasons[0] === "no_subscription";
+  if (hasEnded) return `Refused at ${quoted(userId)}: its subscription has ended.`;
+  return explainText(level).replace(/^(Allowed|Refused)/, `$1 at ${quoted(userId)}`);
+}
+
+function namesOf(users: readonly Explained[]): string {
+  return listed(users.map(({ userId }) => quoted(userId)));
+}
+
+function refuseOf(users: readonly unknown[]): string {
+  return users.length === 1 ? "refuses" : "refuse";
+}
+
+/** Says in one or two sentences why one user's plan and credits allow or refuse a call. */
+function explainText({ assessment, groups, credits, limited, fullShares }: Explained): string {
   const covering = groups.filter((each): each is Covering => each.fit !== null);
   const [reason] = assessment.reasons;
   if (reason === undefined) {
@@ -31,11 +74,28 @@ export function explainText(
       return unpriced(covering);
     case "limit_reached":
     case "reservation_headroom_exceeded": {
-      const ids = new Set(assessment.blocking.map(({ group }) => group.id));
+      const ids = new Set(limited.map(({ group }) => group.id));
       const refusing = covering.filter(({ group }) => ids.has(group.id));
       return refused(refusing, reason === "limit_reached", credits);
     }
+    case "member_limit_reached":
+      return refusedByShare(fullShares ?? [], covering);
   }
+}
+
+/** Names the first group in which the caller's share has too little left, and the labels of all others. */
+function refusedByShare(full: readonly FullShare[], covering: readonly Covering[]): string {
+  const refusing = covering.filter(({ group }) => full.some((share) => share.group.id === group.id));
+  const [[main, ...others], [share]] = [refusing, full];
+  if (main === undefined || share === undefined) {
+    throw new Error("A share refuses a call, and each has enough left");
+  }
+  const used = `${decimalOf(share.count)} of ${decimalOf(share.quota)} are used by this user`;
+  const need = main.fit.need === 0n
+    ? "a call that needs 0 requires a remaining share"
+    : `the call needs ${decimalOf(main.fit.need)}`;
+  const also = others.length === 0 ? "" : ` ${labelsOf(others)} ${haveOf(others)} no room either.`;
+  return `Refused by the limit of each member of ${nameOf(main)}: ${used}, and ${need}.${also}`;
 }
 
 function allowed(

@@ -41,10 +41,19 @@ export interface ExplainedBalance {
   readonly wouldPay: Amount;
 }
 
+/** A user above: every group of its plan, and its balances. */
+export interface ExplainedLevel {
+  readonly userId: string;
+  readonly groups: readonly ExplainedGroup[];
+  readonly credits: readonly ExplainedBalance[];
+}
+
 export interface ExplainAnswer {
   readonly allowed: boolean;
   readonly matched: boolean;
   readonly reasons: readonly ReserveReason[];
+  /** The ids of the users that refuse, in the order of the path. */
+  readonly refusedBy: readonly string[];
   /** One or two sentences for a support person. */
   readonly text: string;
   /** The primary subscription; null for none. */
@@ -53,4 +62,6 @@ export interface ExplainAnswer {
   readonly groups: readonly ExplainedGroup[];
   /** In the order of consumption. */
   readonly credits: readonly ExplainedBalance[];
+  /** The users above, nearest first; null for a user without a parent. */
+  readonly levels: readonly ExplainedLevel[] | null;
 }

@@ -4,20 +4,22 @@
 import type { Metadata } from "../values/match.ts";
 import { type Amount, ONE } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
-import type { CreditLine } from "../state/credit.ts";
-import { payAlone, type Purchase, takeCredits } from "../credits/wallet.ts";
+import { payAlone, type Purchase } from "../credits/wallet.ts";
 import type { Draft } from "../state/draft.ts";
 import type { UserKey } from "../values/ids.ts";
 import { matchingGroups } from "../catalog/plan.ts";
 import { type ActivePlan, activePlanOf } from "../plans/entitlement.ts";
 import { answered, type Result } from "../state/result.ts";
-import { isCounted, type MatchStatus } from "../state/event.ts";
+import { type Charge, isCounted, type MatchStatus } from "../state/event.ts";
 import { finalParts } from "./final_parts.ts";
 import type { Generation } from "../state/generation.ts";
 import type { Amounts } from "../pricing/amounts.ts";
 import { recordEvent } from "./record_event.ts";
 import type { Line } from "../state/reservation.ts";
-import { chargeLine, limitsOf } from "./settle_lines.ts";
+import { sharesOf, takeShares } from "../accounts/shares.ts";
+import { levelCharges } from "./levels.ts";
+import { chargeEvent } from "./settle_charge.ts";
+import { limitsOf } from "./settle_lines.ts";
 import { cutText } from "../values/texts.ts";
 
 /** One generation, by the model's report and the catalog's prices. */
@@ -50,15 +52,23 @@ export function generate(draft: Draft, input: GenerateInput, context: Context): 
   const { event, metadata, costCents } = input;
   const tokens = input.inputTokens + input.outputTokens;
   const amounts: Amounts = { count: ONE, tokens, cents: costCents, seconds: 0n };
-  const charge = chargeOf(draft, context, { event, metadata, now: context.now }, amounts);
-  const eventId = context.ids.next("event");
-  for (const line of charge.lines) chargeLine(draft, line, line.taken, costCents);
-  takeCredits(draft, context, charge.credits, {
-    reason: "event_committed",
-    eventId,
-    reservationId: null,
-    at: context.now,
+  const purchase = { event, metadata, now: context.now };
+  const above = draft.above.flatMap((level) => {
+    const charge = chargeOf(level, context, purchase, amounts);
+    return charge === null ? [] : [{ level, charge }];
   });
+  const own = chargeOf(draft, context, purchase, amounts);
+  const { matchStatus, ...charge } = own !== null || above.length > 0
+    ? { matchStatus: "matched" as const, ...own ?? NO_CHARGE }
+    : chargeAlone(draft, context, purchase, amounts);
+  const eventId = context.ids.next("event");
+  chargeEvent(draft, context, charge, { eventId, costCents });
+  for (const { level, charge: taken } of above) chargeEvent(level, context, taken, { eventId, costCents });
+  const shares = sharesOf(
+    above.map(({ level: account, charge: { lines } }) => ({ account, lines })),
+    amounts,
+  );
+  takeShares(draft, shares.shares, costCents);
   const { key: userKey, realm } = draft.user;
   recordEvent(
     draft,
@@ -69,15 +79,15 @@ export function generate(draft: Draft, input: GenerateInput, context: Context): 
       type: event,
       quantity: ONE,
       costCents,
-      matchStatus: charge.matchStatus,
+      matchStatus,
       createdAt: context.now,
       metadata: metadata.text,
       reservationId: null,
       reason: null,
       errorCode: null,
-      lines: charge.lines,
-      credits: charge.credits,
-      uncovered: {},
+      ...charge,
+      ...levelCharges(above.map(({ level, charge: taken }) => ({ userKey: level.user.key, ...taken }))),
+      ...shares,
     },
     // Prompt and output are kept under the rules of prompt logs.
     isSameUser(draft, input.askedOf)
@@ -90,8 +100,8 @@ export function generate(draft: Draft, input: GenerateInput, context: Context): 
   const usage = { type, model, inputTokens, outputTokens, costCents };
   const row: Generation = { id, userKey, realm, ...usage, eventId, at: context.now };
   draft.appendRecord({ verb: "append", table: "generations", row });
-  if (isCounted(charge.matchStatus)) draft.operations += 1;
-  return answered({ generationId: id, eventId, matchStatus: charge.matchStatus });
+  if (isCounted(matchStatus)) draft.operations += 1;
+  return answered({ generationId: id, eventId, matchStatus });
 }
 
 /** Whether the prompt was about this user; false if that user was erased while the model worked. */
@@ -99,21 +109,13 @@ function isSameUser(draft: Draft, askedOf: UserKey): boolean {
   return draft.user.key === askedOf || draft.state.aliases.some(({ key }) => key === askedOf);
 }
 
-/** The parts of the plan and of balances in a generation. */
-interface Charge {
-  readonly matchStatus: MatchStatus;
-  readonly lines: readonly Line[];
-  readonly credits: readonly CreditLine[];
-}
+const NO_CHARGE: Charge = { lines: [], credits: [], uncovered: {} };
 
-function chargeOf(draft: Draft, context: Context, purchase: Purchase, amounts: Amounts): Charge {
+/** What one user's plan and balances take of a generation; null where no group of the plan covers it. */
+function chargeOf(draft: Draft, context: Context, purchase: Purchase, amounts: Amounts): Charge | null {
   const active = activePlanOf(draft, context);
   const reserved = active === null ? [] : emptyLines(active, purchase);
-  if (reserved.length === 0) {
-    const credits = payAlone(draft, purchase, amounts);
-    if (credits !== null) return { matchStatus: "matched_credits_only", lines: [], credits };
-    return { matchStatus: active === null ? "no_subscription" : "unmatched", lines: [], credits: [] };
-  }
+  if (reserved.length === 0) return null;
   const { lines, credits } = finalParts(draft, {
     row: { lines: reserved, credits: [], amounts: NOTHING },
     isRecharge: false,
@@ -121,7 +123,20 @@ function chargeOf(draft: Draft, context: Context, purchase: Purchase, amounts: A
     purchase,
     finalOf: (unit) => amounts[unit],
   });
-  return { matchStatus: "matched", lines, credits };
+  return { ...NO_CHARGE, lines, credits };
+}
+
+/** What the user's balances pay of a generation that no group covers. */
+function chargeAlone(
+  draft: Draft,
+  context: Context,
+  purchase: Purchase,
+  amounts: Amounts,
+): Charge & { readonly matchStatus: MatchStatus } {
+  const credits = payAlone(draft, purchase, amounts);
+  if (credits !== null) return { matchStatus: "matched_credits_only", ...NO_CHARGE, credits };
+  const matchStatus = activePlanOf(draft, context) === null ? "no_subscription" : "unmatched";
+  return { matchStatus, ...NO_CHARGE };
 }
 
 const NOTHING: Amounts = { count: 0n, tokens: 0n, cents: 0n, seconds: 0n };

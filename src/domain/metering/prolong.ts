@@ -4,6 +4,7 @@ import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
 import type { Millis } from "../values/period.ts";
 import { answered, refused, type Result } from "../state/result.ts";
+import { callersReservation, partsOf } from "./settle_lines.ts";
 import { notPending, unknownReservation } from "../state/reservation.ts";
 
 export interface ProlongInput {
@@ -18,11 +19,12 @@ export interface ProlongAnswer {
 
 /** Decides a later expiry of an open hold of this user. */
 export function prolong(draft: Draft, input: ProlongInput, context: Context): Result<ProlongAnswer> {
-  const row = draft.reservation(input.reservationId);
+  const row = callersReservation(draft, input.reservationId);
   if (row === undefined) return refused(unknownReservation());
   if (row.status !== "held") return refused(notPending(row));
   const expiresAt = context.now + input.ttlMs;
   if (expiresAt <= row.expiresAt) return answered({ expiresAt: row.expiresAt });
   draft.putReservation({ ...row, expiresAt });
+  for (const part of partsOf(draft, row)) part.draft.putReservation({ ...part.row, expiresAt });
   return answered({ expiresAt });
 }

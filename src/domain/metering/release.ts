@@ -2,7 +2,8 @@
 // of status `released`, which counts nowhere and costs nothing; an expiry records no event.
 
 import type { Context } from "../state/context.ts";
-import { refundCredits } from "../credits/wallet.ts";
+import { type Movement, refundCredits } from "../credits/wallet.ts";
+import { refundShares } from "../accounts/shares.ts";
 import type { Draft } from "../state/draft.ts";
 import { answered, refused, type Result } from "../state/result.ts";
 import { eventQuantity, recordEvent } from "./record_event.ts";
@@ -13,7 +14,7 @@ import {
   TRANSITIONS,
   unknownReservation,
 } from "../state/reservation.ts";
-import { refundLines } from "./settle_lines.ts";
+import { callersReservation, partsOf, refundLines } from "./settle_lines.ts";
 import { cutCharacters, cutText, ERROR_CODE_LENGTH_MAX, REASON_LENGTH_MAX } from "../values/texts.ts";
 
 /** The input of `POST /v1/release`, with uncut texts. */
@@ -32,19 +33,15 @@ export function release(
   input: ReleaseInput,
   context: Context,
 ): Result<Record<never, never>> {
-  const row = draft.reservation(input.reservationId);
+  const row = callersReservation(draft, input.reservationId);
   if (row === undefined) return refused(unknownReservation());
   const transition = TRANSITIONS[row.status].release;
   if (typeof transition === "string") return refused(notPending(row));
 
   requireTexts(row);
-  refundLines(draft, row);
-  refundCredits(draft, context, row.credits, {
-    reason: "reservation_released",
-    eventId: null,
-    reservationId: row.id,
-    at: context.now,
-  });
+  const refund = { status: transition.next, reason: "reservation_released", at: context.now } as const;
+  for (const part of partsOf(draft, row)) giveBack(part.draft, part.row, refund, context);
+  giveBack(draft, row, refund, context);
   recordEvent(
     draft,
     {
@@ -67,22 +64,51 @@ export function release(
     { prompt: row.prompt, response: cutText(input.response) },
     context,
   );
-  draft.putReservation({ ...row, prompt: null, status: transition.next, settledAt: context.now });
   return answered({});
+}
+
+/** Gives back what an open hold took from users above, because its own user is erased. */
+export function detach(
+  draft: Draft,
+  { reservationId }: Pick<ReleaseInput, "reservationId">,
+  context: Context,
+): Result<Record<never, never>> {
+  const row = callersReservation(draft, reservationId);
+  const refund = { status: "released", reason: "reservation_released", at: context.now } as const;
+  if (row?.status !== "held") return answered({});
+  for (const part of partsOf(draft, row)) giveBack(part.draft, part.row, refund, context);
+  const { parts: _, ...own } = row;
+  draft.putReservation(own);
+  return answered({});
+}
+
+/** Gives back what a hold took from one user, and settles it. */
+function giveBack(
+  draft: Draft,
+  row: Reservation,
+  { status, reason, at }: Pick<Reservation, "status"> & Pick<Movement, "reason" | "at">,
+  context: Context,
+): void {
+  refundLines(draft, row);
+  refundCredits(draft, context, row.credits, {
+    reason,
+    eventId: null,
+    reservationId: row.partOf ?? row.id,
+    at,
+  });
+  refundShares(draft, row.shares);
+  const texts = status === "expired" ? {} : { prompt: null };
+  draft.putReservation({ ...row, ...texts, status, settledAt: at });
 }
 
 /** Lapses an open hold at its expiry. Its amounts stay on the row, for a late commit. */
 export function expire(draft: Draft, row: Reservation, context: Context): void {
   const transition = TRANSITIONS[row.status].expire;
   if (typeof transition === "string") return;
-  refundLines(draft, row);
-  refundCredits(draft, context, row.credits, {
-    reason: "reservation_expired",
-    eventId: null,
-    reservationId: row.id,
-    at: row.expiresAt,
-  });
-  draft.putReservation({ ...row, status: transition.next, settledAt: row.expiresAt });
+  const { expiresAt: at } = row;
+  giveBack(draft, row, { status: transition.next, reason: "reservation_expired", at }, context);
+  // The message is about the caller's own hold.
+  if (row.partOf !== undefined) return;
   const expired = { userId: draft.user.id, reservationId: row.id, event: row.event };
   draft.tell("reservation.expired", row.expiresAt, expired);
 }

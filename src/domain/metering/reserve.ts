@@ -17,7 +17,9 @@ import { ONE } from "../values/amount.ts";
 import { mayLog } from "./prompt_log.ts";
 import { refusedCall, type ReserveReason } from "../state/refused_call.ts";
 import { type Line, NO_PRICE_ROW, type Reservation } from "../state/reservation.ts";
-import { assess, type Assessment, type GroupReading, type SizedCall } from "./availability.ts";
+import type { Assessment, GroupReading, SizedCall } from "./availability.ts";
+import { assessPath, type Level, partsIn, type PathAssessment } from "./levels.ts";
+import { sharesOf, takeShares } from "../accounts/shares.ts";
 import { cutText } from "../values/texts.ts";
 
 /** The input of `POST /v1/reserve`. */
@@ -50,8 +52,19 @@ export interface ReserveAnswer {
   readonly groups: readonly GroupReading[];
   /** Those of `groups` without room for a refused call. */
   readonly blocking: readonly GroupReading[];
+  /** The users above, nearest first; null for a user without a parent. */
+  readonly levels: readonly LevelReading[] | null;
+  /** The ids of the users that refuse, in the order of the path. */
+  readonly refusedBy: readonly string[];
   readonly hold: { readonly reservationId: string; readonly expiresAt: Millis } | null;
   readonly warnings: readonly SizeWarning[];
+}
+
+/** A user above with its matched groups, as answers show it. */
+export interface LevelReading<Group = GroupReading> {
+  readonly userId: string;
+  readonly groups: readonly Group[];
+  readonly blocking: readonly GroupReading[];
 }
 
 /** A part of the call's size that nothing counts. */
@@ -62,8 +75,9 @@ export interface OfferedGroup extends GroupReading {
   readonly offers: readonly PackOffer[];
 }
 
-export interface CanUseAnswer extends Omit<ReserveAnswer, "hold" | "groups" | "blocking"> {
+export interface CanUseAnswer extends Omit<ReserveAnswer, "hold" | "groups" | "blocking" | "levels"> {
   readonly groups: readonly OfferedGroup[];
+  readonly levels: readonly LevelReading<OfferedGroup>[] | null;
 }
 
 /** Decides a reserve: a hold with an id, or the reasons against it. */
@@ -73,15 +87,22 @@ export function reserve(draft: Draft, input: ReserveInput, context: Context): Re
     ? priceRowOf(context.catalog, input.event, input.metadata)
     : context.catalog.models.get(model) ?? null;
   const call = { ...sized(input, priceRow), mustBePriced: model !== undefined };
-  const assessment = assess(draft, context, call, "gate");
+  const assessment = assessPath(draft, context, call, "gate");
   const warnings = sizeWarnings(input.size, assessment, priceRow);
   if (call.mustBePriced && assessment.reasons[0] === "unpriced_model") return refused(unpriced());
   if (assessment.reasons.length > 0) {
     draft.refusedCall = refusedCall(input.event, assessment, context.now);
-    return answered({ ...readingOf(assessment), blocking: assessment.blocking, hold: null, warnings });
+    return answered({
+      ...readingOf(assessment),
+      blocking: assessment.blocking,
+      levels: levelsOf(assessment, ({ groups }) => groups),
+      hold: null,
+      warnings,
+    });
   }
 
-  const row: Reservation = {
+  const above = partsIn(assessment);
+  const own: Reservation = {
     id: context.ids.nextOwned("reservation", draft.user.key),
     userKey: draft.user.key,
     status: "held",
@@ -100,38 +121,84 @@ export function reserve(draft: Draft, input: ReserveInput, context: Context): Re
     expiresAt: context.now + (input.ttlMs ?? context.catalog.reservationTtlMs),
     settledAt: null,
   };
-  const movement = {
-    reason: "reservation_held",
-    eventId: null,
-    reservationId: row.id,
-    at: context.now,
-  } as const;
-  takeCredits(draft, context, row.credits, movement);
-  const groups = assessment.groups.map((reading, index) => take(draft, reading, row.lines[index] as Line));
-  draft.putReservation(row);
+  const row = above.length === 0 ? own : {
+    ...own,
+    parts: above.map((level) => holdPart(level, own, context)),
+    ...sharesOf(above.map(({ draft: account, assessment: { lines } }) => ({ account, lines })), call.amounts),
+  };
+  takeShares(draft, row.shares);
+  const groups = hold(draft, context, row, assessment, row.id);
   return answered({
     allowed: true,
     matched: true,
     reasons: [],
+    refusedBy: [],
     groups,
+    levels: levelsOf(assessment, ({ groups }, level) => groups.map((group) => after(level, group))),
     blocking: [],
     hold: { reservationId: row.id, expiresAt: row.expiresAt },
     warnings,
   });
 }
 
+/** Holds what a call takes from one user; returns the groups after it. */
+function hold(
+  draft: Draft,
+  context: Context,
+  row: Reservation,
+  { groups }: Assessment,
+  reservationId: string,
+): GroupReading[] {
+  const movement = { reason: "reservation_held", eventId: null, reservationId, at: context.now } as const;
+  takeCredits(draft, context, row.credits, movement);
+  const taken = groups.map((reading, index) => take(draft, reading, row.lines[index] as Line));
+  draft.putReservation(row);
+  return taken;
+}
+
+/** Holds the part of a user above; returns its id. The caller's texts stay with the caller. */
+function holdPart({ draft, assessment }: Level, own: Reservation, context: Context): string {
+  const { key: userKey } = draft.user;
+  const { lines, credits } = assessment;
+  const id = context.ids.nextOwned("reservation", userKey);
+  const texts = { metadata: null, prompt: null };
+  hold(draft, context, { ...own, ...texts, id, userKey, lines, credits, partOf: own.id }, assessment, own.id);
+  return id;
+}
+
+/** The users above as an answer shows them; null for a user without a parent. */
+function levelsOf<Group extends GroupReading>(
+  { levels }: PathAssessment,
+  groupsOf: (assessment: Assessment, draft: Draft) => readonly Group[],
+): readonly LevelReading<Group>[] | null {
+  if (levels.length === 0) return null;
+  return levels.map(({ draft, assessment }) => ({
+    userId: draft.user.id,
+    groups: groupsOf(assessment, draft),
+    blocking: assessment.blocking,
+  }));
+}
+
+/** A group with its counter after the call. */
+function after(draft: Draft, reading: GroupReading): GroupReading {
+  const { planId, groupId } = reading.counter;
+  return { ...reading, counter: draft.counter({ planId, groupId, window: reading.window }) };
+}
+
 /** Decides what reserve would answer now, headroom included. Changes nothing. */
 export function canUse(draft: Draft, input: CanUseInput, context: Context): Result<CanUseAnswer> {
   const { event, metadata } = input;
   const priceRow = priceRowOf(context.catalog, event, metadata);
-  const assessment = assess(draft, context, sized(input, priceRow), "gate");
-  const reading = readingOf(assessment);
+  const assessment = assessPath(draft, context, sized(input, priceRow), "gate");
   const purchase = { event, metadata, now: context.now };
-  const groups = reading.groups.map((group) => ({
-    ...group,
-    offers: offersOf(draft, purchase, group.group.unit, context),
-  }));
-  return answered({ ...reading, groups, warnings: sizeWarnings(input.size, assessment, priceRow) });
+  const offered = ({ groups }: Assessment, level: Draft): OfferedGroup[] =>
+    groups.map((group) => ({ ...group, offers: offersOf(level, purchase, group.group.unit, context) }));
+  return answered({
+    ...readingOf(assessment),
+    groups: offered(assessment, draft),
+    levels: levelsOf(assessment, offered),
+    warnings: sizeWarnings(input.size, assessment, priceRow),
+  });
 }
 
 const NO_WARNINGS: readonly SizeWarning[] = [];
@@ -143,14 +210,15 @@ const NOT_COUNTED: readonly SizeWarning[] = ["quantity_not_counted"];
  */
 function sizeWarnings(
   { quantity, inputCostCents }: CallSize,
-  { matched, groups, credits }: Assessment,
+  { matched, groups, credits, levels }: PathAssessment,
   priceRow: PriceRow | null,
 ): readonly SizeWarning[] {
   if (quantity === null || quantity <= ONE || !matched) return NO_WARNINGS;
   const pricedBySecond = priceRow?.amountMode === "per_unit" && inputCostCents === null;
   const counts = (unit: Unit) => unit === "seconds" || (unit === "cents" && pricedBySecond);
-  const isCounted = groups.length > 0
-    ? groups.some(({ group }) => counts(group.unit))
+  const matching = [...groups, ...levels.flatMap(({ assessment }) => assessment.groups)];
+  const isCounted = matching.length > 0
+    ? matching.some(({ group }) => counts(group.unit))
     : credits.some(({ unit }) => counts(unit));
   return isCounted ? NO_WARNINGS : NOT_COUNTED;
 }
@@ -173,7 +241,7 @@ function take(draft: Draft, reading: GroupReading, line: Line): GroupReading {
 }
 
 function readingOf(
-  { matched, reasons, groups }: Assessment,
-): Omit<ReserveAnswer, "hold" | "warnings" | "blocking"> {
-  return { allowed: reasons.length === 0, matched, reasons, groups };
+  { matched, reasons, refusedBy, groups }: PathAssessment,
+): Omit<ReserveAnswer, "hold" | "warnings" | "blocking" | "levels"> {
+  return { allowed: reasons.length === 0, matched, reasons, refusedBy, groups };
 }

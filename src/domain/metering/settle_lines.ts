@@ -4,10 +4,37 @@
 import { type Amount, larger } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
+import { ownerOf } from "../values/ids.ts";
 import { activePlanOf } from "../plans/entitlement.ts";
 import { quotaOf } from "../state/subscription.ts";
 import { adjustedTo, counted, counterKey, type CounterRef, shownCount } from "../state/counter.ts";
 import { countersOf, type HoldLine, type Line, type Reservation } from "../state/reservation.ts";
+
+/** Returns the reservation that callers settle by an id; undefined also for the part of a user above. */
+export function callersReservation(draft: Draft, id: string): Reservation | undefined {
+  const row = draft.reservation(id);
+  return row?.partOf === undefined ? row : undefined;
+}
+
+/** The part of a hold at one user above. */
+export interface Part {
+  readonly draft: Draft;
+  readonly row: Reservation;
+}
+
+/** The parts of a hold at users above, nearest first, without those of users that were erased. */
+export function partsOf(draft: Draft, { parts, status }: Reservation): Part[] {
+  const found: Part[] = [];
+  for (const id of parts ?? NO_PARTS) {
+    const owner = ownerOf("reservation", id);
+    const level = owner === null ? null : draft.levelOf(owner);
+    const row = level?.reservation(id);
+    if (level != null && row !== undefined && row.status === status) found.push({ draft: level, row });
+  }
+  return found;
+}
+
+const NO_PARTS: readonly string[] = [];
 
 /** Gives back what a hold took, in the window where it was taken. */
 export function refundLines(draft: Draft, row: Reservation): void {

@@ -5,19 +5,21 @@
 import type { Metadata } from "../values/match.ts";
 import { type Amount, decimalOf, numberOf } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
-import { takeCredits } from "../credits/wallet.ts";
 import type { Draft } from "../state/draft.ts";
 import { type Refusal, refusal } from "../values/refusal.ts";
 import { answered, refused, type Result } from "../state/result.ts";
 import { type CounterReading, shownCount } from "../state/counter.ts";
-import { isCounted, type MatchStatus } from "../state/event.ts";
+import { type Charge, isCounted, type MatchStatus } from "../state/event.ts";
+import type { Unit } from "../catalog/plan.ts";
 import { type Amounts, type CallSize, priceRowOf, trackAmounts } from "../pricing/amounts.ts";
 import { type Cost, costOf, type Warning, warningsOf } from "../pricing/cost.ts";
 import type { Usage } from "../pricing/usage.ts";
 import { eventQuantity, recordEvent } from "./record_event.ts";
 import { refusedCall } from "../state/refused_call.ts";
-import { assess, type Assessment, countsCents, type GroupReading } from "./availability.ts";
-import { chargeLine } from "./settle_lines.ts";
+import { type Assessment, countsCents, type GroupReading } from "./availability.ts";
+import { assessPath, levelCharges, partsIn, type PathAssessment, takesPart } from "./levels.ts";
+import { type FullShare, readShare, sharesOf, takeShares } from "../accounts/shares.ts";
+import { chargeEvent } from "./settle_charge.ts";
 import { cutText } from "../values/texts.ts";
 
 /** The input of `POST /v1/track`. */
@@ -39,6 +41,10 @@ export interface TrackAnswer {
   readonly matchStatus: Exclude<MatchStatus, "blocked" | "released">;
   /** The counters of the matched groups, after the event. */
   readonly counters: readonly CounterReading[];
+  /** The users above with those counters, nearest first; null for a user without a parent. */
+  readonly levels:
+    | readonly { readonly userId: string; readonly counters: readonly CounterReading[] }[]
+    | null;
   readonly cost: Cost;
   readonly warnings: readonly Warning[];
 }
@@ -50,18 +56,20 @@ export function track(draft: Draft, input: TrackInput, context: Context): Result
   const amounts = trackAmounts(size, { costCents: input.costCents, usage }, priceRow);
   const toldCents = input.costCents !== null || size.inputCostCents !== null;
   const isUnpriced = priceRow === null && !toldCents;
-  const assessment = assess(draft, context, { event, metadata, amounts, isUnpriced }, "quota");
-  const matchStatus = statusOf(assessment);
+  const assessment = assessPath(draft, context, { event, metadata, amounts, isUnpriced }, "quota");
+  const matchStatus = statusOf(assessment, draft.user.id);
   const costCents = input.costCents ?? amounts.cents;
   const eventId = context.ids.next("event");
-  const movement = {
-    reason: "event_committed",
-    eventId,
-    reservationId: null,
-    at: context.now,
-  } as const;
-  for (const line of assessment.lines) chargeLine(draft, line, line.taken, costCents);
-  takeCredits(draft, context, assessment.credits, movement);
+  const isTaken = assessment.reasons.length === 0;
+  const charge = isTaken ? chargeOf(assessment) : NO_CHARGE;
+  const charges = isTaken ? partsIn(assessment) : [];
+  chargeEvent(draft, context, charge, { eventId, costCents });
+  for (const level of charges) chargeEvent(level.draft, context, level.assessment, { eventId, costCents });
+  const shares = sharesOf(
+    charges.map(({ draft: account, assessment: { lines } }) => ({ account, lines })),
+    amounts,
+  );
+  takeShares(draft, shares.shares, costCents);
   const { quantity, count } = size;
   const perUnit = priceRow?.amountMode === "per_unit";
   recordEvent(
@@ -79,50 +87,115 @@ export function track(draft: Draft, input: TrackInput, context: Context): Result
       reservationId: null,
       reason: null,
       errorCode: null,
-      lines: assessment.lines,
-      credits: assessment.credits,
-      uncovered: {},
+      ...charge,
+      ...levelCharges(charges.map((level) => ({
+        userKey: level.draft.user.key,
+        ...chargeOf(level.assessment),
+      }))),
+      ...shares,
     },
     { prompt: cutText(input.prompt), response: cutText(input.response) },
     context,
   );
   if (matchStatus === "blocked") {
     draft.refusedCall = refusedCall(event, assessment, context.now);
-    return refused(limitReached(eventId, assessment, amounts));
+    return refused(blocked(eventId, assessment, amounts));
   }
   if (isCounted(matchStatus)) draft.operations += 1;
-  const warnings = warningsOf(priceRow, { countsCents: countsCents(assessment.groups), toldCents, usage });
-  const counters = readCounters(draft, assessment);
-  return answered({ eventId, matchStatus, counters, cost: costOf(costCents, priceRow), warnings });
+  const cents = [assessment, ...assessment.levels.map((level) => level.assessment)];
+  const isInCents = cents.some(({ groups }) => countsCents(groups));
+  return answered({
+    eventId,
+    matchStatus,
+    counters: readCounters(draft, assessment),
+    levels: levelsOf(draft, assessment),
+    cost: costOf(costCents, priceRow),
+    warnings: warningsOf(priceRow, { countsCents: isInCents, toldCents, usage }),
+  });
 }
 
-/** Refuses a blocked event, with the groups that have too little left; amounts as on the wire. */
-function limitReached(eventId: string, { blocking, reasons }: Assessment, needs: Amounts): Refusal {
-  const groups = blocking.map(({ group, quota, counter }) => ({
+const NO_CHARGE: Charge = { lines: [], credits: [], uncovered: {} };
+
+function chargeOf({ lines, credits }: Assessment): Charge {
+  return { lines, credits, uncovered: NO_CHARGE.uncovered };
+}
+
+/** The users above with their counters after the event; null for a user without a parent. */
+function levelsOf(draft: Draft, { levels }: PathAssessment): TrackAnswer["levels"] {
+  if (levels.length === 0) return null;
+  return levels.map(({ draft: level, assessment }) => ({
+    userId: level.user.id,
+    counters: readCounters(level, assessment).map((reading, place) => ({
+      ...reading,
+      member: readShare(draft, level, assessment.groups[place] as GroupReading),
+    })),
+  }));
+}
+
+/**
+ * Refuses a blocked event, with the groups that have too little left; amounts as on the wire. With a parent its code is the
+ * first reason, and the details say who refuses.
+ */
+function blocked(eventId: string, assessment: PathAssessment, needs: Amounts): Refusal {
+  const { reasons, refusedBy, levels, blocking } = assessment;
+  const limited = [...blocking, ...levels.flatMap((level) => level.limited)];
+  const full = levels.flatMap((level) => level.fullShares);
+  const isUnpriced = reasons.includes("unpriced_model");
+  const details = { eventId, groups: blocking.map((reading) => blockedGroup(reading)) };
+  const message = isUnpriced
+    ? "metadata.model: must name a model with a price, because a limit of the plan counts cents"
+    : limited.length > 0 || full.length > 0
+    ? limitsText(limited, full, needs)
+    : `The plan of ${refusedBy.join(", ")} has ended`;
+  if (levels.length === 0) {
+    return refusal("limit_reached", message, isUnpriced ? { ...details, reasons } : details);
+  }
+  const above = levels.map(({ draft, assessment: { blocking: groups }, fullShares }) => ({
+    userId: draft.user.id,
+    groups: groups.map((reading) => blockedGroup(reading, fullShares)),
+  }));
+  const [code = "limit_reached"] = reasons;
+  return refusal(code, message, { ...details, reasons, refusedBy, levels: above });
+}
+
+/** A group without room, with the caller's share if that has none. */
+function blockedGroup({ group, quota, counter }: GroupReading, full: readonly FullShare[] = NONE_FULL) {
+  const share = full.find((each) => each.group === group);
+  return {
     groupId: group.id,
     unit: group.unit,
     quota: numberOf(quota),
     current: numberOf(shownCount(counter)),
-  }));
-  if (reasons.includes("unpriced_model")) {
-    const message =
-      "metadata.model: must name a model with a price, because a limit of the plan counts cents";
-    return refusal("limit_reached", message, { eventId, groups, reasons });
-  }
-  return refusal("limit_reached", limitsText(blocking, needs), { eventId, groups });
+    ...share === undefined ? {} : { member: { count: numberOf(share.count), quota: numberOf(share.quota) } },
+  };
 }
 
+const NONE_FULL: readonly FullShare[] = [];
+
 /** Names the limits: `Limit "Images a month" reached (98 of 100 used, 5 needed)`. */
-function limitsText(blocking: readonly GroupReading[], needs: Amounts): string {
-  const texts = blocking.map(({ group: { label, unit }, quota, counter }) => {
-    const used = decimalOf(shownCount(counter));
-    return `"${label}" reached (${used} of ${decimalOf(quota)} used, ${decimalOf(needs[unit])} needed)`;
-  });
+function limitsText(limited: readonly GroupReading[], full: readonly FullShare[], needs: Amounts): string {
+  const text = (name: string, unit: Unit, count: Amount, quota: Amount) =>
+    `${name} reached (${decimalOf(count)} of ${decimalOf(quota)} used, ${decimalOf(needs[unit])} needed)`;
+  const texts = [
+    ...limited.map(({ group: { label, unit }, quota, counter }) =>
+      text(`"${label}"`, unit, shownCount(counter), quota)
+    ),
+    ...full.map(({ group: { label, unit }, quota, count }) =>
+      text(`"${label}" of each member`, unit, count, quota)
+    ),
+  ];
   return `Limit ${texts.join(", limit ")}`;
 }
 
-function statusOf({ matched, groups, reasons }: Assessment): Exclude<MatchStatus, "released"> {
-  if (groups.length > 0) return reasons.length === 0 ? "matched" : "blocked";
+function statusOf(
+  { matched, groups, reasons, levels, refusedBy }: PathAssessment,
+  userId: string,
+): Exclude<MatchStatus, "released"> {
+  const isRefusedAbove = refusedBy.some((id) => id !== userId);
+  if (isRefusedAbove) return "blocked";
+  if (groups.length > 0 || levels.some(({ assessment }) => takesPart(assessment))) {
+    return reasons.length === 0 ? "matched" : "blocked";
+  }
   if (matched) return "matched_credits_only";
   return reasons.includes("no_subscription") ? "no_subscription" : "unmatched";
 }

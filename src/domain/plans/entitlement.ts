@@ -8,6 +8,7 @@ import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
 import { type CounterRef, filled, reset, shownCount } from "../state/counter.ts";
 import type { Entitlement } from "../state/user.ts";
+import { resetShares } from "../accounts/shares.ts";
 import { carryUsage, forgetLeft, type RunningPlan } from "./carry.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import { type Millis, type Window, windowAt } from "../values/period.ts";
@@ -137,6 +138,7 @@ function enterPlan(draft: Draft, entered: ActivePlan, before: Entitlement, conte
     case "reset":
       for (const ref of refsOf(entered)) draft.putCounter(reset(draft.counter(ref), context.now));
       forgetLeft(draft, refsOf(entered));
+      resetShares(draft, entered.plan.groups, entered.window, context.now);
       return false;
     case "block":
       for (const group of entered.plan.groups) {

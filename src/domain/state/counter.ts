@@ -6,12 +6,15 @@ import type { LimitGroup } from "../catalog/plan.ts";
 import { type Amount, larger, smaller } from "../values/amount.ts";
 import type { UserKey } from "../values/ids.ts";
 import type { Millis, Window } from "../values/period.ts";
+import type { MemberReading } from "./share.ts";
 
 /** A group with its counter, as usage shows it. */
 export interface CounterReading {
   readonly group: LimitGroup;
   readonly quota: Amount;
   readonly counter: Counter;
+  /** Present for a user above: the caller's share of the group. */
+  readonly member?: MemberReading;
 }
 
 /** Identifies a counter within one user: plan, group and the start of the window. */

@@ -6,19 +6,24 @@ import { type Counter, counterKey, type CounterRef, emptyCounter } from "./count
 import { type CreditBalance, expiryDueOf, type LedgerEntry } from "./credit.ts";
 import type { MeteringEvent } from "./event.ts";
 import { type Message, type MessageData, type MessageType, subscriptionData } from "./message.ts";
+import type { UserKey } from "../values/ids.ts";
 import { Overlay } from "../values/overlay.ts";
 import type { Millis } from "../values/period.ts";
 import type { RefusedCall } from "./refused_call.ts";
 import type { Reservation } from "./reservation.ts";
+import { emptyShare, laterEnd, type Share, shareKey, type ShareRef } from "./share.ts";
 import type { Subscription, SubscriptionEvent } from "./subscription.ts";
 import type { Change, User, UserState } from "./user.ts";
 
 const NO_COUNTERS: readonly Counter[] = [];
+const NO_DRAFTS: readonly Draft[] = [];
 const NO_MESSAGES: readonly Message[] = [];
 
 /** Changes of one decision over one user's state. */
 export class Draft {
   readonly state: UserState;
+  /** Drafts of the users above that the command counts at, nearest first. */
+  readonly above: readonly Draft[];
   /**
    * Metering operations that the changes cost: one for each counted event, and for each row of type `merged`, `promoted`,
    * `merged_from_alias` and `merge_dedupe`.
@@ -33,11 +38,19 @@ export class Draft {
   #counters: Overlay<Counter> | null = null;
   #reservations: Overlay<Reservation> | null = null;
   #balances: Overlay<CreditBalance> | null = null;
+  #shares: Overlay<Share> | null = null;
   #records: Change[] | null = null;
   #messages: Message[] | null = null;
 
-  constructor(state: UserState) {
+  constructor(state: UserState, above: readonly Draft[] = NO_DRAFTS) {
     this.state = state;
+    this.above = above;
+  }
+
+  /** Returns the draft of this user or one above by its number or that of an alias, or null. */
+  levelOf(key: UserKey): Draft | null {
+    if (this.state.keys.includes(key)) return this;
+    return this.above.find(({ state }) => state.keys.includes(key)) ?? null;
   }
 
   get user(): User {
@@ -93,6 +106,37 @@ export class Draft {
 
   putCounter(row: Counter): void {
     (this.#counters ??= new Overlay()).set(row.key, row);
+  }
+
+  /**
+   * Returns a share, an empty one if need be, and where a reset came after what it counted. Null where a reset came after
+   * what is asked for, which is then no part of the share.
+   */
+  share(ref: ShareRef): Share | null {
+    const key = shareKey(ref);
+    const row = this.storedShare(key);
+    if (row === undefined) return emptyShare(this.user.key, this.user.id, ref);
+    if (row.since > ref.since) return null;
+    const windowEnd = laterEnd(row.windowEnd, ref.window.end);
+    if (row.since < ref.since) return { ...emptyShare(this.user.key, this.user.id, ref), windowEnd };
+    return windowEnd === row.windowEnd ? row : { ...row, windowEnd };
+  }
+
+  /** Returns a share by its key, whatever came before or after. */
+  storedShare(key: string): Share | undefined {
+    return this.#shares?.get(key) ?? this.state.shares.get(key);
+  }
+
+  /** The shares in memory, with this draft's changes. */
+  *shares(): Iterable<Share> {
+    for (const row of this.state.shares.values()) yield this.#shares?.get(row.key) ?? row;
+    for (const row of this.#shares?.rows ?? []) {
+      if (!this.state.shares.has(row.key)) yield row;
+    }
+  }
+
+  putShare(row: Share): void {
+    (this.#shares ??= new Overlay()).set(row.key, row);
   }
 
   reservation(id: string): Reservation | undefined {
@@ -206,7 +250,8 @@ export class Draft {
   /** Whether the draft has no changes. */
   get isEmpty(): boolean {
     return this.#user === null && this.#subscriptions === null && this.#counters === null &&
-      this.#reservations === null && this.#balances === null && this.#records === null;
+      this.#reservations === null && this.#balances === null && this.#shares === null &&
+      this.#records === null;
   }
 
   /** The changes so far: each row once, with its last value. */
@@ -222,6 +267,7 @@ export class Draft {
       changes.push({ verb, table: "subscriptions", row });
     }
     for (const row of this.#counters?.rows ?? []) changes.push({ verb: "put", table: "counters", row });
+    for (const row of this.#shares?.rows ?? []) changes.push({ verb: "put", table: "shares", row });
     for (const row of this.#reservations?.rows ?? []) {
       const verb = this.state.reservations.has(row.id) ? "put" : "append";
       changes.push({ verb, table: "reservations", row });

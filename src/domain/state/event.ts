@@ -7,6 +7,7 @@ import type { UserKey } from "../values/ids.ts";
 import type { Millis } from "../values/period.ts";
 import type { Unit } from "../catalog/plan.ts";
 import type { Line } from "./reservation.ts";
+import type { ShareLine } from "./share.ts";
 
 export const MATCH_STATUSES = [
   "matched",
@@ -19,8 +20,23 @@ export const MATCH_STATUSES = [
 
 export type MatchStatus = (typeof MATCH_STATUSES)[number];
 
+/** What an event took from one user: its lines, its balances, and what neither covers. */
+export interface Charge {
+  /** What the event added to counters, a line for each matched group. Empty unless the event was counted. */
+  readonly lines: readonly Line[];
+  /** What each credit balance paid of the event; above zero. */
+  readonly credits: readonly CreditLine[];
+  /** The part of a commit that neither a group nor a balance covers, by unit. */
+  readonly uncovered: Readonly<Partial<Record<Unit, Amount>>>;
+}
+
+/** What an event took from a user above its own. */
+export interface LevelCharge extends Charge {
+  readonly userKey: UserKey;
+}
+
 /** A metering event; immutable. */
-export interface MeteringEvent {
+export interface MeteringEvent extends Charge {
   readonly id: string;
   readonly userKey: UserKey;
   readonly realm: number;
@@ -34,12 +50,10 @@ export interface MeteringEvent {
   readonly reservationId: string | null;
   readonly reason: string | null;
   readonly errorCode: string | null;
-  /** What the event added to counters, a line for each matched group. Empty unless the event was counted. */
-  readonly lines: readonly Line[];
-  /** What each credit balance paid of the event; above zero. */
-  readonly credits: readonly CreditLine[];
-  /** The part of a commit that neither a group nor a balance covers, by unit. */
-  readonly uncovered: Readonly<Partial<Record<Unit, Amount>>>;
+  /** What it took from users above, nearest first; absent where it took nothing from any. */
+  readonly levels?: readonly LevelCharge[];
+  /** What it took of the user's shares of groups above; absent for nothing. */
+  readonly shares?: readonly ShareLine[];
 }
 
 /** The texts of an event, kept apart from it for a limited time. */

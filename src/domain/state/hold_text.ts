@@ -9,11 +9,14 @@ import { momentOf, type UserKey } from "../values/ids.ts";
 import type { Millis } from "../values/period.ts";
 import type { Unit } from "../catalog/plan.ts";
 import type { Line, Reservation } from "./reservation.ts";
+import type { ShareLine } from "./share.ts";
 import { textBytes, TextRoom } from "./text_room.ts";
 
 const END = "\n";
 /** The form of null. */
 const NONE = "";
+/** Before the ids of parts. */
+const PARTS = "+";
 /** In place of the bytes of the texts: they are in the tables alone. */
 const BARE = "-";
 const YES = "1";
@@ -31,6 +34,7 @@ export function textOfHold(row: Reservation, texts: HoldTexts): string {
   const fields = [
     row.expiresAt - moment,
     isBare === true ? BARE : textBytes(row),
+    row.parts === undefined ? row.partOf ?? NONE : PARTS + row.parts.join(","),
     row.createdAt - moment,
     row.quantity ?? NONE,
     row.count ?? NONE,
@@ -48,12 +52,19 @@ export function textOfHold(row: Reservation, texts: HoldTexts): string {
   }
   fields.push(credits.length);
   for (const { balanceId, unit, taken } of credits) fields.push(balanceId, unit, taken);
+  fields.push(row.shares?.length ?? NONE);
+  for (const { accountKey, groupId, unit, window, since, taken } of row.shares ?? []) {
+    fields.push(accountKey, groupId, unit, window.start, window.end ?? NONE, since, taken);
+  }
   fields.push(event.length, metadata?.length ?? NONE, prompt?.length ?? NONE);
   fields.push(event + (metadata ?? NONE) + (prompt ?? NONE));
   // Joined, not added up: a sum of texts stays a tree of its pieces in memory.
   const text = fields.join(END);
-  // A caller's texts may be about a person, so they are kept nowhere but in that person's own rows.
-  return metadata === null && prompt === null ? texts.shared(text) : text;
+  // A caller's texts may be about a person, so they are kept nowhere but in that person's own rows. No other hold has the
+  // same parts.
+  const isCommon = metadata === null && prompt === null && row.parts === undefined &&
+    row.partOf === undefined;
+  return isCommon ? texts.shared(text) : text;
 }
 
 /** Most texts to remember. Where all texts differ, as where each user's own credits pay, more would not help. */
@@ -90,6 +101,12 @@ export function isBareText(text: string): boolean {
   return text.startsWith(BARE, text.indexOf(END) + 1);
 }
 
+/** Whether users above hold parts of a text's reservation. */
+export function hasPartsText(text: string): boolean {
+  const from = text.indexOf(END, text.indexOf(END) + 1) + 1;
+  return text.startsWith(PARTS, from);
+}
+
 /** Returns the bytes of the caller's texts in a text. */
 export function bytesOfText(text: string): number {
   if (isBareText(text)) return 0;
@@ -103,6 +120,7 @@ export function readHold(id: string, userKey: UserKey, text: string): Reservatio
   const moment = momentOf(id);
   const expiresAt = moment + fields.number();
   const isBare = fields.next() === BARE;
+  const relation = fields.next();
   const createdAt = moment + fields.number();
   const quantity = fields.amountOrNull();
   const count = fields.amountOrNull();
@@ -117,6 +135,7 @@ export function readHold(id: string, userKey: UserKey, text: string): Reservatio
   const toldCents = fields.next() === YES;
   const lines = listOf(fields, readLine);
   const credits = listOf(fields, readCredit);
+  const shares = listOf(fields, readShare);
   const [eventLength, metadataLength, promptLength] = [
     fields.number(),
     fields.numberOrNull(),
@@ -141,7 +160,14 @@ export function readHold(id: string, userKey: UserKey, text: string): Reservatio
     expiresAt,
     settledAt: null,
     ...(isBare ? BARE_ROW : NO_MEMBERS),
+    ...relationOf(relation),
+    ...(shares.length === 0 ? NO_MEMBERS : { shares }),
   };
+}
+
+function relationOf(text: string): Pick<Reservation, "parts" | "partOf"> {
+  if (text === NONE) return NO_MEMBERS;
+  return text.startsWith(PARTS) ? { parts: text.slice(PARTS.length).split(",") } : { partOf: text };
 }
 
 const BARE_ROW = { isBare: true } as const;
@@ -162,6 +188,12 @@ function readLine(fields: Fields): Line {
 
 function readCredit(fields: Fields): CreditLine {
   return { balanceId: fields.next(), unit: fields.next() as Unit, taken: fields.amount() };
+}
+
+function readShare(fields: Fields): ShareLine {
+  const [accountKey, groupId, unit] = [fields.number(), fields.next(), fields.next() as Unit];
+  const window = { start: fields.number(), end: fields.numberOrNull() };
+  return { accountKey, groupId, unit, window, since: fields.number(), taken: fields.amount() };
 }
 
 /** Reads the fields of a text, one after another. */

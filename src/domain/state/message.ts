@@ -97,6 +97,8 @@ export interface WebhookMessage {
   readonly body: string;
   /** On the realm's clock. */
   readonly createdAt: Millis;
+  /** The user below whose call caused it, and whom the body names; null for none. */
+  readonly causedBy: UserKey | null;
 }
 
 /** Whether a webhook wants messages of a type. */
@@ -116,13 +118,15 @@ export interface Origin {
   readonly userKey: UserKey | null;
   readonly realm: number;
   readonly now: Millis;
+  /** The user below whose call caused the messages; absent for none. */
+  readonly causedBy?: { readonly key: UserKey; readonly id: string } | null;
 }
 
 /** Makes a row for each message and each webhook that wants it. */
 export function addressed(
   messages: readonly Message[],
   outbox: Outbox,
-  { userKey, realm, now }: Origin,
+  { userKey, realm, now, causedBy = null }: Origin,
   ids: IdSource,
 ): WebhookMessage[] {
   const rows: WebhookMessage[] = [];
@@ -131,17 +135,33 @@ export function addressed(
     let body: string | null = null;
     for (const listener of outbox.listeners) {
       if (!wants(listener, type)) continue;
-      body ??= bodyOf(message, outbox);
-      const { webhookId } = listener;
-      rows.push({ id: ids.next("webhookMessage"), webhookId, userKey, realm, type, body, createdAt: now });
+      body ??= bodyOf(message, outbox, causedBy?.id);
+      rows.push({
+        id: ids.next("webhookMessage"),
+        webhookId: listener.webhookId,
+        userKey,
+        realm,
+        type,
+        body,
+        createdAt: now,
+        causedBy: causedBy?.key ?? null,
+      });
     }
   }
   return rows;
 }
 
-/** Makes the body of a message in the form of Standard Webhooks. */
-export function bodyOf({ type, at, data }: Message, { appId, mode }: Omit<Outbox, "listeners">): string {
-  return JSON.stringify({ type, timestamp: timeText(at), data: { appId, mode, ...data } });
+/**
+ * Makes the body of a message in the form of Standard Webhooks.
+ *
+ * @param causedBy the id of the user below whose call caused it; undefined for none
+ */
+export function bodyOf(
+  { type, at, data }: Message,
+  { appId, mode }: Omit<Outbox, "listeners">,
+  causedBy?: string,
+): string {
+  return JSON.stringify({ type, timestamp: timeText(at), data: { appId, mode, ...data, causedBy } });
 }
 
 /** Makes the data of a message about a balance. */

@@ -4,13 +4,18 @@
 
 import type { Millis } from "../values/period.ts";
 
+/** Why a call is not allowed, in the order in which answers list the reasons of several levels. */
+export const REASONS_IN_ORDER = [
+  "no_subscription",
+  "unmatched_event",
+  "unpriced_model",
+  "limit_reached",
+  "reservation_headroom_exceeded",
+  "member_limit_reached",
+] as const;
+
 /** Why a reserve is not allowed. */
-export type ReserveReason =
-  | "limit_reached"
-  | "reservation_headroom_exceeded"
-  | "unmatched_event"
-  | "no_subscription"
-  | "unpriced_model";
+export type ReserveReason = (typeof REASONS_IN_ORDER)[number];
 
 /** Caps of a workspace that refuse a call regardless of the user's plan. */
 export type CapCode = "workspace_limit_reached" | "test_quota_exceeded" | "ai_budget_exceeded";
@@ -22,6 +27,8 @@ interface Refused {
   readonly reasons: readonly (ReserveReason | CapCode)[];
   /** The groups with too little left, in the plan's order; empty where no limit refused the call. */
   readonly groupIds: readonly string[];
+  /** The ids of the users that refused, in the order of the path; empty for a user without a parent. */
+  readonly refusedBy: readonly string[];
 }
 
 /** A refused call. */
@@ -43,38 +50,51 @@ export interface RefusalRow extends Refused {
 
 const HOUR_MS = 3_600_000;
 
-/** Why an assessment refuses a call. */
-interface Grounds {
-  readonly reasons: readonly ReserveReason[];
-  /** The groups with too little left, in the plan's order. */
+/** Groups with too little left. */
+interface Blocked {
   readonly blocking: readonly { readonly group: { readonly id: string } }[];
 }
 
-/** Describes a call that its assessment refused. */
-export function refusedCall(event: string, { reasons, blocking }: Grounds, at: Millis): RefusedCall {
-  return { event, reasons, groupIds: blocking.map(({ group }) => group.id), at };
+/** Why an assessment refuses a call. */
+interface Grounds extends Blocked {
+  readonly reasons: readonly ReserveReason[];
+  readonly refusedBy: readonly string[];
+  /** The users above. */
+  readonly levels: readonly { readonly assessment: Blocked }[];
 }
+
+/** Describes a call that its assessment refused. */
+export function refusedCall(event: string, grounds: Grounds, at: Millis): RefusedCall {
+  const { reasons, refusedBy, levels } = grounds;
+  const groupIds = grounds.blocking.map(({ group }) => group.id);
+  if (levels.length === 0) return { event, reasons, groupIds, refusedBy: NO_IDS, at };
+  for (const { assessment } of levels) groupIds.push(...assessment.blocking.map(({ group }) => group.id));
+  return { event, reasons, groupIds: [...new Set(groupIds)], refusedBy, at };
+}
+
+const NO_IDS: readonly string[] = [];
 
 /** Describes a call that a cap of the workspace refused. */
 export function refusedAtCap(event: string, code: string, at: Millis): RefusedCall {
-  return { event, reasons: [code as CapCode], groupIds: [], at };
+  return { event, reasons: [code as CapCode], groupIds: NO_IDS, refusedBy: NO_IDS, at };
 }
 
 /** Makes the row of one refused call of a user. */
 export function rowOf(
   realm: number,
   userId: string,
-  { event, reasons, groupIds, at }: RefusedCall,
+  { event, reasons, groupIds, refusedBy, at }: RefusedCall,
 ): RefusalRow {
   const hour = at - at % HOUR_MS;
-  return { realm, userId, event, reasons, hour, groupIds, count: 1, firstAt: at, lastAt: at };
+  return { realm, userId, event, reasons, hour, groupIds, refusedBy, count: 1, firstAt: at, lastAt: at };
 }
 
-/** Adds up two rows of alike calls; the groups are those of the newest call. */
+/** Adds up two rows of alike calls; the groups are those of the newest call, who refused is added. */
 export function addUp(row: RefusalRow, other: RefusalRow): RefusalRow {
   return {
     ...row,
     groupIds: other.lastAt >= row.lastAt ? other.groupIds : row.groupIds,
+    refusedBy: [...new Set([...row.refusedBy, ...other.refusedBy])],
     count: row.count + other.count,
     firstAt: Math.min(row.firstAt, other.firstAt),
     lastAt: Math.max(row.lastAt, other.lastAt),

@@ -8,6 +8,7 @@ import type { Millis } from "../values/period.ts";
 import type { Unit } from "../catalog/plan.ts";
 import { type Refusal, refusal } from "../values/refusal.ts";
 import type { CounterRef } from "./counter.ts";
+import type { ShareLine } from "./share.ts";
 import type { Metadata } from "../values/match.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import { type Amounts, priceRowOf } from "../pricing/amounts.ts";
@@ -54,6 +55,15 @@ export interface Reservation {
   readonly createdAt: Millis;
   readonly expiresAt: Millis;
   readonly settledAt: Millis | null;
+  /**
+   * The ids of the parts that users above hold of the same call, nearest first; absent for none. A part is a reservation of
+   * that user, with its own lines and credits. It lapses at the same time and is settled with this one.
+   */
+  readonly parts?: readonly string[];
+  /** What it took of the caller's shares of groups above; absent for nothing. */
+  readonly shares?: readonly ShareLine[];
+  /** Of a part: the id of the caller's reservation, by which alone callers settle it. Absent for any other. */
+  readonly partOf?: string;
   /**
    * Present where memory lacks metadata and prompt: both are null here, and the tables have them. A commit and a release
    * need them, so they are read before its turn. No other decision does, and what it writes leaves them alone.

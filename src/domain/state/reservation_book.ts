@@ -10,6 +10,7 @@ import {
   bytesOfText,
   expiryOfText,
   fitsText,
+  hasPartsText,
   type HoldTexts,
   isBareText,
   readHold,
@@ -17,6 +18,8 @@ import {
 } from "./hold_text.ts";
 import { mayNeedTexts, type Reservation } from "./reservation.ts";
 import { type CallerTexts, textBytes } from "./text_room.ts";
+
+const NO_PARTS: readonly string[] = [];
 
 /** Reservations by id: open holds, and settled ones while they are needed. */
 export class ReservationBook {
@@ -67,6 +70,14 @@ export class ReservationBook {
     if (text !== undefined && !isBareText(text)) return null;
     const row = this.stored(id);
     return row?.isBare === true && mayNeedTexts(row) ? row.createdAt : null;
+  }
+
+  /** Returns the ids of the parts that users above hold of a reservation; empty for none, and for an unknown id. */
+  partsOf(id: string): readonly string[] {
+    const text = this.#texts.get(id);
+    // Nearly every settlement asks, and nearly no hold has parts.
+    if (text !== undefined && !hasPartsText(text)) return NO_PARTS;
+    return this.stored(id)?.parts ?? NO_PARTS;
   }
 
   /** Lends a reservation its texts, which were read for one turn; null ends that. */

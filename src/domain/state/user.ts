@@ -1,7 +1,9 @@
 // One end user: the row, the state in memory, and `apply`, the only way the state changes. A decision reads the state and
 // never writes it. Its changes go both to `apply` and to the journal, so memory and tables cannot differ.
 
+import type { Amount } from "../values/amount.ts";
 import { compareBalances, type CreditBalance, type LedgerEntry } from "./credit.ts";
+import type { EndUserKey } from "./end_user_key.ts";
 import type { UserKey } from "../values/ids.ts";
 import type { Counter } from "./counter.ts";
 import type { EventLog, MeteringEvent } from "./event.ts";
@@ -11,6 +13,7 @@ import type { HoldTexts } from "./hold_text.ts";
 import type { WebhookMessage } from "./message.ts";
 import type { Reservation } from "./reservation.ts";
 import { ReservationBook } from "./reservation_book.ts";
+import type { Share, ShareReset } from "./share.ts";
 import type { Millis } from "../values/period.ts";
 import type { Subscription, SubscriptionEvent } from "./subscription.ts";
 
@@ -44,7 +47,19 @@ export interface User {
   readonly optedOut: number;
   /** Whether an erasure was asked for and is not done yet. */
   readonly isErasing: boolean;
+  /** The user directly above; calls count there too. Null at the top. An alias there means its canonical user. */
+  readonly parentKey: UserKey | null;
+  /** The most that this user may use of groups of the users above, by group id; null for no such limits. */
+  readonly memberLimits: MemberLimits | null;
+  /** When plan changes reset the shares of members in windows that still run; null for never. */
+  readonly shareResets: readonly ShareReset[] | null;
 }
+
+/** The most users of a path: a user, its parent, and so on. */
+export const PATH_MAX = 8;
+
+/** Shares of the groups of users above, by group id. */
+export type MemberLimits = Readonly<Record<string, Amount>>;
 
 /** Makes the row of a new user. The first value of every column is here alone. */
 export function newUser(key: UserKey, realm: number, id: string): User {
@@ -57,6 +72,9 @@ export function newUser(key: UserKey, realm: number, id: string): User {
     dueAt: null,
     optedOut: 0,
     isErasing: false,
+    parentKey: null,
+    memberLimits: null,
+    shareResets: null,
   };
 }
 
@@ -111,6 +129,7 @@ export type Change =
   | { readonly verb: "append" | "put"; readonly table: "subscriptions"; readonly row: Subscription }
   | { readonly verb: "append"; readonly table: "subscription_events"; readonly row: SubscriptionEvent }
   | { readonly verb: "put"; readonly table: "counters"; readonly row: Counter }
+  | { readonly verb: "put"; readonly table: "shares"; readonly row: Share }
   | { readonly verb: "append" | "put"; readonly table: "reservations"; readonly row: Reservation }
   | { readonly verb: "append" | "put"; readonly table: "credit_balances"; readonly row: CreditBalance }
   | { readonly verb: "append"; readonly table: "credit_ledger"; readonly row: LedgerEntry }
@@ -120,7 +139,8 @@ export type Change =
   | { readonly verb: "append"; readonly table: "generations"; readonly row: Generation }
   | { readonly verb: "append"; readonly table: "merges"; readonly row: Merge }
   | { readonly verb: "append"; readonly table: "history_moves"; readonly row: HistoryMove }
-  | { readonly verb: "append"; readonly table: "webhook_messages"; readonly row: WebhookMessage };
+  | { readonly verb: "append"; readonly table: "webhook_messages"; readonly row: WebhookMessage }
+  | { readonly verb: "append" | "put"; readonly table: "end_user_keys"; readonly row: EndUserKey };
 
 /** The rows from which a user's state is made. */
 export interface UserRows {
@@ -132,10 +152,16 @@ export interface UserRows {
   readonly counters: readonly Counter[];
   readonly reservations: readonly Reservation[];
   readonly balances: readonly CreditBalance[];
+  /** Of groups of the users above; absent for none. */
+  readonly shares?: readonly Share[];
+  /** Keys that are not revoked; absent for none. */
+  readonly endUserKeys?: readonly EndUserKey[];
 }
 
 /** Rows that a command names and that need not be in memory. */
-export type OlderRows = Pick<UserRows, "counters" | "reservations" | "balances">;
+export type OlderRows = Pick<UserRows, "counters" | "reservations" | "balances" | "shares">;
+
+const NO_SHARES: ReadonlyMap<string, Share> = new Map();
 
 /** A user's live rows in memory. Decisions read it; only `apply`, `admit` and `forget` change it. */
 export class UserState {
@@ -153,6 +179,10 @@ export class UserState {
   /** The same in consumption order. */
   readonly balanceOrder: CreditBalance[] = [];
   openHolds = 0;
+  /** Shares by key; null for none, as for every user without a parent. */
+  #shares: Map<string, Share> | null = null;
+  /** Keys of the user that are not revoked, by id, oldest first; null for none, as most users have. */
+  endUserKeys: Map<string, EndUserKey> | null = null;
 
   /** @param texts texts that the open holds of all users share */
   constructor(rows: UserRows, texts: HoldTexts) {
@@ -161,6 +191,7 @@ export class UserState {
     this.aliases = rows.aliases;
     this.reservations = new ReservationBook(rows.user.key, rows.user.realm, texts);
     for (const row of rows.subscriptions) this.subscriptions.set(row.id, row);
+    for (const row of rows.endUserKeys ?? []) this.#setEndUserKey(row);
     this.admit(rows);
   }
 
@@ -169,8 +200,16 @@ export class UserState {
     return [this.user.key, ...this.aliases.map(({ key }) => key)];
   }
 
+  /** The shares in memory. */
+  get shares(): ReadonlyMap<string, Share> {
+    return this.#shares ?? NO_SHARES;
+  }
+
   /** Adds rows that a command names, unless memory has a newer value. */
   admit(rows: OlderRows): void {
+    for (const row of rows.shares ?? []) {
+      if (!this.shares.has(row.key)) this.#setShare(row);
+    }
     for (const row of rows.balances) {
       if (!this.balances.has(row.id)) this.#setBalance(row);
     }
@@ -199,11 +238,17 @@ export class UserState {
         case "counters":
           this.counters.set(change.row.key, change.row);
           break;
+        case "shares":
+          this.#setShare(change.row);
+          break;
         case "reservations":
           this.#setReservation(change.row);
           break;
         case "credit_balances":
           this.#setBalance(change.row);
+          break;
+        case "end_user_keys":
+          this.#setEndUserKey(change.row);
           break;
         case "events":
         case "consents":
@@ -234,6 +279,10 @@ export class UserState {
     return this.reservations.expiryOf(reservationId) === at;
   }
 
+  #setShare(row: Share): void {
+    (this.#shares ??= new Map()).set(row.key, row);
+  }
+
   #setUser(row: User): void {
     if (row.key === this.user.key) {
       this.user = row;
@@ -241,6 +290,11 @@ export class UserState {
     } else if (row.mergedInto === this.user.key) {
       this.aliases = [...this.aliases, { key: row.key, id: row.id }];
     }
+  }
+
+  #setEndUserKey(row: EndUserKey): void {
+    if (row.revokedAt === null) (this.endUserKeys ??= new Map()).set(row.id, row);
+    else this.endUserKeys?.delete(row.id);
   }
 
   #setBalance(row: CreditBalance): void {

@@ -22,12 +22,13 @@ export const ID_PREFIX = {
   webhook: "whk_",
   webhookMessage: "whm_",
   audit: "aud_",
+  endUserKey: "uky_",
 } as const;
 
 export type IdKind = keyof typeof ID_PREFIX;
 
 /** The kinds whose ids name the user that they belong to. */
-export type OwnedKind = "reservation" | "creditBalance";
+export type OwnedKind = "reservation" | "creditBalance" | "endUserKey";
 
 /** Issues unique ids that grow with time. Tests pass a source with known ids. */
 export interface IdSource {
@@ -40,7 +41,7 @@ export interface IdSource {
 /** The internal number of an end user in one realm. Rows have it in place of the user's own id. */
 export type UserKey = number;
 
-const OWNED = /^(?:rsv|crb)_([0-9a-z]{1,11})_[0-9a-z]{20}$/;
+const OWNED = /^(?:rsv|crb|uky)_([0-9a-z]{1,11})_[0-9a-z]{20}$/;
 
 /** Makes an id of its owner's key and a unique part of 20 characters. */
 export function ownedId(kind: OwnedKind, owner: UserKey, unique: string): string {

@@ -1,7 +1,7 @@
 // Compose: fills the template of a type with a user's data, asks a model, and checks its answer. The user's turn then
 // meters the result. No mailbox is held while the model works.
 
-import type { Realm } from "../../../actors/actor.ts";
+import type { Realm } from "../../../actors/call.ts";
 import type { Budget } from "../../../actors/budget.ts";
 import type { Directory } from "../../../actors/directory.ts";
 import { Unavailable } from "../../../actors/port.ts";

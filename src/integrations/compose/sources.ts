@@ -1,6 +1,6 @@
 // Data sources: what a template may show of exactly one user, in the shapes that the API answers.
 
-import type { Realm } from "../../../actors/actor.ts";
+import type { Realm } from "../../../actors/call.ts";
 import type { ShownBalance } from "../../domain/credits/balances.ts";
 import { statusOf } from "../../domain/state/credit.ts";
 import type { CounterReading } from "../../domain/state/counter.ts";

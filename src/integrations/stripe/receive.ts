@@ -3,7 +3,7 @@
 // and two messages have the same result in either order. Every step is harmless when it is repeated.
 
 import type { Directory } from "../../../actors/directory.ts";
-import type { Realm } from "../../../actors/actor.ts";
+import type { Realm } from "../../../actors/call.ts";
 import { Unavailable } from "../../../actors/port.ts";
 import type { RefusalCode } from "../../domain/values/refusal.ts";
 import { answerMessage } from "../../domain/stripe/answer_message.ts";

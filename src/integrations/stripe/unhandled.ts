@@ -2,7 +2,7 @@
 // has changed.
 
 import { realmsHere, visit } from "../../../actors/visit.ts";
-import type { Realm } from "../../../actors/actor.ts";
+import type { Realm } from "../../../actors/call.ts";
 import type { Mode } from "../../../actors/port.ts";
 import type { Term } from "../../../actors/term.ts";
 import { refusal } from "../../domain/values/refusal.ts";

@@ -2,7 +2,7 @@
 // background. It rests between steps for as long as the last step took, and so takes at most half of
 // the database's time.
 
-import type { Realm } from "../../../actors/actor.ts";
+import type { Realm } from "../../../actors/call.ts";
 import type { Term } from "../../../actors/term.ts";
 import { realmsHere, visit } from "../../../actors/visit.ts";
 import { DAILY_USE_LIMITS } from "../../process/limits.ts";

@@ -1,7 +1,7 @@
 // Retention: which rows are removed once they are past their time, by the clock of their realm. Rows go in bounded steps,
 // each inside the door of its cell. Reads leave such rows out whether or not a sweep has removed them.
 
-import type { Realm } from "../../../actors/actor.ts";
+import type { Realm } from "../../../actors/call.ts";
 import type { Term } from "../../../actors/term.ts";
 import { realmsHere, visit } from "../../../actors/visit.ts";
 import type { Millis } from "../../domain/values/period.ts";

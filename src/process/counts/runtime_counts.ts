@@ -33,6 +33,13 @@ const COMMAND_INDEX: Readonly<Record<CommandName, number>> = {
   mirror: 18,
   refund: 19,
   reinstate: 20,
+  setParent: 21,
+  detach: 22,
+  createEndUserKey: 23,
+  endUserKeys: 24,
+  useEndUserKey: 25,
+  revokeEndUserKey: 26,
+  members: 27,
 };
 
 /** Commands in the order of `turns`. */
@@ -44,6 +51,7 @@ const REASON_INDEX: Readonly<Record<ReserveReason, number>> = {
   unmatched_event: 3,
   no_subscription: 4,
   unpriced_model: 5,
+  member_limit_reached: 6,
 };
 
 /** Outcomes of a reserve, in the order of `reserves`. */

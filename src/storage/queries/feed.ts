@@ -6,8 +6,8 @@ import type { UserKey } from "../../domain/values/ids.ts";
 import type { Millis } from "../../domain/values/period.ts";
 import { SCOPE_BITS } from "../../domain/state/user.ts";
 import { newestOf, readOfUser } from "./user_keys.ts";
-import type { Database, Param } from "../database.ts";
-import { decodeCredits, decodeLines } from "../rows/metering_rows.ts";
+import { arrayText, type Database, type Param } from "../database.ts";
+import { decodeCredits, decodeLevels, decodeLines, type StoredLevel } from "../rows/metering_rows.ts";
 
 /** The prompt logs that a reader may see: none while logging is off, and none past their retention. */
 export interface LogView {
@@ -41,6 +41,7 @@ export interface EventRecord {
   lines: string;
   uncovered: string;
   credits: string;
+  levels: string | null;
   log_at_ms: number | null;
   prompt: string | null;
   response: string | null;
@@ -141,11 +142,19 @@ export async function getEvent(database: Database, realm: number, id: string, lo
   const isLogged = hasLog(record, logs);
   const uncovered = JSON.parse(record.uncovered) as [string, string][];
   const charges = { lines: decodeLines(record.lines), credits: decodeCredits(record.credits) };
+  const levels = record.levels === null ? [] : await namedLevels(database, decodeLevels(record.levels));
+  const lines = [charges, ...levels].flatMap((level) => level.lines);
+  const above = levels.flatMap(({ userId, ...charge }) =>
+    chargedAmounts(charge).map((amount) => ({ ...amount, userId }))
+  );
   return {
     ...showListed(record, logs),
     metadata: record.metadata === null ? null : JSON.parse(record.metadata),
-    matchedGroupIds: matchedGroupIds({ matchStatus: record.match_status, lines: charges.lines }),
-    amounts: chargedAmounts(charges).map((each) => ({ ...each, amount: numberOf(each.amount) })),
+    matchedGroupIds: matchedGroupIds({ matchStatus: record.match_status, lines }),
+    amounts: [...chargedAmounts(charges), ...above].map((each) => ({
+      ...each,
+      amount: numberOf(each.amount),
+    })),
     prompt: isLogged ? record.prompt : null,
     response: isLogged ? record.response : null,
     errorCode: logs.isOn ? record.error_code : null,
@@ -153,6 +162,20 @@ export async function getEvent(database: Database, realm: number, id: string, lo
     reason: record.reason,
     uncovered: Object.fromEntries(uncovered.map(([unit, amount]) => [unit, numberOf(parseAmount(amount))])),
   };
+}
+
+/** Adds the ids of the users above; leaves out users that were erased. */
+async function namedLevels(database: Database, levels: readonly StoredLevel[]) {
+  const rows = await database.query<{ key: number; id: string }>(
+    `select u.key, c.id from users u join users c on c.key = coalesce(u.merged_into, u.key)
+     where u.key = any($1::text::bigint[])`,
+    [arrayText(levels.map(({ userKey }) => userKey))],
+  );
+  const ids = new Map(rows.map(({ key, id }) => [key, id]));
+  return levels.flatMap((level) => {
+    const userId = ids.get(level.userKey);
+    return userId === undefined ? [] : [{ ...level, userId }];
+  });
 }
 
 function isKept(at: Millis, { isOn, keptFrom }: LogView): boolean {

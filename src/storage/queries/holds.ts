@@ -2,9 +2,9 @@
 
 import { numberOf } from "../../domain/values/amount.ts";
 import { chargedAmounts } from "../../domain/state/event.ts";
-import type { UserKey } from "../../domain/values/ids.ts";
+import { ownerOf, type UserKey } from "../../domain/values/ids.ts";
 import type { Reservation } from "../../domain/state/reservation.ts";
-import type { Database } from "../database.ts";
+import { arrayText, type Database } from "../database.ts";
 import { openHoldsOf } from "../rows/open_holds.ts";
 import type { StoredRow } from "../rows/columns.ts";
 import { RESERVATIONS } from "../rows/metering_rows.ts";
@@ -22,13 +22,37 @@ export async function listHolds(database: Database, userKey: UserKey, limit: num
         [owners, limit + 1],
       ),
   );
-  const holds = records.slice(0, limit).map(RESERVATIONS.read).map(showHold);
-  return { holds, hasMore: records.length > limit };
+  const rows = records.slice(0, limit).map(RESERVATIONS.read);
+  const callers = await readCallers(database, rows);
+  return { holds: rows.map((row) => showHold(row, callers)), hasMore: records.length > limit };
 }
 
-function showHold(row: Reservation) {
+/** Reads the ids of the users whose calls hold a part here, by their keys. */
+async function readCallers(
+  database: Database,
+  rows: readonly Reservation[],
+): Promise<ReadonlyMap<UserKey, string>> {
+  const keys = rows.map(callerOf).filter((key) => key !== null);
+  if (keys.length === 0) return new Map();
+  const users = await database.query<{ key: number; id: string }>(
+    `select u.key, coalesce(c.id, u.id) as id from users u left join users c on c.key = u.merged_into
+     where u.key = any($1::text::bigint[])`,
+    [arrayText([...new Set(keys)])],
+  );
+  return new Map(users.map(({ key, id }) => [key, id]));
+}
+
+/** The user whose call holds this part; null for a hold of the user's own. */
+function callerOf({ partOf }: Reservation): UserKey | null {
+  return partOf === undefined ? null : ownerOf("reservation", partOf);
+}
+
+/** A part is shown under the id of the whole reservation, the only one that can be settled. */
+function showHold(row: Reservation, callers: ReadonlyMap<UserKey, string>) {
+  const caller = callers.get(callerOf(row) ?? NO_USER);
   return {
-    reservationId: row.id,
+    reservationId: row.partOf ?? row.id,
+    ...caller === undefined ? {} : { heldFor: caller },
     event: row.event,
     metadata: row.metadata === null ? null : JSON.parse(row.metadata) as Record<string, unknown>,
     amounts: chargedAmounts(row).map((each) => ({ ...each, amount: numberOf(each.amount) })),
@@ -36,3 +60,6 @@ function showHold(row: Reservation) {
     expiresAt: new Date(row.expiresAt).toISOString(),
   };
 }
+
+/** Keys of users are above 0. */
+const NO_USER = 0;

@@ -80,6 +80,41 @@ export function readMetered(
   return queryInOrder<EventRecord>(database, text, [realm, arrayText(ids), at_ms, id]);
 }
 
+/** The key of a share within its user; empty texts come before all. */
+export type SharePlace = Pick<ShareRecord, "user_key" | "account_key" | "group_id" | "unit" | "start_ms">;
+
+/** What a user used of a limit group of a user above. */
+export interface ShareRecord {
+  readonly user_key: number;
+  readonly account_key: number;
+  readonly group_id: string;
+  readonly unit: string;
+  readonly start_ms: Millis;
+  readonly end_ms: Millis | null;
+  readonly count: string;
+  readonly cost_cents: string;
+}
+
+/** Reads shares of every user of these ids, after a place. */
+export function readShares(
+  database: Database,
+  realm: number,
+  ids: readonly string[],
+  { user_key, account_key, group_id, unit, start_ms }: SharePlace,
+  limit: number,
+): Promise<ShareRecord[]> {
+  return database.query<ShareRecord>(
+    `select user_key, account_key, group_id, unit, window_start_ms as start_ms, window_end_ms as end_ms,
+       count::text as count, cost_cents::text as cost_cents
+     from shares where user_key = any(array(
+       select coalesce(merged_into, key) from users where realm = $1::int and id = any($2::text::text[])
+     )) and (count > 0 or cost_cents > 0)
+       and (user_key, account_key, group_id, unit, window_start_ms) > ($3::bigint, $4::bigint, $5, $6, $7::bigint)
+     order by user_key, account_key, group_id, unit, window_start_ms limit $8::int`,
+    [realm, arrayText(ids), user_key, account_key, group_id, unit, start_ms, limit],
+  );
+}
+
 /** Reads consent entries of these ids, before a place. */
 export function readConsents(
   database: Database,
@@ -93,5 +128,26 @@ export function readConsents(
      where realm = $1::int and distinct_id = any($2::text::text[]) and (at_ms, id) < ($3::bigint, $4::text)
      order by at_ms desc, id desc limit $5::int`,
     [realm, arrayText(ids), before.at_ms, before.id, limit],
+  );
+}
+
+/** A key of a user, without what it is checked by. */
+export interface KeyRecord {
+  readonly id: string;
+  readonly name: string | null;
+  readonly created_at_ms: Millis;
+  readonly expires_at_ms: Millis | null;
+  readonly last_used_at_ms: Millis | null;
+}
+
+/** Reads the keys, of the users of these ids, that are not revoked. */
+export function readKeys(database: Database, realm: number, ids: readonly string[]): Promise<KeyRecord[]> {
+  return database.query<KeyRecord>(
+    `select k.id, k.name, k.created_at_ms, k.expires_at_ms, k.last_used_at_ms
+     from end_user_keys k
+     where k.user_key in (select coalesce(merged_into, key) from users
+       where realm = $1::int and id = any($2::text::text[])) and k.revoked_at_ms is null
+     order by k.created_at_ms desc, k.id desc`,
+    [realm, arrayText(ids)],
   );
 }

@@ -1,4 +1,4 @@
-// Proves for every canonical user: each counter is the sum of its holds, events and adjustments; each credit balance is the
+// Proves for every canonical user: each counter is the sum of its holds, events and adjustments, and each member's share of its holds and events; each credit balance is the
 // sum of its ledger and holds; the sums by day are those of its events; every open hold and balance has a user, and no open
 // hold exists twice; what is open falls due in time; alert marks are valid; each message belongs to a user and a webhook;
 // refunded purchases are revoked. It reads one snapshot, walks through the users by key in steps, and sums in SQL, so
@@ -9,7 +9,8 @@
 
 import type { Database, Session } from "../database.ts";
 import { RECONCILE_LIMITS } from "../../process/limits.ts";
-import { DUE, type FaultKind, HOLDS, inRange, MARKS, MESSAGES, REFUNDED } from "./reconcile_faults.ts";
+import { SHARES } from "./reconcile_shares.ts";
+import { DUE, type FaultKind, HOLDS, inRange, MARKS, MESSAGES, owned, REFUNDED } from "./reconcile_faults.ts";
 
 export type DriftKind =
   | "count"
@@ -160,7 +161,7 @@ async function proveRange(session: Session, range: KeyRange, tell: (drift: Drift
   await eachRow<CounterSums>(session, COUNTER_SUMS, range, (row) => tell(counterDrift(row)));
   await eachRow<BalanceSums>(session, BALANCE_SUMS, range, (row) => balanceDrifts(row).forEach(tell));
   await eachRow<DailySums>(session, DAILY_SUMS, range, (row) => tell(dailyDrift(row)));
-  for (const sql of [HOLDS, DUE, MARKS, MESSAGES, REFUNDED]) {
+  for (const sql of [SHARES, HOLDS, DUE, MARKS, MESSAGES, REFUNDED]) {
     await eachRow<FaultRow>(session, sql, range, (row) => tell(faultDrift(row)));
   }
 }
@@ -183,22 +184,6 @@ async function eachRow<Row>(
     rows.forEach(use);
     if (rows.length < RECONCILE_LIMITS.pageDriftsMax) return;
   }
-}
-
-/**
- * SQL of the rows of canonical users in a range: their own, and those still stored under the number of an alias.
- *
- * @param columns without user_key, which comes first
- */
-function owned(table: string, columns: string, where = "true"): string {
-  return `(
-    select t.user_key, ${columns} from ${table} t
-    where ${where} and ${inRange("t.user_key")}
-      and not exists (select from users a where a.key = t.user_key and a.merged_into is not null)
-    union all
-    select a.merged_into, ${columns} from users a join ${table} t on t.user_key = a.key
-    where ${where} and a.merged_into is not null and ${inRange("a.merged_into")}
-  ) of_${table}`;
 }
 
 const COUNTS = `select
@@ -267,6 +252,23 @@ function linesOf(table: string, inHolds: 0 | 1): string {
     cross join lateral jsonb_array_elements(lines::jsonb) line`;
 }
 
+/**
+ * SQL of the lines of events of other users that name a user of the range among their levels, as JSON:
+ * [[userKey, lines, credits, uncovered], ...].
+ */
+const LEVEL_LINES = `
+  select owner, line ->> 0, line ->> 1, (line ->> 2)::bigint, 0, 0, 0, 0::numeric, (line ->> 5)::numeric
+  from (
+    select coalesce(u.merged_into, u.key) as owner, level -> 1 as lines
+    from events e cross join lateral jsonb_array_elements(e.levels::jsonb) level
+    join users u on u.key = (level ->> 0)::bigint
+    where e.level_keys is not null and e.level_keys && array(
+      select key from users where ${inRange("key")}
+      union all select key from users where ${inRange("merged_into")}
+    )
+  ) part cross join lateral jsonb_array_elements(part.lines) line
+  where ${inRange("owner")}`;
+
 const COUNTER_SUMS = `
   select user_key, (select id from users where key = sums.user_key) as user_id, plan_id, group_id, start_ms,
     has_row, trim_scale(count)::text as count, trim_scale(adjusted)::text as adjusted,
@@ -281,6 +283,10 @@ const COUNTER_SUMS = `
       from ${owned("counters", "t.plan_id, t.group_id, t.window_start_ms, t.count, t.adjusted")}
       union all ${linesOf("reservations", 1)}
       union all ${linesOf("events", 0)}
+      union all ${LEVEL_LINES}
+      union all
+      select user_key, plan_id, group_id, window_start_ms, 0, 0, 0, 0::numeric, amount
+      from ${owned("erased_charges", "t.plan_id, t.group_id, t.window_start_ms, t.amount")}
     ) part
     group by user_key, plan_id, group_id, start_ms
   ) sums

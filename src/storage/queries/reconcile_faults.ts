@@ -3,11 +3,27 @@
 
 import { TOLD } from "../../domain/state/credit.ts";
 
-export type FaultKind = "hold" | "due" | "alerted" | "entered" | "told" | "message" | "refunded";
+export type FaultKind = "hold" | "due" | "alerted" | "entered" | "told" | "message" | "refunded" | "share";
 
 /** SQL of the condition that a column is above the first parameter and up to the second. */
 export function inRange(column: string): string {
   return `${column} > $1::bigint and ${column} <= $2::bigint`;
+}
+
+/**
+ * SQL of the rows of canonical users in a range: their own, and those still stored under the number of an alias.
+ *
+ * @param columns without user_key, which comes first
+ */
+export function owned(table: string, columns: string, where = "true"): string {
+  return `(
+    select t.user_key, ${columns} from ${table} t
+    where ${where} and ${inRange("t.user_key")}
+      and not exists (select from users a where a.key = t.user_key and a.merged_into is not null)
+    union all
+    select a.merged_into, ${columns} from users a join ${table} t on t.user_key = a.key
+    where ${where} and a.merged_into is not null and ${inRange("a.merged_into")}
+  ) of_${table}`;
 }
 
 // Open holds: no index makes their ids unique, and a drain finds them by their user. So this proves that each is stored

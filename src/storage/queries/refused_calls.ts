@@ -3,7 +3,7 @@
 
 import type { RefusalRow } from "../../domain/state/refused_call.ts";
 import type { Millis } from "../../domain/values/period.ts";
-import type { Database, Param } from "../database.ts";
+import { arrayText, type Database, type Param } from "../database.ts";
 import { readOfUser } from "./user_keys.ts";
 
 /** Selects the rows of a page. */
@@ -13,6 +13,8 @@ export interface RefusedCallQuery {
   readonly keptFrom: Millis;
   readonly userId: string | null;
   readonly event: string | null;
+  /** Only rows that this user refused; null for all. */
+  readonly refusedBy: string | null;
   readonly limit: number;
   readonly offset: number;
 }
@@ -25,6 +27,8 @@ interface RefusalRecord {
   count: number;
   first_at_ms: Millis;
   last_at_ms: Millis;
+  /** As JSON. */
+  refusers: string | null;
 }
 
 const NEWEST_FIRST = "order by r.last_at_ms desc, r.id desc";
@@ -39,8 +43,9 @@ const IS_SHOWN = `coalesce((select not (u.erasing or c.erasing)
 
 /** Lists a page of rows, newest last call first; of equal times the later written first. */
 export async function listRefusedCalls(database: Database, query: RefusedCallQuery) {
-  const { realm, userId } = query;
-  if (userId === null) return (await pageOfRealm(database, query)).map(showRefusal);
+  const { realm, userId, refusedBy } = query;
+  const refusers = refusedBy === null ? null : await namesOf(database, realm, refusedBy);
+  if (userId === null) return (await pageOfRealm(database, query, refusers)).map(showRefusal);
   const [known] = await database.query<{ key: number; erasing: boolean }>(
     `select c.key, u.erasing or c.erasing as erasing
      from users u join users c on c.key = coalesce(u.merged_into, u.key) where u.realm = $1::int and u.id = $2`,
@@ -48,21 +53,38 @@ export async function listRefusedCalls(database: Database, query: RefusedCallQue
   );
   if (known?.erasing === true) return [];
   const records = known === undefined
-    ? await pageOfUser(database, query, "select $5::text", userId)
-    : await readOfUser(database, known.key, (owners) => pageOfUser(database, query, IDS, owners));
+    ? await pageOfUser(database, query, refusers, "select $5::text", userId)
+    : await readOfUser(database, known.key, (owners) => pageOfUser(database, query, refusers, IDS, owners));
   return records.map(showRefusal);
+}
+
+/** The ids of a user: its own and those of its aliases. A row may have any of them. */
+async function namesOf(database: Database, realm: number, id: string): Promise<string> {
+  const rows = await database.query<{ id: string }>(
+    `with asked as (
+       select coalesce(merged_into, key) as key from users where realm = $1::int and id = $2
+     )
+     select u.id from users u join asked a on u.key = a.key or u.merged_into = a.key`,
+    [realm, id],
+  );
+  return arrayText([id, ...rows.map((row) => row.id)]);
 }
 
 /** SQL of the ids under which rows of a user may be: rows of an alias keep its id until they have moved. */
 const IDS = "select id from users where key = any($5::text::bigint[])";
 
-function pageOfRealm(database: Database, { realm, keptFrom, event, limit, offset }: RefusedCallQuery) {
+function pageOfRealm(
+  database: Database,
+  { realm, keptFrom, event, limit, offset }: RefusedCallQuery,
+  refusers: string | null,
+) {
   const params: Param[] = [limit, offset, realm, keptFrom];
   const ofEvent = event === null ? "" : `and r.event = $${params.push(event)}`;
+  const byThem = refusers === null ? "" : `and r.refused_by && $${params.push(refusers)}::text::text[]`;
   return readPage(
     database,
     `select r.id from refusals r
-     where r.realm = $3::int and r.last_at_ms > $4::bigint ${ofEvent} and ${IS_SHOWN}`,
+     where r.realm = $3::int and r.last_at_ms > $4::bigint ${ofEvent} ${byThem} and ${IS_SHOWN}`,
     params,
   );
 }
@@ -76,16 +98,18 @@ function pageOfRealm(database: Database, { realm, keptFrom, event, limit, offset
 function pageOfUser(
   database: Database,
   { realm, keptFrom, event, limit, offset }: RefusedCallQuery,
+  refusers: string | null,
   ids: string,
   owners: string,
 ) {
   const params: Param[] = [limit, offset, realm, keptFrom, owners];
   const ofEvent = event === null ? "" : `and event = $${params.push(event)}`;
+  const byThem = refusers === null ? "" : `and refused_by && $${params.push(refusers)}::text::text[]`;
   return readPage(
     database,
     `select r.id from (${ids}) as owner(id) cross join lateral (
        select id, last_at_ms from refusals where realm = $3::int and user_id >= owner.id and user_id <= owner.id
-         and last_at_ms > $4::bigint ${ofEvent}
+         and last_at_ms > $4::bigint ${ofEvent} ${byThem}
        order by user_id, last_at_ms desc, id desc limit $1::int + $2::int
      ) as r`,
     params,
@@ -96,7 +120,7 @@ function pageOfUser(
 function readPage(database: Database, ids: string, params: readonly Param[]): Promise<RefusalRecord[]> {
   const page = `${ids} ${NEWEST_FIRST} limit $1::int offset $2::int`;
   return database.query<RefusalRecord>(
-    `select r.*, coalesce(c.id, r.user_id) as end_user_id
+    `select r.*, to_json(r.refused_by)::text as refusers, coalesce(c.id, r.user_id) as end_user_id
      from (select * from refusals where id = any(array(${page}))) r
      left join users u on u.realm = r.realm and u.id = r.user_id left join users c on c.key = u.merged_into
      ${NEWEST_FIRST}`,
@@ -110,6 +134,7 @@ function showRefusal(record: RefusalRecord) {
     event: record.event,
     reasons: JSON.parse(record.reasons) as RefusalRow["reasons"],
     groupIds: JSON.parse(record.group_ids) as string[],
+    ...record.refusers === null ? {} : { refusedBy: JSON.parse(record.refusers) as string[] },
     count: record.count,
     firstAt: new Date(record.first_at_ms).toISOString(),
     lastAt: new Date(record.last_at_ms).toISOString(),

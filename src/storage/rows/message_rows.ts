@@ -12,4 +12,5 @@ export const WEBHOOK_MESSAGES = table<WebhookMessage>("webhook_messages", 1, {
   type: column("type"),
   body: column("body"),
   createdAt: column("created_at_ms"),
+  causedBy: column("caused_by", { later: { since: 26, value: null } }),
 });

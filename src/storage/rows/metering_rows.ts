@@ -4,14 +4,15 @@
 
 import { type Amount, decimalOf, parseAmount } from "../../domain/values/amount.ts";
 import type { CreditLine } from "../../domain/state/credit.ts";
-import { ownerOf } from "../../domain/values/ids.ts";
+import { ownerOf, type UserKey } from "../../domain/values/ids.ts";
 import { type Counter, counterKey, type CounterRef, NO_ALERTS } from "../../domain/state/counter.ts";
-import type { EventLog, MeteringEvent } from "../../domain/state/event.ts";
+import type { EventLog, LevelCharge, MeteringEvent } from "../../domain/state/event.ts";
 import type { Generation } from "../../domain/state/generation.ts";
 import type { HoldLine, Reservation } from "../../domain/state/reservation.ts";
 import type { Window } from "../../domain/values/period.ts";
 import type { Unit } from "../../domain/catalog/plan.ts";
 import { copyText, NULL } from "../database.ts";
+import { decodeShares, encodeShares } from "./share_rows.ts";
 import { amount, column, type Found, mapped, type StoredRow, type Table, table } from "./columns.ts";
 
 export const COUNTERS: Table<Counter> = {
@@ -142,6 +143,19 @@ const RESERVATION_TABLE = table<Omit<Reservation, "isBare">>(
     prompt: column("prompt", { mutable: true, later: { since: 4, value: null } }),
     priceRow: column("price_row", { later: { since: 11, value: null } }),
     toldCents: column("told_cents", { later: { since: 11, value: false } }),
+    parts: mapped<readonly string[] | undefined>(
+      "parts",
+      (parts) => parts?.join(",") ?? null,
+      (value) => value === null ? undefined : (value as string).split(","),
+      { mutable: true, later: { since: 26, value: null } },
+    ),
+    partOf: mapped<string | undefined>(
+      "part_of",
+      (id) => id ?? null,
+      (value) => value === null ? undefined : value as string,
+      { later: { since: 26, value: null } },
+    ),
+    shares: mapped("shares", encodeShares, decodeShares, { later: { since: 29, value: null } }),
   },
   lineOfReservation,
   BY_USER_AND_TIME,
@@ -153,9 +167,16 @@ const RESERVATION_TABLE = table<Omit<Reservation, "isBare">>(
  */
 export const RESERVATIONS: Table<Omit<Reservation, "isBare">> = {
   ...RESERVATION_TABLE,
+  read: readReservation,
   valueSql: { prompt: "case when s.status in ('held', 'expired') then t.prompt end" },
   over: keepTexts,
 };
+
+function readReservation(stored: StoredRow): Omit<Reservation, "isBare"> {
+  const { parts, partOf, shares, ...row } = RESERVATION_TABLE.read(stored);
+  if (parts !== undefined) return shares === undefined ? { ...row, parts } : { ...row, parts, shares };
+  return partOf === undefined ? row : { ...row, partOf };
+}
 
 const METADATA = RESERVATION_TABLE.columns.indexOf("metadata");
 const PROMPT = RESERVATION_TABLE.columns.indexOf("prompt");
@@ -229,6 +250,9 @@ function lineOfReservation(row: Reservation): string {
     copyText(row.prompt),
     row.priceRow ?? NULL,
     row.toldCents ? "t" : "f",
+    row.parts?.join(",") ?? NULL,
+    row.partOf ?? NULL,
+    row.shares === undefined ? NULL : copyText(encodeShares(row.shares)),
   ].join("\t");
 }
 
@@ -256,9 +280,12 @@ export const EVENTS: Omit<Table<MeteringEvent>, "read"> = {
     "lines",
     "uncovered",
     "credits",
+    "levels",
+    "level_keys",
+    "shares",
   ],
   mutable: [],
-  later: ["[]"],
+  later: ["[]", NULL, NULL, NULL],
   encode: encodeEvent,
 };
 
@@ -279,7 +306,18 @@ function encodeEvent(row: MeteringEvent): string {
     copyText(encodeLines(row.lines)),
     encodeUncovered(row.uncovered),
     copyText(encodeCredits(row.credits)),
+    row.levels === undefined ? NULL : copyText(encodeLevels(row.levels)),
+    row.levels === undefined ? NULL : `{${row.levels.map(({ userKey }) => userKey).join(",")}}`,
+    row.shares === undefined ? NULL : copyText(encodeShares(row.shares)),
   ].join("\t");
+}
+
+/** Encodes what an event took from users above as JSON: [[userKey, lines, credits, uncovered], ...]. */
+function encodeLevels(levels: readonly LevelCharge[]): string {
+  const texts = levels.map(({ userKey, lines, credits, uncovered }) =>
+    `[${userKey},${encodeLines(lines)},${encodeCredits(credits)},${encodeUncovered(uncovered)}]`
+  );
+  return `[${texts.join(",")}]`;
 }
 
 function encodeUncovered(uncovered: MeteringEvent["uncovered"]): string {
@@ -359,6 +397,21 @@ export function decodeLines(text: string): HoldLine[] {
 
 function decodeRef([planId, groupId, start, end]: RefParts): CounterRef {
   return { planId, groupId, window: { start, end } };
+}
+
+/** What an event took from a user above, as stored. */
+export interface StoredLevel extends Omit<LevelCharge, "uncovered"> {
+  readonly userKey: UserKey;
+}
+
+/** Reads what an event took from users above. */
+export function decodeLevels(text: string): StoredLevel[] {
+  const levels = JSON.parse(text) as [UserKey, unknown, unknown, unknown][];
+  return levels.map(([userKey, lines, credits]) => ({
+    userKey,
+    lines: decodeLines(JSON.stringify(lines)),
+    credits: decodeCredits(JSON.stringify(credits)),
+  }));
 }
 
 /** Encodes what was taken from balances as JSON: [[balanceId, unit, "taken"], ...]. */

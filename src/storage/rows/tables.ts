@@ -7,7 +7,9 @@ import type { TableSpec } from "./columns.ts";
 import { CREDIT_BALANCES, CREDIT_LEDGER } from "./credit_rows.ts";
 import { COUNTERS, EVENT_LOGS, EVENTS, GENERATIONS, RESERVATIONS } from "./metering_rows.ts";
 import { AI_SPEND, CREDIT_ISSUES, GATEWAY_SPEND, IDEMPOTENCY, OPERATIONS } from "./runtime_rows.ts";
+import { SHARES } from "./share_rows.ts";
 import { SUBSCRIPTION_EVENTS, SUBSCRIPTIONS } from "./subscription_rows.ts";
+import { END_USER_KEYS } from "./end_user_key_rows.ts";
 import { WEBHOOK_MESSAGES } from "./message_rows.ts";
 import { CONSENTS, HISTORY_MOVES, MERGES, USERS } from "./user_rows.ts";
 
@@ -38,6 +40,8 @@ const BY_NAME: { readonly [Name in RowChange["table"]]: Encoder<RowOf<Name>> } =
   consents: CONSENTS,
   webhook_messages: WEBHOOK_MESSAGES,
   gateway_spend: GATEWAY_SPEND,
+  end_user_keys: END_USER_KEYS,
+  shares: SHARES,
 };
 
 /** The tables in the order of their marks. */

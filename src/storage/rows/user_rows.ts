@@ -1,6 +1,16 @@
 // Users, merges and consents.
 
-import type { ConsentEntry, Entitlement, HistoryMove, Merge, User } from "../../domain/state/user.ts";
+import type {
+  ConsentEntry,
+  Entitlement,
+  HistoryMove,
+  MemberLimits,
+  Merge,
+  User,
+} from "../../domain/state/user.ts";
+import { decimalOf, parseAmount } from "../../domain/values/amount.ts";
+import type { ColumnValue } from "../database.ts";
+import { decodeResets, encodeResets } from "./share_rows.ts";
 import { column, mapped, spread, type StoredRow, table } from "./columns.ts";
 
 export const USERS = table<User>("users", 1, {
@@ -19,7 +29,30 @@ export const USERS = table<User>("users", 1, {
   mergedInto: column("merged_into", { mutable: true, later: { since: 3, value: null } }),
   optedOut: column("opted_out", { mutable: true, later: { since: 4, value: 0 } }),
   isErasing: column("erasing", { mutable: true, later: { since: 4, value: false } }),
+  parentKey: column("parent_key", { mutable: true, later: { since: 26, value: null } }),
+  memberLimits: mapped("member_limits", textOfLimits, limitsOf, {
+    mutable: true,
+    later: { since: 26, value: null },
+  }),
+  shareResets: mapped("share_resets", encodeResets, decodeResets, {
+    mutable: true,
+    later: { since: 29, value: null },
+  }),
 });
+
+/** Encodes member limits as JSON: {"groupId": "quota", ...}. */
+function textOfLimits(limits: MemberLimits | null): string | null {
+  if (limits === null) return null;
+  return JSON.stringify(
+    Object.fromEntries(Object.entries(limits).map(([id, quota]) => [id, decimalOf(quota)])),
+  );
+}
+
+function limitsOf(value: ColumnValue): MemberLimits | null {
+  if (value === null) return null;
+  const limits = JSON.parse(value as string) as Record<string, string>;
+  return Object.fromEntries(Object.entries(limits).map(([id, quota]) => [id, parseAmount(quota)]));
+}
 
 function readEntitlement(stored: StoredRow): Entitlement | null {
   return stored.held_plan_id === null ? null : {

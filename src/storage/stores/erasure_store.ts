@@ -123,13 +123,11 @@ export async function deleteHistory(
 ): Promise<number> {
   let removed = 0;
   for (const history of HISTORY) {
-    const rows = await session.query(
-      `delete from ${history.table} where ${history.key} = any(array(${
-        someRowsOf(history, "$2::bigint")
-      })) returning 1`,
-      [arrayText(keys), limit],
-    );
-    removed += rows.length;
+    const ids = `any(array(${someRowsOf(history, "$2::bigint")}))`;
+    const sql = history.table === "events"
+      ? deleteEvents(ids)
+      : `delete from ${history.table} where ${history.key} = ${ids} returning 1`;
+    removed += (await session.query(sql, [arrayText(keys), limit])).length;
   }
   // A merge leaves messages with the user that they were recorded for.
   const messages = await session.query(
@@ -148,6 +146,49 @@ export async function deleteHistory(
     removed += rows.length;
   }
   return removed;
+}
+
+/** SQL that deletes events, and keeps what they took from users above as amounts without an event. */
+function deleteEvents(ids: string): string {
+  return `with gone as (
+      delete from events where id = ${ids} returning levels
+    ), kept as (
+      insert into erased_charges (user_key, plan_id, group_id, window_start_ms, amount)
+      select u.key, line ->> 0, line ->> 1, (line ->> 2)::bigint, sum((line ->> 5)::numeric)
+      from gone cross join lateral jsonb_array_elements(levels::jsonb) level
+        cross join lateral jsonb_array_elements(level -> 1) line
+        join users u on u.key = (level ->> 0)::bigint
+      where levels is not null
+      group by 1, 2, 3, 4 order by 1, 2, 3, 4
+      on conflict (user_key, plan_id, group_id, window_start_ms)
+        do update set amount = erased_charges.amount + excluded.amount
+    )
+    select 1 from gone`;
+}
+
+/** Removes the ids of erased users from messages of users above; returns how many, 0 when none are left. */
+export async function hideCauses(
+  session: Session,
+  keys: readonly UserKey[],
+  limit: number,
+): Promise<number> {
+  const rows = await session.query<{ id: string; body: string }>(
+    `select id, body from webhook_messages where caused_by = any($1::text::bigint[])
+     order by id limit $2::bigint for update`,
+    [arrayText(keys), limit],
+  );
+  await session.query(
+    `update webhook_messages m set body = given.body, caused_by = null
+     from unnest($1::text::text[], $2::text::text[]) as given(id, body) where m.id = given.id`,
+    [arrayText(rows.map(({ id }) => id)), arrayText(rows.map(({ body }) => withoutCause(body)))],
+  );
+  return rows.length;
+}
+
+function withoutCause(body: string): string {
+  const { data, ...message } = JSON.parse(body);
+  const { causedBy: _, ...kept } = data;
+  return JSON.stringify({ ...message, data: kept });
 }
 
 /** Locks users until the end of the transaction, also against the history move. */
@@ -201,6 +242,9 @@ const OF_USERS = [
   "subscriptions",
   "counters",
   "credit_balances",
+  "end_user_keys",
+  "erased_charges",
+  "shares",
   "history_moves",
   "idempotency",
 ];

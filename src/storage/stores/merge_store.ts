@@ -8,24 +8,27 @@ import type { OlderRows } from "../../domain/state/user.ts";
 import type { StoredRow } from "../rows/columns.ts";
 import { CREDIT_BALANCES } from "../rows/credit_rows.ts";
 import { COUNTERS } from "../rows/metering_rows.ts";
+import { SHARES } from "../rows/share_rows.ts";
 import { arrayText, type Session } from "../database.ts";
 import { moveRefusedCalls } from "./refused_call_store.ts";
 import { HISTORY, reservationIdsOf, someRowsOf, someSettled } from "./history_tables.ts";
 
 type Reader = Pick<Session, "query">;
 
-/** Loads all counters and balances of a user. */
+/** Loads all counters, balances and shares of a user. */
 export async function loadWhole(reader: Reader, owner: UserKey): Promise<OlderRows> {
-  const [counters, balances] = await Promise.all([
+  const [counters, balances, shares] = await Promise.all([
     reader.query<StoredRow>("select * from counters where user_key = $1::bigint", [owner]),
     reader.query<StoredRow>("select * from credit_balances where user_key = $1::bigint order by id", [
       owner,
     ]),
+    reader.query<StoredRow>("select * from shares where user_key = $1::bigint", [owner]),
   ]);
   return {
     counters: counters.map(COUNTERS.read),
     reservations: [],
     balances: balances.map(CREDIT_BALANCES.read),
+    shares: shares.map(SHARES.read),
   };
 }
 
@@ -138,7 +141,9 @@ export async function moveHistory(session: Session, alias: UserKey, limit: numbe
   }
   if (hasMoved) await countMoved(session, alias, moved);
   if (left <= 0) return limit;
-  await session.query("delete from counters where user_key = $1::bigint", [alias]);
+  for (const table of ["counters", "shares"]) {
+    await session.query(`delete from ${table} where user_key = $1::bigint`, [alias]);
+  }
   const ended = await session.query(
     `delete from history_moves where user_key = $1::bigint
      ${

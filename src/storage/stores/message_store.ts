@@ -150,7 +150,7 @@ export async function insertMessages(session: Session, messages: readonly Webhoo
   for (const message of messages) {
     await session.query(
       `insert into webhook_messages (${WEBHOOK_MESSAGES.columns.join(", ")})
-       values ($1, $2, $3::bigint, $4::int, $5, $6, $7::bigint)`,
+       values ($1, $2, $3::bigint, $4::int, $5, $6, $7::bigint, $8::bigint)`,
       [
         message.id,
         message.webhookId,
@@ -159,6 +159,7 @@ export async function insertMessages(session: Session, messages: readonly Webhoo
         message.type,
         message.body,
         message.createdAt,
+        message.causedBy,
       ],
     );
   }

@@ -4,22 +4,27 @@
 
 import type { BalanceRef, IdempotencyRow, LoadedUser, UserRef, UserStore } from "../../../actors/port.ts";
 import type { UserKey } from "../../domain/values/ids.ts";
+import type { EndUserKey } from "../../domain/state/end_user_key.ts";
 import type { Counter } from "../../domain/state/counter.ts";
 import type { CreditBalance } from "../../domain/state/credit.ts";
 import type { Millis } from "../../domain/values/period.ts";
 import { countersOf, type Reservation } from "../../domain/state/reservation.ts";
+import type { Share, ShareLine } from "../../domain/state/share.ts";
 import type { Subscription } from "../../domain/state/subscription.ts";
 import type { CallerTexts } from "../../domain/state/text_room.ts";
-import type { Alias, OlderRows, User } from "../../domain/state/user.ts";
+import { type Alias, type OlderRows, PATH_MAX, type User } from "../../domain/state/user.ts";
 import { HOLD_LIMITS } from "../../process/limits.ts";
 import type { StoredRow } from "../rows/columns.ts";
 import { CREDIT_BALANCES } from "../rows/credit_rows.ts";
 import { arrayText, type Database } from "../database.ts";
+import { END_USER_KEYS } from "../rows/end_user_key_rows.ts";
 import { openHoldsOf } from "../rows/open_holds.ts";
 import { countHistory, loadMerge, loadWhole } from "./merge_store.ts";
+import { countChildren, hasTree, heightBelow, someChildren } from "./tree_store.ts";
 import { nextKeys } from "../nodes/node_store.ts";
 import { COUNTERS, RESERVATIONS } from "../rows/metering_rows.ts";
 import { IDEMPOTENCY } from "../rows/runtime_rows.ts";
+import { SHARES } from "../rows/share_rows.ts";
 import { SUBSCRIPTIONS } from "../rows/subscription_rows.ts";
 import { USERS } from "../rows/user_rows.ts";
 
@@ -31,6 +36,10 @@ export function openUserStore(database: Database): UserStore {
     loadTexts: (owners, id, createdAt) => loadTexts(database, owners, id, createdAt),
     loadWhole: (owner) => loadWhole(database, owner),
     countHistory: (owners, limit) => countHistory(database, owners, limit),
+    hasTree: (realm) => hasTree(database, realm),
+    heightBelow: (owners) => heightBelow(database, owners, PATH_MAX),
+    someChildren: (owners, limit) => someChildren(database, owners, limit),
+    countChildren: (owners) => countChildren(database, owners),
     loadMerge: (fromKey) => loadMerge(database, fromKey),
     loadBalances: (owner, which) => loadBalances(database, owner, which),
     listDue: async (realm, now, limit) => {
@@ -73,7 +82,7 @@ async function load(
   // A decision first settles what fell due, as of the time it fell due: windows are needed from the earliest such time on.
   const from = Math.min(now, ...[...users.values()].map(({ dueAt }) => dueAt ?? now));
   const keyText = arrayText([...users.keys()]);
-  const [aliases, subscriptions, counters, reservations, balances] = await Promise.all([
+  const [aliases, subscriptions, counters, reservations, balances, shares, endUserKeys] = await Promise.all([
     database.query<{ key: number; id: string; merged_into: number }>(
       "select key, id, merged_into from users where merged_into = any($1::text::bigint[]) order by key",
       [keyText],
@@ -93,6 +102,15 @@ async function load(
        or revoked_at_ms is null and (expires_at_ms is null or expires_at_ms >= $2::bigint)) order by id`,
       [keyText, from],
     ),
+    database.query<StoredRow>(
+      `select * from shares where user_key = any($1::text::bigint[]) and (window_end_ms is null
+       or window_end_ms > least($2::bigint, (select min(created_at_ms) from (${OLDEST_HOLDS}) as oldest)))`,
+      [keyText, from],
+    ),
+    database.query<StoredRow>(
+      "select * from end_user_keys where user_key = any($1::text::bigint[]) and revoked_at_ms is null order by id",
+      [keyText],
+    ),
   ]);
   const loaded = new Map([...users.values()].map((user) => [user.key, emptyRows(user)]));
   for (const { key, id, merged_into: canonical } of aliases) loaded.get(canonical)?.aliases.push({ key, id });
@@ -111,6 +129,16 @@ async function load(
   for (const stored of balances) {
     const row = CREDIT_BALANCES.read(stored);
     loaded.get(row.userKey)?.balances.push(row);
+  }
+  for (const stored of shares) {
+    const row = SHARES.read(stored);
+    const rows = loaded.get(row.userKey);
+    if (rows !== undefined) (rows.shares ??= []).push(row);
+  }
+  for (const stored of endUserKeys) {
+    const row = END_USER_KEYS.read(stored);
+    const rows = loaded.get(row.userKey);
+    if (rows !== undefined) (rows.endUserKeys ??= []).push(row);
   }
   const byName = new Map(asked.map(({ name, user }) => [name, user.key]));
   return refs.map((ref) => {
@@ -164,13 +192,15 @@ interface Rows {
   readonly counters: Counter[];
   readonly reservations: Reservation[];
   readonly balances: CreditBalance[];
+  shares?: Share[];
+  endUserKeys?: EndUserKey[];
 }
 
 function emptyRows(user: User): Rows {
   return { user, aliases: [], subscriptions: [], counters: [], reservations: [], balances: [] };
 }
 
-/** Loads a settled reservation with the counters of its lines. Open ones are loaded with their user. */
+/** Loads a settled reservation with the counters of its lines, and the shares that it took of. Open ones are loaded with their user. */
 async function loadReservation(
   database: Database,
   owners: readonly UserKey[],
@@ -188,7 +218,22 @@ async function loadReservation(
     `select * from counters where user_key = $1::bigint and window_start_ms = any($2::text::bigint[])`,
     [canonical, arrayText(starts)],
   );
-  return { counters: counters.map(COUNTERS.read), reservations: [reservation], balances: [] };
+  const rows = { counters: counters.map(COUNTERS.read), reservations: [reservation], balances: [] };
+  const { shares } = reservation;
+  return shares === undefined ? rows : { ...rows, shares: await loadShares(database, canonical, shares) };
+}
+
+/** Loads the shares of a member that a reservation took of. */
+async function loadShares(
+  database: Database,
+  owner: UserKey,
+  shares: readonly ShareLine[],
+): Promise<Share[]> {
+  const rows = await database.query<StoredRow>(
+    `select * from shares where user_key = $1::bigint and window_start_ms = any($2::text::bigint[])`,
+    [owner, arrayText(shares.map(({ window }) => window.start))],
+  );
+  return rows.map(SHARES.read);
 }
 
 /** SQL of the texts of the reservation $2 of the users in $1, which was made at $3. */

@@ -47,7 +47,7 @@ type Definitions = Readonly<Record<string, Part>>;
 function tables(): string {
   const { definitions = {}, ...file } = catalogJsonSchema();
   const parts = ["Settings", "RateLimit", "Gateway", "Model", "PriceTier", "Plan", "Period"]
-    .concat(["LimitGroup", "MatchRule", "Headroom", "Pack", "PackItem", "ComposeType"])
+    .concat(["LimitGroup", "MatchRule", "Headroom", "MemberLimit", "Pack", "PackItem", "ComposeType"])
     .map((name) => definitions[`Catalog${name}`] as Part);
   const sections = [{ ...file, title: "The document" }, ...parts].map((part) => {
     const { title = "", description = "" } = part;

@@ -88,6 +88,20 @@ const limitGroup = z.strictObject({
     default: [],
     examples: [[80, 100]],
   }),
+  perMember: z.strictObject({
+    quota: amount.meta({
+      description: "How much of the unit each member may use in a period.",
+      examples: [20],
+    }),
+  }).meta({
+    id: "CatalogMemberLimit",
+    title: "Member limit",
+    description: "The most that one member may use of the group.",
+  }).optional().meta({
+    description:
+      "For users with users below them: the most that each of these may use of the quota in a period.",
+    examples: [{ quota: 20 }],
+  }),
 }).meta({
   id: "CatalogLimitGroup",
   title: "Limit group",

@@ -1,12 +1,16 @@
 // The demo of a first start on an empty embedded store: a workspace, an app with the example catalog, a subscribed
-// user, and a curl command that reserves for that user.
+// user with a curl command that reserves for it, and an organisation with a team and two members.
 
 import type { Directory } from "../../../actors/directory.ts";
+import type { Realm } from "../../../actors/call.ts";
+import type { Term } from "../../../actors/term.ts";
 import { type AdminWorld, applyCatalog, createApp, createWorkspace, type ShownKey } from "../admin.ts";
 import catalog from "./catalog.json" with { type: "json" };
 
 /** What making the demo uses. */
-export type DemoWorld = AdminWorld & { readonly term: { readonly directory: Pick<Directory, "runById"> } };
+export type DemoWorld = AdminWorld & {
+  readonly term: Pick<Term, "tree"> & { readonly directory: Pick<Directory, "runById"> };
+};
 
 /** The demo, in the form that is printed and stored in the data folder. */
 export interface Demo {
@@ -18,7 +22,10 @@ export interface Demo {
 
 const DEMO_WORKSPACE = "Demo workspace";
 const DEMO_USER = "user_demo";
-const DEMO_PLAN = "plan_pro";
+/** The plans of users. Members need none: their organisation and team pay. */
+const DEMO_PLANS = { [DEMO_USER]: "plan_pro", org_demo: "plan_org", team_demo: "plan_team" };
+/** The parents of users, from the top down. */
+const DEMO_PARENTS = { team_demo: "org_demo", ada_demo: "team_demo", bob_demo: "team_demo" };
 
 /**
  * Makes the demo in a store without workspaces; null where another workspace exists. A first start that was killed may have
@@ -33,12 +40,22 @@ export async function makeDemo(world: DemoWorld): Promise<Demo | null> {
   if (created === null || app === undefined) throw new Error("The demo app was not created");
   const applied = await applyCatalog(world, app, catalog);
   if ("code" in applied) throw new Error(`The demo catalog is invalid: ${JSON.stringify(applied.details)}`);
-  for (const realm of Object.values(app.realms)) {
-    await world.term.directory.runById(DEMO_USER, {
+  for (const realm of Object.values(app.realms)) await makeUsers(world, realm);
+  return {
+    appId: created.appId,
+    identitySecret: created.identitySecret,
+    keys: created.keys,
+    userId: DEMO_USER,
+  };
+}
+
+async function makeUsers({ term }: DemoWorld, realm: Realm): Promise<void> {
+  for (const [userId, plan] of Object.entries(DEMO_PLANS)) {
+    await term.directory.runById(userId, {
       realm,
       name: "subscribe",
       input: {
-        plan: DEMO_PLAN,
+        plan,
         provider: null,
         externalId: null,
         customLimits: undefined,
@@ -48,12 +65,9 @@ export async function makeDemo(world: DemoWorld): Promise<Demo | null> {
       },
     });
   }
-  return {
-    appId: created.appId,
-    identitySecret: created.identitySecret,
-    keys: created.keys,
-    userId: DEMO_USER,
-  };
+  for (const [userId, parentId] of Object.entries(DEMO_PARENTS)) {
+    await term.tree.setParent({ realm, userId, parentId, memberLimits: undefined, keeping: null });
+  }
 }
 
 /** The demo as text for the terminal, with a command that works when pasted. */

@@ -3,7 +3,7 @@
 import { type Bench, type Contestant, type Running, Skipped } from "../contestant.ts";
 import postgres from "postgres";
 import { startArguments } from "../../crash/program.ts";
-import { COLD_USERS, EVENTS, userId, USERS } from "../load_plan.ts";
+import { ACCOUNT, COLD_USERS, EVENTS, memberId, MEMBERS, ORGANISATION, userId, USERS } from "../load_plan.ts";
 import { Child, freePort, messageOf, ROOT, TEMP } from "../processes.ts";
 
 const READY_MS = 30_000;
@@ -53,7 +53,7 @@ export const holdfast: Contestant = {
   isService: true,
   start: async (bench) => {
     const running = await startWithUsers(bench);
-    if (bench.needsCold) {
+    if (bench.needs.cold) {
       bench.progress(`holdfast: adding ${COLD_USERS} cold users to the tables`);
       await addColdUsers(bench.databaseUrl);
     }
@@ -76,6 +76,10 @@ async function startWithUsers(bench: Bench): Promise<Running> {
   const { key } = await setUp(base, adminToken);
   bench.progress(`holdfast: subscribing ${USERS} users`);
   await subscribeAll(base, key);
+  if (bench.needs.members) {
+    bench.progress(`holdfast: putting ${MEMBERS} members under an account`);
+    await makeMembers(base, key);
+  }
   return {
     port: Number(new URL(base).port),
     authorization: `Bearer ${key}`,
@@ -178,6 +182,18 @@ export async function subscribeAll(base: string, key: string): Promise<void> {
     }
   };
   await Promise.all(Array.from({ length: SEED_CONNECTIONS }, connection));
+}
+
+/** Makes an organisation, an account below it and the members of the account, each with the plan. */
+async function makeMembers(base: string, key: string): Promise<void> {
+  const below = async (user: string, parentId: string | null) => {
+    await call("POST", `${base}/api/v1/subscriptions`, key, { userId: user, planId: PLAN_ID });
+    if (parentId === null) return;
+    await call("PUT", `${base}/api/v1/users/${user}/parent`, key, { parentId });
+  };
+  await below(ORGANISATION, null);
+  await below(ACCOUNT, ORGANISATION);
+  for (let n = 0; n < MEMBERS; n++) await below(memberId(n), ACCOUNT);
 }
 
 /**

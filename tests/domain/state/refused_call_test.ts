@@ -58,7 +58,13 @@ function shown(call: RefusedCall | null): string | null {
   return call === null ? null : [...call.reasons, ...call.groupIds].join(" ");
 }
 
-const CALL: RefusedCall = { event: "x", reasons: ["limit_reached"], groupIds: ["g"], at: NOON };
+const CALL: RefusedCall = {
+  event: "x",
+  reasons: ["limit_reached"],
+  groupIds: ["g"],
+  refusedBy: [],
+  at: NOON,
+};
 
 // deno-fmt-ignore: a row a case
 const KINDS: readonly [note: string, userId: string, call: Partial<RefusedCall>, isAlike: boolean][] = [
@@ -93,6 +99,7 @@ Deno.test("alike calls within an hour add up to one row with their number, both 
     firstAt: NOON + 5 * 60_000,
     lastAt: NOON + 30 * 60_000,
     groupIds: ["d"],
+    refusedBy: [],
   };
   assert.deepEqual(addUp(early, late), whole);
   assert.deepEqual(addUp(late, early), whole);

@@ -33,10 +33,10 @@ export function* operationObjects(): Iterable<{ path: string; method: string; op
   }
 }
 
-/** The members of the body that a POST to a path takes, by their names. */
+/** The members of the body that a call of a path takes, by their names. */
 // deno-lint-ignore no-explicit-any -- any schema of the document
-export function bodyMembers(path: string): Record<string, any> {
-  const { schema } = document.paths[path].post.requestBody.content["application/json"];
+export function bodyMembers(path: string, method = "post"): Record<string, any> {
+  const { schema } = document.paths[path][method].requestBody.content["application/json"];
   return document.components.schemas[schema.$ref.split("/").at(-1)].properties;
 }
 

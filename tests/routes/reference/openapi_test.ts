@@ -261,17 +261,19 @@ Deno.test("every documented member is taken although it is a common mistake on o
 
 Deno.test("the document takes and refuses the bodies that the service takes and refuses", () => {
   let compared = 0;
-  for (const { id, path, input, access, signedBody } of SURFACE.calls) {
+  for (const { id, method, path, input, access, signedBody } of SURFACE.calls) {
     if (input === null || access === "admin" || signedBody !== undefined) continue;
     const body = examples[id]?.success?.body as Record<string, unknown> | undefined;
     if (body === undefined) continue;
-    const validate = validatorAt("paths", `/api${path}`, "post", "requestBody");
-    for (const name of Object.keys(bodyMembers(`/api${path}`))) {
+    const documented = `/api${path.replace(/:(\w+)/g, "{$1}")}`;
+    const validate = validatorAt("paths", documented, method.toLowerCase(), "requestBody");
+    const { parameters } = examples[id]?.success ?? {};
+    for (const name of Object.keys(bodyMembers(documented, method.toLowerCase()))) {
       if (name === "options" || BEYOND_SCHEMAS.has(name)) continue;
       for (const value of [undefined, ...VALUES]) {
         const changed: Record<string, unknown> = { ...body, [name]: value };
         if (value === undefined) delete changed[name];
-        const takes: boolean = input.safeParse(changed).success;
+        const takes: boolean = input.safeParse({ ...parameters, ...changed }).success;
         assert.equal(validate(changed), takes, `${id} with ${name}: ${JSON.stringify(value)}`);
         compared += 1;
       }

@@ -28,6 +28,7 @@ const SMALL_CATALOG = {
 export async function walkProduct(tour: Tour): Promise<void> {
   await tour.record("upsertSubscription", { body: { userId: "user_demo", planId: "Pro" } });
   await walkMetering(tour);
+  await walkAccounts(tour);
   await walkUsage(tour);
   await walkCredits(tour);
   await walkAliases(tour);
@@ -96,17 +97,22 @@ async function walkUsage({ record, refuse, app, token }: Tour): Promise<void> {
   await record("getMyUsage", { key: app.publicLive, headers });
   await refuse("getMyUsage", "forbidden", { key: app.publicLive });
   await record("getUser", { parameters: { userId: "user_demo" } });
+  const parameters = { userId: "user_demo" };
+  const { userKeyId } = await record("createUserKey", { parameters, body: { name: "CI" } });
+  await record("listUserKeys", { parameters });
+  await record("revokeUserKey", { parameters: { ...parameters, userKeyId } });
+  await refuse("revokeUserKey", "not_found", { parameters: { ...parameters, userKeyId } });
   await record("listPlans", { key: app.publicLive });
   const body = { userId: "user_trial", planId: "plan_trial", provider: "stripe", externalId: "sub_123" };
   await record("upsertSubscription", { body: { ...body, endsAt: "2026-02-15T00:00:00Z" } });
-  const parameters = {
+  const canceled = {
     userId: "user_trial",
     provider: "stripe",
     externalId: "sub_123",
     reason: "Chose another",
   };
-  await record("cancelSubscription", { parameters });
-  await refuse("cancelSubscription", "already_canceled", { parameters });
+  await record("cancelSubscription", { parameters: canceled });
+  await refuse("cancelSubscription", "already_canceled", { parameters: canceled });
 }
 
 async function walkCredits({ record, refuse }: Tour): Promise<void> {
@@ -123,6 +129,21 @@ async function walkCredits({ record, refuse }: Tour): Promise<void> {
   await record("revokeCredits", { body: { balanceId, reason: "The order was refunded" } });
   await refuse("revokeCredits", "credit_balance_not_found", { body: { balanceId: "crb_1_unknown" } });
   await record("listLedger", { parameters: { userId: "user_demo", limit: "2" } });
+}
+
+async function walkAccounts({ record, refuse, app }: Tour): Promise<void> {
+  await record("upsertSubscription", { body: { userId: "acme", planId: "Organisation" } });
+  await record("setParent", { parameters: { userId: "research" }, body: { parentId: "acme" } });
+  const memberLimits = { lg_org_images: { quota: 20 } };
+  await record("setParent", {
+    parameters: { userId: "user_member" },
+    body: { parentId: "research", memberLimits },
+  });
+  const parameters = { userId: "acme" };
+  await refuse("setParent", "parent_cycle", { parameters, body: { parentId: "user_member" } });
+  await record("listChildren", { parameters });
+  await app.call("POST", "/track", { userId: "user_member", event: "image.render", count: 3, costCents: 12 });
+  await record("listMembers", { parameters: { ...parameters, groupId: "lg_org_images" } });
 }
 
 async function walkAliases({ record, refuse }: Tour): Promise<void> {

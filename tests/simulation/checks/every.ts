@@ -12,6 +12,7 @@ import { capsChecker } from "./caps.ts";
 import { clockChecker } from "./clock.ts";
 import { registryChecker } from "./registry.ts";
 import { refusalsChecker } from "./refusals.ts";
+import { treeChecker } from "./tree.ts";
 import { stripeChecker } from "./stripe.ts";
 import { linearChecker } from "./linear.ts";
 import type { SimStripe } from "../stripe.ts";
@@ -31,6 +32,7 @@ export function everyChecker(stripe: SimStripe | null) {
     clockChecker(),
     registryChecker(),
     refusalsChecker(),
+    treeChecker(),
     stripeChecker(stripe),
     linearChecker(),
   ];

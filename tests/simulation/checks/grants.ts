@@ -4,6 +4,8 @@
 
 import type { CatalogDocument, LimitGroup, Plan } from "../../model/document.ts";
 import { fromNumber } from "../../model/decimal.ts";
+import type { RowChange } from "../../../actors/port.ts";
+import type { Line } from "../../../src/domain/state/reservation.ts";
 import type { Checker, Scene } from "../watch.ts";
 
 function planOf({ plans }: CatalogDocument, planId: string): Plan | undefined {
@@ -14,35 +16,55 @@ function planOf({ plans }: CatalogDocument, planId: string): Plan | undefined {
 function gateOf(
   { expected }: Scene,
   catalog: CatalogDocument,
-  userKey: number,
-  planId: string,
-  group: LimitGroup,
+  { userKey, planId, group, isGated }: {
+    userKey: number;
+    planId: string;
+    group: LimitGroup;
+    isGated: boolean;
+  },
 ): bigint {
   const custom = expected.subscriptions(userKey).filter((row) => row.planId === planId)
     .map((row) => Object.hasOwn(row.customLimits, group.id) ? row.customLimits[group.id] as bigint : null);
   const quotas = [...custom.map((limit) => limit ?? fromNumber(group.quota)), fromNumber(group.quota)];
   const quota = quotas.reduce((most, each) => each > most ? each : most);
   const headroom = group.headroom ?? planOf(catalog, planId)?.headroom;
-  if (headroom?.mode !== "percent") return quota;
+  if (!isGated || headroom?.mode !== "percent") return quota;
   return quota * fromNumber(headroom.value) / fromNumber(100);
 }
 
-/** Checks every hold when it is taken. */
+/** What a decision took from the plan of one user. */
+interface Taken {
+  readonly id: string;
+  readonly userKey: number;
+  readonly lines: readonly Line[];
+  /** Whether headroom counts. */
+  readonly isGated: boolean;
+}
+
+/** What reserves and tracks took, at every level; what settles a hold may go past a quota. */
+function takenBy(change: RowChange): Taken[] {
+  if (change.verb !== "append") return [];
+  if (change.table === "reservations" && change.row.status === "held") {
+    return [{ ...change.row, isGated: true }];
+  }
+  if (change.table !== "events" || change.row.reservationId !== null) return [];
+  const { id, levels = [] } = change.row;
+  return [change.row, ...levels].map(({ userKey, lines }) => ({ id, userKey, lines, isGated: false }));
+}
+
+/** Checks every hold and every tracked event when it is taken. */
 export function grantsChecker(): Checker {
   return {
     name: "no over-grant",
     onTurn({ changes }, scene) {
-      for (const change of changes) {
-        if (change.table !== "reservations" || change.verb !== "append" || change.row.status !== "held") {
-          continue;
-        }
-        const { userKey, lines, id } = change.row;
+      for (const { userKey, lines, id, isGated } of changes.flatMap(takenBy)) {
         const catalog = scene.tenantOf(userKey)?.catalog;
         if (catalog === undefined) throw new Error(`${id} is of a user without a workspace`);
         for (const line of lines) {
           if (line.taken <= 0n) continue;
           const counter = changes.find(({ table, row }) =>
-            table === "counters" && row.planId === line.planId && row.groupId === line.groupId &&
+            table === "counters" && row.userKey === userKey && row.planId === line.planId &&
+            row.groupId === line.groupId &&
             row.windowStart === line.window.start
           )?.row as { count: bigint; block?: { filler: bigint; upTo: bigint } } | undefined;
           if (counter === undefined) {
@@ -50,7 +72,7 @@ export function grantsChecker(): Checker {
           }
           const group = planOf(catalog, line.planId)?.limits.find((each) => each.id === line.groupId);
           if (group === undefined) throw new Error(`${id} took from ${line.groupId}, which is in no plan`);
-          const gate = gateOf(scene, catalog, userKey, line.planId, group);
+          const gate = gateOf(scene, catalog, { userKey, planId: line.planId, group, isGated });
           const { count, block = { filler: 0n, upTo: 0n } } = counter;
           const shown = count + block.filler > block.upTo ? count + block.filler : block.upTo;
           if (shown > gate) {

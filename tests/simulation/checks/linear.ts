@@ -23,6 +23,7 @@ interface Entry {
   readonly from: number;
   readonly until: number;
   readonly reply: ModelReply | undefined;
+  readonly isDurable: boolean;
 }
 
 /** Where an order stops to explain the answers. */
@@ -50,8 +51,8 @@ export function linearChecker(): Checker {
 /** Workspaces share nothing, so each has an order of its own. */
 function explain(tenant: Tenant, calls: readonly Call[], scene: Scene): void {
   const { catalog, caps, webhooks } = tenant;
-  const entries = calls.flatMap(entriesOf).sort(byDecision);
-  const newModel = () => new Model(catalog, { ...caps, operationCap: null });
+  const entries = placed(calls.flatMap(entriesOf)).sort(byDecision);
+  const newModel = () => new Model(catalog, { ...caps, operationCap: null, isConcurrent: true });
   const model = newModel();
   model.listen(webhooks.slice(0, 1).map(({ webhookId, events }) => ({ webhookId, events: [...events] })));
   if (replay(entries, model) === null) return checkTold(tenant, model, scene);
@@ -108,7 +109,31 @@ function entriesOf(call: Call): Entry[] {
     // What was answered without a turn rests on what cannot change any more.
     if (turn === undefined) return [];
     const { decidedAt, now } = turn;
-    return [{ call, decidedAt, now, from: sentAt, until: answeredAt, reply: firstAnswer(call, attempt) }];
+    return [{
+      call,
+      decidedAt,
+      now,
+      from: sentAt,
+      until: answeredAt,
+      reply: firstAnswer(call, attempt),
+      isDurable,
+    }];
+  });
+}
+
+/**
+ * Moves pairs that were answered without a merge to the end of their times. Such a call may have looked at the clock for a
+ * merge that it then had to begin again, as a change of the tree or because a user had left memory; its answer is of the
+ * later time, and says nothing of either.
+ */
+function placed(entries: readonly Entry[]): Entry[] {
+  return entries.map((entry) => {
+    const { call: { request: { op } }, reply, until, isDurable } = entry;
+    const isAnswered = reply !== undefined &&
+      (reply.status !== 200 || reply.data?.["alreadyMerged"] === true);
+    if (op !== "alias" || isDurable || !isAnswered) return entry;
+    const before = entries.filter(({ decidedAt }) => decidedAt < until).map(({ now }) => now);
+    return { ...entry, decidedAt: until, now: Math.max(entry.now, ...before) };
   });
 }
 

@@ -10,6 +10,7 @@ import { MERGES } from "./statements_merge.ts";
 import { READS } from "./statements_read.ts";
 import { REFUSALS } from "./statements_refusals.ts";
 import { REGISTRY } from "./statements_registry.ts";
+import { TREE } from "./statements_tree.ts";
 import { STRIPE } from "./statements_stripe.ts";
 import { STRIPE_UNHANDLED } from "./statements_stripe_unhandled.ts";
 import { WEBHOOKS } from "./statements_webhooks.ts";
@@ -48,6 +49,7 @@ export type Entry = readonly [nameAndStart: string, statement: Statement];
 
 const EVERY: readonly Entry[] = [
   ...[...JOURNAL, ...MEMBERS, ...REGISTRY, ...READS, ...MERGES, ...ERASURE, ...REFUSALS, ...WEBHOOKS],
+  ...TREE,
   ...VIEWS,
   ...AUDIT,
   ...STRIPE,

@@ -139,7 +139,7 @@ export const ERASURE: readonly Entry[] = [
     "ids of users: select id from users where key = any",
     (tables, [keys]) => tables.list("users", ({ key }) => numbersOf(keys).includes(key as number)),
   ),
-  ...HISTORY.map(({ table, key }) =>
+  ...HISTORY.filter(({ table }) => table !== "events").map(({ table, key }) =>
     write(`erase ${table} in pieces: delete from ${table} where ${key} = any(array(`, (
       tables,
       [keys, limit],
@@ -173,7 +173,17 @@ export const ERASURE: readonly Entry[] = [
   read("events since a mark: select at_ms as at, event_id", () => []),
   write("remove use of erased events: with gone as ( select day, type", () => 0),
   write("remove daily use: delete from daily_use", () => 0),
-  ...["subscriptions", "counters", "credit_balances", "history_moves", "idempotency"].map((table) =>
+  ...[
+    "subscriptions",
+    "counters",
+    "credit_balances",
+    "shares",
+    "end_user_keys",
+    "history_moves",
+    "idempotency",
+  ].map((
+    table,
+  ) =>
     write(`erase ${table}: delete from ${table} where user_key = any`, (tables, [keys]) => {
       tables.remove(table, (row) => numbersOf(keys).includes(row.user_key as number));
     })

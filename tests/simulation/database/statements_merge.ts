@@ -5,6 +5,10 @@ import { by, numbersOf } from "./params.ts";
 import { HISTORY } from "../../../src/storage/stores/history_tables.ts";
 
 export const MERGES: readonly Entry[] = [
+  ["shares of a user: select * from shares where user_key = $1::bigint", {
+    kind: "read",
+    run: (tables, [key]) => tables.list("shares", (row) => row.user_key === key),
+  }],
   ["counters of a user: select * from counters where user_key = $1::bigint", {
     kind: "read",
     run: (tables, [key]) => tables.list("counters", (row) => row.user_key === key),
@@ -82,13 +86,15 @@ export const MERGES: readonly Entry[] = [
       return Array.from({ length: moved }, () => ({}));
     },
   }]),
-  ["remove counters of a user: delete from counters where user_key = $1::bigint", {
+  ...["counters", "shares"].map((
+    table,
+  ): Entry => [`remove ${table} of a user: delete from ${table} where user_key = $1::bigint`, {
     kind: "write",
     make: ([alias]) => (tables) => {
-      tables.remove("counters", (row) => row.user_key === alias);
+      tables.remove(table, (row) => row.user_key === alias);
       return [];
     },
-  }],
+  }]),
   ["finish a history move: delete from history_moves where user_key = $1::bigint and not exists", {
     kind: "write",
     make: ([alias, realm, id]) => (tables) => {

@@ -42,16 +42,23 @@ export const READS: readonly Entry[] = [
     const wanted = numbersOf(keys);
     return tables.list("subscriptions", (row) => wanted.includes(row.user_key as number)).sort(by("id"));
   }),
-  read("running counters of users: select * from counters where user_key = any", (tables, [keys, from]) => {
+  read("keys of users: select * from end_user_keys where user_key = any", (tables, [keys]) => {
     const wanted = numbersOf(keys);
-    const isOf = (row: Fields) => wanted.includes(row.user_key as number);
-    const holds = tables.list("reservations", (row) => isOf(row) && row.status === "held");
-    const oldest = Math.min(Number(from), ...holds.map((row) => row.created_at_ms as number));
-    return tables.list(
-      "counters",
-      (row) => isOf(row) && (row.window_end_ms === null || (row.window_end_ms as number) > oldest),
-    );
+    const isLive = (row: Fields) => wanted.includes(row.user_key as number) && row.revoked_at_ms === null;
+    return tables.list("end_user_keys", isLive).sort(by("id"));
   }),
+  ...["counters", "shares"].map((table) =>
+    read(`running ${table} of users: select * from ${table} where user_key = any`, (tables, [keys, from]) => {
+      const wanted = numbersOf(keys);
+      const isOf = (row: Fields) => wanted.includes(row.user_key as number);
+      const holds = tables.list("reservations", (row) => isOf(row) && row.status === "held");
+      const oldest = Math.min(Number(from), ...holds.map((row) => row.created_at_ms as number));
+      return tables.list(
+        table,
+        (row) => isOf(row) && (row.window_end_ms === null || (row.window_end_ms as number) > oldest),
+      );
+    })
+  ),
   read(
     "open reservations of users: select id, user_key, status, event, quantity,",
     (tables, [keys, bytesMax]) => {
@@ -98,13 +105,15 @@ export const READS: readonly Entry[] = [
       "reservations",
       (row) => row.id === id && numbersOf(owners).includes(row.user_key as number) && row.status !== "held",
     )),
-  read(
-    "counters of a window: select * from counters where user_key = $1::bigint and window_start_ms",
-    (tables, [key, starts]) =>
-      tables.list(
-        "counters",
-        (row) => row.user_key === key && numbersOf(starts).includes(row.window_start_ms as number),
-      ),
+  ...["counters", "shares"].map((table) =>
+    read(
+      `${table} of a window: select * from ${table} where user_key = $1::bigint and window_start_ms`,
+      (tables, [key, starts]) =>
+        tables.list(
+          table,
+          (row) => row.user_key === key && numbersOf(starts).includes(row.window_start_ms as number),
+        ),
+    )
   ),
   read(
     "balances by id: select * from credit_balances where user_key = $1::bigint and id = $2",

@@ -175,7 +175,7 @@ const LOOKS: readonly Entry[] = [
 
 const OUTCOMES: readonly Entry[] = [
   write("record a message: insert into webhook_messages (id, webhook_id", (tables, [id, ...values]) => {
-    const names = ["webhook_id", "user_key", "realm", "type", "body", "created_at_ms"];
+    const names = ["webhook_id", "user_key", "realm", "type", "body", "created_at_ms", "caused_by"];
     const row = Object.fromEntries(names.map((name, place) => [name, values[place] ?? null]));
     tables.put("webhook_messages", String(id), { id: id as string, ...row });
     return [];

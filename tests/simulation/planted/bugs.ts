@@ -29,6 +29,7 @@ import { SimProcess } from "../process.ts";
 import { CLUSTER_BUGS } from "./cluster_bugs.ts";
 import { type PlantedBug, replace, replaceGetter } from "./plant.ts";
 import { STRIPE_BUGS } from "./stripe_bugs.ts";
+import { TREE_BUGS } from "./tree_bugs.ts";
 import { WEBHOOK_BUGS } from "./webhook_bugs.ts";
 
 function doubled(plan: PlanDocument): PlanDocument {
@@ -334,4 +335,5 @@ export const PLANTED: readonly PlantedBug[] = [
   ...CLUSTER_BUGS.map((bug) => ({ ...bug, nodes: 3 })),
   ...WEBHOOK_BUGS,
   ...STRIPE_BUGS,
+  ...TREE_BUGS,
 ];

@@ -39,6 +39,8 @@ const SHOWS_FROM: Readonly<Record<string, number>> = {
   "a released hold can be committed": 2,
   "a failed replay counts as done": 5,
   "an owner runs what it is passed without a look at its cell": 6,
+  "a user leaves memory while its call waits for users above": 21,
+  "two changes of a tree run at once": 6,
 };
 
 /** How a bug was found; null where no seed did. */
@@ -86,8 +88,8 @@ async function violationWithout(bug: PlantedBug, seed: number): Promise<Violatio
 
 /** The world in which a bug is looked for. */
 function worldOf(
-  { nodes, troubles, stripe = false, batches = false }: PlantedBug,
+  { nodes, troubles, stripe = false, batches = false, trees = false }: PlantedBug,
   seed: number,
 ): RunOptions {
-  return { seed, steps: STEPS, nodes, troubles, stripe, batches };
+  return { seed, steps: STEPS, nodes, troubles, stripe, batches, trees };
 }

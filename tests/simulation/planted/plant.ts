@@ -11,6 +11,8 @@ export interface PlantedBug {
   readonly troubles?: Troubles;
   /** Whether the worlds have Stripe. Default false. */
   readonly stripe?: boolean;
+  /** Whether users have parents. Default false. */
+  readonly trees?: boolean;
   /** Whether clients send batches of events. Default false. */
   readonly batches?: boolean;
   plant(): () => void;

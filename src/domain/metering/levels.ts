@@ -1,0 +1,134 @@
+// Levels: a call counts at every user of its path, the caller first, then the users above. Each level is decided with its
+// own plan and credits, and all of them together: the call is allowed where no level refuses, and takes from each level
+// what that level decided, or from none.
+//
+// A level takes part where a quota group of its plan in force matches the call; its credits pay only behind such a group.
+// A user above that never had a plan is silent; one that had a plan, and has none in force, refuses. Where no level takes
+// part, the caller's own plan and credits decide alone. Where another level does, a caller whose plan does not cover the
+// call is silent.
+
+import type { Context } from "../state/context.ts";
+import type { Draft } from "../state/draft.ts";
+import type { LevelCharge } from "../state/event.ts";
+import { REASONS_IN_ORDER, type ReserveReason } from "../state/refused_call.ts";
+import { type FullShare, fullShares } from "../accounts/shares.ts";
+import {
+  assess,
+  assessAbove,
+  type Assessment,
+  type GroupReading,
+  type Limit,
+  type SeenGroup,
+  type SizedCall,
+} from "./availability.ts";
+
+/** A user above the caller in the decision of one call. */
+export interface Level {
+  readonly draft: Draft;
+  /** Without groups where the level does not take part. */
+  readonly assessment: Assessment;
+  /** Every group of its plan, for an explanation; null for any other call. */
+  readonly seen: readonly SeenGroup[] | null;
+  /** The groups in `blocking` with too little left, apart from shares. */
+  readonly limited: readonly GroupReading[];
+  /** The groups in `blocking` in which the caller's share has too little left. */
+  readonly fullShares: readonly FullShare[];
+}
+
+/** The assessment of the caller, with the matched, the reasons and the blocking of the whole path. */
+export interface PathAssessment extends Assessment {
+  /** The users above, nearest first; empty for a user without a parent. */
+  readonly levels: readonly Level[];
+  /** The ids of the users that refuse, in the order of the path. */
+  readonly refusedBy: readonly string[];
+  /** What the caller's own plan and credits say. */
+  readonly own: Assessment;
+}
+
+const NO_LEVELS: readonly Level[] = [];
+const NO_IDS: readonly string[] = [];
+
+/**
+ * Checks a call at every user of its path. Changes nothing.
+ *
+ * @param seen receives every group of the caller's plan, in its order; only an explanation needs it
+ */
+export function assessPath(
+  draft: Draft,
+  context: Context,
+  call: SizedCall,
+  limit: Limit,
+  seen: SeenGroup[] | null = null,
+): PathAssessment {
+  const own = assess(draft, context, call, limit, seen);
+  const { above, user } = draft;
+  if (above.length === 0) {
+    return pathOf(own, own.reasons, NO_LEVELS, own.reasons.length > 0 ? [user.id] : NO_IDS);
+  }
+  const levels = above.map((level): Level => {
+    const ofLevel = seen === null ? null : [];
+    const assessment = assessAbove(level, context, call, limit, ofLevel);
+    const full = isSized(assessment) ? fullShares(draft, level, assessment.groups, call.amounts) : NONE_FULL;
+    return {
+      draft: level,
+      assessment: withShares(assessment, full),
+      seen: ofLevel,
+      limited: assessment.blocking,
+      fullShares: full,
+    };
+  });
+  const isSilent = !takesPart(own) && levels.some(({ assessment }) => takesPart(assessment));
+  const first: Assessment = isSilent ? { ...own, matched: true, reasons: [], credits: [] } : own;
+  const all = [{ draft, assessment: first }, ...levels].filter(({ assessment }) =>
+    assessment.reasons.length > 0
+  );
+  const reasons = REASONS_IN_ORDER.filter((reason) =>
+    all.some(({ assessment }) => assessment.reasons.includes(reason))
+  );
+  return pathOf(first, reasons, levels, all.map((level) => level.draft.user.id));
+}
+
+/** Written out in one piece, since every call makes one. */
+function pathOf(
+  own: Assessment,
+  reasons: PathAssessment["reasons"],
+  levels: readonly Level[],
+  refusedBy: readonly string[],
+): PathAssessment {
+  const { active, matched, lines, credits, groups, blocking } = own;
+  return { active, matched, reasons, lines, credits, groups, blocking, own, levels, refusedBy };
+}
+
+/** Whether it is known what a call takes: a call without a price is refused for that alone. */
+function isSized({ reasons }: Assessment): boolean {
+  return reasons[0] !== "unpriced_model";
+}
+
+/** Adds the refusal of a member's share to what the account's own limits say. */
+function withShares(assessment: Assessment, full: readonly FullShare[]): Assessment {
+  if (full.length === 0) return assessment;
+  const reasons: ReserveReason[] = [...assessment.reasons, "member_limit_reached"];
+  const blocking = assessment.groups.filter((reading) =>
+    assessment.blocking.includes(reading) || full.some(({ group }) => group === reading.group)
+  );
+  return { ...assessment, reasons, lines: [], credits: [], blocking };
+}
+
+const NONE_FULL: readonly FullShare[] = [];
+
+/** Whether a quota group of the level's plan matches the call. */
+export function takesPart({ groups }: Pick<Assessment, "groups">): boolean {
+  return groups.length > 0;
+}
+
+/** The levels above that take part. */
+export function partsIn({ levels }: Pick<PathAssessment, "levels">): Level[] {
+  return levels.filter(({ assessment }) => takesPart(assessment));
+}
+
+/** What an event took from the users above; absent for nothing. */
+export function levelCharges(charges: readonly LevelCharge[]): { readonly levels?: readonly LevelCharge[] } {
+  return charges.length === 0 ? NOTHING : { levels: charges };
+}
+
+const NOTHING = {};

@@ -1,0 +1,148 @@
+// What a commit takes from one user of the path: final parts of the plan's lines and of balances, in place of the held ones.
+
+import type { Amount } from "../values/amount.ts";
+import type { Metadata } from "../values/match.ts";
+import type { Context } from "../state/context.ts";
+import type { CreditLine } from "../state/credit.ts";
+import type { Charge } from "../state/event.ts";
+import type { HoldLine, Line, Reservation, ReservationStatus } from "../state/reservation.ts";
+import type { Draft } from "../state/draft.ts";
+import type { Unit } from "../catalog/plan.ts";
+import { moveCredit, type Movement, takeCredits } from "../credits/wallet.ts";
+import { finalParts } from "./final_parts.ts";
+import {
+  chargeLine,
+  correctLeft,
+  keyOfLine,
+  limitsOf,
+  type LineLimit,
+  NONE_SPARED,
+  resetSince,
+  type SparedCounters,
+} from "./settle_lines.ts";
+
+/** A counter of the hold's window after the commit; `overflow`: this commit took the counter past its quota. */
+export interface ChargedGroup {
+  readonly groupId: string;
+  readonly unit: Unit;
+  readonly quota: Amount;
+  readonly current: Amount;
+  readonly overflow: boolean;
+}
+
+/** A commit as every level settles it. */
+export interface Settlement {
+  readonly status: ReservationStatus;
+  /** Whether the hold had lapsed, so that everything is charged anew. */
+  readonly isRecharge: boolean;
+  readonly metadata: Metadata | null;
+  readonly costCents: Amount;
+  readonly eventId: string;
+  /** Returns the final amount of a unit. */
+  readonly finalOf: (unit: Unit) => Amount;
+}
+
+/** The counters of one user that a commit has charged, by key. Each gets the event's cost once. */
+export type ChargedCounters = Map<string, ChargedGroup>;
+
+/**
+ * Settles the hold of one user by its final amounts.
+ *
+ * @param charged receives the counters; a merge may have brought several parts of a hold to one user
+ */
+export function settleCharge(
+  draft: Draft,
+  row: Reservation,
+  settlement: Settlement,
+  context: Context,
+  charged: ChargedCounters,
+): Charge {
+  const { isRecharge, metadata, eventId, status, finalOf } = settlement;
+  const { now } = context;
+  const limits = limitsOf(draft, context, row.lines);
+  const purchase = { event: row.event, metadata, now };
+  const parts = finalParts(draft, { row, isRecharge, limits, purchase, finalOf });
+  const { credits, uncovered } = parts;
+  const spared = isRecharge ? resetSince(draft, row) : NONE_SPARED;
+  chargeLines(draft, row, limits, settlement, spared, parts.lines, charged);
+  const settled = parts.lines.map(settledLine);
+  const lines = spared.size === 0 ? settled : settled.map((line) => sparing(line, spared));
+  chargeCredits(draft, context, isRecharge ? [] : row.credits, credits, {
+    reason: "event_committed",
+    eventId,
+    reservationId: row.partOf ?? row.id,
+    at: now,
+  });
+  draft.putReservation({ ...row, lines, credits, prompt: null, status, settledAt: now });
+  return { lines, credits: credits.filter(({ taken }) => taken > 0n), uncovered };
+}
+
+/** Removes the counters that a line left: an event is counted in one place. */
+function settledLine(line: HoldLine): Line {
+  if (line.left === undefined) return line;
+  const { left: _, ...settled } = line;
+  return settled;
+}
+
+/** An event takes nothing from a counter that is left unchanged. */
+function sparing(line: Line, spared: SparedCounters): Line {
+  return spared.has(keyOfLine(line)) ? { ...line, taken: 0n } : line;
+}
+
+/** Changes the counters from the held to the final amounts. */
+function chargeLines(
+  draft: Draft,
+  row: Reservation,
+  limits: readonly LineLimit[],
+  { isRecharge, costCents }: Settlement,
+  spared: SparedCounters,
+  lines: readonly Line[],
+  charged: ChargedCounters,
+): void {
+  const heldBy = (place: number) => isRecharge ? 0n : (row.lines[place] as HoldLine).taken;
+  lines.forEach(({ taken }, place) => {
+    correctLeft(draft, row.lines[place] as HoldLine, taken - heldBy(place), spared);
+  });
+  lines.forEach((line, place) => {
+    const before = heldBy(place);
+    // Plan changes and merges can bring two lines onto one counter, which gets the event's cost once and is listed once.
+    const key = keyOfLine(line);
+    const known = charged.get(key);
+    const isSpared = spared.has(key);
+    const cost = isSpared || known !== undefined ? 0n : costCents;
+    const current = chargeLine(draft, line, isSpared ? 0n : line.taken - before, cost);
+    const { quota } = limits[place] as LineLimit;
+    const overflow = known?.overflow === true || (!isSpared && line.taken > before && current > quota);
+    charged.set(key, { groupId: line.groupId, unit: line.unit, quota, current, overflow });
+  });
+}
+
+/** Changes balances from the held to the final amounts: those of the hold first, then new ones. */
+function chargeCredits(
+  draft: Draft,
+  context: Context,
+  held: readonly CreditLine[],
+  credits: readonly CreditLine[],
+  movement: Movement,
+): void {
+  credits.forEach(({ balanceId, taken }, place) => {
+    const before = held[place]?.taken ?? 0n;
+    moveCredit(draft, context, balanceId, { delta: before - taken, held: -before }, movement);
+  });
+}
+
+/** Counts an event at one user: its lines, and what balances pay of it. */
+export function chargeEvent(
+  draft: Draft,
+  context: Context,
+  { lines, credits }: Pick<Charge, "lines" | "credits">,
+  { eventId, costCents }: Pick<Settlement, "eventId" | "costCents">,
+): void {
+  for (const line of lines) chargeLine(draft, line, line.taken, costCents);
+  takeCredits(draft, context, credits, {
+    reason: "event_committed",
+    eventId,
+    reservationId: null,
+    at: context.now,
+  });
+}

@@ -1,0 +1,195 @@
+// The decision of one call at one user: of each unit's need the plan takes what it has room for, in every matched group
+// of the unit, and credit balances pay the rest. levels.ts puts those of a path together.
+
+import type { Input, LimitGroup, ModelRow, Unit } from "./document.ts";
+import { type Micros, ONE, smaller, ZERO } from "./decimal.ts";
+import {
+  type Amounts,
+  amountsOf,
+  gateOf,
+  headroomOf,
+  matchedGroups,
+  type Metadata,
+  modelRowOf,
+  roomOf,
+  sent,
+} from "./rules.ts";
+import {
+  type Balance,
+  type Counter,
+  shownCount,
+  type SubscriptionRow,
+  type User,
+  type World,
+} from "./state.ts";
+import { sumOf, walletOf } from "./wallet.ts";
+import type { Window } from "./windows.ts";
+
+export interface Asked {
+  user: User;
+  /** What prices it. */
+  row: ModelRow | undefined;
+  /** Whether the caller named any cents. */
+  toldCents: boolean;
+  event: string;
+  metadata: Metadata | null;
+  amounts: Amounts;
+  perUnit: boolean;
+  /** The event's quantity. */
+  quantity: Micros;
+}
+
+export interface MatchedGroup {
+  planId: string;
+  window: Window;
+  group: LimitGroup;
+  counter: Counter;
+  quota: Micros;
+  gate: Micros;
+  room: Micros;
+  hasHeadroom: boolean;
+}
+
+/** How the need of one unit is met: by each matched group of the unit, and by the balances in a wallet. */
+export interface Share {
+  unit: Unit;
+  need: Micros;
+  byPlan: Micros;
+  byCredits: Micros;
+  wallet: Balance[];
+}
+
+export interface Decision {
+  primary: SubscriptionRow | null;
+  window: Window | null;
+  matched: MatchedGroup[];
+  /** One for each unit among the matched groups; without a matched group one for the unit that credits pay. */
+  shares: Share[];
+  /** The matched groups without room: in their quota, else under their headroom. */
+  blocking: MatchedGroup[];
+  /** Null: allowed. */
+  reason:
+    | "no_subscription"
+    | "unmatched_event"
+    | "limit_reached"
+    | "reservation_headroom_exceeded"
+    | "unpriced_model"
+    | null;
+}
+
+export function readAsked(world: World, input: Input, kind: "reserve" | "track"): Asked {
+  const event = String(input["event"]);
+  const metadata = (input["metadata"] ?? null) as Metadata | null;
+  const row = modelRowOf(world.catalog, event, metadata);
+  const amounts = amountsOf(input, row, kind);
+  const perUnit = row?.amountMode === "per_unit";
+  const quantity = perUnit ? amounts.seconds : sent(input, "quantity") ?? sent(input, "count") ?? ONE;
+  const user = world.user(String(input["userId"]));
+  // A cost in advance is no member of reserve, which lets it pass unread.
+  const told = kind === "track" ? ["inputCostCents", "costCents"] : ["inputCostCents"];
+  const toldCents = told.some((name) => sent(input, name) !== null);
+  return { user, row, toldCents, event, metadata, amounts, perUnit, quantity };
+}
+
+/** What a call would be answered, without changing anything. */
+export function decide(world: World, asked: Asked, gateKind: "headroom" | "quota", now: number): Decision {
+  const primary = world.primary(asked.user, now);
+  const window = primary && world.window(primary, now);
+  const matched = primary && window ? matchedOf(world, asked, gateKind, primary, window) : [];
+  if (matched.length === 0) {
+    const alone = creditsAlone(world, asked, now);
+    const reason = primary ? "unmatched_event" : "no_subscription";
+    return {
+      primary,
+      window,
+      matched,
+      shares: alone ? [alone] : [],
+      blocking: [],
+      reason: alone ? null : reason,
+    };
+  }
+  const { settings } = world.catalog;
+  const isUnpriced = asked.row === undefined && !asked.toldCents && matched.some(inCents);
+  if (isUnpriced && settings?.unpricedModels === "refuse") {
+    world.note("prices: an unpriced call is refused");
+    return { primary, window, matched, shares: [], blocking: [], reason: "unpriced_model" };
+  }
+  const units = [...new Set(matched.map(({ group }) => group.unit))];
+  const shares = units.map((unit) => shareOf(world, asked, matched, unit, now));
+  const failing = shares.filter((share) => !isMet(share, matched));
+  if (failing.length === 0) return { primary, window, matched, shares, blocking: [], reason: null };
+  const without = (hasTooLittle: (group: MatchedGroup, left: Micros) => boolean) =>
+    failing.flatMap(({ unit, need, wallet }) => {
+      const left = need - sumOf(wallet);
+      return groupsOf(matched, unit).filter((group) => hasTooLittle(group, left));
+    });
+  const byQuota = without(({ quota, counter }, left) =>
+    left === ZERO ? shownCount(counter) >= quota : quota - shownCount(counter) < left
+  );
+  // Choice: one reason for the whole call, also when several units fail.
+  if (byQuota.length > 0) {
+    return { primary, window, matched, shares, blocking: byQuota, reason: "limit_reached" };
+  }
+  const byGate = without(({ gate, counter, room }, left) =>
+    left === ZERO ? shownCount(counter) >= gate : room < left
+  );
+  return { primary, window, matched, shares, blocking: byGate, reason: "reservation_headroom_exceeded" };
+}
+
+function matchedOf(
+  world: World,
+  asked: Asked,
+  gateKind: "headroom" | "quota",
+  primary: SubscriptionRow,
+  window: Window,
+): MatchedGroup[] {
+  const plan = world.plan(primary.planId);
+  return matchedGroups(plan, asked.event, asked.metadata).map((group) => {
+    const counter = world.counter(asked.user.id, plan.id, group.id, window);
+    const quota = world.quota(primary, group);
+    const headroom = gateKind === "headroom" ? headroomOf(plan, group) : undefined;
+    return {
+      planId: plan.id,
+      window,
+      group,
+      counter,
+      quota,
+      gate: gateOf(quota, headroom),
+      room: roomOf(quota, shownCount(counter), headroom, group.unit),
+      hasHeadroom: headroom !== undefined,
+    };
+  });
+}
+
+export function inCents({ group }: { group: LimitGroup }): boolean {
+  return group.unit === "cents";
+}
+
+export function groupsOf(matched: MatchedGroup[], unit: Unit): MatchedGroup[] {
+  return matched.filter(({ group }) => group.unit === unit);
+}
+
+/** The plan takes as much of the need as its tightest group has room for; credits are asked for the rest. */
+function shareOf(world: World, asked: Asked, matched: MatchedGroup[], unit: Unit, now: number): Share {
+  const need = asked.amounts[unit];
+  const taken = groupsOf(matched, unit).reduce((least, { room }) => smaller(least, room), need);
+  const wallet = walletOf(world, asked, now, unit);
+  return { unit, need, byPlan: taken, byCredits: need - taken, wallet };
+}
+
+/** A need of 0 asks to be below each gate of the unit, or for any balance that has something left. */
+function isMet({ unit, need, byCredits, wallet }: Share, matched: MatchedGroup[]): boolean {
+  if (need > ZERO) return byCredits <= sumOf(wallet);
+  return groupsOf(matched, unit).every(({ counter, gate }) => shownCount(counter) < gate) ||
+    wallet.length > 0;
+}
+
+/** Without a group: the unit of the best balance whose need its unit's balances cover in full. */
+function creditsAlone(world: World, asked: Asked, now: number): Share | null {
+  for (const { unit } of walletOf(world, asked, now)) {
+    const need = asked.amounts[unit];
+    const wallet = walletOf(world, asked, now, unit);
+    if (need > ZERO && need <= sumOf(wallet)) return { unit, need, byPlan: ZERO, byCredits: need, wallet };
+  }
+  return null;
+}

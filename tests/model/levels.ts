@@ -1,0 +1,111 @@
+// A call counts at every user of its path. Each is asked with its own plan and credits; the call is allowed where nobody
+// refuses, and takes what it needs at each level that takes part, or nothing anywhere.
+
+import { type Asked, decide, type Decision } from "./decision.ts";
+import type { WireData } from "./document.ts";
+import type { User, World } from "./state.ts";
+import { usersAbove } from "./tree.ts";
+
+/** The order of reasons, whatever the level. */
+const REASONS = [
+  "no_subscription",
+  "unmatched_event",
+  "unpriced_model",
+  "limit_reached",
+  "reservation_headroom_exceeded",
+] as const;
+
+export type Reason = (typeof REASONS)[number];
+
+/** One user of a path and what it says. */
+export interface Level {
+  asked: Asked;
+  decision: Decision;
+}
+
+export interface PathDecision {
+  own: Level;
+  /** What the caller says alone, also where it is silent. */
+  alone: Decision;
+  /** Nearest first. */
+  above: Level[];
+  /** The caller and those above with a group that matches. */
+  taking: Level[];
+  matched: boolean;
+  reasons: Reason[];
+  refusedBy: string[];
+}
+
+/** What a call would be answered at every user of its path, without changing anything. */
+export function decidePath(
+  world: World,
+  asked: Asked,
+  gate: "headroom" | "quota",
+  now: number,
+): PathDecision {
+  const alone = decide(world, asked, gate, now);
+  const above = usersAbove(world, asked.user).map((user): Level => {
+    const there = { ...asked, user };
+    return { asked: there, decision: asAbove(user, decide(world, there, gate, now)) };
+  });
+  const counted = above.some(({ decision }) => decision.matched.length > 0);
+  const isSilent = alone.matched.length === 0 && counted;
+  const own: Level = { asked, decision: isSilent ? silenced(alone) : alone };
+  const all = [own, ...above];
+  const refusing = all.filter(({ decision }) => decision.reason !== null);
+  noteLevels(world, { own, alone, above, isSilent });
+  return {
+    own,
+    alone,
+    above,
+    taking: all.filter(({ decision }) => decision.matched.length > 0),
+    matched: counted || alone.matched.length > 0 || alone.reason === null,
+    reasons: REASONS.filter((reason) => refusing.some(({ decision }) => decision.reason === reason)),
+    refusedBy: refusing.map((level) => level.asked.user.id),
+  };
+}
+
+/** Above the caller only groups count: without one a user is silent, unless its plan has ended. */
+function asAbove(user: User, decision: Decision): Decision {
+  if (decision.matched.length > 0) return decision;
+  const hasEnded = decision.primary === null && user.entered !== null;
+  return { ...silenced(decision), reason: hasEnded ? "no_subscription" : null };
+}
+
+function silenced(decision: Decision): Decision {
+  return { ...decision, shares: [], blocking: [], reason: null };
+}
+
+/** The users above with some members each, and who refuses; nothing for a user without a parent. */
+export function levelsAnswer(
+  { above, reasons, refusedBy }: PathDecision,
+  show: (level: Level) => WireData,
+): WireData {
+  if (above.length === 0) return {};
+  return {
+    ...(reasons.length > 0 ? { refusedBy } : {}),
+    levels: above.map((level) => ({ userId: level.asked.user.id, ...show(level) })),
+  };
+}
+
+function noteLevels(
+  world: World,
+  { own, alone, above, isSilent }: Pick<PathDecision, "own" | "alone" | "above"> & { isSilent: boolean },
+): void {
+  if (above.length === 0) return;
+  const reasons = above.map(({ decision }) => decision.reason);
+  const refuses = reasons.some((reason) => reason !== null);
+  if (isSilent) {
+    world.note("levels: the caller is silent");
+    if (alone.shares.length > 0) world.note("levels: credits of a silent caller stay");
+  }
+  if (reasons.includes("no_subscription")) world.note("levels: a plan above has ended");
+  if (refuses && own.decision.reason === null) world.note("levels: refused above alone");
+  if (refuses && own.decision.reason !== null) world.note("levels: refused by the caller and above");
+  if (above.every(({ decision }) => decision.matched.length === 0)) {
+    world.note("levels: nobody above takes part");
+  }
+  const paid = above.some(({ decision }) => decision.shares.some(({ byCredits }) => byCredits > 0n));
+  if (paid && !refuses && own.decision.reason === null) world.note("levels: credits above pay");
+  if (above.length > 1) world.note("levels: a path of three or more");
+}

@@ -1,0 +1,99 @@
+// Accounts in the console: a user's place in the tree, the change of its parent, and what users above hold and refuse.
+
+import assert from "node:assert/strict";
+import { consoleOf, SUPPORT_TOKEN, Visitor } from "./console_support.ts";
+import { CATALOG, dataOf, serviceOfFile } from "./support.ts";
+
+const service = serviceOfFile();
+
+/** An app in which "acme" has a plan, and "ann" is below "team" below "acme". */
+async function account() {
+  const app = await service.newApp(CATALOG);
+  const base = `/console/apps/${app.appId}/live`;
+  const post = (path: string, body: object) => dataOf(app.call("POST", path, body));
+  const put = (userId: string, parentId: string) =>
+    dataOf(app.call("PUT", `/users/${userId}/parent`, { parentId }));
+  await post("/subscriptions", { userId: "acme", planId: "plan_pro" });
+  await put("team", "acme");
+  await put("ann", "team");
+  return { app, base, post, put, visitor: await Visitor.signedIn(consoleOf(service)) };
+}
+
+Deno.test("the page of a user links its path and the users below, in pages, with the number of their own", async () => {
+  const { base, put, visitor } = await account();
+  const { text, html } = await visitor.get(`${base}/users/ann`);
+  assert.match(text, /Calls count here and at every user above: ann › team › acme No users below/);
+  assert.ok(html.includes(`<a href="${base}/users/acme">acme</a>`));
+  assert.match((await visitor.get(`${base}/users/acme`)).text, /User below Users below it team 1 Limits/);
+  assert.doesNotMatch((await visitor.get(`${base}/users/acme`)).text, /All users below/);
+  for (let place = 0; place < 100; place++) await put(`bob${String(place).padStart(3, "0")}`, "team");
+  const first = await visitor.get(`${base}/users/team/children`);
+  assert.match(first.text, /Users below team List User below Users below it ann 0 bob000 0 .* bob098 0 More/);
+  const [, next = ""] = /href="(\?after=[^"]*)"/.exec(first.html) ?? [];
+  assert.match(
+    (await visitor.get(`${base}/users/team/children${next}`)).text,
+    /Users below it bob099 0 Times/,
+  );
+});
+
+Deno.test("an admin sets and clears the parent after a preview; a circle is refused at the field", async () => {
+  const { app, base, visitor } = await account();
+  const preview = async (userId: string, parentId: string) =>
+    await visitor.press(await visitor.get(`${base}/users/${userId}/parent`), "Continue", { parentId });
+  assert.match((await preview("ann", "team")).text, /No changes: this is the parent already/);
+  const moved = await preview("ann", "acme");
+  assert.match(moved.text, /From the next call on, calls of ann count at acme too\..* Parent team acme/);
+  assert.match((await visitor.press(moved, "Change parent")).text, /ann is now below acme\./);
+  assert.deepEqual((await dataOf(app.call("GET", "/users/ann"))).path, ["ann", "acme"]);
+  const circle = await visitor.press(await preview("acme", "ann"), "Change parent");
+  assert.equal(circle.status, 409);
+  const cleared = await preview("ann", "");
+  assert.match(cleared.text, /Calls of ann count at no other user from now on\..* Parent acme none/);
+  assert.match((await visitor.press(cleared, "Change parent")).text, /ann has no parent any more\./);
+  assert.equal((await dataOf(app.call("GET", "/users/ann"))).parentId, undefined);
+  const { entries } = await dataOf(service.admin("GET", `/audit?appId=${app.appId}&limit=20`));
+  const written = entries.filter(({ via }: { via: string }) => via === "console");
+  assert.deepEqual(
+    written.map((entry: Record<string, unknown>) => [entry["what"], entry["who"], entry["userId"]]),
+    [["setParent", "admin", "ann"], ["setParent", "admin", "ann"]],
+  );
+  const support = await Visitor.signedIn(consoleOf(service), SUPPORT_TOKEN);
+  assert.equal((await support.get(`${base}/users/ann/parent`)).status, 403);
+});
+
+Deno.test("a hold of a user below is shown with its user, and its release gives back at every level", async () => {
+  const { app, base, post, visitor } = await account();
+  await post("/subscriptions", { userId: "ann", planId: "plan_pro" });
+  const { reservationId } = await post("/reserve", { userId: "ann", event: "image.x", count: 7 });
+  await service.serving().term.flush();
+  const { holds } = await dataOf(service.admin("GET", `/apps/${app.appId}/users/acme/holds?mode=live`));
+  assert.deepEqual([holds[0].reservationId, holds[0].heldFor], [reservationId, "ann"]);
+  const own = await dataOf(service.admin("GET", `/apps/${app.appId}/users/ann/holds?mode=live`));
+  assert.deepEqual([own.holds[0].reservationId, own.holds[0].heldFor], [reservationId, undefined]);
+  assert.match((await visitor.get(`${base}/users/acme`)).text, /Open holds Created Event type User Held/);
+  const page = await visitor.get(`${base}/users/acme/holds/${reservationId}/release`);
+  assert.match(page.text, new RegExp(`Reservation ${reservationId} for the event type image.x, of ann`));
+  const preview = await visitor.press(page, "Continue", {});
+  assert.match(preview.text, /are returned to ann and to every user above it/);
+  assert.match((await visitor.press(preview, "Release hold", { typed: "yes" })).text, /is released/);
+  for (const userId of ["ann", "acme"]) {
+    const { counters } = await dataOf(app.call("GET", `/usage?userId=${userId}&event=image.x`));
+    assert.equal(counters[0].count, 0);
+  }
+});
+
+Deno.test("refusals and the explanation say which user above refuses", async () => {
+  const { base, post, visitor } = await account();
+  await post("/reserve", { userId: "ann", event: "image.x", count: 101 });
+  await post("/reserve", { userId: "acme", event: "one", count: 2 });
+  const all = await visitor.get(`${base}/refusals?by=acme`);
+  assert.match(all.text, /Refused by .* ann image\.x limit reached/);
+  assert.ok(all.html.includes(`<a href="${base}/users/acme">acme</a>`));
+  const csv = await visitor.get(`${base}/refusals?as=csv&by=acme`);
+  assert.match(csv.html, /"groupIds","refusedBy","count"/);
+  const user = await visitor.get(`${base}/users/ann`);
+  assert.match(user.text, /Refusals .*Refused by .* limit reached acme/);
+  const explained = await visitor.get(`${base}/users/ann/explain?event=image.x&count=101`);
+  assert.match(explained.text, /Refused at "acme" by the limit "Images"/);
+  assert.match(explained.text, /Limits of team No limits Limits of acme refuses .* Images yes/);
+});

@@ -1,0 +1,97 @@
+// Bugs of trees to plant.
+
+import { Gate } from "../../../actors/gate.ts";
+import { TreeChanges } from "../../../actors/tree.ts";
+import { Visit } from "../../../actors/levels.ts";
+import type { RowChange } from "../../../actors/port.ts";
+import type { Reservation } from "../../../src/domain/state/reservation.ts";
+import { ReservationBook } from "../../../src/domain/state/reservation_book.ts";
+import { type Change, UserState } from "../../../src/domain/state/user.ts";
+import { only } from "../troubles.ts";
+import { type PlantedBug, replace } from "./plant.ts";
+
+/** The parts of holds among changes, of one status. */
+function partsIn(changes: readonly RowChange[], status: Reservation["status"]): Reservation[] {
+  return changes.flatMap(({ table, row }) =>
+    table === "reservations" && row.partOf !== undefined && row.status === status ? [row] : []
+  );
+}
+
+const BUGS: readonly PlantedBug[] = [
+  {
+    name: "a level is skipped: what a reserve takes above is not in memory",
+    plant: () =>
+      replace(
+        UserState.prototype,
+        "apply",
+        (apply) =>
+          function (this: UserState, changes: readonly Change[]) {
+            const isHeld = partsIn(changes, "held").some(({ userKey }) => userKey === this.user.key);
+            apply.call(this, isHeld ? changes.filter(({ table }) => table !== "counters") : changes);
+          },
+      ),
+  },
+  {
+    name: "a path changes under a hold: a user that moved settles nothing above",
+    plant() {
+      const moved = new WeakSet<ReservationBook>();
+      const takes = [
+        replace(
+          UserState.prototype,
+          "apply",
+          (apply) =>
+            function (this: UserState, changes: readonly Change[]) {
+              const { parentKey } = this.user;
+              apply.call(this, changes);
+              if (parentKey !== this.user.parentKey) moved.add(this.reservations);
+            },
+        ),
+        replace(ReservationBook.prototype, "partsOf", (partsOf) =>
+          function (this: ReservationBook, id) {
+            return moved.has(this) ? [] : partsOf.call(this, id);
+          }),
+      ];
+      return () => takes.forEach((takeBack) => takeBack());
+    },
+  },
+  {
+    name: "a release gives back at the wrong level",
+    plant: () =>
+      replace(Gate.prototype, "add", (add) =>
+        function (this: Gate, changes: readonly RowChange[]) {
+          const [part] = partsIn(changes, "released");
+          const caller = changes.find(({ table, row }) =>
+            table === "reservations" && row.id === part?.partOf
+          );
+          if (part === undefined || caller?.table !== "reservations") return add.call(this, changes);
+          const { userKey } = caller.row;
+          return add.call(
+            this,
+            changes.map((change) =>
+              change.table === "counters" && change.row.userKey === part.userKey
+                ? { ...change, row: { ...change.row, userKey } }
+                : change
+            ),
+          );
+        }),
+  },
+  {
+    name: "a lapsed part still counts",
+    plant: () =>
+      replace(UserState.prototype, "lapsesAt", (lapsesAt) =>
+        function (this: UserState, id, at) {
+          return this.reservations.get(id)?.partOf === undefined && lapsesAt.call(this, id, at);
+        }),
+  },
+  {
+    name: "two changes of a tree run at once",
+    plant: () => replace(TreeChanges.prototype, "inTurn", () => (_realm, change) => change()),
+  },
+  {
+    name: "a user leaves memory while its call waits for users above",
+    troubles: only({ passivate: 1 }),
+    plant: () => replace(Visit.prototype, "pin", () => () => {}),
+  },
+];
+
+export const TREE_BUGS: readonly PlantedBug[] = BUGS.map((bug) => ({ ...bug, trees: true }));
