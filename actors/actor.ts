@@ -6,7 +6,6 @@ import type { CommandName, Commands } from "../src/domain/command.ts";
 import { decide } from "../src/domain/decide.ts";
 import type { IdSource } from "../src/domain/values/ids.ts";
 import { refusedAtCap, type RefusedCall } from "../src/domain/state/refused_call.ts";
-import type { Reservation } from "../src/domain/state/reservation.ts";
 import { type Decision, refused, type Result } from "../src/domain/state/result.ts";
 import type { Change, OlderRows, UserState } from "../src/domain/state/user.ts";
 import { type MailboxTally, type RuntimeCounts, secondsSince } from "../src/process/counts/runtime_counts.ts";
@@ -18,9 +17,10 @@ import type { FirstAnswer, Idempotency } from "./idempotency.ts";
 import { type Call, isOwnUsage, type Realm, type TurnResult } from "./call.ts";
 import { levelsOf, type Users, Visit, Wait } from "./levels.ts";
 import { Mailbox } from "./mailbox.ts";
-import { loadingFrom, loadNeeded, mustLoad } from "./needed_rows.ts";
+import { RunBatches } from "./ended_runs.ts";
+import { loadingFrom, loadNeeded, type LoadTerm, mustLoad, NOTHING_LOADED } from "./needed_rows.ts";
 import { isSettled, SettledRows } from "./settled.ts";
-import { MayNotAnswer, type RowChange, Unavailable, type UserStore } from "./port.ts";
+import { MayNotAnswer, type RowChange, Unavailable } from "./port.ts";
 
 /** Receives the users that may have changed or were erased. */
 interface Touched {
@@ -33,7 +33,7 @@ export interface ActorTerm {
   readonly gate: Gate;
   readonly budget: Budget;
   readonly ids: IdSource;
-  readonly store: Pick<UserStore, "loadReservation" | "loadTexts" | "loadBalances">;
+  readonly store: LoadTerm["store"];
   readonly idempotency: Pick<Idempotency, "keep" | "remember">;
   readonly watches: Touched;
   /** Finds the users above. */
@@ -83,6 +83,8 @@ export class Actor {
   #to = 0;
   /** Null for none. */
   #settled: SettledRows | null = null;
+  /** Null for a user without runs. */
+  #runs: RunBatches | null = null;
 
   /** @param onBroken called once when a turn threw: the actor runs no further turn and must be unloaded */
   constructor(state: UserState, term: ActorTerm, onBroken: (actor: Actor) => void) {
@@ -256,6 +258,7 @@ export class Actor {
     const { gate, budget, counts } = this.#term;
     const { realm } = call;
     spans?.decides();
+    if (call.name === "openRun") (this.#runs ??= new RunBatches()).makeRoom(this.state, call, this.#settled);
     this.#checkBounds(call.name);
     for (const level of above) level.#checkBounds(call.name);
     const refusal = call.isCapped === true ? budget.refusal(realm.caps, realm.mode) : null;
@@ -364,6 +367,7 @@ export class Actor {
     const { realm, id } = this.state.user;
     this.#term.watches.touch(realm, id);
     if (changes.some(isSettled)) (this.#settled ??= new SettledRows()).retain(changes, batch, this.state);
+    if (this.state.runs.size > 0) (this.#runs ??= new RunBatches()).note(changes, batch, this.state);
   }
 
   /** Hands changes to the gate, and remembers the range of each user's first changes in an open batch. */
@@ -408,23 +412,19 @@ export class Actor {
   ): Promise<Turn<Commands[Name]["answer"]> | Wait | null> {
     const { needs } = call;
     const queuedAt = performance.now();
-    const id = needs !== undefined && "reservationId" in needs ? needs.reservationId : "";
-    let loaded: Reservation | undefined;
+    let giveBack = NOTHING_LOADED;
     const turn = () => {
       this.#term.counts.mailboxSeconds.observe(secondsSince(queuedAt));
       try {
         return this.#turn(call, spans, visit);
       } finally {
-        const { reservations } = this.state;
-        reservations.lend(null);
-        if (loaded !== undefined && reservations.stored(id) === loaded) this.state.forget(id);
+        this.state.reservations.lend(null);
+        giveBack();
       }
     };
     return this.mailbox.run(turn, () => {
       if (needs === undefined || !this.#mustLoad(call)) return null;
-      return loadNeeded(this.#term, this, needs).then(() => {
-        loaded = this.state.reservations.stored(id);
-      });
+      return loadNeeded(this.#term, this, needs).then((forget) => void (giveBack = forget));
     });
   }
 

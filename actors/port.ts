@@ -109,7 +109,7 @@ export interface UserStore {
    */
   load(refs: readonly UserRef[], now: Millis): Promise<(LoadedUser | null)[]>;
   /**
-   * Loads a reservation that is not live, with the counters of its lines.
+   * Loads a reservation that is not live, with the counters of its lines and its runs.
    *
    * @param owners the canonical user first, then its aliases: the row may still have the number of one
    */
@@ -125,6 +125,12 @@ export interface UserStore {
     reservationId: string,
     createdAt: Millis,
   ): Promise<CallerTexts | null>;
+  /**
+   * Loads a run in any state, with the runs around it.
+   *
+   * @param owners as above
+   */
+  loadRuns(owners: readonly UserKey[], runId: string): Promise<OlderRows>;
   /** Loads balances of a user in any state, by id or by the external reference of their grant. */
   loadBalances(owner: UserKey, which: BalanceRef): Promise<OlderRows>;
   /** Loads all counters, balances and shares of a user, for a merge. */

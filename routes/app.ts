@@ -37,6 +37,7 @@ import { referenceRoutes } from "./reference/serve.ts";
 import { REFUSALS } from "./calls/refused_calls.ts";
 import { respondTo } from "./http/respond.ts";
 import { invalidMember, methodNotAllowed, STATUS, unknownPath } from "./http/errors.ts";
+import { RUNS } from "./calls/runs.ts";
 import { SERVICE } from "./calls/service.ts";
 import { STRIPE } from "./calls/stripe.ts";
 import { SURFACE } from "./surface.ts";
@@ -58,6 +59,7 @@ export const ENDPOINTS: readonly Endpoint<Serving>[] = [
   ...BATCHES,
   ...USERS,
   ...ACCOUNTS,
+  ...RUNS,
   ...USER_KEYS,
   ...USAGE_STREAM,
   ...SUBSCRIPTIONS,

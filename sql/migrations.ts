@@ -27,6 +27,7 @@ import gatewaySpend from "./0023_gateway_spend.sql" with { type: "text" };
 import stripeMoney from "./0024_stripe_money.sql" with { type: "text" };
 import carriedCounters from "./0025_carried_counters.sql" with { type: "text" };
 import accounts from "./0026_accounts.sql" with { type: "text" };
+import runs from "./0027_runs.sql" with { type: "text" };
 import userKeys from "./0028_user_keys.sql" with { type: "text" };
 import shares from "./0029_shares.sql" with { type: "text" };
 
@@ -63,6 +64,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0024_stripe_money", sql: stripeMoney },
   { name: "0025_carried_counters", sql: carriedCounters },
   { name: "0026_accounts", sql: accounts },
+  { name: "0027_runs", sql: runs },
   { name: "0028_user_keys", sql: userKeys },
   { name: "0029_shares", sql: shares },
 ];

@@ -86,6 +86,7 @@ Deno.test("landed migrations are never edited", () => {
     "0024_stripe_money": "365a1978e6c2fe7608a4e232ea8586a5fd7c6ca660701f569e965616347ae174",
     "0025_carried_counters": "467384f24e5a3a0cabcadee7596298ce81192bd2853bde31e4fac16bd6c1c467",
     "0026_accounts": "0f543bab86a50eeeff3c1dbe66ebf2e9696f3532c68835ead5b54cb662c822d6",
+    "0027_runs": "dab743a169eb3f6e1b3400b61a1b3c68e2f083af1aa3016d6ecab4230baa4ed6",
     "0028_user_keys": "7e68f1c2a1730239406d5af91678999d77f7af9c181a497ad8eba0fe3372394e",
     "0029_shares": "d424f81a7b3a1f16ae7b56d8c2d4d550411cfec081066d17c56c58187a26e1ae",
     "0014_webhooks": "884eb3249c6d202d96091a89c11c4d12680f0b6aa9de9edcf0ad895a2912c332",

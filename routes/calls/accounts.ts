@@ -3,7 +3,7 @@
 import type { Realm } from "../../actors/call.ts";
 import type { Directory } from "../../actors/directory.ts";
 import type { Term } from "../../actors/term.ts";
-import { SWEEP_LIMITS } from "../../src/process/limits.ts";
+import { REQUEST_LIMITS, SWEEP_LIMITS } from "../../src/process/limits.ts";
 import {
   FIRST_MEMBER,
   listDueMembers,
@@ -42,7 +42,7 @@ export const ACCOUNTS: readonly Endpoint<AccountsWorld>[] = [
     return handledOf(result, showParent);
   }),
   endpoint(contract.listChildren, async ({ world, caller: { realm }, input }) => {
-    const { userId, limit, cursor } = input;
+    const { userId, limit = REQUEST_LIMITS.childrenLimit, cursor } = input;
     const after = cursor === undefined ? null : readChildrenCursor(cursor);
     if (after === undefined) throw invalidMember("cursor", "is not a cursor of this list");
     const { state: { keys } } = await world.term.directory.actorOf(realm.realm, userId);
@@ -50,7 +50,7 @@ export const ACCOUNTS: readonly Endpoint<AccountsWorld>[] = [
     return success(await listChildren(world.database, { keys, after, limit }));
   }),
   endpoint(contract.listMembers, async ({ world, caller: { realm }, input }) => {
-    const { userId, groupId, limit, cursor } = input;
+    const { userId, groupId, limit = REQUEST_LIMITS.childrenLimit, cursor } = input;
     const after = cursor === undefined ? FIRST_MEMBER : readMembersCursor(cursor);
     if (after === undefined) throw invalidMember("cursor", "is not a cursor of this list");
     const found = await world.term.directory.runById(userId, { realm, name: "members", input: { groupId } });

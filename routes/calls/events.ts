@@ -34,6 +34,7 @@ export const EVENTS: readonly Endpoint<FeedWorld>[] = [
       logs: logViewOf(caller.realm),
       userId: input.userId ?? null,
       eventType: input.eventType ?? null,
+      runId: input.runId ?? null,
       limit,
       offset,
     });

@@ -14,12 +14,13 @@ import { endpointsOn } from "../http/endpoint.ts";
 import type { Endpoint } from "../http/endpoint_types.ts";
 import type { CheckedOf, DataOf } from "../contract/definition.ts";
 import { canUse, commit, explain, release, reserve, track } from "../contract/metering.ts";
+import { runNeeded } from "./runs.ts";
 import { showExplain } from "./shown_explanation.ts";
 import { amountOrNull, timeText, timeTextOrNull } from "../contract/fields.ts";
 import { runTurn, type TurnWorld } from "../http/turn.ts";
 import { joined, warningsAbout } from "../http/unknown_members.ts";
 import type { ChargedGroup } from "../../src/domain/metering/settle_charge.ts";
-import { showAmounts, showCounter, showSharedCounter } from "./shown_records.ts";
+import { showAmounts, showCounter, showRuns, showSharedCounter } from "./shown_records.ts";
 
 const endpoint = endpointsOn<TurnWorld>();
 
@@ -34,9 +35,11 @@ export const METERING: readonly Endpoint<TurnWorld>[] = [
       size: sizeOf(input),
       ttlMs,
       prompt: input.prompt ?? null,
+      runId: input.runId ?? null,
     };
     const show = (answer: ReserveAnswer) => showReserve(answer, warningsAbout(input));
-    return runTurn(request, { userId }, { name: "reserve", input: command, isCapped: true }, show);
+    const needs = runNeeded(input.runId);
+    return runTurn(request, { userId }, { name: "reserve", input: command, isCapped: true, needs }, show);
   }),
   endpoint(commit, (request) => {
     const { reservationId, extra, actual, costCents, usage, providerUsage, response } = request.input;
@@ -73,25 +76,29 @@ export const METERING: readonly Endpoint<TurnWorld>[] = [
   }),
   endpoint(canUse, (request) => {
     const { input } = request;
-    const command = { event: input.event, metadata: input.metadata ?? null, size: sizeOf(input) };
     const show = (answer: CanUseAnswer) => showCanUse(answer, warningsAbout(input));
-    return runTurn(request, { userId: input.userId }, { name: "canUse", input: command }, show);
+    return runTurn(request, { userId: input.userId }, { name: "canUse", ...checkOf(input) }, show);
   }),
   endpoint(explain, (request) => {
     const { input } = request;
-    const command = { event: input.event, metadata: input.metadata ?? null, size: sizeOf(input) };
     const show = (answer: ExplainAnswer) => ({
       ...showExplain(answer),
       warnings: joined(warningsAbout(input)),
     });
-    return runTurn(request, { userId: input.userId }, { name: "explain", input: command }, show);
+    return runTurn(request, { userId: input.userId }, { name: "explain", ...checkOf(input) }, show);
   }),
 ];
+
+/** What can-use and explain ask. */
+function checkOf(input: CheckedOf<typeof canUse>): Pick<Call<"canUse">, "input" | "needs"> {
+  const { event, metadata = null, runId = null } = input;
+  return { input: { event, metadata, size: sizeOf(input), runId }, needs: runNeeded(runId) };
+}
 
 /** The command of a track. */
 export function trackCommand(
   input: CheckedOf<typeof track>,
-): Pick<Call<"track">, "name" | "input" | "isCapped"> {
+): Pick<Call<"track">, "name" | "input" | "isCapped" | "needs"> {
   const command = {
     event: input.event,
     metadata: input.metadata ?? null,
@@ -100,8 +107,9 @@ export function trackCommand(
     usage: input.usage ?? input.providerUsage ?? null,
     prompt: input.prompt ?? null,
     response: input.response ?? null,
+    runId: input.runId ?? null,
   };
-  return { name: "track", input: command, isCapped: true };
+  return { name: "track", input: command, isCapped: true, needs: runNeeded(input.runId) };
 }
 
 type WireSize = Readonly<Partial<Record<keyof CallSize, number | null | undefined>>>;
@@ -156,16 +164,17 @@ function showGroup({ group, quota, counter, gate, window }: GroupReading, isBloc
   };
 }
 
-/** The users above with the members that `show` gives, and who refuses; nothing for a user without a parent. */
+/** The users above with the members that `show` gives, the runs, and who refuses; nothing without a parent and a run. */
 function showLevels<Level extends { readonly userId: string }, Shown>(
-  { reasons, refusedBy }: Pick<ReserveAnswer, "reasons" | "refusedBy">,
+  { reasons, refusedBy, runs }: Pick<ReserveAnswer, "reasons" | "refusedBy" | "runs">,
   levels: readonly Level[] | null,
   show: (level: Level) => Shown,
 ) {
-  if (levels === null) return {};
+  if (levels === null && runs.length === 0) return {};
   return {
     ...reasons.length > 0 ? { refusedBy } : {},
-    levels: levels.map((level) => ({ userId: level.userId, ...show(level) })),
+    ...levels === null ? {} : { levels: levels.map((level) => ({ userId: level.userId, ...show(level) })) },
+    ...showRuns(runs),
   };
 }
 
@@ -203,7 +212,7 @@ export function showTrackOf(input: CheckedOf<typeof track>): (answer: TrackAnswe
 }
 
 function showTrack(answer: TrackAnswer, told: readonly string[]): DataOf<typeof track> {
-  const { eventId, matchStatus, counters, levels, cost, warnings } = answer;
+  const { eventId, matchStatus, counters, levels, runs, cost, warnings } = answer;
   const above = levels?.map((level) => ({
     userId: level.userId,
     counters: level.counters.map(showSharedCounter),
@@ -215,6 +224,7 @@ function showTrack(answer: TrackAnswer, told: readonly string[]): DataOf<typeof 
     matchedGroupIds: matchStatus === "matched" ? [...new Set(groupIds)] : [],
     counters: counters.map(showCounter),
     ...above === undefined ? {} : { levels: above },
+    ...showRuns(runs),
     cost: showCost(cost),
     warnings: joined(warnings, told),
   };

@@ -12,12 +12,13 @@ import type { Headroom } from "../../src/domain/catalog/plan.ts";
 import type { DataOf } from "../contract/definition.ts";
 import type { explain } from "../contract/metering.ts";
 import { timeTextOrNull } from "../contract/fields.ts";
+import { showRuns } from "./shown_records.ts";
 
 type Explained = DataOf<typeof explain>;
 
 /** The data of the answer to `POST /v1/explain`. */
 export function showExplain(answer: ExplainAnswer): Explained {
-  const { allowed, matched, reasons, refusedBy, text, subscription, levels, ...seen } = answer;
+  const { allowed, matched, reasons, refusedBy, text, subscription, levels, runs, ...seen } = answer;
   return {
     allowed,
     matched,
@@ -30,7 +31,7 @@ export function showExplain(answer: ExplainAnswer): Explained {
     },
     groups: seen.groups.map(showGroup),
     credits: seen.credits.map(showBalance),
-    ...levels === null || reasons.length === 0 ? {} : { refusedBy },
+    ...levels === null && runs.length === 0 || reasons.length === 0 ? {} : { refusedBy },
     ...levels === null ? {} : {
       levels: levels.map(({ userId, groups, credits }) => ({
         userId,
@@ -38,6 +39,7 @@ export function showExplain(answer: ExplainAnswer): Explained {
         credits: credits.map(showBalance),
       })),
     },
+    ...showRuns(runs),
   };
 }
 

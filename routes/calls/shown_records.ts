@@ -7,6 +7,7 @@ import { type CounterReading, shownCount } from "../../src/domain/state/counter.
 import type { Millis, Window } from "../../src/domain/values/period.ts";
 import type { LimitGroup, Unit } from "../../src/domain/catalog/plan.ts";
 import type { Duplicates, NamedSubscription } from "../../src/domain/plans/entitlement.ts";
+import type { Run, RunLimit } from "../../src/domain/state/run.ts";
 import type { Subscription } from "../../src/domain/state/subscription.ts";
 import type { LevelUsage, UsageAnswer } from "../../src/domain/usage.ts";
 import type { DataOf, Shown } from "../contract/definition.ts";
@@ -69,6 +70,29 @@ function showLevel({ userId, period, counters }: LevelUsage, isWhole: boolean) {
     })),
   };
 }
+
+/** A limit of a run. */
+export function showRunLimit(
+  { id, unit, event, quota, count, held }: RunLimit,
+): Shown<typeof records.runLimit> {
+  return {
+    limitId: id,
+    unit,
+    event,
+    quota: numberOf(quota),
+    count: numberOf(count),
+    held: numberOf(held),
+  };
+}
+
+/** The runs of a call; nothing for a call without one. */
+export function showRuns(runs: readonly Run[]) {
+  return runs.length === 0
+    ? NOTHING
+    : { runs: runs.map(({ id, limits }) => ({ runId: id, limits: limits.map(showRunLimit) })) };
+}
+
+const NOTHING = {};
 
 /** Amounts by unit. */
 export function showAmounts(amounts: Readonly<Partial<Record<Unit, Amount>>>) {

@@ -32,7 +32,7 @@ export const USERS: readonly Endpoint<UsersWorld>[] = [
     const userId = input.userId ?? endUser?.userId;
     if (userId === undefined) throw invalidMember("userId", "is required");
     const event = input.event ?? null;
-    const call = { name: "usage", input: { event, withLevels: input.levels === true } } as const;
+    const call = { name: "usage", input: { event, withLevels: input.levels === "true" } } as const;
     if (endUser === null) return runTurn(request, { userId }, call, (answer) => showUsage(answer, true));
     return requireSameUser(world.term.directory, caller.realm, endUser, userId)
       .then(() => runTurn(request, { userId }, call, (answer) => showUsage(answer, false)));

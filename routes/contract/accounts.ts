@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { defineCall } from "./definition.ts";
-import { endUserId, quotasByGroup } from "./fields.ts";
+import { endUserId, quotasByGroup, wholeNumber } from "./fields.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
 const limitsByGroup = z.record(z.string(), z.strictObject({ quota: z.number() })).nullable();
@@ -44,9 +44,8 @@ export const listMembers = defineCall({
   input: z.object({
     userId: endUserId,
     groupId: z.string().describe("A limit group of the user's plan in force"),
-    limit: z.coerce.number().int().min(1).max(REQUEST_LIMITS.childrenLimitMax).default(
-      REQUEST_LIMITS.childrenLimit,
-    ),
+    limit: wholeNumber(1, REQUEST_LIMITS.childrenLimitMax).optional()
+      .describe(`1 to ${REQUEST_LIMITS.childrenLimitMax}, default ${REQUEST_LIMITS.childrenLimit}`),
     cursor: z.string().optional().describe("cursor of the previous page"),
   }),
   tag: "Accounts",
@@ -76,9 +75,8 @@ export const listChildren = defineCall({
   access: "secret",
   input: z.object({
     userId: endUserId,
-    limit: z.coerce.number().int().min(1).max(REQUEST_LIMITS.childrenLimitMax).default(
-      REQUEST_LIMITS.childrenLimit,
-    ).describe(`1 to ${REQUEST_LIMITS.childrenLimitMax}, default ${REQUEST_LIMITS.childrenLimit}`),
+    limit: wholeNumber(1, REQUEST_LIMITS.childrenLimitMax).optional()
+      .describe(`1 to ${REQUEST_LIMITS.childrenLimitMax}, default ${REQUEST_LIMITS.childrenLimit}`),
     cursor: z.string().optional().describe("The cursor of the previous page"),
   }),
   tag: "Accounts",

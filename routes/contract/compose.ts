@@ -2,7 +2,8 @@
 
 import { z } from "zod";
 import { defineCall } from "./definition.ts";
-import { endUserId, nameOf, SHOWN_AS } from "./fields.ts";
+import { anyId, endUserId, nameOf, SHOWN_AS } from "./fields.ts";
+import { runs } from "./records.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
 /** Values of any kind by name, as JSON text. */
@@ -23,7 +24,14 @@ export const compose = defineCall({
   method: "POST",
   path: "/v1/compose",
   access: "secret",
-  input: z.object({ type: nameOf(REQUEST_LIMITS.idLengthMax), userId: endUserId, vars: vars.nullish() }),
+  input: z.object({
+    type: nameOf(REQUEST_LIMITS.idLengthMax),
+    userId: endUserId,
+    vars: vars.nullish(),
+    runId: anyId(REQUEST_LIMITS.idLengthMax).nullish().describe(
+      "An open run of the user: the generation counts there",
+    ),
+  }),
   isLong: true,
   tag: "Compose",
   summary: "Generate structured output for a user",
@@ -43,16 +51,19 @@ export const compose = defineCall({
         costCents: z.number(),
         eventId: z.string(),
       }),
+      runs,
     }).meta({ id: "Generated" }),
     z.strictObject({
       status: z.literal("opted_out"),
       generationId: z.null(),
       output: z.null(),
       usage: z.null(),
+      runs,
     }).meta({ id: "OptedOut" }),
   ]),
   errors: [
     "not_found",
+    "run_ended",
     "not_implemented",
     "workspace_limit_reached",
     "test_quota_exceeded",

@@ -29,6 +29,7 @@ import { aliasPerson, capture, identify } from "./people.ts";
 import { deletePerson, getDeletionStatus, isOptedOut, optIn, optOut } from "./privacy.ts";
 import { downloadExport, exportPerson } from "./export.ts";
 import { listRefusals } from "./refused_calls.ts";
+import { createRun, endRun, getRun, listRuns } from "./runs.ts";
 import {
   deleteStripe,
   getStripe,
@@ -68,6 +69,10 @@ export const CONTRACT = callsById({
   setParent,
   listChildren,
   listMembers,
+  createRun,
+  getRun,
+  listRuns,
+  endRun,
   createUserKey,
   listUserKeys,
   revokeUserKey,

@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { defineCall } from "./definition.ts";
-import { endUserId, eventName, nameOf, wholeNumber } from "./fields.ts";
+import { anyId, endUserId, eventName, nameOf, wholeNumber } from "./fields.ts";
 import { event, eventDetail } from "./records.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
@@ -15,6 +15,9 @@ export const listEvents = defineCall({
   input: z.object({
     userId: endUserId.optional(),
     eventType: eventName.optional(),
+    runId: anyId(REQUEST_LIMITS.idLengthMax).optional().describe(
+      "Events of this run, without those of runs within it",
+    ),
     limit: wholeNumber(1, REQUEST_LIMITS.feedLimitMax).optional()
       .describe(`1 to ${REQUEST_LIMITS.feedLimitMax}, default ${REQUEST_LIMITS.feedLimitDefault}`),
     offset: wholeNumber(0, REQUEST_LIMITS.feedOffsetMax).optional()

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import { defineCall } from "./definition.ts";
 import { endUserId, mode } from "./fields.ts";
-import { event, period, time, unit } from "./records.ts";
+import { event, period, runLimit, time, unit } from "./records.ts";
 
 const properties = z.record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()]));
 
@@ -69,6 +69,17 @@ export const downloadExport = defineCall({
       consentGiven: z.boolean(),
       createdAt: time,
     })),
+    runs: z.array(z.strictObject({
+      runId: z.string(),
+      parentRunId: z.string().nullable(),
+      name: z.string().nullable(),
+      metadata: z.record(z.string(), z.unknown()).nullable(),
+      createdAt: time,
+      expiresAt: time,
+      endedAt: time.nullable(),
+      reason: z.string().nullable(),
+      limits: z.array(runLimit),
+    })).optional().describe("Absent for a person without runs"),
     keys: z.array(z.strictObject({
       id: z.string(),
       name: z.string().nullable(),

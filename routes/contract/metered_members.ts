@@ -3,9 +3,11 @@
 import type { z } from "zod";
 import {
   amount,
+  anyId,
   endUserId,
   eventName,
   isAmount,
+  isAnyId,
   isEndUserId,
   isEventName,
   isPositiveAmount,
@@ -14,6 +16,7 @@ import {
   readMetadata,
 } from "./fields.ts";
 import type { Metadata } from "../../src/domain/values/match.ts";
+import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
 const size = {
   count: positiveAmount.nullish().describe(
@@ -73,6 +76,9 @@ export const meteredCall = {
     "Matched by the rules of limit groups; its member model selects the price",
   ),
   ...size,
+  runId: anyId(REQUEST_LIMITS.idLengthMax).nullish().describe(
+    "A run of the user: the call is refused where a limit of the run, or of a run around it, leaves no room",
+  ),
 };
 
 type Members = Readonly<Record<string, unknown>>;
@@ -116,5 +122,6 @@ export const PLAIN_CALL = {
   count: isPositiveAmount,
   inputTokens: isAmount,
   inputCostCents: isAmount,
+  runId: (value) => isAnyId(value, REQUEST_LIMITS.idLengthMax),
 } satisfies Record<string, Fits>;
 export const OF_CALL = ["userId", "event"];

@@ -23,7 +23,17 @@ import {
 } from "./metered_members.ts";
 import { providerUsage, usage } from "./model_usage.ts";
 import { CAN_USE_SLIPS, COMMIT_SLIPS, RELEASE_SLIPS, RESERVE_SLIPS, TRACK_SLIPS } from "./slips.ts";
-import { counter, levelsOf, reasons, refusedBy, sharedCounter, time, uncovered, unit } from "./records.ts";
+import {
+  counter,
+  levelsOf,
+  reasons,
+  refusedBy,
+  runs,
+  sharedCounter,
+  time,
+  uncovered,
+  unit,
+} from "./records.ts";
 import { ERROR_CODE_LENGTH_MAX, REASON_LENGTH_MAX } from "../../src/domain/values/texts.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
@@ -94,9 +104,10 @@ export const reserve = defineCall({
     groups: z.array(reservedGroup).optional(),
     refusedBy,
     levels: levelsOf({ groups: z.array(reservedGroup) }),
+    runs,
     warnings,
   }),
-  errors: ["workspace_limit_reached", "test_quota_exceeded"],
+  errors: ["not_found", "run_ended", "workspace_limit_reached", "test_quota_exceeded"],
 });
 
 function isTtl(value: unknown): boolean {
@@ -238,14 +249,19 @@ export const track = defineCall({
     matchedGroupIds: z.array(z.string()),
     counters: z.array(counter),
     levels: levelsOf({ counters: z.array(sharedCounter) }),
+    runs,
     cost,
     warnings,
   }),
   errors: [
+    "not_found",
+    "run_ended",
     "limit_reached",
     "member_limit_reached",
     "no_subscription",
+    "unmatched_event",
     "unpriced_model",
+    "run_limit_reached",
     "workspace_limit_reached",
     "test_quota_exceeded",
   ],
@@ -290,9 +306,10 @@ export const canUse = defineCall({
     details: z.array(checkedGroup),
     refusedBy,
     levels: levelsOf({ details: z.array(checkedGroup) }),
+    runs,
     warnings,
   }),
-  errors: [],
+  errors: ["not_found", "run_ended"],
 });
 
 /** A limit group of the plan in force as an explanation shows it. */
@@ -357,7 +374,8 @@ export const explain = defineCall({
     credits: z.array(explainedBalance).describe("Every balance with remaining credits, in the order of use"),
     refusedBy,
     levels: levelsOf({ groups: z.array(explainedGroup), credits: z.array(explainedBalance) }),
+    runs,
     warnings,
   }),
-  errors: [],
+  errors: ["not_found", "run_ended"],
 });

@@ -22,13 +22,16 @@ export const REASONS = [
   "no_subscription",
   "unpriced_model",
   "member_limit_reached",
+  "run_limit_reached",
 ] as const;
 
 export const reasons = z.array(z.enum(REASONS));
 
-/** The users that refuse a call. */
-export const refusedBy = z.array(z.string()).optional()
-  .describe("Of a user with a parent: the ids of the users that refuse, in the order of the path");
+/** Who refuses a call. */
+export const refusedBy = z.array(z.string()).optional().describe(
+  "Of a refused call with a runId, or of a user with a parent: the ids of the users that refuse, in the order of " +
+    "the path, then those of runs, innermost first",
+);
 
 /** The users above, each with the members that the answer has of its own user. */
 export function levelsOf<Shape extends z.ZodRawShape>(members: Shape) {
@@ -38,6 +41,20 @@ export function levelsOf<Shape extends z.ZodRawShape>(members: Shape) {
 
 /** The unit of a limit group or a balance. */
 export const unit = z.enum(["count", "tokens", "seconds", "cents"]).meta({ id: "Unit" });
+
+/** A limit of a run. */
+export const runLimit = z.strictObject({
+  limitId: z.string(),
+  unit,
+  event: z.string().describe("The pattern of the events that count"),
+  quota: z.number(),
+  count: z.number().describe("Used and held"),
+  held: z.number().describe("The part of count that open reservations hold"),
+}).meta({ id: "RunLimit" });
+
+/** The runs of a call. */
+export const runs = z.array(z.strictObject({ runId: z.string(), limits: z.array(runLimit) })).optional()
+  .describe("With a runId: the run and those around it, innermost first, after the call");
 
 const rule = z.strictObject({
   event: z.string().describe('An event type, a prefix with a final "*", or "*"'),
@@ -143,6 +160,7 @@ const listedEvent = {
   createdAt: time,
   hasLog: z.boolean(),
   promptPreview: z.string().nullable().describe("The first 200 characters of the prompt"),
+  runId: z.string().optional().describe("The run of the call; absent for none"),
 };
 
 /** An event as the feed lists it. */

@@ -84,6 +84,7 @@ export const sweep = defineCall({
     refusals: rowCount,
     messages: rowCount,
     stripeFacts: rowCount,
+    runs: rowCount,
     stripeRetries: rowCount,
     failedSignIns: rowCount,
     erasures: rowCount,

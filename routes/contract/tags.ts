@@ -5,6 +5,7 @@ export const TAGS = {
   Metering: "Reserve quota before the work and settle it afterwards, or count finished work.",
   Usage: "Usage of users, and the plans on offer.",
   Accounts: "Organisations, teams and their members: calls count at every level.",
+  Runs: "Tasks of agents, each with limits that all of its calls share.",
   Subscriptions: "Which user is on which plan.",
   Credits: "Prepaid credits beside the plan, and their ledger.",
   Customers: "Several ids of one user.",

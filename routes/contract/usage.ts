@@ -37,7 +37,7 @@ export const getUsage = defineCall({
   input: z.object({
     userId: endUserId.optional(),
     event: eventPattern.optional(),
-    levels: z.stringbool().optional().describe("Whether to add the users above"),
+    levels: z.enum(["true", "false"]).optional().describe("Whether to add the users above"),
   }),
   tag: "Usage",
   summary: "Get a user's usage",

@@ -25,6 +25,7 @@ const answer = z.looseObject({}).describe("What the model server answered");
 const HEADERS = {
   "X-Holdfast-User": { description: "Who is metered; by default the body's user" },
   "X-Holdfast-Event": { description: "The event type, instead of the default" },
+  "X-Holdfast-Run": { description: "A run of the user, in which the call counts" },
   "X-Holdfast-Metadata": { description: "A JSON object for the rules of plans; model is always the body's" },
 };
 
@@ -42,6 +43,8 @@ const METERED_ERRORS: readonly RefusalCode[] = [
   ...ERRORS,
   "invalid_request",
   "payload_too_large",
+  "not_found",
+  "run_ended",
   "limit_reached",
   "workspace_limit_reached",
   "test_quota_exceeded",

@@ -31,6 +31,7 @@ const REASONS: Readonly<Record<ReserveReason, string>> = {
   no_subscription: "The user has no subscription",
   unpriced_model: "The model has no price",
   member_limit_reached: "The user's share of an account's limit leaves no room for this call",
+  run_limit_reached: "A limit of the run leaves no room for this call",
 };
 
 /** The reasons of a user above, by what it is called. */

@@ -24,6 +24,7 @@ import type { DispatchWorld, InternalCall } from "../http/call.ts";
 import {
   amount,
   amountOrNull,
+  anyId,
   endUserId,
   eventName,
   loggedText,
@@ -45,6 +46,7 @@ export const holdInput = z.object({
   cacheWriteTokens: amount,
   cacheWrite1hTokens: amount,
   prompt: loggedText.nullable(),
+  runId: anyId(REQUEST_LIMITS.idLengthMax).nullable(),
 });
 
 /** A hold with its time to live, or the reasons for a refusal. */
@@ -82,7 +84,12 @@ export const reserveHold: InternalCall<HoldWorld, z.output<typeof holdInput>, Re
       cacheWriteTokens: amountOrNull(cacheWriteTokens),
       cacheWrite1hTokens: amountOrNull(cacheWrite1hTokens),
     };
-    const call = { name: "reserve", input: { ...rest, size, ttlMs: null }, isCapped: true } as const;
+    const call = {
+      name: "reserve",
+      input: { ...rest, size, ttlMs: null },
+      isCapped: true,
+      needs: rest.runId === null ? undefined : { runId: rest.runId },
+    } as const;
     const { reservationTtlMs: ttlMs } = request.caller.realm.catalog;
     return await runTurn(request, { userId }, call, (answer): Reserved => ({
       hold: answer.hold === null ? null : { reservationId: answer.hold.reservationId, ttlMs },

@@ -55,6 +55,7 @@ export interface ReadCall {
 const SOURCES: Readonly<Record<string, string>> = {
   event: "X-Holdfast-Event",
   metadata: "X-Holdfast-Metadata",
+  runId: "X-Holdfast-Run",
 };
 
 /** Reads a call. */
@@ -103,6 +104,7 @@ function checkCall(
     cacheWriteTokens: numberOf(estimate.cacheWriteTokens),
     cacheWrite1hTokens: numberOf(estimate.cacheWrite1hTokens),
     prompt,
+    runId: headerText(request, "X-Holdfast-Run"),
   };
   const userPath = named === null ? "user" : "X-Holdfast-User";
   const hold = checkNamed(members, { ...SOURCES, userId: userPath });

@@ -262,6 +262,7 @@ export const OPTION_MEMBERS: ReadonlySet<string> = new Set([
   "maxOutputTokens",
   "count",
   "ttlSeconds",
+  "runId",
   "extra",
   "actual",
   "costCents",

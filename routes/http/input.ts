@@ -47,7 +47,9 @@ export async function readInput(
     : body.text;
   if (!path.includes(":")) return { members: { ...asked, ...sent }, text };
   refuseForeignPath(request.url, path);
-  return { members: { ...asked, ...sent, ...context.req.param() }, text };
+  const named = context.req.param();
+  // The same body at another path is another call.
+  return { members: { ...asked, ...sent, ...named }, text: `${JSON.stringify(named)}\n${text}` };
 }
 
 async function bodyOf(

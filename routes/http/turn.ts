@@ -6,9 +6,11 @@ import type { Call, Keeping, TurnResult } from "../../actors/call.ts";
 import type { Directory } from "../../actors/directory.ts";
 import type { IdempotentCall } from "../../actors/idempotency.ts";
 import type { CommandName, Commands } from "../../src/domain/command.ts";
+import { unknownRun } from "../../src/domain/accounts/run.ts";
 import { unknownBalance } from "../../src/domain/credits/revoke.ts";
-import { ownerOf } from "../../src/domain/values/ids.ts";
+import { ownerOf, type UserKey } from "../../src/domain/values/ids.ts";
 import { unknownReservation } from "../../src/domain/state/reservation.ts";
+import type { Refusal } from "../../src/domain/values/refusal.ts";
 import { refused, type Result } from "../../src/domain/state/result.ts";
 import type { AnswerCode } from "../../src/process/counts/request_counts.ts";
 import { answerOf, type Handled, isKept, write } from "./answer.ts";
@@ -23,7 +25,8 @@ export interface TurnWorld {
 export type Target =
   | { readonly userId: string }
   | { readonly reservationId: string }
-  | { readonly balanceId: string };
+  | { readonly balanceId: string }
+  | { readonly runId: string };
 
 /** Puts a command to a user; `show` makes the data of the answer. */
 export function runTurn<Name extends CommandName, Data>(
@@ -71,16 +74,24 @@ function codeOf(result: Result<unknown>): AnswerCode {
   return result.ok ? "ok" : result.refusal.code;
 }
 
-/** Runs a command on the owner of a reservation or balance, which its id names; refuses ids of other realms as unknown. */
+/** Runs a command on the owner of a reservation, balance or run, which its id names; refuses ids of other realms as unknown. */
 async function runOnOwned<Name extends CommandName>(
   directory: TurnWorld["term"]["directory"],
   target: Exclude<Target, { readonly userId: string }>,
   call: Call<Name>,
 ): Promise<TurnResult<Commands[Name]["answer"]>> {
-  const isBalance = "balanceId" in target;
-  const owner = isBalance
-    ? ownerOf("creditBalance", target.balanceId)
-    : ownerOf("reservation", target.reservationId);
+  const { owner, unknown } = ownedBy(target);
   const result = owner === null ? null : await directory.runByKey(owner, call);
-  return result ?? refused(isBalance ? unknownBalance() : unknownReservation());
+  return result ?? refused(unknown());
+}
+
+/** The owner that an id names, null for an invalid id, and the refusal of an unknown one. */
+function ownedBy(
+  target: Exclude<Target, { readonly userId: string }>,
+): { readonly owner: UserKey | null; readonly unknown: () => Refusal } {
+  if ("balanceId" in target) {
+    return { owner: ownerOf("creditBalance", target.balanceId), unknown: unknownBalance };
+  }
+  if ("runId" in target) return { owner: ownerOf("run", target.runId), unknown: unknownRun };
+  return { owner: ownerOf("reservation", target.reservationId), unknown: unknownReservation };
 }

@@ -30,6 +30,7 @@ export const MEANING: Readonly<Record<RefusalCode, string>> = {
   path_too_long: "A path would have more than 8 users.",
   consent_required: "Linking an anonymous session requires consentGiven: true.",
   reservation_not_pending: "The reservation is already settled.",
+  run_ended: "The run, or a run around it, has ended.",
   already_canceled: "The subscription has already ended.",
   catalog_in_use:
     "A plan or credit pack that would be removed is still in use, and can only be archived; or another " +
@@ -41,6 +42,8 @@ export const MEANING: Readonly<Record<RefusalCode, string>> = {
   reservation_headroom_exceeded: "The headroom of a limit leaves no room.",
   member_limit_reached:
     "The user's share of a limit of a user above is used up; details name the blocked event and the limit groups.",
+  run_limit_reached:
+    "A limit of the run, or of a run around it, leaves no room; details name the blocked event.",
   limit_reached:
     "A limit of the user's plan is reached; details name the blocked event and the limit groups without " +
     "room.",

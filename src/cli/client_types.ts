@@ -76,6 +76,13 @@ const TYPES: Places = {
   LimitGroup: ["Plan.limits[]", "A limit of a plan."],
   Plan: ["Plan", "A plan on offer."],
 
+  RunLimit: ["RunLimit", "A limit of a run."],
+  RunInput: ["CreateRunRequest", "A run to open."],
+  Run: ["Run", "A run: a task with limits that its calls share."],
+  "RunDetail extends Run": ["RunDetail", "A run with its metadata."],
+  RunQuery: ["listRuns()", "Which runs to list."],
+  RunPage: ["ListRunsResponseData", "A page of runs."],
+
   GrantInput: ["GrantCreditsRequest", "Credits to grant."],
   GrantedBalance: ["GrantCreditsResponseData.balances[]", "A balance that a grant issued."],
   GrantAnswer: ["GrantCreditsResponseData"],

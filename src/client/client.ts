@@ -4,14 +4,16 @@
 
 import { Accounts } from "./accounts.ts";
 import { Analytics } from "./analytics.ts";
-import { type ComposeAnswer, composeCall } from "./compose.ts";
+import { type ComposeAnswer, composeCall, type ComposeOptions } from "./compose.ts";
 import { Credits } from "./credits.ts";
 import { Customers } from "./customers.ts";
 import { Events } from "./events.ts";
 import { Metering } from "./metering.ts";
 import type { Unmetered } from "./metering_types.ts";
 import { Refusals } from "./refusals.ts";
+import { Runs, workInRun } from "./runs.ts";
 import { Plans, Subscriptions, Users } from "./subscriptions.ts";
+import type { Run, RunInput } from "./wire_types.ts";
 import { TestClock } from "./test_clock.ts";
 import { UserKeys } from "./user_keys.ts";
 import { type CallOptions, type ClientOptions, Transport } from "./transport.ts";
@@ -30,6 +32,8 @@ export class HoldfastClient<Allowed extends Unmetered = never> extends Metering<
   readonly credits: Credits;
   /** Lists the plans on offer. */
   readonly plans: Plans;
+  /** Opens, reads and ends runs: tasks with limits of their own. */
+  readonly runs: Runs;
   /** Reads metered events. */
   readonly events: Events;
   /** Reads users who hit a limit. */
@@ -52,6 +56,7 @@ export class HoldfastClient<Allowed extends Unmetered = never> extends Metering<
     this.customers = new Customers(transport);
     this.credits = new Credits(transport);
     this.plans = new Plans(transport);
+    this.runs = new Runs(transport);
     this.events = new Events(transport);
     this.refusals = new Refusals(transport);
     this.analytics = new Analytics(transport);
@@ -77,9 +82,32 @@ export class HoldfastClient<Allowed extends Unmetered = never> extends Metering<
     type: string,
     userId: string,
     vars?: Readonly<Record<string, unknown>>,
-    call?: CallOptions,
+    { runId, ...call }: ComposeOptions = {},
   ): Promise<ComposeAnswer<Output>> {
-    return this.#transport.send(composeCall(type, userId, vars), call);
+    return this.#transport.send(composeCall(type, userId, vars, runId), call);
+  }
+
+  /**
+   * Opens a run, does the work in it and returns the result of the work. The run ends when the work ends, also when it
+   * throws; without a connection to the service it ends by itself after `ttlSeconds`. Pass `run.runId` to the calls of the
+   * work, and as `parentRunId` to the runs of sub-agents.
+   *
+   * @example
+   * ```ts
+   * const budget = { userId: "user_1", limits: [{ unit: "cents", quota: 50 }], name: "Research" } as const;
+   * const answer = await client.withRun(budget, async ({ runId }) => {
+   *   await client.track("user_1", "chat.reply", 1, {}, { inputCostCents: 4.2, runId });
+   *   return "done";
+   * });
+   * console.log(answer); // "done"
+   * ```
+   */
+  withRun<Value>(
+    input: RunInput,
+    work: (run: Run) => Promise<Value> | Value,
+    call?: CallOptions,
+  ): Promise<Value> {
+    return workInRun(this.runs, input, work, call);
   }
 }
 
@@ -112,7 +140,7 @@ export { signEndUserToken } from "./end_user_token.ts";
 export { verifyWebhook } from "./webhooks.ts";
 export type { Accounts } from "./accounts.ts";
 export type { Analytics } from "./analytics.ts";
-export type { ComposeAnswer } from "./compose.ts";
+export type { ComposeAnswer, ComposeOptions } from "./compose.ts";
 export type { Credits } from "./credits.ts";
 export type { AliasManyOptions, AliasProgress, Customers, MergeOptions } from "./customers.ts";
 export type { EndUserTokenInput } from "./end_user_token.ts";
@@ -137,6 +165,7 @@ export type {
 } from "./metering_types.ts";
 export type { Metering } from "./metering.ts";
 export type { Refusals } from "./refusals.ts";
+export type { Runs } from "./runs.ts";
 export type { RetryPolicy } from "./retry.ts";
 export type { Plans, SubscriptionKey, Subscriptions, Users } from "./subscriptions.ts";
 export type { TestClock } from "./test_clock.ts";

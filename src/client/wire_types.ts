@@ -12,10 +12,10 @@ export type ServiceErrorCode = "unavailable" | "invalid_key" | "invalid_or_expir
   | "workspace_limit_reached" | "test_quota_exceeded" | "credit_pack_not_found"
   | "invalid_quantity" | "credit_balance_not_found" | "alias_conflict" | "alias_cycle"
   | "parent_cycle" | "path_too_long" | "consent_required" | "reservation_not_pending"
-  | "already_canceled" | "catalog_in_use" | "no_subscription" | "unmatched_event"
-  | "unpriced_model" | "limit_reached" | "reservation_headroom_exceeded"
-  | "member_limit_reached" | "ai_budget_exceeded" | "generation_failed"
-  | "not_processed" | "internal_error";
+  | "run_ended" | "already_canceled" | "catalog_in_use" | "no_subscription"
+  | "unmatched_event" | "unpriced_model" | "limit_reached"
+  | "reservation_headroom_exceeded" | "member_limit_reached" | "run_limit_reached"
+  | "ai_budget_exceeded" | "generation_failed" | "not_processed" | "internal_error";
 
 /** The mode of a key. Live and test share the catalog and no data. */
 export type Mode = "live" | "test";
@@ -104,6 +104,11 @@ export interface HeldSize {
   readonly inputTokens?: number | undefined;
   /** Cents in limit groups in cents, instead of the model's price of the input. */
   readonly inputCostCents?: number | undefined;
+  /**
+   * A run of the user: the call is refused where a limit of the run, or of a run around it, leaves no
+   * room.
+   */
+  readonly runId?: string | undefined;
   /** Maximum output tokens: reserved together with inputTokens, and priced in cents by the model's price. */
   readonly maxOutputTokens?: number | undefined;
 }
@@ -142,7 +147,7 @@ export interface ReserveOptions extends HeldSize {
 
 /** Why a reserve is not allowed. */
 export type ReserveReason = "limit_reached" | "reservation_headroom_exceeded" | "unmatched_event"
-  | "no_subscription" | "unpriced_model" | "member_limit_reached";
+  | "no_subscription" | "unpriced_model" | "member_limit_reached" | "run_limit_reached";
 
 /** A limit group in a reserve's answer. */
 export interface ReservedGroup {
@@ -168,10 +173,15 @@ export interface ReserveReply {
   readonly expiresAt?: string;
   readonly reasons?: readonly ReserveReason[];
   readonly groups?: readonly ReservedGroup[];
-  /** Of a user with a parent: the ids of the users that refuse, in the order of the path. */
+  /**
+   * Of a refused call with a runId, or of a user with a parent: the ids of the users that refuse, in the
+   * order of the path, then those of runs, innermost first.
+   */
   readonly refusedBy?: readonly string[];
   /** Present if the user has a parent: the users above, nearest first. */
   readonly levels?: readonly { readonly userId: string; readonly groups: readonly ReservedGroup[] }[];
+  /** With a runId: the run and those around it, innermost first, after the call. */
+  readonly runs?: readonly { readonly runId: string; readonly limits: readonly RunLimit[] }[];
   /**
    * "unknown_member: metdata": the call has no such member and was answered without it. unpriced_model: a
    * limit group in cents covers the event, but the call has no price. tier_unpriced: the usage names
@@ -294,6 +304,11 @@ export interface TrackOptions {
   /** Cents in limit groups in cents, instead of the model's price of the input. */
   readonly inputCostCents?: number | undefined;
   /**
+   * A run of the user: the call is refused where a limit of the run, or of a run around it, leaves no
+   * room.
+   */
+  readonly runId?: string | undefined;
+  /**
    * The cost of the event, for reports. Limit groups in cents count it only if the model is priced per
    * second.
    */
@@ -347,6 +362,8 @@ export interface TrackAnswer {
       };
     }[];
   }[];
+  /** With a runId: the run and those around it, innermost first, after the call. */
+  readonly runs?: readonly { readonly runId: string; readonly limits: readonly RunLimit[] }[];
   readonly cost: Cost;
   /**
    * "unknown_member: metdata": the call has no such member and was answered without it. unpriced_model: a
@@ -386,10 +403,15 @@ export interface CanUseAnswer {
   readonly matched: boolean;
   readonly reasons: readonly ReserveReason[];
   readonly details: readonly UseDetail[];
-  /** Of a user with a parent: the ids of the users that refuse, in the order of the path. */
+  /**
+   * Of a refused call with a runId, or of a user with a parent: the ids of the users that refuse, in the
+   * order of the path, then those of runs, innermost first.
+   */
   readonly refusedBy?: readonly string[];
   /** Present if the user has a parent: the users above, nearest first. */
   readonly levels?: readonly { readonly userId: string; readonly details: readonly UseDetail[] }[];
+  /** With a runId: the run and those around it, innermost first, after the call. */
+  readonly runs?: readonly { readonly runId: string; readonly limits: readonly RunLimit[] }[];
   /**
    * "unknown_member: metdata": the call has no such member and was answered without it. unpriced_model: a
    * limit group in cents covers the event, but the call has no price. tier_unpriced: the usage names
@@ -455,7 +477,10 @@ export interface Explanation {
   readonly groups: readonly ExplainedGroup[];
   /** Every balance with remaining credits, in the order of use. */
   readonly credits: readonly ExplainedCredit[];
-  /** Of a user with a parent: the ids of the users that refuse, in the order of the path. */
+  /**
+   * Of a refused call with a runId, or of a user with a parent: the ids of the users that refuse, in the
+   * order of the path, then those of runs, innermost first.
+   */
   readonly refusedBy?: readonly string[];
   /** Present if the user has a parent: the users above, nearest first. */
   readonly levels?: readonly {
@@ -463,6 +488,8 @@ export interface Explanation {
     readonly groups: readonly ExplainedGroup[];
     readonly credits: readonly ExplainedCredit[];
   }[];
+  /** With a runId: the run and those around it, innermost first, after the call. */
+  readonly runs?: readonly { readonly runId: string; readonly limits: readonly RunLimit[] }[];
   /**
    * "unknown_member: metdata": the call has no such member and was answered without it. unpriced_model: a
    * limit group in cents covers the event, but the call has no price. tier_unpriced: the usage names
@@ -657,6 +684,7 @@ export interface ChildrenPage { readonly children: readonly Child[]; readonly cu
 export interface MembersQuery {
   /** A limit group of the user's plan in force. */
   readonly groupId: string;
+  /** 1 to 100, default 20. */
   readonly limit?: number | undefined;
   /** cursor of the previous page. */
   readonly cursor?: string | undefined;
@@ -699,6 +727,69 @@ export interface Plan {
   };
   readonly limits: readonly LimitGroup[];
 }
+
+/** A limit of a run. */
+export interface RunLimit {
+  readonly limitId: string;
+  readonly unit: Unit;
+  /** The pattern of the events that count. */
+  readonly event: string;
+  readonly quota: number;
+  /** Used and held. */
+  readonly count: number;
+  /** The part of count that open reservations hold. */
+  readonly held: number;
+}
+
+/** A run to open. */
+export interface RunInput {
+  readonly userId: string;
+  readonly limits: readonly {
+    readonly unit: Unit;
+    readonly quota: number;
+    /** The pattern of the events that count. Default: *. */
+    readonly event?: string | undefined;
+  }[];
+  readonly name?: string | undefined;
+  /** When the run ends by itself. Default: 3600; with parentRunId not after that run. */
+  readonly ttlSeconds?: number | undefined;
+  /** An open run of the same user: calls count there too. Runs nest at most 4 deep. */
+  readonly parentRunId?: string | undefined;
+  /** A free-form object of at most 16384 bytes as JSON. */
+  readonly metadata?: Metadata | undefined;
+}
+
+/** A run: a task with limits that its calls share. */
+export interface Run {
+  readonly runId: string;
+  readonly userId: string;
+  /** The run around it. */
+  readonly parentRunId: string | null;
+  readonly name: string | null;
+  readonly status: "active" | "ended";
+  readonly createdAt: string;
+  readonly expiresAt: string;
+  readonly endedAt: string | null;
+  /** The reason of the call that ended it. */
+  readonly reason: string | null;
+  readonly limits: readonly RunLimit[];
+}
+
+/** A run with its metadata. */
+export interface RunDetail extends Run { readonly metadata: Readonly<Record<string, unknown>> | null }
+
+/** Which runs to list. */
+export interface RunQuery {
+  readonly userId: string;
+  readonly status?: "active" | "ended" | undefined;
+  /** 1 to 100, default 20. */
+  readonly limit?: number | undefined;
+  /** cursor of the previous page. */
+  readonly cursor?: string | undefined;
+}
+
+/** A page of runs. */
+export interface RunPage { readonly runs: readonly RunDetail[]; readonly cursor: string | null }
 
 /** Credits to grant. */
 export interface GrantInput {
@@ -925,6 +1016,8 @@ export interface Generated {
   /** Matches the output schema of the type. */
   readonly output: Readonly<Record<string, unknown>>;
   readonly usage: ComposeUsage;
+  /** With a runId: the run and those around it, innermost first, after the call. */
+  readonly runs?: readonly { readonly runId: string; readonly limits: readonly RunLimit[] }[];
 }
 
 /** No generation: the user opted out of AI personalization. */
@@ -933,6 +1026,8 @@ export interface OptedOut {
   readonly generationId: null;
   readonly output: null;
   readonly usage: null;
+  /** With a runId: the run and those around it, innermost first, after the call. */
+  readonly runs?: readonly { readonly runId: string; readonly limits: readonly RunLimit[] }[];
 }
 
 /** Properties by name, up to 16 KiB as JSON. */
@@ -1020,6 +1115,18 @@ export interface PersonExport {
     readonly consentGiven: boolean;
     readonly createdAt: string;
   }[];
+  /** Absent for a person without runs. */
+  readonly runs?: readonly {
+    readonly runId: string;
+    readonly parentRunId: string | null;
+    readonly name: string | null;
+    readonly metadata: Readonly<Record<string, unknown>> | null;
+    readonly createdAt: string;
+    readonly expiresAt: string;
+    readonly endedAt: string | null;
+    readonly reason: string | null;
+    readonly limits: readonly RunLimit[];
+  }[];
   /** Keys of the user that are not revoked. */
   readonly keys: readonly {
     readonly id: string;
@@ -1051,6 +1158,8 @@ export interface DeletionStatus {
 export interface EventQuery {
   readonly userId?: string | undefined;
   readonly eventType?: string | undefined;
+  /** Events of this run, without those of runs within it. */
+  readonly runId?: string | undefined;
   /** 1 to 100, default 20. */
   readonly limit?: number | undefined;
   /** 0 to 10000, default 0. */
@@ -1070,6 +1179,8 @@ export interface MeteredEvent {
   readonly hasLog: boolean;
   /** The first 200 characters of the prompt. */
   readonly promptPreview: string | null;
+  /** The run of the call; absent for none. */
+  readonly runId?: string;
 }
 
 /** A page of events. */
@@ -1139,7 +1250,8 @@ export interface Refusal {
   readonly event: string;
   readonly reasons: readonly ("limit_reached" | "reservation_headroom_exceeded" | "unmatched_event"
     | "no_subscription" | "unpriced_model" | "member_limit_reached"
-    | "workspace_limit_reached" | "test_quota_exceeded" | "ai_budget_exceeded")[];
+    | "run_limit_reached" | "workspace_limit_reached" | "test_quota_exceeded"
+    | "ai_budget_exceeded")[];
   /** Limit groups without room for the newest call, in the plan's order. */
   readonly groupIds: readonly string[];
   /** Of a user with a parent: the ids of the users that refused. */

@@ -25,6 +25,7 @@ export const SWEEP_NAMES = [
   "stripe",
   "stripe_retry",
   "failed_sign_ins",
+  "runs",
 ] as const;
 
 export type SweepName = (typeof SWEEP_NAMES)[number];

@@ -1,6 +1,7 @@
 // Every command on a user, by name. Each command's file owns its input and its answer.
 
 import type { ParentAnswer, SetParentInput } from "./accounts/parent.ts";
+import type { EndRunInput, OpenRunInput, RunAnswer, RunsAnswer } from "./accounts/run.ts";
 import type {
   CreateEndUserKeyInput,
   EndUserKeysAnswer,
@@ -53,6 +54,9 @@ export interface Commands {
   detach: { input: Pick<ReleaseInput, "reservationId">; answer: Record<never, never> };
   members: { input: MembersInput; answer: MembersAnswer };
   setParent: { input: SetParentInput; answer: ParentAnswer };
+  openRun: { input: OpenRunInput; answer: RunAnswer };
+  endRun: { input: EndRunInput; answer: RunAnswer };
+  checkRun: { input: Pick<EndRunInput, "runId">; answer: RunsAnswer };
   createEndUserKey: { input: CreateEndUserKeyInput; answer: EndUserKey };
   endUserKeys: { input: Record<never, never>; answer: EndUserKeysAnswer };
   useEndUserKey: { input: UseEndUserKeyInput; answer: KeyHolder };

@@ -12,6 +12,7 @@
 
 import { createEndUserKey, endUserKeys, revokeEndUserKey, useEndUserKey } from "./accounts/end_user_keys.ts";
 import { setParent } from "./accounts/parent.ts";
+import { checkRun, endRun, openRun } from "./accounts/run.ts";
 import type { CommandName, Commands } from "./command.ts";
 import { consent } from "./consent.ts";
 import type { Context } from "./state/context.ts";
@@ -71,6 +72,9 @@ const HANDLERS: Handlers = {
   generate,
   detach,
   setParent,
+  openRun,
+  endRun,
+  checkRun,
   createEndUserKey,
   endUserKeys,
   useEndUserKey,

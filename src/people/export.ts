@@ -25,6 +25,7 @@ import {
 import type { Database } from "../storage/database.ts";
 import { listPersonIds, type PersonRow, readPerson } from "../storage/stores/people_store.ts";
 import { unitePeople } from "./link.ts";
+import { exportedRuns, showExportedRun } from "./exported_runs.ts";
 import { END, newestFirst } from "./newest_first.ts";
 import { idsCoveredBy } from "./people.ts";
 import type { PeopleWorld } from "./world.ts";
@@ -52,6 +53,8 @@ export interface ExportDocument {
     readonly metering: readonly ReturnType<typeof showListed>[];
   };
   readonly consentLog: readonly ReturnType<typeof showConsent>[];
+  /** Absent for none. */
+  readonly runs?: readonly ReturnType<typeof showExportedRun>[];
   readonly keys: readonly ReturnType<typeof showKey>[];
   /** Absent for none. */
   readonly shares?: readonly ReturnType<typeof showShare>[];
@@ -72,7 +75,7 @@ export async function* exportDocument(
   const person = await readPerson(database, realm, distinctId);
   const ids = await idsCoveredBy(database, realm, [distinctId]);
   const people = await listPersonIds(database, realm, ids);
-  const head: Omit<ExportDocument, "events" | "consentLog" | "keys" | "shares"> = {
+  const head: Omit<ExportDocument, "events" | "consentLog" | "keys" | "runs" | "shares"> = {
     format: "json",
     exportedAt: timeOf(exportedAt),
     appId,
@@ -88,6 +91,15 @@ export async function* exportDocument(
   yield* listed(consentEntries(database, realm, ids), showConsent);
   const keys = await readKeys(database, realm, ids);
   yield `],"keys":${JSON.stringify(keys.map(showKey))}`;
+  // Only people with runs have the member.
+  let start = `,"runs":[`;
+  for await (
+    const text of listed(exportedRuns(world, query.realm, ids), (run) => showExportedRun(run, exportedAt))
+  ) {
+    yield start + text;
+    start = "";
+  }
+  if (start === "") yield "]";
   yield* sharesOf(world, query, ids);
   yield "}";
 }

@@ -18,6 +18,8 @@ export const RUNTIME_LIMITS = {
   levelTriesMax: 100,
   /** Open holds of one user. */
   openHoldsMax: 1_000_000,
+  /** Open runs of one user: memory has all of them. */
+  openRunsMax: 10_000,
   /** Users loaded by one query. */
   loadUsersMax: 500,
   /** Users waiting to be loaded. */
@@ -184,6 +186,12 @@ export const REQUEST_LIMITS = {
   customLimitsMax: 1_000,
   /** Limits of one user on groups of the users above. */
   memberLimitsMax: 100,
+  runLimitsMax: 8,
+  runTtlSecondsMin: 60,
+  runTtlSecondsMax: 604_800,
+  runTtlSeconds: 3600,
+  runsLimit: 20,
+  runsLimitMax: 100,
   childrenLimit: 20,
   childrenLimitMax: 100,
   externalRefLengthMax: 200,

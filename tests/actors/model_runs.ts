@@ -34,6 +34,8 @@ export interface Run {
   readonly merges?: boolean;
   /** Whether a payment provider mirrors subscriptions, grants and refunds. */
   readonly stripe?: boolean;
+  /** Whether calls name runs. */
+  readonly runs?: boolean;
   /** Whether users have parents, which change on the way. */
   readonly trees?: boolean;
   /** Whether catalogs with other prices are applied on the way. */

@@ -49,6 +49,12 @@ Deno.test("every answer of users in trees is as the model predicts, whatever hap
   );
 });
 
+Deno.test("calls of runs are answered as the model predicts, whatever happens between two calls", async () => {
+  const troubles = [[0.03, crash], [0.08, passivate], [0.04, sweep]] as const;
+  const outcomes = await runAll({ seed: 304, steps: 150, troubles, merges: true, runs: true });
+  assertMet(outcomes, "reserve run_limit_reached", "reserve run_ended", "merges: runs of from");
+});
+
 Deno.test("the cap on operations refuses reserve and track as the model predicts", async () => {
   const options = { catalog: "ladder", seed: 401, steps: 200, mode: "test", operationCap: 15 } as const;
   const outcomes = await run({ ...options, troubles: [[0.02, crash]] });

@@ -41,6 +41,7 @@ const PARTS: readonly [name: string, part: (scene: Scene) => Promise<void>][] = 
   ["accounts", climb],
   ["the feed", readFeed],
   ["compose", generate],
+  ["runs", runAgent],
   ["people", knowPeople],
   ["consent, export and erasure", keepPrivacy],
   ["the test clock, and a public key with a token", otherKeys],
@@ -287,6 +288,49 @@ async function generate({ client }: Scene): Promise<void> {
   await client.analytics.optOut("quiet", "ai_personalization");
   const none = await client.compose("usage-recap", "quiet", { name: "Ada", language: "English" });
   assert.deepEqual(none, { status: "opted_out", generationId: null, output: null, usage: null });
+}
+
+async function runAgent({ client }: Scene): Promise<void> {
+  const limits = [{ unit: "count", quota: 5, event: "image.*" }] as const;
+  const input = { userId: "u", limits, name: "Digest", ttlSeconds: 600, metadata: { job: 1 } };
+  const run = await client.runs.create(input);
+  const { runId } = run;
+  await client.compose("usage-recap", "u", { name: "Ada", language: "English" }, { runId });
+  const seen: string[] = [];
+  const failure = new Error("no answer");
+  const failed = client.withRun({ ...input, parentRunId: runId }, async ({ runId: inner }) => {
+    seen.push(inner);
+    const { allowed } = await client.canUse("u", "image.render", 1, {}, { count: 6, runId: inner });
+    assert.equal(allowed, false);
+    assert.deepEqual(
+      (await client.explain("u", "image.render", 1, {}, { count: 6, runId: inner })).refusedBy,
+      [inner, runId],
+    );
+    const hold = await client.reserve("u", "image.render", 1, {}, { runId: inner });
+    assert.ok(hold.allowed);
+    await client.release(hold.reservationId);
+    await client.track("u", "image.render", 1, {}, { runId: inner });
+    throw failure;
+  });
+  await assert.rejects(failed, failure);
+  const [inner = ""] = seen;
+  assert.deepEqual([(await client.runs.get(inner)).status, (await client.runs.get(runId)).status], [
+    "ended",
+    "active",
+  ]);
+  const page = await client.runs.list({ userId: "u", status: "ended", limit: 1 });
+  assert.deepEqual(page.runs.map((each) => [each.runId, each.limits[0]?.count]), [[inner, 1]]);
+  await client.runs.list({
+    userId: "u",
+    limit: 1,
+    cursor: (await client.runs.list({ userId: "u", limit: 1 })).cursor ?? "",
+  });
+  const all: string[] = [];
+  for await (const each of client.runs.all({ userId: "u", limit: 1 })) all.push(each.runId);
+  assert.deepEqual(all.toSorted(), [runId, inner].toSorted());
+  assert.equal((await client.runs.end(runId, { reason: "done" })).reason, "done");
+  const { events } = await client.events.list({ runId: inner });
+  assert.deepEqual(events.map(({ matchStatus }) => matchStatus), ["matched", "released"]);
 }
 
 async function knowPeople({ client }: Scene): Promise<void> {

@@ -7,6 +7,8 @@ import { decimalOf } from "../../src/domain/values/amount.ts";
 import { type Counter, counterKey } from "../../src/domain/state/counter.ts";
 import { type CreditBalance, type CreditLine, expiryDueOf } from "../../src/domain/state/credit.ts";
 import type { Line, Reservation } from "../../src/domain/state/reservation.ts";
+import type { Amounts } from "../../src/domain/pricing/amounts.ts";
+import type { Run } from "../../src/domain/state/run.ts";
 import { type Share, shareKey, type ShareLine } from "../../src/domain/state/share.ts";
 import type { Change, UserState } from "../../src/domain/state/user.ts";
 
@@ -19,6 +21,8 @@ export class Auditor {
   readonly #heldCredits = new Map<string, bigint>();
   readonly #held = new Map<string, bigint>();
   readonly #counted = new Map<string, bigint>();
+  readonly #runs = new Map<string, Run>();
+  readonly #ofRuns: RunCall[] = [];
   readonly #shares = new Map<string, Share>();
   /** Sums of what holds and events took of a share, by its key and the reset from which on it counts. */
   readonly #shared = new Map<string, Map<number, bigint>>();
@@ -72,7 +76,17 @@ export class Auditor {
           holds.add(row.partOf ?? row.id);
           break;
         }
+        case "runs": {
+          const { row } = change;
+          assert.equal(change.verb === "append", !this.#runs.has(row.id), "a run is appended once");
+          this.#runs.set(row.id, row);
+          break;
+        }
         case "events":
+          if (change.row.runId !== undefined && change.row.runAmounts !== undefined) {
+            const { runId, type, runAmounts } = change.row;
+            this.#ofRuns.push({ runId, event: type, amounts: runAmounts });
+          }
           this.#see(change.row.id);
           this.#add(this.#counted, change.row.userKey, change.row.lines, 1n, touched);
           for (const { userKey, lines } of change.row.levels ?? []) {
@@ -123,6 +137,24 @@ export class Auditor {
     for (const id of balances) this.#checkBalance(id);
     for (const key of shares) this.#checkShare(key);
     for (const id of holds) this.#checkParts(id);
+    this.#checkRuns();
+  }
+
+  /** Each limit of a run is the sum of the holds and events of its calls, and of those of runs within it. */
+  #checkRuns(): void {
+    if (this.#runs.size === 0) return;
+    const held = [...this.reservations.values()].filter(({ status }) => status === "held");
+    for (const run of this.#runs.values()) {
+      const isIn = ({ runId }: Pick<Reservation, "runId">) =>
+        runId === run.id || (this.#runs.get(runId ?? "")?.around ?? []).includes(run.id);
+      const [holds, events] = [held.filter(isIn), this.#ofRuns.filter(isIn)];
+      assert.equal(run.openHolds, holds.length, `the open holds of ${run.id}`);
+      for (const { event, unit, count, held: heldCount } of run.limits) {
+        const sum = (calls: readonly Pick<RunCall, "event" | "amounts">[]) =>
+          calls.reduce((all, call) => covers(event, call.event) ? all + call.amounts[unit] : all, 0n);
+        assert.deepEqual([heldCount, count], [sum(holds), sum(holds) + sum(events)], `a limit of ${run.id}`);
+      }
+    }
   }
 
   /** A hold and its parts are settled in one turn and lapse at one time, though each may be looked at later. */
@@ -239,6 +271,17 @@ export class Auditor {
       touched.add(key);
     }
   }
+}
+
+/** A counted event of a run. */
+interface RunCall {
+  readonly runId: string;
+  readonly event: string;
+  readonly amounts: Amounts;
+}
+
+function covers(pattern: string, event: string): boolean {
+  return pattern.endsWith("*") ? event.startsWith(pattern.slice(0, -1)) : pattern === event;
 }
 
 function keyOf(user: number, planId: string, groupId: string, windowStart: number): string {

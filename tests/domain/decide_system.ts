@@ -22,12 +22,14 @@ import { type Change, newUser, UserState } from "../../src/domain/state/user.ts"
 import { MERGE_LIMITS } from "../../src/process/limits.ts";
 import { encodeChanges } from "../../src/storage/rows/tables.ts";
 import type { CatalogDocument, Input, ModelReply, ModelRequest, WireData } from "../model/document.ts";
+import { runRows } from "../support/memory_runs.ts";
 import { MemoryTables } from "../support/memory_store.ts";
 import { answerAlias } from "./alias_calls.ts";
 import { Auditor } from "./auditor.ts";
 import { answerCredits } from "./credit_calls.ts";
 import { answerProvider, isOfProvider } from "./provider_calls.ts";
 import { assertSame, deepFreeze, referencesOf } from "./purity.ts";
+import { answerRuns } from "./run_calls.ts";
 import { answerParent, levelsOf, partsNamed, placesOf } from "./tree_calls.ts";
 import { replyOf, SHOW, showEvent, showListed, showUser } from "./wire_answer.ts";
 import {
@@ -118,6 +120,11 @@ export class DecideSystem {
     }
     if (isOfProvider(op)) return answerProvider(this, { op, input }, now);
     switch (op) {
+      case "createRun":
+      case "endRun":
+      case "getRun":
+      case "listRuns":
+        return answerRuns(this, { op, input }, now);
       case "events":
         return this.#listEvents(input);
       case "event":
@@ -158,6 +165,7 @@ export class DecideSystem {
     now: Millis,
   ): Decision<Commands[Name]["answer"]>["result"] {
     const state = this.stateOf(userId, now);
+    this.#admitRun(state, input);
     const above = levelsOf(this, state, name, input);
     for (const part of partsNamed(state, input)) this.#admitPart(part);
     const before = [state, ...above].flatMap(referencesOf);
@@ -175,6 +183,13 @@ export class DecideSystem {
     this.operations += operations;
     this.issued += issued;
     return result;
+  }
+
+  /** Reads a run that a command names and that has left memory. */
+  #admitRun(state: UserState, input: object): void {
+    const { runId, parentRunId = runId } = input as { runId?: string | null; parentRunId?: string | null };
+    if (typeof parentRunId !== "string" || state.runs.has(parentRunId)) return;
+    state.admit(runRows(this.tables, state.keys, parentRunId));
   }
 
   /** A user's id by its internal number. */
@@ -358,7 +373,8 @@ export class DecideSystem {
     const { userId, eventType, limit = 20, offset = 0 } = input as Record<string, string & number>;
     const wanted = this.events.toReversed().filter((event) =>
       (userId === undefined || this.#names.get(event.userKey) === this.canonicalOf(userId)) &&
-      (eventType === undefined || event.type === eventType)
+      (eventType === undefined || event.type === eventType) &&
+      (input["runId"] === undefined || event.runId === input["runId"])
     );
     const events = wanted.slice(offset, offset + limit)
       .map((event) => showListed(event, this.#names.get(event.userKey)));

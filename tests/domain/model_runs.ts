@@ -19,6 +19,7 @@ interface Run {
 interface How {
   readonly merges?: boolean;
   readonly stripe?: boolean;
+  readonly runs?: boolean;
   readonly trees?: boolean;
   readonly reloadEvery?: number;
   readonly reprices?: boolean;
@@ -46,6 +47,12 @@ const RUNS: Readonly<Record<string, (run: Run) => Promise<void> | void>> = {
   },
   "merged users that are loaded again answer as those that stayed": async (run) => {
     await answersAsPredicted(run, { merges: true, reloadEvery: 3 });
+  },
+  "calls of runs answer as the model predicts, with balanced books": async (run) => {
+    await answersAsPredicted(run, { runs: true });
+  },
+  "runs move with merged users, and are loaded again like runs that stayed": async (run) => {
+    await answersAsPredicted(run, { runs: true, merges: true, reloadEvery: 3, reprices: true });
   },
   "trees answer as the model predicts, and every level adds up": async (run) => {
     await answersAsPredicted(run, { trees: true, stripe: true });
@@ -85,7 +92,7 @@ async function answersAsPredicted(
   how: How = {},
 ): Promise<DecideSystem> {
   const system = new DecideSystem({ catalog, ...how });
-  const { merges = false, stripe = false, trees = false, reprices = false } = how;
+  const { merges = false, stripe = false, trees = false, runs = false, reprices = false } = how;
   const webhooks = webhooksOf(system);
   await drive({
     catalog,
@@ -93,6 +100,7 @@ async function answersAsPredicted(
     steps,
     merges,
     stripe,
+    runs,
     trees,
     webhooks,
     send: (request, nowMs) => system.send(request, nowMs),
@@ -125,7 +133,7 @@ function lazyEqualsEager({ catalog, seed, steps }: Run, trees = false): void {
   // In trees ids grow over all users, so those of what fell due show when it was settled.
   const plain = (value: unknown) => trees ? withoutIdsOfDue(value) : value;
   for (const system of [lazy, eager]) system.listeners = [{ webhookId: "whk_1", events: ["*"] }];
-  const workload = new Workload({ catalog, seed, stripe: true, trees });
+  const workload = new Workload({ catalog, seed, stripe: true, runs: true, trees });
   for (let index = 0; index < steps; index++) {
     const step = workload.next();
     // A cursor is an id of the one that made it.

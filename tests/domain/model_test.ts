@@ -125,6 +125,51 @@ Deno.test("a workload meets every way in which a provider reports a subscription
   assert.deepEqual(wanted.filter((name) => !met.get(name)), []);
 });
 
+Deno.test("a workload meets every way in which a run counts, refuses and ends", async () => {
+  const met = new Map<string, number>();
+  for (const catalog of Object.values(catalogs)) {
+    for (const how of [{ merges: true }, { users: 2 }]) {
+      const system = new DecideSystem({ catalog, ...how });
+      const send = (request: ModelRequest, nowMs: number) => system.send(request, nowMs);
+      const outcomes = await drive({ catalog, seed: 4, steps: 1000, runs: true, ...how, send });
+      for (const [name, times] of outcomes) met.set(name, (met.get(name) ?? 0) + times);
+    }
+  }
+  const wanted = [
+    ...["alone refuse", "refuse too", "a commit", "a late commit", "a call with an ended run"],
+    "an inner run ends with the outer one",
+  ].map((name) => `runs: ${name}`);
+  for (const op of ["reserve", "track", "canUse"]) {
+    wanted.push(...["run_limit_reached", "run_ended", "not_found"].map((code) => `${op} ${code}`));
+  }
+  wanted.push("createRun run_ended", "endRun run_ended");
+  assert.deepEqual([...wanted, "merges: runs of from"].filter((name) => !met.get(name)), []);
+});
+
+/** What a system does wrong with runs, and the difference that shows it. */
+const RUN_MISTAKES: Record<string, { mistake: (request: ModelRequest) => ModelRequest; found: RegExp }> = {
+  "counts a track in no run": {
+    mistake: ({ op, input: { runId, ...input } }) => ({
+      op,
+      input: op === "track" ? input : { ...input, runId },
+    }),
+    found: /\(track\)[^]*(runs|status)/,
+  },
+  "opens inner runs beside the outer one": {
+    mistake: ({ op, input: { parentRunId: _, ...input } }) => ({ op, input }),
+    found: /\(createRun\)[^]*parentRunId/,
+  },
+};
+
+for (const [name, { mistake, found }] of Object.entries(RUN_MISTAKES)) {
+  Deno.test(`a system that ${name} is found out`, async () => {
+    const catalog = catalogs.tiny;
+    const system = new DecideSystem({ catalog });
+    const send = (request: ModelRequest, nowMs: number) => system.send(mistake(request), nowMs);
+    await assert.rejects(drive({ catalog, seed: 1, steps: 400, runs: true, send }), found);
+  });
+}
+
 /** Wrong handling of a provider's request, and the difference that shows it. */
 const MISTAKEN: Record<string, { mistake: (input: Input) => Input; found: RegExp }> = {
   "keeps the first end of a subscription": {

@@ -1,12 +1,15 @@
 // Answers of the domain as the wire has them, where the routes keep their way of showing them to themselves.
 
 import { STATUS } from "../../routes/http/errors.ts";
+import type { Run } from "../../src/domain/state/run.ts";
+import { showRun } from "../../routes/calls/runs.ts";
 import { showExplain } from "../../routes/calls/shown_explanation.ts";
 import { timeText, timeTextOrNull } from "../../routes/contract/fields.ts";
 import {
   showAmounts,
   showBalance,
   showCounter,
+  showRuns,
   showSubscription,
   showUsage,
 } from "../../routes/calls/shown_records.ts";
@@ -50,6 +53,7 @@ export function showListed(event: MeteringEvent, endUserId: string | undefined):
     createdAt: new Date(event.createdAt).toISOString(),
     hasLog: false,
     promptPreview: null,
+    ...(event.runId === undefined ? {} : { runId: event.runId }),
   };
 }
 
@@ -139,17 +143,19 @@ function showCharged(group: ChargedGroup): WireData {
 
 /** The users above, and who refuses; nothing for a user without a parent. */
 function showPath<Level extends { readonly userId: string }>(
-  { reasons, refusedBy, levels }: {
+  { reasons, refusedBy, levels, runs }: {
     readonly reasons: readonly string[];
+    readonly runs: readonly Run[];
     readonly refusedBy: readonly string[];
     readonly levels: readonly Level[] | null;
   },
   show: (level: Level) => WireData,
 ): WireData {
-  if (levels === null) return {};
+  if (levels === null && runs.length === 0) return {};
   return {
     ...reasons.length > 0 ? { refusedBy } : {},
-    levels: levels.map((level) => ({ userId: level.userId, ...show(level) })),
+    ...levels && { levels: levels.map((level) => ({ userId: level.userId, ...show(level) })) },
+    ...showRuns(runs),
   };
 }
 
@@ -184,6 +190,7 @@ export const SHOW = {
       ]
       : [],
     counters: answer.counters.map(showCounter),
+    ...showRuns(answer.runs),
     ...answer.levels && {
       levels: answer.levels.map(({ userId, counters }) => ({ userId, counters: counters.map(showCounter) })),
     },
@@ -225,6 +232,8 @@ export const SHOW = {
   }),
   credits: ({ balances, now }) => ({ credits: balances.map((balance) => showBalance(balance, now)) }),
   usage: (answer) => showUsage(answer, true),
+  openRun: showRun,
+  endRun: showRun,
 } satisfies { readonly [Name in keyof Commands]?: Show<Name> };
 
 /** A result as the wire answers it. */

@@ -2,15 +2,14 @@
 
 import { amountOf } from "../../src/domain/values/amount.ts";
 import type { Commands } from "../../src/domain/command.ts";
-import type { Metadata } from "../../src/domain/values/match.ts";
 import type { Correction } from "../../src/domain/metering/commit.ts";
-import type { CallSize } from "../../src/domain/pricing/amounts.ts";
+import type { Unit } from "../../src/domain/catalog/plan.ts";
 import { readProviderUsage } from "../../src/domain/pricing/provider_usage.ts";
 import { NO_USAGE, type Usage } from "../../src/domain/pricing/usage.ts";
 import type { Millis } from "../../src/domain/values/period.ts";
 import type { Input } from "../model/document.ts";
 
-export function callOf(input: Input): { event: string; metadata: Metadata | null; size: CallSize } {
+export function callOf(input: Input): Commands["canUse"]["input"] {
   const members = input["metadata"] as Record<string, unknown> | null | undefined;
   return {
     event: String(input["event"]),
@@ -24,6 +23,7 @@ export function callOf(input: Input): { event: string; metadata: Metadata | null
       cacheWriteTokens: amountOrNull(input["cacheWriteTokens"]),
       cacheWrite1hTokens: amountOrNull(input["cacheWrite1hTokens"]),
     },
+    runId: textOrNull(input["runId"]),
   };
 }
 
@@ -135,5 +135,18 @@ export function grantOf(input: Input): Commands["grant"]["input"] {
     expiresAt: expiresAt === undefined ? undefined : timeOrNull(expiresAt),
     source: (input["source"] ?? "purchase") as Commands["grant"]["input"]["source"],
     notes: textOrNull(input["notes"]),
+  };
+}
+
+/** A run that is opened. */
+export function openRunOf(input: Input): Commands["openRun"]["input"] {
+  const limits = input["limits"] as { unit: Unit; quota: number; event?: string }[];
+  const { ttlSeconds = 3600 } = input;
+  return {
+    limits: limits.map(({ unit, quota, event = "*" }) => ({ unit, event, quota: amountOf(quota) })),
+    name: textOrNull(input["name"]),
+    ttlMs: Math.round(Number(ttlSeconds) * 1000),
+    parentRunId: textOrNull(input["parentRunId"]),
+    metadata: null,
   };
 }

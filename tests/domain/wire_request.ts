@@ -16,7 +16,7 @@ export function requestOf<Name extends CommandName>(
   nameOf: (key: UserKey) => string,
 ): ModelRequest | null {
   const request = REQUESTS[name]?.(input as never, nameOf) ?? null;
-  if (request === null || "reservationId" in request.input) return request;
+  if (request === null || "reservationId" in request.input || request.op === "endRun") return request;
   return { op: request.op, input: { userId, ...request.input } };
 }
 
@@ -110,13 +110,23 @@ const REQUESTS: {
     op: "usage",
     input: { event, ...withLevels === true ? { levels: true } : {} },
   }),
+  openRun: ({ limits, name, ttlMs, parentRunId }) => ({
+    op: "createRun",
+    input: {
+      limits: limits.map((limit) => ({ ...limit, quota: numberOf(limit.quota) })),
+      name,
+      ttlSeconds: ttlMs / 1000,
+      parentRunId,
+    },
+  }),
+  endRun: (input) => ({ op: "endRun", input: { ...input } }),
   user: () => ({ op: "users", input: {} }),
   consent: () => ({ op: "users", input: {} }),
   settle: () => ({ op: "users", input: {} }),
 };
 
-function callOf({ event, metadata, size }: Commands["canUse"]["input"]): Input {
-  return { event, metadata: metadata?.members, ...numbersOf(size) };
+function callOf({ event, metadata, size, runId }: Commands["canUse"]["input"]): Input {
+  return { event, metadata: metadata?.members, ...numbersOf(size), runId };
 }
 
 function numbersOf(amounts: object): Input {

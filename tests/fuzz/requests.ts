@@ -39,7 +39,7 @@ export function routesOf({ service }: Pick<FuzzScene, "service">): Route[] {
 
 function schemaOf(method: string, path: string): z.ZodType | null {
   const operation = ENDPOINTS.find((each) => each.method === method && `/api${each.path}` === path);
-  if (operation !== undefined) return operation.input;
+  if (operation !== undefined) return operation.hasNoBody === true ? null : operation.input;
   if (path.endsWith("/catalog")) return catalogSchema;
   const admin = [...ADMIN_ENDPOINTS, ...SERVICE, ...WEBHOOKS, ...STRIPE]
     .find((each) => each.method === method && `/api${each.path}` === path);

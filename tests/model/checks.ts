@@ -89,11 +89,28 @@ export function isValid(op: ModelRequest["op"], input: Input, now: number): bool
       return true;
     case "events":
       return optional(input["userId"], isId) && optional(input["eventType"], isId) &&
+        optional(input["runId"], isId) &&
         optional(input["limit"], (value) => isNumber(value, 1, 100) && Number.isInteger(value)) &&
         optional(input["offset"], (value) => isNumber(value, 0, 10000) && Number.isInteger(value));
     case "event":
       return isText(input["eventId"]);
+    case "createRun":
+      return isId(input["userId"]) && optional(input["parentRunId"], isId) && optional(input["name"], isId) &&
+        optional(input["ttlSeconds"], (value) => isNumber(value, 60, 604_800)) &&
+        isListOf(input["limits"], isRunLimit, 8);
+    case "endRun":
+      return isId(input["runId"]) && optional(input["reason"], isPlainText);
+    case "getRun":
+      return isId(input["runId"]);
+    case "listRuns":
+      return isId(input["userId"]) &&
+        optional(input["status"], (value) => value === "active" || value === "ended");
   }
+}
+
+function isRunLimit(value: unknown): boolean {
+  return isObject(value) && ["count", "tokens", "seconds", "cents"].includes(String(value["unit"])) &&
+    isNumber(value["quota"], 0) && optional(value["event"], isPattern);
 }
 
 function hasMergeOptions(input: Input): boolean {
@@ -158,7 +175,7 @@ function rivalsOfUsage({ usage, extra = {}, actual = {}, costCents }: Input): un
 
 function asksForQuota(input: Input): boolean {
   return isId(input["userId"]) && isEventName(input["event"]) &&
-    optional(input["metadata"], isMetadata) &&
+    optional(input["metadata"], isMetadata) && optional(input["runId"], isId) &&
     ["quantity", "count"].every((name) =>
       optional(input[name], (value) => isNumber(value, 0) && value > 0)
     ) &&

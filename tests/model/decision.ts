@@ -1,7 +1,7 @@
 // The decision of one call at one user: of each unit's need the plan takes what it has room for, in every matched group
 // of the unit, and credit balances pay the rest. levels.ts puts those of a path together.
 
-import type { Input, LimitGroup, ModelRow, Unit } from "./document.ts";
+import type { Input, LimitGroup, ModelReply, ModelRow, Unit } from "./document.ts";
 import { type Micros, ONE, smaller, ZERO } from "./decimal.ts";
 import {
   type Amounts,
@@ -14,9 +14,11 @@ import {
   roomOf,
   sent,
 } from "./rules.ts";
+import { runsOf } from "./runs.ts";
 import {
   type Balance,
   type Counter,
+  type RunRow,
   shownCount,
   type SubscriptionRow,
   type User,
@@ -37,6 +39,8 @@ export interface Asked {
   perUnit: boolean;
   /** The event's quantity. */
   quantity: Micros;
+  /** The run of the call and those around it, innermost first. */
+  runs: RunRow[];
 }
 
 export interface MatchedGroup {
@@ -77,7 +81,13 @@ export interface Decision {
     | null;
 }
 
-export function readAsked(world: World, input: Input, kind: "reserve" | "track"): Asked {
+/** Reads a call; the refusal of its run in place of it. */
+export function readAsked(
+  world: World,
+  input: Input,
+  kind: "reserve" | "track",
+  now: number,
+): Asked | { reply: ModelReply } {
   const event = String(input["event"]);
   const metadata = (input["metadata"] ?? null) as Metadata | null;
   const row = modelRowOf(world.catalog, event, metadata);
@@ -88,7 +98,9 @@ export function readAsked(world: World, input: Input, kind: "reserve" | "track")
   // A cost in advance is no member of reserve, which lets it pass unread.
   const told = kind === "track" ? ["inputCostCents", "costCents"] : ["inputCostCents"];
   const toldCents = told.some((name) => sent(input, name) !== null);
-  return { user, row, toldCents, event, metadata, amounts, perUnit, quantity };
+  const found = runsOf(world, user, input["runId"], now);
+  if (!found.ok) return found;
+  return { user, row, toldCents, event, metadata, amounts, perUnit, quantity, runs: found.runs };
 }
 
 /** What a call would be answered, without changing anything. */

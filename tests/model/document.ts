@@ -119,8 +119,12 @@ export type Operation =
   | "customer"
   | "events"
   | "event"
+  | RunOperation
   | "parent"
   | ProviderOperation;
+
+/** Calls of runs; reserve, can-use and track take a `runId`. */
+export type RunOperation = "createRun" | "endRun" | "getRun" | "listRuns";
 
 /** What a payment provider does to a user: commands behind its messages, which no call of the API names. */
 export const PROVIDER_OPERATIONS = ["mirror", "paidGrant", "refund", "reinstate"] as const;
@@ -195,6 +199,7 @@ const STATUS_OF_CODE = {
   credit_pack_not_found: 404,
   credit_balance_not_found: 404,
   reservation_not_pending: 409,
+  run_ended: 409,
   already_canceled: 409,
   alias_conflict: 409,
   alias_cycle: 409,
@@ -203,6 +208,8 @@ const STATUS_OF_CODE = {
   no_subscription: 429,
   unpriced_model: 429,
   limit_reached: 429,
+  run_limit_reached: 429,
+  unmatched_event: 429,
   reservation_headroom_exceeded: 429,
   workspace_limit_reached: 429,
   test_quota_exceeded: 429,

@@ -19,6 +19,7 @@ export interface DriveOptions {
   invalid?: boolean;
   merges?: boolean;
   stripe?: boolean;
+  runs?: boolean;
   trees?: boolean;
   mode?: "live" | "test";
   operationCap?: number | null;

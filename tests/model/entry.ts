@@ -5,6 +5,7 @@
 import { withAlerts } from "./alerts.ts";
 import type { Plan } from "./document.ts";
 import { atLeastZero, larger, smaller, ZERO } from "./decimal.ts";
+import { giveBackToRuns } from "./settlement.ts";
 import { pairGroups } from "./rules.ts";
 import {
   type Counter,
@@ -51,6 +52,7 @@ function nextDue(world: World): Due | null {
   for (const hold of open.sort((a, b) => world.comesBefore(a, b) ? -1 : 1)) {
     consider(hold.expiresAt, () => {
       hold.state = "expired";
+      giveBackToRuns(hold);
       for (const line of hold.lines) {
         const counter = world.lineCounter(hold.user, line);
         counter.count = atLeastZero(counter.count - line.amount);

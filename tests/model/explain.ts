@@ -27,7 +27,8 @@ import { inOrder, statusOf } from "./wallet.ts";
 import type { Window } from "./windows.ts";
 
 export function explain(world: World, input: Input, now: number): ModelReply {
-  const asked = readAsked(world, input, "reserve");
+  const asked = readAsked(world, input, "reserve", now);
+  if ("reply" in asked) return asked.reply;
   const path = decidePath(world, asked, "headroom", now);
   const { own, alone } = path;
   const { primary } = alone;
@@ -36,23 +37,28 @@ export function explain(world: World, input: Input, now: number): ModelReply {
     allowed: path.reasons.length === 0,
     matched: path.matched,
     reasons: path.reasons,
-    text: naming(namesOf(path)),
+    text: naming([...namesOf(path), ...path.byRuns.flatMap(({ run }) => run.name ?? [])]),
     subscription: primary && plan
       ? { subscriptionId: primary.id, planId: plan.id, planName: plan.name }
       : null,
-    ...userAnswer(world, own, now),
-    ...levelsAnswer(path, (level) => userAnswer(world, level, now)),
+    ...userAnswer(world, own, path, now),
+    ...levelsAnswer(path, (level) => userAnswer(world, level, path, now)),
   });
 }
 
 /** What is said of one user of the path. */
-function userAnswer(world: World, { asked, decision }: Level, now: number): WireData {
+function userAnswer(
+  world: World,
+  { asked, decision }: Level,
+  { reasons }: PathDecision,
+  now: number,
+): WireData {
   const { primary, window } = decision;
   return {
     groups: primary && window
       ? world.plan(primary.planId).limits.map((group) => groupAnswer(world, asked, primary, window, group))
       : [],
-    credits: creditsAnswer(world, asked, decision, now),
+    credits: creditsAnswer(world, asked, decision, reasons.length > 0, now),
   };
 }
 
@@ -145,7 +151,13 @@ function formOf(metadata: Metadata | null, key: string): string | null {
   return ["string", "number", "boolean"].includes(typeof value) ? String(value) : null;
 }
 
-function creditsAnswer(world: World, { user, event, metadata }: Asked, decision: Decision, now: number) {
+function creditsAnswer(
+  world: World,
+  { user, event, metadata }: Asked,
+  decision: Decision,
+  isRefused: boolean,
+  now: number,
+) {
   const own = world.balances.filter((each) => each.userId === user.id && statusOf(each, now) === "active");
   return inOrder(own).map((balance) => ({
     balanceId: balance.id,
@@ -155,7 +167,7 @@ function creditsAnswer(world: World, { user, event, metadata }: Asked, decision:
     remaining: toNumber(balance.remaining),
     expiresAt: isoOrNull(balance.expiresAt),
     matches: balance.matches.some((rule) => ruleMatches(rule, event, metadata)),
-    wouldPay: toNumber(decision.reason === null ? partOf(balance, decision) : ZERO),
+    wouldPay: toNumber(isRefused ? ZERO : partOf(balance, decision)),
   }));
 }
 

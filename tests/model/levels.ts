@@ -3,6 +3,7 @@
 
 import { type Asked, decide, type Decision } from "./decision.ts";
 import type { WireData } from "./document.ts";
+import { type Refusing, refusingRuns, runsAnswer } from "./runs.ts";
 import type { User, World } from "./state.ts";
 import { usersAbove } from "./tree.ts";
 
@@ -13,6 +14,7 @@ const REASONS = [
   "unpriced_model",
   "limit_reached",
   "reservation_headroom_exceeded",
+  "run_limit_reached",
 ] as const;
 
 export type Reason = (typeof REASONS)[number];
@@ -33,7 +35,10 @@ export interface PathDecision {
   taking: Level[];
   matched: boolean;
   reasons: Reason[];
+  /** Users, then runs. */
   refusedBy: string[];
+  /** The runs that refuse the call, innermost first. */
+  byRuns: Refusing[];
 }
 
 /** What a call would be answered at every user of its path, without changing anything. */
@@ -53,6 +58,11 @@ export function decidePath(
   const own: Level = { asked, decision: isSilent ? silenced(alone) : alone };
   const all = [own, ...above];
   const refusing = all.filter(({ decision }) => decision.reason !== null);
+  const isUnpriced = asked.row === undefined && !asked.toldCents;
+  const lacksPrice = isUnpriced && world.catalog.settings?.unpricedModels === "refuse";
+  const byRuns = refusingRuns(asked.runs, { event: asked.event, amounts: asked.amounts, lacksPrice });
+  if (byRuns.length > 0) world.note(`runs: ${refusing.length === 0 ? "alone refuse" : "refuse too"}`);
+  const found = [...refusing.map(({ decision }) => decision.reason), ...byRuns.map(({ reason }) => reason)];
   noteLevels(world, { own, alone, above, isSilent });
   return {
     own,
@@ -60,8 +70,9 @@ export function decidePath(
     above,
     taking: all.filter(({ decision }) => decision.matched.length > 0),
     matched: counted || alone.matched.length > 0 || alone.reason === null,
-    reasons: REASONS.filter((reason) => refusing.some(({ decision }) => decision.reason === reason)),
-    refusedBy: refusing.map((level) => level.asked.user.id),
+    reasons: REASONS.filter((reason) => found.includes(reason)),
+    refusedBy: [...refusing.map((level) => level.asked.user.id), ...byRuns.map(({ run }) => run.id)],
+    byRuns,
   };
 }
 
@@ -76,13 +87,15 @@ function silenced(decision: Decision): Decision {
   return { ...decision, shares: [], blocking: [], reason: null };
 }
 
-/** The users above with some members each, and who refuses; nothing for a user without a parent. */
+/** The users above with some members each, the runs, and who refuses; nothing without a parent and a run. */
 export function levelsAnswer(
-  { above, reasons, refusedBy }: PathDecision,
+  { own, above, reasons, refusedBy }: PathDecision,
   show: (level: Level) => WireData,
 ): WireData {
-  if (above.length === 0) return {};
+  const ofRuns = runsAnswer(own.asked.runs, reasons.length > 0 ? refusedBy : null);
+  if (above.length === 0) return ofRuns;
   return {
+    ...ofRuns,
     ...(reasons.length > 0 ? { refusedBy } : {}),
     levels: above.map((level) => ({ userId: level.asked.user.id, ...show(level) })),
   };

@@ -223,6 +223,11 @@ function becomeAlias(world: World, from: User, to: User, merge: MergeRow): void 
 }
 
 function takeOverHolds(world: World, from: User, to: User): void {
+  for (const run of world.runs) {
+    if (run.user !== from) continue;
+    run.user = to;
+    world.note("merges: runs of from");
+  }
   const holds = world.reservations.filter((hold) => hold.user === from);
   const open = holds.filter((hold) => hold.state === "held");
   if (open.length > 0) world.note("merges: open holds on from");

@@ -22,6 +22,7 @@ import {
   type WireData,
 } from "./document.ts";
 import { decidePath, type Level, levelsAnswer, type PathDecision } from "./levels.ts";
+import { addToRuns, countInRuns, runsAnswer, runsCount } from "./runs.ts";
 import { reportOf } from "./reports.ts";
 import { sent } from "./rules.ts";
 import {
@@ -41,7 +42,8 @@ import { drain, sumOf, walletOf, writeRow } from "./wallet.ts";
 const DEFAULT_TTL_SECONDS = 600;
 
 export function reserve(world: World, input: Input, now: number): ModelReply {
-  const asked = readAsked(world, input, "reserve");
+  const asked = readAsked(world, input, "reserve", now);
+  if ("reply" in asked) return asked.reply;
   world.cause = asked.user.id;
   const path = decidePath(world, asked, "headroom", now);
   const told = sizeWarnings(input, asked, path);
@@ -61,6 +63,8 @@ export function reserve(world: World, input: Input, now: number): ModelReply {
       writeRow(world, balance, -taken, { reason: "reservation_held", reservation: own, at: now });
     }
   }
+  const take = (unit: Unit) => asked.amounts[unit];
+  addToRuns(asked.runs, asked.event, { count: take, held: take });
   const { matched } = path.own.decision;
   return success({
     allowed: true,
@@ -92,6 +96,7 @@ function hold(
   if (shares.length > 0) noteShares(world, decision);
   const made = {
     user,
+    runs: of === null ? asked.runs : [],
     madeFor: user.id,
     of,
     parts: [],
@@ -125,11 +130,15 @@ function sizeWarnings(input: Input, asked: Asked, { matched, taking, own }: Path
     "seconds",
     ...(asked.perUnit && sent(input, "inputCostCents") === null ? ["cents"] : []),
   ];
-  return units.some((unit) => bySeconds.includes(unit)) ? {} : { warnings: ["quantity_not_counted"] };
+  const isInRun = bySeconds.some((unit) => runsCount(asked.runs, unit, asked.event));
+  return isInRun || units.some((unit) => bySeconds.includes(unit))
+    ? {}
+    : { warnings: ["quantity_not_counted"] };
 }
 
 export function canUse(world: World, input: Input, now: number): ModelReply {
-  const asked = readAsked(world, input, "reserve");
+  const asked = readAsked(world, input, "reserve", now);
+  if ("reply" in asked) return asked.reply;
   const path = decidePath(world, asked, "headroom", now);
   const details = ({ asked, decision }: Level) =>
     decision.matched.map(({ group, counter, quota, window }) => ({
@@ -163,7 +172,8 @@ function creditOffer(wallet: Balance[]) {
 }
 
 export function track(world: World, input: Input, now: number, realNow: number): ModelReply {
-  const asked = readAsked(world, input, "track");
+  const asked = readAsked(world, input, "track", now);
+  if ("reply" in asked) return asked.reply;
   world.cause = asked.user.id;
   const path = decidePath(world, asked, "quota", now);
   const cost = sent(input, "costCents") ?? asked.amounts.cents;
@@ -186,6 +196,7 @@ export function track(world: World, input: Input, now: number, realNow: number):
     metadata: asked.metadata,
     matchedGroupIds: [...new Set(counted.map(({ group }) => group.id))],
     reservation: null,
+    run: asked.runs[0] ?? null,
     reason: null,
     errorCode: null,
     amounts: paid.flatMap(({ level, amounts }) =>
@@ -198,7 +209,11 @@ export function track(world: World, input: Input, now: number, realNow: number):
     writeRow(world, balance, -taken, { reason: "event_committed", event, at: now });
   }
   if (isBlocked) return blockedAnswer(event, path);
-  if (isTaken) world.countOperation(realNow);
+  if (isTaken) {
+    world.countOperation(realNow);
+    countInRuns(asked.runs, asked.event, asked.amounts);
+  }
+  const countsCents = counted.some(inCents) || runsCount(asked.runs, "cents", asked.event);
   const counters = ({ decision: { primary, window, matched } }: Level) =>
     primary && window ? matched.map(({ group }) => counterAnswer(world, primary, group, window)) : [];
   const { own, above } = path;
@@ -213,7 +228,8 @@ export function track(world: World, input: Input, now: number, realNow: number):
         counters: counters(level).map(withMember),
       })),
     }),
-    ...costAnswer(asked.row, cost, counted.some(inCents) && !asked.toldCents, reportOf(input)),
+    ...costAnswer(asked.row, cost, countsCents && !asked.toldCents, reportOf(input)),
+    ...runsAnswer(asked.runs, null),
   });
 }
 
@@ -264,13 +280,19 @@ function blockedAnswer(event: EventRow, { own, above, reasons, refusedBy }: Path
     }));
   const details = { eventId: event.id, groups: groups(own) };
   const [first = "limit_reached"] = reasons;
-  if (above.length === 0) {
+  const { runs } = own.asked;
+  if (above.length === 0 && runs.length === 0) {
     const why = first === "unpriced_model" ? { reasons } : {};
     return refusal("limit_reached", { ...details, ...why });
   }
-  if (first === "unmatched_event") throw new Error("an event that nothing matches is not blocked");
   const levels = above.map((level) => ({ userId: level.asked.user.id, groups: groups(level) }));
-  return refusal(first, { ...details, reasons, refusedBy, levels });
+  return refusal(first, {
+    ...details,
+    reasons,
+    refusedBy,
+    ...(above.length === 0 ? {} : { levels }),
+    ...runsAnswer(runs, null),
+  });
 }
 
 function byPlan(shares: Share[], unit: Unit): Micros {

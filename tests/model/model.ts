@@ -23,6 +23,7 @@ import { alias, aliasBatch } from "./merge.ts";
 import { bodyOf, type Listener, type Recorded } from "./messages.ts";
 import { canUse, reserve, track } from "./metering.ts";
 import { customer, event, events, usage, users } from "./reads.ts";
+import { createRun, endRun, getRun, listRuns } from "./runs.ts";
 import { commit, release } from "./settlement.ts";
 import { World } from "./state.ts";
 import { mirror, paidGrant, refund, reinstate } from "./stripe.ts";
@@ -180,6 +181,14 @@ export class Model {
         return events(world, input);
       case "event":
         return event(world, input);
+      case "createRun":
+        return createRun(world, input, now);
+      case "endRun":
+        return endRun(world, input, now);
+      case "getRun":
+        return getRun(world, input, now);
+      case "listRuns":
+        return listRuns(world, input, now);
       case "parent":
         return setParent(world, input);
     }

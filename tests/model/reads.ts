@@ -181,7 +181,8 @@ export function events(world: World, input: Input): ModelReply {
   // Newest first; of equal times the later written first, which is the order of writing turned round.
   const wanted = world.events.toReversed().filter((event) =>
     (userId === null || event.userId === userId) &&
-    (input["eventType"] === undefined || event.eventType === input["eventType"])
+    (input["eventType"] === undefined || event.eventType === input["eventType"]) &&
+    (input["runId"] === undefined || event.run?.id === input["runId"])
   );
   return success({
     events: wanted.slice(offset, offset + limit).map(eventAnswer),
@@ -227,5 +228,6 @@ function eventAnswer(row: EventRow) {
     createdAt: iso(row.createdAt),
     hasLog: false,
     promptPreview: null,
+    ...(row.run === null ? {} : { runId: row.run.id }),
   };
 }

@@ -121,8 +121,23 @@ export interface Place {
   window: Window;
 }
 
+/** A task with limits of its own. */
+export interface RunRow extends Named {
+  user: User;
+  name: string | null;
+  /** Innermost first. */
+  around: RunRow[];
+  limits: { limitId: string; unit: Unit; event: string; quota: Micros; count: Micros; held: Micros }[];
+  createdAt: number;
+  expiresAt: number;
+  endedAt: number | null;
+  reason: string | null;
+}
+
 export interface Reservation extends Named {
   user: User;
+  /** The run of the call and those around it. */
+  runs: RunRow[];
   /** The id of the user that it was made for, before any merge. */
   madeFor: string;
   /** The hold of the caller, for the part of a user above it; else null. */
@@ -158,6 +173,7 @@ export interface EventRow extends Named {
   metadata: Metadata | null;
   matchedGroupIds: string[];
   reservation: Reservation | null;
+  run: RunRow | null;
   reason: string | null;
   errorCode: string | null;
   /** What was charged: to groups of the plan, and to balances. */

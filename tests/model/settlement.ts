@@ -7,6 +7,7 @@ import { atLeastZero, fromNumber, type Micros, smaller, toNumber, ZERO } from ".
 import { centsOfCalls, settledBy } from "./prices.ts";
 import { costAnswer } from "./reads.ts";
 import { reportOf } from "./reports.ts";
+import { addToRuns, runsCount } from "./runs.ts";
 import { modelRowOf, sent } from "./rules.ts";
 import {
   type Charge,
@@ -48,6 +49,12 @@ export function commit(world: World, input: Input, now: number, realNow: number)
   const outcome = { matchStatus, quantity, cost, matchedGroupIds, amounts, uncovered } as const;
   const event = record(world, reservation, now, outcome);
   for (const { hold, corrections } of settled) moveCredits(world, hold, corrections, event, now);
+  const held = (unit: Unit) => state === "held" ? reservation.reserved[unit] : ZERO;
+  if (reservation.runs.length > 0) world.note(`runs: a ${state === "held" ? "commit" : "late commit"}`);
+  addToRuns(reservation.runs, reservation.event, {
+    count: (unit) => finalAmount(reservation, unit, input) - held(unit),
+    held: (unit) => -held(unit),
+  });
   if (state === "expired" && reservation.lapsedBeforeMerge) {
     world.note("merges: late commit of a hold that lapsed before the merge");
   }
@@ -71,7 +78,8 @@ export function commit(world: World, input: Input, now: number, realNow: number)
     ...costAnswer(
       reservation.row,
       cost,
-      lines.some(({ unit }) => unit === "cents") && !tellsCents(reservation, input),
+      (lines.some(({ unit }) => unit === "cents") ||
+        runsCount(reservation.runs, "cents", reservation.event)) && !tellsCents(reservation, input),
       reportOf(input),
     ),
   });
@@ -290,6 +298,7 @@ export function release(world: World, input: Input, now: number): ModelReply {
     }
     hold.state = "released";
   }
+  giveBackToRuns(reservation);
   record(world, reservation, now, {
     matchStatus: "released",
     quantity: reservation.quantity,
@@ -299,6 +308,12 @@ export function release(world: World, input: Input, now: number): ModelReply {
     errorCode: cut(input["errorCode"], 100),
   });
   return success({});
+}
+
+/** Takes off its runs what an open hold has there. */
+export function giveBackToRuns({ runs, event, reserved }: Reservation): void {
+  const less = (unit: Unit) => -reserved[unit];
+  addToRuns(runs, event, { count: less, held: less });
 }
 
 function find(world: World, input: Input): Reservation | undefined {
@@ -366,6 +381,7 @@ function record(world: World, reservation: Reservation, now: number, outcome: Ou
     createdAt: now,
     metadata: reservation.metadata,
     reservation,
+    run: reservation.runs[0] ?? null,
     reason: null,
     errorCode: null,
     amounts: [],

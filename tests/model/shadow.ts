@@ -17,7 +17,7 @@ export function shadow(
   const model = new Model(catalog, options);
   return (request, nowMs) => {
     const text = JSON.stringify(request)
-      .replaceAll(/"(rsv|evt|sub|crb)_(\d+)"/g, '"«$1_ $2»"')
+      .replaceAll(/"(rsv|evt|sub|crb|run)_(\d+)"/g, '"«$1_ $2»"')
       .replaceAll(/"cursor":"(\d+)"/g, '"cursor":"« $1»"');
     const reply = JSON.stringify(model.handle(JSON.parse(text), nowMs)).replaceAll(`"${EITHER}"`, "false")
       .replaceAll(/"«\d+ or (\d+)»"/g, "$1");

@@ -17,6 +17,7 @@ import type {
   Named,
   Place,
   Reservation,
+  RunRow,
   SubscriptionRow,
   User,
 } from "./rows.ts";
@@ -31,6 +32,7 @@ export class World {
   /** In the order in which they became aliases. */
   readonly aliases: Alias[] = [];
   readonly reservations: Reservation[] = [];
+  readonly runs: RunRow[] = [];
   /** Oldest first. */
   readonly events: EventRow[] = [];
   /** As granted. */
@@ -87,8 +89,8 @@ export class World {
   /** A throwaway copy, in which a dry run can do all that the real call would. */
   copy(): World {
     const copy = new World(this.catalog, this.options);
-    const { users, aliases, reservations, events, balances, ledger, operations } = this;
-    const lists = { users, aliases, reservations, events, balances, ledger, operations };
+    const { users, aliases, reservations, runs, events, balances, ledger, operations } = this;
+    const lists = { users, aliases, reservations, runs, events, balances, ledger, operations };
     // In one piece, so that rows go on naming one another.
     const { counters, ...rest } = structuredClone({ ...lists, counters: this.#counters });
     Object.assign(copy, rest);

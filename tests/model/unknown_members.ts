@@ -2,7 +2,7 @@
 
 import type { Input, ModelReply, Operation } from "./document.ts";
 
-const ASKED = ["userId", "event", "metadata", "quantity", "count", "inputTokens", "inputCostCents"];
+const ASKED = ["userId", "event", "metadata", "quantity", "count", "inputTokens", "inputCostCents", "runId"];
 /** What a hold has beside them. */
 const HELD = ["maxOutputTokens", "cacheWriteTokens", "cacheWrite1hTokens"];
 const KNOWN: Partial<Record<Operation | "explain", string[]>> = {

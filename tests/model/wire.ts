@@ -29,6 +29,7 @@ const POSTS: Partial<Record<ModelRequest["op"], string>> = {
   revoke: "/credits/revoke",
   alias: "/customers/alias",
   aliasBatch: "/customers/alias/batch",
+  createRun: "/runs",
 };
 
 /** The HTTP form of a request. */
@@ -50,6 +51,14 @@ export function wireOf({ op, input }: ModelRequest): WireRequest {
       return { method: "GET", path: `/credits/history${queryOf(input)}` };
     case "event":
       return { method: "GET", path: `/events/${encodeURIComponent(String(input["eventId"]))}` };
+    case "endRun": {
+      const { runId, ...body } = input;
+      return { method: "POST", path: `/runs/${encodeURIComponent(String(runId))}/end`, body };
+    }
+    case "getRun":
+      return { method: "GET", path: `/runs/${encodeURIComponent(String(input["runId"]))}` };
+    case "listRuns":
+      return { method: "GET", path: `/runs${queryOf({ ...input, limit: 100 })}` };
     case "parent": {
       const { userId, ...body } = input;
       return { method: "PUT", path: `/users/${encodeURIComponent(String(userId))}/parent`, body };

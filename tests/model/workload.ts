@@ -2,19 +2,12 @@
 // around what is left, fractions, settled-again and late settlements, windows that roll, plan changes
 // with open holds, several subscriptions, ends and returns. It sees the answers through `observe`, so
 // it names real ids; the same seed and answers of the same meaning give the same stream.
-// Amounts and corrections are in workload_inputs.ts, all of credits in
+// How often each operation comes is in workload_weights.ts. Amounts and corrections are in workload_inputs.ts, all of credits in
 // workload_credits.ts and workload_chase.ts, all of merges in workload_people.ts,
 // workload_aliases.ts and workload_merges.ts, trees in workload_trees.ts, and what a payment provider does in
 // workload_stripe.ts.
 
-import type {
-  CatalogDocument,
-  Input,
-  ModelReply,
-  ModelRequest,
-  Operation,
-  ProviderOperation,
-} from "./document.ts";
+import type { CatalogDocument, Input, ModelReply, ModelRequest, Operation } from "./document.ts";
 import { Random } from "./random.ts";
 import { AliasInputs, INVALID_ALIASES } from "./workload_aliases.ts";
 import { CreditChase } from "./workload_chase.ts";
@@ -31,8 +24,10 @@ import {
 } from "./workload_inputs.ts";
 import { MergeStories } from "./workload_merges.ts";
 import { People } from "./workload_people.ts";
+import { isOfRuns, RunInputs } from "./workload_runs.ts";
 import { StripeInputs } from "./workload_stripe.ts";
 import { shownGroups, Trees } from "./workload_trees.ts";
+import { weightsOf } from "./workload_weights.ts";
 
 export interface WorkloadOptions {
   seed: number;
@@ -46,6 +41,8 @@ export interface WorkloadOptions {
   merges?: boolean;
   /** Also what a payment provider does: mirrored subscriptions, paid grants and refunds. Default false. */
   stripe?: boolean;
+  /** Also runs, which calls name. Default false. */
+  runs?: boolean;
   /** Also trees of users, which change all the time. Default false. */
   trees?: boolean;
   /** The clock at the first step. Default: the last day of a January, for clamped months. */
@@ -72,38 +69,6 @@ const DEFAULT_START_MS = Date.UTC(2026, 0, 31, 10, 30, 0, 250);
 const HOUR_MS = 60 * 60 * 1000;
 const DAY_MS = 24 * HOUR_MS;
 
-type MergeOperation = "alias" | "aliasBatch" | "customer";
-
-const MERGE_OPERATIONS: Record<MergeOperation, number> = { alias: 2.2, aliasBatch: 0.7, customer: 2 };
-
-const PROVIDER_OPERATIONS: Record<ProviderOperation, number> = {
-  mirror: 9,
-  paidGrant: 6,
-  refund: 4,
-  reinstate: 3,
-};
-
-const TREE_OPERATIONS: Record<"parent", number> = { parent: 5 };
-
-const ENDPOINTS: Record<Exclude<Operation, MergeOperation | ProviderOperation | "parent">, number> = {
-  reserve: 30,
-  commit: 20,
-  release: 8,
-  track: 12,
-  canUse: 5,
-  usage: 4,
-  users: 5,
-  subscribe: 7,
-  cancel: 2.5,
-  grant: 8,
-  extend: 0.7,
-  revoke: 2,
-  credits: 2.5,
-  ledger: 3,
-  events: 3,
-  event: 3,
-};
-
 export class Workload {
   readonly #random: Random;
   readonly #options: WorkloadOptions;
@@ -112,6 +77,7 @@ export class Workload {
   readonly #aliases: AliasInputs;
   readonly #stories: MergeStories;
   readonly #stripe: StripeInputs;
+  readonly #runs: RunInputs;
   readonly #trees: Trees;
   /** How many users subscribe before anything else happens. */
   readonly #first: number;
@@ -133,6 +99,7 @@ export class Workload {
     this.#events = eventsOf(options.catalog);
     this.#credits = new KnownCredits(this.#random, options.catalog);
     this.#stripe = new StripeInputs(this.#random, options.catalog);
+    this.#runs = new RunInputs(this.#random, this.#events);
     this.#chase = new CreditChase(this.#random, this.#credits, (userId) => this.#rooms.get(userId) ?? []);
     const { catalog, merges = false, trees = false, users = merges || trees ? 8 : 5 } = options;
     this.#first = users - 1;
@@ -182,7 +149,10 @@ export class Workload {
 
   /** Takes the answer to a step. */
   observe(step: Step, reply: ModelReply): void {
-    for (const { from, to } of this.#people.observe(step.request, reply)) this.#credits.merged(from, to);
+    for (const { from, to } of this.#people.observe(step.request, reply)) {
+      this.#credits.merged(from, to);
+      this.#runs.merged(from, to);
+    }
     this.#stories.observe(reply);
     this.#trees.observe(step.request, reply);
     const request = this.#people.canonized(step.request);
@@ -191,7 +161,7 @@ export class Workload {
     const data = reply.data ?? {};
     this.#credits.observe(request, reply);
     this.#chase.observe(request, reply);
-    this.#stripe.observe(request, reply);
+    for (const part of [this.#stripe, this.#runs]) part.observe(request, reply);
     const id = data["reservationId"];
     if (op === "reserve" && typeof id === "string") {
       const expiresAtMs = Date.parse(String(data["expiresAt"]));
@@ -229,14 +199,7 @@ export class Workload {
 
   #nextOperation(index: number): Operation {
     if (index < this.#first) return "subscribe";
-    const { merges = false, stripe = false, trees = false } = this.#options;
-    const chances: Partial<Record<Operation, number>> = {
-      ...ENDPOINTS,
-      ...(merges ? MERGE_OPERATIONS : {}),
-      ...(stripe ? PROVIDER_OPERATIONS : {}),
-      ...(trees ? TREE_OPERATIONS : {}),
-    };
-    return this.#random.weighted(chances as Record<Operation, number>);
+    return this.#random.weighted(weightsOf(this.#options));
   }
 
   #nextOfBurst(): { op: Operation; input: Input } | null {
@@ -311,6 +274,7 @@ export class Workload {
       if (broken.length > 0) return structuredClone(random.pick(broken).input);
     }
     const userId = this.#people.anyone(0.06);
+    if (isOfRuns(op)) return this.#runs.input(op, userId, this.#rooms.get(userId) ?? [], this.#nowMs);
     switch (op) {
       case "reserve":
       case "track":
@@ -376,6 +340,11 @@ export class Workload {
   }
 
   #asking(op: "reserve" | "track" | "canUse", userId: string): Input {
+    const ofRun = this.#options.runs === true ? this.#runs.callInput(userId, this.#nowMs) : {};
+    return { ...this.#quotaAsked(op, userId), ...ofRun };
+  }
+
+  #quotaAsked(op: "reserve" | "track" | "canUse", userId: string): Input {
     const sendsUnknown = this.#options.invalid === true;
     const plan = this.#rooms.get(userId) ?? [];
     const payable = this.#credits.payable(userId, this.#nowMs);

@@ -315,6 +315,7 @@ Deno.test("a sweep settles what is due of idle users in both modes, counts it by
     refusals: 0,
     messages: 0,
     stripeFacts: 0,
+    runs: 0,
     stripeRetries: 0,
     failedSignIns: 0,
     erasures: 0,

@@ -351,3 +351,18 @@ Deno.test("a changed price holds from the next call on, and a generation under w
   assert.equal((await dataOf(composeRecap(app))).usage.costCents, COST);
   assert.equal((await dataOf(composeRecap(app))).usage.costCents, 100 * COST);
 });
+
+Deno.test("a generation counts in its run; with an ended run the model is not asked", async () => {
+  const app = await composeApp(service);
+  const body = { userId: "u", limits: [{ unit: "count", quota: 0 }] };
+  const { runId } = await dataOf(app.call("POST", "/runs", body));
+  model.reply = () => Promise.resolve(ANSWER);
+  const composed = await dataOf(composeRecap(app, { runId }));
+  const [{ limits: [{ count }] }] = composed.runs;
+  assert.equal(count, 1, "a full run does not refuse a compose, like any limit");
+  await dataOf(app.call("POST", `/runs/${runId}/end`, {}));
+  const asked = model.requests.length;
+  assertRefused(await composeRecap(app, { runId }), 409, "run_ended");
+  assertRefused(await composeRecap(app, { runId: "run_none" }), 404, "not_found");
+  assert.equal(model.requests.length, asked);
+});

@@ -258,6 +258,26 @@ Deno.test("header or body name the user, and headers the event and its metadata,
   assert.deepEqual(await countsOf(app), { lg_tokens: 0, lg_cents: 0, lg_tagged: 1 });
 });
 
+Deno.test("a call counts in the run that a header names, and a full or ended run asks no model", async () => {
+  const app = await gatewayApp(service);
+  const limits = [{ unit: "count", quota: 1 }];
+  const { runId } = await dataOf(app.call("POST", "/runs", { userId: "u", limits }));
+  const { chat } = client(app);
+  const call = (id: string) => chat.completions.create(CHAT, { headers: { "X-Holdfast-Run": id } });
+  await call(runId);
+  const run = await dataOf(app.call("GET", `/runs/${runId}`));
+  assert.equal(run.limits[0].count, 1);
+  const asked = model.requests.length;
+  const codeOf = (id: string) => call(id).then(() => "ok", (error) => `${error.status} ${error.code}`);
+  assert.equal(await codeOf(runId), "429 run_limit_reached");
+  await dataOf(app.call("POST", `/runs/${runId}/end`, {}));
+  assert.equal(await codeOf(runId), "409 run_ended");
+  assert.equal(await codeOf("run_none"), "404 not_found");
+  assert.equal(model.requests.length, asked);
+  const [event] = await eventsOf(app);
+  assert.equal(event.runId, runId);
+});
+
 Deno.test("prompts and answers are logged only where the app logs them and the user has not opted out", async () => {
   const secret = "a most secret question";
   const asked = [{ role: "user" as const, content: secret }];

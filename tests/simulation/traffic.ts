@@ -4,6 +4,7 @@
 
 import type { CatalogDocument, Input, ModelReply, Operation, ProviderOperation } from "../model/document.ts";
 import type { Random } from "../model/random.ts";
+import { RunInputs } from "../model/workload_runs.ts";
 import { KnownCredits } from "../model/workload_credits.ts";
 import {
   correction,
@@ -31,7 +32,16 @@ const USERS_MIN = 4;
 const ENDPOINTS: Record<
   Exclude<
     Operation,
-    ProviderOperation | "parent" | "users" | "ledger" | "events" | "event" | "aliasBatch" | "extend"
+    | ProviderOperation
+    | "users"
+    | "ledger"
+    | "events"
+    | "event"
+    | "aliasBatch"
+    | "extend"
+    | "getRun"
+    | "listRuns"
+    | "parent"
   >,
   number
 > = {
@@ -48,6 +58,8 @@ const ENDPOINTS: Record<
   credits: 2,
   alias: 2.5,
   customer: 1,
+  createRun: 4,
+  endRun: 0.7,
 };
 
 const TREE_ENDPOINTS = { ...ENDPOINTS, parent: 4 };
@@ -66,6 +78,7 @@ export class Traffic {
   readonly #catalog: CatalogDocument;
   readonly #events: readonly KnownEvent[];
   readonly #credits: KnownCredits;
+  readonly #runs: RunInputs;
   readonly #hasGone: boolean;
   readonly #hasTrees: boolean;
   readonly #holds: KnownHold[] = [];
@@ -85,6 +98,7 @@ export class Traffic {
     this.#catalog = catalog;
     this.#events = eventsOf(catalog);
     this.#credits = new KnownCredits(random, catalog);
+    this.#runs = new RunInputs(random, [...this.#events]);
     for (let user = 0; user < USERS; user++) this.#arrive();
   }
 
@@ -161,6 +175,9 @@ export class Traffic {
     if (op === "grant" || op === "credits" || op === "revoke") {
       this.#credits.observe({ op, input: { ...input, userId } }, { status, data });
     }
+    if (op === "createRun" || op === "endRun") {
+      this.#runs.observe({ op, input: { ...input, userId } }, { status, data });
+    }
     const id = data["reservationId"];
     if (op === "reserve" && typeof id === "string") {
       const expiresAtMs = Date.parse(String(data["expiresAt"]));
@@ -189,6 +206,7 @@ export class Traffic {
     const into = this.#canonicalOf(to);
     if (this.#canonicalOf(from) === into) return;
     this.#credits.merged(this.#canonicalOf(from), into);
+    this.#runs.merged(this.#canonicalOf(from), into);
     this.#canonical.set(this.#canonicalOf(from), into);
     const living = this.#ids.filter((id) => !this.#canonical.has(id) && !isGone(id));
     if (living.length < USERS_MIN) this.#arrive();
@@ -229,7 +247,11 @@ export class Traffic {
       case "reserve":
       case "track":
       case "canUse":
-        return { userId, ...this.#asking(op, canonical, nowMs) };
+        return { userId, ...this.#asking(op, canonical, nowMs), ...this.#runs.callInput(canonical, nowMs) };
+      case "createRun":
+        return { ...this.#runs.createInput(canonical, this.#rooms.get(canonical) ?? [], nowMs), userId };
+      case "endRun":
+        return { runId: this.#runs.someId(canonical, nowMs) };
       case "commit":
         return { reservationId: this.#hold(nowMs), ...correction(random, this.#rooms.get(canonical) ?? []) };
       case "release":

@@ -5,10 +5,13 @@ import fc from "npm:fast-check@4.10.2";
 import { emptyCounter } from "../../src/domain/state/counter.ts";
 import type { CreditBalance, CreditLine, LedgerEntry } from "../../src/domain/state/credit.ts";
 import type { Line, Reservation } from "../../src/domain/state/reservation.ts";
+import type { Run } from "../../src/domain/state/run.ts";
 import { emptyShare, type ShareLine } from "../../src/domain/state/share.ts";
 import type { Subscription } from "../../src/domain/state/subscription.ts";
 import type { User } from "../../src/domain/state/user.ts";
-import { encodeChanges, withLaterColumns } from "../../src/storage/rows/tables.ts";
+import { RESERVATIONS } from "../../src/storage/rows/metering_rows.ts";
+import { RUNS } from "../../src/storage/rows/run_rows.ts";
+import { CHANGE_HEAD, encodeChanges, withLaterColumns } from "../../src/storage/rows/tables.ts";
 import { HOSTILE_TEXTS } from "./sample.ts";
 import { MemoryTables } from "../support/memory_store.ts";
 
@@ -127,8 +130,34 @@ const wholeReservation = record({
   expiresAt: millis,
   settledAt: orNull(millis),
 });
-const reservation: fc.Arbitrary<Reservation> = fc.tuple(wholeReservation, relation)
-  .map(([row, part]) => ({ ...row, ...part }) as Reservation);
+const inRun = fc.constantFrom({}, { runId: "run_1_1" });
+const reservation: fc.Arbitrary<Reservation> = fc.tuple(wholeReservation, relation, inRun)
+  .map(([row, part, run]) => ({ ...row, ...part, ...run }) as Reservation);
+
+const run: fc.Arbitrary<Run> = record({
+  id: text,
+  userKey: key,
+  realm: key,
+  name: orNull(text),
+  metadata: orNull(text),
+  around: fc.constantFrom([], ["run_1_1"], ["run_1_2", "run_1_1"]),
+  limits: fc.array(
+    record({
+      id: text,
+      unit: fc.constantFrom("count", "tokens", "seconds", "cents"),
+      event: text,
+      quota: size,
+      count: size,
+      held: size,
+    }),
+    { maxLength: 3 },
+  ),
+  openHolds: fc.nat(9),
+  createdAt: millis,
+  expiresAt: millis,
+  endedAt: orNull(millis),
+  reason: orNull(text),
+});
 
 const subscription: fc.Arbitrary<Subscription> = record({
   id: text,
@@ -172,6 +201,22 @@ Deno.test("a reservation is decoded unchanged", () => {
     const tables = new MemoryTables();
     tables.write(encodeChanges([{ verb: "append", table: "reservations", row }]));
     assert.deepEqual(tables.reservations(1), [row]);
+  }));
+});
+
+Deno.test("a run is decoded unchanged, and keeps its metadata when it is written anew", () => {
+  fc.assert(fc.property(run, size, (row, count) => {
+    const tables = new MemoryTables();
+    tables.write(encodeChanges([{ verb: "append", table: "runs", row }]));
+    assert.deepEqual(tables.runs(1), [row]);
+    const limits = row.limits.map((limit) => ({ ...limit, count }));
+    const changed: Run = { ...row, metadata: null, limits };
+    const [first, second] = [{ verb: "append", row }, { verb: "put", row: changed }] as const;
+    tables.write(encodeChanges([{ ...second, table: "runs" }]));
+    assert.deepEqual(tables.runs(1), [{ ...row, limits }]);
+    const lines = encodeChanges([{ ...first, table: "runs" }, { ...second, table: "runs" }]).split("\n");
+    const [appended = "", put = ""] = lines.map((line) => line.slice(CHANGE_HEAD));
+    assert.equal(RUNS.over?.(appended, put), RUNS.encode({ ...row, limits }));
   }));
 });
 
@@ -236,11 +281,10 @@ Deno.test("a ledger entry is decoded unchanged", () => {
 });
 
 Deno.test("a journal line from before a column was added gets the column's value", () => {
-  fc.assert(fc.property(reservation, (row) => {
-    const { parts: _parts, partOf: _partOf, shares: _shares, ...before } = row;
-    const today = { ...before, credits: [], prompt: null, priceRow: null, toldCents: false };
+  fc.assert(fc.property(wholeReservation, (row) => {
+    const today = { ...row, credits: [], prompt: null, priceRow: null, toldCents: false };
     const full = encodeChanges([{ verb: "append", table: "reservations", row: today }]);
-    const old = full.split("\t").slice(0, -7).join("\t");
+    const old = full.split("\t").slice(0, -RESERVATIONS.later.length).join("\t");
     const other = encodeChanges([{ verb: "put", table: "credit_issues", row: { realm: 1, issued: 2 } }]);
     assert.equal(withLaterColumns(`${old}\n${other}\n${full}`), `${full}\n${other}\n${full}`);
   }));

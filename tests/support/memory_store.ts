@@ -30,11 +30,13 @@ import { ownerOf, type UserKey } from "../../src/domain/values/ids.ts";
 import type { HistoryCounts } from "../../src/domain/merging/merge_report.ts";
 import type { Millis } from "../../src/domain/values/period.ts";
 import { countersOf, type Reservation } from "../../src/domain/state/reservation.ts";
+import type { Run } from "../../src/domain/state/run.ts";
 import type { Share } from "../../src/domain/state/share.ts";
 import type { Subscription, SubscriptionEvent } from "../../src/domain/state/subscription.ts";
 import type { OlderRows, User } from "../../src/domain/state/user.ts";
 import { COUNTERS, decodeCredits, decodeLines, RESERVATIONS } from "../../src/storage/rows/metering_rows.ts";
 import { APPENDED, CHANGE_HEAD, FIRST_TABLE, TABLES } from "../../src/storage/rows/tables.ts";
+import { RUNS } from "../../src/storage/rows/run_rows.ts";
 import { AI_SPEND, GATEWAY_SPEND } from "../../src/storage/rows/runtime_rows.ts";
 import { SHARES } from "../../src/storage/rows/share_rows.ts";
 import { SUBSCRIPTIONS } from "../../src/storage/rows/subscription_rows.ts";
@@ -44,6 +46,7 @@ import { parseAmount } from "../../src/domain/values/amount.ts";
 import { CREDIT_BALANCES, CREDIT_LEDGER } from "../../src/storage/rows/credit_rows.ts";
 import type { ColumnValue } from "../../src/storage/database.ts";
 import { valueOf } from "./copied_values.ts";
+import { isLive, runRows, runsAround } from "./memory_runs.ts";
 import { countMoved, NOTHING_MOVED } from "./moved_counts.ts";
 
 /** Points of a write at which a test can wait (answer a promise) or fail (throw). */
@@ -124,6 +127,8 @@ export class MemoryTables {
   balances(user: UserKey): CreditBalance[] {
     return this.#of(user, "credit_balances").map((row) => CREDIT_BALANCES.read(row));
   }
+
+  readonly runs = (user: UserKey): Run[] => this.#of(user, "runs").map((row) => RUNS.read(row));
 
   shares(user: UserKey): Share[] {
     return this.#of(user, "shares").map((row) => SHARES.read(row));
@@ -214,10 +219,11 @@ export class MemoryTables {
     );
     const aliases = this.users().filter(({ mergedInto }) => mergedInto === user.key)
       .map(({ key, id }) => ({ key, id }));
+    const runs = this.runs(user.key).filter((run) => isLive(run, from));
     const shares = this.shares(user.key).filter(({ windowEnd }) => windowEnd === null || windowEnd > from);
     const endUserKeys = this.endUserKeys(user.key).filter(({ revokedAt }) => revokedAt === null);
     const subscriptions = this.subscriptions(user.key);
-    return { user, aliases, subscriptions, counters, reservations, balances, shares, endUserKeys };
+    return { user, aliases, subscriptions, counters, reservations, balances, runs, shares, endUserKeys };
   }
 
   /** A reservation that is not live, with the counters of its lines. */
@@ -228,11 +234,13 @@ export class MemoryTables {
       .map((row) => ({ ...row, userKey: owner }));
     const starts = new Set(reservations.flatMap((row) => countersOf(row).map(({ window }) => window.start)));
     const counters = this.counters(owner).filter((row) => starts.has(row.windowStart));
+    const runs = reservations.flatMap(({ runId }) => runsAround(this, owners, runId));
     const taken = new Set(reservations.flatMap((row) => row.shares ?? []).map(({ window }) => window.start));
     const shares = this.shares(owner).filter((row) => taken.has(row.windowStart));
-    return { reservations, counters, balances: [], shares };
+    return { reservations, counters, balances: [], runs, shares };
   }
 
+  /** All counters, balances and shares of a user. */
   /** All counters, balances and shares of a user. */
   loadWhole(owner: UserKey): OlderRows {
     const [counters, balances, shares] = [this.counters(owner), this.balances(owner), this.shares(owner)];
@@ -371,6 +379,10 @@ export class MemoryStore implements UserStore, RefusalStore {
   async loadReservation(owners: readonly UserKey[], id: string): Promise<OlderRows> {
     await this.hooks.loadReservation?.(id);
     return this.tables.loadReservation(owners, id);
+  }
+
+  loadRuns(owners: readonly UserKey[], runId: string): Promise<OlderRows> {
+    return Promise.resolve(runRows(this.tables, owners, runId));
   }
 
   async loadTexts(owners: readonly UserKey[], id: string): Promise<CallerTexts | null> {

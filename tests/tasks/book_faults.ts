@@ -57,7 +57,23 @@ const SUMS: readonly Fault[] = [
       'held 1 user_1 credit balance "crb_2": held 1, but open holds took 0',
       `${SHARE_G} count 2.5, but open holds 0 + events 1.5`,
       `share 1 user_1 share of group "h" of account 2 from ${START} ms: count 1, but open holds 0 + events 0`,
+      'run 1 user_1 run "run_1": 1 open holds, but there are 0',
+      'run 1 user_1 run "run_1": limit "limit_1": count 3, held 1, but open holds 0 + events 2',
+      'run 1 user_1 run "run_2": 1 open holds, but there are 0',
     ],
+  ],
+  [
+    "an event that its runs do not count",
+    "update events set run_amounts = null where id = 'evt_2'",
+    [
+      'run 1 user_1 run "run_1": limit "limit_1": count 3, held 1, but open holds 1 + events 0',
+      'run 1 user_1 run "run_2": limit "limit_1": count 0.5, held 0, but open holds 0 + events 0',
+    ],
+  ],
+  [
+    "a run with a count that no call explains",
+    `update runs set limits = replace(limits, '"0.5"', '"0.6"') where id = 'run_2'`,
+    ['run 1 user_1 run "run_2": limit "limit_1": count 0.6, held 0, but open holds 0 + events 0.5'],
   ],
   [
     "a lost counter",
@@ -83,6 +99,9 @@ const SUMS: readonly Fault[] = [
       'held 1 user_1 credit balance "crb_2": held 1, but open holds took 0',
       `${SHARE_G} count 2.5, but open holds 0 + events 1.5`,
       `share 1 user_1 share of group "h" of account 2 from ${START} ms: count 1, but open holds 0 + events 0`,
+      'run 1 user_1 run "run_1": 1 open holds, but there are 0',
+      'run 1 user_1 run "run_1": limit "limit_1": count 3, held 1, but open holds 0 + events 2',
+      'run 1 user_1 run "run_2": 1 open holds, but there are 0',
     ],
   ],
   [

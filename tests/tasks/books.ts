@@ -59,6 +59,15 @@ function subscription(id: string, key: number, endsAt: number, isEnded: boolean)
     custom_limits) values ('${id}', ${key}, 'plan_a', 0, ${endsAt}, ${isEnded}, '{}')`;
 }
 
+/** A run with a limit of each unit and event pattern: [unit, event, count, held]. */
+function run(id: string, around: string | null, limits: [string, string, string, string][]): string {
+  const parts = limits.map(([unit, pattern, count, held], place) => {
+    return [`limit_${place + 1}`, unit, pattern, "9", count, held];
+  });
+  return `insert into runs (id, user_key, realm, around, limits, open_holds, created_at_ms, expires_at_ms)
+    values ('${id}', 1, 1, ${around}, '${JSON.stringify(parts)}', 1, ${START}, ${END})`;
+}
+
 function message(id: string, key: number, webhookId: string, status = "pending"): string {
   return `insert into webhook_messages (id, webhook_id, user_key, realm, type, body, created_at_ms, status, attempts,
       ended_at_ms)
@@ -118,6 +127,16 @@ const CLEAN: readonly string[] = [
   `update counters set alerted = '0.000001,5e-7,99.5,100' where user_key = 1 and group_id = 'g'`,
   subscription("sub_1", 1, END + 1, false),
   subscription("sub_2", 1, START, true),
+  // An open hold and an event of a run within another one.
+  run("run_1", "'run_2'", [["count", "x.*", "3", "1"], ["tokens", "*", "0", "0"], [
+    "count",
+    "y.make",
+    "0",
+    "0",
+  ]]),
+  run("run_2", null, [["cents", "*", "0.5", "0"]]),
+  "update reservations set run_id = 'run_1' where id in ('rsv_1', 'rsv_2')",
+  "update events set run_id = 'run_1', run_amounts = '[2,0,0,0.5]' where id = 'evt_2'",
   message("whm_1", 1, "whk_1"),
   message("whm_2", 1, "whk_gone", "delivered"),
 ];
@@ -135,6 +154,7 @@ const TABLES = [
     "counters",
     "shares",
     "subscriptions",
+    "runs",
     "users",
   ],
   ...["daily_use_marks", "daily_use_of_users"],

@@ -126,6 +126,7 @@ export const REASONS: Readonly<Record<ShownRefusals["reasons"][number], string>>
   limit_reached: "limit reached",
   reservation_headroom_exceeded: "headroom limit reached",
   member_limit_reached: "member limit reached",
+  run_limit_reached: "limit of a run reached",
   no_subscription: "no plan",
   unmatched_event: "unmetered event type",
   unpriced_model: "unpriced model",

@@ -125,6 +125,7 @@ function joinRows(from: Draft, to: Draft, context: Context): JoinedRows {
   const usage = mergeUsage(from, to, active, context);
   const credits = mergeCredits(from, to, context);
   const holds = moveHolds(from, to);
+  for (const run of from.runs()) to.putRun({ ...run, userKey: to.user.key });
   mergeShares(from, to);
   moveEndUserKeys(from, to);
   // The usage of a plan that gives way is carried into the surviving one; a side on the surviving plan keeps its mark.
@@ -232,6 +233,8 @@ function asPuts(changes: readonly Change[], from: UserState): Change[] {
         return from.subscriptions.has(change.row.id) ? { ...change, verb: "put" } : change;
       case "reservations":
         return from.reservations.has(change.row.id) ? { ...change, verb: "put" } : change;
+      case "runs":
+        return from.runs.has(change.row.id) ? { ...change, verb: "put" } : change;
       case "credit_balances":
         return from.balances.has(change.row.id) ? { ...change, verb: "put" } : change;
       default:

@@ -120,8 +120,7 @@ function assessGroups(
 ): Assessment {
   const { event, metadata, amounts } = call;
   const purchase = { event, metadata, now: context.now };
-  const refusesUnpriced = call.mustBePriced === true || context.catalog.unpricedModels === "refuse";
-  if (call.isUnpriced && refusesUnpriced && countsCents(groups)) {
+  if (lacksPrice(call, context) && countsCents(groups)) {
     const reasons: ReserveReason[] = ["unpriced_model"];
     return { active, matched: true, reasons, lines: [], credits: [], groups, blocking: [] };
   }
@@ -134,6 +133,11 @@ function assessGroups(
   }
   const lines = groups.map((reading) => lineOf(active, reading, parts));
   return { active, matched: true, reasons: [], lines, credits, groups, blocking: NO_GROUPS };
+}
+
+/** Whether a call is refused where cents are counted, because its cost is unknown. */
+export function lacksPrice({ isUnpriced, mustBePriced }: SizedCall, { catalog }: Context): boolean {
+  return isUnpriced && (mustBePriced === true || catalog.unpricedModels === "refuse");
 }
 
 /** Whether cents are counted: only then does a missing price matter. */

@@ -3,16 +3,18 @@
 // had lapsed is charged again, once, as a new decision: what the plan has left, then balances that match now, then past
 // the quota; but a counter that was reset meanwhile is left unchanged. `costCents` is analytics, except for models priced by the second, where it also counts toward cents.
 
+import { allAmounts, knownRuns, moveRuns, runsCountCents } from "../accounts/run.ts";
 import { type Amount, larger } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
 import { metadataOf } from "../values/match.ts";
 import type { Unit } from "../catalog/plan.ts";
 import { answered, refused, type Result } from "../state/result.ts";
-import type { Charge } from "../state/event.ts";
+import type { Charge, MeteringEvent } from "../state/event.ts";
 import type { PriceRow } from "../catalog/price_row.ts";
 import { type Cost, costOf, type Warning, warningsOf } from "../pricing/cost.ts";
 import { finalAmounts, NO_USAGE, type Usage } from "../pricing/usage.ts";
+import { eventStep, settleStep } from "../state/run.ts";
 import { levelCharges } from "./levels.ts";
 import { eventQuantity, recordEvent } from "./record_event.ts";
 import {
@@ -92,6 +94,7 @@ export function commit(draft: Draft, input: CommitInput, context: Context): Resu
   const own: ChargedCounters = new Map();
   const charge = settleCharge(draft, row, settlement, context, own);
   const parts = settleParts(draft, row, own, settlement, context);
+  const inRun = countInRun(draft, row, settlement);
   const shares = settleShares(draft, row.shares, settlement);
   const isMatched = row.lines.length > 0 || row.parts !== undefined;
   recordEvent(
@@ -111,15 +114,16 @@ export function commit(draft: Draft, input: CommitInput, context: Context): Resu
       errorCode: null,
       ...charge,
       ...levelCharges(parts.map((part) => ({ userKey: part.draft.user.key, ...part.charge }))),
+      ...inRun,
       ...shares,
     },
     { prompt: keptPrompt(row, context), response: cutText(input.response) },
     context,
   );
   draft.operations += 1;
-  const countsCents = [row, ...parts.map((part) => part.row)].some(({ lines }) =>
-    lines.some(({ unit }) => unit === "cents")
-  );
+  const countsCents =
+    [row, ...parts.map((part) => part.row)].some(({ lines }) => lines.some(({ unit }) => unit === "cents")) ||
+    runsCountCents(knownRuns(draft, row.runId), row.event);
   const toldCents = row.toldCents || tellsCents(input);
   const warnings = warningsOf(priceRow, { countsCents, toldCents, usage: input.usage ?? null });
   const levels = levelsOf(draft, parts);
@@ -127,6 +131,20 @@ export function commit(draft: Draft, input: CommitInput, context: Context): Resu
   const cost = costOf(costCents, priceRow);
   return answered({ eventId, recharged: isRecharge, groups, levels, cost, warnings });
 }
+
+/** Counts a commit in the run of its reservation; returns what the event keeps of it. */
+function countInRun(
+  draft: Draft,
+  { runId, event, amounts }: Reservation,
+  { isRecharge, finalOf }: Settlement,
+): Pick<MeteringEvent, "runId" | "runAmounts"> {
+  if (runId === undefined) return NOT_IN_RUN;
+  const runAmounts = allAmounts(finalOf);
+  moveRuns(draft, runId, isRecharge ? eventStep(event, runAmounts) : settleStep(event, amounts, runAmounts));
+  return { runId, runAmounts };
+}
+
+const NOT_IN_RUN = {};
 
 /** A part of the hold, settled. */
 interface SettledPart extends Part {

@@ -1,9 +1,10 @@
 // Explain: the answer of can-use with everything that the assessment saw, for people who answer customers. It uses the
 // assessment of reserve and can-use, with every group of the plan, and decides nothing of its own.
 
+import { runsOf } from "../accounts/run.ts";
 import { type Amount, smaller } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
-import { packNameOf, statusOf } from "../state/credit.ts";
+import { type CreditLine, packNameOf, statusOf } from "../state/credit.ts";
 import type { Draft } from "../state/draft.ts";
 import { matchesAny, nearestDifferences } from "../values/match.ts";
 import { named } from "../plans/entitlement.ts";
@@ -11,7 +12,7 @@ import type { Subscription } from "../state/subscription.ts";
 import { priceRowOf } from "../pricing/amounts.ts";
 import { answered, type Result } from "../state/result.ts";
 import { counterKey, type CounterRef } from "../state/counter.ts";
-import { explainPath } from "./explain_text.ts";
+import { explainCall } from "./explain_text.ts";
 import type {
   ExplainAnswer,
   ExplainedBalance,
@@ -32,17 +33,20 @@ import { assessPath } from "./levels.ts";
 
 /** Explains what can-use would answer now. Changes nothing. */
 export function explain(draft: Draft, input: CanUseInput, context: Context): Result<ExplainAnswer> {
+  const runs = runsOf(draft, input.runId, context.now);
+  if (!runs.ok) return runs;
   const call = sized(input, priceRowOf(context.catalog, input.event, input.metadata));
   const seen: SeenGroup[] = [];
-  const assessment = assessPath(draft, context, call, "gate", seen);
+  const assessment = assessPath(draft, context, call, "gate", seen, runs.answer);
   const { active, matched, reasons, refusedBy } = assessment;
-  const own = explainLevel(draft, context, call, assessment, seen);
+  const isRefused = reasons.length > 0;
+  const own = explainLevel(draft, context, call, { assessment, isRefused }, seen);
   const levels = assessment.levels.map(({ draft: level, assessment: ofLevel, seen: seenThere, ...more }) => ({
     userId: level.user.id,
     assessment: ofLevel,
     limited: more.limited,
     fullShares: more.fullShares,
-    ...explainLevel(level, context, call, ofLevel, seenThere ?? []),
+    ...explainLevel(level, context, call, { assessment: ofLevel, isRefused }, seenThere ?? []),
   }));
   const caller = {
     userId: draft.user.id,
@@ -51,11 +55,12 @@ export function explain(draft: Draft, input: CanUseInput, context: Context): Res
     limited: assessment.own.blocking,
   };
   return answered({
-    allowed: reasons.length === 0,
+    allowed: !isRefused,
     matched,
     reasons,
     refusedBy,
-    text: explainPath([caller, ...levels]),
+    runs: runs.answer,
+    text: explainCall([caller, ...levels], assessment.refusingRuns, call.amounts),
     subscription: active === null ? null : named(active.row, context.catalog),
     ...own,
     levels: levels.length === 0 ? null : levels,
@@ -67,13 +72,14 @@ function explainLevel(
   draft: Draft,
   context: Context,
   call: SizedCall,
-  assessment: Assessment,
+  { assessment, isRefused }: { readonly assessment: Assessment; readonly isRefused: boolean },
   seen: readonly SeenGroup[],
 ): Omit<ExplainedLevel, "userId"> {
   const { active } = assessment;
+  const paid = isRefused ? NOTHING_PAID : assessment.credits;
   const held = heldByCounter(draft);
   const groups = active === null ? [] : seen.map((group) => explainGroup(group, active.row, call, held));
-  return { groups, credits: explainCredits(draft, assessment, call, context) };
+  return { groups, credits: explainCredits(draft, paid, call, context) };
 }
 
 function explainGroup(
@@ -121,9 +127,11 @@ function heldByCounter(draft: Draft): ReadonlyMap<string, Amount> {
   return held;
 }
 
+const NOTHING_PAID: readonly CreditLine[] = [];
+
 function explainCredits(
   draft: Draft,
-  { credits }: Assessment,
+  credits: readonly CreditLine[],
   { event, metadata }: SizedCall,
   { catalog, now }: Context,
 ): ExplainedBalance[] {

@@ -1,6 +1,8 @@
 // The text of an explanation: one or two plain sentences that a support person can read out. They name groups by label,
 // amounts and unit; never keys, prompts or the call's metadata.
 
+import type { RefusingRun } from "../accounts/run.ts";
+import type { Amounts } from "../pricing/amounts.ts";
 import { type Amount, decimalOf } from "../values/amount.ts";
 import { shownCount } from "../state/counter.ts";
 import type { Unit } from "../catalog/plan.ts";
@@ -24,11 +26,53 @@ interface Explained {
 }
 
 /**
- * Says in one or two sentences why a call is allowed or refused, and at which user of the path.
+ * Says in one or two sentences why a call is allowed or refused, and at which user of the path or by which run.
  *
  * @param path the caller first, then the users above
+ * @param refusing the runs that refuse the call
  */
-export function explainPath(path: readonly [Explained, ...Explained[]]): string {
+export function explainCall(
+  path: readonly [Explained, ...Explained[]],
+  refusing: readonly RefusingRun[],
+  needs: Amounts,
+): string {
+  const [first, ...others] = refusing;
+  if (first === undefined) return explainPath(path);
+  const isRefusedByUser = path.some(({ assessment }) => assessment.reasons.length > 0);
+  if (!isRefusedByUser) {
+    const text = refusedByRun(first, needs);
+    return others.length === 0 ? text : `${text} ${runsOf(others)} ${refuseOf(others)} it too.`;
+  }
+  return `${explainPath(path)} ${runsOf(refusing)} ${refuseOf(refusing)} it too.`;
+}
+
+/** The text of a call that a run refuses, with the numbers of its first limit without room. */
+function refusedByRun({ run, reason, limits: [limit] }: RefusingRun, needs: Amounts): string {
+  if (limit === undefined) throw new Error("A run refuses a call, and every limit has enough left");
+  const { unit, event, quota, count, held } = limit;
+  const ofEvents = event === "*" ? "" : ` of ${quoted(event)}`;
+  const used = `${decimalOf(count)} of ${decimalOf(quota)} ${unit}${ofEvents} are used` +
+    (held > 0n ? ` (${decimalOf(held)} of them held)` : "");
+  if (reason === "unpriced_model") {
+    return `Refused: the run ${nameOfRun(run)}, in which ${used}, needs to know what the call costs. ` +
+      "The call names neither a model with a price nor its cost.";
+  }
+  const need = needs[unit] === 0n
+    ? "a call that needs 0 requires a remaining balance"
+    : `the call needs ${decimalOf(needs[unit])}`;
+  return `Refused by the run ${nameOfRun(run)}: ${used}, and ${need}.`;
+}
+
+function runsOf(refusing: readonly RefusingRun[]): string {
+  const names = listed(refusing.map(({ run }) => nameOfRun(run)));
+  return `The ${refusing.length === 1 ? "run" : "runs"} ${names}`;
+}
+
+function nameOfRun({ name, id }: RefusingRun["run"]): string {
+  return quoted(name ?? id);
+}
+
+function explainPath(path: readonly [Explained, ...Explained[]]): string {
   const [own, ...above] = path;
   if (above.length === 0) return explainText(own);
   const refusing = path.filter(({ assessment }) => assessment.reasons.length > 0);
@@ -78,6 +122,8 @@ function explainText({ assessment, groups, credits, limited, fullShares }: Expla
       const refusing = covering.filter(({ group }) => ids.has(group.id));
       return refused(refusing, reason === "limit_reached", credits);
     }
+    case "run_limit_reached":
+      throw new Error("The plan and credits of a user refuse nothing for a run");
     case "member_limit_reached":
       return refusedByShare(fullShares ?? [], covering);
   }

@@ -4,6 +4,7 @@ import type { Amount } from "../values/amount.ts";
 import type { CreditBalance } from "../state/credit.ts";
 import type { Difference } from "../values/match.ts";
 import type { NamedSubscription } from "../plans/entitlement.ts";
+import type { Run } from "../state/run.ts";
 import type { ReserveReason } from "../state/refused_call.ts";
 import type { GroupReading } from "./availability.ts";
 
@@ -52,8 +53,10 @@ export interface ExplainAnswer {
   readonly allowed: boolean;
   readonly matched: boolean;
   readonly reasons: readonly ReserveReason[];
-  /** The ids of the users that refuse, in the order of the path. */
+  /** The ids of the users that refuse, in the order of the path, then those of runs, innermost first. */
   readonly refusedBy: readonly string[];
+  /** The run of the call and those around it, innermost first; empty for a call without one. */
+  readonly runs: readonly Run[];
   /** One or two sentences for a support person. */
   readonly text: string;
   /** The primary subscription; null for none. */

@@ -1,6 +1,7 @@
 // Generate: meter what compose generated for a user. The work is done, so it is counted like the commit of a reservation of
 // 0: first what the plan has left, then credits, then past the quota.
 
+import { knownRuns, moveRuns, runOfCall } from "../accounts/run.ts";
 import type { Metadata } from "../values/match.ts";
 import { type Amount, ONE } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
@@ -15,6 +16,7 @@ import { finalParts } from "./final_parts.ts";
 import type { Generation } from "../state/generation.ts";
 import type { Amounts } from "../pricing/amounts.ts";
 import { recordEvent } from "./record_event.ts";
+import { eventStep, type Run } from "../state/run.ts";
 import type { Line } from "../state/reservation.ts";
 import { sharesOf, takeShares } from "../accounts/shares.ts";
 import { levelCharges } from "./levels.ts";
@@ -39,12 +41,16 @@ export interface GenerateInput {
   readonly response: string | null;
   /** The number of the user with whose data the prompt was filled. */
   readonly askedOf: UserKey;
+  /** The run in which it counts, also if that has ended while the model worked; absent or null for none. */
+  readonly runId?: string | null;
 }
 
 export interface GenerateAnswer {
   readonly generationId: string;
   readonly eventId: string;
   readonly matchStatus: MatchStatus;
+  /** The run and those around it after the generation, innermost first; empty without one. */
+  readonly runs: readonly Run[];
 }
 
 /** Decides a generation: always records it, and counts it if a group covers it or credits pay for it. */
@@ -64,6 +70,9 @@ export function generate(draft: Draft, input: GenerateInput, context: Context): 
   const eventId = context.ids.next("event");
   chargeEvent(draft, context, charge, { eventId, costCents });
   for (const { level, charge: taken } of above) chargeEvent(level, context, taken, { eventId, costCents });
+  const runId = knownRuns(draft, input.runId ?? undefined)[0]?.id;
+  const countsInRun = runId !== undefined && isCounted(matchStatus);
+  if (countsInRun) moveRuns(draft, runId, eventStep(event, amounts));
   const shares = sharesOf(
     above.map(({ level: account, charge: { lines } }) => ({ account, lines })),
     amounts,
@@ -87,6 +96,7 @@ export function generate(draft: Draft, input: GenerateInput, context: Context): 
       errorCode: null,
       ...charge,
       ...levelCharges(above.map(({ level, charge: taken }) => ({ userKey: level.user.key, ...taken }))),
+      ...countsInRun ? { runId, runAmounts: amounts } : runOfCall(runId),
       ...shares,
     },
     // Prompt and output are kept under the rules of prompt logs.
@@ -101,7 +111,7 @@ export function generate(draft: Draft, input: GenerateInput, context: Context): 
   const row: Generation = { id, userKey, realm, ...usage, eventId, at: context.now };
   draft.appendRecord({ verb: "append", table: "generations", row });
   if (isCounted(matchStatus)) draft.operations += 1;
-  return answered({ generationId: id, eventId, matchStatus });
+  return answered({ generationId: id, eventId, matchStatus, runs: knownRuns(draft, runId) });
 }
 
 /** Whether the prompt was about this user; false if that user was erased while the model worked. */

@@ -7,16 +7,19 @@
 // part, the caller's own plan and credits decide alone. Where another level does, a caller whose plan does not cover the
 // call is silent.
 
+import { type RefusingRun, refusingRuns } from "../accounts/run.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
 import type { LevelCharge } from "../state/event.ts";
 import { REASONS_IN_ORDER, type ReserveReason } from "../state/refused_call.ts";
+import type { Run } from "../state/run.ts";
 import { type FullShare, fullShares } from "../accounts/shares.ts";
 import {
   assess,
   assessAbove,
   type Assessment,
   type GroupReading,
+  lacksPrice,
   type Limit,
   type SeenGroup,
   type SizedCall,
@@ -39,19 +42,25 @@ export interface Level {
 export interface PathAssessment extends Assessment {
   /** The users above, nearest first; empty for a user without a parent. */
   readonly levels: readonly Level[];
-  /** The ids of the users that refuse, in the order of the path. */
+  /** The ids of the users that refuse, in the order of the path, then those of runs, innermost first. */
   readonly refusedBy: readonly string[];
+  /** The run of the call and those around it, innermost first; empty for a call without one. */
+  readonly runs: readonly Run[];
+  readonly refusingRuns: readonly RefusingRun[];
   /** What the caller's own plan and credits say. */
   readonly own: Assessment;
 }
 
 const NO_LEVELS: readonly Level[] = [];
 const NO_IDS: readonly string[] = [];
+const NO_RUNS: readonly Run[] = [];
+const NONE_REFUSE: readonly RefusingRun[] = [];
 
 /**
- * Checks a call at every user of its path. Changes nothing.
+ * Checks a call at every user of its path and in its runs. Changes nothing.
  *
  * @param seen receives every group of the caller's plan, in its order; only an explanation needs it
+ * @param runs the open run of the call and those around it
  */
 export function assessPath(
   draft: Draft,
@@ -59,6 +68,26 @@ export function assessPath(
   call: SizedCall,
   limit: Limit,
   seen: SeenGroup[] | null = null,
+  runs: readonly Run[] = NO_RUNS,
+): PathAssessment {
+  const path = assessUsers(draft, context, call, limit, seen);
+  if (runs.length === 0) return path;
+  const { event, amounts } = call;
+  const refusing = refusingRuns(runs, { event, amounts, lacksPrice: lacksPrice(call, context) });
+  const reasons = REASONS_IN_ORDER.filter((each) =>
+    path.reasons.includes(each) || refusing.some(({ reason }) => reason === each)
+  );
+  const refusedBy = [...path.refusedBy, ...refusing.map(({ run }) => run.id)];
+  return { ...path, reasons, refusedBy, runs, refusingRuns: refusing };
+}
+
+/** Checks a call at every user of its path. */
+function assessUsers(
+  draft: Draft,
+  context: Context,
+  call: SizedCall,
+  limit: Limit,
+  seen: SeenGroup[] | null,
 ): PathAssessment {
   const own = assess(draft, context, call, limit, seen);
   const { above, user } = draft;
@@ -96,7 +125,20 @@ function pathOf(
   refusedBy: readonly string[],
 ): PathAssessment {
   const { active, matched, lines, credits, groups, blocking } = own;
-  return { active, matched, reasons, lines, credits, groups, blocking, own, levels, refusedBy };
+  return {
+    active,
+    matched,
+    reasons,
+    lines,
+    credits,
+    groups,
+    blocking,
+    own,
+    levels,
+    refusedBy,
+    runs: NO_RUNS,
+    refusingRuns: NONE_REFUSE,
+  };
 }
 
 /** Whether it is known what a call takes: a call without a price is refused for that alone. */

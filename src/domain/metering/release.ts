@@ -1,6 +1,7 @@
 // Release and expiry: both give back what a hold took, in the window where it was taken. A release also records a feed row
 // of status `released`, which counts nowhere and costs nothing; an expiry records no event.
 
+import { moveRuns, runOfCall } from "../accounts/run.ts";
 import type { Context } from "../state/context.ts";
 import { type Movement, refundCredits } from "../credits/wallet.ts";
 import { refundShares } from "../accounts/shares.ts";
@@ -14,6 +15,7 @@ import {
   TRANSITIONS,
   unknownReservation,
 } from "../state/reservation.ts";
+import { settleStep } from "../state/run.ts";
 import { callersReservation, partsOf, refundLines } from "./settle_lines.ts";
 import { cutCharacters, cutText, ERROR_CODE_LENGTH_MAX, REASON_LENGTH_MAX } from "../values/texts.ts";
 
@@ -60,6 +62,7 @@ export function release(
       lines: [],
       credits: [],
       uncovered: {},
+      ...runOfCall(row.runId),
     },
     { prompt: row.prompt, response: cutText(input.response) },
     context,
@@ -96,6 +99,7 @@ function giveBack(
     reservationId: row.partOf ?? row.id,
     at,
   });
+  if (row.runId !== undefined) moveRuns(draft, row.runId, settleStep(row.event, row.amounts));
   refundShares(draft, row.shares);
   const texts = status === "expired" ? {} : { prompt: null };
   draft.putReservation({ ...row, ...texts, status, settledAt: at });

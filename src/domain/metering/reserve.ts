@@ -2,8 +2,9 @@
 // credits pay what the plan lacks. "Not allowed" is an answer, not an error, and changes nothing. An event that no group
 // covers, or a user without a subscription, is not allowed unless credits pay for all of it.
 
+import { knownRuns, moveRuns, runOfCall, runsOf } from "../accounts/run.ts";
 import type { Millis } from "../values/period.ts";
-import type { Metadata } from "../values/match.ts";
+import { type Metadata, patternCovers } from "../values/match.ts";
 import type { Context } from "../state/context.ts";
 import { offersOf, type PackOffer, takeCredits } from "../credits/wallet.ts";
 import type { Draft } from "../state/draft.ts";
@@ -16,6 +17,7 @@ import type { PriceRow } from "../catalog/price_row.ts";
 import { ONE } from "../values/amount.ts";
 import { mayLog } from "./prompt_log.ts";
 import { refusedCall, type ReserveReason } from "../state/refused_call.ts";
+import { holdStep, type Run } from "../state/run.ts";
 import { type Line, NO_PRICE_ROW, type Reservation } from "../state/reservation.ts";
 import type { Assessment, GroupReading, SizedCall } from "./availability.ts";
 import { assessPath, type Level, partsIn, type PathAssessment } from "./levels.ts";
@@ -36,10 +38,12 @@ export interface ReserveInput {
    * and metadata, and it must have a price if the plan counts cents of the event.
    */
   readonly model?: string;
+  /** The run in which the call counts; absent or null for none. */
+  readonly runId?: string | null;
 }
 
 /** A call without a hold. */
-export type CanUseInput = Pick<ReserveInput, "event" | "metadata" | "size">;
+export type CanUseInput = Pick<ReserveInput, "event" | "metadata" | "size" | "runId">;
 
 /** The answer of a reserve. */
 export interface ReserveAnswer {
@@ -54,8 +58,10 @@ export interface ReserveAnswer {
   readonly blocking: readonly GroupReading[];
   /** The users above, nearest first; null for a user without a parent. */
   readonly levels: readonly LevelReading[] | null;
-  /** The ids of the users that refuse, in the order of the path. */
+  /** The ids of the users that refuse, in the order of the path, then those of runs, innermost first. */
   readonly refusedBy: readonly string[];
+  /** The run of the call and those around it, innermost first; empty for a call without one. */
+  readonly runs: readonly Run[];
   readonly hold: { readonly reservationId: string; readonly expiresAt: Millis } | null;
   readonly warnings: readonly SizeWarning[];
 }
@@ -83,12 +89,15 @@ export interface CanUseAnswer extends Omit<ReserveAnswer, "hold" | "groups" | "b
 /** Decides a reserve: a hold with an id, or the reasons against it. */
 export function reserve(draft: Draft, input: ReserveInput, context: Context): Result<ReserveAnswer> {
   const { model } = input;
+  const found = runsOf(draft, input.runId, context.now);
+  if (!found.ok) return found;
+  const runs = found.answer;
   const priceRow = model === undefined
     ? priceRowOf(context.catalog, input.event, input.metadata)
     : context.catalog.models.get(model) ?? null;
   const call = { ...sized(input, priceRow), mustBePriced: model !== undefined };
-  const assessment = assessPath(draft, context, call, "gate");
-  const warnings = sizeWarnings(input.size, assessment, priceRow);
+  const assessment = assessPath(draft, context, call, "gate", null, runs);
+  const warnings = sizeWarnings(input, assessment, priceRow);
   if (call.mustBePriced && assessment.reasons[0] === "unpriced_model") return refused(unpriced());
   if (assessment.reasons.length > 0) {
     draft.refusedCall = refusedCall(input.event, assessment, context.now);
@@ -121,18 +130,20 @@ export function reserve(draft: Draft, input: ReserveInput, context: Context): Re
     expiresAt: context.now + (input.ttlMs ?? context.catalog.reservationTtlMs),
     settledAt: null,
   };
-  const row = above.length === 0 ? own : {
-    ...own,
+  const parts = above.length === 0 ? null : {
     parts: above.map((level) => holdPart(level, own, context)),
     ...sharesOf(above.map(({ draft: account, assessment: { lines } }) => ({ account, lines })), call.amounts),
   };
+  const row = parts === null && runs.length === 0 ? own : { ...own, ...parts, ...runOfCall(runs[0]?.id) };
   takeShares(draft, row.shares);
   const groups = hold(draft, context, row, assessment, row.id);
+  if (row.runId !== undefined) moveRuns(draft, row.runId, holdStep(input.event, call.amounts));
   return answered({
     allowed: true,
     matched: true,
     reasons: [],
     refusedBy: [],
+    runs: knownRuns(draft, row.runId),
     groups,
     levels: levelsOf(assessment, ({ groups }, level) => groups.map((group) => after(level, group))),
     blocking: [],
@@ -188,8 +199,10 @@ function after(draft: Draft, reading: GroupReading): GroupReading {
 /** Decides what reserve would answer now, headroom included. Changes nothing. */
 export function canUse(draft: Draft, input: CanUseInput, context: Context): Result<CanUseAnswer> {
   const { event, metadata } = input;
+  const runs = runsOf(draft, input.runId, context.now);
+  if (!runs.ok) return runs;
   const priceRow = priceRowOf(context.catalog, event, metadata);
-  const assessment = assessPath(draft, context, sized(input, priceRow), "gate");
+  const assessment = assessPath(draft, context, sized(input, priceRow), "gate", null, runs.answer);
   const purchase = { event, metadata, now: context.now };
   const offered = ({ groups }: Assessment, level: Draft): OfferedGroup[] =>
     groups.map((group) => ({ ...group, offers: offersOf(level, purchase, group.group.unit, context) }));
@@ -197,7 +210,7 @@ export function canUse(draft: Draft, input: CanUseInput, context: Context): Resu
     ...readingOf(assessment),
     groups: offered(assessment, draft),
     levels: levelsOf(assessment, offered),
-    warnings: sizeWarnings(input.size, assessment, priceRow),
+    warnings: sizeWarnings(input, assessment, priceRow),
   });
 }
 
@@ -206,11 +219,11 @@ const NOT_COUNTED: readonly SizeWarning[] = ["quantity_not_counted"];
 
 /**
  * Warns of a quantity above 1 that nothing counts. It counts in seconds, and in cents where the price is by the second: in
- * a matched group, or in a balance that pays alone. An event that is not covered has nothing to count in.
+ * a matched group, in a run, or in a balance that pays alone. An event that is not covered has nothing to count in.
  */
 function sizeWarnings(
-  { quantity, inputCostCents }: CallSize,
-  { matched, groups, credits, levels }: PathAssessment,
+  { event, size: { quantity, inputCostCents } }: CanUseInput,
+  { matched, groups, credits, levels, runs }: PathAssessment,
   priceRow: PriceRow | null,
 ): readonly SizeWarning[] {
   if (quantity === null || quantity <= ONE || !matched) return NO_WARNINGS;
@@ -220,7 +233,10 @@ function sizeWarnings(
   const isCounted = matching.length > 0
     ? matching.some(({ group }) => counts(group.unit))
     : credits.some(({ unit }) => counts(unit));
-  return isCounted ? NO_WARNINGS : NOT_COUNTED;
+  const isCountedInRun = runs.some(({ limits }) =>
+    limits.some(({ unit, event: pattern }) => counts(unit) && patternCovers(pattern, event))
+  );
+  return isCounted || isCountedInRun ? NO_WARNINGS : NOT_COUNTED;
 }
 
 /** Adds the amounts by unit to a call, for reserve, can-use and explain. */
@@ -241,7 +257,7 @@ function take(draft: Draft, reading: GroupReading, line: Line): GroupReading {
 }
 
 function readingOf(
-  { matched, reasons, refusedBy, groups }: PathAssessment,
+  { matched, reasons, refusedBy, runs, groups }: PathAssessment,
 ): Omit<ReserveAnswer, "hold" | "warnings" | "blocking" | "levels"> {
-  return { allowed: reasons.length === 0, matched, reasons, refusedBy, groups };
+  return { allowed: reasons.length === 0, matched, reasons, refusedBy, runs, groups };
 }

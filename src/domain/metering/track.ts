@@ -2,6 +2,7 @@
 // place of the gate. The event is recorded in any case: at a limit as `blocked`, with the refusal `limit_reached`; without
 // a matching group or a subscription as `unmatched` or `no_subscription`, with an answer.
 
+import { knownRuns, moveRuns, type RefusingRun, runOfCall, runsCountCents, runsOf } from "../accounts/run.ts";
 import type { Metadata } from "../values/match.ts";
 import { type Amount, decimalOf, numberOf } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
@@ -14,6 +15,7 @@ import type { Unit } from "../catalog/plan.ts";
 import { type Amounts, type CallSize, priceRowOf, trackAmounts } from "../pricing/amounts.ts";
 import { type Cost, costOf, type Warning, warningsOf } from "../pricing/cost.ts";
 import type { Usage } from "../pricing/usage.ts";
+import { eventStep, type Run } from "../state/run.ts";
 import { eventQuantity, recordEvent } from "./record_event.ts";
 import { refusedCall } from "../state/refused_call.ts";
 import { type Assessment, countsCents, type GroupReading } from "./availability.ts";
@@ -34,6 +36,8 @@ export interface TrackInput {
   /** Prompt and response are uncut, and kept only if texts are logged. */
   readonly prompt?: string | null;
   readonly response?: string | null;
+  /** The run in which the call counts; absent or null for none. */
+  readonly runId?: string | null;
 }
 
 export interface TrackAnswer {
@@ -45,6 +49,8 @@ export interface TrackAnswer {
   readonly levels:
     | readonly { readonly userId: string; readonly counters: readonly CounterReading[] }[]
     | null;
+  /** The run of the call and those around it after the event, innermost first; empty for a call without one. */
+  readonly runs: readonly Run[];
   readonly cost: Cost;
   readonly warnings: readonly Warning[];
 }
@@ -52,11 +58,15 @@ export interface TrackAnswer {
 /** Decides a track: records the event, and counts it if the plan or credits cover it. */
 export function track(draft: Draft, input: TrackInput, context: Context): Result<TrackAnswer> {
   const { event, metadata, size, usage = null } = input;
+  const found = runsOf(draft, input.runId, context.now);
+  if (!found.ok) return found;
+  const runs = found.answer;
   const priceRow = priceRowOf(context.catalog, event, metadata);
   const amounts = trackAmounts(size, { costCents: input.costCents, usage }, priceRow);
   const toldCents = input.costCents !== null || size.inputCostCents !== null;
   const isUnpriced = priceRow === null && !toldCents;
-  const assessment = assessPath(draft, context, { event, metadata, amounts, isUnpriced }, "quota");
+  const call = { event, metadata, amounts, isUnpriced };
+  const assessment = assessPath(draft, context, call, "quota", null, runs);
   const matchStatus = statusOf(assessment, draft.user.id);
   const costCents = input.costCents ?? amounts.cents;
   const eventId = context.ids.next("event");
@@ -65,6 +75,9 @@ export function track(draft: Draft, input: TrackInput, context: Context): Result
   const charges = isTaken ? partsIn(assessment) : [];
   chargeEvent(draft, context, charge, { eventId, costCents });
   for (const level of charges) chargeEvent(level.draft, context, level.assessment, { eventId, costCents });
+  const runId = runs[0]?.id;
+  const countsInRun = runId !== undefined && isCounted(matchStatus);
+  if (countsInRun) moveRuns(draft, runId, eventStep(event, amounts));
   const shares = sharesOf(
     charges.map(({ draft: account, assessment: { lines } }) => ({ account, lines })),
     amounts,
@@ -92,6 +105,7 @@ export function track(draft: Draft, input: TrackInput, context: Context): Result
         userKey: level.draft.user.key,
         ...chargeOf(level.assessment),
       }))),
+      ...countsInRun ? { runId, runAmounts: amounts } : runOfCall(runId),
       ...shares,
     },
     { prompt: cutText(input.prompt), response: cutText(input.response) },
@@ -103,12 +117,13 @@ export function track(draft: Draft, input: TrackInput, context: Context): Result
   }
   if (isCounted(matchStatus)) draft.operations += 1;
   const cents = [assessment, ...assessment.levels.map((level) => level.assessment)];
-  const isInCents = cents.some(({ groups }) => countsCents(groups));
+  const isInCents = cents.some(({ groups }) => countsCents(groups)) || runsCountCents(runs, event);
   return answered({
     eventId,
     matchStatus,
     counters: readCounters(draft, assessment),
     levels: levelsOf(draft, assessment),
+    runs: knownRuns(draft, runId),
     cost: costOf(costCents, priceRow),
     warnings: warningsOf(priceRow, { countsCents: isInCents, toldCents, usage }),
   });
@@ -133,11 +148,11 @@ function levelsOf(draft: Draft, { levels }: PathAssessment): TrackAnswer["levels
 }
 
 /**
- * Refuses a blocked event, with the groups that have too little left; amounts as on the wire. With a parent its code is the
- * first reason, and the details say who refuses.
+ * Refuses a blocked event, with the groups that have too little left; amounts as on the wire. With a parent or a run its
+ * code is the first reason, and the details say who refuses.
  */
 function blocked(eventId: string, assessment: PathAssessment, needs: Amounts): Refusal {
-  const { reasons, refusedBy, levels, blocking } = assessment;
+  const { reasons, refusedBy, levels, runs, refusingRuns, blocking } = assessment;
   const limited = [...blocking, ...levels.flatMap((level) => level.limited)];
   const full = levels.flatMap((level) => level.fullShares);
   const isUnpriced = reasons.includes("unpriced_model");
@@ -146,8 +161,10 @@ function blocked(eventId: string, assessment: PathAssessment, needs: Amounts): R
     ? "metadata.model: must name a model with a price, because a limit of the plan counts cents"
     : limited.length > 0 || full.length > 0
     ? limitsText(limited, full, needs)
+    : refusingRuns.length > 0
+    ? runsText(refusingRuns, needs)
     : `The plan of ${refusedBy.join(", ")} has ended`;
-  if (levels.length === 0) {
+  if (levels.length === 0 && runs.length === 0) {
     return refusal("limit_reached", message, isUnpriced ? { ...details, reasons } : details);
   }
   const above = levels.map(({ draft, assessment: { blocking: groups }, fullShares }) => ({
@@ -155,7 +172,28 @@ function blocked(eventId: string, assessment: PathAssessment, needs: Amounts): R
     groups: groups.map((reading) => blockedGroup(reading, fullShares)),
   }));
   const [code = "limit_reached"] = reasons;
-  return refusal(code, message, { ...details, reasons, refusedBy, levels: above });
+  return refusal(code, message, {
+    ...details,
+    reasons,
+    refusedBy,
+    ...levels.length === 0 ? {} : { levels: above },
+    ...runs.length === 0 ? {} : { runs: runs.map(blockedRun) },
+  });
+}
+
+/** A run as the details of a refusal have it; amounts as on the wire. */
+function blockedRun({ id, limits }: Run) {
+  return {
+    runId: id,
+    limits: limits.map(({ id: limitId, unit, event, quota, count, held }) => ({
+      limitId,
+      unit,
+      event,
+      quota: numberOf(quota),
+      count: numberOf(count),
+      held: numberOf(held),
+    })),
+  };
 }
 
 /** A group without room, with the caller's share if that has none. */
@@ -184,6 +222,18 @@ function limitsText(limited: readonly GroupReading[], full: readonly FullShare[]
       text(`"${label}" of each member`, unit, count, quota)
     ),
   ];
+  return `Limit ${texts.join(", limit ")}`;
+}
+
+/** Names the runs: `Limit of the run "Nightly report" reached (8 of 10 count used, 5 needed)`. */
+function runsText(refusing: readonly RefusingRun[], needs: Amounts): string {
+  const texts = refusing.flatMap(({ run, limits }) =>
+    limits.map(({ unit, quota, count }) =>
+      `of the run "${run.name ?? run.id}" reached (${decimalOf(count)} of ${decimalOf(quota)} ${unit} used, ${
+        decimalOf(needs[unit])
+      } needed)`
+    )
+  );
   return `Limit ${texts.join(", limit ")}`;
 }
 

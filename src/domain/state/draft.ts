@@ -11,6 +11,7 @@ import { Overlay } from "../values/overlay.ts";
 import type { Millis } from "../values/period.ts";
 import type { RefusedCall } from "./refused_call.ts";
 import type { Reservation } from "./reservation.ts";
+import type { Run } from "./run.ts";
 import { emptyShare, laterEnd, type Share, shareKey, type ShareRef } from "./share.ts";
 import type { Subscription, SubscriptionEvent } from "./subscription.ts";
 import type { Change, User, UserState } from "./user.ts";
@@ -38,6 +39,7 @@ export class Draft {
   #counters: Overlay<Counter> | null = null;
   #reservations: Overlay<Reservation> | null = null;
   #balances: Overlay<CreditBalance> | null = null;
+  #runs: Overlay<Run> | null = null;
   #shares: Overlay<Share> | null = null;
   #records: Change[] | null = null;
   #messages: Message[] | null = null;
@@ -185,6 +187,22 @@ export class Draft {
     (this.#balances ??= new Overlay()).set(row.id, row);
   }
 
+  run(id: string): Run | undefined {
+    return this.#runs?.get(id) ?? this.state.runs.get(id);
+  }
+
+  /** The runs in memory, with this draft's changes. */
+  *runs(): Iterable<Run> {
+    for (const row of this.state.runs.values()) yield this.#runs?.get(row.id) ?? row;
+    for (const row of this.#runs?.rows ?? []) {
+      if (!this.state.runs.has(row.id)) yield row;
+    }
+  }
+
+  putRun(row: Run): void {
+    (this.#runs ??= new Overlay()).set(row.id, row);
+  }
+
   appendLedgerEntry(row: LedgerEntry): void {
     this.appendRecord({ verb: "append", table: "credit_ledger", row });
   }
@@ -250,7 +268,8 @@ export class Draft {
   /** Whether the draft has no changes. */
   get isEmpty(): boolean {
     return this.#user === null && this.#subscriptions === null && this.#counters === null &&
-      this.#reservations === null && this.#balances === null && this.#shares === null &&
+      this.#reservations === null && this.#balances === null && this.#runs === null &&
+      this.#shares === null &&
       this.#records === null;
   }
 
@@ -275,6 +294,9 @@ export class Draft {
     for (const row of this.#balances?.rows ?? []) {
       const verb = this.state.balances.has(row.id) ? "put" : "append";
       changes.push({ verb, table: "credit_balances", row });
+    }
+    for (const row of this.#runs?.rows ?? []) {
+      changes.push({ verb: this.state.runs.has(row.id) ? "put" : "append", table: "runs", row });
     }
     if (this.#records !== null) changes.push(...this.#records);
     return changes;

@@ -6,6 +6,7 @@ import type { CreditLine } from "./credit.ts";
 import type { UserKey } from "../values/ids.ts";
 import type { Millis } from "../values/period.ts";
 import type { Unit } from "../catalog/plan.ts";
+import type { Amounts } from "../pricing/amounts.ts";
 import type { Line } from "./reservation.ts";
 import type { ShareLine } from "./share.ts";
 
@@ -54,6 +55,10 @@ export interface MeteringEvent extends Charge {
   readonly levels?: readonly LevelCharge[];
   /** What it took of the user's shares of groups above; absent for nothing. */
   readonly shares?: readonly ShareLine[];
+  /** The run of the call; absent for none. */
+  readonly runId?: string;
+  /** What it counts in its run, and in those around it; absent where it counts nothing there. */
+  readonly runAmounts?: Amounts;
 }
 
 /** The texts of an event, kept apart from it for a limited time. */

@@ -17,6 +17,8 @@ const END = "\n";
 const NONE = "";
 /** Before the ids of parts. */
 const PARTS = "+";
+/** Before the id of a run. */
+const RUN = "@";
 /** In place of the bytes of the texts: they are in the tables alone. */
 const BARE = "-";
 const YES = "1";
@@ -34,7 +36,7 @@ export function textOfHold(row: Reservation, texts: HoldTexts): string {
   const fields = [
     row.expiresAt - moment,
     isBare === true ? BARE : textBytes(row),
-    row.parts === undefined ? row.partOf ?? NONE : PARTS + row.parts.join(","),
+    textOfRelations(row),
     row.createdAt - moment,
     row.quantity ?? NONE,
     row.count ?? NONE,
@@ -120,7 +122,7 @@ export function readHold(id: string, userKey: UserKey, text: string): Reservatio
   const moment = momentOf(id);
   const expiresAt = moment + fields.number();
   const isBare = fields.next() === BARE;
-  const relation = fields.next();
+  const relations = fields.next();
   const createdAt = moment + fields.number();
   const quantity = fields.amountOrNull();
   const count = fields.amountOrNull();
@@ -160,14 +162,27 @@ export function readHold(id: string, userKey: UserKey, text: string): Reservatio
     expiresAt,
     settledAt: null,
     ...(isBare ? BARE_ROW : NO_MEMBERS),
-    ...relationOf(relation),
+    ...relationsOf(relations),
     ...(shares.length === 0 ? NO_MEMBERS : { shares }),
   };
 }
 
-function relationOf(text: string): Pick<Reservation, "parts" | "partOf"> {
+type Relations = Pick<Reservation, "parts" | "partOf" | "runId">;
+
+/** The ids of parts, or of the reservation of a part, then that of the run: "+a,b@run". */
+function textOfRelations({ parts, partOf, runId }: Relations): string {
+  const relation = parts === undefined ? partOf ?? NONE : PARTS + parts.join(",");
+  return runId === undefined ? relation : relation + RUN + runId;
+}
+
+function relationsOf(text: string): Relations {
   if (text === NONE) return NO_MEMBERS;
-  return text.startsWith(PARTS) ? { parts: text.slice(PARTS.length).split(",") } : { partOf: text };
+  const [relation = NONE, runId] = text.split(RUN, 2);
+  const ofRun = runId === undefined ? NO_MEMBERS : { runId };
+  if (relation === NONE) return ofRun;
+  return relation.startsWith(PARTS)
+    ? { parts: relation.slice(PARTS.length).split(","), ...ofRun }
+    : { partOf: relation, ...ofRun };
 }
 
 const BARE_ROW = { isBare: true } as const;

@@ -12,6 +12,7 @@ export const REASONS_IN_ORDER = [
   "limit_reached",
   "reservation_headroom_exceeded",
   "member_limit_reached",
+  "run_limit_reached",
 ] as const;
 
 /** Why a reserve is not allowed. */
@@ -61,14 +62,17 @@ interface Grounds extends Blocked {
   readonly refusedBy: readonly string[];
   /** The users above. */
   readonly levels: readonly { readonly assessment: Blocked }[];
+  /** The runs that refuse, which are last among those that do. */
+  readonly refusingRuns: readonly unknown[];
 }
 
 /** Describes a call that its assessment refused. */
 export function refusedCall(event: string, grounds: Grounds, at: Millis): RefusedCall {
-  const { reasons, refusedBy, levels } = grounds;
+  const { reasons, levels, refusingRuns } = grounds;
   const groupIds = grounds.blocking.map(({ group }) => group.id);
   if (levels.length === 0) return { event, reasons, groupIds, refusedBy: NO_IDS, at };
   for (const { assessment } of levels) groupIds.push(...assessment.blocking.map(({ group }) => group.id));
+  const refusedBy = grounds.refusedBy.slice(0, grounds.refusedBy.length - refusingRuns.length);
   return { event, reasons, groupIds: [...new Set(groupIds)], refusedBy, at };
 }
 

@@ -64,6 +64,8 @@ export interface Reservation {
   readonly shares?: readonly ShareLine[];
   /** Of a part: the id of the caller's reservation, by which alone callers settle it. Absent for any other. */
   readonly partOf?: string;
+  /** The run in which the call counts, and in those around it; absent for none. Parts have none. */
+  readonly runId?: string;
   /**
    * Present where memory lacks metadata and prompt: both are null here, and the tables have them. A commit and a release
    * need them, so they are read before its turn. No other decision does, and what it writes leaves them alone.

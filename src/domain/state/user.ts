@@ -15,6 +15,7 @@ import type { Reservation } from "./reservation.ts";
 import { ReservationBook } from "./reservation_book.ts";
 import type { Share, ShareReset } from "./share.ts";
 import type { Millis } from "../values/period.ts";
+import type { Run } from "./run.ts";
 import type { Subscription, SubscriptionEvent } from "./subscription.ts";
 
 /** The plan that a user entered last, and how its windows are stepped. */
@@ -132,6 +133,7 @@ export type Change =
   | { readonly verb: "put"; readonly table: "shares"; readonly row: Share }
   | { readonly verb: "append" | "put"; readonly table: "reservations"; readonly row: Reservation }
   | { readonly verb: "append" | "put"; readonly table: "credit_balances"; readonly row: CreditBalance }
+  | { readonly verb: "append" | "put"; readonly table: "runs"; readonly row: Run }
   | { readonly verb: "append"; readonly table: "credit_ledger"; readonly row: LedgerEntry }
   | { readonly verb: "append"; readonly table: "events"; readonly row: MeteringEvent }
   | { readonly verb: "append"; readonly table: "event_logs"; readonly row: EventLog }
@@ -152,6 +154,8 @@ export interface UserRows {
   readonly counters: readonly Counter[];
   readonly reservations: readonly Reservation[];
   readonly balances: readonly CreditBalance[];
+  /** Runs that have not ended, and those with open holds; absent for none. */
+  readonly runs?: readonly Run[];
   /** Of groups of the users above; absent for none. */
   readonly shares?: readonly Share[];
   /** Keys that are not revoked; absent for none. */
@@ -159,8 +163,10 @@ export interface UserRows {
 }
 
 /** Rows that a command names and that need not be in memory. */
-export type OlderRows = Pick<UserRows, "counters" | "reservations" | "balances" | "shares">;
+export type OlderRows = Pick<UserRows, "counters" | "reservations" | "balances" | "runs" | "shares">;
 
+const NO_RUNS: readonly Run[] = [];
+const NO_RUN: ReadonlyMap<string, Run> = new Map();
 const NO_SHARES: ReadonlyMap<string, Share> = new Map();
 
 /** A user's live rows in memory. Decisions read it; only `apply`, `admit` and `forget` change it. */
@@ -179,6 +185,8 @@ export class UserState {
   /** The same in consumption order. */
   readonly balanceOrder: CreditBalance[] = [];
   openHolds = 0;
+  /** Runs by id: active ones, those with open holds, and others while they are needed. Null for a user without any. */
+  #runs: Map<string, Run> | null = null;
   /** Shares by key; null for none, as for every user without a parent. */
   #shares: Map<string, Share> | null = null;
   /** Keys of the user that are not revoked, by id, oldest first; null for none, as most users have. */
@@ -219,6 +227,13 @@ export class UserState {
     for (const row of rows.reservations) {
       if (!this.reservations.has(row.id)) this.#setReservation(row);
     }
+    for (const row of rows.runs ?? NO_RUNS) {
+      if (this.#runs?.has(row.id) !== true) this.#setRun(row);
+    }
+  }
+
+  get runs(): ReadonlyMap<string, Run> {
+    return this.#runs ?? NO_RUN;
   }
 
   /** Applies the changes of a decision; skips rows of other users, which a merge changes too. */
@@ -246,6 +261,9 @@ export class UserState {
           break;
         case "credit_balances":
           this.#setBalance(change.row);
+          break;
+        case "runs":
+          this.#setRun(change.row);
           break;
         case "end_user_keys":
           this.#setEndUserKey(change.row);
@@ -290,6 +308,16 @@ export class UserState {
     } else if (row.mergedInto === this.user.key) {
       this.aliases = [...this.aliases, { key: row.key, id: row.id }];
     }
+  }
+
+  /** Drops a run that the tables have. */
+  forgetRun(id: string): void {
+    this.#runs?.delete(id);
+    if (this.#runs?.size === 0) this.#runs = null;
+  }
+
+  #setRun(row: Run): void {
+    (this.#runs ??= new Map()).set(row.id, row.metadata === null ? row : { ...row, metadata: null });
   }
 
   #setEndUserKey(row: EndUserKey): void {

@@ -4,6 +4,7 @@
 import type { Realm } from "../../../actors/call.ts";
 import type { Term } from "../../../actors/term.ts";
 import { realmsHere, visit } from "../../../actors/visit.ts";
+import { ENDED_KEPT_MS } from "../../domain/state/run.ts";
 import type { Millis } from "../../domain/values/period.ts";
 import { REFUSAL_LIMITS, STRIPE_LIMITS, SWEEP_LIMITS } from "../../process/limits.ts";
 import { SENDER_LIMITS } from "../../process/webhook_limits.ts";
@@ -12,6 +13,7 @@ import type { InCell } from "../../storage/nodes/cell_store.ts";
 import { deleteOldRefusedCalls } from "../../storage/stores/refused_call_store.ts";
 import {
   deleteEndedMessages,
+  deleteEndedRuns,
   deleteMessagesOfRemoved,
   deleteOldLogs,
   deleteOldUnhandled,
@@ -50,6 +52,7 @@ const RETENTION = {
       remove: (session, realm, _, limit) => deleteMessagesOfRemoved(session, [realm], limit),
     },
   ],
+  runs: [{ keptMs: () => ENDED_KEPT_MS, remove: deleteEndedRuns }],
   stripe: [
     { keptMs: () => STRIPE_LIMITS.strayKeptMs, remove: deleteStrayStripeFacts },
     { keptMs: () => STRIPE_LIMITS.unhandledKeptMs, remove: deleteOldUnhandled },

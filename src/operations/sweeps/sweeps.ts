@@ -37,6 +37,7 @@ export interface SweepCounts {
   readonly refusals: number;
   readonly messages: number;
   readonly stripeFacts: number;
+  readonly runs: number;
   readonly stripeRetries: number;
   readonly erasures: number;
   readonly failedSignIns: number;
@@ -51,6 +52,7 @@ export async function sweepAll(world: SweepWorld): Promise<SweepCounts> {
   const refusals = await runSweep(world, "refusals");
   const messages = await runSweep(world, "messages");
   const stripeFacts = await runSweep(world, "stripe");
+  const runs = await runSweep(world, "runs");
   const stripeRetries = await runSweep(world, "stripe_retry");
   const erasures = await runSweep(world, "erasures");
   const failedSignIns = await runSweep(world, "failed_sign_ins");
@@ -62,6 +64,7 @@ export async function sweepAll(world: SweepWorld): Promise<SweepCounts> {
     refusals,
     messages,
     stripeFacts,
+    runs,
     stripeRetries,
     erasures,
     failedSignIns,
@@ -79,6 +82,7 @@ const SWEEPS = {
   idempotency: sweepIdempotency,
   daily_use: addAllUp,
   stripe: removeOld("stripe"),
+  runs: removeOld("runs"),
   stripe_retry: retryUnderNewCatalogs,
   failed_sign_ins: removeFailedSignIns,
 } satisfies Record<SweepName, (world: SweepWorld) => Promise<unknown>>;

@@ -40,6 +40,9 @@ const COMMAND_INDEX: Readonly<Record<CommandName, number>> = {
   useEndUserKey: 25,
   revokeEndUserKey: 26,
   members: 27,
+  openRun: 28,
+  endRun: 29,
+  checkRun: 30,
 };
 
 /** Commands in the order of `turns`. */
@@ -52,6 +55,7 @@ const REASON_INDEX: Readonly<Record<ReserveReason, number>> = {
   no_subscription: 4,
   unpriced_model: 5,
   member_limit_reached: 6,
+  run_limit_reached: 7,
 };
 
 /** Outcomes of a reserve, in the order of `reserves`. */

@@ -21,6 +21,8 @@ export interface FeedQuery {
   readonly logs: LogView;
   readonly userId: string | null;
   readonly eventType: string | null;
+  /** Absent or null for events of any call. */
+  readonly runId?: string | null;
   readonly limit: number;
   readonly offset: number;
 }
@@ -42,6 +44,7 @@ export interface EventRecord {
   uncovered: string;
   credits: string;
   levels: string | null;
+  run_id: string | null;
   log_at_ms: number | null;
   prompt: string | null;
   response: string | null;
@@ -68,11 +71,15 @@ export const PREVIEWS = `left(l.prompt, ${PREVIEW_LENGTH}) as prompt, null as re
 
 /** Lists a page of events, newest first; of equal times the later written first. */
 export async function listEvents(database: Database, query: FeedQuery) {
-  const { realm, logs, userId } = query;
+  const { realm, logs, userId, runId = null } = query;
   if (userId === null) return (await pageOfRealm(database, query)).map((record) => showListed(record, logs));
   const key = await shownKey(database, realm, userId);
   if (key === null) return [];
-  const records = await readOfUser(database, key, (owners) => pageOfUser(database, query, owners));
+  const records = await readOfUser(
+    database,
+    key,
+    (owners) => runId === null ? pageOfUser(database, query, owners) : pageOfRealm(database, query, owners),
+  );
   return records.map((record) => showListed(record, logs));
 }
 
@@ -88,10 +95,13 @@ export async function shownKey(database: Database, realm: number, userId: string
 
 function pageOfRealm(
   database: Database,
-  { realm, eventType, limit, offset }: FeedQuery,
+  { realm, eventType, runId = null, limit, offset }: FeedQuery,
+  owners: string | null = null,
 ): Promise<EventRecord[]> {
   const params: Param[] = [limit, offset, realm];
-  const ofType = eventType === null ? "" : ` and e.type = $${params.push(eventType)}`;
+  const ofType = (eventType === null ? "" : ` and e.type = $${params.push(eventType)}`) +
+    (runId === null ? "" : ` and e.run_id = $${params.push(runId)}`) +
+    (owners === null ? "" : ` and e.user_key = any($${params.push(owners)}::text::bigint[])`);
   // Checked row by row: for a join the planner would expect few rows to be left, and join whole tables.
   const isShown = `(select ${SHOWN} from users u join users c on c.key = coalesce(u.merged_into, u.key)
      where u.key = e.user_key)`;
@@ -199,6 +209,7 @@ export function showListed(record: EventRecord, logs: LogView) {
     createdAt: new Date(record.created_at_ms).toISOString(),
     hasLog: isLogged,
     promptPreview: isLogged ? cutTo(record.prompt, PREVIEW_LENGTH) : null,
+    ...record.run_id === null ? {} : { runId: record.run_id },
   };
 }
 

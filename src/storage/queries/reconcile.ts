@@ -1,16 +1,17 @@
 // Proves for every canonical user: each counter is the sum of its holds, events and adjustments, and each member's share of its holds and events; each credit balance is the
 // sum of its ledger and holds; the sums by day are those of its events; every open hold and balance has a user, and no open
 // hold exists twice; what is open falls due in time; alert marks are valid; each message belongs to a user and a webhook;
-// refunded purchases are revoked. It reads one snapshot, walks through the users by key in steps, and sums in SQL, so
-// memory holds only a page of drifts.
+// refunded purchases are revoked; the counts of a run are the sums of its holds and events. It reads one snapshot, walks
+// through the users by key in steps, and sums in SQL, so memory holds only a page of drifts.
 //
 // counters.cost_cents is left out: a plan change moves or clears cost (src/domain/plans/entitlement.ts) without a record of
 // the amount, so events cannot prove it.
 
 import type { Database, Session } from "../database.ts";
 import { RECONCILE_LIMITS } from "../../process/limits.ts";
-import { SHARES } from "./reconcile_shares.ts";
 import { DUE, type FaultKind, HOLDS, inRange, MARKS, MESSAGES, owned, REFUNDED } from "./reconcile_faults.ts";
+import { RUNS } from "./reconcile_runs.ts";
+import { SHARES } from "./reconcile_shares.ts";
 
 export type DriftKind =
   | "count"
@@ -161,7 +162,7 @@ async function proveRange(session: Session, range: KeyRange, tell: (drift: Drift
   await eachRow<CounterSums>(session, COUNTER_SUMS, range, (row) => tell(counterDrift(row)));
   await eachRow<BalanceSums>(session, BALANCE_SUMS, range, (row) => balanceDrifts(row).forEach(tell));
   await eachRow<DailySums>(session, DAILY_SUMS, range, (row) => tell(dailyDrift(row)));
-  for (const sql of [SHARES, HOLDS, DUE, MARKS, MESSAGES, REFUNDED]) {
+  for (const sql of [SHARES, RUNS, HOLDS, DUE, MARKS, MESSAGES, REFUNDED]) {
     await eachRow<FaultRow>(session, sql, range, (row) => tell(faultDrift(row)));
   }
 }

@@ -3,7 +3,16 @@
 
 import { TOLD } from "../../domain/state/credit.ts";
 
-export type FaultKind = "hold" | "due" | "alerted" | "entered" | "told" | "message" | "refunded" | "share";
+export type FaultKind =
+  | "hold"
+  | "due"
+  | "alerted"
+  | "entered"
+  | "told"
+  | "message"
+  | "refunded"
+  | "share"
+  | "run";
 
 /** SQL of the condition that a column is above the first parameter and up to the second. */
 export function inRange(column: string): string {

@@ -155,6 +155,12 @@ const RESERVATION_TABLE = table<Omit<Reservation, "isBare">>(
       (value) => value === null ? undefined : value as string,
       { later: { since: 26, value: null } },
     ),
+    runId: mapped<string | undefined>(
+      "run_id",
+      (id) => id ?? null,
+      (value) => value === null ? undefined : value as string,
+      { later: { since: 27, value: null } },
+    ),
     shares: mapped("shares", encodeShares, decodeShares, { later: { since: 29, value: null } }),
   },
   lineOfReservation,
@@ -173,7 +179,8 @@ export const RESERVATIONS: Table<Omit<Reservation, "isBare">> = {
 };
 
 function readReservation(stored: StoredRow): Omit<Reservation, "isBare"> {
-  const { parts, partOf, shares, ...row } = RESERVATION_TABLE.read(stored);
+  const { parts, partOf, runId, shares, ...own } = RESERVATION_TABLE.read(stored);
+  const row = runId === undefined ? own : { ...own, runId };
   if (parts !== undefined) return shares === undefined ? { ...row, parts } : { ...row, parts, shares };
   return partOf === undefined ? row : { ...row, partOf };
 }
@@ -216,7 +223,7 @@ function optionalAmount(name: string) {
   );
 }
 
-/** Encodes the amounts of a reservation as JSON: [count,tokens,seconds,cents]. */
+/** Encodes amounts as JSON: [count,tokens,seconds,cents]. */
 function textOfAmounts({ count, tokens, seconds, cents }: Reservation["amounts"]): string {
   return `[${decimalOf(count)},${decimalOf(tokens)},${decimalOf(seconds)},${decimalOf(cents)}]`;
 }
@@ -252,6 +259,7 @@ function lineOfReservation(row: Reservation): string {
     row.toldCents ? "t" : "f",
     row.parts?.join(",") ?? NULL,
     row.partOf ?? NULL,
+    row.runId ?? NULL,
     row.shares === undefined ? NULL : copyText(encodeShares(row.shares)),
   ].join("\t");
 }
@@ -282,10 +290,12 @@ export const EVENTS: Omit<Table<MeteringEvent>, "read"> = {
     "credits",
     "levels",
     "level_keys",
+    "run_id",
+    "run_amounts",
     "shares",
   ],
   mutable: [],
-  later: ["[]", NULL, NULL, NULL],
+  later: ["[]", NULL, NULL, NULL, NULL, NULL],
   encode: encodeEvent,
 };
 
@@ -308,6 +318,8 @@ function encodeEvent(row: MeteringEvent): string {
     copyText(encodeCredits(row.credits)),
     row.levels === undefined ? NULL : copyText(encodeLevels(row.levels)),
     row.levels === undefined ? NULL : `{${row.levels.map(({ userKey }) => userKey).join(",")}}`,
+    row.runId ?? NULL,
+    row.runAmounts === undefined ? NULL : textOfAmounts(row.runAmounts),
     row.shares === undefined ? NULL : copyText(encodeShares(row.shares)),
   ].join("\t");
 }

@@ -6,6 +6,7 @@ import type { RowChange } from "../../../actors/port.ts";
 import type { TableSpec } from "./columns.ts";
 import { CREDIT_BALANCES, CREDIT_LEDGER } from "./credit_rows.ts";
 import { COUNTERS, EVENT_LOGS, EVENTS, GENERATIONS, RESERVATIONS } from "./metering_rows.ts";
+import { RUNS } from "./run_rows.ts";
 import { AI_SPEND, CREDIT_ISSUES, GATEWAY_SPEND, IDEMPOTENCY, OPERATIONS } from "./runtime_rows.ts";
 import { SHARES } from "./share_rows.ts";
 import { SUBSCRIPTION_EVENTS, SUBSCRIPTIONS } from "./subscription_rows.ts";
@@ -40,6 +41,7 @@ const BY_NAME: { readonly [Name in RowChange["table"]]: Encoder<RowOf<Name>> } =
   consents: CONSENTS,
   webhook_messages: WEBHOOK_MESSAGES,
   gateway_spend: GATEWAY_SPEND,
+  runs: RUNS,
   end_user_keys: END_USER_KEYS,
   shares: SHARES,
 };

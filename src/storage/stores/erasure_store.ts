@@ -242,6 +242,7 @@ const OF_USERS = [
   "subscriptions",
   "counters",
   "credit_balances",
+  "runs",
   "end_user_keys",
   "erased_charges",
   "shares",

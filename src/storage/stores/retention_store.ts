@@ -68,6 +68,27 @@ export function deleteEndedMessages(status: "delivered" | "failed") {
   };
 }
 
+/**
+ * Removes runs that ended up to a moment. One with a hold that no sweep has settled yet waits for it, and one within another
+ * waits for that one, so that the counts of the outer run can be proved.
+ */
+export async function deleteEndedRuns(
+  session: Session,
+  realm: number,
+  before: Millis,
+  limit: number,
+): Promise<number> {
+  const rows = await session.query(
+    `delete from runs where id = any(array(
+       select id from runs where realm = $1::int and coalesce(ended_at_ms, expires_at_ms) < $2::bigint
+         and open_holds = 0
+         and not exists (select from runs o where o.id = any(string_to_array(runs.around, ',')))
+       order by coalesce(ended_at_ms, expires_at_ms) limit $3::int for update skip locked)) returning 1`,
+    [realm, before, limit],
+  );
+  return rows.length;
+}
+
 /** Removes payments, refunds and disputes of Stripe that arrived up to a moment and belong to no purchase. */
 export async function deleteStrayStripeFacts(
   session: Session,

@@ -9,6 +9,7 @@ import type { Counter } from "../../domain/state/counter.ts";
 import type { CreditBalance } from "../../domain/state/credit.ts";
 import type { Millis } from "../../domain/values/period.ts";
 import { countersOf, type Reservation } from "../../domain/state/reservation.ts";
+import type { Run } from "../../domain/state/run.ts";
 import type { Share, ShareLine } from "../../domain/state/share.ts";
 import type { Subscription } from "../../domain/state/subscription.ts";
 import type { CallerTexts } from "../../domain/state/text_room.ts";
@@ -23,6 +24,7 @@ import { countHistory, loadMerge, loadWhole } from "./merge_store.ts";
 import { countChildren, hasTree, heightBelow, someChildren } from "./tree_store.ts";
 import { nextKeys } from "../nodes/node_store.ts";
 import { COUNTERS, RESERVATIONS } from "../rows/metering_rows.ts";
+import { RUNS } from "../rows/run_rows.ts";
 import { IDEMPOTENCY } from "../rows/runtime_rows.ts";
 import { SHARES } from "../rows/share_rows.ts";
 import { SUBSCRIPTIONS } from "../rows/subscription_rows.ts";
@@ -41,6 +43,7 @@ export function openUserStore(database: Database): UserStore {
     someChildren: (owners, limit) => someChildren(database, owners, limit),
     countChildren: (owners) => countChildren(database, owners),
     loadMerge: (fromKey) => loadMerge(database, fromKey),
+    loadRuns: (owners, runId) => loadRuns(database, owners, runId),
     loadBalances: (owner, which) => loadBalances(database, owner, which),
     listDue: async (realm, now, limit) => {
       const rows = await database.query<{ key: number }>(
@@ -68,6 +71,13 @@ const OPEN_HOLDS = `select ${HOLD_COLUMNS},
     over (rows unbounded preceding) as bytes`)
 }) as held order by id`;
 
+/** SQL of the runs of the users in $1 that had not ended at $2, and of others with open holds. */
+const LIVE_RUNS = `select * from runs where user_key = any($1::text::bigint[]) and ended_at_ms is null
+    and expires_at_ms > $2::bigint
+  union all
+  select * from runs where user_key = any($1::text::bigint[]) and open_holds > 0
+    and not (ended_at_ms is null and expires_at_ms > $2::bigint)`;
+
 /** SQL of the creation time of the oldest open hold of each user in $1. */
 const OLDEST_HOLDS = openHoldsOf("created_at_ms", "order by user_key, created_at_ms limit 1");
 
@@ -82,36 +92,38 @@ async function load(
   // A decision first settles what fell due, as of the time it fell due: windows are needed from the earliest such time on.
   const from = Math.min(now, ...[...users.values()].map(({ dueAt }) => dueAt ?? now));
   const keyText = arrayText([...users.keys()]);
-  const [aliases, subscriptions, counters, reservations, balances, shares, endUserKeys] = await Promise.all([
-    database.query<{ key: number; id: string; merged_into: number }>(
-      "select key, id, merged_into from users where merged_into = any($1::text::bigint[]) order by key",
-      [keyText],
-    ),
-    database.query<StoredRow>(
-      "select * from subscriptions where user_key = any($1::text::bigint[]) order by id",
-      [keyText],
-    ),
-    database.query<StoredRow>(
-      `select * from counters where user_key = any($1::text::bigint[]) and (window_end_ms is null
+  const [aliases, subscriptions, counters, reservations, balances, runs, shares, endUserKeys] = await Promise
+    .all([
+      database.query<{ key: number; id: string; merged_into: number }>(
+        "select key, id, merged_into from users where merged_into = any($1::text::bigint[]) order by key",
+        [keyText],
+      ),
+      database.query<StoredRow>(
+        "select * from subscriptions where user_key = any($1::text::bigint[]) order by id",
+        [keyText],
+      ),
+      database.query<StoredRow>(
+        `select * from counters where user_key = any($1::text::bigint[]) and (window_end_ms is null
        or window_end_ms > least($2::bigint, (select min(created_at_ms) from (${OLDEST_HOLDS}) as oldest)))`,
-      [keyText, from],
-    ),
-    database.query<StoredRow>(OPEN_HOLDS, [keyText, HOLD_LIMITS.loadedBytesMax]),
-    database.query<StoredRow>(
-      `select * from credit_balances where user_key = any($1::text::bigint[]) and (held > 0
+        [keyText, from],
+      ),
+      database.query<StoredRow>(OPEN_HOLDS, [keyText, HOLD_LIMITS.loadedBytesMax]),
+      database.query<StoredRow>(
+        `select * from credit_balances where user_key = any($1::text::bigint[]) and (held > 0
        or revoked_at_ms is null and (expires_at_ms is null or expires_at_ms >= $2::bigint)) order by id`,
-      [keyText, from],
-    ),
-    database.query<StoredRow>(
-      `select * from shares where user_key = any($1::text::bigint[]) and (window_end_ms is null
+        [keyText, from],
+      ),
+      database.query<StoredRow>(LIVE_RUNS, [keyText, from]),
+      database.query<StoredRow>(
+        `select * from shares where user_key = any($1::text::bigint[]) and (window_end_ms is null
        or window_end_ms > least($2::bigint, (select min(created_at_ms) from (${OLDEST_HOLDS}) as oldest)))`,
-      [keyText, from],
-    ),
-    database.query<StoredRow>(
-      "select * from end_user_keys where user_key = any($1::text::bigint[]) and revoked_at_ms is null order by id",
-      [keyText],
-    ),
-  ]);
+        [keyText, from],
+      ),
+      database.query<StoredRow>(
+        "select * from end_user_keys where user_key = any($1::text::bigint[]) and revoked_at_ms is null order by id",
+        [keyText],
+      ),
+    ]);
   const loaded = new Map([...users.values()].map((user) => [user.key, emptyRows(user)]));
   for (const { key, id, merged_into: canonical } of aliases) loaded.get(canonical)?.aliases.push({ key, id });
   for (const stored of subscriptions) {
@@ -129,6 +141,10 @@ async function load(
   for (const stored of balances) {
     const row = CREDIT_BALANCES.read(stored);
     loaded.get(row.userKey)?.balances.push(row);
+  }
+  for (const stored of runs) {
+    const row = RUNS.read(stored);
+    loaded.get(row.userKey)?.runs.push(row);
   }
   for (const stored of shares) {
     const row = SHARES.read(stored);
@@ -192,15 +208,16 @@ interface Rows {
   readonly counters: Counter[];
   readonly reservations: Reservation[];
   readonly balances: CreditBalance[];
+  readonly runs: Run[];
   shares?: Share[];
   endUserKeys?: EndUserKey[];
 }
 
 function emptyRows(user: User): Rows {
-  return { user, aliases: [], subscriptions: [], counters: [], reservations: [], balances: [] };
+  return { user, aliases: [], subscriptions: [], counters: [], reservations: [], balances: [], runs: [] };
 }
 
-/** Loads a settled reservation with the counters of its lines, and the shares that it took of. Open ones are loaded with their user. */
+/** Loads a settled reservation with the counters of its lines, its runs, and the shares that it took of. */
 async function loadReservation(
   database: Database,
   owners: readonly UserKey[],
@@ -211,16 +228,39 @@ async function loadReservation(
     "select * from reservations where id = $1 and user_key = any($2::text::bigint[]) and status <> 'held'",
     [id, arrayText(owners)],
   );
-  if (record === undefined) return { counters: [], reservations: [], balances: [] };
+  if (record === undefined) return NO_ROWS;
   const reservation = { ...RESERVATIONS.read(record), userKey: canonical };
   const starts = countersOf(reservation).map(({ window }) => window.start);
   const counters = starts.length === 0 ? [] : await database.query<StoredRow>(
     `select * from counters where user_key = $1::bigint and window_start_ms = any($2::text::bigint[])`,
     [canonical, arrayText(starts)],
   );
-  const rows = { counters: counters.map(COUNTERS.read), reservations: [reservation], balances: [] };
-  const { shares } = reservation;
+  const { shares, runId } = reservation;
+  const runs = runId === undefined ? NO_ROWS : await loadRuns(database, owners, runId);
+  const rows = { ...runs, counters: counters.map(COUNTERS.read), reservations: [reservation] };
   return shares === undefined ? rows : { ...rows, shares: await loadShares(database, canonical, shares) };
+}
+
+const NO_ROWS: OlderRows = { counters: [], reservations: [], balances: [] };
+
+/** Loads a run with the runs around it. */
+async function loadRuns(
+  database: Database,
+  owners: readonly UserKey[],
+  runId: string,
+): Promise<OlderRows> {
+  const [canonical] = owners as [UserKey];
+  const keys = arrayText(owners);
+  const read = async (ids: readonly string[]) => {
+    if (ids.length === 0) return [];
+    const rows = await database.query<StoredRow>(
+      "select * from runs where id = any($1::text::text[]) and user_key = any($2::text::bigint[])",
+      [arrayText(ids), keys],
+    );
+    return rows.map((row) => ({ ...RUNS.read(row), userKey: canonical }));
+  };
+  const [run] = await read([runId]);
+  return { ...NO_ROWS, runs: run === undefined ? [] : [run, ...await read(run.around)] };
 }
 
 /** Loads the shares of a member that a reservation took of. */

@@ -30,6 +30,7 @@ export async function walkProduct(tour: Tour): Promise<void> {
   await walkMetering(tour);
   await walkAccounts(tour);
   await walkUsage(tour);
+  await walkRuns(tour);
   await walkCredits(tour);
   await walkAliases(tour);
   await walkCompose(tour);
@@ -113,6 +114,17 @@ async function walkUsage({ record, refuse, app, token }: Tour): Promise<void> {
   };
   await record("cancelSubscription", { parameters: canceled });
   await refuse("cancelSubscription", "already_canceled", { parameters: canceled });
+}
+
+async function walkRuns({ record, refuse }: Tour): Promise<void> {
+  const limits = [{ unit: "cents", quota: 50 }, { unit: "count", quota: 20, event: "image.*" }];
+  const body = { userId: "user_demo", name: "Market report", limits, ttlSeconds: 600, metadata: { job: 7 } };
+  const { runId } = await record("createRun", { body });
+  await record("getRun", { parameters: { runId } });
+  await refuse("getRun", "not_found", { parameters: { runId: "run_unknown" } });
+  await record("listRuns", { parameters: { userId: "user_demo", status: "active" } });
+  await record("endRun", { parameters: { runId }, body: { reason: "done" } });
+  await refuse("endRun", "run_ended", { parameters: { runId }, body: {} });
 }
 
 async function walkCredits({ record, refuse }: Tour): Promise<void> {

@@ -10,6 +10,7 @@ import { MERGES } from "./statements_merge.ts";
 import { READS } from "./statements_read.ts";
 import { REFUSALS } from "./statements_refusals.ts";
 import { REGISTRY } from "./statements_registry.ts";
+import { RUNS } from "./statements_runs.ts";
 import { TREE } from "./statements_tree.ts";
 import { STRIPE } from "./statements_stripe.ts";
 import { STRIPE_UNHANDLED } from "./statements_stripe_unhandled.ts";
@@ -53,6 +54,7 @@ const EVERY: readonly Entry[] = [
   ...VIEWS,
   ...AUDIT,
   ...STRIPE,
+  ...RUNS,
   ...STRIPE_UNHANDLED,
 ];
 
