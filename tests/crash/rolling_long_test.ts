@@ -221,7 +221,7 @@ async function exportAgain(rolling: Rolling, client: HoldfastClient, isOver: () 
 
 async function erase(client: HoldfastClient): Promise<void> {
   const { jobId } = await client.analytics.deletePerson(MARK);
-  await until("the erasure is complete", 120_000, async () => {
+  await until("the erasure is complete", 300_000, async () => {
     const { status, errorMessage } = await client.analytics.deletionStatus(jobId);
     assert.equal(errorMessage, null);
     if (status === "completed") return true;
