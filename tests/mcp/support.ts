@@ -100,7 +100,7 @@ export async function assertTools(client: Client): Promise<void> {
   const { tools }: { tools: Tool[] } = await client.listTools();
   assert.deepEqual(tools.map(({ name }) => name), ["list_events", "get_event"]);
   const [list, get] = tools.map(({ inputSchema }) => inputSchema);
-  assert.deepEqual(Object.keys(list?.properties ?? {}), ["userId", "eventType", "limit", "offset"]);
+  assert.deepEqual(Object.keys(list?.properties ?? {}), ["userId", "eventType", "runId", "limit", "offset"]);
   const bounds = { type: "integer", minimum: 1, maximum: 100, description: "1 to 100, default 20" };
   assert.deepEqual(list?.properties?.limit, bounds);
   assert.deepEqual(get?.required, ["eventId"]);

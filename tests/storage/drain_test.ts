@@ -249,6 +249,7 @@ Deno.test("hostile text survives journal, drain and tables unchanged", () =>
         reservations: [rows.reservation],
         balances: [{ ...granted, remaining: 7n }],
         aliases: [],
+        runs: [],
       }, what);
       assert.deepEqual(await users.loadIdempotency([{ realm: 1, key: text }]), [{
         ...idempotency,
