@@ -24,8 +24,8 @@ export const setParent = defineCall({
   tag: "Accounts",
   summary: "Put a user under another one",
   description:
-    "From the next call on, calls of the user count at the parent too, and at every user above it. Ids that " +
-    "nobody used yet become users. A path has at most 8 users. Free.",
+    "From the next call on, calls of the user count at the parent too, and at every user above it. A new " +
+    "id becomes a user. A path has at most 8 users. Free.",
   answer: z.strictObject({
     userId: z.string(),
     parentId: z.string().nullable(),

@@ -27,7 +27,7 @@ export class Accounts {
 
   /**
    * Puts a user under another one, or with null under none. From the next call on, calls of the user count at every user
-   * above it too. Ids that nobody used yet become users.
+   * above it too. A new id becomes a user.
    *
    * @example
    * ```ts

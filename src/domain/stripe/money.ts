@@ -7,7 +7,7 @@ import type { Money } from "./fields.ts";
 /** How the money of a sale went back. */
 export type Reversal = "refunded" | "disputed";
 
-/** What became of the money of a purchase. */
+/** Whether the money of a purchase is here, or went back. */
 export interface SaleStatus {
   /** Whether this is a line of an invoice, and the checkout that made the invoice was granted too. */
   readonly isCovered: boolean;
