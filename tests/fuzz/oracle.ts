@@ -26,7 +26,10 @@ const CODES: Readonly<Record<string, number>> = {
   method_not_allowed: 405,
   alias_conflict: 409,
   alias_cycle: 409,
+  parent_cycle: 409,
+  path_too_long: 409,
   reservation_not_pending: 409,
+  run_ended: 409,
   already_canceled: 409,
   idempotency_conflict: 409,
   catalog_in_use: 409,
@@ -34,7 +37,13 @@ const CODES: Readonly<Record<string, number>> = {
   workspace_limit_reached: 429,
   test_quota_exceeded: 429,
   ai_budget_exceeded: 429,
+  no_subscription: 429,
+  unmatched_event: 429,
+  unpriced_model: 429,
   limit_reached: 429,
+  reservation_headroom_exceeded: 429,
+  member_limit_reached: 429,
+  run_limit_reached: 429,
   rate_limited: 429,
   generation_failed: 502,
   not_implemented: 501,
@@ -118,7 +127,7 @@ function leaks(request: FuzzRequest, { status, text }: FuzzAnswer, scene: FuzzSc
 
 /** Whether a request is about this id alone. */
 function isNamed({ path, body }: FuzzRequest, id: string): boolean {
-  return path.endsWith(`/${id}`) || body?.includes(`"reservationId":"${id}"`) === true ||
+  return path.split("/").includes(id) || body?.includes(`"reservationId":"${id}"`) === true ||
     body?.includes(`"balanceId":"${id}"`) === true;
 }
 

@@ -91,6 +91,8 @@ export class Requests {
     if (isCatalog) return this.#random.chance(0.7) ? values.mutated(CATALOG) : values.valid(route.schema);
     const input = values.valid(route.schema) as Record<string, unknown>;
     if ("userId" in input && METERING.test(route.path)) input.userId = values.named("meteredUserId");
+    // A run of another user is not found, and hardly any by chance is this one's.
+    if ("runId" in input && "userId" in input && this.#random.chance(0.7)) delete input.runId;
     if (this.#random.chance(0.05)) Object.assign(input, this.#foreignMember(input));
     if (manner === "wild") {
       for (const name of Object.keys(input)) if (this.#random.chance(0.6)) input[name] = values.wild();
@@ -108,7 +110,9 @@ export class Requests {
     if (manner === "wild") {
       return this.#random.pick(["%00", "%ff", "..%2f..%2fx", "%2e%2e", "a%20b", "%F0%9F%98%80"]);
     }
-    if (this.#random.chance(0.1) && name === "eventId") return this.#random.pick(this.#scene.foreignIds);
+    if (this.#random.chance(0.1) && (name === "eventId" || name === "runId")) {
+      return this.#random.pick(this.#scene.foreignIds);
+    }
     // Only reads may name the app under test: the fuzzing changes the playground's keys and catalog alone.
     const isPlayground = name === "appId" && route.method !== "GET";
     const known = name === "id" ? "customerId" : name;

@@ -30,7 +30,8 @@ const BURST_REQUESTS = 150;
 const AT_A_TIME = 8;
 const RESENT_MAX = 60;
 const POOL_MAX = 150;
-const ID_MEMBER = /"(reservationId|balanceId|eventId|jobId|keyId|webhookId|messageId)":"([^"]{1,200})"/g;
+const ID_MEMBER =
+  /"(reservationId|balanceId|eventId|runId|jobId|keyId|webhookId|messageId)":"([^"]{1,200})"/g;
 
 /** Runs bursts until stopped or until something is found. */
 export async function fuzz(

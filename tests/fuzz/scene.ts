@@ -140,6 +140,7 @@ function makePools(app: TestApp, playground: TestApp): Map<string, string[]> {
     ["reservationId", ["rsv_x", "rsv_1_x", "rsv_99999999999999999999_x"]],
     ["balanceId", ["crb_x", "crb_1_x", "crb_-1_x"]],
     ["eventId", ["evt_x"]],
+    ["runId", ["run_x", "run_1_x"]],
     ["jobId", ["job_x"]],
     // There is no listener at that address.
     ["url", ["http://127.0.0.1:9/hooks", "http://[::1]:9/", "https://127.0.0.1:9/"]],
@@ -162,7 +163,8 @@ async function populate(app: TestApp, key: string, pools: Map<string, string[]>)
     const { balanceId } = await post("/credits/grant", { packId: "__proto__" });
     const { reservationId } = await post("/reserve", { event: "image.render", prompt: `${PROMPT_MARK} x` });
     const { eventId } = await post("/track", { event: "odd.toString" });
-    for (const [name, id] of Object.entries({ balanceId, reservationId, eventId })) {
+    const { runId } = await post("/runs", { limits: [{ unit: "count", quota: 50 }] });
+    for (const [name, id] of Object.entries({ balanceId, reservationId, eventId, runId })) {
       if (id !== undefined) pools.get(name)?.push(id);
     }
   }
@@ -183,6 +185,11 @@ async function populateForeign(app: TestApp): Promise<string[]> {
   const { reservationId } = await post("/reserve", { event: "image.x", metadata, prompt: FOREIGN_MARK });
   const { eventId } = await post("/track", { event: "image.render", metadata, prompt: FOREIGN_MARK });
   await post("/identify", { distinctId: userId, properties: metadata });
+  const { runId } = await post("/runs", {
+    limits: [{ unit: "count", quota: 5 }],
+    name: FOREIGN_MARK,
+    metadata,
+  });
   const { jobId } = await post("/delete-person", { distinctId: `${FOREIGN_MARK}_gone` });
-  return [balanceId, reservationId, eventId, jobId];
+  return [balanceId, reservationId, eventId, runId, jobId];
 }

@@ -11,6 +11,7 @@ import {
   HOSTILE_TEXTS,
   NOW,
   reservation,
+  run,
   subscription,
   user,
   withWriter,
@@ -202,6 +203,7 @@ Deno.test("hostile text survives journal, drain and tables unchanged", () =>
           reason: text,
           errorCode: text,
         }),
+        run: run({ id: `run_${key}`, userKey: key, name: text, metadata: JSON.stringify({ [text]: text }) }),
       };
       const granted = balance({
         id: `crb_${key}`,
@@ -229,6 +231,7 @@ Deno.test("hostile text survives journal, drain and tables unchanged", () =>
         { verb: "append", table: "reservations", row: rows.reservation },
         { verb: "append", table: "credit_balances", row: granted },
         { verb: "append", table: "events", row: rows.event },
+        { verb: "append", table: "runs", row: rows.run },
         { verb: "put", table: "idempotency", row: idempotency },
       ]);
       // The same values again as puts, which go through temporary tables.
@@ -238,6 +241,7 @@ Deno.test("hostile text survives journal, drain and tables unchanged", () =>
         { verb: "put", table: "subscriptions", row: rows.subscription },
         { verb: "put", table: "reservations", row: rows.reservation },
         { verb: "put", table: "credit_balances", row: { ...granted, remaining: 7n } },
+        { verb: "put", table: "runs", row: { ...rows.run, metadata: null, openHolds: 1 } },
         { verb: "put", table: "idempotency", row: { ...idempotency, status: 404 } },
       ]);
       const what = JSON.stringify(text.slice(0, 40));
@@ -249,7 +253,7 @@ Deno.test("hostile text survives journal, drain and tables unchanged", () =>
         reservations: [rows.reservation],
         balances: [{ ...granted, remaining: 7n }],
         aliases: [],
-        runs: [],
+        runs: [{ ...rows.run, openHolds: 1 }],
       }, what);
       assert.deepEqual(await users.loadIdempotency([{ realm: 1, key: text }]), [{
         ...idempotency,

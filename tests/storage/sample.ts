@@ -5,6 +5,7 @@ import { type Counter, emptyCounter } from "../../src/domain/state/counter.ts";
 import type { CreditBalance } from "../../src/domain/state/credit.ts";
 import type { MeteringEvent } from "../../src/domain/state/event.ts";
 import type { Reservation } from "../../src/domain/state/reservation.ts";
+import type { Run } from "../../src/domain/state/run.ts";
 import type { Subscription } from "../../src/domain/state/subscription.ts";
 import { newUser, type User } from "../../src/domain/state/user.ts";
 import type { Database, PinnedSession } from "../../src/storage/database.ts";
@@ -147,6 +148,24 @@ export function balance(row: Partial<CreditBalance> = {}): CreditBalance {
     revokedAt: null,
     overage: 0n,
     told: 0,
+    ...row,
+  };
+}
+
+export function run(row: Partial<Run> = {}): Run {
+  return {
+    id: "run_1_00000000000000000001",
+    userKey: 1,
+    realm: 1,
+    name: "research",
+    metadata: null,
+    around: [],
+    limits: [{ id: "limit_1", unit: "count", event: "*", quota: 5_000_000n, count: 1_000_000n, held: 0n }],
+    openHolds: 0,
+    createdAt: NOW - DAY_MS,
+    expiresAt: NOW + DAY_MS,
+    endedAt: null,
+    reason: null,
     ...row,
   };
 }
