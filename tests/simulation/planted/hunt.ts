@@ -33,14 +33,14 @@ const SHOWS_FROM: Readonly<Record<string, number>> = {
   "calls that wait at a door are forgotten at a hand-over": 38,
   "calls that wait at a door run here although the cell has gone": 75,
   "a call with a lost answer is sent again": 11,
-  "a node's cells are served while it may still answer": 226,
-  "a user is loaded by key alone": 31,
+  "a node's cells are served while it may still answer": 237,
+  "a user is loaded by key alone": 58,
   "refunds go to balances in the wrong order": 10,
   "a released hold can be committed": 2,
-  "a failed replay counts as done": 5,
+  "a failed replay counts as done": 38,
   "an owner runs what it is passed without a look at its cell": 6,
-  "a user leaves memory while its call waits for users above": 21,
-  "two changes of a tree run at once": 6,
+  "a user leaves memory while its call waits for users above": 136,
+  "two changes of a tree run at once": 9,
 };
 
 /** How a bug was found; null where no seed did. */
