@@ -194,15 +194,6 @@ export const CLUSTER_BUGS: readonly PlantedBug[] = [
         }),
   },
   {
-    name: "calls that wait at a door are forgotten when the term ends",
-    plant: () =>
-      replace(Doors.prototype, "enter", (enter) =>
-        function (this: Doors, cell) {
-          const entered = enter.call(this, cell);
-          return typeof entered === "boolean" ? entered : entered.catch(() => new Promise<boolean>(() => {}));
-        }),
-  },
-  {
     name: "a call with a lost answer is sent again",
     plant: () =>
       replace(Hub.prototype, "call", (call) =>

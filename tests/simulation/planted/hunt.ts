@@ -25,7 +25,6 @@ const SHOWS_FROM: Readonly<Record<string, number>> = {
   "the cap lets one operation more through": 4,
   "a move of the test clock is not kept": 10,
   "the first answer of a move of the test clock is kept after the move": 5,
-  "calls that wait at a door are forgotten when the term ends": 31,
   "a term whose last drain left nothing is not replayed": 38,
   "cells are freed without the drain and without a look at the journal": 15,
   "a term is replayed once more after its cells have changed hands": 2,
