@@ -5,8 +5,8 @@ import { type Amount, amountOf, larger } from "../values/amount.ts";
 import type { MatchRule } from "../values/match.ts";
 import { ModelRows } from "./model_rows.ts";
 import { compilePriceRow, type ModelDocument, type PriceRow, priceText, withPriceRows } from "./price_row.ts";
-import type { Period } from "../values/period.ts";
-import type { Headroom, LimitGroup, Plan, Unit } from "./plan.ts";
+import type { GroupPeriod, Period } from "../values/period.ts";
+import { type Headroom, isGuard, type LimitGroup, type Plan, type Unit } from "./plan.ts";
 
 export type PackKind = "per_type" | "generic";
 
@@ -24,6 +24,14 @@ export interface LimitGroupDocument {
   readonly headroom?: HeadroomDocument | null | undefined;
   readonly alerts?: readonly number[] | undefined;
   readonly perMember?: { readonly quota: number } | undefined;
+  readonly period?: GroupPeriodDocument | undefined;
+}
+
+/** A group's own period. Which members it has beside the type depends on the type. */
+export interface GroupPeriodDocument {
+  readonly type: GroupPeriod["type"];
+  readonly anchor?: Period["anchor"] | undefined;
+  readonly seconds?: number | undefined;
 }
 
 export interface PlanDocument {
@@ -281,9 +289,10 @@ function compilePlan(plan: PlanDocument): Plan {
   };
 }
 
-/** A group's own headroom replaces that of its plan. */
+/** A group's own headroom replaces that of its plan, which passes guards by. */
 function compileGroup(limit: LimitGroupDocument, ofPlan: HeadroomDocument | null): LimitGroup {
-  const headroom = limit.headroom ?? ofPlan;
+  const period = limit.period === undefined ? null : limit.period as GroupPeriod;
+  const headroom = isGuard({ period }) ? null : limit.headroom ?? ofPlan;
   return {
     id: limit.id,
     label: limit.label,
@@ -293,6 +302,7 @@ function compileGroup(limit: LimitGroupDocument, ofPlan: HeadroomDocument | null
     headroom: headroom === null ? null : compileHeadroom(headroom),
     alerts: (limit.alerts ?? []).map((percent) => ({ percent, share: larger(amountOf(percent), 1n) })),
     perMember: limit.perMember === undefined ? null : amountOf(limit.perMember.quota),
+    period,
   };
 }
 

@@ -3,7 +3,7 @@
 import { type Amount, divideDown, larger, multiply, smaller, wholeOf } from "../values/amount.ts";
 import type { MatchRule, Metadata } from "../values/match.ts";
 import { matchesAny } from "../values/match.ts";
-import type { Period } from "../values/period.ts";
+import type { GroupPeriod, Period } from "../values/period.ts";
 
 export const UNITS = ["count", "tokens", "seconds", "cents"] as const;
 
@@ -35,6 +35,26 @@ export interface LimitGroup {
   readonly alerts: readonly Alert[];
   /** The most that each user below may use of it; null for no such limit. */
   readonly perMember: Amount | null;
+  /** When it counts; null for the plan's period. */
+  readonly period: GroupPeriod | null;
+}
+
+/** Whether a group is a guard: a rate or a concurrency limit, which only refuses. All other groups are quotas. */
+export function isGuard({ period }: Pick<LimitGroup, "period">): boolean {
+  return period?.type === "rolling" || period?.type === "concurrent";
+}
+
+/** Names how a group counts: groups of different kinds never continue each other. All calendar periods are one kind. */
+export function kindOfGroup({ period }: Pick<LimitGroup, "period">): string {
+  switch (period?.type) {
+    case "session":
+    case "rolling":
+      return `${period.type} ${period.seconds}`;
+    case "concurrent":
+      return period.type;
+    default:
+      return "calendar";
+  }
 }
 
 /** A plan as decisions use it. */
@@ -72,8 +92,8 @@ export function leftUnderGate(group: LimitGroup, quota: Amount, current: Amount)
 }
 
 /**
- * Pairs each group of the entered plan with the group of the old plan that it continues. Both have the same unit, and the
- * same id, else the same set of rules, else the same first event pattern. An old group is paired at most once. Each pass
+ * Pairs each group of the entered plan with the group of the old plan that it continues. Both have the same unit and kind
+ * (with equal seconds), and the same id, else the same set of rules, else the same first event pattern. An old group is paired at most once. Each pass
  * covers the whole plan before the next begins, so that a better match is never lost to a worse one.
  */
 export function pairGroups(entered: Plan, old: Plan): Map<string, LimitGroup> {
@@ -88,7 +108,8 @@ export function pairGroups(entered: Plan, old: Plan): Map<string, LimitGroup> {
     for (const to of entered.groups) {
       if (pairs.has(to.id)) continue;
       const from = old.groups.find((group) =>
-        !taken.has(group.id) && group.unit === to.unit && fits(to, group)
+        !taken.has(group.id) && group.unit === to.unit && kindOfGroup(group) === kindOfGroup(to) &&
+        fits(to, group)
       );
       if (from === undefined) continue;
       pairs.set(to.id, from);

@@ -1,21 +1,79 @@
-// Windows: the concrete spans of a plan's period, half-open and in UTC. Calendar days begin at 00:00, weeks on Monday,
-// months on the 1st. Otherwise windows are stepped from an anchor, in both directions: a day is 24 hours, a week 7 days,
-// and a month keeps day and time, clamped to the month's end. Each window is computed from the original anchor, so that
-// 31 January steps to 28 February and then to 31 March. A lifetime is one window without an end.
+// Windows: the concrete spans in which usage is counted, half-open and in UTC. Calendar hours begin at :00, days at 00:00,
+// weeks on Monday, months on the 1st, years on 1 January. Otherwise windows are stepped from an anchor, in both
+// directions: a day is 24 hours, a week 7 days, and months and years keep day and time, clamped to the month's end. Each
+// window is computed from the original anchor, so that 31 January steps to 28 February and then to 31 March. A lifetime is
+// one window without an end. A limit group can also count in windows of other kinds: sessions, and those of guards.
 
 /** Milliseconds since 1970-01-01T00:00:00Z. */
 export type Millis = number;
 
-/** A plan's period. */
+export const PERIOD_TYPES = ["hourly", "daily", "weekly", "monthly", "yearly", "lifetime"] as const;
+
+/** A period of a plan or a limit group. */
 export interface Period {
-  readonly type: "daily" | "weekly" | "monthly" | "lifetime";
+  readonly type: (typeof PERIOD_TYPES)[number];
   readonly anchor: "subscription_start" | "calendar";
 }
+
+/** A window that begins with the first use and lasts so many seconds. */
+export interface SessionPeriod {
+  readonly type: "session";
+  readonly seconds: number;
+}
+
+/** A rate: what was counted within the last seconds. */
+export interface RollingPeriod {
+  readonly type: "rolling";
+  readonly seconds: number;
+}
+
+/** What open holds hold at a time. */
+export interface ConcurrentPeriod {
+  readonly type: "concurrent";
+}
+
+/** When a limit group counts, in place of its plan's period. */
+export type GroupPeriod = Period | SessionPeriod | RollingPeriod | ConcurrentPeriod;
+
+/** Which windows are no calendar windows: sessions, the slots of a rate, and open holds. */
+export type WindowKind = "session" | "rate" | "concurrency";
 
 /** A half-open span of time; a lifetime has no end. */
 export interface Window {
   readonly start: Millis;
+  /** When its usage stops to count; null for never. */
   readonly end: Millis | null;
+  /** Absent for a window of a calendar period. */
+  readonly kind?: WindowKind;
+}
+
+/** Whether a window is of a guard: a rate or a concurrency limit. */
+export function isOfGuard({ kind }: Pick<Window, "kind">): boolean {
+  return kind === "rate" || kind === "concurrency";
+}
+
+/** The window of open holds. It has no counter. */
+export const IN_FLIGHT: Window = { start: 0, end: null, kind: "concurrency" };
+
+/** The number of slots in which a rate counts. */
+export const RATE_SLOTS = 60;
+
+/**
+ * The slot of a rate that contains a moment. Slots begin at multiples of their size. Each counts for the seconds of the
+ * rate after its end, so that a rate is never laxer than a log of all calls, and at most one slot stricter.
+ *
+ * @example A rate of an hour has slots of a minute, which count for an hour more
+ * ```ts
+ * import { slotAt } from "./period.ts";
+ * import assert from "node:assert/strict";
+ *
+ * assert.deepEqual(slotAt(125_000, 3_600), { start: 120_000, end: 3_780_000, kind: "rate" });
+ * ```
+ */
+export function slotAt(at: Millis, seconds: number): Window {
+  const size = Math.ceil(seconds * 1000 / RATE_SLOTS);
+  const start = Math.floor(at / size) * size;
+  return { start, end: start + size + seconds * 1000, kind: "rate" };
 }
 
 /** Whether a window contains a moment. */
@@ -23,7 +81,8 @@ export function contains({ start, end }: Window, at: Millis): boolean {
   return at >= start && (end === null || at < end);
 }
 
-const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 const WEEK_MS = 7 * DAY_MS;
 /** 1970-01-05, a Monday: the origin of calendar weeks. */
 const MONDAY_MS = 4 * DAY_MS;
@@ -50,12 +109,16 @@ const MONDAY_MS = 4 * DAY_MS;
 export function windowAt(period: Period, at: Millis, anchor: Millis, startedAt: Millis): Window {
   const origin = period.anchor === "calendar" ? null : anchor;
   switch (period.type) {
+    case "hourly":
+      return stepWindow(at, origin ?? 0, HOUR_MS);
     case "daily":
       return stepWindow(at, origin ?? 0, DAY_MS);
     case "weekly":
       return stepWindow(at, origin ?? MONDAY_MS, WEEK_MS);
     case "monthly":
-      return monthWindow(at, origin ?? 0);
+      return monthWindow(at, origin ?? 0, 1);
+    case "yearly":
+      return monthWindow(at, origin ?? 0, 12);
     case "lifetime":
       return { start: startedAt, end: null };
   }
@@ -66,12 +129,13 @@ function stepWindow(at: Millis, origin: Millis, step: Millis): Window {
   return { start, end: start + step };
 }
 
-function monthWindow(at: Millis, origin: Millis): Window {
+/** Steps by a number of months. */
+function monthWindow(at: Millis, origin: Millis, step: number): Window {
   const from = Temporal.Instant.fromEpochMilliseconds(origin).toZonedDateTimeISO("UTC");
   const moment = Temporal.Instant.fromEpochMilliseconds(at).toZonedDateTimeISO("UTC");
-  let steps = (moment.year - from.year) * 12 + moment.month - from.month;
-  if (monthsAfter(from, steps) > at) steps -= 1;
-  return { start: monthsAfter(from, steps), end: monthsAfter(from, steps + 1) };
+  let steps = Math.floor(((moment.year - from.year) * 12 + moment.month - from.month) / step);
+  if (monthsAfter(from, steps * step) > at) steps -= 1;
+  return { start: monthsAfter(from, steps * step), end: monthsAfter(from, (steps + 1) * step) };
 }
 
 /** The moment a number of months after an origin, its day clamped to the length of the month. */

@@ -3,6 +3,7 @@
 // catalog.schema.json are generated from the descriptions here.
 
 import { z } from "zod";
+import { PERIOD_TYPES } from "../../domain/values/period.ts";
 import { REQUEST_LIMITS } from "../../process/limits.ts";
 import { hasNoPrototype, isAscending, isPattern, isShallow, SCHEMA_DEPTH_MAX } from "./forms.ts";
 import { amount, label, model } from "./price_schema.ts";
@@ -61,6 +62,47 @@ const headroom = z.discriminatedUnion("mode", [
   examples: [{ mode: "percent", value: 90 }],
 });
 
+const anchor = z.enum(["subscription_start", "calendar"]).meta({
+  description:
+    "Where windows start: at the subscription's start (or cycle start), or with the UTC calendar: " +
+    ":00, 00:00, Monday, the 1st, 1 January.",
+  examples: ["calendar"],
+});
+
+const period = z.strictObject({
+  type: z.enum(PERIOD_TYPES).meta({
+    description: "How long a window is. `lifetime` is one window without an end.",
+    examples: ["monthly"],
+  }),
+  anchor,
+}).meta({
+  id: "CatalogPeriod",
+  title: "Period",
+  description: "How often the counters of a plan start again at 0.",
+});
+
+const groupPeriod = z.strictObject({
+  type: z.enum([...PERIOD_TYPES, "session", "rolling", "concurrent"]).meta({
+    description:
+      "The calendar types count like a plan's period. `session`: a window that begins with the first allowed " +
+      "call and lasts `seconds`. `rolling`: a rate, what was counted within the last `seconds`. `concurrent`: " +
+      "what open holds hold at a time.",
+    examples: ["rolling"],
+  }),
+  anchor: anchor.optional().meta({ description: "Needed for the calendar types, and for these alone." }),
+  seconds: z.int().positive().optional().meta({
+    description: "Needed for `session` (60 to 2,678,400) and `rolling` (1 to 86,400), and for these alone.",
+    examples: [60],
+  }),
+}).meta({
+  id: "CatalogGroupPeriod",
+  title: "Group period",
+  description:
+    "When a group counts. `rolling` and `concurrent` make the group a guard: it only refuses, no credit pays " +
+    "for it, and it has no headroom, alerts or perMember. Type and seconds of sessions and guards never " +
+    "change under an id.",
+});
+
 const limitGroup = z.strictObject({
   id: label.meta({
     description: "Names the group in answers. Unique in its plan; keeps its unit for as long as it exists.",
@@ -102,27 +144,14 @@ const limitGroup = z.strictObject({
       "For users with users below them: the most that each of these may use of the quota in a period.",
     examples: [{ quota: 20 }],
   }),
+  period: groupPeriod.optional().meta({
+    description: "When the group counts, in place of the plan's period.",
+    examples: [{ type: "rolling", seconds: 60 }],
+  }),
 }).meta({
   id: "CatalogLimitGroup",
   title: "Limit group",
   description: "A quota over the events that its rules match.",
-});
-
-const period = z.strictObject({
-  type: z.enum(["daily", "weekly", "monthly", "lifetime"]).meta({
-    description: "How long a window is. `lifetime` is one window without an end.",
-    examples: ["monthly"],
-  }),
-  anchor: z.enum(["subscription_start", "calendar"]).meta({
-    description:
-      "Where windows start: at the subscription's start (or cycle start), or with the UTC calendar: " +
-      "00:00, Monday, the 1st.",
-    examples: ["calendar"],
-  }),
-}).meta({
-  id: "CatalogPeriod",
-  title: "Period",
-  description: "How often the counters of a plan start again at 0.",
 });
 
 const stripePrices = z.array(label).max(100).optional();
