@@ -20,7 +20,9 @@ import { amountOrNull, timeText, timeTextOrNull } from "../contract/fields.ts";
 import { runTurn, type TurnWorld } from "../http/turn.ts";
 import { joined, warningsAbout } from "../http/unknown_members.ts";
 import type { ChargedGroup } from "../../src/domain/metering/settle_charge.ts";
-import { showAmounts, showCounter, showRuns, showSharedCounter } from "./shown_records.ts";
+import { isGuard } from "../../src/domain/catalog/plan.ts";
+import type { Retry } from "../../src/domain/metering/guards.ts";
+import { endOf, showAmounts, showCounter, showRuns, showSharedCounter } from "./shown_records.ts";
 
 const endpoint = endpointsOn<TurnWorld>();
 
@@ -84,6 +86,7 @@ export const METERING: readonly Endpoint<TurnWorld>[] = [
     const show = (answer: ExplainAnswer) => ({
       ...showExplain(answer),
       warnings: joined(warningsAbout(input)),
+      ...showRetry(answer),
     });
     return runTurn(request, { userId: input.userId }, { name: "explain", ...checkOf(input) }, show);
   }),
@@ -150,8 +153,16 @@ function showReserve(answer: ReserveAnswer, told: readonly string[]): DataOf<typ
       groups: ofLevel.map((group) => showGroup(group, full.includes(group))),
     })),
     warnings: joined(warnings, told),
+    ...showRetry(answer),
   };
 }
+
+/** When a call that guards alone refused may be tried again. */
+function showRetry({ retryAfterMs }: Retry): Retry {
+  return retryAfterMs === undefined ? NO_RETRY : { retryAfterMs };
+}
+
+const NO_RETRY: Retry = {};
 
 function showGroup({ group, quota, counter, gate, window }: GroupReading, isBlocking: boolean) {
   return {
@@ -160,7 +171,7 @@ function showGroup({ group, quota, counter, gate, window }: GroupReading, isBloc
     quota: numberOf(quota),
     current: numberOf(shownCount(counter)),
     headroomGate: gate === null ? undefined : numberOf(gate),
-    ...isBlocking ? { label: group.label, resetsAt: timeTextOrNull(window.end) } : undefined,
+    ...isBlocking ? { label: group.label, resetsAt: endOf(window) } : undefined,
   };
 }
 
@@ -217,7 +228,9 @@ function showTrack(answer: TrackAnswer, told: readonly string[]): DataOf<typeof 
     userId: level.userId,
     counters: level.counters.map(showSharedCounter),
   }));
-  const groupIds = [answer, ...levels ?? []].flatMap((level) => level.counters.map(({ group }) => group.id));
+  const groupIds = [answer, ...levels ?? []].flatMap((level) =>
+    level.counters.filter(({ group }) => !isGuard(group)).map(({ group }) => group.id)
+  );
   return {
     eventId,
     matchStatus,
@@ -239,6 +252,7 @@ function showCanUse(answer: CanUseAnswer, told: readonly string[]): DataOf<typeo
     details: groups.map(showOffered),
     ...showLevels(answer, levels, ({ groups: ofLevel }) => ({ details: ofLevel.map(showOffered) })),
     warnings: joined(warnings, told),
+    ...showRetry(answer),
   };
 }
 
@@ -247,7 +261,7 @@ function showOffered({ group, quota, counter, window, offers }: OfferedGroup) {
     groupId: group.id,
     current: numberOf(shownCount(counter)),
     quota: numberOf(quota),
-    resetsAt: timeTextOrNull(window.end),
+    resetsAt: endOf(window),
     creditAvailable: numberOf(offers.reduce((sum, { available }) => sum + available, 0n)),
     creditPacks: offers.map((offer) => ({ ...offer, available: numberOf(offer.available) })),
   };

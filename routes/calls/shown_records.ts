@@ -4,7 +4,7 @@ import { type Amount, larger, numberOf } from "../../src/domain/values/amount.ts
 import type { ShownBalance } from "../../src/domain/credits/balances.ts";
 import { statusOf } from "../../src/domain/state/credit.ts";
 import { type CounterReading, shownCount } from "../../src/domain/state/counter.ts";
-import type { Millis, Window } from "../../src/domain/values/period.ts";
+import { type GroupPeriod, isOfGuard, type Millis, type Window } from "../../src/domain/values/period.ts";
 import type { LimitGroup, Unit } from "../../src/domain/catalog/plan.ts";
 import type { Duplicates, NamedSubscription } from "../../src/domain/plans/entitlement.ts";
 import type { Run, RunLimit } from "../../src/domain/state/run.ts";
@@ -16,7 +16,9 @@ import type * as records from "../contract/records.ts";
 import type { getUsage } from "../contract/usage.ts";
 
 /** A counter of a limit group. */
-export function showCounter({ group, quota, counter }: CounterReading): Shown<typeof records.counter> {
+export function showCounter(
+  { group, quota, counter, window }: CounterReading,
+): Shown<typeof records.counter> {
   const current = shownCount(counter);
   return {
     groupId: group.id,
@@ -28,7 +30,20 @@ export function showCounter({ group, quota, counter }: CounterReading): Shown<ty
     remaining: numberOf(larger(quota - current, 0n)),
     costCents: numberOf(counter.costCents),
     filters: filtersOf(group),
+    ...group.period === null ? {} : showOwnWindow(group.period, window),
   };
+}
+
+/** The running window of a group with a period of its own, or what a guard counts. */
+function showOwnWindow(own: GroupPeriod, window: Window) {
+  if (own.type === "concurrent") return { period: null, window: { type: own.type } };
+  if (own.type === "rolling") return { period: null, window: { type: own.type, seconds: own.seconds } };
+  return { period: window.isNext === true ? null : showWindow(window) };
+}
+
+/** When a window ends; null for a lifetime, a guard and a session that has not begun. */
+export function endOf(window: Window): string | null {
+  return isOfGuard(window) || window.isNext === true ? null : timeTextOrNull(window.end);
 }
 
 /** A counter of a user above, with the share of the user whose usage it is. */
@@ -58,14 +73,15 @@ function showLevel({ userId, period, counters }: LevelUsage, isWhole: boolean) {
   const shown = counters.map(showSharedCounter);
   if (isWhole) return { userId, period: shownPeriod, counters: shown };
   return {
-    counters: shown.map(({ groupId, label, unit, quota, count, remaining, member }) => ({
+    counters: shown.map(({ groupId, label, unit, quota, count, remaining, period, window, member }) => ({
       groupId,
       label,
       unit,
       quota,
       count,
       remaining,
-      period: shownPeriod,
+      period: period === undefined ? shownPeriod : period,
+      ...window === undefined ? {} : { window },
       member,
     })),
   };

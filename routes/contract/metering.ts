@@ -28,6 +28,7 @@ import {
   levelsOf,
   reasons,
   refusedBy,
+  retryAfterMs,
   runs,
   sharedCounter,
   time,
@@ -69,7 +70,9 @@ const reservedGroup = z.strictObject({
   label: z.string().optional().describe(
     "Present, like resetsAt, if the group has no room for a refused call",
   ),
-  resetsAt: time.nullable().optional().describe("When the window ends; null for a lifetime"),
+  resetsAt: time.nullable().optional().describe(
+    "When the window ends; null for a lifetime, a guard, and a session that has not begun",
+  ),
 });
 
 /** `POST /v1/reserve`: reserve quota before the work. */
@@ -103,6 +106,7 @@ export const reserve = defineCall({
     reasons: reasons.optional(),
     groups: z.array(reservedGroup).optional(),
     refusedBy,
+    retryAfterMs,
     levels: levelsOf({ groups: z.array(reservedGroup) }),
     runs,
     warnings,
@@ -262,6 +266,7 @@ export const track = defineCall({
     "unmatched_event",
     "unpriced_model",
     "run_limit_reached",
+    "rate_limit_reached",
     "workspace_limit_reached",
     "test_quota_exceeded",
   ],
@@ -305,6 +310,7 @@ export const canUse = defineCall({
     reasons,
     details: z.array(checkedGroup),
     refusedBy,
+    retryAfterMs,
     levels: levelsOf({ details: z.array(checkedGroup) }),
     runs,
     warnings,
@@ -373,6 +379,7 @@ export const explain = defineCall({
     groups: z.array(explainedGroup).describe("Every limit group of the plan, in its order"),
     credits: z.array(explainedBalance).describe("Every balance with remaining credits, in the order of use"),
     refusedBy,
+    retryAfterMs,
     levels: levelsOf({ groups: z.array(explainedGroup), credits: z.array(explainedBalance) }),
     runs,
     warnings,

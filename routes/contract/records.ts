@@ -2,6 +2,7 @@
 // reference lacks.
 
 import { z } from "zod";
+import { PERIOD_TYPES } from "../../src/domain/values/period.ts";
 import { SHOWN_AS } from "./fields.ts";
 
 /** A time in answers: ISO 8601 in UTC, with milliseconds. */
@@ -23,6 +24,8 @@ export const REASONS = [
   "unpriced_model",
   "member_limit_reached",
   "run_limit_reached",
+  "rate_limit_reached",
+  "concurrency_limit_reached",
 ] as const;
 
 export const reasons = z.array(z.enum(REASONS));
@@ -62,6 +65,32 @@ const rule = z.strictObject({
     .describe("Values that the call's metadata must have"),
 }).meta({ id: "MatchRule", description: "Which events a limit group or a credit balance covers." });
 
+/** The running window of a plan or a limit group. */
+export const period = z.strictObject({
+  start: time,
+  end: time.nullable().describe("null for a lifetime period"),
+})
+  .meta({ id: "Period" });
+
+/** When a refused call may be tried again. */
+export const retryAfterMs = z.number().nullable().optional().describe(
+  "Present where rates and concurrency limits alone refuse: how long until the same call passes them, if nobody " +
+    "calls or settles before; null where it never does",
+);
+
+/** What a counter has whose group counts by a period of its own. */
+const ownWindow = {
+  period: period.nullable().optional().describe(
+    "Present where the group has a period of its own: its running window; null where none runs, and for a guard",
+  ),
+  window: z.strictObject({
+    type: z.enum(["rolling", "concurrent"]),
+    seconds: z.number().optional().describe("Of a rate"),
+  }).optional().describe(
+    "Present for a guard: a rate or a concurrency limit. count is what counts now",
+  ),
+};
+
 /** A counter of a limit group in the running window. */
 export const counter = z.strictObject({
   groupId: z.string(),
@@ -74,6 +103,7 @@ export const counter = z.strictObject({
   costCents: z.number().describe("The cost of the counted events, without open holds"),
   filters: z.record(z.string(), z.array(z.string()))
     .describe("The distinct metadata values in the rules of the group"),
+  ...ownWindow,
 }).meta({ id: "Counter" });
 
 /** The share of a limit group of a user above that the call's or the usage's own user has. */
@@ -101,13 +131,6 @@ export const balance = z.strictObject({
   matches: z.array(rule),
   priority: z.number().describe("Balances with a higher priority are used first"),
 }).meta({ id: "CreditBalance" });
-
-/** The running window of a plan. */
-export const period = z.strictObject({
-  start: time,
-  end: time.nullable().describe("null for a lifetime period"),
-})
-  .meta({ id: "Period" });
 
 /** A subscription. */
 export const subscription = z.strictObject({
@@ -205,7 +228,7 @@ export const plan = z.strictObject({
   id: z.string(),
   name: z.string(),
   period: z.strictObject({
-    type: z.enum(["daily", "weekly", "monthly", "lifetime"]),
+    type: z.enum(PERIOD_TYPES),
     anchor: z.enum(["subscription_start", "calendar"]),
   }),
   limits: z.array(z.strictObject({
@@ -217,5 +240,10 @@ export const plan = z.strictObject({
     matches: z.array(rule),
     perMember: z.strictObject({ quota: z.number() }).optional()
       .describe("The most that each user below may use of it; absent for no such limit"),
+    period: z.strictObject({
+      type: z.enum([...PERIOD_TYPES, "session", "rolling", "concurrent"]),
+      anchor: z.enum(["subscription_start", "calendar"]).optional(),
+      seconds: z.number().optional(),
+    }).optional().describe("When the group counts; absent for the period of the plan"),
   })),
 }).meta({ id: "Plan" });

@@ -85,6 +85,7 @@ export const sweep = defineCall({
     messages: rowCount,
     stripeFacts: rowCount,
     runs: rowCount,
+    rates: rowCount,
     stripeRetries: rowCount,
     failedSignIns: rowCount,
     erasures: rowCount,

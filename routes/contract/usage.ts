@@ -24,6 +24,7 @@ const levelCounter = z.strictObject({
   costCents: z.number().optional(),
   filters: z.record(z.string(), z.array(z.string())).optional(),
   period: period.nullable().optional(),
+  window: counter.shape.window,
   member,
 }).meta({ id: "LevelCounter" });
 

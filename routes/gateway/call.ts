@@ -150,8 +150,8 @@ async function begin(request: Request, kind: CallKind, { source, calls }: Gatewa
     if (!calls.hasRoom) throw new Unavailable("Too many calls of the model server are under way");
     const reserved = await askOwner(world, reserveHold, admitted, read.hold, request);
     if (!reserved.ok) throw refusedWith(reserved.error);
-    const { hold, reasons, limit, account } = reserved.data;
-    if (hold === null) throw new QuotaRefused(reasons[0] ?? "limit_reached", limit, account);
+    const { hold } = reserved.data;
+    if (hold === null) throw new QuotaRefused(reserved.data);
     const { app, realm } = caller;
     const held = { appId: app.record.appId, mode: realm.mode, reservationId: hold.reservationId };
     const { estimate, hasReasoningPrice } = read;

@@ -5,18 +5,21 @@ import { Stopping } from "../../actors/port.ts";
 import type { ReserveReason } from "../../src/domain/state/refused_call.ts";
 import type { FieldFault, RefusalCode } from "../../src/domain/values/refusal.ts";
 import { RateLimited, Refused, STATUS } from "../http/errors.ts";
-import { headersOf, lastOf, refusalOf, requestId } from "../http/respond.ts";
+import { headersOf, lastOf, refusalOf, requestId, retryAfterOf } from "../http/respond.ts";
 import type { Reserved } from "./holds.ts";
 import type { RouteMetrics } from "../http/request_metrics.ts";
 
 /** The refusal of a call for which a user's limits leave no room. */
 export class QuotaRefused extends Refused {
   readonly reason: ReserveReason;
+  /** Present where rates and concurrency limits alone refuse. */
+  readonly retryAfterMs: number | null | undefined;
 
-  constructor(reason: ReserveReason, limit: Reserved["limit"], account: Reserved["account"]) {
+  constructor({ reasons: [reason = "limit_reached"], limit, account, retryAfterMs }: Reserved) {
     const text = account === null ? REASONS[reason] : REASONS_ABOVE[reason]?.(account) ?? REASONS[reason];
     super("limit_reached", limit === null ? text : `${text}: ${textOf(limit)}`);
     this.reason = reason;
+    this.retryAfterMs = retryAfterMs;
   }
 }
 
@@ -32,6 +35,8 @@ const REASONS: Readonly<Record<ReserveReason, string>> = {
   unpriced_model: "The model has no price",
   member_limit_reached: "The user's share of an account's limit leaves no room for this call",
   run_limit_reached: "A limit of the run leaves no room for this call",
+  rate_limit_reached: "The user's rate limit leaves no room for this call now",
+  concurrency_limit_reached: "The user has too many calls in flight",
 };
 
 /** The reasons of a user above, by what it is called. */
@@ -40,6 +45,8 @@ const REASONS_ABOVE: Readonly<Partial<Record<ReserveReason, (account: string) =>
   reservation_headroom_exceeded: (account) =>
     `The safety buffer of the plan of ${account} leaves no room for this call`,
   no_subscription: (account) => `The subscription of ${account} has ended`,
+  rate_limit_reached: (account) => `The rate limit of ${account} leaves no room for this call now`,
+  concurrency_limit_reached: (account) => `${account} has too many calls in flight`,
 };
 
 const CAPS: ReadonlySet<RefusalCode> = new Set([
@@ -58,8 +65,16 @@ export function refuseCall(
   const id = requestId(request);
   const { code, message, details } = refusalOf(id, thrown);
   const status = STATUS[code];
-  const isQuota = thrown instanceof QuotaRefused || CAPS.has(code);
-  const type = isQuota ? "insufficient_quota" : status < 500 ? "invalid_request_error" : "server_error";
+  const retryAfterMs = thrown instanceof QuotaRefused ? thrown.retryAfterMs : undefined;
+  const isRate = retryAfterMs !== undefined;
+  const isQuota = !isRate && (thrown instanceof QuotaRefused || CAPS.has(code));
+  const type = isRate
+    ? "rate_limit_error"
+    : isQuota
+    ? "insufficient_quota"
+    : status < 500
+    ? "invalid_request_error"
+    : "server_error";
   const error = {
     message,
     type,
@@ -71,6 +86,7 @@ export function refuseCall(
   if (isQuota) headers["x-should-retry"] = "false";
   if (status === 503) headers["retry-after"] = "1";
   if (thrown instanceof RateLimited) headers["retry-after"] = String(thrown.retryAfterS);
+  if (retryAfterMs != null) headers["retry-after"] = retryAfterOf(retryAfterMs);
   const response = new Response(JSON.stringify({ error }), { status, headers });
   return metrics.ended(startedAt, code, thrown instanceof Stopping ? lastOf(response) : response);
 }

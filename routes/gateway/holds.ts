@@ -12,6 +12,8 @@ import type { EndpointRequest } from "../http/endpoint_types.ts";
 import { amountOf } from "../../src/domain/values/amount.ts";
 import { NO_USAGE } from "../../src/domain/pricing/usage.ts";
 import type { ReserveAnswer } from "../../src/domain/metering/reserve.ts";
+import type { Retry } from "../../src/domain/metering/guards.ts";
+import { endOf } from "../calls/shown_records.ts";
 import type { ReserveReason } from "../../src/domain/state/refused_call.ts";
 import { unknownReservation } from "../../src/domain/state/reservation.ts";
 import { GATEWAY_LIMITS, REQUEST_LIMITS } from "../../src/process/limits.ts";
@@ -50,7 +52,7 @@ export const holdInput = z.object({
 });
 
 /** A hold with its time to live, or the reasons for a refusal. */
-export interface Reserved {
+export interface Reserved extends Retry {
   readonly hold: { readonly reservationId: string; readonly ttlMs: number } | null;
   readonly reasons: readonly ReserveReason[];
   /** The first limit group without room, and when its window ends; null for any other reason. */
@@ -104,7 +106,7 @@ export const reserveHold: InternalCall<HoldWorld, z.output<typeof holdInput>, Re
  * @param isTrusted whether the caller may read the ids of users above: a user's own key may not
  */
 function refusalIn(
-  { reasons, blocking, levels, refusedBy }: ReserveAnswer,
+  { reasons, blocking, levels, refusedBy, retryAfterMs }: ReserveAnswer,
   isTrusted: boolean,
 ): Omit<Reserved, "hold"> {
   const isByPlan = reasons[0] === "no_subscription";
@@ -116,7 +118,8 @@ function refusalIn(
   const [full] = isByPlan ? [] : above?.blocking ?? blocking;
   return {
     reasons,
-    limit: full === undefined ? null : { label: full.group.label, resetsAt: timeTextOrNull(full.window.end) },
+    limit: full === undefined ? null : { label: full.group.label, resetsAt: endOf(full.window) },
+    ...retryAfterMs === undefined ? {} : { retryAfterMs },
     account: above === undefined ? null : isTrusted ? `"${above.userId}"` : "an account above the user",
   };
 }

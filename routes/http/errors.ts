@@ -38,6 +38,8 @@ export const STATUS: Readonly<Record<RefusalCode, number>> = {
   reservation_headroom_exceeded: 429,
   member_limit_reached: 429,
   run_limit_reached: 429,
+  rate_limit_reached: 429,
+  concurrency_limit_reached: 429,
   ai_budget_exceeded: 429,
   generation_failed: 502,
   not_processed: 503,

@@ -10,6 +10,13 @@ import { Unconfirmed } from "../../src/tenant/registry_changes.ts";
 
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,100}$/;
 const RETRY_AFTER_S = "1";
+const RETRY_MS = /"retryAfterMs":(\d+)/;
+const RETRY_AFTER_MAX_S = 86_400;
+
+/** The value of Retry-After for a time: whole seconds, at least 1. */
+export function retryAfterOf(ms: number): string {
+  return String(Math.min(Math.max(Math.ceil(ms / 1000), 1), RETRY_AFTER_MAX_S));
+}
 
 /** Returns the caller's request id where it is valid, else a new one. */
 export function requestId(request: Request): string {
@@ -35,6 +42,10 @@ export function respond(
   headers.set("referrer-policy", "no-referrer");
   if (isReplayed) headers.set("idempotent-replayed", "true");
   if (status === 503) headers.set("retry-after", RETRY_AFTER_S);
+  if (status === 429) {
+    const found = RETRY_MS.exec(body);
+    if (found !== null) headers.set("retry-after", retryAfterOf(Number(found[1])));
+  }
   return response;
 }
 

@@ -44,6 +44,9 @@ export const MEANING: Readonly<Record<RefusalCode, string>> = {
     "The user's share of a limit of a user above is used up; details name the blocked event and the limit groups.",
   run_limit_reached:
     "A limit of the run, or of a run around it, leaves no room; details name the blocked event.",
+  rate_limit_reached:
+    "A rate leaves no room now; details name the blocked event and retryAfterMs, and Retry-After has the seconds.",
+  concurrency_limit_reached: "Too many calls are in flight.",
   limit_reached:
     "A limit of the user's plan is reached; details name the blocked event and the limit groups without " +
     "room.",

@@ -15,7 +15,8 @@ export type ServiceErrorCode = "unavailable" | "invalid_key" | "invalid_or_expir
   | "run_ended" | "already_canceled" | "catalog_in_use" | "no_subscription"
   | "unmatched_event" | "unpriced_model" | "limit_reached"
   | "reservation_headroom_exceeded" | "member_limit_reached" | "run_limit_reached"
-  | "ai_budget_exceeded" | "generation_failed" | "not_processed" | "internal_error";
+  | "rate_limit_reached" | "concurrency_limit_reached" | "ai_budget_exceeded"
+  | "generation_failed" | "not_processed" | "internal_error";
 
 /** The mode of a key. Live and test share the catalog and no data. */
 export type Mode = "live" | "test";
@@ -56,6 +57,17 @@ export interface Counter {
   readonly costCents: number;
   /** The distinct metadata values in the rules of the group. */
   readonly filters: Readonly<Record<string, readonly string[]>>;
+  /**
+   * Present where the group has a period of its own: its running window; null where none runs, and for a
+   * guard.
+   */
+  readonly period?: Period | null;
+  /** Present for a guard: a rate or a concurrency limit. count is what counts now. */
+  readonly window?: {
+    readonly type: "rolling" | "concurrent";
+    /** Of a rate. */
+    readonly seconds?: number;
+  };
 }
 
 /** A balance of credits. */
@@ -147,7 +159,8 @@ export interface ReserveOptions extends HeldSize {
 
 /** Why a reserve is not allowed. */
 export type ReserveReason = "limit_reached" | "reservation_headroom_exceeded" | "unmatched_event"
-  | "no_subscription" | "unpriced_model" | "member_limit_reached" | "run_limit_reached";
+  | "no_subscription" | "unpriced_model" | "member_limit_reached" | "run_limit_reached"
+  | "rate_limit_reached" | "concurrency_limit_reached";
 
 /** A limit group in a reserve's answer. */
 export interface ReservedGroup {
@@ -159,7 +172,7 @@ export interface ReservedGroup {
   readonly headroomGate?: number;
   /** Present, like resetsAt, if the group has no room for a refused call. */
   readonly label?: string;
-  /** When the window ends; null for a lifetime. */
+  /** When the window ends; null for a lifetime, a guard, and a session that has not begun. */
   readonly resetsAt?: string | null;
 }
 
@@ -178,6 +191,11 @@ export interface ReserveReply {
    * order of the path, then those of runs, innermost first.
    */
   readonly refusedBy?: readonly string[];
+  /**
+   * Present where rates and concurrency limits alone refuse: how long until the same call passes them, if
+   * nobody calls or settles before; null where it never does.
+   */
+  readonly retryAfterMs?: number | null;
   /** Present if the user has a parent: the users above, nearest first. */
   readonly levels?: readonly { readonly userId: string; readonly groups: readonly ReservedGroup[] }[];
   /** With a runId: the run and those around it, innermost first, after the call. */
@@ -354,6 +372,17 @@ export interface TrackAnswer {
       readonly costCents: number;
       /** The distinct metadata values in the rules of the group. */
       readonly filters: Readonly<Record<string, readonly string[]>>;
+      /**
+       * Present where the group has a period of its own: its running window; null where none runs, and
+       * for a guard.
+       */
+      readonly period?: Period | null;
+      /** Present for a guard: a rate or a concurrency limit. count is what counts now. */
+      readonly window?: {
+        readonly type: "rolling" | "concurrent";
+        /** Of a rate. */
+        readonly seconds?: number;
+      };
       readonly member: {
         /** What the user used and holds of the group. */
         readonly count: number;
@@ -408,6 +437,11 @@ export interface CanUseAnswer {
    * order of the path, then those of runs, innermost first.
    */
   readonly refusedBy?: readonly string[];
+  /**
+   * Present where rates and concurrency limits alone refuse: how long until the same call passes them, if
+   * nobody calls or settles before; null where it never does.
+   */
+  readonly retryAfterMs?: number | null;
   /** Present if the user has a parent: the users above, nearest first. */
   readonly levels?: readonly { readonly userId: string; readonly details: readonly UseDetail[] }[];
   /** With a runId: the run and those around it, innermost first, after the call. */
@@ -482,6 +516,11 @@ export interface Explanation {
    * order of the path, then those of runs, innermost first.
    */
   readonly refusedBy?: readonly string[];
+  /**
+   * Present where rates and concurrency limits alone refuse: how long until the same call passes them, if
+   * nobody calls or settles before; null where it never does.
+   */
+  readonly retryAfterMs?: number | null;
   /** Present if the user has a parent: the users above, nearest first. */
   readonly levels?: readonly {
     readonly userId: string;
@@ -523,6 +562,12 @@ export interface Usage {
       readonly costCents?: number;
       readonly filters?: Readonly<Record<string, readonly string[]>>;
       readonly period?: Period | null;
+      /** Present for a guard: a rate or a concurrency limit. count is what counts now. */
+      readonly window?: {
+        readonly type: "rolling" | "concurrent";
+        /** Of a rate. */
+        readonly seconds?: number;
+      };
       readonly member: {
         /** What the user used and holds of the group. */
         readonly count: number;
@@ -715,6 +760,13 @@ export interface LimitGroup {
   readonly matches: readonly MatchRule[];
   /** The most that each user below may use of it; absent for no such limit. */
   readonly perMember?: { readonly quota: number };
+  /** When the group counts; absent for the period of the plan. */
+  readonly period?: {
+    readonly type: "hourly" | "daily" | "weekly" | "monthly" | "yearly" | "lifetime" | "session"
+      | "rolling" | "concurrent";
+    readonly anchor?: "subscription_start" | "calendar";
+    readonly seconds?: number;
+  };
 }
 
 /** A plan on offer. */
@@ -722,7 +774,7 @@ export interface Plan {
   readonly id: string;
   readonly name: string;
   readonly period: {
-    readonly type: "daily" | "weekly" | "monthly" | "lifetime";
+    readonly type: "hourly" | "daily" | "weekly" | "monthly" | "yearly" | "lifetime";
     readonly anchor: "subscription_start" | "calendar";
   };
   readonly limits: readonly LimitGroup[];
@@ -1250,8 +1302,8 @@ export interface Refusal {
   readonly event: string;
   readonly reasons: readonly ("limit_reached" | "reservation_headroom_exceeded" | "unmatched_event"
     | "no_subscription" | "unpriced_model" | "member_limit_reached"
-    | "run_limit_reached" | "workspace_limit_reached" | "test_quota_exceeded"
-    | "ai_budget_exceeded")[];
+    | "run_limit_reached" | "rate_limit_reached" | "concurrency_limit_reached"
+    | "workspace_limit_reached" | "test_quota_exceeded" | "ai_budget_exceeded")[];
   /** Limit groups without room for the newest call, in the plan's order. */
   readonly groupIds: readonly string[];
   /** Of a user with a parent: the ids of the users that refused. */

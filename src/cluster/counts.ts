@@ -26,6 +26,7 @@ export const SWEEP_NAMES = [
   "stripe_retry",
   "failed_sign_ins",
   "runs",
+  "rates",
 ] as const;
 
 export type SweepName = (typeof SWEEP_NAMES)[number];

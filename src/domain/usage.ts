@@ -1,8 +1,8 @@
 // The commands that only read: a user's usage, and the user as one record. An unknown user has empty values.
 
 import type { UserKey } from "./values/ids.ts";
-import type { Millis, Window } from "./values/period.ts";
-import type { LimitGroup } from "./catalog/plan.ts";
+import { isOfGuard, type Millis, type Window } from "./values/period.ts";
+import { isGuard, type LimitGroup } from "./catalog/plan.ts";
 import type { ShareRef } from "./state/share.ts";
 import type { CounterReading } from "./state/counter.ts";
 import type { Alias } from "./state/user.ts";
@@ -11,7 +11,8 @@ import { readShare, shareRef } from "./accounts/shares.ts";
 import { type CreditsAnswer, readCredits } from "./credits/balances.ts";
 import type { Draft } from "./state/draft.ts";
 import { patternCovers } from "./values/match.ts";
-import { activePlanOf, type Duplicates, duplicatesOf } from "./plans/entitlement.ts";
+import { type ActivePlan, activePlanOf, type Duplicates, duplicatesOf } from "./plans/entitlement.ts";
+import { counterIn, windowFor } from "./plans/windows.ts";
 import { quotaOf, type Subscription } from "./state/subscription.ts";
 import { answered, type Result } from "./state/result.ts";
 
@@ -80,7 +81,7 @@ function readUsage(draft: Draft, input: UsageInput, context: Context): UsageAnsw
     levels: above?.map((each) => withShares(draft, each, readLevel(each, input, context))) ?? null,
     credits,
     duplicates: duplicatesOf(draft, context),
-    changesAt: changesAt(draft, level.period, credits),
+    changesAt: changesAt(draft, level, credits),
   };
 }
 
@@ -92,9 +93,14 @@ function readLevel(draft: Draft, { event }: UsageInput, context: Context): Level
   const counters = active === null ? [] : groups.map((group) => ({
     group,
     quota: quotaOf(active.row, group),
-    counter: draft.counter({ planId: active.plan.id, groupId: group.id, window: active.window }),
+    ...countIn(draft, active, group, context.now),
   }));
   return { userId: draft.user.id, period: active?.window ?? null, counters };
+}
+
+function countIn(draft: Draft, active: ActivePlan, group: LimitGroup, now: Millis) {
+  const window = windowFor(draft, active, group, now);
+  return { window, counter: counterIn(draft, active.plan.id, group.id, window, now) };
 }
 
 /** The input of a list of members. */
@@ -114,8 +120,9 @@ export function members(draft: Draft, { groupId }: MembersInput, context: Contex
   const { user: { shareResets }, state: { keys } } = draft;
   const active = activePlanOf(draft, context);
   const group = active?.plan.groups.find(({ id }) => id === groupId);
-  if (active === null || group === undefined) return answered({ keys, shared: null });
-  const line = { groupId, unit: group.unit, window: active.window };
+  if (active === null || group === undefined || isGuard(group)) return answered({ keys, shared: null });
+  const window = windowFor(draft, active, group, context.now);
+  const line = { groupId, unit: group.unit, window };
   return answered({
     keys,
     shared: { group, shares: keys.map((key) => shareRef({ shareResets }, key, line)) },
@@ -127,14 +134,21 @@ function withShares(draft: Draft, account: Draft, { userId, period, counters }: 
   if (period === null) return { userId, period, counters };
   const read = (reading: CounterReading) => ({
     ...reading,
-    member: readShare(draft, account, { group: reading.group, window: period }),
+    ...isGuard(reading.group) ? {} : { member: readShare(draft, account, reading) },
   });
   return { userId, period, counters: counters.map(read) };
 }
 
-/** The first of: the end of the window, a hold's expiry, a subscription's end, a balance's expiry. */
-function changesAt(draft: Draft, period: Window | null, { balances }: CreditsAnswer): Millis | null {
+/** The first of: the end of a window, a hold's expiry, a subscription's end, a balance's expiry. Slots of rates pass. */
+function changesAt(
+  draft: Draft,
+  { period, counters }: LevelUsage,
+  { balances }: CreditsAnswer,
+): Millis | null {
   let next = Math.min(period?.end ?? Infinity, draft.nextDue() ?? Infinity);
+  for (const { window } of counters) {
+    if (!isOfGuard(window) && window.isNext !== true) next = Math.min(next, window.end ?? Infinity);
+  }
   for (const { row } of balances) next = Math.min(next, row.expiresAt ?? Infinity);
   return next === Infinity ? null : next;
 }

@@ -21,6 +21,7 @@ export function listPlans(app: App) {
         event: limit.matches[0]?.event ?? "",
         matches: limit.matches,
         ...limit.perMember === undefined ? {} : { perMember: limit.perMember },
+        ...limit.period === undefined ? {} : { period: limit.period },
       })),
     }));
 }

@@ -127,6 +127,8 @@ export const REASONS: Readonly<Record<ShownRefusals["reasons"][number], string>>
   reservation_headroom_exceeded: "headroom limit reached",
   member_limit_reached: "member limit reached",
   run_limit_reached: "limit of a run reached",
+  rate_limit_reached: "rate limit reached",
+  concurrency_limit_reached: "too many calls at once",
   no_subscription: "no plan",
   unmatched_event: "unmetered event type",
   unpriced_model: "unpriced model",

@@ -20,7 +20,7 @@ import {
 import type { User } from "../state/user.ts";
 import type { Amount } from "../values/amount.ts";
 import type { UserKey } from "../values/ids.ts";
-import type { Millis, Window } from "../values/period.ts";
+import { isOfGuard, type Millis, type Window } from "../values/period.ts";
 import type { Amounts } from "../pricing/amounts.ts";
 
 /** A limit group of an account with its window. */
@@ -84,7 +84,8 @@ export function sharesOf(
 ): { readonly shares?: readonly ShareLine[] } {
   if (parts.length === 0) return NOTHING;
   const shares = parts.flatMap(({ account: { user }, lines }) =>
-    lines.map((line) => ({ ...shareRef(user, user.key, line), taken: amounts[line.unit] }))
+    lines.filter(({ window }) => !isOfGuard(window))
+      .map((line) => ({ ...shareRef(user, user.key, line), taken: amounts[line.unit] }))
   );
   return { shares };
 }
@@ -163,21 +164,26 @@ function moveShare(draft: Draft, ref: ShareRef, delta: Amount, costCents: Amount
   draft.putShare({ ...share, count: share.count + delta, costCents: share.costCents + costCents });
 }
 
-/** Clears the shares of all members of a user in groups and a window, as of a moment. */
+/** Clears the shares of all members of a user in windows of groups, as of a moment. */
 export function resetShares(
   draft: Draft,
-  groups: readonly Pick<LimitGroup, "id">[],
-  { start: windowStart, end: windowEnd }: Window,
+  groups: readonly { readonly groupId: string; readonly window: Window }[],
   now: Millis,
 ): void {
   const before = draft.user.shareResets ?? NO_RESETS;
-  const isReset = new Set(groups.map(({ id }) => id));
-  const isSet = (each: ShareReset) => each.windowStart === windowStart && isReset.has(each.groupId);
+  const isSet = (each: ShareReset) =>
+    groups.some(({ groupId, window }) => each.windowStart === window.start && each.groupId === groupId);
   const isRunning = (each: ShareReset) => each.windowEnd === null || each.windowEnd > now;
   // Also where two resets have the same time, the later one is later.
   const at = Math.max(now, ...before.map((each) => each.at + 1));
   const resets = draft.state.keys.flatMap((accountKey) =>
-    groups.map(({ id: groupId }) => ({ accountKey, groupId, windowStart, windowEnd, at }))
+    groups.map(({ groupId, window }) => ({
+      accountKey,
+      groupId,
+      windowStart: window.start,
+      windowEnd: window.end,
+      at,
+    }))
   );
   draft.putUser({ shareResets: [...before.filter((each) => !isSet(each) && isRunning(each)), ...resets] });
 }

@@ -8,7 +8,7 @@ import { settleDue } from "../metering/due.ts";
 import { alertBase, fireAlerts } from "../metering/alerts.ts";
 import { messagesOf } from "../messages/record.ts";
 import { mergeShares } from "../accounts/shares.ts";
-import { activePlanOf, duplicatesOf, entitlementOf, runningPlanOf } from "../plans/entitlement.ts";
+import { activePlanOf, duplicatesOf, entitlementOf, leftPlanOf } from "../plans/entitlement.ts";
 import { answered, type Decision, refused } from "../state/result.ts";
 import { type Change, type Entitlement, newUser, PATH_MAX, type UserState } from "../state/user.ts";
 import { type Refusal, refusal } from "../values/refusal.ts";
@@ -119,10 +119,11 @@ interface JoinedRows {
 function joinRows(from: Draft, to: Draft, context: Context): JoinedRows {
   const sides = [from, to] as const;
   const before = sides.map(({ user }) => user.entitlement) as [Entitlement | null, Entitlement | null];
-  const running = sides.map((side) => runningPlanOf(side, context));
+  const left = sides.map((side) => leftPlanOf(side, context));
   const subscriptions = mergeSubscriptions(from, to, context);
   const active = activePlanOf(to, context);
-  const usage = mergeUsage(from, to, active, context);
+  const primary = before[0]?.subscriptionId === active?.row.id ? from : to;
+  const usage = mergeUsage(from, to, primary, active, context);
   const credits = mergeCredits(from, to, context);
   const holds = moveHolds(from, to);
   for (const run of from.runs()) to.putRun({ ...run, userKey: to.user.key });
@@ -130,7 +131,7 @@ function joinRows(from: Draft, to: Draft, context: Context): JoinedRows {
   moveEndUserKeys(from, to);
   // The usage of a plan that gives way is carried into the surviving one; a side on the surviving plan keeps its mark.
   const carried = sides.every((_, place) =>
-    running[place]?.plan.id !== active?.plan.id || (before[place]?.carried ?? true)
+    left[place]?.plan.id !== active?.plan.id || (before[place]?.carried ?? true)
   );
   const entitlement = active === null ? lastEntered(before) : entitlementOf(active.row, carried);
   // Consent and erasure follow the person: an opt-out on either side holds for both.

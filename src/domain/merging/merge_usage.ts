@@ -12,36 +12,45 @@
 // primary again within the same window. If the plan survives and only its window differs, the usage moves: a user gets
 // back to the other window only by a new cycle, which starts at 0 anyway.
 //
+// Slots of rates are added up like all counters, whatever the plans were. Of two running sessions that of the primary
+// subscription goes on, with the usage of both.
+//
 // The filler of a block is not usage, so it is not carried. In a blocked counter added usage takes the filler's place.
 // After a merge no counter has the time of a reset, because holds of the other user may be older.
 
 import { larger } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
+import { isGuard, type LimitGroup } from "../catalog/plan.ts";
 import {
   addedTo,
   adjustedTo,
+  closed,
   type Counter,
   type CounterRef,
   emptied,
   filled,
   joinedBy,
+  opened,
   shownCount,
   withoutReset,
 } from "../state/counter.ts";
 import {
   forgetLeft,
-  leavesUsage,
+  keyOf,
+  type LeftPlan,
+  type Move,
   movesBetween,
   NO_HOLDS,
   repointHolds,
-  type RunningPlan,
+  windowsLeft,
 } from "../plans/carry.ts";
-import type { Window } from "../values/period.ts";
-import { type ActivePlan, runningPlanOf } from "../plans/entitlement.ts";
+import { isOfGuard, type Window } from "../values/period.ts";
+import { type ActivePlan, leftPlanOf } from "../plans/entitlement.ts";
+import { runningSession, windowFor } from "../plans/windows.ts";
 import type { CarriedGroup } from "./merge_report.ts";
 
-/** The result for counters. */
+/** The result for counters; slots of rates are not listed. */
 export interface MergedUsage {
   /** Counters of the alias that had usage. */
   readonly counters: number;
@@ -59,27 +68,43 @@ interface Tally {
   readonly moved: Set<string>;
 }
 
-/** Adds the usage of a user to that of another, under the surviving plan; null for no plan. */
+/** The surviving plan, with the window of each of its groups. */
+interface Surviving {
+  readonly active: ActivePlan;
+  readonly windowOf: (group: LimitGroup) => Window;
+}
+
+/**
+ * Adds the usage of a user to that of another, under the surviving plan; null for no plan.
+ *
+ * @param primary the side whose subscription is the primary one
+ */
 export function mergeUsage(
   from: Draft,
   to: Draft,
+  primary: Draft,
   active: ActivePlan | null,
   context: Context,
 ): MergedUsage {
   const tally: Tally = { summed: 0, carried: [], unpaired: [], moved: new Set() };
-  const counters = [...from.counters()].filter(hasUsage).length;
+  const counters = [...from.counters()].filter((row) => hasUsage(row) && row.kind !== "rate").length;
   const usedBefore = usedCounters(to);
   for (const row of [...to.counters()]) if (row.resetAt !== undefined) to.putCounter(withoutReset(row));
-  if (active !== null) {
-    tally.summed += meetingsApart(from, to, active, context);
-    for (const side of [to, from]) carryRunning(side, to, active, context, tally);
+  const surviving = active === null
+    ? null
+    : survivingOf(active, primary === to ? [to, from] : [from, to], context);
+  if (surviving !== null) {
+    tally.summed += meetingsApart(from, to, surviving, context);
+    for (const side of [to, from]) carryRunning(side, to, surviving, context, tally);
   }
   for (const row of [...from.counters()]) {
     if (isEmpty(row)) continue;
-    if (row.count > 0n && usedBefore.has(row.key) && !tally.moved.has(row.key)) tally.summed += 1;
+    const isSummed = row.count > 0n && row.kind !== "rate" && usedBefore.has(row.key);
+    if (isSummed && !tally.moved.has(row.key)) tally.summed += 1;
     to.putCounter(addedTo(to.counter(refOf(row)), row));
     from.putCounter(emptied(row));
   }
+  if (surviving !== null) closeOtherSessions(to, surviving);
   const { summed, carried, unpaired } = tally;
   return { counters, summed, carried, unpaired };
 }
@@ -88,50 +113,130 @@ function usedCounters(draft: Draft): Set<string> {
   return new Set([...draft.counters()].filter(({ count }) => count > 0n).map(({ key }) => key));
 }
 
-/** Counts groups of the surviving plan with usage on both sides, unless both run in the surviving window. */
-function meetingsApart(from: Draft, to: Draft, { plan, window }: ActivePlan, context: Context): number {
-  const [a, b] = [runningPlanOf(from, context), runningPlanOf(to, context)];
-  if (a?.plan.id !== plan.id || b?.plan.id !== plan.id) return 0;
-  if (a.window.start === window.start && b.window.start === window.start) return 0;
-  const isUsed = (side: Draft, groupId: string, running: Window) =>
-    side.counter({ planId: plan.id, groupId, window: running }).count > 0n;
-  return plan.groups.filter(({ id }) => isUsed(from, id, a.window) && isUsed(to, id, b.window)).length;
+/**
+ * Decides the window of each group: of sessions the first that runs, under the plan of its side.
+ *
+ * @param sides the side of the primary subscription first
+ */
+function survivingOf(active: ActivePlan, sides: readonly Draft[], context: Context): Surviving {
+  const { now } = context;
+  const sessions = new Map<string, Window>();
+  for (const side of sides) {
+    const left = leftPlanOf(side, context);
+    const note = (group: LimitGroup, { window }: CounterRef) => {
+      if (window.kind === "session" && !sessions.has(group.id)) sessions.set(group.id, window);
+      return null;
+    };
+    if (left !== null) movesBetween(side, left, active, note, now);
+    for (const { id } of active.plan.groups) {
+      const own = runningSession(side, active.plan.id, id, now);
+      if (own !== null && !sessions.has(id)) sessions.set(id, own);
+    }
+  }
+  const [draft] = sides as [Draft];
+  return { active, windowOf: (group) => sessions.get(group.id) ?? windowFor(draft, active, group, now) };
 }
 
-/** Carries the running usage of one side into the surviving plan's window, if that is another one. */
-function carryRunning(side: Draft, to: Draft, active: ActivePlan, context: Context, tally: Tally): void {
-  const left = runningPlanOf(side, context);
+/** Of the sessions of a group of the surviving plan one goes on. */
+function closeOtherSessions(to: Draft, { active, windowOf }: Surviving): void {
+  for (const group of active.plan.groups) {
+    if (group.period?.type !== "session") continue;
+    const { start } = windowOf(group);
+    for (const row of [...to.passing(active.plan.id, group.id)]) {
+      if (row.windowStart !== start) to.putCounter(closed(row));
+    }
+  }
+}
+
+/** Counts groups of the surviving plan with usage on both sides, unless both run in the surviving window. */
+function meetingsApart(from: Draft, to: Draft, { active, windowOf }: Surviving, context: Context): number {
+  const { plan } = active;
+  const [a, b] = [leftPlanOf(from, context), leftPlanOf(to, context)];
+  if (a?.plan.id !== plan.id || b?.plan.id !== plan.id) return 0;
+  const used = (side: Draft, left: LeftPlan, group: LimitGroup) =>
+    windowsLeft(side, left, group, context.now).filter((window) =>
+      side.counter({ planId: plan.id, groupId: group.id, window }).count > 0n
+    );
+  return plan.groups.filter((group) => {
+    if (isGuard(group)) return false;
+    const [[one], [other]] = [used(from, a, group), used(to, b, group)];
+    const { start } = windowOf(group);
+    return one !== undefined && other !== undefined && (one.start !== start || other.start !== start);
+  }).length;
+}
+
+/** Carries the running usage of one side into the surviving plan's windows, where these are others. */
+function carryRunning(side: Draft, to: Draft, surviving: Surviving, context: Context, tally: Tally): void {
+  const { active, windowOf } = surviving;
+  const left = leftPlanOf(side, context);
   if (left === null) return;
   const survives = left.plan.id === active.plan.id;
-  if (survives && left.window.start === active.window.start) return;
-  const moves = movesBetween(left, active);
+  const paired = new Set<string>();
+  const windowTo = (group: LimitGroup, { groupId, window }: CounterRef) => {
+    paired.add(groupId);
+    return isOfGuard(window) ? window : windowOf(group);
+  };
+  const moves = movesBetween(side, left, active, windowTo, context.now);
+  if (!survives) noteUnpaired(side, left, paired, context, tally);
   const source = survives ? "emptied" : "kept";
-  const heldBy = repointHolds(side, left, moves, source);
+  const heldBy = repointHolds(side, moves, source);
   const isContained = !survives && side.user.entitlement?.carried === true;
-  for (const { id } of left.plan.groups) {
-    const from = side.counter(refTo(left, id));
-    const ref = moves.get(id);
-    if (ref === undefined) {
-      if (hasUsage(from)) tally.unpaired.push(id);
-      continue;
-    }
-    const { held, added } = heldBy.get(id) ?? NO_HOLDS;
-    const known = isContained ? side.counter(ref) : NOTHING;
-    const leaves = leavesUsage(left, active);
-    const isBrought = leaves ? held !== 0n : hasUsage(from);
-    const brings = leaves ? emptied(from) : from;
-    if (!isBrought && held === 0n && brings.alerted.length === 0) continue;
-    if (!survives && isBrought) tally.carried.push({ fromGroupId: id, toGroupId: ref.groupId });
-    tally.moved.add(from.key);
-    const target = to.counter(ref);
-    const count = target.count + (leaves ? added : larger(from.count - known.count, 0n));
-    const costCents = target.costCents + larger(brings.costCents - known.costCents, 0n);
-    const sum = adjustedTo(joinedBy(target, brings), count, costCents, held);
-    to.putCounter(filled(sum, target.block?.upTo ?? 0n, shownCount(target)));
-    const [kept, keptCost] = source === "kept" ? [from.count, from.costCents] : [0n, 0n];
-    side.putCounter(adjustedTo(from, kept, keptCost, -held));
+  const places = new Map(left.plan.groups.map(({ id }, place) => [id, place]));
+  const placeOf = ({ from }: Move) => places.get(from.groupId) ?? 0;
+  for (const move of [...moves.values()].sort((a, b) => placeOf(a) - placeOf(b))) {
+    if (move.from.window.kind === "concurrency") continue;
+    const { held, added } = heldBy.get(keyOf(move.from)) ?? NO_HOLDS;
+    carryCounter(side, to, move, { held, added, isContained, source }, tally);
   }
-  if (source === "emptied") forgetLeft(side, [...moves.keys()].map((groupId) => refTo(left, groupId)));
+  if (source === "emptied") forgetLeft(side, [...moves.values()].map(({ from }) => from));
+}
+
+/** Lists the groups of the plan left that have usage and no pair. */
+function noteUnpaired(
+  side: Draft,
+  left: LeftPlan,
+  paired: ReadonlySet<string>,
+  { now }: Context,
+  tally: Tally,
+): void {
+  for (const group of left.plan.groups) {
+    if (paired.has(group.id) || isGuard(group)) continue;
+    const isUsed = windowsLeft(side, left, group, now).some((window) =>
+      hasUsage(side.counter({ planId: left.plan.id, groupId: group.id, window }))
+    );
+    if (isUsed) tally.unpaired.push(group.id);
+  }
+}
+
+/** Carries one counter of a side into that of the surviving plan. */
+function carryCounter(
+  side: Draft,
+  to: Draft,
+  { from: fromRef, to: ref, leavesUsage }: Move,
+  { held, added, isContained, source }: {
+    readonly held: bigint;
+    readonly added: bigint;
+    readonly isContained: boolean;
+    readonly source: "kept" | "emptied";
+  },
+  tally: Tally,
+): void {
+  const from = side.counter(fromRef);
+  const known = isContained ? side.counter(ref) : NOTHING;
+  const isBrought = leavesUsage ? held !== 0n : hasUsage(from) || from.kind === "session";
+  const brings = leavesUsage ? emptied(from) : from;
+  if (!isBrought && held === 0n && brings.alerted.length === 0) return;
+  if (source === "kept" && isBrought && from.kind !== "rate") {
+    tally.carried.push({ fromGroupId: fromRef.groupId, toGroupId: ref.groupId });
+  }
+  tally.moved.add(from.key);
+  const target = opened(to.counter(ref), ref.window);
+  const count = target.count + (leavesUsage ? added : larger(from.count - known.count, 0n));
+  const costCents = target.costCents + larger(brings.costCents - known.costCents, 0n);
+  const sum = adjustedTo(joinedBy(target, brings), count, costCents, held);
+  to.putCounter(filled(sum, target.block?.upTo ?? 0n, shownCount(target)));
+  const [kept, keptCost] = source === "kept" ? [from.count, from.costCents] : [0n, 0n];
+  side.putCounter(adjustedTo(from, kept, keptCost, -held));
 }
 
 const NOTHING: Pick<Counter, "count" | "costCents"> = { count: 0n, costCents: 0n };
@@ -141,14 +246,11 @@ function hasUsage({ count, costCents }: Counter): boolean {
 }
 
 function isEmpty(row: Counter): boolean {
-  return !hasUsage(row) && row.adjusted === 0n && row.alerted.length === 0 && row.block === undefined;
+  return !hasUsage(row) && row.adjusted === 0n && row.alerted.length === 0 && row.block === undefined &&
+    row.kind !== "session";
 }
 
-function refTo({ plan, window }: RunningPlan, groupId: string): CounterRef {
-  return { planId: plan.id, groupId, window };
-}
-
-function refOf({ planId, groupId, windowStart: start, windowEnd: end }: Counter): CounterRef {
+function refOf({ planId, groupId, windowStart: start, windowEnd: end, kind }: Counter): CounterRef {
   const window: Window = { start, end };
-  return { planId, groupId, window };
+  return { planId, groupId, window: kind === undefined ? window : { ...window, kind } };
 }

@@ -12,6 +12,8 @@ import type { Draft } from "../state/draft.ts";
 import { thresholdData } from "../state/message.ts";
 import type { LimitGroup } from "../catalog/plan.ts";
 import { type ActivePlan, activePlanOf } from "../plans/entitlement.ts";
+import type { Millis } from "../values/period.ts";
+import { windowFor } from "../plans/windows.ts";
 import { quotaOf } from "../state/subscription.ts";
 import { alertedAt, type Counter, NO_ALERTS } from "../state/counter.ts";
 
@@ -44,7 +46,7 @@ export function alertBase(
 export function fireAlerts(draft: Draft, base: AlertBase | null, context: Context): void {
   const active = base === null ? null : activePlanOf(draft, context);
   if (base === null || active === null) return;
-  for (const { group, counter } of countersToLookAt(draft, base, active)) {
+  for (const { group, counter } of countersToLookAt(draft, base, active, context.now)) {
     const { count } = counter;
     const before = base.changed.get(counter.key) ?? draft.state.counters.get(counter.key);
     const quota = quotaOf(active.row, group);
@@ -66,9 +68,9 @@ export function fireAlerts(draft: Draft, base: AlertBase | null, context: Contex
       continue;
     }
     draft.putCounter(alertedAt(marked, quota, [...alerted, ...fired.map(({ percent }) => percent)]));
-    const isRunning = counter.windowStart === active.window.start;
+    const running = windowFor(draft, active, group, context.now);
     // Windows that start at the same time share a counter, with the latest end of them.
-    const end = isRunning ? active.window.end : counter.windowEnd;
+    const end = counter.windowStart === running.start ? running.end : counter.windowEnd;
     const window = { start: counter.windowStart, end };
     for (const { percent } of fired) {
       const reached = { group, percent, quota, current: count, window };
@@ -81,14 +83,17 @@ export function fireAlerts(draft: Draft, base: AlertBase | null, context: Contex
 function* countersToLookAt(
   draft: Draft,
   base: AlertBase,
-  { plan, row, window }: ActivePlan,
+  active: ActivePlan,
+  now: Millis,
 ): Iterable<{ readonly group: LimitGroup; readonly counter: Counter }> {
+  const { plan, row } = active;
   const changed = draft.changedCounters().filter((counter) =>
     counter.planId === plan.id && base.changed.get(counter.key) !== counter
   );
   const isSame = base.active?.row === row && base.active.plan === plan;
   for (const group of plan.groups) {
     if (group.alerts.length === 0) continue;
+    const window = windowFor(draft, active, group, now);
     let isWritten = false;
     for (const counter of changed) {
       if (counter.groupId !== group.id) continue;

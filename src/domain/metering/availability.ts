@@ -4,7 +4,7 @@
 // its gate, or a matching balance has something left. Reserve, track, can-use and explain all ask here, so that they
 // cannot disagree.
 
-import type { Window } from "../values/period.ts";
+import { isOfGuard, type Millis, type Window } from "../values/period.ts";
 import { type Counter, shownCount } from "../state/counter.ts";
 import { type Amount, larger, smaller } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
@@ -12,8 +12,9 @@ import type { CreditLine } from "../state/credit.ts";
 import { hasCredit, pay, payAlone, type Purchase } from "../credits/wallet.ts";
 import type { Draft } from "../state/draft.ts";
 import { matchesAny, type Metadata } from "../values/match.ts";
-import { gateOf, leftUnderGate, type LimitGroup, type Unit } from "../catalog/plan.ts";
+import { gateOf, isGuard, leftUnderGate, type LimitGroup, type Unit } from "../catalog/plan.ts";
 import { type ActivePlan, activePlanOf } from "../plans/entitlement.ts";
+import { begun, counterIn, windowFor } from "../plans/windows.ts";
 import { quotaOf } from "../state/subscription.ts";
 import type { Amounts } from "../pricing/amounts.ts";
 import type { ReserveReason } from "../state/refused_call.ts";
@@ -40,16 +41,18 @@ export type Limit = "gate" | "quota";
 /** What a call takes, or why it is refused. */
 export interface Assessment {
   readonly active: ActivePlan | null;
-  /** Whether a limit group covers the event, or credits pay for it alone. */
+  /** Whether a quota group covers the event, or credits pay for it alone. */
   readonly matched: boolean;
   /** Why the call is refused; empty when it fits. */
   readonly reasons: readonly ReserveReason[];
-  /** What the call takes from each matched group when it fits. */
+  /** What the call takes from each matched group when it fits, in their order. */
   readonly lines: readonly Line[];
   /** What it takes from balances when it fits. */
   readonly credits: readonly CreditLine[];
-  /** The matched groups before the call. */
+  /** The matched groups before the call, guards included. */
   readonly groups: readonly GroupReading[];
+  /** Those of `groups` that are quotas: by them alone it is decided whether the event is matched and who pays. */
+  readonly quotas: readonly GroupReading[];
   /** The matched groups with too little left: by their quota, else by their headroom. Empty when the call fits. */
   readonly blocking: readonly GroupReading[];
 }
@@ -80,13 +83,17 @@ export function assess(
   const { event, metadata, amounts } = call;
   const active = activePlanOf(draft, context);
   const purchase = { event, metadata, now: context.now };
-  const groups = active === null ? NO_GROUPS : readGroups(draft, active, call, limit, seen);
-  if (active !== null && groups.length > 0) return assessGroups(draft, context, call, limit, active, groups);
+  const groups = active === null ? NO_GROUPS : readGroups(draft, active, call, limit, context.now, seen);
+  const quotas = quotasOf(groups);
+  if (active !== null && quotas.length > 0) {
+    return assessGroups(draft, context, call, limit, active, groups, quotas);
+  }
   const credits = payAlone(draft, purchase, amounts);
   const reasons: ReserveReason[] = active === null ? ["no_subscription"] : ["unmatched_event"];
+  const lines = guardLines(active, groups, amounts, limit);
   return credits === null
-    ? { active, matched: false, reasons, lines: [], credits: [], groups: [], blocking: [] }
-    : { active, matched: true, reasons: [], lines: [], credits, groups: [], blocking: [] };
+    ? { active, matched: false, reasons, lines, credits: [], groups, quotas, blocking: [] }
+    : { active, matched: true, reasons: [], lines, credits, groups, quotas, blocking: [] };
 }
 
 /**
@@ -103,11 +110,22 @@ export function assessAbove(
   seen: SeenGroup[] | null,
 ): Assessment {
   const active = activePlanOf(draft, context);
-  const groups = active === null ? NO_GROUPS : readGroups(draft, active, call, limit, seen);
-  if (active !== null && groups.length > 0) return assessGroups(draft, context, call, limit, active, groups);
+  const groups = active === null ? NO_GROUPS : readGroups(draft, active, call, limit, context.now, seen);
+  const quotas = quotasOf(groups);
+  if (active !== null && quotas.length > 0) {
+    return assessGroups(draft, context, call, limit, active, groups, quotas);
+  }
   const hasEnded = active === null && draft.user.entitlement !== null;
   const reasons: ReserveReason[] = hasEnded ? ["no_subscription"] : [];
-  return { active, matched: false, reasons, lines: [], credits: [], groups: [], blocking: [] };
+  const lines = guardLines(active, groups, call.amounts, limit);
+  return { active, matched: false, reasons, lines, credits: [], groups, quotas, blocking: [] };
+}
+
+/** The quota groups; the same list where there are no guards. */
+function quotasOf(groups: readonly GroupReading[]): readonly GroupReading[] {
+  return groups.some(({ window }) => isOfGuard(window))
+    ? groups.filter(({ window }) => !isOfGuard(window))
+    : groups;
 }
 
 function assessGroups(
@@ -117,22 +135,77 @@ function assessGroups(
   limit: Limit,
   active: ActivePlan,
   groups: readonly GroupReading[],
+  quotas: readonly GroupReading[],
 ): Assessment {
   const { event, metadata, amounts } = call;
   const purchase = { event, metadata, now: context.now };
-  if (lacksPrice(call, context) && countsCents(groups)) {
+  if (lacksPrice(call, context) && countsCents(quotas)) {
     const reasons: ReserveReason[] = ["unpriced_model"];
-    return { active, matched: true, reasons, lines: [], credits: [], groups, blocking: [] };
+    return { active, matched: true, reasons, lines: [], credits: [], groups, quotas, blocking: [] };
   }
-  const { parts, credits, missing } = coverUnits(draft, purchase, groups, amounts, limit);
+  const { parts, credits, missing } = coverUnits(draft, purchase, quotas, amounts, limit);
   if (missing.length > 0) {
-    const byQuota = groupsWithTooLittle(groups, missing, "quota");
+    const byQuota = groupsWithTooLittle(quotas, missing, "quota");
     const reason = byQuota.length > 0 ? "limit_reached" : "reservation_headroom_exceeded";
-    const blocking = byQuota.length > 0 ? byQuota : groupsWithTooLittle(groups, missing, limit);
-    return { active, matched: true, reasons: [reason], lines: [], credits: [], groups, blocking };
+    const blocking = byQuota.length > 0 ? byQuota : groupsWithTooLittle(quotas, missing, limit);
+    return { active, matched: true, reasons: [reason], lines: [], credits: [], groups, quotas, blocking };
   }
-  const lines = groups.map((reading) => lineOf(active, reading, parts));
-  return { active, matched: true, reasons: [], lines, credits, groups, blocking: NO_GROUPS };
+  const lines = quotas === groups
+    ? groups.map((reading) => lineOf(active, reading, parts[reading.group.unit] as Amount))
+    : linesWithGuards(active, groups, parts, amounts, limit);
+  return { active, matched: true, reasons: [], lines, credits, groups, quotas, blocking: NO_GROUPS };
+}
+
+/** The lines of all matched groups. A guard takes the whole need, whoever pays. */
+function linesWithGuards(
+  active: ActivePlan,
+  groups: readonly GroupReading[],
+  parts: Parts,
+  amounts: Amounts,
+  limit: Limit,
+): Line[] {
+  return groups.filter(({ window }) => isLookedAt(window, limit)).map((reading) => {
+    const { group: { unit }, window } = reading;
+    return lineOf(active, reading, isOfGuard(window) ? amounts[unit] : parts[unit] as Amount);
+  });
+}
+
+/** The lines of a call that no quota group covers. */
+function guardLines(
+  active: ActivePlan | null,
+  groups: readonly GroupReading[],
+  amounts: Amounts,
+  limit: Limit,
+): readonly Line[] {
+  return active === null || groups.length === 0
+    ? NO_LINES
+    : linesWithGuards(active, groups, {}, amounts, limit);
+}
+
+/** A tracked event is over: concurrency limits do not look at it. */
+function isLookedAt({ kind }: Window, limit: Limit): boolean {
+  return limit === "gate" || kind !== "concurrency";
+}
+
+/** Adds the refusal of guards to what quotas, credits and shares say of a matched call. */
+export function withGuards(assessment: Assessment, { amounts }: SizedCall, limit: Limit): Assessment {
+  const { groups, quotas, reasons, blocking } = assessment;
+  if (quotas === groups) return assessment;
+  const full = groups.filter((reading) =>
+    isGuard(reading.group) && isLookedAt(reading.window, limit) &&
+    !hasLeft(reading, amounts[reading.group.unit], "quota")
+  );
+  if (full.length === 0) return assessment;
+  const added: ReserveReason[] = [];
+  if (full.some(({ window }) => window.kind === "rate")) added.push("rate_limit_reached");
+  if (full.some(({ window }) => window.kind === "concurrency")) added.push("concurrency_limit_reached");
+  return {
+    ...assessment,
+    reasons: [...reasons, ...added],
+    lines: [],
+    credits: [],
+    blocking: groups.filter((reading) => blocking.includes(reading) || full.includes(reading)),
+  };
 }
 
 /** Whether a call is refused where cents are counted, because its cost is unknown. */
@@ -151,31 +224,39 @@ function readGroups(
   active: ActivePlan,
   { event, metadata }: SizedCall,
   limit: Limit,
+  now: Millis,
   seen: SeenGroup[] | null,
 ): GroupReading[] {
   const covering: GroupReading[] = [];
   for (const group of active.plan.groups) {
     const covers = matchesAny(group.matches, event, metadata);
     if (!covers && seen === null) continue;
-    const reading = readGroup(draft, active, group, limit);
+    const reading = readGroup(draft, active, group, limit, now);
     if (covers) covering.push(reading);
     seen?.push({ ...reading, covers });
   }
   return covering;
 }
 
-function readGroup(draft: Draft, active: ActivePlan, group: LimitGroup, limit: Limit): GroupReading {
-  const { plan, row, window } = active;
+function readGroup(
+  draft: Draft,
+  active: ActivePlan,
+  group: LimitGroup,
+  limit: Limit,
+  now: Millis,
+): GroupReading {
+  const { plan, row } = active;
   const quota = quotaOf(row, group);
-  const counter = draft.counter({ planId: plan.id, groupId: group.id, window });
+  const window = windowFor(draft, active, group, now);
+  const counter = counterIn(draft, plan.id, group.id, window, now);
   const gate = limit === "gate" && group.headroom !== null ? gateOf(group, quota) : null;
   return { group, quota, counter, gate, window };
 }
 
 type Parts = Partial<Record<Unit, Amount>>;
 
-function lineOf({ plan, window }: ActivePlan, { group }: GroupReading, parts: Parts): Line {
-  return { planId: plan.id, groupId: group.id, window, unit: group.unit, taken: parts[group.unit] as Amount };
+function lineOf({ plan }: ActivePlan, { group, window }: GroupReading, taken: Amount): Line {
+  return { planId: plan.id, groupId: group.id, window: begun(window), unit: group.unit, taken };
 }
 
 /** A need that the plan and credits together do not cover. */
@@ -196,6 +277,7 @@ interface Cover {
 /** Empty lists, which most calls share. */
 const NO_CREDITS: readonly CreditLine[] = [];
 const NO_GROUPS: readonly GroupReading[] = [];
+const NO_LINES: readonly Line[] = [];
 const NOTHING_MISSING: readonly Missing[] = [];
 
 /** Covers each unit: the plan first, with the same part in each group of the unit, then credits. */

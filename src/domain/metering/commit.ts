@@ -9,6 +9,7 @@ import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
 import { metadataOf } from "../values/match.ts";
 import type { Unit } from "../catalog/plan.ts";
+import { isOfGuard } from "../values/period.ts";
 import { answered, refused, type Result } from "../state/result.ts";
 import type { Charge, MeteringEvent } from "../state/event.ts";
 import type { PriceRow } from "../catalog/price_row.ts";
@@ -96,7 +97,8 @@ export function commit(draft: Draft, input: CommitInput, context: Context): Resu
   const parts = settleParts(draft, row, own, settlement, context);
   const inRun = countInRun(draft, row, settlement);
   const shares = settleShares(draft, row.shares, settlement);
-  const isMatched = row.lines.length > 0 || row.parts !== undefined;
+  const isMatched = isOfQuota(row) || parts.some((part) => isOfQuota(part.row)) ||
+    parts.length < (row.parts?.length ?? 0);
   recordEvent(
     draft,
     {
@@ -122,7 +124,9 @@ export function commit(draft: Draft, input: CommitInput, context: Context): Resu
   );
   draft.operations += 1;
   const countsCents =
-    [row, ...parts.map((part) => part.row)].some(({ lines }) => lines.some(({ unit }) => unit === "cents")) ||
+    [row, ...parts.map((part) => part.row)].some(({ lines }) =>
+      lines.some(({ unit, window }) => unit === "cents" && !isOfGuard(window))
+    ) ||
     runsCountCents(knownRuns(draft, row.runId), row.event);
   const toldCents = row.toldCents || tellsCents(input);
   const warnings = warningsOf(priceRow, { countsCents, toldCents, usage: input.usage ?? null });
@@ -130,6 +134,11 @@ export function commit(draft: Draft, input: CommitInput, context: Context): Resu
   const groups = [...own.values()];
   const cost = costOf(costCents, priceRow);
   return answered({ eventId, recharged: isRecharge, groups, levels, cost, warnings });
+}
+
+/** Whether a hold took from a quota group, and not from guards alone. */
+function isOfQuota({ lines }: Reservation): boolean {
+  return lines.some(({ window }) => !isOfGuard(window));
 }
 
 /** Counts a commit in the run of its reservation; returns what the event keeps of it. */

@@ -11,6 +11,9 @@ import { named } from "../plans/entitlement.ts";
 import type { Subscription } from "../state/subscription.ts";
 import { priceRowOf } from "../pricing/amounts.ts";
 import { answered, type Result } from "../state/result.ts";
+import { guardKey } from "../state/in_flight.ts";
+import { isOfGuard, type Millis, type Window } from "../values/period.ts";
+import { retryOf } from "./guards.ts";
 import { counterKey, type CounterRef } from "../state/counter.ts";
 import { explainCall } from "./explain_text.ts";
 import type {
@@ -64,6 +67,7 @@ export function explain(draft: Draft, input: CanUseInput, context: Context): Res
     subscription: active === null ? null : named(active.row, context.catalog),
     ...own,
     levels: levels.length === 0 ? null : levels,
+    ...retryOf(draft, assessment, call.amounts, context.now),
   });
 }
 
@@ -77,7 +81,7 @@ function explainLevel(
 ): Omit<ExplainedLevel, "userId"> {
   const { active } = assessment;
   const paid = isRefused ? NOTHING_PAID : assessment.credits;
-  const held = heldByCounter(draft);
+  const held = heldByCounter(draft, context.now);
   const groups = active === null ? [] : seen.map((group) => explainGroup(group, active.row, call, held));
   return { groups, credits: explainCredits(draft, paid, call, context) };
 }
@@ -92,7 +96,7 @@ function explainGroup(
   return {
     ...reading,
     isCustom: Object.hasOwn(row.customLimits, group.id),
-    held: smaller(held.get(counter.key) ?? 0n, counter.count),
+    held: smaller(held.get(heldKey(counter, reading.window)) ?? 0n, counter.count),
     meeting: covers ? { why: "matched" } : meetingOf(reading, call),
     fit: covers ? fitOf(reading, call.amounts[group.unit]) : null,
   };
@@ -112,10 +116,12 @@ function fitOf(reading: GroupReading, need: Amount): Fit {
  * Adds up what open reservations hold of each counter, by its key: their lines on it, and lines that left it by a change of
  * plan, which it still contains.
  */
-function heldByCounter(draft: Draft): ReadonlyMap<string, Amount> {
+function heldByCounter(draft: Draft, now: Millis): ReadonlyMap<string, Amount> {
   const held = new Map<string, Amount>();
-  const add = ({ planId, groupId, window }: CounterRef, taken: Amount) => {
-    const key = counterKey(planId, groupId, window.start);
+  const add = (ref: CounterRef, taken: Amount) => {
+    const { window } = ref;
+    if (window.kind === "rate" && window.end !== null && window.end <= now) return;
+    const key = heldKey(ref, window);
     held.set(key, (held.get(key) ?? 0n) + taken);
   };
   for (const { lines } of draft.openHolds()) {
@@ -125,6 +131,11 @@ function heldByCounter(draft: Draft): ReadonlyMap<string, Amount> {
     }
   }
   return held;
+}
+
+/** The key of what is held: a guard counts all of its windows together. */
+function heldKey({ planId, groupId }: Pick<CounterRef, "planId" | "groupId">, window: Window): string {
+  return isOfGuard(window) ? guardKey(planId, groupId) : counterKey(planId, groupId, window.start);
 }
 
 const NOTHING_PAID: readonly CreditLine[] = [];

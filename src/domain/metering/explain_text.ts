@@ -5,7 +5,7 @@ import type { RefusingRun } from "../accounts/run.ts";
 import type { Amounts } from "../pricing/amounts.ts";
 import { type Amount, decimalOf } from "../values/amount.ts";
 import { shownCount } from "../state/counter.ts";
-import type { Unit } from "../catalog/plan.ts";
+import { isGuard, type Unit } from "../catalog/plan.ts";
 import type { ExplainedBalance, ExplainedGroup, Fit } from "./explanation.ts";
 import type { FullShare } from "../accounts/shares.ts";
 import type { Assessment, GroupReading } from "./availability.ts";
@@ -76,7 +76,7 @@ function explainPath(path: readonly [Explained, ...Explained[]]): string {
   const [own, ...above] = path;
   if (above.length === 0) return explainText(own);
   const refusing = path.filter(({ assessment }) => assessment.reasons.length > 0);
-  const taking = path.filter(({ assessment }) => assessment.groups.length > 0);
+  const taking = path.filter(({ assessment }) => assessment.quotas.length > 0);
   const [first = taking[0] ?? own, ...others] = refusing;
   const text = textAt(first, first === own);
   if (others.length > 0) return `${text} ${namesOf(others)} ${refuseOf(others)} it too.`;
@@ -106,8 +106,9 @@ function explainText({ assessment, groups, credits, limited, fullShares }: Expla
   const covering = groups.filter((each): each is Covering => each.fit !== null);
   const [reason] = assessment.reasons;
   if (reason === undefined) {
-    const [first] = covering;
-    return first === undefined ? paidByCredits(assessment, credits) : allowed(first, covering, credits);
+    const quotas = covering.filter(({ group }) => !isGuard(group));
+    const [first] = quotas;
+    return first === undefined ? paidByCredits(assessment, credits) : allowed(first, quotas, credits);
   }
   switch (reason) {
     case "no_subscription":
@@ -117,10 +118,15 @@ function explainText({ assessment, groups, credits, limited, fullShares }: Expla
     case "unpriced_model":
       return unpriced(covering);
     case "limit_reached":
-    case "reservation_headroom_exceeded": {
+    case "reservation_headroom_exceeded":
+    case "rate_limit_reached":
+    case "concurrency_limit_reached": {
       const ids = new Set(limited.map(({ group }) => group.id));
       const refusing = covering.filter(({ group }) => ids.has(group.id));
-      return refused(refusing, reason === "limit_reached", credits);
+      const [quotas, guards] = [false, true].map((is) =>
+        refusing.filter(({ group }) => isGuard(group) === is)
+      );
+      return refused([...quotas ?? [], ...guards ?? []], reason !== "reservation_headroom_exceeded", credits);
     }
     case "run_limit_reached":
       throw new Error("The plan and credits of a user refuse nothing for a run");
@@ -185,7 +191,7 @@ function refused(
     : `the call needs ${decimalOf(main.fit.need)}`;
   const why = byQuota ? `${used}, and ${need}` : `${used}, ${headroomOf(main)}, and ${need}`;
   const also = others.length === 0 ? "" : `${labelsOf(others)} ${haveOf(others)} no room either. `;
-  const units = new Set(refusing.map(({ group }) => group.unit));
+  const units = new Set(refusing.filter(({ group }) => !isGuard(group)).map(({ group }) => group.unit));
   const matching = credits.filter(({ row, matches }) => matches && units.has(row.unit));
   const left = matching.length === 0 ? "" : `Matching credits have too little left: ${leftOf(matching)}.`;
   if (also === "" || left === "") {

@@ -7,6 +7,7 @@ import type { NamedSubscription } from "../plans/entitlement.ts";
 import type { Run } from "../state/run.ts";
 import type { ReserveReason } from "../state/refused_call.ts";
 import type { GroupReading } from "./availability.ts";
+import type { Retry } from "./guards.ts";
 
 /** How a group's rules match a call: "event" if no rule names the event, "metadata" with the nearest rule's differences. */
 export type Meeting =
@@ -49,7 +50,7 @@ export interface ExplainedLevel {
   readonly credits: readonly ExplainedBalance[];
 }
 
-export interface ExplainAnswer {
+export interface ExplainAnswer extends Retry {
   readonly allowed: boolean;
   readonly matched: boolean;
   readonly reasons: readonly ReserveReason[];

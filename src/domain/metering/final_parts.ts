@@ -1,7 +1,7 @@
 // The final parts of a commit: how the final amount of each unit is divided between the plan's lines and credit balances.
 // More than was held: first what groups of the active plan have left up to their quota (nothing if the hold has none), then
 // matching balances, then past the quota, or uncovered if the hold has no group of the unit. Less than was held:
-// balances get theirs back first, last taken first returned, then the counters.
+// balances get theirs back first, last taken first returned, then the counters. A guard takes the final amount itself.
 
 import { type Amount, larger, smaller } from "../values/amount.ts";
 import type { CreditLine } from "../state/credit.ts";
@@ -9,6 +9,7 @@ import { shownCount } from "../state/counter.ts";
 import type { Draft } from "../state/draft.ts";
 import type { Unit } from "../catalog/plan.ts";
 import type { Line, Reservation } from "../state/reservation.ts";
+import { isOfGuard } from "../values/period.ts";
 import type { LineLimit } from "./settle_lines.ts";
 import { pay, type Purchase } from "../credits/wallet.ts";
 
@@ -36,11 +37,17 @@ export function finalParts(draft: Draft, settlement: Settlement): FinalParts {
   const parts: Parts = isRecharge
     ? { lines: row.lines.map((line) => ({ ...line, taken: 0n })), credits: [], uncovered: {} }
     : { lines: [...row.lines], credits: [...row.credits], uncovered: {} };
-  const units = new Set([...row.lines, ...row.credits].map(({ unit }) => unit));
+  const quotas = row.lines.filter(({ window }) => !isOfGuard(window));
+  const units = new Set([...quotas, ...row.credits].map(({ unit }) => unit));
   for (const unit of units) {
     const delta = finalOf(unit) - (isRecharge ? 0n : row.amounts[unit]);
     if (delta > 0n) grow(draft, settlement, parts, unit, delta);
     else if (delta < 0n) shrink(parts, unit, -delta);
+  }
+  if (quotas.length < row.lines.length) {
+    parts.lines = parts.lines.map((line) =>
+      isOfGuard(line.window) ? { ...line, taken: finalOf(line.unit) } : line
+    );
   }
   return parts;
 }
@@ -83,7 +90,7 @@ function leftInPlan(draft: Draft, { row, limits }: Settlement, unit: Unit): Amou
   let least: Amount | null = null;
   let hasUnit = false;
   row.lines.forEach((line, place) => {
-    if (line.unit !== unit) return;
+    if (line.unit !== unit || isOfGuard(line.window)) return;
     hasUnit = true;
     const { quota, isCurrent } = limits[place] as LineLimit;
     if (!isCurrent) return;
@@ -95,7 +102,7 @@ function leftInPlan(draft: Draft, { row, limits }: Settlement, unit: Unit): Amou
 
 function moveLines(parts: Parts, unit: Unit, delta: Amount): void {
   parts.lines = parts.lines.map((line) =>
-    line.unit === unit ? { ...line, taken: larger(line.taken + delta, 0n) } : line
+    line.unit === unit && !isOfGuard(line.window) ? { ...line, taken: larger(line.taken + delta, 0n) } : line
   );
 }
 

@@ -5,7 +5,7 @@
 // A level takes part where a quota group of its plan in force matches the call; its credits pay only behind such a group.
 // A user above that never had a plan is silent; one that had a plan, and has none in force, refuses. Where no level takes
 // part, the caller's own plan and credits decide alone. Where another level does, a caller whose plan does not cover the
-// call is silent.
+// call is silent. Guards of every level look at each call that is matched by some level or by credits.
 
 import { type RefusingRun, refusingRuns } from "../accounts/run.ts";
 import type { Context } from "../state/context.ts";
@@ -23,6 +23,7 @@ import {
   type Limit,
   type SeenGroup,
   type SizedCall,
+  withGuards,
 } from "./availability.ts";
 
 /** A user above the caller in the decision of one call. */
@@ -92,22 +93,29 @@ function assessUsers(
   const own = assess(draft, context, call, limit, seen);
   const { above, user } = draft;
   if (above.length === 0) {
-    return pathOf(own, own.reasons, NO_LEVELS, own.reasons.length > 0 ? [user.id] : NO_IDS);
+    const all = own.matched ? withGuards(own, call, limit) : own;
+    return pathOf(all, all.reasons, NO_LEVELS, all.reasons.length > 0 ? [user.id] : NO_IDS);
   }
-  const levels = above.map((level): Level => {
-    const ofLevel = seen === null ? null : [];
-    const assessment = assessAbove(level, context, call, limit, ofLevel);
-    const full = isSized(assessment) ? fullShares(draft, level, assessment.groups, call.amounts) : NONE_FULL;
+  const assessed = above.map((level) => {
+    const ofLevel: SeenGroup[] | null = seen === null ? null : [];
+    return { level, ofLevel, assessment: assessAbove(level, context, call, limit, ofLevel) };
+  });
+  const isCovered = assessed.some(({ assessment }) => takesPart(assessment));
+  const isSilent = !takesPart(own) && isCovered;
+  const guarded = (assessment: Assessment) =>
+    own.matched || isCovered ? withGuards(assessment, call, limit) : assessment;
+  const first = guarded(isSilent ? { ...own, matched: true, reasons: [], credits: [] } : own);
+  const levels = assessed.map(({ level, ofLevel, assessment }): Level => {
+    const full = isSized(assessment) ? fullShares(draft, level, assessment.quotas, call.amounts) : NONE_FULL;
+    const limited = guarded(assessment);
     return {
       draft: level,
-      assessment: withShares(assessment, full),
+      assessment: withShares(limited, full),
       seen: ofLevel,
-      limited: assessment.blocking,
+      limited: limited.blocking,
       fullShares: full,
     };
   });
-  const isSilent = !takesPart(own) && levels.some(({ assessment }) => takesPart(assessment));
-  const first: Assessment = isSilent ? { ...own, matched: true, reasons: [], credits: [] } : own;
   const all = [{ draft, assessment: first }, ...levels].filter(({ assessment }) =>
     assessment.reasons.length > 0
   );
@@ -124,7 +132,7 @@ function pathOf(
   levels: readonly Level[],
   refusedBy: readonly string[],
 ): PathAssessment {
-  const { active, matched, lines, credits, groups, blocking } = own;
+  const { active, matched, lines, credits, groups, quotas, blocking } = own;
   return {
     active,
     matched,
@@ -132,6 +140,7 @@ function pathOf(
     lines,
     credits,
     groups,
+    quotas,
     blocking,
     own,
     levels,
@@ -159,13 +168,13 @@ function withShares(assessment: Assessment, full: readonly FullShare[]): Assessm
 const NONE_FULL: readonly FullShare[] = [];
 
 /** Whether a quota group of the level's plan matches the call. */
-export function takesPart({ groups }: Pick<Assessment, "groups">): boolean {
-  return groups.length > 0;
+export function takesPart({ quotas }: Pick<Assessment, "quotas">): boolean {
+  return quotas.length > 0;
 }
 
-/** The levels above that take part. */
+/** The levels above at which an allowed call counts: those that take part, and those where only guards match. */
 export function partsIn({ levels }: Pick<PathAssessment, "levels">): Level[] {
-  return levels.filter(({ assessment }) => takesPart(assessment));
+  return levels.filter(({ assessment }) => assessment.groups.length > 0);
 }
 
 /** What an event took from the users above; absent for nothing. */

@@ -92,7 +92,7 @@ function giveBack(
   { status, reason, at }: Pick<Reservation, "status"> & Pick<Movement, "reason" | "at">,
   context: Context,
 ): void {
-  refundLines(draft, row);
+  refundLines(draft, row, at);
   refundCredits(draft, context, row.credits, {
     reason,
     eventId: null,

@@ -10,7 +10,10 @@ import { offersOf, type PackOffer, takeCredits } from "../credits/wallet.ts";
 import type { Draft } from "../state/draft.ts";
 import { invalidField, type Refusal } from "../values/refusal.ts";
 import { answered, refused, type Result } from "../state/result.ts";
+import { isOfGuard } from "../values/period.ts";
 import { counted } from "../state/counter.ts";
+import { begun, counterIn } from "../plans/windows.ts";
+import { type Retry, retryOf } from "./guards.ts";
 import { type CallSize, priceRowOf, reserveAmounts } from "../pricing/amounts.ts";
 import type { Unit } from "../catalog/plan.ts";
 import type { PriceRow } from "../catalog/price_row.ts";
@@ -46,7 +49,7 @@ export interface ReserveInput {
 export type CanUseInput = Pick<ReserveInput, "event" | "metadata" | "size" | "runId">;
 
 /** The answer of a reserve. */
-export interface ReserveAnswer {
+export interface ReserveAnswer extends Retry {
   readonly allowed: boolean;
   /** Whether a limit group covers the event, or credits pay for it alone. */
   readonly matched: boolean;
@@ -107,6 +110,7 @@ export function reserve(draft: Draft, input: ReserveInput, context: Context): Re
       levels: levelsOf(assessment, ({ groups }) => groups),
       hold: null,
       warnings,
+      ...retryOf(draft, assessment, call.amounts, context.now),
     });
   }
 
@@ -145,7 +149,10 @@ export function reserve(draft: Draft, input: ReserveInput, context: Context): Re
     refusedBy: [],
     runs: knownRuns(draft, row.runId),
     groups,
-    levels: levelsOf(assessment, ({ groups }, level) => groups.map((group) => after(level, group))),
+    levels: levelsOf(
+      assessment,
+      ({ groups }, level) => groups.map((group) => after(level, group, context.now)),
+    ),
     blocking: [],
     hold: { reservationId: row.id, expiresAt: row.expiresAt },
     warnings,
@@ -191,9 +198,10 @@ function levelsOf<Group extends GroupReading>(
 }
 
 /** A group with its counter after the call. */
-function after(draft: Draft, reading: GroupReading): GroupReading {
+function after(draft: Draft, reading: GroupReading, now: Millis): GroupReading {
   const { planId, groupId } = reading.counter;
-  return { ...reading, counter: draft.counter({ planId, groupId, window: reading.window }) };
+  const window = begun(reading.window);
+  return { ...reading, window, counter: counterIn(draft, planId, groupId, window, now) };
 }
 
 /** Decides what reserve would answer now, headroom included. Changes nothing. */
@@ -202,15 +210,20 @@ export function canUse(draft: Draft, input: CanUseInput, context: Context): Resu
   const runs = runsOf(draft, input.runId, context.now);
   if (!runs.ok) return runs;
   const priceRow = priceRowOf(context.catalog, event, metadata);
-  const assessment = assessPath(draft, context, sized(input, priceRow), "gate", null, runs.answer);
+  const call = sized(input, priceRow);
+  const assessment = assessPath(draft, context, call, "gate", null, runs.answer);
   const purchase = { event, metadata, now: context.now };
   const offered = ({ groups }: Assessment, level: Draft): OfferedGroup[] =>
-    groups.map((group) => ({ ...group, offers: offersOf(level, purchase, group.group.unit, context) }));
+    groups.map((reading) => {
+      const offers = isOfGuard(reading.window) ? [] : offersOf(level, purchase, reading.group.unit, context);
+      return { ...reading, offers };
+    });
   return answered({
     ...readingOf(assessment),
     groups: offered(assessment, draft),
     levels: levelsOf(assessment, offered),
     warnings: sizeWarnings(input, assessment, priceRow),
+    ...retryOf(draft, assessment, call.amounts, context.now),
   });
 }
 
@@ -223,13 +236,13 @@ const NOT_COUNTED: readonly SizeWarning[] = ["quantity_not_counted"];
  */
 function sizeWarnings(
   { event, size: { quantity, inputCostCents } }: CanUseInput,
-  { matched, groups, credits, levels, runs }: PathAssessment,
+  { matched, quotas, credits, levels, runs }: PathAssessment,
   priceRow: PriceRow | null,
 ): readonly SizeWarning[] {
   if (quantity === null || quantity <= ONE || !matched) return NO_WARNINGS;
   const pricedBySecond = priceRow?.amountMode === "per_unit" && inputCostCents === null;
   const counts = (unit: Unit) => unit === "seconds" || (unit === "cents" && pricedBySecond);
-  const matching = [...groups, ...levels.flatMap(({ assessment }) => assessment.groups)];
+  const matching = [...quotas, ...levels.flatMap(({ assessment }) => assessment.quotas)];
   const isCounted = matching.length > 0
     ? matching.some(({ group }) => counts(group.unit))
     : credits.some(({ unit }) => counts(unit));
@@ -251,9 +264,11 @@ function unpriced(): Refusal {
 
 /** Counts a line; returns the group after it. */
 function take(draft: Draft, reading: GroupReading, line: Line): GroupReading {
+  const { window } = line;
   const counter = counted(reading.counter, line.taken);
-  draft.putCounter(counter);
-  return { ...reading, counter };
+  if (!isOfGuard(window)) draft.putCounter(counter);
+  else if (window.kind === "rate") draft.putCounter(counted(draft.counter(line), line.taken));
+  return { ...reading, window, counter };
 }
 
 function readingOf(

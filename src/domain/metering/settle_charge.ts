@@ -8,11 +8,15 @@ import type { Charge } from "../state/event.ts";
 import type { HoldLine, Line, Reservation, ReservationStatus } from "../state/reservation.ts";
 import type { Draft } from "../state/draft.ts";
 import type { Unit } from "../catalog/plan.ts";
+import { counterIn } from "../plans/windows.ts";
+import { counted } from "../state/counter.ts";
+import { isOfGuard, type Millis } from "../values/period.ts";
 import { moveCredit, type Movement, takeCredits } from "../credits/wallet.ts";
 import { finalParts } from "./final_parts.ts";
 import {
   chargeLine,
   correctLeft,
+  isSettled,
   keyOfLine,
   limitsOf,
   type LineLimit,
@@ -64,8 +68,8 @@ export function settleCharge(
   const parts = finalParts(draft, { row, isRecharge, limits, purchase, finalOf });
   const { credits, uncovered } = parts;
   const spared = isRecharge ? resetSince(draft, row) : NONE_SPARED;
-  chargeLines(draft, row, limits, settlement, spared, parts.lines, charged);
-  const settled = parts.lines.map(settledLine);
+  chargeLines(draft, row, limits, { ...settlement, spared, now }, parts.lines, charged);
+  const settled = settledLines(row.lines, parts.lines, isRecharge, now);
   const lines = spared.size === 0 ? settled : settled.map((line) => sparing(line, spared));
   chargeCredits(draft, context, isRecharge ? [] : row.credits, credits, {
     reason: "event_committed",
@@ -77,11 +81,22 @@ export function settleCharge(
   return { lines, credits: credits.filter(({ taken }) => taken > 0n), uncovered };
 }
 
-/** Removes the counters that a line left: an event is counted in one place. */
-function settledLine(line: HoldLine): Line {
-  if (line.left === undefined) return line;
-  const { left: _, ...settled } = line;
-  return settled;
+/**
+ * Removes the counters that a line left, since an event is counted in one place, and lines of concurrency limits, which
+ * count open holds. A slot that no longer counts keeps what the hold took of it.
+ */
+function settledLines(
+  held: readonly HoldLine[],
+  lines: readonly HoldLine[],
+  isRecharge: boolean,
+  now: Millis,
+): Line[] {
+  return lines.flatMap(({ left: _, ...line }, place) => {
+    if (!isOfGuard(line.window)) return [line];
+    if (line.window.kind === "concurrency") return [];
+    const taken = isRecharge ? 0n : (held[place] as HoldLine).taken;
+    return [isSettled(line.window, now) ? line : { ...line, taken }];
+  });
 }
 
 /** An event takes nothing from a counter that is left unchanged. */
@@ -94,19 +109,26 @@ function chargeLines(
   draft: Draft,
   row: Reservation,
   limits: readonly LineLimit[],
-  { isRecharge, costCents }: Settlement,
-  spared: SparedCounters,
+  { isRecharge, costCents, spared, now }: Settlement & {
+    readonly spared: SparedCounters;
+    readonly now: Millis;
+  },
   lines: readonly Line[],
   charged: ChargedCounters,
 ): void {
   const heldBy = (place: number) => isRecharge ? 0n : (row.lines[place] as HoldLine).taken;
   lines.forEach(({ taken }, place) => {
-    correctLeft(draft, row.lines[place] as HoldLine, taken - heldBy(place), spared);
+    correctLeft(draft, row.lines[place] as HoldLine, taken - heldBy(place), now, spared);
   });
   lines.forEach((line, place) => {
     const before = heldBy(place);
     // Plan changes and merges can bring two lines onto one counter, which gets the event's cost once and is listed once.
     const key = keyOfLine(line);
+    if (isOfGuard(line.window)) {
+      const held = isRecharge ? 0n : before;
+      charged.set(key, chargeGuard(draft, line, held, (limits[place] as LineLimit).quota, now));
+      return;
+    }
     const known = charged.get(key);
     const isSpared = spared.has(key);
     const cost = isSpared || known !== undefined ? 0n : costCents;
@@ -115,6 +137,16 @@ function chargeLines(
     const overflow = known?.overflow === true || (!isSpared && line.taken > before && current > quota);
     charged.set(key, { groupId: line.groupId, unit: line.unit, quota, current, overflow });
   });
+}
+
+/** Changes the slot of a rate, while it counts, from the held to the final amount; a concurrency limit loses the hold. */
+function chargeGuard(draft: Draft, line: Line, held: Amount, quota: Amount, now: Millis): ChargedGroup {
+  const { planId, groupId, unit, window, taken } = line;
+  const isChanged = isSettled(window, now);
+  if (isChanged) draft.putCounter(counted(draft.counter(line), taken - held));
+  const { count } = counterIn(draft, planId, groupId, window, now);
+  const current = window.kind === "concurrency" ? count - held : count;
+  return { groupId, unit, quota, current, overflow: isChanged && taken > held && current > quota };
 }
 
 /** Changes balances from the held to the final amounts: those of the hold first, then new ones. */
@@ -138,7 +170,9 @@ export function chargeEvent(
   { lines, credits }: Pick<Charge, "lines" | "credits">,
   { eventId, costCents }: Pick<Settlement, "eventId" | "costCents">,
 ): void {
-  for (const line of lines) chargeLine(draft, line, line.taken, costCents);
+  for (const line of lines) {
+    chargeLine(draft, line, line.taken, line.window.kind === "rate" ? 0n : costCents);
+  }
   takeCredits(draft, context, credits, {
     reason: "event_committed",
     eventId,

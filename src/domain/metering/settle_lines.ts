@@ -8,6 +8,7 @@ import { ownerOf } from "../values/ids.ts";
 import { activePlanOf } from "../plans/entitlement.ts";
 import { quotaOf } from "../state/subscription.ts";
 import { adjustedTo, counted, counterKey, type CounterRef, shownCount } from "../state/counter.ts";
+import { isOfGuard, type Millis, type Window } from "../values/period.ts";
 import { countersOf, type HoldLine, type Line, type Reservation } from "../state/reservation.ts";
 
 /** Returns the reservation that callers settle by an id; undefined also for the part of a user above. */
@@ -37,11 +38,20 @@ export function partsOf(draft: Draft, { parts, status }: Reservation): Part[] {
 const NO_PARTS: readonly string[] = [];
 
 /** Gives back what a hold took, in the window where it was taken. */
-export function refundLines(draft: Draft, row: Reservation): void {
+export function refundLines(draft: Draft, row: Reservation, at: Millis): void {
   for (const line of row.lines) {
+    if (!isSettled(line.window, at)) continue;
     draft.putCounter(counted(draft.counter(line), -line.taken));
-    correctLeft(draft, line, -line.taken);
+    correctLeft(draft, line, -line.taken, at);
   }
+}
+
+/**
+ * Whether a settlement changes the counter of a window. What a concurrency limit counts follows from the holds. The slot
+ * of a rate is left unchanged once it no longer counts.
+ */
+export function isSettled(window: Window, at: Millis): boolean {
+  return !isOfGuard(window) || (window.kind === "rate" && window.end !== null && window.end > at);
 }
 
 /** Corrects the counters that a line left. The hold is not one of their holds, so the delta is booked as adjusted. */
@@ -49,11 +59,12 @@ export function correctLeft(
   draft: Draft,
   { left }: HoldLine,
   delta: Amount,
+  at: Millis,
   spared: SparedCounters = NONE_SPARED,
 ): void {
   if (left === undefined || delta === 0n) return;
   for (const ref of left) {
-    if (spared.has(keyOfLine(ref))) continue;
+    if (spared.has(keyOfLine(ref)) || !isSettled(ref.window, at)) continue;
     const counter = draft.counter(ref);
     draft.putCounter(adjustedTo(counter, larger(counter.count + delta, 0n), counter.costCents, 0n));
   }

@@ -22,6 +22,9 @@ import { type Assessment, countsCents, type GroupReading } from "./availability.
 import { assessPath, levelCharges, partsIn, type PathAssessment, takesPart } from "./levels.ts";
 import { type FullShare, readShare, sharesOf, takeShares } from "../accounts/shares.ts";
 import { chargeEvent } from "./settle_charge.ts";
+import { type Retry, retryOf } from "./guards.ts";
+import { begun, counterIn } from "../plans/windows.ts";
+import type { Millis } from "../values/period.ts";
 import { cutText } from "../values/texts.ts";
 
 /** The input of `POST /v1/track`. */
@@ -113,16 +116,17 @@ export function track(draft: Draft, input: TrackInput, context: Context): Result
   );
   if (matchStatus === "blocked") {
     draft.refusedCall = refusedCall(event, assessment, context.now);
-    return refused(blocked(eventId, assessment, amounts));
+    const retry = retryOf(draft, assessment, amounts, context.now);
+    return refused(blocked(eventId, assessment, amounts, retry));
   }
   if (isCounted(matchStatus)) draft.operations += 1;
   const cents = [assessment, ...assessment.levels.map((level) => level.assessment)];
-  const isInCents = cents.some(({ groups }) => countsCents(groups)) || runsCountCents(runs, event);
+  const isInCents = cents.some(({ quotas }) => countsCents(quotas)) || runsCountCents(runs, event);
   return answered({
     eventId,
     matchStatus,
-    counters: readCounters(draft, assessment),
-    levels: levelsOf(draft, assessment),
+    counters: readCounters(draft, assessment, context.now),
+    levels: levelsOf(draft, assessment, context.now),
     runs: knownRuns(draft, runId),
     cost: costOf(costCents, priceRow),
     warnings: warningsOf(priceRow, { countsCents: isInCents, toldCents, usage }),
@@ -136,11 +140,11 @@ function chargeOf({ lines, credits }: Assessment): Charge {
 }
 
 /** The users above with their counters after the event; null for a user without a parent. */
-function levelsOf(draft: Draft, { levels }: PathAssessment): TrackAnswer["levels"] {
+function levelsOf(draft: Draft, { levels }: PathAssessment, now: Millis): TrackAnswer["levels"] {
   if (levels.length === 0) return null;
   return levels.map(({ draft: level, assessment }) => ({
     userId: level.user.id,
-    counters: readCounters(level, assessment).map((reading, place) => ({
+    counters: readCounters(level, assessment, now).map((reading, place) => ({
       ...reading,
       member: readShare(draft, level, assessment.groups[place] as GroupReading),
     })),
@@ -151,12 +155,12 @@ function levelsOf(draft: Draft, { levels }: PathAssessment): TrackAnswer["levels
  * Refuses a blocked event, with the groups that have too little left; amounts as on the wire. With a parent or a run its
  * code is the first reason, and the details say who refuses.
  */
-function blocked(eventId: string, assessment: PathAssessment, needs: Amounts): Refusal {
+function blocked(eventId: string, assessment: PathAssessment, needs: Amounts, retry: Retry): Refusal {
   const { reasons, refusedBy, levels, runs, refusingRuns, blocking } = assessment;
   const limited = [...blocking, ...levels.flatMap((level) => level.limited)];
   const full = levels.flatMap((level) => level.fullShares);
   const isUnpriced = reasons.includes("unpriced_model");
-  const details = { eventId, groups: blocking.map((reading) => blockedGroup(reading)) };
+  const details = { eventId, groups: blocking.map((reading) => blockedGroup(reading)), ...retry };
   const message = isUnpriced
     ? "metadata.model: must name a model with a price, because a limit of the plan counts cents"
     : limited.length > 0 || full.length > 0
@@ -164,14 +168,16 @@ function blocked(eventId: string, assessment: PathAssessment, needs: Amounts): R
     : refusingRuns.length > 0
     ? runsText(refusingRuns, needs)
     : `The plan of ${refusedBy.join(", ")} has ended`;
+  const [code = "limit_reached"] = reasons;
   if (levels.length === 0 && runs.length === 0) {
-    return refusal("limit_reached", message, isUnpriced ? { ...details, reasons } : details);
+    return isUnpriced
+      ? refusal("limit_reached", message, { ...details, reasons })
+      : refusal(code, message, details);
   }
   const above = levels.map(({ draft, assessment: { blocking: groups }, fullShares }) => ({
     userId: draft.user.id,
     groups: groups.map((reading) => blockedGroup(reading, fullShares)),
   }));
-  const [code = "limit_reached"] = reasons;
   return refusal(code, message, {
     ...details,
     reasons,
@@ -238,23 +244,23 @@ function runsText(refusing: readonly RefusingRun[], needs: Amounts): string {
 }
 
 function statusOf(
-  { matched, groups, reasons, levels, refusedBy }: PathAssessment,
+  { matched, quotas, reasons, levels, refusedBy }: PathAssessment,
   userId: string,
 ): Exclude<MatchStatus, "released"> {
   const isRefusedAbove = refusedBy.some((id) => id !== userId);
   if (isRefusedAbove) return "blocked";
-  if (groups.length > 0 || levels.some(({ assessment }) => takesPart(assessment))) {
+  if (quotas.length > 0 || levels.some(({ assessment }) => takesPart(assessment))) {
     return reasons.length === 0 ? "matched" : "blocked";
   }
-  if (matched) return "matched_credits_only";
+  if (matched) return reasons.length === 0 ? "matched_credits_only" : "blocked";
   return reasons.includes("no_subscription") ? "no_subscription" : "unmatched";
 }
 
-function readCounters(draft: Draft, { groups, active }: Assessment): CounterReading[] {
+function readCounters(draft: Draft, { groups, active, reasons }: Assessment, now: Millis): CounterReading[] {
   if (active === null) return [];
-  return groups.map(({ group, quota, window }) => ({
-    group,
-    quota,
-    counter: draft.counter({ planId: active.plan.id, groupId: group.id, window }),
-  }));
+  return groups.map(({ group, quota, window: before }) => {
+    // Where the call counted, a session has begun.
+    const window = reasons.length === 0 ? begun(before) : before;
+    return { group, quota, window, counter: counterIn(draft, active.plan.id, group.id, window, now) };
+  });
 }

@@ -12,40 +12,111 @@
 
 import { type Amount, larger } from "../values/amount.ts";
 import type { Draft } from "../state/draft.ts";
-import { adjustedTo, counterKey, type CounterRef, joinedBy, withoutReset } from "../state/counter.ts";
+import {
+  adjustedTo,
+  closed,
+  type Counter,
+  counterKey,
+  type CounterRef,
+  joinedBy,
+  opened,
+  withoutReset,
+} from "../state/counter.ts";
 import type { HoldLine } from "../state/reservation.ts";
-import type { Window } from "../values/period.ts";
-import { pairGroups, type Plan } from "../catalog/plan.ts";
+import { isOfGuard, type Millis, type Period, type Window, windowAt } from "../values/period.ts";
+import { type LimitGroup, pairGroups, type Plan } from "../catalog/plan.ts";
+import type { Subscription } from "../state/subscription.ts";
+import { isLifetime, runningSession, runningWindows, windowFor } from "./windows.ts";
 
-/** A plan with the running window of its usage. */
-export interface RunningPlan {
+/** The plan that a user entered last, with how its windows are stepped. */
+export interface LeftPlan {
+  readonly plan: Plan;
+  /** The moment whose windows these are: now, or when the plan was left without a successor. */
+  readonly at: Millis;
+  readonly anchor: Millis;
+  readonly startedAt: Millis;
+}
+
+/** A plan that a user enters, with the running window of its period. */
+export interface EnteredPlan {
+  readonly row: Subscription;
   readonly plan: Plan;
   readonly window: Window;
 }
 
-/** The counter of the entered plan for each paired group of the plan left, by the id of the group left. */
-export type Moves = ReadonlyMap<string, CounterRef>;
+/** A counter of the plan left, with the counter of the entered plan that receives its usage. */
+export interface Move {
+  readonly from: CounterRef;
+  readonly to: CounterRef;
+  /** Whether only open holds follow: what was used over a lifetime is not usage of a period. */
+  readonly leavesUsage: boolean;
+}
 
-/** Pairs the groups of two plans; groups without a pair are left out. */
-export function movesBetween(left: RunningPlan, entered: RunningPlan): Moves {
-  const moves = new Map<string, CounterRef>();
-  for (const [toId, from] of pairGroups(entered.plan, left.plan)) {
-    moves.set(from.id, { planId: entered.plan.id, groupId: toId, window: entered.window });
+/** Moves by the key of the counter left. */
+export type Moves = ReadonlyMap<string, Move>;
+
+/** Returns the windows of a group of a plan left whose usage still counts. */
+export function windowsLeft(draft: Draft, left: LeftPlan, group: LimitGroup, now: Millis): Window[] {
+  const calendar = (period: Period | null) =>
+    windowAt(period ?? left.plan.period, left.at, left.anchor, left.startedAt);
+  return runningWindows(draft, left.plan.id, group, calendar, now);
+}
+
+/**
+ * Pairs the counters of two plans; groups without a pair are left out, and so are counters that stay the same.
+ *
+ * @param windowTo returns the window of a paired group of the entered plan that receives a window of the group left; null
+ * where nothing follows
+ */
+export function movesBetween(
+  draft: Draft,
+  left: LeftPlan,
+  entered: EnteredPlan,
+  windowTo: (group: LimitGroup, from: CounterRef) => Window | null,
+  now: Millis,
+): Moves {
+  const moves = new Map<string, Move>();
+  const pairs = pairGroups(entered.plan, left.plan);
+  for (const group of entered.plan.groups) {
+    const old = pairs.get(group.id);
+    if (old === undefined) continue;
+    const leavesUsage = isLifetime(left.plan, old) && !isLifetime(entered.plan, group);
+    for (const window of windowsLeft(draft, left, old, now)) {
+      const from = { planId: left.plan.id, groupId: old.id, window };
+      const target = windowTo(group, from);
+      if (target === null) continue;
+      const to = { planId: entered.plan.id, groupId: group.id, window: target };
+      if (keyOf(from) !== keyOf(to)) moves.set(keyOf(from), { from, to, leavesUsage });
+    }
   }
   return moves;
 }
 
-/** Carries the running usage of paired groups, open holds included, into the entered plan's counters. */
-export function carryUsage(draft: Draft, left: RunningPlan, entered: RunningPlan): void {
-  const moves = movesBetween(left, entered);
-  const heldBy = repointHolds(draft, left, moves, "kept");
-  for (const [fromId, toRef] of moves) {
-    const from = draft.counter({ planId: left.plan.id, groupId: fromId, window: left.window });
-    const { held, added } = heldBy.get(fromId) ?? NO_HOLDS;
-    const to = draft.counter(toRef);
-    if (leavesUsage(left, entered)) {
+/**
+ * Carries the running usage of paired groups, open holds included, into the entered plan's counters. Guards are carried
+ * under every policy, slot by slot, so that changing plans gives no fresh rate.
+ *
+ * @param isCarried whether a group of the entered plan takes usage along
+ */
+export function carryUsage(
+  draft: Draft,
+  left: LeftPlan,
+  entered: EnteredPlan,
+  isCarried: (group: LimitGroup) => boolean,
+  now: Millis,
+): void {
+  const windowTo = (group: LimitGroup, from: CounterRef) =>
+    isCarried(group) ? windowCarried(draft, entered, group, from, now) : null;
+  const moves = movesBetween(draft, left, entered, windowTo, now);
+  const heldBy = repointHolds(draft, moves, "kept");
+  for (const [key, { from: fromRef, to: toRef, leavesUsage }] of moves) {
+    if (fromRef.window.kind === "concurrency") continue;
+    const from = draft.counter(fromRef);
+    const { held, added } = heldBy.get(key) ?? NO_HOLDS;
+    const to = opened(draft.counter(toRef), toRef.window);
+    if (leavesUsage) {
       if (held !== 0n) draft.putCounter(adjustedTo(withoutReset(to), to.count + added, to.costCents, held));
-    } else if (from.count > 0n || from.costCents > 0n || held !== 0n || from.alerted.length > 0) {
+    } else if (isPut(from, held)) {
       const count = larger(to.count, from.count);
       const costCents = larger(to.costCents, from.costCents);
       draft.putCounter(adjustedTo(joinedBy(to, from), count, costCents, held));
@@ -55,9 +126,30 @@ export function carryUsage(draft: Draft, left: RunningPlan, entered: RunningPlan
   }
 }
 
-/** Whether only open holds follow: what was used over a lifetime is not usage of a period. */
-export function leavesUsage(left: RunningPlan, entered: RunningPlan): boolean {
-  return left.plan.period.type === "lifetime" && entered.plan.period.type !== "lifetime";
+/** Whether a counter has something to carry; a session also goes on where nothing was used. */
+function isPut({ count, costCents, alerted, kind }: Counter, held: Amount): boolean {
+  return count > 0n || costCents > 0n || held !== 0n || alerted.length > 0 || kind === "session";
+}
+
+/**
+ * Returns the window that a carried window goes to. A session goes on in the entered plan, unless that has a running one
+ * with as much usage: of two sessions one goes on, and the other is closed.
+ */
+function windowCarried(
+  draft: Draft,
+  entered: EnteredPlan,
+  group: LimitGroup,
+  from: CounterRef,
+  now: Millis,
+): Window {
+  if (isOfGuard(from.window)) return from.window;
+  if (from.window.kind !== "session") return windowFor(draft, entered, group, now);
+  const own = runningSession(draft, entered.plan.id, group.id, now);
+  if (own === null) return from.window;
+  const ownCounter = draft.counter({ planId: entered.plan.id, groupId: group.id, window: own });
+  if (ownCounter.count >= draft.counter(from).count) return own;
+  if (own.start !== from.window.start) draft.putCounter(closed(ownCounter));
+  return from.window;
 }
 
 /** What the open holds of a group took that followed to another counter. */
@@ -73,25 +165,26 @@ export const NO_HOLDS: FollowedHolds = { held: 0n, added: 0n };
  * Points the lines of open holds at the counters that receive their usage.
  *
  * @param source "kept": the counters left keep their count, so the holds go on correcting them; "emptied": they do not
- * @returns the amounts that the repointed lines hold, by the id of the group left
+ * @returns the amounts that the repointed lines hold, by the key of the counter left
  */
 export function repointHolds(
   draft: Draft,
-  left: RunningPlan,
   moves: Moves,
   source: "kept" | "emptied",
 ): ReadonlyMap<string, FollowedHolds> {
   const heldBy = new Map<string, FollowedHolds>();
   const moved = (line: HoldLine): HoldLine => {
-    const to = moves.get(line.groupId);
-    const isHere = line.planId === left.plan.id && line.window.start === left.window.start;
-    if (to === undefined || !isHere) return line;
+    const key = keyOf(line);
+    const move = moves.get(key);
+    if (move === undefined) return line;
     const { planId, groupId, window, unit, taken, left: before = [] } = line;
+    const { to } = move;
+    if (window.kind === "concurrency") return { ...to, unit, taken };
     const behind = source === "kept" ? [...before, { planId, groupId, window }] : before;
     const stillLeft = behind.filter((ref) => keyOf(ref) !== keyOf(to));
-    const { held, added } = heldBy.get(groupId) ?? NO_HOLDS;
+    const { held, added } = heldBy.get(key) ?? NO_HOLDS;
     const isNew = stillLeft.length === behind.length;
-    heldBy.set(groupId, { held: held + taken, added: isNew ? added + taken : added });
+    heldBy.set(key, { held: held + taken, added: isNew ? added + taken : added });
     return withLeft({ ...to, unit, taken }, stillLeft);
   };
   changeHoldLines(draft, moved);
@@ -123,6 +216,7 @@ function withLeft(line: HoldLine, left: readonly CounterRef[]): HoldLine {
   return left.length === 0 ? line : { ...line, left };
 }
 
-function keyOf({ planId, groupId, window }: CounterRef): string {
+/** The key of a counter. */
+export function keyOf({ planId, groupId, window }: CounterRef): string {
   return counterKey(planId, groupId, window.start);
 }

@@ -4,12 +4,14 @@
 // at 0 under all of them, and a plan that the user already has is not entered again.
 
 import { larger } from "../values/amount.ts";
+import { isGuard, type LimitGroup } from "../catalog/plan.ts";
+import { runningSession, windowFor } from "./windows.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
 import { type CounterRef, filled, reset, shownCount } from "../state/counter.ts";
 import type { Entitlement } from "../state/user.ts";
 import { resetShares } from "../accounts/shares.ts";
-import { carryUsage, forgetLeft, type RunningPlan } from "./carry.ts";
+import { carryUsage, forgetLeft, type LeftPlan, windowsLeft } from "./carry.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import { type Millis, type Window, windowAt } from "../values/period.ts";
 import type { Plan } from "../catalog/plan.ts";
@@ -48,7 +50,7 @@ export function activePlanOf(draft: Draft, context: Context): ActivePlan | null 
   const row = primaryOf(draft.subscriptions(), context.catalog, context.now);
   const plan = row === null ? undefined : context.catalog.plans.get(row.planId);
   if (row === null || plan === undefined) return null;
-  return { row, plan, window: windowOf(row, plan, context.now) };
+  return { row, plan, window: windowOf(row, plan.period, context.now) };
 }
 
 /** Returns the primary and the other active subscriptions; null if there is at most one. */
@@ -66,17 +68,20 @@ export function named(row: Subscription, catalog: Catalog): NamedSubscription {
   return { row: { id, planId, provider, externalId, startedAt, endsAt }, planName };
 }
 
-/** Returns the plan that the user entered last, ended or not, while the window of its usage runs; else null. */
-export function runningPlanOf(
+/** Returns the plan that the user entered last, ended or not, while any window of its usage runs; else null. */
+export function leftPlanOf(
   draft: Draft,
   { catalog, now }: Pick<Context, "catalog" | "now">,
-): RunningPlan | null {
+): LeftPlan | null {
   const { entitlement } = draft.user;
   const plan = entitlement === null ? undefined : catalog.plans.get(entitlement.planId);
   if (entitlement === null || plan === undefined) return null;
   const { until, anchor, startedAt } = entitlement;
-  const window = windowAt(plan.period, until ?? now, anchor, startedAt);
-  return window.end !== null && window.end <= now ? null : { plan, window };
+  const left = { plan, at: until ?? now, anchor, startedAt };
+  const window = windowAt(plan.period, left.at, anchor, startedAt);
+  const isRunning = window.end === null || window.end > now ||
+    plan.groups.some((group) => group.period !== null && windowsLeft(draft, left, group, now).length > 0);
+  return isRunning ? left : null;
 }
 
 /**
@@ -102,7 +107,7 @@ export function refreshEntitlement(
   if (before !== null && isSame(before, row)) return;
   let carried = before?.carried ?? true;
   if (before !== null && before.planId !== plan.id) {
-    const entered = { row, plan, window: windowOf(row, plan, at) };
+    const entered = { row, plan, window: windowOf(row, plan.period, at) };
     carried = enterPlan(draft, entered, before, { ...context, now: at });
   }
   if (before !== null && before.subscriptionId === endedId && before.until === null && isPaid(row)) {
@@ -124,25 +129,30 @@ function isSame(before: Entitlement, row: Subscription): boolean {
 }
 
 /**
- * Applies the entered plan's `onPlanChange`, if the window of the plan left still runs.
+ * Applies the entered plan's `onPlanChange`, if a window of the plan left still runs. Guards are carried under each policy.
  *
  * @returns whether the entered counters now include all usage of that window
  */
 function enterPlan(draft: Draft, entered: ActivePlan, before: Entitlement, context: Context): boolean {
-  const left = runningPlanOf(draft, context);
+  const { now } = context;
+  const { onPlanChange } = entered.plan;
+  const left = leftPlanOf(draft, context);
   if (left === null && context.catalog.plans.has(before.planId)) return true;
-  switch (entered.plan.onPlanChange) {
+  if (left !== null) {
+    carryUsage(draft, left, entered, (group) => onPlanChange === "carry" || isGuard(group), now);
+  }
+  switch (onPlanChange) {
     case "carry":
-      if (left !== null) carryUsage(draft, left, entered);
       return true;
-    case "reset":
-      for (const ref of refsOf(entered)) draft.putCounter(reset(draft.counter(ref), context.now));
-      forgetLeft(draft, refsOf(entered));
-      resetShares(draft, entered.plan.groups, entered.window, context.now);
+    case "reset": {
+      const refs = runningQuotas(draft, entered, now).map(({ ref }) => ref);
+      for (const ref of refs) draft.putCounter(reset(draft.counter(ref), now));
+      forgetLeft(draft, refs);
+      resetShares(draft, refs, now);
       return false;
+    }
     case "block":
-      for (const group of entered.plan.groups) {
-        const ref = { planId: entered.plan.id, groupId: group.id, window: entered.window };
+      for (const { group, ref } of runningQuotas(draft, entered, now)) {
         const counter = draft.counter(ref);
         const quota = quotaOf(entered.row, group);
         draft.putCounter(filled(counter, quota, larger(quota, shownCount(counter))));
@@ -151,6 +161,18 @@ function enterPlan(draft: Draft, entered: ActivePlan, before: Entitlement, conte
   }
 }
 
-function refsOf({ plan, window }: ActivePlan): CounterRef[] {
-  return plan.groups.map((group) => ({ planId: plan.id, groupId: group.id, window }));
+/** The quota groups of a plan with the counters of their running windows; a group between two sessions has none. */
+function runningQuotas(
+  draft: Draft,
+  entered: ActivePlan,
+  now: Millis,
+): { readonly group: LimitGroup; readonly ref: CounterRef }[] {
+  const { plan } = entered;
+  return plan.groups.flatMap((group) => {
+    if (isGuard(group)) return [];
+    const window = group.period?.type === "session"
+      ? runningSession(draft, plan.id, group.id, now)
+      : windowFor(draft, entered, group, now);
+    return window === null ? [] : [{ group, ref: { planId: plan.id, groupId: group.id, window } }];
+  });
 }

@@ -13,6 +13,7 @@ export interface CounterReading {
   readonly group: LimitGroup;
   readonly quota: Amount;
   readonly counter: Counter;
+  readonly window: Window;
   /** Present for a user above: the caller's share of the group. */
   readonly member?: MemberReading;
 }
@@ -48,6 +49,11 @@ export interface Counter {
   readonly block?: Block;
   /** When a plan change reset it; absent for never, and where usage of another counter was added since. */
   readonly resetAt?: Millis;
+  /**
+   * Of a session, or of a slot of a rate; absent for a calendar window. A session that a plan change or a merge closed
+   * has none either: its counter is left as that of any past window.
+   */
+  readonly kind?: "session" | "rate";
 }
 
 /** What a block adds to a counter, beside its usage. */
@@ -94,7 +100,8 @@ export function counterKey(planId: string, groupId: string, windowStart: Millis)
 
 /** Makes an empty counter. */
 export function emptyCounter(userKey: UserKey, ref: CounterRef): Counter {
-  return {
+  const { kind } = ref.window;
+  const counter: Counter = {
     key: counterKey(ref.planId, ref.groupId, ref.window.start),
     userKey,
     planId: ref.planId,
@@ -106,6 +113,18 @@ export function emptyCounter(userKey: UserKey, ref: CounterRef): Counter {
     costCents: 0n,
     alerted: NO_ALERTS,
   };
+  return kind === "session" || kind === "rate" ? { ...counter, kind } : counter;
+}
+
+/** Opens a session that was closed at its very start, as if it began anew. */
+export function opened(counter: Counter, { kind }: Window): Counter {
+  return kind === "session" && counter.kind === undefined ? { ...counter, kind } : counter;
+}
+
+/** Closes a session: no call counts in it any more. */
+export function closed(counter: Counter): Counter {
+  const { kind: _, ...rest } = counter;
+  return rest;
 }
 
 /** Changes a counter by the delta of a hold or an event; floors at zero, and books the difference as `adjusted`. */
@@ -167,8 +186,9 @@ export function reset(counter: Counter, at: Millis): Counter {
 }
 
 /** Empties the counter of a user who became an alias: its holds and events are the canonical user's now. */
-export function emptied({ userKey, planId, groupId, windowStart, windowEnd }: Counter): Counter {
-  return emptyCounter(userKey, { planId, groupId, window: { start: windowStart, end: windowEnd } });
+export function emptied({ userKey, planId, groupId, windowStart, windowEnd, kind }: Counter): Counter {
+  const window = { start: windowStart, end: windowEnd };
+  return emptyCounter(userKey, { planId, groupId, window: kind === "rate" ? { ...window, kind } : window });
 }
 
 /** Sets a counter to a count by a plan change, with which `holdsDelta` of open holds came or went. */

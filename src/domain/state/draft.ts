@@ -2,11 +2,13 @@
 // changes only when the draft's changes are applied; a dry run drops them. Each row is in the changes once, with its last
 // value.
 
+import type { Amount } from "../values/amount.ts";
 import { type Counter, counterKey, type CounterRef, emptyCounter } from "./counter.ts";
 import { type CreditBalance, expiryDueOf, type LedgerEntry } from "./credit.ts";
 import type { MeteringEvent } from "./event.ts";
 import { type Message, type MessageData, type MessageType, subscriptionData } from "./message.ts";
 import type { UserKey } from "../values/ids.ts";
+import { type GuardedHold, guardedHold, heldBy } from "./in_flight.ts";
 import { Overlay } from "../values/overlay.ts";
 import type { Millis } from "../values/period.ts";
 import type { RefusedCall } from "./refused_call.ts";
@@ -17,6 +19,8 @@ import type { Subscription, SubscriptionEvent } from "./subscription.ts";
 import type { Change, User, UserState } from "./user.ts";
 
 const NO_COUNTERS: readonly Counter[] = [];
+const NO_RESERVATIONS: readonly Reservation[] = [];
+const NO_HOLDS: readonly GuardedHold[] = [];
 const NO_DRAFTS: readonly Draft[] = [];
 const NO_MESSAGES: readonly Message[] = [];
 
@@ -98,6 +102,39 @@ export class Draft {
     for (const row of this.state.counters.values()) yield this.#counters?.get(row.key) ?? row;
     for (const row of this.#counters?.rows ?? []) {
       if (!this.state.counters.has(row.key)) yield row;
+    }
+  }
+
+  /** The sessions of a group, or the slots of a rate, that may still count, with this draft's changes. */
+  *passing(planId: string, groupId: string): Iterable<Counter> {
+    for (const row of this.state.passingOf(planId, groupId)) {
+      const latest = this.#counters?.get(row.key) ?? row;
+      if (latest.kind !== undefined) yield latest;
+    }
+    for (const row of this.#counters?.rows ?? NO_COUNTERS) {
+      if (row.kind === undefined || row.planId !== planId || row.groupId !== groupId) continue;
+      if (this.state.counters.get(row.key)?.kind === undefined) yield row;
+    }
+  }
+
+  /** What open holds hold of a concurrency limit. */
+  heldOf(planId: string, groupId: string): Amount {
+    const { inFlight } = this.state;
+    let held = inFlight?.heldOf(planId, groupId) ?? 0n;
+    for (const row of this.#reservations?.rows ?? NO_RESERVATIONS) {
+      held += heldBy(guardedHold(row), planId, groupId) - heldBy(inFlight?.get(row.id), planId, groupId);
+    }
+    return held;
+  }
+
+  /** The open holds that count at guards. */
+  *guardedHolds(): Iterable<GuardedHold> {
+    for (const hold of this.state.inFlight?.holds ?? NO_HOLDS) {
+      if (this.#reservations?.get(hold.id) === undefined) yield hold;
+    }
+    for (const row of this.#reservations?.rows ?? NO_RESERVATIONS) {
+      const hold = guardedHold(row);
+      if (hold !== null) yield hold;
     }
   }
 

@@ -6,7 +6,7 @@
 import type { Amount } from "../values/amount.ts";
 import type { CreditLine } from "./credit.ts";
 import { momentOf, type UserKey } from "../values/ids.ts";
-import type { Millis } from "../values/period.ts";
+import type { Millis, Window, WindowKind } from "../values/period.ts";
 import type { Unit } from "../catalog/plan.ts";
 import type { Line, Reservation } from "./reservation.ts";
 import type { ShareLine } from "./share.ts";
@@ -50,7 +50,8 @@ export function textOfHold(row: Reservation, texts: HoldTexts): string {
     lines.length,
   ];
   for (const { planId, groupId, window, unit, taken } of lines) {
-    fields.push(planId, groupId, window.start, window.end ?? NONE, unit, taken);
+    const { start, end, kind } = window;
+    fields.push(planId, groupId, start, end ?? NONE, kind === undefined ? unit : `${unit} ${kind}`, taken);
   }
   fields.push(credits.length);
   for (const { balanceId, unit, taken } of credits) fields.push(balanceId, unit, taken);
@@ -197,8 +198,10 @@ function listOf<Item>(fields: Fields, read: (fields: Fields) => Item): Item[] {
 function readLine(fields: Fields): Line {
   const planId = fields.next();
   const groupId = fields.next();
-  const window = { start: fields.number(), end: fields.numberOrNull() };
-  return { planId, groupId, window, unit: fields.next() as Unit, taken: fields.amount() };
+  const window: Window = { start: fields.number(), end: fields.numberOrNull() };
+  const [unit, kind] = fields.next().split(" ") as [Unit, WindowKind?];
+  const taken = fields.amount();
+  return { planId, groupId, window: kind === undefined ? window : { ...window, kind }, unit, taken };
 }
 
 function readCredit(fields: Fields): CreditLine {

@@ -13,6 +13,8 @@ export const REASONS_IN_ORDER = [
   "reservation_headroom_exceeded",
   "member_limit_reached",
   "run_limit_reached",
+  "rate_limit_reached",
+  "concurrency_limit_reached",
 ] as const;
 
 /** Why a reserve is not allowed. */

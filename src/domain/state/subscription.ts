@@ -5,8 +5,8 @@ import type { Amount } from "../values/amount.ts";
 import type { Context } from "./context.ts";
 import type { UserKey } from "../values/ids.ts";
 import type { Catalog } from "../catalog/catalog.ts";
-import { contains, type Millis, type Window, windowAt } from "../values/period.ts";
-import type { LimitGroup, Plan } from "../catalog/plan.ts";
+import { contains, type Millis, type Period, type Window, windowAt } from "../values/period.ts";
+import type { LimitGroup } from "../catalog/plan.ts";
 
 /** A subscription row. A default row has neither provider nor external id; a paid row has both. */
 export interface Subscription {
@@ -62,24 +62,23 @@ export function anchorOf(row: Subscription): Millis {
 }
 
 interface KnownWindow {
-  readonly plan: Plan;
+  readonly period: Period;
   readonly window: Window;
 }
 
 /**
- * The newest window of a row or, for calendar periods, of all rows of a plan. Rows and plans never change in place, so
- * this is only a shortcut.
+ * The newest window of a row or, for calendar periods, of all rows that share one. Rows and periods never change in place,
+ * so this is only a shortcut.
  */
-const lastWindows = new WeakMap<Subscription | Plan, KnownWindow>();
+const lastWindows = new WeakMap<Subscription | Period, KnownWindow>();
 
-/** Returns the running window of a row under its plan. */
-export function windowOf(row: Subscription, plan: Plan, at: Millis): Window {
-  const { anchor, type } = plan.period;
-  const owner = anchor === "calendar" && type !== "lifetime" ? plan : row;
+/** Returns the running window of a row, under the period of its plan or of a group. */
+export function windowOf(row: Subscription, period: Period, at: Millis): Window {
+  const owner = period.anchor === "calendar" && period.type !== "lifetime" ? period : row;
   const known = lastWindows.get(owner);
-  if (known !== undefined && known.plan === plan && contains(known.window, at)) return known.window;
-  const window = windowAt(plan.period, at, anchorOf(row), row.startedAt);
-  lastWindows.set(owner, { plan, window });
+  if (known !== undefined && known.period === period && contains(known.window, at)) return known.window;
+  const window = windowAt(period, at, anchorOf(row), row.startedAt);
+  lastWindows.set(owner, { period, window });
   return window;
 }
 

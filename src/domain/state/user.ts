@@ -8,6 +8,7 @@ import type { UserKey } from "../values/ids.ts";
 import type { Counter } from "./counter.ts";
 import type { EventLog, MeteringEvent } from "./event.ts";
 import { ExpiryQueue } from "./expiry_queue.ts";
+import { guardedHold, guardKey, InFlight } from "./in_flight.ts";
 import type { Generation } from "./generation.ts";
 import type { HoldTexts } from "./hold_text.ts";
 import type { WebhookMessage } from "./message.ts";
@@ -165,6 +166,7 @@ export interface UserRows {
 /** Rows that a command names and that need not be in memory. */
 export type OlderRows = Pick<UserRows, "counters" | "reservations" | "balances" | "runs" | "shares">;
 
+const NO_COUNTERS: readonly Counter[] = [];
 const NO_RUNS: readonly Run[] = [];
 const NO_RUN: ReadonlyMap<string, Run> = new Map();
 const NO_SHARES: ReadonlyMap<string, Share> = new Map();
@@ -185,6 +187,10 @@ export class UserState {
   /** The same in consumption order. */
   readonly balanceOrder: CreditBalance[] = [];
   openHolds = 0;
+  /** Open holds that count at guards; null for none, as for users of plans without guards. */
+  inFlight: InFlight | null = null;
+  /** Sessions and slots of rates that may still count, by group and key; null for none. */
+  #passing: Map<string, Map<string, Counter>> | null = null;
   /** Runs by id: active ones, those with open holds, and others while they are needed. Null for a user without any. */
   #runs: Map<string, Run> | null = null;
   /** Shares by key; null for none, as for every user without a parent. */
@@ -222,7 +228,7 @@ export class UserState {
       if (!this.balances.has(row.id)) this.#setBalance(row);
     }
     for (const row of rows.counters) {
-      if (!this.counters.has(row.key)) this.counters.set(row.key, row);
+      if (!this.counters.has(row.key)) this.#setCounter(row);
     }
     for (const row of rows.reservations) {
       if (!this.reservations.has(row.id)) this.#setReservation(row);
@@ -251,7 +257,7 @@ export class UserState {
           this.subscriptions.set(change.row.id, change.row);
           break;
         case "counters":
-          this.counters.set(change.row.key, change.row);
+          this.#setCounter(change.row);
           break;
         case "shares":
           this.#setShare(change.row);
@@ -295,6 +301,35 @@ export class UserState {
   /** Whether an id names an open hold of this user that lapses at this time. */
   lapsesAt(reservationId: string, at: Millis): boolean {
     return this.reservations.expiryOf(reservationId) === at;
+  }
+
+  /** The sessions of a group, or the slots of a rate, that may still count. */
+  passingOf(planId: string, groupId: string): Iterable<Counter> {
+    return this.#passing?.get(guardKey(planId, groupId))?.values() ?? NO_COUNTERS;
+  }
+
+  #setCounter(row: Counter): void {
+    this.counters.set(row.key, row);
+    if (row.kind === undefined && this.#passing === null) return;
+    const group = guardKey(row.planId, row.groupId);
+    const passing = this.#passing?.get(group);
+    if (row.kind === undefined) {
+      passing?.delete(row.key);
+    } else if (passing === undefined) {
+      (this.#passing ??= new Map()).set(group, new Map([[row.key, row]]));
+    } else {
+      if (!passing.has(row.key)) this.#dropPassed(passing, row.windowStart);
+      passing.set(row.key, row);
+    }
+  }
+
+  /** Drops what no longer counts. No settlement changes the slot of a rate after its time. */
+  #dropPassed(passing: Map<string, Counter>, at: Millis): void {
+    for (const { key, kind, windowEnd } of passing.values()) {
+      if (windowEnd === null || windowEnd > at) continue;
+      passing.delete(key);
+      if (kind === "rate") this.counters.delete(key);
+    }
   }
 
   #setShare(row: Share): void {
@@ -345,6 +380,7 @@ export class UserState {
   #setReservation(row: Reservation): void {
     const lapsed = this.reservations.expiryOf(row.id);
     this.reservations.set(row);
+    if (this.inFlight !== null || guardedHold(row) !== null) (this.inFlight ??= new InFlight()).set(row);
     if (lapsed !== null) this.openHolds -= 1;
     if (row.status !== "held") return;
     this.openHolds += 1;

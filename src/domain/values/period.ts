@@ -45,6 +45,8 @@ export interface Window {
   readonly end: Millis | null;
   /** Absent for a window of a calendar period. */
   readonly kind?: WindowKind;
+  /** Present for a session that the next allowed call begins. */
+  readonly isNext?: true;
 }
 
 /** Whether a window is of a guard: a rate or a concurrency limit. */

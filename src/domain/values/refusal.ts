@@ -35,6 +35,8 @@ export const REFUSAL_CODES = [
   "reservation_headroom_exceeded",
   "member_limit_reached",
   "run_limit_reached",
+  "rate_limit_reached",
+  "concurrency_limit_reached",
   "ai_budget_exceeded",
   "generation_failed",
   "not_processed",

@@ -17,6 +17,7 @@ export function registerSweeps(service: Service): void {
   Deno.cron("remove old messages of webhooks", "41 * * * *", () => run(service, "messages"));
   Deno.cron("remove payments of Stripe that belong to nothing", "53 4 * * *", () => run(service, "stripe"));
   Deno.cron("remove old runs", "47 * * * *", () => run(service, "runs"));
+  Deno.cron("remove passed slots of rates", "*/10 * * * *", () => run(service, "rates"));
   Deno.cron("retry messages of Stripe", "* * * * *", () => run(service, "stripe_retry"));
   Deno.cron("remove old failed sign-ins", "37 * * * *", () => run(service, "failed_sign_ins"));
   Deno.cron("forget old first answers", "17 * * * *", () => run(service, "idempotency"));

@@ -17,6 +17,7 @@ import {
   deleteMessagesOfRemoved,
   deleteOldLogs,
   deleteOldUnhandled,
+  deletePassedSlots,
   deleteStrayStripeFacts,
   forgetOldPrompts,
 } from "../../storage/stores/retention_store.ts";
@@ -53,6 +54,7 @@ const RETENTION = {
     },
   ],
   runs: [{ keptMs: () => ENDED_KEPT_MS, remove: deleteEndedRuns }],
+  rates: [{ keptMs: () => 0, remove: deletePassedSlots }],
   stripe: [
     { keptMs: () => STRIPE_LIMITS.strayKeptMs, remove: deleteStrayStripeFacts },
     { keptMs: () => STRIPE_LIMITS.unhandledKeptMs, remove: deleteOldUnhandled },

@@ -38,6 +38,7 @@ export interface SweepCounts {
   readonly messages: number;
   readonly stripeFacts: number;
   readonly runs: number;
+  readonly rates: number;
   readonly stripeRetries: number;
   readonly erasures: number;
   readonly failedSignIns: number;
@@ -53,6 +54,7 @@ export async function sweepAll(world: SweepWorld): Promise<SweepCounts> {
   const messages = await runSweep(world, "messages");
   const stripeFacts = await runSweep(world, "stripe");
   const runs = await runSweep(world, "runs");
+  const rates = await runSweep(world, "rates");
   const stripeRetries = await runSweep(world, "stripe_retry");
   const erasures = await runSweep(world, "erasures");
   const failedSignIns = await runSweep(world, "failed_sign_ins");
@@ -65,6 +67,7 @@ export async function sweepAll(world: SweepWorld): Promise<SweepCounts> {
     messages,
     stripeFacts,
     runs,
+    rates,
     stripeRetries,
     erasures,
     failedSignIns,
@@ -83,6 +86,7 @@ const SWEEPS = {
   daily_use: addAllUp,
   stripe: removeOld("stripe"),
   runs: removeOld("runs"),
+  rates: removeOld("rates"),
   stripe_retry: retryUnderNewCatalogs,
   failed_sign_ins: removeFailedSignIns,
 } satisfies Record<SweepName, (world: SweepWorld) => Promise<unknown>>;

@@ -56,6 +56,8 @@ const REASON_INDEX: Readonly<Record<ReserveReason, number>> = {
   unpriced_model: 5,
   member_limit_reached: 6,
   run_limit_reached: 7,
+  rate_limit_reached: 8,
+  concurrency_limit_reached: 9,
 };
 
 /** Outcomes of a reserve, in the order of `reserves`. */

@@ -8,6 +8,7 @@
 // the amount, so events cannot prove it.
 
 import type { Database, Session } from "../database.ts";
+import type { Millis } from "../../domain/values/period.ts";
 import { RECONCILE_LIMITS } from "../../process/limits.ts";
 import { DUE, type FaultKind, HOLDS, inRange, MARKS, MESSAGES, owned, REFUNDED } from "./reconcile_faults.ts";
 import { RUNS } from "./reconcile_runs.ts";
@@ -49,13 +50,18 @@ export interface ReconcileSummary {
 const KEY_MIN = Number.MIN_SAFE_INTEGER;
 const KEY_MAX = Number.MAX_SAFE_INTEGER;
 
-/** Proves the whole database. Reports each drift at once, in the order of users within a step. */
+/**
+ * Proves the whole database. Reports each drift at once, in the order of users within a step.
+ *
+ * @param now the time of realms whose clock is not ahead
+ */
 export function reconcile(
   database: Database,
   onDrift: (drift: Drift) => void,
   stepUsersMax: number = RECONCILE_LIMITS.stepUsersMax,
+  now: Millis = Date.now(),
 ): Promise<ReconcileSummary> {
-  return prove(database, onDrift, (session) => steps(session, stepUsersMax));
+  return prove(database, onDrift, (session) => steps(session, stepUsersMax), now);
 }
 
 /** The summary of a proof of some users. */
@@ -81,7 +87,7 @@ export async function reconcileSample(
     const range = await sampleRange(session, place, usersMax);
     isWhole = range === null;
     yield range ?? [KEY_MIN, KEY_MAX];
-  });
+  }, Date.now());
   return { ...summary, isWhole };
 }
 
@@ -108,6 +114,7 @@ function prove(
   database: Database,
   onDrift: (drift: Drift) => void,
   rangesOf: (session: Session) => AsyncIterable<KeyRange>,
+  now: Millis,
 ): Promise<ReconcileSummary> {
   return database.transaction(async (session) => {
     await session.query("set transaction isolation level repeatable read, read only");
@@ -123,7 +130,7 @@ function prove(
       for (const name of ["users", "counters", "balances", "holds", "events"] as const) {
         sum[name] += counts[name];
       }
-      await proveRange(session, range, tell);
+      await proveRange(session, range, now, tell);
     }
     const [journal] = await session.query<{ batches: number }>("select count(*) as batches from journal");
     sum.undrainedBatches = journal?.batches ?? 0;
@@ -157,9 +164,14 @@ async function countRows(session: Session, range: KeyRange): Promise<RowCounts> 
   return counts as RowCounts;
 }
 
-async function proveRange(session: Session, range: KeyRange, tell: (drift: Drift) => void): Promise<void> {
+async function proveRange(
+  session: Session,
+  range: KeyRange,
+  now: Millis,
+  tell: (drift: Drift) => void,
+): Promise<void> {
   await eachRow<OwnerlessRow>(session, OWNERLESS, range, (row) => tell(ownerlessDrift(row)));
-  await eachRow<CounterSums>(session, COUNTER_SUMS, range, (row) => tell(counterDrift(row)));
+  await eachRow<CounterSums>(session, counterSums(now), range, (row) => tell(counterDrift(row)));
   await eachRow<BalanceSums>(session, BALANCE_SUMS, range, (row) => balanceDrifts(row).forEach(tell));
   await eachRow<DailySums>(session, DAILY_SUMS, range, (row) => tell(dailyDrift(row)));
   for (const sql of [SHARES, RUNS, HOLDS, DUE, MARKS, MESSAGES, REFUNDED]) {
@@ -229,6 +241,9 @@ function ownerlessDrift({ user_key: userKey, what, id }: OwnerlessRow): Drift {
   };
 }
 
+/** SQL of the end of a line's slot of a rate; null for any other line. */
+const SLOT_END = "case line ->> 7 when 'rate' then (line ->> 3)::bigint end";
+
 // Counters: count = open holds + events + adjusted. Summing all parts by counter needs no join, and also finds lines of a
 // counter without a row; these must add up to zero.
 
@@ -244,13 +259,17 @@ interface CounterSums extends OwnedRow {
   readonly proved: string;
 }
 
-/** SQL of lines, which are JSON: [[planId, groupId, windowStart, windowEnd, unit, "taken"], ...]. */
+/** SQL that leaves out lines of concurrency limits, which have no counter. */
+const COUNTED = "line ->> 7 is distinct from 'concurrency'";
+
+/** SQL of lines, which are JSON: [[planId, groupId, windowStart, windowEnd, unit, "taken", left, kind], ...]. */
 function linesOf(table: string, inHolds: 0 | 1): string {
   const [hold, event] = inHolds === 1 ? ["line ->> 5", "'0'"] : ["'0'", "line ->> 5"];
   return `
-    select user_key, line ->> 0, line ->> 1, (line ->> 2)::bigint, 0, 0, 0, (${hold})::numeric, (${event})::numeric
+    select user_key, line ->> 0, line ->> 1, (line ->> 2)::bigint, ${SLOT_END}, 0, 0, 0, (${hold})::numeric,
+      (${event})::numeric
     from ${owned(table, "t.lines", `t.lines <> '[]'${inHolds === 1 ? " and t.status = 'held'" : ""}`)}
-    cross join lateral jsonb_array_elements(lines::jsonb) line`;
+    cross join lateral jsonb_array_elements(lines::jsonb) line where ${COUNTED}`;
 }
 
 /**
@@ -258,7 +277,7 @@ function linesOf(table: string, inHolds: 0 | 1): string {
  * [[userKey, lines, credits, uncovered], ...].
  */
 const LEVEL_LINES = `
-  select owner, line ->> 0, line ->> 1, (line ->> 2)::bigint, 0, 0, 0, 0::numeric, (line ->> 5)::numeric
+  select owner, line ->> 0, line ->> 1, (line ->> 2)::bigint, ${SLOT_END}, 0, 0, 0, 0::numeric, (line ->> 5)::numeric
   from (
     select coalesce(u.merged_into, u.key) as owner, level -> 1 as lines
     from events e cross join lateral jsonb_array_elements(e.levels::jsonb) level
@@ -270,28 +289,34 @@ const LEVEL_LINES = `
   ) part cross join lateral jsonb_array_elements(part.lines) line
   where ${inRange("owner")}`;
 
-const COUNTER_SUMS = `
+/** SQL of the sums of counters. Slots of rates are proved while they count: after that nothing changes them. */
+const counterSums = (now: Millis) => `
   select user_key, (select id from users where key = sums.user_key) as user_id, plan_id, group_id, start_ms,
     has_row, trim_scale(count)::text as count, trim_scale(adjusted)::text as adjusted,
     trim_scale(holds)::text as holds, trim_scale(events)::text as events,
     trim_scale(holds + events + adjusted)::text as proved
   from (
-    select user_key, plan_id, group_id, start_ms, sum(row_count) > 0 as has_row, sum(count) as count,
+    select user_key, plan_id, group_id, start_ms, max(slot_end_ms) as slot_end_ms,
+      sum(row_count) > 0 as has_row, sum(count) as count,
       sum(adjusted) as adjusted, sum(holds) as holds, sum(events) as events
     from (
-      select user_key, plan_id, group_id, window_start_ms as start_ms, 1 as row_count, count, adjusted,
+      select user_key, plan_id, group_id, window_start_ms as start_ms,
+        case kind when 'rate' then window_end_ms end as slot_end_ms, 1 as row_count, count, adjusted,
         0::numeric as holds, 0::numeric as events
-      from ${owned("counters", "t.plan_id, t.group_id, t.window_start_ms, t.count, t.adjusted")}
+      from ${
+  owned("counters", "t.plan_id, t.group_id, t.window_start_ms, t.window_end_ms, t.kind, t.count, t.adjusted")
+}
       union all ${linesOf("reservations", 1)}
       union all ${linesOf("events", 0)}
       union all ${LEVEL_LINES}
       union all
-      select user_key, plan_id, group_id, window_start_ms, 0, 0, 0, 0::numeric, amount
+      select user_key, plan_id, group_id, window_start_ms, null, 0, 0, 0, 0::numeric, amount
       from ${owned("erased_charges", "t.plan_id, t.group_id, t.window_start_ms, t.amount")}
     ) part
     group by user_key, plan_id, group_id, start_ms
   ) sums
-  where count is distinct from holds + events + adjusted
+  where count is distinct from holds + events + adjusted and (slot_end_ms is null or slot_end_ms > ${now} + (
+    select clock_offset_ms from users u join realms r using (realm) where u.key = sums.user_key))
   order by user_key, plan_id, group_id, start_ms`;
 
 function counterDrift(row: CounterSums): Drift {

@@ -9,7 +9,7 @@ import { type Counter, counterKey, type CounterRef, NO_ALERTS } from "../../doma
 import type { EventLog, LevelCharge, MeteringEvent } from "../../domain/state/event.ts";
 import type { Generation } from "../../domain/state/generation.ts";
 import type { HoldLine, Reservation } from "../../domain/state/reservation.ts";
-import type { Window } from "../../domain/values/period.ts";
+import type { Window, WindowKind } from "../../domain/values/period.ts";
 import type { Unit } from "../../domain/catalog/plan.ts";
 import { copyText, NULL } from "../database.ts";
 import { decodeShares, encodeShares } from "./share_rows.ts";
@@ -32,6 +32,7 @@ export const COUNTERS: Table<Counter> = {
     "block_filler",
     "block_up_to",
     "reset_at_ms",
+    "kind",
   ],
   mutable: [
     "window_end_ms",
@@ -43,8 +44,9 @@ export const COUNTERS: Table<Counter> = {
     "block_filler",
     "block_up_to",
     "reset_at_ms",
+    "kind",
   ],
-  later: [NULL, NULL, NULL, NULL, NULL],
+  later: [NULL, NULL, NULL, NULL, NULL, NULL],
   encode: encodeCounter,
   read: readCounter,
 };
@@ -64,15 +66,17 @@ function encodeCounter(row: Counter): string {
   ].join("\t");
 }
 
-const NO_RARE_PARTS = [NULL, NULL, NULL, NULL].join("\t");
+const NO_RARE_PARTS = [NULL, NULL, NULL, NULL, NULL].join("\t");
 
 /** Encodes the columns that are null in nearly all counters. */
-function encodeRareParts({ alertedQuota, block, resetAt }: Counter): string {
-  if (alertedQuota === undefined && block === undefined && resetAt === undefined) return NO_RARE_PARTS;
+function encodeRareParts({ alertedQuota, block, resetAt, kind }: Counter): string {
+  if (alertedQuota === undefined && block === undefined && resetAt === undefined && kind === undefined) {
+    return NO_RARE_PARTS;
+  }
   const amounts = [alertedQuota, block?.filler, block?.upTo].map((each) =>
     each === undefined ? NULL : decimalOf(each)
   );
-  return [...amounts, resetAt ?? NULL].join("\t");
+  return [...amounts, resetAt ?? NULL, kind ?? NULL].join("\t");
 }
 
 function readCounter(stored: StoredRow): Counter {
@@ -93,14 +97,18 @@ function readCounter(stored: StoredRow): Counter {
   };
 }
 
-function rarePartsOf(stored: StoredRow): Pick<Counter, "alertedQuota" | "block" | "resetAt"> | undefined {
+type RareParts = Pick<Counter, "alertedQuota" | "block" | "resetAt" | "kind">;
+
+function rarePartsOf(stored: StoredRow): RareParts | undefined {
   const { alerted_quota: quota, block_filler: filler, block_up_to: upTo, reset_at_ms: resetAt } = stored;
-  if (quota === null && filler === null && resetAt === null) return undefined;
+  const kind = stored.kind as Counter["kind"] | null;
+  if (quota === null && filler === null && resetAt === null && kind === null) return undefined;
   const block = () => ({ filler: parseAmount(filler as string), upTo: parseAmount(upTo as string) });
   return {
     ...quota === null ? undefined : { alertedQuota: parseAmount(quota as string) },
     ...filler === null ? undefined : { block: block() },
     ...resetAt === null ? undefined : { resetAt: resetAt as number },
+    ...kind == null ? undefined : { kind },
   };
 }
 
@@ -364,7 +372,8 @@ export const GENERATIONS = table<Generation>("generations", 1, {
 
 /**
  * Encodes lines as JSON: [[planId, groupId, windowStart, windowEnd, unit, "taken"], ...]. A line that was moved away from
- * other counters lists these as a seventh element: [[planId, groupId, windowStart, windowEnd], ...].
+ * other counters lists these as a seventh element: [[planId, groupId, windowStart, windowEnd], ...]. A line of a session or
+ * a guard has its kind as the eighth.
  */
 function encodeLines(lines: readonly HoldLine[]): string {
   return `[${lines.map(encodeHoldLine).join(",")}]`;
@@ -379,7 +388,8 @@ function encodeHoldLine({ planId, groupId, window, unit, taken, left }: HoldLine
     `"${unit}"`,
     `"${decimalOf(taken)}"`,
   ];
-  if (left !== undefined) parts.push(encodeRefs(left));
+  if (left !== undefined || window.kind !== undefined) parts.push(encodeRefs(left ?? []));
+  if (window.kind !== undefined) parts.push(`"${window.kind}"`);
   return `[${parts.join(",")}]`;
 }
 
@@ -396,19 +406,21 @@ function quoted(text: string): string {
   return PLAIN_ID.test(text) ? `"${text}"` : JSON.stringify(text);
 }
 
+type StoredLine = [...RefParts, unit: Unit, taken: string, left?: RefParts[], kind?: WindowKind];
 type RefParts = [planId: string, groupId: string, start: number, end: number | null];
 
 export function decodeLines(text: string): HoldLine[] {
-  const lines = JSON.parse(text) as [...RefParts, unit: Unit, taken: string, left?: RefParts[]][];
-  return lines.map(([planId, groupId, start, end, unit, taken, left]) => {
-    const window: Window = { start, end };
+  const lines = JSON.parse(text) as StoredLine[];
+  return lines.map(([planId, groupId, start, end, unit, taken, left = [], kind]) => {
+    const window: Window = kind === undefined ? { start, end } : { start, end, kind };
     const line = { planId, groupId, window, unit, taken: parseAmount(taken) };
-    return left === undefined ? line : { ...line, left: left.map(decodeRef) };
+    // A line leaves only counters of windows of its own kind.
+    return left.length === 0 ? line : { ...line, left: left.map((ref) => decodeRef(ref, kind)) };
   });
 }
 
-function decodeRef([planId, groupId, start, end]: RefParts): CounterRef {
-  return { planId, groupId, window: { start, end } };
+function decodeRef([planId, groupId, start, end]: RefParts, kind: WindowKind | undefined): CounterRef {
+  return { planId, groupId, window: kind === undefined ? { start, end } : { start, end, kind } };
 }
 
 /** What an event took from a user above, as stored. */

@@ -89,6 +89,23 @@ export async function deleteEndedRuns(
   return rows.length;
 }
 
+/** Removes slots of rates that stopped to count up to a moment. */
+export async function deletePassedSlots(
+  session: Session,
+  realm: number,
+  before: Millis,
+  limit: number,
+): Promise<number> {
+  const rows = await session.query(
+    `delete from counters where ctid = any(array(
+       select c.ctid from counters c join users u on u.key = c.user_key
+       where c.kind = 'rate' and c.window_end_ms <= $2::bigint and u.realm = $1::int
+       order by c.window_end_ms limit $3::int for update of c skip locked)) returning 1`,
+    [realm, before, limit],
+  );
+  return rows.length;
+}
+
 /** Removes payments, refunds and disputes of Stripe that arrived up to a moment and belong to no purchase. */
 export async function deleteStrayStripeFacts(
   session: Session,

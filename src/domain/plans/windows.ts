@@ -1,0 +1,145 @@
+// The windows of a limit group: in which one a call counts now, and which ones still count.
+//
+// A calendar period has one window at a time. A session begins with the first allowed call that the group covers, and lasts
+// its seconds; between two sessions none runs. A rate counts in slots, each of which still counts for the seconds of the
+// rate after its end. Concurrency is the sum of open holds and has no counter.
+
+import type { Amount } from "../values/amount.ts";
+import {
+  contains,
+  type GroupPeriod,
+  IN_FLIGHT,
+  type Millis,
+  type Period,
+  slotAt,
+  type Window,
+} from "../values/period.ts";
+import type { LimitGroup, Plan } from "../catalog/plan.ts";
+import { type Counter, emptyCounter, opened } from "../state/counter.ts";
+import type { Draft } from "../state/draft.ts";
+import { type Subscription, windowOf } from "../state/subscription.ts";
+
+/** A plan in force, with the running window of its period. */
+interface PlanInForce {
+  readonly row: Subscription;
+  readonly plan: Plan;
+  readonly window: Window;
+}
+
+/** Returns the window in which a group of the plan in force counts a call now. */
+export function windowFor(
+  draft: Draft,
+  { row, plan, window }: PlanInForce,
+  { id, period }: LimitGroup,
+  now: Millis,
+): Window {
+  if (period === null) return window;
+  switch (period.type) {
+    case "session":
+      return runningSession(draft, plan.id, id, now) ?? nextSession(now, period.seconds);
+    case "rolling":
+      return slotAt(now, period.seconds);
+    case "concurrent":
+      return IN_FLIGHT;
+    default:
+      return windowOf(row, period, now);
+  }
+}
+
+/** A session that the next allowed call begins. */
+function nextSession(now: Millis, seconds: number): Window {
+  return { start: now, end: now + seconds * 1000, kind: "session", isNext: true };
+}
+
+/** Returns the window as a call leaves it: a session has begun. */
+export function begun(window: Window): Window {
+  if (window.isNext !== true) return window;
+  const { isNext: _, ...running } = window;
+  return running;
+}
+
+/** Returns the running session of a group; null for none. */
+export function runningSession(
+  draft: Draft,
+  planId: string,
+  groupId: string,
+  now: Millis,
+): Window | null {
+  let latest: Window | null = null;
+  for (const row of draft.passing(planId, groupId)) {
+    if (row.kind !== "session") continue;
+    const window: Window = { start: row.windowStart, end: row.windowEnd, kind: "session" };
+    if (contains(window, now) && (latest === null || window.start > latest.start)) latest = window;
+  }
+  return latest;
+}
+
+/** Returns the slots of a rate that still count. */
+export function countingSlots(draft: Draft, planId: string, groupId: string, now: Millis): Counter[] {
+  const slots: Counter[] = [];
+  for (const row of draft.passing(planId, groupId)) {
+    if (row.kind === "rate" && row.windowEnd !== null && row.windowEnd > now) slots.push(row);
+  }
+  return slots;
+}
+
+/**
+ * Returns the counter of a group in a window. That of a guard is the count of everything that counts now, so that the
+ * same rules read all groups. It is not stored.
+ */
+export function counterIn(
+  draft: Draft,
+  planId: string,
+  groupId: string,
+  window: Window,
+  now: Millis,
+): Counter {
+  const ref = { planId, groupId, window };
+  switch (window.kind) {
+    case "session":
+      return opened(draft.counter(ref), window);
+    case "rate": {
+      let count: Amount = 0n;
+      for (const slot of countingSlots(draft, planId, groupId, now)) count += slot.count;
+      return { ...emptyCounter(draft.user.key, ref), count };
+    }
+    case "concurrency":
+      return { ...emptyCounter(draft.user.key, ref), count: draft.heldOf(planId, groupId) };
+    default:
+      return draft.counter(ref);
+  }
+}
+
+/** Returns the windows of a group whose usage still counts now. */
+export function runningWindows(
+  draft: Draft,
+  planId: string,
+  { id, period }: Pick<LimitGroup, "id" | "period">,
+  calendarWindow: (period: Period | null) => Window,
+  now: Millis,
+): Window[] {
+  switch (period?.type) {
+    case "session": {
+      const running = runningSession(draft, planId, id, now);
+      return running === null ? [] : [running];
+    }
+    case "rolling":
+      return countingSlots(draft, planId, id, now).map(({ windowStart: start, windowEnd: end }) => ({
+        start,
+        end,
+        kind: "rate",
+      }));
+    case "concurrent":
+      return [IN_FLIGHT];
+    default: {
+      const window = calendarWindow(period ?? null);
+      return window.end !== null && window.end <= now ? [] : [window];
+    }
+  }
+}
+
+/** Whether a group, or its plan where it has no period, counts over a lifetime. */
+export function isLifetime(plan: Plan, { period }: Pick<LimitGroup, "period">): boolean {
+  const type: GroupPeriod["type"] = (period ?? plan.period).type;
+  return type === "lifetime";
+}

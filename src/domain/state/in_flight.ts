@@ -1,0 +1,78 @@
+// The open holds of one user that count at guards, which are rates and concurrency limits. What is held at a time is the
+// sum of the open holds, and is stored nowhere else.
+
+import { isOfGuard, type Millis } from "../values/period.ts";
+import type { Amount } from "../values/amount.ts";
+import type { HoldLine, Reservation } from "./reservation.ts";
+
+/** An open hold with its lines of guards. */
+export interface GuardedHold {
+  readonly id: string;
+  readonly expiresAt: Millis;
+  readonly lines: readonly HoldLine[];
+}
+
+/** The open holds of one user that count at guards, and what they hold of each concurrency limit. */
+export class InFlight {
+  readonly #holds = new Map<string, GuardedHold>();
+  readonly #held = new Map<string, Amount>();
+
+  /** The open holds. */
+  get holds(): Iterable<GuardedHold> {
+    return this.#holds.values();
+  }
+
+  /** Returns an open hold, if it counts at guards. */
+  get(id: string): GuardedHold | undefined {
+    return this.#holds.get(id);
+  }
+
+  /** Returns what open holds hold of a concurrency limit. */
+  heldOf(planId: string, groupId: string): Amount {
+    return this.#held.get(guardKey(planId, groupId)) ?? 0n;
+  }
+
+  /** Takes a reservation as it is now in place of what it was. */
+  set(row: Reservation): void {
+    const before = this.#holds.get(row.id);
+    if (before !== undefined) this.#add(before, -1n);
+    const now = guardedHold(row);
+    if (now === null) this.#holds.delete(row.id);
+    else {
+      this.#holds.set(row.id, now);
+      this.#add(now, 1n);
+    }
+  }
+
+  #add({ lines }: GuardedHold, sign: 1n | -1n): void {
+    for (const { planId, groupId, window, taken } of lines) {
+      if (window.kind !== "concurrency") continue;
+      const key = guardKey(planId, groupId);
+      const held = (this.#held.get(key) ?? 0n) + sign * taken;
+      if (held === 0n) this.#held.delete(key);
+      else this.#held.set(key, held);
+    }
+  }
+}
+
+/** Returns the lines of guards of an open hold; null for none. */
+export function guardedHold({ id, status, expiresAt, lines }: Reservation): GuardedHold | null {
+  if (status !== "held") return null;
+  const ofGuards = lines.filter(({ window }) => isOfGuard(window));
+  return ofGuards.length === 0 ? null : { id, expiresAt, lines: ofGuards };
+}
+
+/** Returns what a hold holds of a concurrency limit. */
+export function heldBy(hold: GuardedHold | null | undefined, planId: string, groupId: string): Amount {
+  let held = 0n;
+  for (const line of hold?.lines ?? []) {
+    const isHere = line.planId === planId && line.groupId === groupId;
+    if (isHere && line.window.kind === "concurrency") held += line.taken;
+  }
+  return held;
+}
+
+/** The key of a group in maps. Ids hold no line feed. */
+export function guardKey(planId: string, groupId: string): string {
+  return `${planId}\n${groupId}`;
+}
