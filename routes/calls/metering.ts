@@ -16,7 +16,7 @@ import type { CheckedOf, DataOf } from "../contract/definition.ts";
 import { canUse, commit, explain, release, reserve, track } from "../contract/metering.ts";
 import { runNeeded } from "./runs.ts";
 import { showExplain } from "./shown_explanation.ts";
-import { amountOrNull, timeText, timeTextOrNull } from "../contract/fields.ts";
+import { amountOrNull, timeText } from "../contract/fields.ts";
 import { runTurn, type TurnWorld } from "../http/turn.ts";
 import { joined, warningsAbout } from "../http/unknown_members.ts";
 import type { ChargedGroup } from "../../src/domain/metering/settle_charge.ts";

@@ -32,7 +32,6 @@ import {
   loggedText,
   metadata,
   nameOf,
-  timeTextOrNull,
 } from "../contract/fields.ts";
 import { runTurn, type TurnWorld } from "../http/turn.ts";
 import { rest } from "../../src/process/rest.ts";

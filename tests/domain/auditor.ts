@@ -64,12 +64,12 @@ export class Auditor {
           assert.equal(change.verb === "append", before === undefined, "a row is appended once");
           if (before?.status === "held") {
             this.#share(before.userKey, before.shares, -1n, shares);
-            this.#add(this.#held, row.userKey, before.lines, -1n, touched);
+            this.#add(this.#held, row.userKey, countingAt(before.lines, row.settledAt), -1n, touched);
             this.#hold(before.credits, -1n, balances);
           }
           if (row.status === "held") {
             this.#share(row.userKey, row.shares, 1n, shares);
-            this.#add(this.#held, row.userKey, row.lines, 1n, touched);
+            this.#add(this.#held, row.userKey, countingAt(row.lines, null), 1n, touched);
             this.#hold(row.credits, 1n, balances);
           }
           this.reservations.set(row.id, row);
@@ -88,9 +88,8 @@ export class Auditor {
             this.#ofRuns.push({ runId, event: type, amounts: runAmounts });
           }
           this.#see(change.row.id);
-          this.#add(this.#counted, change.row.userKey, change.row.lines, 1n, touched);
-          for (const { userKey, lines } of change.row.levels ?? []) {
-            this.#add(this.#counted, userKey, lines, 1n, touched);
+          for (const { userKey, lines } of [change.row, ...change.row.levels ?? []]) {
+            this.#add(this.#counted, userKey, countingAt(lines, change.row.createdAt), 1n, touched);
           }
           this.#share(change.row.userKey, change.row.shares, 1n, shares);
           break;
@@ -227,6 +226,19 @@ export class Auditor {
     );
     const lapses = [...state.balances.values()].map((row) => expiryDueOf(row) ?? Infinity);
     const next = Math.min(...held.map(({ expiresAt }) => expiresAt), ...ends, ...lapses);
+    for (const row of held) {
+      for (const { planId, groupId, window } of row.lines) {
+        if (window.kind !== "concurrency") continue;
+        const isHere = (line: Line) =>
+          line.planId === planId && line.groupId === groupId && line.window.kind === "concurrency";
+        const sum = held.flatMap(({ lines }) => lines).filter(isHere).reduce(
+          (all, { taken }) => all + taken,
+          0n,
+        );
+        assert.equal(state.inFlight?.heldOf(planId, groupId), sum, "what is in flight");
+      }
+    }
+    if (held.length === 0) assert.deepEqual([...state.inFlight?.holds ?? []], [], "nothing is in flight");
     if (next !== Infinity) assert.ok((state.user.dueAt ?? Infinity) <= next, "a user is due too late");
   }
 
@@ -278,6 +290,17 @@ interface RunCall {
   readonly runId: string;
   readonly event: string;
   readonly amounts: Amounts;
+}
+
+/**
+ * The lines that have a counter: none of concurrency limits. The slot of a rate keeps what it has once it stops to count.
+ *
+ * @param at when the lines were settled or counted; null for open holds
+ */
+function countingAt(lines: readonly Line[], at: number | null): Line[] {
+  return lines.filter(({ window: { kind, end } }) =>
+    kind !== "concurrency" && (kind !== "rate" || at === null || end === null || end > at)
+  );
 }
 
 function covers(pattern: string, event: string): boolean {

@@ -76,6 +76,10 @@ Deno.test("a custom limit replaces the plan's quota, 0 too; windows are stepped 
   const day = 86_400_000;
   for (const at of [3, day + 2, day + 3, 3]) {
     const start = 3 + Math.floor((at - 3) / day) * day;
-    assert.deepEqual(windowOf(row, daily.period, at), { start, end: start + day }, "asked twice, and in any order");
+    assert.deepEqual(
+      windowOf(row, daily.period, at),
+      { start, end: start + day },
+      "asked twice, and in any order",
+    );
   }
 });

@@ -40,6 +40,13 @@ const ROWS: readonly Row[] = [
   { name: "a calendar month of the year 99", type: "monthly", anchor: "calendar", from: "0099-01-31T10:30Z", at: "0099-12-31T23:59Z", window: ["0099-12-01T00:00Z", "0100-01-01T00:00Z"] },
   { name: "days from an anchor in the year 50", type: "daily", anchor: START, from: "0050-02-28T10:30Z", at: "2026-03-01T10:29Z", window: ["2026-02-28T10:30Z", "2026-03-01T10:30Z"] },
   { name: "a hundred years on", type: "monthly", anchor: START, from: "2026-01-31T10:30Z", at: "2100-02-28T10:30Z", window: ["2100-02-28T10:30Z", "2100-03-31T10:30Z"] },
+  { name: "a calendar hour", type: "hourly", anchor: "calendar", from: "2026-01-31T10:30Z", at: "2026-03-11T05:59Z", window: ["2026-03-11T05:00Z", "2026-03-11T06:00Z"] },
+  { name: "an hour from the start", type: "hourly", anchor: START, from: "2026-01-31T10:30Z", at: "2026-03-11T05:29Z", window: ["2026-03-11T04:30Z", "2026-03-11T05:30Z"] },
+  { name: "a calendar year", type: "yearly", anchor: "calendar", from: "2026-05-31T10:30Z", at: "2027-12-31T23:59Z", window: ["2027-01-01T00:00Z", "2028-01-01T00:00Z"] },
+  { name: "a year from the start", type: "yearly", anchor: START, from: "2026-05-31T10:30Z", at: "2027-05-31T10:29Z", window: ["2026-05-31T10:30Z", "2027-05-31T10:30Z"] },
+  { name: "years from 29 February", type: "yearly", anchor: START, from: "2028-02-29T10:30Z", at: "2029-03-01T00:00Z", window: ["2029-02-28T10:30Z", "2030-02-28T10:30Z"] },
+  { name: "and back to 29 February", type: "yearly", anchor: START, from: "2028-02-29T10:30Z", at: "2032-02-29T10:30Z", window: ["2032-02-29T10:30Z", "2033-02-28T10:30Z"] },
+  { name: "years back", type: "yearly", anchor: START, from: "2028-02-29T10:30Z", at: "2027-01-01T00:00Z", window: ["2026-02-28T10:30Z", "2027-02-28T10:30Z"] },
   { name: "a lifetime from the start", type: "lifetime", anchor: START, from: "2026-01-31T10:30Z", at: "2026-01-31T10:30Z", window: ["2026-01-31T10:30Z", null] },
 ];
 
