@@ -202,7 +202,7 @@ function blockedGroup({ group, quota, counter }: GroupReading, full: readonly Fu
 
 const NONE_FULL: readonly FullShare[] = [];
 
-/** Names what refuses: limits and shares in the order of the path, else runs, else accounts whose plan has ended. */
+/** Names what refuses: limits and shares in the order of the path, else runs, else accounts with an ended plan. */
 function blockedText({ refusedBy, levels, refusingRuns, blocking }: PathAssessment, needs: Amounts): string {
   const limits = [
     ...blocking.map((reading) => limitText(reading, "", needs)),
