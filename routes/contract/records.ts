@@ -91,6 +91,9 @@ const ownWindow = {
   ),
 };
 
+/** Limits set for one user, by group id. */
+export const limitsByGroup = z.record(z.string(), z.strictObject({ quota: z.number() }));
+
 /** A counter of a limit group in the running window. */
 export const counter = z.strictObject({
   groupId: z.string(),
@@ -142,7 +145,7 @@ export const subscription = z.strictObject({
   cycleAnchorAt: time.nullable(),
   provider: z.string().nullable(),
   externalId: z.string().nullable(),
-  customLimits: z.record(z.string(), z.strictObject({ quota: z.number() })).nullable()
+  customLimits: limitsByGroup.nullable()
     .describe("Quotas that replace those of the plan, by group id; null if there are none"),
 }).meta({ id: "Subscription" });
 

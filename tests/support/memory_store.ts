@@ -1,6 +1,5 @@
-// A store in memory behind the actors' port: tables, journal and lease, with hooks at which a test can wait or
-// fail. Rows pass through the real encoding first, and a load leaves out what the SQL store leaves out,
-// so what works here has also shown that its rows survive the trip.
+// A store in memory behind the actors' port: tables, journal and lease, with hooks at which a test can wait or fail. Rows
+// pass through the real encoding first, and a load leaves out what the SQL store leaves out.
 
 import type {
   AiSpendRow,
@@ -34,7 +33,8 @@ import type { Run } from "../../src/domain/state/run.ts";
 import type { Share } from "../../src/domain/state/share.ts";
 import type { Subscription, SubscriptionEvent } from "../../src/domain/state/subscription.ts";
 import type { OlderRows, User } from "../../src/domain/state/user.ts";
-import { COUNTERS, decodeCredits, decodeLines, RESERVATIONS } from "../../src/storage/rows/metering_rows.ts";
+import { decodeCredits, decodeLines } from "../../src/storage/rows/charge_text.ts";
+import { COUNTERS, RESERVATIONS } from "../../src/storage/rows/metering_rows.ts";
 import { APPENDED, CHANGE_HEAD, FIRST_TABLE, TABLES } from "../../src/storage/rows/tables.ts";
 import { RUNS } from "../../src/storage/rows/run_rows.ts";
 import { AI_SPEND, GATEWAY_SPEND } from "../../src/storage/rows/runtime_rows.ts";

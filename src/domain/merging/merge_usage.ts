@@ -77,7 +77,7 @@ interface Surviving {
 /**
  * Adds the usage of a user to that of another, under the surviving plan; null for no plan.
  *
- * @param primary the side whose subscription is the primary one
+ * @param primary the side that had the primary subscription
  */
 export function mergeUsage(
   from: Draft,

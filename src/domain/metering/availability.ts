@@ -156,7 +156,7 @@ function assessGroups(
   return { active, matched: true, reasons: [], lines, credits, groups, quotas, blocking: NO_GROUPS };
 }
 
-/** The lines of all matched groups. A guard takes the whole need, whoever pays. */
+/** The lines of all matched groups. A guard takes the whole need, also where credits pay. */
 function linesWithGuards(
   active: ActivePlan,
   groups: readonly GroupReading[],

@@ -1,8 +1,8 @@
 // The windows of a limit group: in which one a call counts now, and which ones still count.
 //
 // A calendar period has one window at a time. A session begins with the first allowed call that the group covers, and lasts
-// its seconds; between two sessions none runs. A rate counts in slots, each of which still counts for the seconds of the
-// rate after its end. Concurrency is the sum of open holds and has no counter.
+// its seconds; between two sessions none runs. A rate counts in slots. A slot still counts for the seconds of the rate after
+// its end. Concurrency is the sum of open holds and has no counter.
 
 import type { Amount } from "../values/amount.ts";
 import {

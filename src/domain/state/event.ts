@@ -4,7 +4,7 @@
 import type { Amount } from "../values/amount.ts";
 import type { CreditLine } from "./credit.ts";
 import type { UserKey } from "../values/ids.ts";
-import type { Millis } from "../values/period.ts";
+import { isOfGuard, type Millis } from "../values/period.ts";
 import type { Unit } from "../catalog/plan.ts";
 import type { Amounts } from "../pricing/amounts.ts";
 import type { Line } from "./reservation.ts";
@@ -77,9 +77,15 @@ export function isCounted(status: MatchStatus): boolean {
   return status === "matched" || status === "matched_credits_only";
 }
 
-/** The ids of the groups that a counted event matched, each once. */
-export function matchedGroupIds(event: Pick<MeteringEvent, "matchStatus" | "lines">): string[] {
-  return event.matchStatus === "matched" ? [...new Set(event.lines.map((line) => line.groupId))] : [];
+/** The ids of the quota groups that a counted event matched, each once. */
+export function matchedGroupIds(
+  { matchStatus, lines }: Pick<MeteringEvent, "matchStatus" | "lines">,
+): string[] {
+  return matchStatus === "matched" ? [...new Set(linesOfQuotas(lines).map(({ groupId }) => groupId))] : [];
+}
+
+function linesOfQuotas(lines: readonly Line[]): Line[] {
+  return lines.filter(({ window }) => !isOfGuard(window));
 }
 
 /** The amount that an event took from one limit group or one credit balance. */
@@ -92,7 +98,7 @@ export function chargedAmounts(
   { lines, credits }: Pick<MeteringEvent, "lines" | "credits">,
 ): ChargedAmount[] {
   const amounts: ChargedAmount[] = [
-    ...lines.map(({ groupId, unit, taken }) => ({ groupId, unit, amount: taken })),
+    ...linesOfQuotas(lines).map(({ groupId, unit, taken }) => ({ groupId, unit, amount: taken })),
     ...credits.map(({ balanceId, unit, taken }) => ({ balanceId, unit, amount: taken })),
   ];
   return amounts.filter(({ amount }) => amount > 0n);

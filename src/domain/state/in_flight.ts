@@ -32,7 +32,7 @@ export class InFlight {
     return this.#held.get(guardKey(planId, groupId)) ?? 0n;
   }
 
-  /** Takes a reservation as it is now in place of what it was. */
+  /** Replaces a reservation by its new value. */
   set(row: Reservation): void {
     const before = this.#holds.get(row.id);
     if (before !== undefined) this.#add(before, -1n);

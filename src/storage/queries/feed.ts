@@ -7,7 +7,7 @@ import type { Millis } from "../../domain/values/period.ts";
 import { SCOPE_BITS } from "../../domain/state/user.ts";
 import { newestOf, readOfUser } from "./user_keys.ts";
 import { arrayText, type Database, type Param } from "../database.ts";
-import { decodeCredits, decodeLevels, decodeLines, type StoredLevel } from "../rows/metering_rows.ts";
+import { decodeCredits, decodeLevels, decodeLines, type StoredLevel } from "../rows/charge_text.ts";
 
 /** The prompt logs that a reader may see: none while logging is off, and none past their retention. */
 export interface LogView {

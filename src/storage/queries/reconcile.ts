@@ -53,7 +53,7 @@ const KEY_MAX = Number.MAX_SAFE_INTEGER;
 /**
  * Proves the whole database. Reports each drift at once, in the order of users within a step.
  *
- * @param now the time of realms whose clock is not ahead
+ * @param now the time in live mode; the clock of a test realm may be ahead of it
  */
 export function reconcile(
   database: Database,

@@ -158,7 +158,9 @@ function deleteEvents(ids: string): string {
       from gone cross join lateral jsonb_array_elements(levels::jsonb) level
         cross join lateral jsonb_array_elements(level -> 1) line
         join users u on u.key = (level ->> 0)::bigint
-      where levels is not null
+      where levels is not null and (line ->> 7 is distinct from 'rate' or exists (
+        select from counters c where c.user_key = u.key and c.plan_id = line ->> 0 and c.group_id = line ->> 1
+          and c.window_start_ms = (line ->> 2)::bigint))
       group by 1, 2, 3, 4 order by 1, 2, 3, 4
       on conflict (user_key, plan_id, group_id, window_start_ms)
         do update set amount = erased_charges.amount + excluded.amount

@@ -89,7 +89,7 @@ export async function deleteEndedRuns(
   return rows.length;
 }
 
-/** Removes slots of rates that stopped to count up to a moment. */
+/** Removes slots of rates that stopped to count up to a moment, with what erased members had taken of them. */
 export async function deletePassedSlots(
   session: Session,
   realm: number,
@@ -97,10 +97,17 @@ export async function deletePassedSlots(
   limit: number,
 ): Promise<number> {
   const rows = await session.query(
-    `delete from counters where ctid = any(array(
-       select c.ctid from counters c join users u on u.key = c.user_key
-       where c.kind = 'rate' and c.window_end_ms <= $2::bigint and u.realm = $1::int
-       order by c.window_end_ms limit $3::int for update of c skip locked)) returning 1`,
+    `with passed as (
+       delete from counters where ctid = any(array(
+         select c.ctid from counters c join users u on u.key = c.user_key
+         where c.kind = 'rate' and c.window_end_ms <= $2::bigint and u.realm = $1::int
+         order by c.window_end_ms limit $3::int for update of c skip locked))
+       returning user_key, plan_id, group_id, window_start_ms
+     ), erased as (
+       delete from erased_charges e using passed p where (e.user_key, e.plan_id, e.group_id, e.window_start_ms) =
+         (p.user_key, p.plan_id, p.group_id, p.window_start_ms)
+     )
+     select 1 from passed`,
     [realm, before, limit],
   );
   return rows.length;
