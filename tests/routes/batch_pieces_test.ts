@@ -19,6 +19,13 @@ async function resultsOf(app: TestApp, events: readonly unknown[]) {
   return (await dataOf(app.call("POST", "/track/batch", { events }))).results;
 }
 
+async function until(holds: () => boolean): Promise<void> {
+  for (let turns = 0; !holds(); turns++) {
+    assert.ok(turns < 1_000, "never");
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
 /** Calls a function before each append of the running term. */
 function beforeAppends(act: (changes: readonly RowChange[]) => Promise<void> | void): Disposable {
   const { journal } = service.serving().lease;
@@ -75,13 +82,15 @@ Deno.test("the body of a large batch keeps its app's share of memory until the b
   using _limits = changedLimits(BODY_LIMITS, { readHereBytesMax: 20_000, appBytesMax: 40_000 });
   const [app, other] = [await appWithUser(service), await appWithUser(service)];
   const events = Array(40).fill(LONG);
+  const full = BODY_COUNTS.full.keyed;
   const gate = Promise.withResolvers<void>();
   using _hook = beforeAppends(() => gate.promise);
+  using _opened = { [Symbol.dispose]: () => gate.resolve() };
   const [first, elsewhere] = [resultsOf(app, events), resultsOf(other, events)];
-  while (service.serving().term.gate.tip?.isDurable !== false) {
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-  assertRefused(await app.call("POST", "/track/batch", { events }), 503, "unavailable");
+  await until(() => service.serving().term.gate.tip?.isDurable === false);
+  const refused = app.call("POST", "/track/batch", { events });
+  await until(() => BODY_COUNTS.full.keyed > full);
+  assertRefused(await refused, 503, "unavailable");
   gate.resolve();
   assert.equal((await first).length, 40);
   assert.equal((await elsewhere).length, 40);
