@@ -14,8 +14,8 @@ import { RUNTIME_LIMITS } from "../src/process/limits.ts";
 import { type Budget, NO_SPEND, type Spend, spendOf } from "./budget.ts";
 import type { Batch, Gate, Stretch } from "./gate.ts";
 import type { FirstAnswer, Idempotency } from "./idempotency.ts";
-import { type Call, isOwnUsage, type Realm, type TurnResult } from "./call.ts";
-import { levelsOf, type Users, Visit, Wait } from "./levels.ts";
+import { type Call, isOfOneUser, type Realm, type TurnResult } from "./call.ts";
+import { changesBelow, levelsOf, type Users, Visit, Wait } from "./levels.ts";
 import { Mailbox } from "./mailbox.ts";
 import { RunBatches } from "./ended_runs.ts";
 import { loadingFrom, loadNeeded, type LoadTerm, mustLoad, NOTHING_LOADED } from "./needed_rows.ts";
@@ -24,7 +24,9 @@ import { MayNotAnswer, type RowChange, Unavailable } from "./port.ts";
 
 /** Receives the users that may have changed or were erased. */
 interface Touched {
+  readonly size: number;
   touch(realm: number, id: string): void;
+  touchBelow(realm: number, id: string): void;
   endErased(realm: number, id: string): void;
 }
 
@@ -295,7 +297,7 @@ export class Actor {
     const { name, needs, newParent = null } = call;
     const { user, reservations } = this.state;
     const reservationId = needs !== undefined && "reservationId" in needs ? needs.reservationId : "";
-    const isAlone = (user.parentKey === null || isOwnUsage(call)) && newParent === null;
+    const isAlone = (user.parentKey === null || isOfOneUser(call)) && newParent === null;
     if (isAlone && (reservationId === "" || reservations.partsOf(reservationId).length === 0)) return NOBODY;
     return levelsOf(this.#term.users, this, { name, reservationId, newParent }, visit);
   }
@@ -327,8 +329,12 @@ export class Actor {
     spend: Spend = NO_SPEND,
     above: readonly Actor[] = NOBODY,
   ): void {
-    const { budget, idempotency } = this.#term;
+    const { budget, idempotency, watches } = this.#term;
     try {
+      const isWatched = watches.size > 0 && realm.catalog.features.types.size > 0;
+      const givers = isWatched
+        ? [this, ...above].filter(({ state }) => changesBelow(state, changes))
+        : NOBODY;
       this.#apply(changes);
       for (const level of above) level.#apply(changes);
       if (changes.length === 0 && first === null) return;
@@ -343,6 +349,7 @@ export class Actor {
       if (realm.outbox !== null) batch.noteMessages(changes);
       this.#changedIn(batch, changes);
       for (const level of above) level.#changedIn(batch, changes);
+      for (const { state: { user } } of givers) watches.touchBelow(user.realm, user.id);
       if (operations > 0) budget.takeInto(batch, realm.caps.workspaceId, realm.mode, operations);
       budget.spendAllInto(batch, realm.caps.workspaceId, spend);
       if (issued > 0) budget.issueInto(batch, realm.realm, issued);

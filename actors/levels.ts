@@ -5,7 +5,7 @@
 
 import type { CommandName } from "../src/domain/command.ts";
 import { ownerOf, type UserKey } from "../src/domain/values/ids.ts";
-import { type OlderRows, PATH_MAX, type UserState } from "../src/domain/state/user.ts";
+import { type Change, type OlderRows, PATH_MAX, type UserState } from "../src/domain/state/user.ts";
 import type { Mailbox } from "./mailbox.ts";
 import { Unavailable } from "./port.ts";
 
@@ -38,12 +38,24 @@ const REACH: Readonly<Partial<Record<CommandName, { readonly path: boolean; read
   explain: { path: true, parts: false },
   generate: { path: true, parts: false },
   usage: { path: true, parts: false },
+  features: { path: true, parts: false },
+  subscribe: { path: true, parts: false },
+  mirror: { path: true, parts: false },
   user: { path: true, parts: false },
   commit: { path: true, parts: true },
   release: { path: false, parts: true },
   prolong: { path: false, parts: true },
   detach: { path: false, parts: true },
 };
+
+/** Whether changes of a user may change what users below have of it: its subscriptions, and its place in the tree. */
+export function changesBelow({ user }: UserState, changes: readonly Change[]): boolean {
+  return changes.some(({ table, row }) =>
+    table === "subscriptions"
+      ? row.userKey === user.key
+      : table === "users" && row.key === user.key && row.parentKey !== user.parentKey
+  );
+}
 
 /** What a call waits for before it can begin its turn again. */
 export class Wait {

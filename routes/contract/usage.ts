@@ -3,13 +3,25 @@
 import { z } from "zod";
 import { defineCall } from "./definition.ts";
 import { endUserId, eventPattern } from "./fields.ts";
-import { balance, counter, duplicates, member, period, plan, subscription, time, unit } from "./records.ts";
+import {
+  balance,
+  counter,
+  duplicates,
+  member,
+  period,
+  plan,
+  subscription,
+  time,
+  unit,
+  userFeatures,
+} from "./records.ts";
 
 const usageMembers = {
   userId: z.string(),
   period: period.nullable().describe("null without a plan"),
   counters: z.array(counter),
   credits: z.array(balance),
+  features: userFeatures,
 };
 
 /** A counter of a user above. End users see neither its rules nor its cost, but its period. */
@@ -97,6 +109,7 @@ export const getUser = defineCall({
     period: period.nullable().describe("null without a plan"),
     counters: z.array(counter),
     credits: z.array(balance),
+    features: userFeatures,
     duplicateActiveSubscriptions: duplicates.nullable(),
     parentId: z.string().nullable().optional()
       .describe("Present, like path, if the user has a parent or children"),
