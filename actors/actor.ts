@@ -15,7 +15,7 @@ import { type Budget, NO_SPEND, type Spend, spendOf } from "./budget.ts";
 import type { Batch, Gate, Stretch } from "./gate.ts";
 import type { FirstAnswer, Idempotency } from "./idempotency.ts";
 import { type Call, isOfOneUser, type Realm, type TurnResult } from "./call.ts";
-import { changesBelow, levelsOf, type Users, Visit, Wait } from "./levels.ts";
+import { type Below, levelsOf, touchBelow, type Users, Visit, Wait } from "./levels.ts";
 import { Mailbox } from "./mailbox.ts";
 import { RunBatches } from "./ended_runs.ts";
 import { loadingFrom, loadNeeded, type LoadTerm, mustLoad, NOTHING_LOADED } from "./needed_rows.ts";
@@ -23,10 +23,8 @@ import { isSettled, SettledRows } from "./settled.ts";
 import { MayNotAnswer, type RowChange, Unavailable } from "./port.ts";
 
 /** Receives the users that may have changed or were erased. */
-interface Touched {
-  readonly size: number;
+interface Touched extends Below {
   touch(realm: number, id: string): void;
-  touchBelow(realm: number, id: string): void;
   endErased(realm: number, id: string): void;
 }
 
@@ -329,12 +327,9 @@ export class Actor {
     spend: Spend = NO_SPEND,
     above: readonly Actor[] = NOBODY,
   ): void {
-    const { budget, idempotency, watches } = this.#term;
+    const { budget, idempotency } = this.#term;
     try {
-      const isWatched = watches.size > 0 && realm.catalog.features.types.size > 0;
-      const givers = isWatched
-        ? [this, ...above].filter(({ state }) => changesBelow(state, changes))
-        : NOBODY;
+      if (realm.catalog.features.types.size > 0) touchBelow(this.#term.watches, [this, ...above], changes);
       this.#apply(changes);
       for (const level of above) level.#apply(changes);
       if (changes.length === 0 && first === null) return;
@@ -349,7 +344,6 @@ export class Actor {
       if (realm.outbox !== null) batch.noteMessages(changes);
       this.#changedIn(batch, changes);
       for (const level of above) level.#changedIn(batch, changes);
-      for (const { state: { user } } of givers) watches.touchBelow(user.realm, user.id);
       if (operations > 0) budget.takeInto(batch, realm.caps.workspaceId, realm.mode, operations);
       budget.spendAllInto(batch, realm.caps.workspaceId, spend);
       if (issued > 0) budget.issueInto(batch, realm.realm, issued);

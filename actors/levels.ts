@@ -48,13 +48,27 @@ const REACH: Readonly<Partial<Record<CommandName, { readonly path: boolean; read
   detach: { path: false, parts: true },
 };
 
-/** Whether changes of a user may change what users below have of it: its subscriptions, and its place in the tree. */
-export function changesBelow({ user }: UserState, changes: readonly Change[]): boolean {
-  return changes.some(({ table, row }) =>
-    table === "subscriptions"
-      ? row.userKey === user.key
-      : table === "users" && row.key === user.key && row.parentKey !== user.parentKey
-  );
+/** Receives users whose features may have changed, which users below have too. */
+export interface Below {
+  readonly size: number;
+  touchBelow(realm: number, id: string): void;
+}
+
+/** Marks what users below have of some users as changed, if changes not yet applied are about their plans or places. */
+export function touchBelow(
+  watches: Below,
+  actors: readonly Pick<Above, "state">[],
+  changes: readonly Change[],
+): void {
+  if (watches.size === 0) return;
+  for (const { state: { user: { realm, key, id, parentKey } } } of actors) {
+    const isChanged = changes.some(({ table, row }) =>
+      table === "subscriptions"
+        ? row.userKey === key
+        : table === "users" && row.key === key && row.parentKey !== parentKey
+    );
+    if (isChanged) watches.touchBelow(realm, id);
+  }
 }
 
 /** What a call waits for before it can begin its turn again. */
