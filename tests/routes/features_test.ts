@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { STREAM_LIMITS } from "../../src/process/limits.ts";
+import { consoleOf, Visitor } from "./console_support.ts";
 import { EventReader } from "../support/event_stream.ts";
 import type { TestApp } from "../support/test_service.ts";
 import { appWithUser, assertRefused, CATALOG, dataOf, endUserToken, serviceOfFile } from "./support.ts";
@@ -186,4 +187,26 @@ Deno.test("a message about a change of plan has the features after it, those fro
   const [row] = await database.query("select body from webhook_messages where webhook_id = $1", [webhookId]);
   const { data: message } = JSON.parse(String(row?.body));
   assert.deepEqual(message.features, { ...OF_ORG, seats: { value: 9, from: "custom", of: "org" } });
+});
+
+Deno.test("the console shows the features of a user, and what a change of plan changes", async () => {
+  const app = await familyApp();
+  await subscribe(app, "org", "Team");
+  await subscribe(app, "u", "Pro", { customFeatures: { seats: 7 } });
+  const visitor = await Visitor.signedIn(consoleOf(service));
+  const base = `/console/apps/${app.appId}/live/users`;
+  const { text, html } = await visitor.get(`${base}/u`);
+  assert.match(
+    text,
+    /Features Feature Value From sso on plan of org seats 7 custom value of the subscription/,
+  );
+  assert.match(text, /models small, large plan /);
+  assert.ok(html.includes(`<a href="${base}/org">org</a>`));
+  const preview = await visitor.press(await visitor.get(`${base}/u/plan`), "Continue", {
+    planId: "plan_team",
+  });
+  assert.match(preview.text, /The custom features are removed/);
+  assert.match(preview.text, /Feature seats 5 none Feature models small, large none Feature sso none on/);
+  const without = await appWithUser(service);
+  assert.doesNotMatch((await visitor.get(`/console/apps/${without.appId}/live/users/u`)).text, /Features/);
 });
