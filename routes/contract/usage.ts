@@ -7,6 +7,7 @@ import {
   balance,
   counter,
   duplicates,
+  limitsByGroup,
   member,
   period,
   plan,
@@ -114,6 +115,9 @@ export const getUser = defineCall({
     parentId: z.string().nullable().optional()
       .describe("Present, like path, if the user has a parent or children"),
     path: z.array(z.string()).optional().describe("The user, its parent, and so on"),
+    memberLimits: limitsByGroup.optional().describe(
+      "Present if limits are set for the user under its parent",
+    ),
   }),
   errors: [],
 });
