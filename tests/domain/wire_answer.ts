@@ -10,6 +10,7 @@ import {
   showBalance,
   showCounter,
   showRuns,
+  showSharedCounter,
   showSubscription,
   showUsage,
 } from "../../routes/calls/shown_records.ts";
@@ -192,7 +193,10 @@ export const SHOW = {
     counters: answer.counters.map(showCounter),
     ...showRuns(answer.runs),
     ...answer.levels && {
-      levels: answer.levels.map(({ userId, counters }) => ({ userId, counters: counters.map(showCounter) })),
+      levels: answer.levels.map(({ userId, counters }) => ({
+        userId,
+        counters: counters.map(showSharedCounter),
+      })),
     },
     ...showCost(answer),
   }),

@@ -7,6 +7,7 @@ import type { Plan } from "./document.ts";
 import { atLeastZero, larger, smaller, ZERO } from "./decimal.ts";
 import { giveBackToRuns } from "./settlement.ts";
 import { pairGroups } from "./rules.ts";
+import { resetShares } from "./shares.ts";
 import {
   type Counter,
   type Entered,
@@ -177,6 +178,7 @@ function enterPlan(world: World, user: User, old: Entered, primary: Subscription
         counter.blockedTo = ZERO;
         counter.resetAt = at;
         world.forgetLeft(user, { planId: entered.id, groupId: group.id, window });
+        resetShares(world, user, group.id, window);
       }
       return;
     case "block":

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.10.2";
 import { compileCatalog } from "../../../src/domain/catalog/catalog.ts";
+import { amountOf, numberOf } from "../../../src/domain/values/amount.ts";
 import { ModelShares } from "../../model/shares.ts";
 import { groupOf, packOf, planOf } from "../scene.ts";
 import { TreeScene } from "../tree_scene.ts";
@@ -219,7 +220,12 @@ const PARTS: Readonly<Record<string, readonly string[]>> = {
   team: ["org"],
 };
 const partsOf = (id: string) =>
-  (PARTS[id] as readonly string[]).map((account) => ({ account, group: "pool", window: MARCH }));
+  (PARTS[id] as readonly string[]).map((account) => ({
+    account,
+    group: "pool",
+    unit: "count" as const,
+    window: MARCH,
+  }));
 
 /** Runs steps against the domain and the model of shares. */
 class Run {
@@ -240,13 +246,15 @@ class Run {
         if (hold === null) return;
         const lapsesAt = scene.now + TTL_MS;
         this.#holds.push({ id: hold, user: each.user, lapsesAt });
-        model.take(hold, each.user, partsOf(each.user), each.count, lapsesAt);
+        model.take(hold, each.user, partsOf(each.user), () => amountOf(each.count), lapsesAt);
         return;
       }
       case "track": {
         const code = scene.track(each.user, each.count);
         this.answers.push(code);
-        if (code === "matched") model.take(`${this.#events++}`, each.user, partsOf(each.user), each.count);
+        if (code === "matched") {
+          model.take(`${this.#events++}`, each.user, partsOf(each.user), () => amountOf(each.count));
+        }
         return;
       }
       case "commit":
@@ -261,7 +269,7 @@ class Run {
         this.#settled.add(hold.id);
         if (each.kind === "commit") scene.commit(hold.user, hold.id, each.count);
         else scene.release(hold.user, hold.id);
-        model.settle(hold.id, each.kind === "commit" ? each.count : 0);
+        model.settle(hold.id, () => each.kind === "commit" ? amountOf(each.count) : 0n);
         return;
       }
       case "wait":
@@ -287,7 +295,9 @@ class Run {
     for (const [id, accounts] of Object.entries(PARTS)) {
       const found = this.scene.shares(id).map(([group]) => group?.[0]);
       const expected = accounts.map((account) =>
-        this.model.count(id, { account, group: "pool", window: MARCH }, this.scene.now)
+        numberOf(
+          this.model.count([id], [account], { group: "pool", unit: "count", window: MARCH }, this.scene.now),
+        )
       );
       assert.deepEqual(found, expected, `shares of ${id}`);
     }
