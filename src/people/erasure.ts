@@ -38,6 +38,7 @@ import {
   finishJob,
   hideCauses,
   hideConsents,
+  hideInAnswers,
   idsOfUsers,
   insertJob,
   type JobRecord,
@@ -332,6 +333,7 @@ async function eraseTraces(
   // First answers without a user, such as that of a batch, are found by the ids in their bodies, and in their keys where
   // the id is too long to be there by chance.
   await deleteAnswersNaming(session, realm, [...ids, ...people].map((id) => JSON.stringify(id)));
+  await hideInAnswers(session, realm, ids);
   await deleteAnswersKeyed(session, realm, ids.filter((id) => id.length >= TELLING_ID_LENGTH));
 }
 

@@ -237,6 +237,49 @@ export async function deleteAnswersKeyed(
   );
 }
 
+/**
+ * Takes erased users out of first answers to calls of other users, who were below them. The answers stay: without them, a
+ * call that is sent again would be carried out twice.
+ */
+export async function hideInAnswers(session: Session, realm: number, ids: readonly string[]): Promise<void> {
+  const rows = await session.query<{ key: string; body: string }>(
+    `select i.key, i.body from idempotency i where i.realm = $1::int and i.user_key is not null
+     and exists (select 1 from unnest($2::text::text[]) as named(id) where position(named.id in i.body) > 0)
+     for update`,
+    [realm, arrayText(ids.map((id) => JSON.stringify(id)))],
+  );
+  if (rows.length === 0) return;
+  const gone = new Set(ids);
+  await session.query(
+    `update idempotency i set body = given.body
+     from unnest($2::text::text[], $3::text::text[]) as given(key, body)
+     where i.realm = $1::int and i.key = given.key`,
+    [
+      realm,
+      arrayText(rows.map(({ key }) => key)),
+      arrayText(rows.map(({ body }) => withoutUsers(body, gone))),
+    ],
+  );
+}
+
+/** An answer without the levels of some users, and without them in paths, among those who refuse, and in texts. */
+function withoutUsers(body: string, gone: ReadonlySet<string>): string {
+  const isKept = (each: unknown) =>
+    typeof each === "string"
+      ? !gone.has(each)
+      : !gone.has(String((each as { userId?: unknown } | null)?.userId));
+  return JSON.stringify(JSON.parse(body, (name, value) => {
+    if (["levels", "path", "refusedBy"].includes(name) && Array.isArray(value)) return value.filter(isKept);
+    if (name === "parentId" && gone.has(value)) return null;
+    const isText = (name === "message" || name === "text") && typeof value === "string";
+    return isText ? [...gone].reduce(withoutName, value) : value;
+  }));
+}
+
+function withoutName(text: string, id: string): string {
+  return text.replaceAll(new RegExp(`(?<![\\w-])${RegExp.escape(id)}(?![\\w-])`, "gu"), "an erased user");
+}
+
 /** Tables with few rows of a user, or with rows that are not history. */
 const OF_USERS = [
   "subscriptions",

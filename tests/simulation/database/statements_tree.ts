@@ -72,6 +72,25 @@ export const TREE: readonly Entry[] = [
       return [];
     },
   }],
+  ["first answers to others: select i.key, i.body from idempotency i where i.realm =", {
+    kind: "write",
+    make: ([realm, ids]) => (tables) =>
+      tables.list("idempotency", (row) =>
+        row.realm === realm && row.user_key !== null &&
+        textsOf(ids).some((id) => (row.body as string).includes(id as string)))
+        .map(({ key, body }) => ({ key: key as string, body: body as string })),
+  }],
+  ["hide users in first answers: update idempotency i set body = given.body", {
+    kind: "write",
+    make: ([realm, keys, bodies]) => (tables) => {
+      const texts = textsOf(bodies);
+      for (const [place, key] of textsOf(keys).entries()) {
+        const isOf = (row: Fields) => row.realm === realm && row.key === key;
+        tables.update("idempotency", isOf, { body: texts[place] as string });
+      }
+      return [];
+    },
+  }],
   ["forget who refused: update refusals set refused_by = array(", {
     kind: "write",
     make: () => () => [],
