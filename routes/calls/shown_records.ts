@@ -136,13 +136,13 @@ export function showSubscription(userId: string, row: Subscription): Shown<typeo
     cycleAnchorAt: timeTextOrNull(row.cycleAnchorAt),
     provider: row.provider,
     externalId: row.externalId,
-    customLimits: showCustomLimits(row.customLimits),
+    customLimits: showQuotas(row.customLimits),
   };
 }
 
-/** Quotas that replace those of the plan, by group id; null where there are none. */
-function showCustomLimits(limits: Subscription["customLimits"]) {
-  const entries = Object.entries(limits);
+/** Quotas by group id, such as those that replace the plan's; null where there are none. */
+export function showQuotas(limits: Subscription["customLimits"] | null) {
+  const entries = Object.entries(limits ?? {});
   if (entries.length === 0) return null;
   return Object.fromEntries(entries.map(([groupId, quota]) => [groupId, { quota: numberOf(quota) }]));
 }

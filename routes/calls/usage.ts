@@ -15,7 +15,7 @@ import type { Endpoint } from "../http/endpoint_types.ts";
 import type { DataOf } from "../contract/definition.ts";
 import * as contract from "../contract/usage.ts";
 import { runTurn, type TurnWorld } from "../http/turn.ts";
-import { showDuplicates, showSubscription, showUsage } from "./shown_records.ts";
+import { showDuplicates, showQuotas, showSubscription, showUsage } from "./shown_records.ts";
 
 interface UsersWorld extends TurnWorld {
   readonly term: TurnWorld["term"] & Pick<Term, "flush" | "tree"> & {
@@ -62,7 +62,8 @@ function showUser(
   history: DataOf<typeof contract.getUser>["history"],
   isInTree: boolean,
 ): DataOf<typeof contract.getUser> {
-  const { userId, aliases, subscription, parentId, path } = answer;
+  const { userId, aliases, subscription, parentId, path, memberLimits } = answer;
+  const limits = showQuotas(memberLimits);
   const { period, counters, credits } = showUsage(answer, false);
   return {
     userId,
@@ -74,5 +75,6 @@ function showUser(
     credits,
     duplicateActiveSubscriptions: showDuplicates(answer.duplicates),
     ...isInTree ? { parentId, path: [...path] } : {},
+    ...limits === null ? {} : { memberLimits: limits },
   };
 }

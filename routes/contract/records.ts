@@ -62,6 +62,9 @@ const rule = z.strictObject({
     .describe("Values that the call's metadata must have"),
 }).meta({ id: "MatchRule", description: "Which events a limit group or a credit balance covers." });
 
+/** Limits set for one user, by group id. */
+export const limitsByGroup = z.record(z.string(), z.strictObject({ quota: z.number() }));
+
 /** A counter of a limit group in the running window. */
 export const counter = z.strictObject({
   groupId: z.string(),
@@ -119,7 +122,7 @@ export const subscription = z.strictObject({
   cycleAnchorAt: time.nullable(),
   provider: z.string().nullable(),
   externalId: z.string().nullable(),
-  customLimits: z.record(z.string(), z.strictObject({ quota: z.number() })).nullable()
+  customLimits: limitsByGroup.nullable()
     .describe("Quotas that replace those of the plan, by group id; null if there are none"),
 }).meta({ id: "Subscription" });
 

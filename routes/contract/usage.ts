@@ -3,7 +3,18 @@
 import { z } from "zod";
 import { defineCall } from "./definition.ts";
 import { endUserId, eventPattern } from "./fields.ts";
-import { balance, counter, duplicates, member, period, plan, subscription, time, unit } from "./records.ts";
+import {
+  balance,
+  counter,
+  duplicates,
+  limitsByGroup,
+  member,
+  period,
+  plan,
+  subscription,
+  time,
+  unit,
+} from "./records.ts";
 
 const usageMembers = {
   userId: z.string(),
@@ -101,6 +112,9 @@ export const getUser = defineCall({
     parentId: z.string().nullable().optional()
       .describe("Present, like path, if the user has a parent or children"),
     path: z.array(z.string()).optional().describe("The user, its parent, and so on"),
+    memberLimits: limitsByGroup.optional().describe(
+      "Present if limits are set for the user under its parent",
+    ),
   }),
   errors: [],
 });

@@ -644,6 +644,8 @@ export interface User {
   readonly parentId?: string | null;
   /** The user, its parent, and so on. */
   readonly path?: readonly string[];
+  /** Present if limits are set for the user under its parent. */
+  readonly memberLimits?: Readonly<Record<string, { readonly quota: number }>>;
 }
 
 /** The parent of a user, and the shares of its pools. */

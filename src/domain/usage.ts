@@ -5,7 +5,7 @@ import type { Millis, Window } from "./values/period.ts";
 import type { LimitGroup } from "./catalog/plan.ts";
 import type { ShareRef } from "./state/share.ts";
 import type { CounterReading } from "./state/counter.ts";
-import type { Alias } from "./state/user.ts";
+import type { Alias, MemberLimits } from "./state/user.ts";
 import type { Context } from "./state/context.ts";
 import { readShare, shareRef } from "./accounts/shares.ts";
 import { type CreditsAnswer, readCredits } from "./credits/balances.ts";
@@ -51,6 +51,8 @@ export interface UserAnswer extends UsageAnswer {
   readonly parentId: string | null;
   /** The ids of the path, the user first. */
   readonly path: readonly string[];
+  /** What the user may use of limit groups of the users above; null where none is set for it. */
+  readonly memberLimits: MemberLimits | null;
 }
 
 /** Reads the counter of every group of the active plan, or of those that cover an event's name. */
@@ -66,6 +68,7 @@ export function user(draft: Draft, _input: Record<never, never>, context: Contex
     subscription: activePlanOf(draft, context)?.row ?? null,
     parentId: draft.above[0]?.user.id ?? null,
     path: [draft.user.id, ...draft.above.map((level) => level.user.id)],
+    memberLimits: draft.above.length === 0 ? null : draft.user.memberLimits,
   });
 }
 

@@ -9,6 +9,7 @@ import {
   showAmounts,
   showBalance,
   showCounter,
+  showQuotas,
   showRuns,
   showSharedCounter,
   showSubscription,
@@ -95,9 +96,11 @@ export function showUser(answer: UserAnswer, history: readonly SubscriptionEvent
   // What falls due may be of an earlier time than what was written before it.
   const rows = history.toSorted((a, b) => a.at - b.at).toReversed().slice(0, 50);
   const { parentId, path } = answer;
+  const memberLimits = showQuotas(answer.memberLimits);
   return {
     ...showUsage(answer, true),
     ...parentId === null ? {} : { parentId, path },
+    ...memberLimits === null ? {} : { memberLimits },
     aliases: answer.aliases.map(({ id }) => id),
     subscription: answer.subscription && showSubscription(answer.userId, answer.subscription),
     history: rows.map(({ userKey: _, at, ...row }) => ({ ...row, at: timeText(at) })),
