@@ -26,7 +26,7 @@ export type Reason = (typeof REASONS)[number];
 export interface Level {
   asked: Asked;
   decision: Decision;
-  /** Groups of which the caller may not use so much, or no more; none for the caller itself. */
+  /** Groups whose share of the caller has too little left; none for the caller itself. */
   full: FullShare[];
 }
 
@@ -98,7 +98,7 @@ function reasonsAt({ decision: { reason }, full }: Level): (Reason | null)[] {
   return full.length > 0 ? [reason, "member_limit_reached"] : [reason];
 }
 
-/** The groups of which the caller has too little left, or nothing where it needs 0. */
+/** The groups whose share of the caller has too little left; a need of 0 requires that something is left. */
 function fullShares(
   world: World,
   { user: member, amounts }: Asked,
