@@ -34,7 +34,7 @@ const SHOWS_FROM: Readonly<Record<string, number>> = {
   "a call with a lost answer is sent again": 11,
   "a node's cells are served while it may still answer": 237,
   "a user is loaded by key alone": 58,
-  "refunds go to balances in the wrong order": 10,
+  "refunds go to balances in the wrong order": 12,
   "a released hold can be committed": 2,
   "a failed replay counts as done": 38,
   "an owner runs what it is passed without a look at its cell": 6,
