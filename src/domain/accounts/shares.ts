@@ -173,14 +173,19 @@ export function resetShares(
   const before = draft.user.shareResets ?? NO_RESETS;
   const isReset = new Set(groups.map(({ id }) => id));
   const isSet = (each: ShareReset) => each.windowStart === windowStart && isReset.has(each.groupId);
-  const isRunning = (each: ShareReset) => each.windowEnd === null || each.windowEnd > now;
+  // Another plan may have a longer window with the same start, in which this one is needed again.
+  const mayCount = (each: ShareReset) =>
+    each.windowEnd === null || each.windowStart + LONGEST_WINDOW_MS > now;
   // Also where two resets have the same time, the later one is later.
   const at = Math.max(now, ...before.map((each) => each.at + 1));
   const resets = draft.state.keys.flatMap((accountKey) =>
     groups.map(({ id: groupId }) => ({ accountKey, groupId, windowStart, windowEnd, at }))
   );
-  draft.putUser({ shareResets: [...before.filter((each) => !isSet(each) && isRunning(each)), ...resets] });
+  draft.putUser({ shareResets: [...before.filter((each) => !isSet(each) && mayCount(each)), ...resets] });
 }
+
+/** No window is longer, apart from lifetimes: those of a month. */
+const LONGEST_WINDOW_MS = 31 * 24 * 3_600_000;
 
 const NO_RESETS: readonly ShareReset[] = [];
 

@@ -173,6 +173,25 @@ Deno.test("shares of accounts and of members that become one are added, without 
   assert.equal(scene.reason("x", 2), "member_limit_reached by org");
 });
 
+Deno.test("a reset holds in a longer window with the same start, also after a later reset", () => {
+  const limits = [shared("pool", 30, 5)];
+  const period = { type: "daily", anchor: "calendar" } as const;
+  const scene = new TreeScene([
+    planOf("month", {}, { limits }),
+    planOf("day", {}, { limits, period, onPlanChange: "reset" }),
+  ]);
+  scene.now = Date.UTC(2026, 3, 1, 12);
+  scene.subscribe("org", "month");
+  scene.put("u", "org");
+  scene.track("u", 4);
+  scene.subscribe("org", "day");
+  scene.track("u", 1);
+  scene.now += 2 * 24 * 3_600_000;
+  for (const plan of ["month", "day", "month"]) scene.subscribe("org", plan);
+  assert.deepEqual(scene.shares("u"), [[[1, 5]]]);
+  assert.deepEqual([scene.track("u", 4), scene.track("u", 1)], ["matched", "member_limit_reached"]);
+});
+
 // Random commands.
 
 type Step =
