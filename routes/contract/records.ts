@@ -112,6 +112,26 @@ export const period = z.strictObject({
 })
   .meta({ id: "Period" });
 
+const featureValue = z.union([z.boolean(), z.number(), z.string(), z.array(z.string())])
+  .meta({ id: "FeatureValue" });
+
+/** A feature in force. */
+export const feature = z.strictObject({
+  value: featureValue,
+  from: z.enum(["custom", "plan", "addon", "default"])
+    .describe("custom: the customFeatures of a subscription; default: the catalog's featureDefaults"),
+  of: z.string().nullable()
+    .describe("The canonical id of the user whose subscription gives it; null for a default"),
+}).meta({ id: "Feature" });
+
+/** Features in force by key. */
+export const features = z.record(z.string(), feature);
+
+/** Features in answers about a user. */
+export const userFeatures = features.optional().describe(
+  "Present if the catalog has features: those in force, by key",
+);
+
 /** A subscription. */
 export const subscription = z.strictObject({
   subscriptionId: z.string(),
@@ -124,6 +144,10 @@ export const subscription = z.strictObject({
   externalId: z.string().nullable(),
   customLimits: limitsByGroup.nullable()
     .describe("Quotas that replace those of the plan, by group id; null if there are none"),
+  customFeatures: z.record(z.string(), featureValue).nullable().optional()
+    .describe(
+      "Present if the catalog has features: those that replace the plan's, by key; null if there are none",
+    ),
 }).meta({ id: "Subscription" });
 
 /** A subscription as reports show it. */
@@ -221,4 +245,7 @@ export const plan = z.strictObject({
     perMember: z.strictObject({ quota: z.number() }).optional()
       .describe("The most that each user below may use of it; absent for no such limit"),
   })),
+  features: z.record(z.string(), featureValue).optional().describe(
+    "By key; absent for a plan without features",
+  ),
 }).meta({ id: "Plan" });

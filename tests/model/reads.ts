@@ -13,6 +13,7 @@ import {
   type WireData,
 } from "./document.ts";
 import { atLeastZero, type Micros, toNumber, ZERO } from "./decimal.ts";
+import { shownFeatures } from "./features.ts";
 import type { Report } from "./reports.ts";
 import { covers } from "./rules.ts";
 import { memberOf, type SharedPlace } from "./shares.ts";
@@ -52,7 +53,7 @@ export function users(world: World, input: Input, now: number, observed?: ModelR
     ...usageOf(world, user, now, null),
     ...placeOf(world, user),
     aliases: world.aliasesOf(user.id),
-    subscription: primary ? subscriptionRecord(primary) : null,
+    subscription: primary ? subscriptionRecord(world, primary) : null,
     history: user.history.toReversed().slice(0, HISTORY_ROWS_SHOWN).map(historyAnswer),
   });
 }
@@ -93,6 +94,7 @@ function usageOf(world: World, user: User, now: number, event: string | null) {
   return {
     ...levelOf(world, user, now, event),
     credits: balancesShown(world, user.id, now, { event }),
+    ...shownFeatures(world, user, now),
     duplicateActiveSubscriptions: duplicatesOf(world, user, now),
   };
 }
