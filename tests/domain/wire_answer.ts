@@ -11,6 +11,7 @@ import {
   showCounter,
   showQuotas,
   showRuns,
+  showSharedCounter,
   showSubscription,
   showUsage,
 } from "../../routes/calls/shown_records.ts";
@@ -200,7 +201,10 @@ export const SHOW = {
     counters: answer.counters.map(showCounter),
     ...showRuns(answer.runs),
     ...answer.levels && {
-      levels: answer.levels.map(({ userId, counters }) => ({ userId, counters: counters.map(showCounter) })),
+      levels: answer.levels.map(({ userId, counters }) => ({
+        userId,
+        counters: counters.map(showSharedCounter),
+      })),
     },
     ...showCost(answer),
   }),

@@ -23,6 +23,8 @@ export interface LimitGroup {
   headroom?: Headroom | null;
   /** Percents of the quota, ascending. */
   alerts?: number[];
+  /** The most that each user below may use of it. */
+  perMember?: { quota: number };
 }
 
 export interface Period {
@@ -213,6 +215,7 @@ const STATUS_OF_CODE = {
   no_subscription: 429,
   unpriced_model: 429,
   limit_reached: 429,
+  member_limit_reached: 429,
   run_limit_reached: 429,
   unmatched_event: 429,
   reservation_headroom_exceeded: 429,

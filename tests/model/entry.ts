@@ -8,6 +8,7 @@ import { atLeastZero, larger, smaller, ZERO } from "./decimal.ts";
 import { shownFeatures } from "./features.ts";
 import { giveBackToRuns } from "./settlement.ts";
 import { pairGroups } from "./rules.ts";
+import { resetShares } from "./shares.ts";
 import {
   type Counter,
   type Entered,
@@ -179,6 +180,7 @@ function enterPlan(world: World, user: User, old: Entered, primary: Subscription
         counter.blockedTo = ZERO;
         counter.resetAt = at;
         world.forgetLeft(user, { planId: entered.id, groupId: group.id, window });
+        resetShares(world, user, group.id, window);
       }
       return;
     case "block":

@@ -1,6 +1,7 @@
 // The simulator's command line: `--seed N --steps M` repeats one run and prints its story where it fails, `--minutes N`
 // searches seed after seed, `--planted` shows that planted bugs are found, all or those with a text in their name.
-// `--members N` is for worlds of that many, `--no-stripe` for worlds without Stripe, `--no-trees` for users without parents.
+// `--members N` is for worlds of that many, `--no-stripe` for worlds without Stripe, `--no-trees` for users without parents,
+// `--no-user-keys` for users without keys of their own.
 
 import { PLANTED } from "./planted/bugs.ts";
 import { hunt, SEEDS_A_BUG, STEPS } from "./planted/hunt.ts";
@@ -25,9 +26,12 @@ const stripe = !Deno.args.includes("--no-stripe");
 /** Whether users have parents. */
 const trees = !Deno.args.includes("--no-trees");
 
+/** Whether users have keys of their own. */
+const userKeys = !Deno.args.includes("--no-user-keys");
+
 /** Runs one seed and prints the result. */
 async function runOne(seed: number, steps: number): Promise<boolean> {
-  const outcome = await simulate({ seed, steps, nodes: members, stripe, trees });
+  const outcome = await simulate({ seed, steps, nodes: members, stripe, trees, userKeys });
   const { events, trace, violation } = outcome;
   console.log(`seed ${seed}, ${steps} steps, ${events} events, trace ${trace.slice(0, 16)}`);
   if (violation === null) return true;
@@ -88,7 +92,7 @@ async function search(minutes: number, first: number, steps: number): Promise<bo
   const failed: number[] = [];
   const end = performance.now() + minutes * 60_000;
   for (let seed = first; performance.now() < end; seed++) {
-    const outcome = await simulate({ seed, steps, nodes: members, stripe, trees });
+    const outcome = await simulate({ seed, steps, nodes: members, stripe, trees, userKeys });
     summary.add(outcome);
     if (outcome.violation !== null) {
       failed.push(seed);

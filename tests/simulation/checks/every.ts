@@ -15,6 +15,7 @@ import { refusalsChecker } from "./refusals.ts";
 import { treeChecker } from "./tree.ts";
 import { stripeChecker } from "./stripe.ts";
 import { linearChecker } from "./linear.ts";
+import { userKeysChecker } from "./user_keys.ts";
 import type { SimStripe } from "../stripe.ts";
 
 /** Makes the checkers. */
@@ -33,6 +34,7 @@ export function everyChecker(stripe: SimStripe | null) {
     registryChecker(),
     refusalsChecker(),
     treeChecker(),
+    userKeysChecker(),
     stripeChecker(stripe),
     linearChecker(),
   ];
