@@ -28,9 +28,11 @@ export class Auditor {
   readonly #shared = new Map<string, Map<number, bigint>>();
   readonly #ids = new Set<string>();
   readonly #into = new Map<number, number>();
+  /** When the slots of rates stop to count: nothing is said of them then. */
+  readonly #slotEnds = new Map<string, number>();
 
-  /** Takes a decision's changes and checks every counter that they touch. */
-  take(changes: readonly Change[]): void {
+  /** Takes a decision's changes and checks every counter that they touch, and that counts now. */
+  take(changes: readonly Change[], now: number): void {
     for (const change of changes) {
       if (change.table === "users" && change.row.mergedInto !== null) {
         this.#merge(change.row.key, change.row.mergedInto);
@@ -54,6 +56,7 @@ export class Auditor {
           }
           const key = keyOf(row.userKey, row.planId, row.groupId, row.windowStart);
           this.counters.set(key, row);
+          if (row.kind === "rate") this.#slotEnds.set(key, row.windowEnd ?? Infinity);
           touched.add(key);
           break;
         }
@@ -64,12 +67,12 @@ export class Auditor {
           assert.equal(change.verb === "append", before === undefined, "a row is appended once");
           if (before?.status === "held") {
             this.#share(before.userKey, before.shares, -1n, shares);
-            this.#add(this.#held, row.userKey, countingAt(before.lines, row.settledAt), -1n, touched);
+            this.#add(this.#held, row.userKey, countedLines(before.lines), -1n, touched);
             this.#hold(before.credits, -1n, balances);
           }
           if (row.status === "held") {
             this.#share(row.userKey, row.shares, 1n, shares);
-            this.#add(this.#held, row.userKey, countingAt(row.lines, null), 1n, touched);
+            this.#add(this.#held, row.userKey, countedLines(row.lines), 1n, touched);
             this.#hold(row.credits, 1n, balances);
           }
           this.reservations.set(row.id, row);
@@ -89,7 +92,7 @@ export class Auditor {
           }
           this.#see(change.row.id);
           for (const { userKey, lines } of [change.row, ...change.row.levels ?? []]) {
-            this.#add(this.#counted, userKey, countingAt(lines, change.row.createdAt), 1n, touched);
+            this.#add(this.#counted, userKey, countedLines(lines), 1n, touched);
           }
           this.#share(change.row.userKey, change.row.shares, 1n, shares);
           break;
@@ -132,7 +135,7 @@ export class Auditor {
           break;
       }
     }
-    for (const key of touched) this.#checkCounter(key);
+    for (const key of touched) if ((this.#slotEnds.get(key) ?? Infinity) > now) this.#checkCounter(key);
     for (const id of balances) this.#checkBalance(id);
     for (const key of shares) this.#checkShare(key);
     for (const id of holds) this.#checkParts(id);
@@ -279,6 +282,7 @@ export class Auditor {
   ): void {
     for (const { planId, groupId, window, taken } of lines) {
       const key = keyOf(this.#into.get(user) ?? user, planId, groupId, window.start);
+      if (window.kind === "rate") this.#slotEnds.set(key, window.end ?? Infinity);
       sums.set(key, (sums.get(key) ?? 0n) + sign * taken);
       touched.add(key);
     }
@@ -292,15 +296,9 @@ interface RunCall {
   readonly amounts: Amounts;
 }
 
-/**
- * The lines that have a counter: none of concurrency limits. The slot of a rate keeps what it has once it stops to count.
- *
- * @param at when the lines were settled or counted; null for open holds
- */
-function countingAt(lines: readonly Line[], at: number | null): Line[] {
-  return lines.filter(({ window: { kind, end } }) =>
-    kind !== "concurrency" && (kind !== "rate" || at === null || end === null || end > at)
-  );
+/** The lines that have a counter: none of concurrency limits. */
+function countedLines(lines: readonly Line[]): Line[] {
+  return lines.filter(({ window: { kind } }) => kind !== "concurrency");
 }
 
 function covers(pattern: string, event: string): boolean {

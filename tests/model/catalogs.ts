@@ -1,6 +1,7 @@
 // Catalogs for the model's tests and for workloads: `example` (plans and packs of a usual product),
-// `tiny` (quotas so small that every gate is met at once, all amount modes, metadata rules), and
-// `ladder` (plans made for changing between them: every policy, period, anchor and way of pairing).
+// `tiny` (quotas so small that every gate is met at once, all amount modes, metadata rules),
+// `ladder` (plans made for changing between them: every policy, period, anchor and way of pairing), and
+// `paced` of paced_catalog.ts (groups with periods of their own).
 // Each has packs: with items in several units and without, of equal priority, of short life, of narrow rules.
 
 import type {
@@ -16,6 +17,7 @@ import type {
   Unit,
 } from "./document.ts";
 import { Random } from "./random.ts";
+import { isGuard } from "./rules.ts";
 
 const MODELS: ModelRow[] = [
   {
@@ -46,7 +48,10 @@ function group(
 function alerting(catalog: CatalogDocument, random: Random): CatalogDocument {
   const plans = catalog.plans.map((plan): Plan => ({
     ...plan,
-    limits: plan.limits.map(({ alerts: _, ...group }) => ({ ...group, ...alertsOf(random) })),
+    limits: plan.limits.map(({ alerts: _, ...group }) => ({
+      ...group,
+      ...(isGuard(group) ? {} : alertsOf(random)),
+    })),
   }));
   const packs = catalog.packs?.map(({ lowAt: _, ...pack }): Pack => ({
     ...pack,
@@ -323,7 +328,7 @@ function sharing(catalog: CatalogDocument, random: Random): CatalogDocument {
     ...plan,
     limits: plan.limits.map((group) => {
       const quota = Math.round(group.quota * random.pick([0.3, 0.6, 1]) * 10) / 10;
-      return random.chance(0.4) ? { ...group, perMember: { quota } } : group;
+      return random.chance(0.4) && !isGuard(group) ? { ...group, perMember: { quota } } : group;
     }),
   }));
   return { ...catalog, plans };
