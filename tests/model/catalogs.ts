@@ -16,6 +16,7 @@ import type {
   Plan,
   Unit,
 } from "./document.ts";
+import { paced } from "./paced_catalog.ts";
 import { Random } from "./random.ts";
 import { isGuard } from "./rules.ts";
 
@@ -376,8 +377,9 @@ export function repriced(catalog: CatalogDocument, random: Random): CatalogDocum
   return { ...catalog, models, settings: { ...catalog.settings, unpricedModels } };
 }
 
-export const catalogs: Record<"example" | "tiny" | "ladder", CatalogDocument> = {
+export const catalogs: Record<"example" | "tiny" | "ladder" | "paced", CatalogDocument> = {
   example: sharing(alerting(example, new Random(1)), new Random(4)),
   tiny: sharing(alerting(tiny, new Random(2)), new Random(5)),
   ladder: sharing(alerting(ladder, new Random(3)), new Random(6)),
+  paced: sharing(alerting(paced, new Random(4)), new Random(7)),
 };
