@@ -4,7 +4,7 @@ import type { UserKey } from "./values/ids.ts";
 import { isOfGuard, type Millis, type Window } from "./values/period.ts";
 import { isGuard, type LimitGroup } from "./catalog/plan.ts";
 import type { ShareRef } from "./state/share.ts";
-import type { CounterReading } from "./state/counter.ts";
+import type { Counter, CounterReading } from "./state/counter.ts";
 import type { Alias, MemberLimits } from "./state/user.ts";
 import type { Context } from "./state/context.ts";
 import { readShare, shareRef } from "./accounts/shares.ts";
@@ -12,7 +12,7 @@ import { type CreditsAnswer, readCredits } from "./credits/balances.ts";
 import type { Draft } from "./state/draft.ts";
 import { patternCovers } from "./values/match.ts";
 import { type ActivePlan, activePlanOf, type Duplicates, duplicatesOf } from "./plans/entitlement.ts";
-import { counterIn, windowFor } from "./plans/windows.ts";
+import { counterIn, countingSlots, windowFor } from "./plans/windows.ts";
 import { quotaOf, type Subscription } from "./state/subscription.ts";
 import { answered, type Result } from "./state/result.ts";
 
@@ -40,9 +40,14 @@ export interface UsageAnswer extends LevelUsage {
   /** Active and depleted balances. */
   readonly credits: CreditsAnswer;
   readonly duplicates: Duplicates | null;
-  /** When time alone will change this answer; null for never. */
+  /** When time alone will change this answer; null for never. It does not regard slots of rates. */
   readonly changesAt: Millis | null;
+  /** The slots of rates that count now; `NO_SLOTS` without rates. */
+  readonly slots: readonly Counter[];
 }
+
+/** The slots of a user whose plan has no rates. */
+export const NO_SLOTS: readonly Counter[] = [];
 
 /** Usage, aliases and the primary subscription. */
 export interface UserAnswer extends UsageAnswer {
@@ -85,7 +90,14 @@ function readUsage(draft: Draft, input: UsageInput, context: Context): UsageAnsw
     credits,
     duplicates: duplicatesOf(draft, context),
     changesAt: changesAt(draft, level, credits),
+    slots: slotsOf(draft, level, context.now),
   };
+}
+
+function slotsOf(draft: Draft, { counters }: LevelUsage, now: Millis): readonly Counter[] {
+  const rates = counters.filter(({ window }) => window.kind === "rate");
+  if (rates.length === 0) return NO_SLOTS;
+  return rates.flatMap(({ group, counter }) => countingSlots(draft, counter.planId, group.id, now));
 }
 
 function readLevel(draft: Draft, { event }: UsageInput, context: Context): LevelUsage {
