@@ -46,7 +46,7 @@ export interface UsageAnswer extends LevelUsage {
   readonly slots: readonly Counter[];
 }
 
-/** The slots of a user whose plan has no rates. */
+/** The slots where a plan has no rates. */
 export const NO_SLOTS: readonly Counter[] = [];
 
 /** Usage, aliases and the primary subscription. */

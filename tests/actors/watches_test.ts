@@ -12,7 +12,12 @@ import { barrier, startRuntime } from "./runtime.ts";
 const mark = (id: string, key: number | null, digest: string, passing: readonly string[] = []): Mark => {
   return { id, key, digest, passing };
 };
-const reading = (id: string, key: number | null, digest: string, passing: readonly string[] = []): Reading => {
+const reading = (
+  id: string,
+  key: number | null,
+  digest: string,
+  passing: readonly string[] = [],
+): Reading => {
   return { ...mark(id, key, digest, passing), text: digest, changesAt: null };
 };
 

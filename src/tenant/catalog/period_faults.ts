@@ -62,7 +62,9 @@ function* kindFaults(known: Loose, period: Loose, path: string): Iterable<Catalo
   const advice = "and cannot change under this id: give the limit group a new id";
   if (before !== after) {
     yield { path: `${path}.type`, message: `is ${before} in the catalog in force ${advice}` };
-  } else if (known.seconds !== undefined && period.seconds !== undefined && known.seconds !== period.seconds) {
+  } else if (
+    known.seconds !== undefined && period.seconds !== undefined && known.seconds !== period.seconds
+  ) {
     yield { path: `${path}.seconds`, message: `is ${known.seconds} in the catalog in force ${advice}` };
   }
 }
