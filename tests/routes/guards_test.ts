@@ -62,6 +62,7 @@ const CHANGED = "and cannot change under this id: give the limit group a new id"
 /** The catalog in force where it matters, a group of a new one, and where the fault is and what it says. */
 const FAULTS: readonly (readonly [inForce: object | null, next: object, path: string, says: string])[] = [
   [null, { period: { type: "minutely", anchor: "calendar" } }, "period.type", "must be one of"],
+  [null, { period: { type: "minutely" } }, "period.type", "must be one of"],
   [null, { period: {} }, "period.type", "is required"],
   [null, { period: { type: "hourly" } }, "period.anchor", "is needed when type is hourly"],
   [null, { period: { ...MONTHLY.period, seconds: 60 } }, "period.seconds", "left out when type is monthly"],
