@@ -149,7 +149,7 @@ function withShares(draft: Draft, account: Draft, { userId, period, counters }: 
   if (period === null) return { userId, period, counters };
   const read = (reading: CounterReading) => ({
     ...reading,
-    ...isGuard(reading.group) ? {} : { member: readShare(draft, account, reading) },
+    member: readShare(draft, account, reading),
   });
   return { userId, period, counters: counters.map(read) };
 }

@@ -255,12 +255,14 @@ Deno.test("usage shows the window of each group with a period of its own, and wh
 Deno.test("an account shows the guards of its plan to those below, and they count all of them", async () => {
   const app = await limited();
   for (const userId of ["a", "b"]) {
-    await dataOf(app.call("PUT", `/users/${userId}/parent`, { parentId: "u" }));
+    const memberLimits = { lg_rate: { quota: 3 } };
+    await dataOf(app.call("PUT", `/users/${userId}/parent`, { parentId: "u", memberLimits }));
   }
   await track(app, 3, "a");
   const { levels } = await dataOf(app.call("POST", "/track", call(1, "b")));
-  const [of] = levels;
-  assert.deepEqual(of.counters[1].window, { type: "rolling", seconds: 60 });
+  const [{ counters: [, tracked] }] = levels;
+  assert.deepEqual(tracked.window, { type: "rolling", seconds: 60 });
+  assert.deepEqual(tracked.member, { count: 0, quota: null }, "members have no limits of a guard");
   const refused = await dataOf(app.call("POST", "/reserve", call(1, "b")));
   assert.deepEqual([refused.reasons, refused.refusedBy, refused.retryAfterMs], [
     ["rate_limit_reached"],
@@ -268,8 +270,8 @@ Deno.test("an account shows the guards of its plan to those below, and they coun
     61_000,
   ]);
   const { levels: [above] } = await usageOf(app, "b", "&levels=true");
-  const { count, period, window } = above.counters[1];
-  assert.deepEqual([count, period, window], [4, null, { type: "rolling", seconds: 60 }]);
+  const { count, period, window, member } = above.counters[1];
+  assert.deepEqual([count, period, window, member], [4, null, tracked.window, tracked.member]);
 });
 
 Deno.test("a stream sends nothing when slots of a rate pass, and then the next change with what counts", async () => {
