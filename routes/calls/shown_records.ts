@@ -137,6 +137,7 @@ export function showSubscription(userId: string, row: Subscription): Shown<typeo
     provider: row.provider,
     externalId: row.externalId,
     customLimits: showCustomLimits(row.customLimits),
+    ...row.quantity === 1 ? {} : { quantity: row.quantity },
   };
 }
 

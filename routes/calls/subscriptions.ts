@@ -20,6 +20,7 @@ export const SUBSCRIPTIONS: readonly Endpoint<TurnWorld>[] = [
       startsAt: input.startsAt ?? null,
       endsAt: input.endsAt ?? null,
       cycleStart: input.cycleStart,
+      quantity: input.quantity ?? undefined,
     };
     return runTurn(request, { userId: input.userId }, { name: "subscribe", input: command }, (answer) => {
       return showSubscription(answer.userId, answer.row);

@@ -121,6 +121,7 @@ export const subscription = z.strictObject({
   externalId: z.string().nullable(),
   customLimits: z.record(z.string(), z.strictObject({ quota: z.number() })).nullable()
     .describe("Quotas that replace those of the plan, by group id; null if there are none"),
+  quantity: z.number().optional().describe("Seats; absent for 1"),
 }).meta({ id: "Subscription" });
 
 /** A subscription as reports show it. */

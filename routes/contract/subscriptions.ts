@@ -4,6 +4,7 @@ import { z } from "zod";
 import { defineCall } from "./definition.ts";
 import { cutAt, endUserId, moment, nameOf, quotasByGroup } from "./fields.ts";
 import { subscription, time } from "./records.ts";
+import { SEATS_MAX } from "../../src/domain/state/subscription.ts";
 import { REASON_LENGTH_MAX } from "../../src/domain/values/texts.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
@@ -41,6 +42,8 @@ export const upsertSubscription = defineCall({
     endsAt: moment.nullish().describe("In the future. Left out: no end"),
     cycleStart: moment.nullish()
       .describe("The start of the windows. Left out: unchanged; null: the anchor of the plan"),
+    quantity: z.int().min(1).max(SEATS_MAX).nullish()
+      .describe("Seats: the quotas of the plan are multiplied by it. Left out: unchanged; at first 1"),
   }).superRefine(checkRowIds),
   tag: "Subscriptions",
   summary: "Create or change a subscription",

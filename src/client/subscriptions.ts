@@ -25,7 +25,8 @@ export class Subscriptions {
 
   /**
    * Writes a subscription: creates it, changes its plan, or reactivates it. Repeating a call changes nothing, so you can
-   * make it on each webhook of your payment provider.
+   * make it on each webhook of your payment provider. `quantity` is the number of seats: the quotas of the plan are
+   * multiplied by it.
    *
    * @example
    * ```ts

@@ -579,6 +579,8 @@ export interface SubscriptionInput {
   readonly endsAt?: Moment | undefined;
   /** The start of the windows. Left out: unchanged; null: the anchor of the plan. */
   readonly cycleStart?: Moment | null | undefined;
+  /** Seats: the quotas of the plan are multiplied by it. Left out: unchanged; at first 1. */
+  readonly quantity?: number | undefined;
 }
 
 /** A subscription. */
@@ -593,6 +595,8 @@ export interface Subscription {
   readonly externalId: string | null;
   /** Quotas that replace those of the plan, by group id; null if there are none. */
   readonly customLimits: Readonly<Record<string, { readonly quota: number }>> | null;
+  /** Seats; absent for 1. */
+  readonly quantity?: number;
 }
 
 /** A subscription to end. */

@@ -409,6 +409,7 @@ export function subscription(
     startsAt: null,
     endsAt: null,
     cycleStart: undefined,
+    quantity: undefined,
     ...more,
   };
 }

@@ -72,6 +72,7 @@ export function subscribeOf(input: Input): Commands["subscribe"]["input"] {
     startsAt: timeOrNull(input["startsAt"]),
     endsAt: timeOrNull(input["endsAt"]),
     cycleStart: cycleStart === undefined ? undefined : timeOrNull(cycleStart),
+    quantity: numberIfAny(input["quantity"]),
   };
 }
 
@@ -91,6 +92,10 @@ export function amountOrNull(value: unknown): bigint | null {
   return typeof value === "number" ? amountOf(value) : null;
 }
 
+function numberIfAny(value: unknown): number | undefined {
+  return typeof value === "number" ? value : undefined;
+}
+
 export function timeOrNull(value: unknown): Millis | null {
   return typeof value === "string" ? Date.parse(value) : null;
 }
@@ -107,7 +112,7 @@ export function mirrorOf(input: Input): Commands["mirror"]["input"] {
     provider: String(input["provider"]),
     externalId: String(input["externalId"]),
     state: typeof planId === "string"
-      ? { planId, startsAt: timeOrNull(input["startsAt"]), endsAt }
+      ? { planId, startsAt: timeOrNull(input["startsAt"]), endsAt, quantity: numberIfAny(input["quantity"]) }
       : { endedAt: timeOrNull(input["endedAt"]), reason: textOrNull(input["reason"]) },
   };
 }

@@ -62,7 +62,7 @@ const REQUESTS: {
     op: "release",
     input: { reservationId, reason, errorCode },
   }),
-  subscribe: ({ plan, provider, externalId, customLimits, ...times }) => ({
+  subscribe: ({ plan, provider, externalId, customLimits, quantity, ...times }) => ({
     op: "subscribe",
     input: {
       planId: plan,
@@ -74,6 +74,7 @@ const REQUESTS: {
       startsAt: timeOf(times.startsAt),
       endsAt: timeOf(times.endsAt),
       cycleStart: timeOf(times.cycleStart),
+      quantity,
     },
   }),
   cancel: ({ endsAt, ...rest }) => ({ op: "cancel", input: { ...rest, endsAt: timeOf(endsAt) } }),
@@ -87,6 +88,7 @@ const REQUESTS: {
           planId: state.planId,
           startsAt: timeOf(state.startsAt),
           endsAt: timeOf(state.endsAt),
+          quantity: state.quantity,
         }
         : { endedAt: timeOf(state.endedAt), reason: state.reason }),
     },

@@ -306,6 +306,41 @@ export const ladder: CatalogDocument = {
   ...NOTHING_ELSE,
 };
 
+/** Plans that are sold by the seat. Workloads use seats with this catalog alone. */
+const sold: CatalogDocument = {
+  settings: SETTINGS,
+  models: MODELS,
+  plans: [
+    plan("basic", 0, "monthly calendar", "carry", [
+      group("lg_same", "count", 4, ["a.*"]),
+      group("lg_basic_b", "count", 5, ["b.*"]),
+    ]),
+    {
+      ...plan("seats", 10, "weekly subscription_start", "carry", [
+        group("lg_same", "count", 3, ["a.*"]),
+        group("lg_seats_tokens", "tokens", 9, ["chat.*"]),
+      ], { mode: "percent", value: 90 }),
+      perSeat: true,
+    },
+    plan("large", 20, "daily subscription_start", "block", [
+      group("lg_same", "count", 6, ["a.*"]),
+      group("lg_large_b", "count", 3, ["b.*"]),
+    ]),
+    plan("fresh", 15, "monthly subscription_start", "reset", [
+      group("lg_fresh_a", "count", 7, ["a.*"]),
+      group("lg_fresh_tokens", "tokens", 12, ["chat.*"]),
+    ]),
+    plan("once", 5, "lifetime subscription_start", "carry", [
+      group("lg_same", "count", 15, ["a.*"]),
+      group("lg_once_b", "count", 9, ["b.*"]),
+    ]),
+  ],
+  packs: [
+    pack("letters", "Letters", { priority: 50, items: [item("letters_a", "count", 4, ["a.*"])] }),
+  ],
+  ...NOTHING_ELSE,
+};
+
 /** The catalog with other alerts, other amounts that are little, and some other quotas. */
 export function realerted(catalog: CatalogDocument, random: Random): CatalogDocument {
   const next = alerting(catalog, random);
@@ -349,3 +384,6 @@ export const catalogs: Record<"example" | "tiny" | "ladder", CatalogDocument> = 
   tiny: alerting(tiny, new Random(2)),
   ladder: alerting(ladder, new Random(3)),
 };
+
+/** A catalog of everything that plans may offer beside quotas. */
+export const offers: CatalogDocument = alerting(sold, new Random(4));

@@ -39,6 +39,7 @@ export interface Plan {
   headroom?: Headroom | null;
   limits: LimitGroup[];
   archived?: boolean;
+  perSeat?: boolean;
 }
 
 /** Prices of tokens, in cents a million. */

@@ -28,6 +28,7 @@ export interface SubscriptionRow extends Named, Anchors {
   externalId: string | null;
   endsAt: number | null;
   customLimits: Map<string, Micros>;
+  quantity: number;
   ended: boolean;
 }
 

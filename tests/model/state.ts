@@ -193,7 +193,7 @@ export class World {
   }
 
   quota(row: SubscriptionRow, group: LimitGroup): Micros {
-    return row.customLimits.get(group.id) ?? fromNumber(group.quota);
+    return row.customLimits.get(group.id) ?? fromNumber(group.quota) * BigInt(row.quantity);
   }
 
   /**

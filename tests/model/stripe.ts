@@ -61,6 +61,7 @@ function toldAgain(world: World, user: User, row: SubscriptionRow, input: Input,
     Object.assign(row, { planId, customLimits: new Map() });
     writeHistory(world, user, "plan_changed", row, now, { previousPlanId });
   }
+  if (typeof input["quantity"] === "number") row.quantity = input["quantity"];
   if (end !== null && end !== before) writeHistory(world, user, "canceled", row, now, { reason });
   followPrimary(world, user, now);
 }
@@ -86,7 +87,9 @@ function noteMirror(
   if (world.active(user, now).some((each) => each.provider === null)) note("beside a default subscription");
   const isHeld = world.reservations.some((hold) => hold.user === user && hold.state === "held");
   if (!before) return note(row.endsAt !== null && row.endsAt <= now ? "new and over" : "new");
-  const same = (["planId", "endsAt", "ended"] as const).every((name) => before[name] === row[name]);
+  const same = (["planId", "endsAt", "ended", "quantity"] as const).every((name) =>
+    before[name] === row[name]
+  );
   if (same) return note(row.ended ? "over, reported again" : "reported unchanged");
   if (before.customLimits.size > 0) note("a row with custom limits");
   if (before.ended) note("an ended one comes back");

@@ -18,6 +18,7 @@ export function subscribe(world: World, input: Input, now: number): ModelReply {
   const written = row ?? createRow(world, user, plan, input, now);
   if (row) returnToPlan(world, user, row, plan, input, now);
   if (limits) written.customLimits = limits;
+  if (typeof input["quantity"] === "number") written.quantity = input["quantity"];
   written.endsAt = timeOf(input["endsAt"]);
   // Choice: a calendar plan's row keeps and shows its cycle anchor; it only has no effect.
   if (input["cycleStart"] !== undefined) written.cycleAnchorAt = timeOf(input["cycleStart"]);
@@ -41,6 +42,7 @@ export function createRow(
     endsAt: null,
     cycleAnchorAt: null,
     customLimits: new Map(),
+    quantity: Number(input["quantity"] ?? 1),
     ended: false,
   });
   user.subscriptions.push(row);
@@ -150,6 +152,7 @@ export function subscriptionRecord(row: SubscriptionRow) {
     customLimits: row.customLimits.size === 0 ? null : Object.fromEntries(
       [...row.customLimits].map(([groupId, quota]) => [groupId, { quota: toNumber(quota) }]),
     ),
+    ...row.quantity === 1 ? {} : { quantity: row.quantity },
   };
 }
 

@@ -192,7 +192,13 @@ export function upsertInput(random: Random, catalog: CatalogDocument, nowMs: num
     input["customLimits"] = random.pick([null, {}, { [id]: { quota } }, { [id]: { quota } }]);
     if (random.chance(0.1)) input["customLimits"] = { lg_unknown: { quota } };
   }
+  if (hasOffers(catalog) && random.chance(0.15)) input["quantity"] = random.pick([1, 2, 3, 10_000]);
   return input;
+}
+
+/** Whether a catalog is one to change seats on, and all that plans offer beside quotas. */
+export function hasOffers({ plans }: CatalogDocument): boolean {
+  return plans.some(({ perSeat }) => perSeat === true);
 }
 
 const EVENT = { userId: "user-1", event: "image.make" };
@@ -269,6 +275,9 @@ export const INVALID: { op: Operation; input: Input }[] = [
   { op: "subscribe", input: { userId: "user-1", planId: "plan_none", endsAt: "2001-01-01T00:00:00.000Z" } },
   { op: "subscribe", input: { userId: "user-1", planId: "plan_none", startsAt: "2999-01-01T00:00:00.000Z" } },
   { op: "subscribe", input: { userId: "user-1", planId: "plan_none", cycleStart: "soon" } },
+  { op: "subscribe", input: { userId: "user-1", planId: "plan_none", quantity: 0 } },
+  { op: "subscribe", input: { userId: "user-1", planId: "plan_none", quantity: 1.5 } },
+  { op: "subscribe", input: { userId: "user-1", planId: "plan_none", quantity: 10_001 } },
   { op: "cancel", input: { userId: "user-1", externalId: "one" } },
   { op: "cancel", input: { userId: "user-1", endsAt: "2001-01-01T00:00:00.000Z" } },
   { op: "grant", input: { packId: "cpk_none" } },

@@ -78,6 +78,7 @@ Deno.test("a new value of a row that an earlier drain wrote replaces it", () =>
       ended: true,
       customLimits: { g: 1_500_000n },
       cycleAnchorAt: -5,
+      quantity: 7,
       planId: "p",
     });
     await write([

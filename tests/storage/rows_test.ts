@@ -170,6 +170,7 @@ const subscription: fc.Arbitrary<Subscription> = record({
   ended: fc.boolean(),
   cycleAnchorAt: orNull(millis),
   customLimits: fc.dictionary(text.filter((name) => name !== "__proto__"), size, { maxKeys: 3 }),
+  quantity: fc.integer({ min: 1, max: 10_000 }),
 });
 
 const user: fc.Arbitrary<User> = record({

@@ -35,6 +35,7 @@ export interface PlanDocument {
   readonly archived?: boolean | undefined;
   readonly headroom?: HeadroomDocument | null | undefined;
   readonly stripePrices?: readonly string[] | undefined;
+  readonly perSeat?: boolean | undefined;
   readonly limits: readonly LimitGroupDocument[];
 }
 
@@ -277,6 +278,7 @@ function compilePlan(plan: PlanDocument): Plan {
     period: plan.period,
     onPlanChange: plan.onPlanChange ?? "carry",
     archived: plan.archived ?? false,
+    perSeat: plan.perSeat ?? false,
     groups: plan.limits.map((limit) => compileGroup(limit, plan.headroom ?? null)),
   };
 }

@@ -45,6 +45,8 @@ export interface Plan {
   readonly period: Period;
   readonly onPlanChange: "carry" | "reset" | "block";
   readonly archived: boolean;
+  /** Whether a payment provider's quantity is the number of seats. */
+  readonly perSeat: boolean;
   readonly groups: readonly LimitGroup[];
 }
 

@@ -24,6 +24,8 @@ export interface InForce {
   readonly startsAt: Millis | null;
   /** Its end; null for none. */
   readonly endsAt: Millis | null;
+  /** Seats; undefined keeps those of the row. */
+  readonly quantity: number | undefined;
 }
 
 /** The subscription no longer entitles to anything. */
@@ -50,10 +52,10 @@ export function mirror(draft: Draft, input: MirrorInput, context: Context): Resu
   }
   const plan = context.catalog.plans.get(state.planId);
   if (plan === undefined) return refused(refusal("not_found", `Plan not found: ${state.planId}`));
-  const { startsAt } = state;
+  const { startsAt, quantity } = state;
   const { provider, externalId } = input;
   const endsAt = before === null ? state.endsAt : endFrom(before.startedAt, state.endsAt);
-  const kept = { provider, externalId, endsAt, customLimits: undefined, cycleStart: undefined };
+  const kept = { provider, externalId, endsAt, customLimits: undefined, cycleStart: undefined, quantity };
   if (before === null) {
     const starts = Math.min(startsAt ?? context.now, context.now);
     const row = createRow(
@@ -68,7 +70,8 @@ export function mirror(draft: Draft, input: MirrorInput, context: Context): Resu
   if (endsAt !== null && endsAt <= context.now) {
     return shown(draft, end(draft, before, { endedAt: endsAt, reason: null }, context));
   }
-  const isSame = isActive(before, context.now) && before.planId === plan.id && before.endsAt === endsAt;
+  const isSame = isActive(before, context.now) && before.planId === plan.id && before.endsAt === endsAt &&
+    before.quantity === (quantity ?? before.quantity);
   if (isSame) return shown(draft, before);
   const row = updateRow(draft, { ...kept, startsAt: null }, plan, before, context);
   if (endsAt !== null && endsAt !== before.endsAt) {

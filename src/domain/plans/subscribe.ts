@@ -28,6 +28,8 @@ export interface SubscribeInput {
   readonly endsAt: Millis | null;
   /** The anchor of its windows: undefined keeps it, null returns to the start. Ignored by calendar periods. */
   readonly cycleStart: Millis | null | undefined;
+  /** Seats; undefined keeps those of the row. A new row has 1. */
+  readonly quantity: number | undefined;
 }
 
 export interface SubscriptionAnswer {
@@ -97,13 +99,14 @@ export function createRow(draft: Draft, input: RowInput, plan: Plan, context: Co
     ended: false,
     cycleAnchorAt: input.cycleStart ?? null,
     customLimits: input.customLimits ?? {},
+    quantity: input.quantity ?? 1,
   };
   draft.appendSubscriptionEvent(historyRow(row, "created", context));
   return row;
 }
 
 /**
- * Changes a row and its history; the caller puts it. The start stays, the end is the input's, and another plan clears
+ * Changes a row and its history; the caller puts it. Start and seats stay, the end is the input's, and another plan clears
  * custom limits unless the input has some.
  */
 export function updateRow(
@@ -122,6 +125,7 @@ export function updateRow(
     ended: false,
     cycleAnchorAt: input.cycleStart === undefined ? before.cycleAnchorAt : input.cycleStart,
     customLimits: input.customLimits === undefined ? kept : input.customLimits ?? {},
+    quantity: input.quantity ?? before.quantity,
   };
   const comesBack = !isActive(before, context.now) || (before.endsAt !== null && input.endsAt === null);
   if (comesBack) {

@@ -23,7 +23,12 @@ export interface Subscription {
   readonly cycleAnchorAt: Millis | null;
   /** Quotas that replace those of the plan, by group id. */
   readonly customLimits: Readonly<Record<string, Amount>>;
+  /** Seats: the quotas of the plan are multiplied by it. */
+  readonly quantity: number;
 }
+
+/** The most seats of a subscription. */
+export const SEATS_MAX = 10_000;
 
 export type SubscriptionEventType =
   | "created"
@@ -83,9 +88,10 @@ export function windowOf(row: Subscription, plan: Plan, at: Millis): Window {
   return window;
 }
 
-/** Returns the quota of a group under a row: its custom limit, else the plan's quota. */
-export function quotaOf(row: Subscription, group: LimitGroup): Amount {
-  return Object.hasOwn(row.customLimits, group.id) ? row.customLimits[group.id] as Amount : group.quota;
+/** Returns the quota of a group under a row: its custom limit, else the plan's quota for each seat. */
+export function quotaOf({ customLimits, quantity }: Subscription, group: LimitGroup): Amount {
+  if (Object.hasOwn(customLimits, group.id)) return customLimits[group.id] as Amount;
+  return quantity === 1 ? group.quota : group.quota * BigInt(quantity);
 }
 
 /** Active rows, best first: by plan rank, then latest start, then latest id. */

@@ -4,10 +4,17 @@
 
 import type { Catalog } from "../catalog/catalog.ts";
 import type { MirrorInput } from "../plans/mirror.ts";
+import { SEATS_MAX } from "../state/subscription.ts";
 import type { Plan } from "../catalog/plan.ts";
 import { answerSale, firstUserOf } from "./answer_sale.ts";
 import type { Dispute, Known, KnownSubscription, MoneyFacts, Purchase } from "./facts.ts";
-import type { DisputeMessage, RefundMessage, StripeMessage, SubscriptionMessage } from "./message.ts";
+import type {
+  DisputeMessage,
+  RefundMessage,
+  StripeMessage,
+  SubscriptionItem,
+  SubscriptionMessage,
+} from "./message.ts";
 import { isWhole, saleStatus } from "./money.ts";
 import {
   factsWith,
@@ -184,9 +191,9 @@ function mirrorOf(message: SubscriptionMessage, catalog: Catalog): MirrorInput |
   const { subscriptionId: externalId, state, status, startedAt: startsAt, endsAt, endedAt } = message;
   const row = { provider: STRIPE, externalId };
   if (state === "over") return { ...row, state: { endedAt, reason: `Stripe: ${status}` } };
-  const plan = bestPlan(message.priceIds, catalog);
-  if (state === "not_yet" || plan === null) return null;
-  return { ...row, state: { planId: plan.id, startsAt, endsAt } };
+  const best = bestItem(message, catalog);
+  if (state === "not_yet" || best === null) return null;
+  return { ...row, state: { planId: best.plan.id, startsAt, endsAt, quantity: seatsOf(best) } };
 }
 
 /** What a subscription in force was paid for. */
@@ -211,16 +218,32 @@ function whyNotMirrored({ state, priceIds }: SubscriptionMessage): string {
   return `no plan of the catalog lists ${priceIds.slice(0, PAID_MAX).join(" or ")} in stripePrices`;
 }
 
-/** Finds the plan with the highest rank among those that the prices sell. */
-function bestPlan(priceIds: readonly string[], catalog: Catalog): Plan | null {
-  let best: Plan | null = null;
-  for (const priceId of priceIds) {
-    const sold = catalog.stripePrices.get(priceId);
-    if (sold !== undefined && "plan" in sold && (best === null || sold.plan.rank > best.rank)) {
-      best = sold.plan;
+/** A plan with the item that sells it. */
+interface PlanItem {
+  readonly plan: Plan;
+  readonly item: SubscriptionItem;
+}
+
+/** Finds the plan with the highest rank among those that the items sell. */
+function bestItem(message: SubscriptionMessage, catalog: Catalog): PlanItem | null {
+  let best: PlanItem | null = null;
+  for (const item of itemsOf(message)) {
+    const sold = catalog.stripePrices.get(item.priceId);
+    if (sold !== undefined && "plan" in sold && (best === null || sold.plan.rank > best.plan.rank)) {
+      best = { plan: sold.plan, item };
     }
   }
   return best;
+}
+
+/** The items of a message; those of a kept one have nothing but a price. */
+function itemsOf({ items, priceIds }: SubscriptionMessage): readonly SubscriptionItem[] {
+  return items ?? priceIds.map((priceId) => ({ id: null, priceId, quantity: null, startedAt: null }));
+}
+
+/** The seats of an item, where the plan is sold by the seat. */
+function seatsOf({ plan, item: { quantity } }: PlanItem): number | undefined {
+  return plan.perSeat && quantity !== null ? Math.min(quantity, SEATS_MAX) : undefined;
 }
 
 function leaving(externalId: string, userId: string): StripeAct {

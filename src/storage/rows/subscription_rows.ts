@@ -16,6 +16,7 @@ export const SUBSCRIPTIONS = table<Subscription>("subscriptions", 1, {
   ended: column("ended", { mutable: true }),
   cycleAnchorAt: column("cycle_anchor_at_ms", { mutable: true }),
   customLimits: mapped("custom_limits", textOfLimits, limitsOf, { mutable: true }),
+  quantity: column("quantity", { mutable: true, later: { since: 32, value: 1 } }),
 });
 
 /** Encodes limits as JSON: [[groupId, "quota"], ...]. */

@@ -159,6 +159,12 @@ const plan = z.strictObject({
     default: [],
     examples: [["price_1PgafmB7WZ01zgkW"]],
   }),
+  perSeat: z.boolean().optional().meta({
+    description:
+      "Whether the quantity of the item in Stripe is the number of seats, by which the quotas are multiplied.",
+    default: false,
+    examples: [true],
+  }),
   limits: z.array(limitGroup).meta({
     description: "The plan's limit groups, in the order in which they are shown.",
   }),

@@ -20,6 +20,7 @@ const DOCUMENT: CatalogDocument = {
   plans: [
     planOf("low", { g: 1 }, { rank: 1, stripePrices: ["price_low", "price_low_year"] }),
     planOf("top", { g: 2 }, { rank: 2, stripePrices: ["price_top"] }),
+    planOf("team", { g: 2 }, { rank: 2, perSeat: true, stripePrices: ["price_seat"] }),
     planOf("old", { g: 3 }, { rank: 9, archived: true, stripePrices: ["price_old"] }),
   ],
   packs: [bundle, packOf("wallet", { stripePrices: ["price_wallet"] })],
@@ -84,7 +85,10 @@ function shown(act: StripeAct): string {
     return `${act.userId} gets ${act.input.externalRef} back as ${act.input.newRef}`;
   }
   const { state } = act.input;
-  return "planId" in state ? `${act.userId} on ${state.planId}` : `${act.userId} over: ${state.reason}`;
+  const seats = "planId" in state && state.quantity !== undefined ? ` x ${state.quantity}` : "";
+  return "planId" in state
+    ? `${act.userId} on ${state.planId}${seats}`
+    : `${act.userId} over: ${state.reason}`;
 }
 
 const PRORATED = "a line is a proration, which grants nothing: the next invoice of its subscription does";
@@ -102,6 +106,9 @@ type Row = readonly [name: string, messages: readonly StripeMessage[], last: rea
 const ROWS: readonly Row[] = [
   ["a plan by its price", [subscription("created", of("ada"))], ["ada on low"]],
   ["the plan of the highest rank", [subscription("created", { ...of("ada"), ...priced("price_low", "price_top", "price_none") })], ["ada on top"]],
+  ["the seats of a plan that is sold by the seat", [subscription("created", { ...of("ada"), items: { data: [{ price: "price_low", quantity: 2 }, { price: "price_seat", quantity: 5 }] } })], ["ada on team x 5"]],
+  ["more seats than a subscription may have", [subscription("created", { ...of("ada"), items: { data: [{ price: "price_seat", quantity: 20_000 }] } })], ["ada on team x 10000"]],
+  ["a quantity of 0 keeps the seats", [subscription("created", { ...of("ada"), items: { data: [{ price: "price_seat", quantity: 0 }] } })], ["ada on team"]],
   ["an archived plan", [subscription("created", { ...of("ada"), ...priced("price_low", "price_old") })], ["ada on old"]],
   ["a price of a pack", [subscription("created", { ...of("ada"), ...priced("price_bundle") })], ["no plan of the catalog lists price_bundle in stripePrices"]],
   ["unknown prices", [subscription("created", { ...of("ada"), ...priced("price_a", "price_b") })], ["no plan of the catalog lists price_a or price_b in stripePrices"]],

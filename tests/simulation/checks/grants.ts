@@ -23,9 +23,9 @@ function gateOf(
     isGated: boolean;
   },
 ): bigint {
-  const custom = expected.subscriptions(userKey).filter((row) => row.planId === planId)
-    .map((row) => Object.hasOwn(row.customLimits, group.id) ? row.customLimits[group.id] as bigint : null);
-  const quotas = [...custom.map((limit) => limit ?? fromNumber(group.quota)), fromNumber(group.quota)];
+  const own = expected.subscriptions(userKey).filter((row) => row.planId === planId)
+    .map((row) => row.customLimits[group.id] ?? fromNumber(group.quota) * BigInt(row.quantity));
+  const quotas = [...own, fromNumber(group.quota)];
   const quota = quotas.reduce((most, each) => each > most ? each : most);
   const headroom = group.headroom ?? planOf(catalog, planId)?.headroom;
   if (!isGated || headroom?.mode !== "percent") return quota;
