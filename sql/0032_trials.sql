@@ -16,6 +16,9 @@ comment on column subscriptions.trials is 'The plans of which it had a trial (JS
 comment on column subscriptions.scheduled_at_ms is 'When it changes to scheduled_plan_id; null for no such change.';
 comment on column subscriptions.first_held is
   'When it first had each of its plans (JSON): [[planId, ms], ...]; a plan that is missing began at started_at_ms.';
+create index subscriptions_scheduled on subscriptions (scheduled_plan_id)
+  where not ended and scheduled_plan_id is not null;
+create index subscriptions_then on subscriptions (then_plan_id) where not ended and then_plan_id is not null;
 
 alter table stripe_subscriptions add column item_ids text;
 comment on column stripe_subscriptions.item_ids is

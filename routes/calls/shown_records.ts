@@ -138,7 +138,13 @@ export function showSubscription(userId: string, row: Subscription): Shown<typeo
     externalId: row.externalId,
     customLimits: showCustomLimits(row.customLimits),
     ...row.quantity === 1 ? {} : { quantity: row.quantity },
+    ...row.scheduled && { scheduled: { at: timeText(row.scheduled.at), planId: row.scheduled.planId } },
   };
+}
+
+/** A subscription record that shows its scheduled change also where there is none. */
+export function showScheduled(userId: string, row: Subscription): Shown<typeof records.subscription> {
+  return { scheduled: null, ...showSubscription(userId, row) };
 }
 
 /** Quotas that replace those of the plan, by group id; null where there are none. */

@@ -122,6 +122,8 @@ export const subscription = z.strictObject({
   customLimits: z.record(z.string(), z.strictObject({ quota: z.number() })).nullable()
     .describe("Quotas that replace those of the plan, by group id; null if there are none"),
   quantity: z.number().optional().describe("Seats; absent for 1"),
+  scheduled: z.strictObject({ at: time, planId: z.string() }).nullable().optional()
+    .describe("The change of plan that was asked for ahead; absent or null for none"),
 }).meta({ id: "Subscription" });
 
 /** A subscription as reports show it. */

@@ -581,6 +581,8 @@ export interface SubscriptionInput {
   readonly cycleStart?: Moment | null | undefined;
   /** Seats: the quotas of the plan are multiplied by it. Left out: unchanged; at first 1. */
   readonly quantity?: number | undefined;
+  /** When to change to the plan, as a later time or period_end. Left out: now. */
+  readonly at?: Moment | "period_end" | undefined;
 }
 
 /** A subscription. */
@@ -597,7 +599,12 @@ export interface Subscription {
   readonly customLimits: Readonly<Record<string, { readonly quota: number }>> | null;
   /** Seats; absent for 1. */
   readonly quantity?: number;
+  /** The change of plan that was asked for ahead; absent or null for none. */
+  readonly scheduled?: ScheduledChange | null;
 }
+
+/** A change of plan that was asked for ahead. */
+export interface ScheduledChange { readonly at: string; readonly planId: string }
 
 /** A subscription to end. */
 export interface CancelInput {

@@ -35,6 +35,7 @@ import { track } from "./metering/track.ts";
 import { messagesOf } from "./messages/record.ts";
 import { cancel } from "./plans/cancel.ts";
 import { mirror } from "./plans/mirror.ts";
+import { schedule } from "./plans/schedule.ts";
 import { subscribe } from "./plans/subscribe.ts";
 import { answered, type Decision, type Result } from "./state/result.ts";
 import { members, usage, user } from "./usage.ts";
@@ -59,6 +60,7 @@ const HANDLERS: Handlers = {
   explain,
   subscribe,
   cancel,
+  schedule,
   mirror,
   grant,
   refund,

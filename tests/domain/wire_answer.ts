@@ -10,6 +10,7 @@ import {
   showBalance,
   showCounter,
   showRuns,
+  showScheduled,
   showSubscription,
   showUsage,
 } from "../../routes/calls/shown_records.ts";
@@ -217,6 +218,7 @@ export const SHOW = {
     ),
   }),
   subscribe: ({ userId, row }) => showSubscription(userId, row),
+  schedule: ({ userId, row }) => showScheduled(userId, row),
   cancel: (answer) => {
     const { subscriptionId, userId, planId, endsAt } = showSubscription(answer.userId, answer.row);
     return { subscriptionId, userId, planId, endsAt };

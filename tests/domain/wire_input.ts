@@ -76,6 +76,11 @@ export function subscribeOf(input: Input): Commands["subscribe"]["input"] {
   };
 }
 
+export function scheduleOf(input: Input): Commands["schedule"]["input"] {
+  const at = input["at"] === "period_end" ? "period_end" as const : Date.parse(String(input["at"]));
+  return { ...rowIdsOf(input), change: { plan: String(input["planId"]), at } };
+}
+
 export function rowIdsOf(input: Input) {
   return { provider: textOrNull(input["provider"]), externalId: textOrNull(input["externalId"]) };
 }

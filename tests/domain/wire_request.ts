@@ -77,6 +77,15 @@ const REQUESTS: {
       quantity,
     },
   }),
+  schedule: ({ change, ...ids }) =>
+    change === null ? { op: "unschedule", input: ids } : {
+      op: "subscribe",
+      input: {
+        ...ids,
+        planId: change.plan,
+        at: change.at === "period_end" ? change.at : timeOf(change.at),
+      },
+    },
   cancel: ({ endsAt, ...rest }) => ({ op: "cancel", input: { ...rest, endsAt: timeOf(endsAt) } }),
   mirror: ({ provider, externalId, state }) => ({
     op: "mirror",

@@ -47,6 +47,8 @@ export function isValid(op: ModelRequest["op"], input: Input, now: number): bool
       return isId(input["userId"]);
     case "subscribe":
       return isUpsert(input, now);
+    case "unschedule":
+      return isId(input["userId"]) && hasBothIdsOrNone(input);
     case "cancel":
       return isId(input["userId"]) && hasBothIdsOrNone(input) && optional(input["reason"], isPlainText) &&
         optional(input["endsAt"], (value) => isTime(value) && Date.parse(value) >= now);
@@ -199,6 +201,7 @@ function isCorrection(input: Input): boolean {
 }
 
 function isUpsert(input: Input, now: number): boolean {
+  if (input["at"] !== undefined) return isScheduled(input);
   const { startsAt, endsAt, cycleStart, customLimits, quantity } = input;
   return isId(input["userId"]) && isText(input["planId"]) && hasBothIdsOrNone(input) &&
     optional(startsAt, (value) => isStart(value) && Date.parse(value) <= now) &&
@@ -206,6 +209,16 @@ function isUpsert(input: Input, now: number): boolean {
     optional(quantity, (value) => Number.isInteger(value) && isNumber(value, 1, 10_000)) &&
     (cycleStart === null || optional(cycleStart, isStart)) &&
     (customLimits === null || optional(customLimits, areQuotas));
+}
+
+/** Nothing goes with a change that is asked for ahead. */
+function isScheduled({ userId, planId, at, provider, externalId, ...others }: Input): boolean {
+  const ids = {
+    ...provider === undefined ? {} : { provider },
+    ...externalId === undefined ? {} : { externalId },
+  };
+  return isId(userId) && isText(planId) && hasBothIdsOrNone(ids) && (at === "period_end" || isTime(at)) &&
+    Object.values(others).every((value) => value === undefined);
 }
 
 function areQuotas(value: unknown): boolean {

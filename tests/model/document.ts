@@ -110,6 +110,7 @@ export type Operation =
   | "users"
   | "subscribe"
   | "cancel"
+  | "unschedule"
   | "grant"
   | "extend"
   | "revoke"

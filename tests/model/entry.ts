@@ -40,7 +40,7 @@ interface Due {
 }
 
 /**
- * The earliest due thing; of equal times holds before subscription ends, then credits, then by id. Choice: ids are
+ * The earliest due thing; of equal times holds before scheduled changes, then ends, then credits, then by id. Choice: ids are
  * compared as texts, also where a merge brought holds of two users together.
  */
 function nextDue(world: World): Due | null {
@@ -70,6 +70,13 @@ function nextDue(world: World): Due | null {
   }
   for (const user of world.users.values()) {
     for (const row of user.subscriptions) {
+      const { scheduled } = row;
+      if (row.ended || scheduled === null) continue;
+      consider(scheduled.at, () => changePlan(world, user, row, scheduled.planId, scheduled.at, "scheduled"));
+    }
+  }
+  for (const user of world.users.values()) {
+    for (const row of user.subscriptions) {
       const end = row.endsAt;
       if (row.ended || end === null) continue;
       consider(end, () => endRow(world, user, row, end, "ended", null));
@@ -88,6 +95,29 @@ function nextDue(world: World): Due | null {
   return next;
 }
 
+/**
+ * Time changes the plan of a row.
+ * Choice: where the primary ends at the very moment, the plan is not entered before that end is settled.
+ */
+function changePlan(
+  world: World,
+  user: User,
+  row: SubscriptionRow,
+  planId: string,
+  at: number,
+  reason: string,
+): void {
+  const previousPlanId = row.planId;
+  Object.assign(row, { planId, customLimits: new Map(), scheduled: null });
+  writeHistory(world, user, "plan_changed", row, at, { previousPlanId, reason });
+  world.note(`${reason}: the plan changes`);
+  const primary = user.entered?.row;
+  if (primary && !primary.ended && primary.endsAt !== null && primary.endsAt <= at) {
+    return world.note(`${reason}: the primary ends at the same moment`);
+  }
+  followPrimary(world, user, at);
+}
+
 /** Ends a row at `at`; when it was the primary, the best row that is left takes its place then. */
 export function endRow(
   world: World,
@@ -100,6 +130,7 @@ export function endRow(
   const wasPrimary = user.entered?.row === row && user.entered.endedAt === null;
   row.endsAt = at;
   row.ended = true;
+  row.scheduled = null;
   writeHistory(world, user, type, row, at, { reason });
   if (!wasPrimary) return;
   const next = world.primary(user, at);

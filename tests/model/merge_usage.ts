@@ -42,6 +42,7 @@ export function mergeSubscriptions(
   for (const row of ended) {
     row.endsAt = now;
     row.ended = true;
+    row.scheduled = null;
     writeHistory(world, to, "ended", row, now);
     world.note("merges: default ended");
   }

@@ -29,6 +29,7 @@ export interface SubscriptionRow extends Named, Anchors {
   endsAt: number | null;
   customLimits: Map<string, Micros>;
   quantity: number;
+  scheduled: { at: number; planId: string } | null;
   ended: boolean;
 }
 

@@ -6,7 +6,7 @@ import { type Input, type ModelReply, refusal, success } from "./document.ts";
 import { type Micros, ZERO } from "./decimal.ts";
 import { endRow, followPrimary, writeHistory } from "./entry.ts";
 import type { Balance, SubscriptionRow, User, World } from "./state.ts";
-import { createRow, findRow, subscriptionRecord } from "./subscriptions.ts";
+import { createRow, dropScheduled, factsOf, findRow, subscriptionRecord } from "./subscriptions.ts";
 import { inOrder, statusOf } from "./wallet.ts";
 
 /**
@@ -53,6 +53,7 @@ function toldAgain(world: World, user: User, row: SubscriptionRow, input: Input,
     return;
   }
   if (isOver && row.ended) return;
+  const facts = factsOf(row);
   const before = row.endsAt;
   if (row.ended || (before !== null && end === null)) writeHistory(world, user, "reactivated", row, now);
   Object.assign(row, { ended: false, endsAt: end });
@@ -62,6 +63,7 @@ function toldAgain(world: World, user: User, row: SubscriptionRow, input: Input,
     writeHistory(world, user, "plan_changed", row, now, { previousPlanId });
   }
   if (typeof input["quantity"] === "number") row.quantity = input["quantity"];
+  if (factsOf(row) !== facts) dropScheduled(world, row);
   if (end !== null && end !== before) writeHistory(world, user, "canceled", row, now, { reason });
   followPrimary(world, user, now);
 }

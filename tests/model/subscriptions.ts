@@ -7,6 +7,7 @@ import { endRow, followPrimary, writeHistory } from "./entry.ts";
 import { iso, isoOrNull, type SubscriptionRow, type User, type World } from "./state.ts";
 
 export function subscribe(world: World, input: Input, now: number): ModelReply {
+  if (input["at"] !== undefined) return schedule(world, input, now);
   const plan = findPlan(world, String(input["planId"]));
   if (!plan) return refusal("not_found");
   const user = world.user(String(input["userId"]));
@@ -15,6 +16,7 @@ export function subscribe(world: World, input: Input, now: number): ModelReply {
   if (plan.archived && !(row && !row.ended && row.planId === plan.id)) return refusal("not_found");
   const limits = readLimits(plan, input["customLimits"]);
   if (limits === "unknown group") return refusal("invalid_request");
+  const before = row && factsOf(row);
   const written = row ?? createRow(world, user, plan, input, now);
   if (row) returnToPlan(world, user, row, plan, input, now);
   if (limits) written.customLimits = limits;
@@ -22,8 +24,46 @@ export function subscribe(world: World, input: Input, now: number): ModelReply {
   written.endsAt = timeOf(input["endsAt"]);
   // Choice: a calendar plan's row keeps and shows its cycle anchor; it only has no effect.
   if (input["cycleStart"] !== undefined) written.cycleAnchorAt = timeOf(input["cycleStart"]);
+  if (factsOf(written) !== before) dropScheduled(world, written);
   followPrimary(world, user, now);
   return success(subscriptionRecord(written));
+}
+
+/** Everything of a row that a call can change. */
+export function factsOf(row: SubscriptionRow): string {
+  const { planId, endsAt, ended, cycleAnchorAt, quantity } = row;
+  const limits = [...row.customLimits].map(([id, quota]) => `${id} ${quota}`).sort();
+  return JSON.stringify([planId, endsAt, ended, cycleAnchorAt, quantity, limits]);
+}
+
+/** Forgets the change that was asked for ahead. */
+export function dropScheduled(world: World, row: SubscriptionRow): void {
+  if (row.scheduled !== null) world.note("scheduled: dropped by another change");
+  row.scheduled = null;
+}
+
+/** Asks ahead for a change of plan, or drops the one that was asked for. */
+function schedule(world: World, input: Input, now: number): ModelReply {
+  const user = world.user(String(input["userId"]));
+  const row = findRow(world, user, input, now);
+  const plan = findPlan(world, String(input["planId"]));
+  if (!row || !plan || plan.archived || row.ended) return refusal("not_found");
+  if (plan.id === row.planId) return refusal("invalid_request");
+  const at = input["at"] === "period_end" ? world.window(row, now).end : timeOf(input["at"]);
+  if (at === null || at <= now) return refusal("invalid_request");
+  if (row.scheduled !== null) world.note("scheduled: replaced");
+  row.scheduled = { at, planId: plan.id };
+  return success(subscriptionRecord(row));
+}
+
+export function unschedule(world: World, input: Input, now: number): ModelReply {
+  const user = world.user(String(input["userId"]));
+  const row = rowToCancel(user, input, now, world);
+  if (row === "invalid_request") return refusal(row);
+  if (typeof row === "string" || row.scheduled === null) return refusal("not_found");
+  row.scheduled = null;
+  world.note("scheduled: dropped by a call");
+  return success({ ...subscriptionRecord(row), scheduled: null });
 }
 
 export function createRow(
@@ -43,6 +83,7 @@ export function createRow(
     cycleAnchorAt: null,
     customLimits: new Map(),
     quantity: Number(input["quantity"] ?? 1),
+    scheduled: null,
     ended: false,
   });
   user.subscriptions.push(row);
@@ -85,6 +126,7 @@ export function cancel(world: World, input: Input, now: number): ModelReply {
   } else {
     // Choice: moving a future end is a cancel of its own and writes its own row.
     row.endsAt = endsAt;
+    dropScheduled(world, row);
     writeHistory(world, user, "canceled", row, now, { reason });
   }
   return success({ subscriptionId: row.id, userId: user.id, planId: row.planId, endsAt: iso(endsAt) });
@@ -153,6 +195,7 @@ export function subscriptionRecord(row: SubscriptionRow) {
       [...row.customLimits].map(([groupId, quota]) => [groupId, { quota: toNumber(quota) }]),
     ),
     ...row.quantity === 1 ? {} : { quantity: row.quantity },
+    ...row.scheduled && { scheduled: { at: iso(row.scheduled.at), planId: row.scheduled.planId } },
   };
 }
 

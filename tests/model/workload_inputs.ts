@@ -192,8 +192,16 @@ export function upsertInput(random: Random, catalog: CatalogDocument, nowMs: num
     input["customLimits"] = random.pick([null, {}, { [id]: { quota } }, { [id]: { quota } }]);
     if (random.chance(0.1)) input["customLimits"] = { lg_unknown: { quota } };
   }
-  if (hasOffers(catalog) && random.chance(0.15)) input["quantity"] = random.pick([1, 2, 3, 10_000]);
-  return input;
+  if (!hasOffers(catalog)) return input;
+  if (random.chance(0.15)) input["quantity"] = random.pick([1, 2, 3, 10_000]);
+  return random.chance(0.35) ? scheduledInput(random, input, nowMs) : input;
+}
+
+/** The same change, asked for ahead. */
+function scheduledInput(random: Random, { planId, provider, externalId }: Input, nowMs: number): Input {
+  const away = random.pick([0, 1, 40, 5000, 60_000, HOUR_MS, 3 * DAY_MS]) + random.whole(0, 2);
+  const at = random.chance(0.3) ? "period_end" : new Date(nowMs + away).toISOString();
+  return { planId, ...provider === undefined ? {} : { provider, externalId }, at };
 }
 
 /** Whether a catalog is one to change seats on, and all that plans offer beside quotas. */

@@ -30,6 +30,7 @@ const CALLS: Readonly<Record<string, { path?: string; body?: unknown }>> = {
   "POST /v1/explain": { body: { userId: "u", event: "image.x" } },
   "POST /v1/subscriptions": { body: { userId: "u", planId: "plan_pro" } },
   "DELETE /v1/subscriptions": { body: { userId: "u" } },
+  "DELETE /v1/subscriptions/scheduled": { body: { userId: "u" } },
   "GET /v1/usage": { path: "/usage?userId=u" },
   "GET /v1/usage/stream": { path: "/usage/stream?userId=u" },
   "GET /v1/usage/me": {},
@@ -73,7 +74,9 @@ Deno.test("each key class and mode may call exactly what is meant for it", async
     const [method, pattern] = operation.split(" ") as [string, string];
     const call = (key: string, headers = {}) =>
       app.call(method, path ?? pattern.slice("/v1".length), body, { key, headers });
-    const unknownId = /commit|release|:eventId|:userKeyId/.test(operation) ? "404 not_found" : "200";
+    const unknownId = /commit|release|scheduled|:eventId|:userKeyId/.test(operation)
+      ? "404 not_found"
+      : "200";
     const testCancel = operation.startsWith("DELETE") ? "404 not_found" : "200";
     const expected = {
       secretTest: TOKEN.includes(operation) ? "403 forbidden" : unknownId === "200" ? testCancel : unknownId,

@@ -1,17 +1,71 @@
 // Subscriptions over HTTP: seats, and what else a call may say of them beside the plan.
 
 import assert from "node:assert/strict";
-import { dataOf, serviceOfFile } from "./support.ts";
+import { assertRefused, dataOf, serviceOfFile } from "./support.ts";
 import { planOf } from "../domain/short_catalog.ts";
 
 const service = serviceOfFile();
+const PLANS = [planOf("plan_team", { lg_a: 10 }), planOf("plan_less", { lg_a: 5 }, { rank: 0 })];
+const TEAM = { userId: "u", planId: "plan_team" };
+const DAY_S = 86_400;
 
 Deno.test("seats multiply the quotas of the plan, and an answer shows them where there is more than one", async () => {
-  const app = await service.newApp({ plans: [planOf("plan_team", { lg_a: 10 })] });
-  const row = await dataOf(app.call("POST", "/subscriptions", { userId: "u", planId: "plan_team" }));
-  assert.equal("quantity" in row, false);
-  const seats = { userId: "u", planId: "plan_team", quantity: 3 };
+  const app = await service.newApp({ plans: PLANS });
+  assert.equal("quantity" in await dataOf(app.call("POST", "/subscriptions", TEAM)), false);
+  const seats = { ...TEAM, quantity: 3 };
   assert.equal((await dataOf(app.call("POST", "/subscriptions", seats))).quantity, 3);
   const { subscription, counters: [counter] } = await dataOf(app.call("GET", "/users/u"));
   assert.deepEqual([subscription.quantity, counter.quota, counter.remaining], [3, 30, 30]);
+});
+
+Deno.test("a change of plan that is asked for ahead is shown, keeps its plan in the catalog, and is made in time", async () => {
+  const app = await service.newApp({ plans: PLANS });
+  const key = { key: app.secretTest };
+  assert.equal("scheduled" in await dataOf(app.call("POST", "/subscriptions", TEAM, key)), false);
+  const at = new Date(service.clock.now() + 3 * DAY_S * 1000).toISOString();
+  const ahead = { userId: "u", planId: "PLAN_LESS", at };
+  const scheduled = { at, planId: "plan_less" };
+  assert.deepEqual((await dataOf(app.call("POST", "/subscriptions", ahead, key))).scheduled, scheduled);
+  assert.deepEqual(
+    (await dataOf(app.call("GET", "/users/u", undefined, key))).subscription.scheduled,
+    scheduled,
+  );
+
+  const { status, body } = await service.admin("PUT", `/apps/${app.appId}/catalog`, {
+    plans: PLANS.slice(0, 1),
+  });
+  assert.deepEqual([status, body.error.details], [409, [{ planId: "plan_less" }]]);
+
+  const unschedule = () => app.call("DELETE", "/subscriptions/scheduled?userId=u", undefined, key);
+  const dropped = await dataOf(unschedule());
+  assert.deepEqual([dropped.planId, dropped.scheduled], ["plan_team", null]);
+  assertRefused(await unschedule(), 404, "not_found");
+
+  await dataOf(app.call("POST", "/subscriptions", ahead, key));
+  const days = { advanceSeconds: 4 * DAY_S };
+  await dataOf(app.call("POST", "/test-clock", days, key));
+  const { subscription, history: [last] } = await dataOf(app.call("GET", "/users/u", undefined, key));
+  assert.deepEqual([subscription.planId, "scheduled" in subscription], ["plan_less", false]);
+  assert.deepEqual([last.type, last.reason, last.at], ["plan_changed", "scheduled", at]);
+});
+
+Deno.test("nothing else may be changed together with a change that is asked for ahead", async () => {
+  const app = await service.newApp({ plans: PLANS });
+  await dataOf(app.call("POST", "/subscriptions", TEAM));
+  const ahead = { userId: "u", planId: "plan_less", at: "period_end" };
+  const others = {
+    quantity: 2,
+    customLimits: null,
+    cycleStart: null,
+    endsAt: "2100-01-01",
+    startsAt: "2020-01-01",
+  };
+  for (const [name, value] of Object.entries(others)) {
+    const answer = await app.call("POST", "/subscriptions", { ...ahead, [name]: value });
+    assert.deepEqual(assertRefused(answer, 400, "invalid_request").details, [
+      { path: name, message: "must be left out together with at" },
+    ]);
+  }
+  const rest = { quantity: null, endsAt: null, startsAt: null };
+  assert.ok((await dataOf(app.call("POST", "/subscriptions", { ...ahead, ...rest }))).scheduled);
 });

@@ -79,6 +79,7 @@ Deno.test("a new value of a row that an earlier drain wrote replaces it", () =>
       customLimits: { g: 1_500_000n },
       cycleAnchorAt: -5,
       quantity: 7,
+      scheduled: { at: NOW, planId: "p" },
       planId: "p",
     });
     await write([

@@ -171,6 +171,7 @@ const subscription: fc.Arbitrary<Subscription> = record({
   cycleAnchorAt: orNull(millis),
   customLimits: fc.dictionary(text.filter((name) => name !== "__proto__"), size, { maxKeys: 3 }),
   quantity: fc.integer({ min: 1, max: 10_000 }),
+  scheduled: orNull(record({ at: millis, planId: text })),
 });
 
 const user: fc.Arbitrary<User> = record({

@@ -91,6 +91,7 @@ export function subscription(row: Partial<Subscription> = {}): Subscription {
     cycleAnchorAt: null,
     customLimits: {},
     quantity: 1,
+    scheduled: null,
     ...row,
   };
 }

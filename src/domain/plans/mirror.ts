@@ -8,7 +8,7 @@ import { answered, refused, type Result } from "../state/result.ts";
 import type { Millis } from "../values/period.ts";
 import { refreshEntitlement } from "./entitlement.ts";
 import { createRow, updateRow } from "./subscribe.ts";
-import { findRow, historyRow, isActive, type Subscription } from "../state/subscription.ts";
+import { endedAt, findRow, historyRow, isActive, type Subscription } from "../state/subscription.ts";
 
 /** A subscription at its provider. */
 export interface MirrorInput {
@@ -92,14 +92,14 @@ function put(draft: Draft, row: Subscription, context: Context): Result<MirrorAn
 }
 
 /** Ends an active row, never before its start; leaves a row that has ended unchanged. */
-function end(draft: Draft, before: Subscription, { endedAt, reason }: Over, context: Context): Subscription {
+function end(draft: Draft, before: Subscription, over: Over, context: Context): Subscription {
   const { now } = context;
   if (!isActive(before, now)) return before;
-  const endsAt = Math.max(endedAt ?? now, before.startedAt);
+  const endsAt = Math.max(over.endedAt ?? now, before.startedAt);
   if (endsAt === before.endsAt) return before;
-  const row: Subscription = { ...before, endsAt, ended: endsAt <= now };
+  const row = endedAt(before, endsAt, now);
   draft.putSubscription(row);
-  draft.appendSubscriptionEvent(historyRow(row, "canceled", context, reason));
+  draft.appendSubscriptionEvent(historyRow(row, "canceled", context, over.reason));
   if (row.ended) refreshEntitlement(draft, context, now, row.id);
   return row;
 }

@@ -11,7 +11,7 @@ import { answered, refused, type Result } from "../state/result.ts";
 import { findPlan } from "../catalog/catalog.ts";
 import type { Plan } from "../catalog/plan.ts";
 import { refreshEntitlement } from "./entitlement.ts";
-import { findRow, historyRow, isActive, type Subscription } from "../state/subscription.ts";
+import { findRow, historyRow, isActive, onPlan, type Subscription } from "../state/subscription.ts";
 
 /** The input of `POST /v1/subscriptions`. */
 export interface SubscribeInput {
@@ -100,6 +100,7 @@ export function createRow(draft: Draft, input: RowInput, plan: Plan, context: Co
     cycleAnchorAt: input.cycleStart ?? null,
     customLimits: input.customLimits ?? {},
     quantity: input.quantity ?? 1,
+    scheduled: null,
   };
   draft.appendSubscriptionEvent(historyRow(row, "created", context));
   return row;
@@ -107,7 +108,7 @@ export function createRow(draft: Draft, input: RowInput, plan: Plan, context: Co
 
 /**
  * Changes a row and its history; the caller puts it. Start and seats stay, the end is the input's, and another plan clears
- * custom limits unless the input has some.
+ * custom limits unless the input has some. Every change drops the one that was asked for ahead.
  */
 export function updateRow(
   draft: Draft,
@@ -117,15 +118,14 @@ export function updateRow(
   context: Context,
 ): Subscription {
   const changesPlan = before.planId !== plan.id;
-  const kept = changesPlan ? {} : before.customLimits;
+  const kept = changesPlan ? onPlan(before, plan.id) : before;
   const row: Subscription = {
-    ...before,
-    planId: plan.id,
+    ...kept,
     endsAt: input.endsAt,
     ended: false,
-    cycleAnchorAt: input.cycleStart === undefined ? before.cycleAnchorAt : input.cycleStart,
-    customLimits: input.customLimits === undefined ? kept : input.customLimits ?? {},
-    quantity: input.quantity ?? before.quantity,
+    cycleAnchorAt: input.cycleStart === undefined ? kept.cycleAnchorAt : input.cycleStart,
+    customLimits: input.customLimits === undefined ? kept.customLimits : input.customLimits ?? {},
+    quantity: input.quantity ?? kept.quantity,
   };
   const comesBack = !isActive(before, context.now) || (before.endsAt !== null && input.endsAt === null);
   if (comesBack) {
@@ -137,5 +137,12 @@ export function updateRow(
       previousPlanId: before.planId,
     });
   }
-  return row;
+  return row.scheduled === null || areSame(row, before) ? row : { ...row, scheduled: null };
+}
+
+/** Whether two values say the same, whatever the order of their members. */
+function areSame(a: unknown, b: unknown): boolean {
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return a === b;
+  const [members, others] = [Object.entries(a), new Map(Object.entries(b))];
+  return members.length === others.size && members.every(([name, value]) => areSame(value, others.get(name)));
 }

@@ -25,6 +25,14 @@ export interface Subscription {
   readonly customLimits: Readonly<Record<string, Amount>>;
   /** Seats: the quotas of the plan are multiplied by it. */
   readonly quantity: number;
+  /** The change of plan that was asked for ahead; null for none. */
+  readonly scheduled: ScheduledChange | null;
+}
+
+/** A change of plan, and when it is made. */
+export interface ScheduledChange {
+  readonly at: Millis;
+  readonly planId: string;
 }
 
 /** The most seats of a subscription. */
@@ -54,6 +62,21 @@ export interface SubscriptionEvent {
 /** Whether a row entitles to its plan at a moment. */
 export function isActive(row: Subscription, at: Millis): boolean {
   return !row.ended && (row.endsAt === null || row.endsAt > at);
+}
+
+/** When something happens to a row by time alone; infinity for never. */
+export function nextDueOf({ ended, endsAt, scheduled }: Subscription): Millis {
+  return ended ? Infinity : Math.min(endsAt ?? Infinity, scheduled?.at ?? Infinity);
+}
+
+/** Gives a row its end, which drops what was asked for ahead. */
+export function endedAt(row: Subscription, endsAt: Millis, now: Millis): Subscription {
+  return { ...row, endsAt, ended: endsAt <= now, scheduled: null };
+}
+
+/** Puts a row on another plan, which clears what was of the plan before. */
+export function onPlan(row: Subscription, planId: string): Subscription {
+  return { ...row, planId, customLimits: {}, scheduled: null };
 }
 
 /** Whether a row came from a payment provider. */

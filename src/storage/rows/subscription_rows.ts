@@ -1,9 +1,12 @@
 // Subscriptions and their history.
 
 import { decimalOf, parseAmount } from "../../domain/values/amount.ts";
-import type { Subscription, SubscriptionEvent } from "../../domain/state/subscription.ts";
+import type { ScheduledChange, Subscription, SubscriptionEvent } from "../../domain/state/subscription.ts";
 import type { ColumnValue } from "../database.ts";
-import { column, mapped, table } from "./columns.ts";
+import { column, type Later, mapped, spread, table } from "./columns.ts";
+
+/** What rows of older versions have for a column of trials, seats and changes ahead. */
+const NONE_BEFORE: Later = { since: 32, value: null };
 
 export const SUBSCRIPTIONS = table<Subscription>("subscriptions", 1, {
   id: column("id"),
@@ -17,6 +20,14 @@ export const SUBSCRIPTIONS = table<Subscription>("subscriptions", 1, {
   cycleAnchorAt: column("cycle_anchor_at_ms", { mutable: true }),
   customLimits: mapped("custom_limits", textOfLimits, limitsOf, { mutable: true }),
   quantity: column("quantity", { mutable: true, later: { since: 32, value: 1 } }),
+  scheduled: spread<ScheduledChange | null>(
+    {
+      scheduled_at_ms: { of: (change) => change?.at ?? null, later: NONE_BEFORE },
+      scheduled_plan_id: { of: (change) => change?.planId ?? null, later: NONE_BEFORE },
+    },
+    ({ scheduled_at_ms: at, scheduled_plan_id: planId }) =>
+      at === null ? null : { at: at as number, planId: planId as string },
+  ),
 });
 
 /** Encodes limits as JSON: [[groupId, "quota"], ...]. */

@@ -26,6 +26,7 @@ function rowOf(id: string, more: Partial<Subscription> = {}): Subscription {
     cycleAnchorAt: null,
     customLimits: {},
     quantity: 1,
+    scheduled: null,
   };
   return { id, userKey: 7, planId: "low", startedAt: 5, ...empty, ...more };
 }
