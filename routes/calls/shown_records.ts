@@ -125,8 +125,12 @@ export function showWindow(window: Window | null): Shown<typeof records.period> 
   return window === null ? null : { start: timeText(window.start), end: timeTextOrNull(window.end) };
 }
 
-/** A subscription record. */
-export function showSubscription(userId: string, row: Subscription): Shown<typeof records.subscription> {
+/** A subscription record; `hasTrials` shows also that no trial runs. */
+export function showSubscription(
+  userId: string,
+  row: Subscription,
+  hasTrials = false,
+): Shown<typeof records.subscription> {
   return {
     subscriptionId: row.id,
     userId,
@@ -138,13 +142,18 @@ export function showSubscription(userId: string, row: Subscription): Shown<typeo
     externalId: row.externalId,
     customLimits: showCustomLimits(row.customLimits),
     ...row.quantity === 1 ? {} : { quantity: row.quantity },
+    ...hasTrials || row.trial ? { trialEndsAt: timeTextOrNull(row.trial?.endsAt ?? null) } : {},
     ...row.scheduled && { scheduled: { at: timeText(row.scheduled.at), planId: row.scheduled.planId } },
   };
 }
 
 /** A subscription record that shows its scheduled change also where there is none. */
-export function showScheduled(userId: string, row: Subscription): Shown<typeof records.subscription> {
-  return { scheduled: null, ...showSubscription(userId, row) };
+export function showScheduled(
+  userId: string,
+  row: Subscription,
+  hasTrials: boolean,
+): Shown<typeof records.subscription> {
+  return { scheduled: null, ...showSubscription(userId, row, hasTrials) };
 }
 
 /** Quotas that replace those of the plan, by group id; null where there are none. */

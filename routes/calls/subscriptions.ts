@@ -18,7 +18,7 @@ export const SUBSCRIPTIONS: readonly Endpoint<TurnWorld>[] = [
         request,
         { userId: input.userId },
         { name: "schedule", input: { ...rowIdsOf(input), change } },
-        (answer) => showSubscription(answer.userId, answer.row),
+        (answer) => showSubscription(answer.userId, answer.row, answer.hasTrials),
       );
     }
     const command = {
@@ -29,9 +29,10 @@ export const SUBSCRIPTIONS: readonly Endpoint<TurnWorld>[] = [
       endsAt: input.endsAt ?? null,
       cycleStart: input.cycleStart,
       quantity: input.quantity ?? undefined,
+      trial: input.trial ?? undefined,
     };
     return runTurn(request, { userId: input.userId }, { name: "subscribe", input: command }, (answer) => {
-      return showSubscription(answer.userId, answer.row);
+      return showSubscription(answer.userId, answer.row, answer.hasTrials);
     });
   }),
   endpoint(cancelSubscription, (request) => {
@@ -42,7 +43,11 @@ export const SUBSCRIPTIONS: readonly Endpoint<TurnWorld>[] = [
       reason: input.reason ?? null,
     };
     return runTurn(request, { userId: input.userId }, { name: "cancel", input: command }, (answer) => {
-      const { subscriptionId, userId, planId, endsAt } = showSubscription(answer.userId, answer.row);
+      const { subscriptionId, userId, planId, endsAt } = showSubscription(
+        answer.userId,
+        answer.row,
+        answer.hasTrials,
+      );
       // A canceled subscription has an end.
       return { subscriptionId, userId, planId, endsAt: endsAt as string };
     });
@@ -53,7 +58,7 @@ export const SUBSCRIPTIONS: readonly Endpoint<TurnWorld>[] = [
       request,
       { userId: input.userId },
       { name: "schedule", input: { ...rowIdsOf(input), change: null } },
-      (answer) => showScheduled(answer.userId, answer.row),
+      (answer) => showScheduled(answer.userId, answer.row, answer.hasTrials),
     );
   }),
 ];

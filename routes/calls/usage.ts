@@ -62,12 +62,12 @@ function showUser(
   history: DataOf<typeof contract.getUser>["history"],
   isInTree: boolean,
 ): DataOf<typeof contract.getUser> {
-  const { userId, aliases, subscription, parentId, path } = answer;
+  const { userId, aliases, subscription, hasTrials, parentId, path } = answer;
   const { period, counters, credits } = showUsage(answer, false);
   return {
     userId,
     aliases: aliases.map(({ id }) => id),
-    subscription: subscription === null ? null : showSubscription(userId, subscription),
+    subscription: subscription === null ? null : showSubscription(userId, subscription, hasTrials),
     history,
     period,
     counters,

@@ -122,6 +122,8 @@ export const subscription = z.strictObject({
   customLimits: z.record(z.string(), z.strictObject({ quota: z.number() })).nullable()
     .describe("Quotas that replace those of the plan, by group id; null if there are none"),
   quantity: z.number().optional().describe("Seats; absent for 1"),
+  trialEndsAt: time.nullable().optional()
+    .describe("null where no trial runs; present if any plan of the app has a trial"),
   scheduled: z.strictObject({ at: time, planId: z.string() }).nullable().optional()
     .describe("The change of plan that was asked for ahead; absent or null for none"),
 }).meta({ id: "Subscription" });
@@ -211,6 +213,7 @@ export const plan = z.strictObject({
     type: z.enum(["daily", "weekly", "monthly", "lifetime"]),
     anchor: z.enum(["subscription_start", "calendar"]),
   }),
+  trial: z.strictObject({ days: z.number() }).optional().describe("Absent for a plan without a trial"),
   limits: z.array(z.strictObject({
     id: z.string(),
     label: z.string(),

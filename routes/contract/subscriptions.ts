@@ -71,6 +71,8 @@ export const upsertSubscription = defineCall({
       .describe("The start of the windows. Left out: unchanged; null: the anchor of the plan"),
     quantity: z.int().min(1).max(SEATS_MAX).nullish()
       .describe("Seats: the quotas of the plan are multiplied by it. Left out: unchanged; at first 1"),
+    trial: z.boolean().nullish()
+      .describe("true begins the trial of the plan, false ends it and keeps the plan. Left out: unchanged"),
     at: momentOfChange.nullish()
       .describe("When to change to the plan, as a later time or period_end. Left out: now"),
   }).superRefine(checkRowIds).superRefine(checkAlone),
@@ -81,9 +83,9 @@ export const upsertSubscription = defineCall({
     "without these two. planId is the id or the name of a plan. startsAt counts only at creation; " +
     "leaving endsAt out clears it; customLimits replaces quotas by group id; cycleStart null returns to " +
     "the plan's anchor. With at, an active subscription changes to the plan at that time; nothing else may " +
-    "be changed in the same call, and a second one replaces it.",
+    "be changed in the same call, and a second one replaces it. A user may have the trial of each plan once.",
   answer: subscription,
-  errors: ["not_found"],
+  errors: ["not_found", "trial_used"],
 });
 
 /** `DELETE /v1/subscriptions`: end a subscription now or later. */

@@ -12,8 +12,8 @@ export type ServiceErrorCode = "unavailable" | "invalid_key" | "invalid_or_expir
   | "workspace_limit_reached" | "test_quota_exceeded" | "credit_pack_not_found"
   | "invalid_quantity" | "credit_balance_not_found" | "alias_conflict" | "alias_cycle"
   | "parent_cycle" | "path_too_long" | "consent_required" | "reservation_not_pending"
-  | "run_ended" | "already_canceled" | "catalog_in_use" | "no_subscription"
-  | "unmatched_event" | "unpriced_model" | "limit_reached"
+  | "run_ended" | "already_canceled" | "trial_used" | "catalog_in_use"
+  | "no_subscription" | "unmatched_event" | "unpriced_model" | "limit_reached"
   | "reservation_headroom_exceeded" | "member_limit_reached" | "run_limit_reached"
   | "ai_budget_exceeded" | "generation_failed" | "not_processed" | "internal_error";
 
@@ -581,6 +581,8 @@ export interface SubscriptionInput {
   readonly cycleStart?: Moment | null | undefined;
   /** Seats: the quotas of the plan are multiplied by it. Left out: unchanged; at first 1. */
   readonly quantity?: number | undefined;
+  /** true begins the trial of the plan, false ends it and keeps the plan. Left out: unchanged. */
+  readonly trial?: boolean | undefined;
   /** When to change to the plan, as a later time or period_end. Left out: now. */
   readonly at?: Moment | "period_end" | undefined;
 }
@@ -599,6 +601,8 @@ export interface Subscription {
   readonly customLimits: Readonly<Record<string, { readonly quota: number }>> | null;
   /** Seats; absent for 1. */
   readonly quantity?: number;
+  /** null where no trial runs; present if any plan of the app has a trial. */
+  readonly trialEndsAt?: string | null;
   /** The change of plan that was asked for ahead; absent or null for none. */
   readonly scheduled?: ScheduledChange | null;
 }
@@ -736,6 +740,8 @@ export interface Plan {
     readonly type: "daily" | "weekly" | "monthly" | "lifetime";
     readonly anchor: "subscription_start" | "calendar";
   };
+  /** Absent for a plan without a trial. */
+  readonly trial?: { readonly days: number };
   readonly limits: readonly LimitGroup[];
 }
 

@@ -47,6 +47,8 @@ export interface UsageAnswer extends LevelUsage {
 export interface UserAnswer extends UsageAnswer {
   readonly aliases: readonly Alias[];
   readonly subscription: Subscription | null;
+  /** Whether any plan of the catalog has a trial. */
+  readonly hasTrials: boolean;
   /** The user directly above; null for none. */
   readonly parentId: string | null;
   /** The ids of the path, the user first. */
@@ -64,6 +66,7 @@ export function user(draft: Draft, _input: Record<never, never>, context: Contex
     ...readUsage(draft, { event: null }, context),
     aliases: draft.state.aliases,
     subscription: activePlanOf(draft, context)?.row ?? null,
+    hasTrials: context.catalog.hasTrials,
     parentId: draft.above[0]?.user.id ?? null,
     path: [draft.user.id, ...draft.above.map((level) => level.user.id)],
   });

@@ -91,6 +91,7 @@ export function startRuntime(store: MemoryStore, caps: Partial<WorkspaceCaps> = 
         externalId: null,
         customLimits: undefined,
         quantity: undefined,
+        trial: undefined,
         startsAt: null,
         endsAt: null,
         cycleStart: undefined,

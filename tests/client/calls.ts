@@ -69,7 +69,7 @@ async function subscribe({ app, client, fetch }: Scene): Promise<void> {
     cycleStart: "2026-01-10T00:00:00Z",
   });
   assert.equal(row.cycleAnchorAt, "2026-01-10T00:00:00.000Z");
-  await client.subscriptions.upsert({ userId: "u", planId: "plan_free", quantity: 2 });
+  await client.subscriptions.upsert({ userId: "u", planId: "plan_free", quantity: 2, trial: false });
   const ahead = await client.subscriptions.upsert({ ...ids, planId: "plan_free", at: at(1e8) });
   assert.equal(ahead.scheduled?.planId, "plan_free");
   assert.equal((await client.subscriptions.unschedule(ids)).scheduled, null);

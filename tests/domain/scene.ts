@@ -410,6 +410,7 @@ export function subscription(
     endsAt: null,
     cycleStart: undefined,
     quantity: undefined,
+    trial: undefined,
     ...more,
   };
 }

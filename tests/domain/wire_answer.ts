@@ -99,7 +99,8 @@ export function showUser(answer: UserAnswer, history: readonly SubscriptionEvent
     ...showUsage(answer, true),
     ...parentId === null ? {} : { parentId, path },
     aliases: answer.aliases.map(({ id }) => id),
-    subscription: answer.subscription && showSubscription(answer.userId, answer.subscription),
+    subscription: answer.subscription &&
+      showSubscription(answer.userId, answer.subscription, answer.hasTrials),
     history: rows.map(({ userKey: _, at, ...row }) => ({ ...row, at: timeText(at) })),
   };
 }
@@ -217,8 +218,8 @@ export const SHOW = {
       Object.entries(answer.memberLimits).map(([id, quota]) => [id, { quota: numberOf(quota) }]),
     ),
   }),
-  subscribe: ({ userId, row }) => showSubscription(userId, row),
-  schedule: ({ userId, row }) => showScheduled(userId, row),
+  subscribe: ({ userId, row, hasTrials }) => showSubscription(userId, row, hasTrials),
+  schedule: ({ userId, row, hasTrials }) => showScheduled(userId, row, hasTrials),
   cancel: (answer) => {
     const { subscriptionId, userId, planId, endsAt } = showSubscription(answer.userId, answer.row);
     return { subscriptionId, userId, planId, endsAt };

@@ -73,6 +73,7 @@ export function subscribeOf(input: Input): Commands["subscribe"]["input"] {
     endsAt: timeOrNull(input["endsAt"]),
     cycleStart: cycleStart === undefined ? undefined : timeOrNull(cycleStart),
     quantity: numberIfAny(input["quantity"]),
+    trial: typeof input["trial"] === "boolean" ? input["trial"] : undefined,
   };
 }
 

@@ -62,7 +62,7 @@ const REQUESTS: {
     op: "release",
     input: { reservationId, reason, errorCode },
   }),
-  subscribe: ({ plan, provider, externalId, customLimits, quantity, ...times }) => ({
+  subscribe: ({ plan, provider, externalId, customLimits, quantity, trial, ...times }) => ({
     op: "subscribe",
     input: {
       planId: plan,
@@ -75,6 +75,7 @@ const REQUESTS: {
       endsAt: timeOf(times.endsAt),
       cycleStart: timeOf(times.cycleStart),
       quantity,
+      trial,
     },
   }),
   schedule: ({ change, ...ids }) =>

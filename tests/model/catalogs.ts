@@ -321,15 +321,22 @@ const sold: CatalogDocument = {
         group("lg_seats_tokens", "tokens", 9, ["chat.*"]),
       ], { mode: "percent", value: 90 }),
       perSeat: true,
+      trial: { days: 2, thenPlanId: "plan_basic" },
     },
-    plan("large", 20, "daily subscription_start", "block", [
-      group("lg_same", "count", 6, ["a.*"]),
-      group("lg_large_b", "count", 3, ["b.*"]),
-    ]),
-    plan("fresh", 15, "monthly subscription_start", "reset", [
-      group("lg_fresh_a", "count", 7, ["a.*"]),
-      group("lg_fresh_tokens", "tokens", 12, ["chat.*"]),
-    ]),
+    {
+      ...plan("large", 20, "daily subscription_start", "block", [
+        group("lg_same", "count", 6, ["a.*"]),
+        group("lg_large_b", "count", 3, ["b.*"]),
+      ]),
+      trial: { days: 1, thenPlanId: null },
+    },
+    {
+      ...plan("fresh", 15, "monthly subscription_start", "reset", [
+        group("lg_fresh_a", "count", 7, ["a.*"]),
+        group("lg_fresh_tokens", "tokens", 12, ["chat.*"]),
+      ]),
+      trial: { days: 1, thenPlanId: "plan_once" },
+    },
     plan("once", 5, "lifetime subscription_start", "carry", [
       group("lg_same", "count", 15, ["a.*"]),
       group("lg_once_b", "count", 9, ["b.*"]),

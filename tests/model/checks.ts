@@ -202,10 +202,11 @@ function isCorrection(input: Input): boolean {
 
 function isUpsert(input: Input, now: number): boolean {
   if (input["at"] !== undefined) return isScheduled(input);
-  const { startsAt, endsAt, cycleStart, customLimits, quantity } = input;
+  const { startsAt, endsAt, cycleStart, customLimits, quantity, trial } = input;
   return isId(input["userId"]) && isText(input["planId"]) && hasBothIdsOrNone(input) &&
     optional(startsAt, (value) => isStart(value) && Date.parse(value) <= now) &&
     optional(endsAt, (value) => isTime(value) && Date.parse(value) > now) &&
+    optional(trial, (value) => typeof value === "boolean") &&
     optional(quantity, (value) => Number.isInteger(value) && isNumber(value, 1, 10_000)) &&
     (cycleStart === null || optional(cycleStart, isStart)) &&
     (customLimits === null || optional(customLimits, areQuotas));

@@ -40,6 +40,7 @@ export interface Plan {
   limits: LimitGroup[];
   archived?: boolean;
   perSeat?: boolean;
+  trial?: { days: number; thenPlanId?: string | null };
 }
 
 /** Prices of tokens, in cents a million. */
@@ -203,6 +204,7 @@ const STATUS_OF_CODE = {
   reservation_not_pending: 409,
   run_ended: 409,
   already_canceled: 409,
+  trial_used: 409,
   alias_conflict: 409,
   alias_cycle: 409,
   parent_cycle: 409,

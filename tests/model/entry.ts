@@ -40,7 +40,7 @@ interface Due {
 }
 
 /**
- * The earliest due thing; of equal times holds before scheduled changes, then ends, then credits, then by id. Choice: ids are
+ * The earliest due thing; of equal times holds before ends of trials, then scheduled changes, then ends, then credits, then by id. Choice: ids are
  * compared as texts, also where a merge brought holds of two users together.
  */
 function nextDue(world: World): Due | null {
@@ -70,6 +70,12 @@ function nextDue(world: World): Due | null {
   }
   for (const user of world.users.values()) {
     for (const row of user.subscriptions) {
+      const { trial } = row;
+      if (!row.ended && trial !== null) consider(trial.endsAt, () => endTrial(world, user, row));
+    }
+  }
+  for (const user of world.users.values()) {
+    for (const row of user.subscriptions) {
       const { scheduled } = row;
       if (row.ended || scheduled === null) continue;
       consider(scheduled.at, () => changePlan(world, user, row, scheduled.planId, scheduled.at, "scheduled"));
@@ -95,6 +101,15 @@ function nextDue(world: World): Due | null {
   return next;
 }
 
+/** The end of a trial leads to the plan after it, or ends the row. */
+function endTrial(world: World, user: User, row: SubscriptionRow): void {
+  const { endsAt: at, thenPlanId } = row.trial!;
+  if (thenPlanId === null) {
+    world.note("trial_ended: the row ends");
+    endRow(world, user, row, at, "ended", "trial_ended");
+  } else changePlan(world, user, row, thenPlanId, at, "trial_ended");
+}
+
 /**
  * Time changes the plan of a row.
  * Choice: where the primary ends at the very moment, the plan is not entered before that end is settled.
@@ -108,7 +123,7 @@ function changePlan(
   reason: string,
 ): void {
   const previousPlanId = row.planId;
-  Object.assign(row, { planId, customLimits: new Map(), scheduled: null });
+  Object.assign(row, { planId, customLimits: new Map(), scheduled: null, trial: null });
   writeHistory(world, user, "plan_changed", row, at, { previousPlanId, reason });
   world.note(`${reason}: the plan changes`);
   const primary = user.entered?.row;
@@ -131,6 +146,7 @@ export function endRow(
   row.endsAt = at;
   row.ended = true;
   row.scheduled = null;
+  row.trial = null;
   writeHistory(world, user, type, row, at, { reason });
   if (!wasPrimary) return;
   const next = world.primary(user, at);

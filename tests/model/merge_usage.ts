@@ -43,6 +43,7 @@ export function mergeSubscriptions(
     row.endsAt = now;
     row.ended = true;
     row.scheduled = null;
+    row.trial = null;
     writeHistory(world, to, "ended", row, now);
     world.note("merges: default ended");
   }

@@ -55,7 +55,7 @@ export function users(world: World, input: Input, now: number, observed?: ModelR
     ...usageOf(world, user, now, null),
     ...placeOf(world, user),
     aliases: world.aliasesOf(user.id),
-    subscription: primary ? subscriptionRecord(primary) : null,
+    subscription: primary ? subscriptionRecord(world, primary) : null,
     history: user.history.toReversed().slice(0, HISTORY_ROWS_SHOWN).map(historyAnswer),
   });
 }

@@ -30,6 +30,9 @@ export interface SubscriptionRow extends Named, Anchors {
   customLimits: Map<string, Micros>;
   quantity: number;
   scheduled: { at: number; planId: string } | null;
+  trial: { endsAt: number; thenPlanId: string | null } | null;
+  /** All plans that it had on trial. */
+  trials: string[];
   ended: boolean;
 }
 

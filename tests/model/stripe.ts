@@ -25,7 +25,7 @@ export function mirror(world: World, input: Input, now: number): ModelReply {
   const row = known ?? (planId === undefined ? null : firstTold(world, user, input, now));
   if (known) toldAgain(world, user, known, input, now);
   noteMirror(world, user, before ?? null, row, now);
-  return success({ userId: user.id, row: row && subscriptionRecord(row) });
+  return success({ userId: user.id, row: row && subscriptionRecord(null, row) });
 }
 
 /** A start in the future becomes now. An end in the past falls due at once. */
@@ -59,7 +59,7 @@ function toldAgain(world: World, user: User, row: SubscriptionRow, input: Input,
   Object.assign(row, { ended: false, endsAt: end });
   if (!isOver && row.planId !== planId) {
     const previousPlanId = row.planId;
-    Object.assign(row, { planId, customLimits: new Map() });
+    Object.assign(row, { planId, customLimits: new Map(), trial: null });
     writeHistory(world, user, "plan_changed", row, now, { previousPlanId });
   }
   if (typeof input["quantity"] === "number") row.quantity = input["quantity"];

@@ -16,6 +16,13 @@ export function subscribe(world: World, input: Input, now: number): ModelReply {
   if (plan.archived && !(row && !row.ended && row.planId === plan.id)) return refusal("not_found");
   const limits = readLimits(plan, input["customLimits"]);
   if (limits === "unknown group") return refusal("invalid_request");
+  const runs = row !== undefined && !row.ended && row.planId === plan.id && row.trial !== null;
+  const begins = input["trial"] === true && !runs;
+  if (begins && !plan.trial) return refusal("invalid_request");
+  if (begins && user.subscriptions.some((each) => hasHad(each, plan))) {
+    world.note("trials: used");
+    return refusal("trial_used");
+  }
   const before = row && factsOf(row);
   const written = row ?? createRow(world, user, plan, input, now);
   if (row) returnToPlan(world, user, row, plan, input, now);
@@ -24,16 +31,35 @@ export function subscribe(world: World, input: Input, now: number): ModelReply {
   written.endsAt = timeOf(input["endsAt"]);
   // Choice: a calendar plan's row keeps and shows its cycle anchor; it only has no effect.
   if (input["cycleStart"] !== undefined) written.cycleAnchorAt = timeOf(input["cycleStart"]);
+  if (begins) beginTrial(world, written, plan, now);
+  if (input["trial"] === true && runs) world.note("trials: asked for again");
+  if (input["trial"] === false) {
+    if (written.trial !== null) world.note("trials: paid");
+    written.trial = null;
+  }
   if (factsOf(written) !== before) dropScheduled(world, written);
   followPrimary(world, user, now);
-  return success(subscriptionRecord(written));
+  return success(subscriptionRecord(world, written));
+}
+
+/** Whether a row had the trial of a plan, or has the plan. */
+function hasHad({ trials, ended, planId }: SubscriptionRow, plan: Plan): boolean {
+  return trials.includes(plan.id) || (!ended && planId === plan.id);
+}
+
+/** Choice: a trial begins when it is asked for, whatever the start of its row. */
+function beginTrial(world: World, row: SubscriptionRow, plan: Plan, now: number): void {
+  const { days, thenPlanId = null } = plan.trial!;
+  row.trial = { endsAt: now + days * 24 * 60 * 60 * 1000, thenPlanId };
+  row.trials = [...row.trials, plan.id];
+  world.note("trials: begun");
 }
 
 /** Everything of a row that a call can change. */
 export function factsOf(row: SubscriptionRow): string {
-  const { planId, endsAt, ended, cycleAnchorAt, quantity } = row;
+  const { planId, endsAt, ended, cycleAnchorAt, quantity, trial } = row;
   const limits = [...row.customLimits].map(([id, quota]) => `${id} ${quota}`).sort();
-  return JSON.stringify([planId, endsAt, ended, cycleAnchorAt, quantity, limits]);
+  return JSON.stringify([planId, endsAt, ended, cycleAnchorAt, quantity, trial, limits]);
 }
 
 /** Forgets the change that was asked for ahead. */
@@ -53,7 +79,7 @@ function schedule(world: World, input: Input, now: number): ModelReply {
   if (at === null || at <= now) return refusal("invalid_request");
   if (row.scheduled !== null) world.note("scheduled: replaced");
   row.scheduled = { at, planId: plan.id };
-  return success(subscriptionRecord(row));
+  return success(subscriptionRecord(world, row));
 }
 
 export function unschedule(world: World, input: Input, now: number): ModelReply {
@@ -63,7 +89,7 @@ export function unschedule(world: World, input: Input, now: number): ModelReply 
   if (typeof row === "string" || row.scheduled === null) return refusal("not_found");
   row.scheduled = null;
   world.note("scheduled: dropped by a call");
-  return success({ ...subscriptionRecord(row), scheduled: null });
+  return success({ ...subscriptionRecord(world, row), scheduled: null });
 }
 
 export function createRow(
@@ -84,6 +110,8 @@ export function createRow(
     customLimits: new Map(),
     quantity: Number(input["quantity"] ?? 1),
     scheduled: null,
+    trial: null,
+    trials: [],
     ended: false,
   });
   user.subscriptions.push(row);
@@ -111,6 +139,8 @@ function returnToPlan(
   const previousPlanId = row.planId;
   row.planId = plan.id;
   row.customLimits = new Map();
+  if (row.trial !== null) world.note("trials: ended by another plan");
+  row.trial = null;
   writeHistory(world, user, "plan_changed", row, now, { previousPlanId });
 }
 
@@ -181,7 +211,9 @@ function readLimits(plan: Plan, given: unknown): Map<string, Micros> | undefined
   return limits;
 }
 
-export function subscriptionRecord(row: SubscriptionRow) {
+/** @param world null shows nothing of a trial that does not run */
+export function subscriptionRecord(world: World | null, row: SubscriptionRow) {
+  const hasTrials = world?.catalog.plans.some(({ trial }) => trial !== undefined) === true;
   return {
     subscriptionId: row.id,
     userId: row.userId,
@@ -195,6 +227,7 @@ export function subscriptionRecord(row: SubscriptionRow) {
       [...row.customLimits].map(([groupId, quota]) => [groupId, { quota: toNumber(quota) }]),
     ),
     ...row.quantity === 1 ? {} : { quantity: row.quantity },
+    ...hasTrials || row.trial ? { trialEndsAt: isoOrNull(row.trial?.endsAt ?? null) } : {},
     ...row.scheduled && { scheduled: { at: iso(row.scheduled.at), planId: row.scheduled.planId } },
   };
 }

@@ -194,7 +194,8 @@ export function upsertInput(random: Random, catalog: CatalogDocument, nowMs: num
   }
   if (!hasOffers(catalog)) return input;
   if (random.chance(0.15)) input["quantity"] = random.pick([1, 2, 3, 10_000]);
-  return random.chance(0.35) ? scheduledInput(random, input, nowMs) : input;
+  if (random.chance(0.35)) input["trial"] = random.chance(0.8);
+  return random.chance(0.5) ? scheduledInput(random, input, nowMs) : input;
 }
 
 /** The same change, asked for ahead. */

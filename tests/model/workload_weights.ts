@@ -15,7 +15,7 @@ const PROVIDER_OPERATIONS: Record<ProviderOperation, number> = {
 
 const RUN_OPERATIONS: Record<RunOperation, number> = { createRun: 12, endRun: 3, getRun: 2, listRuns: 1 };
 /** More of what changes subscriptions, where there is more to change. */
-const OFFER_OPERATIONS = { unschedule: 4, subscribe: 25, cancel: 4 } as const;
+const OFFER_OPERATIONS = { unschedule: 9, subscribe: 25, cancel: 4 } as const;
 const TREE_OPERATIONS: Record<"parent", number> = { parent: 5 };
 
 const ENDPOINTS: Record<

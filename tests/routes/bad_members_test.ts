@@ -108,6 +108,7 @@ const CASES: readonly Case[] = [
     startsAt: NO_TIME,
     endsAt: NO_TIME,
     cycleStart: NO_TIME,
+    trial: ['"true"', "1", "[]"],
     quantity: ['"2"', "true", "[]", "{}", "0", "-1", "1.5", "10001"],
   }],
   ["POST /subscriptions", () => ({ userId: "u", planId: "plan_team", provider: "p", externalId: "x" }), {
@@ -218,7 +219,7 @@ Deno.test("null for an optional member is the same as leaving it out", async () 
   assert.equal((await dataOf(app.call("POST", "/can-use", { ...CALL, ...size }))).allowed, true);
   const other = await holdImages(app);
   await dataOf(app.call("POST", "/release", { reservationId: other, ...none("reason errorCode response") }));
-  const row = none("provider externalId startsAt endsAt cycleStart customLimits quantity");
+  const row = none("provider externalId startsAt endsAt cycleStart customLimits quantity trial at");
   await dataOf(app.call("POST", "/subscriptions", { userId: "u", planId: "plan_pro", ...row }));
   await dataOf(
     app.call("DELETE", "/subscriptions", { userId: "u", ...none("provider externalId endsAt reason") }),

@@ -66,6 +66,41 @@ Deno.test("nothing else may be changed together with a change that is asked for 
       { path: name, message: "must be left out together with at" },
     ]);
   }
-  const rest = { quantity: null, endsAt: null, startsAt: null };
+  const rest = { quantity: null, trial: null, endsAt: null, startsAt: null };
   assert.ok((await dataOf(app.call("POST", "/subscriptions", { ...ahead, ...rest }))).scheduled);
+});
+
+Deno.test("a trial is shown where the catalog has one, is had once, and ends in the plan after it", async () => {
+  const [team, less] = PLANS;
+  const plans = [{ ...team, trial: { days: 2, thenPlanId: "plan_less" } }, less];
+  const app = await service.newApp({ plans });
+  const key = { key: app.secretTest };
+  const subscribe = (more: object) => app.call("POST", "/subscriptions", { ...TEAM, ...more }, key);
+  const listed = await dataOf(app.call("GET", "/plans"));
+  assert.deepEqual(listed.map((plan: { trial?: object }) => plan.trial), [{ days: 2 }, undefined]);
+
+  assert.equal((await dataOf(subscribe({ planId: "plan_less" }))).trialEndsAt, null);
+  assertRefused(await subscribe({ planId: "plan_less", trial: true }), 400, "invalid_request");
+  const trialEndsAt = new Date(service.clock.now() + 2 * DAY_S * 1000).toISOString();
+  for (const more of [{ trial: true }, { trial: true }, {}]) {
+    assert.equal((await dataOf(subscribe(more))).trialEndsAt, trialEndsAt);
+  }
+  assert.equal(
+    (await dataOf(app.call("GET", "/users/u", undefined, key))).subscription.trialEndsAt,
+    trialEndsAt,
+  );
+
+  const shorter = { plans: [team] };
+  const { status, body } = await service.admin("PUT", `/apps/${app.appId}/catalog`, shorter);
+  assert.deepEqual(
+    [status, body.error.details],
+    [409, [{ planId: "plan_less" }]],
+    "the plan after the trial stays",
+  );
+
+  await dataOf(app.call("POST", "/test-clock", { advanceSeconds: 3 * DAY_S }, key));
+  const { subscription, history: [last] } = await dataOf(app.call("GET", "/users/u", undefined, key));
+  assert.deepEqual([subscription.planId, subscription.trialEndsAt], ["plan_less", null]);
+  assert.deepEqual([last.type, last.reason, last.at], ["plan_changed", "trial_ended", trialEndsAt]);
+  assertRefused(await subscribe({ trial: true }), 409, "trial_used");
 });

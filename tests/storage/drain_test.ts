@@ -80,6 +80,8 @@ Deno.test("a new value of a row that an earlier drain wrote replaces it", () =>
       cycleAnchorAt: -5,
       quantity: 7,
       scheduled: { at: NOW, planId: "p" },
+      trial: { endsAt: NOW, thenPlanId: null },
+      trials: ["p"],
       planId: "p",
     });
     await write([

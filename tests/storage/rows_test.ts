@@ -172,6 +172,8 @@ const subscription: fc.Arbitrary<Subscription> = record({
   customLimits: fc.dictionary(text.filter((name) => name !== "__proto__"), size, { maxKeys: 3 }),
   quantity: fc.integer({ min: 1, max: 10_000 }),
   scheduled: orNull(record({ at: millis, planId: text })),
+  trial: orNull(record({ endsAt: millis, thenPlanId: orNull(text) })),
+  trials: fc.array(text, { maxLength: 2 }),
 });
 
 const user: fc.Arbitrary<User> = record({

@@ -92,6 +92,8 @@ export function subscription(row: Partial<Subscription> = {}): Subscription {
     customLimits: {},
     quantity: 1,
     scheduled: null,
+    trial: null,
+    trials: [],
     ...row,
   };
 }

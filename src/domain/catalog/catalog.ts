@@ -36,6 +36,7 @@ export interface PlanDocument {
   readonly headroom?: HeadroomDocument | null | undefined;
   readonly stripePrices?: readonly string[] | undefined;
   readonly perSeat?: boolean | undefined;
+  readonly trial?: { readonly days: number; readonly thenPlanId?: string | null | undefined } | undefined;
   readonly limits: readonly LimitGroupDocument[];
 }
 
@@ -168,6 +169,8 @@ export interface Catalog {
   readonly plans: ReadonlyMap<string, Plan>;
   /** Whether any group of any plan has alerts. */
   readonly hasAlerts: boolean;
+  /** Whether any plan has a trial. */
+  readonly hasTrials: boolean;
   readonly packs: ReadonlyMap<string, Pack>;
   /** What each price in Stripe sells, by the price's id. */
   readonly stripePrices: ReadonlyMap<string, Sold>;
@@ -216,6 +219,7 @@ export function compileCatalog(
     gateway: compileGateway(document.settings?.gateway ?? {}),
     plans: new Map(plans.map((plan) => [plan.id, plan])),
     hasAlerts: plans.some(({ groups }) => groups.some(({ alerts }) => alerts.length > 0)),
+    hasTrials: plans.some(({ trial }) => trial !== null),
     packs: new Map(packs.map((pack) => [pack.id, pack])),
     stripePrices: new Map([
       ...plans.flatMap((plan, place) => pricesOf(document.plans?.[place], { plan })),
@@ -279,6 +283,9 @@ function compilePlan(plan: PlanDocument): Plan {
     onPlanChange: plan.onPlanChange ?? "carry",
     archived: plan.archived ?? false,
     perSeat: plan.perSeat ?? false,
+    trial: plan.trial === undefined
+      ? null
+      : { lengthMs: plan.trial.days * DAY_MS, thenPlanId: plan.trial.thenPlanId ?? null },
     groups: plan.limits.map((limit) => compileGroup(limit, plan.headroom ?? null)),
   };
 }

@@ -37,6 +37,12 @@ export interface LimitGroup {
   readonly perMember: Amount | null;
 }
 
+/** The trial of a plan: how long it is, and the plan after it; null if the subscription ends with it. */
+export interface PlanTrial {
+  readonly lengthMs: number;
+  readonly thenPlanId: string | null;
+}
+
 /** A plan as decisions use it. */
 export interface Plan {
   readonly id: string;
@@ -47,6 +53,8 @@ export interface Plan {
   readonly archived: boolean;
   /** Whether a payment provider's quantity is the number of seats. */
   readonly perSeat: boolean;
+  /** What a trial of the plan is; null for none. */
+  readonly trial: PlanTrial | null;
   readonly groups: readonly LimitGroup[];
 }
 

@@ -1,4 +1,4 @@
-// What is due: lapsed holds, changes and ends of subscriptions, and expired credits. They are settled before every decision, each as of
+// What is due: lapsed holds, ended trials, changes and ends of subscriptions, and expired credits. They are settled before every decision, each as of
 // its own time, so it makes no difference when that happens. A user's `dueAt` is the next time to look.
 
 import type { Context } from "../state/context.ts";
@@ -17,6 +17,7 @@ import {
   nextDueOf,
   type ScheduledChange,
   type Subscription,
+  type Trial,
 } from "../state/subscription.ts";
 
 /** How much fell due and was settled. */
@@ -26,7 +27,7 @@ export interface SettleAnswer {
 }
 
 /** The kinds of what falls due, in the order of one moment. */
-const KINDS = ["hold", "change", "end", "credits"] as const;
+const KINDS = ["hold", "trial", "change", "end", "credits"] as const;
 
 /** Something that falls due. */
 interface Due {
@@ -85,16 +86,27 @@ function listDue(draft: Draft, now: Millis): Due[] {
 }
 
 /** When each thing happens to a row by time alone; null for never. One of them may undo a later one. */
-type SubscriptionDue = Readonly<Record<"change" | "end", Millis | null>>;
+type SubscriptionDue = Readonly<Record<"trial" | "change" | "end", Millis | null>>;
 
-function dueOf({ ended, endsAt, scheduled }: Subscription): SubscriptionDue {
-  return ended ? { change: null, end: null } : { change: scheduled?.at ?? null, end: endsAt };
+const NOTHING_DUE: SubscriptionDue = { trial: null, change: null, end: null };
+
+function dueOf({ ended, endsAt, scheduled, trial }: Subscription): SubscriptionDue {
+  if (ended) return NOTHING_DUE;
+  return { trial: trial?.endsAt ?? null, change: scheduled?.at ?? null, end: endsAt };
 }
 
 function settleSubscription(draft: Draft, { id, kind }: Due, context: Context): void {
   const row = draft.subscription(id) as Subscription;
-  if (kind === "end") endSubscription(draft, row, context);
+  if (kind === "end") endSubscription(draft, row, null, context);
+  else if (kind === "trial" && row.trial !== null) endTrial(draft, row, row.trial, context);
   else if (row.scheduled !== null) makeChange(draft, row, row.scheduled, context);
+}
+
+/** Changes to the plan after the trial; ends the row where there is none. */
+function endTrial(draft: Draft, row: Subscription, { thenPlanId }: Trial, context: Context): void {
+  if (thenPlanId !== null && context.catalog.plans.has(thenPlanId)) {
+    changePlan(draft, row, thenPlanId, context, "trial_ended");
+  } else endSubscription(draft, row, "trial_ended", context);
 }
 
 /** Makes the change that was asked for; drops it where the catalog no longer has the plan. */
@@ -103,11 +115,17 @@ function makeChange(draft: Draft, row: Subscription, { planId }: ScheduledChange
   else draft.putSubscription({ ...row, scheduled: null });
 }
 
-function endSubscription(draft: Draft, before: Subscription, context: Context): void {
+/** Ends a row at its moment. */
+function endSubscription(
+  draft: Draft,
+  before: Subscription,
+  reason: "trial_ended" | null,
+  context: Context,
+): void {
   const { id } = before;
-  const row = endedAt(before, before.endsAt as Millis, context.now);
+  const row = endedAt(before, context.now, context.now);
   draft.putSubscription(row);
-  draft.appendSubscriptionEvent(historyRow(row, "ended", context));
+  draft.appendSubscriptionEvent(historyRow(row, "ended", context, reason));
   // The end of a row that is not primary changes nothing. If the primary row ends at the same time, its own end must be
   // settled before it is replaced, or no promotion would be written.
   if (draft.user.entitlement?.subscriptionId === id) refreshEntitlement(draft, context, context.now, id);

@@ -55,7 +55,15 @@ export function mirror(draft: Draft, input: MirrorInput, context: Context): Resu
   const { startsAt, quantity } = state;
   const { provider, externalId } = input;
   const endsAt = before === null ? state.endsAt : endFrom(before.startedAt, state.endsAt);
-  const kept = { provider, externalId, endsAt, customLimits: undefined, cycleStart: undefined, quantity };
+  const kept = {
+    provider,
+    externalId,
+    endsAt,
+    customLimits: undefined,
+    cycleStart: undefined,
+    quantity,
+    trial: undefined,
+  };
   if (before === null) {
     const starts = Math.min(startsAt ?? context.now, context.now);
     const row = createRow(

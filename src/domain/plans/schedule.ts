@@ -34,7 +34,7 @@ export function schedule(draft: Draft, input: ScheduleInput, context: Context): 
   if (scheduled !== null && "code" in scheduled) return refused(scheduled);
   const row: Subscription = { ...found, scheduled };
   draft.putSubscription(row);
-  return answered({ userId: draft.user.id, row });
+  return answered({ userId: draft.user.id, row, hasTrials: context.catalog.hasTrials });
 }
 
 function rowWithChange(draft: Draft, input: ScheduleInput, context: Context): Subscription | Refusal {
@@ -72,7 +72,7 @@ export function changePlan(
   before: Subscription,
   planId: string,
   context: Context,
-  reason: "scheduled",
+  reason: "scheduled" | "trial_ended",
 ): void {
   const row = onPlan(before, planId);
   draft.putSubscription(row);

@@ -30,12 +30,16 @@ export interface SubscribeInput {
   readonly cycleStart: Millis | null | undefined;
   /** Seats; undefined keeps those of the row. A new row has 1. */
   readonly quantity: number | undefined;
+  /** Whether the plan is on trial: true begins its trial, false ends a running one, undefined keeps it. */
+  readonly trial: boolean | undefined;
 }
 
 export interface SubscriptionAnswer {
   /** The canonical user's. */
   readonly userId: string;
   readonly row: Subscription;
+  /** Whether any plan of the catalog has a trial. */
+  readonly hasTrials: boolean;
 }
 
 /** Decides an upsert: a new row, the same plan again, or another plan on the same row. */
@@ -46,14 +50,15 @@ export function subscribe(
 ): Result<SubscriptionAnswer> {
   const before = findRow(draft.subscriptions(), input, context);
   const plan = findPlan(context.catalog, input.plan);
-  const fault = checkInput(input, plan, before, context);
+  const fault = checkInput(input, plan, before, context) ??
+    (input.trial === true ? checkTrial(draft, plan as Plan, before, context) : null);
   if (fault !== null) return refused(fault);
   const row = before === null
     ? createRow(draft, input, plan as Plan, context)
     : updateRow(draft, input, plan as Plan, before, context);
   draft.putSubscription(row);
   refreshEntitlement(draft, context, context.now);
-  return answered({ userId: draft.user.id, row });
+  return answered({ userId: draft.user.id, row, hasTrials: context.catalog.hasTrials });
 }
 
 /** The earliest start or anchor: an earlier one is nearly always a language's empty value, sent by mistake. */
@@ -83,12 +88,38 @@ function checkInput(
   return null;
 }
 
+/** Refuses a trial that the plan does not have, or that the user had; one that runs may be asked for again. */
+function checkTrial(
+  draft: Draft,
+  plan: Plan,
+  before: Subscription | null,
+  { now }: Context,
+): Refusal | null {
+  if (before?.planId === plan.id && before.trial !== null) return null;
+  if (plan.trial === null) return invalidField("trial", "the plan has no trial");
+  for (const row of draft.subscriptions()) {
+    if (row.trials.includes(plan.id)) return refusal("trial_used", "The user had the trial of this plan");
+    if (row.planId === plan.id && isActive(row, now)) {
+      return refusal("trial_used", "The user has this plan without a trial");
+    }
+  }
+  return null;
+}
+
+/** Puts a row on trial as the input says; a row that is on trial stays so. */
+function withTrial(row: Subscription, isOnTrial: boolean | undefined, plan: Plan, now: Millis): Subscription {
+  if (isOnTrial === false) return row.trial === null ? row : { ...row, trial: null };
+  if (isOnTrial === undefined || row.trial !== null || plan.trial === null) return row;
+  const { lengthMs, thenPlanId } = plan.trial;
+  return { ...row, trial: { endsAt: now + lengthMs, thenPlanId }, trials: [...row.trials, plan.id] };
+}
+
 /** The part of the input that becomes a row. */
 export type RowInput = Omit<SubscribeInput, "plan">;
 
 /** Makes a new row with its history; the caller puts it. */
 export function createRow(draft: Draft, input: RowInput, plan: Plan, context: Context): Subscription {
-  const row: Subscription = {
+  const bare: Subscription = {
     id: context.ids.next("subscription"),
     userKey: draft.user.key,
     planId: plan.id,
@@ -101,7 +132,10 @@ export function createRow(draft: Draft, input: RowInput, plan: Plan, context: Co
     customLimits: input.customLimits ?? {},
     quantity: input.quantity ?? 1,
     scheduled: null,
+    trial: null,
+    trials: [],
   };
+  const row = withTrial(bare, input.trial, plan, context.now);
   draft.appendSubscriptionEvent(historyRow(row, "created", context));
   return row;
 }
@@ -119,7 +153,7 @@ export function updateRow(
 ): Subscription {
   const changesPlan = before.planId !== plan.id;
   const kept = changesPlan ? onPlan(before, plan.id) : before;
-  const row: Subscription = {
+  const bare: Subscription = {
     ...kept,
     endsAt: input.endsAt,
     ended: false,
@@ -127,6 +161,7 @@ export function updateRow(
     customLimits: input.customLimits === undefined ? kept.customLimits : input.customLimits ?? {},
     quantity: input.quantity ?? kept.quantity,
   };
+  const row = withTrial(bare, input.trial, plan, context.now);
   const comesBack = !isActive(before, context.now) || (before.endsAt !== null && input.endsAt === null);
   if (comesBack) {
     draft.appendSubscriptionEvent(historyRow({ ...row, planId: before.planId }, "reactivated", context));

@@ -27,6 +27,16 @@ export interface Subscription {
   readonly quantity: number;
   /** The change of plan that was asked for ahead; null for none. */
   readonly scheduled: ScheduledChange | null;
+  /** The running trial of its plan; null for none. */
+  readonly trial: Trial | null;
+  /** The ids of all plans that it had on trial, the present one too. */
+  readonly trials: readonly string[];
+}
+
+/** A running trial, and the plan after it; null if the row ends with it. */
+export interface Trial {
+  readonly endsAt: Millis;
+  readonly thenPlanId: string | null;
 }
 
 /** A change of plan, and when it is made. */
@@ -65,18 +75,20 @@ export function isActive(row: Subscription, at: Millis): boolean {
 }
 
 /** When something happens to a row by time alone; infinity for never. */
-export function nextDueOf({ ended, endsAt, scheduled }: Subscription): Millis {
-  return ended ? Infinity : Math.min(endsAt ?? Infinity, scheduled?.at ?? Infinity);
+export function nextDueOf({ ended, endsAt, scheduled, trial }: Subscription): Millis {
+  if (ended) return Infinity;
+  return Math.min(endsAt ?? Infinity, scheduled?.at ?? Infinity, trial?.endsAt ?? Infinity);
 }
 
-/** Gives a row its end, which drops what was asked for ahead. */
+/** Gives a row its end, which drops what was asked for ahead; a trial runs until then. */
 export function endedAt(row: Subscription, endsAt: Millis, now: Millis): Subscription {
-  return { ...row, endsAt, ended: endsAt <= now, scheduled: null };
+  const ended = endsAt <= now;
+  return { ...row, endsAt, ended, scheduled: null, trial: ended ? null : row.trial };
 }
 
 /** Puts a row on another plan, which clears what was of the plan before. */
 export function onPlan(row: Subscription, planId: string): Subscription {
-  return { ...row, planId, customLimits: {}, scheduled: null };
+  return { ...row, planId, customLimits: {}, scheduled: null, trial: null };
 }
 
 /** Whether a row came from a payment provider. */

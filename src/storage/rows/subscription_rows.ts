@@ -1,7 +1,12 @@
 // Subscriptions and their history.
 
 import { decimalOf, parseAmount } from "../../domain/values/amount.ts";
-import type { ScheduledChange, Subscription, SubscriptionEvent } from "../../domain/state/subscription.ts";
+import type {
+  ScheduledChange,
+  Subscription,
+  SubscriptionEvent,
+  Trial,
+} from "../../domain/state/subscription.ts";
 import type { ColumnValue } from "../database.ts";
 import { column, type Later, mapped, spread, table } from "./columns.ts";
 
@@ -27,6 +32,20 @@ export const SUBSCRIPTIONS = table<Subscription>("subscriptions", 1, {
     },
     ({ scheduled_at_ms: at, scheduled_plan_id: planId }) =>
       at === null ? null : { at: at as number, planId: planId as string },
+  ),
+  trial: spread<Trial | null>(
+    {
+      trial_ends_at_ms: { of: (trial) => trial?.endsAt ?? null, later: NONE_BEFORE },
+      then_plan_id: { of: (trial) => trial?.thenPlanId ?? null, later: NONE_BEFORE },
+    },
+    ({ trial_ends_at_ms: endsAt, then_plan_id: thenPlanId }) =>
+      endsAt === null ? null : { endsAt: endsAt as number, thenPlanId: thenPlanId as string | null },
+  ),
+  trials: mapped(
+    "trials",
+    (ids) => ids.length === 0 ? null : JSON.stringify(ids),
+    (text) => text === null ? [] : JSON.parse(text as string),
+    { mutable: true, later: NONE_BEFORE },
   ),
 });
 

@@ -101,11 +101,26 @@ function* crossFaults(document: unknown): Iterable<CatalogFault> {
     const ids = listOf(plan, "limits").map(({ id }) => id);
     yield* repeated(ids, (limit) => `plans[${index}].limits[${limit}].id`);
   }
+  yield* trialFaults(plans);
   yield* modelFaults(models);
   yield* packFaults(packs);
   yield* priceFaults(plans, packs);
   yield* composeFaults(composeTypes, models);
   yield* gatewayFaults(looseOf(looseOf(catalog.settings).gateway), models);
+}
+
+/** After a trial comes another plan of the catalog. */
+function* trialFaults(plans: readonly Loose[]): Iterable<CatalogFault> {
+  for (const [index, { id, trial }] of plans.entries()) {
+    const { thenPlanId } = looseOf(trial);
+    if (typeof thenPlanId !== "string") continue;
+    const after = plans.find((plan) => plan.id === thenPlanId);
+    if (after !== undefined && thenPlanId !== id) continue;
+    yield {
+      path: `plans[${index}].trial.thenPlanId`,
+      message: "must be the id of another plan of the catalog",
+    };
+  }
 }
 
 function foldedName({ name }: Loose): unknown {

@@ -46,7 +46,7 @@ type Definitions = Readonly<Record<string, Part>>;
 
 function tables(): string {
   const { definitions = {}, ...file } = catalogJsonSchema();
-  const parts = ["Settings", "RateLimit", "Gateway", "Model", "PriceTier", "Plan", "Period"]
+  const parts = ["Settings", "RateLimit", "Gateway", "Model", "PriceTier", "Plan", "Period", "Trial"]
     .concat(["LimitGroup", "MatchRule", "Headroom", "MemberLimit", "Pack", "PackItem", "ComposeType"])
     .map((name) => definitions[`Catalog${name}`] as Part);
   const sections = [{ ...file, title: "The document" }, ...parts].map((part) => {

@@ -60,6 +60,7 @@ async function makeUsers({ term }: DemoWorld, realm: Realm): Promise<void> {
         externalId: null,
         customLimits: undefined,
         quantity: undefined,
+        trial: undefined,
         startsAt: null,
         endsAt: null,
         cycleStart: undefined,

@@ -27,6 +27,8 @@ function rowOf(id: string, more: Partial<Subscription> = {}): Subscription {
     customLimits: {},
     quantity: 1,
     scheduled: null,
+    trial: null,
+    trials: [],
   };
   return { id, userKey: 7, planId: "low", startedAt: 5, ...empty, ...more };
 }
