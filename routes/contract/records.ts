@@ -213,6 +213,7 @@ export const plan = z.strictObject({
     type: z.enum(["daily", "weekly", "monthly", "lifetime"]),
     anchor: z.enum(["subscription_start", "calendar"]),
   }),
+  addon: z.boolean().optional().describe("true for an add-on, which adds to another plan; else absent"),
   trial: z.strictObject({ days: z.number() }).optional().describe("Absent for a plan without a trial"),
   limits: z.array(z.strictObject({
     id: z.string(),

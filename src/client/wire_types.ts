@@ -435,6 +435,19 @@ export interface ExplainedGroup {
   readonly quota: number;
   /** Whether the quota comes from the customLimits of the subscription. */
   readonly isCustom: boolean;
+  /** What the quota is made of; absent for one seat without add-ons. */
+  readonly quotaParts?: {
+    /** The custom limit, else the plan's quota times quantity. */
+    readonly own: number;
+    readonly quantity: number;
+    readonly addOns: readonly {
+      readonly subscriptionId: string;
+      readonly planId: string;
+      readonly quantity: number;
+      /** What it adds: its quota times its quantity. */
+      readonly quota: number;
+    }[];
+  };
   /** Of the group, else of the plan. */
   readonly headroom: { readonly mode: "percent" | "multiplier"; readonly value: number } | null;
   /** The effective limit of reserves, where headroom is configured. */
@@ -740,6 +753,8 @@ export interface Plan {
     readonly type: "daily" | "weekly" | "monthly" | "lifetime";
     readonly anchor: "subscription_start" | "calendar";
   };
+  /** true for an add-on, which adds to another plan; else absent. */
+  readonly addon?: boolean;
   /** Absent for a plan without a trial. */
   readonly trial?: { readonly days: number };
   readonly limits: readonly LimitGroup[];

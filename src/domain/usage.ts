@@ -94,7 +94,7 @@ function readLevel(draft: Draft, { event }: UsageInput, context: Context): Level
   );
   const counters = active === null ? [] : groups.map((group) => ({
     group,
-    quota: quotaOf(active.row, group),
+    quota: quotaOf(active, group),
     counter: draft.counter({ planId: active.plan.id, groupId: group.id, window: active.window }),
   }));
   return { userId: draft.user.id, period: active?.window ?? null, counters };

@@ -266,7 +266,7 @@ Deno.test("a system that records two messages of a user in the wrong order is fo
   await assert.rejects(run, /expected about/);
 });
 
-Deno.test("a workload meets what plans offer beside quotas: trials, seats, and changes that are asked for ahead", async () => {
+Deno.test("a workload meets what plans offer beside quotas: trials, add-ons, and changes that are asked for ahead", async () => {
   const met = new Map<string, number>();
   for (const seed of [1, 2, 3]) {
     const system = new DecideSystem({ catalog: offers });
@@ -277,6 +277,12 @@ Deno.test("a workload meets what plans offer beside quotas: trials, seats, and c
   const trials = ["begun", "used", "ended by another plan"].map((what) => `trials: ${what}`);
   const scheduled = ["the plan changes", "replaced", "dropped by a call", "dropped by another change"]
     .map((what) => `scheduled: ${what}`);
-  const wanted = [...trials, ...scheduled, "trial_ended: the plan changes", "trial_ended: the row ends"];
+  const wanted = [
+    ...trials,
+    ...scheduled,
+    "trial_ended: the plan changes",
+    "trial_ended: the row ends",
+    "add-ons: a quota is added",
+  ];
   assert.deepEqual(wanted.filter((name) => !met.get(name)), []);
 });

@@ -337,6 +337,16 @@ const sold: CatalogDocument = {
       ]),
       trial: { days: 1, thenPlanId: "plan_once" },
     },
+    {
+      ...plan("more", 50, "monthly calendar", "carry", [
+        group("lg_same", "count", 2, ["a.*"]),
+        group("lg_seats_tokens", "count", 2, ["chat.*"]),
+        group("lg_once_b", "count", 3, ["b.*"]),
+      ]),
+      addon: true,
+      perSeat: true,
+      trial: { days: 1, thenPlanId: null },
+    },
     plan("once", 5, "lifetime subscription_start", "carry", [
       group("lg_same", "count", 15, ["a.*"]),
       group("lg_once_b", "count", 9, ["b.*"]),

@@ -107,7 +107,7 @@ export function readAsked(
 export function decide(world: World, asked: Asked, gateKind: "headroom" | "quota", now: number): Decision {
   const primary = world.primary(asked.user, now);
   const window = primary && world.window(primary, now);
-  const matched = primary && window ? matchedOf(world, asked, gateKind, primary, window) : [];
+  const matched = primary && window ? matchedOf(world, asked, gateKind, primary, window, now) : [];
   if (matched.length === 0) {
     const alone = creditsAlone(world, asked, now);
     const reason = primary ? "unmatched_event" : "no_subscription";
@@ -154,11 +154,12 @@ function matchedOf(
   gateKind: "headroom" | "quota",
   primary: SubscriptionRow,
   window: Window,
+  now: number,
 ): MatchedGroup[] {
   const plan = world.plan(primary.planId);
   return matchedGroups(plan, asked.event, asked.metadata).map((group) => {
     const counter = world.counter(asked.user.id, plan.id, group.id, window);
-    const quota = world.quota(primary, group);
+    const quota = world.quota(primary, group, now);
     const headroom = gateKind === "headroom" ? headroomOf(plan, group) : undefined;
     return {
       planId: plan.id,

@@ -40,6 +40,7 @@ export interface Plan {
   limits: LimitGroup[];
   archived?: boolean;
   perSeat?: boolean;
+  addon?: boolean;
   trial?: { days: number; thenPlanId?: string | null };
 }
 

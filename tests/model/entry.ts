@@ -229,7 +229,7 @@ function enterPlan(world: World, user: User, old: Entered, primary: Subscription
     case "block":
       for (const group of entered.limits) {
         const counter = world.counter(user.id, entered.id, group.id, window);
-        const quota = world.quota(primary, group);
+        const quota = world.quota(primary, group, at);
         fill(counter, quota, larger(shownCount(counter), quota));
       }
   }

@@ -56,7 +56,9 @@ function userAnswer(
   const { primary, window } = decision;
   return {
     groups: primary && window
-      ? world.plan(primary.planId).limits.map((group) => groupAnswer(world, asked, primary, window, group))
+      ? world.plan(primary.planId).limits.map((group) =>
+        groupAnswer(world, asked, primary, window, group, now)
+      )
       : [],
     credits: creditsAnswer(world, asked, decision, reasons.length > 0, now),
   };
@@ -94,9 +96,10 @@ function groupAnswer(
   primary: SubscriptionRow,
   window: Window,
   group: LimitGroup,
+  now: number,
 ): WireData {
   const plan = world.plan(primary.planId);
-  const quota = world.quota(primary, group);
+  const quota = world.quota(primary, group, now);
   const headroom = headroomOf(plan, group) ?? null;
   const counter = world.counter(user.id, plan.id, group.id, window);
   const current = shownCount(counter);
@@ -115,6 +118,7 @@ function groupAnswer(
     ...meeting,
     quota: toNumber(quota),
     isCustom: primary.customLimits.has(group.id),
+    ...partsOf(world, primary, group, now),
     headroom: headroom && { mode: headroom.mode, value: headroom.value },
     gate: headroom && toNumber(gateOf(quota, headroom)),
     current: toNumber(current),
@@ -122,6 +126,18 @@ function groupAnswer(
     need: isCovering ? toNumber(need) : null,
     room: isCovering ? toNumber(room) : null,
     fits: isCovering ? need === ZERO ? room > ZERO : need <= room : null,
+  };
+}
+
+/** What a quota is made of, unless it is the plan's own. */
+function partsOf(world: World, primary: SubscriptionRow, group: LimitGroup, now: number): WireData {
+  const added = world.added(primary, group, now);
+  if (primary.quantity === 1 && added.length === 0) return {};
+  const addOns = added.map(({ row: { id, planId, quantity }, quota }) => {
+    return { subscriptionId: id, planId, quantity, quota: toNumber(quota) };
+  });
+  return {
+    quotaParts: { own: toNumber(world.ownQuota(primary, group)), quantity: primary.quantity, addOns },
   };
 }
 

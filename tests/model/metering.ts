@@ -215,7 +215,7 @@ export function track(world: World, input: Input, now: number, realNow: number):
   }
   const countsCents = counted.some(inCents) || runsCount(asked.runs, "cents", asked.event);
   const counters = ({ decision: { primary, window, matched } }: Level) =>
-    primary && window ? matched.map(({ group }) => counterAnswer(world, primary, group, window)) : [];
+    primary && window ? matched.map(({ group }) => counterAnswer(world, primary, group, window, now)) : [];
   const { own, above } = path;
   return success({
     eventId: event.id,

@@ -106,7 +106,9 @@ function levelOf(world: World, user: User, now: number, event: string | null) {
   return {
     userId: user.id,
     period: window && { start: iso(window.start), end: isoOrNull(window.end) },
-    counters: primary && window ? groups.map((group) => counterAnswer(world, primary, group, window)) : [],
+    counters: primary && window
+      ? groups.map((group) => counterAnswer(world, primary, group, window, now))
+      : [],
   };
 }
 
@@ -129,9 +131,15 @@ export function costAnswer(
 }
 
 /** A counter as usage, users and track show it. */
-export function counterAnswer(world: World, row: SubscriptionRow, group: LimitGroup, window: Window) {
+export function counterAnswer(
+  world: World,
+  row: SubscriptionRow,
+  group: LimitGroup,
+  window: Window,
+  now: number,
+) {
   const counter = world.counter(row.userId, row.planId, group.id, window);
-  const quota = world.quota(row, group);
+  const quota = world.quota(row, group, now);
   const filters: Record<string, string[]> = {};
   for (const rule of group.matches) {
     for (const [key, value] of Object.entries(rule.metadata ?? {})) {

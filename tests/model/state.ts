@@ -192,8 +192,34 @@ export class World {
     return windowAt(this.plan(row.planId).period, row, at);
   }
 
-  quota(row: SubscriptionRow, group: LimitGroup): Micros {
+  /** What a row alone gives of a group. */
+  ownQuota(row: SubscriptionRow, group: LimitGroup): Micros {
     return row.customLimits.get(group.id) ?? fromNumber(group.quota) * BigInt(row.quantity);
+  }
+
+  /** What the primary and the add-ons beside it give of a group. */
+  quota(row: SubscriptionRow, group: LimitGroup, at: number): Micros {
+    return this.added(row, group, at).reduce((sum, { quota }) => sum + quota, this.ownQuota(row, group));
+  }
+
+  /** What each active add-on of the row's user adds to a group. */
+  added(
+    row: SubscriptionRow,
+    { id, unit }: LimitGroup,
+    at: number,
+  ): { row: SubscriptionRow; quota: Micros }[] {
+    const addOns = this.user(row.userId).subscriptions.filter((each) =>
+      this.isAddOn(each) && isActive(each, at)
+    );
+    return addOns.flatMap((each) => {
+      const group = this.plan(each.planId).limits.find((limit) => limit.id === id && limit.unit === unit);
+      if (group) this.note("add-ons: a quota is added");
+      return group ? [{ row: each, quota: this.ownQuota(each, group) }] : [];
+    });
+  }
+
+  isAddOn(row: SubscriptionRow): boolean {
+    return this.plan(row.planId).addon === true;
   }
 
   /**
@@ -204,11 +230,12 @@ export class World {
   lineQuota(user: User, line: Line, at: number): Micros {
     const group = this.group(line.planId, line.groupId);
     const primary = this.primary(user, at);
-    return primary?.planId === line.planId ? this.quota(primary, group) : fromNumber(group.quota);
+    return primary?.planId === line.planId ? this.quota(primary, group, at) : fromNumber(group.quota);
   }
 
+  /** Active rows that give a plan. */
   active(user: User, at: number): SubscriptionRow[] {
-    return user.subscriptions.filter((row) => !row.ended && (row.endsAt === null || row.endsAt > at));
+    return user.subscriptions.filter((row) => isActive(row, at) && !this.isAddOn(row));
   }
 
   rank(row: SubscriptionRow): number {
@@ -292,6 +319,10 @@ export class World {
     row.id = observed;
     return observed;
   }
+}
+
+export function isActive({ ended, endsAt }: SubscriptionRow, at: number): boolean {
+  return !ended && (endsAt === null || endsAt > at);
 }
 
 /** What a counter shows, and what limits. Choice: what a block filled stays full, also where older holds give back. */

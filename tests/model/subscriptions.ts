@@ -4,7 +4,7 @@
 import { type Input, type ModelReply, type Plan, refusal, success } from "./document.ts";
 import { fromNumber, type Micros, toNumber } from "./decimal.ts";
 import { endRow, followPrimary, writeHistory } from "./entry.ts";
-import { iso, isoOrNull, type SubscriptionRow, type User, type World } from "./state.ts";
+import { isActive, iso, isoOrNull, type SubscriptionRow, type User, type World } from "./state.ts";
 
 export function subscribe(world: World, input: Input, now: number): ModelReply {
   if (input["at"] !== undefined) return schedule(world, input, now);
@@ -15,6 +15,7 @@ export function subscribe(world: World, input: Input, now: number): ModelReply {
   // Choice: an archived plan stays open to a row that is active on it, and to nothing else.
   if (plan.archived && !(row && !row.ended && row.planId === plan.id)) return refusal("not_found");
   const limits = readLimits(plan, input["customLimits"]);
+  if (plan.addon && textOrNull(input["provider"]) === null) return refusal("invalid_request");
   if (limits === "unknown group") return refusal("invalid_request");
   const runs = row !== undefined && !row.ended && row.planId === plan.id && row.trial !== null;
   const begins = input["trial"] === true && !runs;
@@ -74,6 +75,7 @@ function schedule(world: World, input: Input, now: number): ModelReply {
   const row = findRow(world, user, input, now);
   const plan = findPlan(world, String(input["planId"]));
   if (!row || !plan || plan.archived || row.ended) return refusal("not_found");
+  if (plan.addon && row.provider === null) return refusal("invalid_request");
   if (plan.id === row.planId) return refusal("invalid_request");
   const at = input["at"] === "period_end" ? world.window(row, now).end : timeOf(input["at"]);
   if (at === null || at <= now) return refusal("invalid_request");
@@ -188,7 +190,7 @@ export function findRow(world: World, user: User, input: Input, now: number): Su
   const externalId = textOrNull(input["externalId"]);
   const rows = user.subscriptions.filter((row) => row.provider === provider && row.externalId === externalId);
   if (rows.length > 1) world.note("merges: several rows of one key");
-  const active = rows.filter((row) => world.active(user, now).includes(row));
+  const active = rows.filter((row) => isActive(row, now));
   const latest = rows.toSorted((a, b) => b.startedAt - a.startedAt || b.no - a.no);
   return world.bestFirst(active)[0] ?? latest[0];
 }

@@ -104,3 +104,21 @@ Deno.test("a trial is shown where the catalog has one, is had once, and ends in 
   assert.deepEqual([last.type, last.reason, last.at], ["plan_changed", "trial_ended", trialEndsAt]);
   assertRefused(await subscribe({ trial: true }), 409, "trial_used");
 });
+
+Deno.test("an add-on adds to the quotas of the plan, and explain shows the parts", async () => {
+  const app = await service.newApp({ plans: [...PLANS, planOf("plan_more", { lg_a: 4 }, { addon: true })] });
+  const listed = await dataOf(app.call("GET", "/plans"));
+  assert.deepEqual(listed.map((plan: { addon?: boolean }) => plan.addon), [undefined, undefined, true]);
+  const more = { userId: "u", planId: "plan_more" };
+  assertRefused(await app.call("POST", "/subscriptions", more), 400, "invalid_request");
+  await dataOf(app.call("POST", "/subscriptions", { ...TEAM, quantity: 2 }));
+  const ids = { provider: "stripe", externalId: "si_1" };
+  const { subscriptionId } = await dataOf(
+    app.call("POST", "/subscriptions", { ...more, ...ids, quantity: 3 }),
+  );
+  const user = await dataOf(app.call("GET", "/users/u"));
+  assert.deepEqual([user.counters[0].quota, user.duplicateActiveSubscriptions], [32, null]);
+  const { groups: [group] } = await dataOf(app.call("POST", "/explain", { userId: "u", event: "x.y" }));
+  const addOns = [{ subscriptionId, planId: "plan_more", quantity: 3, quota: 12 }];
+  assert.deepEqual([group.quota, group.quotaParts], [32, { own: 20, quantity: 2, addOns }]);
+});

@@ -213,6 +213,18 @@ const TRIALS: readonly (readonly [object, readonly string[]])[] = [
   [{ days: 14, thenPlanId: PLAN.id }, [NO_PLAN_AFTER]],
 ];
 
+Deno.test("the trial of a plan leads to no add-on, that of an add-on to one or nowhere", async () => {
+  const path = "plans[0].trial.thenPlanId";
+  for (
+    const [addon, message] of [[false, "must not be an add-on"], [true, "must be an add-on, as the plan is"]]
+  ) {
+    const { plans: [plan, other] } = trialWith({ days: 14, thenPlanId: "other" });
+    const faults = (otherAddon: unknown) =>
+      faultsOf({ plans: [{ ...plan, addon }, { ...other, addon: otherAddon }] });
+    assert.deepEqual([await faults(addon), await faults(!addon)], [[], [`${path}: ${message}`]]);
+  }
+});
+
 Deno.test("a trial is some days long, and another plan of the catalog follows it or none", async () => {
   for (const [trial, expected] of TRIALS) assert.deepEqual(await faultsOf(trialWith(trial)), expected);
 });

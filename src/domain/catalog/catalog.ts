@@ -36,6 +36,7 @@ export interface PlanDocument {
   readonly headroom?: HeadroomDocument | null | undefined;
   readonly stripePrices?: readonly string[] | undefined;
   readonly perSeat?: boolean | undefined;
+  readonly addon?: boolean | undefined;
   readonly trial?: { readonly days: number; readonly thenPlanId?: string | null | undefined } | undefined;
   readonly limits: readonly LimitGroupDocument[];
 }
@@ -169,6 +170,8 @@ export interface Catalog {
   readonly plans: ReadonlyMap<string, Plan>;
   /** Whether any group of any plan has alerts. */
   readonly hasAlerts: boolean;
+  /** Whether any plan is an add-on. */
+  readonly hasAddOns: boolean;
   /** Whether any plan has a trial. */
   readonly hasTrials: boolean;
   readonly packs: ReadonlyMap<string, Pack>;
@@ -219,6 +222,7 @@ export function compileCatalog(
     gateway: compileGateway(document.settings?.gateway ?? {}),
     plans: new Map(plans.map((plan) => [plan.id, plan])),
     hasAlerts: plans.some(({ groups }) => groups.some(({ alerts }) => alerts.length > 0)),
+    hasAddOns: plans.some(({ addon }) => addon),
     hasTrials: plans.some(({ trial }) => trial !== null),
     packs: new Map(packs.map((pack) => [pack.id, pack])),
     stripePrices: new Map([
@@ -283,6 +287,7 @@ function compilePlan(plan: PlanDocument): Plan {
     onPlanChange: plan.onPlanChange ?? "carry",
     archived: plan.archived ?? false,
     perSeat: plan.perSeat ?? false,
+    addon: plan.addon ?? false,
     trial: plan.trial === undefined
       ? null
       : { lengthMs: plan.trial.days * DAY_MS, thenPlanId: plan.trial.thenPlanId ?? null },

@@ -53,6 +53,8 @@ export interface Plan {
   readonly archived: boolean;
   /** Whether a payment provider's quantity is the number of seats. */
   readonly perSeat: boolean;
+  /** Whether it adds to the quotas of a user's plan, and never is that plan. */
+  readonly addon: boolean;
   /** What a trial of the plan is; null for none. */
   readonly trial: PlanTrial | null;
   readonly groups: readonly LimitGroup[];

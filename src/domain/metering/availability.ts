@@ -165,8 +165,8 @@ function readGroups(
 }
 
 function readGroup(draft: Draft, active: ActivePlan, group: LimitGroup, limit: Limit): GroupReading {
-  const { plan, row, window } = active;
-  const quota = quotaOf(row, group);
+  const { plan, window } = active;
+  const quota = quotaOf(active, group);
   const counter = draft.counter({ planId: plan.id, groupId: group.id, window });
   const gate = limit === "gate" && group.headroom !== null ? gateOf(group, quota) : null;
   return { group, quota, counter, gate, window };

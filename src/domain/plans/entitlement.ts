@@ -15,6 +15,8 @@ import { type Millis, type Window, windowAt } from "../values/period.ts";
 import type { Plan } from "../catalog/plan.ts";
 import {
   activeRows,
+  type AddOn,
+  addOnsOf,
   anchorOf,
   historyRow,
   isPaid,
@@ -29,6 +31,8 @@ export interface ActivePlan {
   readonly row: Subscription;
   readonly plan: Plan;
   readonly window: Window;
+  /** What adds to the quotas of the plan. */
+  readonly addOns: readonly AddOn[];
 }
 
 /** A subscription as answers name it, with the plan's name, or its id if the catalog no longer has the plan. */
@@ -48,7 +52,8 @@ export function activePlanOf(draft: Draft, context: Context): ActivePlan | null 
   const row = primaryOf(draft.subscriptions(), context.catalog, context.now);
   const plan = row === null ? undefined : context.catalog.plans.get(row.planId);
   if (row === null || plan === undefined) return null;
-  return { row, plan, window: windowOf(row, plan, context.now) };
+  const addOns = addOnsOf(draft.subscriptions(), context.catalog, context.now);
+  return { row, plan, window: windowOf(row, plan, context.now), addOns };
 }
 
 /** Returns the primary and the other active subscriptions; null if there is at most one. */
@@ -102,7 +107,8 @@ export function refreshEntitlement(
   if (before !== null && isSame(before, row)) return;
   let carried = before?.carried ?? true;
   if (before !== null && before.planId !== plan.id) {
-    const entered = { row, plan, window: windowOf(row, plan, at) };
+    const addOns = addOnsOf(draft.subscriptions(), catalog, at);
+    const entered = { row, plan, window: windowOf(row, plan, at), addOns };
     carried = enterPlan(draft, entered, before, { ...context, now: at });
   }
   if (before !== null && before.subscriptionId === endedId && before.until === null && isPaid(row)) {
@@ -144,7 +150,7 @@ function enterPlan(draft: Draft, entered: ActivePlan, before: Entitlement, conte
       for (const group of entered.plan.groups) {
         const ref = { planId: entered.plan.id, groupId: group.id, window: entered.window };
         const counter = draft.counter(ref);
-        const quota = quotaOf(entered.row, group);
+        const quota = quotaOf(entered, group);
         draft.putCounter(filled(counter, quota, larger(quota, shownCount(counter))));
       }
       return false;

@@ -10,7 +10,7 @@ import { findPlan } from "../catalog/catalog.ts";
 import type { Plan } from "../catalog/plan.ts";
 import { rowToCancel } from "./cancel.ts";
 import { refreshEntitlement } from "./entitlement.ts";
-import type { SubscriptionAnswer } from "./subscribe.ts";
+import { NEEDS_IDS, type SubscriptionAnswer } from "./subscribe.ts";
 import { findRow, historyRow, isActive, onPlan, type Subscription, windowOf } from "../state/subscription.ts";
 
 /** The input of `POST /v1/subscriptions` with `at`, and of `DELETE /v1/subscriptions/scheduled`. */
@@ -51,6 +51,7 @@ function changeOf(
   const plan = findPlan(catalog, name);
   if (plan === null || plan.archived) return refusal("not_found", `Plan not found: ${name}`);
   if (!isActive(row, now)) return refusal("not_found", "The subscription has ended");
+  if (plan.addon && row.provider === null) return invalidField("provider", NEEDS_IDS);
   if (plan.id === row.planId) return invalidField("planId", "must be another plan than the present one");
   const moment = at === "period_end" ? periodEnd(row, catalog.plans.get(row.planId), now) : at;
   if (moment === null) return invalidField("at", "must be a time: the plan's period has no end");

@@ -64,6 +64,9 @@ export function subscribe(
 /** The earliest start or anchor: an earlier one is nearly always a language's empty value, sent by mistake. */
 const EPOCH_MS: Millis = 0;
 
+/** An add-on has ids of a provider: a user may have any number. */
+export const NEEDS_IDS = "is required with externalId, because the plan is an add-on";
+
 function checkInput(
   input: SubscribeInput,
   plan: Plan | null,
@@ -80,6 +83,7 @@ function checkInput(
   if (plan === null || (plan.archived && !isOnPlan)) {
     return refusal("not_found", `Plan not found: ${input.plan}`);
   }
+  if (plan.addon && input.provider === null) return invalidField("provider", NEEDS_IDS);
   for (const groupId of Object.keys(customLimits ?? {})) {
     if (!plan.groups.some((group) => group.id === groupId)) {
       return invalidField(`customLimits.${groupId}`, "not a limit group of the plan");

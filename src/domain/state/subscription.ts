@@ -123,24 +123,67 @@ export function windowOf(row: Subscription, plan: Plan, at: Millis): Window {
   return window;
 }
 
-/** Returns the quota of a group under a row: its custom limit, else the plan's quota for each seat. */
-export function quotaOf({ customLimits, quantity }: Subscription, group: LimitGroup): Amount {
+/** An active row of an add-on, with its plan. */
+export interface AddOn {
+  readonly row: Subscription;
+  readonly plan: Plan;
+}
+
+/** What gives a user its quotas: the primary row, and the add-ons beside it. */
+export interface QuotaSource {
+  readonly row: Subscription;
+  readonly addOns: readonly AddOn[];
+}
+
+/** Returns the quota of a group in force: that of the primary row, and what add-ons add to it. */
+export function quotaOf({ row, addOns }: QuotaSource, group: LimitGroup): Amount {
+  let quota = ownQuotaOf(row, group);
+  for (const addOn of addOns) quota += addedBy(addOn, group) ?? 0n;
+  return quota;
+}
+
+/** Returns the quota of a group under a row alone: its custom limit, else the plan's quota for each seat. */
+export function ownQuotaOf({ customLimits, quantity }: Subscription, group: LimitGroup): Amount {
   if (Object.hasOwn(customLimits, group.id)) return customLimits[group.id] as Amount;
   return quantity === 1 ? group.quota : group.quota * BigInt(quantity);
 }
 
-/** Active rows, best first: by plan rank, then latest start, then latest id. */
+/** Returns what an add-on adds to a group: the quota of its group of the same id and unit; null for none. */
+export function addedBy({ row, plan }: AddOn, { id, unit }: LimitGroup): Amount | null {
+  const group = plan.groups.find((each) => each.id === id && each.unit === unit);
+  return group === undefined ? null : ownQuotaOf(row, group);
+}
+
+/** The active add-ons of a user, by the ids of their rows. */
+export function addOnsOf(rows: Iterable<Subscription>, catalog: Catalog, at: Millis): readonly AddOn[] {
+  if (!catalog.hasAddOns) return NO_ADD_ONS;
+  const addOns: AddOn[] = [];
+  for (const row of rows) {
+    const plan = catalog.plans.get(row.planId);
+    if (plan?.addon === true && isActive(row, at)) addOns.push({ row, plan });
+  }
+  return addOns.length === 0 ? NO_ADD_ONS : addOns.sort((a, b) => (a.row.id < b.row.id ? -1 : 1));
+}
+
+const NO_ADD_ONS: readonly AddOn[] = [];
+
+/** Whether a row gives its user a plan at a moment; an add-on does not. */
+function givesPlan(row: Subscription, { hasAddOns, plans }: Catalog, at: Millis): boolean {
+  return isActive(row, at) && !(hasAddOns && plans.get(row.planId)?.addon === true);
+}
+
+/** Active rows that give a plan, best first: by plan rank, then latest start, then latest id. */
 export function activeRows(rows: Iterable<Subscription>, catalog: Catalog, at: Millis): Subscription[] {
   const active: Subscription[] = [];
-  for (const row of rows) if (isActive(row, at)) active.push(row);
+  for (const row of rows) if (givesPlan(row, catalog, at)) active.push(row);
   return active.length < 2 ? active : active.sort((a, b) => compareRows(a, b, catalog));
 }
 
-/** Returns the primary row: the best active one; null for none. */
+/** Returns the primary row: the best active one that gives a plan; null for none. */
 export function primaryOf(rows: Iterable<Subscription>, catalog: Catalog, at: Millis): Subscription | null {
   let best: Subscription | null = null;
   for (const row of rows) {
-    if (isActive(row, at) && (best === null || compareRows(row, best, catalog) < 0)) best = row;
+    if (givesPlan(row, catalog, at) && (best === null || compareRows(row, best, catalog) < 0)) best = row;
   }
   return best;
 }
@@ -164,7 +207,8 @@ export function findRow(
   { catalog, now }: Pick<Context, "catalog" | "now">,
 ): Subscription | null {
   const ofKey = [...rows].filter((row) => row.provider === key.provider && row.externalId === key.externalId);
-  return activeRows(ofKey, catalog, now)[0] ?? ofKey.sort(latestFirst)[0] ?? null;
+  const active = ofKey.filter((row) => isActive(row, now)).sort((a, b) => compareRows(a, b, catalog));
+  return active[0] ?? ofKey.sort(latestFirst)[0] ?? null;
 }
 
 function latestFirst(a: Subscription, b: Subscription): number {

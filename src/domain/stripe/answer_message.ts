@@ -131,7 +131,7 @@ function answerSubscription(message: SubscriptionMessage, known: Known, catalog:
   // An older message may still name the owner, for purchases that wait for it.
   const subscription = isLate
     ? { ...before, userId: before.userId ?? message.userId }
-    : learnedOf(message, before);
+    : learnedOf(message, before, catalog);
   const { userId, leftUserIds } = subscription;
   if (isLate && userId === null) return nothing(overtaken);
   if (userId === null) {
@@ -151,10 +151,11 @@ function answerSubscription(message: SubscriptionMessage, known: Known, catalog:
     learned: { ...NOTHING, subscription },
     acts: [
       ...mirrored === null ? [] : [{ kind: "mirror", userId, input: mirrored } as const],
+      ...isLate ? [] : addOnActs(message, subscription, userId, catalog),
       ...grants,
       ...reversals,
     ],
-    left: hasLeft ? { to: userId, acts: leftUserIds.map((id) => leaving(subscriptionId, id)) } : null,
+    left: hasLeft ? { to: userId, acts: leftUserIds.flatMap((id) => leaving(subscription, id)) } : null,
     settled: hasLeft || purchases.length > 0
       ? { subscriptionId: hasLeft ? subscriptionId : null, purchases }
       : null,
@@ -174,7 +175,11 @@ function isOvertaken(message: SubscriptionMessage, before: KnownSubscription): b
   return before.eventIds.includes(eventId) && !isLast;
 }
 
-function learnedOf(message: SubscriptionMessage, before: KnownSubscription | undefined): KnownSubscription {
+function learnedOf(
+  message: SubscriptionMessage,
+  before: KnownSubscription | undefined,
+  catalog: Catalog,
+): KnownSubscription {
   const { head: { created, eventId }, rank, isFinal, subscriptionId } = message;
   const isOfSameMoment = before !== undefined && before.created === created && before.rank === rank;
   const earlier = isOfSameMoment ? before.eventIds.filter((id) => id !== eventId) : [];
@@ -183,7 +188,10 @@ function learnedOf(message: SubscriptionMessage, before: KnownSubscription | und
     ? []
     : [...before.leftUserIds, ...before.userId === null ? [] : [before.userId]];
   const leftUserIds = [...new Set(owners)].filter((id) => id !== userId);
-  return { subscriptionId, userId, leftUserIds, created, rank, isFinal, eventIds: [...earlier, eventId] };
+  const added = addOnItems(message, catalog).map(({ item }) => item.id);
+  const itemIds = [...new Set([...before?.itemIds ?? [], ...added])];
+  const eventIds = [...earlier, eventId];
+  return { subscriptionId, userId, leftUserIds, created, rank, isFinal, eventIds, itemIds };
 }
 
 /** The new state of the user's row; null for no change. */
@@ -229,11 +237,47 @@ function bestItem(message: SubscriptionMessage, catalog: Catalog): PlanItem | nu
   let best: PlanItem | null = null;
   for (const item of itemsOf(message)) {
     const sold = catalog.stripePrices.get(item.priceId);
-    if (sold !== undefined && "plan" in sold && (best === null || sold.plan.rank > best.plan.rank)) {
+    if (
+      sold !== undefined && "plan" in sold && !sold.plan.addon &&
+      (best === null || sold.plan.rank > best.plan.rank)
+    ) {
       best = { plan: sold.plan, item };
     }
   }
   return best;
+}
+
+/** The items that sell add-ons. */
+function addOnItems(message: SubscriptionMessage, catalog: Catalog) {
+  return itemsOf(message).flatMap((item) => {
+    const sold = catalog.stripePrices.get(item.priceId);
+    if (item.id === null || sold === undefined || !("plan" in sold) || !sold.plan.addon) return [];
+    return [{ plan: sold.plan, item: { ...item, id: item.id } }];
+  });
+}
+
+/** Mirrors each item that is an add-on in a row of its own, and ends the rows of items that are gone. */
+function addOnActs(
+  message: SubscriptionMessage,
+  { itemIds }: KnownSubscription,
+  userId: string,
+  catalog: Catalog,
+): StripeAct[] {
+  const { state, status, startedAt, endsAt, endedAt, head: { created } } = message;
+  if (state === "not_yet") return [];
+  const act = (externalId: string, state: MirrorInput["state"]): StripeAct => {
+    return { kind: "mirror", userId, input: { provider: STRIPE, externalId, state } };
+  };
+  if (state === "over") return itemIds.map((id) => act(id, { endedAt, reason: `Stripe: ${status}` }));
+  const present = new Set(itemsOf(message).map(({ id }) => id));
+  const gone = itemIds.filter((id) => !present.has(id));
+  return [
+    ...addOnItems(message, catalog).map(({ plan, item }) => {
+      const startsAt = item.startedAt ?? startedAt;
+      return act(item.id, { planId: plan.id, startsAt, endsAt, quantity: seatsOf({ plan, item }) });
+    }),
+    ...gone.map((id) => act(id, { endedAt: created, reason: "Stripe: the item is gone" })),
+  ];
 }
 
 /** The items of a message; those of a kept one have nothing but a price. */
@@ -246,7 +290,9 @@ function seatsOf({ plan, item: { quantity } }: PlanItem): number | undefined {
   return plan.perSeat && quantity !== null ? Math.min(quantity, SEATS_MAX) : undefined;
 }
 
-function leaving(externalId: string, userId: string): StripeAct {
+function leaving({ subscriptionId, itemIds }: KnownSubscription, userId: string): StripeAct[] {
   const state = { endedAt: null, reason: "Stripe: the subscription names another user" };
-  return { kind: "mirror", userId, input: { provider: STRIPE, externalId, state } };
+  return [subscriptionId, ...itemIds].map((externalId) => {
+    return { kind: "mirror", userId, input: { provider: STRIPE, externalId, state } };
+  });
 }

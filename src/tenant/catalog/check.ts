@@ -111,15 +111,16 @@ function* crossFaults(document: unknown): Iterable<CatalogFault> {
 
 /** After a trial comes another plan of the catalog. */
 function* trialFaults(plans: readonly Loose[]): Iterable<CatalogFault> {
-  for (const [index, { id, trial }] of plans.entries()) {
+  for (const [index, { id, trial, addon }] of plans.entries()) {
     const { thenPlanId } = looseOf(trial);
     if (typeof thenPlanId !== "string") continue;
     const after = plans.find((plan) => plan.id === thenPlanId);
-    if (after !== undefined && thenPlanId !== id) continue;
-    yield {
-      path: `plans[${index}].trial.thenPlanId`,
-      message: "must be the id of another plan of the catalog",
-    };
+    const path = `plans[${index}].trial.thenPlanId`;
+    if (after === undefined || thenPlanId === id) {
+      yield { path, message: "must be the id of another plan of the catalog" };
+    } else if ((after.addon === true) !== (addon === true)) {
+      yield { path, message: addon === true ? "must be an add-on, as the plan is" : "must not be an add-on" };
+    }
   }
 }
 

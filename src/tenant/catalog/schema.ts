@@ -181,6 +181,13 @@ const plan = z.strictObject({
     default: false,
     examples: [true],
   }),
+  addon: z.boolean().optional().meta({
+    description:
+      "Whether the plan is an add-on: its quotas are added to the groups of the same id and unit of " +
+      "the user's plan. Its rank, period, headroom, alerts and `onPlanChange` have no effect.",
+    default: false,
+    examples: [true],
+  }),
   trial: trial.optional().meta({
     description: "The trial of the plan. Without it, the plan has none.",
     examples: [{ days: 14, thenPlanId: "plan_free" }],
