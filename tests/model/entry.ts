@@ -124,6 +124,7 @@ function changePlan(
 ): void {
   const previousPlanId = row.planId;
   Object.assign(row, { planId, customLimits: new Map(), scheduled: null, trial: null });
+  holdPlan(row, planId, at);
   writeHistory(world, user, "plan_changed", row, at, { previousPlanId, reason });
   world.note(`${reason}: the plan changes`);
   const primary = user.entered?.row;
@@ -196,8 +197,19 @@ export function followPrimary(world: World, user: User, at: number): void {
     if (isEntry) enterPlan(world, user, old, primary, at);
     carried = !isEntry || (world.plan(primary.planId).onPlanChange ?? "carry") === "carry";
   }
-  const { planId, startedAt, cycleAnchorAt } = primary;
-  user.entered = { row: primary, planId, startedAt, cycleAnchorAt, endedAt: null, carried };
+  const entered = world.entered(primary, carried);
+  if (old && old.planId === primary.planId && world.plan(old.planId).period.type === "lifetime") {
+    if (old.startedAt !== entered.startedAt) {
+      world.note("lifetime: it turns out to have begun earlier");
+      carry(world, user, old, primary, at);
+    }
+  }
+  user.entered = entered;
+}
+
+/** Notes that a row has a plan; only the first time counts. */
+export function holdPlan(row: SubscriptionRow, planId: string, at: number): void {
+  if (!row.held.has(planId)) row.held.set(planId, at);
 }
 
 /** Whether the old plan can still be entered from: it is in force, or the window of its end still runs. */

@@ -33,6 +33,8 @@ export interface SubscriptionRow extends Named, Anchors {
   trial: { endsAt: number; thenPlanId: string | null } | null;
   /** All plans that it had on trial. */
   trials: string[];
+  /** When it first had each of its plans. */
+  held: Map<string, number>;
   ended: boolean;
 }
 

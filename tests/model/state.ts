@@ -11,6 +11,7 @@ import type {
   Balance,
   Counter,
   Dated,
+  Entered,
   EventRow,
   LedgerRow,
   Line,
@@ -21,7 +22,7 @@ import type {
   SubscriptionRow,
   User,
 } from "./rows.ts";
-import { type Anchors, type Window, windowAt } from "./windows.ts";
+import { type Window, windowAt } from "./windows.ts";
 
 export type * from "./rows.ts";
 
@@ -188,8 +189,19 @@ export class World {
   }
 
   /** The window that the row's plan has at a moment. */
-  window(row: Anchors & { planId: string }, at: number): Window {
-    return windowAt(this.plan(row.planId).period, row, at);
+  window(row: SubscriptionRow | Entered, at: number): Window {
+    const anchors = "row" in row ? row : this.entered(row, true);
+    return windowAt(this.plan(row.planId).period, anchors, at);
+  }
+
+  /**
+   * A plan at its entry. Choice: a lifetime begins when any row of the user first had the plan, of whatever key.
+   */
+  entered(row: SubscriptionRow, carried: boolean): Entered {
+    const { planId, cycleAnchorAt } = row;
+    const held = this.user(row.userId).subscriptions.flatMap((each) => each.held.get(planId) ?? []);
+    const startedAt = this.plan(planId).period.type === "lifetime" ? Math.min(...held) : row.startedAt;
+    return { row, planId, startedAt, cycleAnchorAt, endedAt: null, carried };
   }
 
   /** What a row alone gives of a group. */

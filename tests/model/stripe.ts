@@ -4,7 +4,7 @@
 import { grant, issue, takeAway } from "./credits.ts";
 import { type Input, type ModelReply, refusal, success } from "./document.ts";
 import { type Micros, ZERO } from "./decimal.ts";
-import { endRow, followPrimary, writeHistory } from "./entry.ts";
+import { endRow, followPrimary, holdPlan, writeHistory } from "./entry.ts";
 import type { Balance, SubscriptionRow, User, World } from "./state.ts";
 import { createRow, dropScheduled, factsOf, findRow, subscriptionRecord } from "./subscriptions.ts";
 import { inOrder, statusOf } from "./wallet.ts";
@@ -60,6 +60,7 @@ function toldAgain(world: World, user: User, row: SubscriptionRow, input: Input,
   if (!isOver && row.planId !== planId) {
     const previousPlanId = row.planId;
     Object.assign(row, { planId, customLimits: new Map(), trial: null });
+    holdPlan(row, planId, now);
     writeHistory(world, user, "plan_changed", row, now, { previousPlanId });
   }
   if (typeof input["quantity"] === "number") row.quantity = input["quantity"];

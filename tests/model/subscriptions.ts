@@ -3,7 +3,7 @@
 
 import { type Input, type ModelReply, type Plan, refusal, success } from "./document.ts";
 import { fromNumber, type Micros, toNumber } from "./decimal.ts";
-import { endRow, followPrimary, writeHistory } from "./entry.ts";
+import { endRow, followPrimary, holdPlan, writeHistory } from "./entry.ts";
 import { isActive, iso, isoOrNull, type SubscriptionRow, type User, type World } from "./state.ts";
 
 export function subscribe(world: World, input: Input, now: number): ModelReply {
@@ -114,8 +114,10 @@ export function createRow(
     scheduled: null,
     trial: null,
     trials: [],
+    held: new Map(),
     ended: false,
   });
+  holdPlan(row, plan.id, row.startedAt);
   user.subscriptions.push(row);
   writeHistory(world, user, "created", row, now);
   return row;
@@ -140,6 +142,7 @@ function returnToPlan(
   if (row.planId === plan.id) return;
   const previousPlanId = row.planId;
   row.planId = plan.id;
+  holdPlan(row, plan.id, now);
   row.customLimits = new Map();
   if (row.trial !== null) world.note("trials: ended by another plan");
   row.trial = null;

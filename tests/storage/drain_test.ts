@@ -82,6 +82,7 @@ Deno.test("a new value of a row that an earlier drain wrote replaces it", () =>
       scheduled: { at: NOW, planId: "p" },
       trial: { endsAt: NOW, thenPlanId: null },
       trials: ["p"],
+      firstHeld: { p: -3 },
       planId: "p",
     });
     await write([

@@ -174,6 +174,7 @@ const subscription: fc.Arbitrary<Subscription> = record({
   scheduled: orNull(record({ at: millis, planId: text })),
   trial: orNull(record({ endsAt: millis, thenPlanId: orNull(text) })),
   trials: fc.array(text, { maxLength: 2 }),
+  firstHeld: fc.dictionary(text.filter((name) => name !== "__proto__"), millis, { maxKeys: 3 }),
 });
 
 const user: fc.Arbitrary<User> = record({
@@ -228,7 +229,11 @@ Deno.test("a subscription is decoded unchanged", () => {
   fc.assert(fc.property(subscription, (row) => {
     const tables = new MemoryTables();
     tables.write(encodeChanges([{ verb: "append", table: "subscriptions", row }]));
-    assert.deepEqual(tables.subscriptions(1), [{ ...row, customLimits: { ...row.customLimits } }]);
+    assert.deepEqual(tables.subscriptions(1), [{
+      ...row,
+      customLimits: { ...row.customLimits },
+      firstHeld: { ...row.firstHeld },
+    }]);
   }));
 });
 

@@ -94,6 +94,7 @@ export function subscription(row: Partial<Subscription> = {}): Subscription {
     scheduled: null,
     trial: null,
     trials: [],
+    firstHeld: {},
     ...row,
   };
 }

@@ -132,7 +132,7 @@ function joinRows(from: Draft, to: Draft, context: Context): JoinedRows {
   const carried = sides.every((_, place) =>
     running[place]?.plan.id !== active?.plan.id || (before[place]?.carried ?? true)
   );
-  const entitlement = active === null ? lastEntered(before) : entitlementOf(active.row, carried);
+  const entitlement = active === null ? lastEntered(before) : entitlementOf(active, carried);
   // Consent and erasure follow the person: an opt-out on either side holds for both.
   const optedOut = from.user.optedOut | to.user.optedOut;
   const isErasing = from.user.isErasing || to.user.isErasing;

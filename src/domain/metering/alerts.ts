@@ -55,7 +55,9 @@ export function fireAlerts(draft: Draft, base: AlertBase | null, context: Contex
     const quotaBefore = base.active?.plan.id === active.plan.id ? quotaOf(base.active, group) : 0n;
     const countBefore = before?.count ?? 0n;
     const rises = count > countBefore;
-    if (!rises && quota === quotaBefore) continue;
+    const isRunning = counter.windowStart === active.window.start;
+    // Another quota is that of the running window; a merge may write counters of others and leave their counts.
+    if (!rises && (quota === quotaBefore || !isRunning)) continue;
     // Marks that came along are compared with the count that they came with.
     const cameAlong = counter.alerted !== (before?.alerted ?? NO_ALERTS);
     const marked = underQuota(counter, quota, cameAlong ? count : countBefore);
@@ -70,7 +72,6 @@ export function fireAlerts(draft: Draft, base: AlertBase | null, context: Contex
       continue;
     }
     draft.putCounter(alertedAt(marked, quota, [...alerted, ...fired.map(({ percent }) => percent)]));
-    const isRunning = counter.windowStart === active.window.start;
     // Windows that start at the same time share a counter, with the latest end of them.
     const end = isRunning ? active.window.end : counter.windowEnd;
     const window = { start: counter.windowStart, end };

@@ -23,7 +23,7 @@ import {
   primaryOf,
   quotaOf,
   type Subscription,
-  windowOf,
+  windowAmong,
 } from "../state/subscription.ts";
 
 /** The primary subscription of a user, with its plan and running window: the base of every decision. */
@@ -52,8 +52,17 @@ export function activePlanOf(draft: Draft, context: Context): ActivePlan | null 
   const row = primaryOf(draft.subscriptions(), context.catalog, context.now);
   const plan = row === null ? undefined : context.catalog.plans.get(row.planId);
   if (row === null || plan === undefined) return null;
-  const addOns = addOnsOf(draft.subscriptions(), context.catalog, context.now);
-  return { row, plan, window: windowOf(row, plan, context.now), addOns };
+  return activeOn(draft, row, plan, context);
+}
+
+function activeOn(
+  draft: Draft,
+  row: Subscription,
+  plan: Plan,
+  { catalog, now }: Pick<Context, "catalog" | "now">,
+): ActivePlan {
+  const window = windowAmong(draft.subscriptions(), row, plan, now);
+  return { row, plan, window, addOns: addOnsOf(draft.subscriptions(), catalog, now) };
 }
 
 /** Returns the primary and the other active subscriptions; null if there is at most one. */
@@ -104,29 +113,34 @@ export function refreshEntitlement(
     if (before !== null && before.until === null) draft.putUser({ entitlement: { ...before, until: at } });
     return;
   }
-  if (before !== null && isSame(before, row)) return;
+  const isLifetime = plan.period.type === "lifetime";
+  const startedAt = isLifetime ? windowAmong(draft.subscriptions(), row, plan, at).start : row.startedAt;
+  if (before !== null && isSame(before, row, startedAt)) return;
+  const entered = activeOn(draft, row, plan, { ...context, now: at });
   let carried = before?.carried ?? true;
   if (before !== null && before.planId !== plan.id) {
-    const addOns = addOnsOf(draft.subscriptions(), catalog, at);
-    const entered = { row, plan, window: windowOf(row, plan, at), addOns };
     carried = enterPlan(draft, entered, before, { ...context, now: at });
+  } else if (before !== null && isLifetime && before.startedAt !== startedAt) {
+    // A lifetime that turns out to have begun earlier keeps its usage.
+    carryUsage(draft, { plan, window: { start: before.startedAt, end: null } }, entered);
   }
   if (before !== null && before.subscriptionId === endedId && before.until === null && isPaid(row)) {
     draft.appendSubscriptionEvent(historyRow(row, "promoted", { ...context, now: at }));
     draft.operations += 1;
   }
-  draft.putUser({ entitlement: entitlementOf(row, carried) });
+  draft.putUser({ entitlement: entitlementOf(entered, carried) });
 }
 
-/** Makes the entitlement of a primary row. */
-export function entitlementOf(row: Subscription, carried: boolean): Entitlement {
-  const { id, planId, startedAt } = row;
+/** Makes the entitlement of an active plan. */
+export function entitlementOf({ row, plan, window }: ActivePlan, carried: boolean): Entitlement {
+  const { id, planId } = row;
+  const startedAt = plan.period.type === "lifetime" ? window.start : row.startedAt;
   return { planId, subscriptionId: id, anchor: anchorOf(row), startedAt, until: null, carried };
 }
 
-function isSame(before: Entitlement, row: Subscription): boolean {
+function isSame(before: Entitlement, row: Subscription, startedAt: Millis): boolean {
   return before.until === null && before.subscriptionId === row.id && before.planId === row.planId &&
-    before.anchor === anchorOf(row) && before.startedAt === row.startedAt;
+    before.anchor === anchorOf(row) && before.startedAt === startedAt;
 }
 
 /**

@@ -75,7 +75,7 @@ export function changePlan(
   context: Context,
   reason: "scheduled" | "trial_ended",
 ): void {
-  const row = onPlan(before, planId);
+  const row = onPlan(before, planId, context.now);
   draft.putSubscription(row);
   const written = historyRow(row, "plan_changed", context, reason);
   draft.appendSubscriptionEvent({ ...written, previousPlanId: before.planId });

@@ -138,6 +138,7 @@ export function createRow(draft: Draft, input: RowInput, plan: Plan, context: Co
     scheduled: null,
     trial: null,
     trials: [],
+    firstHeld: {},
   };
   const row = withTrial(bare, input.trial, plan, context.now);
   draft.appendSubscriptionEvent(historyRow(row, "created", context));
@@ -156,7 +157,7 @@ export function updateRow(
   context: Context,
 ): Subscription {
   const changesPlan = before.planId !== plan.id;
-  const kept = changesPlan ? onPlan(before, plan.id) : before;
+  const kept = changesPlan ? onPlan(before, plan.id, context.now) : before;
   const bare: Subscription = {
     ...kept,
     endsAt: input.endsAt,

@@ -31,6 +31,8 @@ export interface Subscription {
   readonly trial: Trial | null;
   /** The ids of all plans that it had on trial, the present one too. */
   readonly trials: readonly string[];
+  /** When it first had each plan, by the plan's id. A plan that is missing began with the row. */
+  readonly firstHeld: Readonly<Record<string, Millis>>;
 }
 
 /** A running trial, and the plan after it; null if the row ends with it. */
@@ -86,9 +88,17 @@ export function endedAt(row: Subscription, endsAt: Millis, now: Millis): Subscri
   return { ...row, endsAt, ended, scheduled: null, trial: ended ? null : row.trial };
 }
 
-/** Puts a row on another plan, which clears what was of the plan before. */
-export function onPlan(row: Subscription, planId: string): Subscription {
-  return { ...row, planId, customLimits: {}, scheduled: null, trial: null };
+/** Puts a row on another plan at a moment, which clears what was of the plan before. */
+export function onPlan(row: Subscription, planId: string, at: Millis): Subscription {
+  const before = { [row.planId]: heldSince(row, row.planId) ?? row.startedAt };
+  const firstHeld = { ...row.firstHeld, ...before, [planId]: heldSince(row, planId) ?? at };
+  return { ...row, planId, firstHeld, customLimits: {}, scheduled: null, trial: null };
+}
+
+/** When a row first had a plan; null for never. */
+function heldSince({ planId: present, startedAt, firstHeld }: Subscription, planId: string): Millis | null {
+  if (Object.hasOwn(firstHeld, planId)) return firstHeld[planId] as Millis;
+  return planId === present ? startedAt : null;
 }
 
 /** Whether a row came from a payment provider. */
@@ -121,6 +131,22 @@ export function windowOf(row: Subscription, plan: Plan, at: Millis): Window {
   const window = windowAt(plan.period, at, anchorOf(row), row.startedAt);
   lastWindows.set(owner, { plan, window });
   return window;
+}
+
+/**
+ * Returns the running window of a user under the plan of a row. That of a lifetime plan begins when any row of the user,
+ * ended or not, first had the plan, so subscribing again gives no fresh quota.
+ */
+export function windowAmong(
+  rows: Iterable<Subscription>,
+  row: Subscription,
+  plan: Plan,
+  at: Millis,
+): Window {
+  if (plan.period.type !== "lifetime") return windowOf(row, plan, at);
+  let start = Infinity;
+  for (const each of rows) start = Math.min(start, heldSince(each, plan.id) ?? Infinity);
+  return { start, end: null };
 }
 
 /** An active row of an add-on, with its plan. */

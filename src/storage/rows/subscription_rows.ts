@@ -47,6 +47,12 @@ export const SUBSCRIPTIONS = table<Subscription>("subscriptions", 1, {
     (text) => text === null ? [] : JSON.parse(text as string),
     { mutable: true, later: NONE_BEFORE },
   ),
+  firstHeld: mapped(
+    "first_held",
+    (held) => Object.keys(held).length === 0 ? null : JSON.stringify(Object.entries(held)),
+    (text) => text === null ? {} : Object.fromEntries(JSON.parse(text as string)),
+    { mutable: true, later: NONE_BEFORE },
+  ),
 });
 
 /** Encodes limits as JSON: [[groupId, "quota"], ...]. */

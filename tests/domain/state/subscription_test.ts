@@ -29,6 +29,7 @@ function rowOf(id: string, more: Partial<Subscription> = {}): Subscription {
     scheduled: null,
     trial: null,
     trials: [],
+    firstHeld: {},
   };
   return { id, userKey: 7, planId: "low", startedAt: 5, ...empty, ...more };
 }
