@@ -30,6 +30,7 @@ import accounts from "./0026_accounts.sql" with { type: "text" };
 import runs from "./0027_runs.sql" with { type: "text" };
 import userKeys from "./0028_user_keys.sql" with { type: "text" };
 import shares from "./0029_shares.sql" with { type: "text" };
+import features from "./0031_features.sql" with { type: "text" };
 import trials from "./0032_trials.sql" with { type: "text" };
 
 /** A migration: a name that says its place, and its SQL. */
@@ -68,5 +69,6 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0027_runs", sql: runs },
   { name: "0028_user_keys", sql: userKeys },
   { name: "0029_shares", sql: shares },
+  { name: "0031_features", sql: features },
   { name: "0032_trials", sql: trials },
 ];

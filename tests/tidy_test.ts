@@ -89,6 +89,7 @@ Deno.test("landed migrations are never edited", () => {
     "0027_runs": "dab743a169eb3f6e1b3400b61a1b3c68e2f083af1aa3016d6ecab4230baa4ed6",
     "0028_user_keys": "7e68f1c2a1730239406d5af91678999d77f7af9c181a497ad8eba0fe3372394e",
     "0029_shares": "d424f81a7b3a1f16ae7b56d8c2d4d550411cfec081066d17c56c58187a26e1ae",
+    "0031_features": "48294a50de0dbae95350e6f0c9796e6095aeb1af307dd6de559dcde98d42a8ac",
     "0032_trials": "b2104734e2bdad7e1b586dc91aa5955c897e409686fe4131dc070059baa6e56c",
     "0014_webhooks": "884eb3249c6d202d96091a89c11c4d12680f0b6aa9de9edcf0ad895a2912c332",
   };

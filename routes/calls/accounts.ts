@@ -23,6 +23,7 @@ import { endpointsOn } from "../http/endpoint.ts";
 import type { Endpoint } from "../http/endpoint_types.ts";
 import { invalidMember } from "../http/errors.ts";
 import { handledOf, keepingOf } from "../http/turn.ts";
+import { showQuotas } from "./shown_records.ts";
 
 interface AccountsWorld {
   readonly term: Pick<Term, "flush" | "tree"> & {
@@ -92,13 +93,5 @@ function showMember({ userId, count, costCents, limit }: MemberRow, perMember: A
 function showParent(
   { userId, parentId, path, memberLimits }: ParentAnswer,
 ): DataOf<typeof contract.setParent> {
-  const limits = memberLimits === null
-    ? null
-    : Object.entries(memberLimits).map(([id, quota]) => [id, { quota: numberOf(quota) }]);
-  return {
-    userId,
-    parentId,
-    path: [...path],
-    memberLimits: limits === null ? null : Object.fromEntries(limits),
-  };
+  return { userId, parentId, path: [...path], memberLimits: showQuotas(memberLimits) };
 }

@@ -5,6 +5,7 @@ import type { ShownBalance } from "../../src/domain/credits/balances.ts";
 import { statusOf } from "../../src/domain/state/credit.ts";
 import { type CounterReading, shownCount } from "../../src/domain/state/counter.ts";
 import type { Millis, Window } from "../../src/domain/values/period.ts";
+import type { Catalog } from "../../src/domain/catalog/catalog.ts";
 import type { LimitGroup, Unit } from "../../src/domain/catalog/plan.ts";
 import type { Duplicates, NamedSubscription } from "../../src/domain/plans/entitlement.ts";
 import type { Run, RunLimit } from "../../src/domain/state/run.ts";
@@ -48,8 +49,14 @@ export function showUsage(answer: UsageAnswer, withDuplicates: boolean): DataOf<
     ...answer.levels === null
       ? {}
       : { levels: answer.levels.map((level) => showLevel(level, withDuplicates)) },
+    ...showFeatures(answer),
     ...(withDuplicates ? { duplicateActiveSubscriptions: showDuplicates(answer.duplicates) } : {}),
   };
+}
+
+/** The features of a user; nothing for a catalog without any. */
+export function showFeatures({ features }: Pick<UsageAnswer, "features">) {
+  return features === null ? NOTHING : { features };
 }
 
 /** A user above: whole for a secret key, else without who it is and what it costs. */
@@ -125,11 +132,11 @@ export function showWindow(window: Window | null): Shown<typeof records.period> 
   return window === null ? null : { start: timeText(window.start), end: timeTextOrNull(window.end) };
 }
 
-/** A subscription record; `hasTrials` shows also that no trial runs. */
+/** A subscription record. */
 export function showSubscription(
   userId: string,
   row: Subscription,
-  hasTrials = false,
+  { features, hasTrials }: Pick<Catalog, "features" | "hasTrials">,
 ): Shown<typeof records.subscription> {
   return {
     subscriptionId: row.id,
@@ -140,10 +147,11 @@ export function showSubscription(
     cycleAnchorAt: timeTextOrNull(row.cycleAnchorAt),
     provider: row.provider,
     externalId: row.externalId,
-    customLimits: showCustomLimits(row.customLimits),
-    ...row.quantity === 1 ? {} : { quantity: row.quantity },
-    ...hasTrials || row.trial ? { trialEndsAt: timeTextOrNull(row.trial?.endsAt ?? null) } : {},
+    customLimits: showQuotas(row.customLimits),
+    ...row.quantity === 1 ? NOTHING : { quantity: row.quantity },
+    ...hasTrials || row.trial ? { trialEndsAt: timeTextOrNull(row.trial?.endsAt ?? null) } : NOTHING,
     ...row.scheduled && { scheduled: { at: timeText(row.scheduled.at), planId: row.scheduled.planId } },
+    ...features.types.size === 0 ? NOTHING : { customFeatures: showCustomFeatures(row.customFeatures) },
   };
 }
 
@@ -151,16 +159,21 @@ export function showSubscription(
 export function showScheduled(
   userId: string,
   row: Subscription,
-  hasTrials: boolean,
+  catalog: Pick<Catalog, "features" | "hasTrials">,
 ): Shown<typeof records.subscription> {
-  return { scheduled: null, ...showSubscription(userId, row, hasTrials) };
+  return { scheduled: null, ...showSubscription(userId, row, catalog) };
 }
 
-/** Quotas that replace those of the plan, by group id; null where there are none. */
-function showCustomLimits(limits: Subscription["customLimits"]) {
-  const entries = Object.entries(limits);
+/** Quotas by group id, such as those that replace the plan's; null where there are none. */
+export function showQuotas(limits: Subscription["customLimits"] | null) {
+  const entries = Object.entries(limits ?? {});
   if (entries.length === 0) return null;
   return Object.fromEntries(entries.map(([groupId, quota]) => [groupId, { quota: numberOf(quota) }]));
+}
+
+/** Features that replace those of the plan, by key; null where there are none. */
+function showCustomFeatures(features: Subscription["customFeatures"]) {
+  return Object.keys(features).length === 0 ? null : features;
 }
 
 /** Several active subscriptions of one user; null where there are none. */

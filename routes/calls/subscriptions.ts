@@ -1,6 +1,6 @@
 // Subscriptions: create, change and cancel.
 
-import { quotasOf } from "../contract/fields.ts";
+import { quotasOf, timeText } from "../contract/fields.ts";
 import { endpointsOn } from "../http/endpoint.ts";
 import type { Endpoint } from "../http/endpoint_types.ts";
 import { cancelSubscription, unscheduleSubscription, upsertSubscription } from "../contract/subscriptions.ts";
@@ -11,20 +11,21 @@ const endpoint = endpointsOn<TurnWorld>();
 
 export const SUBSCRIPTIONS: readonly Endpoint<TurnWorld>[] = [
   endpoint(upsertSubscription, (request) => {
-    const { input } = request;
+    const { input, caller: { realm: { catalog } } } = request;
     if (input.at != null) {
       const change = { plan: input.planId, at: input.at };
       return runTurn(
         request,
         { userId: input.userId },
         { name: "schedule", input: { ...rowIdsOf(input), change } },
-        (answer) => showSubscription(answer.userId, answer.row, answer.hasTrials),
+        (answer) => showSubscription(answer.userId, answer.row, catalog),
       );
     }
     const command = {
       plan: input.planId,
       ...rowIdsOf(input),
       customLimits: quotasOf(input.customLimits),
+      customFeatures: input.customFeatures,
       startsAt: input.startsAt ?? null,
       endsAt: input.endsAt ?? null,
       cycleStart: input.cycleStart,
@@ -32,7 +33,7 @@ export const SUBSCRIPTIONS: readonly Endpoint<TurnWorld>[] = [
       trial: input.trial ?? undefined,
     };
     return runTurn(request, { userId: input.userId }, { name: "subscribe", input: command }, (answer) => {
-      return showSubscription(answer.userId, answer.row, answer.hasTrials);
+      return showSubscription(answer.userId, answer.row, catalog);
     });
   }),
   endpoint(cancelSubscription, (request) => {
@@ -43,22 +44,18 @@ export const SUBSCRIPTIONS: readonly Endpoint<TurnWorld>[] = [
       reason: input.reason ?? null,
     };
     return runTurn(request, { userId: input.userId }, { name: "cancel", input: command }, (answer) => {
-      const { subscriptionId, userId, planId, endsAt } = showSubscription(
-        answer.userId,
-        answer.row,
-        answer.hasTrials,
-      );
+      const { id, planId, endsAt } = answer.row;
       // A canceled subscription has an end.
-      return { subscriptionId, userId, planId, endsAt: endsAt as string };
+      return { subscriptionId: id, userId: answer.userId, planId, endsAt: timeText(endsAt as number) };
     });
   }),
   endpoint(unscheduleSubscription, (request) => {
-    const { input } = request;
+    const { input, caller: { realm: { catalog } } } = request;
     return runTurn(
       request,
       { userId: input.userId },
       { name: "schedule", input: { ...rowIdsOf(input), change: null } },
-      (answer) => showScheduled(answer.userId, answer.row, answer.hasTrials),
+      (answer) => showScheduled(answer.userId, answer.row, catalog),
     );
   }),
 ];

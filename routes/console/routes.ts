@@ -5,6 +5,7 @@ import { CLOCK_ACTIONS } from "./pages/clock_actions.tsx";
 import { CREDIT_ACTIONS } from "./pages/credits_actions.tsx";
 import { HOLD_ACTIONS } from "./pages/holds_actions.tsx";
 import { KEY_ACTIONS } from "./pages/keys_actions.tsx";
+import { RUN_ACTIONS } from "./pages/runs_actions.tsx";
 import { PEOPLE_ACTIONS } from "./pages/people_actions.tsx";
 import { STRIPE_ACTIONS } from "./pages/stripe_actions.tsx";
 import { SUBSCRIPTION_ACTIONS } from "./pages/subscriptions_actions.tsx";
@@ -18,8 +19,10 @@ import { explainPage } from "./pages/explain.tsx";
 import { keysPage } from "./pages/keys.tsx";
 import { ledgerPage } from "./pages/ledger.tsx";
 import { mergePage } from "./pages/merge.tsx";
+import { membersPage } from "./pages/members.tsx";
 import { overviewPage } from "./pages/overview.tsx";
 import { refusalsPage } from "./pages/refusals.tsx";
+import { runsPage } from "./pages/runs.tsx";
 import { searchPage } from "./pages/search.tsx";
 import { stripePage } from "./pages/stripe.tsx";
 import { SYSTEM_PAGES } from "./pages/system.tsx";
@@ -35,6 +38,7 @@ const STEPPED_ACTIONS = [
   ...HOLD_ACTIONS,
   ...PEOPLE_ACTIONS,
   ...ACCOUNT_ACTIONS,
+  ...RUN_ACTIONS,
   ...CLOCK_ACTIONS,
   ...KEY_ACTIONS,
   ...USER_KEY_ACTIONS,
@@ -53,6 +57,8 @@ export const PAGES: readonly PageRoute[] = [
   searchPage,
   ...userPages,
   childrenPage,
+  membersPage,
+  runsPage,
   explainPage,
   ledgerPage,
   mergePage,

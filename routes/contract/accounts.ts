@@ -3,9 +3,8 @@
 import { z } from "zod";
 import { defineCall } from "./definition.ts";
 import { endUserId, quotasByGroup, wholeNumber } from "./fields.ts";
+import { limitsByGroup } from "./records.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
-
-const limitsByGroup = z.record(z.string(), z.strictObject({ quota: z.number() })).nullable();
 
 /** `PUT /v1/users/{userId}/parent` */
 export const setParent = defineCall({
@@ -30,7 +29,7 @@ export const setParent = defineCall({
     userId: z.string(),
     parentId: z.string().nullable(),
     path: z.array(z.string()).describe("The user, its parent, and so on"),
-    memberLimits: limitsByGroup,
+    memberLimits: limitsByGroup.nullable(),
   }),
   errors: ["parent_cycle", "path_too_long"],
 });

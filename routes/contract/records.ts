@@ -62,6 +62,9 @@ const rule = z.strictObject({
     .describe("Values that the call's metadata must have"),
 }).meta({ id: "MatchRule", description: "Which events a limit group or a credit balance covers." });
 
+/** Limits set for one user, by group id. */
+export const limitsByGroup = z.record(z.string(), z.strictObject({ quota: z.number() }));
+
 /** A counter of a limit group in the running window. */
 export const counter = z.strictObject({
   groupId: z.string(),
@@ -109,6 +112,26 @@ export const period = z.strictObject({
 })
   .meta({ id: "Period" });
 
+const featureValue = z.union([z.boolean(), z.number(), z.string(), z.array(z.string())])
+  .meta({ id: "FeatureValue" });
+
+/** A feature in force. */
+export const feature = z.strictObject({
+  value: featureValue,
+  from: z.enum(["custom", "plan", "addon", "default"])
+    .describe("custom: the customFeatures of a subscription; default: the catalog's featureDefaults"),
+  of: z.string().nullable()
+    .describe("The canonical id of the user whose subscription gives it; null for a default"),
+}).meta({ id: "Feature" });
+
+/** Features in force by key. */
+export const features = z.record(z.string(), feature);
+
+/** Features in answers about a user. */
+export const userFeatures = features.optional().describe(
+  "Present if the catalog has features: those in force, by key",
+);
+
 /** A subscription. */
 export const subscription = z.strictObject({
   subscriptionId: z.string(),
@@ -119,13 +142,17 @@ export const subscription = z.strictObject({
   cycleAnchorAt: time.nullable(),
   provider: z.string().nullable(),
   externalId: z.string().nullable(),
-  customLimits: z.record(z.string(), z.strictObject({ quota: z.number() })).nullable()
+  customLimits: limitsByGroup.nullable()
     .describe("Quotas that replace those of the plan, by group id; null if there are none"),
   quantity: z.number().optional().describe("Seats; absent for 1"),
   trialEndsAt: time.nullable().optional()
     .describe("null where no trial runs; present if any plan of the app has a trial"),
   scheduled: z.strictObject({ at: time, planId: z.string() }).nullable().optional()
     .describe("The change of plan that was asked for ahead; absent or null for none"),
+  customFeatures: z.record(z.string(), featureValue).nullable().optional()
+    .describe(
+      "Present if the catalog has features: those that replace the plan's, by key; null if there are none",
+    ),
 }).meta({ id: "Subscription" });
 
 /** A subscription as reports show it. */
@@ -225,4 +252,7 @@ export const plan = z.strictObject({
     perMember: z.strictObject({ quota: z.number() }).optional()
       .describe("The most that each user below may use of it; absent for no such limit"),
   })),
+  features: z.record(z.string(), featureValue).optional().describe(
+    "By key; absent for a plan without features",
+  ),
 }).meta({ id: "Plan" });

@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { defineCall } from "./definition.ts";
-import { cutAt, endUserId, moment, nameOf, quotasByGroup, SHOWN_AS } from "./fields.ts";
+import { cutAt, endUserId, featureValues, moment, nameOf, quotasByGroup, SHOWN_AS } from "./fields.ts";
 import { subscription, time } from "./records.ts";
 import { SEATS_MAX } from "../../src/domain/state/subscription.ts";
 import { REASON_LENGTH_MAX } from "../../src/domain/values/texts.ts";
@@ -65,6 +65,10 @@ export const upsertSubscription = defineCall({
       .describe(
         "Quotas by group id, instead of those of the plan. Left out: unchanged; null: those of the plan",
       ),
+    customFeatures: featureValues.nullish()
+      .describe(
+        "Features by key, instead of those of the plan. Left out: unchanged; null: those of the plan",
+      ),
     startsAt: moment.nullish().describe("Not in the future; counts only at creation"),
     endsAt: moment.nullish().describe("In the future. Left out: no end"),
     cycleStart: moment.nullish()
@@ -81,9 +85,10 @@ export const upsertSubscription = defineCall({
   description:
     "Writes the subscription of (userId, provider, externalId), or the user's default subscription " +
     "without these two. planId is the id or the name of a plan. startsAt counts only at creation; " +
-    "leaving endsAt out clears it; customLimits replaces quotas by group id; cycleStart null returns to " +
-    "the plan's anchor. With at, an active subscription changes to the plan at that time; nothing else may " +
-    "be changed in the same call, and a second one replaces it. A user may have the trial of each plan once.",
+    "leaving endsAt out clears it; customLimits replaces quotas by group id, customFeatures features by " +
+    "key; cycleStart null returns to the plan's anchor. With at, an active subscription changes to the plan " +
+    "at that time; nothing else may be changed in the same call, and a second one replaces it. A user may " +
+    "have the trial of each plan once.",
   answer: subscription,
   errors: ["not_found", "trial_used"],
 });

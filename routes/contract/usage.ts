@@ -3,13 +3,26 @@
 import { z } from "zod";
 import { defineCall } from "./definition.ts";
 import { endUserId, eventPattern } from "./fields.ts";
-import { balance, counter, duplicates, member, period, plan, subscription, time, unit } from "./records.ts";
+import {
+  balance,
+  counter,
+  duplicates,
+  limitsByGroup,
+  member,
+  period,
+  plan,
+  subscription,
+  time,
+  unit,
+  userFeatures,
+} from "./records.ts";
 
 const usageMembers = {
   userId: z.string(),
   period: period.nullable().describe("null without a plan"),
   counters: z.array(counter),
   credits: z.array(balance),
+  features: userFeatures,
 };
 
 /** A counter of a user above. End users see neither its rules nor its cost, but its period. */
@@ -97,10 +110,14 @@ export const getUser = defineCall({
     period: period.nullable().describe("null without a plan"),
     counters: z.array(counter),
     credits: z.array(balance),
+    features: userFeatures,
     duplicateActiveSubscriptions: duplicates.nullable(),
     parentId: z.string().nullable().optional()
       .describe("Present, like path, if the user has a parent or children"),
     path: z.array(z.string()).optional().describe("The user, its parent, and so on"),
+    memberLimits: limitsByGroup.optional().describe(
+      "Present if limits are set for the user under its parent",
+    ),
   }),
   errors: [],
 });

@@ -19,16 +19,8 @@ import { bodyOf, MeteredBody, type PieceReader, readerOf } from "./metered_body.
 import { type CallKind, type ReadCall, readCall } from "./model_call.ts";
 import { askServer, passedOn, refusesKey, serverFailed } from "./model_server.ts";
 import type { OpenCall, OpenCalls, Progress } from "./open_calls.ts";
-import {
-  bytesOf,
-  looseOf,
-  parsed,
-  reportIn,
-  reportInTail,
-  showsWork,
-  tailOf,
-  textOfAnswer,
-} from "./texts.ts";
+import { looseOf, parsed, reportIn, showsWork, textOfAnswer } from "../../src/client/openai_shapes.ts";
+import { bytesOf, reportInTail, tailOf } from "./texts.ts";
 
 /** What the gateway works on. */
 export type GatewayWorld = ReturnType<HoldSource["world"]> & {

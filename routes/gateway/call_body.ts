@@ -7,7 +7,7 @@ import type { FieldFault } from "../../src/domain/values/refusal.ts";
 import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
 import { decode, type Members, membersOf, parse, refuseForbiddenText } from "../http/json_body.ts";
 import { refuseAmbiguous, storedFault } from "./members.ts";
-import { type AnswerShape, looseOf } from "./texts.ts";
+import { type AnswerShape, looseOf } from "../../src/client/openai_shapes.ts";
 
 /** A body that has been read. */
 export interface CallBody {

@@ -5,17 +5,14 @@
 import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
 import {
   type AnswerShape,
-  bytesOf,
   isEnd,
   looseOf,
   parsed,
   reportIn,
-  reportInTail,
-  showsReasoning,
   showsWork,
-  tailOf,
   textOfEvent,
-} from "./texts.ts";
+} from "../../src/client/openai_shapes.ts";
+import { bytesOf, reportInTail, showsReasoning, tailOf } from "./texts.ts";
 
 const LF = 10;
 const CR = 13;

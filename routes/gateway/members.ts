@@ -5,7 +5,7 @@
 import type { FieldFault } from "../../src/domain/values/refusal.ts";
 import type { Members } from "../http/json_body.ts";
 import { invalidMember } from "../http/errors.ts";
-import { looseOf } from "./texts.ts";
+import { looseOf } from "../../src/client/openai_shapes.ts";
 
 /** Members that decide what a call costs, who pays, and what it can see. */
 const READ = [

@@ -16,7 +16,7 @@ import { type Members, refuseForbiddenText } from "../http/json_body.ts";
 import { readAside } from "./body_thread.ts";
 import type { CallBody } from "./call_body.ts";
 import { holdInput } from "./holds.ts";
-import type { AnswerShape } from "./texts.ts";
+import type { AnswerShape } from "../../src/client/openai_shapes.ts";
 
 /** A kind of call, under `/openai/v1`. */
 export interface CallKind {

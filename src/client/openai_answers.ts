@@ -1,10 +1,21 @@
 // Reads answers in OpenAI's forms while they pass to the caller: counts their text, and keeps the reported usage.
 
 import type { OpenCall } from "./model_calls.ts";
+import {
+  type AnswerShape as TextShape,
+  isEnd,
+  listOf,
+  looseOf,
+  parsed,
+  reportIn,
+  showsWork,
+  textOfAnswer,
+  textOfEvent,
+} from "./openai_shapes.ts";
 import { type PieceReader, settlingStream } from "./settling_stream.ts";
 
-/** The two forms of answers with text, and that of images; embeddings have no text. */
-export type AnswerShape = "chat" | "responses" | "images" | "none";
+/** The forms of answers with or without text, and that of images. */
+export type AnswerShape = TextShape | "images";
 
 /** Options of reading an answer. */
 export interface Reading {
@@ -14,8 +25,6 @@ export interface Reading {
   /** Ends the request. */
   readonly signal: AbortSignal | null | undefined;
 }
-
-type Loose = Readonly<Record<string, unknown>>;
 
 /** The same answer, but its call is settled when it has been read. */
 export function meteredAnswer(answer: Response, call: OpenCall, reading: Reading): Response {
@@ -47,20 +56,19 @@ class WholeReader implements PieceReader<Uint8Array> {
 
   rest(): Uint8Array[] {
     const answer = parsed(this.#text + this.#decoder.decode());
-    const { usage, choices, output, data } = looseOf(answer);
     if (this.#shape === "images") {
+      const { usage, data } = looseOf(answer);
       const { input_tokens: input, output_tokens: output } = looseOf(usage);
       this.#call.reportImages(listOf(data).length, input, output);
       return [];
     }
     if (showsWork(this.#shape, answer)) this.#call.addWork();
-    this.#call.addText(this.#shape === "chat" ? textOfChoices(choices, "message") : textOfOutput(output));
-    reportTo(this.#call, usage);
+    this.#call.addText(textOfAnswer(this.#shape, answer));
+    reportTo(this.#call, reportIn(this.#shape, answer));
     return [];
   }
 }
 
-const ENDS: ReadonlySet<unknown> = new Set(["response.completed", "response.incomplete", "response.failed"]);
 const END_OF_EVENT = /\r\n\r\n|\n\n|\r\r/;
 
 /** Reads an answer of server-sent events. */
@@ -100,25 +108,23 @@ class EventReader implements PieceReader<Uint8Array> {
     const data = dataOf(event);
     if (data === "[DONE]") this.hasEnded = true;
     const value = parsed(data);
-    const { type, delta, usage, choices, response } = looseOf(value);
-    if (this.#reading.shape === "images") {
+    const { shape, hidesUsage } = this.#reading;
+    const { type, usage, choices } = looseOf(value);
+    if (shape === "images") {
       // Drafts are events too: only a complete image counts.
       if (type !== "image_generation.completed" && type !== "image_edit.completed") return false;
       const { input_tokens: input, output_tokens: output } = looseOf(usage);
       this.#call.reportImages(++this.#images, input, output);
       return false;
     }
-    if (showsWork(this.#reading.shape, value)) this.#call.addWork();
-    if (this.#reading.shape === "responses") {
-      if (typeof type === "string" && type.endsWith(".delta")) this.#call.addText(textOf(delta));
-      if (!ENDS.has(type)) return false;
-      reportTo(this.#call, looseOf(response).usage);
+    if (showsWork(shape, value)) this.#call.addWork();
+    this.#call.addText(textOfEvent(shape, value));
+    if (shape === "responses") {
+      if (!isEnd(value)) return false;
       this.hasEnded = true;
-      return false;
     }
-    this.#call.addText(textOfChoices(choices, "delta"));
-    const isReport = reportTo(this.#call, usage);
-    return isReport && this.#reading.hidesUsage && listOf(choices).length === 0;
+    const isReport = reportTo(this.#call, reportIn(shape, value));
+    return isReport && hidesUsage && listOf(choices).length === 0;
   }
 }
 
@@ -132,87 +138,8 @@ function reportTo(call: OpenCall, usage: unknown): boolean {
   return true;
 }
 
-/**
- * Whether a complete answer, or an event of a stream, has any work of the model: text, reasoning, a tool call, a refusal,
- * sound, a vector. An error has none.
- */
-function showsWork(shape: AnswerShape, value: unknown): boolean {
-  const { choices, data, type, delta, item, output, response } = looseOf(value);
-  if (shape === "none") return listOf(data).length > 0;
-  if (shape === "chat") {
-    return listOf(choices).some((choice) => {
-      const { message, delta } = looseOf(choice);
-      return isWritten(message) || isWritten(delta);
-    });
-  }
-  if (typeof type === "string" && type.endsWith(".delta")) return isFilled(delta);
-  return [item, ...listOf(output), ...listOf(looseOf(response).output)].some((each) => {
-    const { type, content } = looseOf(each);
-    return type === "message" ? listOf(content).some(isWritten) : type !== undefined;
-  });
-}
-
-/** Members of messages and of their parts that are there before the model has written anything. */
-const NO_WORK: ReadonlySet<string> = new Set(["role", "type", "annotations", "logprobs"]);
-
-function isWritten(message: unknown): boolean {
-  return Object.entries(looseOf(message)).some(([name, value]) => !NO_WORK.has(name) && isFilled(value));
-}
-
-function isFilled(value: unknown): boolean {
-  if (typeof value === "string") return value !== "";
-  return typeof value === "object" && value !== null && Object.keys(value).length > 0;
-}
-
-/** The model's text in a chat. Thoughts and the arguments of tools are text too. */
-function textOfChoices(choices: unknown, member: "message" | "delta"): string {
-  return listOf(choices).map((choice) => {
-    const written = looseOf(looseOf(choice)[member]);
-    const calls = [{ function: written.function_call }, ...listOf(written.tool_calls)].map((call) => {
-      const { function: called, custom } = looseOf(call);
-      const { name, arguments: given, input } = looseOf(called ?? custom);
-      return textOf(name) + textOf(given ?? input);
-    });
-    const thoughts = written.reasoning_content ?? written.reasoning;
-    return [written.content, thoughts, written.refusal].map(textOf).join("") + calls.join("");
-  }).join("");
-}
-
-/** The model's text in a complete answer of responses. */
-function textOfOutput(output: unknown): string {
-  return listOf(output).map((item) => {
-    const { content, summary, arguments: given, input } = looseOf(item);
-    return [given ?? input, content, summary].map(textOf).join("");
-  }).join("");
-}
-
 /** The data of an event; "" for a comment. */
 function dataOf(event: string): string {
   const lines = event.split(/\r\n|\n|\r/).filter((line) => line.startsWith("data:"));
   return lines.map((line) => line.slice(line[5] === " " ? 6 : 5)).join("\n");
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-function looseOf(value: unknown): Loose {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? value as Loose : {};
-}
-
-function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : [];
-}
-
-/** A text, or the texts of a list of parts, thoughts and refusals included. */
-function textOf(value: unknown): string {
-  if (typeof value === "string") return value;
-  return listOf(value).map((part) => {
-    const { text, thinking, refusal } = looseOf(part);
-    return textOf(text ?? thinking ?? refusal);
-  }).join("");
 }

@@ -89,6 +89,18 @@ export interface SubscriptionRef {
   readonly endsAt: string | null;
 }
 
+/** The value of a feature. */
+export type FeatureValue = boolean | number | string | readonly string[];
+
+/** A feature in force. */
+export interface Feature {
+  readonly value: FeatureValue;
+  /** custom: the customFeatures of a subscription; default: the catalog's featureDefaults. */
+  readonly from: "custom" | "plan" | "addon" | "default";
+  /** The canonical id of the user whose subscription gives it; null for a default. */
+  readonly of: string | null;
+}
+
 /** Several active subscriptions of one user. */
 export interface DuplicateActiveSubscriptions {
   /** The subscription that grants the plan. */
@@ -519,6 +531,8 @@ export interface Usage {
   readonly period: Period | null;
   readonly counters: readonly Counter[];
   readonly credits: readonly CreditBalance[];
+  /** Present if the catalog has features: those in force, by key. */
+  readonly features?: Readonly<Record<string, Feature>>;
   /** With levels: the users above, nearest first; less with a public key. */
   readonly levels?: readonly {
     /** Only with a secret key. */
@@ -546,6 +560,26 @@ export interface Usage {
   }[];
   /** Only with a secret key. */
   readonly duplicateActiveSubscriptions?: DuplicateActiveSubscriptions | null;
+}
+
+/** The features of a user. */
+export interface UserFeatures {
+  /** The canonical id. */
+  readonly userId: string;
+  readonly features: Readonly<Record<string, Feature>>;
+}
+
+/** One feature of a user. */
+export interface UserFeature {
+  /** The canonical id. */
+  readonly userId: string;
+  readonly key: string;
+  /** null if neither plans nor defaults give the user a value. */
+  readonly value: FeatureValue | null;
+  /** custom: the customFeatures of a subscription; default: the catalog's featureDefaults. */
+  readonly from: "custom" | "plan" | "addon" | "default";
+  /** The canonical id of the user whose subscription gives it; null for a default. */
+  readonly of: string | null;
 }
 
 /** A key of a user to create. */
@@ -586,6 +620,8 @@ export interface SubscriptionInput {
   readonly externalId?: string | undefined;
   /** Quotas by group id, instead of those of the plan. Left out: unchanged; null: those of the plan. */
   readonly customLimits?: Readonly<Record<string, { readonly quota: number }>> | null | undefined;
+  /** Features by key, instead of those of the plan. Left out: unchanged; null: those of the plan. */
+  readonly customFeatures?: Readonly<Record<string, FeatureValue>> | null | undefined;
   /** Not in the future; counts only at creation. */
   readonly startsAt?: Moment | undefined;
   /** In the future. Left out: no end. */
@@ -618,6 +654,8 @@ export interface Subscription {
   readonly trialEndsAt?: string | null;
   /** The change of plan that was asked for ahead; absent or null for none. */
   readonly scheduled?: ScheduledChange | null;
+  /** Present if the catalog has features: those that replace the plan's, by key; null if there are none. */
+  readonly customFeatures?: Readonly<Record<string, FeatureValue>> | null;
 }
 
 /** A change of plan that was asked for ahead. */
@@ -667,11 +705,15 @@ export interface User {
   readonly period: Period | null;
   readonly counters: readonly Counter[];
   readonly credits: readonly CreditBalance[];
+  /** Present if the catalog has features: those in force, by key. */
+  readonly features?: Readonly<Record<string, Feature>>;
   readonly duplicateActiveSubscriptions: DuplicateActiveSubscriptions | null;
   /** Present, like path, if the user has a parent or children. */
   readonly parentId?: string | null;
   /** The user, its parent, and so on. */
   readonly path?: readonly string[];
+  /** Present if limits are set for the user under its parent. */
+  readonly memberLimits?: Readonly<Record<string, { readonly quota: number }>>;
 }
 
 /** The parent of a user, and the shares of its pools. */
@@ -758,6 +800,8 @@ export interface Plan {
   /** Absent for a plan without a trial. */
   readonly trial?: { readonly days: number };
   readonly limits: readonly LimitGroup[];
+  /** By key; absent for a plan without features. */
+  readonly features?: Readonly<Record<string, FeatureValue>>;
 }
 
 /** A limit of a run. */
@@ -1346,6 +1390,8 @@ export interface SubscriptionMessageData {
   readonly planId: string;
   readonly previousPlanId: string | null;
   readonly reason: string | null;
+  /** Of a change of plan, if the catalog has features: those in force after it, by key. */
+  readonly features?: Readonly<Record<string, Feature>>;
 }
 
 /** The data of each type of webhook message. */

@@ -5,12 +5,13 @@ import type { Millis, Window } from "./values/period.ts";
 import type { LimitGroup } from "./catalog/plan.ts";
 import type { ShareRef } from "./state/share.ts";
 import type { CounterReading } from "./state/counter.ts";
-import type { Alias } from "./state/user.ts";
+import type { Alias, MemberLimits } from "./state/user.ts";
 import type { Context } from "./state/context.ts";
 import { readShare, shareRef } from "./accounts/shares.ts";
 import { type CreditsAnswer, readCredits } from "./credits/balances.ts";
 import type { Draft } from "./state/draft.ts";
 import { patternCovers } from "./values/match.ts";
+import { type Features, featuresOf } from "./plans/features.ts";
 import { activePlanOf, type Duplicates, duplicatesOf } from "./plans/entitlement.ts";
 import { quotaOf, type Subscription } from "./state/subscription.ts";
 import { answered, type Result } from "./state/result.ts";
@@ -39,6 +40,10 @@ export interface UsageAnswer extends LevelUsage {
   /** Active and depleted balances. */
   readonly credits: CreditsAnswer;
   readonly duplicates: Duplicates | null;
+  /** Features in force; null for a catalog without features. */
+  readonly features: Features | null;
+  /** The ids of the users above, whose subscriptions give features too; empty for a catalog without features. */
+  readonly dependsOn: readonly string[];
   /** When time alone will change this answer; null for never. */
   readonly changesAt: Millis | null;
 }
@@ -47,12 +52,12 @@ export interface UsageAnswer extends LevelUsage {
 export interface UserAnswer extends UsageAnswer {
   readonly aliases: readonly Alias[];
   readonly subscription: Subscription | null;
-  /** Whether any plan of the catalog has a trial. */
-  readonly hasTrials: boolean;
   /** The user directly above; null for none. */
   readonly parentId: string | null;
   /** The ids of the path, the user first. */
   readonly path: readonly string[];
+  /** What the user may use of limit groups of the users above; null where none is set for it. */
+  readonly memberLimits: MemberLimits | null;
 }
 
 /** Reads the counter of every group of the active plan, or of those that cover an event's name. */
@@ -66,9 +71,9 @@ export function user(draft: Draft, _input: Record<never, never>, context: Contex
     ...readUsage(draft, { event: null }, context),
     aliases: draft.state.aliases,
     subscription: activePlanOf(draft, context)?.row ?? null,
-    hasTrials: context.catalog.hasTrials,
     parentId: draft.above[0]?.user.id ?? null,
     path: [draft.user.id, ...draft.above.map((level) => level.user.id)],
+    memberLimits: draft.above.length === 0 ? null : draft.user.memberLimits,
   });
 }
 
@@ -76,6 +81,8 @@ function readUsage(draft: Draft, input: UsageInput, context: Context): UsageAnsw
   const level = readLevel(draft, input, context);
   const credits = readCredits(draft, input.event, context);
   const above = input.withLevels === true ? draft.above : null;
+  const features = featuresOf(draft, context);
+  const givers = features === null ? NO_DRAFTS : draft.above;
   return {
     ...level,
     userKey: draft.user.key,
@@ -83,9 +90,13 @@ function readUsage(draft: Draft, input: UsageInput, context: Context): UsageAnsw
     levels: above?.map((each) => withShares(draft, each, readLevel(each, input, context))) ?? null,
     credits,
     duplicates: duplicatesOf(draft, context),
-    changesAt: changesAt(draft, level.period, credits),
+    features,
+    dependsOn: givers.map((each) => each.user.id),
+    changesAt: changesAt(draft, level.period, credits, givers),
   };
 }
+
+const NO_DRAFTS: readonly Draft[] = [];
 
 function readLevel(draft: Draft, { event }: UsageInput, context: Context): LevelUsage {
   const active = activePlanOf(draft, context);
@@ -135,9 +146,21 @@ function withShares(draft: Draft, account: Draft, { userId, period, counters }: 
   return { userId, period, counters: counters.map(read) };
 }
 
-/** The first of: the end of the window, a hold's expiry, a subscription's end, a balance's expiry. */
-function changesAt(draft: Draft, period: Window | null, { balances }: CreditsAnswer): Millis | null {
+/**
+ * The first of: the end of the window, a hold's expiry, a subscription's end, a balance's expiry.
+ *
+ * @param givers the users above whose subscriptions give features
+ */
+function changesAt(
+  draft: Draft,
+  period: Window | null,
+  { balances }: CreditsAnswer,
+  givers: readonly Draft[],
+): Millis | null {
   let next = Math.min(period?.end ?? Infinity, draft.nextDue() ?? Infinity);
   for (const { row } of balances) next = Math.min(next, row.expiresAt ?? Infinity);
+  for (const giver of givers) {
+    for (const row of giver.subscriptions()) if (!row.ended) next = Math.min(next, row.endsAt ?? Infinity);
+  }
   return next === Infinity ? null : next;
 }

@@ -24,5 +24,6 @@ export function listPlans(app: App) {
         matches: limit.matches,
         ...limit.perMember === undefined ? {} : { perMember: limit.perMember },
       })),
+      ...plan.features === undefined ? {} : { features: plan.features },
     }));
 }

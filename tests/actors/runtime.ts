@@ -92,6 +92,7 @@ export function startRuntime(store: MemoryStore, caps: Partial<WorkspaceCaps> = 
         customLimits: undefined,
         quantity: undefined,
         trial: undefined,
+        customFeatures: undefined,
         startsAt: null,
         endsAt: null,
         cycleStart: undefined,

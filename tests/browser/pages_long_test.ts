@@ -15,7 +15,7 @@ const PHONE_PX = 360;
 /** The kind of a page: its path without IDs and query. */
 function kindOf(path: string, app: TestApp): string {
   return path.replace(/\?.*$/, "").replaceAll(app.appId, "APP")
-    .replaceAll(/\/(evt|rsv|crb|sub|mrg|whk|whm|key|cle)_[^/]+/g, "/$1")
+    .replaceAll(/\/(evt|rsv|crb|sub|mrg|whk|whm|key|cle|run)_[^/]+/g, "/$1")
     .replaceAll(/\/users\/[^/]+/g, "/users/ID");
 }
 
@@ -46,6 +46,9 @@ async function liveliness(service: TestService): Promise<TestApp> {
   await post("/reserve", { userId: "u", event: "image.x", count: 500 });
   await post("/track", { userId: "old", event: "image.x" });
   await post("/customers/alias", { from: "old", to: "u" });
+  await dataOf(app.call("PUT", "/users/member/parent", { parentId: "u" }));
+  await post("/track", { userId: "member", event: "image.x" });
+  await post("/runs", { userId: "u", name: "Task", limits: [{ unit: "count", quota: 5 }] });
   return app;
 }
 

@@ -5,6 +5,7 @@
 
 import type {
   CatalogDocument,
+  FeatureValues,
   Headroom,
   LimitGroup,
   MatchRule,
@@ -83,6 +84,10 @@ function plan(
     ...(headroom ? { headroom } : {}),
     limits,
   };
+}
+
+function withFeatures(features: Record<string, FeatureValues>, plans: Plan[]): Plan[] {
+  return plans.map((each) => ({ ...each, ...(features[each.id] ? { features: features[each.id]! } : {}) }));
 }
 
 /** A pack; without items it has `more.unit` and `more.matches`. */
@@ -236,7 +241,13 @@ export const tiny: CatalogDocument = {
 export const ladder: CatalogDocument = {
   settings: SETTINGS,
   models: MODELS,
-  plans: [
+  featureDefaults: { sso: false, seats: 1, tier: "none" },
+  plans: withFeatures({
+    plan_first: { sso: true, seats: 3 },
+    plan_second: { models: ["small", "large"], "export.pdf": true },
+    plan_third: { seats: 0, tier: "third" },
+    plan_forever: {},
+  }, [
     plan("ground", 0, "monthly calendar", "block", [
       group("lg_ground_a", "count", 5, ["a.*"]),
       group("lg_ground_b", "count", 5, ["b.*"]),
@@ -272,7 +283,7 @@ export const ladder: CatalogDocument = {
       group("lg_weekly_b", "count", 11, ["b.*"]),
       group("lg_weekly_a", "count", 13, ["a.*"]),
     ]),
-  ],
+  ]),
   packs: [
     pack("letters", "Letters", {
       priority: 50,

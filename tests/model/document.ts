@@ -38,11 +38,15 @@ export interface Plan {
   onPlanChange?: "carry" | "reset" | "block";
   headroom?: Headroom | null;
   limits: LimitGroup[];
+  features?: FeatureValues;
   archived?: boolean;
   perSeat?: boolean;
   addon?: boolean;
   trial?: { days: number; thenPlanId?: string | null };
 }
+
+export type FeatureValue = boolean | number | string | string[];
+export type FeatureValues = Record<string, FeatureValue>;
 
 /** Prices of tokens, in cents a million. */
 export interface TokenPrices {
@@ -98,6 +102,7 @@ export interface CatalogDocument {
   };
   models?: ModelRow[];
   plans: Plan[];
+  featureDefaults?: FeatureValues;
   packs?: Pack[];
   composeTypes?: unknown[];
 }
@@ -142,8 +147,8 @@ export type ProviderOperation = (typeof PROVIDER_OPERATIONS)[number];
 export type Input = Record<string, unknown>;
 
 export interface ModelRequest {
-  /** No workload picks explain: it goes with each can-use. */
-  op: Operation | "explain";
+  /** No workload picks explain, which goes with each can-use, or features, which usage shows too. */
+  op: Operation | "explain" | "features";
   input: Input;
 }
 

@@ -5,6 +5,7 @@
 import { withAlerts } from "./alerts.ts";
 import type { Plan } from "./document.ts";
 import { atLeastZero, larger, smaller, ZERO } from "./decimal.ts";
+import { shownFeatures } from "./features.ts";
 import { giveBackToRuns } from "./settlement.ts";
 import { pairGroups } from "./rules.ts";
 import {
@@ -123,7 +124,13 @@ function changePlan(
   reason: string,
 ): void {
   const previousPlanId = row.planId;
-  Object.assign(row, { planId, customLimits: new Map(), scheduled: null, trial: null });
+  Object.assign(row, {
+    planId,
+    customLimits: new Map(),
+    customFeatures: new Map(),
+    scheduled: null,
+    trial: null,
+  });
   holdPlan(row, planId, at);
   writeHistory(world, user, "plan_changed", row, at, { previousPlanId, reason });
   world.note(`${reason}: the plan changes`);
@@ -175,7 +182,8 @@ export function writeHistory(
   const place = user.history.findLastIndex((row) => row.at <= at) + 1;
   user.history.splice(place, 0, world.name<HistoryRow>("", made));
   const { planId } = row;
-  const told = { planId, previousPlanId, reason };
+  const features = type === "plan_changed" ? shownFeatures(world, user, at) : {};
+  const told = { planId, previousPlanId, reason, ...features };
   world.tell(user.id, `subscription.${type}`, at, told, { subscriptionId: row });
 }
 

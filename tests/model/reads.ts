@@ -13,6 +13,7 @@ import {
   type WireData,
 } from "./document.ts";
 import { atLeastZero, type Micros, toNumber, ZERO } from "./decimal.ts";
+import { shownFeatures } from "./features.ts";
 import type { Report } from "./reports.ts";
 import { covers } from "./rules.ts";
 import {
@@ -27,7 +28,7 @@ import {
 } from "./state.ts";
 import { subscriptionRecord } from "./subscriptions.ts";
 import { followOrder } from "./ties.ts";
-import { childrenOf, usersAbove } from "./tree.ts";
+import { childrenOf, limitsShown, usersAbove } from "./tree.ts";
 import type { Window } from "./windows.ts";
 
 const HISTORY_ROWS_SHOWN = 50;
@@ -63,7 +64,11 @@ export function users(world: World, input: Input, now: number, observed?: ModelR
 /** The place of a user in its tree. Choice: that of a parent at the top may be left out, which has a test of its own. */
 function placeOf(world: World, user: User): WireData {
   const above = usersAbove(world, user).map(({ id }) => id);
-  if (above.length > 0) return { parentId: above[0], path: [user.id, ...above] };
+  if (above.length > 0) {
+    // Choice: limits of its own are shown where there are any.
+    const limits = user.memberLimits === null ? {} : { memberLimits: limitsShown(user) };
+    return { parentId: above[0], path: [user.id, ...above], ...limits };
+  }
   return childrenOf(world, user).length > 0 ? { parentId: ANYTHING, path: ANYTHING } : {};
 }
 
@@ -92,6 +97,7 @@ function usageOf(world: World, user: User, now: number, event: string | null) {
   return {
     ...levelOf(world, user, now, event),
     credits: balancesShown(world, user.id, now, { event }),
+    ...shownFeatures(world, user, now),
     duplicateActiveSubscriptions: duplicatesOf(world, user, now),
   };
 }

@@ -1,7 +1,7 @@
 // The rows that the model remembers: subscriptions and their history, counters, reservations, events, credit balances and
 // ledger rows, aliases and merges. Declarations only.
 
-import type { MatchRule, ModelRow, Pack, Unit, WireData } from "./document.ts";
+import type { FeatureValue, MatchRule, ModelRow, Pack, Unit, WireData } from "./document.ts";
 import type { Micros } from "./decimal.ts";
 import type { Amounts, Metadata } from "./rules.ts";
 import type { Anchors, Window } from "./windows.ts";
@@ -35,6 +35,7 @@ export interface SubscriptionRow extends Named, Anchors {
   trials: string[];
   /** When it first had each of its plans. */
   held: Map<string, number>;
+  customFeatures: Map<string, FeatureValue>;
   ended: boolean;
 }
 

@@ -2,6 +2,7 @@
 // Entries and promotions that follow from them are in entry.ts.
 
 import { type Input, type ModelReply, type Plan, refusal, success } from "./document.ts";
+import { hasFeatures, readFeatures } from "./features.ts";
 import { fromNumber, type Micros, toNumber } from "./decimal.ts";
 import { endRow, followPrimary, holdPlan, writeHistory } from "./entry.ts";
 import { isActive, iso, isoOrNull, type SubscriptionRow, type User, type World } from "./state.ts";
@@ -17,6 +18,8 @@ export function subscribe(world: World, input: Input, now: number): ModelReply {
   const limits = readLimits(plan, input["customLimits"]);
   if (plan.addon && textOrNull(input["provider"]) === null) return refusal("invalid_request");
   if (limits === "unknown group") return refusal("invalid_request");
+  const features = readFeatures(world, input["customFeatures"]);
+  if (features === "unknown feature") return refusal("invalid_request");
   const runs = row !== undefined && !row.ended && row.planId === plan.id && row.trial !== null;
   const begins = input["trial"] === true && !runs;
   if (begins && !plan.trial) return refusal("invalid_request");
@@ -28,6 +31,7 @@ export function subscribe(world: World, input: Input, now: number): ModelReply {
   const written = row ?? createRow(world, user, plan, input, now);
   if (row) returnToPlan(world, user, row, plan, input, now);
   if (limits) written.customLimits = limits;
+  if (features) written.customFeatures = features;
   if (typeof input["quantity"] === "number") written.quantity = input["quantity"];
   written.endsAt = timeOf(input["endsAt"]);
   // Choice: a calendar plan's row keeps and shows its cycle anchor; it only has no effect.
@@ -60,7 +64,8 @@ function beginTrial(world: World, row: SubscriptionRow, plan: Plan, now: number)
 export function factsOf(row: SubscriptionRow): string {
   const { planId, endsAt, ended, cycleAnchorAt, quantity, trial } = row;
   const limits = [...row.customLimits].map(([id, quota]) => `${id} ${quota}`).sort();
-  return JSON.stringify([planId, endsAt, ended, cycleAnchorAt, quantity, trial, limits]);
+  const features = [...row.customFeatures].map((each) => JSON.stringify(each)).sort();
+  return JSON.stringify([planId, endsAt, ended, cycleAnchorAt, quantity, trial, limits, features]);
 }
 
 /** Forgets the change that was asked for ahead. */
@@ -110,6 +115,7 @@ export function createRow(
     endsAt: null,
     cycleAnchorAt: null,
     customLimits: new Map(),
+    customFeatures: new Map(),
     quantity: Number(input["quantity"] ?? 1),
     scheduled: null,
     trial: null,
@@ -144,6 +150,10 @@ function returnToPlan(
   row.planId = plan.id;
   holdPlan(row, plan.id, now);
   row.customLimits = new Map();
+  // The message has the features after the whole call.
+  const features = readFeatures(world, input["customFeatures"]);
+  row.customFeatures = features instanceof Map ? features : new Map();
+  row.endsAt = timeOf(input["endsAt"]);
   if (row.trial !== null) world.note("trials: ended by another plan");
   row.trial = null;
   writeHistory(world, user, "plan_changed", row, now, { previousPlanId });
@@ -216,9 +226,9 @@ function readLimits(plan: Plan, given: unknown): Map<string, Micros> | undefined
   return limits;
 }
 
-/** @param world null shows nothing of a trial that does not run */
-export function subscriptionRecord(world: World | null, row: SubscriptionRow) {
-  const hasTrials = world?.catalog.plans.some(({ trial }) => trial !== undefined) === true;
+export function subscriptionRecord(world: World, row: SubscriptionRow) {
+  const hasTrials = world.catalog.plans.some(({ trial }) => trial !== undefined);
+  const features = row.customFeatures.size === 0 ? null : Object.fromEntries(row.customFeatures);
   return {
     subscriptionId: row.id,
     userId: row.userId,
@@ -234,6 +244,7 @@ export function subscriptionRecord(world: World | null, row: SubscriptionRow) {
     ...row.quantity === 1 ? {} : { quantity: row.quantity },
     ...hasTrials || row.trial ? { trialEndsAt: isoOrNull(row.trial?.endsAt ?? null) } : {},
     ...row.scheduled && { scheduled: { at: iso(row.scheduled.at), planId: row.scheduled.planId } },
+    ...(hasFeatures(world) ? { customFeatures: features } : {}),
   };
 }
 

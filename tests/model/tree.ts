@@ -60,10 +60,15 @@ export function setParent(world: World, input: Input): ModelReply {
     userId: user.id,
     parentId: parent?.id ?? null,
     path: [user, ...above].map(({ id }) => id),
-    memberLimits: user.memberLimits && Object.fromEntries(
-      [...user.memberLimits].map(([groupId, quota]) => [groupId, { quota: toNumber(quota) }]),
-    ),
+    memberLimits: limitsShown(user),
   });
+}
+
+/** The limits of a user under its parent as answers have them. */
+export function limitsShown({ memberLimits }: User) {
+  return memberLimits && Object.fromEntries(
+    [...memberLimits].map(([groupId, quota]) => [groupId, { quota: toNumber(quota) }]),
+  );
 }
 
 function hasOpenHold(world: World, user: User): boolean {

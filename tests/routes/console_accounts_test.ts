@@ -29,10 +29,10 @@ Deno.test("the page of a user links its path and the users below, in pages, with
   for (let place = 0; place < 100; place++) await put(`bob${String(place).padStart(3, "0")}`, "team");
   const first = await visitor.get(`${base}/users/team/children`);
   assert.match(first.text, /Users below team List User below Users below it ann 0 bob000 0 .* bob098 0 More/);
-  const [, next = ""] = /href="(\?after=[^"]*)"/.exec(first.html) ?? [];
+  const [, next = ""] = /href="(\?cursor=[^"]*)"/.exec(first.html) ?? [];
   assert.match(
     (await visitor.get(`${base}/users/team/children${next}`)).text,
-    /Users below it bob099 0 Times/,
+    /Users below it bob099 0 First page/,
   );
 });
 
@@ -96,4 +96,65 @@ Deno.test("refusals and the explanation say which user above refuses", async () 
   const explained = await visitor.get(`${base}/users/ann/explain?event=image.x&count=101`);
   assert.match(explained.text, /Refused at "acme" by the limit "Images"/);
   assert.match(explained.text, /Limits of team No limits Limits of acme refuses .* Images yes/);
+});
+
+Deno.test("the page of an account lists what its members used, of their limits, and links the whole list of each limit", async () => {
+  const { app, base, post, visitor } = await account();
+  const memberLimits = { lg_images: { quota: 40 } };
+  await dataOf(app.call("PUT", "/users/ann/parent", { parentId: "team", memberLimits }));
+  await post("/track", { userId: "ann", event: "image.x", count: 7, costCents: 12 });
+  await post("/track", { userId: "team", event: "image.x", count: 3 });
+  const page = await visitor.get(`${base}/users/acme`);
+  assert.match(page.text, /Members .*Member limit Cost Images ann 7 40 \$0\.12 Images team 3 none \$0\.00/);
+  const { counters } = await dataOf(app.call("GET", "/users/acme"));
+  const list = await visitor.get(`${base}/users/acme/members`);
+  assert.match(
+    list.text,
+    /Members of acme Images .* List Member Used Member limit Cost ann 7 40 .* team 3 none/,
+  );
+  assert.ok(list.html.includes(`<a class="row" href="${base}/users/ann">ann</a>`));
+  const other = await visitor.get(`${base}/users/acme/members?group=${counters[1].groupId}`);
+  assert.match(other.text, /No user below used this limit in the running window\./);
+  const unknown = await visitor.get(`${base}/users/acme/members?group=lg_gone`);
+  assert.match(unknown.text, /The plan in force has no such limit\./);
+});
+
+Deno.test("members are listed in pages of 100", async () => {
+  const { base, post, put, visitor } = await account();
+  for (let place = 0; place < 101; place++) {
+    const userId = `bob${String(place).padStart(3, "0")}`;
+    await put(userId, "team");
+    if (place < 100) await post("/track", { userId, event: "image.x", count: 0.5 });
+  }
+  await post("/track", { userId: "bob100", event: "image.x", count: 0.25 });
+  const first = await visitor.get(`${base}/users/acme/members?group=lg_images`);
+  assert.match(first.text, /bob000 0\.5 .* bob099 0\.5 none \$0\.00 More/);
+  const [, next = ""] = /href="(\?group=lg_images&amp;cursor=[^"]*)"/.exec(first.html) ?? [];
+  const last = await visitor.get(`${base}/users/acme/members${next.replaceAll("&amp;", "&")}`);
+  assert.match(last.text, /Cost bob100 0\.25 none \$0\.00 First page/);
+});
+
+Deno.test("an admin sets, keeps and clears the limits of a member, also of a limit that no user above has", async () => {
+  const { app, base, visitor } = await account();
+  const limitsOf = async () => (await dataOf(app.call("GET", "/users/ann"))).memberLimits;
+  const set = async (fields: Record<string, string>) => {
+    const form = await visitor.get(`${base}/users/ann/member-limits`);
+    return await visitor.press(form, "Continue", fields);
+  };
+  assert.equal(await limitsOf(), undefined);
+  const preview = await set({ "memberLimits.lg_images": "40" });
+  assert.match(preview.text, /Value Now After Images none 40/);
+  assert.match((await visitor.press(preview, "Set limits")).text, /The member limits of ann are updated\./);
+  assert.deepEqual(await limitsOf(), { lg_images: { quota: 40 } });
+  assert.match((await set({})).text, /No changes: these limits are already set\./);
+  assert.match((await set({ "memberLimits.lg_images": "-1" })).text, /must be/);
+  const memberLimits = { lg_images: { quota: 40 }, lg_gone: { quota: 2 } };
+  await dataOf(app.call("PUT", "/users/ann/parent", { parentId: "team", memberLimits }));
+  const cleared = await set({ "memberLimits.lg_images": "" });
+  assert.match(cleared.text, /Value Now After Images 40 none/);
+  await visitor.press(cleared, "Set limits");
+  assert.deepEqual(await limitsOf(), { lg_gone: { quota: 2 } });
+  await dataOf(app.call("PUT", "/users/ann/parent", { parentId: "acme" }));
+  assert.equal(await limitsOf(), undefined);
+  assert.match((await visitor.get(`${base}/users/acme/member-limits`)).text, /No limits above/);
 });

@@ -37,6 +37,7 @@ const SHOWN = [
   "prompt",
   "provider",
   "response",
+  "run",
   "user",
   "workspace",
 ];
@@ -117,6 +118,11 @@ async function makeScene(): Promise<Scene> {
     dataOf(app.call("PUT", `/users/${encodeURIComponent(id)}/parent`, { parentId }));
   await below(userId, hostile("account"));
   await below(hostile("child"), userId);
+  await dataOf(app.call("POST", "/subscriptions", { userId: hostile("account"), planId: "plan_pro" }));
+  const { runId } = await post("/runs", {
+    name: hostile("run"),
+    limits: [{ unit: "count", quota: 5, event: EVENT }],
+  });
   const { userKeyId } = await dataOf(
     app.call("POST", `/users/${encodeURIComponent(userId)}/keys`, { name: hostile("keyname") }),
   );
@@ -133,6 +139,7 @@ async function makeScene(): Promise<Scene> {
       reservationId,
       keyId,
       userKeyId,
+      runId,
       alias: hostile("alias"),
       webhookId,
       subscriptionId: subscription.subscriptionId,
@@ -213,6 +220,8 @@ async function digest(): Promise<string> {
     "catalogs",
     "webhooks",
     "events",
+    "runs",
+    "users",
   ];
   const { database } = service.store;
   const rows = await Promise.all(

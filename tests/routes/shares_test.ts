@@ -82,7 +82,7 @@ Deno.test("a member may use its share of a group, and no more", async () => {
   assert.deepEqual([tracked.status, tracked.body.error.code], [429, "member_limit_reached"]);
   assert.equal(
     tracked.body.error.message,
-    'Limit "Pool" of each member reached (4 of 5 used, 2 needed)',
+    'Limit "Pool" of each member of "org" reached (4 of 5 used, 2 needed)',
   );
   assert.deepEqual(tracked.body.error.details.levels[1].groups, [
     { groupId: "lg_pool", unit: "count", quota: 100, current: 4, member: { count: 4, quota: 5 } },

@@ -175,6 +175,11 @@ const subscription: fc.Arbitrary<Subscription> = record({
   trial: orNull(record({ endsAt: millis, thenPlanId: orNull(text) })),
   trials: fc.array(text, { maxLength: 2 }),
   firstHeld: fc.dictionary(text.filter((name) => name !== "__proto__"), millis, { maxKeys: 3 }),
+  customFeatures: fc.dictionary(
+    text.filter((name) => name !== "__proto__"),
+    fc.oneof(fc.boolean(), fc.integer(), text, fc.array(text, { maxLength: 3 })),
+    { maxKeys: 3 },
+  ),
 });
 
 const user: fc.Arbitrary<User> = record({
@@ -233,6 +238,7 @@ Deno.test("a subscription is decoded unchanged", () => {
       ...row,
       customLimits: { ...row.customLimits },
       firstHeld: { ...row.firstHeld },
+      customFeatures: { ...row.customFeatures },
     }]);
   }));
 });

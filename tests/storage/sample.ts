@@ -95,6 +95,7 @@ export function subscription(row: Partial<Subscription> = {}): Subscription {
     trial: null,
     trials: [],
     firstHeld: {},
+    customFeatures: {},
     ...row,
   };
 }

@@ -41,6 +41,7 @@ function itemOf(item: object): string {
 
 const CHAT = "/chat/completions";
 const CALL = { index: 0, id: "call_1", type: "function", function: { name: "f", arguments: "" } };
+const EMPTY_PART = { type: "output_text", text: "", annotations: [], logprobs: [] };
 const EMPTY_MESSAGE = { type: "message", role: "assistant", content: [] };
 
 export const FAILED_ANSWERS: readonly FailedAnswer[] = [
@@ -104,6 +105,12 @@ export const FAILED_ANSWERS: readonly FailedAnswer[] = [
     name: "responses: failed without a usage",
     path: "/responses",
     answer: { events: [itemOf(EMPTY_MESSAGE), responseEnd("response.failed", [EMPTY_MESSAGE])] },
+    output: null,
+  },
+  {
+    name: "responses: an empty part of a text, then failed",
+    path: "/responses",
+    answer: { events: [responseEnd("response.failed", [{ ...EMPTY_MESSAGE, content: [EMPTY_PART] }])] },
     output: null,
   },
   {

@@ -3,8 +3,10 @@
 import { AmountText } from "../parts/format.tsx";
 import { appPath, userPath } from "../parts/page.tsx";
 import type { PageRequest, PageRoute } from "../parts/page_context.ts";
+import { CursorPager } from "../parts/pager.tsx";
 import { errorPage, loadUser, userLocation, type UserSubject } from "../parts/subject.tsx";
 import { Table } from "../parts/table.tsx";
+import { readShares, SharesTable } from "./members.tsx";
 import type { AnswerOf } from "../../contract/definition.ts";
 import { listChildren } from "../../contract/accounts.ts";
 
@@ -14,18 +16,25 @@ type Children = AnswerOf<typeof listChildren>;
 const SHOWN = "10";
 const PAGE_ROWS = "100";
 
-/** Reads the first users directly below; none where the call fails. */
-export async function readChildren({ ask }: PageRequest, { app, user }: UserSubject): Promise<Children> {
-  const listed = await ask.app(app, listChildren, { userId: user.userId, limit: SHOWN });
-  return listed.ok ? listed.data : { children: [], cursor: null };
+/** The users directly below a user, and what users below used. */
+interface Below extends Children {
+  readonly shares: Awaited<ReturnType<typeof readShares>>;
+}
+
+/** Reads the first users directly below, and the members that used most; none where a call fails. */
+export async function readBelow(request: PageRequest, subject: UserSubject): Promise<Below> {
+  const { app, user: { userId } } = subject;
+  const listed = await request.ask.app(app, listChildren, { userId, limit: SHOWN });
+  const below = listed.ok ? listed.data : { children: [], cursor: null };
+  return { ...below, shares: below.children.length === 0 ? [] : await readShares(request, subject) };
 }
 
 /** The users above and below; nothing for a user without a parent and without children. */
 export function AccountCard(
-  { subject: { app, user }, below }: { subject: UserSubject; below: Children },
+  { subject: { app, user }, below }: { subject: UserSubject; below: Below },
 ) {
   const { path = [] } = user;
-  const { children, cursor } = below;
+  const { children, cursor, shares } = below;
   if (path.length === 0 && children.length === 0) return null;
   return (
     <section class="card" aria-labelledby="account">
@@ -36,6 +45,7 @@ export function AccountCard(
             <a href={`${appPath(app)}/refusals?by=${encodeURIComponent(user.userId)}`}>
               Refusals of users below
             </a>
+            <a href={`${userPath(app, user.userId)}/members`}>Members</a>
             {cursor === null ? null : <a href={`${userPath(app, user.userId)}/children`}>All users below</a>}
           </span>
         )}
@@ -53,6 +63,12 @@ export function AccountCard(
       {children.length === 0
         ? <p class="empty">No users below</p>
         : <ChildrenTable app={app} rows={children} />}
+      {shares.length === 0 ? null : (
+        <>
+          <h3>Used most by users below</h3>
+          <SharesTable app={app} shares={shares} />
+        </>
+      )}
     </section>
   );
 }
@@ -79,7 +95,7 @@ export const childrenPage: PageRoute = {
     const subject = await loadUser(request);
     if (!("user" in subject)) return subject;
     const { app, user: { userId } } = subject;
-    const cursor = request.query.get("after") ?? undefined;
+    const cursor = request.query.get("cursor") ?? undefined;
     const listed = await request.ask.app(app, listChildren, { userId, limit: PAGE_ROWS, cursor });
     if (!listed.ok) return errorPage(listed.error);
     const { children, cursor: next } = listed.data;
@@ -95,11 +111,7 @@ export const childrenPage: PageRoute = {
             {children.length === 0
               ? <p class="empty">No users below</p>
               : <ChildrenTable app={app} rows={children} />}
-            {next === null ? null : (
-              <nav class="pager" aria-label="Pages">
-                <a href={`?after=${encodeURIComponent(next)}`} rel="next">More</a>
-              </nav>
-            )}
+            <CursorPager query={request.query} cursor={next} first="First page" next="More" />
           </section>
         </>
       ),

@@ -1,10 +1,13 @@
-// The action that puts a user under another one, or under none.
+// The actions that put a user under another one or under none, and limit what it uses of the users above.
 
 import { type Action, actionRoutes } from "../parts/action.tsx";
-import type { Values } from "../parts/form.tsx";
-import { loadUser, userLocation, type UserSubject } from "../parts/subject.tsx";
+import { amountText } from "../parts/format.tsx";
+import { numberIn, type Values } from "../parts/form.tsx";
+import type { PageRequest } from "../parts/page_context.ts";
+import { errorPage, loadUser, userLocation, type UserSubject } from "../parts/subject.tsx";
 import { setParent } from "../../contract/accounts.ts";
-import { getUser } from "../../contract/usage.ts";
+import { getUsage, getUser } from "../../contract/usage.ts";
+import type { Unit } from "../../../src/domain/catalog/plan.ts";
 
 const NONE = "none";
 
@@ -45,7 +48,7 @@ const parent: Action<UserSubject, typeof setParent> = {
           ? `Calls of ${user.userId} count at no other user from now on.`
           : `From the next call on, calls of ${user.userId} count at ${path.join(", ")} too.`,
         "What was counted stays, and open holds settle where they were taken.",
-        ...before === null ? [] : ["Limits that were set for this user under its parent are removed."],
+        ...user.memberLimits === undefined ? [] : ["The member limits of this user are removed."],
       ],
       changes: [{ what: "Parent", before: before ?? NONE, after: parentId ?? NONE }],
       verb: "Change parent",
@@ -55,5 +58,100 @@ const parent: Action<UserSubject, typeof setParent> = {
     parentId === null ? `${userId} has no parent any more.` : `${userId} is now below ${parentId}.`,
 };
 
-/** The action on the place of a user in the tree. */
-export const ACCOUNT_ACTIONS = [actionRoutes(parent)];
+/** A limit group by which a user may be limited, with the users above that have it. */
+interface SharedGroup {
+  readonly groupId: string;
+  readonly label: string;
+  readonly unit?: Unit;
+  readonly accounts: readonly string[];
+}
+
+interface MemberSubject extends UserSubject {
+  readonly groups: readonly SharedGroup[];
+}
+
+const memberLimits: Action<MemberSubject, typeof setParent> = {
+  path: "/console/apps/:appId/:mode/users/:userId/member-limits",
+  title: "Member limits",
+  load: async (request) => {
+    const subject = await loadUser(request);
+    if (!("user" in subject)) return subject;
+    const groups = await readGroups(request, subject);
+    if (groups.length > 0) return { ...subject, groups };
+    const message = "No user above has a limit. Give one a plan with limits, or change the parent.";
+    return errorPage({ code: "not_found", message }, "No limits above");
+  },
+  location: userLocation,
+  userId: ({ user }) => user.userId,
+  intro: ({ user }) => `The most that ${user.userId} may use of limits of the users above.`,
+  fields: ({ user, groups }) =>
+    groups.map(({ groupId, label, unit, accounts }) => {
+      const limit = user.memberLimits?.[groupId];
+      const of = accounts.length === 0 ? "No user above has it now" : `Of ${accounts.join(", ")}`;
+      return {
+        name: `memberLimits.${groupId}`,
+        label,
+        kind: "number",
+        value: limit === undefined ? "" : String(limit.quota),
+        hint: `${of}. Leave empty for the limit of every member, if there is one.${
+          unit === "cents" ? " Enter cents." : ""
+        }`,
+      };
+    }),
+  call: setParent,
+  input: (subject, values) => ({
+    userId: subject.user.userId,
+    parentId: subject.user.parentId as string,
+    memberLimits: limitsIn(subject, values),
+  }),
+  preview: (_, subject, values) => {
+    const { user, groups } = subject;
+    const then = limitsIn(subject, values);
+    const changes = groups.flatMap(({ groupId, label, unit }) => {
+      const [before, after] = [user.memberLimits?.[groupId], then[groupId]].map((limit) =>
+        limit === undefined ? NONE : amountText(limit.quota as number, unit)
+      ) as [string, string];
+      return before === after ? [] : [{ what: label, before, after }];
+    });
+    if (changes.length === 0) return [{ field: null, message: "No changes: these limits are already set." }];
+    return {
+      sentences: [
+        `Calls of ${user.userId} are refused beyond these limits from the next call on. Usage is kept.`,
+        "They are removed when the parent changes.",
+      ],
+      changes,
+      basis: { parentId: user.parentId, memberLimits: user.memberLimits ?? null },
+      verb: "Set limits",
+    };
+  },
+  done: ({ user }) => `The member limits of ${user.userId} are updated.`,
+};
+
+/** Reads the limit groups of the users above, nearest first, then others by which the user is limited already. */
+async function readGroups({ ask }: PageRequest, { app, user }: UserSubject): Promise<SharedGroup[]> {
+  const usage = await ask.app(app, getUsage, { userId: user.userId, levels: "true" });
+  const levels = usage.ok ? usage.data.levels ?? [] : [];
+  const groups = new Map<string, SharedGroup>();
+  for (const { userId = "", counters } of levels) {
+    for (const { groupId, label, unit } of counters) {
+      const known = groups.get(groupId) ?? { groupId, label, unit, accounts: [] };
+      groups.set(groupId, { ...known, accounts: [...known.accounts, userId] });
+    }
+  }
+  for (const groupId of Object.keys(user.memberLimits ?? {})) {
+    if (!groups.has(groupId)) groups.set(groupId, { groupId, label: groupId, accounts: [] });
+  }
+  return [...groups.values()];
+}
+
+function limitsIn({ groups }: MemberSubject, values: Values): Record<string, { quota: number | string }> {
+  return Object.fromEntries(
+    groups.flatMap(({ groupId }) => {
+      const quota = numberIn(values[`memberLimits.${groupId}`] ?? "");
+      return quota === undefined ? [] : [[groupId, { quota }]];
+    }),
+  );
+}
+
+/** The actions on the place of a user in the tree. */
+export const ACCOUNT_ACTIONS = [actionRoutes(parent), actionRoutes(memberLimits)];

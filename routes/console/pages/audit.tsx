@@ -5,7 +5,7 @@ import { csvFile, wantsCsv } from "../parts/csv.ts";
 import { Filter, FilterText } from "../parts/filter.tsx";
 import { AmountText, Time } from "../parts/format.tsx";
 import { appPath, userPath } from "../parts/page.tsx";
-import { CsvLink, FILE_ROWS, PAGE_ROWS } from "../parts/pager.tsx";
+import { CsvLink, CursorPager, FILE_ROWS, PAGE_ROWS } from "../parts/pager.tsx";
 import type { PageRequest, PageRoute } from "../parts/page_context.ts";
 import { Table } from "../parts/table.tsx";
 import type { AnswerOf } from "../../contract/definition.ts";
@@ -51,7 +51,7 @@ const auditPage: PageRoute = {
                 </p>
               )
               : <Entries entries={entries} names={names} />}
-            <Older query={query} cursor={nextCursor} />
+            <CursorPager query={query} cursor={nextCursor} />
           </section>
           {entries.length === 0 ? null : (
             <p class="hint">
@@ -238,21 +238,4 @@ function Value({ value }: { value: ShownValue }) {
   if (typeof value === "number") return <AmountText value={value} />;
   if (typeof value === "boolean") return <>{value ? "yes" : "no"}</>;
   return <>{value ?? "none"}</>;
-}
-
-function Older({ query, cursor }: { query: URLSearchParams; cursor: string | null }) {
-  const isFirst = !query.get("cursor");
-  if (isFirst && cursor === null) return null;
-  const to = (next: string | null) => {
-    const copy = new URLSearchParams(query);
-    if (next === null) copy.delete("cursor");
-    else copy.set("cursor", next);
-    return `?${copy}`;
-  };
-  return (
-    <nav class="pager" aria-label="Pages">
-      {isFirst ? null : <a href={to(null)} rel="prev">Newest</a>}
-      {cursor === null ? null : <a href={to(cursor)} rel="next">Older</a>}
-    </nav>
-  );
 }

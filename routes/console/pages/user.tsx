@@ -2,16 +2,18 @@
 // links to the actions.
 
 import type { Child } from "hono/jsx";
-import { AccountCard, readChildren } from "./accounts.tsx";
+import { AccountCard, readBelow } from "./accounts.tsx";
 import { readCatalog } from "../parts/catalog.ts";
-import { loadUser, type UserSubject } from "../parts/subject.tsx";
+import { hasParent, loadUser, type UserSubject } from "../parts/subject.tsx";
 import { Time } from "../parts/format.tsx";
 import { appPath, crumbsOf, userPath } from "../parts/page.tsx";
 import { mayChange, type PageRequest, type PageRoute } from "../parts/page_context.ts";
 import { type FoundThing, KINDS } from "./search.tsx";
 import { type CurrentUsage, CurrentUsageCards, isUnchanged, readCurrentUsage } from "./user_usage.tsx";
+import { readRuns, RunsCard } from "./runs.tsx";
 import { ConsentCard, IdsCard, LedgerCard, readConsents } from "./user_records.tsx";
 import { readUserKeys, UserKeysCard } from "./user_keys_actions.tsx";
+import { FeaturesCard } from "./features.tsx";
 import { EventsCard, readRecent, RefusalsCard, SubscriptionsCard } from "./user_activity.tsx";
 import { listUsers, lookUpId } from "../../contract/admin_users.ts";
 
@@ -42,7 +44,7 @@ const userPage: PageRoute = {
     const subject = await loadUser(request);
     if (!("user" in subject)) return subject;
     const { app, user } = subject;
-    const [known, found, catalog, usage, recent, consents, keys, below] = await Promise.all([
+    const [known, found, catalog, usage, recent, consents, keys, below, runs] = await Promise.all([
       readKnown(request, subject),
       readFound(request, subject),
       readCatalog(request, app),
@@ -50,7 +52,8 @@ const userPage: PageRoute = {
       readRecent(request, subject),
       readConsents(request, subject),
       readUserKeys(request, subject),
-      readChildren(request, subject),
+      readBelow(request, subject),
+      readRuns(request, subject),
     ]);
     if (!("groups" in usage)) return usage;
     const isDeleting = known?.deletionPending === true;
@@ -79,6 +82,7 @@ const userPage: PageRoute = {
               <AccountCard subject={subject} below={below} />
               <CurrentUsageCards request={request} subject={subject} usage={usage} seen={null} />
               <SubscriptionsCard subject={subject} catalog={catalog} />
+              <FeaturesCard subject={subject} />
               <EventsCard
                 request={request}
                 subject={subject}
@@ -88,6 +92,7 @@ const userPage: PageRoute = {
               />
               <RefusalsCard subject={subject} recent={recent} usage={usage} />
               <LedgerCard subject={subject} entries={recent.entries} usage={usage} />
+              <RunsCard request={request} subject={subject} runs={runs} />
               <UserKeysCard request={request} subject={subject} keys={keys} />
               <div class="columns">
                 <IdsCard subject={subject} />
@@ -185,6 +190,7 @@ function UserActions(
               <div class="items">
                 <a href={`${base}/merge`}>Merge with another ID</a>
                 <a href={`${base}/parent`}>Change parent</a>
+                {hasParent(user) ? <a href={`${base}/member-limits`}>Member limits</a> : null}
                 <a href={`${base}/opt-out`}>Opt out</a>
                 <a href={`${base}/opt-in`}>Opt in</a>
                 <a href={`${base}/export`}>Export user data</a>

@@ -3,6 +3,7 @@
 import { loadWebhook, type ShownWebhook, webhookPath, webhooksPath } from "./webhooks_actions.tsx";
 import { appOf, errorPage } from "../parts/subject.tsx";
 import { csvFile } from "../parts/csv.ts";
+import { StatusChoices } from "../parts/choices.tsx";
 import { AmountText, Time, TimeExact, TimeOr } from "../parts/format.tsx";
 import { crumbsOf } from "../parts/page.tsx";
 import { CsvLink, listAsAsked, Pager } from "../parts/pager.tsx";
@@ -118,7 +119,7 @@ const webhookPage: PageRoute = {
           <section class="card">
             <div class="head">
               <h2>Deliveries</h2>
-              <StatusLinks path={path} status={status} />
+              <StatusChoices label="Deliveries by status" path={path} statuses={STATUSES} chosen={status} />
             </div>
             <Deliveries path={path} messages={messages} status={status} mayEdit={mayEdit} />
             <Pager query={query} offset={offset} rows={messages.length} />
@@ -193,18 +194,6 @@ function Buttons({ path, webhook: { disabled } }: { path: string; webhook: Shown
       {link("delete", "Remove")}
     </div>
   );
-}
-
-function StatusLinks({ path, status }: { path: string; status: Status | undefined }) {
-  const link = (of: Status | undefined) => (
-    <a
-      href={of === undefined ? path : `${path}?status=${of}`}
-      aria-current={of === status ? "true" : undefined}
-    >
-      {of ?? "all"}
-    </a>
-  );
-  return <nav class="choices" aria-label="Deliveries by status">{[undefined, ...STATUSES].map(link)}</nav>;
 }
 
 const STATUS_TAGS = { pending: "warn", delivered: "good", failed: "bad" } as const;

@@ -1,4 +1,4 @@
-// Lists as the query asks for them: a page by limit and offset, or the newest rows as CSV.
+// Lists as the query asks for them: a page by limit and offset or by a cursor, or the newest rows as CSV.
 
 import type { ApiAnswer } from "./ask.ts";
 import { errorPage } from "./subject.tsx";
@@ -77,6 +77,30 @@ export function Pager({ query, offset, rows }: { query: URLSearchParams; offset:
     <nav class="pager" aria-label="Pages">
       {offset > 0 ? <a href={to(offset - PAGE_ROWS)} rel="prev">Newer</a> : null}
       {isFull ? <a href={to(offset + PAGE_ROWS)} rel="next">Older</a> : null}
+    </nav>
+  );
+}
+
+/** Links to the first and the next page of a list that is read by a cursor. */
+export function CursorPager({ query, cursor, first = "Newest", next = "Older" }: {
+  query: URLSearchParams;
+  /** That of the next page; null on the last one. */
+  cursor: string | null;
+  first?: string;
+  next?: string;
+}) {
+  const isFirst = !query.get("cursor");
+  if (isFirst && cursor === null) return null;
+  const to = (place: string | null) => {
+    const copy = new URLSearchParams(query);
+    if (place === null) copy.delete("cursor");
+    else copy.set("cursor", place);
+    return `?${copy}`;
+  };
+  return (
+    <nav class="pager" aria-label="Pages">
+      {isFirst ? null : <a href={to(null)} rel="prev">{first}</a>}
+      {cursor === null ? null : <a href={to(cursor)} rel="next">{next}</a>}
     </nav>
   );
 }

@@ -18,6 +18,11 @@ export interface UserSubject {
   readonly user: ShownUser;
 }
 
+/** Whether a user has a parent. One without has a parent of null if it has children, else no member for it. */
+export function hasParent({ parentId = null }: ShownUser): boolean {
+  return parentId !== null;
+}
+
 /** The app of a request whose path names one. */
 export function appOf({ app }: PageRequest): AppMode & { readonly name: string } {
   if (app === null) throw new Error("The path names an app");

@@ -5,6 +5,7 @@ import { type Amount, amountOf, larger } from "../values/amount.ts";
 import type { MatchRule } from "../values/match.ts";
 import { ModelRows } from "./model_rows.ts";
 import { compilePriceRow, type ModelDocument, type PriceRow, priceText, withPriceRows } from "./price_row.ts";
+import { compileFeatures, type FeatureCatalog, type FeatureValues } from "./feature.ts";
 import type { Period } from "../values/period.ts";
 import type { Headroom, LimitGroup, Plan, Unit } from "./plan.ts";
 
@@ -39,6 +40,7 @@ export interface PlanDocument {
   readonly addon?: boolean | undefined;
   readonly trial?: { readonly days: number; readonly thenPlanId?: string | null | undefined } | undefined;
   readonly limits: readonly LimitGroupDocument[];
+  readonly features?: FeatureValues | undefined;
 }
 
 export interface PackItemDocument {
@@ -107,6 +109,7 @@ export interface CatalogDocument {
   readonly settings?: SettingsDocument | undefined;
   readonly models?: readonly ModelDocument[] | undefined;
   readonly plans?: readonly PlanDocument[] | undefined;
+  readonly featureDefaults?: FeatureValues | undefined;
   readonly packs?: readonly PackDocument[] | undefined;
   readonly composeTypes?: readonly ComposeTypeDocument[] | undefined;
 }
@@ -168,6 +171,7 @@ export interface Catalog {
   readonly unpricedModels: "warn" | "refuse";
   readonly gateway: GatewaySettings;
   readonly plans: ReadonlyMap<string, Plan>;
+  readonly features: FeatureCatalog;
   /** Whether any group of any plan has alerts. */
   readonly hasAlerts: boolean;
   /** Whether any plan is an add-on. */
@@ -221,6 +225,7 @@ export function compileCatalog(
     unpricedModels: document.settings?.unpricedModels ?? "warn",
     gateway: compileGateway(document.settings?.gateway ?? {}),
     plans: new Map(plans.map((plan) => [plan.id, plan])),
+    features: compileFeatures(document.featureDefaults ?? {}, plans.map((plan) => plan.features)),
     hasAlerts: plans.some(({ groups }) => groups.some(({ alerts }) => alerts.length > 0)),
     hasAddOns: plans.some(({ addon }) => addon),
     hasTrials: plans.some(({ trial }) => trial !== null),
@@ -291,6 +296,7 @@ function compilePlan(plan: PlanDocument): Plan {
     trial: plan.trial === undefined
       ? null
       : { lengthMs: plan.trial.days * DAY_MS, thenPlanId: plan.trial.thenPlanId ?? null },
+    features: plan.features ?? {},
     groups: plan.limits.map((limit) => compileGroup(limit, plan.headroom ?? null)),
   };
 }

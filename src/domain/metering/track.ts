@@ -152,18 +152,10 @@ function levelsOf(draft: Draft, { levels }: PathAssessment): TrackAnswer["levels
  * code is the first reason, and the details say who refuses.
  */
 function blocked(eventId: string, assessment: PathAssessment, needs: Amounts): Refusal {
-  const { reasons, refusedBy, levels, runs, refusingRuns, blocking } = assessment;
-  const limited = [...blocking, ...levels.flatMap((level) => level.limited)];
-  const full = levels.flatMap((level) => level.fullShares);
+  const { reasons, refusedBy, levels, runs, blocking } = assessment;
   const isUnpriced = reasons.includes("unpriced_model");
   const details = { eventId, groups: blocking.map((reading) => blockedGroup(reading)) };
-  const message = isUnpriced
-    ? "metadata.model: must name a model with a price, because a limit of the plan counts cents"
-    : limited.length > 0 || full.length > 0
-    ? limitsText(limited, full, needs)
-    : refusingRuns.length > 0
-    ? runsText(refusingRuns, needs)
-    : `The plan of ${refusedBy.join(", ")} has ended`;
+  const message = isUnpriced ? unpricedText(assessment) : blockedText(assessment, needs);
   if (levels.length === 0 && runs.length === 0) {
     return refusal("limit_reached", message, isUnpriced ? { ...details, reasons } : details);
   }
@@ -210,31 +202,60 @@ function blockedGroup({ group, quota, counter }: GroupReading, full: readonly Fu
 
 const NONE_FULL: readonly FullShare[] = [];
 
-/** Names the limits: `Limit "Images a month" reached (98 of 100 used, 5 needed)`. */
-function limitsText(limited: readonly GroupReading[], full: readonly FullShare[], needs: Amounts): string {
-  const text = (name: string, unit: Unit, count: Amount, quota: Amount) =>
-    `${name} reached (${decimalOf(count)} of ${decimalOf(quota)} used, ${decimalOf(needs[unit])} needed)`;
-  const texts = [
-    ...limited.map(({ group: { label, unit }, quota, counter }) =>
-      text(`"${label}"`, unit, shownCount(counter), quota)
-    ),
-    ...full.map(({ group: { label, unit }, quota, count }) =>
-      text(`"${label}" of each member`, unit, count, quota)
-    ),
+/** Names what refuses: limits and shares in the order of the path, else runs, else accounts with an ended plan. */
+function blockedText({ refusedBy, levels, refusingRuns, blocking }: PathAssessment, needs: Amounts): string {
+  const limits = [
+    ...blocking.map((reading) => limitText(reading, "", needs)),
+    ...levels.flatMap(({ draft: { user }, limited, fullShares }) => [
+      ...limited.map((reading) => limitText(reading, ` of "${user.id}"`, needs)),
+      ...fullShares.map((share) => shareText(share, ` of "${user.id}"`, needs)),
+    ]),
   ];
-  return `Limit ${texts.join(", limit ")}`;
+  if (limits.length > 0) return `Limit ${limits.join(", limit ")}`;
+  if (refusingRuns.length > 0) return runsText(refusingRuns, needs);
+  return `The plan of ${refusedBy.map((id) => `"${id}"`).join(", ")} has ended`;
+}
+
+/** Asks for a price, and names the account or run with the limit in cents, if it is not the plan of the call's user. */
+function unpricedText({ levels, refusingRuns }: PathAssessment): string {
+  const level = levels.find(({ assessment }) => assessment.reasons.includes("unpriced_model"));
+  const refusing = refusingRuns.find(({ reason }) => reason === "unpriced_model");
+  const by = level !== undefined
+    ? `"${level.draft.user.id}"`
+    : refusing !== undefined
+    ? runName(refusing.run)
+    : "the plan";
+  return `metadata.model: must name a model with a price, because a limit of ${by} counts cents`;
+}
+
+/** `"Images a month" of "acme" reached (98 of 100 used, 5 needed)` */
+function limitText({ group, quota, counter }: GroupReading, by: string, needs: Amounts): string {
+  return `"${group.label}"${by} ${reachedText(group.unit, shownCount(counter), quota, needs)}`;
+}
+
+/** `"Images a month" of each member of "acme" reached (98 of 100 used, 5 needed)` */
+function shareText({ group, count, quota }: FullShare, by: string, needs: Amounts): string {
+  return `"${group.label}" of each member${by} ${reachedText(group.unit, count, quota, needs)}`;
+}
+
+function reachedText(unit: Unit, count: Amount, quota: Amount, needs: Amounts): string {
+  return `reached (${decimalOf(count)} of ${decimalOf(quota)} used, ${decimalOf(needs[unit])} needed)`;
 }
 
 /** Names the runs: `Limit of the run "Nightly report" reached (8 of 10 count used, 5 needed)`. */
 function runsText(refusing: readonly RefusingRun[], needs: Amounts): string {
   const texts = refusing.flatMap(({ run, limits }) =>
     limits.map(({ unit, quota, count }) =>
-      `of the run "${run.name ?? run.id}" reached (${decimalOf(count)} of ${decimalOf(quota)} ${unit} used, ${
+      `of ${runName(run)} reached (${decimalOf(count)} of ${decimalOf(quota)} ${unit} used, ${
         decimalOf(needs[unit])
       } needed)`
     )
   );
   return `Limit ${texts.join(", limit ")}`;
+}
+
+function runName({ id, name }: Run): string {
+  return `the run "${name ?? id}"`;
 }
 
 function statusOf(

@@ -47,7 +47,7 @@ export function cancel(draft: Draft, input: CancelInput, context: Context): Resu
     historyRow(row, "canceled", context, cutCharacters(input.reason, REASON_LENGTH_MAX)),
   );
   if (row.ended) refreshEntitlement(draft, context, now, row.id);
-  return answered({ userId: draft.user.id, row, hasTrials: context.catalog.hasTrials });
+  return answered({ userId: draft.user.id, row });
 }
 
 /** Finds the row to cancel: by its ids; without ids the default row, else the only active row. */

@@ -60,6 +60,7 @@ export function mirror(draft: Draft, input: MirrorInput, context: Context): Resu
     externalId,
     endsAt,
     customLimits: undefined,
+    customFeatures: undefined,
     cycleStart: undefined,
     quantity,
     trial: undefined,

@@ -10,6 +10,7 @@ import { findPlan } from "../catalog/catalog.ts";
 import type { Plan } from "../catalog/plan.ts";
 import { rowToCancel } from "./cancel.ts";
 import { refreshEntitlement } from "./entitlement.ts";
+import { featuresOf } from "./features.ts";
 import { NEEDS_IDS, type SubscriptionAnswer } from "./subscribe.ts";
 import { findRow, historyRow, isActive, onPlan, type Subscription, windowOf } from "../state/subscription.ts";
 
@@ -34,7 +35,7 @@ export function schedule(draft: Draft, input: ScheduleInput, context: Context): 
   if (scheduled !== null && "code" in scheduled) return refused(scheduled);
   const row: Subscription = { ...found, scheduled };
   draft.putSubscription(row);
-  return answered({ userId: draft.user.id, row, hasTrials: context.catalog.hasTrials });
+  return answered({ userId: draft.user.id, row });
 }
 
 function rowWithChange(draft: Draft, input: ScheduleInput, context: Context): Subscription | Refusal {
@@ -78,7 +79,7 @@ export function changePlan(
   const row = onPlan(before, planId, context.now);
   draft.putSubscription(row);
   const written = historyRow(row, "plan_changed", context, reason);
-  draft.appendSubscriptionEvent({ ...written, previousPlanId: before.planId });
+  draft.appendSubscriptionEvent({ ...written, previousPlanId: before.planId }, featuresOf(draft, context));
   // If the primary row ends at this moment, its own end follows and decides what comes after it.
   const primary = draft.subscription(draft.user.entitlement?.subscriptionId ?? "");
   const endsNow = primary !== undefined && !primary.ended && !isActive(primary, context.now);

@@ -1,5 +1,5 @@
 // Subscribe: write the subscription row of a user, by (provider, external id), or the default row without both. The same
-// plan again changes neither start, anchor nor counters. Another plan keeps the start and clears custom limits. A call
+// plan again changes neither start, anchor nor counters. Another plan keeps the start and clears custom limits and features. A call
 // without `endsAt` clears an end, so that a canceled subscription comes back, with the usage it had.
 
 import type { Millis } from "../values/period.ts";
@@ -9,8 +9,10 @@ import type { Draft } from "../state/draft.ts";
 import { invalidField, type Refusal, refusal } from "../values/refusal.ts";
 import { answered, refused, type Result } from "../state/result.ts";
 import { findPlan } from "../catalog/catalog.ts";
+import type { FeatureValues } from "../catalog/feature.ts";
 import type { Plan } from "../catalog/plan.ts";
 import { refreshEntitlement } from "./entitlement.ts";
+import { customFault, featuresOf } from "./features.ts";
 import { findRow, historyRow, isActive, onPlan, type Subscription } from "../state/subscription.ts";
 
 /** The input of `POST /v1/subscriptions`. */
@@ -22,6 +24,8 @@ export interface SubscribeInput {
   readonly externalId: string | null;
   /** Quotas by group id; undefined keeps those of the row, null or an empty object clears them. */
   readonly customLimits: Readonly<Record<string, Amount>> | null | undefined;
+  /** Features by key; undefined keeps those of the row, null or an empty object clears them. */
+  readonly customFeatures: FeatureValues | null | undefined;
   /** The start of a new row, ignored otherwise; null for now. */
   readonly startsAt: Millis | null;
   /** null for no end; clears an earlier one. */
@@ -38,8 +42,6 @@ export interface SubscriptionAnswer {
   /** The canonical user's. */
   readonly userId: string;
   readonly row: Subscription;
-  /** Whether any plan of the catalog has a trial. */
-  readonly hasTrials: boolean;
 }
 
 /** Decides an upsert: a new row, the same plan again, or another plan on the same row. */
@@ -58,7 +60,7 @@ export function subscribe(
     : updateRow(draft, input, plan as Plan, before, context);
   draft.putSubscription(row);
   refreshEntitlement(draft, context, context.now);
-  return answered({ userId: draft.user.id, row, hasTrials: context.catalog.hasTrials });
+  return answered({ userId: draft.user.id, row });
 }
 
 /** The earliest start or anchor: an earlier one is nearly always a language's empty value, sent by mistake. */
@@ -71,7 +73,7 @@ function checkInput(
   input: SubscribeInput,
   plan: Plan | null,
   before: Subscription | null,
-  { now }: Context,
+  { now, catalog }: Context,
 ): Refusal | null {
   const { startsAt, endsAt, cycleStart, customLimits } = input;
   for (const [path, at] of Object.entries({ startsAt, cycleStart })) {
@@ -89,7 +91,7 @@ function checkInput(
       return invalidField(`customLimits.${groupId}`, "not a limit group of the plan");
     }
   }
-  return null;
+  return customFault(input.customFeatures ?? {}, catalog);
 }
 
 /** Refuses a trial that the plan does not have, or that the user had; one that runs may be asked for again. */
@@ -134,6 +136,7 @@ export function createRow(draft: Draft, input: RowInput, plan: Plan, context: Co
     ended: false,
     cycleAnchorAt: input.cycleStart ?? null,
     customLimits: input.customLimits ?? {},
+    customFeatures: input.customFeatures ?? {},
     quantity: input.quantity ?? 1,
     scheduled: null,
     trial: null,
@@ -147,7 +150,7 @@ export function createRow(draft: Draft, input: RowInput, plan: Plan, context: Co
 
 /**
  * Changes a row and its history; the caller puts it. Start and seats stay, the end is the input's, and another plan clears
- * custom limits unless the input has some. Every change drops the one that was asked for ahead.
+ * custom limits and features unless the input has some. Every change drops the one that was asked for ahead.
  */
 export function updateRow(
   draft: Draft,
@@ -164,6 +167,7 @@ export function updateRow(
     ended: false,
     cycleAnchorAt: input.cycleStart === undefined ? kept.cycleAnchorAt : input.cycleStart,
     customLimits: input.customLimits === undefined ? kept.customLimits : input.customLimits ?? {},
+    customFeatures: input.customFeatures === undefined ? kept.customFeatures : input.customFeatures ?? {},
     quantity: input.quantity ?? kept.quantity,
   };
   const row = withTrial(bare, input.trial, plan, context.now);
@@ -172,10 +176,12 @@ export function updateRow(
     draft.appendSubscriptionEvent(historyRow({ ...row, planId: before.planId }, "reactivated", context));
   }
   if (changesPlan) {
+    // The message has the features after the change.
+    draft.putSubscription(row);
     draft.appendSubscriptionEvent({
       ...historyRow(row, "plan_changed", context),
       previousPlanId: before.planId,
-    });
+    }, featuresOf(draft, context));
   }
   return row.scheduled === null || areSame(row, before) ? row : { ...row, scheduled: null };
 }

@@ -6,6 +6,7 @@ import type { Context } from "./context.ts";
 import type { UserKey } from "../values/ids.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import { contains, type Millis, type Window, windowAt } from "../values/period.ts";
+import type { FeatureValues } from "../catalog/feature.ts";
 import type { LimitGroup, Plan } from "../catalog/plan.ts";
 
 /** A subscription row. A default row has neither provider nor external id; a paid row has both. */
@@ -33,6 +34,8 @@ export interface Subscription {
   readonly trials: readonly string[];
   /** When it first had each plan, by the plan's id. A plan that is missing began with the row. */
   readonly firstHeld: Readonly<Record<string, Millis>>;
+  /** Features that replace those of the plan, by key. */
+  readonly customFeatures: FeatureValues;
 }
 
 /** A running trial, and the plan after it; null if the row ends with it. */
@@ -92,7 +95,7 @@ export function endedAt(row: Subscription, endsAt: Millis, now: Millis): Subscri
 export function onPlan(row: Subscription, planId: string, at: Millis): Subscription {
   const before = { [row.planId]: heldSince(row, row.planId) ?? row.startedAt };
   const firstHeld = { ...row.firstHeld, ...before, [planId]: heldSince(row, planId) ?? at };
-  return { ...row, planId, firstHeld, customLimits: {}, scheduled: null, trial: null };
+  return { ...row, planId, firstHeld, customLimits: {}, customFeatures: {}, scheduled: null, trial: null };
 }
 
 /** When a row first had a plan; null for never. */

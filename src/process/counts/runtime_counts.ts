@@ -43,7 +43,8 @@ const COMMAND_INDEX: Readonly<Record<CommandName, number>> = {
   openRun: 28,
   endRun: 29,
   checkRun: 30,
-  schedule: 31,
+  features: 31,
+  schedule: 32,
 };
 
 /** Commands in the order of `turns`. */

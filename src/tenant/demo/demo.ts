@@ -61,6 +61,7 @@ async function makeUsers({ term }: DemoWorld, realm: Realm): Promise<void> {
         customLimits: undefined,
         quantity: undefined,
         trial: undefined,
+        customFeatures: undefined,
         startsAt: null,
         endsAt: null,
         cycleStart: undefined,

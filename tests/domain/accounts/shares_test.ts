@@ -278,7 +278,7 @@ class Run {
         scene.put(each.user, each.user === "team" ? "org" : "team", { pool: each.quota });
         return;
       case "settle":
-        scene.do(each.user, "settle", {});
+        scene.ask(each.user, "settle", {});
     }
   }
 
@@ -334,7 +334,7 @@ Deno.test("a share added or lowered turns no refusal into a yes", () => {
     fc.property(fc.array(step, { maxLength: 30 }), user, count, (steps, id, need) => {
       const run = new Run();
       for (const each of steps) run.step(each);
-      const reasons = catalogs.map((catalog) => run.scene.reason(id, need, catalog));
+      const reasons = catalogs.map((catalog) => run.scene.reasonUnder(catalog, id, need));
       const firstNo = reasons.findIndex((reason) => reason !== "");
       if (firstNo >= 0) {
         assert.ok(reasons.slice(firstNo).every((reason) => reason !== ""), reasons.join(", "));
@@ -351,7 +351,7 @@ Deno.test("lazy equals eager: settling what is due at any moment changes no answ
       for (const each of steps) {
         if (each.kind !== "settle") lazy.step(each);
         eager.step(each);
-        for (const id of ["v", "org", "u", "team"]) eager.scene.do(id, "settle", {});
+        for (const id of ["v", "org", "u", "team"]) eager.scene.ask(id, "settle", {});
       }
       assert.deepEqual(lazy.answers, eager.answers);
       assert.deepEqual(lazy.scene.shares("u"), eager.scene.shares("u"));

@@ -2,6 +2,7 @@
 // settled, whatever the tree is by then.
 
 import assert from "node:assert/strict";
+import { callOf } from "../scene_input.ts";
 import { eventsIn, groupOf, numbersOf, PACKS, planOf, Scene, type Start } from "../scene.ts";
 
 const IDS = ["u", "team", "org"];
@@ -250,6 +251,31 @@ Deno.test("credits of a caller that is silent stay, and pay alone where no level
   assert.equal(u.under(null), "ok");
   assert.equal(u.track(1), "matched_credits_only");
 });
+
+/** The plans of a path, and why a track of 5 is refused. */
+const MESSAGES: readonly [plans: (string | null)[], message: string][] = [
+  [["p4", null, "p10"], 'Limit "g" reached (0 of 4 used, 5 needed)'],
+  [["p10", "p4", "p10"], 'Limit "g" of "team" reached (0 of 4 used, 5 needed)'],
+  [
+    ["p4", "p2", "p0"],
+    'Limit "g" reached (0 of 4 used, 5 needed), limit "g" of "team" reached (0 of 2 used, 5 needed), ' +
+    'limit "g" of "org" reached (0 of 0 used, 5 needed)',
+  ],
+  [["p10", "ended", "p10"], 'The plan of "team" has ended'],
+  [
+    [null, "p10", "cents"],
+    'metadata.model: must name a model with a price, because a limit of "org" counts cents',
+  ],
+  [["cents"], "metadata.model: must name a model with a price, because a limit of the plan counts cents"],
+];
+
+for (const [plans, message] of MESSAGES) {
+  Deno.test(`a track over ${plans.join(", ")} that is refused says at whom: ${message}`, () => {
+    const [u] = pathOf(...plans) as [Scene];
+    const { result } = u.do("track", { ...callOf(5, {}), costCents: null });
+    assert.equal(result.ok ? "allowed" : result.refusal.message, message);
+  });
+}
 
 interface Ending {
   readonly name: string;

@@ -1,7 +1,7 @@
 // Add-ons: what they add to the quotas of a user's plan, and what they never are.
 
 import assert from "node:assert/strict";
-import { groupOf, planOf, Scene } from "../scene.ts";
+import { groupOf, planOf, Scene, subscription } from "../scene.ts";
 
 const PLANS = [
   planOf("pro", { g: 10 }, { onPlanChange: "block", limits: [{ ...groupOf("g", 10), alerts: [100] }] }),
@@ -84,15 +84,8 @@ Deno.test("an add-on is never primary, a duplicate or promoted, and without a pl
 
 Deno.test("an add-on needs the ids of a provider, also as a change ahead", () => {
   const scene = sceneOf();
-  const input = {
-    plan: "more",
-    provider: null,
-    externalId: null,
-    customLimits: undefined,
-    cycleStart: undefined,
-  };
-  const rest = { startsAt: null, endsAt: null, quantity: undefined, trial: undefined };
-  assert.equal(scene.code("subscribe", { ...input, ...rest }), "invalid_request");
+  const input = subscription("more");
+  assert.equal(scene.code("subscribe", input), "invalid_request");
   scene.subscribe("free");
   const change = { plan: "more", at: scene.now + 1 };
   assert.equal(scene.code("schedule", { provider: null, externalId: null, change }), "invalid_request");
@@ -116,4 +109,19 @@ Deno.test("a merge keeps the add-ons of both users", () => {
   const { conflicts } = from.mergeInto(to);
   assert.deepEqual([conflicts.endedSubscriptions, conflicts.subscriptions], [[], null]);
   assert.equal(quotaIn(to), 13);
+});
+
+Deno.test("an add-on gives the features that the plan lacks", () => {
+  const plans = [
+    planOf("pro", { g: 1 }, { features: { seats: 5 } }),
+    planOf("more", {}, { addon: true, features: { seats: 9, sso: true } }),
+  ];
+  const scene = new Scene(plans);
+  scene.subscribe("pro");
+  scene.subscribe("more", addOn("a"));
+  const { features } = scene.ask("features", { key: null });
+  assert.deepEqual(Object.entries(features).map(([key, { value, from }]) => [key, value, from]), [
+    ["seats", 5, "plan"],
+    ["sso", true, "addon"],
+  ]);
 });

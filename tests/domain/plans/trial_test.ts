@@ -1,7 +1,7 @@
 // Trials: when one begins, what ends it and how, and that each user has that of each plan once.
 
 import assert from "node:assert/strict";
-import { planOf, Scene } from "../scene.ts";
+import { planOf, Scene, subscription } from "../scene.ts";
 
 const PLANS = [
   planOf("free", { g: 3 }, { rank: 0 }),
@@ -82,9 +82,7 @@ for (const [name, given, { plan = "pro", ...more }, code, days] of CALLS) {
   Deno.test(`a trial: ${name}`, () => {
     const scene = sceneOf();
     given(scene);
-    const input = { plan, provider: null, externalId: null, customLimits: undefined, cycleStart: undefined };
-    const times = { startsAt: null, endsAt: null, quantity: undefined, trial: undefined };
-    assert.equal(scene.code("subscribe", { ...input, ...times, ...more }), code);
+    assert.equal(scene.code("subscribe", subscription(plan, more)), code);
     const left = rowOf(scene)?.trial?.endsAt ?? null;
     if (code === "ok") assert.equal(left === null ? null : (left - scene.now) / DAY_MS, days);
   });
@@ -97,10 +95,7 @@ Deno.test("after a merge the trials of both users are used", () => {
   to.subscribe("max", { trial: true });
   from.mergeInto(to);
   const code = (plan: string) =>
-    to.code("subscribe", {
-      ...{ plan, provider: "stripe", externalId: "a", customLimits: undefined, cycleStart: undefined },
-      ...{ startsAt: null, endsAt: null, quantity: undefined, trial: true },
-    });
+    to.code("subscribe", subscription(plan, { provider: "stripe", externalId: "a", trial: true }));
   assert.deepEqual(["pro", "max"].map(code), ["trial_used", "trial_used"]);
 });
 

@@ -30,6 +30,7 @@ function rowOf(id: string, more: Partial<Subscription> = {}): Subscription {
     trial: null,
     trials: [],
     firstHeld: {},
+    customFeatures: {},
   };
   return { id, userKey: 7, planId: "low", startedAt: 5, ...empty, ...more };
 }

@@ -1,0 +1,112 @@
+// Reads values in OpenAI's shapes: the text of an answer, whether the model did any work, and the report of the usage. Any
+// compatible server may have written an answer, so each member may be missing.
+
+/** The two shapes of answers with text; embeddings have none. */
+export type AnswerShape = "chat" | "responses" | "none";
+
+type Loose = Readonly<Record<string, unknown>>;
+
+/** Returns the members of an object; of any other value none. */
+export function looseOf(value: unknown): Loose {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? value as Loose : {};
+}
+
+/** Returns a list; of any other value an empty one. */
+export function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+/** Returns a text, or the texts of a list of parts, thoughts and refusals included. */
+function textOf(value: unknown): string {
+  if (typeof value === "string") return value;
+  return listOf(value).map((part) => {
+    const { text, thinking, refusal } = looseOf(part);
+    return textOf(text ?? thinking ?? refusal);
+  }).join("");
+}
+
+/** Returns the whole text of a complete answer. */
+export function textOfAnswer(shape: AnswerShape, answer: unknown): string {
+  const { choices, output } = looseOf(answer);
+  if (shape === "chat") return listOf(choices).map((choice) => chatText(looseOf(choice).message)).join("");
+  if (shape === "none") return "";
+  return listOf(output).map((item) => {
+    const { content, summary, arguments: written, input } = looseOf(item);
+    return [written ?? input, content, summary].map(textOf).join("");
+  }).join("");
+}
+
+/** Returns the text in one event of a stream. */
+export function textOfEvent(shape: AnswerShape, event: unknown): string {
+  const { choices, type, delta } = looseOf(event);
+  if (shape === "chat") return listOf(choices).map((choice) => chatText(looseOf(choice).delta)).join("");
+  if (shape === "none") return "";
+  return typeof type === "string" && type.endsWith(".delta") ? textOf(delta) : "";
+}
+
+/** Returns the text of a message or of a piece of it. Reasoning and the arguments of tools are text too. */
+function chatText(message: unknown): string {
+  const { content, refusal, reasoning, reasoning_content, tool_calls, function_call } = looseOf(message);
+  const calls = [{ function: function_call }, ...listOf(tool_calls)].map((call) => {
+    const { function: called, custom } = looseOf(call);
+    const { name, arguments: written, input } = looseOf(called ?? custom);
+    return textOf(name) + textOf(written ?? input);
+  });
+  return [content, reasoning_content ?? reasoning, refusal].map(textOf).join("") + calls.join("");
+}
+
+/**
+ * Whether a complete answer, or an event of a stream, has any work of the model: text, reasoning, a tool call, a refusal,
+ * sound, a vector. An error has none.
+ */
+export function showsWork(shape: AnswerShape, value: unknown): boolean {
+  const { choices, data, type, delta, item, output, response } = looseOf(value);
+  if (shape === "none") return listOf(data).length > 0;
+  if (shape === "chat") {
+    return listOf(choices).some((choice) => {
+      const { message, delta } = looseOf(choice);
+      return isWritten(message) || isWritten(delta);
+    });
+  }
+  if (typeof type === "string" && type.endsWith(".delta")) return isFilled(delta);
+  return [item, ...listOf(output), ...listOf(looseOf(response).output)].some((each) => {
+    const { type, content } = looseOf(each);
+    return type === "message" ? listOf(content).some(isWritten) : type !== undefined;
+  });
+}
+
+/** Members of messages and of their parts that are there before the model has written anything. */
+const NO_WORK: ReadonlySet<string> = new Set(["role", "type", "annotations", "logprobs"]);
+
+function isWritten(message: unknown): boolean {
+  return Object.entries(looseOf(message)).some(([name, value]) => !NO_WORK.has(name) && isFilled(value));
+}
+
+/** Whether there is anything in a text, a list or an object. */
+export function isFilled(value: unknown): boolean {
+  if (typeof value === "string") return value !== "";
+  return typeof value === "object" && value !== null && Object.keys(value).length > 0;
+}
+
+const ENDS: ReadonlySet<unknown> = new Set(["response.completed", "response.incomplete", "response.failed"]);
+
+/** Whether an event of responses is the last, which has the report. */
+export function isEnd(event: unknown): boolean {
+  return ENDS.has(looseOf(event).type);
+}
+
+/** Returns the report in a complete answer, or in an event of a stream; undefined without a report. */
+export function reportIn(shape: AnswerShape, value: unknown): unknown {
+  const { usage, response } = looseOf(value);
+  const report = shape === "responses" ? usage ?? looseOf(response).usage : usage;
+  return report ?? undefined;
+}
+
+/** Parses JSON; undefined for any other text. */
+export function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
