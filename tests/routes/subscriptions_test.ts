@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { assertRefused, dataOf, serviceOfFile } from "./support.ts";
+import { connect, eventOf, send, subscriptionOf } from "./stripe_support.ts";
 import { planOf } from "../domain/short_catalog.ts";
 
 const service = serviceOfFile();
@@ -121,4 +122,34 @@ Deno.test("an add-on adds to the quotas of the plan, and explain shows the parts
   const { groups: [group] } = await dataOf(app.call("POST", "/explain", { userId: "u", event: "x.y" }));
   const addOns = [{ subscriptionId, planId: "plan_more", quantity: 3, quota: 12 }];
   assert.deepEqual([group.quota, group.quotaParts], [32, { own: 20, quantity: 2, addOns }]);
+});
+
+Deno.test("items of Stripe give seats and add-ons, and an item that is gone takes its add-on, also after a restart", async () => {
+  const [team] = PLANS;
+  const plans = [
+    { ...team, perSeat: true, stripePrices: ["price_team"] },
+    planOf("plan_more", { lg_a: 4 }, { addon: true, perSeat: true, stripePrices: ["price_more"] }),
+  ];
+  const app = await service.newApp({ plans });
+  await connect(service, app);
+  const quota = async () => (await dataOf(app.call("GET", "/usage?userId=ada"))).counters[0].quota;
+  const base = { id: "si_base", price: "price_team", quantity: 2 };
+  const data = [base, { id: "si_more", price: "price_more", quantity: 3 }];
+  const tell = (type: string, items: object[], after: number) =>
+    dataOf(
+      send(
+        service,
+        app,
+        eventOf(`customer.subscription.${type}`, subscriptionOf({ items: { data: items } }), after),
+      ),
+    );
+  await tell("created", data, 1);
+  assert.equal(await quota(), 32);
+  await service.restart();
+  const { done } = await tell("updated", [base], 60);
+  assert.deepEqual(done.map((each: { did: string; planId: string }) => [each.did, each.planId]), [
+    ["subscription_written", "plan_team"],
+    ["subscription_ended", "plan_more"],
+  ]);
+  assert.equal(await quota(), 20);
 });
