@@ -6,6 +6,7 @@ import type {
   ExplainedBalance,
   ExplainedGroup,
   Meeting,
+  QuotaParts,
 } from "../../src/domain/metering/explanation.ts";
 import { shownCount } from "../../src/domain/state/counter.ts";
 import type { Headroom } from "../../src/domain/catalog/plan.ts";
@@ -44,7 +45,7 @@ export function showExplain(answer: ExplainAnswer): Explained {
 }
 
 function showGroup(
-  { group, quota, counter, gate, isCustom, held, meeting, fit }: ExplainedGroup,
+  { group, quota, counter, gate, isCustom, parts, held, meeting, fit }: ExplainedGroup,
 ): Explained["groups"][number] {
   return {
     groupId: group.id,
@@ -54,6 +55,7 @@ function showGroup(
     ...showMeeting(meeting),
     quota: numberOf(quota),
     isCustom,
+    ...parts === null ? {} : { quotaParts: showParts(parts) },
     headroom: showHeadroom(group.headroom),
     gate: gate === null ? null : numberOf(gate),
     current: numberOf(shownCount(counter)),
@@ -61,6 +63,16 @@ function showGroup(
     need: fit === null ? null : numberOf(fit.need),
     room: fit === null ? null : numberOf(fit.room),
     fits: fit === null ? null : fit.fits,
+  };
+}
+
+function showParts({ own, quantity, addOns }: QuotaParts) {
+  return {
+    own: numberOf(own),
+    quantity,
+    addOns: addOns.map(({ row, quota }) => {
+      return { subscriptionId: row.id, planId: row.planId, quantity: row.quantity, quota: numberOf(quota) };
+    }),
   };
 }
 

@@ -152,7 +152,7 @@ export function showWindow(window: Window | null): Shown<typeof records.period> 
 export function showSubscription(
   userId: string,
   row: Subscription,
-  { features }: Pick<Catalog, "features">,
+  { features, hasTrials }: Pick<Catalog, "features" | "hasTrials">,
 ): Shown<typeof records.subscription> {
   return {
     subscriptionId: row.id,
@@ -164,8 +164,20 @@ export function showSubscription(
     provider: row.provider,
     externalId: row.externalId,
     customLimits: showQuotas(row.customLimits),
+    ...row.quantity === 1 ? NOTHING : { quantity: row.quantity },
+    ...hasTrials || row.trial ? { trialEndsAt: timeTextOrNull(row.trial?.endsAt ?? null) } : NOTHING,
+    ...row.scheduled && { scheduled: { at: timeText(row.scheduled.at), planId: row.scheduled.planId } },
     ...features.types.size === 0 ? NOTHING : { customFeatures: showCustomFeatures(row.customFeatures) },
   };
+}
+
+/** A subscription record that shows its scheduled change also where there is none. */
+export function showScheduled(
+  userId: string,
+  row: Subscription,
+  catalog: Pick<Catalog, "features" | "hasTrials">,
+): Shown<typeof records.subscription> {
+  return { scheduled: null, ...showSubscription(userId, row, catalog) };
 }
 
 /** Quotas by group id, such as those that replace the plan's; null where there are none. */

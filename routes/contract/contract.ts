@@ -39,7 +39,7 @@ import {
   retryUnhandledStripe,
   setStripe,
 } from "./stripe.ts";
-import { cancelSubscription, upsertSubscription } from "./subscriptions.ts";
+import { cancelSubscription, unscheduleSubscription, upsertSubscription } from "./subscriptions.ts";
 import { getTestClock, moveTestClock } from "./test_clock.ts";
 import { getMyUsage, getUsage, getUser, listPlans } from "./usage.ts";
 import { streamUsage } from "./usage_stream.ts";
@@ -82,6 +82,7 @@ export const CONTRACT = callsById({
   streamUsage,
   upsertSubscription,
   cancelSubscription,
+  unscheduleSubscription,
   grantCredits,
   extendCredits,
   revokeCredits,

@@ -332,6 +332,16 @@ const explainedGroup = z.strictObject({
     .optional().describe("If why is metadata: the keys with other values than the closest rule requires"),
   quota: z.number(),
   isCustom: z.boolean().describe("Whether the quota comes from the customLimits of the subscription"),
+  quotaParts: z.strictObject({
+    own: z.number().describe("The custom limit, else the plan's quota times quantity"),
+    quantity: z.number(),
+    addOns: z.array(z.strictObject({
+      subscriptionId: z.string(),
+      planId: z.string(),
+      quantity: z.number(),
+      quota: z.number().describe("What it adds: its quota times its quantity"),
+    })),
+  }).optional().describe("What the quota is made of; absent for one seat without add-ons"),
   headroom: z.strictObject({ mode: z.enum(["percent", "multiplier"]), value: z.number() }).nullable()
     .describe("Of the group, else of the plan"),
   gate: z.number().nullable().describe("The effective limit of reserves, where headroom is configured"),

@@ -167,6 +167,11 @@ export const subscription = z.strictObject({
   externalId: z.string().nullable(),
   customLimits: limitsByGroup.nullable()
     .describe("Quotas that replace those of the plan, by group id; null if there are none"),
+  quantity: z.number().optional().describe("Seats; absent for 1"),
+  trialEndsAt: time.nullable().optional()
+    .describe("null where no trial runs; present if any plan of the app has a trial"),
+  scheduled: z.strictObject({ at: time, planId: z.string() }).nullable().optional()
+    .describe("The change of plan that was asked for ahead; absent or null for none"),
   customFeatures: z.record(z.string(), featureValue).nullable().optional()
     .describe(
       "Present if the catalog has features: those that replace the plan's, by key; null if there are none",
@@ -258,6 +263,8 @@ export const plan = z.strictObject({
     type: z.enum(PERIOD_TYPES),
     anchor: z.enum(["subscription_start", "calendar"]),
   }),
+  addon: z.boolean().optional().describe("true for an add-on, which adds to another plan; else absent"),
+  trial: z.strictObject({ days: z.number() }).optional().describe("Absent for a plan without a trial"),
   limits: z.array(z.strictObject({
     id: z.string(),
     label: z.string(),

@@ -30,6 +30,7 @@ export const STATUS: Readonly<Record<RefusalCode, number>> = {
   reservation_not_pending: 409,
   run_ended: 409,
   already_canceled: 409,
+  trial_used: 409,
   catalog_in_use: 409,
   no_subscription: 429,
   unmatched_event: 429,

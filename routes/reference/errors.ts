@@ -32,6 +32,7 @@ export const MEANING: Readonly<Record<RefusalCode, string>> = {
   reservation_not_pending: "The reservation is already settled.",
   run_ended: "The run, or a run around it, has ended.",
   already_canceled: "The subscription has already ended.",
+  trial_used: "The user had the trial of the plan, or has the plan without one.",
   catalog_in_use:
     "A plan or credit pack that would be removed is still in use, and can only be archived; or another " +
     "catalog version than expectedVersion is in force.",

@@ -94,6 +94,10 @@ function unionOf30(parts: readonly JsonSchema[]): JsonSchema {
   if (others.every(({ type, format }) => type === "string" && format !== undefined)) {
     return { ...schemaOf30(others[0] as JsonSchema), ...isNullable };
   }
+  // A time or a name is a text.
+  if (others.length > 1 && others.every(({ type }) => type === "string")) {
+    return { type: "string", ...isNullable };
+  }
   // Generators for 3.0 name a class for a union without writing it. Without a schema they use a dictionary.
   if (others.length > 1) return {};
   const [only] = others as [JsonSchema];

@@ -65,6 +65,7 @@ const TYPES: Places = {
 
   SubscriptionInput: ["UpsertSubscriptionRequest", "A subscription to write."],
   Subscription: ["Subscription", "A subscription."],
+  ScheduledChange: ["Subscription.scheduled", "A change of plan that was asked for ahead."],
   CancelInput: ["cancelSubscription()", "A subscription to end."],
   CanceledSubscription: ["CancelSubscriptionResponseData", "The answer to a cancel."],
   SubscriptionEvent: ["GetUserResponseData.history[]", "An entry of a user's subscription history."],
@@ -148,6 +149,7 @@ const OWN = {
   "SubscriptionInput.customLimits": "Readonly<Record<string, { readonly quota: number }>> | null",
   "SubscriptionInput.customFeatures": "Readonly<Record<string, FeatureValue>> | null",
   "SubscriptionInput.cycleStart": "Moment | null",
+  "SubscriptionInput.at": `Moment | "period_end"`,
   "ParentInput.parentId": "string | null",
   "ParentInput.memberLimits": "Readonly<Record<string, { readonly quota: number }>> | null",
   "GrantInput.expiresAt": "Moment | null",

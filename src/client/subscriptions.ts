@@ -25,7 +25,8 @@ export class Subscriptions {
 
   /**
    * Writes a subscription: creates it, changes its plan, or reactivates it. Repeating a call changes nothing, so you can
-   * make it on each webhook of your payment provider.
+   * make it on each webhook of your payment provider. `quantity` is the number of seats: the quotas of the plan are
+   * multiplied by it. `trial: true` begins the trial of the plan, once for each user. With `at`, the plan changes then: give a time, or `period_end`.
    *
    * @example
    * ```ts
@@ -41,6 +42,23 @@ export class Subscriptions {
   upsert(input: SubscriptionInput, call?: CallOptions): Promise<Subscription> {
     return this.#transport.send(
       { method: "POST", path: "/subscriptions", access: "secret", body: input },
+      call,
+    );
+  }
+
+  /**
+   * Drops the change of plan that was asked for with `at`. Without one the call rejects with `not_found`.
+   *
+   * @example
+   * ```ts
+   * await client.subscriptions.upsert({ userId: "user_1", planId: "free", at: "period_end" });
+   * const { scheduled } = await client.subscriptions.unschedule({ userId: "user_1" });
+   * console.log(scheduled); // null
+   * ```
+   */
+  unschedule(input: SubscriptionKey, call?: CallOptions): Promise<Subscription> {
+    return this.#transport.send(
+      { method: "DELETE", path: "/subscriptions/scheduled", access: "secret", query: input },
       call,
     );
   }

@@ -12,8 +12,8 @@ export type ServiceErrorCode = "unavailable" | "invalid_key" | "invalid_or_expir
   | "workspace_limit_reached" | "test_quota_exceeded" | "credit_pack_not_found"
   | "invalid_quantity" | "credit_balance_not_found" | "alias_conflict" | "alias_cycle"
   | "parent_cycle" | "path_too_long" | "consent_required" | "reservation_not_pending"
-  | "run_ended" | "already_canceled" | "catalog_in_use" | "no_subscription"
-  | "unmatched_event" | "unpriced_model" | "limit_reached"
+  | "run_ended" | "already_canceled" | "trial_used" | "catalog_in_use"
+  | "no_subscription" | "unmatched_event" | "unpriced_model" | "limit_reached"
   | "reservation_headroom_exceeded" | "member_limit_reached" | "run_limit_reached"
   | "rate_limit_reached" | "concurrency_limit_reached" | "ai_budget_exceeded"
   | "generation_failed" | "not_processed" | "internal_error";
@@ -481,6 +481,19 @@ export interface ExplainedGroup {
   readonly quota: number;
   /** Whether the quota comes from the customLimits of the subscription. */
   readonly isCustom: boolean;
+  /** What the quota is made of; absent for one seat without add-ons. */
+  readonly quotaParts?: {
+    /** The custom limit, else the plan's quota times quantity. */
+    readonly own: number;
+    readonly quantity: number;
+    readonly addOns: readonly {
+      readonly subscriptionId: string;
+      readonly planId: string;
+      readonly quantity: number;
+      /** What it adds: its quota times its quantity. */
+      readonly quota: number;
+    }[];
+  };
   /** Of the group, else of the plan. */
   readonly headroom: { readonly mode: "percent" | "multiplier"; readonly value: number } | null;
   /** The effective limit of reserves, where headroom is configured. */
@@ -660,6 +673,12 @@ export interface SubscriptionInput {
   readonly endsAt?: Moment | undefined;
   /** The start of the windows. Left out: unchanged; null: the anchor of the plan. */
   readonly cycleStart?: Moment | null | undefined;
+  /** Seats: the quotas of the plan are multiplied by it. Left out: unchanged; at first 1. */
+  readonly quantity?: number | undefined;
+  /** true begins the trial of the plan, false ends it and keeps the plan. Left out: unchanged. */
+  readonly trial?: boolean | undefined;
+  /** When to change to the plan, as a later time or period_end. Left out: now. */
+  readonly at?: Moment | "period_end" | undefined;
 }
 
 /** A subscription. */
@@ -674,9 +693,18 @@ export interface Subscription {
   readonly externalId: string | null;
   /** Quotas that replace those of the plan, by group id; null if there are none. */
   readonly customLimits: Readonly<Record<string, { readonly quota: number }>> | null;
+  /** Seats; absent for 1. */
+  readonly quantity?: number;
+  /** null where no trial runs; present if any plan of the app has a trial. */
+  readonly trialEndsAt?: string | null;
+  /** The change of plan that was asked for ahead; absent or null for none. */
+  readonly scheduled?: ScheduledChange | null;
   /** Present if the catalog has features: those that replace the plan's, by key; null if there are none. */
   readonly customFeatures?: Readonly<Record<string, FeatureValue>> | null;
 }
+
+/** A change of plan that was asked for ahead. */
+export interface ScheduledChange { readonly at: string; readonly planId: string }
 
 /** A subscription to end. */
 export interface CancelInput {
@@ -819,6 +847,10 @@ export interface Plan {
     readonly type: "hourly" | "daily" | "weekly" | "monthly" | "yearly" | "lifetime";
     readonly anchor: "subscription_start" | "calendar";
   };
+  /** true for an add-on, which adds to another plan; else absent. */
+  readonly addon?: boolean;
+  /** Absent for a plan without a trial. */
+  readonly trial?: { readonly days: number };
   readonly limits: readonly LimitGroup[];
   /** By key; absent for a plan without features. */
   readonly features?: Readonly<Record<string, FeatureValue>>;

@@ -27,6 +27,7 @@ import type { CreditsAnswer, CreditsInput } from "./credits/balances.ts";
 import type { ConsentAnswer, ConsentInput } from "./consent.ts";
 import type { CommitAnswer, CommitInput } from "./metering/commit.ts";
 import type { CancelInput } from "./plans/cancel.ts";
+import type { ScheduleInput } from "./plans/schedule.ts";
 import type { MirrorAnswer, MirrorInput } from "./plans/mirror.ts";
 import type { CanUseAnswer, CanUseInput, ReserveAnswer, ReserveInput } from "./metering/reserve.ts";
 
@@ -41,6 +42,7 @@ export interface Commands {
   explain: { input: CanUseInput; answer: ExplainAnswer };
   subscribe: { input: SubscribeInput; answer: SubscriptionAnswer };
   cancel: { input: CancelInput; answer: SubscriptionAnswer };
+  schedule: { input: ScheduleInput; answer: SubscriptionAnswer };
   mirror: { input: MirrorInput; answer: MirrorAnswer };
   grant: { input: GrantInput; answer: CreditsAnswer };
   refund: { input: RefundInput; answer: RefundAnswer };

@@ -36,6 +36,7 @@ import { messagesOf } from "./messages/record.ts";
 import { cancel } from "./plans/cancel.ts";
 import { features } from "./plans/features.ts";
 import { mirror } from "./plans/mirror.ts";
+import { schedule } from "./plans/schedule.ts";
 import { subscribe } from "./plans/subscribe.ts";
 import { answered, type Decision, type Result } from "./state/result.ts";
 import { members, usage, user } from "./usage.ts";
@@ -60,6 +61,7 @@ const HANDLERS: Handlers = {
   explain,
   subscribe,
   cancel,
+  schedule,
   mirror,
   grant,
   refund,

@@ -117,7 +117,7 @@ function readLevel(draft: Draft, { event }: UsageInput, context: Context): Level
   );
   const counters = active === null ? [] : groups.map((group) => ({
     group,
-    quota: quotaOf(active.row, group),
+    quota: quotaOf(active, group),
     ...countIn(draft, active, group, context.now),
   }));
   return { userId: draft.user.id, period: active?.window ?? null, counters };

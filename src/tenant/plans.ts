@@ -13,6 +13,8 @@ export function listPlans(app: App) {
       id: plan.id,
       name: plan.name,
       period: { type: plan.period.type, anchor: plan.period.anchor },
+      ...plan.addon === true ? { addon: true } : {},
+      ...plan.trial === undefined ? {} : { trial: { days: plan.trial.days } },
       limits: plan.limits.map((limit) => ({
         id: limit.id,
         label: limit.label,

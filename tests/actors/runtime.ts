@@ -90,6 +90,8 @@ export function startRuntime(store: MemoryStore, caps: Partial<WorkspaceCaps> = 
         provider: null,
         externalId: null,
         customLimits: undefined,
+        quantity: undefined,
+        trial: undefined,
         customFeatures: undefined,
         startsAt: null,
         endsAt: null,

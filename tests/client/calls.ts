@@ -72,7 +72,10 @@ async function subscribe({ app, client, fetch }: Scene): Promise<void> {
   assert.equal(row.cycleAnchorAt, "2026-01-10T00:00:00.000Z");
   assert.deepEqual((await client.features.get("u")).features["seats"]?.value, 7);
   assert.equal(await client.features.isOn("u", "sso"), true);
-  await client.subscriptions.upsert({ userId: "u", planId: "plan_free" });
+  await client.subscriptions.upsert({ userId: "u", planId: "plan_free", quantity: 2, trial: false });
+  const ahead = await client.subscriptions.upsert({ ...ids, planId: "plan_free", at: at(1e8) });
+  assert.equal(ahead.scheduled?.planId, "plan_free");
+  assert.equal((await client.subscriptions.unschedule(ids)).scheduled, null);
   const ended = await client.subscriptions.cancel({ ...ids, endsAt: at(2e9), reason: "moves on" });
   assert.equal(ended.subscriptionId, row.subscriptionId);
   const user = await client.users.get("u");

@@ -37,6 +37,7 @@ import {
   callOf,
   commitOf,
   rowIdsOf,
+  scheduleOf,
   subscribeOf,
   textOrNull,
   timeOrNull,
@@ -323,7 +324,12 @@ export class DecideSystem {
         };
         return this.#settle(input, "release", command, now, SHOW.release);
       }
+      case "unschedule":
+        return this.ask(userId, "schedule", { ...rowIdsOf(input), change: null }, now, SHOW.schedule);
       case "subscribe":
+        if (input["at"] !== undefined) {
+          return this.ask(userId, "schedule", scheduleOf(input), now, SHOW.schedule);
+        }
         return this.ask(userId, "subscribe", subscribeOf(input), now, SHOW.subscribe);
       case "cancel": {
         const endsAt = timeOrNull(input["endsAt"]);

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { DecideSystem } from "./decide_system.ts";
-import { catalogs } from "../model/catalogs.ts";
+import { catalogs, offers } from "../model/catalogs.ts";
 import type { CatalogDocument } from "../model/document.ts";
 import { drive, type Webhooks } from "../model/drive.ts";
 import { Workload } from "../model/workload.ts";
@@ -70,6 +70,13 @@ const RUNS: Readonly<Record<string, (run: Run) => Promise<void> | void>> = {
   },
 };
 
+/** Ways of a run on the catalog of what plans offer beside quotas. */
+const OFFERED: readonly How[] = [
+  { stripe: true },
+  { merges: true, stripe: true, reloadEvery: 3, reprices: true },
+  { trees: true, merges: true, stripe: true },
+];
+
 /** Registers a test for each kind of run, over every catalog and with each of these seeds. */
 export function testRuns(seeds: readonly number[], steps: number): void {
   for (const [sentence, run] of Object.entries(RUNS)) {
@@ -85,6 +92,12 @@ export function testRuns(seeds: readonly number[], steps: number): void {
       }
     });
   }
+  Deno.test(`what plans offer beside quotas answers as the model predicts, over ${steps} steps`, async () => {
+    for (const seed of seeds) {
+      for (const how of OFFERED) await answersAsPredicted({ catalog: offers, seed, steps }, how);
+      for (const trees of [false, true]) lazyEqualsEager({ catalog: offers, seed, steps }, trees);
+    }
+  });
 }
 
 async function answersAsPredicted(

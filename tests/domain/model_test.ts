@@ -1,7 +1,7 @@
 // Short runs of the model against `decide` and `merge`; the long ones are in model_long_test.ts.
 
 import assert from "node:assert/strict";
-import { catalogs } from "../model/catalogs.ts";
+import { catalogs, offers } from "../model/catalogs.ts";
 import type { CatalogDocument, GroupPeriod, Input, ModelRequest } from "../model/document.ts";
 import type { Recorded } from "../model/messages.ts";
 import { drive } from "../model/drive.ts";
@@ -389,4 +389,25 @@ Deno.test("a system that records two messages of a user in the wrong order is fo
   const send = (request: ModelRequest, nowMs: number) => system.send(request, nowMs);
   const run = drive({ catalog, seed: 1, steps: 400, send, webhooks: { ...webhooks, recorded } });
   await assert.rejects(run, /expected about/);
+});
+
+Deno.test("a workload meets what plans offer beside quotas: trials, add-ons, and changes that are asked for ahead", async () => {
+  const met = new Map<string, number>();
+  for (const seed of [1, 2, 3]) {
+    const system = new DecideSystem({ catalog: offers });
+    const send = (request: ModelRequest, nowMs: number) => system.send(request, nowMs);
+    const outcomes = await drive({ catalog: offers, seed, steps: 1000, stripe: true, send });
+    for (const [name, times] of outcomes) met.set(name, (met.get(name) ?? 0) + times);
+  }
+  const trials = ["begun", "used", "ended by another plan"].map((what) => `trials: ${what}`);
+  const scheduled = ["the plan changes", "replaced", "dropped by a call", "dropped by another change"]
+    .map((what) => `scheduled: ${what}`);
+  const wanted = [
+    ...trials,
+    ...scheduled,
+    "trial_ended: the plan changes",
+    "trial_ended: the row ends",
+    "add-ons: a quota is added",
+  ];
+  assert.deepEqual(wanted.filter((name) => !met.get(name)), []);
 });

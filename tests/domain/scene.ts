@@ -410,6 +410,8 @@ export function subscription(
     startsAt: null,
     endsAt: null,
     cycleStart: undefined,
+    quantity: undefined,
+    trial: undefined,
     ...more,
   };
 }

@@ -12,6 +12,7 @@ import {
   showCounter,
   showQuotas,
   showRuns,
+  showScheduled,
   showSharedCounter,
   showSubscription,
   showUsage,
@@ -239,6 +240,7 @@ export const SHOW = {
     ),
   }),
   subscribe: ({ userId, row }, catalog) => showSubscription(userId, row, catalog),
+  schedule: ({ userId, row }, catalog) => showScheduled(userId, row, catalog),
   cancel: (answer) => {
     const { userId, row: { id, planId, endsAt } } = answer;
     return { subscriptionId: id, userId, planId, endsAt: timeTextOrNull(endsAt) };

@@ -74,7 +74,14 @@ export function subscribeOf(input: Input): Commands["subscribe"]["input"] {
     startsAt: timeOrNull(input["startsAt"]),
     endsAt: timeOrNull(input["endsAt"]),
     cycleStart: cycleStart === undefined ? undefined : timeOrNull(cycleStart),
+    quantity: numberIfAny(input["quantity"]),
+    trial: typeof input["trial"] === "boolean" ? input["trial"] : undefined,
   };
+}
+
+export function scheduleOf(input: Input): Commands["schedule"]["input"] {
+  const at = input["at"] === "period_end" ? "period_end" as const : Date.parse(String(input["at"]));
+  return { ...rowIdsOf(input), change: { plan: String(input["planId"]), at } };
 }
 
 export function rowIdsOf(input: Input) {
@@ -93,6 +100,10 @@ export function amountOrNull(value: unknown): bigint | null {
   return typeof value === "number" ? amountOf(value) : null;
 }
 
+function numberIfAny(value: unknown): number | undefined {
+  return typeof value === "number" ? value : undefined;
+}
+
 export function timeOrNull(value: unknown): Millis | null {
   return typeof value === "string" ? Date.parse(value) : null;
 }
@@ -109,7 +120,7 @@ export function mirrorOf(input: Input): Commands["mirror"]["input"] {
     provider: String(input["provider"]),
     externalId: String(input["externalId"]),
     state: typeof planId === "string"
-      ? { planId, startsAt: timeOrNull(input["startsAt"]), endsAt }
+      ? { planId, startsAt: timeOrNull(input["startsAt"]), endsAt, quantity: numberIfAny(input["quantity"]) }
       : { endedAt: timeOrNull(input["endedAt"]), reason: textOrNull(input["reason"]) },
   };
 }

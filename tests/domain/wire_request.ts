@@ -62,7 +62,7 @@ const REQUESTS: {
     op: "release",
     input: { reservationId, reason, errorCode },
   }),
-  subscribe: ({ plan, provider, externalId, customLimits, customFeatures, ...times }) => ({
+  subscribe: ({ plan, provider, externalId, customLimits, customFeatures, quantity, trial, ...times }) => ({
     op: "subscribe",
     input: {
       planId: plan,
@@ -75,8 +75,19 @@ const REQUESTS: {
       startsAt: timeOf(times.startsAt),
       endsAt: timeOf(times.endsAt),
       cycleStart: timeOf(times.cycleStart),
+      quantity,
+      trial,
     },
   }),
+  schedule: ({ change, ...ids }) =>
+    change === null ? { op: "unschedule", input: ids } : {
+      op: "subscribe",
+      input: {
+        ...ids,
+        planId: change.plan,
+        at: change.at === "period_end" ? change.at : timeOf(change.at),
+      },
+    },
   cancel: ({ endsAt, ...rest }) => ({ op: "cancel", input: { ...rest, endsAt: timeOf(endsAt) } }),
   mirror: ({ provider, externalId, state }) => ({
     op: "mirror",
@@ -88,6 +99,7 @@ const REQUESTS: {
           planId: state.planId,
           startsAt: timeOf(state.startsAt),
           endsAt: timeOf(state.endsAt),
+          quantity: state.quantity,
         }
         : { endedAt: timeOf(state.endedAt), reason: state.reason }),
     },

@@ -31,6 +31,7 @@ const CODES: Readonly<Record<string, number>> = {
   reservation_not_pending: 409,
   run_ended: 409,
   already_canceled: 409,
+  trial_used: 409,
   idempotency_conflict: 409,
   catalog_in_use: 409,
   payload_too_large: 413,

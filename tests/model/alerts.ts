@@ -30,10 +30,11 @@ export function withAlerts<T>(world: World, at: number, act: () => T): T {
 
 function standingOf(world: World, user: User, at: number): Standing {
   const primary = world.primary(user, at);
+  // Choice: an add-on that ends at this very moment counted until now.
   const groups = primary ? world.plan(primary.planId).limits : [];
   return {
     planId: primary?.planId ?? null,
-    quotas: new Map(groups.map((group) => [group.id, world.quota(primary!, group)])),
+    quotas: new Map(groups.map((group) => [group.id, world.quota(primary!, group, at - 1)])),
     counts: new Map(
       world.countersOf(user.id).map((counter) => {
         const { count, alerted } = counter;
@@ -50,7 +51,7 @@ function fire(world: World, user: User, before: Standing | undefined, at: number
   for (const group of plan.limits) {
     if (isGuard(group)) continue;
     const window = world.windowOf(user.id, primary, group, at);
-    const quota = world.quota(primary, group);
+    const quota = world.quota(primary, group, at);
     const alerts = group.alerts ?? [];
     if (alerts.length === 0 || quota === ZERO) continue;
     // Choice: a plan that was not in force had no quota, so whatever is reached as it comes into force is new.

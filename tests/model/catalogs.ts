@@ -335,6 +335,58 @@ function sharing(catalog: CatalogDocument, random: Random): CatalogDocument {
   return { ...catalog, plans };
 }
 
+/** Plans that are sold by the seat. Workloads use seats with this catalog alone. */
+const sold: CatalogDocument = {
+  settings: SETTINGS,
+  models: MODELS,
+  plans: [
+    plan("basic", 0, "monthly calendar", "carry", [
+      group("lg_same", "count", 4, ["a.*"]),
+      group("lg_basic_b", "count", 5, ["b.*"]),
+    ]),
+    {
+      ...plan("seats", 10, "weekly subscription_start", "carry", [
+        group("lg_same", "count", 3, ["a.*"]),
+        group("lg_seats_tokens", "tokens", 9, ["chat.*"]),
+      ], { mode: "percent", value: 90 }),
+      perSeat: true,
+      trial: { days: 2, thenPlanId: "plan_basic" },
+    },
+    {
+      ...plan("large", 20, "daily subscription_start", "block", [
+        group("lg_same", "count", 6, ["a.*"]),
+        group("lg_large_b", "count", 3, ["b.*"]),
+      ]),
+      trial: { days: 1, thenPlanId: null },
+    },
+    {
+      ...plan("fresh", 15, "monthly subscription_start", "reset", [
+        group("lg_fresh_a", "count", 7, ["a.*"]),
+        group("lg_fresh_tokens", "tokens", 12, ["chat.*"]),
+      ]),
+      trial: { days: 1, thenPlanId: "plan_once" },
+    },
+    {
+      ...plan("more", 50, "monthly calendar", "carry", [
+        group("lg_same", "count", 2, ["a.*"]),
+        group("lg_seats_tokens", "count", 2, ["chat.*"]),
+        group("lg_once_b", "count", 3, ["b.*"]),
+      ]),
+      addon: true,
+      perSeat: true,
+      trial: { days: 1, thenPlanId: null },
+    },
+    plan("once", 5, "lifetime subscription_start", "carry", [
+      group("lg_same", "count", 15, ["a.*"]),
+      group("lg_once_b", "count", 9, ["b.*"]),
+    ]),
+  ],
+  packs: [
+    pack("letters", "Letters", { priority: 50, items: [item("letters_a", "count", 4, ["a.*"])] }),
+  ],
+  ...NOTHING_ELSE,
+};
+
 /** The catalog with other alerts, other amounts that are little, and some other quotas. */
 export function realerted(catalog: CatalogDocument, random: Random): CatalogDocument {
   const next = alerting(catalog, random);
@@ -383,3 +435,6 @@ export const catalogs: Record<"example" | "tiny" | "ladder" | "paced", CatalogDo
   ladder: sharing(alerting(ladder, new Random(3)), new Random(6)),
   paced: sharing(alerting(paced, new Random(4)), new Random(7)),
 };
+
+/** A catalog of everything that plans may offer beside quotas. */
+export const offers: CatalogDocument = alerting(sold, new Random(4));

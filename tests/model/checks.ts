@@ -55,6 +55,8 @@ export function isValid(op: ModelRequest["op"], input: Input, now: number): bool
       return isId(input["userId"]);
     case "subscribe":
       return isUpsert(input, now);
+    case "unschedule":
+      return isId(input["userId"]) && hasBothIdsOrNone(input);
     case "cancel":
       return isId(input["userId"]) && hasBothIdsOrNone(input) && optional(input["reason"], isPlainText) &&
         optional(input["endsAt"], (value) => isTime(value) && Date.parse(value) >= now);
@@ -207,13 +209,26 @@ function isCorrection(input: Input): boolean {
 }
 
 function isUpsert(input: Input, now: number): boolean {
-  const { startsAt, endsAt, cycleStart, customLimits, customFeatures } = input;
+  if (input["at"] !== undefined) return isScheduled(input);
+  const { startsAt, endsAt, cycleStart, customLimits, customFeatures, quantity, trial } = input;
   return isId(input["userId"]) && isText(input["planId"]) && hasBothIdsOrNone(input) &&
     optional(startsAt, (value) => isStart(value) && Date.parse(value) <= now) &&
     optional(endsAt, (value) => isTime(value) && Date.parse(value) > now) &&
+    optional(trial, (value) => typeof value === "boolean") &&
+    optional(quantity, (value) => Number.isInteger(value) && isNumber(value, 1, 10_000)) &&
     (cycleStart === null || optional(cycleStart, isStart)) &&
     (customLimits === null || optional(customLimits, areQuotas)) &&
     (customFeatures === null || optional(customFeatures, areFeatures));
+}
+
+/** Nothing goes with a change that is asked for ahead. */
+function isScheduled({ userId, planId, at, provider, externalId, ...others }: Input): boolean {
+  const ids = {
+    ...provider === undefined ? {} : { provider },
+    ...externalId === undefined ? {} : { externalId },
+  };
+  return isId(userId) && isText(planId) && hasBothIdsOrNone(ids) && (at === "period_end" || isTime(at)) &&
+    Object.values(others).every((value) => value === undefined);
 }
 
 function areQuotas(value: unknown): boolean {

@@ -159,7 +159,7 @@ function matchedOf(
   return groups.map((group) => {
     const window = world.windowOf(asked.user.id, primary, group, now);
     const counter = world.counterIn(asked.user.id, plan.id, group.id, window);
-    const quota = world.quota(primary, group);
+    const quota = world.quota(primary, group, now);
     const headroom = gateKind === "headroom" ? headroomOf(plan, group) : undefined;
     return {
       planId: plan.id,

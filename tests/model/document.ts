@@ -63,6 +63,9 @@ export interface Plan {
   limits: LimitGroup[];
   features?: FeatureValues;
   archived?: boolean;
+  perSeat?: boolean;
+  addon?: boolean;
+  trial?: { days: number; thenPlanId?: string | null };
 }
 
 export type FeatureValue = boolean | number | string | string[];
@@ -137,6 +140,7 @@ export type Operation =
   | "users"
   | "subscribe"
   | "cancel"
+  | "unschedule"
   | "grant"
   | "extend"
   | "revoke"
@@ -229,6 +233,7 @@ const STATUS_OF_CODE = {
   reservation_not_pending: 409,
   run_ended: 409,
   already_canceled: 409,
+  trial_used: 409,
   alias_conflict: 409,
   alias_cycle: 409,
   parent_cycle: 409,

@@ -47,7 +47,7 @@ interface Due {
 }
 
 /**
- * The earliest due thing; of equal times holds before subscription ends, then credits, then by id. Choice: ids are
+ * The earliest due thing; of equal times holds before ends of trials, then scheduled changes, then ends, then credits, then by id. Choice: ids are
  * compared as texts, also where a merge brought holds of two users together.
  */
 function nextDue(world: World): Due | null {
@@ -78,6 +78,19 @@ function nextDue(world: World): Due | null {
   }
   for (const user of world.users.values()) {
     for (const row of user.subscriptions) {
+      const { trial } = row;
+      if (!row.ended && trial !== null) consider(trial.endsAt, () => endTrial(world, user, row));
+    }
+  }
+  for (const user of world.users.values()) {
+    for (const row of user.subscriptions) {
+      const { scheduled } = row;
+      if (row.ended || scheduled === null) continue;
+      consider(scheduled.at, () => changePlan(world, user, row, scheduled.planId, scheduled.at, "scheduled"));
+    }
+  }
+  for (const user of world.users.values()) {
+    for (const row of user.subscriptions) {
       const end = row.endsAt;
       if (row.ended || end === null) continue;
       consider(end, () => endRow(world, user, row, end, "ended", null));
@@ -96,6 +109,45 @@ function nextDue(world: World): Due | null {
   return next;
 }
 
+/** The end of a trial leads to the plan after it, or ends the row. */
+function endTrial(world: World, user: User, row: SubscriptionRow): void {
+  const { endsAt: at, thenPlanId } = row.trial!;
+  if (thenPlanId === null) {
+    world.note("trial_ended: the row ends");
+    endRow(world, user, row, at, "ended", "trial_ended");
+  } else changePlan(world, user, row, thenPlanId, at, "trial_ended");
+}
+
+/**
+ * Time changes the plan of a row.
+ * Choice: where the primary ends at the very moment, the plan is not entered before that end is settled.
+ */
+function changePlan(
+  world: World,
+  user: User,
+  row: SubscriptionRow,
+  planId: string,
+  at: number,
+  reason: string,
+): void {
+  const previousPlanId = row.planId;
+  Object.assign(row, {
+    planId,
+    customLimits: new Map(),
+    customFeatures: new Map(),
+    scheduled: null,
+    trial: null,
+  });
+  holdPlan(row, planId, at);
+  writeHistory(world, user, "plan_changed", row, at, { previousPlanId, reason });
+  world.note(`${reason}: the plan changes`);
+  const primary = user.entered?.row;
+  if (primary && !primary.ended && primary.endsAt !== null && primary.endsAt <= at) {
+    return world.note(`${reason}: the primary ends at the same moment`);
+  }
+  followPrimary(world, user, at);
+}
+
 /** Ends a row at `at`; when it was the primary, the best row that is left takes its place then. */
 export function endRow(
   world: World,
@@ -108,6 +160,8 @@ export function endRow(
   const wasPrimary = user.entered?.row === row && user.entered.endedAt === null;
   row.endsAt = at;
   row.ended = true;
+  row.scheduled = null;
+  row.trial = null;
   writeHistory(world, user, type, row, at, { reason });
   if (!wasPrimary) return;
   const next = world.primary(user, at);
@@ -159,8 +213,19 @@ export function followPrimary(world: World, user: User, at: number): void {
     if (isEntry) enterPlan(world, user, old, primary, at);
     carried = !isEntry || (world.plan(primary.planId).onPlanChange ?? "carry") === "carry";
   }
-  const { planId, startedAt, cycleAnchorAt } = primary;
-  user.entered = { row: primary, planId, startedAt, cycleAnchorAt, endedAt: null, carried };
+  const entered = world.entered(primary, carried);
+  if (old && old.planId === primary.planId && world.plan(old.planId).period.type === "lifetime") {
+    if (old.startedAt !== entered.startedAt) {
+      world.note("lifetime: it turns out to have begun earlier");
+      carry(world, user, old, primary, at);
+    }
+  }
+  user.entered = entered;
+}
+
+/** Notes that a row has a plan; only the first time counts. */
+export function holdPlan(row: SubscriptionRow, planId: string, at: number): void {
+  if (!row.held.has(planId)) row.held.set(planId, at);
 }
 
 /**
@@ -211,7 +276,7 @@ function enterPlan(world: World, user: User, old: Entered, primary: Subscription
         if (group.period?.type === "session") world.note(`sessions: ${window ? "blocked" : "none to block"}`);
         if (window === null) continue;
         const counter = world.counter(user.id, entered.id, group.id, window);
-        const quota = world.quota(primary, group);
+        const quota = world.quota(primary, group, at);
         fill(counter, quota, larger(shownCount(counter), quota));
       }
   }

@@ -102,7 +102,7 @@ function groupAnswer(
   now: number,
 ): WireData {
   const plan = world.plan(primary.planId);
-  const quota = world.quota(primary, group);
+  const quota = world.quota(primary, group, now);
   const headroom = isGuard(group) ? null : headroomOf(plan, group) ?? null;
   const { current, held } = standing(world, user, primary, group, now);
   const isCovering = group.matches.some((rule) => ruleMatches(rule, event, metadata));
@@ -119,6 +119,7 @@ function groupAnswer(
     ...meeting,
     quota: toNumber(quota),
     isCustom: primary.customLimits.has(group.id),
+    ...partsOf(world, primary, group, now),
     headroom: headroom && { mode: headroom.mode, value: headroom.value },
     gate: headroom && toNumber(gateOf(quota, headroom)),
     current: toNumber(current),
@@ -146,6 +147,18 @@ function standing(
   const counter = world.counterIn(user.id, planId, group.id, window);
   const held = window === null ? ZERO : heldOn(world, user.id, { ...place, window });
   return { current: shownCount(counter), held: smaller(held, counter.count) };
+}
+
+/** What a quota is made of, unless it is the plan's own. */
+function partsOf(world: World, primary: SubscriptionRow, group: LimitGroup, now: number): WireData {
+  const added = world.added(primary, group, now);
+  if (primary.quantity === 1 && added.length === 0) return {};
+  const addOns = added.map(({ row: { id, planId, quantity }, quota }) => {
+    return { subscriptionId: id, planId, quantity, quota: toNumber(quota) };
+  });
+  return {
+    quotaParts: { own: toNumber(world.ownQuota(primary, group)), quantity: primary.quantity, addOns },
+  };
 }
 
 /** What open holds have of a counter, those included that left it and that it still contains. */

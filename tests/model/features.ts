@@ -10,7 +10,7 @@ import {
   success,
   type WireData,
 } from "./document.ts";
-import type { User, World } from "./state.ts";
+import { isActive, type User, type World } from "./state.ts";
 import { usersAbove } from "./tree.ts";
 
 /** The type of every key of the catalog. */
@@ -48,9 +48,15 @@ function featureOf(world: World, user: User, key: string, type: string, now: num
       return { value: custom, from: "custom", of: each.id };
     }
     const value = world.plan(primary.planId).features?.[key];
-    if (value === undefined) continue;
-    world.note(`features: a plan's value${above}`);
-    return { value, from: "plan", of: each.id };
+    if (value !== undefined) {
+      world.note(`features: a plan's value${above}`);
+      return { value, from: "plan", of: each.id };
+    }
+    const addOns = each.subscriptions.filter((row) => world.isAddOn(row) && isActive(row, now));
+    const [added] = addOns.map((row) => world.plan(row.planId).features?.[key]).filter((each) =>
+      each !== undefined
+    );
+    if (added !== undefined) return { value: added, from: "addon", of: each.id };
   }
   const value = world.catalog.featureDefaults?.[key];
   return value === undefined ? null : { value, from: "default", of: null };

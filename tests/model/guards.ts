@@ -43,7 +43,7 @@ export function guardsMet(
   if (primary === null) return [];
   const { planId } = primary;
   return matchedGroups(world.plan(planId), event, metadata).filter(isGuard).map((group): MetGuard => {
-    const met = { user, planId, group, quota: world.quota(primary, group), need: amounts[group.unit] };
+    const met = { user, planId, group, quota: world.quota(primary, group, now), need: amounts[group.unit] };
     if (looksAt === "none" || passes(world, met, now)) return { ...met, reason: null };
     if (isRate(group)) return { ...met, reason: "rate_limit_reached" };
     return { ...met, reason: looksAt === "all" ? "concurrency_limit_reached" : null };

@@ -62,6 +62,8 @@ export function mergeSubscriptions(
   for (const row of ended) {
     row.endsAt = now;
     row.ended = true;
+    row.scheduled = null;
+    row.trial = null;
     writeHistory(world, to, "ended", row, now);
     world.note("merges: default ended");
   }
@@ -246,11 +248,11 @@ export function mergeEntered(world: World, from: Side, to: Side, now: number): v
   const [a, b] = [from.user.entered, to.user.entered];
   const primary = world.primary(to.user, now);
   if (primary) {
-    const { planId, startedAt, cycleAnchorAt } = primary;
+    const { planId } = primary;
     const carried = [from, to].every(({ user, running }) =>
       running?.planId !== planId || user.entered?.carried !== false
     );
-    to.user.entered = { row: primary, planId, startedAt, cycleAnchorAt, endedAt: null, carried };
+    to.user.entered = world.entered(primary, carried);
   } else if ((a?.endedAt ?? -Infinity) > (b?.endedAt ?? -Infinity)) {
     to.user.entered = a;
   }

@@ -28,7 +28,7 @@ import { createRun, endRun, getRun, listRuns } from "./runs.ts";
 import { commit, release } from "./settlement.ts";
 import { World } from "./state.ts";
 import { mirror, paidGrant, refund, reinstate } from "./stripe.ts";
-import { cancel, subscribe } from "./subscriptions.ts";
+import { cancel, subscribe, unschedule } from "./subscriptions.ts";
 import { setParent } from "./tree.ts";
 import { tellingUnknown } from "./unknown_members.ts";
 
@@ -156,6 +156,8 @@ export class Model {
         return subscribe(world, input, now);
       case "cancel":
         return cancel(world, input, now);
+      case "unschedule":
+        return unschedule(world, input, now);
       case "mirror":
         return mirror(world, input, now);
       case "grant":

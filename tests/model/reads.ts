@@ -155,7 +155,7 @@ export function counterAnswer(world: World, row: SubscriptionRow, group: LimitGr
   const [count, cost] = isGuard(group)
     ? [guardCount(world, world.user(row.userId), { planId: row.planId, groupId: group.id }, now), ZERO]
     : countedIn(world, row, group, now);
-  const quota = world.quota(row, group);
+  const quota = world.quota(row, group, now);
   const filters: Record<string, string[]> = {};
   for (const rule of group.matches) {
     for (const [key, value] of Object.entries(rule.metadata ?? {})) {

@@ -28,6 +28,13 @@ export interface SubscriptionRow extends Named, Anchors {
   externalId: string | null;
   endsAt: number | null;
   customLimits: Map<string, Micros>;
+  quantity: number;
+  scheduled: { at: number; planId: string } | null;
+  trial: { endsAt: number; thenPlanId: string | null } | null;
+  /** All plans that it had on trial. */
+  trials: string[];
+  /** When it first had each of its plans. */
+  held: Map<string, number>;
   customFeatures: Map<string, FeatureValue>;
   ended: boolean;
 }

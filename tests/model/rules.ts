@@ -105,7 +105,7 @@ export function isGuard({ period }: LimitGroup): boolean {
 }
 
 /** How a group counts, in one text; a catalog never changes it, and groups of two plans pair only where it is equal. */
-function kindOf({ period }: LimitGroup): string {
+export function kindOf({ period }: LimitGroup): string {
   if (period?.type === "concurrent") return period.type;
   return period?.type === "session" || period?.type === "rolling"
     ? `${period.type} ${period.seconds}`

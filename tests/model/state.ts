@@ -11,6 +11,7 @@ import type {
   Balance,
   Counter,
   Dated,
+  Entered,
   EventRow,
   GuardPlace,
   LedgerRow,
@@ -22,6 +23,7 @@ import type {
   SubscriptionRow,
   User,
 } from "./rows.ts";
+import { kindOf } from "./rules.ts";
 import { ModelShares } from "./shares.ts";
 import { type Anchors, type Window, windowAt } from "./windows.ts";
 
@@ -211,16 +213,60 @@ export class World {
       const last = this.sessions.get(placeKey(userId, { planId: row.planId, groupId: group.id }));
       return last && last.end! > at ? last : null;
     }
-    return windowAt(period as Period, row, at);
+    const anchors = "customLimits" in row ? this.entered(row as SubscriptionRow, true) : row;
+    return windowAt(period as Period, anchors, at);
   }
 
   /** The window that the row's plan has at a moment. */
-  window(row: Anchors & { planId: string }, at: number): Window {
-    return windowAt(this.plan(row.planId).period, row, at);
+  window(row: SubscriptionRow | Entered, at: number): Window {
+    const anchors = "row" in row ? row : this.entered(row, true);
+    return windowAt(this.plan(row.planId).period, anchors, at);
   }
 
-  quota(row: SubscriptionRow, group: LimitGroup): Micros {
-    return row.customLimits.get(group.id) ?? fromNumber(group.quota);
+  /**
+   * A plan at its entry. Choice: a lifetime begins when any row of the user first had the plan, of whatever key.
+   */
+  entered(row: SubscriptionRow, carried: boolean): Entered {
+    const { planId, cycleAnchorAt } = row;
+    const held = this.user(row.userId).subscriptions.flatMap((each) => each.held.get(planId) ?? []);
+    const plan = this.plan(planId);
+    const isForLife = [plan, ...plan.limits].some(({ period }) => period?.type === "lifetime");
+    const anchors = isForLife
+      ? { startedAt: Math.min(...held), cycleAnchorAt: cycleAnchorAt ?? row.startedAt }
+      : { startedAt: row.startedAt, cycleAnchorAt };
+    return { row, planId, ...anchors, endedAt: null, carried };
+  }
+
+  /** What a row alone gives of a group. */
+  ownQuota(row: SubscriptionRow, group: LimitGroup): Micros {
+    return row.customLimits.get(group.id) ?? fromNumber(group.quota) * BigInt(row.quantity);
+  }
+
+  /** What the primary and the add-ons beside it give of a group. */
+  quota(row: SubscriptionRow, group: LimitGroup, at: number): Micros {
+    return this.added(row, group, at).reduce((sum, { quota }) => sum + quota, this.ownQuota(row, group));
+  }
+
+  /** What each active add-on of the row's user adds to a group. */
+  added(
+    row: SubscriptionRow,
+    to: LimitGroup,
+    at: number,
+  ): { row: SubscriptionRow; quota: Micros }[] {
+    const addOns = this.user(row.userId).subscriptions.filter((each) =>
+      this.isAddOn(each) && isActive(each, at)
+    );
+    return addOns.flatMap((each) => {
+      const group = this.plan(each.planId).limits.find((limit) =>
+        limit.id === to.id && limit.unit === to.unit && kindOf(limit) === kindOf(to)
+      );
+      if (group) this.note("add-ons: a quota is added");
+      return group ? [{ row: each, quota: this.ownQuota(each, group) }] : [];
+    });
+  }
+
+  isAddOn(row: SubscriptionRow): boolean {
+    return this.plan(row.planId).addon === true;
   }
 
   /**
@@ -231,11 +277,12 @@ export class World {
   lineQuota(user: User, line: GuardPlace, at: number): Micros {
     const group = this.group(line.planId, line.groupId);
     const primary = this.primary(user, at);
-    return primary?.planId === line.planId ? this.quota(primary, group) : fromNumber(group.quota);
+    return primary?.planId === line.planId ? this.quota(primary, group, at) : fromNumber(group.quota);
   }
 
+  /** Active rows that give a plan. */
   active(user: User, at: number): SubscriptionRow[] {
-    return user.subscriptions.filter((row) => !row.ended && (row.endsAt === null || row.endsAt > at));
+    return user.subscriptions.filter((row) => isActive(row, at) && !this.isAddOn(row));
   }
 
   rank(row: SubscriptionRow): number {
@@ -340,6 +387,10 @@ export function newCounter(
     blockedTo: ZERO,
     resetAt: null,
   };
+}
+
+export function isActive({ ended, endsAt }: SubscriptionRow, at: number): boolean {
+  return !ended && (endsAt === null || endsAt > at);
 }
 
 /** What a counter shows, and what limits. Choice: what a block filled stays full, also where older holds give back. */

@@ -4,9 +4,9 @@
 import { grant, issue, takeAway } from "./credits.ts";
 import { type Input, type ModelReply, refusal, success } from "./document.ts";
 import { type Micros, ZERO } from "./decimal.ts";
-import { endRow, followPrimary, writeHistory } from "./entry.ts";
+import { endRow, followPrimary, holdPlan, writeHistory } from "./entry.ts";
 import type { Balance, SubscriptionRow, User, World } from "./state.ts";
-import { createRow, findRow, subscriptionRecord } from "./subscriptions.ts";
+import { createRow, dropScheduled, factsOf, findRow, subscriptionRecord } from "./subscriptions.ts";
 import { inOrder, statusOf } from "./wallet.ts";
 
 /**
@@ -53,14 +53,18 @@ function toldAgain(world: World, user: User, row: SubscriptionRow, input: Input,
     return;
   }
   if (isOver && row.ended) return;
+  const facts = factsOf(row);
   const before = row.endsAt;
   if (row.ended || (before !== null && end === null)) writeHistory(world, user, "reactivated", row, now);
   Object.assign(row, { ended: false, endsAt: end });
   if (!isOver && row.planId !== planId) {
     const previousPlanId = row.planId;
-    Object.assign(row, { planId, customLimits: new Map(), customFeatures: new Map() });
+    Object.assign(row, { planId, customLimits: new Map(), customFeatures: new Map(), trial: null });
+    holdPlan(row, planId, now);
     writeHistory(world, user, "plan_changed", row, now, { previousPlanId });
   }
+  if (typeof input["quantity"] === "number") row.quantity = input["quantity"];
+  if (factsOf(row) !== facts) dropScheduled(world, row);
   if (end !== null && end !== before) writeHistory(world, user, "canceled", row, now, { reason });
   followPrimary(world, user, now);
 }
@@ -86,7 +90,9 @@ function noteMirror(
   if (world.active(user, now).some((each) => each.provider === null)) note("beside a default subscription");
   const isHeld = world.reservations.some((hold) => hold.user === user && hold.state === "held");
   if (!before) return note(row.endsAt !== null && row.endsAt <= now ? "new and over" : "new");
-  const same = (["planId", "endsAt", "ended"] as const).every((name) => before[name] === row[name]);
+  const same = (["planId", "endsAt", "ended", "quantity"] as const).every((name) =>
+    before[name] === row[name]
+  );
   if (same) return note(row.ended ? "over, reported again" : "reported unchanged");
   if (before.customLimits.size > 0) note("a row with custom limits");
   if (before.ended) note("an ended one comes back");

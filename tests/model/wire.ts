@@ -63,6 +63,8 @@ export function wireOf({ op, input }: ModelRequest): WireRequest {
       const { userId, ...body } = input;
       return { method: "PUT", path: `/users/${encodeURIComponent(String(userId))}/parent`, body };
     }
+    case "unschedule":
+      return { method: "DELETE", path: "/subscriptions/scheduled", body: input };
     case "cancel":
       return { method: "DELETE", path: "/subscriptions", body: input };
     default:

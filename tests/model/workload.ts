@@ -16,6 +16,7 @@ import {
   correction,
   endOf,
   eventsOf,
+  hasOffers,
   INVALID,
   type KnownEvent,
   multipliersOf,
@@ -206,7 +207,7 @@ export class Workload {
 
   #nextOperation(index: number): Operation {
     if (index < this.#first) return "subscribe";
-    return this.#random.weighted(weightsOf(this.#options));
+    return this.#random.weighted(weightsOf({ ...this.#options, offers: hasOffers(this.#options.catalog) }));
   }
 
   #nextOfBurst(): { op: Operation; input: Input } | null {
@@ -307,6 +308,10 @@ export class Workload {
         return { userId };
       case "subscribe":
         return this.#upsert(index);
+      case "unschedule": {
+        const { userId, provider, externalId } = this.#canceling();
+        return { userId, ...provider === undefined ? {} : { provider, externalId } };
+      }
       case "cancel":
         return this.#canceling();
       case "grant":

@@ -192,7 +192,22 @@ export function upsertInput(random: Random, catalog: CatalogDocument, nowMs: num
     input["customLimits"] = random.pick([null, {}, { [id]: { quota } }, { [id]: { quota } }]);
     if (random.chance(0.1)) input["customLimits"] = { lg_unknown: { quota } };
   }
-  return { ...input, ...customFeaturesOf(catalog, nowMs) };
+  if (!hasOffers(catalog)) return { ...input, ...customFeaturesOf(catalog, nowMs) };
+  if (random.chance(0.15)) input["quantity"] = random.pick([1, 2, 3, 10_000]);
+  if (random.chance(0.35)) input["trial"] = random.chance(0.8);
+  return random.chance(0.5) ? scheduledInput(random, input, nowMs) : input;
+}
+
+/** The same change, asked for ahead. */
+function scheduledInput(random: Random, { planId, provider, externalId }: Input, nowMs: number): Input {
+  const away = random.pick([0, 1, 40, 5000, 60_000, HOUR_MS, 3 * DAY_MS]) + random.whole(0, 2);
+  const at = random.chance(0.3) ? "period_end" : new Date(nowMs + away).toISOString();
+  return { planId, ...provider === undefined ? {} : { provider, externalId }, at };
+}
+
+/** Whether a catalog is one to change seats on, and all that plans offer beside quotas. */
+export function hasOffers({ plans }: CatalogDocument): boolean {
+  return plans.some(({ perSeat }) => perSeat === true);
 }
 
 /** Custom features by a random of their own, so that a catalog without features keeps its workloads. */
@@ -285,6 +300,9 @@ export const INVALID: { op: Operation; input: Input }[] = [
   { op: "subscribe", input: { userId: "user-1", planId: "plan_none", endsAt: "2001-01-01T00:00:00.000Z" } },
   { op: "subscribe", input: { userId: "user-1", planId: "plan_none", startsAt: "2999-01-01T00:00:00.000Z" } },
   { op: "subscribe", input: { userId: "user-1", planId: "plan_none", cycleStart: "soon" } },
+  { op: "subscribe", input: { userId: "user-1", planId: "plan_none", quantity: 0 } },
+  { op: "subscribe", input: { userId: "user-1", planId: "plan_none", quantity: 1.5 } },
+  { op: "subscribe", input: { userId: "user-1", planId: "plan_none", quantity: 10_001 } },
   { op: "cancel", input: { userId: "user-1", externalId: "one" } },
   { op: "cancel", input: { userId: "user-1", endsAt: "2001-01-01T00:00:00.000Z" } },
   { op: "grant", input: { packId: "cpk_none" } },

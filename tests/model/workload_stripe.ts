@@ -3,6 +3,7 @@
 
 import type { CatalogDocument, Input, ModelReply, ModelRequest } from "./document.ts";
 import type { Random } from "./random.ts";
+import { hasOffers } from "./workload_inputs.ts";
 
 const HOUR_MS = 60 * 60 * 1000;
 const DAY_MS = 24 * HOUR_MS;
@@ -75,6 +76,7 @@ export class StripeInputs {
         ? null
         : iso(nowMs + random.pick([HOUR_MS, -HOUR_MS, -10 * DAY_MS, -45 * DAY_MS]) - random.whole(0, 99_999)),
       endsAt: random.chance(0.6) ? null : this.#end(nowMs),
+      ...hasOffers(this.#catalog) && random.chance(0.2) ? { quantity: random.pick([1, 2, 5]) } : {},
     };
   }
 

@@ -14,10 +14,12 @@ const PROVIDER_OPERATIONS: Record<ProviderOperation, number> = {
 };
 
 const RUN_OPERATIONS: Record<RunOperation, number> = { createRun: 12, endRun: 3, getRun: 2, listRuns: 1 };
+/** More of what changes subscriptions, where there is more to change. */
+const OFFER_OPERATIONS = { unschedule: 9, subscribe: 25, cancel: 4 } as const;
 const TREE_OPERATIONS: Record<"parent", number> = { parent: 5 };
 
 const ENDPOINTS: Record<
-  Exclude<Operation, MergeOperation | ProviderOperation | RunOperation | "parent">,
+  Exclude<Operation, MergeOperation | ProviderOperation | RunOperation | "parent" | "unschedule">,
   number
 > = {
   reserve: 30,
@@ -40,8 +42,8 @@ const ENDPOINTS: Record<
 
 /** The weight of each operation in a workload that sends also the asked-for kinds. */
 export function weightsOf(
-  { merges = false, stripe = false, runs = false, trees = false }: Partial<
-    Record<"merges" | "stripe" | "runs" | "trees", boolean>
+  { merges = false, stripe = false, runs = false, trees = false, offers = false }: Partial<
+    Record<"merges" | "stripe" | "runs" | "trees" | "offers", boolean>
   >,
 ): Record<Operation, number> {
   const weights: Partial<Record<Operation, number>> = {
@@ -50,6 +52,7 @@ export function weightsOf(
     ...(stripe ? PROVIDER_OPERATIONS : {}),
     ...(runs ? RUN_OPERATIONS : {}),
     ...(trees ? TREE_OPERATIONS : {}),
+    ...(offers ? OFFER_OPERATIONS : {}),
   };
   return weights as Record<Operation, number>;
 }

@@ -109,6 +109,8 @@ const CASES: readonly Case[] = [
     startsAt: NO_TIME,
     endsAt: NO_TIME,
     cycleStart: NO_TIME,
+    trial: ['"true"', "1", "[]"],
+    quantity: ['"2"', "true", "[]", "{}", "0", "-1", "1.5", "10001"],
   }],
   ["POST /subscriptions", () => ({ userId: "u", planId: "plan_team", provider: "p", externalId: "x" }), {
     provider: [...NO_ID, '"p","provider":null'],
@@ -218,7 +220,9 @@ Deno.test("null for an optional member is the same as leaving it out", async () 
   assert.equal((await dataOf(app.call("POST", "/can-use", { ...CALL, ...size }))).allowed, true);
   const other = await holdImages(app);
   await dataOf(app.call("POST", "/release", { reservationId: other, ...none("reason errorCode response") }));
-  const row = none("provider externalId startsAt endsAt cycleStart customLimits customFeatures");
+  const row = none(
+    "provider externalId startsAt endsAt cycleStart customLimits customFeatures quantity trial at",
+  );
   await dataOf(app.call("POST", "/subscriptions", { userId: "u", planId: "plan_pro", ...row }));
   await dataOf(
     app.call("DELETE", "/subscriptions", { userId: "u", ...none("provider externalId endsAt reason") }),

@@ -5,6 +5,7 @@ import { userPath } from "../../routes/console/parts/page.tsx";
 import { consoleOf, SUPPORT_TOKEN, Visitor } from "./console_support.ts";
 import { stopQueued } from "./privacy_support.ts";
 import { dataOf, serviceOfFile } from "./support.ts";
+import { planOf } from "../domain/short_catalog.ts";
 import type { TestApp } from "../support/test_service.ts";
 
 const service = serviceOfFile();
@@ -26,6 +27,20 @@ async function world(token?: string): Promise<World> {
   await post("/subscriptions", { userId: "ann", planId: "plan_pro" });
   return { app, visitor, base, user: `${base}/users/ann`, post };
 }
+
+Deno.test("the page of a user shows seats, the trial, and the change of plan that is to come", async () => {
+  const plans = [
+    planOf("plan_team", { g: 5 }, { name: "Team", trial: { days: 7 } }),
+    planOf("plan_less", { g: 1 }, { name: "Less" }),
+  ];
+  const app = await service.newApp({ plans });
+  const visitor = await Visitor.signedIn(consoleOf(service));
+  const post = (body: object) => dataOf(app.call("POST", "/subscriptions", { userId: "bob", ...body }));
+  await post({ planId: "plan_team", quantity: 4, trial: true });
+  await post({ planId: "plan_less", at: "period_end" });
+  const { text } = await visitor.get(`/console/apps/${app.appId}/live/users/bob`);
+  for (const words of [/Seats 4/, /Trial ends \S/, /Next plan Less from/]) assert.match(text, words);
+});
 
 Deno.test("the page of a user shows plan, limits, credits, holds, events, refusals, ledger and IDs", async () => {
   const { visitor, user, post, base } = await world();

@@ -4,7 +4,7 @@
 
 import { Stripe } from "stripe";
 import { eventOf } from "../../src/integrations/stripe/signature.ts";
-import type { Pack } from "../model/document.ts";
+import type { Pack, Plan } from "../model/document.ts";
 import type { Random } from "../model/random.ts";
 import type { Server } from "./database/server.ts";
 import type { Faults } from "./faults.ts";
@@ -191,7 +191,7 @@ export class SimStripe {
       stands: [],
     };
     account.subscriptions.push(subscription);
-    const plan = random.pick(account.tenant.catalog.plans);
+    const plan = random.pick(plansOf(account));
     const userId = this.#user(account);
     // Some backends name the user only once the subscription is there, and some payments take a while.
     const isNamed = random.chance(0.7);
@@ -208,7 +208,7 @@ export class SimStripe {
     const { userId, planId, cancelAt } = subscription.stands.at(-1) as Stand;
     const stand = { userId, status: "active", planId, cancelAt };
     const kind = random.weighted({ plan: 4, status: 2, cancel: 2, user: 1 });
-    if (kind === "plan") stand.planId = random.pick(account.tenant.catalog.plans).id;
+    if (kind === "plan") stand.planId = random.pick(plansOf(account)).id;
     if (kind === "status") stand.status = random.pick(["past_due", "trialing", "paused", "unpaid"]);
     if (kind === "user") stand.userId = this.#user(account);
     if (kind === "cancel") {
@@ -433,4 +433,9 @@ export class SimStripe {
       });
     });
   }
+}
+
+/** The plans that a subscription may be of; an add-on is a row of its item, which has no id here. */
+function plansOf({ tenant }: Account): readonly Plan[] {
+  return tenant.catalog.plans.filter(({ addon }) => addon !== true);
 }

@@ -3,7 +3,7 @@
 
 import type { Mode } from "../../actors/port.ts";
 import { hashOf } from "../../src/process/secrets/hash.ts";
-import { catalogs } from "../model/catalogs.ts";
+import { catalogs, offers } from "../model/catalogs.ts";
 import type { CatalogDocument } from "../model/document.ts";
 import type { Random } from "../model/random.ts";
 import type { SimTables } from "./database/tables.ts";
@@ -74,7 +74,7 @@ export function tenantsOf(
       keyId: `key_${no}`,
       key: `sk_${caps.mode}_simulation${String(no).padStart(22, "0")}`,
       realm: caps.mode === "live" ? 2 * no - 1 : 2 * no,
-      catalog: catalogs[isCanary ? "example" : random.pick(["example", "tiny", "ladder"] as const)],
+      catalog: catalogOf(seed, isCanary ? "example" : random.pick(["example", "tiny", "ladder"] as const)),
       caps,
       webhooks: isCanary ? [] : webhooksOf(no, random),
       isCanary,
@@ -82,6 +82,11 @@ export function tenantsOf(
       isSold: hasStripe && !isCanary && caps.operationCap === null,
     };
   });
+}
+
+/** Some worlds have what plans offer beside quotas in place of the smallest catalog. */
+function catalogOf(seed: number, name: keyof typeof catalogs): CatalogDocument {
+  return name === "tiny" && seed % 10 === 3 ? offers : catalogs[name];
 }
 
 function webhooksOf(no: number, random: Random): SimWebhook[] {

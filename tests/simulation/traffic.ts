@@ -42,6 +42,7 @@ const ENDPOINTS: Record<
     | "getRun"
     | "listRuns"
     | "parent"
+    | "unschedule"
   >,
   number
 > = {

@@ -79,6 +79,11 @@ Deno.test("a new value of a row that an earlier drain wrote replaces it", () =>
       customLimits: { g: 1_500_000n },
       customFeatures: { sso: true, models: ["a", "b"] },
       cycleAnchorAt: -5,
+      quantity: 7,
+      scheduled: { at: NOW, planId: "p" },
+      trial: { endsAt: NOW, thenPlanId: null },
+      trials: ["p"],
+      firstHeld: { p: -3 },
       planId: "p",
     });
     await write([

@@ -170,6 +170,11 @@ const subscription: fc.Arbitrary<Subscription> = record({
   ended: fc.boolean(),
   cycleAnchorAt: orNull(millis),
   customLimits: fc.dictionary(text.filter((name) => name !== "__proto__"), size, { maxKeys: 3 }),
+  quantity: fc.integer({ min: 1, max: 10_000 }),
+  scheduled: orNull(record({ at: millis, planId: text })),
+  trial: orNull(record({ endsAt: millis, thenPlanId: orNull(text) })),
+  trials: fc.array(text, { maxLength: 2 }),
+  firstHeld: fc.dictionary(text.filter((name) => name !== "__proto__"), millis, { maxKeys: 3 }),
   customFeatures: fc.dictionary(
     text.filter((name) => name !== "__proto__"),
     fc.oneof(fc.boolean(), fc.integer(), text, fc.array(text, { maxLength: 3 })),
@@ -232,6 +237,7 @@ Deno.test("a subscription is decoded unchanged", () => {
     assert.deepEqual(tables.subscriptions(1), [{
       ...row,
       customLimits: { ...row.customLimits },
+      firstHeld: { ...row.firstHeld },
       customFeatures: { ...row.customFeatures },
     }]);
   }));

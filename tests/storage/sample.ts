@@ -90,6 +90,11 @@ export function subscription(row: Partial<Subscription> = {}): Subscription {
     ended: false,
     cycleAnchorAt: null,
     customLimits: {},
+    quantity: 1,
+    scheduled: null,
+    trial: null,
+    trials: [],
+    firstHeld: {},
     customFeatures: {},
     ...row,
   };

@@ -189,6 +189,16 @@ const DUE_MARKS_AND_MESSAGES: readonly Fault[] = [
     [`due 1 user_1 never due, but a hold lapses: "rsv_1" at ${END} ms`],
   ],
   [
+    "a user that is due after a trial ends",
+    `update subscriptions set trial_ends_at_ms = ${END - 1} where id = 'sub_1'`,
+    [`due 1 user_1 due at ${END} ms, but a trial ends: "sub_1" at ${END - 1} ms`],
+  ],
+  [
+    "a user that is due after a subscription changes its plan",
+    `update subscriptions set scheduled_at_ms = ${END - 1}, scheduled_plan_id = 'plan_b' where id = 'sub_1'`,
+    [`due 1 user_1 due at ${END} ms, but a subscription changes its plan: "sub_1" at ${END - 1} ms`],
+  ],
+  [
     "a user that is due after a subscription ends",
     `update subscriptions set ends_at_ms = ${END - 1} where id = 'sub_1'`,
     [`due 1 user_1 due at ${END} ms, but a subscription ends: "sub_1" at ${END - 1} ms`],

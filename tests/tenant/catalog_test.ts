@@ -197,6 +197,38 @@ Deno.test("a price of Stripe stands once in a catalog, and the fault names both 
   for (const [document, expected] of PRICES) assert.deepEqual(await faultsOf(document), expected);
 });
 
+const trialWith = (trial: object) => ({
+  plans: [{ ...PLAN, trial }, { ...PLAN, id: "other", name: "Other" }],
+});
+const NO_PLAN_AFTER = "plans[0].trial.thenPlanId: must be the id of another plan of the catalog";
+
+const TRIALS: readonly (readonly [object, readonly string[]])[] = [
+  [{ days: 14, thenPlanId: "other" }, []],
+  [{ days: 14, thenPlanId: null }, []],
+  [{ days: 14 }, []],
+  [{ thenPlanId: "other" }, ["plans[0].trial.days: is required"]],
+  [{ days: 0 }, ["plans[0].trial.days: must be at least 1"]],
+  [{ days: 1.5 }, ["plans[0].trial.days: must be an integer"]],
+  [{ days: 14, thenPlanId: "none" }, [NO_PLAN_AFTER]],
+  [{ days: 14, thenPlanId: PLAN.id }, [NO_PLAN_AFTER]],
+];
+
+Deno.test("the trial of a plan leads to no add-on, that of an add-on to one or nowhere", async () => {
+  const path = "plans[0].trial.thenPlanId";
+  for (
+    const [addon, message] of [[false, "must not be an add-on"], [true, "must be an add-on, as the plan is"]]
+  ) {
+    const { plans: [plan, other] } = trialWith({ days: 14, thenPlanId: "other" });
+    const faults = (otherAddon: unknown) =>
+      faultsOf({ plans: [{ ...plan, addon }, { ...other, addon: otherAddon }] });
+    assert.deepEqual([await faults(addon), await faults(!addon)], [[], [`${path}: ${message}`]]);
+  }
+});
+
+Deno.test("a trial is some days long, and another plan of the catalog follows it or none", async () => {
+  for (const [trial, expected] of TRIALS) assert.deepEqual(await faultsOf(trialWith(trial)), expected);
+});
+
 Deno.test("what a catalog was read with can be put back, and is no part of the document", async () => {
   const envelope = { $schema: "./catalog.schema.json", version: 3, expectedVersion: 3 };
   assert.deepEqual(await checkCatalog({ ...envelope, ...demo }, null), { catalog: demo });

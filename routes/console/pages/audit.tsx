@@ -141,6 +141,7 @@ const ACTION_NAMES: Readonly<Record<string, string>> = {
   aliasCustomer: "Merged users",
   applyCatalog: "Applied catalog",
   cancelSubscription: "Canceled subscription",
+  unscheduleSubscription: "Dropped scheduled change of plan",
   changeWebhook: "Changed webhook",
   changeWorkspace: "Changed workspace",
   createApp: "Created app",

@@ -141,7 +141,43 @@ function Facts(
           </dd>
         </>
       )}
+      <Offers subscription={subscription} catalog={catalog} />
     </dl>
+  );
+}
+
+/** Seats, the trial and the change of plan that is to come, where there are any. */
+function Offers(
+  { subscription: { quantity, trialEndsAt, scheduled }, catalog }: {
+    subscription: NonNullable<ShownUser["subscription"]>;
+    catalog: ShownCatalog;
+  },
+) {
+  return (
+    <>
+      {quantity === undefined ? null : (
+        <>
+          <dt>Seats</dt>
+          <dd>{quantity}</dd>
+        </>
+      )}
+      {trialEndsAt == null ? null : (
+        <>
+          <dt>Trial ends</dt>
+          <dd>
+            <Time at={trialEndsAt} />
+          </dd>
+        </>
+      )}
+      {scheduled == null ? null : (
+        <>
+          <dt>Next plan</dt>
+          <dd>
+            {planName(catalog, scheduled.planId)} from <Time at={scheduled.at} />
+          </dd>
+        </>
+      )}
+    </>
   );
 }
 

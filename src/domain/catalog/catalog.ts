@@ -44,6 +44,9 @@ export interface PlanDocument {
   readonly archived?: boolean | undefined;
   readonly headroom?: HeadroomDocument | null | undefined;
   readonly stripePrices?: readonly string[] | undefined;
+  readonly perSeat?: boolean | undefined;
+  readonly addon?: boolean | undefined;
+  readonly trial?: { readonly days: number; readonly thenPlanId?: string | null | undefined } | undefined;
   readonly limits: readonly LimitGroupDocument[];
   readonly features?: FeatureValues | undefined;
 }
@@ -179,6 +182,10 @@ export interface Catalog {
   readonly features: FeatureCatalog;
   /** Whether any group of any plan has alerts. */
   readonly hasAlerts: boolean;
+  /** Whether any plan is an add-on. */
+  readonly hasAddOns: boolean;
+  /** Whether any plan has a trial. */
+  readonly hasTrials: boolean;
   readonly packs: ReadonlyMap<string, Pack>;
   /** What each price in Stripe sells, by the price's id. */
   readonly stripePrices: ReadonlyMap<string, Sold>;
@@ -228,6 +235,8 @@ export function compileCatalog(
     plans: new Map(plans.map((plan) => [plan.id, plan])),
     features: compileFeatures(document.featureDefaults ?? {}, plans.map((plan) => plan.features)),
     hasAlerts: plans.some(({ groups }) => groups.some(({ alerts }) => alerts.length > 0)),
+    hasAddOns: plans.some(({ addon }) => addon),
+    hasTrials: plans.some(({ trial }) => trial !== null),
     packs: new Map(packs.map((pack) => [pack.id, pack])),
     stripePrices: new Map([
       ...plans.flatMap((plan, place) => pricesOf(document.plans?.[place], { plan })),
@@ -290,7 +299,13 @@ function compilePlan(plan: PlanDocument): Plan {
     period: plan.period,
     onPlanChange: plan.onPlanChange ?? "carry",
     archived: plan.archived ?? false,
+    perSeat: plan.perSeat ?? false,
+    addon: plan.addon ?? false,
+    trial: plan.trial === undefined
+      ? null
+      : { lengthMs: plan.trial.days * DAY_MS, thenPlanId: plan.trial.thenPlanId ?? null },
     features: plan.features ?? {},
+    hasLifetime: [plan, ...plan.limits].some(({ period }) => period?.type === "lifetime"),
     groups: plan.limits.map((limit) => compileGroup(limit, plan.headroom ?? null)),
   };
 }

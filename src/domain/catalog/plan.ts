@@ -58,6 +58,12 @@ export function kindOfGroup({ period }: Pick<LimitGroup, "period">): string {
   }
 }
 
+/** The trial of a plan: how long it is, and the plan after it; null if the subscription ends with it. */
+export interface PlanTrial {
+  readonly lengthMs: number;
+  readonly thenPlanId: string | null;
+}
+
 /** A plan as decisions use it. */
 export interface Plan {
   readonly id: string;
@@ -66,7 +72,15 @@ export interface Plan {
   readonly period: Period;
   readonly onPlanChange: "carry" | "reset" | "block";
   readonly archived: boolean;
+  /** Whether a payment provider's quantity is the number of seats. */
+  readonly perSeat: boolean;
+  /** Whether it adds to the quotas of a user's plan, and never is that plan. */
+  readonly addon: boolean;
+  /** What a trial of the plan is; null for none. */
+  readonly trial: PlanTrial | null;
   readonly groups: readonly LimitGroup[];
+  /** Whether its period or that of a group is a lifetime. */
+  readonly hasLifetime: boolean;
   readonly features: FeatureValues;
 }
 

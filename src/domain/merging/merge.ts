@@ -137,7 +137,7 @@ function joinRows(from: Draft, to: Draft, context: Context): JoinedRows {
   const carried = sides.every((_, place) =>
     runs[place] !== true || left[place]?.plan.id !== active?.plan.id || (before[place]?.carried ?? true)
   );
-  const entitlement = active === null ? lastEntered(before) : entitlementOf(active.row, carried);
+  const entitlement = active === null ? lastEntered(before) : entitlementOf(to, active, context.now, carried);
   // Consent and erasure follow the person: an opt-out on either side holds for both.
   const optedOut = from.user.optedOut | to.user.optedOut;
   const isErasing = from.user.isErasing || to.user.isErasing;

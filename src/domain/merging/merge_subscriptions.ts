@@ -6,6 +6,7 @@ import type { Draft } from "../state/draft.ts";
 import { named, type NamedSubscription } from "../plans/entitlement.ts";
 import {
   activeRows,
+  endedAt,
   historyRow,
   isPaid,
   primaryOf,
@@ -31,7 +32,7 @@ export function mergeSubscriptions(from: Draft, to: Draft, context: Context): Me
     to.operations += 1;
   }
   const ended = rowsToEnd(activeRows(to.subscriptions(), catalog, now), context).map((row) => {
-    const over: Subscription = { ...row, endsAt: now, ended: true };
+    const over = endedAt(row, now, now);
     to.putSubscription(over);
     to.appendSubscriptionEvent(historyRow(over, "ended", context));
     return named(over, catalog);

@@ -14,7 +14,7 @@ import type { LimitGroup } from "../catalog/plan.ts";
 import { type ActivePlan, activePlanOf } from "../plans/entitlement.ts";
 import type { Millis } from "../values/period.ts";
 import { windowFor } from "../plans/windows.ts";
-import { quotaOf } from "../state/subscription.ts";
+import { addOnsOf, quotaOf } from "../state/subscription.ts";
 import { alertedAt, type Counter, NO_ALERTS } from "../state/counter.ts";
 
 /** The user before the command; alerts compare the user after it. */
@@ -39,7 +39,11 @@ export function alertBase(
 ): AlertBase | null {
   if (!context.catalog.hasAlerts) return null;
   const changed = counters.length === 0 ? NONE : new Map(counters.map((row) => [row.key, row]));
-  return { active: activePlanOf(draft, context), changed };
+  const active = activePlanOf(draft, context);
+  if (active === null || !context.catalog.hasAddOns) return { active, changed };
+  // An add-on that ends at this very moment counted until now.
+  const addOns = addOnsOf(draft.subscriptions(), context.catalog, context.now - 1);
+  return { active: { ...active, addOns }, changed };
 }
 
 /** Fires the alerts that were reached since the base was noted. */
@@ -49,11 +53,14 @@ export function fireAlerts(draft: Draft, base: AlertBase | null, context: Contex
   for (const { group, counter } of countersToLookAt(draft, base, active, context.now)) {
     const { count } = counter;
     const before = base.changed.get(counter.key) ?? draft.state.counters.get(counter.key);
-    const quota = quotaOf(active.row, group);
-    const quotaBefore = base.active?.plan.id === active.plan.id ? quotaOf(base.active.row, group) : 0n;
+    const quota = quotaOf(active, group);
+    const quotaBefore = base.active?.plan.id === active.plan.id ? quotaOf(base.active, group) : 0n;
     const countBefore = before?.count ?? 0n;
     const rises = count > countBefore;
-    if (!rises && quota === quotaBefore) continue;
+    const running = windowFor(draft, active, group, context.now);
+    const isRunning = counter.windowStart === running.start;
+    // Another quota is that of the running window; a merge may write counters of others and leave their counts.
+    if (!rises && (quota === quotaBefore || !isRunning)) continue;
     // Marks that came along are compared with the count that they came with.
     const cameAlong = counter.alerted !== (before?.alerted ?? NO_ALERTS);
     const marked = underQuota(counter, quota, cameAlong ? count : countBefore);
@@ -68,9 +75,8 @@ export function fireAlerts(draft: Draft, base: AlertBase | null, context: Contex
       continue;
     }
     draft.putCounter(alertedAt(marked, quota, [...alerted, ...fired.map(({ percent }) => percent)]));
-    const running = windowFor(draft, active, group, context.now);
     // Windows that start at the same time share a counter, with the latest end of them.
-    const end = counter.windowStart === running.start ? running.end : counter.windowEnd;
+    const end = isRunning ? running.end : counter.windowEnd;
     const window = { start: counter.windowStart, end };
     for (const { percent } of fired) {
       const reached = { group, percent, quota, current: count, window };
@@ -86,11 +92,11 @@ function* countersToLookAt(
   active: ActivePlan,
   now: Millis,
 ): Iterable<{ readonly group: LimitGroup; readonly counter: Counter }> {
-  const { plan, row } = active;
+  const { plan } = active;
   const changed = draft.changedCounters().filter((counter) =>
     counter.planId === plan.id && base.changed.get(counter.key) !== counter
   );
-  const isSame = base.active?.row === row && base.active.plan === plan;
+  const isSame = base.active !== null && hasSameQuotas(base.active, active);
   for (const group of plan.groups) {
     if (group.alerts.length === 0) continue;
     const window = windowFor(draft, active, group, now);
@@ -104,6 +110,12 @@ function* countersToLookAt(
       yield { group, counter: draft.counter({ planId: plan.id, groupId: group.id, window }) };
     }
   }
+}
+
+/** Whether nothing that gives quotas has changed. */
+function hasSameQuotas(a: ActivePlan, b: ActivePlan): boolean {
+  return a.row === b.row && a.plan === b.plan && a.addOns.length === b.addOns.length &&
+    a.addOns.every(({ row, plan }, place) => row === b.addOns[place]?.row && plan === b.addOns[place]?.plan);
 }
 
 /** Compares what fired with another quota: under a raised one it can fire again where the count is below it. */

@@ -247,8 +247,8 @@ function readGroup(
   limit: Limit,
   now: Millis,
 ): GroupReading {
-  const { plan, row } = active;
-  const quota = quotaOf(row, group);
+  const { plan } = active;
+  const quota = quotaOf(active, group);
   const window = windowFor(draft, active, group, now);
   const counter = counterIn(draft, plan.id, group.id, window, now);
   const gate = limit === "gate" && group.headroom !== null ? gateOf(group, quota) : null;

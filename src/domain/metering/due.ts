@@ -1,4 +1,4 @@
-// What is due: lapsed holds, ended subscriptions and expired credits. They are settled before every decision, each as of
+// What is due: lapsed holds, ended trials, changes and ends of subscriptions, and expired credits. They are settled before every decision, each as of
 // its own time, so it makes no difference when that happens. A user's `dueAt` is the next time to look.
 
 import type { Context } from "../state/context.ts";
@@ -10,7 +10,15 @@ import { expire } from "./release.ts";
 import type { Reservation } from "../state/reservation.ts";
 import type { Millis } from "../values/period.ts";
 import { refreshEntitlement } from "../plans/entitlement.ts";
-import { historyRow, type Subscription } from "../state/subscription.ts";
+import { changePlan } from "../plans/schedule.ts";
+import {
+  endedAt,
+  historyRow,
+  nextDueOf,
+  type ScheduledChange,
+  type Subscription,
+  type Trial,
+} from "../state/subscription.ts";
 
 /** How much fell due and was settled. */
 export interface SettleAnswer {
@@ -18,14 +26,15 @@ export interface SettleAnswer {
   readonly subscriptions: number;
 }
 
-/** Something that falls due. At the same time holds lapse first, then subscriptions end, then credits expire. */
-type Due =
-  & { readonly at: Millis; readonly id: string }
-  & (
-    | { readonly kind: "hold" }
-    | { readonly kind: "subscription" }
-    | { readonly kind: "credits" }
-  );
+/** The kinds of what falls due, in the order of one moment. */
+const KINDS = ["hold", "trial", "change", "end", "credits"] as const;
+
+/** Something that falls due. */
+interface Due {
+  readonly at: Millis;
+  readonly id: string;
+  readonly kind: (typeof KINDS)[number];
+}
 
 /** Settles what is due, each as of its own time; returns how much it was. */
 export function settleDue(draft: Draft, context: Context): SettleAnswer {
@@ -36,13 +45,15 @@ export function settleDue(draft: Draft, context: Context): SettleAnswer {
       if (due.kind === "hold") {
         expire(draft, draft.reservation(due.id) as Reservation, context);
         settled.holds += 1;
-      } else if (due.kind === "subscription") {
+      } else if (due.kind === "credits") {
+        expireCredits(draft, draft.balance(due.id) as CreditBalance, due.at);
+      } else if (dueOf(draft.subscription(due.id) as Subscription)[due.kind] === due.at) {
         const asOfThen = { ...context, now: due.at };
         const alerts = alertBase(draft, asOfThen);
-        endSubscription(draft, due.id, asOfThen);
+        settleSubscription(draft, due, asOfThen);
         fireAlerts(draft, alerts, asOfThen);
         settled.subscriptions += 1;
-      } else expireCredits(draft, draft.balance(due.id) as CreditBalance, due.at);
+      }
     }
   }
   const { user } = draft;
@@ -61,22 +72,60 @@ function listDue(draft: Draft, now: Millis): Due[] {
     kind: "hold",
   }));
   for (const row of state.subscriptions.values()) {
-    if (!row.ended && row.endsAt !== null && row.endsAt <= now) {
-      due.push({ at: row.endsAt, id: row.id, kind: "subscription" });
+    if (nextDueOf(row) > now) continue;
+    for (const [kind, at] of Object.entries(dueOf(row))) {
+      if (at !== null && at <= now) due.push({ at, id: row.id, kind: kind as keyof SubscriptionDue });
     }
   }
   for (const row of state.balances.values()) {
     const at = expiryDueOf(row);
     if (at !== null && at <= now) due.push({ at, id: row.id, kind: "credits" });
   }
-  const order = { hold: 0, subscription: 1, credits: 2 };
-  return due.sort((a, b) => a.at - b.at || order[a.kind] - order[b.kind] || (a.id < b.id ? -1 : 1));
+  const order = (a: Due, b: Due) => KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind);
+  return due.sort((a, b) => a.at - b.at || order(a, b) || (a.id < b.id ? -1 : 1));
 }
 
-function endSubscription(draft: Draft, id: string, context: Context): void {
-  const row: Subscription = { ...draft.subscription(id) as Subscription, ended: true };
+/** When each thing happens to a row by time alone; null for never. One of them may undo a later one. */
+type SubscriptionDue = Readonly<Record<"trial" | "change" | "end", Millis | null>>;
+
+const NOTHING_DUE: SubscriptionDue = { trial: null, change: null, end: null };
+
+function dueOf({ ended, endsAt, scheduled, trial }: Subscription): SubscriptionDue {
+  if (ended) return NOTHING_DUE;
+  return { trial: trial?.endsAt ?? null, change: scheduled?.at ?? null, end: endsAt };
+}
+
+function settleSubscription(draft: Draft, { id, kind }: Due, context: Context): void {
+  const row = draft.subscription(id) as Subscription;
+  if (kind === "end") endSubscription(draft, row, null, context);
+  else if (kind === "trial" && row.trial !== null) endTrial(draft, row, row.trial, context);
+  else if (row.scheduled !== null) makeChange(draft, row, row.scheduled, context);
+}
+
+/** Changes to the plan after the trial; ends the row where there is none. */
+function endTrial(draft: Draft, row: Subscription, { thenPlanId }: Trial, context: Context): void {
+  if (thenPlanId !== null && context.catalog.plans.has(thenPlanId)) {
+    changePlan(draft, row, thenPlanId, context, "trial_ended");
+  } else endSubscription(draft, row, "trial_ended", context);
+}
+
+/** Makes the change that was asked for; drops it where the catalog no longer has the plan. */
+function makeChange(draft: Draft, row: Subscription, { planId }: ScheduledChange, context: Context): void {
+  if (context.catalog.plans.has(planId)) changePlan(draft, row, planId, context, "scheduled");
+  else draft.putSubscription({ ...row, scheduled: null });
+}
+
+/** Ends a row at its moment. */
+function endSubscription(
+  draft: Draft,
+  before: Subscription,
+  reason: "trial_ended" | null,
+  context: Context,
+): void {
+  const { id } = before;
+  const row = endedAt(before, context.now, context.now);
   draft.putSubscription(row);
-  draft.appendSubscriptionEvent(historyRow(row, "ended", context));
+  draft.appendSubscriptionEvent(historyRow(row, "ended", context, reason));
   // The end of a row that is not primary changes nothing. If the primary row ends at the same time, its own end must be
   // settled before it is replaced, or no promotion would be written.
   if (draft.user.entitlement?.subscriptionId === id) refreshEntitlement(draft, context, context.now, id);

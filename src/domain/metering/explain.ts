@@ -7,8 +7,9 @@ import type { Context } from "../state/context.ts";
 import { type CreditLine, packNameOf, statusOf } from "../state/credit.ts";
 import type { Draft } from "../state/draft.ts";
 import { matchesAny, nearestDifferences } from "../values/match.ts";
-import { named } from "../plans/entitlement.ts";
-import type { Subscription } from "../state/subscription.ts";
+import { type ActivePlan, named } from "../plans/entitlement.ts";
+import type { LimitGroup } from "../catalog/plan.ts";
+import { addedBy, ownQuotaOf } from "../state/subscription.ts";
 import { priceRowOf } from "../pricing/amounts.ts";
 import { answered, type Result } from "../state/result.ts";
 import { isOfGuard, type Millis, type Window } from "../values/period.ts";
@@ -22,6 +23,7 @@ import type {
   ExplainedLevel,
   Fit,
   Meeting,
+  QuotaParts,
 } from "./explanation.ts";
 import { type CanUseInput, sized } from "./reserve.ts";
 import {
@@ -81,24 +83,35 @@ function explainLevel(
   const { active } = assessment;
   const paid = isRefused ? NOTHING_PAID : assessment.credits;
   const held = heldByCounter(draft, context.now);
-  const groups = active === null ? [] : seen.map((group) => explainGroup(group, active.row, call, held));
+  const groups = active === null ? [] : seen.map((group) => explainGroup(group, active, call, held));
   return { groups, credits: explainCredits(draft, paid, call, context) };
 }
 
 function explainGroup(
   { covers, ...reading }: SeenGroup,
-  row: Subscription,
+  active: ActivePlan,
   call: SizedCall,
   held: ReadonlyMap<string, Amount>,
 ): ExplainedGroup {
   const { group, counter } = reading;
   return {
     ...reading,
-    isCustom: Object.hasOwn(row.customLimits, group.id),
+    isCustom: Object.hasOwn(active.row.customLimits, group.id),
+    parts: quotaParts(active, group),
     held: smaller(held.get(heldKey(counter, reading.window)) ?? 0n, counter.count),
     meeting: covers ? { why: "matched" } : meetingOf(reading, call),
     fit: covers ? fitOf(reading, call.amounts[group.unit]) : null,
   };
+}
+
+/** The parts of a quota; null for a single seat without add-ons. */
+function quotaParts({ row, addOns }: ActivePlan, group: LimitGroup): QuotaParts | null {
+  const added = addOns.flatMap((addOn) => {
+    const quota = addedBy(addOn, group);
+    return quota === null ? [] : [{ row: addOn.row, quota }];
+  });
+  if (row.quantity === 1 && added.length === 0) return null;
+  return { own: ownQuotaOf(row, group), quantity: row.quantity, addOns: added };
 }
 
 function meetingOf({ group }: GroupReading, { event, metadata }: SizedCall): Meeting {

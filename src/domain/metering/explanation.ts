@@ -3,6 +3,7 @@
 import type { Amount } from "../values/amount.ts";
 import type { CreditBalance } from "../state/credit.ts";
 import type { Difference } from "../values/match.ts";
+import type { Subscription } from "../state/subscription.ts";
 import type { NamedSubscription } from "../plans/entitlement.ts";
 import type { Run } from "../state/run.ts";
 import type { ReserveReason } from "../state/refused_call.ts";
@@ -22,10 +23,22 @@ export interface Fit {
   readonly fits: boolean;
 }
 
+/** What a quota is made of. */
+export interface QuotaParts {
+  /** The custom limit, else the plan's quota for each seat. */
+  readonly own: Amount;
+  /** The seats of the primary subscription. */
+  readonly quantity: number;
+  /** What add-ons add, each with its subscription. */
+  readonly addOns: readonly { readonly row: Subscription; readonly quota: Amount }[];
+}
+
 /** A limit group of the active plan, as an explanation shows it. */
 export interface ExplainedGroup extends GroupReading {
   /** Whether the subscription has a quota of its own in place of the plan's. */
   readonly isCustom: boolean;
+  /** What the quota is made of; null for a single seat without add-ons. */
+  readonly parts: QuotaParts | null;
   /** The part of the count that open reservations hold. */
   readonly held: Amount;
   readonly meeting: Meeting;

@@ -109,6 +109,6 @@ export function limitsOf(draft: Draft, context: Context, lines: readonly Line[])
     const plan = isCurrent ? active.plan : context.catalog.plans.get(line.planId);
     const group = plan?.groups.find(({ id }) => id === line.groupId);
     if (group === undefined) return { quota: 0n, isCurrent };
-    return { quota: isCurrent ? quotaOf(active.row, group) : group.quota, isCurrent };
+    return { quota: isCurrent ? quotaOf(active, group) : group.quota, isCurrent };
   });
 }

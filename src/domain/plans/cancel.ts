@@ -9,7 +9,14 @@ import { invalidField, type Refusal, refusal } from "../values/refusal.ts";
 import { answered, refused, type Result } from "../state/result.ts";
 import { refreshEntitlement } from "./entitlement.ts";
 import type { SubscriptionAnswer } from "./subscribe.ts";
-import { activeRows, findRow, historyRow, isActive, type Subscription } from "../state/subscription.ts";
+import {
+  activeRows,
+  endedAt,
+  findRow,
+  historyRow,
+  isActive,
+  type Subscription,
+} from "../state/subscription.ts";
 
 /** The input of `DELETE /v1/subscriptions`. */
 export interface CancelInput {
@@ -34,7 +41,7 @@ export function cancel(draft: Draft, input: CancelInput, context: Context): Resu
     return refused(refusal("already_canceled", "The subscription has already ended"));
   }
   const endsAt = input.endsAt ?? now;
-  const row: Subscription = { ...found, endsAt, ended: endsAt <= now };
+  const row = endedAt(found, endsAt, now);
   draft.putSubscription(row);
   draft.appendSubscriptionEvent(
     historyRow(row, "canceled", context, cutCharacters(input.reason, REASON_LENGTH_MAX)),
@@ -44,7 +51,11 @@ export function cancel(draft: Draft, input: CancelInput, context: Context): Resu
 }
 
 /** Finds the row to cancel: by its ids; without ids the default row, else the only active row. */
-function rowToCancel(draft: Draft, input: CancelInput, context: Context): Subscription | Refusal {
+export function rowToCancel(
+  draft: Draft,
+  input: Pick<CancelInput, "provider" | "externalId">,
+  context: Context,
+): Subscription | Refusal {
   const row = findRow(draft.subscriptions(), input, context);
   if (row !== null) return row;
   const none = refusal("not_found", "Subscription not found");

@@ -5,7 +5,7 @@
 
 import { larger } from "../values/amount.ts";
 import { isGuard, type LimitGroup } from "../catalog/plan.ts";
-import { runningSession, windowFor } from "./windows.ts";
+import { isLifetime, runningSession, windowFor } from "./windows.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
 import { closed, type CounterRef, filled, reset, shownCount } from "../state/counter.ts";
@@ -17,13 +17,15 @@ import { type Millis, type Window, windowAt } from "../values/period.ts";
 import type { Plan } from "../catalog/plan.ts";
 import {
   activeRows,
+  type AddOn,
+  addOnsOf,
   anchorOf,
   historyRow,
   isPaid,
   primaryOf,
   quotaOf,
   type Subscription,
-  windowOf,
+  windowAmong,
 } from "../state/subscription.ts";
 
 /** The primary subscription of a user, with its plan and running window: the base of every decision. */
@@ -31,6 +33,8 @@ export interface ActivePlan {
   readonly row: Subscription;
   readonly plan: Plan;
   readonly window: Window;
+  /** What adds to the quotas of the plan. */
+  readonly addOns: readonly AddOn[];
 }
 
 /** A subscription as answers name it, with the plan's name, or its id if the catalog no longer has the plan. */
@@ -50,7 +54,17 @@ export function activePlanOf(draft: Draft, context: Context): ActivePlan | null 
   const row = primaryOf(draft.subscriptions(), context.catalog, context.now);
   const plan = row === null ? undefined : context.catalog.plans.get(row.planId);
   if (row === null || plan === undefined) return null;
-  return { row, plan, window: windowOf(row, plan.period, context.now) };
+  return activeOn(draft, row, plan, context);
+}
+
+function activeOn(
+  draft: Draft,
+  row: Subscription,
+  plan: Plan,
+  { catalog, now }: Pick<Context, "catalog" | "now">,
+): ActivePlan {
+  const window = windowAmong(draft.subscriptions(), row, plan, now);
+  return { row, plan, window, addOns: addOnsOf(draft.subscriptions(), catalog, now) };
 }
 
 /** Returns the primary and the other active subscriptions; null if there is at most one. */
@@ -110,28 +124,48 @@ export function refreshEntitlement(
     if (before !== null && before.until === null) draft.putUser({ entitlement: { ...before, until: at } });
     return;
   }
-  if (before !== null && isSame(before, row)) return;
+  const startedAt = startOf(draft, row, plan, at);
+  if (before !== null && isSame(before, row, startedAt)) return;
+  const entered = activeOn(draft, row, plan, { ...context, now: at });
   let carried = before?.carried ?? true;
   if (before !== null && before.planId !== plan.id) {
-    const entered = { row, plan, window: windowOf(row, plan.period, at) };
     carried = enterPlan(draft, entered, before, { ...context, now: at });
+  } else if (before !== null && plan.hasLifetime && before.startedAt !== startedAt) {
+    // A lifetime that turns out to have begun earlier keeps its usage.
+    const { anchor, startedAt: later } = before;
+    const left = { plan, at, anchor, startedAt: later };
+    carryUsage(draft, left, entered, (group) => isLifetime(plan, group), at);
   }
   if (before !== null && before.subscriptionId === endedId && before.until === null && isPaid(row)) {
     draft.appendSubscriptionEvent(historyRow(row, "promoted", { ...context, now: at }));
     draft.operations += 1;
   }
-  draft.putUser({ entitlement: entitlementOf(row, carried) });
+  draft.putUser({ entitlement: entitlementOf(draft, entered, at, carried) });
 }
 
-/** Makes the entitlement of a primary row. */
-export function entitlementOf(row: Subscription, carried: boolean): Entitlement {
-  const { id, planId, startedAt } = row;
+/** Returns when a row began, or where its plan counts over a lifetime, when the user first had that plan. */
+function startOf(draft: Draft, row: Subscription, plan: Plan, at: Millis): Millis {
+  if (!plan.hasLifetime) return row.startedAt;
+  return windowAmong(draft.subscriptions(), row, plan, at, LIFETIME).start;
+}
+
+const LIFETIME = { type: "lifetime", anchor: "subscription_start" } as const;
+
+/** Makes the entitlement of an active plan. */
+export function entitlementOf(
+  draft: Draft,
+  { row, plan }: ActivePlan,
+  at: Millis,
+  carried: boolean,
+): Entitlement {
+  const { id, planId } = row;
+  const startedAt = startOf(draft, row, plan, at);
   return { planId, subscriptionId: id, anchor: anchorOf(row), startedAt, until: null, carried };
 }
 
-function isSame(before: Entitlement, row: Subscription): boolean {
+function isSame(before: Entitlement, row: Subscription, startedAt: Millis): boolean {
   return before.until === null && before.subscriptionId === row.id && before.planId === row.planId &&
-    before.anchor === anchorOf(row) && before.startedAt === row.startedAt;
+    before.anchor === anchorOf(row) && before.startedAt === startedAt;
 }
 
 /**
@@ -163,7 +197,7 @@ function enterPlan(draft: Draft, entered: ActivePlan, before: Entitlement, conte
     case "block":
       for (const { group, ref } of runningQuotas(draft, entered, now)) {
         const counter = draft.counter(ref);
-        const quota = quotaOf(entered.row, group);
+        const quota = quotaOf(entered, group);
         draft.putCounter(filled(counter, quota, larger(quota, shownCount(counter))));
       }
       return false;

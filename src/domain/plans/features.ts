@@ -82,8 +82,12 @@ function sourcesOf(level: Draft, context: Context): Source[] {
     { values: active.row.customFeatures, from: "custom", of },
     { values: active.plan.features, from: "plan", of },
   ];
-  // Values of add-ons follow here, in the order of their ids.
-  return own;
+  const added = (active?.addOns ?? []).map(({ plan }): Source => ({
+    values: plan.features,
+    from: "addon",
+    of,
+  }));
+  return [...own, ...added];
 }
 
 /** Checks custom values against the catalog; null for no fault. */

@@ -8,7 +8,7 @@ import { answered, refused, type Result } from "../state/result.ts";
 import type { Millis } from "../values/period.ts";
 import { refreshEntitlement } from "./entitlement.ts";
 import { createRow, updateRow } from "./subscribe.ts";
-import { findRow, historyRow, isActive, type Subscription } from "../state/subscription.ts";
+import { endedAt, findRow, historyRow, isActive, type Subscription } from "../state/subscription.ts";
 
 /** A subscription at its provider. */
 export interface MirrorInput {
@@ -24,6 +24,8 @@ export interface InForce {
   readonly startsAt: Millis | null;
   /** Its end; null for none. */
   readonly endsAt: Millis | null;
+  /** Seats; undefined keeps those of the row. */
+  readonly quantity: number | undefined;
 }
 
 /** The subscription no longer entitles to anything. */
@@ -50,7 +52,7 @@ export function mirror(draft: Draft, input: MirrorInput, context: Context): Resu
   }
   const plan = context.catalog.plans.get(state.planId);
   if (plan === undefined) return refused(refusal("not_found", `Plan not found: ${state.planId}`));
-  const { startsAt } = state;
+  const { startsAt, quantity } = state;
   const { provider, externalId } = input;
   const endsAt = before === null ? state.endsAt : endFrom(before.startedAt, state.endsAt);
   const kept = {
@@ -60,6 +62,8 @@ export function mirror(draft: Draft, input: MirrorInput, context: Context): Resu
     customLimits: undefined,
     customFeatures: undefined,
     cycleStart: undefined,
+    quantity,
+    trial: undefined,
   };
   if (before === null) {
     const starts = Math.min(startsAt ?? context.now, context.now);
@@ -75,7 +79,8 @@ export function mirror(draft: Draft, input: MirrorInput, context: Context): Resu
   if (endsAt !== null && endsAt <= context.now) {
     return shown(draft, end(draft, before, { endedAt: endsAt, reason: null }, context));
   }
-  const isSame = isActive(before, context.now) && before.planId === plan.id && before.endsAt === endsAt;
+  const isSame = isActive(before, context.now) && before.planId === plan.id && before.endsAt === endsAt &&
+    before.quantity === (quantity ?? before.quantity);
   if (isSame) return shown(draft, before);
   const row = updateRow(draft, { ...kept, startsAt: null }, plan, before, context);
   if (endsAt !== null && endsAt !== before.endsAt) {
@@ -96,14 +101,14 @@ function put(draft: Draft, row: Subscription, context: Context): Result<MirrorAn
 }
 
 /** Ends an active row, never before its start; leaves a row that has ended unchanged. */
-function end(draft: Draft, before: Subscription, { endedAt, reason }: Over, context: Context): Subscription {
+function end(draft: Draft, before: Subscription, over: Over, context: Context): Subscription {
   const { now } = context;
   if (!isActive(before, now)) return before;
-  const endsAt = Math.max(endedAt ?? now, before.startedAt);
+  const endsAt = Math.max(over.endedAt ?? now, before.startedAt);
   if (endsAt === before.endsAt) return before;
-  const row: Subscription = { ...before, endsAt, ended: endsAt <= now };
+  const row = endedAt(before, endsAt, now);
   draft.putSubscription(row);
-  draft.appendSubscriptionEvent(historyRow(row, "canceled", context, reason));
+  draft.appendSubscriptionEvent(historyRow(row, "canceled", context, over.reason));
   if (row.ended) refreshEntitlement(draft, context, now, row.id);
   return row;
 }

@@ -13,7 +13,7 @@ import type { FeatureValues } from "../catalog/feature.ts";
 import type { Plan } from "../catalog/plan.ts";
 import { refreshEntitlement } from "./entitlement.ts";
 import { customFault, featuresOf } from "./features.ts";
-import { findRow, historyRow, isActive, type Subscription } from "../state/subscription.ts";
+import { findRow, historyRow, isActive, onPlan, type Subscription } from "../state/subscription.ts";
 
 /** The input of `POST /v1/subscriptions`. */
 export interface SubscribeInput {
@@ -32,6 +32,10 @@ export interface SubscribeInput {
   readonly endsAt: Millis | null;
   /** The anchor of its windows: undefined keeps it, null returns to the start. Ignored by calendar periods. */
   readonly cycleStart: Millis | null | undefined;
+  /** Seats; undefined keeps those of the row. A new row has 1. */
+  readonly quantity: number | undefined;
+  /** Whether the plan is on trial: true begins its trial, false ends a running one, undefined keeps it. */
+  readonly trial: boolean | undefined;
 }
 
 export interface SubscriptionAnswer {
@@ -48,7 +52,8 @@ export function subscribe(
 ): Result<SubscriptionAnswer> {
   const before = findRow(draft.subscriptions(), input, context);
   const plan = findPlan(context.catalog, input.plan);
-  const fault = checkInput(input, plan, before, context);
+  const fault = checkInput(input, plan, before, context) ??
+    (input.trial === true ? checkTrial(draft, plan as Plan, before, context) : null);
   if (fault !== null) return refused(fault);
   const row = before === null
     ? createRow(draft, input, plan as Plan, context)
@@ -60,6 +65,9 @@ export function subscribe(
 
 /** The earliest start or anchor: an earlier one is nearly always a language's empty value, sent by mistake. */
 const EPOCH_MS: Millis = 0;
+
+/** An add-on has ids of a provider: a user may have any number. */
+export const NEEDS_IDS = "is required with externalId, because the plan is an add-on";
 
 function checkInput(
   input: SubscribeInput,
@@ -77,6 +85,7 @@ function checkInput(
   if (plan === null || (plan.archived && !isOnPlan)) {
     return refusal("not_found", `Plan not found: ${input.plan}`);
   }
+  if (plan.addon && input.provider === null) return invalidField("provider", NEEDS_IDS);
   for (const groupId of Object.keys(customLimits ?? {})) {
     if (!plan.groups.some((group) => group.id === groupId)) {
       return invalidField(`customLimits.${groupId}`, "not a limit group of the plan");
@@ -85,12 +94,38 @@ function checkInput(
   return customFault(input.customFeatures ?? {}, catalog);
 }
 
+/** Refuses a trial that the plan does not have, or that the user had; one that runs may be asked for again. */
+function checkTrial(
+  draft: Draft,
+  plan: Plan,
+  before: Subscription | null,
+  { now }: Context,
+): Refusal | null {
+  if (before?.planId === plan.id && before.trial !== null) return null;
+  if (plan.trial === null) return invalidField("trial", "the plan has no trial");
+  for (const row of draft.subscriptions()) {
+    if (row.trials.includes(plan.id)) return refusal("trial_used", "The user had the trial of this plan");
+    if (row.planId === plan.id && isActive(row, now)) {
+      return refusal("trial_used", "The user has this plan without a trial");
+    }
+  }
+  return null;
+}
+
+/** Puts a row on trial as the input says; a row that is on trial stays so. */
+function withTrial(row: Subscription, isOnTrial: boolean | undefined, plan: Plan, now: Millis): Subscription {
+  if (isOnTrial === false) return row.trial === null ? row : { ...row, trial: null };
+  if (isOnTrial === undefined || row.trial !== null || plan.trial === null) return row;
+  const { lengthMs, thenPlanId } = plan.trial;
+  return { ...row, trial: { endsAt: now + lengthMs, thenPlanId }, trials: [...row.trials, plan.id] };
+}
+
 /** The part of the input that becomes a row. */
 export type RowInput = Omit<SubscribeInput, "plan">;
 
 /** Makes a new row with its history; the caller puts it. */
 export function createRow(draft: Draft, input: RowInput, plan: Plan, context: Context): Subscription {
-  const row: Subscription = {
+  const bare: Subscription = {
     id: context.ids.next("subscription"),
     userKey: draft.user.key,
     planId: plan.id,
@@ -102,14 +137,20 @@ export function createRow(draft: Draft, input: RowInput, plan: Plan, context: Co
     cycleAnchorAt: input.cycleStart ?? null,
     customLimits: input.customLimits ?? {},
     customFeatures: input.customFeatures ?? {},
+    quantity: input.quantity ?? 1,
+    scheduled: null,
+    trial: null,
+    trials: [],
+    firstHeld: {},
   };
+  const row = withTrial(bare, input.trial, plan, context.now);
   draft.appendSubscriptionEvent(historyRow(row, "created", context));
   return row;
 }
 
 /**
- * Changes a row and its history; the caller puts it. The start stays, the end is the input's, and another plan clears
- * custom limits and features unless the input has some.
+ * Changes a row and its history; the caller puts it. Start and seats stay, the end is the input's, and another plan clears
+ * custom limits and features unless the input has some. Every change drops the one that was asked for ahead.
  */
 export function updateRow(
   draft: Draft,
@@ -119,16 +160,17 @@ export function updateRow(
   context: Context,
 ): Subscription {
   const changesPlan = before.planId !== plan.id;
-  const kept = changesPlan ? { customLimits: {}, customFeatures: {} } : before;
-  const row: Subscription = {
-    ...before,
-    planId: plan.id,
+  const kept = changesPlan ? onPlan(before, plan.id, context.now) : before;
+  const bare: Subscription = {
+    ...kept,
     endsAt: input.endsAt,
     ended: false,
-    cycleAnchorAt: input.cycleStart === undefined ? before.cycleAnchorAt : input.cycleStart,
+    cycleAnchorAt: input.cycleStart === undefined ? kept.cycleAnchorAt : input.cycleStart,
     customLimits: input.customLimits === undefined ? kept.customLimits : input.customLimits ?? {},
     customFeatures: input.customFeatures === undefined ? kept.customFeatures : input.customFeatures ?? {},
+    quantity: input.quantity ?? kept.quantity,
   };
+  const row = withTrial(bare, input.trial, plan, context.now);
   const comesBack = !isActive(before, context.now) || (before.endsAt !== null && input.endsAt === null);
   if (comesBack) {
     draft.appendSubscriptionEvent(historyRow({ ...row, planId: before.planId }, "reactivated", context));
@@ -141,5 +183,12 @@ export function updateRow(
       previousPlanId: before.planId,
     }, featuresOf(draft, context));
   }
-  return row;
+  return row.scheduled === null || areSame(row, before) ? row : { ...row, scheduled: null };
+}
+
+/** Whether two values say the same, whatever the order of their members. */
+function areSame(a: unknown, b: unknown): boolean {
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return a === b;
+  const [members, others] = [Object.entries(a), new Map(Object.entries(b))];
+  return members.length === others.size && members.every(([name, value]) => areSame(value, others.get(name)));
 }

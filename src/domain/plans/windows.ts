@@ -17,7 +17,7 @@ import {
 import type { LimitGroup, Plan } from "../catalog/plan.ts";
 import { type Counter, type CounterRef, NO_ALERTS, opened } from "../state/counter.ts";
 import type { Draft } from "../state/draft.ts";
-import { type Subscription, windowOf } from "../state/subscription.ts";
+import { type Subscription, windowAmong, windowOf } from "../state/subscription.ts";
 
 /** A plan in force, with the running window of its period. */
 interface PlanInForce {
@@ -41,6 +41,8 @@ export function windowFor(
       return slotAt(now, period.seconds);
     case "concurrent":
       return IN_FLIGHT;
+    case "lifetime":
+      return windowAmong(draft.subscriptions(), row, plan, now, period);
     default:
       return windowOf(row, period, now);
   }

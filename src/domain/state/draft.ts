@@ -21,7 +21,7 @@ import type { RefusedCall } from "./refused_call.ts";
 import type { Reservation } from "./reservation.ts";
 import type { Run } from "./run.ts";
 import { emptyShare, laterEnd, type Share, shareKey, type ShareRef } from "./share.ts";
-import type { Subscription, SubscriptionEvent } from "./subscription.ts";
+import { nextDueOf, type Subscription, type SubscriptionEvent } from "./subscription.ts";
 import type { Change, User, UserState } from "./user.ts";
 
 const NO_COUNTERS: readonly Counter[] = [];
@@ -307,7 +307,7 @@ export class Draft {
       if (row.status === "held") next = Math.min(next, row.expiresAt);
     }
     for (const row of this.#subscriptions?.rows ?? []) {
-      if (!row.ended && row.endsAt !== null) next = Math.min(next, row.endsAt);
+      next = Math.min(next, nextDueOf(row));
     }
     for (const row of this.#balances?.rows ?? []) next = Math.min(next, expiryDueOf(row) ?? Infinity);
     return next;
@@ -321,7 +321,7 @@ export class Draft {
     });
     let next = Math.min(held ?? Infinity, this.nextDueWritten());
     for (const row of this.subscriptions()) {
-      if (!row.ended && row.endsAt !== null) next = Math.min(next, row.endsAt);
+      next = Math.min(next, nextDueOf(row));
     }
     for (const row of this.balancesInOrder()) next = Math.min(next, expiryDueOf(row) ?? Infinity);
     return next === Infinity ? null : next;

@@ -24,6 +24,7 @@ export interface Entitlement {
   readonly planId: string;
   readonly subscriptionId: string;
   readonly anchor: Millis;
+  /** The start of the row; of a lifetime plan that of its window. */
   readonly startedAt: Millis;
   /** When it ended without a successor; null while it is active. */
   readonly until: Millis | null;

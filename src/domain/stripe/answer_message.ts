@@ -4,10 +4,17 @@
 
 import type { Catalog } from "../catalog/catalog.ts";
 import type { MirrorInput } from "../plans/mirror.ts";
+import { SEATS_MAX } from "../state/subscription.ts";
 import type { Plan } from "../catalog/plan.ts";
 import { answerSale, firstUserOf } from "./answer_sale.ts";
 import type { Dispute, Known, KnownSubscription, MoneyFacts, Purchase } from "./facts.ts";
-import type { DisputeMessage, RefundMessage, StripeMessage, SubscriptionMessage } from "./message.ts";
+import type {
+  DisputeMessage,
+  RefundMessage,
+  StripeMessage,
+  SubscriptionItem,
+  SubscriptionMessage,
+} from "./message.ts";
 import { isWhole, saleStatus } from "./money.ts";
 import {
   factsWith,
@@ -124,7 +131,7 @@ function answerSubscription(message: SubscriptionMessage, known: Known, catalog:
   // An older message may still name the owner, for purchases that wait for it.
   const subscription = isLate
     ? { ...before, userId: before.userId ?? message.userId }
-    : learnedOf(message, before);
+    : learnedOf(message, before, catalog);
   const { userId, leftUserIds } = subscription;
   if (isLate && userId === null) return nothing(overtaken);
   if (userId === null) {
@@ -144,10 +151,11 @@ function answerSubscription(message: SubscriptionMessage, known: Known, catalog:
     learned: { ...NOTHING, subscription },
     acts: [
       ...mirrored === null ? [] : [{ kind: "mirror", userId, input: mirrored } as const],
+      ...isLate ? [] : addOnActs(message, subscription, userId, catalog),
       ...grants,
       ...reversals,
     ],
-    left: hasLeft ? { to: userId, acts: leftUserIds.map((id) => leaving(subscriptionId, id)) } : null,
+    left: hasLeft ? { to: userId, acts: leftUserIds.flatMap((id) => leaving(subscription, id)) } : null,
     settled: hasLeft || purchases.length > 0
       ? { subscriptionId: hasLeft ? subscriptionId : null, purchases }
       : null,
@@ -167,7 +175,11 @@ function isOvertaken(message: SubscriptionMessage, before: KnownSubscription): b
   return before.eventIds.includes(eventId) && !isLast;
 }
 
-function learnedOf(message: SubscriptionMessage, before: KnownSubscription | undefined): KnownSubscription {
+function learnedOf(
+  message: SubscriptionMessage,
+  before: KnownSubscription | undefined,
+  catalog: Catalog,
+): KnownSubscription {
   const { head: { created, eventId }, rank, isFinal, subscriptionId } = message;
   const isOfSameMoment = before !== undefined && before.created === created && before.rank === rank;
   const earlier = isOfSameMoment ? before.eventIds.filter((id) => id !== eventId) : [];
@@ -176,7 +188,10 @@ function learnedOf(message: SubscriptionMessage, before: KnownSubscription | und
     ? []
     : [...before.leftUserIds, ...before.userId === null ? [] : [before.userId]];
   const leftUserIds = [...new Set(owners)].filter((id) => id !== userId);
-  return { subscriptionId, userId, leftUserIds, created, rank, isFinal, eventIds: [...earlier, eventId] };
+  const added = addOnItems(message, catalog).map(({ item }) => item.id);
+  const itemIds = [...new Set([...before?.itemIds ?? [], ...added])];
+  const eventIds = [...earlier, eventId];
+  return { subscriptionId, userId, leftUserIds, created, rank, isFinal, eventIds, itemIds };
 }
 
 /** The new state of the user's row; null for no change. */
@@ -184,9 +199,9 @@ function mirrorOf(message: SubscriptionMessage, catalog: Catalog): MirrorInput |
   const { subscriptionId: externalId, state, status, startedAt: startsAt, endsAt, endedAt } = message;
   const row = { provider: STRIPE, externalId };
   if (state === "over") return { ...row, state: { endedAt, reason: `Stripe: ${status}` } };
-  const plan = bestPlan(message.priceIds, catalog);
-  if (state === "not_yet" || plan === null) return null;
-  return { ...row, state: { planId: plan.id, startsAt, endsAt } };
+  const best = bestItem(message, catalog);
+  if (state === "not_yet" || best === null) return null;
+  return { ...row, state: { planId: best.plan.id, startsAt, endsAt, quantity: seatsOf(best) } };
 }
 
 /** What a subscription in force was paid for. */
@@ -211,19 +226,73 @@ function whyNotMirrored({ state, priceIds }: SubscriptionMessage): string {
   return `no plan of the catalog lists ${priceIds.slice(0, PAID_MAX).join(" or ")} in stripePrices`;
 }
 
-/** Finds the plan with the highest rank among those that the prices sell. */
-function bestPlan(priceIds: readonly string[], catalog: Catalog): Plan | null {
-  let best: Plan | null = null;
-  for (const priceId of priceIds) {
-    const sold = catalog.stripePrices.get(priceId);
-    if (sold !== undefined && "plan" in sold && (best === null || sold.plan.rank > best.rank)) {
-      best = sold.plan;
+/** A plan with the item that sells it. */
+interface PlanItem {
+  readonly plan: Plan;
+  readonly item: SubscriptionItem;
+}
+
+/** Finds the plan with the highest rank among those that the items sell. */
+function bestItem(message: SubscriptionMessage, catalog: Catalog): PlanItem | null {
+  let best: PlanItem | null = null;
+  for (const item of itemsOf(message)) {
+    const sold = catalog.stripePrices.get(item.priceId);
+    if (
+      sold !== undefined && "plan" in sold && !sold.plan.addon &&
+      (best === null || sold.plan.rank > best.plan.rank)
+    ) {
+      best = { plan: sold.plan, item };
     }
   }
   return best;
 }
 
-function leaving(externalId: string, userId: string): StripeAct {
+/** The items that sell add-ons. */
+function addOnItems(message: SubscriptionMessage, catalog: Catalog) {
+  return itemsOf(message).flatMap((item) => {
+    const sold = catalog.stripePrices.get(item.priceId);
+    if (item.id === null || sold === undefined || !("plan" in sold) || !sold.plan.addon) return [];
+    return [{ plan: sold.plan, item: { ...item, id: item.id } }];
+  });
+}
+
+/** Mirrors each item that is an add-on in a row of its own, and ends the rows of items that are gone. */
+function addOnActs(
+  message: SubscriptionMessage,
+  { itemIds }: KnownSubscription,
+  userId: string,
+  catalog: Catalog,
+): StripeAct[] {
+  const { state, status, startedAt, endsAt, endedAt, head: { created } } = message;
+  if (state === "not_yet") return [];
+  const act = (externalId: string, state: MirrorInput["state"]): StripeAct => {
+    return { kind: "mirror", userId, input: { provider: STRIPE, externalId, state } };
+  };
+  if (state === "over") return itemIds.map((id) => act(id, { endedAt, reason: `Stripe: ${status}` }));
+  const present = new Set(itemsOf(message).map(({ id }) => id));
+  const gone = itemIds.filter((id) => !present.has(id));
+  return [
+    ...addOnItems(message, catalog).map(({ plan, item }) => {
+      const startsAt = item.startedAt ?? startedAt;
+      return act(item.id, { planId: plan.id, startsAt, endsAt, quantity: seatsOf({ plan, item }) });
+    }),
+    ...gone.map((id) => act(id, { endedAt: created, reason: "Stripe: the item is gone" })),
+  ];
+}
+
+/** The items of a message; those of a kept one have nothing but a price. */
+function itemsOf({ items, priceIds }: SubscriptionMessage): readonly SubscriptionItem[] {
+  return items ?? priceIds.map((priceId) => ({ id: null, priceId, quantity: null, startedAt: null }));
+}
+
+/** The seats of an item, where the plan is sold by the seat. */
+function seatsOf({ plan, item: { quantity } }: PlanItem): number | undefined {
+  return plan.perSeat && quantity !== null ? Math.min(quantity, SEATS_MAX) : undefined;
+}
+
+function leaving({ subscriptionId, itemIds }: KnownSubscription, userId: string): StripeAct[] {
   const state = { endedAt: null, reason: "Stripe: the subscription names another user" };
-  return { kind: "mirror", userId, input: { provider: STRIPE, externalId, state } };
+  return [subscriptionId, ...itemIds].map((externalId) => {
+    return { kind: "mirror", userId, input: { provider: STRIPE, externalId, state } };
+  });
 }

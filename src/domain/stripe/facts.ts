@@ -16,6 +16,8 @@ export interface KnownSubscription {
   readonly isFinal: boolean;
   /** The events of this time and rank, in the order of arrival; the last one decides. */
   readonly eventIds: readonly string[];
+  /** Its items that are add-ons, those that are gone included: each has a row of its own. */
+  readonly itemIds: readonly string[];
 }
 
 /** A paid grant. It never changes: a repeated message grants nothing else. */

@@ -42,6 +42,8 @@ export interface SubscriptionMessage {
   readonly subscriptionId: string;
   readonly userId: string | null;
   readonly priceIds: readonly string[];
+  /** Its items, each with its price; absent in a message that an earlier version of this service kept. */
+  readonly items?: readonly SubscriptionItem[];
   /** What its prices cost in one period; null if unknown. */
   readonly price: Money | null;
   readonly state: SubscriptionState;
@@ -54,6 +56,15 @@ export interface SubscriptionMessage {
   readonly endsAt: Millis | null;
   /** When it ended; null if Stripe gives no time. */
   readonly endedAt: Millis | null;
+}
+
+/** An item of a subscription. */
+export interface SubscriptionItem {
+  readonly id: string | null;
+  readonly priceId: string;
+  /** Null where it is no positive integer. */
+  readonly quantity: number | null;
+  readonly startedAt: Millis | null;
 }
 
 /** One sold item. */
@@ -197,13 +208,15 @@ function readSubscription(head: Head, object: Fields, rank: 0 | 1 | 2): StripeMe
   const state = isDeleted ? "over" : STATES.get(status);
   if (state === undefined) return other(head, `the status ${JSON.stringify(status)} is unknown`);
   const endedAt = timeOf(object.ended_at);
+  const items = linesOf(object.items).flatMap(itemOf);
   return {
     kind: "subscription",
     head,
     rank,
     subscriptionId,
     userId: nameOf(metadataOf(object)[USER]),
-    priceIds: linesOf(object.items).map(priceOf).filter((price) => price !== null),
+    priceIds: items.map(({ priceId }) => priceId),
+    items,
     price: moneyOf(costOf(linesOf(object.items)), object.currency),
     state,
     status: isDeleted ? "deleted" : status,
@@ -212,6 +225,13 @@ function readSubscription(head: Head, object: Fields, rank: 0 | 1 | 2): StripeMe
     endsAt: timeOf(object.cancel_at),
     endedAt: isDeleted ? endedAt ?? head.created : endedAt,
   };
+}
+
+/** Reads an item; none without a price. */
+function itemOf(item: Fields): SubscriptionItem[] {
+  const priceId = priceOf(item);
+  if (priceId === null) return [];
+  return [{ id: idOf(item), priceId, quantity: wholeOf(item.quantity), startedAt: timeOf(item.created) }];
 }
 
 /** The sum of a subscription's items; null if one is unknown. */

@@ -27,6 +27,7 @@ export const REFUSAL_CODES = [
   "reservation_not_pending",
   "run_ended",
   "already_canceled",
+  "trial_used",
   "catalog_in_use",
   "no_subscription",
   "unmatched_event",

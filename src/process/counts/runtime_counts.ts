@@ -44,6 +44,7 @@ const COMMAND_INDEX: Readonly<Record<CommandName, number>> = {
   endRun: 29,
   checkRun: 30,
   features: 31,
+  schedule: 32,
 };
 
 /** Commands in the order of `turns`. */

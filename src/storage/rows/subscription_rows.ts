@@ -1,9 +1,17 @@
 // Subscriptions and their history.
 
 import { decimalOf, parseAmount } from "../../domain/values/amount.ts";
-import type { Subscription, SubscriptionEvent } from "../../domain/state/subscription.ts";
+import type {
+  ScheduledChange,
+  Subscription,
+  SubscriptionEvent,
+  Trial,
+} from "../../domain/state/subscription.ts";
 import type { ColumnValue } from "../database.ts";
-import { column, mapped, table } from "./columns.ts";
+import { column, type Later, mapped, spread, table } from "./columns.ts";
+
+/** What rows of older versions have for a column of trials, seats and changes ahead. */
+const NONE_BEFORE: Later = { since: 32, value: null };
 
 export const SUBSCRIPTIONS = table<Subscription>("subscriptions", 1, {
   id: column("id"),
@@ -20,6 +28,35 @@ export const SUBSCRIPTIONS = table<Subscription>("subscriptions", 1, {
     mutable: true,
     later: { since: 31, value: null },
   }),
+  quantity: column("quantity", { mutable: true, later: { since: 32, value: 1 } }),
+  scheduled: spread<ScheduledChange | null>(
+    {
+      scheduled_at_ms: { of: (change) => change?.at ?? null, later: NONE_BEFORE },
+      scheduled_plan_id: { of: (change) => change?.planId ?? null, later: NONE_BEFORE },
+    },
+    ({ scheduled_at_ms: at, scheduled_plan_id: planId }) =>
+      at === null ? null : { at: at as number, planId: planId as string },
+  ),
+  trial: spread<Trial | null>(
+    {
+      trial_ends_at_ms: { of: (trial) => trial?.endsAt ?? null, later: NONE_BEFORE },
+      then_plan_id: { of: (trial) => trial?.thenPlanId ?? null, later: NONE_BEFORE },
+    },
+    ({ trial_ends_at_ms: endsAt, then_plan_id: thenPlanId }) =>
+      endsAt === null ? null : { endsAt: endsAt as number, thenPlanId: thenPlanId as string | null },
+  ),
+  trials: mapped(
+    "trials",
+    (ids) => ids.length === 0 ? null : JSON.stringify(ids),
+    (text) => text === null ? [] : JSON.parse(text as string),
+    { mutable: true, later: NONE_BEFORE },
+  ),
+  firstHeld: mapped(
+    "first_held",
+    (held) => Object.keys(held).length === 0 ? null : JSON.stringify(Object.entries(held)),
+    (text) => text === null ? {} : Object.fromEntries(JSON.parse(text as string)),
+    { mutable: true, later: NONE_BEFORE },
+  ),
 });
 
 /** Encodes limits as JSON: [[groupId, "quota"], ...]. */

@@ -356,7 +356,7 @@ export async function lockClockOffset(session: Session, realm: number): Promise<
   return (row as { offset_ms: number }).offset_ms;
 }
 
-/** Lists the plans that have an active subscription in one of the realms. */
+/** Lists the plans that an active subscription in one of the realms has, or will change to. */
 export async function plansInUse(
   reader: Reader,
   realms: readonly RealmMoment[],
@@ -367,7 +367,7 @@ export async function plansInUse(
      where exists (
        select 1 from subscriptions s join users u on u.key = s.user_key
        join unnest($2::text::int[], $3::text::bigint[]) as r(realm, now_ms) on r.realm = u.realm
-       where s.plan_id = p.id and not s.ended and (s.ends_at_ms is null or s.ends_at_ms > r.now_ms))`,
+       where (s.plan_id = p.id or s.scheduled_plan_id = p.id or s.then_plan_id = p.id) and not s.ended and (s.ends_at_ms is null or s.ends_at_ms > r.now_ms))`,
     [arrayText(planIds), ...momentsText(realms)],
   );
   return rows.map(({ planId }) => planId);

@@ -64,15 +64,22 @@ async function readSubscriptions(
   ids: readonly string[],
 ): Promise<KnownSubscription[]> {
   const rows = await reader.query<
-    Record<"eventIds" | "leftUserIds", string> & Omit<KnownSubscription, "eventIds" | "leftUserIds">
+    & Record<"eventIds" | "leftUserIds", string>
+    & { readonly itemIds: string | null }
+    & Omit<KnownSubscription, "eventIds" | "leftUserIds" | "itemIds">
   >(
     `select id as "subscriptionId", user_id as "userId", left_user_ids as "leftUserIds", created_ms as created, rank,
-       is_final as "isFinal", event_ids as "eventIds"
+       is_final as "isFinal", event_ids as "eventIds", item_ids as "itemIds"
      from stripe_subscriptions where realm = $1::int and id = any($2::text::text[])`,
     [realm, arrayText(ids)],
   );
   return rows.map((row) => {
-    return { ...row, eventIds: JSON.parse(row.eventIds), leftUserIds: JSON.parse(row.leftUserIds) };
+    return {
+      ...row,
+      eventIds: JSON.parse(row.eventIds),
+      leftUserIds: JSON.parse(row.leftUserIds),
+      itemIds: row.itemIds === null ? [] : JSON.parse(row.itemIds),
+    };
   });
 }
 
@@ -206,16 +213,18 @@ async function saveDispute(session: Session, realm: number, row: Dispute, at: Mi
 }
 
 async function saveSubscription(session: Session, realm: number, row: KnownSubscription): Promise<void> {
-  const { subscriptionId, userId, leftUserIds, created, rank, isFinal, eventIds } = row;
+  const { subscriptionId, userId, leftUserIds, created, rank, isFinal, eventIds, itemIds } = row;
   await session.query(
-    `insert into stripe_subscriptions (realm, id, user_id, created_ms, rank, is_final, event_ids, left_user_ids)
-     values ($1::int, $2, $3, $4::bigint, $5::smallint, $6::boolean, $7, $8)
+    `insert into stripe_subscriptions (realm, id, user_id, created_ms, rank, is_final, event_ids, left_user_ids,
+       item_ids)
+     values ($1::int, $2, $3, $4::bigint, $5::smallint, $6::boolean, $7, $8, $9)
      on conflict (realm, id) do update set user_id = excluded.user_id, created_ms = excluded.created_ms,
        rank = excluded.rank, is_final = excluded.is_final, event_ids = excluded.event_ids,
-       left_user_ids = excluded.left_user_ids`,
+       left_user_ids = excluded.left_user_ids, item_ids = excluded.item_ids`,
     [
       ...[realm, subscriptionId, userId, created, rank, isFinal],
       ...[JSON.stringify(eventIds), JSON.stringify(leftUserIds)],
+      itemIds.length === 0 ? null : JSON.stringify(itemIds),
     ],
   );
 }

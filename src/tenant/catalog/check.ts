@@ -105,12 +105,28 @@ function* crossFaults(document: unknown): Iterable<CatalogFault> {
     const ids = listOf(plan, "limits").map(({ id }) => id);
     yield* repeated(ids, (limit) => `plans[${index}].limits[${limit}].id`);
   }
+  yield* trialFaults(plans);
   yield* featureFaults(catalog, plans);
   yield* modelFaults(models);
   yield* packFaults(packs);
   yield* priceFaults(plans, packs);
   yield* composeFaults(composeTypes, models);
   yield* gatewayFaults(looseOf(looseOf(catalog.settings).gateway), models);
+}
+
+/** After a trial comes another plan of the catalog. */
+function* trialFaults(plans: readonly Loose[]): Iterable<CatalogFault> {
+  for (const [index, { id, trial, addon }] of plans.entries()) {
+    const { thenPlanId } = looseOf(trial);
+    if (typeof thenPlanId !== "string") continue;
+    const after = plans.find((plan) => plan.id === thenPlanId);
+    const path = `plans[${index}].trial.thenPlanId`;
+    if (after === undefined || thenPlanId === id) {
+      yield { path, message: "must be the id of another plan of the catalog" };
+    } else if ((after.addon === true) !== (addon === true)) {
+      yield { path, message: addon === true ? "must be an add-on, as the plan is" : "must not be an add-on" };
+    }
+  }
 }
 
 function foldedName({ name }: Loose): unknown {

@@ -46,7 +46,17 @@ type Definitions = Readonly<Record<string, Part>>;
 
 function tables(): string {
   const { definitions = {}, ...file } = catalogJsonSchema();
-  const parts = ["Settings", "RateLimit", "Gateway", "Model", "PriceTier", "Plan", "Period", "GroupPeriod"]
+  const parts = [
+    "Settings",
+    "RateLimit",
+    "Gateway",
+    "Model",
+    "PriceTier",
+    "Plan",
+    "Period",
+    "GroupPeriod",
+    "Trial",
+  ]
     .concat(["LimitGroup", "MatchRule", "Headroom", "MemberLimit", "Pack", "PackItem", "ComposeType"])
     .map((name) => definitions[`Catalog${name}`] as Part);
   const sections = [{ ...file, title: "The document" }, ...parts].map((part) => {

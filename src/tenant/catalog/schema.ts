@@ -185,6 +185,22 @@ const featureValues = z.unknown().refine(hasNoPrototype, 'must not have the memb
 
 const stripePrices = z.array(label).max(100).optional();
 
+const trial = z.strictObject({
+  days: z.int().min(1).max(3650).meta({
+    description: "How long the trial is, in days of 24 hours.",
+    examples: [14],
+  }),
+  thenPlanId: label.nullish().meta({
+    description: "The id of the plan after the trial; null: the subscription ends with it.",
+    default: null,
+    examples: ["plan_free"],
+  }),
+}).meta({
+  id: "CatalogTrial",
+  title: "Trial",
+  description: "What a subscription with `trial: true` begins with, once for each user and plan.",
+});
+
 const plan = z.strictObject({
   id: label.meta({ description: "Names the plan. Unique.", examples: ["plan_pro"] }),
   name: label.meta({ description: "What users read. Unique without regard to case.", examples: ["Pro"] }),
@@ -216,6 +232,23 @@ const plan = z.strictObject({
     description: "Ids of the prices in Stripe that sell the plan. Each is listed once in the catalog.",
     default: [],
     examples: [["price_1PgafmB7WZ01zgkW"]],
+  }),
+  perSeat: z.boolean().optional().meta({
+    description:
+      "Whether the quantity of the item in Stripe is the number of seats, by which the quotas are multiplied.",
+    default: false,
+    examples: [true],
+  }),
+  addon: z.boolean().optional().meta({
+    description:
+      "Whether the plan is an add-on: its quotas are added to the groups of the same id and unit of " +
+      "the user's plan. Its rank, period, headroom, alerts and `onPlanChange` have no effect.",
+    default: false,
+    examples: [true],
+  }),
+  trial: trial.optional().meta({
+    description: "The trial of the plan. Without it, the plan has none.",
+    examples: [{ days: 14, thenPlanId: "plan_free" }],
   }),
   limits: z.array(limitGroup).meta({
     description: "The plan's limit groups, in the order in which they are shown.",

@@ -59,6 +59,8 @@ async function makeUsers({ term }: DemoWorld, realm: Realm): Promise<void> {
         provider: null,
         externalId: null,
         customLimits: undefined,
+        quantity: undefined,
+        trial: undefined,
         customFeatures: undefined,
         startsAt: null,
         endsAt: null,

@@ -99,7 +99,7 @@ Deno.test("groups pair by id, else by unit and rules, else by unit and first pat
 
 Deno.test("a plan is found by its id first, else by name without regard to case", () => {
   const plans = [["plan_a", "Pro"], ["plan_b", "PLAN_A"], ["plan_c", "Änd"]].map(([id, name]) =>
-    ({ ...plan([]), id, name, limits: [] }) as unknown as PlanDocument
+    ({ ...plan([]), trial: undefined, id, name, limits: [] }) as unknown as PlanDocument
   );
   const catalog = compileCatalog({ plans }, 1);
   const found = (text: string) => findPlan(catalog, text)?.id ?? null;

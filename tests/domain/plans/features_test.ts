@@ -106,6 +106,8 @@ Deno.test("custom values have keys of the catalog, and their types", () => {
       startsAt: null,
       endsAt: null,
       cycleStart: undefined,
+      quantity: undefined,
+      trial: undefined,
     });
     const refusal = result.ok ? null : result.refusal;
     assert.deepEqual([refusal?.code, refusal?.details], ["invalid_request", [{ path, message }]]);
@@ -129,7 +131,7 @@ Deno.test("the message of a plan change has the features after it", () => {
   scene.ask("mirror", {
     provider: "stripe",
     externalId: "a",
-    state: { planId: "bare", startsAt: null, endsAt: null },
+    state: { planId: "bare", startsAt: null, endsAt: null, quantity: undefined },
   });
   const told = scene.messages.map(({ type, body }) => [type, JSON.parse(body).data.features]);
   assert.deepEqual(told, [

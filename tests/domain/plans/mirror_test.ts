@@ -13,7 +13,7 @@ const NOW = Date.parse("2026-03-10T12:00:00.000Z");
 const DAY_MS = 86_400_000;
 
 const inForce = (planId = "low", members: Partial<InForce> = {}): InForce => {
-  return { planId, startsAt: NOW - DAY_MS, endsAt: null, ...members };
+  return { planId, startsAt: NOW - DAY_MS, endsAt: null, quantity: undefined, ...members };
 };
 const over = (endedAt: number | null = null): Over => ({ endedAt, reason: "Stripe: canceled" });
 const sceneOf = () => new Scene(PLANS, undefined, [], { listensTo: ["*"] });
@@ -83,6 +83,13 @@ Deno.test("mirror: custom limits of our own stay through everything but another 
   assert.deepEqual(limits(), { g: 7_000_000n });
   tell(scene, inForce("top"));
   assert.deepEqual(limits(), {});
+});
+
+Deno.test("mirror: another number of seats changes the row alone, and a report without one keeps it", () => {
+  const scene = sceneOf();
+  for (const quantity of [2, 3, 3, undefined]) tell(scene, inForce("low", { quantity }));
+  assert.equal([...scene.state.subscriptions.values()][0]?.quantity, 3);
+  assert.deepEqual(scene.history(), ["created"]);
 });
 
 Deno.test("mirror: another subscription is promoted where this one is over, however that is reported", () => {

@@ -34,6 +34,9 @@ const scheduled = (scene: Scene) => {
   scene.cancel({ endsAt: NOW + 60_000 });
 };
 
+/** The quota in force of the plan's group. */
+const quotaIn = (scene: Scene) => Number(scene.explain(1).groups[0]?.quota) / 1e6;
+
 // deno-fmt-ignore: a row a case
 const ROWS: readonly Row[] = [
   { name: "a first one, by name in any case", plan: "LOW", writes: ["created"], rows: 1 },
@@ -70,6 +73,21 @@ for (const { name, given, plan, more, writes, rows } of ROWS) {
     if (rows !== undefined) assert.equal(scene.state.subscriptions.size, rows);
   });
 }
+
+Deno.test("subscribe: seats multiply the plan's quotas, and stay where a call names none, also under another plan", () => {
+  const scene = new Scene(PLANS);
+  const seats = () => [[...scene.state.subscriptions.values()][0]?.quantity, quotaIn(scene)];
+  scene.subscribe("low");
+  assert.deepEqual(seats(), [1, 10]);
+  scene.subscribe("low", { quantity: 3 });
+  assert.deepEqual(seats(), [3, 30]);
+  scene.subscribe("top");
+  assert.deepEqual(seats(), [3, 90]);
+  scene.subscribe("top", { customLimits: { g: 5_000_000n } });
+  assert.deepEqual(seats(), [3, 5], "a custom limit replaces the product");
+  scene.subscribe("low", { quantity: 1 });
+  assert.deepEqual(seats(), [1, 10]);
+});
 
 Deno.test("subscribe: an upsert keeps start and anchor, and what the call leaves out of custom limits and cycle", () => {
   const scene = new Scene(PLANS);

@@ -8,8 +8,8 @@ import {
   anchorOf,
   isActive,
   isPaid,
+  ownQuotaOf,
   primaryOf,
-  quotaOf,
   type Subscription,
   windowOf,
 } from "../../../src/domain/state/subscription.ts";
@@ -25,6 +25,11 @@ function rowOf(id: string, more: Partial<Subscription> = {}): Subscription {
     ended: false,
     cycleAnchorAt: null,
     customLimits: {},
+    quantity: 1,
+    scheduled: null,
+    trial: null,
+    trials: [],
+    firstHeld: {},
     customFeatures: {},
   };
   return { id, userKey: 7, planId: "low", startedAt: 5, ...empty, ...more };
@@ -69,8 +74,14 @@ Deno.test("a custom limit replaces the plan's quota, 0 too; windows are stepped 
   const plan = CATALOG.plans.get("top") as Plan;
   const [group] = plan.groups;
   assert.ok(group !== undefined);
-  assert.equal(quotaOf(rowOf("a"), group), 9_000_000n);
-  assert.equal(quotaOf(rowOf("a", { customLimits: { g: 0n } }), group), 0n);
+  assert.equal(ownQuotaOf(rowOf("a"), group), 9_000_000n);
+  assert.equal(ownQuotaOf(rowOf("a", { customLimits: { g: 0n } }), group), 0n);
+  assert.equal(ownQuotaOf(rowOf("a", { quantity: 3 }), group), 27_000_000n);
+  assert.equal(
+    ownQuotaOf(rowOf("a", { quantity: 3, customLimits: { g: 5n } }), group),
+    5n,
+    "seats multiply the plan's",
+  );
   assert.deepEqual([anchorOf(rowOf("a")), anchorOf(rowOf("a", { cycleAnchorAt: 3 }))], [5, 3]);
   const daily: Plan = { ...plan, period: { type: "daily", anchor: "subscription_start" } };
   const row = rowOf("a", { cycleAnchorAt: 3 });

@@ -20,6 +20,8 @@ const DOCUMENT: CatalogDocument = {
   plans: [
     planOf("low", { g: 1 }, { rank: 1, stripePrices: ["price_low", "price_low_year"] }),
     planOf("top", { g: 2 }, { rank: 2, stripePrices: ["price_top"] }),
+    planOf("team", { g: 2 }, { rank: 2, perSeat: true, stripePrices: ["price_seat"] }),
+    planOf("more", { g: 2 }, { rank: 99, addon: true, perSeat: true, stripePrices: ["price_more"] }),
     planOf("old", { g: 3 }, { rank: 9, archived: true, stripePrices: ["price_old"] }),
   ],
   packs: [bundle, packOf("wallet", { stripePrices: ["price_wallet"] })],
@@ -39,6 +41,10 @@ function subscription(kind: string, members: object = {}, after = 0, id?: string
 
 const of = (holdfast_user: string) => ({ metadata: { holdfast_user } });
 const priced = (...prices: string[]) => ({ items: { data: prices.map((price) => ({ price })) } });
+/** Items by id, each with its price and quantity. */
+const itemsOf = (...rows: (readonly [id: string, price: string, quantity?: number])[]) => ({
+  items: { data: rows.map(([id, price, quantity]) => ({ id, price, quantity })) },
+});
 const session = (metadata: object, members: object = {}) =>
   event("checkout.session.completed", {
     ...{ id: "cs_1", mode: "payment", payment_status: "paid", client_reference_id: "ada", metadata },
@@ -83,8 +89,15 @@ function shown(act: StripeAct): string {
   if (act.kind === "reinstate") {
     return `${act.userId} gets ${act.input.externalRef} back as ${act.input.newRef}`;
   }
-  const { state } = act.input;
-  return "planId" in state ? `${act.userId} on ${state.planId}` : `${act.userId} over: ${state.reason}`;
+  const { state, externalId } = act.input;
+  // A row of an add-on is shown with its id and, where it ends, the time.
+  const isMain = externalId === "sub_1";
+  const row = isMain ? act.userId : `${externalId}: ${act.userId}`;
+  if ("planId" in state) {
+    return `${row} on ${state.planId}${state.quantity === undefined ? "" : ` x ${state.quantity}`}`;
+  }
+  const at = isMain || state.endedAt === null ? "" : ` at ${state.endedAt / 1000 - AT_S}`;
+  return `${row} over: ${state.reason}${at}`;
 }
 
 const PRORATED = "a line is a proration, which grants nothing: the next invoice of its subscription does";
@@ -102,6 +115,15 @@ type Row = readonly [name: string, messages: readonly StripeMessage[], last: rea
 const ROWS: readonly Row[] = [
   ["a plan by its price", [subscription("created", of("ada"))], ["ada on low"]],
   ["the plan of the highest rank", [subscription("created", { ...of("ada"), ...priced("price_low", "price_top", "price_none") })], ["ada on top"]],
+  ["the seats of a plan that is sold by the seat", [subscription("created", { ...of("ada"), items: { data: [{ price: "price_low", quantity: 2 }, { price: "price_seat", quantity: 5 }] } })], ["ada on team x 5"]],
+  ["more seats than a subscription may have", [subscription("created", { ...of("ada"), items: { data: [{ price: "price_seat", quantity: 20_000 }] } })], ["ada on team x 10000"]],
+  ["a quantity of 0 keeps the seats", [subscription("created", { ...of("ada"), items: { data: [{ price: "price_seat", quantity: 0 }] } })], ["ada on team"]],
+  ["an add-on beside a plan, in a row of its item", [subscription("created", { ...of("ada"), ...itemsOf(["si_1", "price_low"], ["si_2", "price_more", 3]) })], ["ada on low", "si_2: ada on more x 3"]],
+  ["an add-on alone", [subscription("created", { ...of("ada"), ...itemsOf(["si_2", "price_more"]) })], ["si_2: ada on more"]],
+  ["an item that is gone", [subscription("created", { ...of("ada"), ...itemsOf(["si_1", "price_low"], ["si_2", "price_more"]) }), subscription("updated", { ...of("ada"), ...itemsOf(["si_1", "price_low"]) }, 60)], ["ada on low", "si_2: ada over: Stripe: the item is gone at 60"]],
+  ["an older message about an item that is gone", [subscription("updated", { ...of("ada"), ...itemsOf(["si_1", "price_low"]) }, 60), subscription("created", { ...of("ada"), ...itemsOf(["si_1", "price_low"], ["si_2", "price_more"]) })], [OVERTAKEN]],
+  ["the end of a subscription with an add-on", [subscription("created", { ...of("ada"), ...itemsOf(["si_1", "price_low"], ["si_2", "price_more"]) }), subscription("deleted", { ...of("ada"), ended_at: AT_S + 70 }, 70)], ["ada over: Stripe: deleted", "si_2: ada over: Stripe: deleted at 70"]],
+  ["another user of a subscription with an add-on", [subscription("created", { ...of("ada"), ...itemsOf(["si_1", "price_low"], ["si_2", "price_more"]) }), subscription("updated", { ...of("bob"), ...itemsOf(["si_1", "price_low"], ["si_2", "price_more"]) }, 60)], ["ada over: Stripe: the subscription names another user", "si_2: ada over: Stripe: the subscription names another user", "bob on low", "si_2: bob on more"]],
   ["an archived plan", [subscription("created", { ...of("ada"), ...priced("price_low", "price_old") })], ["ada on old"]],
   ["a price of a pack", [subscription("created", { ...of("ada"), ...priced("price_bundle") })], ["no plan of the catalog lists price_bundle in stripePrices"]],
   ["unknown prices", [subscription("created", { ...of("ada"), ...priced("price_a", "price_b") })], ["no plan of the catalog lists price_a or price_b in stripePrices"]],

@@ -218,6 +218,7 @@ const VALUES = [
 
 /** What the schemas of the reference cannot say: members that exclude or need each other, or go by the pack. */
 const BEYOND_SCHEMAS = new Set([
+  "at",
   "extra",
   "actual",
   "costCents",

@@ -112,6 +112,11 @@ async function walkUsage({ record, refuse, app, token }: Tour): Promise<void> {
     externalId: "sub_123",
     reason: "Chose another",
   };
+  const { reason: _, ...named } = canceled;
+  await record("upsertSubscription", { body: { ...named, planId: "plan_free", at: "2026-02-01T00:00:00Z" } });
+  await record("unscheduleSubscription", { parameters: named });
+  await refuse("unscheduleSubscription", "not_found", { parameters: named });
+  await record("upsertSubscription", { body: { ...body, endsAt: "2026-02-15T00:00:00Z" } });
   await record("cancelSubscription", { parameters: canceled });
   await refuse("cancelSubscription", "already_canceled", { parameters: canceled });
 }

@@ -23,9 +23,19 @@ function gateOf(
     isGated: boolean;
   },
 ): bigint {
-  const custom = expected.subscriptions(userKey).filter((row) => row.planId === planId)
-    .map((row) => Object.hasOwn(row.customLimits, group.id) ? row.customLimits[group.id] as bigint : null);
-  const quotas = [...custom.map((limit) => limit ?? fromNumber(group.quota)), fromNumber(group.quota)];
+  const own = expected.subscriptions(userKey).filter((row) => row.planId === planId)
+    .map((row) => row.customLimits[group.id] ?? fromNumber(group.quota) * BigInt(row.quantity));
+  const added = expected.subscriptions(userKey).flatMap((row) => {
+    const addOn = planOf(catalog, row.planId);
+    const more = addOn?.addon === true
+      ? addOn.limits.find(({ id, unit }) => id === group.id && unit === group.unit)
+      : undefined;
+    return more === undefined
+      ? []
+      : [row.customLimits[more.id] ?? fromNumber(more.quota) * BigInt(row.quantity)];
+  });
+  const most = added.reduce((sum, each) => sum + each, 0n);
+  const quotas = [...own, fromNumber(group.quota)].map((each) => each + most);
   const quota = quotas.reduce((most, each) => each > most ? each : most);
   const headroom = group.headroom ?? planOf(catalog, planId)?.headroom;
   if (!isGated || headroom?.mode !== "percent") return quota;

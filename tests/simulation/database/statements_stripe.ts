@@ -55,7 +55,7 @@ const KEYS: Readonly<Record<string, readonly string[]>> = {
 };
 
 const SUBSCRIPTION = [
-  ...["realm", "id", "user_id", "created_ms", "rank", "is_final", "event_ids", "left_user_ids"],
+  ...["realm", "id", "user_id", "created_ms", "rank", "is_final", "event_ids", "left_user_ids", "item_ids"],
 ];
 const PURCHASE = [
   ...["realm", "external_ref", "source", "pack_id", "quantity", "user_id", "subscription_id"],
@@ -79,6 +79,7 @@ const showSubscription = renamed({
   rank: "rank",
   isFinal: "is_final",
   eventIds: "event_ids",
+  itemIds: "item_ids",
 });
 
 const showPurchase = renamed({
