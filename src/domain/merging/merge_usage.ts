@@ -180,12 +180,14 @@ function carryRunning(side: Draft, to: Draft, surviving: Surviving, context: Con
   if (!survives) noteUnpaired(side, left, paired, context, tally);
   const source = survives ? "emptied" : "kept";
   const heldBy = repointHolds(side, moves, source);
-  const isContained = !survives && side.user.entitlement?.carried === true;
+  const { carried = false } = side.user.entitlement ?? {};
   const places = new Map(left.plan.groups.map(({ id }, place) => [id, place]));
   const placeOf = ({ from }: Move) => places.get(from.groupId) ?? 0;
   for (const move of [...moves.values()].sort((a, b) => placeOf(a) - placeOf(b))) {
     if (move.from.window.kind === "concurrency") continue;
     const { held, added } = heldBy.get(keyOf(move.from)) ?? NO_HOLDS;
+    // Slots of rates are carried by every change of plan, whatever its policy.
+    const isContained = !survives && (carried || move.from.window.kind === "rate");
     carryCounter(side, to, move, { held, added, isContained, source }, tally);
   }
   if (source === "emptied") forgetLeft(side, [...moves.values()].map(({ from }) => from));
