@@ -26,6 +26,8 @@ export class Auditor {
   readonly #shares = new Map<string, Share>();
   /** Sums of what holds and events took of a share, by its key and the reset from which on it counts. */
   readonly #shared = new Map<string, Map<number, bigint>>();
+  /** When slots of rates stop to count, by the key of the counter; -Infinity once one has. */
+  readonly #slotEnds = new Map<string, number>();
   readonly #ids = new Set<string>();
   readonly #into = new Map<number, number>();
 
@@ -54,6 +56,9 @@ export class Auditor {
           }
           const key = keyOf(row.userKey, row.planId, row.groupId, row.windowStart);
           this.counters.set(key, row);
+          if (row.kind === "rate" && !this.#slotEnds.has(key)) {
+            this.#slotEnds.set(key, row.windowEnd as number);
+          }
           touched.add(key);
           break;
         }
@@ -64,12 +69,12 @@ export class Auditor {
           assert.equal(change.verb === "append", before === undefined, "a row is appended once");
           if (before?.status === "held") {
             this.#share(before.userKey, before.shares, -1n, shares);
-            this.#add(this.#held, row.userKey, countingAt(before.lines, row.settledAt), -1n, touched);
+            this.#add(this.#held, row.userKey, before.lines, -1n, touched);
             this.#hold(before.credits, -1n, balances);
           }
           if (row.status === "held") {
             this.#share(row.userKey, row.shares, 1n, shares);
-            this.#add(this.#held, row.userKey, countingAt(row.lines, null), 1n, touched);
+            this.#add(this.#held, row.userKey, row.lines, 1n, touched);
             this.#hold(row.credits, 1n, balances);
           }
           this.reservations.set(row.id, row);
@@ -89,7 +94,7 @@ export class Auditor {
           }
           this.#see(change.row.id);
           for (const { userKey, lines } of [change.row, ...change.row.levels ?? []]) {
-            this.#add(this.#counted, userKey, countingAt(lines, change.row.createdAt), 1n, touched);
+            this.#add(this.#counted, userKey, lines, 1n, touched);
           }
           this.#share(change.row.userKey, change.row.shares, 1n, shares);
           break;
@@ -132,7 +137,12 @@ export class Auditor {
           break;
       }
     }
-    for (const key of touched) this.#checkCounter(key);
+    const at = latestOf(changes);
+    for (const key of touched) {
+      if ((this.#slotEnds.get(key) ?? Infinity) > at) this.#checkCounter(key);
+      // Nothing changes it any more, and it may be removed.
+      else this.#slotEnds.set(key, -Infinity);
+    }
     for (const id of balances) this.#checkBalance(id);
     for (const key of shares) this.#checkShare(key);
     for (const id of holds) this.#checkParts(id);
@@ -248,7 +258,11 @@ export class Auditor {
     const held = this.#held.get(key) ?? 0n;
     const counted = this.#counted.get(key) ?? 0n;
     const parts = [count, held, counted, adjusted].map(decimalOf).join(", ");
-    assert.equal(count, held + counted + adjusted, `counter, holds, events, adjusted: ${parts}`);
+    assert.equal(
+      count,
+      held + counted + adjusted,
+      `counter, holds, events, adjusted of ${key.replaceAll("\n", " ")}: ${parts}`,
+    );
   }
 
   #checkBalance(id: string): void {
@@ -278,7 +292,10 @@ export class Auditor {
     touched: Set<string>,
   ): void {
     for (const { planId, groupId, window, taken } of lines) {
+      // What is in flight has no counter.
+      if (window.kind === "concurrency") continue;
       const key = keyOf(this.#into.get(user) ?? user, planId, groupId, window.start);
+      if (window.kind === "rate" && !this.#slotEnds.has(key)) this.#slotEnds.set(key, window.end as number);
       sums.set(key, (sums.get(key) ?? 0n) + sign * taken);
       touched.add(key);
     }
@@ -292,15 +309,14 @@ interface RunCall {
   readonly amounts: Amounts;
 }
 
-/**
- * The lines that have a counter: none of concurrency limits. The slot of a rate keeps what it has once it stops to count.
- *
- * @param at when the lines were settled or counted; null for open holds
- */
-function countingAt(lines: readonly Line[], at: number | null): Line[] {
-  return lines.filter(({ window: { kind, end } }) =>
-    kind !== "concurrency" && (kind !== "rate" || at === null || end === null || end > at)
-  );
+/** The latest time in rows of a decision. */
+function latestOf(changes: readonly Change[]): number {
+  const times = changes.map((change) => {
+    if (change.table === "reservations") return change.row.settledAt ?? change.row.createdAt;
+    if (change.table === "events") return change.row.createdAt;
+    return change.table === "merges" ? change.row.at : -Infinity;
+  });
+  return Math.max(...times);
 }
 
 function covers(pattern: string, event: string): boolean {
