@@ -56,6 +56,8 @@ export interface RunOptions {
   readonly trees?: boolean | undefined;
   /** Whether clients send batches of events. Default true. */
   readonly batches?: boolean | undefined;
+  /** The share of workspaces whose limit groups have periods of their own. Default 1 in 4. */
+  readonly windows?: number | undefined;
 }
 
 /** What a run was. */
@@ -116,6 +118,7 @@ class Simulation {
       troubles = {},
       stripe = true,
       trees = true,
+      windows = 0.25,
     } = options;
     const random = this.#random = new Random(seed);
     const plan = this.#plan = random.pick(PLANS);
@@ -124,7 +127,7 @@ class Simulation {
     const faults = new Faults(random, plan, time, (kind) => this.#note(kind));
     const server: Server = new Server(time, { onAppend: (seq, payload) => recorder.durable(seq, payload) });
     const counts = TENANTS[seed % TENANTS.length] as readonly [number, number];
-    const tenants = tenantsOf(seed, random, counts, stripe);
+    const tenants = tenantsOf(seed, random, counts, { hasStripe: stripe, windowsShare: windows });
     seedTenants(server.tables, tenants, STARTS_AT);
     const onSend = (message: Message, owner: Owner) => recorder.sees(message, owner);
     const wire = new Wire(time, faults);
@@ -265,7 +268,7 @@ class Simulation {
     const { tenant, traffic } = visited;
     this.#perform({ tenant, bearer: tenant.key }, request, ({ answer }) => {
       if (answer === null) return;
-      if (isOfModel(request)) return traffic.observe(request, answer.model);
+      if (isOfModel(request)) return traffic.observe(request, answer.model, this.#clock(visited));
       const toldMs = Date.parse(String(answer.model.data?.["now"]));
       if (toldMs > this.#clock(visited)) visited.aheadMs = toldMs - this.#time.calendar();
     });

@@ -87,8 +87,8 @@ async function violationWithout(bug: PlantedBug, seed: number): Promise<Violatio
 
 /** The world in which a bug is looked for. */
 function worldOf(
-  { nodes, troubles, stripe = false, batches = false, trees = false }: PlantedBug,
+  { nodes, troubles, stripe = false, batches = false, trees = false, windows = false }: PlantedBug,
   seed: number,
 ): RunOptions {
-  return { seed, steps: STEPS, nodes, troubles, stripe, batches, trees };
+  return { seed, steps: STEPS, nodes, troubles, stripe, batches, trees, windows: windows ? 1 : 0 };
 }
