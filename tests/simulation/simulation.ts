@@ -7,6 +7,7 @@ import { CELL_LIMITS } from "../../src/process/limits.ts";
 import { Canary } from "./canary.ts";
 import { type Client, type ClientWorld, perform } from "./clients.ts";
 import { type Message, Server } from "./database/server.ts";
+import type { SimTables } from "./database/tables.ts";
 import { Faults } from "./faults.ts";
 import { type Call, isOfModel, type SimRequest } from "./history.ts";
 import { Wire } from "./network.ts";
@@ -76,6 +77,8 @@ export interface Outcome {
   /** A hash of everything that happened. */
   readonly trace: string;
   readonly violation: Violation | null;
+  /** The tables and the calendar when faults stopped; null where something was found before. */
+  readonly tables: { readonly rows: SimTables; readonly atMs: number } | null;
 }
 
 /** Runs a simulation. */
@@ -109,6 +112,7 @@ class Simulation {
   #events = 0;
   #arrived = 0;
   #open = 0;
+  #tables: Outcome["tables"] = null;
 
   constructor(options: RunOptions) {
     this.#options = options;
@@ -294,6 +298,7 @@ class Simulation {
   /** Stops faults, waits for everything that was begun, and reads it once more. */
   async #calmDown(): Promise<void> {
     this.#world.faults.isQuiet = true;
+    this.#tables = { rows: this.#world.server.tables.clone(), atMs: this.#time.calendar() };
     if (!await this.#until(() => this.#open === 0, CALM_MS)) {
       return this.#fail(`${this.#open} calls have no answer`);
     }
@@ -427,6 +432,7 @@ class Simulation {
       events: this.#events,
       trace: this.#hash.digest("hex"),
       violation: this.#watch.violation,
+      tables: this.#tables,
     };
   }
 }
