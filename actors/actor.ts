@@ -14,8 +14,8 @@ import { RUNTIME_LIMITS } from "../src/process/limits.ts";
 import { type Budget, NO_SPEND, type Spend, spendOf } from "./budget.ts";
 import type { Batch, Gate, Stretch } from "./gate.ts";
 import type { FirstAnswer, Idempotency } from "./idempotency.ts";
-import { type Call, isOwnUsage, type Realm, type TurnResult } from "./call.ts";
-import { levelsOf, type Users, Visit, Wait } from "./levels.ts";
+import { type Call, isOfOneUser, type Realm, type TurnResult } from "./call.ts";
+import { type Below, levelsOf, touchBelow, type Users, Visit, Wait } from "./levels.ts";
 import { Mailbox } from "./mailbox.ts";
 import { RunBatches } from "./ended_runs.ts";
 import { loadingFrom, loadNeeded, type LoadTerm, mustLoad, NOTHING_LOADED } from "./needed_rows.ts";
@@ -23,7 +23,7 @@ import { isSettled, SettledRows } from "./settled.ts";
 import { MayNotAnswer, type RowChange, Unavailable } from "./port.ts";
 
 /** Receives the users that may have changed or were erased. */
-interface Touched {
+interface Touched extends Below {
   touch(realm: number, id: string): void;
   endErased(realm: number, id: string): void;
 }
@@ -295,7 +295,7 @@ export class Actor {
     const { name, needs, newParent = null } = call;
     const { user, reservations } = this.state;
     const reservationId = needs !== undefined && "reservationId" in needs ? needs.reservationId : "";
-    const isAlone = (user.parentKey === null || isOwnUsage(call)) && newParent === null;
+    const isAlone = (user.parentKey === null || isOfOneUser(call)) && newParent === null;
     if (isAlone && (reservationId === "" || reservations.partsOf(reservationId).length === 0)) return NOBODY;
     return levelsOf(this.#term.users, this, { name, reservationId, newParent }, visit);
   }
@@ -329,6 +329,7 @@ export class Actor {
   ): void {
     const { budget, idempotency } = this.#term;
     try {
+      if (realm.catalog.features.types.size > 0) touchBelow(this.#term.watches, [this, ...above], changes);
       this.#apply(changes);
       for (const level of above) level.#apply(changes);
       if (changes.length === 0 && first === null) return;

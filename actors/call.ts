@@ -57,7 +57,11 @@ export interface Keeping<Answer> {
 /** The result of a turn: that of the decision, with the first answer if one was kept together with the changes. */
 export type TurnResult<Answer> = Result<Answer> & { readonly kept?: WireAnswer };
 
-/** Whether a call reads a user's usage without that of the users above. */
-export function isOwnUsage({ name, input }: Pick<Call<CommandName>, "name" | "input">): boolean {
-  return name === "usage" && (input as Commands["usage"]["input"]).withLevels !== true;
+/** Whether a call needs no user above, where the catalog has no features: these come from the users above too. */
+export function isOfOneUser(
+  { name, input, realm: { catalog } }: Pick<Call<CommandName>, "name" | "input" | "realm">,
+): boolean {
+  if (catalog.features.types.size > 0) return false;
+  if (name === "usage") return (input as Commands["usage"]["input"]).withLevels !== true;
+  return name === "subscribe" || name === "mirror" || name === "features";
 }

@@ -134,6 +134,7 @@ export class Directory {
     this.#register(to);
     const { user } = from.state;
     this.#term.watches.touch(user.realm, user.id);
+    this.#term.watches.touchBelow(user.realm, user.id);
   }
 
   /** Runs a call of the user with a key; null if no user of the call's realm has it. */

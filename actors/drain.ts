@@ -9,6 +9,7 @@ import { Unavailable } from "./port.ts";
 import { RUNTIME_LIMITS } from "../src/process/limits.ts";
 import { RuntimeCounts, secondsSince } from "../src/process/counts/runtime_counts.ts";
 import type { Spans } from "../src/process/counts/spans.ts";
+import { rest } from "../src/process/rest.ts";
 
 interface Pending {
   readonly batch: Batch;
@@ -87,11 +88,13 @@ export class Drain {
     });
   }
 
-  /** Null while the backlog has room; else resolves when it has. */
-  room(): Promise<void> | null {
-    const full = this.#changes >= RUNTIME_LIMITS.backlogChangesMax ||
-      this.#bytes >= RUNTIME_LIMITS.backlogBytesMax;
-    if (!full) return null;
+  /**
+   * Null while the backlog has room; else resolves after a drain, when it may have.
+   *
+   * @param bytesMax characters from which the backlog is full
+   */
+  room(bytesMax: number = RUNTIME_LIMITS.backlogBytesMax): Promise<void> | null {
+    if (this.#changes < RUNTIME_LIMITS.backlogChangesMax && this.#bytes < bytesMax) return null;
     this.#startNow();
     if (this.#roomWaiter === null) {
       const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -99,6 +102,19 @@ export class Drain {
       this.#roomWaiter = { promise, resolve, reject };
     }
     return this.#roomWaiter.promise;
+  }
+
+  /**
+   * Resolves when a large batch may write more: readers of others, who wait for the tables, wait for little of it.
+   *
+   * @param since when its last piece began, by `performance.now`
+   */
+  async roomForMore(since: number): Promise<void> {
+    const { batchBacklogBytesMax, batchBacklogAloneBytesMax, batchPauseMsMax } = RUNTIME_LIMITS;
+    const { isInThread } = this.#journal;
+    const bytesMax = isInThread ? batchBacklogAloneBytesMax : batchBacklogBytesMax;
+    for (let room = this.room(bytesMax); room !== null; room = this.room(bytesMax)) await room;
+    if (isInThread) await rest(Math.min(performance.now() - since, batchPauseMsMax));
   }
 
   /** Ends the drain; batches that are not in the tables stay in the journal. */
@@ -177,12 +193,15 @@ export class Drain {
   }
 
   #take(): Pending[] {
-    const most = Math.min(RUNTIME_LIMITS.drainChangesMax, this.#journal.drainChangesMax);
+    const { drainChangesMax, drainBytesMax } = this.#journal;
+    const changesMax = Math.min(RUNTIME_LIMITS.drainChangesMax, drainChangesMax);
     let changes = 0;
+    let bytes = 0;
     let count = 0;
     for (const { appended } of this.#pending) {
-      if (count > 0 && changes + appended.changes > most) break;
       changes += appended.changes;
+      bytes += appended.bytes;
+      if (count > 0 && (changes > changesMax || bytes > drainBytesMax)) break;
       count += 1;
     }
     return this.#pending.slice(0, count);

@@ -5,7 +5,7 @@
 
 import type { CommandName } from "../src/domain/command.ts";
 import { ownerOf, type UserKey } from "../src/domain/values/ids.ts";
-import { type OlderRows, PATH_MAX, type UserState } from "../src/domain/state/user.ts";
+import { type Change, type OlderRows, PATH_MAX, type UserState } from "../src/domain/state/user.ts";
 import type { Mailbox } from "./mailbox.ts";
 import { Unavailable } from "./port.ts";
 
@@ -38,12 +38,38 @@ const REACH: Readonly<Partial<Record<CommandName, { readonly path: boolean; read
   explain: { path: true, parts: false },
   generate: { path: true, parts: false },
   usage: { path: true, parts: false },
+  features: { path: true, parts: false },
+  subscribe: { path: true, parts: false },
+  mirror: { path: true, parts: false },
   user: { path: true, parts: false },
   commit: { path: true, parts: true },
   release: { path: false, parts: true },
   prolong: { path: false, parts: true },
   detach: { path: false, parts: true },
 };
+
+/** Receives users whose features may have changed, which users below have too. */
+export interface Below {
+  readonly size: number;
+  touchBelow(realm: number, id: string): void;
+}
+
+/** Marks what users below have of some users as changed, if changes not yet applied are about their plans or places. */
+export function touchBelow(
+  watches: Below,
+  actors: readonly Pick<Above, "state">[],
+  changes: readonly Change[],
+): void {
+  if (watches.size === 0) return;
+  for (const { state: { user: { realm, key, id, parentKey } } } of actors) {
+    const isChanged = changes.some(({ table, row }) =>
+      table === "subscriptions"
+        ? row.userKey === key
+        : table === "users" && row.key === key && row.parentKey !== parentKey
+    );
+    if (isChanged) watches.touchBelow(realm, id);
+  }
+}
 
 /** What a call waits for before it can begin its turn again. */
 export class Wait {

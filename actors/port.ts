@@ -190,6 +190,10 @@ export interface Journal {
   hurry(): void;
   /** The most changes of one drain, beside the runtime's own bound: an append waits for a whole drain. */
   readonly drainChangesMax: number;
+  /** The same in characters; a batch alone may have more. */
+  readonly drainBytesMax: number;
+  /** Whether it works in the thread that answers calls. */
+  readonly isInThread: boolean;
 }
 
 /** The right to write, held until `lost` resolves. */

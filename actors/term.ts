@@ -3,6 +3,7 @@
 // Within a term cells come and go; with a cell everything of its workspaces is dropped.
 
 import type { ActorTerm } from "./actor.ts";
+import { BatchRoom } from "./batch_room.ts";
 import { Budget } from "./budget.ts";
 import { Directory } from "./directory.ts";
 import { Doors } from "./doors.ts";
@@ -24,6 +25,7 @@ import { MailboxTally, RuntimeCounts } from "../src/process/counts/runtime_count
 import type { Spans } from "../src/process/counts/spans.ts";
 import { RUNTIME_LIMITS } from "../src/process/limits.ts";
 import { within } from "../src/process/rest.ts";
+import { Steps } from "../src/process/steps.ts";
 
 /** The parts that a term is made of. */
 export interface TermOptions {
@@ -50,6 +52,8 @@ export class Term {
   readonly gate: Gate;
   readonly drain: Drain;
   readonly idempotency: Idempotency;
+  /** Room for what batches of events write. */
+  readonly batchRoom = new BatchRoom();
   /** Waits for users to change. */
   readonly watches = new Watches(this);
   readonly refusedCalls: RefusedCalls;
@@ -227,21 +231,5 @@ export class Term {
     this.directory.close();
     this.refusedCalls.close();
     this.#end(fault);
-  }
-}
-
-/** Long work of the answering thread in steps. */
-class Steps {
-  #startedAt = performance.now();
-
-  /** Whether the running step has taken so long that other work should have its turn. */
-  get isLong(): boolean {
-    return performance.now() - this.#startedAt >= RUNTIME_LIMITS.stepMs;
-  }
-
-  /** Lets other work of the event loop run, then begins another step. */
-  async next(): Promise<void> {
-    await new Promise<void>((resolve) => setImmediate(resolve));
-    this.#startedAt = performance.now();
   }
 }

@@ -30,6 +30,8 @@ export interface Reading extends Mark {
   readonly text: string;
   /** When time alone will change it; null for never. */
   readonly changesAt: Millis | null;
+  /** The ids of the users above, whose subscriptions it depends on too. */
+  readonly dependsOn: readonly string[];
 }
 
 /** A watched reading. */
@@ -66,7 +68,7 @@ interface Waiting {
 interface Watch extends Watched {
   readonly waiting: Set<Waiting>;
   /** The last reading; null before the first. */
-  last: Pick<Reading, "id" | "key" | "digest" | "changesAt"> | null;
+  last: Pick<Reading, "id" | "key" | "digest" | "changesAt" | "dependsOn"> | null;
   catalog: Catalog | null;
   readAt: number;
   isReading: boolean;
@@ -126,6 +128,19 @@ export class Watches {
     const watches = this.#byRealm.get(realm)?.get(id);
     if (watches === undefined) return;
     for (const watch of watches.values()) this.#markStale(watch);
+  }
+
+  /**
+   * Marks the users below a user as changed. All watches of the realm are looked at: its subscriptions and its parent seldom
+   * change.
+   */
+  touchBelow(realm: number, id: string): void {
+    for (const watches of this.#byRealm.get(realm)?.values() ?? []) {
+      for (const watch of watches.values()) {
+        // A reading that runs may have been made before the change.
+        if (watch.isReading || watch.last?.dependsOn.includes(id) === true) this.#markStale(watch);
+      }
+    }
   }
 
   /** Ends the watches of an erased user. A later wait notices the erasure by the user's key. */
@@ -255,8 +270,8 @@ export class Watches {
   }
 
   #tell(watch: Watch, reading: Reading): void {
-    const { id, key, digest, changesAt } = reading;
-    watch.last = { id, key, digest, changesAt };
+    const { id, key, digest, changesAt, dependsOn } = reading;
+    watch.last = { id, key, digest, changesAt, dependsOn };
     for (const waiting of watch.waiting) {
       const next = nextAfter(waiting.seen, reading);
       if (next === null) continue;

@@ -15,6 +15,7 @@ import { CREDITS } from "./calls/credits.ts";
 import { CUSTOMERS } from "./calls/customers.ts";
 import { EVENTS } from "./calls/events.ts";
 import { DOWNLOADS, EXPORT } from "./calls/export.ts";
+import { FEATURES } from "./calls/features.ts";
 import { gatewayRoutes } from "./gateway/gateway.ts";
 import { changeHold, reserveHold } from "./gateway/holds.ts";
 import { addressOf, Guesses } from "./http/guesses.ts";
@@ -58,6 +59,7 @@ export const ENDPOINTS: readonly Endpoint<Serving>[] = [
   ...METERING,
   ...BATCHES,
   ...USERS,
+  ...FEATURES,
   ...ACCOUNTS,
   ...RUNS,
   ...USER_KEYS,

@@ -31,6 +31,7 @@ import runs from "./0027_runs.sql" with { type: "text" };
 import userKeys from "./0028_user_keys.sql" with { type: "text" };
 import shares from "./0029_shares.sql" with { type: "text" };
 import windows from "./0030_windows.sql" with { type: "text" };
+import features from "./0031_features.sql" with { type: "text" };
 
 /** A migration: a name that says its place, and its SQL. */
 export interface Migration {
@@ -69,4 +70,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0028_user_keys", sql: userKeys },
   { name: "0029_shares", sql: shares },
   { name: "0030_windows", sql: windows },
+  { name: "0031_features", sql: features },
 ];

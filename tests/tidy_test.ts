@@ -90,6 +90,7 @@ Deno.test("landed migrations are never edited", () => {
     "0028_user_keys": "7e68f1c2a1730239406d5af91678999d77f7af9c181a497ad8eba0fe3372394e",
     "0029_shares": "d424f81a7b3a1f16ae7b56d8c2d4d550411cfec081066d17c56c58187a26e1ae",
     "0030_windows": "1627885b946265cf80c96dd48cf2d83b031908f1d96a35407323b297f356e21f",
+    "0031_features": "48294a50de0dbae95350e6f0c9796e6095aeb1af307dd6de559dcde98d42a8ac",
     "0014_webhooks": "884eb3249c6d202d96091a89c11c4d12680f0b6aa9de9edcf0ad895a2912c332",
   };
   for (const { name, sql } of MIGRATIONS) {

@@ -2,11 +2,14 @@
 // list. Each event has a result of its own, which may be a refusal; the status of the call doesn't depend on them.
 
 import type { Actor } from "../../actors/actor.ts";
+import type { BatchRoom } from "../../actors/batch_room.ts";
 import type { Directory } from "../../actors/directory.ts";
+import type { Drain } from "../../actors/drain.ts";
 import { allDurable, type Batch } from "../../actors/gate.ts";
 import type { Flight, Idempotency, IdempotentCall, KnownOutcome } from "../../actors/idempotency.ts";
 import type { TrackAnswer } from "../../src/domain/metering/track.ts";
-import { REQUEST_LIMITS } from "../../src/process/limits.ts";
+import { REQUEST_LIMITS, RUNTIME_LIMITS } from "../../src/process/limits.ts";
+import { Steps } from "../../src/process/steps.ts";
 import type { Caller } from "../../src/tenant/registry.ts";
 import { type Answer, failure, success, write, type WrittenAnswer } from "../http/answer.ts";
 import { type Members, refuseForbiddenText } from "../http/json_body.ts";
@@ -29,6 +32,8 @@ import { joined, warningsAbout } from "../http/unknown_members.ts";
 export interface BatchWorld extends TurnWorld, CountingWorld {
   readonly term: TurnWorld["term"] & {
     readonly directory: Pick<Directory, "actorOf" | "inMemory">;
+    readonly batchRoom: BatchRoom;
+    readonly drain: Pick<Drain, "roomForMore">;
     readonly idempotency: Pick<Idempotency, "begin" | "end" | "lookUp" | "outcomeNow" | "runBegun">;
   };
 }
@@ -37,25 +42,27 @@ type Request = EndpointRequest<BatchWorld, unknown>;
 type Tracked = DataOf<typeof track>;
 
 /** An event with valid input. */
-interface Event {
+interface CheckedEvent {
   readonly input: CheckedOf<typeof track>;
-  /** Its place among the calls of its key; null for an event without one. */
-  readonly flight: Flight | null;
-}
-
-/** An event and its place among those of the batch. */
-interface PlacedEvent extends Event {
+  /** Its key and what it is compared by; null for an event without a key. */
+  readonly call: IdempotentCall | null;
+  /** Its place among the events of the batch. */
   readonly place: number;
 }
 
-/** What the events of a batch share while they are decided. */
+/** An event with its place among the calls of its key; null for an event without one. */
+interface Event extends Pick<CheckedEvent, "input" | "place"> {
+  readonly flight: Flight | null;
+}
+
+/** What events share while they are decided together. */
 interface Round {
   /** Batches of changes that must be durable before any answer leaves. */
   readonly awaited: Set<Batch>;
   /** Users with an event that waits, by actor, or by id while the actor is unknown. */
   readonly waiting: Set<unknown>;
-  /** Set when the lookup of the keys failed: the error. */
-  fault: unknown;
+  /** Why the lookup of the keys failed, or null. */
+  readonly fault: unknown;
 }
 
 const endpoint = endpointsOn<BatchWorld>();
@@ -87,31 +94,129 @@ function readResults(results: string): Batched["results"] {
 }
 
 /**
- * Tracks events, each at its place. If the user of an event is in memory, the event is decided at once, and its answer is kept as text
- * only: a promise for each would cost more than the decision. All keys take their places before any of them is looked up,
- * so two batches with the same keys never wait for each other.
+ * Tracks events, each at its place. All keys take their places before any of them is looked up, in one step, so two batches
+ * with the same keys never wait for each other. A large batch is decided in pieces, each once the one before it is durable,
+ * so that the calls of others do not wait for all of it.
  *
  * @returns the results as JSON texts, separated by commas
  */
 async function trackAll(request: Request, events: readonly unknown[]): Promise<string> {
-  const { idempotency } = request.world.term;
-  const texts: string[] = [];
-  const ready: PlacedEvent[] = [];
-  const free: Flight[] = [];
+  const { idempotency, batchRoom, drain } = request.world.term;
+  const { appId } = request.caller.app.record;
+  const texts = Array<string>(events.length).fill("");
+  const placed = placeAll(request, await checkAll(request, events, texts), texts);
+  const pieces = piecesOf(placed);
+  const bytes = Math.max(0, ...pieces.map((piece) => piece.bytes));
+  const entered = batchRoom.enter(appId, bytes);
+  const fault = await lookUp(request, placed);
+  await entered;
+  try {
+    let awaited: ReadonlySet<Batch> = new Set();
+    let since = performance.now();
+    for (const { events } of pieces) {
+      await allDurable(awaited);
+      if (pieces.length > 1) await drain.roomForMore(since);
+      since = performance.now();
+      awaited = await trackPiece(request, events, texts, fault);
+    }
+    // Only one text is held during the wait, not one for each event.
+    const text = texts.join(",");
+    await allDurable(awaited);
+    return text;
+  } catch (error) {
+    for (const { flight } of placed) if (flight !== null) idempotency.end(flight);
+    throw error;
+  } finally {
+    batchRoom.leave(appId, bytes);
+  }
+}
+
+/** Checks the input of events in steps; the refusals of invalid ones go to their places. */
+async function checkAll(
+  request: Request,
+  events: readonly unknown[],
+  texts: string[],
+): Promise<CheckedEvent[]> {
+  const steps = new Steps();
+  const checked: CheckedEvent[] = [];
   for (const [place, event] of events.entries()) {
+    if (steps.isLong) await steps.next();
     try {
-      const { input, flight } = checkedEvent(request, event, place);
-      ready.push({ input, flight, place });
-      if (flight !== null && flight.before === null) free.push(flight);
-      texts.push("");
+      checked.push(checkedEvent(request, event, place));
     } catch (error) {
-      texts.push(refusedWith(error).body);
+      texts[place] = refusedWith(error).body;
     }
   }
-  const round: Round = { awaited: new Set(), waiting: new Set(), fault: null };
-  if (free.length > 0) await idempotency.lookUp(free)?.catch((error) => round.fault = error);
-  const later: PlacedEvent[] = [];
-  for (const event of ready) {
+  return checked;
+}
+
+/** Gives events their places among the calls of their keys. */
+function placeAll({ world }: Request, events: readonly CheckedEvent[], texts: string[]): Event[] {
+  return events.flatMap(({ input, call, place }) => {
+    const flight = call === null ? null : world.term.idempotency.begin(call);
+    if (call === null || flight !== null) return [{ input, flight, place }];
+    texts[place] = refusedWith(keyConflict()).body;
+    return [];
+  });
+}
+
+/** Looks up the first answers of events that wait for no other call. @returns why that failed, or null */
+async function lookUp({ world }: Request, events: readonly Event[]): Promise<unknown> {
+  const free = events.flatMap(({ flight }) => flight !== null && flight.before === null ? [flight] : []);
+  if (free.length === 0) return null;
+  try {
+    await world.term.idempotency.lookUp(free);
+    return null;
+  } catch (error) {
+    return error;
+  }
+}
+
+/** Events of a batch that are decided together. */
+interface Piece {
+  readonly events: Event[];
+  bytes: number;
+}
+
+function piecesOf(events: readonly Event[]): Piece[] {
+  const pieces: Piece[] = [];
+  for (const event of events) {
+    const bytes = bytesOf(event);
+    let piece = pieces.at(-1);
+    if (piece === undefined || piece.bytes + bytes > RUNTIME_LIMITS.batchPieceBytes) {
+      pieces.push(piece = { events: [], bytes: 0 });
+    }
+    piece.events.push(event);
+    piece.bytes += bytes;
+  }
+  return pieces;
+}
+
+/** Bytes of an event's row and counters, about. */
+const ROW_BYTES = 512;
+
+/** About what an event writes. */
+function bytesOf({ input: { metadata, prompt, response } }: Event): number {
+  return ROW_BYTES + (metadata?.text.length ?? 0) + (prompt?.length ?? 0) + (response?.length ?? 0);
+}
+
+/**
+ * Tracks events. If the user of an event is in memory, the event is decided at once, and its answer is kept as text only: a
+ * promise for each would cost more than the decision.
+ *
+ * @param fault why the lookup of the keys failed, or null
+ * @returns the batches of changes that must be durable before any answer leaves
+ */
+async function trackPiece(
+  request: Request,
+  events: readonly Event[],
+  texts: string[],
+  fault: unknown,
+): Promise<ReadonlySet<Batch>> {
+  const { idempotency } = request.world.term;
+  const round: Round = { awaited: new Set(), waiting: new Set(), fault };
+  const later: Event[] = [];
+  for (const event of events) {
     const { flight, place } = event;
     try {
       const now = trackNow(request, event, round);
@@ -131,10 +236,7 @@ async function trackAll(request: Request, events: readonly unknown[]): Promise<s
       texts[place] = (bodies[index] as WrittenAnswer<Tracked>).body;
     }
   }
-  // Only one text is held during the wait, not one for each event.
-  const text = texts.join(",");
-  await allDurable(round.awaited);
-  return text;
+  return round.awaited;
 }
 
 /** Returns the answer to an event that can be decided without waiting, else null. */
@@ -224,10 +326,10 @@ async function trackOne(
 }
 
 /**
- * Returns an event with checked input and its place among the calls of its key; throws on invalid input. In a batch with a
- * key an event without one is a part of the call: a retry repeats none of those that became durable.
+ * Returns an event with checked input; throws on invalid input. In a batch with a key an event without one is a part of the
+ * call: a retry repeats none of those that became durable.
  */
-function checkedEvent({ world, caller, idempotent }: Request, event: unknown, place: number): Event {
+function checkedEvent({ world, caller, idempotent }: Request, event: unknown, place: number): CheckedEvent {
   countCall(world, caller);
   if (typeof event !== "object" || event === null || Array.isArray(event)) {
     throw invalidMember("", "The event is not a JSON object");
@@ -235,13 +337,8 @@ function checkedEvent({ world, caller, idempotent }: Request, event: unknown, pl
   refuseForbiddenText(event as Members);
   const { members, key } = keyOf(event as Members);
   const input = checkInput(track, members) as Event["input"];
-  if (key === null && idempotent === null) return { input, flight: null };
-  const call = key === null && idempotent !== null
-    ? partOf(idempotent, place)
-    : keyedEvent(caller, key, members);
-  const flight = world.term.idempotency.begin(call);
-  if (flight === null) throw keyConflict();
-  return { input, flight };
+  if (key !== null) return { input, call: keyedEvent(caller, key, members), place };
+  return { input, call: idempotent === null ? null : partOf(idempotent, place), place };
 }
 
 /** Splits an event into its key and the members of a `POST /v1/track` body. */

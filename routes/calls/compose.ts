@@ -34,7 +34,11 @@ export const COMPOSE: readonly Endpoint<GenerateWorld>[] = [
       userId: input.userId,
       type: input.type,
       vars: input.vars ?? new Map(),
-      views: { counter: showCounter, subscription: showSubscription, balance: showBalance },
+      views: {
+        counter: showCounter,
+        subscription: (userId, row) => showSubscription(userId, row, realm.catalog),
+        balance: showBalance,
+      },
     });
     if (!composed.ok) return failure(composed.refusal);
     if (composed.answer === null) {

@@ -5,6 +5,7 @@ import type { ShownBalance } from "../../src/domain/credits/balances.ts";
 import { statusOf } from "../../src/domain/state/credit.ts";
 import { type CounterReading, shownCount } from "../../src/domain/state/counter.ts";
 import { type GroupPeriod, isOfGuard, type Millis, type Window } from "../../src/domain/values/period.ts";
+import type { Catalog } from "../../src/domain/catalog/catalog.ts";
 import type { LimitGroup, Unit } from "../../src/domain/catalog/plan.ts";
 import type { Duplicates, NamedSubscription } from "../../src/domain/plans/entitlement.ts";
 import type { Run, RunLimit } from "../../src/domain/state/run.ts";
@@ -63,8 +64,14 @@ export function showUsage(answer: UsageAnswer, withDuplicates: boolean): DataOf<
     ...answer.levels === null
       ? {}
       : { levels: answer.levels.map((level) => showLevel(level, withDuplicates)) },
+    ...showFeatures(answer),
     ...(withDuplicates ? { duplicateActiveSubscriptions: showDuplicates(answer.duplicates) } : {}),
   };
+}
+
+/** The features of a user; nothing for a catalog without any. */
+export function showFeatures({ features }: Pick<UsageAnswer, "features">) {
+  return features === null ? NOTHING : { features };
 }
 
 /** A user above: whole for a secret key, else without who it is and what it costs. */
@@ -142,7 +149,11 @@ export function showWindow(window: Window | null): Shown<typeof records.period> 
 }
 
 /** A subscription record. */
-export function showSubscription(userId: string, row: Subscription): Shown<typeof records.subscription> {
+export function showSubscription(
+  userId: string,
+  row: Subscription,
+  { features }: Pick<Catalog, "features">,
+): Shown<typeof records.subscription> {
   return {
     subscriptionId: row.id,
     userId,
@@ -153,6 +164,7 @@ export function showSubscription(userId: string, row: Subscription): Shown<typeo
     provider: row.provider,
     externalId: row.externalId,
     customLimits: showQuotas(row.customLimits),
+    ...features.types.size === 0 ? NOTHING : { customFeatures: showCustomFeatures(row.customFeatures) },
   };
 }
 
@@ -161,6 +173,11 @@ export function showQuotas(limits: Subscription["customLimits"] | null) {
   const entries = Object.entries(limits ?? {});
   if (entries.length === 0) return null;
   return Object.fromEntries(entries.map(([groupId, quota]) => [groupId, { quota: numberOf(quota) }]));
+}
+
+/** Features that replace those of the plan, by key; null where there are none. */
+function showCustomFeatures(features: Subscription["customFeatures"]) {
+  return Object.keys(features).length === 0 ? null : features;
 }
 
 /** Several active subscriptions of one user; null where there are none. */

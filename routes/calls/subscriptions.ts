@@ -1,6 +1,6 @@
 // Subscriptions: create, change and cancel.
 
-import { quotasOf } from "../contract/fields.ts";
+import { quotasOf, timeText } from "../contract/fields.ts";
 import { endpointsOn } from "../http/endpoint.ts";
 import type { Endpoint } from "../http/endpoint_types.ts";
 import { cancelSubscription, upsertSubscription } from "../contract/subscriptions.ts";
@@ -11,18 +11,19 @@ const endpoint = endpointsOn<TurnWorld>();
 
 export const SUBSCRIPTIONS: readonly Endpoint<TurnWorld>[] = [
   endpoint(upsertSubscription, (request) => {
-    const { input } = request;
+    const { input, caller: { realm: { catalog } } } = request;
     const command = {
       plan: input.planId,
       provider: input.provider ?? null,
       externalId: input.externalId ?? null,
       customLimits: quotasOf(input.customLimits),
+      customFeatures: input.customFeatures,
       startsAt: input.startsAt ?? null,
       endsAt: input.endsAt ?? null,
       cycleStart: input.cycleStart,
     };
     return runTurn(request, { userId: input.userId }, { name: "subscribe", input: command }, (answer) => {
-      return showSubscription(answer.userId, answer.row);
+      return showSubscription(answer.userId, answer.row, catalog);
     });
   }),
   endpoint(cancelSubscription, (request) => {
@@ -34,9 +35,9 @@ export const SUBSCRIPTIONS: readonly Endpoint<TurnWorld>[] = [
       reason: input.reason ?? null,
     };
     return runTurn(request, { userId: input.userId }, { name: "cancel", input: command }, (answer) => {
-      const { subscriptionId, userId, planId, endsAt } = showSubscription(answer.userId, answer.row);
+      const { id, planId, endsAt } = answer.row;
       // A canceled subscription has an end.
-      return { subscriptionId, userId, planId, endsAt: endsAt as string };
+      return { subscriptionId: id, userId: answer.userId, planId, endsAt: timeText(endsAt as number) };
     });
   }),
 ];

@@ -2,6 +2,7 @@
 
 import type { Directory } from "../../actors/directory.ts";
 import type { Term } from "../../actors/term.ts";
+import type { Catalog } from "../../src/domain/catalog/catalog.ts";
 import type { UserAnswer } from "../../src/domain/usage.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 import { listPlans } from "../../src/tenant/plans.ts";
@@ -15,7 +16,7 @@ import type { Endpoint } from "../http/endpoint_types.ts";
 import type { DataOf } from "../contract/definition.ts";
 import * as contract from "../contract/usage.ts";
 import { runTurn, type TurnWorld } from "../http/turn.ts";
-import { showDuplicates, showQuotas, showSubscription, showUsage } from "./shown_records.ts";
+import { showDuplicates, showFeatures, showQuotas, showSubscription, showUsage } from "./shown_records.ts";
 
 interface UsersWorld extends TurnWorld {
   readonly term: TurnWorld["term"] & Pick<Term, "flush" | "tree"> & {
@@ -52,13 +53,14 @@ export const USERS: readonly Endpoint<UsersWorld>[] = [
     const keys = [userKey, ...aliases.map(({ key }) => key)];
     const isInTree = path.length > 1 ||
       await world.term.tree.mayHaveTree(caller.realm.realm) && await countChildren(world.database, keys) > 0;
-    return success(showUser(result.answer, history, isInTree));
+    return success(showUser(result.answer, caller.realm.catalog, history, isInTree));
   }),
   endpoint(contract.listPlans, ({ caller }) => success(listPlans(caller.app))),
 ];
 
 function showUser(
   answer: UserAnswer,
+  catalog: Catalog,
   history: DataOf<typeof contract.getUser>["history"],
   isInTree: boolean,
 ): DataOf<typeof contract.getUser> {
@@ -68,11 +70,12 @@ function showUser(
   return {
     userId,
     aliases: aliases.map(({ id }) => id),
-    subscription: subscription === null ? null : showSubscription(userId, subscription),
+    subscription: subscription === null ? null : showSubscription(userId, subscription, catalog),
     history,
     period,
     counters,
     credits,
+    ...showFeatures(answer),
     duplicateActiveSubscriptions: showDuplicates(answer.duplicates),
     ...isInTree ? { parentId, path: [...path] } : {},
     ...limits === null ? {} : { memberLimits: limits },

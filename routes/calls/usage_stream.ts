@@ -100,6 +100,7 @@ async function read(
     digest: hashOf(text),
     text,
     changesAt: answer.changesAt,
+    dependsOn: answer.dependsOn,
   };
 }
 

@@ -23,6 +23,7 @@ import { extendCredits, grantCredits, listCredits, listLedger, revokeCredits } f
 import { aliasCustomer, aliasCustomers, getCustomer } from "./customers.ts";
 import { callsById } from "./definition.ts";
 import { getEvent, listEvents } from "./events.ts";
+import { getFeature, listFeatures } from "./features.ts";
 import { canUse, commit, explain, release, reserve, track } from "./metering.ts";
 import { examine, listAudit, listDailyUse, moveHistory, showCluster, sweep } from "./service.ts";
 import { aliasPerson, capture, identify } from "./people.ts";
@@ -66,6 +67,8 @@ export const CONTRACT = callsById({
   getMyUsage,
   getUser,
   listPlans,
+  listFeatures,
+  getFeature,
   setParent,
   listChildren,
   listMembers,

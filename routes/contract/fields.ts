@@ -3,6 +3,7 @@
 import { z } from "zod";
 import { type Amount, amountOf } from "../../src/domain/values/amount.ts";
 import type { Metadata } from "../../src/domain/values/match.ts";
+import { FEATURE_LIMITS, type FeatureValue, isFeatureValue } from "../../src/domain/catalog/feature.ts";
 import { TEXT_BYTES_MAX } from "../../src/domain/values/texts.ts";
 import type { Millis } from "../../src/domain/values/period.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
@@ -255,3 +256,35 @@ export function quotasOf(limits: Record<string, { quota: number }> | null | unde
   if (limits === undefined || limits === null) return limits;
   return Object.fromEntries(Object.entries(limits).map(([id, { quota }]) => [id, amountOf(quota)]));
 }
+
+const FEATURE_TYPES = [
+  { type: "boolean" },
+  { type: "number" },
+  { type: "string", maxLength: FEATURE_LIMITS.textLengthMax },
+  {
+    type: "array",
+    maxItems: FEATURE_LIMITS.listMax,
+    items: { type: "string", maxLength: FEATURE_LIMITS.textLengthMax },
+  },
+];
+
+/** The value of a feature. */
+const featureValue = z.custom<FeatureValue>(
+  isFeatureValue,
+  `must be a boolean, a number, a string of at most ${FEATURE_LIMITS.textLengthMax} characters or an array of at ` +
+    `most ${FEATURE_LIMITS.listMax} such strings`,
+).register(SHOWN_AS, { anyOf: FEATURE_TYPES });
+
+/** Values of features by key. A record schema would drop `__proto__` silently. */
+export const featureValues = z.unknown().refine(
+  (value) => typeof value !== "object" || value === null || !Object.hasOwn(value, "__proto__"),
+  'not a feature of the catalog: "__proto__"',
+).refine(
+  (value) =>
+    typeof value !== "object" || value === null || Object.keys(value).length <= FEATURE_LIMITS.keysMax,
+  `must name at most ${FEATURE_LIMITS.keysMax} features`,
+).pipe(z.record(z.string(), featureValue)).register(SHOWN_AS, {
+  type: "object",
+  description: "Values by the key of the feature",
+  additionalProperties: { anyOf: FEATURE_TYPES },
+});

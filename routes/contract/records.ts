@@ -135,6 +135,26 @@ export const balance = z.strictObject({
   priority: z.number().describe("Balances with a higher priority are used first"),
 }).meta({ id: "CreditBalance" });
 
+const featureValue = z.union([z.boolean(), z.number(), z.string(), z.array(z.string())])
+  .meta({ id: "FeatureValue" });
+
+/** A feature in force. */
+export const feature = z.strictObject({
+  value: featureValue,
+  from: z.enum(["custom", "plan", "addon", "default"])
+    .describe("custom: the customFeatures of a subscription; default: the catalog's featureDefaults"),
+  of: z.string().nullable()
+    .describe("The canonical id of the user whose subscription gives it; null for a default"),
+}).meta({ id: "Feature" });
+
+/** Features in force by key. */
+export const features = z.record(z.string(), feature);
+
+/** Features in answers about a user. */
+export const userFeatures = features.optional().describe(
+  "Present if the catalog has features: those in force, by key",
+);
+
 /** A subscription. */
 export const subscription = z.strictObject({
   subscriptionId: z.string(),
@@ -147,6 +167,10 @@ export const subscription = z.strictObject({
   externalId: z.string().nullable(),
   customLimits: limitsByGroup.nullable()
     .describe("Quotas that replace those of the plan, by group id; null if there are none"),
+  customFeatures: z.record(z.string(), featureValue).nullable().optional()
+    .describe(
+      "Present if the catalog has features: those that replace the plan's, by key; null if there are none",
+    ),
 }).meta({ id: "Subscription" });
 
 /** A subscription as reports show it. */
@@ -249,4 +273,7 @@ export const plan = z.strictObject({
       seconds: z.number().optional(),
     }).optional().describe("When the group counts; absent for the period of the plan"),
   })),
+  features: z.record(z.string(), featureValue).optional().describe(
+    "By key; absent for a plan without features",
+  ),
 }).meta({ id: "Plan" });

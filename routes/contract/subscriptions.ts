@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { defineCall } from "./definition.ts";
-import { cutAt, endUserId, moment, nameOf, quotasByGroup } from "./fields.ts";
+import { cutAt, endUserId, featureValues, moment, nameOf, quotasByGroup } from "./fields.ts";
 import { subscription, time } from "./records.ts";
 import { REASON_LENGTH_MAX } from "../../src/domain/values/texts.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
@@ -37,6 +37,10 @@ export const upsertSubscription = defineCall({
       .describe(
         "Quotas by group id, instead of those of the plan. Left out: unchanged; null: those of the plan",
       ),
+    customFeatures: featureValues.nullish()
+      .describe(
+        "Features by key, instead of those of the plan. Left out: unchanged; null: those of the plan",
+      ),
     startsAt: moment.nullish().describe("Not in the future; counts only at creation"),
     endsAt: moment.nullish().describe("In the future. Left out: no end"),
     cycleStart: moment.nullish()
@@ -47,7 +51,7 @@ export const upsertSubscription = defineCall({
   description:
     "Writes the subscription of (userId, provider, externalId), or the user's default subscription " +
     "without these two. planId is the id or the name of a plan. startsAt counts only at creation; " +
-    "leaving endsAt out clears it; customLimits replaces quotas by group id; cycleStart null returns to " +
+    "leaving endsAt out clears it; customLimits replaces quotas by group id, customFeatures features by key; cycleStart null returns to " +
     "the plan's anchor.",
   answer: subscription,
   errors: ["not_found"],

@@ -14,6 +14,7 @@ import {
   subscription,
   time,
   unit,
+  userFeatures,
 } from "./records.ts";
 
 const usageMembers = {
@@ -21,6 +22,7 @@ const usageMembers = {
   period: period.nullable().describe("null without a plan"),
   counters: z.array(counter),
   credits: z.array(balance),
+  features: userFeatures,
 };
 
 /** A counter of a user above. End users see neither its rules nor its cost, but its period. */
@@ -109,6 +111,7 @@ export const getUser = defineCall({
     period: period.nullable().describe("null without a plan"),
     counters: z.array(counter),
     credits: z.array(balance),
+    features: userFeatures,
     duplicateActiveSubscriptions: duplicates.nullable(),
     parentId: z.string().nullable().optional()
       .describe("Present, like path, if the user has a parent or children"),

@@ -24,7 +24,7 @@ export const createUserKey = defineCall({
   tag: "Accounts",
   summary: "Create a key of a user",
   description:
-    "The key acts for this user alone: at the gateway, and for the user's own usage and its stream. Any other call " +
+    "The key acts for this user alone: at the gateway, for the user's own usage, its stream, and its features. Any other call " +
     "refuses it. After a merge it acts for the canonical user. A new id becomes a user. A user " +
     `has at most ${END_USER_KEYS_MAX} keys. The key is shown once, also to a retry with the same ` +
     "Idempotency-Key, which creates another key.",

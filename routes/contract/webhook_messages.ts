@@ -3,7 +3,7 @@
 import { z } from "zod";
 import type { MessageType } from "../../src/domain/state/message.ts";
 import { mode } from "./fields.ts";
-import { period, time, unit } from "./records.ts";
+import { features, period, time, unit } from "./records.ts";
 
 const ofApp = { appId: z.string(), mode };
 const ofUser = { ...ofApp, userId: z.string() };
@@ -43,6 +43,9 @@ const subscription = z.strictObject({
   planId: z.string(),
   previousPlanId: z.string().nullable(),
   reason: z.string().nullable(),
+  features: features.optional().describe(
+    "Of a change of plan, if the catalog has features: those in force after it, by key",
+  ),
 }).meta({ id: "SubscriptionData" });
 
 const merged = z.strictObject({ ...ofApp, from: z.string(), to: z.string(), mergeId: z.string() })

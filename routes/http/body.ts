@@ -35,6 +35,13 @@ export interface BodyRules {
   readonly structureMax: number | null;
   /** Whether the texts of all members are checked: a batch checks each of its elements. */
   readonly checksTexts: boolean;
+  /** Keeps the memory of a large body until the call has its answer; null to give it back once the body is read. */
+  readonly held?: HeldBody | null;
+}
+
+/** The memory of a large body that a call keeps. */
+export interface HeldBody {
+  give: () => void;
 }
 
 /**
@@ -45,6 +52,7 @@ export interface BodyRules {
 export function rulesOf(
   { access, isBatch, signedBody }: Pick<CallDefinition, "access" | "isBatch" | "signedBody">,
   caller: Caller | null,
+  held: HeldBody | null = null,
 ): BodyRules {
   const bytesMax = caller?.key.class === "public"
     ? BODY_LIMITS.publicBytesMax
@@ -55,6 +63,7 @@ export function rulesOf(
     bytesMax,
     structureMax: BODY_LIMITS.structureMax,
     checksTexts: isBatch !== true,
+    held,
   };
 }
 
@@ -85,7 +94,8 @@ export async function readBody(request: Request, rules: BodyRules): Promise<Requ
 export async function readText(request: Request, rules: BodyRules): Promise<string> {
   if (isSmall(request, rules)) return decode(await inTime(request.bytes().catch(refuseBody)));
   const { bytes, give } = await readBytes(request, rules);
-  give();
+  if (rules.held && bytes.byteLength > BODY_LIMITS.readHereBytesMax) rules.held.give = give;
+  else give();
   return decode(bytes);
 }
 

@@ -12,7 +12,7 @@ import { type Answer, failure, type Handled, valueOf } from "./answer.ts";
 import type { AuditedWorld } from "./audit_values.ts";
 import { dispatchAudited } from "./audited.ts";
 import { type AdminAccess, authorizeAdmin, type Source } from "./auth.ts";
-import { readMembers, type RequestInput, rulesOf } from "./body.ts";
+import { type HeldBody, readMembers, type RequestInput, rulesOf } from "./body.ts";
 import type { CallDefinition } from "../contract/definition.ts";
 import type { DispatchWorld, KeyedCall } from "./call.ts";
 import { valueHash } from "./canonical.ts";
@@ -36,6 +36,7 @@ export async function handle<World extends DispatchWorld>(
 ): Promise<Response> {
   const request = context.req.raw;
   const startedAt = metrics.starts();
+  const held: HeldBody | null = endpoint.isBatch === true ? { give: () => {} } : null;
   try {
     const admission = admit(request, source, endpoint);
     const admitted = admission instanceof Promise ? await admission : admission;
@@ -46,8 +47,8 @@ export async function handle<World extends DispatchWorld>(
       // The text of a body is needed only for the hash of a call with an idempotency key.
       const isBodyAlone = endpoint.method === "POST" && !endpoint.path.includes(":");
       const { members, text } = key === null && isBodyAlone
-        ? { members: await readMembers(request, rulesOf(endpoint, caller)), text: "" }
-        : await readInput(context, endpoint, caller);
+        ? { members: await readMembers(request, rulesOf(endpoint, caller, held)), text: "" }
+        : await readInput(context, endpoint, caller, held);
       const input = checkInput(endpoint, members);
       const idempotent = key === null ? null : idempotentCall(endpoint, caller, key, { members, text });
       call = { target: endpoint, caller, endUser, members, input, url: request.url, idempotent, isCounted };
@@ -57,6 +58,8 @@ export async function handle<World extends DispatchWorld>(
     return metrics.answered(startedAt, request, await dispatch(world, call, request) as Handled);
   } catch (error) {
     return metrics.threw(startedAt, request, error);
+  } finally {
+    held?.give();
   }
 }
 

@@ -6,6 +6,7 @@ import type { z } from "zod";
 import type { Caller } from "../../src/tenant/registry.ts";
 import {
   flattenOptions,
+  type HeldBody,
   readBody,
   readQuery,
   readText,
@@ -29,12 +30,15 @@ export async function readInput(
   context: Context,
   definition: CallDefinition,
   caller: Caller | null,
+  held: HeldBody | null = null,
 ): Promise<RequestInput> {
   const request = context.req.raw;
   const { method, path, wholeBody, inQuery, hasNoBody } = definition;
   if (method === "GET" && !path.includes(":")) return readQuery(request);
   const query = method === "GET" || method === "DELETE" || inQuery !== undefined ? readQuery(request) : NONE;
-  const body = method === "GET" || hasNoBody === true ? NONE : await bodyOf(request, definition, caller);
+  const body = method === "GET" || hasNoBody === true
+    ? NONE
+    : await bodyOf(request, definition, caller, held);
   if (method === "DELETE") refuseTwice(query.members, body.members);
   const asked = inQuery === undefined
     ? query.members
@@ -56,9 +60,10 @@ async function bodyOf(
   request: Request,
   definition: CallDefinition,
   caller: Caller | null,
+  held: HeldBody | null,
 ): Promise<RequestInput> {
   const { signedBody } = definition;
-  const rules = rulesOf(definition, caller);
+  const rules = rulesOf(definition, caller, held);
   if (signedBody === undefined) return await readBody(request, rules);
   const text = await readText(request, rules);
   const signature = request.headers.get(signedBody.header) ?? "";

@@ -27,12 +27,18 @@ export class StructureCount {
     let count = this.count;
     let isInString = this.#isInString;
     let isEscaped = this.#isEscaped;
-    for (let index = 0; index < bytes.length; index++) {
-      const byte = bytes[index];
+    const { length } = bytes;
+    for (let index = 0; index < length; index++) {
+      let byte = bytes[index] as number;
       if (isInString) {
-        if (isEscaped) isEscaped = false;
-        else if (byte === BACKSLASH) isEscaped = true;
-        else if (byte === QUOTE) isInString = false;
+        if (isEscaped) {
+          isEscaped = false;
+          continue;
+        }
+        // Most bytes are those of texts: a loop of their own takes half the time.
+        while (byte !== QUOTE && byte !== BACKSLASH && ++index < length) byte = bytes[index] as number;
+        isEscaped = byte === BACKSLASH;
+        isInString = byte !== QUOTE;
       } else if (byte === QUOTE) isInString = true;
       else if (byte === COMMA || byte === BRACKET || byte === BRACE) count += 1;
     }

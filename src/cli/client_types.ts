@@ -25,6 +25,8 @@ const TYPES: Places = {
   Counter: ["Counter", "The usage of a limit group in its current window."],
   CreditBalance: ["CreditBalance", "A balance of credits."],
   SubscriptionRef: ["SubscriptionReference", "A subscription in a report."],
+  FeatureValue: ["FeatureValue", "The value of a feature."],
+  Feature: ["Feature", "A feature in force."],
   DuplicateActiveSubscriptions: ["DuplicateActiveSubscriptions", "Several active subscriptions of one user."],
 
   HeldSize: [
@@ -54,6 +56,8 @@ const TYPES: Places = {
   ExplainedCredit: ["ExplainResponseData.credits[]", "A balance in an explanation."],
   Explanation: ["ExplainResponseData", "The answer to an explain: what a reserve would answer now, and why."],
   Usage: ["GetUsageResponseData", "The counters and credits of a user."],
+  UserFeatures: ["ListFeaturesResponseData", "The features of a user."],
+  UserFeature: ["GetFeatureResponseData", "One feature of a user."],
 
   UserKeyInput: ["CreateUserKeyRequest", "A key of a user to create."],
   CreatedUserKey: ["CreateUserKeyResponseData", "A new key of a user."],
@@ -142,6 +146,7 @@ const TYPES: Places = {
 const OWN = {
   // Here null means more than leaving the member out.
   "SubscriptionInput.customLimits": "Readonly<Record<string, { readonly quota: number }>> | null",
+  "SubscriptionInput.customFeatures": "Readonly<Record<string, FeatureValue>> | null",
   "SubscriptionInput.cycleStart": "Moment | null",
   "ParentInput.parentId": "string | null",
   "ParentInput.memberLimits": "Readonly<Record<string, { readonly quota: number }>> | null",

@@ -157,8 +157,16 @@ class TypeWriter {
     return [type].flat().map((one) => one === "integer" ? "number" : one).join(" | ");
   }
 
-  /** A union of objects: each form has the members of the others as undefined, so that they can be read. */
+  /** A union: of types without members, or of objects, each with the members of the others as undefined. */
   #unionOf(forms: readonly Schema[], indent: string): string {
+    const isOfObjects = forms.some((form) => "properties" in this.#resolved(form));
+    return isOfObjects
+      ? this.#objectsOf(forms, indent)
+      : forms.map((form) => this.#typeOf(form, indent)).join(" | ");
+  }
+
+  /** A union of objects: each form has the members of the others as undefined, so that they can be read. */
+  #objectsOf(forms: readonly Schema[], indent: string): string {
     const objects = forms.map((form) => this.#resolved(form));
     const names = objects.flatMap(({ properties = {} }) => Object.keys(properties as Schema));
     return objects.map((form) => `\n${indent}  | ${this.#objectOf(form, `${indent}  `, names)}`).join("");

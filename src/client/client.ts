@@ -8,6 +8,7 @@ import { type ComposeAnswer, composeCall, type ComposeOptions } from "./compose.
 import { Credits } from "./credits.ts";
 import { Customers } from "./customers.ts";
 import { Events } from "./events.ts";
+import { Features } from "./features.ts";
 import { Metering } from "./metering.ts";
 import type { Unmetered } from "./metering_types.ts";
 import { Refusals } from "./refusals.ts";
@@ -34,6 +35,8 @@ export class HoldfastClient<Allowed extends Unmetered = never> extends Metering<
   readonly plans: Plans;
   /** Opens, reads and ends runs: tasks with limits of their own. */
   readonly runs: Runs;
+  /** Reads the features of users. */
+  readonly features: Features;
   /** Reads metered events. */
   readonly events: Events;
   /** Reads users who hit a limit. */
@@ -57,6 +60,7 @@ export class HoldfastClient<Allowed extends Unmetered = never> extends Metering<
     this.credits = new Credits(transport);
     this.plans = new Plans(transport);
     this.runs = new Runs(transport);
+    this.features = new Features(transport);
     this.events = new Events(transport);
     this.refusals = new Refusals(transport);
     this.analytics = new Analytics(transport);
@@ -146,6 +150,7 @@ export type { AliasManyOptions, AliasProgress, Customers, MergeOptions } from ".
 export type { EndUserTokenInput } from "./end_user_token.ts";
 export type { ClientErrorCode, ErrorParts } from "./errors.ts";
 export type { Events } from "./events.ts";
+export type { Features } from "./features.ts";
 export type {
   CallSize,
   DecisionOptions,

@@ -5,7 +5,7 @@
 import { useEffect, useState } from "npm:react@19.3.1";
 import type { HoldfastClient } from "./client.ts";
 import { HoldfastError } from "./errors.ts";
-import type { Usage } from "./wire_types.ts";
+import type { Feature, Usage } from "./wire_types.ts";
 
 /** Options of the hook. */
 export interface UseUsageOptions {
@@ -93,3 +93,40 @@ function endOf(reason: keyof typeof ENDS): HoldfastError {
   const [message, status] = ENDS[reason];
   return new HoldfastError({ code: reason, status, message });
 }
+
+/** Options of the hook of features. */
+export interface UseFeaturesOptions extends Pick<UseUsageOptions, "client" | "userId"> {
+  /** Shown until the first state arrives, such as the features in a page that a server rendered. */
+  readonly initialFeatures?: Readonly<Record<string, Feature>> | null | undefined;
+}
+
+/** The current features of a user. */
+export interface LiveFeatures extends Omit<LiveUsage, "usage"> {
+  /** By key; null until the first state arrives. */
+  readonly features: Readonly<Record<string, Feature>> | null;
+  /** Whether a feature has the value `true`; false until the first state arrives. */
+  readonly isOn: (key: string) => boolean;
+}
+
+/**
+ * Returns the features of a user, and renders the component again whenever the user's usage or features change.
+ *
+ * @example
+ * ```tsx
+ * const client = createClient({ apiKey: "pk_live_...", baseUrl: "https://holdfast.example.com", endUserToken });
+ *
+ * function Export() {
+ *   const { isOn } = useFeatures({ client });
+ *   return isOn("export") ? <button type="button">Export</button> : null;
+ * }
+ * ```
+ */
+export function useFeatures({ client, userId, initialFeatures = null }: UseFeaturesOptions): LiveFeatures {
+  const { usage, error, isLive } = useUsage({ client, userId });
+  const features = usage === null ? initialFeatures : usage.features ?? NO_FEATURES;
+  const isOn = (key: string) =>
+    features !== null && Object.hasOwn(features, key) && features[key]?.value === true;
+  return { features, isOn, error, isLive };
+}
+
+const NO_FEATURES: Readonly<Record<string, Feature>> = {};

@@ -101,6 +101,18 @@ export interface SubscriptionRef {
   readonly endsAt: string | null;
 }
 
+/** The value of a feature. */
+export type FeatureValue = boolean | number | string | readonly string[];
+
+/** A feature in force. */
+export interface Feature {
+  readonly value: FeatureValue;
+  /** custom: the customFeatures of a subscription; default: the catalog's featureDefaults. */
+  readonly from: "custom" | "plan" | "addon" | "default";
+  /** The canonical id of the user whose subscription gives it; null for a default. */
+  readonly of: string | null;
+}
+
 /** Several active subscriptions of one user. */
 export interface DuplicateActiveSubscriptions {
   /** The subscription that grants the plan. */
@@ -545,6 +557,8 @@ export interface Usage {
   readonly period: Period | null;
   readonly counters: readonly Counter[];
   readonly credits: readonly CreditBalance[];
+  /** Present if the catalog has features: those in force, by key. */
+  readonly features?: Readonly<Record<string, Feature>>;
   /** With levels: the users above, nearest first; less with a public key. */
   readonly levels?: readonly {
     /** Only with a secret key. */
@@ -578,6 +592,26 @@ export interface Usage {
   }[];
   /** Only with a secret key. */
   readonly duplicateActiveSubscriptions?: DuplicateActiveSubscriptions | null;
+}
+
+/** The features of a user. */
+export interface UserFeatures {
+  /** The canonical id. */
+  readonly userId: string;
+  readonly features: Readonly<Record<string, Feature>>;
+}
+
+/** One feature of a user. */
+export interface UserFeature {
+  /** The canonical id. */
+  readonly userId: string;
+  readonly key: string;
+  /** null if neither plans nor defaults give the user a value. */
+  readonly value: FeatureValue | null;
+  /** custom: the customFeatures of a subscription; default: the catalog's featureDefaults. */
+  readonly from: "custom" | "plan" | "addon" | "default";
+  /** The canonical id of the user whose subscription gives it; null for a default. */
+  readonly of: string | null;
 }
 
 /** A key of a user to create. */
@@ -618,6 +652,8 @@ export interface SubscriptionInput {
   readonly externalId?: string | undefined;
   /** Quotas by group id, instead of those of the plan. Left out: unchanged; null: those of the plan. */
   readonly customLimits?: Readonly<Record<string, { readonly quota: number }>> | null | undefined;
+  /** Features by key, instead of those of the plan. Left out: unchanged; null: those of the plan. */
+  readonly customFeatures?: Readonly<Record<string, FeatureValue>> | null | undefined;
   /** Not in the future; counts only at creation. */
   readonly startsAt?: Moment | undefined;
   /** In the future. Left out: no end. */
@@ -638,6 +674,8 @@ export interface Subscription {
   readonly externalId: string | null;
   /** Quotas that replace those of the plan, by group id; null if there are none. */
   readonly customLimits: Readonly<Record<string, { readonly quota: number }>> | null;
+  /** Present if the catalog has features: those that replace the plan's, by key; null if there are none. */
+  readonly customFeatures?: Readonly<Record<string, FeatureValue>> | null;
 }
 
 /** A subscription to end. */
@@ -684,6 +722,8 @@ export interface User {
   readonly period: Period | null;
   readonly counters: readonly Counter[];
   readonly credits: readonly CreditBalance[];
+  /** Present if the catalog has features: those in force, by key. */
+  readonly features?: Readonly<Record<string, Feature>>;
   readonly duplicateActiveSubscriptions: DuplicateActiveSubscriptions | null;
   /** Present, like path, if the user has a parent or children. */
   readonly parentId?: string | null;
@@ -780,6 +820,8 @@ export interface Plan {
     readonly anchor: "subscription_start" | "calendar";
   };
   readonly limits: readonly LimitGroup[];
+  /** By key; absent for a plan without features. */
+  readonly features?: Readonly<Record<string, FeatureValue>>;
 }
 
 /** A limit of a run. */
@@ -1368,6 +1410,8 @@ export interface SubscriptionMessageData {
   readonly planId: string;
   readonly previousPlanId: string | null;
   readonly reason: string | null;
+  /** Of a change of plan, if the catalog has features: those in force after it, by key. */
+  readonly features?: Readonly<Record<string, Feature>>;
 }
 
 /** The data of each type of webhook message. */

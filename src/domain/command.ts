@@ -9,6 +9,7 @@ import type {
   UseEndUserKeyInput,
 } from "./accounts/end_user_keys.ts";
 import type { EndUserKey, KeyHolder } from "./state/end_user_key.ts";
+import type { FeaturesAnswer, FeaturesInput } from "./plans/features.ts";
 import type { MembersAnswer, MembersInput, UsageAnswer, UsageInput, UserAnswer } from "./usage.ts";
 import type { TrackAnswer, TrackInput } from "./metering/track.ts";
 import type { SubscribeInput, SubscriptionAnswer } from "./plans/subscribe.ts";
@@ -49,6 +50,7 @@ export interface Commands {
   credits: { input: CreditsInput; answer: CreditsAnswer };
   usage: { input: UsageInput; answer: UsageAnswer };
   user: { input: Record<never, never>; answer: UserAnswer };
+  features: { input: FeaturesInput; answer: FeaturesAnswer };
   consent: { input: ConsentInput; answer: ConsentAnswer };
   generate: { input: GenerateInput; answer: GenerateAnswer };
   detach: { input: Pick<ReleaseInput, "reservationId">; answer: Record<never, never> };

@@ -34,6 +34,7 @@ import { canUse, reserve } from "./metering/reserve.ts";
 import { track } from "./metering/track.ts";
 import { messagesOf } from "./messages/record.ts";
 import { cancel } from "./plans/cancel.ts";
+import { features } from "./plans/features.ts";
 import { mirror } from "./plans/mirror.ts";
 import { subscribe } from "./plans/subscribe.ts";
 import { answered, type Decision, type Result } from "./state/result.ts";
@@ -64,6 +65,7 @@ const HANDLERS: Handlers = {
   refund,
   reinstate,
   extend,
+  features,
   revoke,
   credits,
   usage,

@@ -13,6 +13,7 @@ import type { Draft } from "./state/draft.ts";
 import { patternCovers } from "./values/match.ts";
 import { type ActivePlan, activePlanOf, type Duplicates, duplicatesOf } from "./plans/entitlement.ts";
 import { counterIn, windowFor } from "./plans/windows.ts";
+import { type Features, featuresOf } from "./plans/features.ts";
 import { quotaOf, type Subscription } from "./state/subscription.ts";
 import { answered, type Result } from "./state/result.ts";
 
@@ -40,6 +41,10 @@ export interface UsageAnswer extends LevelUsage {
   /** Active and depleted balances. */
   readonly credits: CreditsAnswer;
   readonly duplicates: Duplicates | null;
+  /** Features in force; null for a catalog without features. */
+  readonly features: Features | null;
+  /** The ids of the users above, whose subscriptions give features too; empty for a catalog without features. */
+  readonly dependsOn: readonly string[];
   /** When time alone will change this answer; null for never. */
   readonly changesAt: Millis | null;
 }
@@ -77,6 +82,8 @@ function readUsage(draft: Draft, input: UsageInput, context: Context): UsageAnsw
   const level = readLevel(draft, input, context);
   const credits = readCredits(draft, input.event, context);
   const above = input.withLevels === true ? draft.above : null;
+  const features = featuresOf(draft, context);
+  const givers = features === null ? NO_DRAFTS : draft.above;
   return {
     ...level,
     userKey: draft.user.key,
@@ -84,9 +91,13 @@ function readUsage(draft: Draft, input: UsageInput, context: Context): UsageAnsw
     levels: above?.map((each) => withShares(draft, each, readLevel(each, input, context))) ?? null,
     credits,
     duplicates: duplicatesOf(draft, context),
-    changesAt: changesAt(draft, level, credits),
+    features,
+    dependsOn: givers.map((each) => each.user.id),
+    changesAt: changesAt(draft, level, credits, givers),
   };
 }
+
+const NO_DRAFTS: readonly Draft[] = [];
 
 function readLevel(draft: Draft, { event }: UsageInput, context: Context): LevelUsage {
   const active = activePlanOf(draft, context);
@@ -142,16 +153,24 @@ function withShares(draft: Draft, account: Draft, { userId, period, counters }: 
   return { userId, period, counters: counters.map(read) };
 }
 
-/** The first of: the end of a window, a hold's expiry, a subscription's end, a balance's expiry. Slots of rates pass. */
+/**
+ * The first of: the end of a window, a hold's expiry, a subscription's end, a balance's expiry. Slots of rates pass.
+ *
+ * @param givers the users above whose subscriptions give features
+ */
 function changesAt(
   draft: Draft,
   { period, counters }: LevelUsage,
   { balances }: CreditsAnswer,
+  givers: readonly Draft[],
 ): Millis | null {
   let next = Math.min(period?.end ?? Infinity, draft.nextDue() ?? Infinity);
   for (const { window } of counters) {
     if (!isOfGuard(window) && window.isNext !== true) next = Math.min(next, window.end ?? Infinity);
   }
   for (const { row } of balances) next = Math.min(next, row.expiresAt ?? Infinity);
+  for (const giver of givers) {
+    for (const row of giver.subscriptions()) if (!row.ended) next = Math.min(next, row.endsAt ?? Infinity);
+  }
   return next === Infinity ? null : next;
 }

@@ -30,7 +30,6 @@ import { deleteCaptured } from "../storage/stores/capture_store.ts";
 import { removeDailyUse } from "../storage/stores/daily_use_store.ts";
 import {
   deleteAnswersKeyed,
-  deleteAnswersNaming,
   deleteHistory,
   deleteUsers,
   findJob,
@@ -38,6 +37,7 @@ import {
   finishJob,
   hideCauses,
   hideConsents,
+  hideInAnswers,
   idsOfUsers,
   insertJob,
   type JobRecord,
@@ -202,10 +202,16 @@ async function runJob(world: ErasureWorld, realm: Realm, job: OpenJob, mayGoOn: 
       await erase(world, realm, id, secret, mayGoOn);
     }
     if (!mayGoOn()) return false;
-    await inOwn(async (session) => {
-      await eraseTraces(session, realm.realm, ids, secret);
+    let left = await inOwn(async (session) => {
+      const more = await eraseTraces(session, realm.realm, ids, secret);
       await deletePersonLinks(session, realm.realm, ids);
+      return more;
     });
+    while (left !== null) {
+      if (!mayGoOn()) return false;
+      const after = left;
+      left = await inOwn((session) => hideInAnswers(session, realm.realm, ids, HISTORY_STEP_ROWS, after));
+    }
     await complete(world, realm, job.id);
     return true;
   } catch (error) {
@@ -316,13 +322,16 @@ async function eraseRest(
   await eraseTraces(session, realm, names, secret);
 }
 
-/** Removes people, pseudonyms and payments, and hides these ids in consent entries, first answers and the audit log. */
+/**
+ * Removes people, pseudonyms and payments, and hides these ids in consent entries, the audit log and a step of first answers.
+ * Returns the idempotency key after which the next step begins, null for none.
+ */
 async function eraseTraces(
   session: Session,
   realm: number,
   ids: readonly string[],
   secret: string,
-): Promise<void> {
+): Promise<string | null> {
   const people = await listPersonIds(session, realm, ids);
   await forgetPseudonyms(session, secret, realm, ids);
   await erasePeople(session, realm, ids);
@@ -331,8 +340,9 @@ async function eraseTraces(
   await hideInAudit(session, realm, new Map(ids.map((id) => [id, hashedId(secret, realm, id)])));
   // First answers without a user, such as that of a batch, are found by the ids in their bodies, and in their keys where
   // the id is too long to be there by chance.
-  await deleteAnswersNaming(session, realm, [...ids, ...people].map((id) => JSON.stringify(id)));
+  const left = await hideInAnswers(session, realm, [...ids, ...people], HISTORY_STEP_ROWS);
   await deleteAnswersKeyed(session, realm, ids.filter((id) => id.length >= TELLING_ID_LENGTH));
+  return left;
 }
 
 /** An id of at least this length within a text is not a coincidence. */

@@ -43,12 +43,22 @@ export const RUNTIME_LIMITS = {
   drainChangesMax: 80_000,
   /** The same where appends and drains share one connection. */
   drainAloneChangesMax: 2_000,
+  drainAloneBytesMax: 1024 * 1024,
   /** Target length of a background drain, so that its write-ahead log does not delay appends. */
   drainSpreadMs: 1_500,
   /** How long a call waits for the tables to have everything acknowledged: an order longer than a drain at its bound. */
   flushMs: 10_000,
-  /** How long a step of dropping a cell holds the answering thread, so that calls of other cells and beats go on. */
+  /** How long a step of long work holds the answering thread, so that other calls and beats go on. */
   stepMs: 8,
+  /** What a batch of events decides before it waits for the journal: an append of others waits for all before it. */
+  batchPieceBytes: 256 * 1024,
+  /** The same of all batches of one app that run side by side. */
+  batchesOfAppBytesMax: 512 * 1024,
+  /** Characters of journal not yet drained before a batch of several pieces waits: reads of others wait for their drain. */
+  batchBacklogBytesMax: 1024 * 1024,
+  /** The same where the store works in the answering thread; there it also pauses as long as a piece took, up to this. */
+  batchBacklogAloneBytesMax: 256 * 1024,
+  batchPauseMsMax: 50,
   /** A drain starts at this many changes of backlog ... */
   drainFromChanges: 60_000,
   /** ... or when the oldest batch is this old. */

@@ -23,5 +23,6 @@ export function listPlans(app: App) {
         ...limit.perMember === undefined ? {} : { perMember: limit.perMember },
         ...limit.period === undefined ? {} : { period: limit.period },
       })),
+      ...plan.features === undefined ? {} : { features: plan.features },
     }));
 }

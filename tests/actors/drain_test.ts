@@ -14,7 +14,7 @@ function makeDrain() {
   const faults: Error[] = [];
   const spreads: number[] = [];
   let hurries = 0;
-  const hook: { before?: () => Promise<void>; changesMax?: number } = {};
+  const hook: { before?: () => Promise<void>; changesMax?: number; bytesMax?: number } = {};
   const journal = {
     append: () => Promise.reject(new Error("not here")),
     drain: async (batches: readonly AppendedBatch[], spreadMs = 0) => {
@@ -26,6 +26,10 @@ function makeDrain() {
     get drainChangesMax() {
       return hook.changesMax ?? Infinity;
     },
+    get drainBytesMax() {
+      return hook.bytesMax ?? Infinity;
+    },
+    isInThread: false,
   };
   const drain = new Drain(journal, (error) => faults.push(error));
   let seq = 0;
@@ -116,6 +120,28 @@ Deno.test("where appends and drains share one connection a drain is small", asyn
   for (const changes of [6, 4, 1, 11, 1]) add(changes);
   await drain.flush();
   assert.deepEqual(drained, [[0, 1], [2], [3], [4]]);
+  hook.changesMax = Infinity;
+  hook.bytesMax = 30;
+  for (const changes of [1, 2, 1, 5, 1]) add(changes);
+  await drain.flush();
+  assert.deepEqual(drained.slice(4), [[5, 6], [7], [8], [9]]);
+  drain.close(new Error("end"));
+});
+
+Deno.test("more of a large batch waits for the tables before others wait for room", async () => {
+  using _limits = changedLimits(RUNTIME_LIMITS, { batchBacklogBytesMax: 100 });
+  const { drain, hook, add } = makeDrain();
+  const { wait, open } = barrier();
+  hook.before = () => wait;
+  add(9);
+  await drain.roomForMore(0);
+  add(1);
+  const more = drain.roomForMore(0);
+  assert.equal(drain.room(), null);
+  assert.equal(await isSettled(more), false);
+  open();
+  await more;
+  assert.equal(drain.backlogBytes, 0);
   drain.close(new Error("end"));
 });
 

@@ -102,7 +102,9 @@ function tellActor(
     const needs = externalRefs.length === 0 ? {} : { needs: { externalRefs } };
     const userId = String(request.input["userId"]);
     const result = await term.directory.runById(userId, { realm, name, input, ...needs });
-    if (result.ok) return { status: 200, data: JSON.parse(JSON.stringify(show(result.answer))) };
+    if (result.ok) {
+      return { status: 200, data: JSON.parse(JSON.stringify(show(result.answer, realm.catalog))) };
+    }
     return { status: STATUS[result.refusal.code], code: result.refusal.code };
   });
 }

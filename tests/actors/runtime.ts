@@ -90,6 +90,7 @@ export function startRuntime(store: MemoryStore, caps: Partial<WorkspaceCaps> = 
         provider: null,
         externalId: null,
         customLimits: undefined,
+        customFeatures: undefined,
         startsAt: null,
         endsAt: null,
         cycleStart: undefined,

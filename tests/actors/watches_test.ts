@@ -11,7 +11,7 @@ import { barrier, startRuntime } from "./runtime.ts";
 
 const mark = (id: string, key: number | null, digest: string): Mark => ({ id, key, digest });
 const reading = (id: string, key: number | null, digest: string): Reading => {
-  return { ...mark(id, key, digest), text: digest, changesAt: null };
+  return { ...mark(id, key, digest), text: digest, changesAt: null, dependsOn: [] };
 };
 
 Deno.test("another canonical id is a merge, another key of a stored user an erasure, another digest a state", () => {

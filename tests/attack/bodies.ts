@@ -63,8 +63,6 @@ export const BODY_ATTACKS: readonly Attack[] = [
   },
   {
     name: "batches at their bounds",
-    // The embedded store writes each of them in the thread that answers.
-    needsServer: true,
     run: async (scene, signal) => {
       const body = fullBatch();
       const seen = new Set<number>();

@@ -11,7 +11,7 @@ import {
   signEndUserToken,
 } from "../../src/client/client.ts";
 import type { TestApp } from "../support/test_service.ts";
-import { service } from "./service.ts";
+import { FEATURED, service } from "./service.ts";
 import { clientOf } from "./support.ts";
 import { Watch } from "./watch.ts";
 
@@ -49,7 +49,7 @@ const PARTS: readonly [name: string, part: (scene: Scene) => Promise<void>][] = 
 
 Deno.test("every call sends what the service reads and answers what the reference says", async (test) => {
   const watch = new Watch(service);
-  const app = await service.newApp();
+  const app = await service.newApp(FEATURED);
   const client = clientOf(service, app, { fetch: watch.fetch });
   for (const [name, part] of PARTS) {
     await test.step(name, () => part({ app, client, fetch: watch.fetch }));
@@ -64,11 +64,14 @@ async function subscribe({ app, client, fetch }: Scene): Promise<void> {
     ...ids,
     planId: "Pro",
     customLimits: { lg_pro_images: { quota: 30 } },
+    customFeatures: { seats: 7 },
     startsAt: at(-1000),
     endsAt: at(1e9),
     cycleStart: "2026-01-10T00:00:00Z",
   });
   assert.equal(row.cycleAnchorAt, "2026-01-10T00:00:00.000Z");
+  assert.deepEqual((await client.features.get("u")).features["seats"]?.value, 7);
+  assert.equal(await client.features.isOn("u", "sso"), true);
   await client.subscriptions.upsert({ userId: "u", planId: "plan_free" });
   const ended = await client.subscriptions.cancel({ ...ids, endsAt: at(2e9), reason: "moves on" });
   assert.equal(ended.subscriptionId, row.subscriptionId);

@@ -10,9 +10,15 @@ import { createRoot } from "npm:react-dom@19.3.1/client";
 // @ts-types="npm:@types/react-dom@19.3.0/server"
 import { renderToString } from "npm:react-dom@19.3.1/server";
 import { signEndUserToken } from "../../src/client/client.ts";
-import { type LiveUsage, useUsage, type UseUsageOptions } from "../../src/client/react.ts";
+import {
+  type LiveFeatures,
+  type LiveUsage,
+  useFeatures,
+  useUsage,
+  type UseUsageOptions,
+} from "../../src/client/react.ts";
 import { appWithUser, dataOf } from "../routes/support.ts";
-import { service } from "./service.ts";
+import { FEATURED, service } from "./service.ts";
 import { clientOf } from "./support.ts";
 
 /** Renders the hook as a page does; what it shows is looked at with `until`. */
@@ -104,4 +110,22 @@ Deno.test("a page that a server renders shows what it is given, and opens no str
   }
   assert.equal(renderToString(createElement(Page)), "<p>100 false</p>");
   assert.equal(service.service.counts.streams.states, states);
+});
+
+Deno.test("the hook of features shows those of the user, before them what it is given", async () => {
+  service.clock.set(Date.now());
+  const app = await service.newApp(FEATURED);
+  const client = clientOf(service, app);
+  const given = { sso: { value: true, from: "plan", of: "u" } } as const;
+  const live: LiveFeatures[] = [];
+  function Page() {
+    live.push(useFeatures({ client, userId: "u", initialFeatures: given }));
+    return null;
+  }
+  renderToString(createElement(Page));
+  assert.deepEqual([live[0]?.features, live[0]?.isOn("sso"), live[0]?.isOn("toString")], [
+    given,
+    true,
+    false,
+  ]);
 });

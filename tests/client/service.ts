@@ -1,8 +1,18 @@
 // The service of this folder's tests, with a model server: one for all of them, since starting one takes seconds.
 
 import assert from "node:assert/strict";
+import catalog from "../../src/tenant/demo/catalog.json" with { type: "json" };
 import { ModelServer } from "../support/model_server.ts";
 import { startTestService, type TestService } from "../support/test_service.ts";
+
+/** The demo's catalog, with features. */
+export const FEATURED = {
+  ...catalog,
+  featureDefaults: { sso: false, support: "mail" },
+  plans: catalog.plans.map((plan) =>
+    plan.id === "plan_pro" ? { ...plan, features: { sso: true, seats: 5 } } : plan
+  ),
+};
 
 /** A service with a model server that lives as long as the tests of a file; to be called once, at the top of the file. */
 export function serviceWithModels(): TestService {

@@ -14,7 +14,7 @@ interface Span {
   readonly count: number;
 }
 
-/** The faults of the user whose calls are limited. */
+/** Lists where more was allowed than the limits of the guarded user. */
 export function guardFaults({ calls, holds }: Record): string[] {
   const faults: string[] = [];
   const tracks = [...calls.values()].filter(({ userId, kind, fate, isBlocked }) =>

@@ -10,7 +10,7 @@ import type { Context } from "../../src/domain/state/context.ts";
 import { listBalances, packNameOf } from "../../src/domain/state/credit.ts";
 import { decide } from "../../src/domain/decide.ts";
 import type { HistoryCounts, MergeReport } from "../../src/domain/merging/merge_report.ts";
-import type { CatalogDocument } from "../../src/domain/catalog/catalog.ts";
+import type { Catalog, CatalogDocument } from "../../src/domain/catalog/catalog.ts";
 import type { Decision } from "../../src/domain/state/result.ts";
 import type { Change, UserState } from "../../src/domain/state/user.ts";
 import type {
@@ -89,7 +89,7 @@ export class AgainstModel {
     this.#issued += issued;
     if (name === "settle" || name === "consent") this.#model.settle(now);
     else if (name === "user") this.#compareUser(asked);
-    else this.#compare(request, replyOf(result, showOf(name, input)), now);
+    else this.#compare(request, replyOf(result, showOf(name, input), asked.context.catalog), now);
     this.#options.mode = "live";
     this.#compareAll(changes, asked);
     return true;
@@ -172,8 +172,8 @@ export class AgainstModel {
     const { id: userId } = state.user;
     const { result } = decide(state, "user", {}, context, above);
     const show = (answer: Commands["user"]["answer"]) =>
-      showUser(answer, this.#rows("subscription_events", userId));
-    this.#compare({ op: "users", input: { userId } }, replyOf(result, show), now);
+      showUser(answer, this.#rows("subscription_events", userId), catalog);
+    this.#compare({ op: "users", input: { userId } }, replyOf(result, show, catalog), now);
     const balances = listBalances([...state.balances.values()], { event: null, includeExpired: true }, now);
     const credits = balances.map((row) => showBalance({ row, packName: packNameOf(catalog, row) }, now));
     this.#compare(
@@ -206,5 +206,5 @@ function monthOf(now: number): string {
 
 function showOf<Name extends CommandName>(name: Name, input: Commands[Name]["input"]) {
   if ("balanceId" in input && name === "revoke") return () => ({ balanceId: input.balanceId, remaining: 0 });
-  return SHOW[name as keyof typeof SHOW] as (answer: Commands[Name]["answer"]) => WireData;
+  return SHOW[name as keyof typeof SHOW] as (answer: Commands[Name]["answer"], catalog: Catalog) => WireData;
 }

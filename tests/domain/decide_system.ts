@@ -340,9 +340,9 @@ export class DecideSystem {
     name: Name,
     command: Commands[Name]["input"],
     now: Millis,
-    show: (answer: Commands[Name]["answer"]) => WireData,
+    show: (answer: Commands[Name]["answer"], catalog: Catalog) => WireData,
   ): ModelReply {
-    return replyOf(this.run(userId, name, command, now), show);
+    return replyOf(this.run(userId, name, command, now), show, this.catalog);
   }
 
   /** A settlement finds its user by the reservation's id; rows that left memory are read again. */
@@ -396,7 +396,7 @@ export class DecideSystem {
       "user",
       {},
       now,
-      (answer) => showUser(answer, this.history.get(answer.userKey) ?? []),
+      (answer, catalog) => showUser(answer, this.history.get(answer.userKey) ?? [], catalog),
     );
   }
 }

@@ -191,7 +191,7 @@ Deno.test("a call that guards refuse fails until retryAfterMs, and passes then",
   assert.ok(told > 30, `only ${told} calls were refused by guards alone`);
 });
 
-Deno.test("a refused call leaves every slot, session and hold as it was", () => {
+Deno.test("a refused call leaves every slot, session and hold unchanged", () => {
   const call = fc.constantFrom("reserve", "track", "canUse", "explain");
   fc.assert(
     fc.property(stepsWithCredits, user, need, call, (before, name, count, kind) => {

@@ -7,6 +7,7 @@ import { sourceFiles } from "../structure/sources.ts";
 /** Files that hold types or lists alone, and helpers that are proved through the rule that they are part of. */
 const SHARED: Readonly<Record<string, string>> = {
   "command": "decide",
+  "catalog/feature": "plans/features",
   "state/context": "decide",
   "values/refusal": "decide",
   "state/result": "decide",

@@ -5,6 +5,7 @@ import { catalogs } from "../model/catalogs.ts";
 import type { Input, ModelRequest } from "../model/document.ts";
 import type { Recorded } from "../model/messages.ts";
 import { drive } from "../model/drive.ts";
+import { UserState } from "../../src/domain/state/user.ts";
 import { DecideSystem } from "./decide_system.ts";
 import { testRuns, webhooksOf } from "./model_runs.ts";
 import { isOfProvider } from "./provider_calls.ts";
@@ -144,6 +145,61 @@ Deno.test("a workload meets every way in which a run counts, refuses and ends", 
   }
   wanted.push("createRun run_ended", "endRun run_ended");
   assert.deepEqual([...wanted, "merges: runs of from"].filter((name) => !met.get(name)), []);
+});
+
+Deno.test("a workload meets every way in which a share counts, refuses and is cleared", async () => {
+  const met = new Map<string, number>();
+  for (const catalog of Object.values(catalogs)) {
+    const system = new DecideSystem({ catalog, trees: true, merges: true });
+    const send = (request: ModelRequest, nowMs: number) => system.send(request, nowMs);
+    const outcomes = await drive({ catalog, seed: 4, steps: 1000, trees: true, merges: true, send });
+    for (const [name, times] of outcomes) met.set(name, (met.get(name) ?? 0) + times);
+  }
+  const wanted = ["reserve", "track", "canUse"].map((op) => `${op} member_limit_reached`);
+  wanted.push(
+    ...["alone refuse", "refuse too", "a member's own limit", "cleared as a plan is entered"].map((what) =>
+      `shares: ${what}`
+    ),
+    "shares: a hold from before a reset settles",
+    "shares: a late commit",
+    "shares: accounts become one",
+    "shares: members become one",
+  );
+  assert.deepEqual(wanted.filter((name) => !met.get(name)), []);
+});
+
+Deno.test("a system that lets each member use all of a group is found out", async () => {
+  const catalog = catalogs.tiny;
+  const plans = catalog.plans.map((plan) => ({
+    ...plan,
+    limits: plan.limits.map(({ perMember: _, ...group }) => group),
+  }));
+  const system = new DecideSystem({ catalog: { ...catalog, plans }, trees: true });
+  const send = (request: ModelRequest, nowMs: number) => system.send(request, nowMs);
+  await assert.rejects(drive({ catalog, seed: 1, steps: 400, trees: true, send }), /member|reasons/);
+});
+
+Deno.test("a system that keeps shares as a plan is entered by reset is found out", async () => {
+  const catalog = catalogs.tiny;
+  const system = new DecideSystem({ catalog, trees: true });
+  const { apply } = UserState.prototype;
+  const send = (request: ModelRequest, nowMs: number) => {
+    UserState.prototype.apply = function (changes) {
+      apply.call(
+        this,
+        changes.map((change) =>
+          change.table === "users" ? { ...change, row: { ...change.row, shareResets: null } } : change
+        ),
+      );
+    };
+    try {
+      return system.send(request, nowMs);
+    } finally {
+      UserState.prototype.apply = apply;
+    }
+  };
+  const run = drive({ catalog, seed: 1, steps: 1000, trees: true, send });
+  await assert.rejects(run, /member.count: expected|member_limit_reached/);
 });
 
 /** What a system does wrong with runs, and the difference that shows it. */

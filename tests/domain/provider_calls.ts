@@ -1,6 +1,7 @@
 // What a payment provider does, as commands: a subscription mirrored, a grant that was paid for, a refund, and what a dispute gives back. No call of the
 // API names them, so the answers are of the model's own shape.
 
+import type { Catalog } from "../../src/domain/catalog/catalog.ts";
 import type { CommandName, Commands } from "../../src/domain/command.ts";
 import type { Millis } from "../../src/domain/values/period.ts";
 import { type ModelReply, type ModelRequest, PROVIDER_OPERATIONS, type WireData } from "../model/document.ts";
@@ -14,7 +15,7 @@ export interface ProviderCall<Name extends CommandName> {
   readonly input: Commands[Name]["input"];
   /** References of the balances that must be in memory. */
   readonly externalRefs: readonly string[];
-  readonly show: (answer: Commands[Name]["answer"]) => WireData;
+  readonly show: (answer: Commands[Name]["answer"], catalog: Catalog) => WireData;
 }
 
 /** Whether a request is what a payment provider does. */

@@ -29,6 +29,7 @@ export function answerRuns(system: DecideSystem, { op, input }: ModelRequest, no
   return run === undefined ? NOT_FOUND : replyOf(
     { ok: true, answer: run },
     (found) => showDetail({ run: found, userId: system.canonicalOf(userId) }, now),
+    system.catalog,
   );
 }
 
@@ -40,7 +41,7 @@ function listRuns(system: DecideSystem, userId: string, status: unknown, now: Mi
     showDetail({ run, userId: system.canonicalOf(userId) }, now)
   );
   const answer = { runs: shown, cursor: found.length > 100 ? "next" : null };
-  return replyOf({ ok: true, answer }, (list) => list);
+  return replyOf({ ok: true, answer }, (list) => list, system.catalog);
 }
 
 /** The runs of a user in the tables, after what was due. */

@@ -406,6 +406,7 @@ export function subscription(
     provider: null,
     externalId: null,
     customLimits: undefined,
+    customFeatures: undefined,
     startsAt: null,
     endsAt: null,
     cycleStart: undefined,

@@ -11,8 +11,9 @@ import type { DecideSystem } from "./decide_system.ts";
 import { SHOW } from "./wire_answer.ts";
 import { subscribeOf } from "./wire_input.ts";
 
-/** Commands that count at the users above, or show them. */
-const ON_PATH: readonly CommandName[] = ["reserve", "track", "canUse", "explain", "usage", "user", "commit"];
+/** Commands that count at the users above, show them, or show the features that they give. */
+const ON_PATH: readonly CommandName[] = ["reserve", "track", "canUse", "explain", "usage", "user", "commit"]
+  .concat(["features", "subscribe", "mirror"]) as CommandName[];
 
 /** Finds users by their numbers; for an alias its canonical user. */
 interface Finder {

@@ -11,6 +11,7 @@ import {
   showCounter,
   showQuotas,
   showRuns,
+  showSharedCounter,
   showSubscription,
   showUsage,
 } from "../../routes/calls/shown_records.ts";
@@ -18,6 +19,7 @@ import { numberOf } from "../../src/domain/values/amount.ts";
 import type { Commands } from "../../src/domain/command.ts";
 import type { LedgerEntry } from "../../src/domain/state/credit.ts";
 import { chargedAmounts, matchedGroupIds, type MeteringEvent } from "../../src/domain/state/event.ts";
+import type { Catalog } from "../../src/domain/catalog/catalog.ts";
 import type { GroupReading } from "../../src/domain/metering/availability.ts";
 import type { LevelReading, OfferedGroup } from "../../src/domain/metering/reserve.ts";
 import type { ChargedGroup } from "../../src/domain/metering/settle_charge.ts";
@@ -91,7 +93,11 @@ export function showEntry({ userKey: _, delta, at, ...row }: LedgerEntry): WireD
 }
 
 /** A user with its latest history, newest first. */
-export function showUser(answer: UserAnswer, history: readonly SubscriptionEvent[]): WireData {
+export function showUser(
+  answer: UserAnswer,
+  history: readonly SubscriptionEvent[],
+  catalog: Catalog,
+): WireData {
   // What falls due may be of an earlier time than what was written before it.
   const rows = history.toSorted((a, b) => a.at - b.at).toReversed().slice(0, 50);
   const { parentId, path } = answer;
@@ -101,12 +107,12 @@ export function showUser(answer: UserAnswer, history: readonly SubscriptionEvent
     ...parentId === null ? {} : { parentId, path },
     ...memberLimits === null ? {} : { memberLimits },
     aliases: answer.aliases.map(({ id }) => id),
-    subscription: answer.subscription && showSubscription(answer.userId, answer.subscription),
+    subscription: answer.subscription && showSubscription(answer.userId, answer.subscription, catalog),
     history: rows.map(({ userKey: _, at, ...row }) => ({ ...row, at: timeText(at) })),
   };
 }
 
-type Show<Name extends keyof Commands> = (answer: Commands[Name]["answer"]) => WireData;
+type Show<Name extends keyof Commands> = (answer: Commands[Name]["answer"], catalog: Catalog) => WireData;
 
 /** Balances of a grant; the first one is shown twice. */
 const showGranted: Show<"grant"> = (answer) => {
@@ -195,7 +201,10 @@ export const SHOW = {
     counters: answer.counters.map(showCounter),
     ...showRuns(answer.runs),
     ...answer.levels && {
-      levels: answer.levels.map(({ userId, counters }) => ({ userId, counters: counters.map(showCounter) })),
+      levels: answer.levels.map(({ userId, counters }) => ({
+        userId,
+        counters: counters.map(showSharedCounter),
+      })),
     },
     ...showCost(answer),
   }),
@@ -219,12 +228,12 @@ export const SHOW = {
       Object.entries(answer.memberLimits).map(([id, quota]) => [id, { quota: numberOf(quota) }]),
     ),
   }),
-  subscribe: ({ userId, row }) => showSubscription(userId, row),
+  subscribe: ({ userId, row }, catalog) => showSubscription(userId, row, catalog),
   cancel: (answer) => {
-    const { subscriptionId, userId, planId, endsAt } = showSubscription(answer.userId, answer.row);
-    return { subscriptionId, userId, planId, endsAt };
+    const { userId, row: { id, planId, endsAt } } = answer;
+    return { subscriptionId: id, userId, planId, endsAt: timeTextOrNull(endsAt) };
   },
-  mirror: ({ userId, row }) => ({ userId, row: row && showSubscription(userId, row) }),
+  mirror: ({ userId, row }, catalog) => ({ userId, row: row && showSubscription(userId, row, catalog) }),
   grant: showGranted,
   refund: ({ balanceIds }) => ({ balanceIds }),
   reinstate: ({ balanceIds }) => ({ balanceIds }),
@@ -235,13 +244,18 @@ export const SHOW = {
   }),
   credits: ({ balances, now }) => ({ credits: balances.map((balance) => showBalance(balance, now)) }),
   usage: (answer) => showUsage(answer, true),
+  features: ({ userId, features }) => ({ userId, features }),
   openRun: showRun,
   endRun: showRun,
 } satisfies { readonly [Name in keyof Commands]?: Show<Name> };
 
 /** A result as the wire answers it. */
-export function replyOf<Answer>(result: Result<Answer>, show: (answer: Answer) => WireData): ModelReply {
-  if (result.ok) return { status: 200, data: JSON.parse(JSON.stringify(show(result.answer))) };
+export function replyOf<Answer>(
+  result: Result<Answer>,
+  show: (answer: Answer, catalog: Catalog) => WireData,
+  catalog: Catalog,
+): ModelReply {
+  if (result.ok) return { status: 200, data: JSON.parse(JSON.stringify(show(result.answer, catalog))) };
   const { code, details } = result.refusal;
   return { status: STATUS[code], code, ...(details === undefined ? {} : { details: details as WireData }) };
 }

@@ -1,5 +1,6 @@
 // Wire inputs of the model's requests as commands of the domain.
 
+import type { FeatureValues } from "../../src/domain/catalog/feature.ts";
 import { amountOf } from "../../src/domain/values/amount.ts";
 import type { Commands } from "../../src/domain/command.ts";
 import type { Correction } from "../../src/domain/metering/commit.ts";
@@ -69,6 +70,7 @@ export function subscribeOf(input: Input): Commands["subscribe"]["input"] {
     customLimits: limits == null
       ? limits
       : Object.fromEntries(Object.entries(limits).map(([id, { quota }]) => [id, amountOf(quota)])),
+    customFeatures: input["customFeatures"] as FeatureValues | null | undefined,
     startsAt: timeOrNull(input["startsAt"]),
     endsAt: timeOrNull(input["endsAt"]),
     cycleStart: cycleStart === undefined ? undefined : timeOrNull(cycleStart),

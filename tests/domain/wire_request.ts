@@ -62,7 +62,7 @@ const REQUESTS: {
     op: "release",
     input: { reservationId, reason, errorCode },
   }),
-  subscribe: ({ plan, provider, externalId, customLimits, ...times }) => ({
+  subscribe: ({ plan, provider, externalId, customLimits, customFeatures, ...times }) => ({
     op: "subscribe",
     input: {
       planId: plan,
@@ -71,6 +71,7 @@ const REQUESTS: {
       customLimits: customLimits && Object.fromEntries(
         Object.entries(customLimits).map(([id, quota]) => [id, { quota: numberOf(quota) }]),
       ),
+      ...customFeatures === undefined ? {} : { customFeatures },
       startsAt: timeOf(times.startsAt),
       endsAt: timeOf(times.endsAt),
       cycleStart: timeOf(times.cycleStart),
@@ -120,6 +121,7 @@ const REQUESTS: {
     },
   }),
   endRun: (input) => ({ op: "endRun", input: { ...input } }),
+  features: ({ key }) => ({ op: "features", input: { key } }),
   user: () => ({ op: "users", input: {} }),
   consent: () => ({ op: "users", input: {} }),
   settle: () => ({ op: "users", input: {} }),

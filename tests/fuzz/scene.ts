@@ -26,6 +26,7 @@ const ODD = { event: "odd.*" };
 /** The demo's catalog with parts that have the names of every object's properties as ids. */
 export const CATALOG = {
   ...demo,
+  featureDefaults: { sso: false, constructor: true },
   models: [...demo.models, { id: "__proto__", modality: "image", amountMode: "per_call", centsPerCall: 3 }],
   plans: [...demo.plans, {
     id: "constructor",
@@ -125,6 +126,7 @@ function makePools(app: TestApp, playground: TestApp): Map<string, string[]> {
     ["planId", [...CATALOG.plans.map(({ id }) => id), "pro", "hasOwnProperty", "plan_x"]],
     ["packId", [...CATALOG.packs.map(({ id }) => id), "wallet", "toString", "cpk_x"]],
     ["groupId", groups],
+    ["key", Object.keys(CATALOG.featureDefaults)],
     ["type", ["usage-recap", "__proto__", "nothing"]],
     ["prompt", texts("a cat")],
     ["response", texts("a dog")],

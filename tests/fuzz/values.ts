@@ -23,6 +23,8 @@ interface Definition {
   readonly checks?: readonly { readonly _zod: { readonly def: Readonly<Record<string, unknown>> } }[];
 }
 
+/** Members with values of features, which the scene has as booleans. */
+const FEATURES = new Set(["features", "featureDefaults", "customFeatures"]);
 const OMITTED = 0.45;
 const NULLED = 0.1;
 const NUMBERS = [0, 1, 2, 3, 5, 10, 0.1, 0.000001, 1.5, 99.999999, 60, 600, 100_000];
@@ -57,7 +59,12 @@ export class Values {
         return this.valid((type === "unknown" ? definition.out : definition.in) as z.ZodType, name);
       }
       case "record":
-        return { [this.named("groupId") ?? "a"]: this.valid(definition.valueType as z.ZodType, name) };
+        return {
+          [this.named(FEATURES.has(name) ? "key" : "groupId") ?? "a"]: this.valid(
+            definition.valueType as z.ZodType,
+            name,
+          ),
+        };
       case "enum":
         return random.pick(Object.values(definition.entries ?? {}));
       case "literal":
@@ -69,7 +76,7 @@ export class Values {
       case "boolean":
         return random.chance(0.5);
       case "custom":
-        return this.object();
+        return FEATURES.has(name) ? random.chance(0.5) : this.object();
       case "unknown":
         return this.#unknown(name);
       default:

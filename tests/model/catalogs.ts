@@ -5,6 +5,7 @@
 
 import type {
   CatalogDocument,
+  FeatureValues,
   Headroom,
   LimitGroup,
   MatchRule,
@@ -83,6 +84,10 @@ function plan(
     ...(headroom ? { headroom } : {}),
     limits,
   };
+}
+
+function withFeatures(features: Record<string, FeatureValues>, plans: Plan[]): Plan[] {
+  return plans.map((each) => ({ ...each, ...(features[each.id] ? { features: features[each.id]! } : {}) }));
 }
 
 /** A pack; without items it has `more.unit` and `more.matches`. */
@@ -236,7 +241,13 @@ export const tiny: CatalogDocument = {
 export const ladder: CatalogDocument = {
   settings: SETTINGS,
   models: MODELS,
-  plans: [
+  featureDefaults: { sso: false, seats: 1, tier: "none" },
+  plans: withFeatures({
+    plan_first: { sso: true, seats: 3 },
+    plan_second: { models: ["small", "large"], "export.pdf": true },
+    plan_third: { seats: 0, tier: "third" },
+    plan_forever: {},
+  }, [
     plan("ground", 0, "monthly calendar", "block", [
       group("lg_ground_a", "count", 5, ["a.*"]),
       group("lg_ground_b", "count", 5, ["b.*"]),
@@ -272,7 +283,7 @@ export const ladder: CatalogDocument = {
       group("lg_weekly_b", "count", 11, ["b.*"]),
       group("lg_weekly_a", "count", 13, ["a.*"]),
     ]),
-  ],
+  ]),
   packs: [
     pack("letters", "Letters", {
       priority: 50,
@@ -306,11 +317,27 @@ export const ladder: CatalogDocument = {
   ...NOTHING_ELSE,
 };
 
+/** Limits how much of some groups each member may use. */
+function sharing(catalog: CatalogDocument, random: Random): CatalogDocument {
+  const plans = catalog.plans.map((plan): Plan => ({
+    ...plan,
+    limits: plan.limits.map((group) => {
+      const quota = Math.round(group.quota * random.pick([0.3, 0.6, 1]) * 10) / 10;
+      return random.chance(0.4) ? { ...group, perMember: { quota } } : group;
+    }),
+  }));
+  return { ...catalog, plans };
+}
+
 /** The catalog with other alerts, other amounts that are little, and some other quotas. */
 export function realerted(catalog: CatalogDocument, random: Random): CatalogDocument {
   const next = alerting(catalog, random);
   for (const group of next.plans.flatMap(({ limits }) => limits)) {
-    if (random.chance(0.3)) group.quota = Math.round(group.quota * random.pick([0.4, 0.7, 1.5]) * 10) / 10;
+    if (!random.chance(0.3)) continue;
+    const factor = random.pick([0.4, 0.7, 1.5]);
+    const changed = (quota: number) => Math.round(quota * factor * 10) / 10;
+    group.quota = changed(group.quota);
+    if (group.perMember) group.perMember = { quota: changed(group.perMember.quota) };
   }
   return next;
 }
@@ -345,7 +372,7 @@ export function repriced(catalog: CatalogDocument, random: Random): CatalogDocum
 }
 
 export const catalogs: Record<"example" | "tiny" | "ladder", CatalogDocument> = {
-  example: alerting(example, new Random(1)),
-  tiny: alerting(tiny, new Random(2)),
-  ladder: alerting(ladder, new Random(3)),
+  example: sharing(alerting(example, new Random(1)), new Random(4)),
+  tiny: sharing(alerting(tiny, new Random(2)), new Random(5)),
+  ladder: sharing(alerting(ladder, new Random(3)), new Random(6)),
 };

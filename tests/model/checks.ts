@@ -8,7 +8,14 @@ import { hasNoMistake } from "./unknown_members.ts";
 const NUMBER_MAX = 1e12;
 const METADATA_BYTES_MAX = 16 * 1024;
 /** Properties for which null has a meaning of its own; any other null is the same as leaving it out. */
-const NULL_MEANS_SOMETHING = ["cycleStart", "customLimits", "expiresAt", "parentId", "memberLimits"];
+const NULL_MEANS_SOMETHING = [
+  "cycleStart",
+  "customLimits",
+  "customFeatures",
+  "expiresAt",
+  "parentId",
+  "memberLimits",
+];
 const SOURCES = ["purchase", "grant", "refund", "manual"];
 
 /** The input without its meaningless nulls. */
@@ -43,6 +50,7 @@ export function isValid(op: ModelRequest["op"], input: Input, now: number): bool
         ["reason", "errorCode", "response"].every((name) => optional(input[name], isPlainText));
     case "usage":
       return isId(input["userId"]) && optional(input["event"], isPattern);
+    case "features":
     case "users":
       return isId(input["userId"]);
     case "subscribe":
@@ -199,17 +207,27 @@ function isCorrection(input: Input): boolean {
 }
 
 function isUpsert(input: Input, now: number): boolean {
-  const { startsAt, endsAt, cycleStart, customLimits } = input;
+  const { startsAt, endsAt, cycleStart, customLimits, customFeatures } = input;
   return isId(input["userId"]) && isText(input["planId"]) && hasBothIdsOrNone(input) &&
     optional(startsAt, (value) => isStart(value) && Date.parse(value) <= now) &&
     optional(endsAt, (value) => isTime(value) && Date.parse(value) > now) &&
     (cycleStart === null || optional(cycleStart, isStart)) &&
-    (customLimits === null || optional(customLimits, areQuotas));
+    (customLimits === null || optional(customLimits, areQuotas)) &&
+    (customFeatures === null || optional(customFeatures, areFeatures));
 }
 
 function areQuotas(value: unknown): boolean {
   return isObject(value) &&
     Object.values(value).every((limit) => isObject(limit) && isNumber(limit["quota"], 0));
+}
+
+function areFeatures(value: unknown): boolean {
+  const isShort = (text: unknown) => typeof text === "string" && [...text].length <= 1_000;
+  return isObject(value) && Object.keys(value).length <= 200 &&
+    Object.values(value).every((each) =>
+      typeof each === "boolean" || isNumber(each, -NUMBER_MAX) || isShort(each) ||
+      (Array.isArray(each) && each.length <= 100 && each.every(isShort))
+    );
 }
 
 function hasBothIdsOrNone(input: Input): boolean {

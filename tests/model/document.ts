@@ -23,6 +23,8 @@ export interface LimitGroup {
   headroom?: Headroom | null;
   /** Percents of the quota, ascending. */
   alerts?: number[];
+  /** The most that each user below may use of it. */
+  perMember?: { quota: number };
 }
 
 export interface Period {
@@ -38,8 +40,12 @@ export interface Plan {
   onPlanChange?: "carry" | "reset" | "block";
   headroom?: Headroom | null;
   limits: LimitGroup[];
+  features?: FeatureValues;
   archived?: boolean;
 }
+
+export type FeatureValue = boolean | number | string | string[];
+export type FeatureValues = Record<string, FeatureValue>;
 
 /** Prices of tokens, in cents a million. */
 export interface TokenPrices {
@@ -95,6 +101,7 @@ export interface CatalogDocument {
   };
   models?: ModelRow[];
   plans: Plan[];
+  featureDefaults?: FeatureValues;
   packs?: Pack[];
   composeTypes?: unknown[];
 }
@@ -138,8 +145,8 @@ export type ProviderOperation = (typeof PROVIDER_OPERATIONS)[number];
 export type Input = Record<string, unknown>;
 
 export interface ModelRequest {
-  /** No workload picks explain: it goes with each can-use. */
-  op: Operation | "explain";
+  /** No workload picks explain, which goes with each can-use, or features, which usage shows too. */
+  op: Operation | "explain" | "features";
   input: Input;
 }
 
@@ -208,6 +215,7 @@ const STATUS_OF_CODE = {
   no_subscription: 429,
   unpriced_model: 429,
   limit_reached: 429,
+  member_limit_reached: 429,
   run_limit_reached: 429,
   unmatched_event: 429,
   reservation_headroom_exceeded: 429,

@@ -5,8 +5,10 @@
 import { withAlerts } from "./alerts.ts";
 import type { Plan } from "./document.ts";
 import { atLeastZero, larger, smaller, ZERO } from "./decimal.ts";
+import { shownFeatures } from "./features.ts";
 import { giveBackToRuns } from "./settlement.ts";
 import { pairGroups } from "./rules.ts";
+import { resetShares } from "./shares.ts";
 import {
   type Counter,
   type Entered,
@@ -127,7 +129,8 @@ export function writeHistory(
   const place = user.history.findLastIndex((row) => row.at <= at) + 1;
   user.history.splice(place, 0, world.name<HistoryRow>("", made));
   const { planId } = row;
-  const told = { planId, previousPlanId, reason };
+  const features = type === "plan_changed" ? shownFeatures(world, user, at) : {};
+  const told = { planId, previousPlanId, reason, ...features };
   world.tell(user.id, `subscription.${type}`, at, told, { subscriptionId: row });
 }
 
@@ -177,6 +180,7 @@ function enterPlan(world: World, user: User, old: Entered, primary: Subscription
         counter.blockedTo = ZERO;
         counter.resetAt = at;
         world.forgetLeft(user, { planId: entered.id, groupId: group.id, window });
+        resetShares(world, user, group.id, window);
       }
       return;
     case "block":

@@ -12,7 +12,7 @@ import {
 } from "./document.ts";
 import { type Micros, smaller, toNumber, ZERO } from "./decimal.ts";
 import { type Asked, type Decision, readAsked } from "./decision.ts";
-import { decidePath, type Level, levelsAnswer, type PathDecision } from "./levels.ts";
+import { decidePath, type Level, levelsAnswer, type PathDecision, refuses } from "./levels.ts";
 import { covers, gateOf, headroomOf, type Metadata, roomOf, ruleMatches } from "./rules.ts";
 import {
   type Balance,
@@ -64,15 +64,16 @@ function userAnswer(
 
 /** The labels at the first user who refuses, and the ids of those above who do. */
 function namesOf({ own, above }: PathDecision): string[] {
-  const [first = own, ...others] = [own, ...above].filter(({ decision }) => decision.reason !== null);
+  const [first = own, ...others] = [own, ...above].filter(refuses);
   const users = [first, ...others].filter((level) => level !== own).map((level) =>
     `"${level.asked.user.id}"`
   );
-  return [...labelsOf(first.decision), ...users];
+  return [...labelsOf(first), ...users];
 }
 
 /** Choice: a refusal by limits names all groups without room, others need no label. */
-function labelsOf({ reason, blocking, matched, shares }: Decision): string[] {
+function labelsOf({ decision: { reason, blocking, matched, shares }, full }: Level): string[] {
+  if (reason === null) return full.map(({ of }) => of.group.label);
   if (reason === "limit_reached") return blocking.map(({ group }) => group.label);
   if (reason === "unpriced_model") {
     return matched.filter(({ group }) => group.unit === "cents").map(({ group }) => group.label);

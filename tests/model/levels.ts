@@ -1,9 +1,11 @@
 // A call counts at every user of its path. Each is asked with its own plan and credits; the call is allowed where nobody
 // refuses, and takes what it needs at each level that takes part, or nothing anywhere.
 
-import { type Asked, decide, type Decision } from "./decision.ts";
+import { type Asked, decide, type Decision, type MatchedGroup } from "./decision.ts";
+import { type Micros, ZERO } from "./decimal.ts";
 import type { WireData } from "./document.ts";
 import { type Refusing, refusingRuns, runsAnswer } from "./runs.ts";
+import { memberOf } from "./shares.ts";
 import type { User, World } from "./state.ts";
 import { usersAbove } from "./tree.ts";
 
@@ -14,6 +16,7 @@ const REASONS = [
   "unpriced_model",
   "limit_reached",
   "reservation_headroom_exceeded",
+  "member_limit_reached",
   "run_limit_reached",
 ] as const;
 
@@ -23,6 +26,15 @@ export type Reason = (typeof REASONS)[number];
 export interface Level {
   asked: Asked;
   decision: Decision;
+  /** Groups whose share of the caller has too little left; none for the caller itself. */
+  full: FullShare[];
+}
+
+/** The caller's share of a group of a user above. */
+export interface FullShare {
+  of: MatchedGroup;
+  count: Micros;
+  quota: Micros;
 }
 
 export interface PathDecision {
@@ -51,18 +63,19 @@ export function decidePath(
   const alone = decide(world, asked, gate, now);
   const above = usersAbove(world, asked.user).map((user): Level => {
     const there = { ...asked, user };
-    return { asked: there, decision: asAbove(user, decide(world, there, gate, now)) };
+    const decision = asAbove(user, decide(world, there, gate, now));
+    return { asked: there, decision, full: fullShares(world, asked, user, decision, now) };
   });
   const counted = above.some(({ decision }) => decision.matched.length > 0);
   const isSilent = alone.matched.length === 0 && counted;
-  const own: Level = { asked, decision: isSilent ? silenced(alone) : alone };
+  const own: Level = { asked, decision: isSilent ? silenced(alone) : alone, full: [] };
   const all = [own, ...above];
-  const refusing = all.filter(({ decision }) => decision.reason !== null);
+  const refusing = all.filter(refuses);
   const isUnpriced = asked.row === undefined && !asked.toldCents;
   const lacksPrice = isUnpriced && world.catalog.settings?.unpricedModels === "refuse";
   const byRuns = refusingRuns(asked.runs, { event: asked.event, amounts: asked.amounts, lacksPrice });
   if (byRuns.length > 0) world.note(`runs: ${refusing.length === 0 ? "alone refuse" : "refuse too"}`);
-  const found = [...refusing.map(({ decision }) => decision.reason), ...byRuns.map(({ reason }) => reason)];
+  const found = [...refusing.flatMap(reasonsAt), ...byRuns.map(({ reason }) => reason)];
   noteLevels(world, { own, alone, above, isSilent });
   return {
     own,
@@ -74,6 +87,34 @@ export function decidePath(
     refusedBy: [...refusing.map((level) => level.asked.user.id), ...byRuns.map(({ run }) => run.id)],
     byRuns,
   };
+}
+
+/** Whether a level refuses a call. */
+export function refuses({ decision, full }: Level): boolean {
+  return decision.reason !== null || full.length > 0;
+}
+
+function reasonsAt({ decision: { reason }, full }: Level): (Reason | null)[] {
+  return full.length > 0 ? [reason, "member_limit_reached"] : [reason];
+}
+
+/** The groups whose share of the caller has too little left; a need of 0 requires that something is left. */
+function fullShares(
+  world: World,
+  { user: member, amounts }: Asked,
+  account: User,
+  { reason, matched }: Decision,
+  now: number,
+): FullShare[] {
+  // Choice: what a call without a price takes is not known, so it is refused for that alone.
+  if (reason === "unpriced_model") return [];
+  return matched.flatMap((of): FullShare[] => {
+    const { count, quota } = memberOf(world, member, account, { ...of, now });
+    if (quota === null) return [];
+    if (member.memberLimits?.has(of.group.id)) world.note("shares: a member's own limit");
+    const need = amounts[of.group.unit];
+    return (need === ZERO ? count >= quota : count + need > quota) ? [{ of, count, quota }] : [];
+  });
 }
 
 /** Above the caller only groups count: without one a user is silent, unless its plan has ended. */
@@ -107,18 +148,24 @@ function noteLevels(
 ): void {
   if (above.length === 0) return;
   const reasons = above.map(({ decision }) => decision.reason);
-  const refuses = reasons.some((reason) => reason !== null);
+  const refusing = above.filter(refuses);
+  if (refusing.some(({ full }) => full.length > 0)) {
+    const isAlone = refusing.every(({ decision }) => decision.reason === null) &&
+      own.decision.reason === null;
+    world.note(`shares: ${isAlone ? "alone refuse" : "refuse too"}`);
+  }
+  const isRefused = refusing.length > 0;
   if (isSilent) {
     world.note("levels: the caller is silent");
     if (alone.shares.length > 0) world.note("levels: credits of a silent caller stay");
   }
   if (reasons.includes("no_subscription")) world.note("levels: a plan above has ended");
-  if (refuses && own.decision.reason === null) world.note("levels: refused above alone");
-  if (refuses && own.decision.reason !== null) world.note("levels: refused by the caller and above");
+  if (isRefused && own.decision.reason === null) world.note("levels: refused above alone");
+  if (isRefused && own.decision.reason !== null) world.note("levels: refused by the caller and above");
   if (above.every(({ decision }) => decision.matched.length === 0)) {
     world.note("levels: nobody above takes part");
   }
   const paid = above.some(({ decision }) => decision.shares.some(({ byCredits }) => byCredits > 0n));
-  if (paid && !refuses && own.decision.reason === null) world.note("levels: credits above pay");
+  if (paid && !isRefused && own.decision.reason === null) world.note("levels: credits above pay");
   if (above.length > 1) world.note("levels: a path of three or more");
 }

@@ -1,7 +1,7 @@
 // The calls that ask for quota: reserve, can-use and track. One decision serves all three (decision.ts, and levels.ts over
 // the path of the user); they differ in the gate and in what they write. Settling a hold is in settlement.ts.
 
-import { costAnswer, counterAnswer } from "./reads.ts";
+import { costAnswer, counterAnswer, memberAnswer } from "./reads.ts";
 import {
   type Asked,
   type Decision,
@@ -12,19 +12,12 @@ import {
   type Share,
 } from "./decision.ts";
 import { type Micros, ONE, toNumber, ZERO } from "./decimal.ts";
-import {
-  ANYTHING,
-  type Input,
-  type ModelReply,
-  refusal,
-  success,
-  type Unit,
-  type WireData,
-} from "./document.ts";
-import { decidePath, type Level, levelsAnswer, type PathDecision } from "./levels.ts";
+import { type Input, type ModelReply, refusal, success, type Unit, type WireData } from "./document.ts";
+import { decidePath, type FullShare, type Level, levelsAnswer, type PathDecision } from "./levels.ts";
 import { addToRuns, countInRuns, runsAnswer, runsCount } from "./runs.ts";
 import { reportOf } from "./reports.ts";
 import { sent } from "./rules.ts";
+import type { SharedPart } from "./shares.ts";
 import {
   type Balance,
   type Charge,
@@ -64,6 +57,7 @@ export function reserve(world: World, input: Input, now: number): ModelReply {
     }
   }
   const take = (unit: Unit) => asked.amounts[unit];
+  world.shares.take(String(own.no), asked.user.id, sharedBy(path), take, expiresAt);
   addToRuns(asked.runs, asked.event, { count: take, held: take });
   const { matched } = path.own.decision;
   return success({
@@ -212,11 +206,16 @@ export function track(world: World, input: Input, now: number, realNow: number):
   if (isTaken) {
     world.countOperation(realNow);
     countInRuns(asked.runs, asked.event, asked.amounts);
+    world.shares.take(String(event.no), asked.user.id, sharedBy(path), (unit) => asked.amounts[unit]);
   }
   const countsCents = counted.some(inCents) || runsCount(asked.runs, "cents", asked.event);
   const counters = ({ decision: { primary, window, matched } }: Level) =>
     primary && window ? matched.map(({ group }) => counterAnswer(world, primary, group, window)) : [];
   const { own, above } = path;
+  const withMember = ({ asked: { user }, decision }: Level, counter: WireData, place: number) => ({
+    ...counter,
+    ...memberAnswer(world, asked.user, user, { ...decision.matched[place]!, now }),
+  });
   return success({
     eventId: event.id,
     matchStatus: status,
@@ -225,7 +224,7 @@ export function track(world: World, input: Input, now: number, realNow: number):
     ...(above.length === 0 ? {} : {
       levels: above.map((level) => ({
         userId: level.asked.user.id,
-        counters: counters(level).map(withMember),
+        counters: counters(level).map((counter, place) => withMember(level, counter, place)),
       })),
     }),
     ...costAnswer(asked.row, cost, countsCents && !asked.toldCents, reportOf(input)),
@@ -233,9 +232,16 @@ export function track(world: World, input: Input, now: number, realNow: number):
   });
 }
 
-/** Not modelled: how much of a group above the caller may use. */
-function withMember(counter: WireData): WireData {
-  return { ...counter, member: ANYTHING };
+/** The groups above at which a call takes something of the caller's shares. */
+function sharedBy({ own, taking }: PathDecision): SharedPart[] {
+  return taking.filter((level) => level !== own).flatMap(({ asked, decision }) =>
+    decision.matched.map(({ group, window }) => ({
+      account: asked.user.id,
+      group: group.id,
+      unit: group.unit,
+      window: window.start,
+    }))
+  );
 }
 
 function trackedStatus({ own, taking, reasons, refusedBy }: PathDecision): EventRow["matchStatus"] {
@@ -271,12 +277,13 @@ function takeAt(
 
 /** Choice: without a parent the code is always that of a limit; with one it is the first reason. */
 function blockedAnswer(event: EventRow, { own, above, reasons, refusedBy }: PathDecision): ModelReply {
-  const groups = ({ decision }: Level) =>
-    decision.blocking.map(({ group, counter, quota }) => ({
-      groupId: group.id,
-      unit: group.unit,
-      quota: toNumber(quota),
-      current: toNumber(shownCount(counter)),
+  const groups = (level: Level) =>
+    blockingOf(level).map((each) => ({
+      groupId: each.group.id,
+      unit: each.group.unit,
+      quota: toNumber(each.quota),
+      current: toNumber(shownCount(each.counter)),
+      ...memberIn(level.full.find(({ of }) => of === each)),
     }));
   const details = { eventId: event.id, groups: groups(own) };
   const [first = "limit_reached"] = reasons;
@@ -293,6 +300,15 @@ function blockedAnswer(event: EventRow, { own, above, reasons, refusedBy }: Path
     ...(above.length === 0 ? {} : { levels }),
     ...runsAnswer(runs, null),
   });
+}
+
+/** The groups without room, for all calls or for this caller. */
+function blockingOf({ decision: { matched, blocking }, full }: Level): MatchedGroup[] {
+  return matched.filter((each) => blocking.includes(each) || full.some(({ of }) => of === each));
+}
+
+function memberIn(share: FullShare | undefined): WireData {
+  return share ? { member: { count: toNumber(share.count), quota: toNumber(share.quota) } } : {};
 }
 
 function byPlan(shares: Share[], unit: Unit): Micros {
@@ -327,10 +343,10 @@ function noteShares(world: World, { primary, matched, shares }: Decision): void 
 
 function refusedAnswer(path: PathDecision) {
   const { own, matched, reasons } = path;
-  const groups = ({ decision }: Level) =>
-    decision.matched.map((each) => ({
+  const groups = (level: Level) =>
+    level.decision.matched.map((each) => ({
       ...groupAnswer(each),
-      ...(decision.blocking.includes(each)
+      ...(blockingOf(level).includes(each)
         ? { label: each.group.label, resetsAt: isoOrNull(each.window.end) }
         : {}),
     }));

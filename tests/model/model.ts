@@ -23,6 +23,7 @@ import { alias, aliasBatch } from "./merge.ts";
 import { bodyOf, type Listener, type Recorded } from "./messages.ts";
 import { canUse, reserve, track } from "./metering.ts";
 import { customer, event, events, usage, users } from "./reads.ts";
+import { features } from "./features.ts";
 import { createRun, endRun, getRun, listRuns } from "./runs.ts";
 import { commit, release } from "./settlement.ts";
 import { World } from "./state.ts";
@@ -147,6 +148,8 @@ export class Model {
         return explain(world, input, now);
       case "usage":
         return usage(world, input, now);
+      case "features":
+        return features(world, input, now);
       case "users":
         return users(world, input, now, observed);
       case "subscribe":

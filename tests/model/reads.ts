@@ -13,8 +13,10 @@ import {
   type WireData,
 } from "./document.ts";
 import { atLeastZero, type Micros, toNumber, ZERO } from "./decimal.ts";
+import { shownFeatures } from "./features.ts";
 import type { Report } from "./reports.ts";
 import { covers } from "./rules.ts";
+import { memberOf, type SharedPlace } from "./shares.ts";
 import {
   type EventRow,
   type HistoryRow,
@@ -36,11 +38,7 @@ const DEFAULT_LIMIT = 20;
 export function usage(world: World, input: Input, now: number): ModelReply {
   const user = world.user(String(input["userId"]));
   const event = typeof input["event"] === "string" ? input["event"] : null;
-  // Not modelled: how much of each group the caller may use.
-  const levels = usersAbove(world, user).map((each) => levelOf(world, each, now, event)).map((level) => ({
-    ...level,
-    counters: level.counters.map((counter) => ({ ...counter, member: ANYTHING })),
-  }));
+  const levels = usersAbove(world, user).map((each) => levelOf(world, each, now, event, user));
   return success({ ...usageOf(world, user, now, event), ...(input["levels"] === true ? { levels } : {}) });
 }
 
@@ -55,7 +53,7 @@ export function users(world: World, input: Input, now: number, observed?: ModelR
     ...usageOf(world, user, now, null),
     ...placeOf(world, user),
     aliases: world.aliasesOf(user.id),
-    subscription: primary ? subscriptionRecord(primary) : null,
+    subscription: primary ? subscriptionRecord(world, primary) : null,
     history: user.history.toReversed().slice(0, HISTORY_ROWS_SHOWN).map(historyAnswer),
   });
 }
@@ -96,12 +94,13 @@ function usageOf(world: World, user: User, now: number, event: string | null) {
   return {
     ...levelOf(world, user, now, event),
     credits: balancesShown(world, user.id, now, { event }),
+    ...shownFeatures(world, user, now),
     duplicateActiveSubscriptions: duplicatesOf(world, user, now),
   };
 }
 
-/** The counters of one user of a path. */
-function levelOf(world: World, user: User, now: number, event: string | null) {
+/** The counters of one user of a path, above the caller with the caller's shares. */
+function levelOf(world: World, user: User, now: number, event: string | null, member: User | null = null) {
   const primary = world.primary(user, now);
   const window = primary && world.window(primary, now);
   const shown = (group: LimitGroup) =>
@@ -110,8 +109,19 @@ function levelOf(world: World, user: User, now: number, event: string | null) {
   return {
     userId: user.id,
     period: window && { start: iso(window.start), end: isoOrNull(window.end) },
-    counters: primary && window ? groups.map((group) => counterAnswer(world, primary, group, window)) : [],
+    counters: primary && window
+      ? groups.map((group) => ({
+        ...counterAnswer(world, primary, group, window),
+        ...(member ? memberAnswer(world, member, user, { group, window, now }) : {}),
+      }))
+      : [],
   };
+}
+
+/** The caller's share of a group of a user above. */
+export function memberAnswer(world: World, member: User, account: User, place: SharedPlace): WireData {
+  const { count, quota } = memberOf(world, member, account, place);
+  return { member: { count: toNumber(count), quota: quota === null ? null : toNumber(quota) } };
 }
 
 /** The cost of an event as commit and track show it. */

@@ -1,7 +1,7 @@
 // The rows that the model remembers: subscriptions and their history, counters, reservations, events, credit balances and
 // ledger rows, aliases and merges. Declarations only.
 
-import type { MatchRule, ModelRow, Pack, Unit, WireData } from "./document.ts";
+import type { FeatureValue, MatchRule, ModelRow, Pack, Unit, WireData } from "./document.ts";
 import type { Micros } from "./decimal.ts";
 import type { Amounts, Metadata } from "./rules.ts";
 import type { Anchors, Window } from "./windows.ts";
@@ -28,6 +28,7 @@ export interface SubscriptionRow extends Named, Anchors {
   externalId: string | null;
   endsAt: number | null;
   customLimits: Map<string, Micros>;
+  customFeatures: Map<string, FeatureValue>;
   ended: boolean;
 }
 

@@ -55,6 +55,12 @@ export function commit(world: World, input: Input, now: number, realNow: number)
     count: (unit) => finalAmount(reservation, unit, input) - held(unit),
     held: (unit) => -held(unit),
   });
+  const isStale = world.shares.settle(
+    String(reservation.no),
+    (unit) => finalAmount(reservation, unit, input),
+  );
+  if (state === "expired" && reservation.parts.length > 0) world.note("shares: a late commit");
+  if (isStale) world.note("shares: a hold from before a reset settles");
   if (state === "expired" && reservation.lapsedBeforeMerge) {
     world.note("merges: late commit of a hold that lapsed before the merge");
   }
@@ -299,6 +305,7 @@ export function release(world: World, input: Input, now: number): ModelReply {
     hold.state = "released";
   }
   giveBackToRuns(reservation);
+  world.shares.settle(String(reservation.no), () => ZERO);
   record(world, reservation, now, {
     matchStatus: "released",
     quantity: reservation.quantity,

@@ -21,6 +21,7 @@ import type {
   SubscriptionRow,
   User,
 } from "./rows.ts";
+import { ModelShares } from "./shares.ts";
 import { type Anchors, type Window, windowAt } from "./windows.ts";
 
 export type * from "./rows.ts";
@@ -39,6 +40,8 @@ export class World {
   readonly balances: Balance[] = [];
   /** Oldest first. */
   readonly ledger: LedgerRow[] = [];
+  /** What users took of the groups of those above; by ids, which no merge rewrites. */
+  readonly shares = new ModelShares();
   /** Every cursor that an answer showed, with the last row of its page. */
   readonly cursors = new Map<string, LedgerRow>();
   /** How often each case that is worth meeting came up. */

@@ -25,7 +25,7 @@ export function mirror(world: World, input: Input, now: number): ModelReply {
   const row = known ?? (planId === undefined ? null : firstTold(world, user, input, now));
   if (known) toldAgain(world, user, known, input, now);
   noteMirror(world, user, before ?? null, row, now);
-  return success({ userId: user.id, row: row && subscriptionRecord(row) });
+  return success({ userId: user.id, row: row && subscriptionRecord(world, row) });
 }
 
 /** A start in the future becomes now. An end in the past falls due at once. */
@@ -39,7 +39,7 @@ function firstTold(world: World, user: User, input: Input, now: number): Subscri
   return row;
 }
 
-/** Keeps start, windows and, on the same plan, custom limits. A repeated message writes nothing. */
+/** Keeps start, windows and, on the same plan, custom limits and features. A repeated message writes nothing. */
 function toldAgain(world: World, user: User, row: SubscriptionRow, input: Input, now: number): void {
   const isOver = input["planId"] === undefined;
   const planId = String(input["planId"]);
@@ -58,7 +58,7 @@ function toldAgain(world: World, user: User, row: SubscriptionRow, input: Input,
   Object.assign(row, { ended: false, endsAt: end });
   if (!isOver && row.planId !== planId) {
     const previousPlanId = row.planId;
-    Object.assign(row, { planId, customLimits: new Map() });
+    Object.assign(row, { planId, customLimits: new Map(), customFeatures: new Map() });
     writeHistory(world, user, "plan_changed", row, now, { previousPlanId });
   }
   if (end !== null && end !== before) writeHistory(world, user, "canceled", row, now, { reason });

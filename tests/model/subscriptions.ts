@@ -2,6 +2,7 @@
 // Entries and promotions that follow from them are in entry.ts.
 
 import { type Input, type ModelReply, type Plan, refusal, success } from "./document.ts";
+import { hasFeatures, readFeatures } from "./features.ts";
 import { fromNumber, type Micros, toNumber } from "./decimal.ts";
 import { endRow, followPrimary, writeHistory } from "./entry.ts";
 import { iso, isoOrNull, type SubscriptionRow, type User, type World } from "./state.ts";
@@ -15,14 +16,17 @@ export function subscribe(world: World, input: Input, now: number): ModelReply {
   if (plan.archived && !(row && !row.ended && row.planId === plan.id)) return refusal("not_found");
   const limits = readLimits(plan, input["customLimits"]);
   if (limits === "unknown group") return refusal("invalid_request");
+  const features = readFeatures(world, input["customFeatures"]);
+  if (features === "unknown feature") return refusal("invalid_request");
   const written = row ?? createRow(world, user, plan, input, now);
   if (row) returnToPlan(world, user, row, plan, input, now);
   if (limits) written.customLimits = limits;
+  if (features) written.customFeatures = features;
   written.endsAt = timeOf(input["endsAt"]);
   // Choice: a calendar plan's row keeps and shows its cycle anchor; it only has no effect.
   if (input["cycleStart"] !== undefined) written.cycleAnchorAt = timeOf(input["cycleStart"]);
   followPrimary(world, user, now);
-  return success(subscriptionRecord(written));
+  return success(subscriptionRecord(world, written));
 }
 
 export function createRow(
@@ -41,6 +45,7 @@ export function createRow(
     endsAt: null,
     cycleAnchorAt: null,
     customLimits: new Map(),
+    customFeatures: new Map(),
     ended: false,
   });
   user.subscriptions.push(row);
@@ -68,6 +73,10 @@ function returnToPlan(
   const previousPlanId = row.planId;
   row.planId = plan.id;
   row.customLimits = new Map();
+  // The message has the features after the whole call.
+  const features = readFeatures(world, input["customFeatures"]);
+  row.customFeatures = features instanceof Map ? features : new Map();
+  row.endsAt = timeOf(input["endsAt"]);
   writeHistory(world, user, "plan_changed", row, now, { previousPlanId });
 }
 
@@ -137,7 +146,8 @@ function readLimits(plan: Plan, given: unknown): Map<string, Micros> | undefined
   return limits;
 }
 
-export function subscriptionRecord(row: SubscriptionRow) {
+export function subscriptionRecord(world: World, row: SubscriptionRow) {
+  const features = row.customFeatures.size === 0 ? null : Object.fromEntries(row.customFeatures);
   return {
     subscriptionId: row.id,
     userId: row.userId,
@@ -150,6 +160,7 @@ export function subscriptionRecord(row: SubscriptionRow) {
     customLimits: row.customLimits.size === 0 ? null : Object.fromEntries(
       [...row.customLimits].map(([groupId, quota]) => [groupId, { quota: toNumber(quota) }]),
     ),
+    ...(hasFeatures(world) ? { customFeatures: features } : {}),
   };
 }
 

@@ -26,7 +26,7 @@ import { MergeStories } from "./workload_merges.ts";
 import { People } from "./workload_people.ts";
 import { isOfRuns, RunInputs } from "./workload_runs.ts";
 import { StripeInputs } from "./workload_stripe.ts";
-import { shownGroups, Trees } from "./workload_trees.ts";
+import { type ShownGroup, shownGroups, Trees } from "./workload_trees.ts";
 import { weightsOf } from "./workload_weights.ts";
 
 export interface WorkloadOptions {
@@ -108,7 +108,7 @@ export class Workload {
     const [random, people, inputs] = [this.#random, this.#people, this.#aliases];
     const asking = (op: "reserve" | "track" | "canUse", userId: string) => this.#asking(op, userId);
     this.#stories = new MergeStories({ random, catalog, people, inputs, asking });
-    this.#trees = new Trees({ random, people, merges, asking });
+    this.#trees = new Trees({ random, catalog, people, merges, asking });
     this.#nowMs = options.startMs ?? DEFAULT_START_MS;
   }
 
@@ -187,14 +187,14 @@ export class Workload {
     if (this.#eventIds.length > 500) this.#eventIds.splice(0, 250);
   }
 
-  /** What an answered group has left: by its quota, by its gate, and divided by a multiplier. */
-  #roomsIn(group: Record<string, number>): number[] {
-    const current = group["current"] ?? group["count"] ?? 0;
-    const left = (group["quota"] ?? 0) - current;
-    const gate = group["headroomGate"];
-    if (gate === undefined) return [left];
-    if (gate - current !== left) return [left, gate - current];
-    return [left, ...multipliersOf(this.#options.catalog).map((value) => left / value)];
+  /** What an answered group has left: by its quota, by its gate, divided by a multiplier, and for the caller. */
+  #roomsIn({ member, current, count, quota = 0, headroomGate: gate }: ShownGroup): number[] {
+    const used = current ?? count ?? 0;
+    const left = quota - used;
+    const own = typeof member?.quota === "number" ? [member.quota - member.count] : [];
+    if (gate === undefined) return [left, ...own];
+    if (gate - used !== left) return [left, gate - used, ...own];
+    return [left, ...multipliersOf(this.#options.catalog).map((value) => left / value), ...own];
   }
 
   #nextOperation(index: number): Operation {

@@ -2,7 +2,7 @@
 // corrections in every unit, upserts of every kind, and a list of requests that must be refused.
 
 import type { CatalogDocument, Input, MatchRule, Operation, Pack } from "./document.ts";
-import type { Random } from "./random.ts";
+import { Random } from "./random.ts";
 import { reported } from "./workload_reports.ts";
 
 export interface KnownEvent {
@@ -192,7 +192,23 @@ export function upsertInput(random: Random, catalog: CatalogDocument, nowMs: num
     input["customLimits"] = random.pick([null, {}, { [id]: { quota } }, { [id]: { quota } }]);
     if (random.chance(0.1)) input["customLimits"] = { lg_unknown: { quota } };
   }
-  return input;
+  return { ...input, ...customFeaturesOf(catalog, nowMs) };
+}
+
+/** Custom features by a random of their own, so that a catalog without features keeps its workloads. */
+function customFeaturesOf(catalog: CatalogDocument, nowMs: number): Input {
+  const random = new Random(nowMs);
+  if (catalog.featureDefaults === undefined || random.chance(0.7)) return {};
+  const customFeatures = random.pick<unknown>([
+    null,
+    {},
+    { seats: random.whole(0, 9) },
+    { sso: false, models: [], "export.pdf": true },
+    { tier: "own" },
+    { tier: 1 },
+    { unknown: true },
+  ]);
+  return { customFeatures };
 }
 
 const EVENT = { userId: "user-1", event: "image.make" };

@@ -1,7 +1,7 @@
 // Trees of users in a workload: changes of parents of every kind, and short stories about one hold while its user's place
 // changes. Each story is a generator that yields requests and is given their answers.
 
-import type { Input, ModelReply, ModelRequest, Operation } from "./document.ts";
+import type { CatalogDocument, Input, LimitGroup, ModelReply, ModelRequest, Operation } from "./document.ts";
 import type { Random } from "./random.ts";
 import { correction } from "./workload_inputs.ts";
 import type { People } from "./workload_people.ts";
@@ -16,6 +16,7 @@ type Story = Generator<Planned, void, ModelReply>;
 /** What the stories borrow from the workload. */
 interface Lent {
   random: Random;
+  catalog: CatalogDocument;
   people: People;
   /** Whether users may be merged. */
   merges: boolean;
@@ -25,15 +26,25 @@ interface Lent {
 
 /** The share of steps at which a story begins. */
 const BEGINS = 0.03;
-const STORIES = { moved: 4, ended: 3, late: 2, chain: 0.7 };
+const STORIES = { moved: 4, ended: 3, late: 2, chain: 0.7, cleared: 4 };
 const MERGE_STORIES = { ...STORIES, caller: 4, accounts: 3, taken: 2 };
 /** The first users, who are accounts more often than others. */
 const ACCOUNTS = 3;
 
+/** A group as an answer shows it. */
+export interface ShownGroup {
+  readonly quota?: number;
+  readonly current?: number;
+  readonly count?: number;
+  readonly headroomGate?: number;
+  /** The caller's share of it. */
+  readonly member?: { readonly count: number; readonly quota: number | null };
+}
+
 /** The groups that an answer shows, of the caller and of the users above. */
-export function shownGroups(data: Input): Record<string, number>[] {
+export function shownGroups(data: Input): ShownGroup[] {
   const shown = [data, ...(data["levels"] ?? []) as Input[]];
-  return shown.flatMap((each) => (each["groups"] ?? each["counters"] ?? []) as Record<string, number>[]);
+  return shown.flatMap((each) => (each["groups"] ?? each["counters"] ?? []) as ShownGroup[]);
 }
 
 export class Trees {
@@ -107,13 +118,23 @@ export class Trees {
     }
   }
 
-  /** Limits of groups that no plan has, so that they are kept and limit nothing. */
+  /** Limits of the user's shares: of some groups, also of one that no plan has. */
   #limits(isNone: boolean): Input {
-    const { random } = this.#lent;
-    if (random.chance(0.7)) return {};
-    const some = { lg_nowhere: { quota: random.whole(0, 50) / 10 } };
+    const { random, catalog } = this.#lent;
+    if (random.chance(0.5)) return {};
+    const groups = catalog.plans.flatMap(({ limits }) => limits);
+    const some = random.chance(0.1)
+      ? { lg_nowhere: { quota: random.whole(0, 50) / 10 } }
+      : this.#limitsOf(Array.from({ length: random.whole(1, 4) }, () => random.pick(groups)));
     const memberLimits = random.pick(isNone ? [null, {}, null, some] : [null, {}, some, some]);
     return { memberLimits };
+  }
+
+  #limitsOf(groups: LimitGroup[]): Record<string, { quota: number }> {
+    const part = () => this.#lent.random.pick([0, 0.1, 0.3, 0.5, 0.8, 2]);
+    return Object.fromEntries(
+      groups.map(({ id, quota }) => [id, { quota: Math.round(quota * part() * 1e3) / 1e3 }]),
+    );
   }
 
   #someone(): string {
@@ -132,6 +153,8 @@ export class Trees {
         return this.#ended(u, p);
       case "chain":
         return this.#chain();
+      case "cleared":
+        return this.#cleared(u, p);
       case "caller":
         return random.chance(0.5) ? this.#meeting(u, p, p, u) : this.#meeting(u, p, u, p);
       case "accounts":
@@ -186,6 +209,26 @@ export class Trees {
     yield this.#say("usage", { userId: random.pick([u, p]), levels: true }, (ttlSeconds ?? 0) * 1000);
     yield* this.#settle(holds);
     yield this.#say("users", { userId: p });
+  }
+
+  /** An account enters a plan by reset while a member holds some of it; what it held settles afterwards. */
+  *#cleared(u: string, p: string): Story {
+    const { random, catalog, asking } = this.#lent;
+    const [reset, other] = ["reset", "carry"].map((policy) =>
+      random.pick(catalog.plans.filter(({ onPlanChange }) => onPlanChange === policy))
+    ) as [CatalogDocument["plans"][number], CatalogDocument["plans"][number]];
+    const memberLimits = this.#limitsOf(reset.limits.filter(() => random.chance(0.6)));
+    yield* this.#put(u, p);
+    yield this.#say("parent", { userId: u, parentId: p, memberLimits });
+    yield this.#say("subscribe", { userId: p, planId: reset.id }, 1);
+    const ttlSeconds = random.chance(0.4) ? 10 : null;
+    const holds = yield* this.#hold(u, ttlSeconds);
+    yield this.#say("track", asking("track", u));
+    for (const { id } of [other, reset]) yield this.#say("subscribe", { userId: p, planId: id }, 1);
+    yield this.#say("usage", { userId: u, levels: true }, random.chance(0.5) ? (ttlSeconds ?? 0) * 1000 : 0);
+    yield this.#say("track", asking("track", u));
+    yield* this.#settle(holds);
+    yield this.#say("usage", { userId: u, levels: true });
   }
 
   /** A path that is as long as it may be, and what would make it longer; then it is taken apart. */

@@ -105,6 +105,7 @@ const CASES: readonly Case[] = [
     userId: NO_ID,
     planId: NO_ID,
     customLimits: [...NO_OBJECT, '{"lg_images":5}', '{"lg_images":{}}', '{"lg_images":{"quota":-1}}'],
+    customFeatures: [...NO_OBJECT, '{"sso":null}', '{"sso":{}}', '{"sso":[1]}'],
     startsAt: NO_TIME,
     endsAt: NO_TIME,
     cycleStart: NO_TIME,
@@ -217,7 +218,7 @@ Deno.test("null for an optional member is the same as leaving it out", async () 
   assert.equal((await dataOf(app.call("POST", "/can-use", { ...CALL, ...size }))).allowed, true);
   const other = await holdImages(app);
   await dataOf(app.call("POST", "/release", { reservationId: other, ...none("reason errorCode response") }));
-  const row = none("provider externalId startsAt endsAt cycleStart customLimits");
+  const row = none("provider externalId startsAt endsAt cycleStart customLimits customFeatures");
   await dataOf(app.call("POST", "/subscriptions", { userId: "u", planId: "plan_pro", ...row }));
   await dataOf(
     app.call("DELETE", "/subscriptions", { userId: "u", ...none("provider externalId endsAt reason") }),

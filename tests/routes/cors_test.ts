@@ -36,6 +36,8 @@ function allowedOrigin({ headers }: Answer): string | null {
 /** Calls that a public key may make. */
 const FOR_BROWSERS = [
   "GET /v1/credits",
+  "GET /v1/features",
+  "GET /v1/features/:key",
   "GET /v1/plans",
   "GET /v1/usage",
   "GET /v1/usage/me",

@@ -29,7 +29,7 @@ async function listed(app: TestApp, userId = "u") {
   return (await dataOf(app.call("GET", `/users/${userId}/keys`))).keys;
 }
 
-Deno.test("a user's key opens usage and its stream, and every other call of the API refuses it", async () => {
+Deno.test("a user's key opens usage, its stream and features, and every other call of the API refuses it", async () => {
   const app = await appWithUser(service);
   const { key } = await make(app);
   const revoked = await make(app);
@@ -39,12 +39,13 @@ Deno.test("a user's key opens usage and its stream, and every other call of the 
     const body = method === "GET" ? undefined : "{";
     const answer = await app.call(method, filled, body, { key });
     if (takesUserKey !== true) assertRefused(answer, 403, "requires_secret_key", `${method} ${path}`);
-    else assert.equal(answer.status, 200, `${method} ${path}`);
+    // The catalog names no feature.
+    else assert.equal(answer.status, path.endsWith("/:key") ? 404 : 200, `${method} ${path}`);
     const late = await app.call(method, filled, body, { key: revoked.key });
     assertRefused(late, 401, "invalid_key", `${method} ${path}`);
   }
   const open = ENDPOINTS.filter(({ takesUserKey }) => takesUserKey === true).map(({ id }) => id);
-  assert.deepEqual(open, ["getUsage", "streamUsage"]);
+  assert.deepEqual(open, ["getUsage", "listFeatures", "getFeature", "streamUsage"]);
   assertRefused(await app.call("GET", "/nothing", undefined, { key }), 404, "not_found");
   assertRefused(await app.call("GET", "/nothing", undefined, { key: revoked.key }), 401, "invalid_key");
   const tools = await send(service.http, "POST", "/mcp", "{}", { key });

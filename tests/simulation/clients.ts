@@ -30,6 +30,7 @@ const READS: ReadonlySet<string> = new Set([
   "events",
   "event",
   "plans",
+  "ownUsage",
   // Changes of the registry have no keys, and may be sent again.
   "applyCatalog",
   "setCap",

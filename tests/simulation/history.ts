@@ -20,7 +20,9 @@ const POSTS = {
 
 const REGISTRY_OPS = ["plans", "applyCatalog", "setCap", "createKey", "revokeKey", "setWebhook"] as const;
 
-type UnmodelledOp = keyof typeof POSTS | (typeof REGISTRY_OPS)[number];
+const KEY_OPS = ["createUserKey", "revokeUserKey", "ownUsage"] as const;
+
+type UnmodelledOp = keyof typeof POSTS | (typeof REGISTRY_OPS)[number] | (typeof KEY_OPS)[number];
 
 /** A request as HTTP knows it. */
 export interface SimWireRequest {
@@ -55,6 +57,12 @@ export function wireOfRequest(request: SimRequest, { workspaceId, appId }: Tenan
       return admin("POST", `/apps/${appId}/keys`, input);
     case "revokeKey":
       return admin("DELETE", `/apps/${appId}/keys/${input["keyId"]}`);
+    case "createUserKey":
+      return { method: "POST", path: `/api/v1/users/${input["userId"]}/keys`, body: {} };
+    case "revokeUserKey":
+      return { method: "DELETE", path: `/api/v1/users/${input["userId"]}/keys/${input["userKeyId"]}` };
+    case "ownUsage":
+      return { method: "GET", path: `/api/v1/usage?userId=${input["userId"]}` };
     case "setWebhook":
       return admin("PATCH", `/apps/${appId}/webhooks/${input["webhookId"]}`, { disabled: input["disabled"] });
     default:
@@ -65,6 +73,11 @@ export function wireOfRequest(request: SimRequest, { workspaceId, appId }: Tenan
 /** Whether a request changes or reads the registry. */
 export function isOfRegistry({ op }: SimRequest): boolean {
   return (REGISTRY_OPS as readonly string[]).includes(op);
+}
+
+/** Whether a request is about a key of a user, or brings one. */
+export function isOfUserKeys({ op }: SimRequest): boolean {
+  return (KEY_OPS as readonly string[]).includes(op);
 }
 
 /** An answer as a process gave it. */
@@ -118,7 +131,7 @@ export interface Call {
 
 /** Whether the model has an answer to a request about any user. */
 export function isOfModel(request: SimRequest): request is ModelRequest {
-  return !Object.hasOwn(POSTS, request.op) && !isOfRegistry(request);
+  return !Object.hasOwn(POSTS, request.op) && !isOfRegistry(request) && !isOfUserKeys(request);
 }
 
 /** Whether an answer ends a call: anything but a fault that may pass. */

@@ -1,5 +1,5 @@
-// The proof by SQL over the tables of simulated worlds, at the moment at which their faults stop: holds are open, slots of
-// rates count or have passed, users have merged.
+// The proof by SQL over the tables of simulated worlds when their faults stop: holds are open, slots of rates count or have
+// passed, users have merged.
 
 import assert from "node:assert/strict";
 import type { Session } from "../../src/storage/database.ts";

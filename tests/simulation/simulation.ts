@@ -20,6 +20,7 @@ import { SimStripe, trustSignatures } from "./stripe.ts";
 import { seedTenants, type Tenant, tenantsOf } from "./tenants.ts";
 import { type Owner, VirtualTime, WORLD } from "./time.ts";
 import { Traffic } from "./traffic.ts";
+import { KeyHolders } from "./user_keys.ts";
 import { inProcess, scheduleTrouble, sweep, type Troubles, type TroubleWorld } from "./troubles.ts";
 import { type Violation, Watch } from "./watch.ts";
 
@@ -55,6 +56,8 @@ export interface RunOptions {
   readonly stripe?: boolean | undefined;
   /** Whether users have parents; left out: they do. */
   readonly trees?: boolean | undefined;
+  /** Whether users have keys of their own; left out: they do. */
+  readonly userKeys?: boolean | undefined;
   /** Whether clients send batches of events. Default true. */
   readonly batches?: boolean | undefined;
   /** The share of workspaces whose limit groups have periods of their own. Default 1 in 4. */
@@ -90,6 +93,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
 interface Visited {
   readonly tenant: Tenant;
   readonly traffic: Traffic;
+  readonly holders: KeyHolders;
   /** How far its test clock is ahead of the calendar, as far as clients have heard. */
   aheadMs: number;
 }
@@ -156,7 +160,7 @@ class Simulation {
         hasGone: tenant.caps.operationCap === null,
         hasTrees: trees,
       });
-      return { tenant, traffic, aheadMs: 0 };
+      return { tenant, traffic, holders: new KeyHolders(random, tenant), aheadMs: 0 };
     });
     this.#canary = counts[1] === 0 ? null : new Canary(random, tenants.filter(({ isCanary }) => isCanary));
   }
@@ -225,6 +229,7 @@ class Simulation {
     if (this.#options.batches !== false && this.#random.chance(0.08)) {
       this.#ask(visited, visited.traffic.batch(visited.tenant.workspaceId));
     }
+    if (this.#options.userKeys !== false && this.#random.chance(0.08)) this.#askHolder(visited.holders);
     const request = visited.traffic.next(this.#clock(visited));
     // Now and then a call names an object of another workspace.
     const isStray = (request.op === "commit" || request.op === "release") && this.#random.chance(0.05);
@@ -276,6 +281,11 @@ class Simulation {
       const toldMs = Date.parse(String(answer.model.data?.["now"]));
       if (toldMs > this.#clock(visited)) visited.aheadMs = toldMs - this.#time.calendar();
     });
+  }
+
+  #askHolder(holders: KeyHolders): void {
+    const { client, request } = holders.next();
+    this.#perform(client, request, (call) => holders.observe(call));
   }
 
   #askCanary(canary: Canary): void {

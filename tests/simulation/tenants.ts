@@ -77,7 +77,7 @@ export function tenantsOf(
     const caps = isCanary
       ? { mode: "live", operationCap: null, testCreditBalanceCap: null } as const
       : capsOf(seed + 5 * index);
-    // Drawn last, and only where there may be any: worlds without them stay as they are.
+    // Drawn last, and only where there may be any, so that worlds without them are unchanged.
     const known = catalogs[isCanary ? "example" : random.pick(["example", "tiny", "ladder"] as const)];
     const hasWindows = !isCanary && windowsShare > 0 && random.chance(windowsShare);
     return {

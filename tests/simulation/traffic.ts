@@ -283,11 +283,13 @@ export class Traffic {
     }
   }
 
-  /** Limits of a group that no plan has: kept, and nothing counts there. */
+  /** Limits of the user's shares of groups of any plan. */
   #memberLimits(): Input {
     const kind = this.#random.pick(["none", "none", "null", "some"] as const);
     if (kind === "none") return {};
-    return { memberLimits: kind === "null" ? null : { lg_nowhere: { quota: 1 } } };
+    const groups = this.#catalog.plans.flatMap(({ limits }) => limits).filter(() => this.#random.chance(0.3));
+    const limits = groups.map(({ id, quota }) => [id, { quota: Math.round(quota * 4) / 10 }]);
+    return { memberLimits: kind === "null" ? null : Object.fromEntries(limits) };
   }
 
   #asking(op: "reserve" | "track" | "canUse", userId: string, nowMs: number): Input {
@@ -377,9 +379,12 @@ export class Traffic {
   }
 }
 
-/** Whether the model is asked nothing about an id: those who get erased, who pay by Stripe, or whose events come in batches. */
+/** Who pays by Stripe, whose events come in batches, and who has keys of its own. */
+const OTHERS = ["buyer-", "batch-", "holder-"];
+
+/** Whether the model is asked nothing about an id: those who get erased, and others. */
 export function isUnmodelled(id: unknown): boolean {
-  return isGone(id) || typeof id === "string" && (id.startsWith("buyer-") || id.startsWith("batch-"));
+  return isGone(id) || typeof id === "string" && (OTHERS.some((name) => id.startsWith(name)));
 }
 
 /** Whether an id is of those who get erased. */

@@ -77,6 +77,7 @@ Deno.test("a new value of a row that an earlier drain wrote replaces it", () =>
       endsAt: NOW,
       ended: true,
       customLimits: { g: 1_500_000n },
+      customFeatures: { sso: true, models: ["a", "b"] },
       cycleAnchorAt: -5,
       planId: "p",
     });
@@ -186,6 +187,7 @@ Deno.test("hostile text survives journal, drain and tables unchanged", () =>
           provider: text,
           externalId: text,
           customLimits: { [text]: 1n },
+          customFeatures: { [text]: [text] },
         }),
         counter: counter({ userKey: key, planId: text, groupId: text }),
         reservation: reservation({

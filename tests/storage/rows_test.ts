@@ -170,6 +170,11 @@ const subscription: fc.Arbitrary<Subscription> = record({
   ended: fc.boolean(),
   cycleAnchorAt: orNull(millis),
   customLimits: fc.dictionary(text.filter((name) => name !== "__proto__"), size, { maxKeys: 3 }),
+  customFeatures: fc.dictionary(
+    text.filter((name) => name !== "__proto__"),
+    fc.oneof(fc.boolean(), fc.integer(), text, fc.array(text, { maxLength: 3 })),
+    { maxKeys: 3 },
+  ),
 });
 
 const user: fc.Arbitrary<User> = record({
@@ -224,7 +229,11 @@ Deno.test("a subscription is decoded unchanged", () => {
   fc.assert(fc.property(subscription, (row) => {
     const tables = new MemoryTables();
     tables.write(encodeChanges([{ verb: "append", table: "subscriptions", row }]));
-    assert.deepEqual(tables.subscriptions(1), [{ ...row, customLimits: { ...row.customLimits } }]);
+    assert.deepEqual(tables.subscriptions(1), [{
+      ...row,
+      customLimits: { ...row.customLimits },
+      customFeatures: { ...row.customFeatures },
+    }]);
   }));
 });
 

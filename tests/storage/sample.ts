@@ -90,6 +90,7 @@ export function subscription(row: Partial<Subscription> = {}): Subscription {
     ended: false,
     cycleAnchorAt: null,
     customLimits: {},
+    customFeatures: {},
     ...row,
   };
 }

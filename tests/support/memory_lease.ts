@@ -41,6 +41,8 @@ export class MemoryLease implements Lease {
       drain: (batches) => store.drain(batches),
       hurry: () => {},
       drainChangesMax: Infinity,
+      drainBytesMax: Infinity,
+      isInThread: false,
     };
   }
 

@@ -253,6 +253,46 @@ for (const [document, expected] of THRESHOLD_FAULTS) {
   });
 }
 
+const BAD_VALUE =
+  "must be a boolean, a number, a string of at most 1000 characters or an array of at most 100 such strings";
+const BAD_KEY = 'must have a key of 1 to 200 characters without "*", U+FFFD or control characters';
+const manyKeys = Object.fromEntries(Array.from({ length: 201 }, (_, place) => [`k${place}`, true]));
+
+const FEATURE_FAULTS: readonly (readonly [object, readonly string[]])[] = [
+  [{ featureDefaults: { a: 1, b: "", c: [] }, ...planWith({ features: { a: 2, "d.e": true } }) }, []],
+  [planWith({ features: [] }), ["plans[0].features: must be an object"]],
+  [planWith({ features: { a: null } }), [`plans[0].features.a: ${BAD_VALUE}`]],
+  [{ featureDefaults: { a: [1] } }, [`featureDefaults.a: ${BAD_VALUE}`]],
+  [{ featureDefaults: { a: "x".repeat(1001) } }, [`featureDefaults.a: ${BAD_VALUE}`]],
+  [{ featureDefaults: { "a*": true } }, [`featureDefaults.a*: ${BAD_KEY}`]],
+  [{ featureDefaults: { "": true } }, [`featureDefaults.: ${BAD_KEY}`]],
+  [{ featureDefaults: { ["x".repeat(201)]: true } }, [`featureDefaults.${"x".repeat(201)}: ${BAD_KEY}`]],
+  [planWith({ features: manyKeys }), ["plans[0].features: must have at most 200 keys"]],
+  [
+    planWith({ features: JSON.parse('{"__proto__":true}') }),
+    ['plans[0].features: must not have the member "__proto__"'],
+  ],
+  [
+    { featureDefaults: { a: 1 }, ...planWith({ features: { a: "1" } }) },
+    ["plans[0].features.a: must be of the same type as featureDefaults.a: number"],
+  ],
+  [
+    {
+      plans: [
+        { ...PLAN, features: { toString: [] } },
+        { ...PLAN, id: "q", name: "Q", features: { toString: "" } },
+      ],
+    },
+    ["plans[1].features.toString: must be of the same type as plans[0].features.toString: array"],
+  ],
+];
+
+for (const [document, expected] of FEATURE_FAULTS) {
+  Deno.test(`features have keys, values and one type each: ${JSON.stringify(document).slice(0, 200)}`, async () => {
+    assert.deepEqual(await faultsOf(document), expected);
+  });
+}
+
 const UNIT_CHANGES: readonly (readonly [string, object, object, string | null])[] = [
   ["a limit group's", groupWith({}), groupWith({ unit: "tokens" }), "plans[0].limits[0].unit"],
   ["a limit group's with a new id", groupWith({}), groupWith({ id: "lg_2", unit: "tokens" }), null],

@@ -1,5 +1,6 @@
 // Actions on a user's subscriptions: change the plan, set custom limits, cancel.
 
+import { featureText } from "./features.tsx";
 import type { PlanDocument } from "../../../src/domain/catalog/catalog.ts";
 import { type Action, actionRoutes } from "../parts/action.tsx";
 import type { Preview } from "../parts/action_pages.tsx";
@@ -132,24 +133,35 @@ function previewChange(subject: PlanSubject, values: Values): Preview | readonly
   }
   const others = rows.filter((other) => other !== row);
   const isNew = row?.planId !== plan.id;
-  const custom = user.subscription?.subscriptionId === row?.subscriptionId
-    ? user.subscription?.customLimits ?? null
-    : null;
+  const own = user.subscription?.subscriptionId === row?.subscriptionId ? user.subscription : null;
+  const customs = [["limits", own?.customLimits], ["features", own?.customFeatures]] as const;
   return {
     sentences: [
       isNew
         ? `${user.userId} changes to ${plan.name} at once. ${policyText(plan, rows[0] === undefined)}`
         : `${user.userId} stays on ${plan.name} and keeps the current usage.`,
-      ...isNew && custom !== null ? ["The custom limits are removed: they belong to the previous plan."] : [],
+      ...customs.flatMap(([what, custom]) =>
+        isNew && custom != null ? [`The custom ${what} are removed: they belong to the previous plan.`] : []
+      ),
       ...others.map((other) => strongerText(plan, other, catalog)),
     ],
     changes: [
       { what: "Plan", before: row === null ? "none" : planName(catalog, row.planId), after: plan.name },
       { what: "Ends", before: endText(row?.endsAt), after: endText(timeIn(values["endsAt"] ?? "")) },
+      ...featureChanges(row === null ? null : planOf(catalog, row.planId), plan),
     ],
     basis: { plan, row, others },
     verb: "Change plan",
   };
+}
+
+/** The features of the plans that differ. */
+function featureChanges(from: PlanDocument | null, { features: after = {} }: PlanDocument) {
+  const before = from?.features ?? {};
+  return [...new Set([...Object.keys(before), ...Object.keys(after)])].flatMap((key) => {
+    const [old, next] = [featureText(before[key]), featureText(after[key])];
+    return old === next ? [] : [{ what: `Feature ${key}`, before: old, after: next }];
+  });
 }
 
 function onOffer({ plans = [] }: ShownCatalog): readonly PlanDocument[] {

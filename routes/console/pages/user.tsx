@@ -13,6 +13,7 @@ import { type CurrentUsage, CurrentUsageCards, isUnchanged, readCurrentUsage } f
 import { readRuns, RunsCard } from "./runs.tsx";
 import { ConsentCard, IdsCard, LedgerCard, readConsents } from "./user_records.tsx";
 import { readUserKeys, UserKeysCard } from "./user_keys_actions.tsx";
+import { FeaturesCard } from "./features.tsx";
 import { EventsCard, readRecent, RefusalsCard, SubscriptionsCard } from "./user_activity.tsx";
 import { listUsers, lookUpId } from "../../contract/admin_users.ts";
 
@@ -81,6 +82,7 @@ const userPage: PageRoute = {
               <AccountCard subject={subject} below={below} />
               <CurrentUsageCards request={request} subject={subject} usage={usage} seen={null} />
               <SubscriptionsCard subject={subject} catalog={catalog} />
+              <FeaturesCard subject={subject} />
               <EventsCard
                 request={request}
                 subject={subject}

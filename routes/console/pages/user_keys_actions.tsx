@@ -74,7 +74,7 @@ const create: Action<UserSubject, typeof createUserKey> = {
   location: userLocation,
   userId: ({ user }) => user.userId,
   intro: ({ user }) =>
-    `For ${user.userId}: model calls through the gateway, and its own usage. No other call.`,
+    `For ${user.userId}: model calls through the gateway, and its own usage and features. No other call.`,
   fields: () => [
     { name: "name", label: "Name", kind: "text", hint: "Where the key is used." },
     {

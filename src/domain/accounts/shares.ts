@@ -173,7 +173,9 @@ export function resetShares(
   const before = draft.user.shareResets ?? NO_RESETS;
   const isSet = (each: ShareReset) =>
     groups.some(({ groupId, window }) => each.windowStart === window.start && each.groupId === groupId);
-  const isRunning = (each: ShareReset) => each.windowEnd === null || each.windowEnd > now;
+  // Another plan may have a longer window with the same start, in which this one is needed again.
+  const mayCount = (each: ShareReset) =>
+    each.windowEnd === null || each.windowStart + LONGEST_WINDOW_MS > now;
   // Also where two resets have the same time, the later one is later.
   const at = Math.max(now, ...before.map((each) => each.at + 1));
   const resets = draft.state.keys.flatMap((accountKey) =>
@@ -185,8 +187,11 @@ export function resetShares(
       at,
     }))
   );
-  draft.putUser({ shareResets: [...before.filter((each) => !isSet(each) && isRunning(each)), ...resets] });
+  draft.putUser({ shareResets: [...before.filter((each) => !isSet(each) && mayCount(each)), ...resets] });
 }
+
+/** No window is longer, apart from lifetimes: those of a year. */
+const LONGEST_WINDOW_MS = 366 * 24 * 3_600_000;
 
 const NO_RESETS: readonly ShareReset[] = [];
 

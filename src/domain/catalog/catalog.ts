@@ -7,6 +7,7 @@ import { ModelRows } from "./model_rows.ts";
 import { compilePriceRow, type ModelDocument, type PriceRow, priceText, withPriceRows } from "./price_row.ts";
 import type { GroupPeriod, Period } from "../values/period.ts";
 import { type Headroom, isGuard, type LimitGroup, type Plan, type Unit } from "./plan.ts";
+import { compileFeatures, type FeatureCatalog, type FeatureValues } from "./feature.ts";
 
 export type PackKind = "per_type" | "generic";
 
@@ -44,6 +45,7 @@ export interface PlanDocument {
   readonly headroom?: HeadroomDocument | null | undefined;
   readonly stripePrices?: readonly string[] | undefined;
   readonly limits: readonly LimitGroupDocument[];
+  readonly features?: FeatureValues | undefined;
 }
 
 export interface PackItemDocument {
@@ -112,6 +114,7 @@ export interface CatalogDocument {
   readonly settings?: SettingsDocument | undefined;
   readonly models?: readonly ModelDocument[] | undefined;
   readonly plans?: readonly PlanDocument[] | undefined;
+  readonly featureDefaults?: FeatureValues | undefined;
   readonly packs?: readonly PackDocument[] | undefined;
   readonly composeTypes?: readonly ComposeTypeDocument[] | undefined;
 }
@@ -173,6 +176,7 @@ export interface Catalog {
   readonly unpricedModels: "warn" | "refuse";
   readonly gateway: GatewaySettings;
   readonly plans: ReadonlyMap<string, Plan>;
+  readonly features: FeatureCatalog;
   /** Whether any group of any plan has alerts. */
   readonly hasAlerts: boolean;
   readonly packs: ReadonlyMap<string, Pack>;
@@ -222,6 +226,7 @@ export function compileCatalog(
     unpricedModels: document.settings?.unpricedModels ?? "warn",
     gateway: compileGateway(document.settings?.gateway ?? {}),
     plans: new Map(plans.map((plan) => [plan.id, plan])),
+    features: compileFeatures(document.featureDefaults ?? {}, plans.map((plan) => plan.features)),
     hasAlerts: plans.some(({ groups }) => groups.some(({ alerts }) => alerts.length > 0)),
     packs: new Map(packs.map((pack) => [pack.id, pack])),
     stripePrices: new Map([
@@ -285,6 +290,7 @@ function compilePlan(plan: PlanDocument): Plan {
     period: plan.period,
     onPlanChange: plan.onPlanChange ?? "carry",
     archived: plan.archived ?? false,
+    features: plan.features ?? {},
     groups: plan.limits.map((limit) => compileGroup(limit, plan.headroom ?? null)),
   };
 }

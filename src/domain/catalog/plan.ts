@@ -4,6 +4,7 @@ import { type Amount, divideDown, larger, multiply, smaller, wholeOf } from "../
 import type { MatchRule, Metadata } from "../values/match.ts";
 import { matchesAny } from "../values/match.ts";
 import type { GroupPeriod, Period } from "../values/period.ts";
+import type { FeatureValues } from "./feature.ts";
 
 export const UNITS = ["count", "tokens", "seconds", "cents"] as const;
 
@@ -66,6 +67,7 @@ export interface Plan {
   readonly onPlanChange: "carry" | "reset" | "block";
   readonly archived: boolean;
   readonly groups: readonly LimitGroup[];
+  readonly features: FeatureValues;
 }
 
 /** The groups of a plan that cover an event. */

@@ -37,14 +37,15 @@ export function finalParts(draft: Draft, settlement: Settlement): FinalParts {
   const parts: Parts = isRecharge
     ? { lines: row.lines.map((line) => ({ ...line, taken: 0n })), credits: [], uncovered: {} }
     : { lines: [...row.lines], credits: [...row.credits], uncovered: {} };
-  const quotas = row.lines.filter(({ window }) => !isOfGuard(window));
+  const hasGuards = row.lines.some(({ window }) => isOfGuard(window));
+  const quotas = hasGuards ? row.lines.filter(({ window }) => !isOfGuard(window)) : row.lines;
   const units = new Set([...quotas, ...row.credits].map(({ unit }) => unit));
   for (const unit of units) {
     const delta = finalOf(unit) - (isRecharge ? 0n : row.amounts[unit]);
     if (delta > 0n) grow(draft, settlement, parts, unit, delta);
     else if (delta < 0n) shrink(parts, unit, -delta);
   }
-  if (quotas.length < row.lines.length) {
+  if (hasGuards) {
     parts.lines = parts.lines.map((line) =>
       isOfGuard(line.window) ? { ...line, taken: finalOf(line.unit) } : line
     );

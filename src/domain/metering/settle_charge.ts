@@ -81,6 +81,12 @@ export function settleCharge(
   return { lines, credits: credits.filter(({ taken }) => taken > 0n), uncovered };
 }
 
+function withoutLeft(line: HoldLine): Line {
+  if (line.left === undefined) return line;
+  const { left: _, ...rest } = line;
+  return rest;
+}
+
 /**
  * Removes the counters that a line left, since an event is counted in one place, and lines of concurrency limits, which
  * count open holds. A slot that no longer counts keeps what the hold took of it.
@@ -91,11 +97,12 @@ function settledLines(
   isRecharge: boolean,
   now: Millis,
 ): Line[] {
-  return lines.flatMap(({ left: _, ...line }, place) => {
-    if (!isOfGuard(line.window)) return [line];
-    if (line.window.kind === "concurrency") return [];
-    const taken = isRecharge ? 0n : (held[place] as HoldLine).taken;
-    return [isSettled(line.window, now) ? line : { ...line, taken }];
+  return lines.flatMap((line, place) => {
+    const { window } = line;
+    if (window.kind === "concurrency") return [];
+    const settled = withoutLeft(line);
+    if (isSettled(window, now)) return [settled];
+    return [{ ...settled, taken: isRecharge ? 0n : (held[place] as HoldLine).taken }];
   });
 }
 

@@ -53,7 +53,14 @@ export function mirror(draft: Draft, input: MirrorInput, context: Context): Resu
   const { startsAt } = state;
   const { provider, externalId } = input;
   const endsAt = before === null ? state.endsAt : endFrom(before.startedAt, state.endsAt);
-  const kept = { provider, externalId, endsAt, customLimits: undefined, cycleStart: undefined };
+  const kept = {
+    provider,
+    externalId,
+    endsAt,
+    customLimits: undefined,
+    customFeatures: undefined,
+    cycleStart: undefined,
+  };
   if (before === null) {
     const starts = Math.min(startsAt ?? context.now, context.now);
     const row = createRow(

@@ -1,5 +1,5 @@
 // Subscribe: write the subscription row of a user, by (provider, external id), or the default row without both. The same
-// plan again changes neither start, anchor nor counters. Another plan keeps the start and clears custom limits. A call
+// plan again changes neither start, anchor nor counters. Another plan keeps the start and clears custom limits and features. A call
 // without `endsAt` clears an end, so that a canceled subscription comes back, with the usage it had.
 
 import type { Millis } from "../values/period.ts";
@@ -9,8 +9,10 @@ import type { Draft } from "../state/draft.ts";
 import { invalidField, type Refusal, refusal } from "../values/refusal.ts";
 import { answered, refused, type Result } from "../state/result.ts";
 import { findPlan } from "../catalog/catalog.ts";
+import type { FeatureValues } from "../catalog/feature.ts";
 import type { Plan } from "../catalog/plan.ts";
 import { refreshEntitlement } from "./entitlement.ts";
+import { customFault, featuresOf } from "./features.ts";
 import { findRow, historyRow, isActive, type Subscription } from "../state/subscription.ts";
 
 /** The input of `POST /v1/subscriptions`. */
@@ -22,6 +24,8 @@ export interface SubscribeInput {
   readonly externalId: string | null;
   /** Quotas by group id; undefined keeps those of the row, null or an empty object clears them. */
   readonly customLimits: Readonly<Record<string, Amount>> | null | undefined;
+  /** Features by key; undefined keeps those of the row, null or an empty object clears them. */
+  readonly customFeatures: FeatureValues | null | undefined;
   /** The start of a new row, ignored otherwise; null for now. */
   readonly startsAt: Millis | null;
   /** null for no end; clears an earlier one. */
@@ -61,7 +65,7 @@ function checkInput(
   input: SubscribeInput,
   plan: Plan | null,
   before: Subscription | null,
-  { now }: Context,
+  { now, catalog }: Context,
 ): Refusal | null {
   const { startsAt, endsAt, cycleStart, customLimits } = input;
   for (const [path, at] of Object.entries({ startsAt, cycleStart })) {
@@ -78,7 +82,7 @@ function checkInput(
       return invalidField(`customLimits.${groupId}`, "not a limit group of the plan");
     }
   }
-  return null;
+  return customFault(input.customFeatures ?? {}, catalog);
 }
 
 /** The part of the input that becomes a row. */
@@ -97,6 +101,7 @@ export function createRow(draft: Draft, input: RowInput, plan: Plan, context: Co
     ended: false,
     cycleAnchorAt: input.cycleStart ?? null,
     customLimits: input.customLimits ?? {},
+    customFeatures: input.customFeatures ?? {},
   };
   draft.appendSubscriptionEvent(historyRow(row, "created", context));
   return row;
@@ -104,7 +109,7 @@ export function createRow(draft: Draft, input: RowInput, plan: Plan, context: Co
 
 /**
  * Changes a row and its history; the caller puts it. The start stays, the end is the input's, and another plan clears
- * custom limits unless the input has some.
+ * custom limits and features unless the input has some.
  */
 export function updateRow(
   draft: Draft,
@@ -114,24 +119,27 @@ export function updateRow(
   context: Context,
 ): Subscription {
   const changesPlan = before.planId !== plan.id;
-  const kept = changesPlan ? {} : before.customLimits;
+  const kept = changesPlan ? { customLimits: {}, customFeatures: {} } : before;
   const row: Subscription = {
     ...before,
     planId: plan.id,
     endsAt: input.endsAt,
     ended: false,
     cycleAnchorAt: input.cycleStart === undefined ? before.cycleAnchorAt : input.cycleStart,
-    customLimits: input.customLimits === undefined ? kept : input.customLimits ?? {},
+    customLimits: input.customLimits === undefined ? kept.customLimits : input.customLimits ?? {},
+    customFeatures: input.customFeatures === undefined ? kept.customFeatures : input.customFeatures ?? {},
   };
   const comesBack = !isActive(before, context.now) || (before.endsAt !== null && input.endsAt === null);
   if (comesBack) {
     draft.appendSubscriptionEvent(historyRow({ ...row, planId: before.planId }, "reactivated", context));
   }
   if (changesPlan) {
+    // The message has the features after the change.
+    draft.putSubscription(row);
     draft.appendSubscriptionEvent({
       ...historyRow(row, "plan_changed", context),
       previousPlanId: before.planId,
-    });
+    }, featuresOf(draft, context));
   }
   return row;
 }

@@ -6,7 +6,13 @@ import type { Amount } from "../values/amount.ts";
 import { type Counter, counterKey, type CounterRef, emptyCounter } from "./counter.ts";
 import { type CreditBalance, expiryDueOf, type LedgerEntry } from "./credit.ts";
 import type { MeteringEvent } from "./event.ts";
-import { type Message, type MessageData, type MessageType, subscriptionData } from "./message.ts";
+import {
+  type Message,
+  type MessageData,
+  type MessageType,
+  type SubscriptionData,
+  subscriptionData,
+} from "./message.ts";
 import type { UserKey } from "../values/ids.ts";
 import { type GuardedHold, guardedHold, heldBy } from "./in_flight.ts";
 import { Overlay } from "../values/overlay.ts";
@@ -248,9 +254,13 @@ export class Draft {
     this.appendRecord({ verb: "append", table: "events", row });
   }
 
-  appendSubscriptionEvent(row: SubscriptionEvent): void {
+  /** @param features those in force after it, for the message; null for none */
+  appendSubscriptionEvent(
+    row: SubscriptionEvent,
+    features: SubscriptionData["features"] | null = null,
+  ): void {
     this.appendRecord({ verb: "append", table: "subscription_events", row });
-    this.tell(`subscription.${row.type}`, row.at, subscriptionData(this.user.id, row));
+    this.tell(`subscription.${row.type}`, row.at, subscriptionData(this.user.id, row, features));
   }
 
   /** Adds a change that no other part of this draft reads. */

@@ -57,9 +57,9 @@ export class InFlight {
 
 /** Returns the lines of guards of an open hold; null for none. */
 export function guardedHold({ id, status, expiresAt, lines }: Reservation): GuardedHold | null {
-  if (status !== "held") return null;
-  const ofGuards = lines.filter(({ window }) => isOfGuard(window));
-  return ofGuards.length === 0 ? null : { id, expiresAt, lines: ofGuards };
+  // Most holds have no such line.
+  if (status !== "held" || !lines.some(({ window }) => isOfGuard(window))) return null;
+  return { id, expiresAt, lines: lines.filter(({ window }) => isOfGuard(window)) };
 }
 
 /** Returns what a hold holds of a concurrency limit. */

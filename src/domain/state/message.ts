@@ -28,6 +28,8 @@ export interface SubscriptionData extends OfUser {
   readonly planId: string;
   readonly previousPlanId: string | null;
   readonly reason: string | null;
+  /** Features in force after a change of plan; absent for any other message, and for a catalog without features. */
+  readonly features?: Readonly<Record<string, unknown>>;
 }
 
 /** The data of each type of message, beside app and mode. Amounts and times as on the wire. */
@@ -171,9 +173,14 @@ export function creditsData(userId: string, row: CreditBalance): CreditsData {
 }
 
 /** Makes the data of a message about a subscription. */
-export function subscriptionData(userId: string, row: SubscriptionEvent): SubscriptionData {
+export function subscriptionData(
+  userId: string,
+  row: SubscriptionEvent,
+  features: SubscriptionData["features"] | null = null,
+): SubscriptionData {
   const { subscriptionId, planId, previousPlanId, reason } = row;
-  return { userId, subscriptionId, planId, previousPlanId, reason };
+  const shown = features === null ? {} : { features };
+  return { userId, subscriptionId, planId, previousPlanId, reason, ...shown };
 }
 
 /** A counter past one of its thresholds. */

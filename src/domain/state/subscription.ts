@@ -7,6 +7,7 @@ import type { UserKey } from "../values/ids.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import { contains, type Millis, type Period, type Window, windowAt } from "../values/period.ts";
 import type { LimitGroup } from "../catalog/plan.ts";
+import type { FeatureValues } from "../catalog/feature.ts";
 
 /** A subscription row. A default row has neither provider nor external id; a paid row has both. */
 export interface Subscription {
@@ -23,6 +24,8 @@ export interface Subscription {
   readonly cycleAnchorAt: Millis | null;
   /** Quotas that replace those of the plan, by group id. */
   readonly customLimits: Readonly<Record<string, Amount>>;
+  /** Features that replace those of the plan, by key. */
+  readonly customFeatures: FeatureValues;
 }
 
 export type SubscriptionEventType =

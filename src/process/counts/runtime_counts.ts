@@ -43,6 +43,7 @@ const COMMAND_INDEX: Readonly<Record<CommandName, number>> = {
   openRun: 28,
   endRun: 29,
   checkRun: 30,
+  features: 31,
 };
 
 /** Commands in the order of `turns`. */

@@ -3,6 +3,7 @@
 
 import { PGlite } from "@electric-sql/pglite";
 import { type Database, type Param, type Session, TYPE_OID } from "../database.ts";
+import { rest } from "../../process/rest.ts";
 
 /**
  * A TextDecoder that keeps U+FEFF at the start of a text. By default it is dropped, PGlite has no option for it, and two
@@ -17,6 +18,9 @@ globalThis.TextDecoder = WholeTextDecoder;
 
 /** Maintenance is due after this much write-ahead log. */
 const MAINTAIN_AFTER_BYTES = 32 * 1024 * 1024;
+
+const TABLES = `select oid::regclass::text as name from pg_class
+  where relkind = 'r' and relpersistence = 'p' order by oid`;
 
 /** The common part of PGlite and its transactions. */
 type Runner = Pick<PGlite, "query" | "exec">;
@@ -48,7 +52,12 @@ export function embeddedDatabase(lite: PGlite, onClosed: () => void = () => {}):
         [maintainedAt],
       );
       if (log === undefined || Number(log.bytes) < MAINTAIN_AFTER_BYTES) return;
-      await lite.exec("vacuum (analyze)");
+      // One table at a time, with pauses: a vacuum of all tables at once would hold the thread for a second.
+      for (const { name } of await session.query<{ name: string }>(TABLES)) {
+        const startedAt = performance.now();
+        await lite.exec(`vacuum (analyze) ${name}`);
+        await rest(performance.now() - startedAt);
+      }
       await lite.exec("checkpoint");
       maintainedAt = log.at;
     },

@@ -221,6 +221,14 @@ export class Writer implements Lease, Journal {
     return this.#isRemote ? Infinity : RUNTIME_LIMITS.drainAloneChangesMax;
   }
 
+  get drainBytesMax(): number {
+    return this.#isRemote ? Infinity : RUNTIME_LIMITS.drainAloneBytesMax;
+  }
+
+  get isInThread(): boolean {
+    return !this.#isRemote;
+  }
+
   /** Moves all that a dead term left in the journal into the tables. After a failure it may be tried again. */
   replay(term: number): Promise<void> {
     return this.#drainer.replay(term);

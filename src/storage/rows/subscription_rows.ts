@@ -16,6 +16,10 @@ export const SUBSCRIPTIONS = table<Subscription>("subscriptions", 1, {
   ended: column("ended", { mutable: true }),
   cycleAnchorAt: column("cycle_anchor_at_ms", { mutable: true }),
   customLimits: mapped("custom_limits", textOfLimits, limitsOf, { mutable: true }),
+  customFeatures: mapped("custom_features", textOfFeatures, featuresOf, {
+    mutable: true,
+    later: { since: 31, value: null },
+  }),
 });
 
 /** Encodes limits as JSON: [[groupId, "quota"], ...]. */
@@ -26,6 +30,16 @@ function textOfLimits(limits: Subscription["customLimits"]): string {
 function limitsOf(value: ColumnValue): Subscription["customLimits"] {
   const limits = JSON.parse(value as string) as [string, string][];
   return Object.fromEntries(limits.map(([group, quota]) => [group, parseAmount(quota)]));
+}
+
+/** Encodes features as JSON: [[key, value], ...]; null for none. */
+function textOfFeatures(features: Subscription["customFeatures"]): string | null {
+  const entries = Object.entries(features);
+  return entries.length === 0 ? null : JSON.stringify(entries);
+}
+
+function featuresOf(value: ColumnValue): Subscription["customFeatures"] {
+  return value === null ? {} : Object.fromEntries(JSON.parse(value as string));
 }
 
 export const SUBSCRIPTION_EVENTS = table<SubscriptionEvent>("subscription_events", 1, {

@@ -213,17 +213,48 @@ export async function hideConsents(
   );
 }
 
-/** Removes first answers without a user, such as that of a batch, with one of these texts in their bodies. */
-export async function deleteAnswersNaming(
+/**
+ * Removes first answers without a user, such as that of a batch, with one of these ids in their bodies, and takes erased
+ * users out of answers to the users below them. Those stay: without them, a call that is sent again would be carried out
+ * twice. Takes a step of them after an idempotency key; returns the last key of a full step, null once none are left.
+ */
+export async function hideInAnswers(
   session: Session,
   realm: number,
-  texts: readonly string[],
-): Promise<void> {
-  await session.query(
-    `delete from idempotency i using unnest($2::text::text[]) as named(id)
-     where i.realm = $1::int and i.user_key is null and position(named.id in i.body) > 0`,
-    [realm, arrayText(texts)],
+  ids: readonly string[],
+  limit: number,
+  after = "",
+): Promise<string | null> {
+  const rows = await session.query<{ key: string; body: string }>(
+    `with named as (select id from unnest($2::text::text[]) as given(id)), gone as (
+       delete from idempotency i using named
+       where i.realm = $1::int and i.user_key is null and position(named.id in i.body) > 0
+     )
+     select i.key, i.body from idempotency i
+     where i.realm = $1::int and i.user_key is not null and i.key > $4 and exists (
+       select 1 from named
+       where position(named.id in i.body) > 0 and (
+         position('"userId":' || named.id in i.body) > 0 or position('"parentId":' || named.id in i.body) > 0 or
+         position('[' || named.id in i.body) > 0 or position(',' || named.id || ',' in i.body) > 0 or
+         position(',' || named.id || ']' in i.body) > 0
+       )
+     )
+     order by i.key limit $3::bigint`,
+    [realm, arrayText(ids.map((id) => JSON.stringify(id))), limit, after],
   );
+  if (rows.length === 0) return null;
+  const gone = new Set(ids);
+  await session.query(
+    `update idempotency i set body = given.body
+     from unnest($2::text::text[], $3::text::text[]) as given(key, body)
+     where i.realm = $1::int and i.key = given.key`,
+    [
+      realm,
+      arrayText(rows.map(({ key }) => key)),
+      arrayText(rows.map(({ body }) => withoutUsers(body, gone))),
+    ],
+  );
+  return rows.length < limit ? null : rows.at(-1)?.key ?? null;
 }
 
 /** Removes first answers without a user, with one of these texts in their idempotency keys. */
@@ -237,6 +268,24 @@ export async function deleteAnswersKeyed(
      where i.realm = $1::int and i.user_key is null and position(named.id in i.key) > 0`,
     [realm, arrayText(texts)],
   );
+}
+
+/** An answer without the levels of some users, and without them in paths, among those who refuse, and in texts. */
+function withoutUsers(body: string, gone: ReadonlySet<string>): string {
+  const isKept = (each: unknown) =>
+    typeof each === "string"
+      ? !gone.has(each)
+      : !gone.has(String((each as { userId?: unknown } | null)?.userId));
+  return JSON.stringify(JSON.parse(body, (name, value) => {
+    if (["levels", "path", "refusedBy"].includes(name) && Array.isArray(value)) return value.filter(isKept);
+    if (name === "parentId" && gone.has(value)) return null;
+    const isText = (name === "message" || name === "text") && typeof value === "string";
+    return isText ? [...gone].reduce(withoutName, value) : value;
+  }));
+}
+
+function withoutName(text: string, id: string): string {
+  return text.replaceAll(new RegExp(`(?<![\\w-])${RegExp.escape(id)}(?![\\w-])`, "gu"), "an erased user");
 }
 
 /** Tables with few rows of a user, or with rows that are not history. */

@@ -3,6 +3,9 @@
 
 import { schemaFault } from "../../process/json_schema.ts";
 import { type CatalogDocument, foldName } from "../../domain/catalog/catalog.ts";
+import { type FeatureType, featureType, isFeatureValue } from "../../domain/catalog/feature.ts";
+import { REQUEST_LIMITS } from "../../process/limits.ts";
+import { isFeatureKey } from "./forms.ts";
 import { yieldToLoop } from "../../storage/database.ts";
 import { type CatalogFault, faultsOf } from "./faults.ts";
 import { isObject, listOf, type Loose, looseOf, pathText } from "./loose.ts";
@@ -102,6 +105,7 @@ function* crossFaults(document: unknown): Iterable<CatalogFault> {
     const ids = listOf(plan, "limits").map(({ id }) => id);
     yield* repeated(ids, (limit) => `plans[${index}].limits[${limit}].id`);
   }
+  yield* featureFaults(catalog, plans);
   yield* modelFaults(models);
   yield* packFaults(packs);
   yield* priceFaults(plans, packs);
@@ -120,6 +124,32 @@ function* repeated(texts: readonly unknown[], path: (index: number) => string): 
     if (typeof text !== "string") continue;
     if (seen.has(text)) yield { path: path(index), message: "must be unique" };
     seen.add(text);
+  }
+}
+
+/** A key has one type in the whole catalog; the first place that names it decides. */
+function* featureFaults({ featureDefaults }: Loose, plans: readonly Loose[]): Iterable<CatalogFault> {
+  const first = new Map<string, { readonly path: string; readonly type: FeatureType }>();
+  const places = plans.map(({ features }, index) => [`plans[${index}].features`, features] as const);
+  for (const [place, values] of [["featureDefaults", featureDefaults] as const, ...places]) {
+    for (const [key, value] of Object.entries(looseOf(values))) {
+      const path = `${place}.${key}`;
+      if (!isFeatureKey(key)) {
+        yield {
+          path,
+          message:
+            `must have a key of 1 to ${REQUEST_LIMITS.eventLengthMax} characters without "*", U+FFFD or control ` +
+            "characters",
+        };
+      }
+      if (!isFeatureValue(value)) continue;
+      const type = featureType(value);
+      const known = first.get(key);
+      if (known === undefined) first.set(key, { path, type });
+      else if (known.type !== type) {
+        yield { path, message: `must be of the same type as ${known.path}: ${known.type}` };
+      }
+    }
   }
 }
 

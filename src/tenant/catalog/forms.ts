@@ -39,6 +39,11 @@ export function isShallow(root: unknown): boolean {
   return true;
 }
 
+/** Whether a text can be the key of a feature. */
+export function isFeatureKey(text: string): boolean {
+  return isLabel(text) && !/[*\uFFFD]/.test(text);
+}
+
 /** An event name, or a prefix with one final star. */
 export function isPattern(text: string): boolean {
   return isLabel(text) && !text.slice(0, -1).includes("*");

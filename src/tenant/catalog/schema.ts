@@ -4,6 +4,7 @@
 
 import { z } from "zod";
 import { PERIOD_TYPES } from "../../domain/values/period.ts";
+import { FEATURE_LIMITS, type FeatureValue, isFeatureValue } from "../../domain/catalog/feature.ts";
 import { REQUEST_LIMITS } from "../../process/limits.ts";
 import { hasNoPrototype, isAscending, isPattern, isShallow, SCHEMA_DEPTH_MAX } from "./forms.ts";
 import { amount, label, model } from "./price_schema.ts";
@@ -154,6 +155,34 @@ const limitGroup = z.strictObject({
   description: "A quota over the events that its rules match.",
 });
 
+const TEXT = { type: "string", maxLength: FEATURE_LIMITS.textLengthMax };
+
+const featureValues = z.unknown().refine(hasNoPrototype, 'must not have the member "__proto__"').pipe(
+  z.record(
+    z.string(),
+    z.custom<FeatureValue>(
+      isFeatureValue,
+      `must be a boolean, a number, a string of at most ${FEATURE_LIMITS.textLengthMax} characters or an array of ` +
+        `at most ${FEATURE_LIMITS.listMax} such strings`,
+    ),
+  ),
+).refine(
+  (values) => Object.keys(values).length <= FEATURE_LIMITS.keysMax,
+  `must have at most ${FEATURE_LIMITS.keysMax} keys`,
+).meta({
+  type: "object",
+  maxProperties: FEATURE_LIMITS.keysMax,
+  propertyNames: { minLength: 1, maxLength: REQUEST_LIMITS.eventLengthMax, pattern: "^[^*]+$" },
+  additionalProperties: {
+    anyOf: [
+      { type: "boolean" },
+      { type: "number" },
+      TEXT,
+      { type: "array", maxItems: FEATURE_LIMITS.listMax, items: TEXT },
+    ],
+  },
+});
+
 const stripePrices = z.array(label).max(100).optional();
 
 const plan = z.strictObject({
@@ -190,6 +219,12 @@ const plan = z.strictObject({
   }),
   limits: z.array(limitGroup).meta({
     description: "The plan's limit groups, in the order in which they are shown.",
+  }),
+  features: featureValues.optional().meta({
+    description:
+      "What the plan grants beside its limits: values by key. A value is a boolean, a number, a string or a list of " +
+      "strings, and a key has one of these types in the whole catalog. A key is like an event name, without `*`.",
+    examples: [{ sso: true, seats: 5, models: ["gpt-4o-mini"] }],
   }),
 }).meta({ id: "CatalogPlan", title: "Plan", description: "What a subscription entitles to." });
 
@@ -315,6 +350,10 @@ export const catalogSchema = z.strictObject({
   settings: settings.optional().meta({ description: "What holds for the whole app.", default: {} }),
   models: z.array(model).optional().meta({ description: "Price rows of models.", default: [] }),
   plans: z.array(plan).optional().meta({ description: "What subscriptions entitle to.", default: [] }),
+  featureDefaults: featureValues.optional().meta({
+    description: "Features of every user whose own plan, and those of the users above, lack the key.",
+    examples: [{ sso: false, seats: 1 }],
+  }),
   packs: z.array(pack).optional().meta({ description: "Credits that can be granted.", default: [] }),
   composeTypes: z.array(composeType).optional().meta({
     description: "Prompts that compose runs.",

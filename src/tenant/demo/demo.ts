@@ -59,6 +59,7 @@ async function makeUsers({ term }: DemoWorld, realm: Realm): Promise<void> {
         provider: null,
         externalId: null,
         customLimits: undefined,
+        customFeatures: undefined,
         startsAt: null,
         endsAt: null,
         cycleStart: undefined,

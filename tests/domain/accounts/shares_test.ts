@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.10.2";
 import { compileCatalog } from "../../../src/domain/catalog/catalog.ts";
+import { amountOf, numberOf } from "../../../src/domain/values/amount.ts";
 import { ModelShares } from "../../model/shares.ts";
 import { groupOf, packOf, planOf } from "../scene.ts";
 import { TreeScene } from "../tree_scene.ts";
@@ -172,6 +173,25 @@ Deno.test("shares of accounts and of members that become one are added, without 
   assert.equal(scene.reason("x", 2), "member_limit_reached by org");
 });
 
+Deno.test("a reset holds in a longer window with the same start, also after a later reset", () => {
+  const limits = [shared("pool", 30, 5)];
+  const period = { type: "daily", anchor: "calendar" } as const;
+  const scene = new TreeScene([
+    planOf("month", {}, { limits }),
+    planOf("day", {}, { limits, period, onPlanChange: "reset" }),
+  ]);
+  scene.now = Date.UTC(2026, 3, 1, 12);
+  scene.subscribe("org", "month");
+  scene.put("u", "org");
+  scene.track("u", 4);
+  scene.subscribe("org", "day");
+  scene.track("u", 1);
+  scene.now += 2 * 24 * 3_600_000;
+  for (const plan of ["month", "day", "month"]) scene.subscribe("org", plan);
+  assert.deepEqual(scene.shares("u"), [[[1, 5]]]);
+  assert.deepEqual([scene.track("u", 4), scene.track("u", 1)], ["matched", "member_limit_reached"]);
+});
+
 // Random commands.
 
 type Step =
@@ -219,7 +239,12 @@ const PARTS: Readonly<Record<string, readonly string[]>> = {
   team: ["org"],
 };
 const partsOf = (id: string) =>
-  (PARTS[id] as readonly string[]).map((account) => ({ account, group: "pool", window: MARCH }));
+  (PARTS[id] as readonly string[]).map((account) => ({
+    account,
+    group: "pool",
+    unit: "count" as const,
+    window: MARCH,
+  }));
 
 /** Runs steps against the domain and the model of shares. */
 class Run {
@@ -240,13 +265,15 @@ class Run {
         if (hold === null) return;
         const lapsesAt = scene.now + TTL_MS;
         this.#holds.push({ id: hold, user: each.user, lapsesAt });
-        model.take(hold, each.user, partsOf(each.user), each.count, lapsesAt);
+        model.take(hold, each.user, partsOf(each.user), () => amountOf(each.count), lapsesAt);
         return;
       }
       case "track": {
         const code = scene.track(each.user, each.count);
         this.answers.push(code);
-        if (code === "matched") model.take(`${this.#events++}`, each.user, partsOf(each.user), each.count);
+        if (code === "matched") {
+          model.take(`${this.#events++}`, each.user, partsOf(each.user), () => amountOf(each.count));
+        }
         return;
       }
       case "commit":
@@ -261,7 +288,7 @@ class Run {
         this.#settled.add(hold.id);
         if (each.kind === "commit") scene.commit(hold.user, hold.id, each.count);
         else scene.release(hold.user, hold.id);
-        model.settle(hold.id, each.kind === "commit" ? each.count : 0);
+        model.settle(hold.id, () => each.kind === "commit" ? amountOf(each.count) : 0n);
         return;
       }
       case "wait":
@@ -287,7 +314,9 @@ class Run {
     for (const [id, accounts] of Object.entries(PARTS)) {
       const found = this.scene.shares(id).map(([group]) => group?.[0]);
       const expected = accounts.map((account) =>
-        this.model.count(id, { account, group: "pool", window: MARCH }, this.scene.now)
+        numberOf(
+          this.model.count([id], [account], { group: "pool", unit: "count", window: MARCH }, this.scene.now),
+        )
       );
       assert.deepEqual(found, expected, `shares of ${id}`);
     }

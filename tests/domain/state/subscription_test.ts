@@ -25,6 +25,7 @@ function rowOf(id: string, more: Partial<Subscription> = {}): Subscription {
     ended: false,
     cycleAnchorAt: null,
     customLimits: {},
+    customFeatures: {},
   };
   return { id, userKey: 7, planId: "low", startedAt: 5, ...empty, ...more };
 }

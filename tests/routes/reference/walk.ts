@@ -256,9 +256,21 @@ export async function walkAdministration(tour: Tour): Promise<void> {
   service.clock.advance(1);
   const range = { from: "2026-01-15", to: "2026-01-15" };
   await record("listDailyUse", { parameters: { appId: app.appId, mode: "live", by: "event", ...range } });
+  await walkFeatures(tour);
   await record("getHome", { key: null });
   await record("getHealth", { key: null });
   await record("getReadiness", { key: null });
+}
+
+/** Last, since every answer about a user has its features from here on. */
+async function walkFeatures({ record, refuse, app, service }: Tour): Promise<void> {
+  const features = { sso: true, seats: 5, models: ["gpt-4o-mini", "flux-pro"] };
+  const plans = catalog.plans.map((plan) => plan.id === "plan_pro" ? { ...plan, features } : plan);
+  const featured = { ...catalog, featureDefaults: { sso: false, support: "mail" }, plans };
+  await service.admin("PUT", `/apps/${app.appId}/catalog`, featured);
+  await record("listFeatures", { parameters: { userId: "user_demo" } });
+  await record("getFeature", { parameters: { userId: "user_demo", key: "sso" } });
+  await refuse("getFeature", "not_found", { parameters: { userId: "user_demo", key: "ssso" } });
 }
 
 async function walkStripe({ record, refuse, app, service }: Tour): Promise<void> {

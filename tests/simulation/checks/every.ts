@@ -16,6 +16,7 @@ import { refusalsChecker } from "./refusals.ts";
 import { treeChecker } from "./tree.ts";
 import { stripeChecker } from "./stripe.ts";
 import { linearChecker } from "./linear.ts";
+import { userKeysChecker } from "./user_keys.ts";
 import type { SimStripe } from "../stripe.ts";
 
 /** Makes the checkers. */
@@ -35,6 +36,7 @@ export function everyChecker(stripe: SimStripe | null) {
     registryChecker(),
     refusalsChecker(),
     treeChecker(),
+    userKeysChecker(),
     stripeChecker(stripe),
     linearChecker(),
   ];

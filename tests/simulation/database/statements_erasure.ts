@@ -203,19 +203,17 @@ export const ERASURE: readonly Entry[] = [
     const values = { distinct_id: null, id_hash: hash as string };
     tables.update("consents", (row) => row.realm === realm && row.distinct_id === id, values);
   }),
-  ...(["body", "key"] as const).map((column) =>
-    write(
-      `erase first answers that name an id in their ${column}: delete from idempotency i using unnest($2::text::text[]) as named(id) where i.realm = $1::int and i.user_key is null and position(named.id in i.${column})`,
-      (tables, [realm, ids]) => {
-        const named = textsOf(ids) as string[];
-        tables.remove(
-          "idempotency",
-          (row) =>
-            row.realm === realm && row.user_key === null &&
-            named.some((id) => (row[column] as string).includes(id)),
-        );
-      },
-    )
+  write(
+    "erase first answers that name an id in their key: delete from idempotency i using unnest($2::text::text[]) as named(id) where i.realm = $1::int and i.user_key is null and position(named.id in i.key)",
+    (tables, [realm, ids]) => {
+      const named = textsOf(ids) as string[];
+      tables.remove(
+        "idempotency",
+        (row) =>
+          row.realm === realm && row.user_key === null &&
+          named.some((id) => (row.key as string).includes(id)),
+      );
+    },
   ),
   write(
     "remove old first answers: delete from idempotency where ctid in",

@@ -47,6 +47,12 @@ export const READS: readonly Entry[] = [
     const isLive = (row: Fields) => wanted.includes(row.user_key as number) && row.revoked_at_ms === null;
     return tables.list("end_user_keys", isLive).sort(by("id"));
   }),
+  read(
+    "a key of a user: select 1 from end_user_keys where id =",
+    (tables, [id, hash]) =>
+      tables.list("end_user_keys", (row) => row.id === id && row.hash === hash && row.revoked_at_ms === null)
+        .map(() => ({})),
+  ),
   ...["counters", "shares"].map((table) =>
     read(`running ${table} of users: select * from ${table} where user_key = any`, (tables, [keys, from]) => {
       const wanted = numbersOf(keys);

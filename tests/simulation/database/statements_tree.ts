@@ -72,6 +72,37 @@ export const TREE: readonly Entry[] = [
       return [];
     },
   }],
+  [
+    "first answers that name users: with named as (select id from unnest($2::text::text[]) as given(id)), gone",
+    {
+      kind: "write",
+      make: ([realm, ids, limit, after]) => (tables) => {
+        const named = textsOf(ids) as string[];
+        const places = named.flatMap((
+          id,
+        ) => [`"userId":${id}`, `"parentId":${id}`, `[${id}`, `,${id},`, `,${id}]`]);
+        const has = (row: Fields, texts: readonly string[]) =>
+          row.realm === realm && texts.some((text) => (row.body as string).includes(text));
+        tables.remove("idempotency", (row) => row.user_key === null && has(row, named));
+        return tables.list(
+          "idempotency",
+          (row) => row.user_key !== null && (row.key as string) > String(after) && has(row, places),
+        ).sort(by("key")).slice(0, Number(limit))
+          .map(({ key, body }) => ({ key: key as string, body: body as string }));
+      },
+    },
+  ],
+  ["hide users in first answers: update idempotency i set body = given.body", {
+    kind: "write",
+    make: ([realm, keys, bodies]) => (tables) => {
+      const texts = textsOf(bodies);
+      for (const [place, key] of textsOf(keys).entries()) {
+        const isOf = (row: Fields) => row.realm === realm && row.key === key;
+        tables.update("idempotency", isOf, { body: texts[place] as string });
+      }
+      return [];
+    },
+  }],
   ["forget who refused: update refusals set refused_by = array(", {
     kind: "write",
     make: () => () => [],

@@ -34,12 +34,14 @@ const SHOWS_FROM: Readonly<Record<string, number>> = {
   "a call with a lost answer is sent again": 11,
   "a node's cells are served while it may still answer": 237,
   "a user is loaded by key alone": 58,
-  "refunds go to balances in the wrong order": 10,
+  "refunds go to balances in the wrong order": 12,
   "a released hold can be committed": 2,
   "a failed replay counts as done": 38,
   "an owner runs what it is passed without a look at its cell": 6,
-  "a user leaves memory while its call waits for users above": 136,
+  "a user leaves memory while its call waits for users above": 38,
+  "a path changes under a hold: a user that moved settles nothing above": 2,
   "two changes of a tree run at once": 9,
+  "a release gives nothing back to its run": 9,
 };
 
 /** How a bug was found; null where no seed did. */
@@ -87,8 +89,9 @@ async function violationWithout(bug: PlantedBug, seed: number): Promise<Violatio
 
 /** The world in which a bug is looked for. */
 function worldOf(
-  { nodes, troubles, stripe = false, batches = false, trees = false, windows = false }: PlantedBug,
+  { nodes, troubles, stripe = false, batches = false, trees = false, userKeys = false, windows = false }:
+    PlantedBug,
   seed: number,
 ): RunOptions {
-  return { seed, steps: STEPS, nodes, troubles, stripe, batches, trees, windows: windows ? 1 : 0 };
+  return { seed, steps: STEPS, nodes, troubles, stripe, batches, trees, userKeys, windows: windows ? 1 : 0 };
 }

@@ -13,6 +13,8 @@ export interface PlantedBug {
   readonly stripe?: boolean;
   /** Whether users have parents. Default false. */
   readonly trees?: boolean;
+  /** Whether users have keys of their own. Default false. */
+  readonly userKeys?: boolean;
   /** Whether clients send batches of events. Default false. */
   readonly batches?: boolean;
   /** Whether limit groups have periods of their own, in every workspace. Default false. */

@@ -1,4 +1,4 @@
-// Bugs of trees to plant.
+// Bugs of trees, shares, runs and keys of users to plant.
 
 import { Gate } from "../../../actors/gate.ts";
 import { TreeChanges } from "../../../actors/tree.ts";
@@ -84,6 +84,15 @@ const BUGS: readonly PlantedBug[] = [
         }),
   },
   {
+    name: "a share is kept after a reset",
+    plant: () =>
+      withoutChanges((changes) =>
+        changes.map((change) =>
+          change.table === "users" ? { ...change, row: { ...change.row, shareResets: null } } : change
+        )
+      ),
+  },
+  {
     name: "two changes of a tree run at once",
     plant: () => replace(TreeChanges.prototype, "inTurn", () => (_realm, change) => change()),
   },
@@ -94,4 +103,36 @@ const BUGS: readonly PlantedBug[] = [
   },
 ];
 
-export const TREE_BUGS: readonly PlantedBug[] = BUGS.map((bug) => ({ ...bug, trees: true }));
+export const TREE_BUGS: readonly PlantedBug[] = [
+  ...BUGS.map((bug) => ({ ...bug, trees: true })),
+  {
+    name: "a release gives nothing back to its run",
+    plant: () =>
+      withoutChanges((changes) => {
+        const isReleased = changes.some(({ table, row }) =>
+          table === "reservations" && row.status === "released"
+        );
+        return isReleased ? changes.filter(({ table }) => table !== "runs") : changes;
+      }),
+  },
+  {
+    name: "a revoked key of a user is still let in",
+    userKeys: true,
+    plant: () =>
+      withoutChanges((changes) =>
+        changes.filter(({ table, row }) => table !== "end_user_keys" || row.revokedAt === null)
+      ),
+  },
+];
+
+/** Lets a user's state apply only some of the changes of a decision. */
+function withoutChanges(left: (changes: readonly Change[]) => readonly Change[]): () => void {
+  return replace(
+    UserState.prototype,
+    "apply",
+    (apply) =>
+      function (this: UserState, changes: readonly Change[]) {
+        apply.call(this, left(changes));
+      },
+  );
+}
