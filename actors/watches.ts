@@ -21,8 +21,10 @@ export interface Mark {
   readonly id: string;
   /** Null for a user without a row: until a row is stored, the key can change between readings. */
   readonly key: UserKey | null;
-  /** Equal for equal texts. */
+  /** Equal for equal texts, apart from what leaves with time. */
   readonly digest: string;
+  /** Parts that leave with time, such as slots of rates. A state that only lacks some of them is not a new one. */
+  readonly passing: readonly string[];
 }
 
 /** A reading of a user. */
@@ -55,7 +57,12 @@ export type Next =
 export function nextAfter(seen: Mark, reading: Reading): Next | null {
   if (reading.id !== seen.id) return { kind: "merged" };
   if (seen.key !== null && reading.key !== seen.key) return { kind: "erased" };
-  return reading.digest === seen.digest ? null : { kind: "state", reading };
+  return isSame(seen, reading) ? null : { kind: "state", reading };
+}
+
+/** Whether a state differs from the seen one at most by what has left with time. */
+function isSame(seen: Pick<Mark, "digest" | "passing">, next: Pick<Mark, "digest" | "passing">): boolean {
+  return next.digest === seen.digest && next.passing.every((part) => seen.passing.includes(part));
 }
 
 interface Waiting {
@@ -68,7 +75,7 @@ interface Waiting {
 interface Watch extends Watched {
   readonly waiting: Set<Waiting>;
   /** The last reading; null before the first. */
-  last: Pick<Reading, "id" | "key" | "digest" | "changesAt" | "dependsOn"> | null;
+  last: Omit<Reading, "text"> | null;
   catalog: Catalog | null;
   readAt: number;
   isReading: boolean;
@@ -117,7 +124,7 @@ export class Watches {
       watch.waiting.add({ seen, resolve, reject, until: performance.now() + WATCH_LIMITS.waitMs });
       const { last } = watch;
       // If another caller that has seen the same state waits already, no reading is needed.
-      const isKnown = last !== null && last.digest === seen.digest && last.key === seen.key;
+      const isKnown = last !== null && last.key === seen.key && isSame(seen, last);
       if (!isKnown) this.#markStale(watch);
     });
   }
@@ -270,8 +277,8 @@ export class Watches {
   }
 
   #tell(watch: Watch, reading: Reading): void {
-    const { id, key, digest, changesAt, dependsOn } = reading;
-    watch.last = { id, key, digest, changesAt, dependsOn };
+    const { text: _, ...last } = reading;
+    watch.last = last;
     for (const waiting of watch.waiting) {
       const next = nextAfter(waiting.seen, reading);
       if (next === null) continue;

@@ -9,6 +9,8 @@ import type { Directory } from "../../actors/directory.ts";
 import { Stopping, Unavailable } from "../../actors/port.ts";
 import type { Mark, Next, Reading, Watches } from "../../actors/watches.ts";
 import type { StreamEnd, StreamNext, Streams, StreamSource } from "../../src/process/streams.ts";
+import type { Counter } from "../../src/domain/state/counter.ts";
+import { NO_SLOTS, type UsageAnswer } from "../../src/domain/usage.ts";
 import type { Millis } from "../../src/domain/values/period.ts";
 import { hashOf } from "../../src/process/secrets/hash.ts";
 import type { Caller } from "../../src/tenant/registry.ts";
@@ -97,11 +99,27 @@ async function read(
   return {
     id: answer.userId,
     key: answer.isRecorded ? answer.userKey : null,
-    digest: hashOf(text),
+    digest: answer.slots === NO_SLOTS ? hashOf(text) : hashOf(textWithoutRates(answer, withDuplicates)),
+    passing: answer.slots === NO_SLOTS ? NO_PARTS : answer.slots.map(partOf),
     text,
     changesAt: answer.changesAt,
     dependsOn: answer.dependsOn,
   };
+}
+
+const NO_PARTS: readonly string[] = [];
+
+/** What a state says beside the counts of rates, which pass with time. */
+function textWithoutRates(answer: UsageAnswer, withDuplicates: boolean): string {
+  const counters = answer.counters.map((reading) =>
+    reading.window.kind === "rate" ? { ...reading, counter: { ...reading.counter, count: 0n } } : reading
+  );
+  return JSON.stringify(showUsage({ ...answer, counters }, withDuplicates));
+}
+
+/** A slot of a rate with its count, in few bytes. */
+function partOf({ key, count }: Counter): string {
+  return hashOf(`${key}\n${count}`).slice(0, 8);
 }
 
 /** Answers a request with a stream, or refuses it like any other call. */
@@ -217,8 +235,8 @@ class UsageSource implements StreamSource {
     const caller = this.#callerIn(world);
     if (caller === null) return { kind: "end", reason: "key_revoked" };
     const { event, isOwn, requestId } = this.#opened;
-    const { id, key, digest } = this.#seen;
-    const input = { id, key, digest, event, withDuplicates: !isOwn };
+    const { id, key, digest, passing } = this.#seen;
+    const input = { id, key, digest, passing, event, withDuplicates: !isOwn };
     const answer = await askOwner(world, nextUsage, { caller }, input, requestId).catch(refusalIn);
     if (!answer.ok) {
       const { code } = answer.error;

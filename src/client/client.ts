@@ -167,6 +167,7 @@ export type {
   ReserveAnswer,
   TrackErrorInfo,
   Unmetered,
+  WaitOptions,
 } from "./metering_types.ts";
 export type { Metering } from "./metering.ts";
 export type { Refusals } from "./refusals.ts";

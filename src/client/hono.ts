@@ -74,9 +74,12 @@ export function meter<E extends Env = any>(options: MeterOptions<E>): Middleware
 }
 
 /** A refusal in the form of the service. */
-function refuse({ code, message, details, status }: HoldfastError): Response {
+function refuse({ code, message, details, status, retryAfterMs }: HoldfastError): Response {
   const error = { code, message, ...details === undefined ? {} : { details } };
-  return Response.json({ ok: false, error }, { status });
+  const headers: HeadersInit = retryAfterMs === null
+    ? {}
+    : { "retry-after": String(Math.ceil(retryAfterMs / 1000)) };
+  return Response.json({ ok: false, error }, { status, headers });
 }
 
 /** Whether the request is refused, and not broken: by a limit, or for a model without a price. */

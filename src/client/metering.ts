@@ -3,6 +3,7 @@
 import { Afterwards, tell } from "./afterwards.ts";
 import { Decisions, mayPassLater, NoDecision, UNMETERED } from "./decisions.ts";
 import { HoldfastError, invalidInput } from "./errors.ts";
+import { waitPauseMs, waitTimeMs } from "./retry.ts";
 import { type CallOptions, newKey, TIMEOUT_MS, type Transport, type WireCall } from "./transport.ts";
 import { type UsageCalls, usageCallsOf } from "./usage_calls.ts";
 import { TrackLater } from "./track_later.ts";
@@ -16,7 +17,7 @@ import {
   type ReservedWork,
   type Settled,
 } from "./with_reservation.ts";
-import type { Held, OnCommitError, ReserveAnswer, Unmetered } from "./metering_types.ts";
+import type { Held, OnCommitError, ReserveAnswer, Unmetered, WaitOptions } from "./metering_types.ts";
 import { bodyOf } from "./wire.ts";
 import type {
   CanUseAnswer,
@@ -40,12 +41,18 @@ export class Metering<Allowed extends Unmetered = never> {
   readonly #later: TrackLater;
   readonly #afterwards: Afterwards;
   readonly #decisions: Decisions;
+  readonly #now: () => number;
   /** Calls for helpers of the client's own. */
   readonly [OWN]: OwnCalls;
 
-  /** Called by the client. */
-  constructor(transport: Transport) {
+  /**
+   * Called by the client.
+   *
+   * @param now a clock in milliseconds; tests pass their own
+   */
+  constructor(transport: Transport, now: () => number = () => Date.now()) {
     this.#transport = transport;
+    this.#now = now;
     this.usage = usageCallsOf(transport);
     this.#later = new TrackLater(transport, transport.onTrackError);
     this.#afterwards = new Afterwards(transport);
@@ -62,6 +69,8 @@ export class Metering<Allowed extends Unmetered = never> {
    *
    * While the service is unavailable it rejects, or with `onUnavailable: "allow"` answers `{ allowed: true, unmetered: true }`
    * without a reservation; the work is then tracked when the service is back.
+   *
+   * With `waitSeconds` it asks again while rates and concurrency limits alone refuse.
    *
    * @param quantity for audio and video the seconds; 1 by default. How many is `count` in the options
    * @example
@@ -86,7 +95,7 @@ export class Metering<Allowed extends Unmetered = never> {
     event: string,
     quantity?: number,
     metadata?: Metadata,
-    options: ReserveOptions = {},
+    options: ReserveOptions & WaitOptions = {},
     call?: CallOptions,
   ): Promise<ReserveAnswer | Allowed> {
     const asked = { ...options, userId, event, quantity, metadata };
@@ -325,13 +334,20 @@ export class Metering<Allowed extends Unmetered = never> {
   }
 
   async #reserveWork(asked: ReservedWork, call: CallOptions | undefined): Promise<ReserveAnswer | Unmetered> {
-    const { size, decision, ...work } = partsOf(asked);
+    const { size, decision, waitSeconds, ...work } = partsOf(asked);
     const wire = { method: "POST", path: "/reserve", access: "secret", body: { ...size, ...work } } as const;
-    const answer = await this.#decisions.ask<ReserveAnswer>(wire, call, decision);
-    if (!(answer instanceof NoDecision)) return answer;
-    const handler = decision.onAllowedUnmetered ?? this.#transport.decisions.onAllowedUnmetered;
-    if (handler !== undefined) tell(handler, answer.error, eventOfWork(asked, {}));
-    return UNMETERED;
+    const until = this.#now() + waitTimeMs(waitSeconds);
+    for (let time = 1;; time++) {
+      const answer = await this.#decisions.ask<ReserveAnswer>(wire, askedAgain(call, time), decision);
+      if (answer instanceof NoDecision) {
+        const handler = decision.onAllowedUnmetered ?? this.#transport.decisions.onAllowedUnmetered;
+        if (handler !== undefined) tell(handler, answer.error, eventOfWork(asked, {}));
+        return UNMETERED;
+      }
+      const pauseMs = waitPauseMs(answer, until - this.#now(), Math.random());
+      if (pauseMs === null) return answer;
+      await this.#transport.wait(pauseMs, call?.signal);
+    }
   }
 
   #trackUnmetered(asked: ReservedWork, commit: CommitOptions, call: CallOptions | undefined): void {
@@ -387,6 +403,12 @@ function requireReservation(reservationId: string | undefined): void {
 }
 
 /** The key of the event of a job that has a key: another one than that of its reserve, which the service may know. */
+/** A question that is asked again needs another key: with the first one the service would repeat its refusal. */
+function askedAgain(call: CallOptions | undefined, time: number): CallOptions | undefined {
+  if (time === 1 || call?.idempotencyKey === undefined) return call;
+  return { ...call, idempotencyKey: `${call.idempotencyKey.slice(0, 180)}:${time}` };
+}
+
 function trackKeyOf(key: string): string {
   return `${key.slice(0, 180)}:unmetered`;
 }

@@ -30,11 +30,12 @@ export interface Held extends Pick<ReserveReply, "groups" | "levels" | "warnings
   readonly expiresAt: string;
   readonly reasons?: undefined;
   readonly refusedBy?: undefined;
+  readonly retryAfterMs?: undefined;
 }
 
 /** The answer to a reserve that is not allowed. No quota is held. */
 export interface NotHeld
-  extends Pick<ReserveReply, "matched" | "groups" | "levels" | "refusedBy" | "warnings"> {
+  extends Pick<ReserveReply, "matched" | "groups" | "levels" | "refusedBy" | "retryAfterMs" | "warnings"> {
   readonly allowed: false;
   readonly unmetered?: undefined;
   readonly reasons: readonly ReserveReason[];
@@ -59,6 +60,7 @@ export interface Unmetered {
   readonly levels?: undefined;
   readonly reasons?: undefined;
   readonly refusedBy?: undefined;
+  readonly retryAfterMs?: undefined;
   readonly warnings?: undefined;
 }
 
@@ -77,6 +79,15 @@ export interface DecisionOptions {
   readonly onCommitError?: OnCommitError | undefined;
 }
 
+/** How long a reserve is asked again. */
+export interface WaitOptions {
+  /**
+   * Seconds for which a reserve that rates and concurrency limits alone refuse is asked again: 0 to 60, by default 0. It
+   * ends at once where the call needs more than a limit ever allows.
+   */
+  readonly waitSeconds?: number | undefined;
+}
+
 /** Receives work that was allowed without a decision. It is tracked when the service is back. */
 export type OnAllowedUnmetered = (error: HoldfastError, work: LaterEvent) => void;
 
@@ -93,8 +104,11 @@ export interface FailedCommit {
 /** Receives each commit of finished work that failed, and again if its retries were given up. */
 export type OnCommitError = (error: HoldfastError, commit: FailedCommit) => void;
 
-/** The `details` of the error with which a track at a limit rejects. The last three are there for a user with a parent. */
-export interface LimitReachedDetails extends Pick<ReserveReply, "reasons" | "refusedBy"> {
+/**
+ * The `details` of the error with which a track at a limit rejects. `reasons`, `refusedBy` and `levels` are there for a user
+ * with a parent, `retryAfterMs` where rates alone refuse.
+ */
+export interface LimitReachedDetails extends Pick<ReserveReply, "reasons" | "refusedBy" | "retryAfterMs"> {
   /** The id of the recorded attempt. */
   readonly eventId: string;
   /** The groups without enough quota. */

@@ -88,7 +88,9 @@ export async function openCall<Call>(
  * The error of a call that was refused: its code is the first reason, its text names the limits, their users and when they
  * reset.
  */
-export function refusalOf({ reasons, groups = [], levels, refusedBy = [] }: NotHeld): HoldfastError {
+export function refusalOf(
+  { reasons, groups = [], levels, refusedBy = [], retryAfterMs }: NotHeld,
+): HoldfastError {
   const [code = "limit_reached"] = reasons;
   const own = fullOf(groups);
   const above = (levels ?? []).flatMap(({ userId, groups: ofLevel }) =>
@@ -109,6 +111,7 @@ export function refusalOf({ reasons, groups = [], levels, refusedBy = [] }: NotH
     code,
     // A model without a price is a fault of the catalog, not of the user's limits.
     status: code === "unpriced_model" ? 400 : 429,
+    retryAfterMs: retryAfterMs ?? null,
     message: `Refused${at}: ${reasons.join(", ")}${limits.length === 0 ? "" : `: ${limits.join(", ")}`}`,
     details: {
       reasons,

@@ -1,7 +1,8 @@
 // Decides whether a call is sent again, and after which pause. Everything here is pure, so tests do not wait. A retry
 // never counts twice: reads change nothing, and each try of a write has the same idempotency key.
 
-import type { HoldfastError } from "./errors.ts";
+import { type HoldfastError, invalidInput } from "./errors.ts";
+import type { ReserveAnswer } from "./metering_types.ts";
 
 /** How often a call is retried, and after which pauses. */
 export interface RetryPolicy {
@@ -48,6 +49,31 @@ export function retryDelayMs(
   if (asked > policy.maxDelayMs) return null;
   const full = Math.min(policy.baseDelayMs * 2 ** retry, policy.maxDelayMs);
   return Math.round(asked + full * (1 + chance) / 2);
+}
+
+/** The longest pause before a refused reserve is asked again: a hold that is settled meanwhile makes room sooner. */
+const WAIT_PAUSE_MAX_MS = 1_000;
+
+/** How long a reserve is asked again, in milliseconds. Throws for an invalid value. */
+export function waitTimeMs(seconds = 0): number {
+  if (seconds >= 0 && seconds <= 60) return seconds * 1000;
+  throw invalidInput("waitSeconds: must be a number from 0 to 60");
+}
+
+/**
+ * The pause before a refused reserve is asked again; null where it is the last answer. It is never shorter than the time to
+ * the next room, up to a second, and at most half as long again, but ends with the time that is left.
+ *
+ * @param chance from 0 to 1
+ */
+export function waitPauseMs(
+  { retryAfterMs }: Pick<ReserveAnswer, "retryAfterMs">,
+  leftMs: number,
+  chance: number,
+): number | null {
+  if (retryAfterMs == null || leftMs <= 0) return null;
+  const pause = Math.min(retryAfterMs, WAIT_PAUSE_MAX_MS) * (1 + chance / 2);
+  return Math.min(Math.ceil(pause), leftMs);
 }
 
 /** The milliseconds of a Retry-After header, which has seconds or a date; null for anything else. */

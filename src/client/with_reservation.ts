@@ -10,11 +10,12 @@ import type {
   NotHeld,
   ReserveAnswer,
   Unmetered,
+  WaitOptions,
 } from "./metering_types.ts";
 import type { CommitAnswer, CommitOptions, Metadata, ReleaseOptions, ReserveOptions } from "./wire_types.ts";
 
 /** The reservation before the work. */
-export interface ReservedWork extends ReserveOptions, DecisionOptions {
+export interface ReservedWork extends ReserveOptions, DecisionOptions, WaitOptions {
   readonly userId: string;
   readonly event: string;
   /** How many, such as images: 1 by default. */
@@ -52,7 +53,7 @@ export interface SettlingCalls {
     event: string,
     quantity?: number | undefined,
     metadata?: Metadata | undefined,
-    options?: ReserveOptions,
+    options?: ReserveOptions & WaitOptions,
     call?: CallOptions,
   ): Promise<ReserveAnswer | Unmetered>;
   commit(reservationId: string, options?: CommitOptions, call?: CallOptions): Promise<CommitAnswer>;
@@ -85,9 +86,9 @@ interface CommitFaults extends Pick<DecisionOptions, "onCommitError"> {
 
 /** Splits work into what is sent and what the client itself reads. */
 export function partsOf({ userId, event, quantity, metadata, ...rest }: ReservedWork) {
-  const { onUnavailable, timeoutMs, onAllowedUnmetered, onCommitError, ...size } = rest;
+  const { onUnavailable, timeoutMs, onAllowedUnmetered, onCommitError, waitSeconds, ...size } = rest;
   const decision: DecisionOptions = { onUnavailable, timeoutMs, onAllowedUnmetered, onCommitError };
-  return { userId, event, quantity, metadata, size, decision };
+  return { userId, event, quantity, metadata, size, decision, waitSeconds };
 }
 
 /** Reserves for a helper. */
@@ -98,8 +99,9 @@ export function reserveWork(
 ): Promise<ReserveAnswer | Unmetered> {
   const own = calls[OWN];
   if (own !== undefined) return own.reserve(asked, call);
-  const { userId, event, quantity, metadata, size } = partsOf(asked);
-  return calls.reserve(userId, event, quantity, metadata, size, call);
+  const { userId, event, quantity, metadata, size, waitSeconds } = partsOf(asked);
+  const options = waitSeconds === undefined ? size : { ...size, waitSeconds };
+  return calls.reserve(userId, event, quantity, metadata, options, call);
 }
 
 /**

@@ -4,7 +4,7 @@ import type { UserKey } from "./values/ids.ts";
 import { isOfGuard, type Millis, type Window } from "./values/period.ts";
 import { isGuard, type LimitGroup } from "./catalog/plan.ts";
 import type { ShareRef } from "./state/share.ts";
-import type { CounterReading } from "./state/counter.ts";
+import type { Counter, CounterReading } from "./state/counter.ts";
 import type { Alias, MemberLimits } from "./state/user.ts";
 import type { Context } from "./state/context.ts";
 import { readShare, shareRef } from "./accounts/shares.ts";
@@ -12,7 +12,7 @@ import { type CreditsAnswer, readCredits } from "./credits/balances.ts";
 import type { Draft } from "./state/draft.ts";
 import { patternCovers } from "./values/match.ts";
 import { type ActivePlan, activePlanOf, type Duplicates, duplicatesOf } from "./plans/entitlement.ts";
-import { counterIn, windowFor } from "./plans/windows.ts";
+import { counterIn, countingSlots, windowFor } from "./plans/windows.ts";
 import { type Features, featuresOf } from "./plans/features.ts";
 import { quotaOf, type Subscription } from "./state/subscription.ts";
 import { answered, type Result } from "./state/result.ts";
@@ -45,9 +45,14 @@ export interface UsageAnswer extends LevelUsage {
   readonly features: Features | null;
   /** The ids of the users above, whose subscriptions give features too; empty for a catalog without features. */
   readonly dependsOn: readonly string[];
-  /** When time alone will change this answer; null for never. */
+  /** When time alone will change this answer; null for never. It does not regard slots of rates. */
   readonly changesAt: Millis | null;
+  /** The slots of rates that count now; `NO_SLOTS` without rates. */
+  readonly slots: readonly Counter[];
 }
+
+/** The slots where a plan has no rates. */
+export const NO_SLOTS: readonly Counter[] = [];
 
 /** Usage, aliases and the primary subscription. */
 export interface UserAnswer extends UsageAnswer {
@@ -94,10 +99,16 @@ function readUsage(draft: Draft, input: UsageInput, context: Context): UsageAnsw
     features,
     dependsOn: givers.map((each) => each.user.id),
     changesAt: changesAt(draft, level, credits, givers),
+    slots: slotsOf(draft, level, context.now),
   };
 }
 
 const NO_DRAFTS: readonly Draft[] = [];
+function slotsOf(draft: Draft, { counters }: LevelUsage, now: Millis): readonly Counter[] {
+  const rates = counters.filter(({ window }) => window.kind === "rate");
+  if (rates.length === 0) return NO_SLOTS;
+  return rates.flatMap(({ group, counter }) => countingSlots(draft, counter.planId, group.id, now));
+}
 
 function readLevel(draft: Draft, { event }: UsageInput, context: Context): LevelUsage {
   const active = activePlanOf(draft, context);
@@ -148,7 +159,7 @@ function withShares(draft: Draft, account: Draft, { userId, period, counters }: 
   if (period === null) return { userId, period, counters };
   const read = (reading: CounterReading) => ({
     ...reading,
-    ...isGuard(reading.group) ? {} : { member: readShare(draft, account, reading) },
+    member: readShare(draft, account, reading),
   });
   return { userId, period, counters: counters.map(read) };
 }

@@ -9,9 +9,16 @@ import { WATCH_LIMITS } from "../../src/process/limits.ts";
 import { MemoryStore } from "../support/memory_store.ts";
 import { barrier, startRuntime } from "./runtime.ts";
 
-const mark = (id: string, key: number | null, digest: string): Mark => ({ id, key, digest });
-const reading = (id: string, key: number | null, digest: string): Reading => {
-  return { ...mark(id, key, digest), text: digest, changesAt: null, dependsOn: [] };
+const mark = (id: string, key: number | null, digest: string, passing: readonly string[] = []): Mark => {
+  return { id, key, digest, passing };
+};
+const reading = (
+  id: string,
+  key: number | null,
+  digest: string,
+  passing: readonly string[] = [],
+): Reading => {
+  return { ...mark(id, key, digest, passing), text: digest, changesAt: null, dependsOn: [] };
 };
 
 Deno.test("another canonical id is a merge, another key of a stored user an erasure, another digest a state", () => {
@@ -24,6 +31,8 @@ Deno.test("another canonical id is a merge, another key of a stored user an eras
     [mark("u", 1, "a"), reading("u", null, "a"), "erased"],
     [mark("u", null, "a"), reading("u", null, "a"), null],
     [mark("u", null, "a"), reading("u", 2, "b"), "state"],
+    [mark("u", 1, "a", ["1", "2"]), reading("u", 1, "a", ["2"]), null],
+    [mark("u", 1, "a", ["1", "2"]), reading("u", 1, "a", ["2", "3"]), "state"],
   ];
   for (const [seen, now, next] of rows) {
     assert.equal(nextAfter(seen, now)?.kind ?? null, next, JSON.stringify([seen, now]));

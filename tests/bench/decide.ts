@@ -1,7 +1,9 @@
 // What one decision costs, in process: the plan alone, then users with more and more credit balances, until a need
-// that the last of a thousand pays. `deno task bench:decide` prints microseconds a decision.
+// that the last of a thousand pays; then three quotas, without and with a rate and a concurrency limit beside them.
+// `deno task bench:decide` prints microseconds a decision.
+import type { LimitGroupDocument } from "../../src/domain/catalog/catalog.ts";
 import { amountOf } from "../../src/domain/values/amount.ts";
-import { planOf, Scene } from "../domain/scene.ts";
+import { groupOf, planOf, Scene } from "../domain/scene.ts";
 
 const ROUNDS = 5;
 const DECISIONS = 2_000;
@@ -37,6 +39,22 @@ function sceneOf(matching: number, others: number, quota: number): Scene {
   return scene;
 }
 
+const QUOTAS = ["a", "b", "c"].map((id) => groupOf(id, QUOTA));
+const GUARDS: readonly LimitGroupDocument[] = [
+  { ...groupOf("rate", QUOTA), period: { type: "rolling", seconds: 60 } },
+  { ...groupOf("open", QUOTA), period: { type: "concurrent" } },
+];
+
+/** A user with these limits who made a call in each of the last seconds. */
+function limitedBy(limits: readonly LimitGroupDocument[]): Scene {
+  const scene = new Scene([planOf("plan_a", {}, { limits: [...limits] })], undefined, [], {
+    isAudited: false,
+  });
+  scene.subscribe("plan_a");
+  for (let second = 0; second < 5; second++) scene.wait(1).track(1);
+  return scene;
+}
+
 function microsPerDecision(scene: Scene, count: number): number {
   const times: number[] = [];
   for (let round = 0; round < ROUNDS; round++) {
@@ -60,6 +78,8 @@ if (import.meta.main) {
     ["1 that stands behind 999 others pays", sceneOf(1, 999, 0), 1],
     ["10 of 1,000 balances pay", sceneOf(1_000, 0, 0), 9.5e6],
     ["the plan pays, 1,000 balances stand by", sceneOf(1_000, 0, QUOTA), 1],
+    ["3 quotas", limitedBy(QUOTAS), 1],
+    ["5 groups, 2 of them guards", limitedBy([...QUOTAS, ...GUARDS]), 1],
   ];
   for (const [name, scene, count] of cases) {
     console.log(`${name.padEnd(42)} ${microsPerDecision(scene, count).toFixed(1).padStart(8)} µs`);

@@ -5,6 +5,7 @@ import { type Context, Hono } from "hono";
 import { HTTPException } from "npm:hono@4.13.19/http-exception";
 import { HoldfastError } from "../../src/client/client.ts";
 import { meter } from "../../src/client/hono.ts";
+import type { SettlingCalls } from "../../src/client/with_reservation.ts";
 import { meteredUser, NOTHING } from "./model.ts";
 
 const event = "route.draw";
@@ -76,13 +77,24 @@ Deno.test("a cap of the workspace is a refusal too; other trouble goes to the ap
   const { client } = await setUp();
   const app = new Hono();
   let error = new HoldfastError({ code: "workspace_limit_reached", status: 429, message: "Full" });
-  const failing = { ...callsOf(client), reserve: () => Promise.reject(error) };
+  const failing: SettlingCalls = { ...callsOf(client), reserve: () => Promise.reject(error) };
   app.get("/", meter({ client: failing, userId: "u", event }), (context) => context.text("ran"));
   const answer = await app.request("/");
   assert.deepEqual([answer.status, await answer.json()], [429, {
     ok: false,
     error: { code: "workspace_limit_reached", message: "Full" },
   }]);
+  assert.equal(answer.headers.get("retry-after"), null);
+  const refused = {
+    allowed: false,
+    matched: true,
+    reasons: ["rate_limit_reached"],
+    retryAfterMs: 60_100,
+  } as const;
+  failing.reserve = () => Promise.resolve(refused);
+  const later = await app.request("/");
+  assert.deepEqual([later.status, later.headers.get("retry-after")], [429, "61"]);
+  failing.reserve = () => Promise.reject(error);
   const seen: unknown[] = [];
   app.onError((error, context) => {
     seen.push(error);

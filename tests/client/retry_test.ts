@@ -3,7 +3,14 @@
 
 import assert from "node:assert/strict";
 import { HoldfastError } from "../../src/client/client.ts";
-import { DEFAULT_RETRIES, mayPass, readRetryAfter, retryDelayMs } from "../../src/client/retry.ts";
+import { Metering } from "../../src/client/metering.ts";
+import {
+  DEFAULT_RETRIES,
+  mayPass,
+  readRetryAfter,
+  retryDelayMs,
+  waitPauseMs,
+} from "../../src/client/retry.ts";
 import { type ClientOptions, Transport, type WireCall } from "../../src/client/transport.ts";
 import { BASE_URL, breakOff, fail, scriptedFetch, succeed } from "./support.ts";
 
@@ -213,4 +220,84 @@ Deno.test({
     const { transport } = transportOf(scriptedFetch(breakOff, succeed()).fetch);
     await transport.send(READ, { signal });
   },
+});
+
+/** A client whose pauses move its clock, with the replies to its reserves; the last one again and again. */
+function waitingOn(...replies: readonly (() => Response)[]) {
+  const { fetch, sent } = scriptedFetch(...replies);
+  let now = 0;
+  const wait = (ms: number, signal?: AbortSignal) => {
+    now += ms;
+    return signal?.aborted ? Promise.reject(signal.reason) : Promise.resolve();
+  };
+  const transport = new Transport({ apiKey: "sk_live_x", baseUrl: BASE_URL, fetch }, wait);
+  const keys = () => sent.map(({ headers }) => headers.get("idempotency-key"));
+  return { client: new Metering(transport, () => now), sent, keys, waited: () => now };
+}
+
+const HELD = { allowed: true, matched: true, reservationId: "rsv_1", expiresAt: "2030-01-01T00:00:00.000Z" };
+const refusedFor = (retryAfterMs?: number | null) =>
+  succeed({ allowed: false, matched: true, reasons: ["rate_limit_reached"], retryAfterMs });
+
+Deno.test("a pause while guards refuse is at least what they ask, at most a second, half as long again by chance", () => {
+  const rows: [asked: number | null | undefined, leftMs: number, chance: number, pause: number | null][] = [
+    [200, 5_000, 0, 200],
+    [200, 5_000, 1, 300],
+    [90_000, 5_000, 0, 1_000],
+    [90_000, 5_000, 1, 1_500],
+    [90_000, 700, 1, 700],
+    [200, 0, 0, null],
+    [null, 5_000, 0, null],
+    [undefined, 5_000, 0, null],
+  ];
+  for (const [retryAfterMs, leftMs, chance, pause] of rows) {
+    assert.equal(waitPauseMs({ retryAfterMs }, leftMs, chance), pause, `${retryAfterMs} ${leftMs} ${chance}`);
+  }
+});
+
+Deno.test("a reserve waits while guards alone refuse, each time with another key, until it is allowed", async () => {
+  const { client, sent, keys, waited } = waitingOn(refusedFor(3_000), refusedFor(400), succeed(HELD));
+  const hold = await client.reserve("u", "e", 1, {}, { waitSeconds: 10 });
+  assert.equal(hold.reservationId, "rsv_1");
+  assert.equal(new Set(keys()).size, 3);
+  assert.ok(waited() >= 1_400 && waited() <= 2_100, `${waited()}`);
+  const [body, ...others] = new Set(sent.map(({ body }) => body));
+  assert.deepEqual([body, others], [
+    JSON.stringify({ userId: "u", event: "e", quantity: 1, metadata: {} }),
+    [],
+  ]);
+  const asked = waitingOn(refusedFor(3_000), refusedFor(400), succeed(HELD), succeed({ eventId: "evt_1" }));
+  const call = { idempotencyKey: "job_7" };
+  const work = { userId: "u", event: "e", waitSeconds: 10 };
+  const done = await asked.client.withReservation(work, () => ({ value: 1 }), call);
+  assert.equal(done.allowed && done.value, 1);
+  assert.deepEqual(asked.keys().slice(0, 3), ["job_7", "job_7:2", "job_7:3"]);
+});
+
+Deno.test("a reserve does not wait unless told, past its seconds, for what never passes, or after its signal", async () => {
+  const cases: [reply: ReturnType<typeof refusedFor>, waitSeconds: number | undefined, waited: number][] = [
+    [refusedFor(3_000), undefined, 0],
+    [refusedFor(3_000), 0, 0],
+    [refusedFor(90_000), 5, 5_000],
+    [refusedFor(null), 60, 0],
+    [refusedFor(), 60, 0],
+  ];
+  for (const [reply, waitSeconds, time] of cases) {
+    const { client, waited } = waitingOn(reply);
+    const answer = await client.reserve("u", "e", 1, {}, { waitSeconds });
+    assert.deepEqual([answer.allowed, waited()], [false, time]);
+  }
+  for (const waitSeconds of [-1, 61, NaN]) {
+    const { client, sent } = waitingOn(succeed(HELD));
+    const error = await errorOf(client.reserve("u", "e", 1, {}, { waitSeconds }));
+    assert.deepEqual([error.code, sent.length], ["invalid_request", 0]);
+    assert.equal(error.message, "waitSeconds: must be a number from 0 to 60");
+  }
+  const stop = new AbortController();
+  const { client, sent } = waitingOn(() => {
+    stop.abort(new Error("left"));
+    return refusedFor(3_000)();
+  });
+  await assert.rejects(client.reserve("u", "e", 1, {}, { waitSeconds: 9 }, { signal: stop.signal }), /left/);
+  assert.equal(sent.length, 1);
 });

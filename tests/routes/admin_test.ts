@@ -316,6 +316,7 @@ Deno.test("a sweep settles what is due of idle users in both modes, counts it by
     messages: 0,
     stripeFacts: 0,
     runs: 0,
+    rates: 0,
     stripeRetries: 0,
     failedSignIns: 0,
     erasures: 0,

@@ -121,7 +121,7 @@ Deno.test("every fault of a document is named by its path at once, and nothing o
     ],
     plans: [
       plan("a", { name: "Free", headroom: { mode: "percent", value: 101 } }),
-      plan("a", { name: "FREE", rank: "1", period: { type: "hourly", anchor: "calendar" } }),
+      plan("a", { name: "FREE", rank: "1", period: { type: "minutely", anchor: "calendar" } }),
       plan("", { onPlanChange: "keep", archived: 1 }),
       plan("b", {
         limits: [

@@ -130,6 +130,53 @@ Deno.test("the live part is replaced when something has changed, with the change
   assert.equal((await visitor.get(partOf(changed.html), headers)).status, 204);
 });
 
+Deno.test("limits with a period of their own say when they count, live and on the form of custom limits", async () => {
+  const { app, visitor, user, post } = await world();
+  const { version: _, ...document } = (await service.admin("GET", `/apps/${app.appId}/catalog`)).body.data;
+  const group = (id: string, label: string, quota: number, period: object) => ({
+    id,
+    label,
+    unit: "count",
+    quota,
+    matches: [{ event: "image.*" }],
+    period,
+  });
+  const [plan] = document.plans.filter(({ id }: { id: string }) => id === "plan_pro");
+  plan.limits.push(
+    group("lg_rate", "Rate", 4, { type: "rolling", seconds: 60 }),
+    group("lg_open", "At once", 3, { type: "concurrent" }),
+    group("lg_session", "Session", 50, { type: "session", seconds: 18_000 }),
+    group("lg_day", "Day", 9, { type: "daily", anchor: "calendar" }),
+  );
+  await dataOf(service.admin("PUT", `/apps/${app.appId}/catalog`, document));
+  const before = await visitor.get(user);
+  assert.match(before.text, /Session 0 of 50 used 0 left 50 starts with the next call/);
+  await post("/reserve", { userId: "ann", event: "image.x", count: 2 });
+  const part = /hx-get="([^"]*)"/.exec(before.html)?.[1]?.replaceAll("&amp;", "&") ?? "";
+  const live = await visitor.get(part, { "hx-request": "true" });
+  const [start, end] = [0, 18_000_000].map((ms) =>
+    new Date(service.clock.now() + ms).toISOString().slice(0, 16).replace("T", " ")
+  );
+  for (
+    const words of [
+      "Rate 2 of 4 in the last 60 s used 0 held 2 left 2",
+      "At once 2 of 3 in flight used 0 held 2 left 1",
+      `Session 2 of 50 used 0 held 2 left 48 ${start} to ${end}`,
+      "Day 2 of 9 used 0 held 2 left 7 2026-",
+    ]
+  ) assert.ok(live.text.includes(words), `${words}: ${live.text}`);
+  const { text } = await visitor.get(`${user}/limits`);
+  for (const words of ["4 in 60 s.", "3 in flight.", "50 in a session of 5 h.", "9, daily."]) {
+    assert.ok(text.includes(`Default of the plan: ${words}`), `${words}: ${text}`);
+  }
+  const { html } = await visitor.get(`${user}/members`);
+  assert.deepEqual(
+    [html.includes(">Day<"), html.includes(">Rate<")],
+    [true, false],
+    "guards do not count by member",
+  );
+});
+
 Deno.test("explain answers with a text, every limit and every balance, and shows errors at their fields", async () => {
   const { visitor, user, post } = await world();
   await post("/credits/grant", { userId: "ann", packId: "cpk_wallet", quantity: 5 });

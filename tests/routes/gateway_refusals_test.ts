@@ -167,6 +167,48 @@ Deno.test("OpenAI's client does not send a refused call again", async () => {
   ]);
 });
 
+Deno.test("rates and concurrency limits refuse as a rate limit does, and a quota beside them as a quota", async () => {
+  const [plan] = CATALOG.plans;
+  const guard = (id: string, quota: number, period: object) => ({
+    id,
+    label: id,
+    unit: "count",
+    quota,
+    matches: [{ event: "openai.*" }],
+    period,
+  });
+  const rate = guard("lg_rate", 1, { type: "rolling", seconds: 600 });
+  for (
+    const [guards, code, says] of [
+      [[rate], "rate_limit_reached", "rate limit leaves no room for this call now: lg_rate"],
+      [
+        [guard("lg_open", 0, { type: "concurrent" })],
+        "concurrency_limit_reached",
+        "too many calls in flight",
+      ],
+    ] as const
+  ) {
+    const limits = [...plan?.limits ?? [], ...guards];
+    const app = await gatewayApp(service, { ...CATALOG, plans: [{ ...plan, limits }] });
+    const isRate = code === "rate_limit_reached";
+    if (isRate) await client(app).chat.completions.create(CHAT);
+    const asked = model.requests.length;
+    const { shown, message, headers } = await refused(app.secretLive, {});
+    assert.deepEqual(shown, [429, "rate_limit_error", code, null]);
+    assert.ok(message.includes(says), message);
+    assert.equal(headers.get("x-should-retry"), null);
+    const seconds = Number(headers.get("retry-after"));
+    assert.ok(isRate ? seconds > 600 && seconds <= 610 : headers.get("retry-after") === null, `${seconds}`);
+    const byQuota = await refused(app.secretLive, { body: { ...CHAT, user: "u", max_tokens: 10_000 } });
+    assert.deepEqual(byQuota.shown, [429, "insufficient_quota", "limit_reached", null]);
+    assert.deepEqual([byQuota.headers.get("x-should-retry"), byQuota.headers.get("retry-after")], [
+      "false",
+      null,
+    ]);
+    assert.equal(model.requests.length, asked);
+  }
+});
+
 Deno.test("a cap of the workspace refuses as a quota does", async () => {
   const app = await gatewayApp(service, CATALOG, { operationCap: 1 });
   await client(app).chat.completions.create(CHAT);

@@ -24,11 +24,16 @@ const GROUPS_SHOWN = 5;
 const SHOWN = "5";
 const PAGE_ROWS = "100";
 
+/** The limits that count by member; guards do not. */
+function limitsOf({ counters }: Pick<UserSubject["user"], "counters">) {
+  return counters.filter(({ window }) => window === undefined);
+}
+
 /** Reads the members that used most of each limit group; none where a call fails. */
 export async function readShares({ ask }: PageRequest, { app, user }: UserSubject): Promise<Share[]> {
-  const { userId, counters } = user;
+  const { userId } = user;
   const listed = await Promise.all(
-    counters.slice(0, GROUPS_SHOWN).map(async (group): Promise<Share[]> => {
+    limitsOf(user).slice(0, GROUPS_SHOWN).map(async (group): Promise<Share[]> => {
       const answer = await ask.app(app, listMembers, { userId, groupId: group.groupId, limit: SHOWN });
       return answer.ok ? answer.data.members.map((member) => ({ group, member })) : [];
     }),
@@ -78,7 +83,8 @@ export const membersPage: PageRoute = {
   async show(request) {
     const subject = await loadUser(request);
     if (!("user" in subject)) return subject;
-    const { app, user: { userId, counters } } = subject;
+    const { app, user: { userId } } = subject;
+    const counters = limitsOf(subject.user);
     const asked = request.query.get("group");
     const group = asked === null ? counters[0] : counters.find(({ groupId }) => groupId === asked);
     const cursor = request.query.get("cursor") ?? undefined;

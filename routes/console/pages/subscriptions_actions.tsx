@@ -4,7 +4,7 @@ import { featureText } from "./features.tsx";
 import type { PlanDocument } from "../../../src/domain/catalog/catalog.ts";
 import { type Action, actionRoutes } from "../parts/action.tsx";
 import type { Preview } from "../parts/action_pages.tsx";
-import { amountText, timeLabel } from "../parts/format.tsx";
+import { amountText, durationText, timeLabel } from "../parts/format.tsx";
 import { type Fault, type Field, numberIn, textIn, timeField, timeIn, type Values } from "../parts/form.tsx";
 import type { PageContent, PageRequest } from "../parts/page_context.ts";
 import { planName, planOf, readCatalog, type ShownCatalog } from "../parts/catalog.ts";
@@ -211,7 +211,7 @@ const limits: Action<PlanSubject, typeof upsertSubscription> = {
         label: group.label,
         kind: "number",
         value: custom === undefined ? "" : String(custom.quota),
-        hint: `Default of the plan: ${amountText(group.quota, group.unit)}.${
+        hint: `Default of the plan: ${amountText(group.quota, group.unit)}${periodText(group)}.${
           group.unit === "cents" ? " Enter cents." : ""
         }`,
       };
@@ -256,6 +256,22 @@ function planIdOf({ rows }: PlanSubject): string {
 
 function groupsOf(subject: PlanSubject) {
   return planOf(subject.catalog, planIdOf(subject))?.limits ?? [];
+}
+
+/** When a group with a period of its own counts; empty for the period of the plan. */
+function periodText({ period }: ReturnType<typeof groupsOf>[number]): string {
+  if (period === undefined) return "";
+  const { type, seconds = 0 } = period;
+  switch (type) {
+    case "rolling":
+      return ` in ${durationText(seconds)}`;
+    case "concurrent":
+      return " in flight";
+    case "session":
+      return ` in a session of ${durationText(seconds)}`;
+    default:
+      return `, ${type}`;
+  }
 }
 
 function customOf({ user }: PlanSubject): Readonly<Record<string, { readonly quota: number }>> {

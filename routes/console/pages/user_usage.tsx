@@ -4,7 +4,7 @@
 import { createHash } from "node:crypto";
 import { errorPage, type UserSubject } from "../parts/subject.tsx";
 import { AmountText, amountText, Time, TimeOr } from "../parts/format.tsx";
-import { LimitBar } from "../parts/limit_bar.tsx";
+import { LimitBar, type OwnWindow } from "../parts/limit_bar.tsx";
 import { userPath } from "../parts/page.tsx";
 import { mayChange, type PageContent, type PageRequest } from "../parts/page_context.ts";
 import { type Column, Table } from "../parts/table.tsx";
@@ -21,6 +21,8 @@ type ShownHold = AnswerOf<typeof listHolds>["holds"][number];
 export interface CurrentUsage {
   readonly subscription: Explanation["subscription"];
   readonly groups: Explanation["groups"];
+  /** The windows of limits with a period of their own, by group id. */
+  readonly windows: ReadonlyMap<string, OwnWindow>;
   /** Spendable balances in the order of use. */
   readonly spendable: Explanation["credits"];
   readonly balances: readonly CreditBalance[];
@@ -49,6 +51,7 @@ export async function readCurrentUsage(
   return {
     subscription: explained.data.subscription,
     groups: explained.data.groups,
+    windows: new Map(user.counters.map(({ groupId, period, window }) => [groupId, { period, window }])),
     spendable: explained.data.credits,
     balances: listed.data.credits,
     holds: held.data.holds,
@@ -59,8 +62,9 @@ export async function readCurrentUsage(
 const POLL = "every 2s";
 
 /** Short hashes of what the page shows: one for each limit, and one for credits and holds. */
-function hashesOf({ groups, balances, holds }: CurrentUsage): readonly string[] {
-  return [...groups, [balances, holds]].map((part) =>
+function hashesOf({ groups, windows, balances, holds }: CurrentUsage): readonly string[] {
+  const limits = groups.map((group) => [group, windows.get(group.groupId)]);
+  return [...limits, [balances, holds]].map((part) =>
     createHash("sha256").update(JSON.stringify(part)).digest("base64url").slice(0, 8)
   );
 }
@@ -106,7 +110,13 @@ export function CurrentUsageCards(
           )
           : (
             <div class="groups">
-              {groups.map((group, index) => <LimitBar group={group} isChanged={isChanged(index)} />)}
+              {groups.map((group, index) => (
+                <LimitBar
+                  group={group}
+                  own={usage.windows.get(group.groupId) ?? {}}
+                  isChanged={isChanged(index)}
+                />
+              ))}
             </div>
           )}
       </section>

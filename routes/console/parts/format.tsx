@@ -29,6 +29,14 @@ export function amountText(value: number, unit?: Unit | undefined): string {
   }
 }
 
+/** A length of time in its largest whole unit, such as "60 s", "10 min" or "5 h". */
+export function durationText(seconds: number): string {
+  if (seconds % 3600 === 0) return `${GROUPED.format(seconds / 3600)} h`;
+  return seconds > 60 && seconds % 60 === 0
+    ? `${GROUPED.format(seconds / 60)} min`
+    : `${GROUPED.format(seconds)} s`;
+}
+
 /** A time to the minute. */
 export function Time({ at }: { at: string }) {
   return <time datetime={at} title={at}>{`${at.slice(0, 10)} ${at.slice(11, 16)}`}</time>;

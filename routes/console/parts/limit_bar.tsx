@@ -1,15 +1,21 @@
 // The bar of a limit: what is used, what open reservations hold, the headroom that reservations may not use, and the
-// quota. Position, shade and words tell them apart.
+// quota. Position, shade and words tell them apart. A limit with a period of its own says when it counts.
 
-import { AmountText, amountText } from "./format.tsx";
+import { AmountText, amountText, durationText, Time, TimeOr } from "./format.tsx";
+import type { ShownUser } from "./subject.tsx";
 import type { AnswerOf } from "../../contract/definition.ts";
 import type { explain } from "../../contract/metering.ts";
 
 /** A limit as the call explain returns it. */
 export type LimitGroup = AnswerOf<typeof explain>["groups"][number];
 
+/** The running window of a limit with a period of its own, or what a guard counts; empty for others. */
+export type OwnWindow = Partial<Pick<ShownUser["counters"][number], "period" | "window">>;
+
 /** A limit with its bar and its numbers, highlighted for a moment where it has just changed. */
-export function LimitBar({ group, isChanged = false }: { group: LimitGroup; isChanged?: boolean }) {
+export function LimitBar(
+  { group, own, isChanged = false }: { group: LimitGroup; own: OwnWindow; isChanged?: boolean },
+) {
   const { label, unit, quota, current, held, isCustom } = group;
   const gate = group.gate ?? quota;
   const used = current - held;
@@ -23,6 +29,7 @@ export function LimitBar({ group, isChanged = false }: { group: LimitGroup; isCh
         <b>{label}</b>
         <span class="amount">
           <AmountText value={current} unit={unit} /> of <AmountText value={quota} unit={unit} />
+          {own.window === undefined ? null : ` ${guardText(own.window)}`}
           {isCustom ? <span class="tag">custom</span> : null}
         </span>
       </div>
@@ -58,7 +65,24 @@ export function LimitBar({ group, isChanged = false }: { group: LimitGroup; isCh
         <span>
           <i class="left"></i>left <AmountText value={Math.max(quota - current, 0)} unit={unit} />
         </span>
+        {own.window === undefined ? <Running period={own.period} /> : null}
       </div>
     </div>
+  );
+}
+
+/** What a guard counts: the last seconds, or what is in flight. */
+function guardText({ type, seconds = 0 }: NonNullable<OwnWindow["window"]>): string {
+  return type === "concurrent" ? "in flight" : `in the last ${durationText(seconds)}`;
+}
+
+/** The running window of a limit with a period of its own. */
+function Running({ period }: Pick<OwnWindow, "period">) {
+  if (period === undefined) return null;
+  if (period === null) return <span>starts with the next call</span>;
+  return (
+    <span>
+      <Time at={period.start} /> to <TimeOr at={period.end} none="no end" />
+    </span>
   );
 }

@@ -34,8 +34,9 @@ export interface FullShare extends SharedGroup, MemberReading {
   readonly quota: Amount;
 }
 
-/** Reads the share of the draft's user in a group of a user above, under all of that user's numbers. */
+/** Reads the share of the draft's user in a group of a user above, under all of that user's numbers. Guards have none. */
 export function readShare(draft: Draft, account: Draft, { group, window }: SharedGroup): MemberReading {
+  if (isOfGuard(window)) return NO_SHARE;
   let count = 0n;
   for (const accountKey of account.state.keys) {
     count += draft.share(shareRef(account.user, accountKey, { groupId: group.id, unit: group.unit, window }))
@@ -43,6 +44,8 @@ export function readShare(draft: Draft, account: Draft, { group, window }: Share
   }
   return { count, quota: memberQuotaOf(draft.user, group) };
 }
+
+const NO_SHARE: MemberReading = { count: 0n, quota: null };
 
 /** The most that a member may use of a group: its own limit for groups of this id, else the group's for each member. */
 export function memberQuotaOf(

@@ -1,5 +1,6 @@
 // Generate: meter what compose generated for a user. The work is done, so it is counted like the commit of a reservation of
-// 0: first what the plan has left, then credits, then past the quota.
+// 0: first what the plan has left, then credits, then past the quota. Rates count it, concurrency limits do not, and it
+// begins no session: between two sessions a group has its whole quota, and counts nothing.
 
 import { knownRuns, moveRuns, runOfCall } from "../accounts/run.ts";
 import type { Metadata } from "../values/match.ts";
@@ -9,7 +10,9 @@ import { payAlone, type Purchase } from "../credits/wallet.ts";
 import type { Draft } from "../state/draft.ts";
 import type { UserKey } from "../values/ids.ts";
 import { matchingGroups } from "../catalog/plan.ts";
-import { type ActivePlan, activePlanOf } from "../plans/entitlement.ts";
+import { activePlanOf } from "../plans/entitlement.ts";
+import { windowFor } from "../plans/windows.ts";
+import { isOfGuard } from "../values/period.ts";
 import { answered, type Result } from "../state/result.ts";
 import { type Charge, isCounted, type MatchStatus } from "../state/event.ts";
 import { finalParts } from "./final_parts.ts";
@@ -59,14 +62,22 @@ export function generate(draft: Draft, input: GenerateInput, context: Context): 
   const tokens = input.inputTokens + input.outputTokens;
   const amounts: Amounts = { count: ONE, tokens, cents: costCents, seconds: 0n };
   const purchase = { event, metadata, now: context.now };
-  const above = draft.above.flatMap((level) => {
-    const charge = chargeOf(level, context, purchase, amounts);
-    return charge === null ? [] : [{ level, charge }];
+  const reserved = [draft, ...draft.above].map((level) => emptyLines(level, context, purchase));
+  const isCovered = reserved.some((lines) => lines.some(({ window }) => !isOfGuard(window)));
+  const alone = isCovered ? null : payAlone(draft, purchase, amounts);
+  const matchStatus = isCovered
+    ? "matched"
+    : alone !== null
+    ? "matched_credits_only"
+    : statusWithout(draft, context);
+  const chargeAt = (level: Draft, lines: readonly Line[]): Charge =>
+    isCounted(matchStatus) ? chargeOf(level, context, purchase, lines, amounts) : NO_CHARGE;
+  const above = draft.above.flatMap((level, place) => {
+    const lines = reserved[place + 1] ?? [];
+    return lines.length === 0 || !isCounted(matchStatus) ? [] : [{ level, charge: chargeAt(level, lines) }];
   });
-  const own = chargeOf(draft, context, purchase, amounts);
-  const { matchStatus, ...charge } = own !== null || above.length > 0
-    ? { matchStatus: "matched" as const, ...own ?? NO_CHARGE }
-    : chargeAlone(draft, context, purchase, amounts);
+  const own = chargeAt(draft, reserved[0] ?? []);
+  const charge = alone === null ? own : { ...own, credits: alone };
   const eventId = context.ids.next("event");
   chargeEvent(draft, context, charge, { eventId, costCents });
   for (const { level, charge: taken } of above) chargeEvent(level, context, taken, { eventId, costCents });
@@ -121,11 +132,15 @@ function isSameUser(draft: Draft, askedOf: UserKey): boolean {
 
 const NO_CHARGE: Charge = { lines: [], credits: [], uncovered: {} };
 
-/** What one user's plan and balances take of a generation; null where no group of the plan covers it. */
-function chargeOf(draft: Draft, context: Context, purchase: Purchase, amounts: Amounts): Charge | null {
-  const active = activePlanOf(draft, context);
-  const reserved = active === null ? [] : emptyLines(active, purchase);
-  if (reserved.length === 0) return null;
+/** What one user's plan takes of a generation, and its balances behind the plan. */
+function chargeOf(
+  draft: Draft,
+  context: Context,
+  purchase: Purchase,
+  reserved: readonly Line[],
+  amounts: Amounts,
+): Charge {
+  if (reserved.length === 0) return NO_CHARGE;
   const { lines, credits } = finalParts(draft, {
     row: { lines: reserved, credits: [], amounts: NOTHING },
     isRecharge: false,
@@ -133,31 +148,25 @@ function chargeOf(draft: Draft, context: Context, purchase: Purchase, amounts: A
     purchase,
     finalOf: (unit) => amounts[unit],
   });
-  return { ...NO_CHARGE, lines, credits };
+  return { ...NO_CHARGE, lines: lines.filter(({ window }) => window.isNext !== true), credits };
 }
 
-/** What the user's balances pay of a generation that no group covers. */
-function chargeAlone(
-  draft: Draft,
-  context: Context,
-  purchase: Purchase,
-  amounts: Amounts,
-): Charge & { readonly matchStatus: MatchStatus } {
-  const credits = payAlone(draft, purchase, amounts);
-  if (credits !== null) return { matchStatus: "matched_credits_only", ...NO_CHARGE, credits };
-  const matchStatus = activePlanOf(draft, context) === null ? "no_subscription" : "unmatched";
-  return { matchStatus, ...NO_CHARGE };
+/** The status of a generation that neither a plan nor credits cover. */
+function statusWithout(draft: Draft, context: Context): MatchStatus {
+  return activePlanOf(draft, context) === null ? "no_subscription" : "unmatched";
 }
 
 const NOTHING: Amounts = { count: 0n, tokens: 0n, cents: 0n, seconds: 0n };
 
-/** Makes the lines of a reservation of 0, one for each group that covers the event. */
-function emptyLines({ plan, window }: ActivePlan, { event, metadata }: Purchase): Line[] {
-  return matchingGroups(plan, event, metadata).map(({ id, unit }) => ({
-    planId: plan.id,
-    groupId: id,
-    window,
-    unit,
-    taken: 0n,
-  }));
+/** Makes the lines of a reservation of 0 that is over: one for each group that covers the event and counts it. */
+function emptyLines(draft: Draft, context: Context, { event, metadata }: Purchase): Line[] {
+  const active = activePlanOf(draft, context);
+  if (active === null) return [];
+  const { plan } = active;
+  return matchingGroups(plan, event, metadata).flatMap((group) => {
+    const window = windowFor(draft, active, group, context.now);
+    return window.kind === "concurrency"
+      ? []
+      : [{ planId: plan.id, groupId: group.id, window, unit: group.unit, taken: 0n }];
+  });
 }

@@ -2,6 +2,7 @@
 // members that no guard has, and a kind that changes under an id.
 
 import type { CatalogDocument } from "../../domain/catalog/catalog.ts";
+import { PERIOD_TYPES } from "../../domain/values/period.ts";
 import { isObject, listOf, type Loose, looseOf } from "./loose.ts";
 import type { CatalogFault } from "./faults.ts";
 
@@ -29,8 +30,8 @@ export function* periodFaults(
 }
 
 function* memberFaults({ type, anchor, seconds }: Loose, path: string): Iterable<CatalogFault> {
-  if (typeof type !== "string") return;
-  const isCalendar = type !== "concurrent" && !SECONDS.has(type);
+  const isCalendar = PERIOD_TYPES.some((each) => each === type);
+  if (!isCalendar && type !== "concurrent" && !SECONDS.has(type)) return;
   if (isCalendar && anchor === undefined) {
     yield { path: `${path}.anchor`, message: `is needed when type is ${type}` };
   } else if (!isCalendar && anchor !== undefined) {
@@ -62,7 +63,9 @@ function* kindFaults(known: Loose, period: Loose, path: string): Iterable<Catalo
   const advice = "and cannot change under this id: give the limit group a new id";
   if (before !== after) {
     yield { path: `${path}.type`, message: `is ${before} in the catalog in force ${advice}` };
-  } else if (known.seconds !== period.seconds && period.seconds !== undefined) {
+  } else if (
+    known.seconds !== undefined && period.seconds !== undefined && known.seconds !== period.seconds
+  ) {
     yield { path: `${path}.seconds`, message: `is ${known.seconds} in the catalog in force ${advice}` };
   }
 }

@@ -7,6 +7,7 @@ import type { GenerateInput } from "../../../src/domain/metering/generate.ts";
 import { centsOf, NO_USAGE } from "../../../src/domain/pricing/usage.ts";
 import { compileCatalog, type PackDocument, type PlanDocument } from "../../../src/domain/catalog/catalog.ts";
 import type { Unit } from "../../../src/domain/catalog/plan.ts";
+import type { GroupPeriod } from "../../../src/domain/values/period.ts";
 import { Scene } from "../scene.ts";
 
 type Group = [id: string, unit: Unit, quota: number, event?: string];
@@ -267,4 +268,48 @@ Deno.test("a model without an output price costs its input alone", () => {
   assert.ok(model !== undefined);
   const million = amountOf(1_000_000);
   assert.equal(numberOf(centsOf(model, { ...NO_USAGE, inputTokens: million, outputTokens: million })), 10);
+});
+
+Deno.test("a generation counts in rates and running windows, begins no session, and is never in flight", () => {
+  const { limits: [group] } = planOf([["all", "tokens", 1000]]);
+  const periods: Record<string, GroupPeriod> = {
+    rate: { type: "rolling", seconds: 60 },
+    open: { type: "concurrent" },
+    session: { type: "session", seconds: 600 },
+    day: { type: "daily", anchor: "calendar" },
+  };
+  const own = Object.entries(periods).map(([id, period]) => ({ ...group, id, label: id, period }));
+  const plan = { ...planOf([]), limits: [group, ...own] as PlanDocument["limits"] };
+  const scene = new Scene([plan], undefined, [packOf("tokens")], { isCompared: false });
+  scene.subscribe("p");
+  const counts = () =>
+    Object.fromEntries(Object.entries(countersOf(scene)).map(([id, [count]]) => [id, count]));
+  assert.deepEqual(generate(scene).event.lines.map(({ groupId }) => groupId), ["all", "rate", "day"]);
+  assert.deepEqual(counts(), { all: 150, rate: 150, open: 0, session: 0, day: 150 });
+  scene.track({ inputTokens: 10 }, { event: "compose.recap" });
+  assert.deepEqual(counts(), { all: 160, rate: 160, open: 0, session: 10, day: 160 });
+  generate(scene, { inputTokens: amountOf(2000) });
+  assert.deepEqual(counts(), { all: 2210, rate: 2210, open: 0, session: 2060, day: 2210 });
+  scene.wait(61);
+  assert.deepEqual(counts(), { all: 2210, rate: 0, open: 0, session: 2060, day: 2210 });
+  scene.wait(86_400);
+  assert.deepEqual(counts(), { all: 2210, rate: 0, open: 0, session: 0, day: 0 });
+});
+
+Deno.test("where guards alone cover a generation they count it if credits pay, and else not", () => {
+  const { limits: [group] } = planOf([["rate", "tokens", 10]]);
+  const plan = {
+    ...planOf([]),
+    limits: [{ ...group, period: { type: "rolling", seconds: 60 } }],
+  } as PlanDocument;
+  for (const [credits, status, count] of [[0, "unmatched", 0], [500, "matched_credits_only", 150]] as const) {
+    const scene = new Scene([plan], undefined, [packOf("tokens")], { isCompared: false });
+    scene.subscribe("p");
+    if (credits > 0) {
+      const more = { externalRef: null, expiresAt: null, source: "grant", notes: null } as const;
+      scene.ask("grant", { pack: "tokens", quantity: amountOf(credits), ...more });
+    }
+    assert.equal(generate(scene).answer.matchStatus, status);
+    assert.deepEqual(countersOf(scene)["rate"], [count, 0]);
+  }
 });
