@@ -31,8 +31,13 @@ export class Auditor {
   readonly #ids = new Set<string>();
   readonly #into = new Map<number, number>();
 
-  /** Takes a decision's changes and checks every counter that they touch. */
-  take(changes: readonly Change[]): void {
+  /**
+   * Takes a decision's changes and checks every counter that they touch.
+   *
+   * @param now the time of the decision where it is known: slots of rates are checked while they count
+   */
+  take(changes: readonly Change[], now = -Infinity): void {
+    const at = Math.max(now, latestOf(changes));
     for (const change of changes) {
       if (change.table === "users" && change.row.mergedInto !== null) {
         this.#merge(change.row.key, change.row.mergedInto);
@@ -137,7 +142,6 @@ export class Auditor {
           break;
       }
     }
-    const at = latestOf(changes);
     for (const key of touched) {
       if ((this.#slotEnds.get(key) ?? Infinity) > at) this.#checkCounter(key);
       // Nothing changes it any more, and it may be removed.

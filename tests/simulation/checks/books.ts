@@ -33,7 +33,7 @@ export function booksChecker(): Checker {
     onTurn(turn, scene: Scene) {
       const user = userOfTurn(turn);
       if (user === null || scene.isGone(user)) return;
-      auditor.take(turn.changes.filter(isOfUser));
+      auditor.take(turn.changes.filter(isOfUser), turn.now);
     },
   };
 }

@@ -5,6 +5,7 @@ import { InFlight } from "../../../src/domain/state/in_flight.ts";
 import { type Change, UserState } from "../../../src/domain/state/user.ts";
 import { COUNTERS } from "../../../src/storage/rows/metering_rows.ts";
 import { SimTables } from "../database/tables.ts";
+import { only } from "../troubles.ts";
 import { type PlantedBug, replace } from "./plant.ts";
 
 /** Loads counters of a kind as if they were of a calendar window. */
@@ -49,6 +50,7 @@ const BUGS: readonly PlantedBug[] = [
   },
   {
     name: "slots of rates are removed while they count",
+    troubles: only({ sweep: 1, passivate: 1 }),
     plant: () =>
       replace(SimTables.prototype, "remove", (remove) =>
         function (this: SimTables, table, isWanted, limit) {
