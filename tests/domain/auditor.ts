@@ -26,18 +26,13 @@ export class Auditor {
   readonly #shares = new Map<string, Share>();
   /** Sums of what holds and events took of a share, by its key and the reset from which on it counts. */
   readonly #shared = new Map<string, Map<number, bigint>>();
-  /** When slots of rates stop to count, by the key of the counter; -Infinity once one has. */
-  readonly #slotEnds = new Map<string, number>();
   readonly #ids = new Set<string>();
   readonly #into = new Map<number, number>();
+  /** When the slots of rates stop to count: nothing is said of them then. */
+  readonly #slotEnds = new Map<string, number>();
 
-  /**
-   * Takes a decision's changes and checks every counter that they touch.
-   *
-   * @param now the time of the decision where it is known: slots of rates are checked while they count
-   */
-  take(changes: readonly Change[], now = -Infinity): void {
-    const at = Math.max(now, latestOf(changes));
+  /** Takes a decision's changes and checks every counter that they touch, and that counts now. */
+  take(changes: readonly Change[], now: number): void {
     for (const change of changes) {
       if (change.table === "users" && change.row.mergedInto !== null) {
         this.#merge(change.row.key, change.row.mergedInto);
@@ -61,9 +56,7 @@ export class Auditor {
           }
           const key = keyOf(row.userKey, row.planId, row.groupId, row.windowStart);
           this.counters.set(key, row);
-          if (row.kind === "rate" && !this.#slotEnds.has(key)) {
-            this.#slotEnds.set(key, row.windowEnd as number);
-          }
+          if (row.kind === "rate") this.#slotEnds.set(key, row.windowEnd ?? Infinity);
           touched.add(key);
           break;
         }
@@ -74,12 +67,12 @@ export class Auditor {
           assert.equal(change.verb === "append", before === undefined, "a row is appended once");
           if (before?.status === "held") {
             this.#share(before.userKey, before.shares, -1n, shares);
-            this.#add(this.#held, row.userKey, before.lines, -1n, touched);
+            this.#add(this.#held, row.userKey, countedLines(before.lines), -1n, touched);
             this.#hold(before.credits, -1n, balances);
           }
           if (row.status === "held") {
             this.#share(row.userKey, row.shares, 1n, shares);
-            this.#add(this.#held, row.userKey, row.lines, 1n, touched);
+            this.#add(this.#held, row.userKey, countedLines(row.lines), 1n, touched);
             this.#hold(row.credits, 1n, balances);
           }
           this.reservations.set(row.id, row);
@@ -99,7 +92,7 @@ export class Auditor {
           }
           this.#see(change.row.id);
           for (const { userKey, lines } of [change.row, ...change.row.levels ?? []]) {
-            this.#add(this.#counted, userKey, lines, 1n, touched);
+            this.#add(this.#counted, userKey, countedLines(lines), 1n, touched);
           }
           this.#share(change.row.userKey, change.row.shares, 1n, shares);
           break;
@@ -142,11 +135,7 @@ export class Auditor {
           break;
       }
     }
-    for (const key of touched) {
-      if ((this.#slotEnds.get(key) ?? Infinity) > at) this.#checkCounter(key);
-      // Nothing changes it any more, and it may be removed.
-      else this.#slotEnds.set(key, -Infinity);
-    }
+    for (const key of touched) if ((this.#slotEnds.get(key) ?? Infinity) > now) this.#checkCounter(key);
     for (const id of balances) this.#checkBalance(id);
     for (const key of shares) this.#checkShare(key);
     for (const id of holds) this.#checkParts(id);
@@ -296,10 +285,8 @@ export class Auditor {
     touched: Set<string>,
   ): void {
     for (const { planId, groupId, window, taken } of lines) {
-      // What is in flight has no counter.
-      if (window.kind === "concurrency") continue;
       const key = keyOf(this.#into.get(user) ?? user, planId, groupId, window.start);
-      if (window.kind === "rate" && !this.#slotEnds.has(key)) this.#slotEnds.set(key, window.end as number);
+      if (window.kind === "rate") this.#slotEnds.set(key, window.end ?? Infinity);
       sums.set(key, (sums.get(key) ?? 0n) + sign * taken);
       touched.add(key);
     }
@@ -313,14 +300,9 @@ interface RunCall {
   readonly amounts: Amounts;
 }
 
-/** The latest time in rows of a decision. */
-function latestOf(changes: readonly Change[]): number {
-  const times = changes.map((change) => {
-    if (change.table === "reservations") return change.row.settledAt ?? change.row.createdAt;
-    if (change.table === "events") return change.row.createdAt;
-    return change.table === "merges" ? change.row.at : -Infinity;
-  });
-  return Math.max(...times);
+/** The lines that have a counter: none of concurrency limits. */
+function countedLines(lines: readonly Line[]): Line[] {
+  return lines.filter(({ window: { kind } }) => kind !== "concurrency");
 }
 
 function covers(pattern: string, event: string): boolean {

@@ -179,7 +179,7 @@ export class DecideSystem {
     assert.deepEqual(again, first, "the same inputs give another decision");
     const { result, changes, operations, issued } = decide(state, name, input, context, above);
     assertSame([state, ...above].flatMap(referencesOf), before);
-    this.#takeOver([state, ...above], changes);
+    this.#takeOver([state, ...above], changes, now);
     this.operations += operations;
     this.issued += issued;
     return result;
@@ -237,7 +237,7 @@ export class DecideSystem {
     assertSame([ending, into].flatMap(referencesOf), before);
     if (!result.ok) return result.refusal;
     if (input.isDryRun) return result.answer.report;
-    this.#takeOver([into], changes);
+    this.#takeOver([into], changes, now);
     this.operations += operations;
     this.#names.set(ending.user.key, to);
     for (const { key, id } of into.aliases) {
@@ -251,11 +251,11 @@ export class DecideSystem {
     return result.answer.report;
   }
 
-  #takeOver(states: readonly UserState[], changes: readonly Change[]): void {
+  #takeOver(states: readonly UserState[], changes: readonly Change[], now: Millis): void {
     for (const change of changes) deepFreeze(change);
     for (const state of states) state.apply(changes);
     if (changes.length > 0) this.tables.write(encodeChanges(changes));
-    this.auditor.take(changes);
+    this.auditor.take(changes, now);
     for (const state of states) this.auditor.checkUser(state);
     for (const change of changes) {
       if (change.table === "events") this.events.push(change.row);

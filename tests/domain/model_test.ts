@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { catalogs } from "../model/catalogs.ts";
-import type { Input, ModelRequest } from "../model/document.ts";
+import type { CatalogDocument, GroupPeriod, Input, ModelRequest } from "../model/document.ts";
 import type { Recorded } from "../model/messages.ts";
 import { drive } from "../model/drive.ts";
 import { UserState } from "../../src/domain/state/user.ts";
@@ -147,6 +147,75 @@ Deno.test("a workload meets every way in which a run counts, refuses and ends", 
   assert.deepEqual([...wanted, "merges: runs of from"].filter((name) => !met.get(name)), []);
 });
 
+Deno.test("a workload meets every way in which guards refuse, slots are settled, and sessions begin and go on", async () => {
+  const met = new Map<string, number>();
+  const catalog = catalogs.paced;
+  for (const [seed, how] of [{}, { merges: true, stripe: true }, { trees: true }].entries()) {
+    const system = new DecideSystem({ catalog, ...how });
+    const send = (request: ModelRequest, nowMs: number) => system.send(request, nowMs);
+    const outcomes = await drive({ catalog, seed, steps: 1000, ...how, send });
+    for (const [name, times] of outcomes) met.set(name, (met.get(name) ?? 0) + times);
+  }
+  const reasons = ["rate_limit_reached", "concurrency_limit_reached"];
+  const wanted = [
+    ...reasons.flatMap((reason) => [`${reason} alone`, `${reason}, and others`]).map((what) =>
+      `guards: ${what}`
+    ),
+    ...[
+      "refused above",
+      "without a quota group beside",
+      "a hold follows, rate",
+      "a hold follows, concurrency",
+    ]
+      .map((what) => `guards: ${what}`),
+    ...["carried", "a settlement in its slot", "a settlement after its slot"].map((what) => `rates: ${what}`),
+    ...[
+      "the first one begins",
+      "another one begins",
+      "carried",
+      "ended by a reset",
+      "blocked",
+      "none to block",
+    ]
+      .map((what) => `sessions: ${what}`),
+    ...["rates added", "two sessions run"].map((what) => `merges: ${what}`),
+    ...reasons.map((reason) => `canUse ${reason}`),
+    "track rate_limit_reached",
+  ];
+  assert.deepEqual(wanted.filter((name) => !met.get(name)), []);
+});
+
+/** What a system does wrong with guards, and the difference that shows it. */
+const GUARD_MISTAKES: Record<string, { mistake: (catalog: CatalogDocument) => void; found: RegExp }> = {
+  "counts a rate in seconds that are too few": {
+    mistake: ({ plans }) => change(plans, "rolling", { type: "rolling", seconds: 2 }),
+    found: /current|count|allowed|status|retryAfterMs/,
+  },
+  "has no limit of concurrency": {
+    mistake: ({ plans }) => change(plans, "concurrent", { type: "lifetime", anchor: "calendar" }),
+    found: /current|count|allowed|status|groups|window/,
+  },
+  "begins a session on the hour": {
+    mistake: ({ plans }) => change(plans, "session", { type: "hourly", anchor: "calendar" }),
+    found: /period|resetsAt/,
+  },
+};
+
+function change(plans: CatalogDocument["plans"], type: string, period: GroupPeriod): void {
+  for (const group of plans.flatMap(({ limits }) => limits)) {
+    if (group.period?.type === type) group.period = period;
+  }
+}
+
+for (const [name, { mistake, found }] of Object.entries(GUARD_MISTAKES)) {
+  Deno.test(`a system that ${name} is found out`, async () => {
+    const catalog = structuredClone(catalogs.paced);
+    mistake(catalog);
+    const system = new DecideSystem({ catalog });
+    const send = (request: ModelRequest, nowMs: number) => system.send(request, nowMs);
+    await assert.rejects(drive({ catalog: catalogs.paced, seed: 1, steps: 400, send }), found);
+  });
+}
 Deno.test("a workload meets every way in which a share counts, refuses and is cleared", async () => {
   const met = new Map<string, number>();
   for (const catalog of Object.values(catalogs)) {

@@ -173,7 +173,7 @@ export class Scene {
     if (above.length === 0) this.changes.push(...changes);
     else for (const scene of scenes) scene.changes.push(...changes.filter((change) => isOf(scene, change)));
     if (!this.#isAudited) return;
-    this.auditor.take(changes);
+    this.auditor.take(changes, this.now);
     for (const { state } of scenes) this.auditor.checkUser(state);
   }
 

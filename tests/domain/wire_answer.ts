@@ -6,6 +6,7 @@ import { showRun } from "../../routes/calls/runs.ts";
 import { showExplain } from "../../routes/calls/shown_explanation.ts";
 import { timeText, timeTextOrNull } from "../../routes/contract/fields.ts";
 import {
+  endOf,
   showAmounts,
   showBalance,
   showCounter,
@@ -19,6 +20,8 @@ import { numberOf } from "../../src/domain/values/amount.ts";
 import type { Commands } from "../../src/domain/command.ts";
 import type { LedgerEntry } from "../../src/domain/state/credit.ts";
 import { chargedAmounts, matchedGroupIds, type MeteringEvent } from "../../src/domain/state/event.ts";
+import { isGuard } from "../../src/domain/catalog/plan.ts";
+import type { Retry } from "../../src/domain/metering/guards.ts";
 import type { Catalog } from "../../src/domain/catalog/catalog.ts";
 import type { GroupReading } from "../../src/domain/metering/availability.ts";
 import type { LevelReading, OfferedGroup } from "../../src/domain/metering/reserve.ts";
@@ -129,9 +132,7 @@ const showGranted: Show<"grant"> = (answer) => {
 function showReserved({ groups, blocking }: Pick<LevelReading, "groups" | "blocking">): WireData[] {
   return groups.map((group) => ({
     ...showGroup(group),
-    ...blocking.includes(group)
-      ? { label: group.group.label, resetsAt: timeTextOrNull(group.window.end) }
-      : {},
+    ...blocking.includes(group) ? { label: group.group.label, resetsAt: endOf(group.window) } : {},
   }));
 }
 
@@ -140,7 +141,7 @@ function showOffered({ group, quota, counter, window, offers }: OfferedGroup): W
     groupId: group.id,
     current: numberOf(shownCount(counter)),
     quota: numberOf(quota),
-    resetsAt: timeTextOrNull(window.end),
+    resetsAt: endOf(window),
     creditAvailable: numberOf(offers.reduce((sum, { available }) => sum + available, 0n)),
     creditPacks: offers.map((offer) => ({ ...offer, available: numberOf(offer.available) })),
   };
@@ -168,6 +169,11 @@ function showPath<Level extends { readonly userId: string }>(
   };
 }
 
+/** When a call that guards alone refuse may be tried again. */
+function showRetry({ retryAfterMs }: Retry): WireData {
+  return retryAfterMs === undefined ? {} : { retryAfterMs };
+}
+
 /** The answers of commands in the wire's shape, by the command's name. */
 export const SHOW = {
   reserve: ({ allowed, matched, hold, reasons, groups, blocking, warnings, ...path }) => ({
@@ -178,6 +184,7 @@ export const SHOW = {
     reasons,
     groups: showReserved({ groups, blocking }),
     ...showPath({ reasons, ...path }, (level) => ({ groups: showReserved(level) })),
+    ...showRetry(path),
   }),
   canUse: ({ allowed, matched, reasons, groups, warnings, ...path }) => ({
     allowed,
@@ -186,15 +193,18 @@ export const SHOW = {
     reasons,
     details: groups.map(showOffered),
     ...showPath({ reasons, ...path }, (level) => ({ details: level.groups.map(showOffered) })),
+    ...showRetry(path),
   }),
-  explain: showExplain,
+  explain: (answer) => ({ ...showExplain(answer), ...showRetry(answer) }),
   track: (answer) => ({
     eventId: answer.eventId,
     matchStatus: answer.matchStatus,
     matchedGroupIds: answer.matchStatus === "matched"
       ? [
         ...new Set(
-          [answer, ...answer.levels ?? []].flatMap(({ counters }) => counters.map(({ group }) => group.id)),
+          [answer, ...answer.levels ?? []].flatMap(({ counters }) =>
+            counters.flatMap(({ group }) => isGuard(group) ? [] : [group.id])
+          ),
         ),
       ]
       : [],

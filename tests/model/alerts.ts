@@ -3,6 +3,7 @@
 // the quota: once that is raised, what the count is below of is forgotten. A block is not in the count.
 
 import { fromNumber, type Micros, toNumber, ZERO } from "./decimal.ts";
+import { isGuard } from "./rules.ts";
 import { type Counter, iso, isoOrNull, shownCount, type User, type World } from "./state.ts";
 
 /** A user before a turn. */
@@ -46,8 +47,9 @@ function fire(world: World, user: User, before: Standing | undefined, at: number
   const primary = world.primary(user, at);
   if (!primary) return;
   const plan = world.plan(primary.planId);
-  const window = world.window(primary, at);
   for (const group of plan.limits) {
+    if (isGuard(group)) continue;
+    const window = world.windowOf(user.id, primary, group, at);
     const quota = world.quota(primary, group);
     const alerts = group.alerts ?? [];
     if (alerts.length === 0 || quota === ZERO) continue;
@@ -57,7 +59,7 @@ function fire(world: World, user: User, before: Standing | undefined, at: number
       if (counter.planId !== plan.id || counter.groupId !== group.id) continue;
       const { count: was, alerted: fired } = before?.counts.get(counter) ?? { count: ZERO, alerted: 0 };
       const rose = counter.count > was;
-      const isRunning = counter.windowStart === window.start;
+      const isRunning = counter.windowStart === window?.start;
       // Choice: a late commit counts in its own window, and fires there while its plan is in force. A quota is the
       // running window's.
       const isLeft = !isRunning && counter.count === was;
@@ -93,7 +95,7 @@ function fire(world: World, user: User, before: Standing | undefined, at: number
           current: toNumber(counter.count),
           period: {
             start: iso(counter.windowStart),
-            end: isoOrNull(isRunning ? window.end : counter.windowEnd),
+            end: isoOrNull(window !== null && isRunning ? window.end : counter.windowEnd),
           },
         });
       }

@@ -1,6 +1,7 @@
 // Catalogs for the model's tests and for workloads: `example` (plans and packs of a usual product),
-// `tiny` (quotas so small that every gate is met at once, all amount modes, metadata rules), and
-// `ladder` (plans made for changing between them: every policy, period, anchor and way of pairing).
+// `tiny` (quotas so small that every gate is met at once, all amount modes, metadata rules),
+// `ladder` (plans made for changing between them: every policy, period, anchor and way of pairing), and
+// `paced` of paced_catalog.ts (groups with periods of their own).
 // Each has packs: with items in several units and without, of equal priority, of short life, of narrow rules.
 
 import type {
@@ -15,7 +16,9 @@ import type {
   Plan,
   Unit,
 } from "./document.ts";
+import { paced } from "./paced_catalog.ts";
 import { Random } from "./random.ts";
+import { isGuard } from "./rules.ts";
 
 const MODELS: ModelRow[] = [
   {
@@ -46,7 +49,10 @@ function group(
 function alerting(catalog: CatalogDocument, random: Random): CatalogDocument {
   const plans = catalog.plans.map((plan): Plan => ({
     ...plan,
-    limits: plan.limits.map(({ alerts: _, ...group }) => ({ ...group, ...alertsOf(random) })),
+    limits: plan.limits.map(({ alerts: _, ...group }) => ({
+      ...group,
+      ...(isGuard(group) ? {} : alertsOf(random)),
+    })),
   }));
   const packs = catalog.packs?.map(({ lowAt: _, ...pack }): Pack => ({
     ...pack,
@@ -323,7 +329,7 @@ function sharing(catalog: CatalogDocument, random: Random): CatalogDocument {
     ...plan,
     limits: plan.limits.map((group) => {
       const quota = Math.round(group.quota * random.pick([0.3, 0.6, 1]) * 10) / 10;
-      return random.chance(0.4) ? { ...group, perMember: { quota } } : group;
+      return random.chance(0.4) && !isGuard(group) ? { ...group, perMember: { quota } } : group;
     }),
   }));
   return { ...catalog, plans };
@@ -371,8 +377,9 @@ export function repriced(catalog: CatalogDocument, random: Random): CatalogDocum
   return { ...catalog, models, settings: { ...catalog.settings, unpricedModels } };
 }
 
-export const catalogs: Record<"example" | "tiny" | "ladder", CatalogDocument> = {
+export const catalogs: Record<"example" | "tiny" | "ladder" | "paced", CatalogDocument> = {
   example: sharing(alerting(example, new Random(1)), new Random(4)),
   tiny: sharing(alerting(tiny, new Random(2)), new Random(5)),
   ladder: sharing(alerting(ladder, new Random(3)), new Random(6)),
+  paced: sharing(alerting(paced, new Random(4)), new Random(7)),
 };

@@ -8,6 +8,7 @@ import {
   amountsOf,
   gateOf,
   headroomOf,
+  isGuard,
   matchedGroups,
   type Metadata,
   modelRowOf,
@@ -45,7 +46,8 @@ export interface Asked {
 
 export interface MatchedGroup {
   planId: string;
-  window: Window;
+  /** Null: a session that does not run. */
+  window: Window | null;
   group: LimitGroup;
   counter: Counter;
   quota: Micros;
@@ -65,7 +67,6 @@ export interface Share {
 
 export interface Decision {
   primary: SubscriptionRow | null;
-  window: Window | null;
   matched: MatchedGroup[];
   /** One for each unit among the matched groups; without a matched group one for the unit that credits pay. */
   shares: Share[];
@@ -106,14 +107,12 @@ export function readAsked(
 /** What a call would be answered, without changing anything. */
 export function decide(world: World, asked: Asked, gateKind: "headroom" | "quota", now: number): Decision {
   const primary = world.primary(asked.user, now);
-  const window = primary && world.window(primary, now);
-  const matched = primary && window ? matchedOf(world, asked, gateKind, primary, window) : [];
+  const matched = primary ? matchedOf(world, asked, gateKind, primary, now) : [];
   if (matched.length === 0) {
     const alone = creditsAlone(world, asked, now);
     const reason = primary ? "unmatched_event" : "no_subscription";
     return {
       primary,
-      window,
       matched,
       shares: alone ? [alone] : [],
       blocking: [],
@@ -124,12 +123,12 @@ export function decide(world: World, asked: Asked, gateKind: "headroom" | "quota
   const isUnpriced = asked.row === undefined && !asked.toldCents && matched.some(inCents);
   if (isUnpriced && settings?.unpricedModels === "refuse") {
     world.note("prices: an unpriced call is refused");
-    return { primary, window, matched, shares: [], blocking: [], reason: "unpriced_model" };
+    return { primary, matched, shares: [], blocking: [], reason: "unpriced_model" };
   }
   const units = [...new Set(matched.map(({ group }) => group.unit))];
   const shares = units.map((unit) => shareOf(world, asked, matched, unit, now));
   const failing = shares.filter((share) => !isMet(share, matched));
-  if (failing.length === 0) return { primary, window, matched, shares, blocking: [], reason: null };
+  if (failing.length === 0) return { primary, matched, shares, blocking: [], reason: null };
   const without = (hasTooLittle: (group: MatchedGroup, left: Micros) => boolean) =>
     failing.flatMap(({ unit, need, wallet }) => {
       const left = need - sumOf(wallet);
@@ -140,12 +139,12 @@ export function decide(world: World, asked: Asked, gateKind: "headroom" | "quota
   );
   // Choice: one reason for the whole call, also when several units fail.
   if (byQuota.length > 0) {
-    return { primary, window, matched, shares, blocking: byQuota, reason: "limit_reached" };
+    return { primary, matched, shares, blocking: byQuota, reason: "limit_reached" };
   }
   const byGate = without(({ gate, counter, room }, left) =>
     left === ZERO ? shownCount(counter) >= gate : room < left
   );
-  return { primary, window, matched, shares, blocking: byGate, reason: "reservation_headroom_exceeded" };
+  return { primary, matched, shares, blocking: byGate, reason: "reservation_headroom_exceeded" };
 }
 
 function matchedOf(
@@ -153,11 +152,13 @@ function matchedOf(
   asked: Asked,
   gateKind: "headroom" | "quota",
   primary: SubscriptionRow,
-  window: Window,
+  now: number,
 ): MatchedGroup[] {
   const plan = world.plan(primary.planId);
-  return matchedGroups(plan, asked.event, asked.metadata).map((group) => {
-    const counter = world.counter(asked.user.id, plan.id, group.id, window);
+  const groups = matchedGroups(plan, asked.event, asked.metadata).filter((group) => !isGuard(group));
+  return groups.map((group) => {
+    const window = world.windowOf(asked.user.id, primary, group, now);
+    const counter = world.counterIn(asked.user.id, plan.id, group.id, window);
     const quota = world.quota(primary, group);
     const headroom = gateKind === "headroom" ? headroomOf(plan, group) : undefined;
     return {

@@ -23,14 +23,35 @@ export interface LimitGroup {
   headroom?: Headroom | null;
   /** Percents of the quota, ascending. */
   alerts?: number[];
+  /** Absent: the plan's. */
+  period?: GroupPeriod;
   /** The most that each user below may use of it. */
   perMember?: { quota: number };
 }
 
 export interface Period {
-  type: "daily" | "weekly" | "monthly" | "lifetime";
+  type: "hourly" | "daily" | "weekly" | "monthly" | "yearly" | "lifetime";
   anchor: "subscription_start" | "calendar";
 }
+
+/** A period that begins with its first use. */
+export interface SessionPeriod {
+  type: "session";
+  seconds: number;
+}
+
+/** Limits what was counted within the last seconds. */
+export interface RatePeriod {
+  type: "rolling";
+  seconds: number;
+}
+
+/** Limits what open holds have. */
+export interface ConcurrencyPeriod {
+  type: "concurrent";
+}
+
+export type GroupPeriod = Period | SessionPeriod | RatePeriod | ConcurrencyPeriod;
 
 export interface Plan {
   id: string;
@@ -217,6 +238,8 @@ const STATUS_OF_CODE = {
   limit_reached: 429,
   member_limit_reached: 429,
   run_limit_reached: 429,
+  rate_limit_reached: 429,
+  concurrency_limit_reached: 429,
   unmatched_event: 429,
   reservation_headroom_exceeded: 429,
   workspace_limit_reached: 429,

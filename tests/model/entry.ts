@@ -3,24 +3,29 @@
 // Everything due is settled one at a time, in the order of its due time and AT its due time.
 
 import { withAlerts } from "./alerts.ts";
-import type { Plan } from "./document.ts";
-import { atLeastZero, larger, smaller, ZERO } from "./decimal.ts";
+import type { LimitGroup, Plan } from "./document.ts";
+import { atLeastZero, larger, type Micros, smaller, ZERO } from "./decimal.ts";
 import { shownFeatures } from "./features.ts";
+import { carryGuard, leaveRates } from "./guards.ts";
 import { giveBackToRuns } from "./settlement.ts";
-import { pairGroups } from "./rules.ts";
+import { isGuard, pairGroups } from "./rules.ts";
 import { resetShares } from "./shares.ts";
 import {
   type Counter,
   type Entered,
   fill,
+  type GuardPlace,
   type HistoryRow,
   type HistoryType,
+  type Place,
+  placeKey,
   shownCount,
   type SubscriptionRow,
   type User,
   type World,
 } from "./state.ts";
 import { creditsData, giveBack } from "./wallet.ts";
+import type { Window } from "./windows.ts";
 
 /** Settles everything that is due at `now` or before. */
 export function settle(world: World, now: number): void {
@@ -65,6 +70,7 @@ function nextDue(world: World): Due | null {
         const reservation = hold.of ?? hold;
         giveBack(world, balance, taken, { reason: "reservation_expired", reservation, at: expiresAt });
       }
+      leaveRates(world, hold, hold.expiresAt);
       const { user, event, of } = hold;
       if (of !== null) return world.note("levels: a part lapses");
       world.tell(user.id, "reservation.expired", hold.expiresAt, { event }, { reservationId: hold });
@@ -146,9 +152,10 @@ export function followPrimary(world: World, user: User, at: number): void {
     if (old && old.endedAt === null) old.endedAt = at;
     return;
   }
+  if (old && old.planId !== primary.planId) carryGuards(world, user, old.planId, primary.planId, at);
   let carried = old?.carried ?? true;
   if (old && old.planId !== primary.planId) {
-    const isEntry = stillRuns(world, old, at);
+    const isEntry = stillRuns(world, user, old, at);
     if (isEntry) enterPlan(world, user, old, primary, at);
     carried = !isEntry || (world.plan(primary.planId).onPlanChange ?? "carry") === "carry";
   }
@@ -156,22 +163,37 @@ export function followPrimary(world: World, user: User, at: number): void {
   user.entered = { row: primary, planId, startedAt, cycleAnchorAt, endedAt: null, carried };
 }
 
-/** Whether the old plan can still be entered from: it is in force, or the window of its end still runs. */
-export function stillRuns(world: World, old: Entered, at: number): boolean {
-  if (old.endedAt === null) return true;
-  const { end } = world.window(old, old.endedAt);
-  return end === null || at < end;
+/**
+ * Whether the old plan can still be entered from: it is in force, or a window of its end still runs.
+ * Choice: its own or that of any quota group; what guards count is no window.
+ */
+export function stillRuns(world: World, user: User, old: Entered, at: number): boolean {
+  const { endedAt } = old;
+  if (endedAt === null) return true;
+  const groups = world.plan(old.planId).limits.filter((group) => !isGuard(group));
+  const own = groups.map((group) => world.windowOf(user.id, old, group, endedAt));
+  return [world.window(old, endedAt), ...own].some((window) =>
+    window !== null && (window.end === null || at < window.end)
+  );
 }
 
 function enterPlan(world: World, user: User, old: Entered, primary: SubscriptionRow, at: number): void {
   const entered: Plan = world.plan(primary.planId);
-  const window = world.window(primary, at);
+  const windowOf = (group: LimitGroup) => world.windowOf(user.id, primary, group, at);
+  const groups = entered.limits.filter((group) => !isGuard(group));
   switch (entered.onPlanChange ?? "carry") {
     case "carry":
       return carry(world, user, old, primary, at);
     case "reset":
-      for (const group of entered.limits) {
-        const counter = world.counter(user.id, entered.id, group.id, window);
+      for (const group of groups) {
+        const place = { planId: entered.id, groupId: group.id };
+        const window = windowOf(group);
+        if (group.period?.type === "session") {
+          if (window !== null) world.note("sessions: ended by a reset");
+          world.sessions.delete(placeKey(user.id, place));
+        }
+        if (window === null) continue;
+        const counter = world.lineCounter(user, { ...place, window });
         counter.count = ZERO;
         counter.cost = ZERO;
         counter.alerted.clear();
@@ -179,12 +201,15 @@ function enterPlan(world: World, user: User, old: Entered, primary: Subscription
         counter.filler = ZERO;
         counter.blockedTo = ZERO;
         counter.resetAt = at;
-        world.forgetLeft(user, { planId: entered.id, groupId: group.id, window });
+        world.forgetLeft(user, { ...place, window });
         resetShares(world, user, group.id, window);
       }
       return;
     case "block":
-      for (const group of entered.limits) {
+      for (const group of groups) {
+        const window = windowOf(group);
+        if (group.period?.type === "session") world.note(`sessions: ${window ? "blocked" : "none to block"}`);
+        if (window === null) continue;
         const counter = world.counter(user.id, entered.id, group.id, window);
         const quota = world.quota(primary, group);
         fill(counter, quota, larger(shownCount(counter), quota));
@@ -197,18 +222,25 @@ function enterPlan(world: World, user: User, old: Entered, primary: Subscription
  * Choice: only lines on the carried counter (the old plan's running window) follow the pairing.
  */
 function carry(world: World, user: User, old: Entered, primary: SubscriptionRow, at: number): void {
-  const isOutlived = outlives(world, old.planId, primary.planId);
   const [before, after] = [old.planId, primary.planId].map((id) => world.plan(id).limits);
   if (before!.some(({ id, unit }) => after!.some((each) => each.id === id && each.unit !== unit))) {
     world.note("carry: one id in two units");
   }
-  const source = world.window(old, at);
-  const target = world.window(primary, at);
   for (const { from, to } of pairGroups(world.plan(old.planId), world.plan(primary.planId))) {
-    const [left, own] = [
-      { planId: old.planId, groupId: from.id, window: source },
-      { planId: primary.planId, groupId: to.id, window: target },
-    ];
+    if (isGuard(to)) continue;
+    const source = world.windowOf(user.id, old, from, at);
+    if (source === null) continue;
+    const left = { planId: old.planId, groupId: from.id, window: source };
+    const entering = { planId: primary.planId, groupId: to.id };
+    const target = world.windowOf(user.id, primary, to, at);
+    const window = to.period?.type === "session"
+      ? goesOn(world, user, left, { ...entering, target })
+      : target!;
+    const own = { ...entering, window };
+    const isOutlived = outlives(world, { planId: old.planId, group: from }, {
+      planId: primary.planId,
+      group: to,
+    });
     const [behind, entered] = [world.lineCounter(user, left), world.lineCounter(user, own)];
     entered.resetAt = null;
     if (behind.filler > ZERO) world.note("carry: what filled a counter is left behind");
@@ -226,10 +258,45 @@ function carry(world: World, user: User, old: Entered, primary: SubscriptionRow,
   }
 }
 
-/** Whether the usage of a plan is that of a lifetime, and so is not that of any period of the other plan. */
-export function outlives(world: World, planId: string, otherId: string): boolean {
-  const [one, other] = [planId, otherId].map((id) => world.plan(id).period.type);
-  return one === "lifetime" && other !== "lifetime";
+/**
+ * Of two sessions that run as a plan is entered the one with the larger count goes on in that plan.
+ * Choice: what is left behind stays, as any counter does, so that a user who comes back finds at least that.
+ */
+function goesOn(
+  world: World,
+  user: User,
+  left: Place,
+  { target, ...entering }: GuardPlace & { target: Window | null },
+): Window {
+  if (target !== null) {
+    const [count, own] = [left, { ...entering, window: target }].map((place) =>
+      world.lineCounter(user, place).count
+    ) as [Micros, Micros];
+    world.note(`sessions: two run, ${own >= count ? "that of the entered plan" : "the one carried"} goes on`);
+    if (own >= count) return target;
+  } else world.note("sessions: carried");
+  world.sessions.set(placeKey(user.id, entering), left.window);
+  return left.window;
+}
+
+/** A guard is carried by every change of the plan, whatever its policy: no change gives a fresh rate. */
+function carryGuards(world: World, user: User, oldId: string, enteredId: string, at: number): void {
+  for (const { from, to } of pairGroups(world.plan(oldId), world.plan(enteredId))) {
+    if (!isGuard(to)) continue;
+    carryGuard(world, user, { planId: oldId, groupId: from.id }, { planId: enteredId, groupId: to.id }, at);
+  }
+}
+
+/** Whether usage is that of a lifetime, and so is not that of any period of the other group. */
+export function outlives(
+  world: World,
+  one: { planId: string; group: LimitGroup },
+  other: { planId: string; group: LimitGroup },
+): boolean {
+  const [from, to] = [one, other].map(({ planId, group }) =>
+    (group.period ?? world.plan(planId).period).type
+  );
+  return from === "lifetime" && to !== "lifetime";
 }
 
 /** Adds what fired elsewhere. Choice: where the quotas differ that they fired under, all count as under the lower. */

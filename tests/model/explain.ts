@@ -12,8 +12,9 @@ import {
 } from "./document.ts";
 import { type Micros, smaller, toNumber, ZERO } from "./decimal.ts";
 import { type Asked, type Decision, readAsked } from "./decision.ts";
+import { guardCount, heldOnGuard } from "./guards.ts";
 import { decidePath, type Level, levelsAnswer, type PathDecision, refuses } from "./levels.ts";
-import { covers, gateOf, headroomOf, type Metadata, roomOf, ruleMatches } from "./rules.ts";
+import { covers, gateOf, headroomOf, isGuard, type Metadata, roomOf, ruleMatches } from "./rules.ts";
 import {
   type Balance,
   isoOrNull,
@@ -21,10 +22,10 @@ import {
   type Place,
   shownCount,
   type SubscriptionRow,
+  type User,
   type World,
 } from "./state.ts";
 import { inOrder, statusOf } from "./wallet.ts";
-import type { Window } from "./windows.ts";
 
 export function explain(world: World, input: Input, now: number): ModelReply {
   const asked = readAsked(world, input, "reserve", now);
@@ -37,6 +38,7 @@ export function explain(world: World, input: Input, now: number): ModelReply {
     allowed: path.reasons.length === 0,
     matched: path.matched,
     reasons: path.reasons,
+    ...path.retry,
     text: naming([...namesOf(path), ...path.byRuns.flatMap(({ run }) => run.name ?? [])]),
     subscription: primary && plan
       ? { subscriptionId: primary.id, planId: plan.id, planName: plan.name }
@@ -53,10 +55,10 @@ function userAnswer(
   { reasons }: PathDecision,
   now: number,
 ): WireData {
-  const { primary, window } = decision;
+  const { primary } = decision;
   return {
-    groups: primary && window
-      ? world.plan(primary.planId).limits.map((group) => groupAnswer(world, asked, primary, window, group))
+    groups: primary
+      ? world.plan(primary.planId).limits.map((group) => groupAnswer(world, asked, primary, group, now))
       : [],
     credits: creditsAnswer(world, asked, decision, reasons.length > 0, now),
   };
@@ -68,7 +70,10 @@ function namesOf({ own, above }: PathDecision): string[] {
   const users = [first, ...others].filter((level) => level !== own).map((level) =>
     `"${level.asked.user.id}"`
   );
-  return [...labelsOf(first), ...users];
+  const guards = first.guards.filter(({ reason }) => reason !== null).map(({ group }) => group.label);
+  // Choice: where a guard refuses beside a member's share, the text may name either.
+  const labels = first.decision.reason !== null || guards.length === 0 ? labelsOf(first) : guards;
+  return [...first.full.length > 0 && guards.length > 0 ? [] : labels, ...users];
 }
 
 /** Choice: a refusal by limits names all groups without room, others need no label. */
@@ -93,18 +98,16 @@ function groupAnswer(
   world: World,
   { user, event, metadata, amounts }: Asked,
   primary: SubscriptionRow,
-  window: Window,
   group: LimitGroup,
+  now: number,
 ): WireData {
   const plan = world.plan(primary.planId);
   const quota = world.quota(primary, group);
-  const headroom = headroomOf(plan, group) ?? null;
-  const counter = world.counter(user.id, plan.id, group.id, window);
-  const current = shownCount(counter);
+  const headroom = isGuard(group) ? null : headroomOf(plan, group) ?? null;
+  const { current, held } = standing(world, user, primary, group, now);
   const isCovering = group.matches.some((rule) => ruleMatches(rule, event, metadata));
   const need = amounts[group.unit];
   const room = roomOf(quota, current, headroom ?? undefined, group.unit);
-  const held = heldOn(world, user.id, { planId: plan.id, groupId: group.id, window });
   const meeting = isCovering ? { why: "matched" } : meetingOf(group.matches, event, metadata);
   world.note(`explain: ${meeting.why}`);
   if (held > ZERO) world.note("explain: holds of a group");
@@ -119,11 +122,30 @@ function groupAnswer(
     headroom: headroom && { mode: headroom.mode, value: headroom.value },
     gate: headroom && toNumber(gateOf(quota, headroom)),
     current: toNumber(current),
-    held: toNumber(smaller(held, counter.count)),
+    held: toNumber(held),
     need: isCovering ? toNumber(need) : null,
     room: isCovering ? toNumber(room) : null,
     fits: isCovering ? need === ZERO ? room > ZERO : need <= room : null,
   };
+}
+
+/** What is counted of a group, and what open holds have of it. */
+function standing(
+  world: World,
+  user: User,
+  { planId, ...anchors }: SubscriptionRow,
+  group: LimitGroup,
+  now: number,
+): { current: Micros; held: Micros } {
+  const place = { planId, groupId: group.id };
+  if (isGuard(group)) {
+    const current = guardCount(world, user, place, now);
+    return { current, held: smaller(heldOnGuard(world, user, place, now), current) };
+  }
+  const window = world.windowOf(user.id, { planId, ...anchors }, group, now);
+  const counter = world.counterIn(user.id, planId, group.id, window);
+  const held = window === null ? ZERO : heldOn(world, user.id, { ...place, window });
+  return { current: shownCount(counter), held: smaller(held, counter.count) };
 }
 
 /** What open holds have of a counter, those included that left it and that it still contains. */

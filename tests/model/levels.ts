@@ -4,6 +4,7 @@
 import { type Asked, decide, type Decision, type MatchedGroup } from "./decision.ts";
 import { type Micros, ZERO } from "./decimal.ts";
 import type { WireData } from "./document.ts";
+import { guardsMet, type MetGuard, retryAfter } from "./guards.ts";
 import { type Refusing, refusingRuns, runsAnswer } from "./runs.ts";
 import { memberOf } from "./shares.ts";
 import type { User, World } from "./state.ts";
@@ -18,6 +19,8 @@ const REASONS = [
   "reservation_headroom_exceeded",
   "member_limit_reached",
   "run_limit_reached",
+  "rate_limit_reached",
+  "concurrency_limit_reached",
 ] as const;
 
 export type Reason = (typeof REASONS)[number];
@@ -26,6 +29,8 @@ export type Reason = (typeof REASONS)[number];
 export interface Level {
   asked: Asked;
   decision: Decision;
+  /** The guards that match the call here. */
+  guards: MetGuard[];
   /** Groups whose share of the caller has too little left; none for the caller itself. */
   full: FullShare[];
 }
@@ -51,6 +56,8 @@ export interface PathDecision {
   refusedBy: string[];
   /** The runs that refuse the call, innermost first. */
   byRuns: Refusing[];
+  /** Where guards alone refuse: how long until they all let the call pass, null for never. */
+  retry: { retryAfterMs?: number | null };
 }
 
 /** What a call would be answered at every user of its path, without changing anything. */
@@ -64,34 +71,47 @@ export function decidePath(
   const above = usersAbove(world, asked.user).map((user): Level => {
     const there = { ...asked, user };
     const decision = asAbove(user, decide(world, there, gate, now));
-    return { asked: there, decision, full: fullShares(world, asked, user, decision, now) };
+    const full = fullShares(world, asked, user, decision, now);
+    return { asked: there, decision, full, guards: [] };
   });
   const counted = above.some(({ decision }) => decision.matched.length > 0);
   const isSilent = alone.matched.length === 0 && counted;
-  const own: Level = { asked, decision: isSilent ? silenced(alone) : alone, full: [] };
+  const own: Level = { asked, decision: isSilent ? silenced(alone) : alone, full: [], guards: [] };
   const all = [own, ...above];
+  const matched = counted || alone.matched.length > 0 || alone.reason === null;
+  // Guards are shown wherever they match, and look at nothing that is unmatched everywhere.
+  const looksAt = matched ? gate === "quota" ? "rates" : "all" : "none";
+  for (const level of all) {
+    level.guards = guardsMet(world, level.asked, level.decision.primary, looksAt, now);
+  }
+  const guards = all.flatMap((level) => level.guards);
+  const byGuards = guards.flatMap(({ reason }) => reason ?? []);
   const refusing = all.filter(refuses);
   const isUnpriced = asked.row === undefined && !asked.toldCents;
   const lacksPrice = isUnpriced && world.catalog.settings?.unpricedModels === "refuse";
   const byRuns = refusingRuns(asked.runs, { event: asked.event, amounts: asked.amounts, lacksPrice });
   if (byRuns.length > 0) world.note(`runs: ${refusing.length === 0 ? "alone refuse" : "refuse too"}`);
-  const found = [...refusing.flatMap(reasonsAt), ...byRuns.map(({ reason }) => reason)];
+  const found = [...refusing.flatMap(reasonsAt), ...byRuns.map(({ reason }) => reason), ...byGuards];
+  const isByGuardsAlone = byGuards.length > 0 && byRuns.length === 0 &&
+    all.every(({ decision, full }) => decision.reason === null && full.length === 0);
+  noteGuards(world, all, byGuards, isByGuardsAlone);
   noteLevels(world, { own, alone, above, isSilent });
   return {
     own,
     alone,
     above,
     taking: all.filter(({ decision }) => decision.matched.length > 0),
-    matched: counted || alone.matched.length > 0 || alone.reason === null,
+    matched,
     reasons: REASONS.filter((reason) => found.includes(reason)),
     refusedBy: [...refusing.map((level) => level.asked.user.id), ...byRuns.map(({ run }) => run.id)],
     byRuns,
+    retry: isByGuardsAlone ? { retryAfterMs: retryAfter(world, guards, now) } : {},
   };
 }
 
 /** Whether a level refuses a call. */
-export function refuses({ decision, full }: Level): boolean {
-  return decision.reason !== null || full.length > 0;
+export function refuses({ decision, full, guards }: Level): boolean {
+  return decision.reason !== null || full.length > 0 || guards.some(({ reason }) => reason !== null);
 }
 
 function reasonsAt({ decision: { reason }, full }: Level): (Reason | null)[] {
@@ -140,6 +160,23 @@ export function levelsAnswer(
     ...(reasons.length > 0 ? { refusedBy } : {}),
     levels: above.map((level) => ({ userId: level.asked.user.id, ...show(level) })),
   };
+}
+
+function noteGuards(
+  world: World,
+  [own, ...above]: Level[],
+  reasons: Reason[],
+  isAlone: boolean,
+): void {
+  for (const reason of new Set(reasons)) {
+    world.note(`guards: ${reason}${isAlone ? " alone" : ", and others"}`);
+  }
+  const isAbove = above.some(({ guards }) => guards.some(({ reason }) => reason !== null));
+  if (isAbove) world.note("guards: refused above");
+  const isBare = [own!, ...above].some(({ decision, guards }) =>
+    guards.length > 0 && decision.matched.length === 0
+  );
+  if (isBare) world.note("guards: without a quota group beside");
 }
 
 function noteLevels(

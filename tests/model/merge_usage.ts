@@ -4,26 +4,46 @@
 
 import { atLeastZero, larger, ZERO } from "./decimal.ts";
 import { outlives, stillRuns, takeAlerts, writeHistory } from "./entry.ts";
-import { pairGroups } from "./rules.ts";
+import { mergeGuards } from "./guards.ts";
+import { isGuard, pairGroups } from "./rules.ts";
+import { runningSession, SessionMerge } from "./merge_sessions.ts";
 import { type Counter, fill, shownCount, type SubscriptionRow, type User, type World } from "./state.ts";
-import type { Window } from "./windows.ts";
+import type { Anchors, Window } from "./windows.ts";
 
-/** The plan whose usage a user has running, and in which window. */
+/** The plan whose usage a user has running. */
 interface Running {
   planId: string;
-  window: Window;
+  /** By quota group; a session that does not run has none. */
+  windows: Map<string, Window>;
 }
 
 /** One of the two users before the merge. */
 export interface Side {
   user: User;
   running: Running | null;
+  /** Its own rows, before they are the other's too. */
+  rows: readonly SubscriptionRow[];
 }
 
 export function sideOf(world: World, user: User, now: number): Side {
   const { entered } = user;
-  if (!entered || !stillRuns(world, entered, now)) return { user, running: null };
-  return { user, running: { planId: entered.planId, window: world.window(entered, entered.endedAt ?? now) } };
+  const rows = [...user.subscriptions];
+  if (!entered || !stillRuns(world, user, entered, now)) return { user, running: null, rows };
+  const running = { planId: entered.planId, windows: windowsOf(world, user, entered, now) };
+  return { user, running, rows };
+}
+
+function windowsOf(
+  world: World,
+  user: User,
+  row: Anchors & { planId: string },
+  now: number,
+): Map<string, Window> {
+  const groups = world.plan(row.planId).limits.filter((group) => !isGuard(group));
+  return new Map(groups.flatMap((group) => {
+    const window = world.windowOf(user.id, row, group, now);
+    return window === null ? [] : [[group.id, window]];
+  }));
 }
 
 /** Moves all rows; gives back the rows that ended, best first, and how many `merged` rows were written. */
@@ -62,7 +82,7 @@ function rowsToEnd(world: World, user: User, now: number): SubscriptionRow[] {
 }
 
 /** Usage that moves to a counter of the surviving plan. */
-interface Move extends Pick<Counter, "count" | "cost" | "alerted" | "alertedQuota"> {
+export interface Move extends Pick<Counter, "count" | "cost" | "alerted" | "alertedQuota"> {
   source: Counter;
   target: Counter;
 }
@@ -82,11 +102,19 @@ export interface UsageReport {
 export function mergeUsage(world: World, from: Side, to: Side, now: number): UsageReport {
   const report: UsageReport = { summed: 0, carried: [], unpaired: [] };
   const primary = world.primary(to.user, now);
-  const surviving = primary && { planId: primary.planId, window: world.window(primary, now) };
+  const sessions = new SessionMerge(world, { from, to }, primary, now);
+  const surviving = primary && {
+    planId: primary.planId,
+    windows: new Map([...windowsOf(world, to.user, primary, now), ...sessions.windows]),
+  };
+  mergeGuards(world, from.user, to.user, primary?.planId ?? null, now);
   const moves: Move[] = [];
   if (surviving) {
     report.summed += meetingsInOtherWindows(world, from, to, surviving);
-    for (const side of [from, to]) moves.push(...takeOut(world, side, to.user, surviving, report));
+    for (const side of [from, to]) {
+      moves.push(...takeOut(world, side, to.user, surviving, report, now));
+      moves.push(...sessions.takeOut(side));
+    }
   }
   const isMoved = (each: Counter) =>
     moves.some(({ source }) =>
@@ -98,7 +126,7 @@ export function mergeUsage(world: World, from: Side, to: Side, now: number): Usa
     const target = world.counter(to.user.id, planId, groupId, { start: windowStart, end: windowEnd });
     if (counter.count > ZERO && target.count > ZERO && !isMoved(counter)) {
       report.summed += 1;
-      const runs = planId === surviving?.planId && windowStart === surviving.window.start;
+      const runs = planId === surviving?.planId && windowStart === surviving.windows.get(groupId)?.start;
       world.note(runs ? "merges: summed, equal windows" : "merges: summed, past windows");
     }
     const shown = larger(shownCount(target), shownCount(counter));
@@ -111,6 +139,7 @@ export function mergeUsage(world: World, from: Side, to: Side, now: number): Usa
     add(target, moved);
     fill(target, target.blockedTo, shown);
   }
+  sessions.unite();
   // Choice: no reset is known any more, for it was of one of two users.
   for (const counter of world.countersOf(to.user.id)) counter.resetAt = null;
   return report;
@@ -118,14 +147,16 @@ export function mergeUsage(world: World, from: Side, to: Side, now: number): Usa
 
 /** How many groups of the surviving plan have usage on both sides, running in windows that are not both its own. */
 function meetingsInOtherWindows(world: World, from: Side, to: Side, surviving: Running): number {
-  const { planId, window } = surviving;
-  const [a, b] = [from.running, to.running];
-  if (a?.planId !== planId || b?.planId !== planId) return 0;
-  if (a.window.start === window.start && b.window.start === window.start) return 0;
-  const meeting = world.plan(planId).limits.filter(({ id }) =>
-    world.counter(from.user.id, planId, id, a.window).count > ZERO &&
-    world.counter(to.user.id, planId, id, b.window).count > ZERO
-  );
+  const { planId } = surviving;
+  const [one, other] = [from.running, to.running];
+  if (one?.planId !== planId || other?.planId !== planId) return 0;
+  const meeting = world.plan(planId).limits.filter(({ id }) => {
+    const [a, b, window] = [one, other, surviving].map(({ windows }) => windows.get(id));
+    if (!a || !b || !window) return false;
+    return (a.start !== window.start || b.start !== window.start) &&
+      world.counter(from.user.id, planId, id, a).count > ZERO &&
+      world.counter(to.user.id, planId, id, b).count > ZERO;
+  });
   for (const _ of meeting) world.note("merges: summed, different windows");
   return meeting.length;
 }
@@ -143,25 +174,34 @@ function takeOut(
   canonical: User,
   surviving: Running,
   report: UsageReport,
+  now: number,
 ): Move[] {
   if (!running) return [];
-  const { planId, window } = running;
+  const { planId } = running;
   const same = planId === surviving.planId;
-  if (same && window.start === surviving.window.start) return [];
   const pairs = same ? null : pairGroups(world.plan(planId), world.plan(surviving.planId));
-  const moves = world.plan(planId).limits.flatMap(({ id }) => {
+  return world.plan(planId).limits.flatMap((group) => {
+    const { id } = group;
+    const window = running.windows.get(id);
+    // Sessions of the surviving plan are moved by themselves.
+    if (window === undefined || (same && group.period?.type === "session")) return [];
     const toGroupId = pairs === null ? id : pairs.find(({ from }) => from.id === id)?.to.id;
+    const target = toGroupId === undefined ? undefined : surviving.windows.get(toGroupId);
+    if (same && window.start === target?.start) return [];
     const source = world.counter(user.id, planId, id, window);
     const isUsed = source.count > ZERO || source.cost > ZERO;
-    if (toGroupId === undefined) {
+    if (toGroupId === undefined || target === undefined) {
       if (isUsed) report.unpaired.push(id);
       if (isUsed) world.note("merges: unpaired");
       return [];
     }
-    const place = { groupId: toGroupId, ...surviving };
-    const { any, added } = world.pointHolds(user, { groupId: id, ...running }, place, !same);
+    const place = { planId: surviving.planId, groupId: toGroupId, window: target };
+    const left = { planId, groupId: id, window };
+    const { any, added } = world.pointHolds(user, left, place, !same);
+    if (same) world.forgetLeft(user, left);
     if (source.filler > ZERO) world.note("merges: what filled a counter is left behind");
-    if (outlives(world, planId, surviving.planId)) {
+    const entered = world.group(surviving.planId, toGroupId);
+    if (outlives(world, { planId, group }, { planId: surviving.planId, group: entered })) {
       if (!any) return [];
       report.carried.push({ fromGroupId: id, toGroupId });
       world.note("merges: open holds alone, from a lifetime");
@@ -172,26 +212,30 @@ function takeOut(
     if (!isUsed && source.alerted.size === 0) return [];
     if (!same && isUsed) report.carried.push({ fromGroupId: id, toGroupId });
     if (!same && isUsed) world.note("merges: carried");
-    const target = world.lineCounter(canonical, place);
-    const { count, cost, alertedQuota } = source;
-    const alerted = new Set(source.alerted);
+    const targetCounter = world.lineCounter(canonical, place);
+    const moved = { source, target: targetCounter, ...usageIn(source) };
     if (same) {
       empty(source);
-      return [{ source, target, count, cost, alerted, alertedQuota }];
+      return [moved];
     }
-    const left = world.lineCounter(user, place);
-    if (!user.entered!.carried || (left.count === ZERO && left.cost === ZERO)) {
-      if (left.count > ZERO) world.note("merges: carried to a plan left by reset or block");
-      return [{ source, target, count, cost, alerted, alertedQuota }];
+    const own = entered.period?.type === "session" ? runningSession(world, user, place, now) : target;
+    const behind = world.counterIn(user.id, place.planId, place.groupId, own);
+    if (!user.entered!.carried || (behind.count === ZERO && behind.cost === ZERO)) {
+      if (behind.count > ZERO) world.note("merges: carried to a plan left by reset or block");
+      return [moved];
     }
     world.note("merges: carried to a plan left under carry");
-    const more = { count: atLeastZero(count - left.count), cost: atLeastZero(cost - left.cost) };
-    return [{ source, target, alerted, alertedQuota, ...more }];
+    const { count, cost } = source;
+    const more = { count: atLeastZero(count - behind.count), cost: atLeastZero(cost - behind.cost) };
+    return [{ ...moved, ...more }];
   });
-  if (same) {
-    for (const { id } of world.plan(planId).limits) world.forgetLeft(user, { groupId: id, ...running });
-  }
-  return moves;
+}
+
+/** What a counter brings to another one. */
+export function usageIn(
+  { count, cost, alerted, alertedQuota }: Counter,
+): Pick<Move, "count" | "cost" | "alerted" | "alertedQuota"> {
+  return { count, cost, alerted: new Set(alerted), alertedQuota };
 }
 
 /**
@@ -218,7 +262,7 @@ function add(counter: Counter, { count, cost, ...fired }: Omit<Move, "source" | 
   takeAlerts(counter, fired);
 }
 
-function empty(counter: Counter): void {
+export function empty(counter: Counter): void {
   counter.count = ZERO;
   counter.cost = ZERO;
 }

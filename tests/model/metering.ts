@@ -13,10 +13,12 @@ import {
 } from "./decision.ts";
 import { type Micros, ONE, toNumber, ZERO } from "./decimal.ts";
 import { type Input, type ModelReply, refusal, success, type Unit, type WireData } from "./document.ts";
+import { countInRates, guardAnswer, guardLines } from "./guards.ts";
 import { decidePath, type FullShare, type Level, levelsAnswer, type PathDecision } from "./levels.ts";
 import { addToRuns, countInRuns, runsAnswer, runsCount } from "./runs.ts";
 import { reportOf } from "./reports.ts";
 import { sent } from "./rules.ts";
+import { beginSessions } from "./sessions.ts";
 import type { SharedPart } from "./shares.ts";
 import {
   type Balance,
@@ -40,13 +42,13 @@ export function reserve(world: World, input: Input, now: number): ModelReply {
   world.cause = asked.user.id;
   const path = decidePath(world, asked, "headroom", now);
   const told = sizeWarnings(input, asked, path);
-  if (path.reasons.length > 0) return success({ ...refusedAnswer(path), ...told });
+  if (path.reasons.length > 0) return success({ ...refusedAnswer(world, path, now), ...told });
   const setTtl = world.catalog.settings?.reservationTtlSeconds ?? DEFAULT_TTL_SECONDS;
   const ttlSeconds = typeof input["ttlSeconds"] === "number" ? input["ttlSeconds"] : setTtl;
   const expiresAt = now + Math.round(ttlSeconds * 1000);
   const own = hold(world, path.own, expiresAt, now);
-  for (const level of path.taking) {
-    if (level === path.own) continue;
+  for (const level of path.above) {
+    if (level.decision.matched.length === 0 && level.guards.length === 0) continue;
     own.parts.push(hold(world, level, expiresAt, now, own));
     world.note("levels: a part is held");
   }
@@ -59,14 +61,17 @@ export function reserve(world: World, input: Input, now: number): ModelReply {
   const take = (unit: Unit) => asked.amounts[unit];
   world.shares.take(String(own.no), asked.user.id, sharedBy(path), take, expiresAt);
   addToRuns(asked.runs, asked.event, { count: take, held: take });
-  const { matched } = path.own.decision;
+  const groups = ({ decision, guards }: Level) => [
+    ...decision.matched.map(groupAnswer),
+    ...guards.map((each) => guardAnswer(world, each, now)),
+  ];
   return success({
     allowed: true,
     matched: true,
     reservationId: own.id,
     expiresAt: iso(expiresAt),
-    ...(matched.length > 0 ? { groups: matched.map(groupAnswer) } : {}),
-    ...levelsAnswer(path, ({ decision }) => ({ groups: decision.matched.map(groupAnswer) })),
+    groups: groups(path.own),
+    ...levelsAnswer(path, (level) => ({ groups: groups(level) })),
     ...told,
   });
 }
@@ -74,17 +79,19 @@ export function reserve(world: World, input: Input, now: number): ModelReply {
 /** Holds what one user of a path gives; `of` is the caller's hold, for a user above. */
 function hold(
   world: World,
-  { asked, decision }: Level,
+  { asked, decision, guards }: Level,
   expiresAt: number,
   now: number,
   of: Reservation | null = null,
 ): Reservation {
   const { matched, shares } = decision;
   const { user, row, toldCents, event, metadata, amounts, perUnit, quantity } = asked;
+  beginSessions(world, user, matched, now);
+  countInRates(world, guards, now);
   const lines = matched.map(({ planId, window, group, counter }): Line => {
     const amount = byPlan(shares, group.unit);
     counter.count += amount;
-    return { planId, groupId: group.id, unit: group.unit, window, amount, left: [] };
+    return { planId, groupId: group.id, unit: group.unit, window: window!, amount, left: [] };
   });
   const credits = takeCredits(world, shares, now);
   if (shares.length > 0) noteShares(world, decision);
@@ -102,6 +109,7 @@ function hold(
     madeAt: now,
     expiresAt,
     lines,
+    guards: guardLines(guards, now),
     credits,
     reserved: amounts,
     perUnit,
@@ -134,19 +142,25 @@ export function canUse(world: World, input: Input, now: number): ModelReply {
   const asked = readAsked(world, input, "reserve", now);
   if ("reply" in asked) return asked.reply;
   const path = decidePath(world, asked, "headroom", now);
-  const details = ({ asked, decision }: Level) =>
-    decision.matched.map(({ group, counter, quota, window }) => ({
+  const details = ({ asked, decision, guards }: Level) => [
+    ...decision.matched.map(({ group, counter, quota, window }) => ({
       groupId: group.id,
       current: toNumber(shownCount(counter)),
       quota: toNumber(quota),
-      resetsAt: isoOrNull(window.end),
+      resetsAt: isoOrNull(window?.end ?? null),
       ...creditOffer(walletOf(world, asked, now, group.unit)),
-    }));
+    })),
+    ...guards.map((each) => {
+      const { unit: _, ...shown } = guardAnswer(world, each, now);
+      return { ...shown, resetsAt: null, ...creditOffer([]) };
+    }),
+  ];
   return success({
     ...sizeWarnings(input, asked, path),
     allowed: path.reasons.length === 0,
     matched: path.matched,
     reasons: path.reasons,
+    ...path.retry,
     details: details(path.own),
     ...levelsAnswer(path, (level) => ({ details: details(level) })),
   });
@@ -202,19 +216,23 @@ export function track(world: World, input: Input, now: number, realNow: number):
   for (const { balance, taken } of paid.flatMap(({ credits }) => credits)) {
     writeRow(world, balance, -taken, { reason: "event_committed", event, at: now });
   }
-  if (isBlocked) return blockedAnswer(event, path);
+  if (isBlocked) return blockedAnswer(world, event, path, now);
   if (isTaken) {
     world.countOperation(realNow);
     countInRuns(asked.runs, asked.event, asked.amounts);
     world.shares.take(String(event.no), asked.user.id, sharedBy(path), (unit) => asked.amounts[unit]);
   }
   const countsCents = counted.some(inCents) || runsCount(asked.runs, "cents", asked.event);
-  const counters = ({ decision: { primary, window, matched } }: Level) =>
-    primary && window ? matched.map(({ group }) => counterAnswer(world, primary, group, window)) : [];
+  const counters = ({ decision: { primary, matched }, guards }: Level) =>
+    primary ? [...matched, ...guards].map(({ group }) => counterAnswer(world, primary, group, now)) : [];
   const { own, above } = path;
-  const withMember = ({ asked: { user }, decision }: Level, counter: WireData, place: number) => ({
+  const withMember = (
+    { decision: { primary, matched }, guards }: Level,
+    counter: WireData,
+    place: number,
+  ) => ({
     ...counter,
-    ...memberAnswer(world, asked.user, user, { ...decision.matched[place]!, now }),
+    ...memberAnswer(world, asked.user, primary!, [...matched, ...guards][place]!.group, now),
   });
   return success({
     eventId: event.id,
@@ -239,13 +257,14 @@ function sharedBy({ own, taking }: PathDecision): SharedPart[] {
       account: asked.user.id,
       group: group.id,
       unit: group.unit,
-      window: window.start,
+      window: window!.start,
     }))
   );
 }
 
 function trackedStatus({ own, taking, reasons, refusedBy }: PathDecision): EventRow["matchStatus"] {
   if (refusedBy.some((id) => id !== own.asked.user.id)) return "blocked";
+  if (own.guards.some(({ reason }) => reason !== null)) return "blocked";
   if (taking.length > 0) return reasons.length === 0 ? "matched" : "blocked";
   const { reason } = own.decision;
   if (reason === null) return "matched_credits_only";
@@ -255,11 +274,13 @@ function trackedStatus({ own, taking, reasons, refusedBy }: PathDecision): Event
 /** Counts an event at one user; gives back what it charged there. */
 function takeAt(
   world: World,
-  { decision }: Level,
+  { asked, decision, guards }: Level,
   cost: Micros,
   now: number,
 ): { amounts: Charge[]; credits: CreditLine[] } {
   const { matched, shares } = decision;
+  beginSessions(world, asked.user, matched, now);
+  countInRates(world, guards, now);
   for (const { group, counter } of matched) {
     counter.count += byPlan(shares, group.unit);
     counter.cost += cost;
@@ -276,21 +297,28 @@ function takeAt(
 }
 
 /** Choice: without a parent the code is always that of a limit; with one it is the first reason. */
-function blockedAnswer(event: EventRow, { own, above, reasons, refusedBy }: PathDecision): ModelReply {
-  const groups = (level: Level) =>
-    blockingOf(level).map((each) => ({
+function blockedAnswer(
+  world: World,
+  event: EventRow,
+  { own, above, reasons, refusedBy, retry }: PathDecision,
+  now: number,
+): ModelReply {
+  const groups = (level: Level) => [
+    ...blockingOf(level).map((each) => ({
       groupId: each.group.id,
       unit: each.group.unit,
       quota: toNumber(each.quota),
       current: toNumber(shownCount(each.counter)),
       ...memberIn(level.full.find(({ of }) => of === each)),
-    }));
-  const details = { eventId: event.id, groups: groups(own) };
+    })),
+    ...level.guards.filter(({ reason }) => reason !== null).map((each) => guardAnswer(world, each, now)),
+  ];
+  const details = { eventId: event.id, groups: groups(own), ...retry };
   const [first = "limit_reached"] = reasons;
   const { runs } = own.asked;
   if (above.length === 0 && runs.length === 0) {
     const why = first === "unpriced_model" ? { reasons } : {};
-    return refusal("limit_reached", { ...details, ...why });
+    return refusal(isOfGuard(first) ? first : "limit_reached", { ...details, ...why });
   }
   const levels = above.map((level) => ({ userId: level.asked.user.id, groups: groups(level) }));
   return refusal(first, {
@@ -300,6 +328,10 @@ function blockedAnswer(event: EventRow, { own, above, reasons, refusedBy }: Path
     ...(above.length === 0 ? {} : { levels }),
     ...runsAnswer(runs, null),
   });
+}
+
+function isOfGuard(reason: string): reason is "rate_limit_reached" | "concurrency_limit_reached" {
+  return reason === "rate_limit_reached" || reason === "concurrency_limit_reached";
 }
 
 /** The groups without room, for all calls or for this caller. */
@@ -341,20 +373,26 @@ function noteShares(world: World, { primary, matched, shares }: Decision): void 
   }
 }
 
-function refusedAnswer(path: PathDecision) {
-  const { own, matched, reasons } = path;
-  const groups = (level: Level) =>
-    level.decision.matched.map((each) => ({
+function refusedAnswer(world: World, path: PathDecision, now: number) {
+  const { own, matched, reasons, retry } = path;
+  const groups = (level: Level) => [
+    ...level.decision.matched.map((each) => ({
       ...groupAnswer(each),
       ...(blockingOf(level).includes(each)
-        ? { label: each.group.label, resetsAt: isoOrNull(each.window.end) }
+        ? { label: each.group.label, resetsAt: isoOrNull(each.window?.end ?? null) }
         : {}),
-    }));
+    })),
+    ...level.guards.map((each) => ({
+      ...guardAnswer(world, each, now),
+      ...(each.reason === null ? {} : { label: each.group.label, resetsAt: null }),
+    })),
+  ];
   return {
     allowed: false,
     matched,
     reasons,
-    ...(own.decision.matched.length > 0 ? { groups: groups(own) } : {}),
+    ...retry,
+    groups: groups(own),
     ...levelsAnswer(path, (level) => ({ groups: groups(level) })),
   };
 }

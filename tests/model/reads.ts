@@ -14,9 +14,10 @@ import {
 } from "./document.ts";
 import { atLeastZero, type Micros, toNumber, ZERO } from "./decimal.ts";
 import { shownFeatures } from "./features.ts";
+import { guardCount, guardWindow } from "./guards.ts";
 import type { Report } from "./reports.ts";
-import { covers } from "./rules.ts";
-import { memberOf, type SharedPlace } from "./shares.ts";
+import { covers, isGuard } from "./rules.ts";
+import { memberOf } from "./shares.ts";
 import {
   type EventRow,
   type HistoryRow,
@@ -30,7 +31,6 @@ import {
 import { subscriptionRecord } from "./subscriptions.ts";
 import { followOrder } from "./ties.ts";
 import { childrenOf, limitsShown, usersAbove } from "./tree.ts";
-import type { Window } from "./windows.ts";
 
 const HISTORY_ROWS_SHOWN = 50;
 const DEFAULT_LIMIT = 20;
@@ -109,18 +109,26 @@ function levelOf(world: World, user: User, now: number, event: string | null, me
   return {
     userId: user.id,
     period: window && { start: iso(window.start), end: isoOrNull(window.end) },
-    counters: primary && window
+    counters: primary
       ? groups.map((group) => ({
-        ...counterAnswer(world, primary, group, window),
-        ...(member ? memberAnswer(world, member, user, { group, window, now }) : {}),
+        ...counterAnswer(world, primary, group, now),
+        ...(member ? memberAnswer(world, member, primary, group, now) : {}),
       }))
       : [],
   };
 }
 
-/** The caller's share of a group of a user above. */
-export function memberAnswer(world: World, member: User, account: User, place: SharedPlace): WireData {
-  const { count, quota } = memberOf(world, member, account, place);
+/** The caller's share of a group of the plan in force of a user above; a guard has none. */
+export function memberAnswer(
+  world: World,
+  member: User,
+  row: SubscriptionRow,
+  group: LimitGroup,
+  now: number,
+): WireData {
+  if (isGuard(group)) return { member: { count: 0, quota: null } };
+  const window = world.windowOf(row.userId, row, group, now);
+  const { count, quota } = memberOf(world, member, world.user(row.userId), { group, window, now });
   return { member: { count: toNumber(count), quota: quota === null ? null : toNumber(quota) } };
 }
 
@@ -143,8 +151,10 @@ export function costAnswer(
 }
 
 /** A counter as usage, users and track show it. */
-export function counterAnswer(world: World, row: SubscriptionRow, group: LimitGroup, window: Window) {
-  const counter = world.counter(row.userId, row.planId, group.id, window);
+export function counterAnswer(world: World, row: SubscriptionRow, group: LimitGroup, now: number) {
+  const [count, cost] = isGuard(group)
+    ? [guardCount(world, world.user(row.userId), { planId: row.planId, groupId: group.id }, now), ZERO]
+    : countedIn(world, row, group, now);
   const quota = world.quota(row, group);
   const filters: Record<string, string[]> = {};
   for (const rule of group.matches) {
@@ -158,11 +168,31 @@ export function counterAnswer(world: World, row: SubscriptionRow, group: LimitGr
     label: group.label,
     unit: group.unit,
     quota: toNumber(quota),
-    count: toNumber(shownCount(counter)),
-    remaining: toNumber(atLeastZero(quota - shownCount(counter))),
-    costCents: toNumber(counter.cost),
+    count: toNumber(count),
+    remaining: toNumber(atLeastZero(quota - count)),
+    costCents: toNumber(cost),
     filters,
+    ...ownWindow(world, row, group, now),
   };
+}
+
+function countedIn(
+  world: World,
+  row: SubscriptionRow,
+  group: LimitGroup,
+  now: number,
+): [count: Micros, cost: Micros] {
+  const window = world.windowOf(row.userId, row, group, now);
+  const counter = world.counterIn(row.userId, row.planId, group.id, window);
+  return [shownCount(counter), counter.cost];
+}
+
+/** The window of a group that does not count by the plan's period. */
+function ownWindow(world: World, row: SubscriptionRow, group: LimitGroup, now: number): WireData {
+  if (group.period === undefined) return {};
+  if (isGuard(group)) return { period: null, window: guardWindow(group) };
+  const window = world.windowOf(row.userId, row, group, now);
+  return { period: window && { start: iso(window.start), end: isoOrNull(window.end) } };
 }
 
 /** The active subscriptions beside the primary, or null. */

@@ -122,6 +122,24 @@ export interface Place {
   window: Window;
 }
 
+/** A guard's part of a hold: the whole need of its unit, also what credits pay. */
+export interface GuardLine {
+  planId: string;
+  groupId: string;
+  unit: Unit;
+  amount: Micros;
+  /** The slot of a rate that it was counted in; null for concurrency. */
+  slot: number | null;
+  /** The rates that this line left by plan changes; they still contain it. */
+  left: GuardPlace[];
+}
+
+/** What names a guard of a user. */
+export interface GuardPlace {
+  planId: string;
+  groupId: string;
+}
+
 /** A task with limits of its own. */
 export interface RunRow extends Named {
   user: User;
@@ -154,6 +172,7 @@ export interface Reservation extends Named {
   madeAt: number;
   expiresAt: number;
   lines: Line[];
+  guards: GuardLine[];
   /** What was taken from balances, in the order of taking. */
   credits: CreditLine[];
   /** Every unit, also those without a line: the event's cost and quantity need them. */

@@ -99,6 +99,19 @@ export function amountsOf(input: Input, row: ModelRow | undefined, kind: "reserv
   };
 }
 
+/** Rates and concurrency: groups that only refuse. */
+export function isGuard({ period }: LimitGroup): boolean {
+  return period?.type === "rolling" || period?.type === "concurrent";
+}
+
+/** How a group counts, in one text; a catalog never changes it, and groups of two plans pair only where it is equal. */
+function kindOf({ period }: LimitGroup): string {
+  if (period?.type === "concurrent") return period.type;
+  return period?.type === "session" || period?.type === "rolling"
+    ? `${period.type} ${period.seconds}`
+    : "calendar";
+}
+
 /** The headroom setting of a group: its own, else its plan's. */
 export function headroomOf(plan: Plan, group: LimitGroup): Headroom | undefined {
   return group.headroom ?? plan.headroom ?? undefined;
@@ -123,20 +136,23 @@ export function roomOf(
 }
 
 /**
- * The groups of the entered plan with the old group of the same unit that each takes usage from.
+ * The groups of the entered plan with the old group of the same unit and kind that each takes usage from.
  * Choice: one to one; first every pair by id, then by rules, then by first event pattern, in catalog order.
  */
 export function pairGroups(old: Plan, entered: Plan): { from: LimitGroup; to: LimitGroup }[] {
   const alike: ((a: LimitGroup, b: LimitGroup) => boolean)[] = [
-    (a, b) => a.unit === b.unit && a.id === b.id,
-    (a, b) => a.unit === b.unit && ruleSet(a) === ruleSet(b),
-    (a, b) => a.unit === b.unit && a.matches[0]?.event === b.matches[0]?.event,
+    (a, b) => a.id === b.id,
+    (a, b) => ruleSet(a) === ruleSet(b),
+    (a, b) => a.matches[0]?.event === b.matches[0]?.event,
   ];
   const pairs: { from: LimitGroup; to: LimitGroup }[] = [];
   for (const same of alike) {
     for (const to of entered.limits) {
       if (pairs.some((pair) => pair.to === to)) continue;
-      const from = old.limits.find((group) => same(group, to) && !pairs.some((pair) => pair.from === group));
+      const from = old.limits.find((group) =>
+        group.unit === to.unit && kindOf(group) === kindOf(to) && same(group, to) &&
+        !pairs.some((pair) => pair.from === group)
+      );
       if (from) pairs.push({ from, to });
     }
   }

@@ -5,6 +5,7 @@
 import { type Input, type ModelReply, refusal, success, type Unit, type WireData } from "./document.ts";
 import { atLeastZero, fromNumber, type Micros, smaller, toNumber, ZERO } from "./decimal.ts";
 import { centsOfCalls, settledBy } from "./prices.ts";
+import { leaveRates, settleGuards } from "./guards.ts";
 import { costAnswer } from "./reads.ts";
 import { reportOf } from "./reports.ts";
 import { addToRuns, runsCount } from "./runs.ts";
@@ -67,8 +68,11 @@ export function commit(world: World, input: Input, now: number, realNow: number)
   if (state === "expired" && all.length > 1) world.note("levels: a late commit at every level");
   for (const hold of all) hold.state = "committed";
   world.countOperation(realNow);
-  const groupsOf = (each: User) =>
-    [...charged].flatMap(([counter, group]) => counter.userId === each.id ? [group] : []);
+  const guards = settleGuards(world, all, (unit) => finalAmount(reservation, unit, input), state, now);
+  const groupsOf = (each: User) => [
+    ...[...charged].flatMap(([counter, group]) => counter.userId === each.id ? [group] : []),
+    ...guards.get(each) ?? [],
+  ];
   // Choice: the answer also names the event.
   return success({
     eventId: event.id,
@@ -302,6 +306,7 @@ export function release(world: World, input: Input, now: number): ModelReply {
     for (const { balance, taken } of hold.credits) {
       giveBack(world, balance, taken, { reason: "reservation_released", reservation, at: now });
     }
+    leaveRates(world, hold, now);
     hold.state = "released";
   }
   giveBackToRuns(reservation);

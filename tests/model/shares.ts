@@ -98,7 +98,8 @@ function nameOf({ account, group, window }: Omit<SharedPart, "unit">): string {
 /** A group of a plan in force, at a moment. */
 export interface SharedPlace {
   group: LimitGroup;
-  window: Window;
+  /** Null: a session that does not run. */
+  window: Window | null;
   now: number;
 }
 
@@ -113,7 +114,7 @@ export function memberOf(
     string[],
     string[],
   ];
-  const part = { group: group.id, unit: group.unit, window: window.start };
+  const part = { group: group.id, unit: group.unit, window: window?.start ?? NaN };
   const countOf = (ofMember: string[], ofAccount: string[]) =>
     world.shares.count(ofMember, ofAccount, part, now);
   const count = countOf(members, accounts);

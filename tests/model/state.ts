@@ -3,7 +3,7 @@
 // Also the ids that the system chooses: until one is learnt, a row has a placeholder in guillemets, which
 // works as an id and which `compare` accepts for any fresh id.
 
-import type { CatalogDocument, LimitGroup, ModelOptions, Plan, WireData } from "./document.ts";
+import type { CatalogDocument, LimitGroup, ModelOptions, Period, Plan, WireData } from "./document.ts";
 import { atLeastZero, fromNumber, larger, type Micros, ZERO } from "./decimal.ts";
 import { Messages } from "./messages.ts";
 import type {
@@ -12,6 +12,7 @@ import type {
   Counter,
   Dated,
   EventRow,
+  GuardPlace,
   LedgerRow,
   Line,
   Named,
@@ -44,6 +45,10 @@ export class World {
   readonly shares = new ModelShares();
   /** Every cursor that an answer showed, with the last row of its page. */
   readonly cursors = new Map<string, LedgerRow>();
+  /** What was counted in each slot of a rate, by `placeKey`. */
+  readonly rates = new Map<string, Map<number, Micros>>();
+  /** The last session of a group that began, by `placeKey`. */
+  readonly sessions = new Map<string, Window>();
   /** How often each case that is worth meeting came up. */
   readonly cases = new Map<string, number>();
   /** UTC month (`2026-01`) to metering operations. */
@@ -92,8 +97,20 @@ export class World {
   /** A throwaway copy, in which a dry run can do all that the real call would. */
   copy(): World {
     const copy = new World(this.catalog, this.options);
-    const { users, aliases, reservations, runs, events, balances, ledger, operations } = this;
-    const lists = { users, aliases, reservations, runs, events, balances, ledger, operations };
+    const { users, aliases, reservations, runs, events, balances, ledger, operations, rates, sessions } =
+      this;
+    const lists = {
+      users,
+      aliases,
+      reservations,
+      runs,
+      events,
+      balances,
+      ledger,
+      operations,
+      rates,
+      sessions,
+    };
     // In one piece, so that rows go on naming one another.
     const { counters, ...rest } = structuredClone({ ...lists, counters: this.#counters });
     Object.assign(copy, rest);
@@ -127,18 +144,15 @@ export class World {
     }
     const { end: windowEnd } = window;
     const place = { userId, planId, groupId, windowStart, windowEnd };
-    const counter: Counter = {
-      ...place,
-      count: ZERO,
-      cost: ZERO,
-      alerted: new Set(),
-      alertedQuota: null,
-      filler: ZERO,
-      blockedTo: ZERO,
-      resetAt: null,
-    };
+    const counter = newCounter(place);
     counters.set(key, counter);
     return counter;
+  }
+
+  /** The counter of a window; one that is never kept where no session runs. */
+  counterIn(userId: string, planId: string, groupId: string, window: Window | null): Counter {
+    if (window !== null) return this.counter(userId, planId, groupId, window);
+    return newCounter({ userId, planId, groupId, windowStart: NaN, windowEnd: null });
   }
 
   countersOf(userId: string): Counter[] {
@@ -190,6 +204,16 @@ export class World {
     }
   }
 
+  /** The window that a group of the row's plan has at a moment; null for a session that does not run. */
+  windowOf(userId: string, row: Anchors & { planId: string }, group: LimitGroup, at: number): Window | null {
+    const { period = this.plan(row.planId).period } = group;
+    if (period.type === "session") {
+      const last = this.sessions.get(placeKey(userId, { planId: row.planId, groupId: group.id }));
+      return last && last.end! > at ? last : null;
+    }
+    return windowAt(period as Period, row, at);
+  }
+
   /** The window that the row's plan has at a moment. */
   window(row: Anchors & { planId: string }, at: number): Window {
     return windowAt(this.plan(row.planId).period, row, at);
@@ -204,7 +228,7 @@ export class World {
    * Choice: a plan is in force while the primary is on it; otherwise the catalog's quota counts, without
    * custom limits.
    */
-  lineQuota(user: User, line: Line, at: number): Micros {
+  lineQuota(user: User, line: GuardPlace, at: number): Micros {
     const group = this.group(line.planId, line.groupId);
     const primary = this.primary(user, at);
     return primary?.planId === line.planId ? this.quota(primary, group) : fromNumber(group.quota);
@@ -295,6 +319,27 @@ export class World {
     row.id = observed;
     return observed;
   }
+}
+
+/** Names a group of a user. */
+export function placeKey(userId: string, { planId, groupId }: GuardPlace): string {
+  return JSON.stringify([userId, planId, groupId]);
+}
+
+/** A counter without usage. */
+export function newCounter(
+  place: Pick<Counter, "userId" | "planId" | "groupId" | "windowStart" | "windowEnd">,
+): Counter {
+  return {
+    ...place,
+    count: ZERO,
+    cost: ZERO,
+    alerted: new Set(),
+    alertedQuota: null,
+    filler: ZERO,
+    blockedTo: ZERO,
+    resetAt: null,
+  };
 }
 
 /** What a counter shows, and what limits. Choice: what a block filled stays full, also where older holds give back. */

@@ -15,11 +15,12 @@ export interface Anchors {
   cycleAnchorAt: number | null;
 }
 
-const DAY_MS = 24 * 60 * 60 * 1000;
+const HOUR_MS = 60 * 60 * 1000;
+const DAY_MS = 24 * HOUR_MS;
 /** 1970-01-05 was a Monday. */
 const A_MONDAY_MS = 4 * DAY_MS;
-/** Any first day of a month at 00:00. */
-const A_MONTH_START_MS = 0;
+/** A first day of a month and of a year, at 00:00. */
+const A_YEAR_START_MS = 0;
 
 /** The window of `period` that contains `at`. */
 export function windowAt(period: Period, anchors: Anchors, at: number): Window {
@@ -28,12 +29,16 @@ export function windowAt(period: Period, anchors: Anchors, at: number): Window {
   const own = anchors.cycleAnchorAt ?? anchors.startedAt;
   const calendar = period.anchor === "calendar";
   switch (period.type) {
+    case "hourly":
+      return fixedSteps(calendar ? 0 : own, HOUR_MS, at);
     case "daily":
       return fixedSteps(calendar ? 0 : own, DAY_MS, at);
     case "weekly":
       return fixedSteps(calendar ? A_MONDAY_MS : own, 7 * DAY_MS, at);
     case "monthly":
-      return monthSteps(calendar ? A_MONTH_START_MS : own, at);
+      return monthSteps(calendar ? A_YEAR_START_MS : own, at, 1);
+    case "yearly":
+      return monthSteps(calendar ? A_YEAR_START_MS : own, at, 12);
   }
 }
 
@@ -42,13 +47,15 @@ function fixedSteps(anchor: number, step: number, at: number): Window {
   return { start, end: start + step };
 }
 
-function monthSteps(anchor: number, at: number): Window {
+/** Steps of so many months from the anchor. */
+function monthSteps(anchor: number, at: number, size: number): Window {
   const from = new Date(anchor);
   const to = new Date(at);
-  let months = (to.getUTCFullYear() - from.getUTCFullYear()) * 12 + to.getUTCMonth() - from.getUTCMonth();
+  const months = (to.getUTCFullYear() - from.getUTCFullYear()) * 12 + to.getUTCMonth() - from.getUTCMonth();
+  let steps = Math.floor(months / size);
   // Within one month of the right answer either way, so one look back is enough.
-  if (addMonths(anchor, months) > at) months -= 1;
-  return { start: addMonths(anchor, months), end: addMonths(anchor, months + 1) };
+  if (addMonths(anchor, steps * size) > at) steps -= 1;
+  return { start: addMonths(anchor, steps * size), end: addMonths(anchor, (steps + 1) * size) };
 }
 
 /** The anchor moved by whole months: same day and time, clamped to the month's last day. */

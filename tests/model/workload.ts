@@ -23,6 +23,7 @@ import {
   upsertInput,
 } from "./workload_inputs.ts";
 import { MergeStories } from "./workload_merges.ts";
+import { isPaced, Paces } from "./workload_paces.ts";
 import { People } from "./workload_people.ts";
 import { isOfRuns, RunInputs } from "./workload_runs.ts";
 import { StripeInputs } from "./workload_stripe.ts";
@@ -79,6 +80,9 @@ export class Workload {
   readonly #stripe: StripeInputs;
   readonly #runs: RunInputs;
   readonly #trees: Trees;
+  readonly #paces: Paces;
+  /** Whether groups have periods that only calls close in time meet. */
+  readonly #isPaced: boolean;
   /** How many users subscribe before anything else happens. */
   readonly #first: number;
   readonly #reservations: KnownReservation[] = [];
@@ -109,6 +113,8 @@ export class Workload {
     const asking = (op: "reserve" | "track" | "canUse", userId: string) => this.#asking(op, userId);
     this.#stories = new MergeStories({ random, catalog, people, inputs, asking });
     this.#trees = new Trees({ random, catalog, people, merges, asking });
+    this.#paces = new Paces(random, asking);
+    this.#isPaced = catalog.plans.some(({ limits }) => limits.some(isPaced));
     this.#nowMs = options.startMs ?? DEFAULT_START_MS;
   }
 
@@ -142,9 +148,9 @@ export class Workload {
     const { trees = false, merges = false } = this.#options;
     const ofTree = trees && !this.#stories.isTelling ? this.#trees.next(index >= this.#first) : null;
     if (ofTree !== null) return ofTree;
-    if (!merges) return this.#chase.next(this.#nowMs);
+    if (!merges) return this.#chase.next(this.#nowMs) ?? this.#paces.next(this.#nowMs);
     return this.#stories.next(this.#nowMs, false) ?? this.#chase.next(this.#nowMs) ??
-      this.#stories.next(this.#nowMs, index >= this.#first);
+      this.#paces.next(this.#nowMs) ?? this.#stories.next(this.#nowMs, index >= this.#first);
   }
 
   /** Takes the answer to a step. */
@@ -161,6 +167,7 @@ export class Workload {
     const data = reply.data ?? {};
     this.#credits.observe(request, reply);
     this.#chase.observe(request, reply);
+    this.#paces.observe(request, reply, this.#nowMs);
     for (const part of [this.#stripe, this.#runs]) part.observe(request, reply);
     const id = data["reservationId"];
     if (op === "reserve" && typeof id === "string") {
@@ -213,10 +220,10 @@ export class Workload {
     const random = this.#random;
     const kind = random.weighted({
       none: 40,
-      millis: 36,
+      millis: this.#isPaced ? 100 : 36,
       seconds: 14,
       lapse: 4,
-      expiry: 3,
+      expiry: this.#isPaced ? 0.5 : 3,
       minutes: 2,
       hours: 0.8,
       boundary: 0.8,
@@ -228,9 +235,9 @@ export class Workload {
       case "none":
         return 0;
       case "millis":
-        return random.whole(1, 50);
+        return random.whole(1, this.#isPaced ? 1500 : 50);
       case "seconds":
-        return random.whole(1, 40) * 1000;
+        return random.whole(1, this.#isPaced ? 10 : 40) * 1000;
       case "lapse":
         return this.#toNextLapse() + random.pick([-1, 0, 0, 1, 5000]);
       case "expiry":

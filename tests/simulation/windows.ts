@@ -1,18 +1,14 @@
 // The catalog of workspaces whose limit groups have periods of their own: calendar periods, a session, rates and a
 // concurrency limit. Every plan has the same groups, so that a user finds what it used under any of them.
 
-import type { GroupPeriodDocument } from "../../src/domain/catalog/catalog.ts";
 import type { CatalogDocument, LimitGroup, Plan } from "../model/document.ts";
-
-/** A limit group that may have a period of its own. */
-export type WindowGroup = LimitGroup & { readonly period?: GroupPeriodDocument };
 
 function group(
   id: string,
   quota: number,
-  period?: GroupPeriodDocument,
+  period?: NonNullable<LimitGroup["period"]>,
   { unit = "count", event = "*" }: { unit?: LimitGroup["unit"]; event?: string } = {},
-): WindowGroup {
+): LimitGroup {
   const own = period === undefined ? {} : { period };
   return { id, label: `Label of ${id}`, unit, quota, matches: [{ event }], ...own };
 }

@@ -12,7 +12,7 @@ import type { CreditLine } from "../state/credit.ts";
 import { hasCredit, pay, payAlone, type Purchase } from "../credits/wallet.ts";
 import type { Draft } from "../state/draft.ts";
 import { matchesAny, type Metadata } from "../values/match.ts";
-import { gateOf, isGuard, leftUnderGate, type LimitGroup, type Unit } from "../catalog/plan.ts";
+import { gateOf, leftUnderGate, type LimitGroup, type Unit } from "../catalog/plan.ts";
 import { type ActivePlan, activePlanOf } from "../plans/entitlement.ts";
 import { begun, counterIn, windowFor } from "../plans/windows.ts";
 import { quotaOf } from "../state/subscription.ts";
@@ -164,10 +164,13 @@ function linesWithGuards(
   amounts: Amounts,
   limit: Limit,
 ): Line[] {
-  return groups.filter(({ window }) => isLookedAt(window, limit)).map((reading) => {
+  const lines: Line[] = [];
+  for (const reading of groups) {
     const { group: { unit }, window } = reading;
-    return lineOf(active, reading, isOfGuard(window) ? amounts[unit] : parts[unit] as Amount);
-  });
+    if (!isLookedAt(window, limit)) continue;
+    lines.push(lineOf(active, reading, isOfGuard(window) ? amounts[unit] : parts[unit] as Amount));
+  }
+  return lines;
 }
 
 /** The lines of a call that no quota group covers. */
@@ -191,11 +194,11 @@ function isLookedAt({ kind }: Window, limit: Limit): boolean {
 export function withGuards(assessment: Assessment, { amounts }: SizedCall, limit: Limit): Assessment {
   const { groups, quotas, reasons, blocking } = assessment;
   if (quotas === groups) return assessment;
-  const full = groups.filter((reading) =>
-    isGuard(reading.group) && isLookedAt(reading.window, limit) &&
-    !hasLeft(reading, amounts[reading.group.unit], "quota")
-  );
-  if (full.length === 0) return assessment;
+  const isFull = (reading: GroupReading) =>
+    isOfGuard(reading.window) && isLookedAt(reading.window, limit) &&
+    !hasLeft(reading, amounts[reading.group.unit], "quota");
+  if (!groups.some(isFull)) return assessment;
+  const full = groups.filter(isFull);
   const added: ReserveReason[] = [];
   if (full.some(({ window }) => window.kind === "rate")) added.push("rate_limit_reached");
   if (full.some(({ window }) => window.kind === "concurrency")) added.push("concurrency_limit_reached");

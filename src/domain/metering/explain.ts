@@ -11,7 +11,6 @@ import { named } from "../plans/entitlement.ts";
 import type { Subscription } from "../state/subscription.ts";
 import { priceRowOf } from "../pricing/amounts.ts";
 import { answered, type Result } from "../state/result.ts";
-import { guardKey } from "../state/in_flight.ts";
 import { isOfGuard, type Millis, type Window } from "../values/period.ts";
 import { retryOf } from "./guards.ts";
 import { counterKey, type CounterRef } from "../state/counter.ts";
@@ -135,7 +134,7 @@ function heldByCounter(draft: Draft, now: Millis): ReadonlyMap<string, Amount> {
 
 /** The key of what is held: a guard counts all of its windows together. */
 function heldKey({ planId, groupId }: Pick<CounterRef, "planId" | "groupId">, window: Window): string {
-  return isOfGuard(window) ? guardKey(planId, groupId) : counterKey(planId, groupId, window.start);
+  return counterKey(planId, groupId, isOfGuard(window) ? 0 : window.start);
 }
 
 const NOTHING_PAID: readonly CreditLine[] = [];

@@ -15,7 +15,7 @@ import {
   type Window,
 } from "../values/period.ts";
 import type { LimitGroup, Plan } from "../catalog/plan.ts";
-import { type Counter, emptyCounter, opened } from "../state/counter.ts";
+import { type Counter, type CounterRef, NO_ALERTS, opened } from "../state/counter.ts";
 import type { Draft } from "../state/draft.ts";
 import { type Subscription, windowOf } from "../state/subscription.ts";
 
@@ -98,16 +98,29 @@ export function counterIn(
   switch (window.kind) {
     case "session":
       return opened(draft.counter(ref), window);
-    case "rate": {
-      let count: Amount = 0n;
-      for (const slot of countingSlots(draft, planId, groupId, now)) count += slot.count;
-      return { ...emptyCounter(draft.user.key, ref), count };
-    }
+    case "rate":
+      return guardCounter(draft, ref, draft.countOfRate(planId, groupId, now));
     case "concurrency":
-      return { ...emptyCounter(draft.user.key, ref), count: draft.heldOf(planId, groupId) };
+      return guardCounter(draft, ref, draft.heldOf(planId, groupId));
     default:
       return draft.counter(ref);
   }
+}
+
+/** Makes the counter that shows what a guard counts. It has no key, since it is not stored. */
+function guardCounter(draft: Draft, { planId, groupId, window }: CounterRef, count: Amount): Counter {
+  return {
+    key: "",
+    userKey: draft.user.key,
+    planId,
+    groupId,
+    windowStart: window.start,
+    windowEnd: window.end,
+    count,
+    adjusted: 0n,
+    costCents: 0n,
+    alerted: NO_ALERTS,
+  };
 }
 
 /** Returns the windows of a group whose usage still counts now. */

@@ -123,6 +123,21 @@ export class Draft {
     }
   }
 
+  /** What the slots of a rate count now. */
+  countOfRate(planId: string, groupId: string, now: Millis): Amount {
+    let count = 0n;
+    const over = this.#counters;
+    for (const slot of this.state.passingOf(planId, groupId)) {
+      if ((slot.windowEnd as Millis) > now) count += (over?.get(slot.key) ?? slot).count;
+    }
+    for (const row of over?.rows ?? NO_COUNTERS) {
+      if (row.kind !== "rate" || row.groupId !== groupId || row.planId !== planId) continue;
+      const isNew = !this.state.counters.has(row.key);
+      if (isNew && (row.windowEnd as Millis) > now) count += row.count;
+    }
+    return count;
+  }
+
   /** What open holds hold of a concurrency limit. */
   heldOf(planId: string, groupId: string): Amount {
     const { inFlight } = this.state;

@@ -199,9 +199,12 @@ function readLine(fields: Fields): Line {
   const planId = fields.next();
   const groupId = fields.next();
   const window: Window = { start: fields.number(), end: fields.numberOrNull() };
-  const [unit, kind] = fields.next().split(" ") as [Unit, WindowKind?];
+  const text = fields.next();
   const taken = fields.amount();
-  return { planId, groupId, window: kind === undefined ? window : { ...window, kind }, unit, taken };
+  const unitEnd = text.indexOf(" ");
+  if (unitEnd < 0) return { planId, groupId, window, unit: text as Unit, taken };
+  const kind = text.slice(unitEnd + 1) as WindowKind;
+  return { planId, groupId, window: { ...window, kind }, unit: text.slice(0, unitEnd) as Unit, taken };
 }
 
 function readCredit(fields: Fields): CreditLine {

@@ -15,7 +15,7 @@ export interface GuardedHold {
 /** The open holds of one user that count at guards, and what they hold of each concurrency limit. */
 export class InFlight {
   readonly #holds = new Map<string, GuardedHold>();
-  readonly #held = new Map<string, Amount>();
+  readonly #held = new ByGroup<Amount>();
 
   /** The open holds. */
   get holds(): Iterable<GuardedHold> {
@@ -29,7 +29,7 @@ export class InFlight {
 
   /** Returns what open holds hold of a concurrency limit. */
   heldOf(planId: string, groupId: string): Amount {
-    return this.#held.get(guardKey(planId, groupId)) ?? 0n;
+    return this.#held.get(planId, groupId) ?? 0n;
   }
 
   /** Replaces a reservation by its new value. */
@@ -47,10 +47,7 @@ export class InFlight {
   #add({ lines }: GuardedHold, sign: 1n | -1n): void {
     for (const { planId, groupId, window, taken } of lines) {
       if (window.kind !== "concurrency") continue;
-      const key = guardKey(planId, groupId);
-      const held = (this.#held.get(key) ?? 0n) + sign * taken;
-      if (held === 0n) this.#held.delete(key);
-      else this.#held.set(key, held);
+      this.#held.set(planId, groupId, (this.#held.get(planId, groupId) ?? 0n) + sign * taken);
     }
   }
 }
@@ -72,7 +69,17 @@ export function heldBy(hold: GuardedHold | null | undefined, planId: string, gro
   return held;
 }
 
-/** The key of a group in maps. Ids hold no line feed. */
-export function guardKey(planId: string, groupId: string): string {
-  return `${planId}\n${groupId}`;
+/** Values by plan and group: with two maps no key has to be made. */
+export class ByGroup<Value> {
+  readonly #plans = new Map<string, Map<string, Value>>();
+
+  get(planId: string, groupId: string): Value | undefined {
+    return this.#plans.get(planId)?.get(groupId);
+  }
+
+  set(planId: string, groupId: string, value: Value): void {
+    const groups = this.#plans.get(planId);
+    if (groups === undefined) this.#plans.set(planId, new Map([[groupId, value]]));
+    else groups.set(groupId, value);
+  }
 }

@@ -8,7 +8,7 @@ import type { UserKey } from "../values/ids.ts";
 import type { Counter } from "./counter.ts";
 import type { EventLog, MeteringEvent } from "./event.ts";
 import { ExpiryQueue } from "./expiry_queue.ts";
-import { guardedHold, guardKey, InFlight } from "./in_flight.ts";
+import { ByGroup, guardedHold, InFlight } from "./in_flight.ts";
 import type { Generation } from "./generation.ts";
 import type { HoldTexts } from "./hold_text.ts";
 import type { WebhookMessage } from "./message.ts";
@@ -190,7 +190,7 @@ export class UserState {
   /** Open holds that count at guards; null for none, as for users of plans without guards. */
   inFlight: InFlight | null = null;
   /** Sessions and slots of rates that may still count, by group and key; null for none. */
-  #passing: Map<string, Map<string, Counter>> | null = null;
+  #passing: ByGroup<Map<string, Counter>> | null = null;
   /** Runs by id: active ones, those with open holds, and others while they are needed. Null for a user without any. */
   #runs: Map<string, Run> | null = null;
   /** Shares by key; null for none, as for every user without a parent. */
@@ -305,18 +305,18 @@ export class UserState {
 
   /** The sessions of a group, or the slots of a rate, that may still count. */
   passingOf(planId: string, groupId: string): Iterable<Counter> {
-    return this.#passing?.get(guardKey(planId, groupId))?.values() ?? NO_COUNTERS;
+    return this.#passing?.get(planId, groupId)?.values() ?? NO_COUNTERS;
   }
 
   #setCounter(row: Counter): void {
     this.counters.set(row.key, row);
     if (row.kind === undefined && this.#passing === null) return;
-    const group = guardKey(row.planId, row.groupId);
-    const passing = this.#passing?.get(group);
+    const { planId, groupId } = row;
+    const passing = this.#passing?.get(planId, groupId);
     if (row.kind === undefined) {
       passing?.delete(row.key);
     } else if (passing === undefined) {
-      (this.#passing ??= new Map()).set(group, new Map([[row.key, row]]));
+      (this.#passing ??= new ByGroup()).set(planId, groupId, new Map([[row.key, row]]));
     } else {
       if (!passing.has(row.key)) this.#dropPassed(passing, row.windowStart);
       passing.set(row.key, row);

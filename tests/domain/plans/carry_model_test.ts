@@ -11,6 +11,9 @@ import { DecideSystem } from "../decide_system.ts";
 const SEEDS = 60;
 const STEPS = 120;
 const START_MS = Date.parse("2026-02-26T10:00:00.000Z");
+const PAUSES = [1, 1, 1_000, 30_000, 61_000, 3_600_000, 40_000_000];
+/** For sessions of minutes, rates of seconds and holds of a minute. */
+const SHORT_PAUSES = [1, 1, 400, 1_000, 3_000, 20_000, 61_000, 200_000, 3_600_000];
 const USERS = ["u", "v", "w"];
 /** What must have come up over all seeds. */
 const CASES = [
@@ -33,17 +36,19 @@ const CASES = [
 class Changes {
   readonly #random: Random;
   readonly #catalog: CatalogDocument;
+  readonly #pauses: readonly number[];
   readonly #holds: string[] = [];
   nowMs = START_MS;
 
   constructor(catalog: CatalogDocument, seed: number) {
     this.#catalog = catalog;
+    this.#pauses = catalog === catalogs.paced ? SHORT_PAUSES : PAUSES;
     this.#random = new Random(seed);
   }
 
   next(): ModelRequest {
     const random = this.#random;
-    this.nowMs += random.pick([1, 1, 1_000, 30_000, 61_000, 3_600_000, 40_000_000]);
+    this.nowMs += random.pick(this.#pauses);
     const userId = random.pick(USERS);
     const reservationId = this.#holds.length === 0 ? "rsv_none" : random.pick(this.#holds);
     switch (

@@ -4,7 +4,7 @@
 // checker knows the catalog, not how the product decides.
 
 import { fromNumber } from "../../model/decimal.ts";
-import type { Input } from "../../model/document.ts";
+import type { Input, LimitGroup } from "../../model/document.ts";
 import type { User } from "../../../src/domain/state/user.ts";
 import type { Counter } from "../../../src/domain/state/counter.ts";
 import type { MeteringEvent } from "../../../src/domain/state/event.ts";
@@ -14,7 +14,6 @@ import { type Attempt, isFinal } from "../history.ts";
 import type { Turn } from "../recorder.ts";
 import type { Tenant } from "../tenants.ts";
 import type { Checker, Scene } from "../watch.ts";
-import type { WindowGroup } from "../windows.ts";
 import { gateOf, planOf, type Taken, takenBy } from "./grants.ts";
 
 /** What a hold or an event took of a guard or has taken of it. */
@@ -149,9 +148,14 @@ export function guardsChecker(): Checker {
 }
 
 /** The limit groups of a plan that are guards. All of them match every event. */
-function guardsOf(tenant: Tenant, planId: string): WindowGroup[] {
-  const groups = planOf(tenant.catalog, planId)?.limits as readonly WindowGroup[] | undefined ?? [];
+function guardsOf(tenant: Tenant, planId: string): LimitGroup[] {
+  const groups = planOf(tenant.catalog, planId)?.limits ?? [];
   return groups.filter(({ period }) => period?.type === "rolling" || period?.type === "concurrent");
+}
+
+/** The seconds of a rate. */
+function secondsOf({ period }: LimitGroup): number {
+  return period?.type === "rolling" ? period.seconds : 0;
 }
 
 function checkTaken({ id, userKey, lines, isGated }: Taken, turn: Turn, log: CallLog, scene: Scene): void {
@@ -167,7 +171,7 @@ function checkTaken({ id, userKey, lines, isGated }: Taken, turn: Turn, log: Cal
       if (line.taken === 0n) continue;
       const counted = period?.type === "concurrent"
         ? log.inFlight(user, group.id)
-        : log.countedAfter(user, group.id, turn.now - (period?.seconds ?? 0) * 1000);
+        : log.countedAfter(user, group.id, turn.now - secondsOf(group) * 1000);
       const quota = gateOf(scene, tenant.catalog, { userKey, planId, group, isGated: false });
       if (counted > quota) throw new Error(`${id} made ${counted} of ${quota} millionths of ${group.id}`);
     }
@@ -206,11 +210,12 @@ function checkAnswer({ call, reply }: Attempt, now: Millis, user: number, log: C
   const groups = (data["groups"] ?? data["counters"] ?? data["details"] ?? []) as readonly Input[];
   for (const shown of groups) {
     const group = catalog.plans[0]?.limits.find(({ id }) => id === shown["groupId"]) as
-      | WindowGroup
+      | LimitGroup
       | undefined;
-    const { type, seconds = 0 } = group?.period ?? {};
+    const type = group?.period?.type;
     if (group === undefined || type !== "rolling" && type !== "concurrent") continue;
     const told = fromNumber(Number(shown["current"] ?? shown["count"]));
+    const seconds = secondsOf(group);
     const since = now - seconds * 1000;
     const [least, most]: readonly [bigint, bigint] = type === "concurrent"
       ? [log.inFlight(user, group.id), log.inFlight(user, group.id)]

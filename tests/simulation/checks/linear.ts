@@ -33,7 +33,7 @@ interface Difference {
   readonly differences: readonly string[];
 }
 
-/** Whether the model knows limit groups with periods of their own; `guards` looks at those in any case. */
+/** Whether the model is asked about limit groups with periods of their own: it differs yet on sessions in merges. */
 const MODEL_KNOWS_WINDOWS = false;
 
 /** Orders that are tried before a difference counts as one. */
