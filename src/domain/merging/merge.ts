@@ -8,7 +8,7 @@ import { settleDue } from "../metering/due.ts";
 import { alertBase, fireAlerts } from "../metering/alerts.ts";
 import { messagesOf } from "../messages/record.ts";
 import { mergeShares } from "../accounts/shares.ts";
-import { activePlanOf, duplicatesOf, entitlementOf, leftPlanOf } from "../plans/entitlement.ts";
+import { activePlanOf, duplicatesOf, entitlementOf, isRunning, leftPlanOf } from "../plans/entitlement.ts";
 import { answered, type Decision, refused } from "../state/result.ts";
 import { type Change, type Entitlement, newUser, PATH_MAX, type UserState } from "../state/user.ts";
 import { type Refusal, refusal } from "../values/refusal.ts";
@@ -120,9 +120,13 @@ function joinRows(from: Draft, to: Draft, context: Context): JoinedRows {
   const sides = [from, to] as const;
   const before = sides.map(({ user }) => user.entitlement) as [Entitlement | null, Entitlement | null];
   const left = sides.map((side) => leftPlanOf(side, context));
+  const runs = sides.map((side, place) => {
+    const plan = left[place];
+    return plan != null && isRunning(side, plan, context.now);
+  });
   const subscriptions = mergeSubscriptions(from, to, context);
   const active = activePlanOf(to, context);
-  const primary = before[0]?.subscriptionId === active?.row.id ? from : to;
+  const primary = active !== null && from.subscription(active.row.id) !== undefined ? from : to;
   const usage = mergeUsage(from, to, primary, active, context);
   const credits = mergeCredits(from, to, context);
   const holds = moveHolds(from, to);
@@ -131,7 +135,7 @@ function joinRows(from: Draft, to: Draft, context: Context): JoinedRows {
   moveEndUserKeys(from, to);
   // The usage of a plan that gives way is carried into the surviving one; a side on the surviving plan keeps its mark.
   const carried = sides.every((_, place) =>
-    left[place]?.plan.id !== active?.plan.id || (before[place]?.carried ?? true)
+    runs[place] !== true || left[place]?.plan.id !== active?.plan.id || (before[place]?.carried ?? true)
   );
   const entitlement = active === null ? lastEntered(before) : entitlementOf(active.row, carried);
   // Consent and erasure follow the person: an opt-out on either side holds for both.

@@ -36,6 +36,7 @@ import {
   withoutReset,
 } from "../state/counter.ts";
 import {
+  type FollowedHolds,
   forgetLeft,
   keyOf,
   type LeftPlan,
@@ -95,7 +96,10 @@ export function mergeUsage(
     : survivingOf(active, primary === to ? [to, from] : [from, to], context);
   if (surviving !== null) {
     tally.summed += meetingsApart(from, to, surviving, context);
-    for (const side of [to, from]) carryRunning(side, to, surviving, context, tally);
+    for (const side of [to, from]) {
+      carryRunning(side, to, surviving, context, tally);
+      joinSessions(side, to, surviving, context, tally);
+    }
   }
   for (const row of [...from.counters()]) {
     if (isEmpty(row)) continue;
@@ -104,7 +108,7 @@ export function mergeUsage(
     to.putCounter(addedTo(to.counter(refOf(row)), row));
     from.putCounter(emptied(row));
   }
-  if (surviving !== null) closeOtherSessions(to, surviving);
+  if (surviving !== null) closeOtherSessions(to, surviving, context);
   const { summed, carried, unpaired } = tally;
   return { counters, summed, carried, unpaired };
 }
@@ -137,13 +141,14 @@ function survivingOf(active: ActivePlan, sides: readonly Draft[], context: Conte
   return { active, windowOf: (group) => sessions.get(group.id) ?? windowFor(draft, active, group, now) };
 }
 
-/** Of the sessions of a group of the surviving plan one goes on. */
-function closeOtherSessions(to: Draft, { active, windowOf }: Surviving): void {
+/** Of the running sessions of a group of the surviving plan one goes on. */
+function closeOtherSessions(to: Draft, { active, windowOf }: Surviving, { now }: Context): void {
   for (const group of active.plan.groups) {
     if (group.period?.type !== "session") continue;
     const { start } = windowOf(group);
     for (const row of [...to.passing(active.plan.id, group.id)]) {
-      if (row.windowStart !== start) to.putCounter(closed(row));
+      const isRunning = row.windowEnd !== null && row.windowEnd > now;
+      if (isRunning && row.windowStart !== start) to.putCounter(closed(row));
     }
   }
 }
@@ -181,16 +186,45 @@ function carryRunning(side: Draft, to: Draft, surviving: Surviving, context: Con
   const source = survives ? "emptied" : "kept";
   const heldBy = repointHolds(side, moves, source);
   const { carried = false } = side.user.entitlement ?? {};
+  const knownOf = ({ from, to: ref }: Move) => {
+    // Slots of rates are carried by every change of plan, whatever its policy.
+    const isContained = !survives && (carried || from.window.kind === "rate");
+    const own = ref.window.kind === "session"
+      ? runningSession(side, ref.planId, ref.groupId, context.now)
+      : null;
+    return isContained ? side.counter(own === null ? ref : { ...ref, window: own }) : NOTHING;
+  };
   const places = new Map(left.plan.groups.map(({ id }, place) => [id, place]));
   const placeOf = ({ from }: Move) => places.get(from.groupId) ?? 0;
   for (const move of [...moves.values()].sort((a, b) => placeOf(a) - placeOf(b))) {
     if (move.from.window.kind === "concurrency") continue;
     const { held, added } = heldBy.get(keyOf(move.from)) ?? NO_HOLDS;
-    // Slots of rates are carried by every change of plan, whatever its policy.
-    const isContained = !survives && (carried || move.from.window.kind === "rate");
-    carryCounter(side, to, move, { held, added, isContained, source }, tally);
+    carryCounter(side, to, move, { held, added, known: knownOf(move), source }, tally);
   }
   if (source === "emptied") forgetLeft(side, [...moves.values()].map(({ from }) => from));
+}
+
+/** Adds sessions of the surviving plan that a side left running earlier to the one that goes on. */
+function joinSessions(side: Draft, to: Draft, surviving: Surviving, context: Context, tally: Tally): void {
+  const { active: { plan }, windowOf } = surviving;
+  const moves = new Map<string, Move>();
+  for (const group of plan.groups) {
+    const own = group.period?.type === "session"
+      ? runningSession(side, plan.id, group.id, context.now)
+      : null;
+    const window = windowOf(group);
+    if (own === null || own.start === window.start) continue;
+    const from = { planId: plan.id, groupId: group.id, window: own };
+    moves.set(keyOf(from), { from, to: { ...from, window }, leavesUsage: false });
+  }
+  if (moves.size === 0) return;
+  const heldBy = repointHolds(side, moves, "emptied");
+  for (const [key, move] of moves) {
+    const { held, added } = heldBy.get(key) ?? NO_HOLDS;
+    carryCounter(side, to, move, { held, added, known: NOTHING, source: "emptied" }, tally);
+    side.putCounter(closed(side.counter(move.from)));
+  }
+  forgetLeft(side, [...moves.values()].map(({ from }) => from));
 }
 
 /** Lists the groups of the plan left that have usage and no pair. */
@@ -215,20 +249,19 @@ function carryCounter(
   side: Draft,
   to: Draft,
   { from: fromRef, to: ref, leavesUsage }: Move,
-  { held, added, isContained, source }: {
-    readonly held: bigint;
-    readonly added: bigint;
-    readonly isContained: boolean;
+  { held, added, known, source }: FollowedHolds & {
+    /** The part of the usage that the surviving plan's counter of this side has already. */
+    readonly known: Pick<Counter, "count" | "costCents">;
     readonly source: "kept" | "emptied";
   },
   tally: Tally,
 ): void {
   const from = side.counter(fromRef);
-  const known = isContained ? side.counter(ref) : NOTHING;
-  const isBrought = leavesUsage ? held !== 0n : hasUsage(from) || from.kind === "session";
+  const isUsed = leavesUsage ? held !== 0n : hasUsage(from);
+  const isBrought = isUsed || from.kind === "session";
   const brings = leavesUsage ? emptied(from) : from;
   if (!isBrought && held === 0n && brings.alerted.length === 0) return;
-  if (source === "kept" && isBrought && from.kind !== "rate") {
+  if (source === "kept" && isUsed && from.kind !== "rate") {
     tally.carried.push({ fromGroupId: fromRef.groupId, toGroupId: ref.groupId });
   }
   tally.moved.add(from.key);

@@ -47,7 +47,7 @@ export interface Assessment {
   readonly reasons: readonly ReserveReason[];
   /** What the call takes from each matched group when it fits, in their order. */
   readonly lines: readonly Line[];
-  /** What it takes from balances when it fits. */
+  /** What it takes from balances when it fits, or would take but for guards. */
   readonly credits: readonly CreditLine[];
   /** The matched groups before the call, guards included. */
   readonly groups: readonly GroupReading[];
@@ -206,7 +206,6 @@ export function withGuards(assessment: Assessment, { amounts }: SizedCall, limit
     ...assessment,
     reasons: [...reasons, ...added],
     lines: [],
-    credits: [],
     blocking: groups.filter((reading) => blocking.includes(reading) || full.includes(reading)),
   };
 }

@@ -8,7 +8,7 @@ import { isGuard, type LimitGroup } from "../catalog/plan.ts";
 import { runningSession, windowFor } from "./windows.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
-import { type CounterRef, filled, reset, shownCount } from "../state/counter.ts";
+import { closed, type CounterRef, filled, reset, shownCount } from "../state/counter.ts";
 import type { Entitlement } from "../state/user.ts";
 import { resetShares } from "../accounts/shares.ts";
 import { carryUsage, forgetLeft, type LeftPlan, windowsLeft } from "./carry.ts";
@@ -68,7 +68,7 @@ export function named(row: Subscription, catalog: Catalog): NamedSubscription {
   return { row: { id, planId, provider, externalId, startedAt, endsAt }, planName };
 }
 
-/** Returns the plan that the user entered last, ended or not, while any window of its usage runs; else null. */
+/** Returns the plan that the user entered last, ended or not; null for none, and where the catalog lacks it. */
 export function leftPlanOf(
   draft: Draft,
   { catalog, now }: Pick<Context, "catalog" | "now">,
@@ -77,11 +77,17 @@ export function leftPlanOf(
   const plan = entitlement === null ? undefined : catalog.plans.get(entitlement.planId);
   if (entitlement === null || plan === undefined) return null;
   const { until, anchor, startedAt } = entitlement;
-  const left = { plan, at: until ?? now, anchor, startedAt };
-  const window = windowAt(plan.period, left.at, anchor, startedAt);
-  const isRunning = window.end === null || window.end > now ||
-    plan.groups.some((group) => group.period !== null && windowsLeft(draft, left, group, now).length > 0);
-  return isRunning ? left : null;
+  return { plan, at: until ?? now, anchor, startedAt };
+}
+
+/** Whether usage of a plan left still counts: the window of its period runs, or that of a quota group. */
+export function isRunning(draft: Draft, left: LeftPlan, now: Millis): boolean {
+  const { plan, at, anchor, startedAt } = left;
+  const { end } = windowAt(plan.period, at, anchor, startedAt);
+  return end === null || end > now ||
+    plan.groups.some((group) =>
+      group.period !== null && !isGuard(group) && windowsLeft(draft, left, group, now).length > 0
+    );
 }
 
 /**
@@ -137,9 +143,11 @@ function enterPlan(draft: Draft, entered: ActivePlan, before: Entitlement, conte
   const { now } = context;
   const { onPlanChange } = entered.plan;
   const left = leftPlanOf(draft, context);
-  if (left === null && context.catalog.plans.has(before.planId)) return true;
   if (left !== null) {
-    carryUsage(draft, left, entered, (group) => onPlanChange === "carry" || isGuard(group), now);
+    const runs = isRunning(draft, left, now);
+    const isCarried = (group: LimitGroup) => isGuard(group) || (runs && onPlanChange === "carry");
+    carryUsage(draft, left, entered, isCarried, now);
+    if (!runs) return true;
   }
   switch (onPlanChange) {
     case "carry":
@@ -147,6 +155,7 @@ function enterPlan(draft: Draft, entered: ActivePlan, before: Entitlement, conte
     case "reset": {
       const refs = runningQuotas(draft, entered, now).map(({ ref }) => ref);
       for (const ref of refs) draft.putCounter(reset(draft.counter(ref), now));
+      for (const group of entered.plan.groups) closeSessions(draft, entered.plan.id, group.id);
       forgetLeft(draft, refs);
       resetShares(draft, refs, now);
       return false;
@@ -158,6 +167,13 @@ function enterPlan(draft: Draft, entered: ActivePlan, before: Entitlement, conte
         draft.putCounter(filled(counter, quota, larger(quota, shownCount(counter))));
       }
       return false;
+  }
+}
+
+/** Closes the sessions of a group; a merge may have brought several. */
+function closeSessions(draft: Draft, planId: string, groupId: string): void {
+  for (const row of [...draft.passing(planId, groupId)]) {
+    if (row.kind === "session") draft.putCounter(closed(row));
   }
 }
 

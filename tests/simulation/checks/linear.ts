@@ -33,7 +33,7 @@ interface Difference {
   readonly differences: readonly string[];
 }
 
-/** Whether the model is asked about limit groups with periods of their own: it differs yet on sessions in merges. */
+/** Whether the model is asked about limit groups with periods of their own: it differs on which session goes on in a merge. */
 const MODEL_KNOWS_WINDOWS = false;
 
 /** Orders that are tried before a difference counts as one. */
