@@ -3,8 +3,9 @@
 
 import type { Database } from "../../src/storage/database.ts";
 import type { Call, FirstAnswer, Hold, Record } from "./record.ts";
+import { guardFaults } from "./guards.ts";
 import type { Load } from "./load.ts";
-import { type Stage, TIGHT_QUOTA, TIGHT_USER, WIDE_USERS, WITNESS_USER } from "./stage.ts";
+import { GUARDED_USER, type Stage, TIGHT_QUOTA, TIGHT_USER, WIDE_USERS, WITNESS_USER } from "./stage.ts";
 import { answerOf, Wire } from "./wire.ts";
 
 const FEED_PAGES = 10;
@@ -18,7 +19,11 @@ const ANSWERS_AGAIN = 20;
 const REALM = `(select realm from users where id = '${TIGHT_USER}')`;
 const OF_REALM = `user_key in (select key from users where realm = ${REALM})`;
 
-type Line = [plan: string, group: string, start: number, end: number | null, unit: string, taken: string];
+type Line = [
+  ...[plan: string, group: string, start: number, end: number | null, unit: string, taken: string],
+  left?: unknown,
+  kind?: string,
+];
 
 interface ReservationRow {
   readonly id: string;
@@ -45,7 +50,7 @@ interface EventRow {
 export async function auditServing(stage: Stage, load: Load, origin: string): Promise<string[]> {
   await load.finish(origin);
   const faults = await auditAnswers(load, origin, stage.secretKey);
-  if (stage.isEmbedded) return faults;
+  if (stage.isEmbedded) return [...faults, ...guardFaults(load.record)];
   const usage = await stage.withDatabase((database) => auditUsage(database, origin, stage.secretKey));
   return [...faults, ...usage, ...await auditStopped(stage, load)];
 }
@@ -86,6 +91,10 @@ export async function auditAnswers(load: Load, origin: string, secretKey: string
     faults.push(...await auditFirstAnswers(load.record, wire));
     const tight = await get(`/usage?userId=${TIGHT_USER}`);
     if (tight.counters[0].count > TIGHT_QUOTA) faults.push(`${TIGHT_USER} is past quota in usage`);
+    await load.releaseAll(origin, GUARDED_USER);
+    const { counters } = await get(`/usage?userId=${GUARDED_USER}`);
+    const open = counters.find((counter: { groupId: string }) => counter.groupId === "lg_open");
+    if (open.count !== 0) faults.push(`${open.count} are in flight, and no hold is open`);
   } finally {
     wire.close();
   }
@@ -141,6 +150,7 @@ export async function auditTables(record: Record, database: Database): Promise<s
   );
   return [
     ...record.faults,
+    ...guardFaults(record),
     ...checkCalls(record, "reserve", reservations),
     ...checkCalls(record, "track", events.filter((row) => row.reservation_id === null)),
     ...[...record.holds.values()].flatMap((hold) =>
@@ -252,7 +262,8 @@ async function checkCounters(
 ): Promise<string[]> {
   const sums = new Map<string, number>();
   const add = (userKey: number, lines: string) => {
-    for (const [plan, group, start, , , taken] of JSON.parse(lines) as Line[]) {
+    for (const [plan, group, start, end, , taken, , kind] of JSON.parse(lines) as Line[]) {
+      if (kind === "concurrency" || isPassedSlot(kind, end)) continue;
       const name = `${userKey} ${plan} ${group} ${start}`;
       sums.set(name, (sums.get(name) ?? 0) + Number(taken));
     }
@@ -271,11 +282,14 @@ async function checkCounters(
       plan_id: string;
       group_id: string;
       window_start_ms: number;
+      window_end_ms: number | null;
+      kind: string | null;
       count: string;
       adjusted: string;
     }
   >(`select * from counters where ${OF_REALM}`);
   for (const row of counters) {
+    if (isPassedSlot(row.kind, row.window_end_ms)) continue;
     const name = `${row.user_key} ${row.plan_id} ${row.group_id} ${row.window_start_ms}`;
     const sum = (sums.get(name) ?? 0) + Number(row.adjusted);
     if (sum !== Number(row.count)) faults.push(`Counter ${name} is ${row.count}, its parts are ${sum}`);
@@ -286,6 +300,11 @@ async function checkCounters(
   }
   for (const [name, sum] of sums) if (sum !== 0) faults.push(`No counter ${name} for ${sum}`);
   return faults;
+}
+
+/** Whether it is the slot of a rate that has passed: the service removes those. */
+function isPassedSlot(kind: string | null | undefined, end: number | null): boolean {
+  return kind === "rate" && end !== null && end <= Date.now();
 }
 
 /** Operations, first answers and the journal. */
@@ -332,6 +351,8 @@ function isCommitted({ settlements }: Hold): boolean {
   return settlements.some(({ kind, fate }) => kind === "commit" && fate === "acked");
 }
 
+/** What was taken from the quota, which is the first group of each plan. */
 function takenOf({ lines }: { readonly lines: string }): number {
-  return (JSON.parse(lines) as Line[]).reduce((sum, line) => sum + Number(line[5]), 0);
+  const [line] = JSON.parse(lines) as Line[];
+  return Number(line?.[5] ?? 0);
 }

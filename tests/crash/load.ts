@@ -5,7 +5,7 @@
 
 import { type Call, type Hold, Record, type Settlement } from "./record.ts";
 import { pause } from "./program.ts";
-import { TIGHT_QUOTA, TIGHT_USER, WIDE_USERS, WITNESS_USER } from "./stage.ts";
+import { GUARDED_USER, TIGHT_QUOTA, TIGHT_USER, WIDE_USERS, WITNESS_USER } from "./stage.ts";
 import { type Outcome, Wire, type WireCall, type WireResponse } from "./wire.ts";
 
 const LOOPS = 20;
@@ -81,6 +81,16 @@ export class Load {
       .reverse();
   }
 
+  /** Releases what a user holds, as far as clients know. */
+  async releaseAll(origin: string, userId: string): Promise<void> {
+    const wire = new Wire(origin);
+    for (const hold of this.#free.filter(({ call }) => call.userId === userId)) {
+      this.#free.splice(this.#free.indexOf(hold), 1);
+      await this.#settle(wire, hold, "release");
+    }
+    wire.close();
+  }
+
   /** Commits a hold, as an auditor does; a fault when the service does not know it. */
   async commit(origin: string, hold: Hold): Promise<void> {
     const wire = new Wire(origin);
@@ -109,12 +119,14 @@ export class Load {
       return;
     }
     const choice = Math.random();
-    if (choice < 0.4) return await this.#open(wire, "reserve");
-    if (choice < 0.53) return await this.#open(wire, "track");
-    if (choice < 0.58) return await this.#batch(wire);
-    if (choice < 0.6) return await this.#capture(wire);
-    if (choice < 0.64) return await this.#read(wire);
-    if (choice < 0.68) return await this.#witness(wire);
+    if (choice < 0.34) return await this.#open(wire, "reserve");
+    if (choice < 0.47) return await this.#open(wire, "track");
+    if (choice < 0.52) return await this.#batch(wire);
+    if (choice < 0.54) return await this.#capture(wire);
+    if (choice < 0.58) return await this.#read(wire);
+    if (choice < 0.62) return await this.#witness(wire);
+    if (choice < 0.67) return await this.#open(wire, "track", GUARDED_USER);
+    if (choice < 0.69) return await this.#open(wire, "reserve", GUARDED_USER);
     const hold = this.#takeHold();
     if (hold === null) return await this.#open(wire, "reserve");
     if (choice > 0.97) return await this.#race(wire, hold);
@@ -131,20 +143,9 @@ export class Load {
 
   /** A reserve or a track. */
   async #open(wire: Wire, kind: "reserve" | "track", userId = pickUser()): Promise<void> {
-    const tag = `c${++this.#last}`;
-    const idempotencyKey = Math.random() < 0.5 ? `key-${tag}` : null;
-    const call: Call = {
-      tag,
-      kind,
-      userId,
-      count: 1 + Math.floor(Math.random() * 3),
-      idempotencyKey,
-      fate: "open",
-      id: null,
-      isBlocked: false,
-    };
-    this.record.calls.set(tag, call);
-    const { count } = call;
+    // Where calls are limited each one is known in the end.
+    const call = this.#newCall(kind, userId, userId === GUARDED_USER || Math.random() < 0.5);
+    const { tag, count, idempotencyKey } = call;
     const body = { userId, event: `image.${kind}`, count, metadata: { call: tag } };
     const request = this.#request(`/${kind}`, {
       ...body,
@@ -156,7 +157,10 @@ export class Load {
 
   /** A batch with a key, whose events have none. */
   async #batch(wire: Wire): Promise<void> {
-    const calls = Array.from({ length: 1 + Math.floor(Math.random() * 4) }, () => this.#newTrack());
+    const calls = Array.from(
+      { length: 1 + Math.floor(Math.random() * 4) },
+      () => this.#newCall("track", pickUser(), false),
+    );
     const events = calls.map(({ tag, userId, count }) => ({
       userId,
       event: "image.track",
@@ -174,16 +178,19 @@ export class Load {
     await this.#send(wire, { request, take });
   }
 
-  #newTrack(): Call {
+  #newCall(kind: Call["kind"], userId: string, hasKey: boolean): Call {
+    const tag = `c${++this.#last}`;
     const call: Call = {
-      tag: `c${++this.#last}`,
-      kind: "track",
-      userId: pickUser(),
+      tag,
+      kind,
+      userId,
       count: 1 + Math.floor(Math.random() * 3),
-      idempotencyKey: null,
+      idempotencyKey: hasKey ? `key-${tag}` : null,
       fate: "open",
       id: null,
       isBlocked: false,
+      sentAt: performance.now(),
+      answeredAt: null,
     };
     this.record.calls.set(call.tag, call);
     return call;
@@ -244,7 +251,8 @@ export class Load {
       return false;
     }
     const { status, body } = answer;
-    const isBlocked = call.kind === "track" && status === 429 && body.error.code === "limit_reached";
+    const limit = call.userId === GUARDED_USER ? "rate_limit_reached" : "limit_reached";
+    const isBlocked = call.kind === "track" && status === 429 && body.error.code === limit;
     if (status !== 200 && !isBlocked) {
       this.record.fault(`${call.kind} ${call.tag}: ${status} ${JSON.stringify(body)}`);
       return true;
@@ -260,6 +268,7 @@ export class Load {
     call.id = id;
     call.isBlocked = isBlocked;
     call.fate = id === null ? "refused" : "acked";
+    call.answeredAt ??= performance.now();
     if (isNew && call.kind === "reserve") this.#addHold(call, id);
     if (isNew && call.kind === "track") this.record.eventIds.push(id);
     return true;
@@ -294,6 +303,7 @@ export class Load {
       kind,
       extra: kind === "commit" && !isTight ? Math.floor(Math.random() * 3) : 0,
       idempotencyKey: Math.random() < 0.5 ? `key-s${++this.#last}` : null,
+      sentAt: performance.now(),
       fate: "open",
       eventId: null,
     };

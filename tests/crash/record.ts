@@ -20,6 +20,10 @@ export interface Call {
   /** The reservation or event that an answer named; a blocked track names one too. */
   id: string | null;
   isBlocked: boolean;
+  /** When it was sent first, in milliseconds of the clients. */
+  readonly sentAt: number;
+  /** When its answer came; null without one. */
+  answeredAt: number | null;
 }
 
 /** A commit or release of a hold. */
@@ -27,6 +31,7 @@ export interface Settlement {
   readonly kind: "commit" | "release";
   readonly extra: number;
   readonly idempotencyKey: string | null;
+  readonly sentAt: number;
   fate: Fate;
   eventId: string | null;
 }

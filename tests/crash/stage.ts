@@ -17,6 +17,11 @@ export const TIGHT_USER = "tight";
 export const WITNESS_USER = "witness";
 /** The account at which most users count too. */
 export const ACCOUNT_USER = "account";
+/** A user with a rate of tracks and a limit of reserves in flight. */
+export const GUARDED_USER = "guarded";
+export const RATE_QUOTA = 8;
+export const RATE_SECONDS = 30;
+export const OPEN_QUOTA = 4;
 /** Everyone else, the hot one first. */
 export const WIDE_USERS: readonly string[] = ["hot", ...Array.from({ length: 7 }, (_, index) => `u${index}`)];
 
@@ -24,17 +29,28 @@ const READY_MS = 60_000;
 const CLEANUP_MS = 20_000;
 
 const CATALOG = {
-  plans: [plan("plan_wide", "lg_wide", 1e9), plan("plan_tight", "lg_tight", TIGHT_QUOTA)],
+  plans: [
+    plan("plan_wide", "lg_wide", 1e9),
+    plan("plan_tight", "lg_tight", TIGHT_QUOTA),
+    plan("plan_guarded", "lg_guarded", 1e9, [
+      guard("lg_rate", "image.track", RATE_QUOTA, { type: "rolling", seconds: RATE_SECONDS }),
+      guard("lg_open", "image.reserve", OPEN_QUOTA, { type: "concurrent" }),
+    ]),
+  ],
 };
 
-function plan(id: string, group: string, quota: number) {
+function guard(id: string, event: string, quota: number, period: object) {
+  return { id, label: id, unit: "count", quota, matches: [{ event }], period };
+}
+
+function plan(id: string, group: string, quota: number, guards: object[] = []) {
   const limit = { id: group, label: "Images", unit: "count", quota, matches: [{ event: "image.*" }] };
   return {
     id,
     name: id,
     rank: 1,
     period: { type: "lifetime", anchor: "subscription_start" },
-    limits: [limit],
+    limits: [limit, ...guards],
   };
 }
 
@@ -123,8 +139,9 @@ export class Stage implements AsyncDisposable {
     const app = await makeApp(origin, "Crash");
     this.secretKey = app.secretKey;
     this.workspaceId = app.workspaceId;
-    for (const userId of [TIGHT_USER, WITNESS_USER, ACCOUNT_USER, ...WIDE_USERS]) {
-      const planId = userId === TIGHT_USER ? "plan_tight" : "plan_wide";
+    const plans = new Map([[TIGHT_USER, "plan_tight"], [GUARDED_USER, "plan_guarded"]]);
+    for (const userId of [TIGHT_USER, WITNESS_USER, ACCOUNT_USER, GUARDED_USER, ...WIDE_USERS]) {
+      const planId = plans.get(userId) ?? "plan_wide";
       const body = { userId, planId };
       await must(origin, { method: "POST", path: "/api/v1/subscriptions", bearer: this.secretKey, body });
     }

@@ -251,7 +251,11 @@ export class Auditor {
     const held = this.#held.get(key) ?? 0n;
     const counted = this.#counted.get(key) ?? 0n;
     const parts = [count, held, counted, adjusted].map(decimalOf).join(", ");
-    assert.equal(count, held + counted + adjusted, `counter, holds, events, adjusted: ${parts}`);
+    assert.equal(
+      count,
+      held + counted + adjusted,
+      `counter, holds, events, adjusted of ${key.replaceAll("\n", " ")}: ${parts}`,
+    );
   }
 
   #checkBalance(id: string): void {

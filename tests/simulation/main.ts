@@ -1,7 +1,8 @@
 // The simulator's command line: `--seed N --steps M` repeats one run and prints its story where it fails, `--minutes N`
 // searches seed after seed, `--planted` shows that planted bugs are found, all or those with a text in their name.
 // `--members N` is for worlds of that many, `--no-stripe` for worlds without Stripe, `--no-trees` for users without parents,
-// `--no-user-keys` for users without keys of their own.
+// `--no-user-keys` for users without keys of their own, `--no-windows` for limit groups without periods of their own,
+// `--windows` for worlds where all have them.
 
 import { PLANTED } from "./planted/bugs.ts";
 import { hunt, SEEDS_A_BUG, STEPS } from "./planted/hunt.ts";
@@ -29,17 +30,24 @@ const trees = !Deno.args.includes("--no-trees");
 /** Whether users have keys of their own. */
 const userKeys = !Deno.args.includes("--no-user-keys");
 
+/** The share of workspaces whose limit groups have periods of their own. */
+const windows = Deno.args.includes("--no-windows") ? 0 : Deno.args.includes("--windows") ? 1 : undefined;
+
+/** The options that say which worlds. */
+const kinds = ["--no-stripe", "--no-trees", "--no-user-keys", "--no-windows", "--windows"].filter((kind) =>
+  Deno.args.includes(kind)
+);
+
 /** Runs one seed and prints the result. */
 async function runOne(seed: number, steps: number): Promise<boolean> {
-  const outcome = await simulate({ seed, steps, nodes: members, stripe, trees, userKeys });
+  const outcome = await simulate({ seed, steps, nodes: members, stripe, trees, userKeys, windows });
   const { events, trace, violation } = outcome;
   console.log(`seed ${seed}, ${steps} steps, ${events} events, trace ${trace.slice(0, 16)}`);
   if (violation === null) return true;
   console.log(`${violation.checker}: ${violation.message}`);
   for (const line of storyOf(outcome.calls, outcome.notes, violation.message)) console.log(line);
-  const more = `${members === undefined ? "" : ` --members ${members}`}${stripe ? "" : " --no-stripe"}${
-    trees ? "" : " --no-trees"
-  }`;
+  const more = [members === undefined ? "" : ` --members ${members}`, ...kinds.map((kind) => ` ${kind}`)]
+    .join("");
   console.log(`Again: deno task sim --seed ${seed} --steps ${steps}${more}`);
   return false;
 }
@@ -92,7 +100,7 @@ async function search(minutes: number, first: number, steps: number): Promise<bo
   const failed: number[] = [];
   const end = performance.now() + minutes * 60_000;
   for (let seed = first; performance.now() < end; seed++) {
-    const outcome = await simulate({ seed, steps, nodes: members, stripe, trees, userKeys });
+    const outcome = await simulate({ seed, steps, nodes: members, stripe, trees, userKeys, windows });
     summary.add(outcome);
     if (outcome.violation !== null) {
       failed.push(seed);

@@ -7,6 +7,7 @@ import { CELL_LIMITS } from "../../src/process/limits.ts";
 import { Canary } from "./canary.ts";
 import { type Client, type ClientWorld, perform } from "./clients.ts";
 import { type Message, Server } from "./database/server.ts";
+import type { SimTables } from "./database/tables.ts";
 import { Faults } from "./faults.ts";
 import { type Call, isOfModel, type SimRequest } from "./history.ts";
 import { Wire } from "./network.ts";
@@ -59,6 +60,8 @@ export interface RunOptions {
   readonly userKeys?: boolean | undefined;
   /** Whether clients send batches of events. Default true. */
   readonly batches?: boolean | undefined;
+  /** The share of workspaces whose limit groups have periods of their own. Default 1 in 4. */
+  readonly windows?: number | undefined;
 }
 
 /** What a run was. */
@@ -77,6 +80,8 @@ export interface Outcome {
   /** A hash of everything that happened. */
   readonly trace: string;
   readonly violation: Violation | null;
+  /** The tables and the calendar when faults stopped; null where something was found before. */
+  readonly tables: { readonly rows: SimTables; readonly atMs: number } | null;
 }
 
 /** Runs a simulation. */
@@ -111,6 +116,7 @@ class Simulation {
   #events = 0;
   #arrived = 0;
   #open = 0;
+  #tables: Outcome["tables"] = null;
 
   constructor(options: RunOptions) {
     this.#options = options;
@@ -120,6 +126,7 @@ class Simulation {
       troubles = {},
       stripe = true,
       trees = true,
+      windows = 0.25,
     } = options;
     const random = this.#random = new Random(seed);
     const plan = this.#plan = random.pick(PLANS);
@@ -128,7 +135,7 @@ class Simulation {
     const faults = new Faults(random, plan, time, (kind) => this.#note(kind));
     const server: Server = new Server(time, { onAppend: (seq, payload) => recorder.durable(seq, payload) });
     const counts = TENANTS[seed % TENANTS.length] as readonly [number, number];
-    const tenants = tenantsOf(seed, random, counts, stripe);
+    const tenants = tenantsOf(seed, random, counts, { hasStripe: stripe, windowsShare: windows });
     seedTenants(server.tables, tenants, STARTS_AT);
     const onSend = (message: Message, owner: Owner) => recorder.sees(message, owner);
     const wire = new Wire(time, faults);
@@ -270,7 +277,7 @@ class Simulation {
     const { tenant, traffic } = visited;
     this.#perform({ tenant, bearer: tenant.key }, request, ({ answer }) => {
       if (answer === null) return;
-      if (isOfModel(request)) return traffic.observe(request, answer.model);
+      if (isOfModel(request)) return traffic.observe(request, answer.model, this.#clock(visited));
       const toldMs = Date.parse(String(answer.model.data?.["now"]));
       if (toldMs > this.#clock(visited)) visited.aheadMs = toldMs - this.#time.calendar();
     });
@@ -301,6 +308,7 @@ class Simulation {
   /** Stops faults, waits for everything that was begun, and reads it once more. */
   async #calmDown(): Promise<void> {
     this.#world.faults.isQuiet = true;
+    this.#tables = { rows: this.#world.server.tables.clone(), atMs: this.#time.calendar() };
     if (!await this.#until(() => this.#open === 0, CALM_MS)) {
       return this.#fail(`${this.#open} calls have no answer`);
     }
@@ -434,6 +442,7 @@ class Simulation {
       events: this.#events,
       trace: this.#hash.digest("hex"),
       violation: this.#watch.violation,
+      tables: this.#tables,
     };
   }
 }

@@ -6,7 +6,7 @@ import { STEPS, testFinds } from "./planted/hunt.ts";
 import { simulate } from "./simulation.ts";
 
 Deno.test("three nodes pass calls on and hand cells over, and nothing is wrong", async () => {
-  const { violation, moves } = await simulate({ seed: 4, steps: STEPS, nodes: 3 });
+  const { violation, moves } = await simulate({ seed: 1, steps: STEPS, nodes: 3 });
   assert.equal(violation, null);
   for (const name of ["passedOn", "sentAgain", "cellsHandedOver", "cellsRescued"]) {
     assert.ok(moves.some((each) => (each[name] ?? 0) > 0), `no process has counted ${name}`);

@@ -8,6 +8,7 @@ import type { CatalogDocument } from "../model/document.ts";
 import type { Random } from "../model/random.ts";
 import type { SimTables } from "./database/tables.ts";
 import { CELLS } from "../../actors/doors.ts";
+import { WINDOWS_CATALOG } from "./windows.ts";
 
 /** What a workspace may do in the one mode that is used; null = no limit. */
 export interface Caps {
@@ -41,6 +42,8 @@ export interface Tenant {
   readonly isCanary: boolean;
   /** Whether Stripe sells its plans and packs. */
   readonly isSold: boolean;
+  /** Whether its limit groups have periods of their own. */
+  readonly hasWindows: boolean;
 }
 
 /** Of each six tenants two are of test mode, and two have caps, one in each mode: so low that a month may reach them. */
@@ -54,12 +57,19 @@ function capsOf(seed: number): Caps {
   };
 }
 
+/** What differs from world to world. */
+export interface TenantOptions {
+  readonly hasStripe: boolean;
+  /** The share of workspaces whose limit groups have periods of their own. */
+  readonly windowsShare: number;
+}
+
 /** The tenants of a world: so many with traffic, and so many canaries. */
 export function tenantsOf(
   seed: number,
   random: Random,
   [count, canaries]: readonly [number, number],
-  hasStripe: boolean,
+  { hasStripe, windowsShare }: TenantOptions,
 ): Tenant[] {
   return Array.from({ length: count + canaries }, (_, index): Tenant => {
     const no = index + 1;
@@ -67,6 +77,9 @@ export function tenantsOf(
     const caps = isCanary
       ? { mode: "live", operationCap: null, testCreditBalanceCap: null } as const
       : capsOf(seed + 5 * index);
+    // Drawn last, and only where there may be any, so that worlds without them are unchanged.
+    const known = catalogOf(seed, isCanary ? "example" : random.pick(["example", "tiny", "ladder"] as const));
+    const hasWindows = !isCanary && windowsShare > 0 && random.chance(windowsShare);
     return {
       no,
       workspaceId: `ws_${no}`,
@@ -74,12 +87,13 @@ export function tenantsOf(
       keyId: `key_${no}`,
       key: `sk_${caps.mode}_simulation${String(no).padStart(22, "0")}`,
       realm: caps.mode === "live" ? 2 * no - 1 : 2 * no,
-      catalog: catalogOf(seed, isCanary ? "example" : random.pick(["example", "tiny", "ladder"] as const)),
+      catalog: hasWindows ? WINDOWS_CATALOG : known,
       caps,
       webhooks: isCanary ? [] : webhooksOf(no, random),
       isCanary,
       // What is refused at a cap depends on what came before: the checker of Stripe knows nothing of that.
       isSold: hasStripe && !isCanary && caps.operationCap === null,
+      hasWindows,
     };
   });
 }

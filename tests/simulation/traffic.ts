@@ -91,6 +91,8 @@ export class Traffic {
   #chased: { readonly ids: readonly string[]; left: number } | null = null;
   #arrived = 0;
   #batches = 0;
+  /** When a call that guards refused would pass. */
+  #passesAtMs = 0;
 
   constructor(random: Random, catalog: CatalogDocument, { hasGone, hasTrees }: TrafficOptions) {
     this.#random = random;
@@ -126,6 +128,7 @@ export class Traffic {
       midnight: 0.6,
       days: 0.3,
       month: 0.1,
+      pass: this.#passesAtMs > nowMs ? 15 : 0,
     });
     const leaps = {
       none: () => 0,
@@ -137,6 +140,7 @@ export class Traffic {
       midnight: () => DAY_MS - nowMs % DAY_MS + random.pick([-1, 0, 1]),
       days: () => random.whole(1, 5) * DAY_MS,
       month: () => random.pick([28, 30, 31]) * DAY_MS,
+      pass: () => this.#passesAtMs - nowMs + random.pick([-1, 0, 1]),
     };
     return Math.max(0, leaps[kind]());
   }
@@ -170,7 +174,9 @@ export class Traffic {
   }
 
   /** Takes the answer to a request. */
-  observe({ op, input }: SimRequest, { data = {}, status }: ModelReply): void {
+  observe({ op, input }: SimRequest, { data = {}, status }: ModelReply, nowMs: number): void {
+    const retryAfterMs = data["retryAfterMs"];
+    if (typeof retryAfterMs === "number") this.#passesAtMs = nowMs + retryAfterMs;
     const userId = this.#canonicalOf(String(input["userId"] ?? ""));
     if (isUnmodelled(userId)) return;
     if (op === "grant" || op === "credits" || op === "revoke") {

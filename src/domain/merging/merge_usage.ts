@@ -185,8 +185,10 @@ function carryRunning(side: Draft, to: Draft, surviving: Surviving, context: Con
   if (!survives) noteUnpaired(side, left, paired, context, tally);
   const source = survives ? "emptied" : "kept";
   const heldBy = repointHolds(side, moves, source);
-  const isContained = !survives && side.user.entitlement?.carried === true;
-  const knownOf = ({ to: ref }: Move) => {
+  const { carried = false } = side.user.entitlement ?? {};
+  const knownOf = ({ from, to: ref }: Move) => {
+    // Slots of rates are carried by every change of plan, whatever its policy.
+    const isContained = !survives && (carried || from.window.kind === "rate");
     const own = ref.window.kind === "session"
       ? runningSession(side, ref.planId, ref.groupId, context.now)
       : null;

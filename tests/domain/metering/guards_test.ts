@@ -198,6 +198,22 @@ Deno.test("a merge adds the slots of both users, each call once", () => {
   }
 });
 
+Deno.test("a merge adds slots once that a change of plan carried under any policy", () => {
+  const limits = [groupOf("all", 100), rate("rate", 9)];
+  for (const onPlanChange of ["carry", "reset", "block"] as const) {
+    const plans = [planOf("a", {}, { limits, rank: 2 }), planOf("b", {}, { limits, onPlanChange })];
+    const from = new Scene(plans, START, [], { isCompared: false });
+    const to = new Scene(plans, START, [], { key: 8, id: "v", beside: from });
+    from.pay("a", "sub");
+    from.track(1);
+    to.subscribe("a");
+    to.track(2);
+    to.subscribe("b");
+    from.mergeInto(to);
+    assert.equal(counts(to).rate, 3, onPlanChange);
+  }
+});
+
 Deno.test("a guard of an account counts all below it, also where only the guard matches", () => {
   const plans = [
     planOf("org", {}, { limits: [atOnce("open", 2), rate("rate", 5)] }),

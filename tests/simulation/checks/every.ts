@@ -3,6 +3,7 @@
 import { booksChecker } from "./books.ts";
 import { holdsChecker } from "./holds.ts";
 import { grantsChecker } from "./grants.ts";
+import { guardsChecker } from "./guards.ts";
 import { answersChecker } from "./answers.ts";
 import { batchesChecker } from "./batches.ts";
 import { tablesChecker } from "./tables.ts";
@@ -24,6 +25,7 @@ export function everyChecker(stripe: SimStripe | null) {
     booksChecker(),
     holdsChecker(),
     grantsChecker(),
+    guardsChecker(),
     answersChecker(),
     batchesChecker(),
     tablesChecker(),

@@ -8,12 +8,12 @@ import type { RowChange } from "../../../actors/port.ts";
 import type { Line } from "../../../src/domain/state/reservation.ts";
 import type { Checker, Scene } from "../watch.ts";
 
-function planOf({ plans }: CatalogDocument, planId: string): Plan | undefined {
+export function planOf({ plans }: CatalogDocument, planId: string): Plan | undefined {
   return plans.find(({ id }) => id === planId);
 }
 
 /** The highest count that reserves may reach in a group: by the best quota among the user's rows. */
-function gateOf(
+export function gateOf(
   { expected }: Scene,
   catalog: CatalogDocument,
   { userKey, planId, group, isGated }: {
@@ -43,7 +43,7 @@ function gateOf(
 }
 
 /** What a decision took from the plan of one user. */
-interface Taken {
+export interface Taken {
   readonly id: string;
   readonly userKey: number;
   readonly lines: readonly Line[];
@@ -52,7 +52,7 @@ interface Taken {
 }
 
 /** What reserves and tracks took, at every level; what settles a hold may go past a quota. */
-function takenBy(change: RowChange): Taken[] {
+export function takenBy(change: RowChange): Taken[] {
   if (change.verb !== "append") return [];
   if (change.table === "reservations" && change.row.status === "held") {
     return [{ ...change.row, isGated: true }];
@@ -71,7 +71,8 @@ export function grantsChecker(): Checker {
         const catalog = scene.tenantOf(userKey)?.catalog;
         if (catalog === undefined) throw new Error(`${id} is of a user without a workspace`);
         for (const line of lines) {
-          if (line.taken <= 0n) continue;
+          // What is in flight has no counter; `guards` looks at that.
+          if (line.taken <= 0n || line.window.kind === "concurrency") continue;
           const counter = changes.find(({ table, row }) =>
             table === "counters" && row.userKey === userKey && row.planId === line.planId &&
             row.groupId === line.groupId &&

@@ -66,10 +66,14 @@ function compareTable(
   const [found, wanted] = [rowsOf(tables), rowsOf(expected)];
   for (const key of new Set([...found.keys(), ...wanted.keys()])) {
     if (found.get(key) === wanted.get(key)) continue;
-    // Retention removes runs some time after their end.
-    if (table === "runs" && !found.has(key)) continue;
+    // Retention removes runs some time after their end, and slots of rates once they have passed.
+    if (!found.has(key) && (table === "runs" || isSlot(wanted.get(key)))) continue;
     throw new Error(`${table} ${key}: expected ${wanted.get(key)}, found ${found.get(key)}`);
   }
+}
+
+function isSlot(row: string | undefined): boolean {
+  return row?.includes(`"kind":"rate"`) === true;
 }
 
 function show(table: string, row: Fields): string {

@@ -1,4 +1,4 @@
-// Statements about runs.
+// Statements about runs and about slots of rates.
 
 import type { Entry } from "./statements.ts";
 import { by, numbersOf, textsOf } from "./params.ts";
@@ -44,6 +44,16 @@ export const RUNS: readonly Entry[] = [
           !around.some((id) => known.has(id));
       };
       const removed = tables.remove("runs", isOld, Number(limit));
+      return Array.from({ length: removed }, () => ({}));
+    },
+  }],
+  ["remove passed slots: with passed as ( delete from counters where ctid = any(array(", {
+    kind: "write",
+    make: ([realm, before, limit]) => (tables) => {
+      const users = new Set(tables.list("users", (row) => row.realm === realm).map(({ key }) => key));
+      const isPassed = (row: Fields) =>
+        row.kind === "rate" && (row.window_end_ms as number) <= Number(before) && users.has(row.user_key);
+      const removed = tables.remove("counters", isPassed, Number(limit));
       return Array.from({ length: removed }, () => ({}));
     },
   }],

@@ -31,6 +31,7 @@ import { type PlantedBug, replace, replaceGetter } from "./plant.ts";
 import { STRIPE_BUGS } from "./stripe_bugs.ts";
 import { TREE_BUGS } from "./tree_bugs.ts";
 import { WEBHOOK_BUGS } from "./webhook_bugs.ts";
+import { WINDOW_BUGS } from "./window_bugs.ts";
 
 function doubled(plan: PlanDocument): PlanDocument {
   return { ...plan, limits: plan.limits.map((group) => ({ ...group, quota: group.quota * 2 })) };
@@ -336,4 +337,5 @@ export const PLANTED: readonly PlantedBug[] = [
   ...WEBHOOK_BUGS,
   ...STRIPE_BUGS,
   ...TREE_BUGS,
+  ...WINDOW_BUGS,
 ];

@@ -17,6 +17,8 @@ export interface PlantedBug {
   readonly userKeys?: boolean;
   /** Whether clients send batches of events. Default false. */
   readonly batches?: boolean;
+  /** Whether limit groups have periods of their own, in every workspace. Default false. */
+  readonly windows?: boolean;
   plant(): () => void;
 }
 
