@@ -129,7 +129,7 @@ export function refreshEntitlement(
   const entered = activeOn(draft, row, plan, { ...context, now: at });
   let carried = before?.carried ?? true;
   if (before !== null && before.planId !== plan.id) {
-    carried = enterPlan(draft, entered, before, { ...context, now: at });
+    carried = enterPlan(draft, entered, { ...context, now: at });
   } else if (before !== null && plan.hasLifetime && before.startedAt !== startedAt) {
     // A lifetime that turns out to have begun earlier keeps its usage.
     const { anchor, startedAt: later } = before;
@@ -173,7 +173,7 @@ function isSame(before: Entitlement, row: Subscription, startedAt: Millis): bool
  *
  * @returns whether the entered counters now include all usage of that window
  */
-function enterPlan(draft: Draft, entered: ActivePlan, before: Entitlement, context: Context): boolean {
+function enterPlan(draft: Draft, entered: ActivePlan, context: Context): boolean {
   const { now } = context;
   const { onPlanChange } = entered.plan;
   const left = leftPlanOf(draft, context);
