@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import type { CatalogDocument } from "../../src/domain/catalog/catalog.ts";
 import { checkCatalog } from "../../src/tenant/catalog/check.ts";
-import { type Call, Scene, type Size } from "../domain/scene.ts";
+import { type Call, Scene, type Size, subscription } from "../domain/scene.ts";
 import { TreeScene } from "../domain/tree_scene.ts";
 
 const PAGE = new URL("../../src/tenant/catalog/SELLING.md", import.meta.url);
@@ -129,6 +129,42 @@ const PROMISES: Readonly<Record<string, (document: CatalogDocument) => void>> = 
     assert.equal(scene.reserve("ada", 50).reasons, "");
     assert.match(scene.reserve("ada", 1).reasons, /^member_limit_reached/);
     assert.equal(scene.reserve("bob", 50).reasons, "");
+  },
+  "Options by plan": (document) => {
+    const scene = subscribed(document);
+    const values = () =>
+      [...Object.entries(scene.ask("features", { key: null }).features)].map((
+        [key, { value }],
+      ) => [key, value]);
+    assert.deepEqual(values(), [["export", true], ["models", ["small", "large"]]]);
+    scene.cancel();
+    assert.deepEqual(values(), [["export", false], ["models", ["small"]]]);
+  },
+  "Seats of a team": (document) => {
+    const scene = subscribed(document);
+    scene.subscribe("plan_team", { quantity: 3 });
+    assert.equal(tracks(scene, [300, 1], { event: "doc" }), "matched blocked");
+  },
+  "A free trial": (document) => {
+    const scene = new Scene(document.plans ?? [], START, [], { isCompared: false });
+    scene.subscribe("plan_pro", { trial: true });
+    const picture = { event: "image" };
+    assert.equal(scene.wait(14 * DAY - 1).track(50, picture), "matched");
+    assert.equal(tracks(scene.wait(1), [3, 1], picture), "matched blocked");
+    assert.equal(scene.code("subscribe", subscription("plan_pro", { trial: true })), "trial_used");
+  },
+  "An add-on": (document) => {
+    const scene = subscribed(document);
+    scene.pay("plan_more", "sub_more");
+    assert.equal(tracks(scene, [600, 1], { event: "image" }), "matched blocked");
+  },
+  "A smaller plan from next month": (document) => {
+    const scene = subscribed(document);
+    const change = { plan: "plan_small", at: "period_end" } as const;
+    assert.equal(scene.code("schedule", { provider: null, externalId: null, change }), "ok");
+    assert.equal(tracks(scene, [100, 1], { event: "image" }), "matched blocked");
+    scene.at("2026-04-01T00:00:00.000Z");
+    assert.equal(tracks(scene, [10, 1], { event: "image" }), "matched blocked");
   },
 };
 
