@@ -44,6 +44,7 @@ import {
   movesBetween,
   NO_HOLDS,
   repointHolds,
+  windowCarried,
   windowsLeft,
 } from "../plans/carry.ts";
 import { isOfGuard, type Window } from "../values/period.ts";
@@ -118,7 +119,8 @@ function usedCounters(draft: Draft): Set<string> {
 }
 
 /**
- * Decides the window of each group: of sessions the first that runs, under the plan of its side.
+ * Decides the window of each group. Of sessions that is the one that the first side would have if it entered the surviving
+ * plan by `carry`, else the second side.
  *
  * @param sides the side of the primary subscription first
  */
@@ -127,14 +129,17 @@ function survivingOf(active: ActivePlan, sides: readonly Draft[], context: Conte
   const sessions = new Map<string, Window>();
   for (const side of sides) {
     const left = leftPlanOf(side, context);
-    const note = (group: LimitGroup, { window }: CounterRef) => {
-      if (window.kind === "session" && !sessions.has(group.id)) sessions.set(group.id, window);
+    const brought = new Map<string, Window>();
+    const note = (group: LimitGroup, from: CounterRef) => {
+      if (from.window.kind === "session") {
+        brought.set(group.id, windowCarried(side, active, group, from, now).window);
+      }
       return null;
     };
     if (left !== null) movesBetween(side, left, active, note, now);
     for (const { id } of active.plan.groups) {
-      const own = runningSession(side, active.plan.id, id, now);
-      if (own !== null && !sessions.has(id)) sessions.set(id, own);
+      const window = brought.get(id) ?? runningSession(side, active.plan.id, id, now);
+      if (window !== null && !sessions.has(id)) sessions.set(id, window);
     }
   }
   const [draft] = sides as [Draft];

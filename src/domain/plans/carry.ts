@@ -105,8 +105,12 @@ export function carryUsage(
   isCarried: (group: LimitGroup) => boolean,
   now: Millis,
 ): void {
-  const windowTo = (group: LimitGroup, from: CounterRef) =>
-    isCarried(group) ? windowCarried(draft, entered, group, from, now) : null;
+  const windowTo = (group: LimitGroup, from: CounterRef) => {
+    if (!isCarried(group)) return null;
+    const { window, loser } = windowCarried(draft, entered, group, from, now);
+    if (loser !== null) draft.putCounter(closed(loser));
+    return window;
+  };
   const moves = movesBetween(draft, left, entered, windowTo, now);
   const heldBy = repointHolds(draft, moves, "kept");
   for (const [key, { from: fromRef, to: toRef, leavesUsage }] of moves) {
@@ -133,23 +137,23 @@ function isPut({ count, costCents, alerted, kind }: Counter, held: Amount): bool
 
 /**
  * Returns the window that a carried window goes to. A session goes on in the entered plan, unless that has a running one
- * with as much usage: of two sessions one goes on, and the other is closed.
+ * with as much usage: of two sessions one goes on, and the other one loses.
  */
-function windowCarried(
+export function windowCarried(
   draft: Draft,
   entered: EnteredPlan,
   group: LimitGroup,
   from: CounterRef,
   now: Millis,
-): Window {
-  if (isOfGuard(from.window)) return from.window;
-  if (from.window.kind !== "session") return windowFor(draft, entered, group, now);
+): { readonly window: Window; readonly loser: Counter | null } {
+  const { window } = from;
+  if (isOfGuard(window)) return { window, loser: null };
+  if (window.kind !== "session") return { window: windowFor(draft, entered, group, now), loser: null };
   const own = runningSession(draft, entered.plan.id, group.id, now);
-  if (own === null) return from.window;
+  if (own === null) return { window, loser: null };
   const ownCounter = draft.counter({ planId: entered.plan.id, groupId: group.id, window: own });
-  if (ownCounter.count >= draft.counter(from).count) return own;
-  if (own.start !== from.window.start) draft.putCounter(closed(ownCounter));
-  return from.window;
+  if (ownCounter.count >= draft.counter(from).count) return { window: own, loser: null };
+  return { window, loser: own.start === window.start ? null : ownCounter };
 }
 
 /** What the open holds of a group took that followed to another counter. */

@@ -33,9 +33,6 @@ interface Difference {
   readonly differences: readonly string[];
 }
 
-/** Whether the model is asked about limit groups with periods of their own: it differs on which session goes on in a merge. */
-const MODEL_KNOWS_WINDOWS = false;
-
 /** Orders that are tried before a difference counts as one. */
 const ORDERS_MAX = 60;
 
@@ -46,8 +43,7 @@ export function linearChecker(): Checker {
     atEnd(scene) {
       const { calls, tenants } = scene;
       const byTenant = Map.groupBy(calls.filter(isModelled), ({ tenant }) => tenant);
-      const known = tenants.filter(({ hasWindows }) => MODEL_KNOWS_WINDOWS || !hasWindows);
-      for (const tenant of known) explain(tenant, byTenant.get(tenant) ?? [], scene);
+      for (const tenant of tenants) explain(tenant, byTenant.get(tenant) ?? [], scene);
     },
   };
 }
