@@ -317,7 +317,7 @@ function blockedAnswer(
   const [first = "limit_reached"] = reasons;
   const { runs } = own.asked;
   if (above.length === 0 && runs.length === 0) {
-    const why = first === "unpriced_model" ? { reasons } : {};
+    const why = first === "unpriced_model" || reasons.length > 1 ? { reasons } : {};
     return refusal(isOfGuard(first) ? first : "limit_reached", { ...details, ...why });
   }
   const levels = above.map((level) => ({ userId: level.asked.user.id, groups: groups(level) }));

@@ -162,9 +162,8 @@ function blocked(eventId: string, assessment: PathAssessment, needs: Amounts, re
   const message = isUnpriced ? unpricedText(assessment) : blockedText(assessment, needs);
   const [code = "limit_reached"] = reasons;
   if (levels.length === 0 && runs.length === 0) {
-    return isUnpriced
-      ? refusal("limit_reached", message, { ...details, reasons })
-      : refusal(code, message, details);
+    const hasMore = isUnpriced || reasons.length > 1;
+    return refusal(isUnpriced ? "limit_reached" : code, message, hasMore ? { ...details, reasons } : details);
   }
   const above = levels.map(({ draft, assessment: { blocking: groups }, fullShares }) => ({
     userId: draft.user.id,
