@@ -71,6 +71,8 @@ export async function auditAnswers(load: Load, origin: string, secretKey: string
   const faults: string[] = [];
   try {
     for (const hold of load.knownHolds().slice(0, 5)) await load.commit(origin, hold);
+    // Reading the feed waits until the tables have this too.
+    await load.releaseAll(origin, GUARDED_USER);
     for (const hold of [...load.record.holds.values()].filter(isCommitted).slice(-3)) {
       const body = { reservationId: hold.id };
       const again = answerOf(
@@ -91,7 +93,6 @@ export async function auditAnswers(load: Load, origin: string, secretKey: string
     faults.push(...await auditFirstAnswers(load.record, wire));
     const tight = await get(`/usage?userId=${TIGHT_USER}`);
     if (tight.counters[0].count > TIGHT_QUOTA) faults.push(`${TIGHT_USER} is past quota in usage`);
-    await load.releaseAll(origin, GUARDED_USER);
     const { counters } = await get(`/usage?userId=${GUARDED_USER}`);
     const open = counters.find((counter: { groupId: string }) => counter.groupId === "lg_open");
     if (open.count !== 0) faults.push(`${open.count} are in flight, and no hold is open`);

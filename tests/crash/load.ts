@@ -81,11 +81,13 @@ export class Load {
       .reverse();
   }
 
-  /** Releases what a user holds, as far as clients know. */
+  /** Releases what a user may still hold: also where the answer to a settlement was lost. */
   async releaseAll(origin: string, userId: string): Promise<void> {
     const wire = new Wire(origin);
-    for (const hold of this.#free.filter(({ call }) => call.userId === userId)) {
-      this.#free.splice(this.#free.indexOf(hold), 1);
+    for (const hold of [...this.record.holds.values()].filter(({ call }) => call.userId === userId)) {
+      if (hold.settlements.some(({ fate }) => fate === "acked")) continue;
+      const place = this.#free.indexOf(hold);
+      if (place >= 0) this.#free.splice(place, 1);
       await this.#settle(wire, hold, "release");
     }
     wire.close();
