@@ -123,9 +123,8 @@ export function assessAbove(
 
 /** The quota groups; the same list where there are no guards. */
 function quotasOf(groups: readonly GroupReading[]): readonly GroupReading[] {
-  return groups.some(({ window }) => isOfGuard(window))
-    ? groups.filter(({ window }) => !isOfGuard(window))
-    : groups;
+  const hasGuards = groups.some(({ window }) => isOfGuard(window));
+  return hasGuards ? groups.filter(({ window }) => !isOfGuard(window)) : groups;
 }
 
 function assessGroups(

@@ -7,7 +7,7 @@ import type { Amount } from "../values/amount.ts";
 import type { CreditLine } from "./credit.ts";
 import { momentOf, type UserKey } from "../values/ids.ts";
 import type { Millis, Window, WindowKind } from "../values/period.ts";
-import type { Unit } from "../catalog/plan.ts";
+import { type Unit, UNITS } from "../catalog/plan.ts";
 import type { Line, Reservation } from "./reservation.ts";
 import type { ShareLine } from "./share.ts";
 import { textBytes, TextRoom } from "./text_room.ts";
@@ -195,16 +195,21 @@ function listOf<Item>(fields: Fields, read: (fields: Fields) => Item): Item[] {
   return items;
 }
 
+/** The units of lines whose windows have a kind, as they are written. */
+const UNITS_WITH_KINDS: ReadonlyMap<string, { readonly unit: Unit; readonly kind: WindowKind }> = new Map(
+  UNITS.flatMap((unit) =>
+    (["session", "rate", "concurrency"] as const).map((kind) => [`${unit} ${kind}`, { unit, kind }])
+  ),
+);
+
 function readLine(fields: Fields): Line {
   const planId = fields.next();
   const groupId = fields.next();
-  const window: Window = { start: fields.number(), end: fields.numberOrNull() };
+  const [start, end] = [fields.number(), fields.numberOrNull()];
   const text = fields.next();
-  const taken = fields.amount();
-  const unitEnd = text.indexOf(" ");
-  if (unitEnd < 0) return { planId, groupId, window, unit: text as Unit, taken };
-  const kind = text.slice(unitEnd + 1) as WindowKind;
-  return { planId, groupId, window: { ...window, kind }, unit: text.slice(0, unitEnd) as Unit, taken };
+  const known = UNITS_WITH_KINDS.get(text);
+  const window: Window = known === undefined ? { start, end } : { start, end, kind: known.kind };
+  return { planId, groupId, window, unit: known?.unit ?? text as Unit, taken: fields.amount() };
 }
 
 function readCredit(fields: Fields): CreditLine {

@@ -32,25 +32,25 @@ export class InFlight {
     return this.#held.get(planId, groupId) ?? 0n;
   }
 
-  /** Replaces a reservation by its new value. */
-  set(row: Reservation): void {
-    const before = this.#holds.get(row.id);
-    if (before !== undefined) this.#add(before, -1n);
-    const now = guardedHold(row);
-    if (now === null) this.#holds.delete(row.id);
-    else {
-      this.#holds.set(row.id, now);
-      this.#add(now, 1n);
+  /** Replaces a hold by its new value; null where it is no longer open, or counts at no guard. */
+  set(id: string, now: GuardedHold | null): void {
+    const before = this.#holds.get(id);
+    for (const { planId, groupId, window, taken } of before?.lines ?? NO_LINES) {
+      if (window.kind === "concurrency") this.#add(planId, groupId, -taken);
     }
+    for (const { planId, groupId, window, taken } of now?.lines ?? NO_LINES) {
+      if (window.kind === "concurrency") this.#add(planId, groupId, taken);
+    }
+    if (now !== null) this.#holds.set(id, now);
+    else if (before !== undefined) this.#holds.delete(id);
   }
 
-  #add({ lines }: GuardedHold, sign: 1n | -1n): void {
-    for (const { planId, groupId, window, taken } of lines) {
-      if (window.kind !== "concurrency") continue;
-      this.#held.set(planId, groupId, (this.#held.get(planId, groupId) ?? 0n) + sign * taken);
-    }
+  #add(planId: string, groupId: string, taken: Amount): void {
+    this.#held.set(planId, groupId, (this.#held.get(planId, groupId) ?? 0n) + taken);
   }
 }
+
+const NO_LINES: readonly HoldLine[] = [];
 
 /** Returns the lines of guards of an open hold; null for none. */
 export function guardedHold({ id, status, expiresAt, lines }: Reservation): GuardedHold | null {

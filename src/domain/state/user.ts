@@ -381,7 +381,8 @@ export class UserState {
   #setReservation(row: Reservation): void {
     const lapsed = this.reservations.expiryOf(row.id);
     this.reservations.set(row);
-    if (this.inFlight !== null || guardedHold(row) !== null) (this.inFlight ??= new InFlight()).set(row);
+    const guarded = guardedHold(row);
+    if (this.inFlight !== null || guarded !== null) (this.inFlight ??= new InFlight()).set(row.id, guarded);
     if (lapsed !== null) this.openHolds -= 1;
     if (row.status !== "held") return;
     this.openHolds += 1;

@@ -1,7 +1,7 @@
 // What open holds hold of concurrency limits, as it follows from the reservations.
 
 import assert from "node:assert/strict";
-import { heldBy, InFlight } from "../../../src/domain/state/in_flight.ts";
+import { guardedHold, heldBy, InFlight } from "../../../src/domain/state/in_flight.ts";
 import type { HoldLine, Reservation } from "../../../src/domain/state/reservation.ts";
 import { IN_FLIGHT, slotAt, type Window } from "../../../src/domain/values/period.ts";
 
@@ -13,17 +13,21 @@ const line = (groupId: string, window: Window, taken: bigint): HoldLine => ({
   taken,
 });
 
-const rowOf = (id: string, lines: readonly HoldLine[], status: Reservation["status"] = "held") =>
-  ({ id, status, expiresAt: 9, lines }) as unknown as Reservation;
+const put = (
+  flight: InFlight,
+  id: string,
+  lines: readonly HoldLine[],
+  status: Reservation["status"] = "held",
+) => flight.set(id, guardedHold({ id, status, expiresAt: 9, lines } as unknown as Reservation));
 
 Deno.test("only open holds with lines of guards are kept, and each counts once", () => {
   const flight = new InFlight();
   const month: Window = { start: 0, end: 99 };
   const calls = [line("open", IN_FLIGHT, 2n), line("rate", slotAt(0, 60), 2n), line("all", month, 2n)];
-  flight.set(rowOf("one", calls));
-  flight.set(rowOf("two", [line("open", IN_FLIGHT, 3n)]));
-  flight.set(rowOf("two", [line("open", IN_FLIGHT, 4n)]));
-  flight.set(rowOf("none", [line("all", month, 5n)]));
+  put(flight, "one", calls);
+  put(flight, "two", [line("open", IN_FLIGHT, 3n)]);
+  put(flight, "two", [line("open", IN_FLIGHT, 4n)]);
+  put(flight, "none", [line("all", month, 5n)]);
   assert.deepEqual([flight.heldOf("p", "open"), flight.heldOf("p", "rate"), flight.heldOf("q", "open")], [
     6n,
     0n,
@@ -34,7 +38,7 @@ Deno.test("only open holds with lines of guards are kept, and each counts once",
     2n,
     0n,
   ]);
-  for (const status of ["committed", "released"] as const) flight.set(rowOf("one", calls, status));
-  flight.set(rowOf("two", calls, "expired"));
+  for (const status of ["committed", "released"] as const) put(flight, "one", calls, status);
+  put(flight, "two", calls, "expired");
   assert.deepEqual([flight.heldOf("p", "open"), [...flight.holds]], [0n, []]);
 });
