@@ -195,7 +195,7 @@ function listOf<Item>(fields: Fields, read: (fields: Fields) => Item): Item[] {
   return items;
 }
 
-/** The units of lines whose windows have a kind, as they are written. */
+/** The units of lines of sessions and guards, in the form of the text. */
 const UNITS_WITH_KINDS: ReadonlyMap<string, { readonly unit: Unit; readonly kind: WindowKind }> = new Map(
   UNITS.flatMap((unit) =>
     (["session", "rate", "concurrency"] as const).map((kind) => [`${unit} ${kind}`, { unit, kind }])
