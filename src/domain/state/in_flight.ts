@@ -32,8 +32,13 @@ export class InFlight {
     return this.#held.get(planId, groupId) ?? 0n;
   }
 
-  /** Replaces a hold by its new value; null where it is no longer open, or counts at no guard. */
-  set(id: string, now: GuardedHold | null): void {
+  /**
+   * Replaces a reservation by its new value.
+   *
+   * @param now what the new value holds at guards
+   */
+  set(row: Reservation, now: GuardedHold | null = guardedHold(row)): void {
+    const { id } = row;
     const before = this.#holds.get(id);
     for (const { planId, groupId, window, taken } of before?.lines ?? NO_LINES) {
       if (window.kind === "concurrency") this.#add(planId, groupId, -taken);

@@ -382,7 +382,7 @@ export class UserState {
     const lapsed = this.reservations.expiryOf(row.id);
     this.reservations.set(row);
     const guarded = guardedHold(row);
-    if (this.inFlight !== null || guarded !== null) (this.inFlight ??= new InFlight()).set(row.id, guarded);
+    if (this.inFlight !== null || guarded !== null) (this.inFlight ??= new InFlight()).set(row, guarded);
     if (lapsed !== null) this.openHolds -= 1;
     if (row.status !== "held") return;
     this.openHolds += 1;

@@ -1,7 +1,7 @@
 // What open holds hold of concurrency limits, as it follows from the reservations.
 
 import assert from "node:assert/strict";
-import { guardedHold, heldBy, InFlight } from "../../../src/domain/state/in_flight.ts";
+import { heldBy, InFlight } from "../../../src/domain/state/in_flight.ts";
 import type { HoldLine, Reservation } from "../../../src/domain/state/reservation.ts";
 import { IN_FLIGHT, slotAt, type Window } from "../../../src/domain/values/period.ts";
 
@@ -18,7 +18,7 @@ const put = (
   id: string,
   lines: readonly HoldLine[],
   status: Reservation["status"] = "held",
-) => flight.set(id, guardedHold({ id, status, expiresAt: 9, lines } as unknown as Reservation));
+) => flight.set({ id, status, expiresAt: 9, lines } as unknown as Reservation);
 
 Deno.test("only open holds with lines of guards are kept, and each counts once", () => {
   const flight = new InFlight();
