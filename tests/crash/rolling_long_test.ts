@@ -12,6 +12,8 @@ import { testServerUrl } from "../support/test_store.ts";
 
 const ignore = testServerUrl() === null;
 const BASE_URL = "http://holdfast.test";
+/** How long a decision may take: other tests may keep both cores busy. */
+const DECISION_MS = 20_000;
 const LOOPS = 12;
 /** A restart mostly waits for newcomers to settle: clients that never rest would take both cores for all that time. */
 const REST_MS = isDeep ? 5 : 1_000;
@@ -83,6 +85,7 @@ Deno.test({
         apiKey: secretKey,
         baseUrl: BASE_URL,
         fetch: rolling.fetch,
+        timeoutMs: DECISION_MS,
         onRetry: () => retries++,
       });
       for (const userId of users) await client.subscriptions.upsert({ userId, planId: "plan_wide" });
@@ -116,7 +119,12 @@ Deno.test({
     await using stage = await Stage.open();
     const rolling = await Rolling.open(stage, 3, FEATURES);
     const { secretKey } = await makeApp(rolling.origin(), "Everything");
-    const client = createClient({ apiKey: secretKey, baseUrl: BASE_URL, fetch: rolling.fetch });
+    const client = createClient({
+      apiKey: secretKey,
+      baseUrl: BASE_URL,
+      fetch: rolling.fetch,
+      timeoutMs: DECISION_MS,
+    });
     await populate(client);
     const meters = new Meters(client);
     meters.start(["t1", "bystander"]);
