@@ -74,8 +74,8 @@ export const period = z.strictObject({
 
 /** When a refused call may be tried again. */
 export const retryAfterMs = z.number().nullable().optional().describe(
-  "Present where rates and concurrency limits alone refuse: how long until the same call passes them, if nobody " +
-    "calls or settles before; null where it never does",
+  "Present where rates and concurrency limits alone refuse: how long until the same call passes them, unless " +
+    "another call or a settlement comes first; null where it never does",
 );
 
 /** What a counter has whose group counts by a period of its own. */

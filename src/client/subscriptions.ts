@@ -26,7 +26,8 @@ export class Subscriptions {
   /**
    * Writes a subscription: creates it, changes its plan, or reactivates it. Repeating a call changes nothing, so you can
    * make it on each webhook of your payment provider. `quantity` is the number of seats: the quotas of the plan are
-   * multiplied by it. `trial: true` begins the trial of the plan, once for each user. With `at`, the plan changes then: give a time, or `period_end`.
+   * multiplied by it. `trial: true` begins the trial of the plan, once for each user. With `at`, the plan changes then:
+   * give a time, or `period_end`.
    *
    * @example
    * ```ts

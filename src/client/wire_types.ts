@@ -204,8 +204,8 @@ export interface ReserveReply {
    */
   readonly refusedBy?: readonly string[];
   /**
-   * Present where rates and concurrency limits alone refuse: how long until the same call passes them, if
-   * nobody calls or settles before; null where it never does.
+   * Present where rates and concurrency limits alone refuse: how long until the same call passes them,
+   * unless another call or a settlement comes first; null where it never does.
    */
   readonly retryAfterMs?: number | null;
   /** Present if the user has a parent: the users above, nearest first. */
@@ -450,8 +450,8 @@ export interface CanUseAnswer {
    */
   readonly refusedBy?: readonly string[];
   /**
-   * Present where rates and concurrency limits alone refuse: how long until the same call passes them, if
-   * nobody calls or settles before; null where it never does.
+   * Present where rates and concurrency limits alone refuse: how long until the same call passes them,
+   * unless another call or a settlement comes first; null where it never does.
    */
   readonly retryAfterMs?: number | null;
   /** Present if the user has a parent: the users above, nearest first. */
@@ -542,8 +542,8 @@ export interface Explanation {
    */
   readonly refusedBy?: readonly string[];
   /**
-   * Present where rates and concurrency limits alone refuse: how long until the same call passes them, if
-   * nobody calls or settles before; null where it never does.
+   * Present where rates and concurrency limits alone refuse: how long until the same call passes them,
+   * unless another call or a settlement comes first; null where it never does.
    */
   readonly retryAfterMs?: number | null;
   /** Present if the user has a parent: the users above, nearest first. */

@@ -109,8 +109,9 @@ export function leftUnderGate(group: LimitGroup, quota: Amount, current: Amount)
 
 /**
  * Pairs each group of the entered plan with the group of the old plan that it continues. Both have the same unit and kind
- * (with equal seconds), and the same id, else the same set of rules, else the same first event pattern. An old group is paired at most once. Each pass
- * covers the whole plan before the next begins, so that a better match is never lost to a worse one.
+ * (with equal seconds), and the same id, else the same set of rules, else the same first event pattern. An old group is
+ * paired at most once. Each pass covers the whole plan before the next begins, so that a better match is never lost to a
+ * worse one.
  */
 export function pairGroups(entered: Plan, old: Plan): Map<string, LimitGroup> {
   const pairs = new Map<string, LimitGroup>();

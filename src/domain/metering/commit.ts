@@ -1,7 +1,8 @@
 // Commit: settle a reservation after the work. The final amount of a unit is the reserved one plus `extra`, or `actual`. It
 // replaces the reserved amount in the window of the hold, past the quota if need be, since the work is done. A hold that
 // had lapsed is charged again, once, as a new decision: what the plan has left, then balances that match now, then past
-// the quota; but a counter that was reset meanwhile is left unchanged. `costCents` is analytics, except for models priced by the second, where it also counts toward cents.
+// the quota; but a counter that was reset meanwhile is left unchanged. `costCents` is analytics, except for models priced
+// by the second, where it also counts toward cents.
 
 import { allAmounts, knownRuns, moveRuns, runsCountCents } from "../accounts/run.ts";
 import { type Amount, larger } from "../values/amount.ts";

@@ -1,5 +1,6 @@
-// What is due: lapsed holds, ended trials, changes and ends of subscriptions, and expired credits. They are settled before every decision, each as of
-// its own time, so it makes no difference when that happens. A user's `dueAt` is the next time to look.
+// What is due: lapsed holds, ended trials, changes and ends of subscriptions, and expired credits. They are settled before
+// every decision, each as of its own time, so it makes no difference when that happens. A user's `dueAt` is the next time
+// to look.
 
 import type { Context } from "../state/context.ts";
 import { type CreditBalance, expiryDueOf } from "../state/credit.ts";

@@ -1,5 +1,5 @@
 // When a call that guards alone refuse would pass: the earliest moment at which all guards of all levels let the same call
-// through, if nobody calls or settles in between. Slots of a rate leave it at their time, and open holds free what they
+// through, unless another call or a settlement comes first. Slots of a rate leave it at their time, and open holds free what they
 // took when they lapse.
 
 import type { Amount } from "../values/amount.ts";

@@ -16,7 +16,7 @@ import { findRow, historyRow, isActive, onPlan, type Subscription, windowOf } fr
 
 /** The input of `POST /v1/subscriptions` with `at`, and of `DELETE /v1/subscriptions/scheduled`. */
 export interface ScheduleInput {
-  /** Names the row together with `externalId`; both are null for the default row, and to drop also for the only active one. */
+  /** Names the row together with `externalId`. Both are null for the default row; to drop, also for the only active one. */
   readonly provider: string | null;
   readonly externalId: string | null;
   /** The plan by its id or name, and when; null drops the change. */

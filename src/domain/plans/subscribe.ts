@@ -1,6 +1,6 @@
 // Subscribe: write the subscription row of a user, by (provider, external id), or the default row without both. The same
-// plan again changes neither start, anchor nor counters. Another plan keeps the start and clears custom limits and features. A call
-// without `endsAt` clears an end, so that a canceled subscription comes back, with the usage it had.
+// plan again changes neither start, anchor nor counters. Another plan keeps the start and clears custom limits and
+// features. A call without `endsAt` clears an end, so that a canceled subscription comes back, with the usage it had.
 
 import type { Millis } from "../values/period.ts";
 import type { Amount } from "../values/amount.ts";

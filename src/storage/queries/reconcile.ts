@@ -1,8 +1,9 @@
-// Proves for every canonical user: each counter is the sum of its holds, events and adjustments, and each member's share of its holds and events; each credit balance is the
-// sum of its ledger and holds; the sums by day are those of its events; every open hold and balance has a user, and no open
-// hold exists twice; what is open falls due in time; alert marks are valid; each message belongs to a user and a webhook;
-// refunded purchases are revoked; the counts of a run are the sums of its holds and events. It reads one snapshot, walks
-// through the users by key in steps, and sums in SQL, so memory holds only a page of drifts.
+// Proves for every canonical user: each counter is the sum of its holds, events and adjustments, and each member's share
+// that of its holds and events; each credit balance is the sum of its ledger and holds; the sums by day are those of its
+// events; every open hold and balance has a user, and no open hold exists twice; what is open falls due in time; alert
+// marks are valid; each message belongs to a user and a webhook; refunded purchases are revoked; the counts of a run are
+// the sums of its holds and events. It reads one snapshot, walks through the users by key in steps, and sums in SQL, so
+// memory holds only a page of drifts.
 //
 // counters.cost_cents is left out: a plan change moves or clears cost (src/domain/plans/entitlement.ts) without a record of
 // the amount, so events cannot prove it.
