@@ -28,7 +28,7 @@ import { endOf, showAmounts, showCounter, showRuns, showSharedCounter } from "./
 
 const endpoint = endpointsOn<TurnWorld>();
 
-/** What a metering call asks: of whom, the command, and what makes the data of the answer. */
+/** What a metering call asks: whose turn it is, its command, and how the data of the answer is made. */
 export interface Asked<Name extends CommandName, Data>
   extends Pick<Call<Name>, "name" | "input" | "isCapped" | "needs"> {
   readonly of: Target;

@@ -2,6 +2,7 @@
 // while others are under way leave in one request as soon as fewer than four requests are out. Each call keeps its own
 // promise, time, signal, retries and key; what is sent together is no transaction and has no order.
 
+import type { Answer } from "./answer.ts";
 import { HoldfastError } from "./errors.ts";
 
 /** Requests of these calls that may be out at a time. */
@@ -17,13 +18,6 @@ const KINDS: ReadonlySet<string> = new Set(["/reserve", "/commit", "/release", "
 /** Whether calls of a path may be sent together. */
 export function isKind(path: string): boolean {
   return KINDS.has(path);
-}
-
-/** The answer to a call. */
-export interface Answer {
-  readonly body: unknown;
-  readonly status: number;
-  readonly requestId: string | null;
 }
 
 /** One try of a call. */
@@ -66,7 +60,7 @@ interface BatchResult {
 export interface Sender {
   /** Sends a batch, in one try. */
   post(text: string): Promise<BatchAnswer>;
-  /** Gives back a reservation whose caller has gone. */
+  /** Releases a reservation that no caller waits for any more. */
   release(reservationId: string): void;
   now(): number;
   /** Calls back once the callers who can go on have gone on. */

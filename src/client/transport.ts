@@ -2,9 +2,10 @@
 // Node share. Each try of a write has the same idempotency key and the same bytes, so the service counts it once,
 // whichever try succeeded.
 
-import { type Answer, type BatchAnswer, Coalescer, type Coalescible, isKind, type Try } from "./coalesce.ts";
+import { type Answer, badAnswer, dataOf, readAnswer } from "./answer.ts";
+import { type BatchAnswer, Coalescer, type Coalescible, isKind, type Try } from "./coalesce.ts";
 import { HoldfastError, invalidInput } from "./errors.ts";
-import { DEFAULT_RETRIES, readRetryAfter, retryDelayMs, type RetryPolicy } from "./retry.ts";
+import { DEFAULT_RETRIES, retryDelayMs, type RetryPolicy } from "./retry.ts";
 import { addressOf, bodyOf } from "./wire.ts";
 import type { DecisionOptions, OnTrackError } from "./metering_types.ts";
 
@@ -356,39 +357,6 @@ export class Transport {
       }
     };
     return { answer: answer(), end: (reason) => stop.abort(reason) };
-  }
-}
-
-/** The body of a success. Throws for an error of the service, and for an answer from another program. */
-function readAnswer({ ok, status, headers }: Response, text: string): Answer {
-  const requestId = headers.get("x-request-id");
-  const retryAfterMs = readRetryAfter(headers.get("retry-after"), Date.now());
-  const body = parse(text);
-  if (ok && body !== undefined) return { body, status, requestId };
-  const error = (body as { error?: Record<string, unknown> } | null | undefined)?.error;
-  if (typeof error?.code === "string" && typeof error.message === "string") {
-    const { code, message, details } = error as { code: string; message: string; details?: unknown };
-    throw new HoldfastError({ code, status, message, details, requestId, retryAfterMs });
-  }
-  throw badAnswer(status, requestId, retryAfterMs);
-}
-
-function dataOf({ body, status, requestId }: Answer): unknown {
-  const { ok, data } = (body ?? {}) as { ok?: unknown; data?: unknown };
-  if (ok !== true || data === undefined) throw badAnswer(status, requestId, null);
-  return data;
-}
-
-function badAnswer(status: number, requestId: string | null, retryAfterMs: number | null): HoldfastError {
-  const message = `The answer with status ${status} is not from the service; check baseUrl`;
-  return new HoldfastError({ code: "bad_answer", status, message, requestId, retryAfterMs });
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }
 
