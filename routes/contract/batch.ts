@@ -45,9 +45,6 @@ export const trackBatch = defineCall({
   errors: [],
 });
 
-/** The calls that a batch may have. */
-const KIND_NAMES = ["reserve", "commit", "release", "can-use", "track"] as const;
-
 /** `POST /v1/batch`. Each call is checked on its own, so an invalid one does not stop the others. */
 export const batch = defineCall({
   id: "batch",
@@ -58,14 +55,10 @@ export const batch = defineCall({
     calls: z.array(
       z.unknown().meta({
         type: "object",
-        required: ["call"],
-        properties: {
-          call: { type: "string", enum: [...KIND_NAMES] },
-          idempotencyKey: { type: "string", minLength: 1, maxLength: 200 },
-        },
         additionalProperties: true,
         description:
-          "`call` names the call, and the other members are its body: those of `POST /v1/reserve` and so on.",
+          "`call` is `reserve`, `commit`, `release`, `can-use` or `track`; the other members are the body of " +
+          "this call, with an optional `idempotencyKey` of 1 to 200 characters.",
       }),
     ).min(1).max(REQUEST_LIMITS.batchCallsMax).describe("1 to 500 calls."),
   }),

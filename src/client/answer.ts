@@ -32,7 +32,11 @@ export function dataOf({ body, status, requestId }: Answer): unknown {
 }
 
 /** The error of an answer that is not from the service. */
-export function badAnswer(status: number, requestId: string | null, retryAfterMs: number | null): HoldfastError {
+export function badAnswer(
+  status: number,
+  requestId: string | null,
+  retryAfterMs: number | null,
+): HoldfastError {
   const message = `The answer with status ${status} is not from the service; check baseUrl`;
   return new HoldfastError({ code: "bad_answer", status, message, requestId, retryAfterMs });
 }

@@ -48,7 +48,7 @@ function schemaOf(method: string, path: string): z.ZodType | null {
 
 /** Calls that a tight user takes part in. */
 const METERING = /\/(reserve|track|can-use|explain|usage)$/;
-/** Calls whose elements are calls themselves. */
+/** Calls that make many calls. */
 const BATCH = /\/v1\/(track\/)?batch$/;
 const SLOW = /\/(sweep|move-history|delete-person)$/;
 const QUERIED = new Set(["GET", "HEAD", "OPTIONS"]);
