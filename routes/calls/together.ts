@@ -12,7 +12,6 @@ import { Refused } from "../http/errors.ts";
 import { checkInput } from "../http/input.ts";
 import { handledOf, keepingOf, runTurn, type Target } from "../http/turn.ts";
 import {
-  type Checked,
   type Form,
   type Kind,
   piecesOf,
@@ -119,18 +118,18 @@ async function decideAll(work: Work, placed: readonly Placed[]): Promise<void> {
 }
 
 /** Checks the input of calls in steps; the refusals of invalid ones go to their places. */
-async function checkAll(work: Work, sent: readonly unknown[]): Promise<Checked[]> {
+async function checkAll(work: Work, sent: readonly unknown[]): Promise<Placed[]> {
   const { request, form } = work;
   const steps = new Steps();
-  const checked: Checked[] = [];
+  const checked: Placed[] = [];
   for (const [place, each] of sent.entries()) {
     if (steps.isLong) await steps.next();
     let kind: Kind | null = null;
     try {
       const read = form.read(request, each, place);
       kind = read.kind;
-      const input = checkInput(kind.definition, read.members) as Checked["input"];
-      checked.push({ kind, input, call: read.call, place });
+      const input = checkInput(kind.definition, read.members) as Placed["input"];
+      checked.push({ kind, input, call: read.call, place, flight: null });
     } catch (error) {
       work.refused(place, kind, error);
     }
@@ -139,19 +138,14 @@ async function checkAll(work: Work, sent: readonly unknown[]): Promise<Checked[]
 }
 
 /** Gives calls their places among the calls of their keys. */
-function placeAll(work: Work, calls: readonly Checked[]): Placed[] {
+function placeAll(work: Work, calls: readonly Placed[]): Placed[] {
   const { idempotency } = work.request.world.term;
-  const placed: Placed[] = [];
-  for (const { kind, input, call, place } of calls) {
-    const flight = call === null ? null : idempotency.begin(call);
-    if (call !== null && flight === null) {
-      work.refused(place, kind, keyConflict());
-      continue;
-    }
-    if (flight === null) work.keyless += 1;
-    placed.push({ kind, input, flight, place });
-  }
-  return placed;
+  return calls.filter((placed) => {
+    const { kind, call, place } = placed;
+    if (call === null) work.keyless += 1;
+    else if ((placed.flight = idempotency.begin(call)) === null) work.refused(place, kind, keyConflict());
+    return call === null || placed.flight !== null;
+  });
 }
 
 /** Looks up the first answers of calls that wait for no other call. @returns why that failed, or null */

@@ -72,14 +72,6 @@ export interface Form<World extends TogetherWorld = TogetherWorld> {
   readonly undecidedMs: number | null;
 }
 
-/** A call with valid input. */
-export interface Checked {
-  readonly kind: Kind;
-  readonly input: Written;
-  readonly call: IdempotentCall | null;
-  readonly place: number;
-}
-
 /** What a call may write that has a size. */
 interface Written {
   readonly metadata?: Metadata | null | undefined;
@@ -87,9 +79,14 @@ interface Written {
   readonly response?: string | null | undefined;
 }
 
-/** A call with its place among the calls of its key; null for one without a key. */
-export interface Placed extends Pick<Checked, "kind" | "input" | "place"> {
-  readonly flight: Flight | null;
+/** A call with valid input. One object for each: those of a large batch outlive collections of the young generation. */
+export interface Placed {
+  readonly kind: Kind;
+  readonly input: Written;
+  readonly call: IdempotentCall | null;
+  readonly place: number;
+  /** Its place among the calls of its key, once it has one; null for one without a key. */
+  flight: Flight | null;
 }
 
 /** The results of a request. */

@@ -399,6 +399,8 @@ function soon(then: () => void): void {
 
 /** A random key. Pages without a secure context have no `crypto.randomUUID`. */
 export function newKey(): string {
+  const { randomUUID } = crypto as { randomUUID?: () => string };
+  if (randomUUID !== undefined) return randomUUID.call(crypto).replaceAll("-", "");
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
