@@ -204,6 +204,22 @@ Deno.test("a call is counted by rate limit and cap as alone, and says when to co
   assert.deepEqual(codes, [true, true, true, "workspace_limit_reached", "workspace_limit_reached"]);
 });
 
+Deno.test("a call counts in the metrics as a request of its own route", async () => {
+  const app = await appWithUser(service);
+  const routes = ["reserve", "release"].map((name) =>
+    service.service.counts.requests.of("POST", `/api/v1/${name}`)
+  );
+  const before = routes.map(({ started, replayed }) => [started, replayed]);
+  const keyed = { ...RESERVE, idempotencyKey: "k" };
+  await resultsOf(app, [keyed, keyed, { call: "release", reservationId: "rsv_nobody" }, { call: "none" }]);
+  const added = routes.map((
+    route,
+    at,
+  ) => [route.started - before[at]![0]!, route.replayed - before[at]![1]!]);
+  assert.deepEqual(added, [[2, 1], [1, 0]]);
+  assert.deepEqual(routes.map(({ inFlight }) => inFlight), [0, 0]);
+});
+
 /** From here on calls may take their time. */
 function takeTime(): void {
   (RUNTIME_LIMITS as { batchUndecidedMs: number }).batchUndecidedMs = 60_000;
