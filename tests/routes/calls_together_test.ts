@@ -207,7 +207,7 @@ Deno.test("a call is counted by rate limit and cap as alone, and says when to co
 Deno.test("a call counts in the metrics as a request of its own route", async () => {
   const app = await appWithUser(service);
   const routes = ["reserve", "release"].map((name) =>
-    service.service.counts.requests.of("POST", `/api/v1/${name}`)
+    service.serving().counts.requests.of("POST", `/api/v1/${name}`)
   );
   const before = routes.map(({ started, replayed }) => [started, replayed]);
   const keyed = { ...RESERVE, idempotencyKey: "k" };
