@@ -31,6 +31,7 @@ import {
   emptied,
   filled,
   joinedBy,
+  keyOf,
   opened,
   shownCount,
   withoutReset,
@@ -38,7 +39,6 @@ import {
 import {
   type FollowedHolds,
   forgetLeft,
-  keyOf,
   type LeftPlan,
   type Move,
   movesBetween,

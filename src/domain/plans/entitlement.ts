@@ -5,7 +5,7 @@
 
 import { larger } from "../values/amount.ts";
 import { isGuard, type LimitGroup } from "../catalog/plan.ts";
-import { isLifetime, runningSession, windowFor } from "./windows.ts";
+import { isLifetime, runningSession, windowAmong, windowFor } from "./windows.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
 import { closed, type CounterRef, filled, reset, shownCount } from "../state/counter.ts";
@@ -25,7 +25,6 @@ import {
   primaryOf,
   quotaOf,
   type Subscription,
-  windowAmong,
 } from "../state/subscription.ts";
 
 /** The primary subscription of a user, with its plan and running window: the base of every decision. */
@@ -63,7 +62,7 @@ function activeOn(
   plan: Plan,
   { catalog, now }: Pick<Context, "catalog" | "now">,
 ): ActivePlan {
-  const window = windowAmong(draft.subscriptions(), row, plan, now);
+  const window = windowAmong(draft, row, plan, now);
   return { row, plan, window, addOns: addOnsOf(draft.subscriptions(), catalog, now) };
 }
 
@@ -146,7 +145,7 @@ export function refreshEntitlement(
 /** Returns when a row began, or where its plan counts over a lifetime, when the user first had that plan. */
 function startOf(draft: Draft, row: Subscription, plan: Plan, at: Millis): Millis {
   if (!plan.hasLifetime) return row.startedAt;
-  return windowAmong(draft.subscriptions(), row, plan, at, LIFETIME).start;
+  return windowAmong(draft, row, plan, at, LIFETIME).start;
 }
 
 const LIFETIME = { type: "lifetime", anchor: "subscription_start" } as const;

@@ -17,7 +17,7 @@ import {
 import type { LimitGroup, Plan } from "../catalog/plan.ts";
 import { type Counter, type CounterRef, NO_ALERTS, opened } from "../state/counter.ts";
 import type { Draft } from "../state/draft.ts";
-import { type Subscription, windowAmong, windowOf } from "../state/subscription.ts";
+import { heldSince, type Subscription } from "../state/subscription.ts";
 
 /** A plan in force, with the running window of its period. */
 interface PlanInForce {
@@ -41,11 +41,26 @@ export function windowFor(
       return slotAt(now, period.seconds);
     case "concurrent":
       return IN_FLIGHT;
-    case "lifetime":
-      return windowAmong(draft.subscriptions(), row, plan, now, period);
     default:
-      return windowOf(row, period, now);
+      return windowAmong(draft, row, plan, now, period);
   }
+}
+
+/**
+ * Returns the running window of a user under a period of the plan of a row. A lifetime begins when any row of the user,
+ * ended or not, first had the plan, so subscribing again gives no fresh quota.
+ */
+export function windowAmong(
+  draft: Draft,
+  row: Subscription,
+  plan: Plan,
+  at: Millis,
+  period: Period = plan.period,
+): Window {
+  if (period.type !== "lifetime") return draft.state.shared.windowOf(row, period, at);
+  let start = Infinity;
+  for (const each of draft.subscriptions()) start = Math.min(start, heldSince(each, plan.id) ?? Infinity);
+  return { start, end: null };
 }
 
 /** A session that the next allowed call begins. */
