@@ -7,7 +7,7 @@ import type { Draft } from "../state/draft.ts";
 import { ownerOf } from "../values/ids.ts";
 import { activePlanOf } from "../plans/entitlement.ts";
 import { quotaOf } from "../state/subscription.ts";
-import { adjustedTo, counted, type CounterRef, keyOf, shownCount } from "../state/counter.ts";
+import { adjustedTo, counted, keyOf, shownCount } from "../state/counter.ts";
 import { isOfGuard, type Millis, type Window } from "../values/period.ts";
 import { countersOf, type HoldLine, type Line, type Reservation } from "../state/reservation.ts";
 
