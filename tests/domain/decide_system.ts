@@ -167,7 +167,7 @@ export class DecideSystem {
   ): Decision<Commands[Name]["answer"]>["result"] {
     const state = this.stateOf(userId, now);
     this.#admitRun(state, input);
-    const above = levelsOf(this, state, name, input);
+    const above = levelsOf(this, state, name, input, now);
     for (const part of partsNamed(state, input)) this.#admitPart(part);
     const before = [state, ...above].flatMap(referencesOf);
     const { key } = state.user;
