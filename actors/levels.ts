@@ -179,8 +179,8 @@ export function levelsOf<Actor extends Above>(
 }
 
 /** Whether a call settles a change of the user's plan, whose message has features of the users above. */
-function tellsFeatures(state: UserState, { catalog, now }: Counting["realm"]): boolean {
-  return catalog.features.types.size > 0 && isPlanChangeDue(state, now());
+function tellsFeatures(state: UserState, realm: Counting["realm"]): boolean {
+  return realm.catalog.features.types.size > 0 && isPlanChangeDue(state, realm.now());
 }
 
 const NO_PARTS: readonly string[] = [];
