@@ -5,10 +5,10 @@
 
 import { larger } from "../values/amount.ts";
 import { isGuard, type LimitGroup } from "../catalog/plan.ts";
-import { isLifetime, runningSession, windowAmong, windowFor } from "./windows.ts";
+import { closeSessions, isLifetime, runningSession, windowAmong, windowFor } from "./windows.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
-import { closed, type CounterRef, filled, reset, shownCount } from "../state/counter.ts";
+import { type CounterRef, filled, reset, shownCount } from "../state/counter.ts";
 import type { Entitlement } from "../state/user.ts";
 import { resetShares } from "../accounts/shares.ts";
 import { carryUsage, forgetLeft, type LeftPlan, windowsLeft } from "./carry.ts";
@@ -188,7 +188,7 @@ function enterPlan(draft: Draft, entered: ActivePlan, context: Context): boolean
     case "reset": {
       const refs = runningQuotas(draft, entered, now).map(({ ref }) => ref);
       for (const ref of refs) draft.putCounter(reset(draft.counter(ref), now));
-      for (const group of entered.plan.groups) closeSessions(draft, entered.plan.id, group.id);
+      for (const group of entered.plan.groups) closeSessions(draft, entered.plan.id, group.id, now);
       forgetLeft(draft, refs);
       resetShares(draft, refs, now);
       return false;
@@ -200,13 +200,6 @@ function enterPlan(draft: Draft, entered: ActivePlan, context: Context): boolean
         draft.putCounter(filled(counter, quota, larger(quota, shownCount(counter))));
       }
       return false;
-  }
-}
-
-/** Closes the sessions of a group; a merge may have brought several. */
-function closeSessions(draft: Draft, planId: string, groupId: string): void {
-  for (const row of draft.passing(planId, groupId)) {
-    if (row.kind === "session") draft.putCounter(closed(row));
   }
 }
 

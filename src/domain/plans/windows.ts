@@ -15,7 +15,7 @@ import {
   type Window,
 } from "../values/period.ts";
 import type { LimitGroup, Plan } from "../catalog/plan.ts";
-import { type Counter, type CounterRef, NO_ALERTS, opened } from "../state/counter.ts";
+import { closed, type Counter, type CounterRef, NO_ALERTS, opened } from "../state/counter.ts";
 import type { Draft } from "../state/draft.ts";
 import { heldSince, type Subscription } from "../state/subscription.ts";
 
@@ -89,6 +89,20 @@ export function runningSession(
     if (contains(window, now) && (latest === null || window.start > latest.start)) latest = window;
   }
   return latest;
+}
+
+/** Closes the running sessions of a group: a merge may have brought several. The one that begins at `but` goes on. */
+export function closeSessions(
+  draft: Draft,
+  planId: string,
+  groupId: string,
+  now: Millis,
+  but: Millis | null = null,
+): void {
+  for (const row of draft.passing(planId, groupId)) {
+    const isRunning = row.kind === "session" && row.windowEnd !== null && row.windowEnd > now;
+    if (isRunning && row.windowStart !== but) draft.putCounter(closed(row));
+  }
 }
 
 /** Returns the slots of a rate that still count. */
