@@ -308,11 +308,25 @@ class Events(Group):
         user_id: Optional[str] = None,
         event_type: Optional[str] = None,
         run_id: Optional[str] = None,
+        from_time: Optional[Moment] = None,
+        to_time: Optional[Moment] = None,
         limit: Optional[int] = None,
         offset: Optional[int] = None,
     ) -> EventPage:
-        """Lists events, newest first."""
-        query = {"userId": user_id, "eventType": event_type, "runId": run_id, "limit": limit, "offset": offset}
+        """Lists events, newest first.
+
+        :param from_time: only events at and after it
+        :param to_time: only events before it
+        """
+        query = {
+            "userId": user_id,
+            "eventType": event_type,
+            "runId": run_id,
+            "from": from_time,
+            "to": to_time,
+            "limit": limit,
+            "offset": offset,
+        }
         return cast(EventPage, self._send(Call("GET", "/events", query=query)))
 
     def all(

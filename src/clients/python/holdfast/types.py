@@ -1687,17 +1687,16 @@ class DeletionStatus(TypedDict):
     errorMessage: Union[str, None]
 
 
-class EventQuery(TypedDict):
-    """Which events to list."""
-
-    userId: NotRequired[str]
-    eventType: NotRequired[str]
-    runId: NotRequired[str]
-    """Events of this run, without those of runs within it."""
-    limit: NotRequired[int]
-    """1 to 100, default 20."""
-    offset: NotRequired[int]
-    """0 to 10000, default 0."""
+EventQuery = TypedDict("EventQuery", {
+    "userId": 'NotRequired[str]',
+    "eventType": 'NotRequired[str]',
+    "runId": 'NotRequired[str]',
+    "from": 'NotRequired[Moment]',
+    "to": 'NotRequired[Moment]',
+    "limit": 'NotRequired[int]',
+    "offset": 'NotRequired[int]',
+})
+"""Which events to list."""
 
 
 class MeteredEvent(TypedDict):
