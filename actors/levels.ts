@@ -178,7 +178,7 @@ export function levelsOf<Actor extends Above>(
   return levels;
 }
 
-/** Whether a call settles a change of the user's plan, whose message has features of the users above. */
+/** Whether a call settles a change of the user's plan: the message about it contains features of the users above. */
 function tellsFeatures(state: UserState, realm: Counting["realm"]): boolean {
   return realm.catalog.features.types.size > 0 && isPlanChangeDue(state, realm.now());
 }

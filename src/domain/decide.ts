@@ -106,7 +106,7 @@ export function decide<Name extends CommandName>(
 ): Decision<Commands[Name]["answer"]> {
   const levels = above.length === 0 ? NO_DRAFTS : draftsOf(above);
   const draft = new Draft(state, levels);
-  // A change of the user's plan tells the features of the users above, as they are by then.
+  // First those above: the message about a change of the user's plan contains their features.
   const bases = levels.length === 0 ? NO_BASES : levels.map((level) => settleLevel(level, context));
   const settled = settleDue(draft, context);
   const alerts = alertBase(draft, context);

@@ -18,7 +18,7 @@ interface KnownWindow {
   readonly window: Window;
 }
 
-/** The number of plans of which keys are remembered. */
+/** How many plans' keys are remembered. */
 const PLANS_MAX = 10_000;
 
 /** What the states of all users of a runtime share. */

@@ -160,7 +160,7 @@ Deno.test("usage names when time alone changes the features of a user below", ()
   );
 });
 
-Deno.test("the message of a plan change by time has the features of the users above, whoever settles it", () => {
+Deno.test("the message of a plan change by time has the features of the users above, also where a sweep settles it", () => {
   const told = (name: "settle" | "credits" | "usage") => {
     const u = sceneOf({ listensTo: ["subscription.plan_changed"] });
     const [team, org] = [
