@@ -55,9 +55,11 @@ export function showsThinking(event: unknown): boolean {
   return [block, delta].some((part) => /thinking/.test(ownText(looseOf(part).type)));
 }
 
-/** Whether an event is the last of its stream. */
+const ENDS: ReadonlySet<unknown> = new Set(["message_stop", "error"]);
+
+/** Whether an event is the last of its stream. Its reader stops at an error too. */
 export function isMessageEnd(event: unknown): boolean {
-  return looseOf(event).type === "message_stop";
+  return ENDS.has(looseOf(event).type);
 }
 
 /** Returns the report in a message, or in an event of a stream; undefined without a report. */

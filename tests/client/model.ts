@@ -153,7 +153,7 @@ export function hangingStream(chunks: readonly unknown[], signal: AbortSignal | 
   });
 }
 
-const MATCHES = [{ event: "openai.*" }, { event: "chat.*" }, { event: "route.*" }];
+const MATCHES = [{ event: "openai.*" }, { event: "anthropic.*" }, { event: "chat.*" }, { event: "route.*" }];
 
 /** A plan that counts tokens, cents and calls. */
 const CATALOG = {
