@@ -255,7 +255,9 @@ export function estimateInput(values: readonly unknown[], options?: unknown): In
       }
       if (raw instanceof Uint8Array || raw instanceof ArrayBuffer) return media();
       if (typeof member !== "string" || !isMedia(this, name, member)) return member;
-      return media(this.media_type === "application/pdf" ? member.length / PDF_CHARS_PER_TOKEN : MEDIA_TOKENS);
+      return media(
+        this.media_type === "application/pdf" ? member.length / PDF_CHARS_PER_TOKEN : MEDIA_TOKENS,
+      );
     });
     return text ?? "";
   }
@@ -281,7 +283,8 @@ function isMedia(part: Readonly<Record<string, unknown>>, name: string, text: st
   if (text.startsWith("data:")) return name === "data" || name === "url" || name.includes("_");
   if (name === "file_data") return true;
   if (name !== "data") return false;
-  return part.type === "data" || part.type === "base64" || typeof part.format === "string" || typeof part.mediaType === "string";
+  return part.type === "data" || part.type === "base64" || typeof part.format === "string" ||
+    typeof part.mediaType === "string";
 }
 
 /** Whether a value is a reported number of tokens. */
