@@ -7,7 +7,7 @@ import type { PieceReader } from "./metered_body.ts";
 import type { Progress } from "./open_calls.ts";
 import { reportInTail, tailOf } from "./texts.ts";
 
-/** The two members of which each image has one; within a text of the answer their quotes are escaped. */
+/** Each image has one of these members. Within a text of the answer their quotes are escaped. */
 const IMAGE_MARKS = ['"b64_json"', '"url"'] as const;
 const MARK_BYTES_MAX = Math.max(...IMAGE_MARKS.map((mark) => mark.length));
 

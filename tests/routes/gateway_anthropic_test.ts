@@ -150,7 +150,7 @@ Deno.test("the key is in x-api-key before the bearer token, and a user's key nee
     await clientOf(app, { ...options, defaultHeaders: {} }).messages.create(ASKED);
   }
   assert.equal((await counts(app)).lg_tokens, 3 * TOKENS);
-  // The body names no user: its metadata pass as they are.
+  // The body names no user: its metadata pass unchanged.
   const body = { ...ASKED, metadata: { user_id: "u" }, user: "u" };
   assert.deepEqual(await refusal(app, body, { headers: {} }), [
     400,
