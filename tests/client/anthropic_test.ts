@@ -5,8 +5,19 @@ import Anthropic from "npm:@anthropic-ai/sdk@1.14.0";
 import Anthropic0 from "npm:@anthropic-ai/sdk@0.99.0";
 import { meterAnthropic, type MeterAnthropicOptions } from "../../src/client/anthropic.ts";
 import { HoldfastError } from "../../src/client/client.ts";
-import { messageEvents, messageOf, namedEvent, textDeltas } from "../support/anthropic_replies.ts";
-import { meteredUser, Model, NOTHING, PIECES, streamOf, TEXT, untilShown } from "./model.ts";
+import { messageEvents, namedEvent, textDeltas } from "../support/anthropic_replies.ts";
+import {
+  answerWell,
+  meteredUser,
+  Model,
+  type ModelRequest,
+  NOTHING,
+  PIECES,
+  streamOf,
+  TEXT,
+  textEvents,
+  untilShown,
+} from "./model.ts";
 
 const asked = {
   model: "mini",
@@ -18,24 +29,11 @@ const ASKED_TOKENS = Math.ceil(JSON.stringify(asked.messages).length / 4);
 /** 600 fresh tokens and 100 written ones at the price of input, 300 cached ones, and 500 of output. */
 const REPORTED = { tokens: 1500, cents: (700 * 1000 + 300 * 100 + 500 * 4000) / 1e6, calls: 1 };
 
-function answerWell(
-  { path, body }: { readonly path: string; readonly body: { readonly stream?: boolean } },
-): Response {
-  if (path.endsWith("/count_tokens")) return Response.json({ input_tokens: 12 });
-  if (!path.endsWith("/messages")) return Response.json({});
-  if (body.stream !== true) return Response.json(messageOf([{ type: "text", text: TEXT }]));
-  return eventsOf(messageEvents(textDeltas(PIECES)));
+function answer(request: ModelRequest): Response {
+  return request.path.endsWith("/count_tokens") ? Response.json({ input_tokens: 12 }) : answerWell(request);
 }
 
-/** An answer of events, cut into pieces of bytes that respect no border. */
-function eventsOf(events: Iterable<string>): Response {
-  const bytes = new TextEncoder().encode([...events].join(""));
-  return streamOf(async function* () {
-    for (let from = 0; from < bytes.length; from += 7) yield await bytes.subarray(from, from + 7);
-  });
-}
-
-async function setUp(options: Partial<MeterAnthropicOptions> = {}, model = new Model(answerWell)) {
+async function setUp(options: Partial<MeterAnthropicOptions> = {}, model = new Model(answer)) {
   const { client, shown } = await meteredUser();
   const settings = { apiKey: "sk-x", baseURL: "http://model.test", fetch: model.fetch, maxRetries: 0 };
   const plain = new Anthropic(settings);
@@ -90,7 +88,7 @@ Deno.test("tools and thoughts are work; a message that failed inside a 200 is re
   };
   for (const [name, [events, tokens]] of Object.entries(blocks)) {
     const { anthropic, shown, model } = await setUp();
-    model.reply = () => eventsOf(events);
+    model.reply = () => textEvents(events.join(""));
     await Array.fromAsync(await anthropic.messages.create({ ...asked, stream: true })).catch(() => {});
     // The input is as the beginning of the stream reports it.
     const wanted = tokens === 0 ? 0 : 1_000 + tokens;
@@ -122,7 +120,7 @@ Deno.test("the hold has the input by its size, media flat and a PDF by its own, 
   const { anthropic, shown, model } = await setUp({ event: "chat.reply" });
   model.reply = async (request) => {
     held = await shown();
-    return answerWell(request);
+    return answer(request);
   };
   for (const [media_type, size] of [["image/png", 1_024], ["application/pdf", 1_500]] as const) {
     const before = await shown();
@@ -147,7 +145,7 @@ Deno.test("a refused call rejects with its first reason, a failed one is release
   await untilShown(shown, ({ tokens }) => tokens === 0);
   model.requests.length = 0;
   model.reply = (request) =>
-    model.requests.length === 1 ? new Response("", { status: 500 }) : answerWell(request);
+    model.requests.length === 1 ? new Response("", { status: 500 }) : answer(request);
   await anthropic.messages.create(asked, { maxRetries: 1 });
   assert.deepEqual([model.requests.length, await shown()], [2, REPORTED]);
 });
