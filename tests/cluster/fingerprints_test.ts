@@ -11,6 +11,8 @@ const FEATURES: Features = {
   exportSecret: "e",
   publicUrl: "https://a",
   modelServer: null,
+  anthropicServer: null,
+  upstreams: [],
   allowsPrivateWebhooks: false,
 };
 const ADMIN_TOKEN = "a";

@@ -65,6 +65,9 @@ Deno.test("a bad setting is named with what it must be", () => {
     ["HOLDFAST_SHARE_PORT", "yes", /must be true or false/],
     ["HOLDFAST_WEBHOOKS_ALLOW_PRIVATE", "1", /must be true or false/],
     ["HOLDFAST_GATEWAY_READ_ON_SECONDS", "61", /must be a number from 0 to 60/],
+    ["ANTHROPIC_BASE_URL", "x", /must be a URL such as/],
+    ["HOLDFAST_UPSTREAMS", "eu", /must be a JSON list of servers/],
+    ["HOLDFAST_UPSTREAMS", '[{"name":"eu","kind":"gemini"}]', /must be a JSON list of servers/],
     ["HOLDFAST_CELLS", "3", /must be none, or unset/],
     ["HOLDFAST_CELLS", "none", /needs DATABASE_URL/],
     ["HOLDFAST_CONSOLE", "true", /must be on or off/],
@@ -155,4 +158,15 @@ Deno.test("a process is a front, shares its port and has an address for the othe
     HOLDFAST_CELLS: "none",
   });
   assert.deepEqual([front.clusterAddress, front.sharesPort, front.isFront], ["[fd00::5]:7000", true, true]);
+});
+
+Deno.test("further model servers have the keys of the variables that they name", () => {
+  const upstream = { name: "eu", kind: "openai", baseUrl: "http://127.0.0.1:1/v1", keyVariable: "EU_KEY" };
+  const other = { ...upstream, name: "us", keyVariable: "US_KEY" };
+  const read = (list: unknown[]) => readConfig({ HOLDFAST_UPSTREAMS: JSON.stringify(list), EU_KEY: "k" });
+  const servers = read([upstream, other]).features.upstreams.map((
+    { name, server },
+  ) => [name, server?.apiKey]);
+  assert.deepEqual(servers, [["eu", "k"], ["us", undefined]]);
+  assert.throws(() => read([upstream, upstream]), /HOLDFAST_UPSTREAMS names the server "eu" twice/);
 });

@@ -25,6 +25,8 @@ const FEATURES: Features = {
   exportSecret: null,
   publicUrl: null,
   modelServer: null,
+  anthropicServer: null,
+  upstreams: [],
   allowsPrivateWebhooks: false,
 };
 

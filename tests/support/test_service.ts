@@ -29,6 +29,8 @@ export const TEST_FEATURES: Features = {
   exportSecret: "test-export-secret-0123456789",
   publicUrl: null,
   modelServer: null,
+  anthropicServer: null,
+  upstreams: [],
   allowsPrivateWebhooks: false,
 };
 

@@ -96,11 +96,40 @@ export function checkFeatures(
     ["erasure and opting out of analytics", features.privacySecret],
     ["export", features.exportSecret],
     ["compose", features.modelServer],
-    ["gateway", features.modelServer],
   ] as const;
   const found = states.map(([feature, value]) => `${feature} ${value === null ? "off" : "on"}`).join(", ");
   if (features.privacySecret !== null) return ok(name, found);
   return warn(name, found, "Set HOLDFAST_PRIVACY_SECRET: people may ask for their erasure");
+}
+
+/**
+ * Which gateways are on, and whether they cost money that nobody expects.
+ *
+ * @param openApps apps whose catalog says nothing of the gateway; null where that is not known
+ */
+export function checkGateway(
+  features: Pick<Features, "modelServer" | "anthropicServer" | "upstreams">,
+  openApps: readonly string[] | null,
+): Check {
+  const name = "gateway";
+  const { modelServer, anthropicServer, upstreams } = features;
+  const state = (server: unknown) => server === null ? "off" : "on";
+  const more = upstreams.map(({ name, server }) => `${name} ${server === null ? "without a key" : "on"}`);
+  const found = [`for OpenAI ${state(modelServer)}`, `for Anthropic ${state(anthropicServer)}`, ...more].join(
+    ", ",
+  );
+  const isOn = [modelServer, anthropicServer, ...upstreams.map(({ server }) => server)].some((each) =>
+    each !== null
+  );
+  const [first] = openApps ?? [];
+  if (!isOn || first === undefined) return ok(name, found);
+  return warn(
+    name,
+    `${found}; the catalog of ${first}${
+      (openApps?.length ?? 0) > 1 ? " and of other apps" : ""
+    } has no gateway`,
+    "Test keys of such an app spend real money: set gateway in its catalog, {} to refuse them",
+  );
 }
 
 function checkDatabase(facts: DatabaseFacts): Check {

@@ -12,6 +12,7 @@ import {
   readBacklog,
   readClock,
   readOldPrices,
+  readOpenApps,
   readPriceChecks,
   readServer,
   readUnhandledCounts,
@@ -47,6 +48,8 @@ export interface StoreFacts {
   /** Prices that were not compared with their source for a long time. */
   readonly oldPrices: readonly OldPrice[] | null;
   readonly priceChecks?: PriceChecks | null;
+  /** Apps whose catalog says nothing of the gateway; up to a bound. */
+  readonly openApps?: readonly string[] | null;
   readonly webhooks: WebhookFacts | null;
   readonly unhandled: readonly UnhandledCount[] | null;
 }
@@ -71,6 +74,7 @@ export async function storeFacts(database: Database, now: () => number): Promise
       ? await readOldPrices(database, now() - DOCTOR_LIMITS.pricesOldMs, DOCTOR_LIMITS.countMax)
       : null,
     priceChecks: isReadable ? await readPriceChecks(database) : null,
+    openApps: isReadable ? await readOpenApps(database, DOCTOR_LIMITS.countMax) : null,
     webhooks: isReadable ? await webhookFacts(database, now()) : null,
     unhandled: isReadable ? await readUnhandledCounts(database, now(), STRIPE_LIMITS.unhandledKeptMs) : null,
   };

@@ -130,6 +130,21 @@ export async function readOldPrices(
   );
 }
 
+/**
+ * Lists apps whose current catalog says nothing of the gateway, so that their test keys may call models.
+ *
+ * @param limit the most ids
+ */
+export async function readOpenApps(reader: Reader, limit: number): Promise<readonly string[]> {
+  const rows = await reader.query<{ readonly appId: string }>(
+    `select app_id as "appId" from catalogs
+     where document::json -> 'gateway' is null and document::json -> 'settings' -> 'gateway' is null
+     order by app_id limit $1::int`,
+    [limit],
+  );
+  return rows.map(({ appId }) => appId);
+}
+
 /** How many price rows of current catalogs there are, and how many were ever compared with their source. */
 export interface PriceChecks {
   readonly prices: number;

@@ -111,7 +111,6 @@ function* crossFaults(document: unknown): Iterable<CatalogFault> {
   yield* packFaults(packs);
   yield* priceFaults(plans, packs);
   yield* composeFaults(composeTypes, models);
-  yield* gatewayFaults(looseOf(looseOf(catalog.settings).gateway), models);
 }
 
 /** After a trial comes another plan of the catalog. */
@@ -261,15 +260,6 @@ function* priceFaults(plans: readonly Loose[], packs: readonly Loose[]): Iterabl
           };}
       }
     }
-  }
-}
-
-function* gatewayFaults({ models: allowed }: Loose, models: readonly Loose[]): Iterable<CatalogFault> {
-  if (!Array.isArray(allowed)) return;
-  const known = new Set(models.map(({ id }) => id));
-  for (const [index, id] of allowed.entries()) {
-    if (typeof id !== "string" || known.has(id)) continue;
-    yield { path: `settings.gateway.models[${index}]`, message: "must be the id of a model of the catalog" };
   }
 }
 

@@ -50,6 +50,7 @@ function tables(): string {
     "Settings",
     "RateLimit",
     "Gateway",
+    "UpstreamRule",
     "Model",
     "PriceTier",
     "Plan",

@@ -8,7 +8,7 @@ import { FEATURE_LIMITS, type FeatureValue, isFeatureValue } from "../../domain/
 import { REQUEST_LIMITS } from "../../process/limits.ts";
 import { hasNoPrototype, isAscending, isPattern, isShallow, SCHEMA_DEPTH_MAX } from "./forms.ts";
 import { amount, label, model } from "./price_schema.ts";
-import { settings } from "./settings_schema.ts";
+import { gateway, settings } from "./settings_schema.ts";
 
 const unit = z.enum(["count", "tokens", "seconds", "cents"]);
 const archived = z.boolean().optional();
@@ -381,6 +381,10 @@ const composeType = z.strictObject({
 /** A whole catalog document. */
 export const catalogSchema = z.strictObject({
   settings: settings.optional().meta({ description: "What holds for the whole app.", default: {} }),
+  gateway: gateway.optional().meta({
+    description: "What keys of the app may do at `/openai/v1` and `/anthropic/v1`.",
+    examples: [{ models: ["gpt-4o-mini"], budgetCents: 50_000 }],
+  }),
   models: z.array(model).optional().meta({ description: "Price rows of models.", default: [] }),
   plans: z.array(plan).optional().meta({ description: "What subscriptions entitle to.", default: [] }),
   featureDefaults: featureValues.optional().meta({
