@@ -34,8 +34,6 @@ export interface Coalescible {
   readonly text: string;
   /** Its idempotency key; undefined for a read. */
   readonly key: string | undefined;
-  /** Whether the key is the caller's, who may ask again with it. */
-  readonly hasOwnKey: boolean;
   /** Whether it is sent by itself: it has a header of its own, is large, or was lost with others. */
   isAlone: boolean;
   /** Sends it by itself. */
@@ -211,9 +209,9 @@ export class Coalescer {
     entry.reject(new HoldfastError({ code, status, message, details, requestId, retryAfterMs }));
   }
 
-  #giveBack({ path, hasOwnKey }: Coalescible, data: unknown): void {
+  #giveBack({ path }: Coalescible, data: unknown): void {
     const { allowed, reservationId } = (data ?? {}) as { allowed?: boolean; reservationId?: string };
-    if (path !== "/reserve" || hasOwnKey || allowed !== true || reservationId === undefined) return;
+    if (path !== "/reserve" || allowed !== true || reservationId === undefined) return;
     this.#sender.release(reservationId);
   }
 

@@ -167,7 +167,6 @@ export class Transport {
       path: wire.path,
       text,
       key,
-      hasOwnKey: call.idempotencyKey !== undefined,
       isAlone,
       start: () => {
         try {
