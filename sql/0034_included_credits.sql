@@ -10,7 +10,7 @@ alter table credit_balances
 comment on column credit_balances.origin is 'Who granted it beside callers and operators; null for these.';
 comment on column credit_balances.own_ref is 'The reference of what made it, where that is not a caller.';
 comment on column credit_balances.included is
-  'Of a plan''s credits and rollovers (JSON): [planId, subscriptionId, isAddOn, windowStartMs, state].';
+  'Of a plan''s credits and rollovers (JSON): [planId, subscriptionId, isAddOn, windowStartMs, state, rollsUntilMs].';
 comment on column credit_balances.window_end_ms is
   'The end of the window that they were included in; null for a lifetime, and where included is null.';
 create index credit_balances_own on credit_balances (user_key, own_ref) where own_ref is not null;

@@ -79,6 +79,7 @@ const balance: fc.Arbitrary<CreditBalance> = record({
     windowStart: millis,
     windowEnd: orNull(millis),
     state: fc.constantFrom("open", "left", "taken_over"),
+    rollsUntil: orNull(millis),
   })),
 });
 
@@ -185,6 +186,8 @@ const subscription: fc.Arbitrary<Subscription> = record({
   trial: orNull(record({ endsAt: millis, thenPlanId: orNull(text) })),
   trials: fc.array(text, { maxLength: 2 }),
   firstHeld: fc.dictionary(text.filter((name) => name !== "__proto__"), millis, { maxKeys: 3 }),
+  trialCredits: fc.dictionary(text.filter((name) => name !== "__proto__"), millis, { maxKeys: 3 }),
+  providerTrialEndsAt: orNull(millis),
   customFeatures: fc.dictionary(
     text.filter((name) => name !== "__proto__"),
     fc.oneof(fc.boolean(), fc.integer(), text, fc.array(text, { maxLength: 3 })),
@@ -248,6 +251,7 @@ Deno.test("a subscription is decoded unchanged", () => {
       ...row,
       customLimits: { ...row.customLimits },
       firstHeld: { ...row.firstHeld },
+      trialCredits: { ...row.trialCredits },
       customFeatures: { ...row.customFeatures },
     }]);
   }));

@@ -95,6 +95,8 @@ export function subscription(row: Partial<Subscription> = {}): Subscription {
     trial: null,
     trials: [],
     firstHeld: {},
+    providerTrialEndsAt: null,
+    trialCredits: {},
     customFeatures: {},
     ...row,
   };

@@ -2,7 +2,7 @@
 
 import { type Amount, divideDown, larger, multiply, smaller, wholeOf } from "../values/amount.ts";
 import type { MatchRule, Metadata } from "../values/match.ts";
-import { matchesAny } from "../values/match.ts";
+import { matchesAny, ruleText } from "../values/match.ts";
 import type { GroupPeriod, Period } from "../values/period.ts";
 import type { FeatureValues } from "./feature.ts";
 
@@ -129,7 +129,7 @@ export function pairGroups(entered: Plan, old: Plan): Map<string, LimitGroup> {
   const taken = new Set<string>();
   const passes: ((to: LimitGroup, from: LimitGroup) => boolean)[] = [
     (to, from) => to.id === from.id,
-    (to, from) => ruleSet(to) === ruleSet(from),
+    (to, from) => ruleText(to.matches) === ruleText(from.matches),
     (to, from) => to.matches[0]?.event === from.matches[0]?.event,
   ];
   for (const fits of passes) {
@@ -145,13 +145,4 @@ export function pairGroups(entered: Plan, old: Plan): Map<string, LimitGroup> {
     }
   }
   return pairs;
-}
-
-/** The rules of a group as one text that does not depend on their order. */
-function ruleSet(group: LimitGroup): string {
-  const texts = group.matches.map((rule) => {
-    const metadata = Object.entries(rule.metadata ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
-    return JSON.stringify([rule.event, metadata]);
-  });
-  return [...new Set(texts)].sort().join("\n");
 }

@@ -5,6 +5,8 @@
 import type { Context } from "../state/context.ts";
 import { type CreditBalance, expiryDueOf } from "../state/credit.ts";
 import { expireCredits } from "../credits/wallet.ts";
+import { settlePassed } from "../includes/passed.ts";
+import { settleIncluded } from "../includes/settle.ts";
 import type { Draft } from "../state/draft.ts";
 import { alertBase, fireAlerts } from "./alerts.ts";
 import { expire } from "./release.ts";
@@ -28,7 +30,7 @@ export interface SettleAnswer {
 }
 
 /** The kinds of what falls due, in the order of one moment. */
-const KINDS = ["hold", "trial", "change", "end", "credits"] as const;
+const KINDS = ["hold", "providerTrial", "trial", "change", "end", "credits"] as const;
 
 /** Something that falls due. */
 interface Due {
@@ -43,6 +45,8 @@ export function settleDue(draft: Draft, context: Context): SettleAnswer {
   const settled = { holds: 0, subscriptions: 0 };
   if (dueAt !== null && dueAt <= context.now) {
     for (const due of listDue(draft, context.now)) {
+      // A window that ends when a hold lapses has it back; what changes a subscription then comes after the window's end.
+      if (due.kind !== "credits") settlePassed(draft, { ...context, now: due.kind === "hold" ? due.at - 1 : due.at });
       if (due.kind === "hold") {
         expire(draft, draft.reservation(due.id) as Reservation, context);
         settled.holds += 1;
@@ -52,14 +56,17 @@ export function settleDue(draft: Draft, context: Context): SettleAnswer {
         const asOfThen = { ...context, now: due.at };
         const alerts = alertBase(draft, asOfThen);
         settleSubscription(draft, due, asOfThen);
+        settleIncluded(draft, asOfThen);
         fireAlerts(draft, alerts, asOfThen);
-        settled.subscriptions += 1;
+        if (due.kind !== "providerTrial") settled.subscriptions += 1;
       }
     }
   }
+  settlePassed(draft, context);
   const { user } = draft;
   const counters = draft.changedCounters();
   refreshEntitlement(draft, context, context.now);
+  settleIncluded(draft, context);
   // Most decisions enter no plan. Entering one changes counters, but not the state that alerts compare them with.
   if (draft.user !== user) fireAlerts(draft, alertBase(draft, context, counters), context);
   return settled;
@@ -87,18 +94,20 @@ function listDue(draft: Draft, now: Millis): Due[] {
 }
 
 /** When each thing happens to a row by time alone; null for never. One of them may undo a later one. */
-type SubscriptionDue = Readonly<Record<"trial" | "change" | "end", Millis | null>>;
+type SubscriptionDue = Readonly<Record<"providerTrial" | "trial" | "change" | "end", Millis | null>>;
 
-const NOTHING_DUE: SubscriptionDue = { trial: null, change: null, end: null };
+const NOTHING_DUE: SubscriptionDue = { providerTrial: null, trial: null, change: null, end: null };
 
-function dueOf({ ended, endsAt, scheduled, trial }: Subscription): SubscriptionDue {
+function dueOf({ ended, endsAt, scheduled, trial, providerTrialEndsAt }: Subscription): SubscriptionDue {
   if (ended) return NOTHING_DUE;
-  return { trial: trial?.endsAt ?? null, change: scheduled?.at ?? null, end: endsAt };
+  const [trialEnds, changes] = [trial?.endsAt ?? null, scheduled?.at ?? null];
+  return { providerTrial: providerTrialEndsAt, trial: trialEnds, change: changes, end: endsAt };
 }
 
 function settleSubscription(draft: Draft, { id, kind }: Due, context: Context): void {
   const row = draft.subscription(id) as Subscription;
   if (kind === "end") endSubscription(draft, row, null, context);
+  else if (kind === "providerTrial") draft.putSubscription({ ...row, providerTrialEndsAt: null });
   else if (kind === "trial" && row.trial !== null) endTrial(draft, row, row.trial, context);
   else if (row.scheduled !== null) makeChange(draft, row, row.scheduled, context);
 }

@@ -14,7 +14,7 @@ import {
   slotAt,
   type Window,
 } from "../values/period.ts";
-import type { LimitGroup, Plan } from "../catalog/plan.ts";
+import type { Include, LimitGroup, Plan } from "../catalog/plan.ts";
 import { type Counter, type CounterRef, NO_ALERTS, opened } from "../state/counter.ts";
 import type { Draft } from "../state/draft.ts";
 import { type Subscription, windowAmong, windowOf } from "../state/subscription.ts";
@@ -46,6 +46,16 @@ export function windowFor(
     default:
       return windowOf(row, period, now);
   }
+}
+
+/** Returns the window in which a plan includes a pack at a moment. */
+export function windowOfPack(
+  draft: Draft,
+  { row, plan }: Pick<PlanInForce, "row" | "plan">,
+  { period }: Include,
+  at: Millis,
+): Window {
+  return windowAmong(draft.subscriptions(), row, plan, at, period);
 }
 
 /** A session that the next allowed call begins. */

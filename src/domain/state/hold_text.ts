@@ -24,9 +24,10 @@ const BARE = "-";
 const YES = "1";
 const NO = "0";
 
-/** Whether a text can hold a reservation: it is open, and its lines left no counter by a change of plan. */
-export function fitsText({ status, lines }: Reservation): boolean {
-  return status === "held" && lines.every(({ left }) => left === undefined);
+/** Whether a text can hold a reservation: it is open, and left no counter and no balance by a change of plan. */
+export function fitsText({ status, lines, credits }: Reservation): boolean {
+  return status === "held" && lines.every(({ left }) => left === undefined) &&
+    credits.every(({ left }) => left === undefined);
 }
 
 /** Makes the text of a reservation that fits one; users with the same `texts` share equal texts. */

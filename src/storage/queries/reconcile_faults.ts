@@ -70,11 +70,15 @@ export const DUE = `
     select user_key, 'a trial ends:', id, trial_ends_at_ms from subscriptions
       where not ended and trial_ends_at_ms is not null and ${inRange("user_key")}
     union all
+    select user_key, 'a trial at its provider ends:', id, provider_trial_ends_at_ms from subscriptions
+      where not ended and provider_trial_ends_at_ms is not null and ${inRange("user_key")}
+    union all
     select user_key, 'a subscription changes its plan:', id, scheduled_at_ms from subscriptions
       where not ended and scheduled_at_ms is not null and ${inRange("user_key")}
     union all
     select user_key, 'credits expire:', id, expires_at_ms from credit_balances
       where expires_at_ms is not null and revoked_at_ms is null and (told & ${TOLD.expired}) = 0 and (remaining > 0 or held > 0)
+        and included is null
         and ${inRange("user_key")}
   ) part
   join users on key = user_key

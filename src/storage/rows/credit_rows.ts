@@ -60,14 +60,14 @@ function lineOfBalance(row: CreditBalance): string {
 /** Encodes a window of included credits, all but its end, as JSON; null for none. */
 function textOfIncluded(included: Included | null): string | null {
   if (included === null) return null;
-  const { planId, subscriptionId, isAddOn, windowStart, state } = included;
-  return JSON.stringify([planId, subscriptionId, isAddOn, windowStart, state]);
+  const { planId, subscriptionId, isAddOn, windowStart, state, rollsUntil } = included;
+  return JSON.stringify([planId, subscriptionId, isAddOn, windowStart, state, rollsUntil]);
 }
 
 function includedOf(text: string | null, windowEnd: number | null): Included | null {
   if (text === null) return null;
-  const [planId, subscriptionId, isAddOn, windowStart, state] = JSON.parse(text);
-  return { planId, subscriptionId, isAddOn, windowStart, windowEnd, state };
+  const [planId, subscriptionId, isAddOn, windowStart, state, rollsUntil] = JSON.parse(text);
+  return { planId, subscriptionId, isAddOn, windowStart, windowEnd, state, rollsUntil };
 }
 
 /** Cache of the JSON text of each balance's rules: they never change, and every movement writes the balance. */

@@ -1,0 +1,62 @@
+// Issue: gives a user a new balance, with its ledger entry and message.
+
+import { type Amount, amountOf, larger } from "../values/amount.ts";
+import type { Context } from "../state/context.ts";
+import type { Draft } from "../state/draft.ts";
+import type { CreditBalance } from "../state/credit.ts";
+import { creditsData } from "../state/message.ts";
+import type { Millis } from "../values/period.ts";
+import { writeEntry } from "./ledger.ts";
+
+/** The largest amount of a balance. */
+export const AMOUNT_MAX = amountOf(1e12);
+
+/** The terms of a new balance. */
+export type BalanceTerms = Pick<
+  CreditBalance,
+  | ("packId" | "packName" | "packItemId" | "kind" | "unit" | "matches" | "priority")
+  | ("initial" | "expiresAt" | "externalRef" | "source" | "notes")
+  | ("origin" | "ownRef" | "included")
+>;
+
+/** What a new balance has from before. */
+export interface Before {
+  /** What was used of it: of another plan's balance in the same window. */
+  readonly used?: Amount;
+  /** Its place among others in the order of consumption; by default now. */
+  readonly grantedAt?: Millis;
+}
+
+/** Gives the user of a draft a new balance. */
+export function issueBalance(
+  draft: Draft,
+  terms: BalanceTerms,
+  { now, ids }: Pick<Context, "now" | "ids">,
+  { used = 0n, grantedAt = now }: Before = {},
+): CreditBalance {
+  const { user } = draft;
+  const { packId, packName, packItemId, kind, unit, matches, priority } = terms;
+  const { initial, expiresAt, externalRef, source, notes, origin, ownRef, included } = terms;
+  const remaining = larger(initial - used, 0n);
+  const row: CreditBalance = {
+    id: ids.nextOwned("creditBalance", user.key),
+    userKey: user.key,
+    realm: user.realm,
+    ...{ packId, packName, packItemId, kind, unit, matches, priority, initial },
+    grantedAt,
+    ...{ expiresAt, externalRef, source, notes, remaining },
+    held: 0n,
+    revokedAmount: 0n,
+    revokedAt: null,
+    overage: larger(used - initial, 0n),
+    told: 0,
+    ...{ origin, ownRef, included },
+  };
+  // What plans include is no grant of a caller, so the sandbox cap does not count it.
+  if (included === null) draft.putBalance(row);
+  else draft.adoptBalance(row);
+  const movement = { reason: "grant", eventId: null, reservationId: null, at: now } as const;
+  writeEntry(draft, { ids }, row, remaining, movement, notes);
+  if (remaining > 0n) draft.tell("credits.granted", now, creditsData(user.id, row));
+  return row;
+}
