@@ -23,6 +23,10 @@ interface Passing {
   readonly source: Source | null;
 }
 
+function nameOf({ terms: { ownRef } }: Passing): string {
+  return ownRef ?? "";
+}
+
 /** A rollover that nobody has looked at. */
 interface Rolled {
   readonly terms: BalanceTerms;
@@ -89,7 +93,9 @@ class Walk {
       this.#rolled = this.#rolled.filter(({ until }) => until > at);
       this.#endWindows(at);
     }
-    for (const { terms, amount, from, until } of this.#rolled) this.#issue(rolloverTerms(terms, amount, until), from);
+    for (const { terms, amount, from, until } of this.#rolled) {
+      if (until > this.#now) this.#issue(rolloverTerms(terms, amount, until), from);
+    }
     for (const { id, terms } of this.#passing) {
       const start = terms.included?.windowStart ?? this.#now;
       if (id === null && start < this.#now) this.#issue(terms, start);
@@ -97,7 +103,8 @@ class Walk {
   }
 
   #endWindows(at: Millis): void {
-    const over = this.#passing.filter(({ end }) => end === at);
+    // In one order, whoever looked at them: they share the room of their rollovers.
+    const over = this.#passing.filter(({ end }) => end === at).sort((a, b) => nameOf(a) < nameOf(b) ? -1 : 1);
     this.#passing = this.#passing.filter(({ end }) => end > at);
     for (const { id } of over) if (id !== null) this.#expire(id, at);
     for (const passing of over) {

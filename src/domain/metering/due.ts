@@ -45,16 +45,18 @@ export function settleDue(draft: Draft, context: Context): SettleAnswer {
   const settled = { holds: 0, subscriptions: 0 };
   if (dueAt !== null && dueAt <= context.now) {
     for (const due of listDue(draft, context.now)) {
-      // A window that ends when a hold lapses has it back; what changes a subscription then comes after the window's end.
-      if (due.kind !== "credits") settlePassed(draft, { ...context, now: due.kind === "hold" ? due.at - 1 : due.at });
       if (due.kind === "hold") {
-        expire(draft, draft.reservation(due.id) as Reservation, context);
+        const hold = draft.reservation(due.id) as Reservation;
+        // A window that ends when a hold lapses has it back before.
+        if (hold.credits.length > 0) settleWindows(draft, { ...context, now: due.at - 1 });
+        expire(draft, hold, context);
         settled.holds += 1;
       } else if (due.kind === "credits") {
         expireCredits(draft, draft.balance(due.id) as CreditBalance, due.at);
       } else if (dueOf(draft.subscription(due.id) as Subscription)[due.kind] === due.at) {
         const asOfThen = { ...context, now: due.at };
         const alerts = alertBase(draft, asOfThen);
+        settlePassed(draft, asOfThen);
         settleSubscription(draft, due, asOfThen);
         settleIncluded(draft, asOfThen);
         fireAlerts(draft, alerts, asOfThen);
@@ -70,6 +72,12 @@ export function settleDue(draft: Draft, context: Context): SettleAnswer {
   // Most decisions enter no plan. Entering one changes counters, but not the state that alerts compare them with.
   if (draft.user !== user) fireAlerts(draft, alertBase(draft, context, counters), context);
   return settled;
+}
+
+/** Settles what plans include, as of a moment at which no subscription changes. */
+function settleWindows(draft: Draft, context: Context): void {
+  settlePassed(draft, context);
+  settleIncluded(draft, context);
 }
 
 function listDue(draft: Draft, now: Millis): Due[] {

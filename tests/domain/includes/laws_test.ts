@@ -116,7 +116,7 @@ class Walker {
       case "commit":
       case "release": {
         const id = this.#holds[step.pick % Math.max(1, this.#holds.length)];
-        if (id === undefined || scene.state.reservations.get(id)?.status !== "held") break;
+        if (id === undefined) break;
         if (step.do === "release") scene.release(id);
         else scene.commitCode(id, { actual: { count: step.count } });
         break;

@@ -242,3 +242,60 @@ Deno.test("rollovers of both are together at most what the plan allows", () => {
   alias.mergeInto(into);
   assert.deepEqual(shown(into), ["rollover 50/60 05-01", "rollover 100/100 05-01", "plan 100/100 05-01"]);
 });
+
+Deno.test("at the end of a window it ends first: what is left rolls over, and the next plan begins with nothing used", () => {
+  const scene = sceneOf();
+  scene.subscribe("roll");
+  scene.track(60);
+  scene.do("schedule", { provider: null, externalId: null, change: { plan: "max", at: "period_end" } });
+  scene.at("2026-04-09T00:00:00.000Z");
+  assert.deepEqual(shown(scene), ["rollover 40/40 05-01", "plan 300/300 05-01"]);
+  scene.cancel({ endsAt: Date.parse("2026-05-01") });
+  scene.at("2026-05-02T00:00:00.000Z");
+  assert.deepEqual(shown(scene), []);
+});
+
+Deno.test("rollovers outlive plan changes and the end of the row, and do not roll again", () => {
+  const scene = sceneOf();
+  scene.subscribe("roll");
+  scene.at("2026-04-02T00:00:00.000Z").subscribe("max");
+  assert.deepEqual(shown(scene), ["rollover 100/100 05-01", "plan 300/300 05-01"]);
+  scene.cancel();
+  assert.deepEqual(shown(scene), ["rollover 100/100 05-01"]);
+  scene.at("2026-05-02T00:00:00.000Z");
+  assert.deepEqual(shown(scene), []);
+});
+
+Deno.test("what is included never makes a user due, so no sweep looks at it", () => {
+  const scene = sceneOf();
+  scene.subscribe("day");
+  assert.equal(scene.state.user.dueAt, null);
+  scene.wait(3 * DAY_S).ask("settle", {});
+  assert.equal(scene.state.user.dueAt, null);
+});
+
+Deno.test("hours of a century pass in one look, which writes what is live", () => {
+  const scene = sceneOf([
+    planOf("hour", { g: 0 }, {
+      includes: [{ packId: "a", quantity: 10, period: { type: "hourly", anchor: "calendar" }, rollover: { max: 25, periods: 3 } }],
+    }),
+  ]);
+  scene.subscribe("hour");
+  const from = scene.changes.length;
+  scene.at("2126-03-10T13:00:00.000Z");
+  assert.equal(shown(scene).length, 4);
+  assert.ok(scene.changes.length - from < 20);
+});
+
+Deno.test("each level of a path has what its own plan includes", () => {
+  const scene = sceneOf();
+  const member = new Scene([], undefined, [], { beside: scene, key: 8, id: "member" });
+  scene.subscribe("pro");
+  member.subscribe("max");
+  assert.equal(member.under(scene), "ok");
+  member.track(30);
+  assert.deepEqual([shown(member), shown(scene)], [["plan 270/300 04-01"], ["plan 70/100 04-01"]]);
+  for (const each of [member, scene]) each.at("2026-04-02T00:00:00.000Z");
+  member.track(30);
+  assert.deepEqual([shown(member), shown(scene)], [["plan 270/300 05-01"], ["plan 70/100 05-01"]]);
+});
