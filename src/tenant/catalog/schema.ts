@@ -201,6 +201,45 @@ const trial = z.strictObject({
   description: "What a subscription with `trial: true` begins with, once for each user and plan.",
 });
 
+const include = z.strictObject({
+  packId: label.meta({
+    description: "The id of the pack. A plan includes each pack once; an archived one too.",
+    examples: ["cpk_image_topup"],
+  }),
+  quantity: amount.positive().optional().meta({
+    description: "The amount in each window, for a pack without items. Needed there, and only there.",
+    examples: [500],
+  }),
+  period: period.optional().meta({
+    description: "How often the credits come. Default: the plan's period. A `lifetime` gives them once.",
+    examples: [{ type: "weekly", anchor: "calendar" }],
+  }),
+  rollover: z.strictObject({
+    max: amount.positive().meta({
+      description: "The most that all rollovers of the pack's credits have together, after each roll.",
+      examples: [1000],
+    }),
+    periods: z.int().min(1).max(12).meta({
+      description: "For how many windows more the rest of a window can be used.",
+      examples: [2],
+    }),
+  }).meta({
+    id: "CatalogRollover",
+    title: "Rollover",
+    description: "What happens to what is left at the end of a window.",
+  }).optional().meta({
+    description: "Without it, what is left at the end of a window is lost. Not with a `lifetime`.",
+    examples: [{ max: 1000, periods: 2 }],
+  }),
+}).meta({
+  id: "CatalogInclude",
+  title: "Included pack",
+  description:
+    "In each window the user has the pack as one balance (one for each item) that ends with the window. Seats " +
+    "multiply it, and an add-on includes its own. A change of plan takes along what was used in the window. A trial " +
+    "includes credits once for each user and plan.",
+});
+
 const plan = z.strictObject({
   id: label.meta({ description: "Names the plan. Unique.", examples: ["plan_pro"] }),
   name: label.meta({ description: "What users read. Unique without regard to case.", examples: ["Pro"] }),
@@ -252,6 +291,11 @@ const plan = z.strictObject({
   }),
   limits: z.array(limitGroup).meta({
     description: "The plan's limit groups, in the order in which they are shown.",
+  }),
+  includes: z.array(include).optional().meta({
+    description: "Packs whose credits come with the plan, anew in each window.",
+    default: [],
+    examples: [[{ packId: "cpk_image_topup", quantity: 500 }]],
   }),
   features: featureValues.optional().meta({
     description:
