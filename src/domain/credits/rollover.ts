@@ -44,8 +44,15 @@ export function rolloverTerms(of: BalanceTerms, initial: Amount, expiresAt: Mill
   return { ...of, initial, expiresAt, origin: "rollover", ownRef: rolloverRef(ownRef), included: window };
 }
 
+const ROLLOVER = "rollover:";
+
 function rolloverRef(ownRef: string): string {
-  return `rollover:${ownRef}`;
+  return ROLLOVER + ownRef;
+}
+
+/** Returns the reference of the window that a reference of a window or a rollover names. */
+export function windowRefOf(ownRef: string): string {
+  return ownRef.startsWith(ROLLOVER) ? ownRef.slice(ROLLOVER.length) : ownRef;
 }
 
 /** Gives what came back to a window after its end to its rollover, as far as the maximum allows. */

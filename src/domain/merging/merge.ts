@@ -132,7 +132,8 @@ function joinRows(from: Draft, to: Draft, context: Context): JoinedRows {
   const ofAlias = new Set([...from.balancesInOrder()].map(({ id }) => id));
   const credits = mergeCredits(from, to, context);
   const holds = moveHolds(from, to);
-  mergeIncluded(to, { ofAlias, ofPrimary: primary === from ? "from" : "to" }, context);
+  const ofPrimary = primary === from ? "from" : "to";
+  mergeIncluded(to, { aliasKey: from.user.key, ofAlias, ofPrimary }, context);
   for (const run of from.runs()) to.putRun({ ...run, userKey: to.user.key });
   mergeShares(from, to);
   moveEndUserKeys(from, to);

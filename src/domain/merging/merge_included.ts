@@ -5,23 +5,28 @@
 import { type Amount, larger, smaller } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
-import { goneOf } from "../state/credit.ts";
-import { isLiveRollover } from "../credits/rollover.ts";
+import { type CreditBalance, goneOf } from "../state/credit.ts";
+import type { UserKey } from "../values/ids.ts";
+import { isLiveRollover, windowRefOf } from "../credits/rollover.ts";
 import { issueBalance } from "../credits/issue.ts";
 import { writeEntry } from "../credits/ledger.ts";
-import { ended, type IncludedBalance, isRunning, pair, putUse, recordsOf, takeOver } from "../includes/records.ts";
+import { type IncludedBalance, isRunning, pair, putUse, recordsOf, takeOver } from "../includes/records.ts";
 import { reopened, settleIncluded, type Wanted, wantedOf } from "../includes/settle.ts";
 import { type Source, sourcesOf, termsOf } from "../includes/sources.ts";
 
-/**
- * Joins the included balances of two users, all of which are the second one's already.
- *
- * @param ofAlias the ids of the balances that were the alias's
- * @param ofPrimary whether the primary subscription was the alias's
- */
+/** Which of the balances were whose. */
+export interface MergedSides {
+  readonly aliasKey: UserKey;
+  /** The ids of the balances that were the alias's. */
+  readonly ofAlias: ReadonlySet<string>;
+  /** Who had the primary subscription. */
+  readonly ofPrimary: "from" | "to";
+}
+
+/** Joins the included balances of two users, all of which are the second one's already. */
 export function mergeIncluded(
   to: Draft,
-  { ofAlias, ofPrimary }: { readonly ofAlias: ReadonlySet<string>; readonly ofPrimary: "from" | "to" },
+  { ofAlias, aliasKey, ofPrimary }: MergedSides,
   context: Context,
 ): void {
   const { now } = context;
@@ -36,6 +41,7 @@ export function mergeIncluded(
     const [first, second] = uses.map((use) => use.get(each));
     if (first !== undefined && second !== undefined) join(to, context, each, [first, second]);
   }
+  nameApart(to, ofAlias, aliasKey);
   for (const source of sources) cutRollovers(to, context, source);
   settleIncluded(to, context);
 }
@@ -88,10 +94,26 @@ function join(to: Draft, context: Context, each: Wanted, uses: readonly [Use, Us
   const others = uses.flatMap(({ own, current }) => [own, current]);
   for (const other of new Set(others)) {
     if (other === undefined || other.id === id) continue;
-    // A window has one record: another one with its name gives the name up.
-    const row = other.ownRef === each.own?.ownRef ? { ...other, ownRef: null } : other;
-    if (row.included.state === "taken_over") to.adoptBalance(ended(row, "taken_over", context.now));
-    else takeOver(to, row, id, context.now);
+    if (other.included.state !== "taken_over") takeOver(to, other, id, context.now);
+  }
+}
+
+/**
+ * Gives balances of the alias other names where both users have one: a window has one record, with one rollover. Of two
+ * records of a running window the open one keeps the name.
+ */
+function nameApart(to: Draft, ofAlias: ReadonlySet<string>, aliasKey: UserKey): void {
+  const byName = Map.groupBy(
+    [...to.balancesInOrder()].filter(({ included }) => included !== null),
+    ({ ownRef }) => windowRefOf(ownRef ?? ""),
+  );
+  for (const rows of byName.values()) {
+    const [ofFrom, ofTo] = [rows.filter(({ id }) => ofAlias.has(id)), rows.filter(({ id }) => !ofAlias.has(id))];
+    if (ofFrom.length === 0 || ofTo.length === 0) continue;
+    const isOpen = ({ origin, included }: CreditBalance) => origin === "plan" && included?.state === "open";
+    for (const row of ofFrom.some(isOpen) && !ofTo.some(isOpen) ? ofTo : ofFrom) {
+      to.adoptBalance({ ...row, ownRef: `${row.ownRef}@${aliasKey}` });
+    }
   }
 }
 

@@ -10,6 +10,7 @@ export type FaultKind =
   | "entered"
   | "told"
   | "message"
+  | "included"
   | "refunded"
   | "share"
   | "run";
@@ -127,6 +128,22 @@ export const MARKS = `
 }
   ) part
   order by user_key, kind, text`;
+
+// What plans include: each window is given once, and with it each rollover, which own references say; every balance that a
+// plan or a rollover made says of which window it is, and no other does.
+
+export const INCLUDED = `
+  select user_key, (select id from users where key = part.user_key) as user_id, 'included' as kind, text from (
+    select user_key, count(*) || ' credit balances have the reference of our own ' || to_json(own_ref)::text as text
+    from credit_balances where own_ref is not null and ${inRange("user_key")}
+    group by user_key, own_ref having count(*) > 1
+    union all
+    select user_key, 'credit balance ' || to_json(id)::text || ': origin ' || coalesce(origin, 'null') || ', but it has ' ||
+      case when included is null then 'no window of a plan' else 'a window of a plan' end
+    from credit_balances
+    where (coalesce(origin, '') in ('plan', 'rollover')) <> (included is not null) and ${inRange("user_key")}
+  ) part
+  order by user_key, text`;
 
 // Messages: each is for a webhook of its user's app and mode, and its content matches its type. A removed webhook keeps its
 // row.

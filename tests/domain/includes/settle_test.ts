@@ -299,3 +299,17 @@ Deno.test("each level of a path has what its own plan includes", () => {
   member.track(30);
   assert.deepEqual([shown(member), shown(scene)], [["plan 270/300 05-01"], ["plan 70/100 05-01"]]);
 });
+
+Deno.test("after a merge of two users of one plan each hold of an ended window finds its own rollover", () => {
+  const [alias, into] = twoUsers("roll", "roll");
+  const ttlMs = 90 * DAY_S * 1000;
+  const holds = [alias.hold(20, { ttlMs }), into.hold(30, { ttlMs })];
+  for (const scene of [alias, into]) scene.at("2026-04-03T00:00:00.000Z");
+  into.track(70);
+  alias.track(80);
+  alias.mergeInto(into);
+  for (const hold of holds) into.release(hold);
+  assert.deepEqual(shown(into), ["rollover 30/100 05-01", "rollover 20/100 05-01", "plan 100/100 05-01"]);
+  const refs = [...into.state.balances.values()].map(({ ownRef }) => ownRef);
+  assert.equal(new Set(refs).size, refs.length);
+});
