@@ -861,7 +861,7 @@ export interface Plan {
   /** Packs whose credits come with the plan in each window; absent for none. */
   readonly includes?: readonly {
     readonly packId: string;
-    /** Absent for a pack with items, each of which has its amount. */
+    /** How many packs, or the amount of a pack without items; absent for one pack. */
     readonly quantity?: number;
     /** How often the credits come; absent for the period of the plan. */
     readonly period?: {

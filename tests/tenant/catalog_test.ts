@@ -251,10 +251,7 @@ const INCLUDES: readonly (readonly [document: object, faults: readonly string[]]
   [includeWith({ packId: "none" }), [`${IN_PLAN}.packId: must be the id of a pack of the catalog`]],
   [includeWith({ packId: "p" }), [`${IN_PLAN}.quantity: is needed when the pack has no items`]],
   [includeWith({ packId: "p", quantity: 0 }), [`${IN_PLAN}.quantity: must be greater than 0`]],
-  [
-    includeWith({ packId: "i", quantity: 5 }),
-    [`${IN_PLAN}.quantity: must be left out when the pack has items: each has its amount`],
-  ],
+  [includeWith({ packId: "i", quantity: 2 }), []],
   [
     includeWith({ packId: "i" }, { includes: [{ packId: "i" }, { packId: "i" }] }),
     ["plans[0].includes[1].packId: must be unique in its plan"],

@@ -38,7 +38,7 @@ export interface GroupPeriodDocument {
 /** A pack that a plan includes in each window. */
 export interface IncludeDocument {
   readonly packId: string;
-  /** The amount of a pack without items. */
+  /** How many packs, or the amount of a pack without items. */
   readonly quantity?: number | undefined;
   readonly period?: Period | undefined;
   readonly rollover?: { readonly max: number; readonly periods: number } | undefined;

@@ -67,7 +67,7 @@ export interface PlanTrial {
 /** A pack that a plan includes in each window of a period. */
 export interface Include {
   readonly packId: string;
-  /** The amount of a pack without items; null for any other. */
+  /** How many packs, or the amount of a pack without items; null for one pack. */
   readonly quantity: Amount | null;
   readonly period: Period;
   /** What is left at the end of a window goes on for so many windows, up to `max` at a time; null for nothing. */

@@ -5,7 +5,6 @@ import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
 import type { CreditBalance } from "../state/credit.ts";
 import { creditsData } from "../state/message.ts";
-import type { Millis } from "../values/period.ts";
 import { writeEntry } from "./ledger.ts";
 
 /** The largest amount of a balance. */
@@ -19,20 +18,16 @@ export type BalanceTerms = Pick<
   | ("origin" | "ownRef" | "included")
 >;
 
-/** What a new balance has from before. */
-export interface Before {
-  /** What was used of it: of another plan's balance in the same window. */
-  readonly used?: Amount;
-  /** Its place among others in the order of consumption; by default now. */
-  readonly grantedAt?: Millis;
-}
-
-/** Gives the user of a draft a new balance. */
+/**
+ * Gives the user of a draft a new balance.
+ *
+ * @param used what was used of it before: of another plan's balance in the same window
+ */
 export function issueBalance(
   draft: Draft,
   terms: BalanceTerms,
   { now, ids }: Pick<Context, "now" | "ids">,
-  { used = 0n, grantedAt = now }: Before = {},
+  used: Amount = 0n,
 ): CreditBalance {
   const { user } = draft;
   const { packId, packName, packItemId, kind, unit, matches, priority } = terms;
@@ -43,7 +38,7 @@ export function issueBalance(
     userKey: user.key,
     realm: user.realm,
     ...{ packId, packName, packItemId, kind, unit, matches, priority, initial },
-    grantedAt,
+    grantedAt: now,
     ...{ expiresAt, externalRef, source, notes, remaining },
     held: 0n,
     revokedAmount: 0n,

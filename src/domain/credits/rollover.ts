@@ -8,27 +8,16 @@ import type { Catalog } from "../catalog/catalog.ts";
 import { creditsData } from "../state/message.ts";
 import type { CreditBalance } from "../state/credit.ts";
 import type { Include } from "../catalog/plan.ts";
-import { ruleText } from "../values/match.ts";
 import type { Millis } from "../values/period.ts";
 import { type BalanceTerms, issueBalance } from "./issue.ts";
 import { writeEntry } from "./ledger.ts";
 
-/** What says which rollovers share a maximum, and which included balances continue each other. */
-export type CreditKind = Pick<CreditBalance, "packId" | "packItemId" | "unit" | "matches">;
+/** What says which rollovers share a maximum. */
+export type ItemOfPack = Pick<CreditBalance, "packId" | "packItemId">;
 
 /** Whether two balances are of one pack item. */
-export function isSameItem(a: CreditKind, b: CreditKind): boolean {
+export function isSameItem(a: ItemOfPack, b: ItemOfPack): boolean {
   return a.packId === b.packId && a.packItemId === b.packItemId;
-}
-
-/** Whether two balances have the same unit and the same set of rules. */
-export function paysTheSame(a: CreditKind, b: CreditKind): boolean {
-  return a.unit === b.unit && (a.matches === b.matches || ruleText(a.matches) === ruleText(b.matches));
-}
-
-/** Whether two balances share the maximum of their rollovers. */
-export function isOneKind(a: CreditKind, b: CreditKind): boolean {
-  return isSameItem(a, b) || paysTheSame(a, b);
 }
 
 /** Returns how a plan's pack rolls over in the catalog; null where it does not. */
@@ -72,14 +61,13 @@ export function rollRefund(
   let live = 0n;
   for (const each of draft.balancesInOrder()) {
     if (!isLiveRollover(each, row, at)) continue;
-    live += each.remaining + each.held;
+    live += each.remaining;
     if (each.ownRef === ref) rollover = each;
   }
   const amount = smaller(back, larger(max - live, 0n));
   if (amount === 0n) return;
   if (rollover === null) {
-    const grantedAt = row.included?.windowEnd ?? at;
-    issueBalance(draft, rolloverTerms(row, amount, until), { ...context, now: at }, { grantedAt });
+    issueBalance(draft, rolloverTerms(row, amount, until), { ...context, now: at });
     return;
   }
   const { initial, remaining } = rollover;
@@ -89,7 +77,7 @@ export function rollRefund(
   draft.tell("credits.granted", at, creditsData(draft.user.id, grown));
 }
 
-/** Whether a balance is a rollover of a kind that can be used at a moment. */
-export function isLiveRollover(row: CreditBalance, kind: CreditKind, at: Millis): boolean {
-  return row.origin === "rollover" && row.revokedAt === null && (row.expiresAt ?? Infinity) > at && isOneKind(row, kind);
+/** Whether a balance is a rollover of a pack item that can be used at a moment. */
+export function isLiveRollover(row: CreditBalance, kind: ItemOfPack, at: Millis): boolean {
+  return row.origin === "rollover" && row.revokedAt === null && (row.expiresAt ?? Infinity) > at && isSameItem(row, kind);
 }

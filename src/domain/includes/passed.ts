@@ -7,7 +7,7 @@ import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
 import { type CreditBalance, TOLD } from "../state/credit.ts";
 import { expireCredits } from "../credits/wallet.ts";
-import { isLiveRollover, isOneKind, rolloverOf, rolloverTerms } from "../credits/rollover.ts";
+import { isLiveRollover, isSameItem, rolloverOf, rolloverTerms } from "../credits/rollover.ts";
 import { type BalanceTerms, issueBalance } from "../credits/issue.ts";
 import type { Millis, Period } from "../values/period.ts";
 import { type IncludedBalance, recordsOf } from "./records.ts";
@@ -137,13 +137,13 @@ class Walk {
     if (amount > 0n) this.#rolled.push({ terms, amount, from: at, until });
   }
 
-  /** The sum of live rollovers of a kind, with what holds have of them. */
-  #live(kind: BalanceTerms, at: Millis): Amount {
+  /** The sum of the live rollovers of a pack item. */
+  #live(item: BalanceTerms, at: Millis): Amount {
     let sum = 0n;
     for (const row of this.#draft.balancesInOrder()) {
-      if (isLiveRollover(row, kind, at)) sum += row.remaining + row.held;
+      if (isLiveRollover(row, item, at)) sum += row.remaining;
     }
-    for (const { terms, amount } of this.#rolled) if (isOneKind(terms, kind)) sum += amount;
+    for (const { terms, amount } of this.#rolled) if (isSameItem(terms, item)) sum += amount;
     return sum;
   }
 

@@ -6,7 +6,8 @@ import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
 import { creditsData } from "../state/message.ts";
 import { type CreditBalance, goneOf, type Included, TOLD } from "../state/credit.ts";
-import { isSameItem, paysTheSame } from "../credits/rollover.ts";
+import { isSameItem, type ItemOfPack } from "../credits/rollover.ts";
+import { ruleText } from "../values/match.ts";
 import { writeEntry } from "../credits/ledger.ts";
 import type { Millis } from "../values/period.ts";
 import type { Source } from "./sources.ts";
@@ -21,7 +22,8 @@ export function recordsOf(draft: Draft): IncludedBalance[] {
   return records;
 }
 
-function isRecord(row: CreditBalance): row is IncludedBalance {
+/** Whether a balance is that of a window, and no rollover. */
+export function isRecord(row: CreditBalance): row is IncludedBalance {
   return row.origin === "plan" && row.included !== null;
 }
 
@@ -65,6 +67,13 @@ export function pair<Wanted extends { readonly source: Source }>(
     }
   }
   return pairs;
+}
+
+type CreditKind = ItemOfPack & Pick<CreditBalance, "unit" | "matches">;
+
+/** Whether two balances have the same unit and the same set of rules. */
+function paysTheSame(a: CreditKind, b: CreditKind): boolean {
+  return a.unit === b.unit && (a.matches === b.matches || ruleText(a.matches) === ruleText(b.matches));
 }
 
 function compareUse(a: IncludedBalance, b: IncludedBalance): number {

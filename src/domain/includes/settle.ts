@@ -41,7 +41,7 @@ export function settleIncluded(draft: Draft, context: Context): void {
   const leaving = records.filter((record) =>
     record.included.state === "open" && !owned.has(record.id) && !isKept(record, sources, wanted)
   );
-  const opening = wanted.filter(({ own }) => own?.included.state !== "open");
+  const opening = wanted.filter((each) => each.own?.included.state !== "open" && !goesOn(draft, each, now));
   const left = records.filter((record) => record.included.state === "left" && !owned.has(record.id));
   const pairs = pair(opening, [...leaving, ...left]);
   for (const each of wanted) {
@@ -71,6 +71,13 @@ export function wantedOf(
     if (own === undefined && source.isTrial && hadTrialCredits(draft, source)) return [];
     return [{ source, window, own }];
   });
+}
+
+/** Whether a window begins now that goes on where one of the same subscription ended: it takes no use along. */
+function goesOn(draft: Draft, { source, window: { start } }: Wanted, now: number): boolean {
+  return start === now && recordsOf(draft).some((record) =>
+    record.included.windowEnd === start && record.included.state === "open" && isOfSource(record, source)
+  );
 }
 
 function hadTrialCredits(draft: Draft, { plan }: Source): boolean {
@@ -105,7 +112,7 @@ function open(draft: Draft, context: Context, each: Wanted, from: IncludedBalanc
   const left = from === undefined ? 0n : goneOf(from);
   let id: string;
   if (own === undefined) {
-    id = issueBalance(draft, termsOf(source, window), context, { used: left }).id;
+    id = issueBalance(draft, termsOf(source, window), context, left).id;
   } else {
     id = own.id;
     const found = reopened(own, source, window);

@@ -1,7 +1,7 @@
 // Sources: what a user's subscriptions include at a moment. The primary one includes the packs of its plan, each add-on
-// those of its own; other subscriptions beside the primary include nothing. Seats multiply the amounts.
+// beside it those of its own; other subscriptions include nothing. Seats multiply the amounts.
 
-import { type Amount, smaller } from "../values/amount.ts";
+import { type Amount, amountOf, multiply, smaller } from "../values/amount.ts";
 import { AMOUNT_MAX } from "../credits/issue.ts";
 import type { BalanceTerms } from "../credits/issue.ts";
 import type { Context } from "../state/context.ts";
@@ -27,14 +27,17 @@ export interface Source {
   readonly isTrial: boolean;
 }
 
+const ONE = amountOf(1);
+
 /** Lists what is included at a moment: the plan's packs in its order, then those of add-ons. */
 export function sourcesOf(draft: Draft, context: Context): Source[] {
   const { catalog, now } = context;
   if (!catalog.hasIncludes) return [];
   const primary = activePlanOf(draft, context);
+  if (primary === null) return [];
   const addOns = addOnsOf(draft.subscriptions(), catalog, now);
   return [
-    ...primary === null ? [] : sourcesOfRow(primary.row, primary.plan, false, catalog),
+    ...sourcesOfRow(primary.row, primary.plan, false, catalog),
     ...addOns.flatMap(({ row, plan }) => sourcesOfRow(row, plan, true, catalog)),
   ];
 }
@@ -43,14 +46,12 @@ function sourcesOfRow(row: Subscription, plan: Plan, isAddOn: boolean, { packs }
   return plan.includes.flatMap((include) => {
     const pack = packs.get(include.packId);
     if (pack === undefined) return [];
-    const items = pack.bucket === null
-      ? pack.items
-      : include.quantity === null
-      ? []
-      : [{ ...pack.bucket, amount: include.quantity }];
+    const { quantity } = include;
+    const items = pack.bucket === null ? pack.items : [{ ...pack.bucket, amount: ONE }];
     const isTrial = isOnTrial(row);
     return items.map((item) => {
-      const amount = smaller(item.amount * BigInt(row.quantity), AMOUNT_MAX);
+      const ofSeat = quantity === null ? item.amount : multiply(item.amount, quantity);
+      const amount = smaller(ofSeat * BigInt(row.quantity), AMOUNT_MAX);
       return { row, plan, isAddOn, include, pack, item, amount, isTrial };
     });
   });

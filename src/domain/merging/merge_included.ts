@@ -5,12 +5,12 @@
 import { type Amount, larger, smaller } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
-import { type CreditBalance, goneOf } from "../state/credit.ts";
+import { goneOf } from "../state/credit.ts";
 import type { UserKey } from "../values/ids.ts";
 import { isLiveRollover, windowRefOf } from "../credits/rollover.ts";
 import { issueBalance } from "../credits/issue.ts";
 import { writeEntry } from "../credits/ledger.ts";
-import { type IncludedBalance, isRunning, pair, putUse, recordsOf, takeOver } from "../includes/records.ts";
+import { type IncludedBalance, isRecord, isRunning, pair, putUse, recordsOf, takeOver } from "../includes/records.ts";
 import { reopened, settleIncluded, type Wanted, wantedOf } from "../includes/settle.ts";
 import { type Source, sourcesOf, termsOf } from "../includes/sources.ts";
 
@@ -26,22 +26,22 @@ export interface MergedSides {
 /** Joins the included balances of two users, all of which are the second one's already. */
 export function mergeIncluded(
   to: Draft,
-  { ofAlias, aliasKey, ofPrimary }: MergedSides,
+  sides: MergedSides,
   context: Context,
 ): void {
   const { now } = context;
+  const { ofAlias, ofPrimary } = sides;
   const sources = sourcesOf(to, context);
   const records = recordsOf(to).filter((record) => isRunning(record, now));
   const ofFrom = records.filter(({ id }) => ofAlias.has(id));
   const ofTo = records.filter(({ id }) => !ofAlias.has(id));
-  const sides = ofPrimary === "from" ? [ofFrom, ofTo] : [ofTo, ofFrom];
   const wanted = wantedOf(to, sources.filter(({ isAddOn }) => !isAddOn), records, now);
-  const uses = sides.map((side) => usesOf(to, sources, wanted, side, now));
+  const uses = (ofPrimary === "from" ? [ofFrom, ofTo] : [ofTo, ofFrom]).map((side) => usesOf(to, sources, wanted, side, now));
   for (const each of wanted) {
     const [first, second] = uses.map((use) => use.get(each));
     if (first !== undefined && second !== undefined) join(to, context, each, [first, second]);
   }
-  nameApart(to, ofAlias, aliasKey);
+  nameApart(to, sides, context);
   for (const source of sources) cutRollovers(to, context, source);
   settleIncluded(to, context);
 }
@@ -89,7 +89,7 @@ function join(to: Draft, context: Context, each: Wanted, uses: readonly [Use, Us
   let { amount: initial } = source;
   for (const { own } of uses) if (own !== undefined) initial = larger(initial, own.initial);
   const id = own === undefined
-    ? issueBalance(to, { ...termsOf(source, window), initial }, context, { used: gone }).id
+    ? issueBalance(to, { ...termsOf(source, window), initial }, context, gone).id
     : putUse(to, context, reopened(own, source, window), { gone, initial }).id;
   const others = uses.flatMap(({ own, current }) => [own, current]);
   for (const other of new Set(others)) {
@@ -100,33 +100,37 @@ function join(to: Draft, context: Context, each: Wanted, uses: readonly [Use, Us
 
 /**
  * Gives balances of the alias other names where both users have one: a window has one record, with one rollover. Of two
- * records of a running window the open one keeps the name.
+ * records of a running window the open one keeps the name; where both were left, one has the use of both.
  */
-function nameApart(to: Draft, ofAlias: ReadonlySet<string>, aliasKey: UserKey): void {
-  const byName = Map.groupBy(
+function nameApart(to: Draft, { ofAlias, aliasKey }: MergedSides, context: Context): void {
+  const byWindow = Map.groupBy(
     [...to.balancesInOrder()].filter(({ included }) => included !== null),
     ({ ownRef }) => windowRefOf(ownRef ?? ""),
   );
-  for (const rows of byName.values()) {
-    const [ofFrom, ofTo] = [rows.filter(({ id }) => ofAlias.has(id)), rows.filter(({ id }) => !ofAlias.has(id))];
-    if (ofFrom.length === 0 || ofTo.length === 0) continue;
-    const isOpen = ({ origin, included }: CreditBalance) => origin === "plan" && included?.state === "open";
-    for (const row of ofFrom.some(isOpen) && !ofTo.some(isOpen) ? ofTo : ofFrom) {
-      to.adoptBalance({ ...row, ownRef: `${row.ownRef}@${aliasKey}` });
-    }
+  for (const rows of byWindow.values()) {
+    const sides = [rows.filter(({ id }) => !ofAlias.has(id)), rows.filter(({ id }) => ofAlias.has(id))] as const;
+    if (sides.some((side) => side.length === 0)) continue;
+    const [ofTo, ofFrom] = sides.map((side) => side.find(isRecord));
+    const isKept = ofFrom?.included.state === "open" && ofTo?.included.state !== "open";
+    for (const row of sides[isKept ? 0 : 1]) to.adoptBalance({ ...row, ownRef: `${row.ownRef}@${aliasKey}` });
+    if (ofTo === undefined || ofFrom === undefined || !isRunning(ofTo, context.now)) continue;
+    if (ofTo.included.state === "open" || ofFrom.included.state === "open") continue;
+    const initial = larger(ofTo.initial, ofFrom.initial);
+    putUse(to, context, ofTo, { gone: goneOf(ofTo) + goneOf(ofFrom), initial });
+    const over = { ...ofFrom, ownRef: `${ofFrom.ownRef}@${aliasKey}` };
+    if (ofFrom.included.state === "left") takeOver(to, over, ofTo.id, context.now);
   }
 }
 
-/** Takes from the live rollovers of a kind what is above the maximum of the plan, the next to end first. */
+/** Takes from the live rollovers of a pack item what is above the maximum of the plan, those that are used last first. */
 function cutRollovers(to: Draft, { ids, now }: Context, { include, pack, item }: Source): void {
   if (include.rollover === null) return;
-  const kind = { packId: pack.id, packItemId: item.id, unit: item.unit, matches: item.matches };
-  const live = [...to.balancesInOrder()].filter((row) => isLiveRollover(row, kind, now));
-  let over = live.reduce((sum, { remaining, held }) => sum + remaining + held, -include.rollover.max);
-  for (const row of live) {
-    const cut = smaller(row.remaining, larger(over, 0n));
+  let room = include.rollover.max;
+  for (const row of [...to.balancesInOrder()]) {
+    if (!isLiveRollover(row, { packId: pack.id, packItemId: item.id }, now)) continue;
+    const cut = row.remaining - smaller(row.remaining, room);
+    room -= row.remaining - cut;
     if (cut === 0n) continue;
-    over -= cut;
     const left = { ...row, remaining: row.remaining - cut, revokedAmount: row.revokedAmount + cut };
     to.adoptBalance(left);
     writeEntry(to, { ids }, left, -cut, { reason: "merge_dedupe", eventId: null, reservationId: null, at: now });

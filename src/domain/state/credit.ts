@@ -153,7 +153,7 @@ export function isSpendable(
 }
 
 /**
- * Consumption order: priority descending, earliest expiry (evergreen last), oldest grant, rollovers first, then id. A total
+ * Consumption order: priority descending, earliest expiry (evergreen last), rollovers first, oldest grant, then id. A total
  * order.
  */
 export function compareBalances(a: CreditBalance, b: CreditBalance): number {
@@ -161,9 +161,9 @@ export function compareBalances(a: CreditBalance, b: CreditBalance): number {
   const expiryA = a.expiresAt ?? Infinity;
   const expiryB = b.expiresAt ?? Infinity;
   if (expiryA !== expiryB) return expiryA < expiryB ? -1 : 1;
-  if (a.grantedAt !== b.grantedAt) return a.grantedAt - b.grantedAt;
   const [rolledA, rolledB] = [a.origin === "rollover", b.origin === "rollover"];
   if (rolledA !== rolledB) return rolledA ? -1 : 1;
+  if (a.grantedAt !== b.grantedAt) return a.grantedAt - b.grantedAt;
   return a.id < b.id ? -1 : a.id > b.id ? 1 : 0;
 }
 

@@ -1,5 +1,5 @@
 // What is wrong with the packs that plans include: one that the catalog lacks or that is named twice, an amount that its pack
-// needs or has itself, and a rollover at the end of a window that never ends.
+// needs, and a rollover at the end of a window that never ends.
 
 import { isObject, listOf, type Loose, looseOf } from "./loose.ts";
 import type { CatalogFault } from "./faults.ts";
@@ -40,7 +40,5 @@ function* packFaults(
   const hasItems = listOf(pack, "items").length > 0;
   if (!hasItems && quantity === undefined) {
     yield { path: `${path}.quantity`, message: "is needed when the pack has no items" };
-  } else if (hasItems && quantity !== undefined) {
-    yield { path: `${path}.quantity`, message: "must be left out when the pack has items: each has its amount" };
   }
 }

@@ -207,7 +207,8 @@ const include = z.strictObject({
     examples: ["cpk_image_topup"],
   }),
   quantity: amount.positive().optional().meta({
-    description: "The amount in each window, for a pack without items. Needed there, and only there.",
+    description:
+      "The amount in each window of a pack without items, which needs it; otherwise how many packs. Default: one pack.",
     examples: [500],
   }),
   period: period.optional().meta({

@@ -240,7 +240,7 @@ Deno.test("rollovers of both are together at most what the plan allows", () => {
   into.track(40);
   for (const scene of [alias, into]) scene.at("2026-04-03T00:00:00.000Z");
   alias.mergeInto(into);
-  assert.deepEqual(shown(into), ["rollover 50/60 05-01", "rollover 100/100 05-01", "plan 100/100 05-01"]);
+  assert.deepEqual(shown(into), ["rollover 60/60 05-01", "rollover 90/100 05-01", "plan 100/100 05-01"]);
 });
 
 Deno.test("at the end of a window it ends first: what is left rolls over, and the next plan begins with nothing used", () => {
