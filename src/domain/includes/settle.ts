@@ -35,7 +35,10 @@ export function settleIncluded(draft: Draft, context: Context): void {
   if (!context.catalog.hasIncludes && !draft.state.hasIncluded) return;
   const { now } = context;
   const sources = sourcesOf(draft, context);
-  const records = recordsOf(draft).filter((record) => isRunning(record, now));
+  const all = recordsOf(draft);
+  // A provider may tell late of what ended before: the windows since then are settled, and the present turn settles on.
+  if (all.some(({ grantedAt, included }) => included.state === "open" && grantedAt > now)) return;
+  const records = all.filter((record) => isRunning(record, now));
   const wanted = wantedOf(draft, sources, records, now);
   const owned = new Set(wanted.map(({ own }) => own?.id));
   const leaving = records.filter((record) =>

@@ -50,7 +50,8 @@ type Step =
   | { readonly do: "subscribe"; readonly plan: string; readonly row: string; readonly seats: number; readonly trial: boolean; readonly endsIn: number }
   | { readonly do: "cancel"; readonly row: string; readonly inSeconds: number }
   | { readonly do: "schedule"; readonly plan: string; readonly inSeconds: number }
-  | { readonly do: "mirror"; readonly trialS: number };
+  | { readonly do: "mirror"; readonly trialS: number }
+  | { readonly do: "late"; readonly days: number };
 
 const seconds = fc.oneof(
   fc.constantFrom(0, 1, HOUR_S / 2, HOUR_S, 5 * HOUR_S, DAY_S, 3 * DAY_S, 7 * DAY_S, 40 * DAY_S),
@@ -84,6 +85,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant("cancel"), row: fc.constantFrom("", "r1", "r2"), inSeconds: seconds }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("schedule"), plan: fc.constantFrom(...PLAN_IDS), inSeconds: seconds }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("mirror"), trialS: seconds }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("late"), days: fc.integer({ min: 1, max: 40 }) }) },
 );
 
 /** A user with its open holds. */
@@ -147,6 +149,12 @@ class Walker {
         const trial = step.trialS === 0 ? {} : { trialEndsAt: scene.now + step.trialS * 1000 };
         const state = { planId: "c", startsAt: null, endsAt: null, quantity: undefined, ...trial };
         scene.do("mirror", { provider: "stripe", externalId: "m", state });
+        break;
+      }
+      case "late": {
+        const endsAt = scene.now - step.days * DAY_S * 500;
+        const state = { planId: "b", startsAt: scene.now - step.days * DAY_S * 1000, endsAt, quantity: undefined };
+        scene.do("mirror", { provider: "stripe", externalId: `late-${step.days}`, state });
       }
     }
   }

@@ -313,3 +313,24 @@ Deno.test("after a merge of two users of one plan each hold of an ended window f
   const refs = [...into.state.balances.values()].map(({ ownRef }) => ownRef);
   assert.equal(new Set(refs).size, refs.length);
 });
+
+Deno.test("a subscription that a provider tells of after its end gives nothing back", () => {
+  const scene = sceneOf();
+  scene.subscribe("day");
+  scene.wait(5 * DAY_S);
+  scene.track(9);
+  const before = shown(scene);
+  const [startsAt, endsAt] = [scene.now - 10 * DAY_S * 1000, scene.now - 3 * DAY_S * 1000];
+  const state = { planId: "max", startsAt, endsAt, quantity: undefined };
+  scene.do("mirror", { provider: "stripe", externalId: "late", state });
+  assert.deepEqual(shown(scene), before);
+  assert.deepEqual(shown(scene), before);
+});
+
+Deno.test("an add-on includes nothing without a plan", () => {
+  const scene = sceneOf();
+  scene.pay("more", "x1");
+  assert.deepEqual(shown(scene), []);
+  scene.subscribe("free");
+  assert.deepEqual(shown(scene), ["plan 50/50 04-01"]);
+});
