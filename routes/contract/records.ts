@@ -288,8 +288,12 @@ export const plan = z.strictObject({
   })),
   includes: z.array(z.strictObject({
     packId: z.string(),
-    quantity: z.number().optional().describe("How many packs, or the amount of a pack without items; absent for one pack"),
-    period: calendarPeriod.optional().describe("How often the credits come; absent for the period of the plan"),
+    quantity: z.number().optional().describe(
+      "How many packs, or the amount of a pack without items; absent for one pack",
+    ),
+    period: calendarPeriod.optional().describe(
+      "How often the credits come; absent for the period of the plan",
+    ),
     rollover: z.strictObject({ max: z.number(), periods: z.number() }).optional()
       .describe("How much of what is left at the end of a window goes on, for how many windows more"),
   })).optional().describe("Packs whose credits come with the plan in each window; absent for none"),

@@ -157,7 +157,11 @@ export class Scene {
   /** This user now. What is decided with it is not applied. */
   #asked(balancesLeft: number | null = null) {
     const above = this.#realm.levelsOf(this, "user", {}).map(({ state }) => state);
-    return { state: this.state, above, context: { ...this.#context(countedIds(1_000, NOT_APPLIED)), balancesLeft } };
+    return {
+      state: this.state,
+      above,
+      context: { ...this.#context(countedIds(1_000, NOT_APPLIED)), balancesLeft },
+    };
   }
 
   #context(ids: IdSource): Context {

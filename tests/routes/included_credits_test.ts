@@ -10,7 +10,10 @@ const service = serviceOfFile();
 
 const includes = [{ packId: "images", quantity: 100, rollover: { max: 150, periods: 2 } }];
 const CATALOG = {
-  plans: [planOf("plan_pro", { g: 0 }, { name: "Pro", includes }), planOf("plan_free", { g: 0 }, { rank: 0 })],
+  plans: [
+    planOf("plan_pro", { g: 0 }, { name: "Pro", includes }),
+    planOf("plan_free", { g: 0 }, { rank: 0 }),
+  ],
   packs: [packOf("images", { name: "Images" })],
 };
 
@@ -21,7 +24,9 @@ Deno.test("credits of a plan come once for each window, through stops and moves 
     dataOf(app.call(method, path, body, { key: app.secretTest }));
   const shown = async () => {
     const { credits } = await call("GET", "/credits?userId=ann");
-    return credits.map((each: Record<string, unknown>) => `${each.origin} ${each.remaining} of ${each.initial}`);
+    return credits.map((each: Record<string, unknown>) =>
+      `${each.origin} ${each.remaining} of ${each.initial}`
+    );
   };
   await call("POST", "/test-clock", { now: "2026-03-10T12:00:00.000Z" });
   await call("POST", "/subscriptions", { userId: "ann", planId: "plan_pro" });

@@ -322,7 +322,9 @@ function compilePlan(plan: PlanDocument): Plan {
       ? null
       : { lengthMs: plan.trial.days * DAY_MS, thenPlanId: plan.trial.thenPlanId ?? null },
     features: plan.features ?? {},
-    hasLifetime: [plan, ...plan.limits, ...plan.includes ?? []].some(({ period }) => period?.type === "lifetime"),
+    hasLifetime: [plan, ...plan.limits, ...plan.includes ?? []].some(({ period }) =>
+      period?.type === "lifetime"
+    ),
     includes: (plan.includes ?? []).map(({ packId, quantity, period, rollover }) => ({
       packId,
       quantity: quantity === undefined ? null : amountOf(quantity),

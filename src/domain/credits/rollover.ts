@@ -79,5 +79,6 @@ export function rollRefund(
 
 /** Whether a balance is a rollover of a pack item that can be used at a moment. */
 export function isLiveRollover(row: CreditBalance, kind: ItemOfPack, at: Millis): boolean {
-  return row.origin === "rollover" && row.revokedAt === null && (row.expiresAt ?? Infinity) > at && isSameItem(row, kind);
+  return row.origin === "rollover" && row.revokedAt === null && (row.expiresAt ?? Infinity) > at &&
+    isSameItem(row, kind);
 }

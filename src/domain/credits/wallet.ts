@@ -12,13 +12,7 @@ import type { Amounts } from "../pricing/amounts.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { Millis } from "../values/period.ts";
 import type { Unit } from "../catalog/plan.ts";
-import {
-  type CreditBalance,
-  type CreditLine,
-  isSpendable,
-  packNameOf,
-  TOLD,
-} from "../state/credit.ts";
+import { type CreditBalance, type CreditLine, isSpendable, packNameOf, TOLD } from "../state/credit.ts";
 
 /** What a pack has left for an event. */
 export interface PackOffer {

@@ -40,7 +40,9 @@ export function settlePassed(draft: Draft, context: Context): void {
   if (!context.catalog.hasIncludes && !draft.state.hasIncluded) return;
   const { now } = context;
   const due = recordsOf(draft).filter((record) => isDue(record, now));
-  const rollovers = [...draft.balancesInOrder()].filter((row) => row.origin === "rollover" && isDue(row, now));
+  const rollovers = [...draft.balancesInOrder()].filter((row) =>
+    row.origin === "rollover" && isDue(row, now)
+  );
   if (due.length === 0 && rollovers.length === 0) return;
   new Walk(draft, context).run(due as IncludedBalance[], rollovers);
 }

@@ -78,9 +78,10 @@ export function wantedOf(
 
 /** Whether a window begins now that goes on where one of the same subscription ended: it takes no use along. */
 function goesOn(draft: Draft, { source, window: { start } }: Wanted, now: number): boolean {
-  return start === now && recordsOf(draft).some((record) =>
-    record.included.windowEnd === start && record.included.state === "open" && isOfSource(record, source)
-  );
+  return start === now &&
+    recordsOf(draft).some((record) =>
+      record.included.windowEnd === start && record.included.state === "open" && isOfSource(record, source)
+    );
 }
 
 function hadTrialCredits(draft: Draft, { plan }: Source): boolean {
@@ -129,7 +130,12 @@ function open(draft: Draft, context: Context, each: Wanted, from: IncludedBalanc
 /** A record that its window has again. */
 export function reopened(own: IncludedBalance, { row }: Source, { end }: Window): IncludedBalance {
   const { told, included } = stateOf(own, "open");
-  return { ...own, expiresAt: end, told: told & ~TOLD.expired, included: { ...included, subscriptionId: row.id } };
+  return {
+    ...own,
+    expiresAt: end,
+    told: told & ~TOLD.expired,
+    included: { ...included, subscriptionId: row.id },
+  };
 }
 
 function noteTrial(draft: Draft, { row: { id }, plan }: Source, { start }: Window): void {

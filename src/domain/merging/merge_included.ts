@@ -10,7 +10,15 @@ import type { UserKey } from "../values/ids.ts";
 import { isLiveRollover, windowRefOf } from "../credits/rollover.ts";
 import { issueBalance } from "../credits/issue.ts";
 import { writeEntry } from "../credits/ledger.ts";
-import { type IncludedBalance, isRecord, isRunning, pair, putUse, recordsOf, takeOver } from "../includes/records.ts";
+import {
+  type IncludedBalance,
+  isRecord,
+  isRunning,
+  pair,
+  putUse,
+  recordsOf,
+  takeOver,
+} from "../includes/records.ts";
 import { reopened, settleIncluded, type Wanted, wantedOf } from "../includes/settle.ts";
 import { type Source, sourcesOf, termsOf } from "../includes/sources.ts";
 
@@ -36,7 +44,9 @@ export function mergeIncluded(
   const ofFrom = records.filter(({ id }) => ofAlias.has(id));
   const ofTo = records.filter(({ id }) => !ofAlias.has(id));
   const wanted = wantedOf(to, sources.filter(({ isAddOn }) => !isAddOn), records, now);
-  const uses = (ofPrimary === "from" ? [ofFrom, ofTo] : [ofTo, ofFrom]).map((side) => usesOf(to, sources, wanted, side, now));
+  const uses = (ofPrimary === "from" ? [ofFrom, ofTo] : [ofTo, ofFrom]).map((side) =>
+    usesOf(to, sources, wanted, side, now)
+  );
   for (const each of wanted) {
     const [first, second] = uses.map((use) => use.get(each));
     if (first !== undefined && second !== undefined) join(to, context, each, [first, second]);
@@ -108,7 +118,10 @@ function nameApart(to: Draft, { ofAlias, aliasKey }: MergedSides, context: Conte
     ({ ownRef }) => windowRefOf(ownRef ?? ""),
   );
   for (const rows of byWindow.values()) {
-    const sides = [rows.filter(({ id }) => !ofAlias.has(id)), rows.filter(({ id }) => ofAlias.has(id))] as const;
+    const sides = [
+      rows.filter(({ id }) => !ofAlias.has(id)),
+      rows.filter(({ id }) => ofAlias.has(id)),
+    ] as const;
     if (sides.some((side) => side.length === 0)) continue;
     const [ofTo, ofFrom] = sides.map((side) => side.find(isRecord));
     const isKept = ofFrom?.included.state === "open" && ofTo?.included.state !== "open";
@@ -133,6 +146,11 @@ function cutRollovers(to: Draft, { ids, now }: Context, { include, pack, item }:
     if (cut === 0n) continue;
     const left = { ...row, remaining: row.remaining - cut, revokedAmount: row.revokedAmount + cut };
     to.adoptBalance(left);
-    writeEntry(to, { ids }, left, -cut, { reason: "merge_dedupe", eventId: null, reservationId: null, at: now });
+    writeEntry(to, { ids }, left, -cut, {
+      reason: "merge_dedupe",
+      eventId: null,
+      reservationId: null,
+      at: now,
+    });
   }
 }

@@ -11,7 +11,17 @@
 import type { Database, Session } from "../database.ts";
 import type { Millis } from "../../domain/values/period.ts";
 import { RECONCILE_LIMITS } from "../../process/limits.ts";
-import { DUE, type FaultKind, HOLDS, INCLUDED, inRange, MARKS, MESSAGES, owned, REFUNDED } from "./reconcile_faults.ts";
+import {
+  DUE,
+  type FaultKind,
+  HOLDS,
+  INCLUDED,
+  inRange,
+  MARKS,
+  MESSAGES,
+  owned,
+  REFUNDED,
+} from "./reconcile_faults.ts";
 import { RUNS } from "./reconcile_runs.ts";
 import { SHARES } from "./reconcile_shares.ts";
 

@@ -84,7 +84,9 @@ export function decodeLevels(text: string): StoredLevel[] {
 export function encodeCredits(lines: readonly CreditLine[]): string {
   if (lines.length === 0) return "[]";
   const texts = lines.map(({ balanceId, unit, taken, left }) =>
-    `[${quoted(balanceId)},"${unit}","${decimalOf(taken)}"${left === undefined ? "" : `,${JSON.stringify(left)}`}]`
+    `[${quoted(balanceId)},"${unit}","${decimalOf(taken)}"${
+      left === undefined ? "" : `,${JSON.stringify(left)}`
+    }]`
   );
   return `[${texts.join(",")}]`;
 }

@@ -52,9 +52,9 @@ function lineOfBalance(row: CreditBalance): string {
     copyText(row.externalRef)
   }\t${row.source}\t${copyText(row.notes)}\t${decimalOf(row.remaining)}\t${decimalOf(row.held)}\t${
     decimalOf(row.revokedAmount)
-  }\t${row.revokedAt ?? NULL}\t${decimalOf(row.overage)}\t${row.told}\t${row.origin ?? NULL}\t${copyText(row.ownRef)}\t${
-    copyText(textOfIncluded(row.included))
-  }\t${row.included?.windowEnd ?? NULL}`;
+  }\t${row.revokedAt ?? NULL}\t${decimalOf(row.overage)}\t${row.told}\t${row.origin ?? NULL}\t${
+    copyText(row.ownRef)
+  }\t${copyText(textOfIncluded(row.included))}\t${row.included?.windowEnd ?? NULL}`;
 }
 
 /** Encodes a window of included credits, all but its end, as JSON; null for none. */

@@ -63,7 +63,10 @@ export const SUBSCRIPTIONS = table<Subscription>("subscriptions", 1, {
     (text) => text === null ? {} : Object.fromEntries(JSON.parse(text as string)),
     { mutable: true, later: { since: 34, value: null } },
   ),
-  providerTrialEndsAt: column("provider_trial_ends_at_ms", { mutable: true, later: { since: 34, value: null } }),
+  providerTrialEndsAt: column("provider_trial_ends_at_ms", {
+    mutable: true,
+    later: { since: 34, value: null },
+  }),
 });
 
 /** Encodes limits as JSON: [[groupId, "quota"], ...]. */

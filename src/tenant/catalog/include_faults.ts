@@ -20,7 +20,10 @@ export function* includeFaults(document: unknown): Iterable<CatalogFault> {
       yield* packFaults(include, packs.get(packId), path);
       const { type } = looseOf(include.period ?? plan.period);
       if (isObject(include.rollover) && type === "lifetime") {
-        yield { path: `${path}.rollover`, message: "must be left out: a lifetime has no end at which to roll over" };
+        yield {
+          path: `${path}.rollover`,
+          message: "must be left out: a lifetime has no end at which to roll over",
+        };
       }
     }
   }

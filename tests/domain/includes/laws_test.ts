@@ -24,7 +24,10 @@ const daily = { type: "daily", anchor: "subscription_start" } as const;
 
 const PLANS: readonly PlanDocument[] = [
   planOf("free", { g: 0 }, { rank: 0 }),
-  planOf("a", { g: 2 }, { period: daily, includes: [{ packId: "a", quantity: 10, rollover: { max: 14, periods: 2 } }] }),
+  planOf("a", { g: 2 }, {
+    period: daily,
+    includes: [{ packId: "a", quantity: 10, rollover: { max: 14, periods: 2 } }],
+  }),
   planOf("b", { g: 0 }, {
     rank: 2,
     trial: { days: 3, thenPlanId: "a" },
@@ -39,7 +42,11 @@ const PLANS: readonly PlanDocument[] = [
     includes: [{ packId: "a", quantity: 30 }, { packId: "set", rollover: { max: 4, periods: 2 } }],
     onPlanChange: "reset",
   }),
-  planOf("plus", {}, { addon: true, period: daily, includes: [{ packId: "a", quantity: 6, rollover: { max: 8, periods: 1 } }] }),
+  planOf("plus", {}, {
+    addon: true,
+    period: daily,
+    includes: [{ packId: "a", quantity: 6, rollover: { max: 8, periods: 1 } }],
+  }),
 ];
 
 type Step =
@@ -47,7 +54,14 @@ type Step =
   | { readonly do: "commit" | "release"; readonly pick: number; readonly count: number }
   | { readonly do: "wait"; readonly seconds: number }
   | { readonly do: "read" }
-  | { readonly do: "subscribe"; readonly plan: string; readonly row: string; readonly seats: number; readonly trial: boolean; readonly endsIn: number }
+  | {
+    readonly do: "subscribe";
+    readonly plan: string;
+    readonly row: string;
+    readonly seats: number;
+    readonly trial: boolean;
+    readonly endsIn: number;
+  }
   | { readonly do: "cancel"; readonly row: string; readonly inSeconds: number }
   | { readonly do: "schedule"; readonly plan: string; readonly inSeconds: number }
   | { readonly do: "mirror"; readonly trialS: number }
@@ -69,7 +83,10 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       ttl: seconds,
     }),
   },
-  { weight: 2, arbitrary: fc.record({ do: fc.constantFrom("commit", "release"), pick: fc.nat(9), count: fc.nat(15) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constantFrom("commit", "release"), pick: fc.nat(9), count: fc.nat(15) }),
+  },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("read") }) },
   {
     weight: 3,
@@ -82,8 +99,22 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       endsIn: fc.oneof(fc.constant(0), seconds),
     }),
   },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant("cancel"), row: fc.constantFrom("", "r1", "r2"), inSeconds: seconds }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant("schedule"), plan: fc.constantFrom(...PLAN_IDS), inSeconds: seconds }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constant("cancel"),
+      row: fc.constantFrom("", "r1", "r2"),
+      inSeconds: seconds,
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constant("schedule"),
+      plan: fc.constantFrom(...PLAN_IDS),
+      inSeconds: seconds,
+    }),
+  },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("mirror"), trialS: seconds }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("late"), days: fc.integer({ min: 1, max: 40 }) }) },
 );
@@ -95,7 +126,11 @@ class Walker {
 
   constructor(plans: readonly PlanDocument[], beside?: Scene) {
     const more = beside === undefined ? {} : { beside, key: 8, id: "alias" };
-    this.scene = new Scene(plans, "2026-03-10T12:34:00.000Z", PACKS, { isCompared: false, listensTo: ["*"], ...more });
+    this.scene = new Scene(plans, "2026-03-10T12:34:00.000Z", PACKS, {
+      isCompared: false,
+      listensTo: ["*"],
+      ...more,
+    });
   }
 
   take(step: Step): void {
@@ -137,7 +172,10 @@ class Walker {
         break;
       }
       case "cancel":
-        scene.cancel({ ...idsOf(step.row), endsAt: step.inSeconds === 0 ? null : scene.now + step.inSeconds * 1000 });
+        scene.cancel({
+          ...idsOf(step.row),
+          endsAt: step.inSeconds === 0 ? null : scene.now + step.inSeconds * 1000,
+        });
         break;
       case "schedule":
         scene.code("schedule", {
@@ -153,7 +191,12 @@ class Walker {
       }
       case "late": {
         const endsAt = scene.now - step.days * DAY_S * 500;
-        const state = { planId: "b", startsAt: scene.now - step.days * DAY_S * 1000, endsAt, quantity: undefined };
+        const state = {
+          planId: "b",
+          startsAt: scene.now - step.days * DAY_S * 1000,
+          endsAt,
+          quantity: undefined,
+        };
         scene.do("mirror", { provider: "stripe", externalId: `late-${step.days}`, state });
       }
     }
@@ -165,7 +208,9 @@ class Walker {
     for (;;) {
       let next = Infinity;
       for (const { included, expiresAt } of scene.state.balances.values()) {
-        if (included !== null && expiresAt !== null && expiresAt > scene.now) next = Math.min(next, expiresAt);
+        if (included !== null && expiresAt !== null && expiresAt > scene.now) {
+          next = Math.min(next, expiresAt);
+        }
       }
       if (next > at) break;
       scene.now = next;
@@ -186,12 +231,16 @@ function live({ scene }: Walker): string[] {
     ({ balanceId }) => balanceId,
   );
   return balances.map(({ row }) => {
-    const entries = (ledger.get(row.id) ?? []).map(({ delta, reason, at }) => `${numberOf(delta)} ${reason} ${at}`);
+    const entries = (ledger.get(row.id) ?? []).map(({ delta, reason, at }) =>
+      `${numberOf(delta)} ${reason} ${at}`
+    );
     return `${termsOf(row)}: ${entries.join(", ")}`;
   });
 }
 
-function termsOf({ ownRef, origin, remaining, initial, held, overage, grantedAt, expiresAt }: CreditBalance): string {
+function termsOf(
+  { ownRef, origin, remaining, initial, held, overage, grantedAt, expiresAt }: CreditBalance,
+): string {
   const amounts = [remaining, initial, held, overage].map(numberOf).join("/");
   return `${ownRef?.replaceAll(/sub_\w+/g, "row")} ${origin} ${amounts} ${grantedAt} ${expiresAt}`;
 }
@@ -220,7 +269,10 @@ Deno.test("to look later is to look at each begin of a window", () => {
 const AMOUNTS: Readonly<Record<string, number>> = { free: 0, small: 10, large: 25, twin: 15 };
 const MONTHLY: readonly PlanDocument[] = [
   planOf("free", { g: 0 }, { rank: 0 }),
-  planOf("small", { g: 0 }, { includes: [{ packId: "a", quantity: 10 }], trial: { days: 9, thenPlanId: "free" } }),
+  planOf("small", { g: 0 }, {
+    includes: [{ packId: "a", quantity: 10 }],
+    trial: { days: 9, thenPlanId: "free" },
+  }),
   planOf("large", { g: 0 }, { rank: 2, onPlanChange: "reset", includes: [{ packId: "a", quantity: 25 }] }),
   planOf("twin", { g: 0 }, { rank: 2, onPlanChange: "block", includes: [{ packId: "b", quantity: 15 }] }),
 ];
@@ -228,12 +280,21 @@ const MONTHLY: readonly PlanDocument[] = [
 type Move =
   | { readonly do: "use" | "merge" }
   | { readonly do: "wait"; readonly hours: number }
-  | { readonly do: "subscribe"; readonly plan: string; readonly row: string; readonly seats: number; readonly trial: boolean }
+  | {
+    readonly do: "subscribe";
+    readonly plan: string;
+    readonly row: string;
+    readonly seats: number;
+    readonly trial: boolean;
+  }
   | { readonly do: "cancel"; readonly row: string };
 
 const move: fc.Arbitrary<Move> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ do: fc.constant("use") }) },
-  { weight: 2, arbitrary: fc.record({ do: fc.constant("wait"), hours: fc.constantFrom(0, 1, 30, 300, 800) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constant("wait"), hours: fc.constantFrom(0, 1, 30, 300, 800) }),
+  },
   {
     weight: 5,
     arbitrary: fc.record({
@@ -274,7 +335,10 @@ Deno.test("no walk of changes and merges gives out more in a window than the lar
           case "subscribe": {
             const more = { ...idsOf(each.row), quantity: each.seats };
             try {
-              scene.subscribe(each.plan, each.trial && each.plan === "small" ? { ...more, trial: true } : more);
+              scene.subscribe(
+                each.plan,
+                each.trial && each.plan === "small" ? { ...more, trial: true } : more,
+              );
             } catch {
               scene.subscribe(each.plan, more);
             }
@@ -290,7 +354,10 @@ Deno.test("no walk of changes and merges gives out more in a window than the lar
         const now = new Date(into.now).toISOString().slice(0, 7);
         for (const one of hasAlias ? [into, alias] : [into]) {
           const rows = [...one.state.subscriptions.values()].filter(({ ended }) => !ended);
-          const amount = Math.max(0, ...rows.map(({ planId, quantity }) => (AMOUNTS[planId] ?? 0) * quantity));
+          const amount = Math.max(
+            0,
+            ...rows.map(({ planId, quantity }) => (AMOUNTS[planId] ?? 0) * quantity),
+          );
           const key = `${now} ${one.state.user.id}`;
           largest.set(key, Math.max(largest.get(key) ?? 0, amount));
         }

@@ -16,8 +16,12 @@ const PLANS = [
   planOf("max", { g: 0 }, { rank: 2, includes: [{ packId: "a", quantity: 300 }], onPlanChange: "reset" }),
   planOf("same", { g: 0 }, { rank: 2, includes: [{ packId: "b", quantity: 200 }] }),
   planOf("else", { g: 0 }, { rank: 2, includes: [{ packId: "other", quantity: 200 }] }),
-  planOf("day", { g: 0 }, { includes: [{ packId: "a", quantity: 10, period: DAILY, rollover: { max: 15, periods: 2 } }] }),
-  planOf("roll", { g: 0 }, { includes: [{ packId: "a", quantity: 100, rollover: { max: 150, periods: 1 } }] }),
+  planOf("day", { g: 0 }, {
+    includes: [{ packId: "a", quantity: 10, period: DAILY, rollover: { max: 15, periods: 2 } }],
+  }),
+  planOf("roll", { g: 0 }, {
+    includes: [{ packId: "a", quantity: 100, rollover: { max: 150, periods: 1 } }],
+  }),
   planOf("more", {}, { addon: true, includes: [{ packId: "a", quantity: 50 }] }),
 ];
 
@@ -33,7 +37,8 @@ function shown(scene: Scene): string[] {
   );
 }
 
-const told = (scene: Scene) => scene.messages.filter(({ type }) => type.startsWith("credits.")).map(({ type }) => type);
+const told = (scene: Scene) =>
+  scene.messages.filter(({ type }) => type.startsWith("credits.")).map(({ type }) => type);
 
 Deno.test("a window has its pack as one balance that ends with it, whatever is repeated", () => {
   const scene = sceneOf();
@@ -277,7 +282,12 @@ Deno.test("what is included never makes a user due, so no sweep looks at it", ()
 Deno.test("hours of a century pass in one look, which writes what is live", () => {
   const scene = sceneOf([
     planOf("hour", { g: 0 }, {
-      includes: [{ packId: "a", quantity: 10, period: { type: "hourly", anchor: "calendar" }, rollover: { max: 25, periods: 3 } }],
+      includes: [{
+        packId: "a",
+        quantity: 10,
+        period: { type: "hourly", anchor: "calendar" },
+        rollover: { max: 25, periods: 3 },
+      }],
     }),
   ]);
   scene.subscribe("hour");

@@ -104,7 +104,8 @@ export const READS: readonly Entry[] = [
         wanted.includes(row.user_key as number) &&
         (Number(row.held) > 0 || row.revoked_at_ms === null &&
             (row.expires_at_ms === null || (row.expires_at_ms as number) >= Number(from)) ||
-          row.included !== null && (row.window_end_ms === null || (row.window_end_ms as number) > Number(from) ||
+          row.included !== null &&
+            (row.window_end_ms === null || (row.window_end_ms as number) > Number(from) ||
               ((row.told as number) & 4) === 0))).sort(by("id"));
     },
   ),
