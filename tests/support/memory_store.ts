@@ -242,7 +242,6 @@ export class MemoryTables {
   }
 
   /** All counters, balances and shares of a user. */
-  /** All counters, balances and shares of a user. */
   loadWhole(owner: UserKey): OlderRows {
     const [counters, balances, shares] = [this.counters(owner), this.balances(owner), this.shares(owner)];
     return { reservations: [], counters, balances, shares };

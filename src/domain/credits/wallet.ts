@@ -143,8 +143,8 @@ const NONE_LEFT: readonly string[] = [];
 
 /**
  * Moves one balance and writes its ledger entry. A refund to a revoked balance is taken away again by a second entry, and
- * so is a refund to a balance of which more was used than it had, up to its overage. What is taken of a balance beyond
- * what it has, by a hold that left it, becomes its overage.
+ * so is a refund to a balance that was used beyond its amount, up to its overage. What a hold that left the balance takes
+ * beyond its amount becomes its overage.
  */
 function moveBalance(
   draft: Draft,

@@ -105,7 +105,7 @@ class Walk {
   }
 
   #endWindows(at: Millis): void {
-    // In one order, whoever looked at them: they share the room of their rollovers.
+    // In an order that does not depend on earlier looks: they share the room of their rollovers.
     const over = this.#passing.filter(({ end }) => end === at).sort((a, b) => nameOf(a) < nameOf(b) ? -1 : 1);
     this.#passing = this.#passing.filter(({ end }) => end > at);
     for (const { id } of over) if (id !== null) this.#expire(id, at);

@@ -45,7 +45,7 @@ export function ended(row: IncludedBalance, state: "left" | "taken_over", now: M
 
 /**
  * Pairs sources with the records whose use they take along: of one pack item, else of the same unit and rules. Each record
- * is paired once; of several that fit, the one of which most was used.
+ * is paired once; of several that fit, the most used one.
  */
 export function pair<Wanted extends { readonly source: Source }>(
   wanted: readonly Wanted[],

@@ -36,7 +36,8 @@ export function settleIncluded(draft: Draft, context: Context): void {
   const { now } = context;
   const sources = sourcesOf(draft, context);
   const all = recordsOf(draft);
-  // A provider may tell late of what ended before: the windows since then are settled, and the present turn settles on.
+  // A provider may report late what ended before. The windows since then are settled, and the present turn goes on from
+  // them.
   if (all.some(({ grantedAt, included }) => included.state === "open" && grantedAt > now)) return;
   const records = all.filter((record) => isRunning(record, now));
   const wanted = wantedOf(draft, sources, records, now);

@@ -31,7 +31,7 @@ export interface MergedSides {
   readonly ofPrimary: "from" | "to";
 }
 
-/** Joins the included balances of two users, all of which are the second one's already. */
+/** Joins the included balances of two users, after all balances have moved to the second one. */
 export function mergeIncluded(
   to: Draft,
   sides: MergedSides,

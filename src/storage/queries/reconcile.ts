@@ -11,17 +11,7 @@
 import type { Database, Session } from "../database.ts";
 import type { Millis } from "../../domain/values/period.ts";
 import { RECONCILE_LIMITS } from "../../process/limits.ts";
-import {
-  DUE,
-  type FaultKind,
-  HOLDS,
-  INCLUDED,
-  inRange,
-  MARKS,
-  MESSAGES,
-  owned,
-  REFUNDED,
-} from "./reconcile_faults.ts";
+import { type FaultKind, FAULTS, inRange, owned } from "./reconcile_faults.ts";
 import { RUNS } from "./reconcile_runs.ts";
 import { SHARES } from "./reconcile_shares.ts";
 
@@ -185,7 +175,7 @@ async function proveRange(
   await eachRow<CounterSums>(session, counterSums(now), range, (row) => tell(counterDrift(row)));
   await eachRow<BalanceSums>(session, BALANCE_SUMS, range, (row) => balanceDrifts(row).forEach(tell));
   await eachRow<DailySums>(session, DAILY_SUMS, range, (row) => tell(dailyDrift(row)));
-  for (const sql of [SHARES, RUNS, HOLDS, DUE, MARKS, INCLUDED, MESSAGES, REFUNDED]) {
+  for (const sql of [SHARES, RUNS, ...FAULTS]) {
     await eachRow<FaultRow>(session, sql, range, (row) => tell(faultDrift(row)));
   }
 }

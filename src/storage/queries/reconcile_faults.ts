@@ -39,7 +39,7 @@ export function owned(table: string, columns: string, where = "true"): string {
 // Open holds: no index makes their ids unique, and a drain finds them by their user. So this proves that each is stored
 // once, and under a canonical user. The `offset 0` makes the planner look up settled ones by id, one after another.
 
-export const HOLDS = `
+const HOLDS = `
   select user_key, (select id from users where key = part.user_key) as user_id, 'hold' as kind,
     'open hold ' || to_json(id)::text || ': ' || fault as text
   from (
@@ -57,7 +57,7 @@ export const HOLDS = `
 
 // What is open falls due: sweeps would not settle a user that is due later or never. One line per user is enough.
 
-export const DUE = `
+const DUE = `
   select distinct on (user_key) user_key, id as user_id, 'due' as kind,
     coalesce('due at ' || due_at_ms || ' ms', 'never due') || ', but ' || what || ' ' || to_json(part.of_id)::text ||
     ' at ' || at_ms || ' ms' as text
@@ -91,7 +91,7 @@ export const DUE = `
 
 const PERCENTS = "[0-9]+(\\.[0-9]+)?(e-[0-9]+)?";
 
-export const MARKS = `
+const MARKS = `
   select user_key, (select id from users where key = part.user_key) as user_id, kind, text from (
     select user_key, 'alerted' as kind, 'counter ' || to_json(group_id)::text || ' of plan ' ||
       to_json(plan_id)::text || ' from ' || window_start_ms || ' ms: alerted ' || to_json(alerted)::text ||
@@ -129,10 +129,10 @@ export const MARKS = `
   ) part
   order by user_key, kind, text`;
 
-// What plans include: each window is given once, and with it each rollover, which own references say; every balance that a
-// plan or a rollover made says of which window it is, and no other does.
+// What plans include: each window and each rollover is given once, so no reference of our own stands twice. A balance has a
+// window of a plan exactly where its origin is a plan or a rollover.
 
-export const INCLUDED = `
+const INCLUDED = `
   select user_key, (select id from users where key = part.user_key) as user_id, 'included' as kind, text from (
     select user_key, count(*) || ' credit balances have the reference of our own ' || to_json(own_ref)::text as text
     from credit_balances where own_ref is not null and ${inRange("user_key")}
@@ -148,7 +148,7 @@ export const INCLUDED = `
 // Messages: each is for a webhook of its user's app and mode, and its content matches its type. A removed webhook keeps its
 // row.
 
-export const MESSAGES = `
+const MESSAGES = `
   select user_key, user_id, 'message' as kind, 'message ' || to_json(id)::text || ': ' || fault as text from (
     select m.id, m.user_key, u.id as user_id, case
       when m.realm <> u.realm then 'realm ' || m.realm || ', but its user is of realm ' || u.realm
@@ -173,7 +173,7 @@ export const MESSAGES = `
 const STRIPE_SENDS_MS = 4 * 24 * 3_600_000;
 const OLD_ENOUGH = `<= extract(epoch from now()) * 1000 - ${STRIPE_SENDS_MS}`;
 
-export const REFUNDED = `
+const REFUNDED = `
   select b.user_key, c.id as user_id, 'refunded' as kind, 'credit balance ' || to_json(b.id)::text ||
     ': its purchase ' || to_json(p.external_ref)::text || ' was ' || fault.what as text
   from users u join stripe_purchases p on p.realm = u.realm and p.user_id = u.id
@@ -208,3 +208,6 @@ export const REFUNDED = `
   where b.revoked_at_ms is null and ${inRange("u.key")} and fault.what is not null
     and b.granted_at_ms ${OLD_ENOUGH}
   order by b.user_key, b.id`;
+
+/** The queries for faults, in the order in which they are reported. */
+export const FAULTS: readonly string[] = [HOLDS, DUE, MARKS, INCLUDED, MESSAGES, REFUNDED];

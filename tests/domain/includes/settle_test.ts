@@ -324,7 +324,7 @@ Deno.test("after a merge of two users of one plan each hold of an ended window f
   assert.equal(new Set(refs).size, refs.length);
 });
 
-Deno.test("a subscription that a provider tells of after its end gives nothing back", () => {
+Deno.test("a subscription that a provider reports after its end gives nothing back", () => {
   const scene = sceneOf();
   scene.subscribe("day");
   scene.wait(5 * DAY_S);
