@@ -96,8 +96,8 @@ function join(to: Draft, context: Context, each: Wanted, uses: readonly [Use, Us
   const [first, second] = uses;
   const gone = first.gone + second.gone;
   const own = first.own ?? second.own;
-  let { amount: initial } = source;
-  for (const { own } of uses) if (own !== undefined) initial = larger(initial, own.initial);
+  // Seats of the other user's subscription give nothing here.
+  const initial = larger(source.amount, first.own?.initial ?? 0n);
   const id = own === undefined
     ? issueBalance(to, { ...termsOf(source, window), initial }, context, gone).id
     : putUse(to, context, reopened(own, source, window), { gone, initial }).id;

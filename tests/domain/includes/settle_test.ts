@@ -344,3 +344,16 @@ Deno.test("an add-on includes nothing without a plan", () => {
   scene.subscribe("free");
   assert.deepEqual(shown(scene), ["plan 50/50 04-01"]);
 });
+
+Deno.test("a merge keeps the amount of the primary, whatever seats the other one had", () => {
+  const scene = sceneOf();
+  const alias = new Scene([], undefined, [], { beside: scene, key: 8, id: "alias" });
+  alias.pay("pro", "x", { quantity: 3 });
+  for (const each of [scene, alias]) each.wait(60);
+  scene.pay("pro", "y");
+  alias.track(30);
+  alias.mergeInto(scene);
+  assert.deepEqual(shown(scene), ["plan 70/100 04-01"]);
+  scene.at("2026-04-02T00:00:00.000Z");
+  assert.deepEqual(shown(scene), ["plan 100/100 05-01"]);
+});
