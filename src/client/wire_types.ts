@@ -88,6 +88,12 @@ export interface CreditBalance {
   readonly matches: readonly MatchRule[];
   /** Balances with a higher priority are used first. */
   readonly priority: number;
+  /**
+   * Present where the catalog has plans that include packs, or packs with a price. plan: included in the
+   * plan for its running window; rollover: left of an earlier window; topup: bought by itself; null: any
+   * other grant.
+   */
+  readonly origin?: "plan" | "rollover" | "topup" | null;
 }
 
 /** A subscription in a report. */
@@ -852,6 +858,19 @@ export interface Plan {
   /** Absent for a plan without a trial. */
   readonly trial?: { readonly days: number };
   readonly limits: readonly LimitGroup[];
+  /** Packs whose credits come with the plan in each window; absent for none. */
+  readonly includes?: readonly {
+    readonly packId: string;
+    /** How many packs, or the amount of a pack without items; absent for one pack. */
+    readonly quantity?: number;
+    /** How often the credits come; absent for the period of the plan. */
+    readonly period?: {
+      readonly type: "hourly" | "daily" | "weekly" | "monthly" | "yearly" | "lifetime";
+      readonly anchor: "subscription_start" | "calendar";
+    };
+    /** How much of what is left at the end of a window goes on, for how many windows more. */
+    readonly rollover?: { readonly max: number; readonly periods: number };
+  }[];
   /** By key; absent for a plan without features. */
   readonly features?: Readonly<Record<string, FeatureValue>>;
 }

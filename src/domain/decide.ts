@@ -23,6 +23,7 @@ import { refund } from "./credits/refund.ts";
 import { reinstate } from "./credits/reinstate.ts";
 import { revoke } from "./credits/revoke.ts";
 import { Draft } from "./state/draft.ts";
+import { settleIncluded } from "./includes/settle.ts";
 import { settleDue, updateDueAt } from "./metering/due.ts";
 import { type AlertBase, alertBase, fireAlerts } from "./metering/alerts.ts";
 import { commit } from "./metering/commit.ts";
@@ -149,6 +150,7 @@ function finish(
   context: Context,
   causedBy: User | null = null,
 ): void {
+  if (draft.changesSubscriptions) settleIncluded(draft, context);
   fireAlerts(draft, alerts, context);
   if (!draft.isEmpty && !draft.state.recorded) draft.putUser({});
   updateDueAt(draft, context.now);

@@ -62,10 +62,10 @@ export interface DecideOptions {
 }
 
 /** Ids by kind and user: the same calls give the same ids, however calls of other users lie between them. */
-export function countedIds(user: number): IdSource {
+export function countedIds(user: number, after = 0): IdSource {
   const made = new Map<string, number>();
   const next = (kind: IdKind): string => {
-    const number = (made.get(kind) ?? 0) + 1;
+    const number = (made.get(kind) ?? after) + 1;
     made.set(kind, number);
     return String(number).padStart(8, "0");
   };

@@ -70,6 +70,17 @@ const balance: fc.Arbitrary<CreditBalance> = record({
   revokedAt: orNull(millis),
   overage: size,
   told: fc.constantFrom(0, 1, 2, 3, 4, 7),
+  origin: orNull(fc.constantFrom("plan", "rollover", "topup")),
+  ownRef: orNull(text),
+  included: orNull(record({
+    planId: text,
+    subscriptionId: text,
+    isAddOn: fc.boolean(),
+    windowStart: millis,
+    windowEnd: orNull(millis),
+    state: fc.constantFrom("open", "left", "taken_over"),
+    rollsUntil: orNull(millis),
+  })),
 });
 
 const entry: fc.Arbitrary<LedgerEntry> = record({
@@ -175,6 +186,8 @@ const subscription: fc.Arbitrary<Subscription> = record({
   trial: orNull(record({ endsAt: millis, thenPlanId: orNull(text) })),
   trials: fc.array(text, { maxLength: 2 }),
   firstHeld: fc.dictionary(text.filter((name) => name !== "__proto__"), millis, { maxKeys: 3 }),
+  trialCredits: fc.dictionary(text.filter((name) => name !== "__proto__"), millis, { maxKeys: 3 }),
+  providerTrialEndsAt: orNull(millis),
   customFeatures: fc.dictionary(
     text.filter((name) => name !== "__proto__"),
     fc.oneof(fc.boolean(), fc.integer(), text, fc.array(text, { maxLength: 3 })),
@@ -238,6 +251,7 @@ Deno.test("a subscription is decoded unchanged", () => {
       ...row,
       customLimits: { ...row.customLimits },
       firstHeld: { ...row.firstHeld },
+      trialCredits: { ...row.trialCredits },
       customFeatures: { ...row.customFeatures },
     }]);
   }));

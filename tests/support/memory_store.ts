@@ -23,7 +23,7 @@ import type { Counter } from "../../src/domain/state/counter.ts";
 import { addUp, kindOf, type RefusalRow } from "../../src/domain/state/refused_call.ts";
 import type { CallerTexts } from "../../src/domain/state/text_room.ts";
 import type { EndUserKey } from "../../src/domain/state/end_user_key.ts";
-import type { CreditBalance, LedgerEntry } from "../../src/domain/state/credit.ts";
+import { type CreditBalance, type LedgerEntry, TOLD } from "../../src/domain/state/credit.ts";
 import type { MeteringEvent } from "../../src/domain/state/event.ts";
 import { ownerOf, type UserKey } from "../../src/domain/values/ids.ts";
 import type { HistoryCounts } from "../../src/domain/merging/merge_report.ts";
@@ -214,8 +214,9 @@ export class MemoryTables {
     const counters = this.counters(user.key).filter(({ windowEnd }) =>
       windowEnd === null || windowEnd > from
     );
-    const balances = this.balances(user.key).filter(({ held, revokedAt, expiresAt }) =>
-      held > 0n || revokedAt === null && (expiresAt === null || expiresAt >= from)
+    const balances = this.balances(user.key).filter(({ held, revokedAt, expiresAt, included, told }) =>
+      held > 0n || revokedAt === null && (expiresAt === null || expiresAt >= from) ||
+      included !== null && ((included.windowEnd ?? Infinity) > from || (told & TOLD.expired) === 0)
     );
     const aliases = this.users().filter(({ mergedInto }) => mergedInto === user.key)
       .map(({ key, id }) => ({ key, id }));
@@ -240,7 +241,6 @@ export class MemoryTables {
     return { reservations, counters, balances: [], runs, shares };
   }
 
-  /** All counters, balances and shares of a user. */
   /** All counters, balances and shares of a user. */
   loadWhole(owner: UserKey): OlderRows {
     const [counters, balances, shares] = [this.counters(owner), this.balances(owner), this.shares(owner)];

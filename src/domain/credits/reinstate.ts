@@ -6,7 +6,7 @@ import type { CreditBalance } from "../state/credit.ts";
 import type { Draft } from "../state/draft.ts";
 import { refusal } from "../values/refusal.ts";
 import { answered, refused, type Result } from "../state/result.ts";
-import { issueBalance } from "./grant.ts";
+import { issueBalance } from "./issue.ts";
 import type { RefundAnswer } from "./refund.ts";
 
 /** The grants of one external reference. */

@@ -11,7 +11,8 @@ import type { Unit } from "../catalog/plan.ts";
 import { counterIn } from "../plans/windows.ts";
 import { counted, keyOf } from "../state/counter.ts";
 import { isOfGuard, type Millis } from "../values/period.ts";
-import { moveCredit, type Movement, takeCredits } from "../credits/wallet.ts";
+import type { Movement } from "../credits/ledger.ts";
+import { moveCredit, takeCredits } from "../credits/wallet.ts";
 import { finalParts } from "./final_parts.ts";
 import {
   chargeLine,
@@ -76,8 +77,16 @@ export function settleCharge(
     reservationId: row.partOf ?? row.id,
     at: now,
   });
-  draft.putReservation({ ...row, lines, credits, prompt: null, status, settledAt: now });
-  return { lines, credits: credits.filter(({ taken }) => taken > 0n), uncovered };
+  const paid = credits.map(withoutLeftBalances);
+  draft.putReservation({ ...row, lines, credits: paid, prompt: null, status, settledAt: now });
+  return { lines, credits: paid.filter(({ taken }) => taken > 0n), uncovered };
+}
+
+/** An event is paid in one place. */
+function withoutLeftBalances(line: CreditLine): CreditLine {
+  if (line.left === undefined) return line;
+  const { left: _, ...rest } = line;
+  return rest;
 }
 
 function withoutLeft(line: HoldLine): Line {
@@ -163,9 +172,9 @@ function chargeCredits(
   credits: readonly CreditLine[],
   movement: Movement,
 ): void {
-  credits.forEach(({ balanceId, taken }, place) => {
+  credits.forEach((line, place) => {
     const before = held[place]?.taken ?? 0n;
-    moveCredit(draft, context, balanceId, { delta: before - taken, held: -before }, movement);
+    moveCredit(draft, context, line, { delta: before - line.taken, held: -before }, movement);
   });
 }
 

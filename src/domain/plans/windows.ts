@@ -14,7 +14,7 @@ import {
   slotAt,
   type Window,
 } from "../values/period.ts";
-import type { LimitGroup, Plan } from "../catalog/plan.ts";
+import type { Include, LimitGroup, Plan } from "../catalog/plan.ts";
 import { closed, type Counter, type CounterRef, NO_ALERTS, opened } from "../state/counter.ts";
 import type { Draft } from "../state/draft.ts";
 import { heldSince, type Subscription } from "../state/subscription.ts";
@@ -61,6 +61,16 @@ export function windowAmong(
   let start = Infinity;
   for (const each of draft.subscriptions()) start = Math.min(start, heldSince(each, plan.id) ?? Infinity);
   return { start, end: null };
+}
+
+/** Returns the window in which a plan includes a pack at a moment. */
+export function windowOfPack(
+  draft: Draft,
+  { row, plan }: Pick<PlanInForce, "row" | "plan">,
+  { period }: Include,
+  at: Millis,
+): Window {
+  return windowAmong(draft, row, plan, at, period);
 }
 
 /** A session that the next allowed call begins. */

@@ -4,7 +4,7 @@
 
 import type { Amount } from "../values/amount.ts";
 import { type Counter, type CounterRef, emptyCounter } from "./counter.ts";
-import { type CreditBalance, expiryDueOf, type LedgerEntry } from "./credit.ts";
+import { compareBalances, type CreditBalance, expiryDueOf, type LedgerEntry } from "./credit.ts";
 import type { MeteringEvent } from "./event.ts";
 import {
   type Message,
@@ -49,6 +49,7 @@ export class Draft {
   #counters: Overlay<Counter> | null = null;
   #reservations: Overlay<Reservation> | null = null;
   #balances: Overlay<CreditBalance> | null = null;
+  #movesBalances = false;
   #runs: Overlay<Run> | null = null;
   #shares: Overlay<Share> | null = null;
   #records: Change[] | null = null;
@@ -84,6 +85,11 @@ export class Draft {
 
   subscription(id: string): Subscription | undefined {
     return this.#subscriptions?.get(id) ?? this.state.subscriptions.get(id);
+  }
+
+  /** Whether this draft has changes of subscriptions. */
+  get changesSubscriptions(): boolean {
+    return this.#subscriptions !== null;
   }
 
   putSubscription(row: Subscription): void {
@@ -211,23 +217,31 @@ export class Draft {
     return this.#balances?.get(id) ?? this.state.balances.get(id);
   }
 
-  /** The balances in memory, with this draft's changes, in consumption order; new ones come last. */
-  *balancesInOrder(): Iterable<CreditBalance> {
+  /** The balances in memory, with this draft's changes, in consumption order. */
+  balancesInOrder(): Iterable<CreditBalance> {
     const over = this.#balances;
-    for (const row of this.state.balanceOrder) yield over?.get(row.id) ?? row;
-    for (const row of over?.rows ?? []) {
-      if (!this.state.balances.has(row.id)) yield row;
-    }
+    if (over === null) return this.state.balanceOrder;
+    const order = this.state.balanceOrder.map((row) => over.get(row.id) ?? row);
+    if (!this.#movesBalances) return order;
+    order.push(...over.rows.filter(({ id }) => !this.state.balances.has(id)));
+    return order.sort(compareBalances);
+  }
+
+  /** Notes whether a row is new, or changes its place in the order. */
+  #setBalance(row: CreditBalance): void {
+    const known = this.state.balances.get(row.id);
+    if (known === undefined || known.expiresAt !== row.expiresAt) this.#movesBalances = true;
+    (this.#balances ??= new Overlay()).set(row.id, row);
   }
 
   putBalance(row: CreditBalance): void {
     if (this.balance(row.id) === undefined) this.issued += 1;
-    (this.#balances ??= new Overlay()).set(row.id, row);
+    this.#setBalance(row);
   }
 
-  /** Takes over another user's balance. */
+  /** Adds a balance that is no grant of a caller: another user's, or what a plan includes. */
   adoptBalance(row: CreditBalance): void {
-    (this.#balances ??= new Overlay()).set(row.id, row);
+    this.#setBalance(row);
   }
 
   run(id: string): Run | undefined {

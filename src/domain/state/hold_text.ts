@@ -25,9 +25,10 @@ const BARE = "-";
 const YES = "1";
 const NO = "0";
 
-/** Whether a text can hold a reservation: it is open, and its lines left no counter by a change of plan. */
-export function fitsText({ status, lines }: Reservation): boolean {
-  return status === "held" && lines.every(({ left }) => left === undefined);
+/** Whether a text can hold a reservation: it is open, and left no counter and no balance by a change of plan. */
+export function fitsText({ status, lines, credits }: Reservation): boolean {
+  return status === "held" && lines.every(({ left }) => left === undefined) &&
+    credits.every(({ left }) => left === undefined);
 }
 
 /** The text of a hold with parts, of a part, or of a call in a run. */

@@ -32,6 +32,10 @@ export interface Subscription {
   readonly trial: Trial | null;
   /** The ids of all plans that it had on trial, the present one too. */
   readonly trials: readonly string[];
+  /** When its trial at the payment provider ends; null where none runs. */
+  readonly providerTrialEndsAt: Millis | null;
+  /** The start of the window in which a trial of each plan included credits, by the plan's id: once for user and plan. */
+  readonly trialCredits: Readonly<Record<string, Millis>>;
   /** When it first had each plan, by the plan's id. A plan that is missing began with the row. */
   readonly firstHeld: Readonly<Record<string, Millis>>;
   /** Features that replace those of the plan, by key. */
@@ -80,15 +84,23 @@ export function isActive(row: Subscription, at: Millis): boolean {
 }
 
 /** When something happens to a row by time alone; infinity for never. */
-export function nextDueOf({ ended, endsAt, scheduled, trial }: Subscription): Millis {
+export function nextDueOf(row: Subscription): Millis {
+  const { ended, endsAt, scheduled, trial, providerTrialEndsAt } = row;
   if (ended) return Infinity;
-  return Math.min(endsAt ?? Infinity, scheduled?.at ?? Infinity, trial?.endsAt ?? Infinity);
+  const next = Math.min(endsAt ?? Infinity, scheduled?.at ?? Infinity, trial?.endsAt ?? Infinity);
+  return Math.min(next, providerTrialEndsAt ?? Infinity);
+}
+
+/** Whether its plan is on trial, ours or the payment provider's. */
+export function isOnTrial({ trial, providerTrialEndsAt }: Subscription): boolean {
+  return trial !== null || providerTrialEndsAt !== null;
 }
 
 /** Gives a row its end, which drops what was asked for ahead; a trial runs until then. */
 export function endedAt(row: Subscription, endsAt: Millis, now: Millis): Subscription {
   const ended = endsAt <= now;
-  return { ...row, endsAt, ended, scheduled: null, trial: ended ? null : row.trial };
+  const trials = ended ? { trial: null, providerTrialEndsAt: null } : {};
+  return { ...row, endsAt, ended, scheduled: null, ...trials };
 }
 
 /** Puts a row on another plan at a moment, which clears what was of the plan before. */

@@ -196,6 +196,8 @@ export class UserState {
   #runs: Map<string, Run> | null = null;
   /** Shares by key; null for none, as for every user without a parent. */
   #shares: Map<string, Share> | null = null;
+  /** Whether a balance in memory is one that a plan includes, or a rollover of one. */
+  hasIncluded = false;
   /** Keys of the user that are not revoked, by id, oldest first; null for none, as most users have. */
   endUserKeys: Map<string, EndUserKey> | null = null;
 
@@ -360,6 +362,7 @@ export class UserState {
   }
 
   #setBalance(row: CreditBalance): void {
+    if (row.included !== null) this.hasIncluded = true;
     const order = this.balanceOrder;
     const known = this.balances.get(row.id);
     // Only a change of the expiry moves a balance.

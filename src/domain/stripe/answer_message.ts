@@ -3,7 +3,7 @@
 // arrives in between is recognized as older.
 
 import type { Catalog } from "../catalog/catalog.ts";
-import type { MirrorInput } from "../plans/mirror.ts";
+import type { InForce, MirrorInput } from "../plans/mirror.ts";
 import { SEATS_MAX } from "../state/subscription.ts";
 import type { Plan } from "../catalog/plan.ts";
 import { answerSale, firstUserOf } from "./answer_sale.ts";
@@ -201,7 +201,13 @@ function mirrorOf(message: SubscriptionMessage, catalog: Catalog): MirrorInput |
   if (state === "over") return { ...row, state: { endedAt, reason: `Stripe: ${status}` } };
   const best = bestItem(message, catalog);
   if (state === "not_yet" || best === null) return null;
-  return { ...row, state: { planId: best.plan.id, startsAt, endsAt, quantity: seatsOf(best) } };
+  const trial = trialOf(message);
+  return { ...row, state: { planId: best.plan.id, startsAt, endsAt, quantity: seatsOf(best), ...trial } };
+}
+
+/** The trial that a subscription and all its items are on. */
+function trialOf({ trialEndsAt }: SubscriptionMessage): Pick<InForce, "trialEndsAt"> {
+  return trialEndsAt === undefined ? {} : { trialEndsAt };
 }
 
 /** What a subscription in force was paid for. */
@@ -274,7 +280,8 @@ function addOnActs(
   return [
     ...addOnItems(message, catalog).map(({ plan, item }) => {
       const startsAt = item.startedAt ?? startedAt;
-      return act(item.id, { planId: plan.id, startsAt, endsAt, quantity: seatsOf({ plan, item }) });
+      const quantity = seatsOf({ plan, item });
+      return act(item.id, { planId: plan.id, startsAt, endsAt, quantity, ...trialOf(message) });
     }),
     ...gone.map((id) => act(id, { endedAt: created, reason: "Stripe: the item is gone" })),
   ];

@@ -56,6 +56,8 @@ export interface SubscriptionMessage {
   readonly endsAt: Millis | null;
   /** When it ended; null if Stripe gives no time. */
   readonly endedAt: Millis | null;
+  /** When its trial ends; absent where none runs. */
+  readonly trialEndsAt?: Millis;
 }
 
 /** An item of a subscription. */
@@ -208,6 +210,7 @@ function readSubscription(head: Head, object: Fields, rank: 0 | 1 | 2): StripeMe
   const state = isDeleted ? "over" : STATES.get(status);
   if (state === undefined) return other(head, `the status ${JSON.stringify(status)} is unknown`);
   const endedAt = timeOf(object.ended_at);
+  const trialEndsAt = timeOf(object.trial_end);
   const items = linesOf(object.items).flatMap(itemOf);
   return {
     kind: "subscription",
@@ -224,6 +227,7 @@ function readSubscription(head: Head, object: Fields, rank: 0 | 1 | 2): StripeMe
     startedAt: timeOf(object.start_date) ?? timeOf(object.created),
     endsAt: timeOf(object.cancel_at),
     endedAt: isDeleted ? endedAt ?? head.created : endedAt,
+    ...status === "trialing" && trialEndsAt !== null ? { trialEndsAt } : {},
   };
 }
 

@@ -53,6 +53,15 @@ export function patternCovers(pattern: string, other: string): boolean {
   return other.endsWith("*") ? other.slice(0, -1).startsWith(prefix) : other.startsWith(prefix);
 }
 
+/** Rules as one text that does not depend on their order. */
+export function ruleText(rules: readonly MatchRule[]): string {
+  const texts = rules.map((rule) => {
+    const metadata = Object.entries(rule.metadata ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
+    return JSON.stringify([rule.event, metadata]);
+  });
+  return [...new Set(texts)].sort().join("\n");
+}
+
 /** A key of metadata in which a call differs from what a rule requires. */
 export interface Difference {
   readonly wanted: string;

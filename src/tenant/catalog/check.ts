@@ -8,6 +8,7 @@ import { REQUEST_LIMITS } from "../../process/limits.ts";
 import { isFeatureKey } from "./forms.ts";
 import { yieldToLoop } from "../../storage/database.ts";
 import { type CatalogFault, faultsOf } from "./faults.ts";
+import { includeFaults } from "./include_faults.ts";
 import { isObject, listOf, type Loose, looseOf, pathText } from "./loose.ts";
 import { periodFaults } from "./period_faults.ts";
 import { type CatalogInput, catalogSchema, envelopeMembers } from "./schema.ts";
@@ -26,7 +27,13 @@ export async function checkCatalog(
   const parsed = catalogSchema.safeParse(bare);
   const faults = (parsed.error?.issues ?? []).flatMap((issue) => faultsOf(issue, bare));
   const known = new Set(faults.map(({ path }) => path));
-  for (const fault of [...crossFaults(bare), ...unitFaults(bare, inForce), ...periodFaults(bare, inForce)]) {
+  const crossing = [
+    ...crossFaults(bare),
+    ...unitFaults(bare, inForce),
+    ...periodFaults(bare, inForce),
+    ...includeFaults(bare),
+  ];
+  for (const fault of crossing) {
     if (!known.has(fault.path)) faults.push(fault);
   }
   // What is compiled here serves when the document is put in force, so it has to be the very objects of the result.

@@ -57,6 +57,8 @@ function tables(): string {
     "Period",
     "GroupPeriod",
     "Trial",
+    "IncludedPack",
+    "Rollover",
   ]
     .concat(["LimitGroup", "MatchRule", "Headroom", "MemberLimit", "Pack", "PackItem", "ComposeType"])
     .map((name) => definitions[`Catalog${name}`] as Part);

@@ -30,6 +30,8 @@ function rowOf(id: string, more: Partial<Subscription> = {}): Subscription {
     trial: null,
     trials: [],
     firstHeld: {},
+    providerTrialEndsAt: null,
+    trialCredits: {},
     customFeatures: {},
   };
   return { id, userKey: 7, planId: "low", startedAt: 5, ...empty, ...more };

@@ -103,7 +103,10 @@ export const READS: readonly Entry[] = [
       return tables.list("credit_balances", (row) =>
         wanted.includes(row.user_key as number) &&
         (Number(row.held) > 0 || row.revoked_at_ms === null &&
-            (row.expires_at_ms === null || (row.expires_at_ms as number) >= Number(from)))).sort(by("id"));
+            (row.expires_at_ms === null || (row.expires_at_ms as number) >= Number(from)) ||
+          row.included !== null &&
+            (row.window_end_ms === null || (row.window_end_ms as number) > Number(from) ||
+              ((row.told as number) & 4) === 0))).sort(by("id"));
     },
   ),
   read("reservation by id: select * from reservations where id = $1", (tables, [id, owners]) =>

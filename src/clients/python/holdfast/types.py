@@ -111,6 +111,11 @@ class CreditBalance(TypedDict):
     matches: List[MatchRule]
     priority: float
     """Balances with a higher priority are used first."""
+    origin: NotRequired[Union[Literal["plan", "rollover", "topup"], None]]
+    """Present where the catalog has plans that include packs, or packs with a price. plan:
+    included in the plan for its running window; rollover: left of an earlier window; topup:
+    bought by itself; null: any other grant.
+    """
 
 
 class SubscriptionRef(TypedDict):
@@ -1112,6 +1117,32 @@ class PlanTrial(TypedDict):
     days: float
 
 
+class PlanIncludesPeriod(TypedDict):
+    """How often the credits come; absent for the period of the plan."""
+
+    type: Literal["hourly", "daily", "weekly", "monthly", "yearly", "lifetime"]
+    anchor: Literal["subscription_start", "calendar"]
+
+
+class PlanIncludesRollover(TypedDict):
+    """How much of what is left at the end of a window goes on, for how many windows more."""
+
+    max: float
+    periods: float
+
+
+class PlanIncludes(TypedDict):
+    """Members of PlanIncludes."""
+
+    packId: str
+    quantity: NotRequired[float]
+    """How many packs, or the amount of a pack without items; absent for one pack."""
+    period: NotRequired[PlanIncludesPeriod]
+    """How often the credits come; absent for the period of the plan."""
+    rollover: NotRequired[PlanIncludesRollover]
+    """How much of what is left at the end of a window goes on, for how many windows more."""
+
+
 class Plan(TypedDict):
     """A plan on offer."""
 
@@ -1123,6 +1154,8 @@ class Plan(TypedDict):
     trial: NotRequired[PlanTrial]
     """Absent for a plan without a trial."""
     limits: List[LimitGroup]
+    includes: NotRequired[List[PlanIncludes]]
+    """Packs whose credits come with the plan in each window; absent for none."""
     features: NotRequired[Dict[str, FeatureValue]]
     """By key; absent for a plan without features."""
 
