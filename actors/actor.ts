@@ -33,6 +33,8 @@ export interface ActorTerm {
   readonly gate: Gate;
   readonly budget: Budget;
   readonly ids: IdSource;
+  /** Real time. */
+  readonly realNow: () => number;
   readonly store: LoadTerm["store"];
   readonly idempotency: Pick<Idempotency, "keep" | "remember">;
   readonly watches: Touched;
@@ -301,11 +303,11 @@ export class Actor {
   }
 
   #decide<Name extends CommandName>({ realm, name, input }: Call<Name>, above: readonly Actor[]) {
-    const { budget, ids } = this.#term;
+    const { budget, ids, realNow } = this.#term;
     try {
       const balancesLeft = budget.balancesLeft(realm.realm, realm.mode, realm.caps);
       const { catalog, outbox } = realm;
-      const context = { now: realm.now(), catalog, ids, balancesLeft, outbox };
+      const context = { now: realm.now(), catalog, ids, balancesLeft, outbox, realNow };
       if (above.length === 0) return decide(this.state, name, input, context);
       return decide(this.state, name, input, context, above.map(({ state }) => state));
     } catch (error) {

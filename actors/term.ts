@@ -100,6 +100,7 @@ export class Term {
       gate: this.gate,
       budget: this.budget,
       ids,
+      realNow,
       store,
       isValid,
       flush: () => this.flush(),

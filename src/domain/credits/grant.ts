@@ -104,7 +104,7 @@ function issue(draft: Draft, input: GrantInput, pack: Pack, item: PackItem, cont
     matches: item.matches,
     priority: pack.priority,
     initial: item.amount,
-    expiresAt: input.expiresAt === undefined ? defaultExpiry(pack, context.now) : input.expiresAt,
+    expiresAt: input.expiresAt === undefined ? defaultExpiry(pack.defaultExpiryDays, context.now) : input.expiresAt,
     externalRef: input.externalRef,
     source: input.source,
     notes: input.notes,
@@ -145,6 +145,7 @@ export function issueBalance(draft: Draft, terms: BalanceTerms, context: Context
   return row;
 }
 
-function defaultExpiry({ defaultExpiryDays }: Pack, now: Millis): Millis | null {
-  return defaultExpiryDays === null ? null : Math.min(Math.round(now + defaultExpiryDays * DAY_MS), LAST_MS);
+/** When a grant of now expires; null for never. */
+export function defaultExpiry(days: number | null, now: Millis): Millis | null {
+  return days === null ? null : Math.min(Math.round(now + days * DAY_MS), LAST_MS);
 }
