@@ -26,7 +26,9 @@ export interface Realm {
 }
 
 /** Older rows that a command names: a reservation, a run, a top-up, or credit balances by id or external reference. */
-export type Needed = { readonly reservationId: string } | { readonly runId: string } | { readonly topUpId: string } | BalanceRef;
+export type Needed = { readonly reservationId: string } | { readonly runId: string } | {
+  readonly topUpId: string;
+} | BalanceRef;
 
 /** A command to a user. */
 export interface Call<Name extends CommandName> {

@@ -10,7 +10,10 @@ import { Unavailable, type UserStore } from "./port.ts";
 
 /** The parts of a term that loads use. */
 export interface LoadTerm {
-  readonly store: Pick<UserStore, "loadReservation" | "loadTexts" | "loadRuns" | "loadBalances" | "loadTopUp">;
+  readonly store: Pick<
+    UserStore,
+    "loadReservation" | "loadTexts" | "loadRuns" | "loadBalances" | "loadTopUp"
+  >;
   readonly counts: RuntimeCounts;
   /** Resolves when the tables hold everything that was durable at the call. */
   readonly flush: () => Promise<void>;

@@ -133,6 +133,10 @@ export const balance = z.strictObject({
   status: z.enum(["active", "expired", "depleted", "revoked"]),
   matches: z.array(rule),
   priority: z.number().describe("Balances with a higher priority are used first"),
+  origin: z.enum(["plan", "rollover", "topup"]).nullable().optional().describe(
+    "Present where the catalog has plans that include packs, or packs with a price. plan: included in the plan for its " +
+      "running window; rollover: left of an earlier window; topup: bought by itself; null: any other grant",
+  ),
 }).meta({ id: "CreditBalance" });
 
 const featureValue = z.union([z.boolean(), z.number(), z.string(), z.array(z.string())])

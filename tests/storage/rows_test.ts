@@ -70,6 +70,16 @@ const balance: fc.Arbitrary<CreditBalance> = record({
   revokedAt: orNull(millis),
   overage: size,
   told: fc.constantFrom(0, 1, 2, 3, 4, 7),
+  origin: orNull(fc.constantFrom("plan", "rollover", "topup")),
+  ownRef: orNull(text),
+  included: orNull(record({
+    planId: text,
+    subscriptionId: text,
+    isAddOn: fc.boolean(),
+    windowStart: millis,
+    windowEnd: orNull(millis),
+    state: fc.constantFrom("open", "left", "taken_over"),
+  })),
 });
 
 const entry: fc.Arbitrary<LedgerEntry> = record({

@@ -154,6 +154,9 @@ export function balance(row: Partial<CreditBalance> = {}): CreditBalance {
     revokedAt: null,
     overage: 0n,
     told: 0,
+    origin: null,
+    ownRef: null,
+    included: null,
     ...row,
   };
 }

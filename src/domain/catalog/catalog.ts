@@ -35,6 +35,15 @@ export interface GroupPeriodDocument {
   readonly seconds?: number | undefined;
 }
 
+/** A pack that a plan includes in each window. */
+export interface IncludeDocument {
+  readonly packId: string;
+  /** The amount of a pack without items. */
+  readonly quantity?: number | undefined;
+  readonly period?: Period | undefined;
+  readonly rollover?: { readonly max: number; readonly periods: number } | undefined;
+}
+
 export interface PlanDocument {
   readonly id: string;
   readonly name: string;
@@ -48,6 +57,7 @@ export interface PlanDocument {
   readonly addon?: boolean | undefined;
   readonly trial?: { readonly days: number; readonly thenPlanId?: string | null | undefined } | undefined;
   readonly limits: readonly LimitGroupDocument[];
+  readonly includes?: readonly IncludeDocument[] | undefined;
   readonly features?: FeatureValues | undefined;
 }
 
@@ -197,6 +207,10 @@ export interface Catalog {
   readonly hasAddOns: boolean;
   /** Whether any plan has a trial. */
   readonly hasTrials: boolean;
+  /** Whether any plan includes a pack. */
+  readonly hasIncludes: boolean;
+  /** Whether a balance may have an origin, so that answers show it. */
+  readonly hasOrigins: boolean;
   readonly packs: ReadonlyMap<string, Pack>;
   /** What each price in Stripe sells, by the price's id. */
   readonly stripePrices: ReadonlyMap<string, Sold>;
@@ -229,6 +243,7 @@ export function compileCatalog(
   );
   const plans = (document.plans ?? []).map(compilePlan);
   const packs = (document.packs ?? []).map(compilePack);
+  const hasIncludes = plans.some(({ includes }) => includes.length > 0);
   return {
     version,
     promptLogging: document.settings?.promptLogging ?? false,
@@ -248,6 +263,8 @@ export function compileCatalog(
     hasAlerts: plans.some(({ groups }) => groups.some(({ alerts }) => alerts.length > 0)),
     hasAddOns: plans.some(({ addon }) => addon),
     hasTrials: plans.some(({ trial }) => trial !== null),
+    hasIncludes,
+    hasOrigins: hasIncludes || packs.some(({ price }) => price !== null),
     packs: new Map(packs.map((pack) => [pack.id, pack])),
     stripePrices: new Map([
       ...plans.flatMap((plan, place) => pricesOf(document.plans?.[place], { plan })),
@@ -316,7 +333,15 @@ function compilePlan(plan: PlanDocument): Plan {
       ? null
       : { lengthMs: plan.trial.days * DAY_MS, thenPlanId: plan.trial.thenPlanId ?? null },
     features: plan.features ?? {},
-    hasLifetime: [plan, ...plan.limits].some(({ period }) => period?.type === "lifetime"),
+    hasLifetime: [plan, ...plan.limits, ...plan.includes ?? []].some(({ period }) =>
+      period?.type === "lifetime"
+    ),
+    includes: (plan.includes ?? []).map(({ packId, quantity, period, rollover }) => ({
+      packId,
+      quantity: quantity === undefined ? null : amountOf(quantity),
+      period: period ?? plan.period,
+      rollover: rollover === undefined ? null : { max: amountOf(rollover.max), periods: rollover.periods },
+    })),
     groups: plan.limits.map((limit) => compileGroup(limit, plan.headroom ?? null)),
   };
 }

@@ -64,6 +64,16 @@ export interface PlanTrial {
   readonly thenPlanId: string | null;
 }
 
+/** A pack that a plan includes in each window of a period. */
+export interface Include {
+  readonly packId: string;
+  /** The amount of a pack without items; null for any other. */
+  readonly quantity: Amount | null;
+  readonly period: Period;
+  /** What is left at the end of a window goes on for so many windows, up to `max` at a time; null for nothing. */
+  readonly rollover: { readonly max: Amount; readonly periods: number } | null;
+}
+
 /** A plan as decisions use it. */
 export interface Plan {
   readonly id: string;
@@ -79,6 +89,7 @@ export interface Plan {
   /** What a trial of the plan is; null for none. */
   readonly trial: PlanTrial | null;
   readonly groups: readonly LimitGroup[];
+  readonly includes: readonly Include[];
   /** Whether its period or that of a group is a lifetime. */
   readonly hasLifetime: boolean;
   readonly features: FeatureValues;

@@ -104,10 +104,15 @@ function issue(draft: Draft, input: GrantInput, pack: Pack, item: PackItem, cont
     matches: item.matches,
     priority: pack.priority,
     initial: item.amount,
-    expiresAt: input.expiresAt === undefined ? defaultExpiry(pack.defaultExpiryDays, context.now) : input.expiresAt,
+    expiresAt: input.expiresAt === undefined
+      ? defaultExpiry(pack.defaultExpiryDays, context.now)
+      : input.expiresAt,
     externalRef: input.externalRef,
     source: input.source,
     notes: input.notes,
+    origin: null,
+    ownRef: null,
+    included: null,
   }, context);
 }
 
@@ -116,6 +121,7 @@ export type BalanceTerms = Pick<
   CreditBalance,
   | ("packId" | "packName" | "packItemId" | "kind" | "unit" | "matches" | "priority")
   | ("initial" | "expiresAt" | "externalRef" | "source" | "notes")
+  | ("origin" | "ownRef" | "included")
 >;
 
 /** Gives the user of a draft a new balance. */
@@ -123,7 +129,7 @@ export function issueBalance(draft: Draft, terms: BalanceTerms, context: Context
   const { now, ids } = context;
   const { user } = draft;
   const { packId, packName, packItemId, kind, unit, matches, priority } = terms;
-  const { initial, expiresAt, externalRef, source, notes } = terms;
+  const { initial, expiresAt, externalRef, source, notes, origin, ownRef, included } = terms;
   const row: CreditBalance = {
     id: ids.nextOwned("creditBalance", user.key),
     userKey: user.key,
@@ -137,6 +143,7 @@ export function issueBalance(draft: Draft, terms: BalanceTerms, context: Context
     revokedAt: null,
     overage: 0n,
     told: 0,
+    ...{ origin, ownRef, included },
   };
   draft.putBalance(row);
   const movement = { reason: "grant", eventId: null, reservationId: null, at: now } as const;

@@ -152,14 +152,22 @@ function pay(
     ...{ packName, packItemId, kind, unit, matches, priority },
     initial: units,
     expiresAt: defaultExpiry(expiryDays, context.now),
-    externalRef: row.id,
+    externalRef: null,
     source: "purchase",
     notes: null,
+    origin: "topup",
+    ownRef: row.id,
+    included: null,
   }, context);
   return balance.id;
 }
 
-function settled(row: TopUpIntent, status: TopUpStatus, reason: string | null, { now }: Context): TopUpIntent {
+function settled(
+  row: TopUpIntent,
+  status: TopUpStatus,
+  reason: string | null,
+  { now }: Context,
+): TopUpIntent {
   return { ...row, status, reason, settledAt: now };
 }
 

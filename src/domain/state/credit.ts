@@ -12,6 +12,9 @@ import type { Unit } from "../catalog/plan.ts";
 /** Where a grant came from. */
 export type CreditSource = "purchase" | "grant" | "refund" | "manual";
 
+/** What granted a balance, where no caller and no operator did: a plan, a rollover of it, or a top-up. */
+export type CreditOrigin = "plan" | "rollover" | "topup";
+
 export type CreditStatus = "active" | "expired" | "depleted" | "revoked";
 
 /** Credits of one grant and pack item. */
@@ -46,6 +49,31 @@ export interface CreditBalance {
   readonly overage: Amount;
   /** The messages that were sent of it, as a sum of TOLD bits: each is sent once, `expired` once for each expiry. */
   readonly told: number;
+  /** null for a grant of a caller or an operator. */
+  readonly origin: CreditOrigin | null;
+  /**
+   * Names what made it, where that is no caller: exactly one balance of a user has it, but for several levels or users
+   * it may be the same. null for a grant of a caller or an operator. It never meets an `externalRef`.
+   */
+  readonly ownRef: string | null;
+  /** Of credits that a plan includes and of their rollovers: the window that they were included in. Else null. */
+  readonly included: Included | null;
+}
+
+/** The window of a plan that included credits. */
+export interface Included {
+  readonly planId: string;
+  /** The row that had the plan. */
+  readonly subscriptionId: string;
+  readonly isAddOn: boolean;
+  readonly windowStart: Millis;
+  /** null for a lifetime. */
+  readonly windowEnd: Millis | null;
+  /**
+   * "open" while it is the user's balance of the window, "left" when its plan ended before the window did, "taken_over"
+   * when another balance then took its use along.
+   */
+  readonly state: "open" | "left" | "taken_over";
 }
 
 /** The messages that a balance sends once. */

@@ -172,7 +172,10 @@ export interface UserRows {
 }
 
 /** Rows that a command names and that need not be in memory. */
-export type OlderRows = Pick<UserRows, "counters" | "reservations" | "balances" | "runs" | "shares" | "topUps">;
+export type OlderRows = Pick<
+  UserRows,
+  "counters" | "reservations" | "balances" | "runs" | "shares" | "topUps"
+>;
 
 const NO_COUNTERS: readonly Counter[] = [];
 const NO_TOP_UP: ReadonlyMap<string, TopUpIntent> = new Map();

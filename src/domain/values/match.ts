@@ -37,12 +37,12 @@ export function matchesAny(rules: readonly MatchRule[], event: string, metadata:
 /** Whether two lists have the same rules in the same order. The order of metadata does not matter. */
 export function sameRules(some: readonly MatchRule[], others: readonly MatchRule[]): boolean {
   return some === others || some.length === others.length && some.every((rule, place) => {
-    const other = others[place] as MatchRule;
-    const [mine, theirs] = [rule.metadata ?? {}, other.metadata ?? {}];
-    const names = Object.keys(mine);
-    return rule.event === other.event && names.length === Object.keys(theirs).length &&
-      names.every((name) => mine[name] === theirs[name]);
-  });
+        const other = others[place] as MatchRule;
+        const [mine, theirs] = [rule.metadata ?? {}, other.metadata ?? {}];
+        const names = Object.keys(mine);
+        return rule.event === other.event && names.length === Object.keys(theirs).length &&
+          names.every((name) => mine[name] === theirs[name]);
+      });
 }
 
 /**

@@ -325,9 +325,10 @@ async function loadTexts(
 }
 
 async function loadBalances(database: Database, owner: UserKey, which: BalanceRef): Promise<OlderRows> {
-  const [condition, value] = "balanceId" in which
-    ? ["id = $2", which.balanceId]
-    : ["external_ref = any($2::text::text[])", arrayText(which.externalRefs)];
+  const [condition, value] = "balanceId" in which ? ["id = $2", which.balanceId] : [
+    `${which.isOwn === true ? "own_ref" : "external_ref"} = any($2::text::text[])`,
+    arrayText(which.externalRefs),
+  ];
   const records = await database.query<StoredRow>(
     `select * from credit_balances where user_key = $1::bigint and ${condition} order by id`,
     [owner, value],
