@@ -344,6 +344,9 @@ export class Actor {
         idempotency.remember(row, batch);
       }
       if (realm.outbox !== null) batch.noteMessages(changes);
+      if (this.state.user.topUp !== null || above.some(({ state }) => state.user.topUp !== null)) {
+        batch.noteTopUps(changes);
+      }
       this.#changedIn(batch, changes);
       for (const level of above) level.#changedIn(batch, changes);
       if (operations > 0) budget.takeInto(batch, realm.caps.workspaceId, realm.mode, operations);

@@ -1,5 +1,7 @@
 // Features that need a setting: erasure, export, compose. Without the setting, their endpoints answer `not_implemented`.
 
+import { NO_STRIPE_KEYS, type StripeKeys } from "./stripe_keys.ts";
+
 /** An OpenAI-compatible model server. */
 export interface ModelServer {
   readonly apiKey: string;
@@ -22,6 +24,8 @@ export interface Features {
   readonly modelServer: ModelServer | null;
   /** Whether webhook endpoints may have `http` URLs and addresses of private networks. */
   readonly allowsPrivateWebhooks: boolean;
+  /** Keys of Stripe, for top-ups. */
+  readonly stripe: StripeKeys;
 }
 
 /** Every feature off. */
@@ -31,4 +35,5 @@ export const NO_FEATURES: Features = {
   publicUrl: null,
   modelServer: null,
   allowsPrivateWebhooks: false,
+  stripe: NO_STRIPE_KEYS,
 };

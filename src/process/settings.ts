@@ -5,6 +5,7 @@ import { z } from "zod";
 import type { Features } from "./features.ts";
 import { GATEWAY_LIMITS } from "./limits.ts";
 import { LOG_LEVELS, type LogLevel } from "./log.ts";
+import { readStripeKeys } from "./stripe_keys.ts";
 import { nearestName } from "./nearest.ts";
 import { type OperatorToken, readOperators, SECRET_LENGTH_MIN, shareToken } from "./operators.ts";
 
@@ -170,6 +171,9 @@ export function readConfig(variables: Readonly<Record<string, string | undefined
           ? GATEWAY_LIMITS.readOnMs
           : values.HOLDFAST_GATEWAY_READ_ON_SECONDS * 1000,
       },
+      stripe: readStripeKeys(variables, (name, message) => {
+        throw new ConfigError(`Cannot start: ${name} ${message}`);
+      }),
       allowsPrivateWebhooks: values.HOLDFAST_WEBHOOKS_ALLOW_PRIVATE === "true",
     },
   };

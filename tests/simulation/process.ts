@@ -1,6 +1,7 @@
 // One simulated process: the product's whole service with its HTTP routes over the simulated database. It can be
 // crashed, paused, stopped and started again; pending work of a crashed process is lost.
 
+import { NO_STRIPE_KEYS } from "../../src/process/stripe_keys.ts";
 import type { Hono } from "hono";
 import { makeApp } from "../../routes/app.ts";
 import type { Features } from "../../src/process/features.ts";
@@ -26,6 +27,7 @@ const FEATURES: Features = {
   publicUrl: null,
   modelServer: null,
   allowsPrivateWebhooks: false,
+  stripe: NO_STRIPE_KEYS,
 };
 
 /** What a process runs in. */

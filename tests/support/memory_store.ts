@@ -40,6 +40,8 @@ import { RUNS } from "../../src/storage/rows/run_rows.ts";
 import { AI_SPEND, GATEWAY_SPEND } from "../../src/storage/rows/runtime_rows.ts";
 import { SHARES } from "../../src/storage/rows/share_rows.ts";
 import { SUBSCRIPTIONS } from "../../src/storage/rows/subscription_rows.ts";
+import { isUnderWay, type TopUpIntent } from "../../src/domain/state/top_up.ts";
+import { TOP_UPS } from "../../src/storage/rows/top_up_rows.ts";
 import { END_USER_KEYS } from "../../src/storage/rows/end_user_key_rows.ts";
 import { USERS } from "../../src/storage/rows/user_rows.ts";
 import { parseAmount } from "../../src/domain/values/amount.ts";
@@ -138,6 +140,10 @@ export class MemoryTables {
     return this.#of(user, "end_user_keys").map((row) => END_USER_KEYS.read(row));
   }
 
+  topUps(user: UserKey): TopUpIntent[] {
+    return this.#of(user, "top_ups").map((row) => TOP_UPS.read(row));
+  }
+
   /** Oldest first. */
   ledger(user: UserKey): LedgerEntry[] {
     return this.#of(user, "credit_ledger").map((row) => CREDIT_LEDGER.read(row));
@@ -223,7 +229,9 @@ export class MemoryTables {
     const shares = this.shares(user.key).filter(({ windowEnd }) => windowEnd === null || windowEnd > from);
     const endUserKeys = this.endUserKeys(user.key).filter(({ revokedAt }) => revokedAt === null);
     const subscriptions = this.subscriptions(user.key);
-    return { user, aliases, subscriptions, counters, reservations, balances, runs, shares, endUserKeys };
+    const topUps = this.topUps(user.key).filter(isUnderWay);
+    const rows = { user, aliases, subscriptions, counters, reservations, balances, runs };
+    return { ...rows, shares, endUserKeys, topUps };
   }
 
   /** A reservation that is not live, with the counters of its lines. */
@@ -296,7 +304,9 @@ export class MemoryTables {
   /** Balances of a user in any state. */
   loadBalances(owner: UserKey, which: BalanceRef): OlderRows {
     const balances = this.balances(owner).filter((row) =>
-      "balanceId" in which ? row.id === which.balanceId : which.externalRefs.includes(row.externalRef ?? "")
+      "balanceId" in which
+        ? row.id === which.balanceId
+        : which.externalRefs.includes((which.isOwn === true ? row.ownRef : row.externalRef) ?? "")
     );
     return { reservations: [], counters: [], balances };
   }
@@ -383,6 +393,13 @@ export class MemoryStore implements UserStore, RefusalStore {
 
   loadRuns(owners: readonly UserKey[], runId: string): Promise<OlderRows> {
     return Promise.resolve(runRows(this.tables, owners, runId));
+  }
+
+  loadTopUp(owners: readonly UserKey[], id: string): Promise<OlderRows> {
+    const [owner] = owners as [UserKey];
+    const topUps = owners.flatMap((key) => this.tables.topUps(key)).filter((row) => row.id === id)
+      .map((row) => ({ ...row, userKey: owner }));
+    return Promise.resolve({ counters: [], reservations: [], balances: [], topUps });
   }
 
   async loadTexts(owners: readonly UserKey[], id: string): Promise<CallerTexts | null> {

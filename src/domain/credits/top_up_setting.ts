@@ -27,11 +27,20 @@ export interface PutTopUpInput {
 }
 
 export interface TopUpAnswer {
+  /** The canonical id. */
+  readonly userId: string;
   readonly setting: TopUpSetting;
   /** Whether intents may be made. */
   readonly enabled: boolean;
   readonly topUp: TopUp;
   readonly openIntentId: string | null;
+}
+
+/** A removed setting. */
+export interface DeletedTopUp {
+  readonly userId: string;
+  /** Whether an intent is still being called off or paid. */
+  readonly isUnderWay: boolean;
 }
 
 /** Decides the setting. An intent that is under way stays as it was made. */
@@ -101,17 +110,25 @@ export function readTopUp(draft: Draft): Result<TopUpAnswer> {
   }
   const open = [...draft.topUps()].find(isUnderWay);
   const { setting } = topUp;
-  return answered({ setting, enabled: isEnabled(topUp), topUp, openIntentId: open?.id ?? null });
+  return answered({
+    userId: draft.user.id,
+    setting,
+    enabled: isEnabled(topUp),
+    topUp,
+    openIntentId: open?.id ?? null,
+  });
 }
 
 /** Removes the setting, and calls off what is not confirmed. A payment that may be under way goes on. */
-export function deleteTopUp(draft: Draft, _input: Record<never, never>, context: Context): Result<
-  { readonly isUnderWay: boolean }
-> {
+export function deleteTopUp(
+  draft: Draft,
+  _input: Record<never, never>,
+  context: Context,
+): Result<DeletedTopUp> {
   const { topUp } = draft.user;
   if (topUp !== null && topUp.setting !== null) {
     draft.putUser({ topUp: { ...topUp, setting: null, failures: 0, stopped: null, cappedIn: null } });
   }
   for (const intent of [...draft.topUps()]) if (isUnderWay(intent)) cancelTopUp(draft, intent, context);
-  return answered({ isUnderWay: [...draft.topUps()].some(isUnderWay) });
+  return answered({ userId: draft.user.id, isUnderWay: [...draft.topUps()].some(isUnderWay) });
 }

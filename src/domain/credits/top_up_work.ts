@@ -3,7 +3,7 @@
 //  1. `attempt`: a PaymentIntent is about to be created, unconfirmed, under a key of this attempt;
 //  2. `created`: its id is stored. From here on no other one is created;
 //  3. `confirming`: it is about to be confirmed, so that money may move. What was called off never gets here;
-//  4. `paid`, `processing` or `ended`, as Stripe says.
+//  4. `paid`, `processing` or `ended`, as Stripe says. `match` only asks whether a payment is for the intent.
 //
 // Steps may be repeated, and come late or from two processes: an earlier step never undoes a later one.
 
@@ -29,12 +29,14 @@ export type TopUpStep =
    * stored one it says nothing.
    */
   | { readonly kind: "ended"; readonly paymentIntentId: string | null; readonly reason: string }
-  | {
-    readonly kind: "paid";
-    readonly paymentIntentId: string;
-    readonly amount: number;
-    readonly currency: string;
-  };
+  | ({ readonly kind: "paid" | "match" } & TopUpPayment);
+
+/** Money that Stripe has received. */
+export interface TopUpPayment {
+  readonly paymentIntentId: string;
+  readonly amount: number;
+  readonly currency: string;
+}
 
 export interface TopUpWorkInput {
   readonly topUpId: string;
@@ -63,18 +65,21 @@ export function topUpWork(draft: Draft, input: TopUpWorkInput, context: Context)
   const { step } = input;
   let balanceId: string | null = null;
   let mismatch: string | null = null;
-  if (step.kind === "paid") {
+  if (step.kind === "paid" || step.kind === "match") {
     mismatch = mismatchOf(before, step);
-    if (mismatch === null && before.status !== "paid") balanceId = pay(draft, before, step, context);
-  } else if (isUnderWay(before)) advance(draft, before, step, context);
+    const isToPay = step.kind === "paid" && mismatch === null && before.status !== "paid";
+    if (isToPay) balanceId = pay(draft, before, step, context);
+  } else if (isUnderWay(before)) advance(draft, before, step as AdvanceStep, context);
   const intent = draft.topUp(before.id) as TopUpIntent;
   return answered({ intent, userId: draft.user.id, balanceId, mismatch });
 }
 
+type AdvanceStep = Exclude<TopUpStep, { readonly kind: "paid" | "match" }>;
+
 function advance(
   draft: Draft,
   row: TopUpIntent,
-  step: Exclude<TopUpStep, { kind: "paid" }>,
+  step: AdvanceStep,
   context: Context,
 ): void {
   switch (step.kind) {
@@ -137,7 +142,7 @@ function failed(topUp: TopUp, { paymentMethodId }: TopUpIntent, { now }: Context
 function pay(
   draft: Draft,
   row: TopUpIntent,
-  { paymentIntentId }: Extract<TopUpStep, { kind: "paid" }>,
+  { paymentIntentId }: TopUpPayment,
   context: Context,
 ): string {
   const paid = { ...settled(row, "paid", null, context), paymentIntentId, isConfirmed: true };
@@ -172,10 +177,7 @@ function settled(
 }
 
 /** Why a payment is not for an intent, or a second one for it; null where it is. */
-function mismatchOf(
-  row: TopUpIntent,
-  step: Extract<TopUpStep, { kind: "paid" }>,
-): string | null {
+function mismatchOf(row: TopUpIntent, step: TopUpPayment): string | null {
   if (step.amount < row.amount || step.currency !== row.currency) {
     return "the payment is not the amount of its top-up";
   }
