@@ -211,7 +211,7 @@ const topUp: fc.Arbitrary<TopUp> = record({
   failedMethodId: orNull(text),
   stopped: fc.constantFrom("failures", "currency_changed", null),
   month: text,
-  spent: fc.dictionary(fc.constantFrom("eur", "usd"), fc.nat(), { maxKeys: 2 }),
+  spent: fc.dictionary(fc.constantFrom("eur", "usd"), fc.nat(), { maxKeys: 2, noNullPrototype: true }),
   cappedIn: orNull(text),
 });
 

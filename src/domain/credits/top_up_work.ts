@@ -19,8 +19,8 @@ import { topUpData } from "./top_up.ts";
 /** A step of an intent. */
 export type TopUpStep =
   | { readonly kind: "read" }
-  /** @param isAnew whether the key of the attempt before is no longer known to Stripe, or answers nothing but a failure */
-  | { readonly kind: "attempt"; readonly realNow: Millis; readonly isAnew: boolean }
+  /** @param over an attempt whose key Stripe has forgotten, or answers by nothing but a failure; null for none */
+  | { readonly kind: "attempt"; readonly realNow: Millis; readonly over: number | null }
   | { readonly kind: "created"; readonly paymentIntentId: string }
   | { readonly kind: "confirming" }
   | { readonly kind: "processing" }
@@ -87,7 +87,8 @@ function advance(
       if (row.paymentIntentId !== null) return;
       // One that was created and not stored is never confirmed, so it takes no money.
       if (row.isCalledOff) return end(draft, row, null, context);
-      if (row.attempt > 0 && !step.isAnew) return;
+      // Another process may have begun the next one already.
+      if (row.attempt > 0 && row.attempt !== step.over) return;
       return draft.putTopUp({ ...row, attempt: row.attempt + 1, attemptedAt: step.realNow });
     case "created":
       if (row.paymentIntentId === null) draft.putTopUp({ ...row, paymentIntentId: step.paymentIntentId });

@@ -48,9 +48,9 @@ export async function payTopUp(world: PaymentWorld): Promise<PaymentEnd> {
 type Next = TopUpIntent | null | "later";
 
 async function create({ stripe, realNow, turn }: PaymentWorld, before: TopUpIntent): Promise<Next> {
-  const { attemptedAt } = before;
+  const { attemptedAt, attempt: last } = before;
   const isForgotten = attemptedAt !== null && realNow() - attemptedAt >= STRIPE_LIMITS.keyValidMs;
-  const intent = await turn({ kind: "attempt", realNow: realNow(), isAnew: isForgotten });
+  const intent = await turn({ kind: "attempt", realNow: realNow(), over: isForgotten ? last : null });
   if (intent === null || !isUnderWay(intent) || intent.paymentIntentId !== null) return intent;
   const { id, amount, currency, customerId, paymentMethodId, attempt } = intent;
   const answer = await asked(() =>
@@ -65,7 +65,7 @@ async function create({ stripe, realNow, turn }: PaymentWorld, before: TopUpInte
   );
   if (answer.kind === "unknown") {
     // Stripe repeats this failure for as long as it knows the key.
-    if (answer.isRepeated) await turn({ kind: "attempt", realNow: realNow(), isAnew: true });
+    if (answer.isRepeated) await turn({ kind: "attempt", realNow: realNow(), over: attempt });
     return "later";
   }
   return answer.kind === "refused"
