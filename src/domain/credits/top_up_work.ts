@@ -14,6 +14,7 @@ import { answered, refused, type Result } from "../state/result.ts";
 import { isUnderWay, type TopUp, type TopUpIntent, type TopUpStatus, withSpent } from "../state/top_up.ts";
 import type { Millis } from "../values/period.ts";
 import { defaultExpiry, issueBalance } from "./grant.ts";
+import { endBalance } from "./revoke.ts";
 import { topUpData } from "./top_up.ts";
 
 /** A step of an intent. */
@@ -36,6 +37,8 @@ export interface TopUpPayment {
   readonly paymentIntentId: string;
   readonly amount: number;
   readonly currency: string;
+  /** Why its money went back before its grant: then the grant is revoked at once. Null or absent for not. */
+  readonly revokedFor?: string | null;
 }
 
 export interface TopUpWorkInput {
@@ -143,7 +146,7 @@ function failed(topUp: TopUp, { paymentMethodId }: TopUpIntent, { now }: Context
 function pay(
   draft: Draft,
   row: TopUpIntent,
-  { paymentIntentId }: TopUpPayment,
+  { paymentIntentId, revokedFor = null }: TopUpPayment,
   context: Context,
 ): string {
   const paid = { ...settled(row, "paid", null, context), paymentIntentId, isConfirmed: true };
@@ -165,6 +168,7 @@ function pay(
     ownRef: row.id,
     included: null,
   }, context);
+  if (revokedFor !== null) endBalance(draft, balance, revokedFor, context);
   return balance.id;
 }
 

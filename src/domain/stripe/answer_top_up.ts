@@ -1,6 +1,6 @@
 // Decides what a payment of a top-up does: its grant, and the facts by which a later refund or dispute is recognized.
 
-import { ownerOf, type UserKey } from "../values/ids.ts";
+import { ownerOf } from "../values/ids.ts";
 import type { Known, Purchase } from "./facts.ts";
 import type { TopUpMessage } from "./message.ts";
 import { factsWith, nothing, reversalsOf, type StripeOutcome } from "./outcome.ts";
@@ -10,9 +10,9 @@ export function answerTopUp(message: TopUpMessage, known: Known): StripeOutcome 
   const { topUpId, paymentIntentId, payments, paid, sold } = message;
   if (paid === null) return nothing("the top-up asks Stripe what became of its payment");
   const topUpKey = ownerOf("topUp", topUpId);
-  const reason = sold == null || topUpKey === null ? "no top-up has this id" : sold.mismatch;
-  if (sold == null || topUpKey === null || reason !== null) {
-    return { ...nothing(reason ?? ""), paid: { objectId: paymentIntentId, money: paid, reason } };
+  if (sold == null || topUpKey === null || sold.mismatch !== null) {
+    const why = sold?.mismatch ?? "no top-up has this id";
+    return { ...nothing(why), paid: { objectId: paymentIntentId, money: paid, reason: why } };
   }
   const { userId, packId, quantity } = sold;
   const purchase: Purchase = {
@@ -25,12 +25,16 @@ export function answerTopUp(message: TopUpMessage, known: Known): StripeOutcome 
     payments: payments.map((payment) => ({ payment, source: topUpId, isInvoice: false })),
   };
   const facts = factsWith(known.money, learned);
-  const step = { kind: "paid", paymentIntentId, ...paid } as const;
+  const reversals = reversalsOf(facts.purchases, facts);
+  // In the turn of the grant: nothing would revoke it later, if the process ended in between.
+  const revokedFor = reversals.find((act) => act.kind === "refund" && act.input.externalRef === topUpId);
+  const reason = revokedFor?.kind === "refund" ? revokedFor.input.reason : null;
+  const step = { kind: "paid", paymentIntentId, ...paid, revokedFor: reason } as const;
   return {
     ...nothing("the top-up is granted already", learned),
     acts: [
-      { kind: "topUp", userId, topUpKey: topUpKey satisfies UserKey, input: { topUpId, step } },
-      ...reversalsOf(facts.purchases, facts),
+      { kind: "topUp", userId, topUpKey, input: { topUpId, step } },
+      ...reversals,
     ],
     paid: { objectId: paymentIntentId, money: paid, reason: null },
   };
