@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import type { TestApp } from "../support/test_service.ts";
 import { FakeStripe } from "../support/fake_stripe.ts";
 import { connect, eventOf, send } from "./stripe_support.ts";
+import { reconcile } from "../../src/storage/queries/reconcile.ts";
 import { runErasures } from "../../src/people/erasure.ts";
 import { assertRefused, dataOf, endUserToken, serviceOfFile } from "./support.ts";
 
@@ -165,6 +166,30 @@ Deno.test("a setting needs a key of Stripe, a pack with a price and one item at 
   await dataOf(put(app, { packId: "cpk_cents", quantity: 100, stripeCustomerId: "cus_none" }, "eve"));
   const failed = await until(app, "failed", "eve");
   assert.deepEqual([failed.amount, failed.reason], [200, "No such customer: 'cus_none'"]);
+});
+
+Deno.test("reconcile proves that paid top-ups and their grants are the same", async () => {
+  const app = await sellingApp();
+  await dataOf(put(app));
+  const { topUpId } = await until(app, "paid");
+  const { database } = service.store;
+  const drifts = async () => {
+    await service.serving().term.flush();
+    const found: string[] = [];
+    await reconcile(database, ({ text }) => found.push(text));
+    return found;
+  };
+  assert.deepEqual(await drifts(), []);
+  await database.query("update top_ups set status = 'failed' where id = $1", [topUpId]);
+  assert.deepEqual((await drifts()).map((text) => text.replace(/"[^"]*"/g, "ID")), [
+    "credit balance ID: no paid top-up is ID",
+    "spent in 2026-01: 500 eur, but its top-ups cost 0",
+    "top-up ID: it is failed, but it has a grant",
+  ]);
+  await database.query("update top_ups set status = 'paid' where id = $1", [topUpId]);
+  await database.query("update credit_balances set own_ref = 'x' where own_ref = $1", [topUpId]);
+  assert.equal((await drifts()).length, 2);
+  await database.query("update credit_balances set own_ref = $1 where own_ref = 'x'", [topUpId]);
 });
 
 Deno.test("an erasure waits for what Stripe processes, and calls off everything else", async () => {
