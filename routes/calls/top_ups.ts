@@ -23,7 +23,7 @@ import { runTurn, type TurnWorld } from "../http/turn.ts";
 
 interface TopUpsWorld extends TurnWorld {
   readonly term: TurnWorld["term"] & Pick<Term, "flush"> & {
-    readonly directory: Pick<Directory, "isSameUser">;
+    readonly directory: Pick<Directory, "actorOf" | "isSameUser">;
   };
   readonly database: Pick<Database, "query">;
   readonly registry: Pick<Registry, "apps">;
@@ -92,7 +92,8 @@ export const TOP_UPS: readonly Endpoint<TopUpsWorld>[] = [
       throw invalidMember("cursor", "is not a cursor of this list");
     }
     await world.term.flush();
-    const found = await listTopUps(world.database, result.answer.userKey, cursor ?? null, limit + 1);
+    const { keys } = (await world.term.directory.actorOf(realm.realm, userId)).state;
+    const found = await listTopUps(world.database, keys, cursor ?? null, limit + 1);
     const shown = found.slice(0, limit);
     const next = found.length > limit ? shown.at(-1)?.id ?? null : null;
     return success({ topUps: shown.map(showTopUp), cursor: next });

@@ -395,6 +395,8 @@ export const DOCTOR_LIMITS = {
   pricesOldMs: 90 * 86_400_000,
   /** An endpoint that fails for longer, or a message that waits for longer, is reported. */
   webhookLateMs: 3_600_000,
+  /** A card payment is settled within minutes. */
+  topUpLateMs: 24 * 3_600_000,
   /** Rows counted at most, where the expected number is 0. */
   countMax: 1_000,
 } as const;

@@ -25,7 +25,7 @@ export function readStripeKeys(
 ): StripeKeys {
   const byMode = { live: new Map<string, string>(), test: new Map<string, string>() };
   for (const [name, value] of Object.entries(variables)) {
-    if (!name.startsWith("STRIPE_API_KEY") || value === undefined || value === "") continue;
+    if (!name.startsWith("STRIPE_API_KEY_") || value === undefined || value === "") continue;
     const [, modeName, appId = ""] = NAME.exec(name) ?? [];
     if (modeName === undefined) {
       fail(name, "is not a setting; write STRIPE_API_KEY_LIVE__<appId> or STRIPE_API_KEY_TEST__<appId>");

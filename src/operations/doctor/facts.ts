@@ -11,6 +11,7 @@ import {
   type PriceChecks,
   readBacklog,
   readClock,
+  readLateTopUps,
   readOldPrices,
   readPriceChecks,
   readServer,
@@ -49,6 +50,8 @@ export interface StoreFacts {
   readonly priceChecks?: PriceChecks | null;
   readonly webhooks: WebhookFacts | null;
   readonly unhandled: readonly UnhandledCount[] | null;
+  /** Top-ups that have been under way for long. */
+  readonly lateTopUps: readonly UnhandledCount[] | null;
 }
 
 /**
@@ -72,6 +75,7 @@ export async function storeFacts(database: Database, now: () => number): Promise
       : null,
     priceChecks: isReadable ? await readPriceChecks(database) : null,
     webhooks: isReadable ? await webhookFacts(database, now()) : null,
+    lateTopUps: isReadable ? await readLateTopUps(database, now() - DOCTOR_LIMITS.topUpLateMs) : null,
     unhandled: isReadable ? await readUnhandledCounts(database, now(), STRIPE_LIMITS.unhandledKeptMs) : null,
   };
 }

@@ -28,20 +28,20 @@ export function listUnderWay(
   );
 }
 
-/** Lists top-ups of a user, the newest first, before one of them. */
+/** Lists top-ups of a user and its aliases, the newest first, before one of them. */
 export async function listTopUps(
   reader: Reader,
-  owner: UserKey,
+  owners: readonly UserKey[],
   before: string | null,
   limit: number,
 ): Promise<TopUpIntent[]> {
   const rows = await reader.query<StoredRow>(
     `select t.* from top_ups t
-     where t.user_key in (select key from users where key = $1::bigint or merged_into = $1::bigint)
+     where t.user_key = any($1::text::bigint[])
        and ($2::text is null or (t.created_at_ms, t.id) < (
          select b.created_at_ms, b.id from top_ups b where b.id = $2))
      order by t.created_at_ms desc, t.id desc limit $3::int`,
-    [owner, before, limit],
+    [arrayText(owners), before, limit],
   );
   return rows.map(TOP_UPS.read);
 }
