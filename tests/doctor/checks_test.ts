@@ -80,6 +80,7 @@ Deno.test("sound facts are ok in every check, for the writer and from beside it"
         "ok prices",
         "ok webhooks",
         "ok stripe",
+        "ok top-ups",
       ],
     );
     assert.ok(checks.every(({ advice }) => advice === null));

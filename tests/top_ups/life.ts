@@ -25,8 +25,7 @@ import { type FakeIntent, FakeStripe } from "../support/fake_stripe.ts";
 import { MemoryTables } from "../support/memory_store.ts";
 
 const KEY = 7;
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
+const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
 const pack = (currency: string) => ({
@@ -86,7 +85,7 @@ export class Life {
       });
     stripe.bank = () => random.weighted({ pays: 5, declines: 3, processes: 3, asks: 1 });
     stripe.onEvent = (type, object) => {
-      if (random.chance(0.8)) this.#sent.push({ type, object: { ...object } });
+      if (random.chance(0.6)) this.#sent.push({ type, object: { ...object } });
     };
     const http = Stripe.createFetchHttpClient(async (input, init) => {
       await this.#pause();
@@ -130,10 +129,10 @@ export class Life {
           use: 6,
           work: 6,
           both: 3,
-          later: 4,
+          later: 5,
           deliver: 3,
           finish: 3,
-          refund: 1,
+          refund: 3,
           put: 1,
           remove: 1,
           crash: 2,
@@ -149,10 +148,10 @@ export class Life {
       case "work":
         return await this.#work();
       case "both":
-        await Promise.all([this.#work(), this.#work(), this.#deliver()]);
+        await Promise.all([this.#work(), this.#work(), this.#deliver(), this.#remove()]);
         return;
       case "later":
-        this.now += random.pick([MINUTE_MS, HOUR_MS, 5 * HOUR_MS, 26 * HOUR_MS, 9 * DAY_MS]);
+        this.now += random.pick([HOUR_MS, 5 * HOUR_MS, 26 * HOUR_MS, 27 * HOUR_MS, 9 * DAY_MS]);
         return;
       case "deliver":
         return await this.#deliver();
@@ -177,6 +176,14 @@ export class Life {
       case "prices":
         this.#catalog = random.pick(CATALOGS);
     }
+  }
+
+  /** Removes the setting while workers are at it, now and then. */
+  async #remove(): Promise<void> {
+    if (this.#random.chance(0.8)) return;
+    await this.#pause();
+    await this.#pause();
+    this.#do("deleteTopUp", {});
   }
 
   #put(): void {
@@ -271,7 +278,7 @@ export class Life {
   }
 
   #dies(): boolean {
-    return !this.#isCalm && this.#random.chance(0.02);
+    return !this.#isCalm && this.#random.chance(0.06);
   }
 
   #do<Name extends CommandName>(name: Name, input: Commands[Name]["input"]): Commands[Name]["answer"] {
@@ -327,7 +334,7 @@ export class Life {
   #check(): void {
     const intents = this.#intents();
     assert.ok(intents.filter(isUnderWay).length <= 1, "two top-ups are under way");
-    for (const { id, paymentIntentId, status, terms } of intents) {
+    for (const { id, paymentIntentId, status, terms, isCalledOff } of intents) {
       const objects = [...this.stripe.intents.values()].filter(({ metadata }) =>
         metadata.holdfast_intent === id
       );
@@ -340,6 +347,7 @@ export class Life {
         `${id} is ${status} with ${grants.length} grants`,
       );
       if (status !== "paid") continue;
+      assert.ok(!isCalledOff, `${id} was called off, and then paid`);
       assert.deepEqual(taken, [paymentIntentId], `${id} was granted without a payment`);
       assert.equal(grants[0]?.initial, terms.units);
       assert.equal(grants[0]?.origin, "topup");

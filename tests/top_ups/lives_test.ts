@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { runLives } from "./run_lives.ts";
 
 Deno.test("whatever is lost, repeated, late or killed, every top-up is paid once and granted once, or neither", async () => {
-  const met = await runLives(1, 200);
+  const met = await runLives(1, 500);
   for (const what of ["granted", "refunded", "failed", "canceled", "crash", "new key", "orphan"]) {
     assert.ok((met[what] ?? 0) > 5, `${what}: ${met[what] ?? 0} times`);
   }
