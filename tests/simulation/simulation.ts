@@ -17,6 +17,7 @@ import { Recorder } from "./recorder.ts";
 import type { Note } from "./story.ts";
 import { everyChecker } from "./checks/every.ts";
 import { SimStripe, trustSignatures } from "./stripe.ts";
+import { BUYING, SimTopUps } from "./top_ups.ts";
 import { seedTenants, type Tenant, tenantsOf } from "./tenants.ts";
 import { type Owner, VirtualTime, WORLD } from "./time.ts";
 import { Traffic } from "./traffic.ts";
@@ -60,6 +61,8 @@ export interface RunOptions {
   readonly userKeys?: boolean | undefined;
   /** Whether clients send batches of events. Default true. */
   readonly batches?: boolean | undefined;
+  /** Whether users of one workspace buy automatically; left out: in one of four worlds. */
+  readonly topUps?: boolean | undefined;
   /** The share of workspaces whose limit groups have periods of their own. Default 1 in 4. */
   readonly windows?: number | undefined;
 }
@@ -109,6 +112,8 @@ class Simulation {
   readonly #canary: Canary | null;
   /** Null in a world without Stripe. */
   readonly #stripe: SimStripe | null;
+  /** Null in a world without top-ups. */
+  readonly #topUps: SimTopUps | null;
   readonly #hash = createHash("sha256");
   readonly #notes: Note[] = [];
   readonly #plan: (typeof PLANS)[number];
@@ -127,6 +132,7 @@ class Simulation {
       stripe = true,
       trees = true,
       windows = 0.25,
+      topUps = stripe && seed % 4 === 2,
     } = options;
     const random = this.#random = new Random(seed);
     const plan = this.#plan = random.pick(PLANS);
@@ -136,6 +142,8 @@ class Simulation {
     const server: Server = new Server(time, { onAppend: (seq, payload) => recorder.durable(seq, payload) });
     const counts = TENANTS[seed % TENANTS.length] as readonly [number, number];
     const tenants = tenantsOf(seed, random, counts, { hasStripe: stripe, windowsShare: windows });
+    this.#topUps = topUps ? new SimTopUps(seed) : null;
+    if (topUps) tenants.push(BUYING);
     seedTenants(server.tables, tenants, STARTS_AT);
     const onSend = (message: Message, owner: Owner) => recorder.sees(message, owner);
     const wire = new Wire(time, faults);
@@ -147,12 +155,17 @@ class Simulation {
       // Now and then the last one is a front.
       const share = place === 2 && random.chance(0.2) ? 0 : 1;
       const port = random.chance(0.5) ? 0 : 900;
-      return new SimProcess({ line, wire, recorder, receiver, random }, { name, share, port });
+      return new SimProcess({ line, wire, recorder, receiver, random, topUps: this.#topUps }, {
+        name,
+        share,
+        port,
+      });
     });
     const calls: Call[] = [];
     this.#world = { time, random, faults, recorder, server, wire, processes, calls, troubles };
     this.#stripe = stripe ? new SimStripe({ time, random, faults, server, processes }, tenants) : null;
-    this.#watch = new Watch(everyChecker(this.#stripe), tenants, server, calls, receiver);
+    this.#watch = new Watch(everyChecker(this.#stripe, this.#topUps), tenants, server, calls, receiver);
+    this.#topUps?.begin({ time, faults, processes });
     recorder.nodes.report = (message) => this.#watch.report("nodes", message);
     recorder.onDurable = (batch, payload) => this.#watch.take(batch, payload);
     this.#visited = tenants.filter(({ isCanary }) => !isCanary).map((tenant) => {
@@ -162,11 +175,13 @@ class Simulation {
       });
       return { tenant, traffic, holders: new KeyHolders(random, tenant), aheadMs: 0 };
     });
-    this.#canary = counts[1] === 0 ? null : new Canary(random, tenants.filter(({ isCanary }) => isCanary));
+    this.#canary = counts[1] === 0
+      ? null
+      : new Canary(random, tenants.filter((each) => each.isCanary && each !== BUYING));
   }
 
   async run(): Promise<Outcome> {
-    const trusting = this.#stripe === null ? [] : [await trustSignatures()];
+    const trusting = this.#stripe === null && this.#topUps === null ? [] : [await trustSignatures()];
     const undo = [
       ...trusting,
       this.#time.install(),
@@ -230,6 +245,10 @@ class Simulation {
       this.#ask(visited, visited.traffic.batch(visited.tenant.workspaceId));
     }
     if (this.#options.userKeys !== false && this.#random.chance(0.08)) this.#askHolder(visited.holders);
+    if (this.#topUps !== null && this.#random.chance(0.25)) {
+      const { client, request } = this.#topUps.next();
+      this.#perform(client, request, () => {});
+    }
     const request = visited.traffic.next(this.#clock(visited));
     // Now and then a call names an object of another workspace.
     const isStray = (request.op === "commit" || request.op === "release") && this.#random.chance(0.05);
@@ -317,6 +336,9 @@ class Simulation {
     }
     if (!await this.#enableWebhooks()) return this.#fail("a webhook cannot be enabled");
     this.#time.jump(45 * DAY_MS);
+    if (!await this.#until(() => this.#topUps?.isSettled(this.#world.server.tables) !== false, CALM_MS)) {
+      return this.#fail("a top-up is under way for ever");
+    }
     if (!await this.#sweepAll()) return this.#fail("a sweep does not end");
     for (const visited of this.#visited) {
       if (!await this.#readAll(visited)) return this.#fail("reads have no answer");
