@@ -88,7 +88,7 @@ function admit(state: UserState, rows: OlderRows): () => void {
 
 /** Loads a settled top-up; returns what forgets it, if it is unchanged. */
 async function loadTopUp({ store, flush }: LoadTerm, { state, isDrained }: Loaded, id: string) {
-  // It leaves memory as soon as it is settled, and may still wait for a drain.
+  // It leaves memory when it is settled, and its row may still wait for a drain.
   if (!isDrained) await flush();
   state.admit(await store.loadTopUp(state.keys, id));
   const loaded = state.topUps.get(id);

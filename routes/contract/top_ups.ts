@@ -131,7 +131,7 @@ export const listTopUps = defineCall({
         amount: amountOfMoney,
         currency: z.string(),
         paymentIntentId: z.string().nullable().describe("Of Stripe"),
-        reason: z.string().nullable().describe("Why it failed, as the customer may be told"),
+        reason: z.string().nullable().describe("Why it failed: a text for the customer"),
         createdAt: time,
         settledAt: time.nullable(),
       }).meta({ id: "TopUp" }),

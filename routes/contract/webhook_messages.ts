@@ -56,7 +56,7 @@ const topUp = z.strictObject({
   amount: z.number().describe("In the smallest unit of the currency"),
   currency: z.string(),
   reason: z.string().nullable().describe(
-    "Of topup.failed: what the customer may be told. Of topup.capped: max_per_month or currency_changed",
+    "Of topup.failed: a text for the customer. Of topup.capped: max_per_month or currency_changed",
   ),
   ...caused,
 }).meta({ id: "TopUpData" });

@@ -123,7 +123,7 @@ Deno.test("a dispute revokes a top-up's credits, and funds that come back grant 
   assert.deepEqual((await balances()).filter(([status]: string[]) => status === "active").length, 2);
 });
 
-Deno.test("a success that Stripe tells before its answer arrives is granted once", async () => {
+Deno.test("a success whose message arrives before the answer is granted once", async () => {
   const app = await sellingApp();
   const told: Promise<unknown>[] = [];
   stripe.onEvent = (type, object) => told.push(send(service, app, eventOf(type, { ...object })));

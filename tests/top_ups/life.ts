@@ -48,7 +48,7 @@ const CATALOGS = ["eur", "usd"].map((currency, version) =>
 /** A process that died. */
 class Crash extends Error {}
 
-/** An event of Stripe on its way. */
+/** An event of Stripe in flight. */
 interface Sent {
   readonly type: string;
   readonly object: object;
@@ -65,7 +65,7 @@ export class Life {
   readonly #facts = new KeptFacts();
   readonly #ids = countedIds(KEY);
   readonly #api: StripeApi;
-  /** Messages that have not arrived yet; each may arrive more than once. */
+  /** Messages in flight; each may arrive more than once. */
   readonly #sent: Sent[] = [];
   readonly #refunded = new Set<string>();
   /** Whether anything may still go wrong. */
@@ -100,7 +100,7 @@ export class Life {
     this.#api = new Stripe("sk_live_x", { maxNetworkRetries: 0, telemetry: false, httpClient: http });
   }
 
-  /** Lives for some steps, then lets everything that is on its way arrive, and proves the books. */
+  /** Lives for some steps, then lets everything in flight arrive, and proves the books. */
   async live(steps: number): Promise<void> {
     this.#put();
     for (let step = 0; step < steps; step++) {
@@ -218,7 +218,7 @@ export class Life {
     }
   }
 
-  /** Delivers some of the messages that are on their way, in any order. */
+  /** Delivers some of the messages in flight, in any order. */
   async #deliver(): Promise<void> {
     const random = this.#random;
     for (let left = random.whole(1, 3); left > 0 && this.#sent.length > 0; left--) {

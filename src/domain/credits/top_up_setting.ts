@@ -43,7 +43,7 @@ export interface DeletedTopUp {
   readonly isUnderWay: boolean;
 }
 
-/** Decides the setting. An intent that is under way stays as it was made. */
+/** Decides the setting. An intent that is under way is unchanged. */
 export function putTopUp(draft: Draft, input: PutTopUpInput, context: Context): Result<TopUpAnswer> {
   const before = draft.user.topUp;
   const pack = findPack(context.catalog, input.pack);

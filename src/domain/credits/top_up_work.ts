@@ -26,7 +26,7 @@ export type TopUpStep =
   | { readonly kind: "confirming" }
   | { readonly kind: "processing" }
   /**
-   * Stripe will never take money for it. The reason is what the customer may be told. Of another PaymentIntent than the
+   * Stripe will never take money for it. The reason is a text for the customer. Of another PaymentIntent than the
    * stored one it says nothing.
    */
   | { readonly kind: "ended"; readonly paymentIntentId: string | null; readonly reason: string }
@@ -61,7 +61,7 @@ const HOUR_MS = 3_600_000;
 /** The wait after the first and the second failure; the third disables. */
 const WAITS_MS: readonly Millis[] = [HOUR_MS, 24 * HOUR_MS];
 
-/** Decides a step of an intent, and answers with the intent as it is then. */
+/** Decides a step of an intent, and answers with the intent after it. */
 export function topUpWork(draft: Draft, input: TopUpWorkInput, context: Context): Result<TopUpWorkAnswer> {
   const before = draft.topUp(input.topUpId);
   if (before === undefined) return refused(refusal("not_found", "Top-up not found"));

@@ -8,7 +8,7 @@ import { factsWith, nothing, reversalsOf, type StripeOutcome } from "./outcome.t
 /** Decides what a message of a top-up does. Only a payment does something: of anything else the top-up asks Stripe. */
 export function answerTopUp(message: TopUpMessage, known: Known): StripeOutcome {
   const { topUpId, paymentIntentId, payments, paid, sold } = message;
-  if (paid === null) return nothing("the top-up asks Stripe what became of its payment");
+  if (paid === null) return nothing("the top-up asks Stripe for the status of its payment");
   const topUpKey = ownerOf("topUp", topUpId);
   if (sold == null || topUpKey === null || sold.mismatch !== null) {
     const why = sold?.mismatch ?? "no top-up has this id";

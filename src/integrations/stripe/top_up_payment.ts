@@ -1,5 +1,5 @@
-// Pays one top-up at Stripe. Money moves only by the confirmation of a PaymentIntent whose id is stored, so a top-up is paid at
-// most once, whatever is lost, repeated or done by two processes:
+// Pays one top-up at Stripe. Money moves only by the confirmation of a PaymentIntent with a stored id. So a top-up is paid at
+// most once, also if answers are lost, steps are repeated, or two processes work on it:
 //
 //  - a PaymentIntent is created unconfirmed. Without an answer, the call is repeated with its key, which gives the same
 //    one. Stripe forgets keys after a day: then another one is created, and the first takes no money for ever;
@@ -136,7 +136,7 @@ async function cancel(world: PaymentWorld, id: string, reason: string): Promise<
 
 const REASON_LENGTH_MAX = 500;
 
-/** What the customer may be told. */
+/** The reason that the customer may read. */
 function reasonOf({ status, last_payment_error: error }: Stripe.PaymentIntent): string {
   const text = error?.message ??
     (status === "requires_action"

@@ -342,7 +342,7 @@ const pack = z.strictObject({
     }),
   }).optional().meta({
     id: "CatalogPackPrice",
-    title: "Price",
+    title: "Pack price",
     description: "What a top-up pays for the pack, or for a unit of a pack without items.",
     examples: [{ amount: 500, currency: "eur" }],
   }),

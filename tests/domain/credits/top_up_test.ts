@@ -155,7 +155,7 @@ Deno.test("a setting is refused for what cannot be bought", () => {
   ]);
 });
 
-Deno.test("a payment is granted as it was when the intent was made, once, past caps, from an archived pack too", () => {
+Deno.test("a payment grants what its intent froze, once, past caps, from an archived pack too", () => {
   const buyer = new Buyer();
   buyer.put({ pack: "units", quantity: 20 });
   buyer.create();
