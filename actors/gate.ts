@@ -288,3 +288,8 @@ function endBatch({ span, changes }: Batch, fault?: Error): void {
   span.set("holdfast.changes", changes.length);
   span.end(fault);
 }
+
+/** A batch that an answer must wait for; null for none. */
+export function durableOrNull(batch: Batch | null): Batch | null {
+  return batch === null || batch.isDurable ? null : batch;
+}

@@ -15,6 +15,7 @@ import { SimProcess } from "./process.ts";
 import { Receiver } from "./receiver.ts";
 import { Recorder } from "./recorder.ts";
 import type { Note } from "./story.ts";
+import { MEMBERS, PLANS, type RunOptions, TENANTS } from "./plans.ts";
 import { everyChecker } from "./checks/every.ts";
 import { SimStripe, trustSignatures } from "./stripe.ts";
 import { BUYING, SimTopUps } from "./top_ups.ts";
@@ -22,50 +23,16 @@ import { seedTenants, type Tenant, tenantsOf } from "./tenants.ts";
 import { type Owner, VirtualTime, WORLD } from "./time.ts";
 import { Traffic } from "./traffic.ts";
 import { KeyHolders } from "./user_keys.ts";
-import { inProcess, scheduleTrouble, sweep, type Troubles, type TroubleWorld } from "./troubles.ts";
+import { inProcess, scheduleTrouble, sweep, type TroubleWorld } from "./troubles.ts";
 import { type Violation, Watch } from "./watch.ts";
+
+export type { RunOptions } from "./plans.ts";
 
 const STARTS_AT = Date.UTC(2026, 0, 31, 10, 30, 0, 250);
 const DAY_MS = 24 * 3_600_000;
 
 /** The time within which everything that was begun must end, once faults have stopped. Most of it ends within 30 s. */
 const CALM_MS = 120_000;
-
-/** How bad a world is: now and then a quiet one, in which only the order of things differs. */
-const PLANS = [
-  { message: 0, slow: 0.01, network: 0.01, troubleMs: 4_000, paceMs: 30 },
-  { message: 0.002, slow: 0.02, network: 0.02, troubleMs: 1_000, paceMs: 60 },
-  { message: 0.002, slow: 0.02, network: 0.02, troubleMs: 4_000, paceMs: 300 },
-  { message: 0.01, slow: 0.05, network: 0.05, troubleMs: 500, paceMs: 60 },
-];
-
-/** How many nodes a world has by default. */
-const MEMBERS = [3, 2, 3, 1, 3, 2] as const;
-
-/** How many workspaces have traffic, in as many cells, and how many beside them show changes of the registry. */
-const TENANTS = [[5, 3], [1, 0], [2, 1], [5, 3]] as const;
-
-/** What a run is made of. */
-export interface RunOptions {
-  readonly seed: number;
-  readonly steps: number;
-  /** Processes; left out: the seed says. */
-  readonly nodes?: number | undefined;
-  /** What goes wrong more or less often than else. */
-  readonly troubles?: Troubles | undefined;
-  /** Whether some pay by Stripe; left out: they do. */
-  readonly stripe?: boolean | undefined;
-  /** Whether users have parents; left out: they do. */
-  readonly trees?: boolean | undefined;
-  /** Whether users have keys of their own; left out: they do. */
-  readonly userKeys?: boolean | undefined;
-  /** Whether clients send batches of events. Default true. */
-  readonly batches?: boolean | undefined;
-  /** Whether users of one workspace buy automatically; left out: in one of four worlds. */
-  readonly topUps?: boolean | undefined;
-  /** The share of workspaces whose limit groups have periods of their own. Default 1 in 4. */
-  readonly windows?: number | undefined;
-}
 
 /** What a run was. */
 export interface Outcome {

@@ -40,7 +40,8 @@ import { RUNS } from "../../src/storage/rows/run_rows.ts";
 import { AI_SPEND, GATEWAY_SPEND } from "../../src/storage/rows/runtime_rows.ts";
 import { SHARES } from "../../src/storage/rows/share_rows.ts";
 import { SUBSCRIPTIONS } from "../../src/storage/rows/subscription_rows.ts";
-import { isUnderWay, type TopUpIntent } from "../../src/domain/state/top_up.ts";
+import { isUnderWay } from "../../src/domain/state/top_up.ts";
+import { readOperations, readSubscriptionEvent, topUpRows } from "./memory_rows.ts";
 import { TOP_UPS } from "../../src/storage/rows/top_up_rows.ts";
 import { END_USER_KEYS } from "../../src/storage/rows/end_user_key_rows.ts";
 import { USERS } from "../../src/storage/rows/user_rows.ts";
@@ -140,9 +141,7 @@ export class MemoryTables {
     return this.#of(user, "end_user_keys").map((row) => END_USER_KEYS.read(row));
   }
 
-  topUps(user: UserKey): TopUpIntent[] {
-    return this.#of(user, "top_ups").map((row) => TOP_UPS.read(row));
-  }
+  readonly topUps = (user: UserKey) => this.#of(user, "top_ups").map((row) => TOP_UPS.read(row));
 
   /** Oldest first. */
   ledger(user: UserKey): LedgerEntry[] {
@@ -166,16 +165,7 @@ export class MemoryTables {
 
   /** Oldest first. */
   subscriptionEvents(user: UserKey): SubscriptionEvent[] {
-    return this.#of(user, "subscription_events").map((row) => ({
-      id: row.id as string,
-      userKey: row.user_key as number,
-      type: row.type as SubscriptionEvent["type"],
-      subscriptionId: row.subscription_id as string,
-      planId: row.plan_id as string,
-      previousPlanId: row.previous_plan_id as string | null,
-      reason: row.reason as string | null,
-      at: row.at_ms as number,
-    }));
+    return this.#of(user, "subscription_events").map(readSubscriptionEvent);
   }
 
   /** Oldest first. */
@@ -200,12 +190,7 @@ export class MemoryTables {
   }
 
   operations(): OperationsRow[] {
-    return this.list("operations").map((row) => ({
-      workspaceId: row.workspace_id as string,
-      mode: row.mode as OperationsRow["mode"],
-      month: row.month as string,
-      used: row.used as number,
-    }));
+    return this.list("operations").map(readOperations);
   }
 
   /** The live rows of a user, as a start of an actor needs them; null for a user without a row. */
@@ -248,7 +233,6 @@ export class MemoryTables {
     return { reservations, counters, balances: [], runs, shares };
   }
 
-  /** All counters, balances and shares of a user. */
   /** All counters, balances and shares of a user. */
   loadWhole(owner: UserKey): OlderRows {
     const [counters, balances, shares] = [this.counters(owner), this.balances(owner), this.shares(owner)];
@@ -396,10 +380,7 @@ export class MemoryStore implements UserStore, RefusalStore {
   }
 
   loadTopUp(owners: readonly UserKey[], id: string): Promise<OlderRows> {
-    const [owner] = owners as [UserKey];
-    const topUps = owners.flatMap((key) => this.tables.topUps(key)).filter((row) => row.id === id)
-      .map((row) => ({ ...row, userKey: owner }));
-    return Promise.resolve({ counters: [], reservations: [], balances: [], topUps });
+    return Promise.resolve(topUpRows(this.tables, owners, id));
   }
 
   async loadTexts(owners: readonly UserKey[], id: string): Promise<CallerTexts | null> {
