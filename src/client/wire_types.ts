@@ -1097,7 +1097,7 @@ export interface TopUp {
   readonly currency: string;
   /** Of Stripe. */
   readonly paymentIntentId: string | null;
-  /** Why it failed, as the customer may be told. */
+  /** Why it failed: a text for the customer. */
   readonly reason: string | null;
   readonly createdAt: string;
   readonly settledAt: string | null;
@@ -1589,7 +1589,7 @@ export interface WebhookData {
     /** In the smallest unit of the currency. */
     readonly amount: number;
     readonly currency: string;
-    /** Of topup.failed: what the customer may be told. Of topup.capped: max_per_month or currency_changed. */
+    /** Of topup.failed: a text for the customer. Of topup.capped: max_per_month or currency_changed. */
     readonly reason: string | null;
     /** Present if a call of a user below userId caused the message: the id of that user. */
     readonly causedBy?: string;
@@ -1605,7 +1605,7 @@ export interface WebhookData {
     /** In the smallest unit of the currency. */
     readonly amount: number;
     readonly currency: string;
-    /** Of topup.failed: what the customer may be told. Of topup.capped: max_per_month or currency_changed. */
+    /** Of topup.failed: a text for the customer. Of topup.capped: max_per_month or currency_changed. */
     readonly reason: string | null;
     /** Present if a call of a user below userId caused the message: the id of that user. */
     readonly causedBy?: string;
@@ -1621,7 +1621,7 @@ export interface WebhookData {
     /** In the smallest unit of the currency. */
     readonly amount: number;
     readonly currency: string;
-    /** Of topup.failed: what the customer may be told. Of topup.capped: max_per_month or currency_changed. */
+    /** Of topup.failed: a text for the customer. Of topup.capped: max_per_month or currency_changed. */
     readonly reason: string | null;
     /** Present if a call of a user below userId caused the message: the id of that user. */
     readonly causedBy?: string;
