@@ -30,6 +30,7 @@ const SHARED: Readonly<Record<string, string>> = {
   "credits/top_up_setting": "credits/top_up",
   "credits/top_up_work": "credits/top_up",
   "stripe/answer_top_up": "stripe/answer_message",
+  "state/shared_values": "state/subscription",
   "state/text_room": "state/reservation_book",
   "state/end_user_key": "accounts/end_user_keys",
   "state/share": "accounts/shares",
