@@ -7,7 +7,7 @@ import { Stripe } from "stripe";
 import { compileCatalog } from "../../src/domain/catalog/catalog.ts";
 import type { CommandName, Commands } from "../../src/domain/command.ts";
 import { decide } from "../../src/domain/decide.ts";
-import { HoldTexts } from "../../src/domain/state/hold_text.ts";
+import { SharedValues } from "../../src/domain/state/shared_values.ts";
 import { isUnderWay, monthOf, type TopUpIntent } from "../../src/domain/state/top_up.ts";
 import { newUser, UserState } from "../../src/domain/state/user.ts";
 import { answerMessage } from "../../src/domain/stripe/answer_message.ts";
@@ -75,7 +75,7 @@ export class Life {
     this.#random = random;
     this.#state = new UserState(
       { ...NOTHING, user: newUser(KEY, 1, "ada"), recorded: false },
-      new HoldTexts(),
+      new SharedValues(),
     );
     const { stripe } = this;
     stripe.now = () => this.now;
@@ -303,7 +303,7 @@ export class Life {
   /** Starts again from what is durable. */
   #reload(): void {
     const loaded = this.tables.load({ realm: 1, key: KEY }, this.now);
-    if (loaded !== null) this.#state = new UserState({ ...loaded, recorded: true }, new HoldTexts());
+    if (loaded !== null) this.#state = new UserState({ ...loaded, recorded: true }, new SharedValues());
   }
 
   async #pause(): Promise<void> {
