@@ -1,6 +1,7 @@
 // Every call of the API by its id, in the order of the reference.
 
 import { listChildren, listMembers, setParent } from "./accounts.ts";
+import { deleteTopUp, getTopUp, listTopUps, putTopUp } from "./top_ups.ts";
 import { createUserKey, listUserKeys, revokeUserKey } from "./user_keys.ts";
 import {
   applyCatalog,
@@ -90,6 +91,10 @@ export const CONTRACT = callsById({
   revokeCredits,
   listCredits,
   listLedger,
+  putTopUp,
+  getTopUp,
+  deleteTopUp,
+  listTopUps,
   aliasCustomer,
   aliasCustomers,
   getCustomer,

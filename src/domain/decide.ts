@@ -3,9 +3,10 @@
 //  1. what is due (lapsed holds, ended subscriptions, expired credits) is settled, each as of its own time;
 //  2. the command's own function reads and writes a draft over the state;
 //  3. alerts fire for thresholds that the command reached;
-//  4. the time at which the user is due next is updated;
-//  5. messages for webhooks are recorded among the changes;
-//  6. the caller receives the draft's changes, makes them durable, applies them and then sends the result.
+//  4. credits that run low start a top-up, where the user has such a setting;
+//  5. the time at which the user is due next is updated;
+//  6. messages for webhooks are recorded among the changes;
+//  7. the caller receives the draft's changes, makes them durable, applies them and then sends the result.
 //
 // It is pure: the state is read and never written, and the same inputs give the same decision. Step 1 comes before
 // every command, so it makes no difference whether a sweep has run.
@@ -22,6 +23,9 @@ import { grant } from "./credits/grant.ts";
 import { refund } from "./credits/refund.ts";
 import { reinstate } from "./credits/reinstate.ts";
 import { revoke } from "./credits/revoke.ts";
+import { startTopUp } from "./credits/top_up.ts";
+import { deleteTopUp, putTopUp, readTopUp } from "./credits/top_up_setting.ts";
+import { topUpWork } from "./credits/top_up_work.ts";
 import { Draft } from "./state/draft.ts";
 import { settleIncluded } from "./includes/settle.ts";
 import { settleDue, updateDueAt } from "./metering/due.ts";
@@ -85,6 +89,10 @@ const HANDLERS: Handlers = {
   useEndUserKey,
   revokeEndUserKey,
   members,
+  putTopUp,
+  readTopUp,
+  deleteTopUp,
+  topUpWork,
   settle: () => answered({ holds: 0, subscriptions: 0 }),
 };
 
@@ -152,6 +160,7 @@ function finish(
 ): void {
   if (draft.changesSubscriptions) settleIncluded(draft, context);
   fireAlerts(draft, alerts, context);
+  startTopUp(draft, context);
   if (!draft.isEmpty && !draft.state.recorded) draft.putUser({});
   updateDueAt(draft, context.now);
   for (const change of messagesOf(draft, context, causedBy)) draft.appendRecord(change);

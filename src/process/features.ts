@@ -1,5 +1,7 @@
 // Features that need a setting: erasure, export, compose, the gateways. Without the setting, their endpoints answer `not_implemented`.
 
+import { NO_STRIPE_KEYS, type StripeKeys } from "./stripe_keys.ts";
+
 /** The dialects of model servers. */
 export const SERVER_KINDS = ["openai", "anthropic"] as const;
 export type ServerKind = (typeof SERVER_KINDS)[number];
@@ -40,6 +42,8 @@ export interface Features {
   readonly upstreams: readonly Upstream[];
   /** Whether webhook endpoints may have `http` URLs and addresses of private networks. */
   readonly allowsPrivateWebhooks: boolean;
+  /** Keys of Stripe, for top-ups. */
+  readonly stripe: StripeKeys;
 }
 
 /** Every feature off. */
@@ -51,4 +55,5 @@ export const NO_FEATURES: Features = {
   anthropicServer: null,
   upstreams: [],
   allowsPrivateWebhooks: false,
+  stripe: NO_STRIPE_KEYS,
 };

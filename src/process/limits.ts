@@ -230,6 +230,21 @@ export const STRIPE_LIMITS = {
   strayKeptMs: 90 * 24 * 3_600_000,
   /** How long messages about something that was paid for and is not granted are kept, by the realm's clock. */
   unhandledKeptMs: 30 * 24 * 3_600_000,
+  /** How long one call to Stripe may take. */
+  callMs: 30_000,
+  /** How long Stripe surely knows a key of a call: it forgets keys after a day. */
+  keyValidMs: 23 * 3_600_000,
+  /** Top-ups that one process pays at a time. */
+  payingMax: 8,
+  /** The same of one app, so that no app delays the others. */
+  payingOfAppMax: 2,
+  /** Top-ups that a process remembers; the tables have the others. */
+  payingKnownMax: 10_000,
+  /** How often the tables are looked at for top-ups that are under way. */
+  payingLookMs: 30_000,
+  /** The first pause before a top-up is looked at again; each one doubles it. */
+  payingPauseMs: 2_000,
+  payingPauseMaxMs: 600_000,
   /** Such messages of an app and mode; older ones go. Protects the store of an app that sells other things too. */
   unhandledMax: 1_000,
 } as const;
@@ -383,6 +398,8 @@ export const DOCTOR_LIMITS = {
   pricesOldMs: 90 * 86_400_000,
   /** An endpoint that fails for longer, or a message that waits for longer, is reported. */
   webhookLateMs: 3_600_000,
+  /** A card payment is settled within minutes. */
+  topUpLateMs: 24 * 3_600_000,
   /** Rows counted at most, where the expected number is 0. */
   countMax: 1_000,
 } as const;

@@ -5,6 +5,7 @@ import { z } from "zod";
 import { type Features, type ModelServer, SERVER_KINDS, type Upstream } from "./features.ts";
 import { GATEWAY_LIMITS } from "./limits.ts";
 import { LOG_LEVELS, type LogLevel } from "./log.ts";
+import { readStripeKeys } from "./stripe_keys.ts";
 import { nearestName } from "./nearest.ts";
 import { type OperatorToken, readOperators, SECRET_LENGTH_MIN, shareToken } from "./operators.ts";
 
@@ -181,6 +182,9 @@ export function readConfig(variables: Readonly<Record<string, string | undefined
       upstreams: (values.HOLDFAST_UPSTREAMS ?? []).map(({ name, kind, baseUrl, keyVariable }): Upstream => (
         { name, kind, keyVariable, server: serverOf(set[keyVariable], baseUrl) }
       )),
+      stripe: readStripeKeys(variables, (name, message) => {
+        throw new ConfigError(`Cannot start: ${name} ${message}`);
+      }),
       allowsPrivateWebhooks: values.HOLDFAST_WEBHOOKS_ALLOW_PRIVATE === "true",
     },
   };

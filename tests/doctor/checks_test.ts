@@ -60,6 +60,7 @@ const SOUND: StoreFacts = {
   oldPrices: [],
   webhooks: { enabled: 2, failing: [], oldestMs: 61_000 },
   unhandled: [],
+  lateTopUps: [],
 };
 const FAILING = { appId: "app_1", webhookId: "whk_1", since: 0, isDisabled: false };
 const OLD_PRICES = Array.from(
@@ -85,6 +86,7 @@ Deno.test("sound facts are ok in every check, for the writer and from beside it"
         "ok prices",
         "ok webhooks",
         "ok stripe",
+        "ok top-ups",
       ],
     );
     assert.ok(checks.every(({ advice }) => advice === null));
@@ -170,6 +172,13 @@ const TROUBLES: readonly (readonly [Partial<StoreFacts>, boolean, string, RegExp
   [{ oldPrices: OLD_PRICES.slice(0, 3) }, true, "warn prices", /90 days ago: app_1: m0, m1; app_2: m2$/],
   [{ oldPrices: OLD_PRICES }, true, "warn prices", /^21 last .*m18, m19; and others$/],
   [{ webhooks: null }, false, "warn webhooks", /skipped: migrations pending/],
+  [{ lateTopUps: null }, false, "warn top-ups", /skipped: migrations pending/],
+  [
+    { lateTopUps: [{ appId: "app_1", mode: "live", messages: 2 }] },
+    true,
+    "warn top-ups",
+    /more than a day: app_1 live 2/,
+  ],
   [{ unhandled: null }, false, "warn stripe", /skipped: migrations pending/],
   [
     {

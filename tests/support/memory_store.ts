@@ -40,6 +40,9 @@ import { RUNS } from "../../src/storage/rows/run_rows.ts";
 import { AI_SPEND, GATEWAY_SPEND } from "../../src/storage/rows/runtime_rows.ts";
 import { SHARES } from "../../src/storage/rows/share_rows.ts";
 import { SUBSCRIPTIONS } from "../../src/storage/rows/subscription_rows.ts";
+import { isUnderWay } from "../../src/domain/state/top_up.ts";
+import { readOperations, readSubscriptionEvent, topUpRows } from "./memory_rows.ts";
+import { TOP_UPS } from "../../src/storage/rows/top_up_rows.ts";
 import { END_USER_KEYS } from "../../src/storage/rows/end_user_key_rows.ts";
 import { USERS } from "../../src/storage/rows/user_rows.ts";
 import { parseAmount } from "../../src/domain/values/amount.ts";
@@ -138,6 +141,8 @@ export class MemoryTables {
     return this.#of(user, "end_user_keys").map((row) => END_USER_KEYS.read(row));
   }
 
+  readonly topUps = (user: UserKey) => this.#of(user, "top_ups").map((row) => TOP_UPS.read(row));
+
   /** Oldest first. */
   ledger(user: UserKey): LedgerEntry[] {
     return this.#of(user, "credit_ledger").map((row) => CREDIT_LEDGER.read(row));
@@ -160,16 +165,7 @@ export class MemoryTables {
 
   /** Oldest first. */
   subscriptionEvents(user: UserKey): SubscriptionEvent[] {
-    return this.#of(user, "subscription_events").map((row) => ({
-      id: row.id as string,
-      userKey: row.user_key as number,
-      type: row.type as SubscriptionEvent["type"],
-      subscriptionId: row.subscription_id as string,
-      planId: row.plan_id as string,
-      previousPlanId: row.previous_plan_id as string | null,
-      reason: row.reason as string | null,
-      at: row.at_ms as number,
-    }));
+    return this.#of(user, "subscription_events").map(readSubscriptionEvent);
   }
 
   /** Oldest first. */
@@ -194,12 +190,7 @@ export class MemoryTables {
   }
 
   operations(): OperationsRow[] {
-    return this.list("operations").map((row) => ({
-      workspaceId: row.workspace_id as string,
-      mode: row.mode as OperationsRow["mode"],
-      month: row.month as string,
-      used: row.used as number,
-    }));
+    return this.list("operations").map(readOperations);
   }
 
   /** The live rows of a user, as a start of an actor needs them; null for a user without a row. */
@@ -224,7 +215,9 @@ export class MemoryTables {
     const shares = this.shares(user.key).filter(({ windowEnd }) => windowEnd === null || windowEnd > from);
     const endUserKeys = this.endUserKeys(user.key).filter(({ revokedAt }) => revokedAt === null);
     const subscriptions = this.subscriptions(user.key);
-    return { user, aliases, subscriptions, counters, reservations, balances, runs, shares, endUserKeys };
+    const topUps = this.topUps(user.key).filter(isUnderWay);
+    const rows = { user, aliases, subscriptions, counters, reservations, balances, runs };
+    return { ...rows, shares, endUserKeys, topUps };
   }
 
   /** A reservation that is not live, with the counters of its lines. */
@@ -296,7 +289,9 @@ export class MemoryTables {
   /** Balances of a user in any state. */
   loadBalances(owner: UserKey, which: BalanceRef): OlderRows {
     const balances = this.balances(owner).filter((row) =>
-      "balanceId" in which ? row.id === which.balanceId : which.externalRefs.includes(row.externalRef ?? "")
+      "balanceId" in which
+        ? row.id === which.balanceId
+        : which.externalRefs.includes((which.isOwn === true ? row.ownRef : row.externalRef) ?? "")
     );
     return { reservations: [], counters: [], balances };
   }
@@ -383,6 +378,10 @@ export class MemoryStore implements UserStore, RefusalStore {
 
   loadRuns(owners: readonly UserKey[], runId: string): Promise<OlderRows> {
     return Promise.resolve(runRows(this.tables, owners, runId));
+  }
+
+  loadTopUp(owners: readonly UserKey[], id: string): Promise<OlderRows> {
+    return Promise.resolve(topUpRows(this.tables, owners, id));
   }
 
   async loadTexts(owners: readonly UserKey[], id: string): Promise<CallerTexts | null> {

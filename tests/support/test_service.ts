@@ -1,5 +1,6 @@
 // A whole service in this process, on a fresh store and a clock that tests set: routes are called without a port.
 
+import { NO_STRIPE_KEYS } from "../../src/process/stripe_keys.ts";
 import type { Database } from "../../src/storage/database.ts";
 import type { Hono } from "hono";
 import { Unavailable } from "../../actors/port.ts";
@@ -32,6 +33,7 @@ export const TEST_FEATURES: Features = {
   anthropicServer: null,
   upstreams: [],
   allowsPrivateWebhooks: false,
+  stripe: NO_STRIPE_KEYS,
 };
 
 /** A clock that stands where a test put it. */

@@ -81,7 +81,16 @@ export interface PackDocument {
   readonly matches?: readonly MatchRule[] | undefined;
   readonly lowAt?: number | undefined;
   readonly stripePrices?: readonly string[] | undefined;
+  readonly price?: PackPrice | undefined;
   readonly items: readonly PackItemDocument[];
+}
+
+/** What a pack costs, or a unit of a pack without items. */
+export interface PackPrice {
+  /** In the smallest unit of the currency, as Stripe has it. */
+  readonly amount: number;
+  /** Three lower-case letters. */
+  readonly currency: string;
 }
 
 export type DataSource = "user_usage" | "user_events" | "user_attributes" | "subscription" | "credits";
@@ -169,6 +178,8 @@ export interface Pack {
   readonly archived: boolean;
   readonly items: readonly PackItem[];
   readonly bucket: Omit<PackItem, "amount"> | null;
+  /** What a top-up pays; null where it cannot be bought by itself. */
+  readonly price: PackPrice | null;
 }
 
 /** A compose type as an administrator wrote it, with its model. */
@@ -274,7 +285,7 @@ export function compileCatalog(
     hasAddOns: plans.some(({ addon }) => addon),
     hasTrials: plans.some(({ trial }) => trial !== null),
     hasIncludes,
-    hasOrigins: hasIncludes,
+    hasOrigins: hasIncludes || packs.some(({ price }) => price !== null),
     packs: new Map(packs.map((pack) => [pack.id, pack])),
     stripePrices: new Map([
       ...plans.flatMap((plan, place) => pricesOf(document.plans?.[place], { plan })),
@@ -407,6 +418,7 @@ function compilePack(pack: PackDocument): Pack {
     priority: pack.priority ?? PRIORITY_DEFAULT[pack.kind],
     defaultExpiryDays: pack.defaultExpiryDays ?? null,
     archived: pack.archived ?? false,
+    price: pack.price ?? null,
     items: pack.items.map((item) => ({
       id: item.id,
       unit: item.unit,

@@ -101,7 +101,9 @@ function issue(draft: Draft, input: GrantInput, pack: Pack, item: PackItem, cont
     matches: item.matches,
     priority: pack.priority,
     initial: item.amount,
-    expiresAt: input.expiresAt === undefined ? defaultExpiry(pack, context.now) : input.expiresAt,
+    expiresAt: input.expiresAt === undefined
+      ? defaultExpiry(pack.defaultExpiryDays, context.now)
+      : input.expiresAt,
     externalRef: input.externalRef,
     source: input.source,
     notes: input.notes,
@@ -111,6 +113,7 @@ function issue(draft: Draft, input: GrantInput, pack: Pack, item: PackItem, cont
   }, context);
 }
 
-function defaultExpiry({ defaultExpiryDays }: Pack, now: Millis): Millis | null {
-  return defaultExpiryDays === null ? null : Math.min(Math.round(now + defaultExpiryDays * DAY_MS), LAST_MS);
+/** When a grant of now expires; null for never. */
+export function defaultExpiry(days: number | null, now: Millis): Millis | null {
+  return days === null ? null : Math.min(Math.round(now + days * DAY_MS), LAST_MS);
 }

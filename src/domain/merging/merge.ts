@@ -13,6 +13,7 @@ import { answered, type Decision, refused } from "../state/result.ts";
 import { type Change, type Entitlement, newUser, PATH_MAX, type UserState } from "../state/user.ts";
 import { type Refusal, refusal } from "../values/refusal.ts";
 import { moveEndUserKeys } from "../accounts/end_user_keys.ts";
+import { joinedTopUp } from "../state/top_up.ts";
 import { mergeCredits, type MergedCredits } from "./merge_credits.ts";
 import { mergeIncluded } from "./merge_included.ts";
 import type { HistoryCounts, MergeReport } from "./merge_report.ts";
@@ -137,6 +138,7 @@ function joinRows(from: Draft, to: Draft, context: Context): JoinedRows {
   for (const run of from.runs()) to.putRun({ ...run, userKey: to.user.key });
   mergeShares(from, to);
   moveEndUserKeys(from, to);
+  for (const intent of from.topUps()) to.putTopUp({ ...intent, userKey: to.user.key });
   // The usage of a plan that gives way is carried into the surviving one; a side on the surviving plan keeps its mark.
   const carried = sides.every((_, place) =>
     runs[place] !== true || left[place]?.plan.id !== active?.plan.id || (before[place]?.carried ?? true)
@@ -146,8 +148,9 @@ function joinRows(from: Draft, to: Draft, context: Context): JoinedRows {
   const optedOut = from.user.optedOut | to.user.optedOut;
   const isErasing = from.user.isErasing || to.user.isErasing;
   // A user without a parent takes the alias's, with its limits there.
+  const topUp = joinedTopUp(from.user.topUp, to.user.topUp);
   const { parentKey, memberLimits } = to.user.parentKey === null ? from.user : to.user;
-  to.putUser({ entitlement, dueAt: to.nextDue(), optedOut, isErasing, parentKey, memberLimits });
+  to.putUser({ entitlement, dueAt: to.nextDue(), optedOut, isErasing, parentKey, memberLimits, topUp });
   return { subscriptions, usage, credits, holds };
 }
 
@@ -245,6 +248,8 @@ function asPuts(changes: readonly Change[], from: Draft): Change[] {
         return from.state.subscriptions.has(change.row.id) ? { ...change, verb: "put" } : change;
       case "reservations":
         return from.state.reservations.has(change.row.id) ? { ...change, verb: "put" } : change;
+      case "top_ups":
+        return from.state.topUps.has(change.row.id) ? { ...change, verb: "put" } : change;
       case "runs":
         return from.state.runs.has(change.row.id) ? { ...change, verb: "put" } : change;
       case "credit_balances":

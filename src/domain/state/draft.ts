@@ -20,6 +20,7 @@ import type { Millis } from "../values/period.ts";
 import type { RefusedCall } from "./refused_call.ts";
 import type { Reservation } from "./reservation.ts";
 import type { Run } from "./run.ts";
+import type { TopUpIntent } from "./top_up.ts";
 import { emptyShare, laterEnd, type Share, shareKey, type ShareRef } from "./share.ts";
 import { nextDueOf, type Subscription, type SubscriptionEvent } from "./subscription.ts";
 import type { Change, User, UserState } from "./user.ts";
@@ -52,6 +53,7 @@ export class Draft {
   #movesBalances = false;
   #runs: Overlay<Run> | null = null;
   #shares: Overlay<Share> | null = null;
+  #topUps: Overlay<TopUpIntent> | null = null;
   #records: Change[] | null = null;
   #messages: Message[] | null = null;
 
@@ -260,6 +262,22 @@ export class Draft {
     (this.#runs ??= new Overlay()).set(row.id, row);
   }
 
+  topUp(id: string): TopUpIntent | undefined {
+    return this.#topUps?.get(id) ?? this.state.topUps.get(id);
+  }
+
+  /** The top-ups in memory, with this draft's changes. */
+  *topUps(): Iterable<TopUpIntent> {
+    for (const row of this.state.topUps.values()) yield this.#topUps?.get(row.id) ?? row;
+    for (const row of this.#topUps?.rows ?? []) {
+      if (!this.state.topUps.has(row.id)) yield row;
+    }
+  }
+
+  putTopUp(row: TopUpIntent): void {
+    (this.#topUps ??= new Overlay()).set(row.id, row);
+  }
+
   appendLedgerEntry(row: LedgerEntry): void {
     this.appendRecord({ verb: "append", table: "credit_ledger", row });
   }
@@ -330,7 +348,7 @@ export class Draft {
   get isEmpty(): boolean {
     return this.#user === null && this.#subscriptions === null && this.#counters === null &&
       this.#reservations === null && this.#balances === null && this.#runs === null &&
-      this.#shares === null &&
+      this.#shares === null && this.#topUps === null &&
       this.#records === null;
   }
 
@@ -358,6 +376,9 @@ export class Draft {
     }
     for (const row of this.#runs?.rows ?? []) {
       changes.push({ verb: this.state.runs.has(row.id) ? "put" : "append", table: "runs", row });
+    }
+    for (const row of this.#topUps?.rows ?? []) {
+      changes.push({ verb: this.state.topUps.has(row.id) ? "put" : "append", table: "top_ups", row });
     }
     if (this.#records !== null) changes.push(...this.#records);
     return changes;

@@ -7,6 +7,7 @@ import type { InForce, MirrorInput } from "../plans/mirror.ts";
 import { SEATS_MAX } from "../state/subscription.ts";
 import type { Plan } from "../catalog/plan.ts";
 import { answerSale, firstUserOf } from "./answer_sale.ts";
+import { answerTopUp } from "./answer_top_up.ts";
 import type { Dispute, Known, KnownSubscription, MoneyFacts, Purchase } from "./facts.ts";
 import type {
   DisputeMessage,
@@ -21,6 +22,7 @@ import {
   grantOf,
   NOTHING,
   nothing,
+  ownOf,
   PAID_MAX,
   reinstatedRef,
   reversalsOf,
@@ -54,6 +56,8 @@ export function answerMessage(message: StripeMessage, known: Known, catalog: Cat
       return answerRefund(message, known);
     case "dispute":
       return answerDispute(message, known);
+    case "topUp":
+      return answerTopUp(message, known);
     case "other":
       return nothing(message.reason);
   }
@@ -120,7 +124,12 @@ function backOf(purchase: Purchase, disputeId: string, facts: MoneyFacts): Strip
   const { isCovered, reversal, reinstated } = saleStatus(purchase, facts);
   if (userId === null || isCovered || reversal !== null || !reinstated.includes(disputeId)) return [];
   const earlierRefs = reinstated.filter((id) => id !== disputeId).map((id) => reinstatedRef(externalRef, id));
-  const input = { externalRef, earlierRefs, newRef: reinstatedRef(externalRef, disputeId) };
+  const input = {
+    externalRef,
+    earlierRefs,
+    newRef: reinstatedRef(externalRef, disputeId),
+    ...ownOf(externalRef),
+  };
   return [{ kind: "reinstate", userId, input }];
 }
 

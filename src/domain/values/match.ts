@@ -34,6 +34,17 @@ export function matchesAny(rules: readonly MatchRule[], event: string, metadata:
   return false;
 }
 
+/** Whether two lists have the same rules in the same order. The order of metadata does not matter. */
+export function sameRules(some: readonly MatchRule[], others: readonly MatchRule[]): boolean {
+  return some === others || some.length === others.length && some.every((rule, place) => {
+        const other = others[place] as MatchRule;
+        const [mine, theirs] = [rule.metadata ?? {}, other.metadata ?? {}];
+        const names = Object.keys(mine);
+        return rule.event === other.event && names.length === Object.keys(theirs).length &&
+          names.every((name) => mine[name] === theirs[name]);
+      });
+}
+
 /**
  * Whether a pattern covers a concrete name, or every name that another pattern covers. Metadata do not matter here.
  *

@@ -50,7 +50,7 @@ const EVERYTHING = "Run deno task reconcile, which proves everything and names e
  */
 export function checkStore(facts: StoreFacts, term: TermFacts | null): Check[] {
   const { database, migrations, cluster, skewMs, backlog, drift, oldPrices, priceChecks, webhooks } = facts;
-  const { unhandled } = facts;
+  const { unhandled, lateTopUps } = facts;
   const isServed = term !== null || cluster !== null && cluster.nodes.some(isLiving);
   return [
     checkDatabase(database),
@@ -62,6 +62,7 @@ export function checkStore(facts: StoreFacts, term: TermFacts | null): Check[] {
     oldPrices === null ? unread("prices") : checkPrices(oldPrices, priceChecks ?? null),
     webhooks === null ? unread("webhooks") : checkWebhooks(webhooks),
     unhandled === null ? unread("stripe") : checkStripe(unhandled),
+    lateTopUps === null ? unread("top-ups") : checkTopUps(lateTopUps),
   ];
 }
 
@@ -315,13 +316,27 @@ function checkWebhooks({ enabled, failing, oldestMs }: WebhookFacts): Check {
 function checkStripe(counts: readonly UnhandledCount[]): Check {
   const name = "stripe";
   if (counts.length === 0) return ok(name, "no paid message is unhandled");
-  const named = counts.slice(0, NAMED_MAX).map(({ appId, mode, messages }) => `${appId} ${mode} ${messages}`);
-  if (counts.length > NAMED_MAX) named.push("and others");
   return warn(
     name,
-    `paid messages that are not handled: ${named.join(", ")}`,
+    `paid messages that are not handled: ${named(counts)}`,
     "See the reasons: deno task admin stripe unhandled --mode MODE --app APP",
   );
+}
+
+function checkTopUps(counts: readonly UnhandledCount[]): Check {
+  const name = "top-ups";
+  if (counts.length === 0) return ok(name, "none has been under way for a day");
+  return warn(
+    name,
+    `under way for more than a day: ${named(counts)}`,
+    "Look at their payments in Stripe; without a key of Stripe for the app and mode, none goes on",
+  );
+}
+
+function named(counts: readonly UnhandledCount[]): string {
+  const names = counts.slice(0, NAMED_MAX).map(({ appId, mode, messages }) => `${appId} ${mode} ${messages}`);
+  if (counts.length > NAMED_MAX) names.push("and others");
+  return names.join(", ");
 }
 
 function minutesText(ms: number): string {

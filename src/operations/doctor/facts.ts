@@ -11,6 +11,7 @@ import {
   type PriceChecks,
   readBacklog,
   readClock,
+  readLateTopUps,
   readOldPrices,
   readOpenApps,
   readPriceChecks,
@@ -52,6 +53,8 @@ export interface StoreFacts {
   readonly openApps?: readonly string[] | null;
   readonly webhooks: WebhookFacts | null;
   readonly unhandled: readonly UnhandledCount[] | null;
+  /** Top-ups that have been under way for long. */
+  readonly lateTopUps: readonly UnhandledCount[] | null;
 }
 
 /**
@@ -76,6 +79,7 @@ export async function storeFacts(database: Database, now: () => number): Promise
     priceChecks: isReadable ? await readPriceChecks(database) : null,
     openApps: isReadable ? await readOpenApps(database, DOCTOR_LIMITS.countMax) : null,
     webhooks: isReadable ? await webhookFacts(database, now()) : null,
+    lateTopUps: isReadable ? await readLateTopUps(database, now() - DOCTOR_LIMITS.topUpLateMs) : null,
     unhandled: isReadable ? await readUnhandledCounts(database, now(), STRIPE_LIMITS.unhandledKeptMs) : null,
   };
 }

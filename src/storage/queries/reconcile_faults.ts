@@ -13,7 +13,8 @@ export type FaultKind =
   | "included"
   | "refunded"
   | "share"
-  | "run";
+  | "run"
+  | "top_up";
 
 /** SQL of the condition that a column is above the first parameter and up to the second. */
 export function inRange(column: string): string {
@@ -178,7 +179,7 @@ const REFUNDED = `
     ': its purchase ' || to_json(p.external_ref)::text || ' was ' || fault.what as text
   from users u join stripe_purchases p on p.realm = u.realm and p.user_id = u.id
   join users c on c.key = coalesce(u.merged_into, u.key)
-  join credit_balances b on b.user_key = c.key and b.external_ref = p.external_ref and b.pack_id = p.pack_id
+  join credit_balances b on b.user_key = c.key and p.external_ref in (b.external_ref, b.own_ref) and b.pack_id = p.pack_id
   cross join lateral (
     select case
       when exists (

@@ -210,11 +210,22 @@ export async function readWebhookFacts(
   return { enabled: row?.enabled ?? 0, failing, oldestMs: row?.oldest ?? null };
 }
 
-/** Paid messages of Stripe that are not handled, of one app and mode. */
+/** Paid messages of Stripe that are not handled, or late top-ups, of one app and mode. */
 export interface UnhandledCount {
   readonly appId: string;
   readonly mode: string;
   readonly messages: number;
+}
+
+/** Counts top-ups that have been under way for long, by app and mode. */
+export function readLateTopUps(reader: Reader, before: Millis): Promise<UnhandledCount[]> {
+  return reader.query(
+    `select r.app_id as "appId", r.mode, count(*) as messages
+     from top_ups t join realms r on r.realm = t.realm
+     where t.status in ('open', 'processing') and t.created_at_ms < $1::bigint + r.clock_offset_ms
+     group by r.app_id, r.mode order by r.app_id, r.mode`,
+    [before],
+  );
 }
 
 /** Counts paid messages of Stripe that are not handled and have not expired, by app and mode. */

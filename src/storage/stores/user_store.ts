@@ -12,6 +12,7 @@ import { countersOf, type Reservation } from "../../domain/state/reservation.ts"
 import type { Run } from "../../domain/state/run.ts";
 import type { Share, ShareLine } from "../../domain/state/share.ts";
 import type { Subscription } from "../../domain/state/subscription.ts";
+import type { TopUpIntent } from "../../domain/state/top_up.ts";
 import type { CallerTexts } from "../../domain/state/text_room.ts";
 import { type Alias, type OlderRows, PATH_MAX, type User } from "../../domain/state/user.ts";
 import { HOLD_LIMITS } from "../../process/limits.ts";
@@ -28,6 +29,7 @@ import { RUNS } from "../rows/run_rows.ts";
 import { IDEMPOTENCY } from "../rows/runtime_rows.ts";
 import { SHARES } from "../rows/share_rows.ts";
 import { SUBSCRIPTIONS } from "../rows/subscription_rows.ts";
+import { TOP_UPS } from "../rows/top_up_rows.ts";
 import { USERS } from "../rows/user_rows.ts";
 
 /** Opens a user store on a SQL database. */
@@ -44,6 +46,7 @@ export function openUserStore(database: Database): UserStore {
     countChildren: (owners) => countChildren(database, owners),
     loadMerge: (fromKey) => loadMerge(database, fromKey),
     loadRuns: (owners, runId) => loadRuns(database, owners, runId),
+    loadTopUp: (owners, id) => loadTopUp(database, owners, id),
     loadBalances: (owner, which) => loadBalances(database, owner, which),
     listDue: async (realm, now, limit) => {
       const rows = await database.query<{ key: number }>(
@@ -158,6 +161,10 @@ async function load(
     const rows = loaded.get(row.userKey);
     if (rows !== undefined) (rows.endUserKeys ??= []).push(row);
   }
+  for (const row of await loadTopUps(database, [...users.values()])) {
+    const rows = loaded.get(row.userKey);
+    if (rows !== undefined) (rows.topUps ??= []).push(row);
+  }
   const byName = new Map(asked.map(({ name, user }) => [name, user.key]));
   return refs.map((ref) => {
     const key = byName.get(nameOf(ref));
@@ -213,10 +220,32 @@ interface Rows {
   readonly runs: Run[];
   shares?: Share[];
   endUserKeys?: EndUserKey[];
+  topUps?: TopUpIntent[];
 }
 
 function emptyRows(user: User): Rows {
   return { user, aliases: [], subscriptions: [], counters: [], reservations: [], balances: [], runs: [] };
+}
+
+/** Loads the top-ups under way of those users who have, or had, such a setting. */
+async function loadTopUps(database: Database, users: readonly User[]): Promise<TopUpIntent[]> {
+  const keys = users.filter(({ topUp }) => topUp !== null).map(({ key }) => key);
+  if (keys.length === 0) return [];
+  const rows = await database.query<StoredRow>(
+    `select * from top_ups where user_key = any($1::text::bigint[]) and status in ('open', 'processing') order by id`,
+    [arrayText(keys)],
+  );
+  return rows.map(TOP_UPS.read);
+}
+
+/** Loads a top-up, also a settled one. */
+async function loadTopUp(database: Database, owners: readonly UserKey[], id: string): Promise<OlderRows> {
+  const [canonical] = owners as [UserKey];
+  const rows = await database.query<StoredRow>(
+    "select * from top_ups where id = $1 and user_key = any($2::text::bigint[])",
+    [id, arrayText(owners)],
+  );
+  return { ...NO_ROWS, topUps: rows.map((row) => ({ ...TOP_UPS.read(row), userKey: canonical })) };
 }
 
 /** Loads a settled reservation with the counters of its lines, its runs, and the shares that it took of. */
@@ -298,9 +327,10 @@ async function loadTexts(
 }
 
 async function loadBalances(database: Database, owner: UserKey, which: BalanceRef): Promise<OlderRows> {
-  const [condition, value] = "balanceId" in which
-    ? ["id = $2", which.balanceId]
-    : ["external_ref = any($2::text::text[])", arrayText(which.externalRefs)];
+  const [condition, value] = "balanceId" in which ? ["id = $2", which.balanceId] : [
+    `${which.isOwn === true ? "own_ref" : "external_ref"} = any($2::text::text[])`,
+    arrayText(which.externalRefs),
+  ];
   const records = await database.query<StoredRow>(
     `select * from credit_balances where user_key = $1::bigint and ${condition} order by id`,
     [owner, value],

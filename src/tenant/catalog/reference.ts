@@ -60,7 +60,16 @@ function tables(): string {
     "IncludedPack",
     "Rollover",
   ]
-    .concat(["LimitGroup", "MatchRule", "Headroom", "MemberLimit", "Pack", "PackItem", "ComposeType"])
+    .concat([
+      "LimitGroup",
+      "MatchRule",
+      "Headroom",
+      "MemberLimit",
+      "Pack",
+      "PackPrice",
+      "PackItem",
+      "ComposeType",
+    ])
     .map((name) => definitions[`Catalog${name}`] as Part);
   const sections = [{ ...file, title: "The document" }, ...parts].map((part) => {
     const { title = "", description = "" } = part;

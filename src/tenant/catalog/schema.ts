@@ -296,6 +296,21 @@ const pack = z.strictObject({
     default: [],
     examples: [["price_1NxQ7cB7WZ01zgkWd0Ckz4Vn"]],
   }),
+  price: z.strictObject({
+    amount: z.int().positive().max(99_999_999).meta({
+      description: "In the smallest unit of the currency, as Stripe has it.",
+      examples: [500],
+    }),
+    currency: z.string().regex(/^[a-z]{3}$/, "must be three lower-case letters").meta({
+      description: "An ISO code in lower case.",
+      examples: ["eur"],
+    }),
+  }).optional().meta({
+    id: "CatalogPackPrice",
+    title: "Pack price",
+    description: "What a top-up pays for the pack, or for a unit of a pack without items.",
+    examples: [{ amount: 500, currency: "eur" }],
+  }),
   items: z.array(packItem).meta({
     description: "The parts of the pack. Empty: each grant names its quantity and makes one balance.",
   }),

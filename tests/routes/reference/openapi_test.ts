@@ -158,6 +158,16 @@ const SUBSCRIPTION: MessageData["subscription.created"] = {
   reason: null,
 };
 
+const TOP_UP: MessageData["topup.paid"] = {
+  userId: "u",
+  topUpId: null,
+  packId: "cpk_images",
+  quantity: 1,
+  amount: 500,
+  currency: "eur",
+  reason: "max_per_month",
+};
+
 /** What a message of each type says. */
 const SAID: MessageData = {
   "usage.threshold_reached": {
@@ -184,6 +194,9 @@ const SAID: MessageData = {
   "subscription.promoted": SUBSCRIPTION,
   "user.merged": { from: "a", to: "b", mergeId: "mrg_1" },
   "reservation.expired": { userId: "u", reservationId: "rsv_1_x", event: "image.render" },
+  "topup.paid": TOP_UP,
+  "topup.failed": TOP_UP,
+  "topup.capped": TOP_UP,
   "person.erased": { jobId: "job_1" },
   ping: {},
 };
