@@ -4,6 +4,7 @@
 import { type Amount, amountOf, larger } from "../values/amount.ts";
 import type { MatchRule } from "../values/match.ts";
 import { ModelRows } from "./model_rows.ts";
+import { compileRateRow, type RateDocument, type RateRow, rateText, withRateRows } from "./rate_row.ts";
 import { compilePriceRow, type ModelDocument, type PriceRow, priceText, withPriceRows } from "./price_row.ts";
 import type { GroupPeriod, Period } from "../values/period.ts";
 import { type Headroom, isGuard, type LimitGroup, type Plan, type Unit } from "./plan.ts";
@@ -116,6 +117,7 @@ export interface SettingsDocument {
 export interface CatalogDocument {
   readonly settings?: SettingsDocument | undefined;
   readonly models?: readonly ModelDocument[] | undefined;
+  readonly rates?: readonly RateDocument[] | undefined;
   readonly plans?: readonly PlanDocument[] | undefined;
   readonly featureDefaults?: FeatureValues | undefined;
   readonly packs?: readonly PackDocument[] | undefined;
@@ -175,6 +177,10 @@ export interface Catalog {
   readonly models: ModelRows;
   /** Every price row that the app's catalogs ever had, each at its number. */
   readonly priceRows: readonly PriceRow[];
+  /** The rates in force, in their order: the first that covers an event counts. */
+  readonly rates: readonly RateRow[];
+  /** Every rate that the app's catalogs ever had, each at its number. */
+  readonly rateRows: readonly RateRow[];
   /** Whether an event that counts cents but has no price is allowed with a warning, or refused. */
   readonly unpricedModels: "warn" | "refuse";
   readonly gateway: GatewaySettings;
@@ -203,11 +209,13 @@ const DAY_MS = 86_400_000;
  * Compiles a well-formed document.
  *
  * @param everPriced the price rows that the app's catalogs ever had, including those of this document
+ * @param everRated the rates that the app's catalogs ever had, including those of this document
  */
 export function compileCatalog(
   document: CatalogDocument,
   version: number,
   everPriced: readonly ModelDocument[] = [],
+  everRated: readonly RateDocument[] = [],
 ): Catalog {
   const documents = withPriceRows(everPriced, document.models ?? []);
   const priceRows = documents.map(compilePriceRow);
@@ -215,6 +223,11 @@ export function compileCatalog(
   const models = new ModelRows(
     document.models ?? [],
     (model) => rowsByText.get(priceText(model)) as PriceRow,
+  );
+  const rateDocuments = withRateRows(everRated, document.rates ?? []);
+  const rateRows = rateDocuments.map(compileRateRow);
+  const ratesByText = new Map(
+    rateDocuments.map((row, number) => [rateText(row), rateRows[number] as RateRow]),
   );
   const plans = (document.plans ?? []).map(compilePlan);
   const packs = (document.packs ?? []).map(compilePack);
@@ -230,6 +243,8 @@ export function compileCatalog(
     corsOrigins: new Set(document.settings?.corsOrigins ?? []),
     models,
     priceRows,
+    rates: (document.rates ?? []).map((rate) => ratesByText.get(rateText(rate)) as RateRow),
+    rateRows,
     unpricedModels: document.settings?.unpricedModels ?? "warn",
     gateway: compileGateway(document.settings?.gateway ?? {}),
     plans: new Map(plans.map((plan) => [plan.id, plan])),

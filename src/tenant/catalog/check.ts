@@ -10,6 +10,7 @@ import { yieldToLoop } from "../../storage/database.ts";
 import { type CatalogFault, faultsOf } from "./faults.ts";
 import { isObject, listOf, type Loose, looseOf, pathText } from "./loose.ts";
 import { periodFaults } from "./period_faults.ts";
+import { rateFaults } from "./rate_faults.ts";
 import { type CatalogInput, catalogSchema, envelopeMembers } from "./schema.ts";
 
 /**
@@ -26,7 +27,13 @@ export async function checkCatalog(
   const parsed = catalogSchema.safeParse(bare);
   const faults = (parsed.error?.issues ?? []).flatMap((issue) => faultsOf(issue, bare));
   const known = new Set(faults.map(({ path }) => path));
-  for (const fault of [...crossFaults(bare), ...unitFaults(bare, inForce), ...periodFaults(bare, inForce)]) {
+  const between = [
+    ...crossFaults(bare),
+    ...unitFaults(bare, inForce),
+    ...periodFaults(bare, inForce),
+    ...rateFaults(bare),
+  ];
+  for (const fault of between) {
     if (!known.has(fault.path)) faults.push(fault);
   }
   // What is compiled here serves when the document is put in force, so it has to be the very objects of the result.

@@ -52,6 +52,7 @@ function tables(): string {
     "Gateway",
     "Model",
     "PriceTier",
+    "Rate",
     "Plan",
     "Period",
     "GroupPeriod",
