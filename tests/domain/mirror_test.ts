@@ -15,6 +15,8 @@ const SHARED: Readonly<Record<string, string>> = {
   "credits/revoke": "credits/grant",
   "merging/merge_report": "merging/merge",
   "state/event": "metering/track",
+  "catalog/rate_row": "pricing/credits",
+  "metering/unrated": "metering/rates",
   "metering/explain_text": "metering/explain",
   "metering/explanation": "metering/explain",
   "metering/final_parts": "metering/commit",
