@@ -11,7 +11,7 @@ comment on column catalogs.rate_rows is
 
 alter table reservations add column rate text;
 comment on column reservations.rate is
-  'The rate of the reserve: number, or number,work where it counts cents and more; null for none.';
+  'The rate of the reserve: number, or number,cost of the held tokens (a whole number of 1e-18 credits); null for none.';
 
 alter table events add column cost_credits numeric;
 comment on column events.cost_credits is 'What it cost in credits; null where no rate and no caller said it.';

@@ -132,8 +132,8 @@ const wholeReservation = record({
   settledAt: orNull(millis),
 });
 const inRun = fc.constantFrom({}, { runId: "run_1_1" });
-const rated = fc.constantFrom({}, { rate: { number: 0, work: 0n } }, {
-  rate: { number: 12, work: 10n ** 30n },
+const rated = fc.constantFrom({}, { rate: { number: 0, tokens: 0n } }, {
+  rate: { number: 12, tokens: 10n ** 30n },
 });
 const reservation: fc.Arbitrary<Reservation> = fc.tuple(wholeReservation, relation, inRun, rated)
   .map(([row, part, run, rate]) => ({ ...row, ...part, ...run, ...rate }) as Reservation);

@@ -48,8 +48,6 @@ export interface RateRow {
   /** Credits a cent; null where cents do not matter, and need not be known. */
   readonly perCent: Amount | null;
   readonly minimum: Amount;
-  /** Whether it counts tokens and nothing else, so that a usage without tokens says nothing of its cost. */
-  readonly isOfTokens: boolean;
 }
 
 /** Compiles a row of a well-formed document. */
@@ -59,8 +57,6 @@ export function compileRateRow(document: RateDocument, number: number): RateRow 
   const input = amountOf(perMillionInputTokens ?? 0);
   const cachedInput = amountOf(perMillionCachedInputTokens ?? perMillionInputTokens ?? 0);
   const output = amountOf(perMillionOutputTokens ?? 0);
-  const ofTokens = [perMillionInputTokens, perMillionCachedInputTokens, perMillionOutputTokens];
-  const ofOthers = [perCall, perImage, perSecond, perCent];
   return {
     number,
     document,
@@ -69,7 +65,6 @@ export function compileRateRow(document: RateDocument, number: number): RateRow 
     perSecond: amountOf(perSecond ?? 0),
     perCent: perCent === undefined ? null : amountOf(perCent),
     minimum: amountOf(document.minimum ?? 0),
-    isOfTokens: ofTokens.some((rate) => rate !== undefined) && ofOthers.every((rate) => rate === undefined),
   };
 }
 

@@ -14,16 +14,8 @@ import { isOfGuard } from "../values/period.ts";
 import { answered, refused, type Result } from "../state/result.ts";
 import type { Charge, MeteringEvent } from "../state/event.ts";
 import type { PriceRow } from "../catalog/price_row.ts";
-import {
-  canRate,
-  type CreditCost,
-  creditCostOf,
-  creditsOf,
-  eventCredits,
-  isReported,
-  withCents,
-} from "../pricing/credits.ts";
-import type { RateRow } from "../catalog/rate_row.ts";
+import { canRate, type CreditCost, creditCostOf, creditsOf, eventCredits } from "../pricing/credits.ts";
+import type { Pricing } from "../pricing/amounts.ts";
 import { type Cost, costOf, type Warning, warningsOf } from "../pricing/cost.ts";
 import { finalAmounts, NO_USAGE, type Usage, workOfUsage } from "../pricing/usage.ts";
 import { eventStep, settleStep } from "../state/run.ts";
@@ -97,7 +89,7 @@ export function commit(draft: Draft, input: CommitInput, context: Context): Resu
   const metadata = metadataOf(row.metadata);
   const priceRow = priceRowOfHold(context.catalog, row, metadata);
   const rate = rateOfHold(context.catalog, row);
-  const final = withCredits(row, withUsage(row, input, priceRow), priceRow, rate);
+  const final = withCredits(row, input, withUsage(row, input, priceRow), { row: priceRow, rate });
   const credits = finalAmount(row, "credits", final);
   const isRated = canRate(rate, centsOfRate(row, final, priceRow));
   const costCents = finalCost(row, final);
@@ -244,26 +236,26 @@ function withUsage(row: Reservation, input: CommitInput, priceRow: PriceRow | nu
 }
 
 /**
- * Adds the final credits to `actual`, unless the caller corrects them: those of the reported usage, else those of other
- * cents where the rate counts cents. Nothing else changes the credits of a hold.
+ * Adds the final credits to `actual`, unless the caller corrects them: those of the reported usage, or of corrected cents
+ * where the rate counts cents. Nothing else changes the credits of a hold.
+ *
+ * @param final the input with the amounts of the usage
  */
 function withCredits(
   row: Reservation,
   input: CommitInput,
-  priceRow: PriceRow | null,
-  rate: RateRow | null,
+  final: CommitInput,
+  { row: priceRow, rate }: Pricing,
 ): CommitInput {
   const { usage = null } = input;
-  if (rate === null || corrects(input, "credits")) return input;
-  const cents = centsOfRate(row, input, priceRow);
-  const add = (credits: Amount) => ({ ...input, actual: { ...input.actual, credits } });
-  if (usage !== null && isReported(rate, usage)) {
-    const work = { seconds: row.amounts.seconds, count: finalAmount(row, "count", input) };
-    return add(creditsOf(rate, workOfUsage(usage, work), cents));
-  }
-  if (rate.perCent === null || cents === null) return input;
-  const isUnchanged = cents === row.amounts.cents && (row.toldCents || priceRow !== null);
-  return isUnchanged ? input : add(withCents(rate, row.rate?.work ?? 0n, cents));
+  const isRecounted = usage !== null || (rate?.perCent != null && corrects(input, "cents"));
+  if (rate === null || !isRecounted || corrects(input, "credits")) return final;
+  const { seconds, count } = row.amounts;
+  const work = usage === null
+    ? { ...NO_USAGE, seconds, calls: count }
+    : workOfUsage(usage, { seconds, count: finalAmount(row, "count", input) });
+  const credits = creditsOf(rate, work, centsOfRate(row, final, priceRow), row.rate?.tokens);
+  return { ...final, actual: { ...final.actual, credits } };
 }
 
 /** The final cents that a rate counts, whatever `costCents` says; null where nobody says them. */

@@ -15,7 +15,7 @@ import { counted } from "../state/counter.ts";
 import { begun, counterIn } from "../plans/windows.ts";
 import { type Retry, retryOf } from "./guards.ts";
 import { type CallSize, heldUsage, knownCents, priceRowOf, reserveAmounts } from "../pricing/amounts.ts";
-import { canRate, type CreditCost, creditCostOf, rateOf, workOf } from "../pricing/credits.ts";
+import { canRate, type CreditCost, creditCostOf, rateOf, tokenCost } from "../pricing/credits.ts";
 import type { Unit } from "../catalog/plan.ts";
 import type { PriceRow } from "../catalog/price_row.ts";
 import { ONE } from "../values/amount.ts";
@@ -174,8 +174,7 @@ const NO_RATE: { readonly rate?: HeldRate } = {};
 /** The rate that a hold keeps; nothing for a call without one. */
 function heldRate(size: CallSize, { rate }: SizedCall): typeof NO_RATE {
   if (rate === null) return NO_RATE;
-  const work = rate.perCent === null ? 0n : workOf(rate, heldUsage(size));
-  return { rate: { number: rate.number, work } };
+  return { rate: { number: rate.number, tokens: tokenCost(rate, heldUsage(size)) } };
 }
 
 /** Holds what a call takes from one user; returns the groups after it. */
@@ -255,27 +254,29 @@ function holdWarnings(
   draft: Draft,
   { now }: Context,
   input: CanUseInput,
-  { isRated, row }: SizedCall,
+  call: SizedCall,
   assessment: PathAssessment,
 ): readonly HoldWarning[] {
-  const warnings = sizeWarnings(input, assessment, row);
+  const warnings = sizeWarnings(input, assessment, call);
   const { event, metadata } = input;
-  if (isRated || !countsCredits(draft, { event, metadata, now }, assessment)) return warnings;
+  if (call.isRated || !countsCredits(draft, { event, metadata, now }, assessment)) return warnings;
   return [...warnings, "unrated_event"];
 }
 
 /**
- * Warns of a quantity above 1 that nothing counts. It counts in seconds, and in cents where the price is by the second: in
- * a matched group, in a run, or in a balance that pays alone. An event that is not covered has nothing to count in.
+ * Warns of a quantity above 1 that nothing counts. It counts in seconds, and in cents or credits where the price or the
+ * rate is by the second: in a matched group, in a run, or in a balance that pays alone. An event that is not covered has nothing to count in.
  */
 function sizeWarnings(
   { event, size: { quantity, inputCostCents } }: CanUseInput,
   { matched, quotas, credits, levels, runs }: PathAssessment,
-  priceRow: PriceRow | null,
+  { row, rate }: SizedCall,
 ): readonly HoldWarning[] {
   if (quantity === null || quantity <= ONE || !matched) return NO_WARNINGS;
-  const pricedBySecond = priceRow?.amountMode === "per_unit" && inputCostCents === null;
-  const counts = (unit: Unit) => unit === "seconds" || (unit === "cents" && pricedBySecond);
+  const isInCents = row?.amountMode === "per_unit" && inputCostCents === null;
+  const isInCredits = rate?.document.perSecond !== undefined || (isInCents && rate?.perCent != null);
+  const counts = (unit: Unit) =>
+    unit === "seconds" || (unit === "cents" && isInCents) || (unit === "credits" && isInCredits);
   const matching = [...quotas, ...levels.flatMap(({ assessment }) => assessment.quotas)];
   const isCounted = matching.length > 0
     ? matching.some(({ group }) => counts(group.unit))

@@ -7,7 +7,7 @@ import type { Catalog } from "../catalog/catalog.ts";
 import type { Unit } from "../catalog/plan.ts";
 import { type PriceRow, pricesFor, type TokenPrices } from "../catalog/price_row.ts";
 import type { RateRow } from "../catalog/rate_row.ts";
-import { creditsOf, isReported } from "./credits.ts";
+import { creditsOf } from "./credits.ts";
 import { exactCost, finalAmounts, NO_USAGE, rounded, type Usage, workOfUsage } from "./usage.ts";
 
 /** An amount for each unit. */
@@ -85,7 +85,7 @@ export function trackAmounts(
   };
   if (usage === null) return tracked;
   const final = finalAmounts(usage, row, tracked);
-  if (rate === null || !isReported(rate, usage)) return { ...tracked, ...final };
+  if (rate === null) return { ...tracked, ...final };
   const cents = knownCents(size, row, final.cents ?? amounts.cents);
   return { ...tracked, ...final, credits: creditsOf(rate, workOfUsage(usage, tracked), cents) };
 }

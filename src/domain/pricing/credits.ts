@@ -35,28 +35,29 @@ export function creditCostOf(
   return rates.length === 0 ? null : { total: amounts.credits, rated: isRated };
 }
 
-/** What a usage costs in credits; rounded once, on the sum of the parts. 0 for a call that is not rated. */
-export function creditsOf(rate: RateRow | null, usage: Usage, cents: Amount | null): Amount {
-  return canRate(rate, cents) ? withCents(rate, workOf(rate, usage), cents) : 0n;
-}
-
 /**
- * What a rate charges for all but cents, exactly: the sum in the form of `exactCost`. A hold keeps it, so that other cents
- * change nothing else.
+ * What a usage costs in credits; rounded once, on the sum of the parts. 0 for a call that is not rated.
+ *
+ * @param cents those of the call; null for unknown
+ * @param heldTokens what the rate charges, exactly, for the tokens of a hold: they count where the usage reports none
  */
-export function workOf(rate: RateRow, usage: Usage): bigint {
-  return exactCost(rate, rate.prices, usage);
-}
-
-/** Credits of a work and its cents, at least the minimum. */
-export function withCents(rate: RateRow, work: bigint, cents: Amount | null): Amount {
+export function creditsOf(
+  rate: RateRow | null,
+  usage: Usage,
+  cents: Amount | null,
+  heldTokens = 0n,
+): Amount {
+  if (!canRate(rate, cents)) return 0n;
   const ofCents = rate.perCent === null || cents === null ? 0n : exactProduct(cents, rate.perCent);
-  return larger(rate.minimum, rounded(work + ofCents));
+  const held = saysTokens(usage) ? 0n : heldTokens;
+  return larger(rate.minimum, rounded(exactCost(rate, rate.prices, usage) + held + ofCents));
 }
 
-/** Whether a report says what a call costs: one without tokens says nothing of a rate that counts tokens alone. */
-export function isReported(rate: RateRow, usage: Usage): boolean {
-  return !rate.isOfTokens || saysTokens(usage);
+const NO_PRICES = { perCall: 0n, perSecond: 0n };
+
+/** What a rate charges for the tokens of a call alone, exactly. */
+export function tokenCost({ prices }: RateRow, usage: Usage): bigint {
+  return exactCost(NO_PRICES, prices, usage);
 }
 
 const NO_CREDITS: { readonly costCredits?: Amount } = {};
@@ -98,7 +99,7 @@ export function ratedParts(rate: RateRow, usage: Usage, cents: Amount): RatedPar
   const parts = work.flatMap(([part, amount, ofPart]) => {
     const price = document[part];
     if (price === undefined) return [];
-    return [{ part, amount, rate: amountOf(price), credits: rounded(workOf(rate, ofPart)) }];
+    return [{ part, amount, rate: amountOf(price), credits: rounded(exactCost(rate, rate.prices, ofPart)) }];
   });
   if (rate.perCent === null) return parts;
   const credits = rounded(exactProduct(cents, rate.perCent));

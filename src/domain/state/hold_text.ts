@@ -19,7 +19,7 @@ const NONE = "";
 const PARTS = "+";
 /** Before the id of a run. */
 const RUN = "@";
-/** Before the rate of a hold, its work and the credits that it holds. */
+/** Before the rate of a hold, the cost of its tokens and the credits that it holds. */
 const RATE = "$";
 /** In place of the bytes of the texts: they are in the tables alone. */
 const BARE = "-";
@@ -171,22 +171,22 @@ export function readHold(id: string, userKey: UserKey, text: string): Reservatio
   };
 }
 
-/** The number of the price row, then the rate, its work and the credits: "3$7,0,5000000"; without credits "3". */
+/** The number of the price row, then the rate, its tokens and the credits: "3$7,0,5000000"; without credits "3". */
 function textOfPricing({ priceRow, rate, amounts }: Reservation): string | number {
   const row = priceRow ?? NONE;
   return rate === undefined && amounts.credits === 0n
     ? row
-    : `${row}${RATE}${rate?.number ?? NONE},${rate?.work ?? 0n},${amounts.credits}`;
+    : `${row}${RATE}${rate?.number ?? NONE},${rate?.tokens ?? 0n},${amounts.credits}`;
 }
 
 function readPricing(text: string) {
   const [row = NONE, inCredits] = text.split(RATE, 2);
   const priceRow = row === NONE ? null : Number(row);
   if (inCredits === undefined) return { priceRow, credits: 0n };
-  const [number = NONE, work = NONE, credits = NONE] = inCredits.split(",", 3);
+  const [number = NONE, tokens = NONE, credits = NONE] = inCredits.split(",", 3);
   const rate: HeldRate | undefined = number === NONE
     ? undefined
-    : { number: Number(number), work: BigInt(work) };
+    : { number: Number(number), tokens: BigInt(tokens) };
   return { priceRow, credits: BigInt(credits), rate };
 }
 

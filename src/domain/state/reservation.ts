@@ -33,8 +33,8 @@ export interface HoldLine extends Line {
 export interface HeldRate {
   /** The number of the rate row. */
   readonly number: number;
-  /** What the rate charges for all but cents, exactly; 0 for a rate that counts no cents. */
-  readonly work: bigint;
+  /** What the rate charges for the tokens of the hold, exactly. They count where a usage reports none. */
+  readonly tokens: bigint;
 }
 
 /** A reservation, open or settled. */

@@ -241,16 +241,16 @@ function textOfAmounts({ count, tokens, seconds, cents, credits }: Reservation["
   return credits === 0n ? `${text}]` : `${text},${decimalOf(credits)}]`;
 }
 
-/** Encodes the rate of a hold: its number, then its work unless that is 0. */
+/** Encodes the rate of a hold: its number, then the cost of its tokens unless that is 0. */
 function textOfRate(rate: Reservation["rate"]): string | null {
   if (rate === undefined) return null;
-  return rate.work === 0n ? String(rate.number) : `${rate.number},${rate.work}`;
+  return rate.tokens === 0n ? String(rate.number) : `${rate.number},${rate.tokens}`;
 }
 
 function rateOfText(text: string | null): Reservation["rate"] {
   if (text === null) return undefined;
-  const [number, work = "0"] = text.split(",", 2);
-  return { number: Number(number), work: BigInt(work) };
+  const [number, tokens = "0"] = text.split(",", 2);
+  return { number: Number(number), tokens: BigInt(tokens) };
 }
 
 function amountsOf(text: string): Reservation["amounts"] {

@@ -17,6 +17,7 @@ const RATES: readonly RateDocument[] = [
   { event: "mixed", perCall: 1, perCent: 2 },
   { event: "resold", perCent: 1.5 },
   { event: "film", perSecond: 10 },
+  { event: "all", perCall: 1, perMillionInputTokens: 200 },
 ];
 const MODELS = [
   {
@@ -96,10 +97,12 @@ Deno.test("a hold takes its credits and a commit settles them: only usage, cents
     [on("resold"), { inputCostCents: 4 }, { extra: { cents: 2 } }, 6, 9, true],
     [on("resold"), {}, { actual: { cents: 2 } }, 0, 3, true],
     [on("resold"), {}, { usage: { inputTokens: 5 } }, 0, 0, false],
-    [on("resold", "painter"), { count: 2 }, { actual: { count: 3 } }, 12, 18, true],
+    [on("resold", "painter"), { count: 2 }, { actual: { count: 3 } }, 12, 12, true],
     [on("mixed"), { count: 3, inputCostCents: 4 }, { actual: { cents: 1 } }, 11, 5, true],
     [on("mixed"), { count: 3 }, {}, 0, 0, false],
     [on("mixed"), { count: 3 }, { actual: { cents: 1 } }, 0, 5, true],
+    [on("all"), { inputTokens: 1000 }, { usage: { calls: 4 } }, 1.2, 4.2, true],
+    [on("all"), { inputTokens: 1000 }, { usage: { seconds: 5, outputTokens: 9 } }, 1.2, 1, true],
     [on("other"), {}, { usage: { calls: 3 } }, 0, 0, false],
     [on("other"), {}, { actual: { credits: 2 } }, 0, 2, false],
   ];
@@ -147,6 +150,10 @@ Deno.test("an unrated event warns where credits are counted, and is as before el
   assert.deepEqual(counted.canUse({}, on("image")).warnings, []);
   const bought = sceneOf(null, 10);
   assert.deepEqual(bought.canUse({}, on("other")).warnings, ["unrated_event"]);
+  const film = { quantity: 2 };
+  assert.deepEqual(counted.canUse({ ...film, count: 1 }, on("image")).warnings, ["quantity_not_counted"]);
+  assert.deepEqual(sceneOf(100).canUse(film, on("film")).warnings, [], "the rate takes the quantity");
+  assert.deepEqual(sceneOf(null, 100).canUse(film, on("film")).warnings, []);
   const neither = sceneOf(null);
   assert.deepEqual(neither.canUse({}, on("other")).warnings, []);
   const { runId } = openRun(neither, 5);

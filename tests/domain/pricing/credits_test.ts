@@ -11,7 +11,7 @@ import {
   withRateRows,
 } from "../../../src/domain/catalog/rate_row.ts";
 import { heldUsage, reserveAmounts, trackAmounts } from "../../../src/domain/pricing/amounts.ts";
-import { creditsOf, ratedParts, rateOf, withCents, workOf } from "../../../src/domain/pricing/credits.ts";
+import { creditsOf, ratedParts, rateOf, tokenCost } from "../../../src/domain/pricing/credits.ts";
 import { centsOf, NO_USAGE, type Usage } from "../../../src/domain/pricing/usage.ts";
 import { amountOf, numberOf, ONE } from "../../../src/domain/values/amount.ts";
 import { type Reported, type Size, sizeOf, usageOf } from "../scene_input.ts";
@@ -161,7 +161,8 @@ Deno.test("credits are rounded once, half up, on the sum of the exact parts", ()
     const [scale, half] = [ONE * million, ONE * million / 2n];
     const credits = creditsOf(rate, usage, cents);
     assert.equal(credits, (exact + half) / scale);
-    assert.equal(withCents(rate, workOf(rate, usage), cents), credits, "from what a hold keeps");
+    const others = { ...NO_USAGE, calls: usage.calls, seconds: usage.seconds };
+    assert.equal(creditsOf(rate, others, cents, tokenCost(rate, usage)), credits, "from what a hold keeps");
     const apart = ratedParts(rate, usage, cents);
     const difference = apart.reduce((sum, part) => sum + part.credits, 0n) - credits;
     assert.ok(difference <= 3n && difference >= -3n, "the parts add up, each with its own rounding");

@@ -77,7 +77,7 @@ const unrated: fc.Arbitrary<Reservation> = fc.record({
   settledAt: fc.constant(null),
 }, PLAIN);
 
-const rate = fc.record({ number: fc.nat(), work: fc.bigInt({ min: 0n, max: 10n ** 40n }) }, PLAIN);
+const rate = fc.record({ number: fc.nat(), tokens: fc.bigInt({ min: 0n, max: 10n ** 40n }) }, PLAIN);
 const held = fc.oneof(unrated, fc.tuple(unrated, rate).map(([row, own]) => ({ ...row, rate: own })));
 
 Deno.test("an open hold is read unchanged, whatever texts it has", () => {
