@@ -213,11 +213,7 @@ export interface ReserveReply {
   /** With a runId: the run and those around it, innermost first, after the call. */
   readonly runs?: readonly { readonly runId: string; readonly limits: readonly RunLimit[] }[];
   /** What the call costs in credits, of a hold at most; present if the catalog has rates. */
-  readonly credits?: {
-    readonly total: number;
-    /** Whether a rate of the catalog gives the credits. */
-    readonly rated: boolean;
-  };
+  readonly credits?: CreditCost;
   /**
    * "unknown_member: metdata": the call has no such member and was answered without it. unpriced_model: a
    * limit group in cents covers the event, but the call has no price. unrated_event: credits are counted
@@ -284,6 +280,13 @@ export interface Cost {
   readonly model: string | null;
 }
 
+/** What a call costs in credits. */
+export interface CreditCost {
+  readonly total: number;
+  /** Whether a rate of the catalog gives the credits. */
+  readonly rated: boolean;
+}
+
 /** A warning of an answer, such as `unpriced_model`. */
 export type Warning = string;
 
@@ -317,11 +320,7 @@ export interface CommitAnswer {
   readonly recharged: boolean;
   readonly cost: Cost;
   /** What the call costs in credits, of a hold at most; present if the catalog has rates. */
-  readonly credits?: {
-    readonly total: number;
-    /** Whether a rate of the catalog gives the credits. */
-    readonly rated: boolean;
-  };
+  readonly credits?: CreditCost;
   /**
    * "unknown_member: metdata": the call has no such member and was answered without it. unpriced_model: a
    * limit group in cents covers the event, but the call has no price. unrated_event: credits are counted
@@ -424,11 +423,7 @@ export interface TrackAnswer {
   readonly runs?: readonly { readonly runId: string; readonly limits: readonly RunLimit[] }[];
   readonly cost: Cost;
   /** What the call costs in credits, of a hold at most; present if the catalog has rates. */
-  readonly credits?: {
-    readonly total: number;
-    /** Whether a rate of the catalog gives the credits. */
-    readonly rated: boolean;
-  };
+  readonly credits?: CreditCost;
   /**
    * "unknown_member: metdata": the call has no such member and was answered without it. unpriced_model: a
    * limit group in cents covers the event, but the call has no price. unrated_event: credits are counted
@@ -483,11 +478,7 @@ export interface CanUseAnswer {
   /** With a runId: the run and those around it, innermost first, after the call. */
   readonly runs?: readonly { readonly runId: string; readonly limits: readonly RunLimit[] }[];
   /** What the call costs in credits, of a hold at most; present if the catalog has rates. */
-  readonly credits?: {
-    readonly total: number;
-    /** Whether a rate of the catalog gives the credits. */
-    readonly rated: boolean;
-  };
+  readonly credits?: CreditCost;
   /**
    * "unknown_member: metdata": the call has no such member and was answered without it. unpriced_model: a
    * limit group in cents covers the event, but the call has no price. unrated_event: credits are counted
@@ -554,6 +545,26 @@ export interface ExplainedCredit {
   readonly wouldPay: number;
 }
 
+/** What a call costs in credits, and how that adds up. */
+export interface ExplainedRate {
+  readonly total: number;
+  /** Whether a rate of the catalog gives the credits. */
+  readonly rated: boolean;
+  /** The pattern of the rate; null if none covers the event. */
+  readonly event: string | null;
+  /** The least that the call costs; the sum of the parts may be lower. */
+  readonly minimum: number;
+  readonly parts: readonly {
+    /** The member of the rate. */
+    readonly part: "perCall" | "perImage" | "perMillionInputTokens" | "perMillionCachedInputTokens"
+      | "perMillionOutputTokens" | "perSecond" | "perCent";
+    /** The calls, tokens, seconds or cents. */
+    readonly amount: number;
+    readonly rate: number;
+    readonly credits: number;
+  }[];
+}
+
 /** The answer to an explain: what a reserve would answer now, and why. */
 export interface Explanation {
   readonly allowed: boolean;
@@ -586,25 +597,7 @@ export interface Explanation {
   /** With a runId: the run and those around it, innermost first, after the call. */
   readonly runs?: readonly { readonly runId: string; readonly limits: readonly RunLimit[] }[];
   /** The most that the call costs in credits, and how that adds up; present if the catalog has rates. */
-  readonly rate?: {
-    readonly total: number;
-    /** Whether a rate of the catalog gives the credits. */
-    readonly rated: boolean;
-    /** The pattern of the rate; null if none covers the event. */
-    readonly event: string | null;
-    /** The least that the call costs; the sum of the parts may be lower. */
-    readonly minimum: number;
-    readonly parts: readonly {
-      /** The member of the rate. */
-      readonly part: "perCall" | "perImage" | "perMillionInputTokens"
-        | "perMillionCachedInputTokens" | "perMillionOutputTokens" | "perSecond"
-        | "perCent";
-      /** The calls, tokens, seconds or cents. */
-      readonly amount: number;
-      readonly rate: number;
-      readonly credits: number;
-    }[];
-  };
+  readonly rate?: ExplainedRate;
   /**
    * "unknown_member: metdata": the call has no such member and was answered without it. unpriced_model: a
    * limit group in cents covers the event, but the call has no price. unrated_event: credits are counted
@@ -906,6 +899,20 @@ export interface Plan {
   readonly limits: readonly LimitGroup[];
   /** By key; absent for a plan without features. */
   readonly features?: Readonly<Record<string, FeatureValue>>;
+}
+
+/** A row of the rate card: what the calls of an event cost in credits. */
+export interface Rate {
+  readonly event: string;
+  readonly metadata?: Readonly<Record<string, string>>;
+  readonly perCall?: number;
+  readonly perImage?: number;
+  readonly perMillionInputTokens?: number;
+  readonly perMillionCachedInputTokens?: number;
+  readonly perMillionOutputTokens?: number;
+  readonly perSecond?: number;
+  readonly perCent?: number;
+  readonly minimum?: number;
 }
 
 /** A limit of a run. */
