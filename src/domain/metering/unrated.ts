@@ -1,4 +1,4 @@
-// Whether anybody counts the credits of a call: only then does it matter that the call has no rate.
+// Whether the credits of a call count anywhere: only then does it matter that the call has no rate.
 
 import { runsCount } from "../accounts/run.ts";
 import { hasCredit, type Purchase } from "../credits/wallet.ts";

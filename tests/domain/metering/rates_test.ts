@@ -284,7 +284,7 @@ Deno.test("turns in any order never take a credits group above its quota", () =>
   );
 });
 
-Deno.test("a hold's text is as it was for a catalog without rates, and keeps the rate with them", () => {
+Deno.test("a hold's text is unchanged for a catalog without rates, and keeps the rate with them", () => {
   const texts = new HoldTexts();
   const held = (scene: Scene, call: Call): Reservation => {
     const id = scene.hold(2, call);
