@@ -137,8 +137,10 @@ export function commit(draft: Draft, input: CommitInput, context: Context): Resu
   const runs = knownRuns(draft, row.runId);
   const holds = [row, ...parts.map((part) => part.row)];
   const countsCents = holdIn(holds, "cents") || runsCount(runs, row.event, "cents");
-  const lacksRate = !isRated && !corrects(input, "credits") &&
-    (holdIn(holds, "credits") || paysCredits(draft, { event: row.event, metadata, now: context.now }, runs));
+  const purchase = { event: row.event, metadata, now: context.now };
+  const lacksRate = !isRated && !corrects(input, "credits") && (holdIn(holds, "credits") ||
+    paysCredits(draft, purchase) ||
+    parts.some((part) => isOfQuota(part.row) && paysCredits(part.draft, purchase)));
   const toldCents = row.toldCents || tellsCents(input);
   const warnings = warningsOf(priceRow, { countsCents, toldCents, usage: input.usage ?? null, lacksRate });
   const levels = levelsOf(draft, parts);

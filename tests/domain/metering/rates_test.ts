@@ -156,9 +156,23 @@ Deno.test("an unrated event warns where credits are counted, and is as before el
   assert.deepEqual(sceneOf(null, 100).canUse(film, on("film")).warnings, []);
   const neither = sceneOf(null);
   assert.deepEqual(neither.canUse({}, on("other")).warnings, []);
-  const { runId } = openRun(neither, 5);
-  const input = { event: "other", metadata: null, size: sizeOf({}), runId };
-  assert.deepEqual(neither.ask("canUse", input).warnings, ["unrated_event"]);
+});
+
+Deno.test("a balance of an account warns where the account takes part", () => {
+  const plans = [planOf("p", {}, { limits: [groupOf("g", 9, "count", "image")] })];
+  const account = new Scene(plans, undefined, [CREDITS], {
+    id: "acme",
+    key: 1,
+    rates: [],
+    isCompared: false,
+  });
+  account.subscribe("p");
+  account.fund("credits", 5);
+  const member = new Scene([], undefined, [], { id: "ann", key: 2, beside: account, isCompared: false });
+  member.under(account);
+  assert.deepEqual(member.canUse({}, on("image")).warnings, ["unrated_event"]);
+  assert.deepEqual(commit(member, member.hold({}, on("image"))).warnings, ["unrated_event"]);
+  assert.deepEqual(member.canUse({}, on("chat")).warnings, []);
 });
 
 function openRun(scene: Scene, quota: number): { runId: string } {
@@ -300,7 +314,7 @@ Deno.test("a hold's text is unchanged for a catalog without rates, and keeps the
   const rated = held(sceneOf(1000), on("image"));
   const text = textOfHold(rated, texts);
   assert.equal(text.split("\n")[11], "-1$0,0,10000000");
-  assert.deepEqual(readHold(rated.id, rated.userKey, text), rated);
+  assert.deepEqual(readHold(rated.id, rated.userKey, text, texts), rated);
 });
 
 Deno.test("a generation counts the credits of its report", () => {
