@@ -192,6 +192,8 @@ export interface Catalog {
   readonly hasAddOns: boolean;
   /** Whether any plan has a trial. */
   readonly hasTrials: boolean;
+  /** Whether any group of any plan, or any pack, is in credits. */
+  readonly hasCredits: boolean;
   readonly packs: ReadonlyMap<string, Pack>;
   /** What each price in Stripe sells, by the price's id. */
   readonly stripePrices: ReadonlyMap<string, Sold>;
@@ -252,6 +254,8 @@ export function compileCatalog(
     hasAlerts: plans.some(({ groups }) => groups.some(({ alerts }) => alerts.length > 0)),
     hasAddOns: plans.some(({ addon }) => addon),
     hasTrials: plans.some(({ trial }) => trial !== null),
+    hasCredits: plans.some(({ groups }) => groups.some(isInCredits)) ||
+      packs.some(({ items, bucket }) => items.some(isInCredits) || (bucket !== null && isInCredits(bucket))),
     packs: new Map(packs.map((pack) => [pack.id, pack])),
     stripePrices: new Map([
       ...plans.flatMap((plan, place) => pricesOf(document.plans?.[place], { plan })),
@@ -259,6 +263,10 @@ export function compileCatalog(
     ]),
     composeTypes: compileTypes(document.composeTypes ?? [], models),
   };
+}
+
+function isInCredits({ unit }: { readonly unit: Unit }): boolean {
+  return unit === "credits";
 }
 
 /** Finds a plan by its id, else by its name without regard to case. */

@@ -33,7 +33,7 @@ import {
 import { settleShares } from "../accounts/shares.ts";
 import { type ChargedCounters, type ChargedGroup, settleCharge, type Settlement } from "./settle_charge.ts";
 import { callersReservation, type Part, partsOf } from "./settle_lines.ts";
-import { paysCredits } from "./unrated.ts";
+import { hasCreditsFor } from "./unrated.ts";
 import { cutText } from "../values/texts.ts";
 
 /** Absolute or added final amounts of a commit, by unit; absent units keep what was reserved. */
@@ -137,10 +137,10 @@ export function commit(draft: Draft, input: CommitInput, context: Context): Resu
   const runs = knownRuns(draft, row.runId);
   const holds = [row, ...parts.map((part) => part.row)];
   const countsCents = holdIn(holds, "cents") || runsCount(runs, row.event, "cents");
-  const purchase = { event: row.event, metadata, now: context.now };
+  const call = { event: row.event, metadata };
   const lacksRate = !isRated && !corrects(input, "credits") && (holdIn(holds, "credits") ||
-    paysCredits(draft, purchase) ||
-    parts.some((part) => isOfQuota(part.row) && paysCredits(part.draft, purchase)));
+    hasCreditsFor(draft, context, call) ||
+    parts.some((part) => isOfQuota(part.row) && hasCreditsFor(part.draft, context, call)));
   const toldCents = row.toldCents || tellsCents(input);
   const warnings = warningsOf(priceRow, { countsCents, toldCents, usage: input.usage ?? null, lacksRate });
   const levels = levelsOf(draft, parts);

@@ -252,14 +252,13 @@ const NOT_COUNTED: readonly HoldWarning[] = ["quantity_not_counted"];
 /** The warnings about the size of a call, and of an event without a rate where credits are counted. */
 function holdWarnings(
   draft: Draft,
-  { now }: Context,
+  context: Context,
   input: CanUseInput,
   call: SizedCall,
   assessment: PathAssessment,
 ): readonly HoldWarning[] {
   const warnings = sizeWarnings(input, assessment, call);
-  const { event, metadata } = input;
-  if (call.isRated || !countsCredits(draft, { event, metadata, now }, assessment)) return warnings;
+  if (call.isRated || !countsCredits(draft, context, call, assessment)) return warnings;
   return [...warnings, "unrated_event"];
 }
 

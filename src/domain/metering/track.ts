@@ -130,7 +130,7 @@ export function track(draft: Draft, input: TrackInput, context: Context): Result
   const path = [assessment, ...assessment.levels.map((level) => level.assessment)];
   const countsCents = path.some(({ quotas }) => countsUnit(quotas, "cents")) ||
     runsCount(runs, event, "cents");
-  const lacksRate = !isRated && countsCredits(draft, { event, metadata, now: context.now }, assessment);
+  const lacksRate = !isRated && countsCredits(draft, context, call, assessment);
   return answered({
     eventId,
     matchStatus,

@@ -212,11 +212,6 @@ export class Draft {
   }
 
   /** The balances in memory, with this draft's changes, in consumption order; new ones come last. */
-  /** Whether the user has any balance, spent ones included. */
-  get hasBalances(): boolean {
-    return this.#balances !== null || this.state.balanceOrder.length > 0;
-  }
-
   *balancesInOrder(): Iterable<CreditBalance> {
     const over = this.#balances;
     for (const row of this.state.balanceOrder) yield over?.get(row.id) ?? row;

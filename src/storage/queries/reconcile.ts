@@ -393,7 +393,6 @@ function balanceDrifts(row: BalanceSums): Drift[] {
 interface DailySums extends OwnedRow {
   readonly kept: number;
   readonly events: number;
-  /** "0.5 cents", and credits where there are any. */
   readonly kept_cost: string;
   readonly cost: string;
 }
