@@ -17,7 +17,7 @@ import {
   rotateIdentitySecret,
 } from "./admin.ts";
 import { findPersonLinks, listCoveredIds, listHolds, listUsers, lookUpId } from "./admin_users.ts";
-import { trackBatch } from "./batch.ts";
+import { batch, trackBatch } from "./batch.ts";
 import { compose } from "./compose.ts";
 import { extendCredits, grantCredits, listCredits, listLedger, revokeCredits } from "./credits.ts";
 import { aliasCustomer, aliasCustomers, getCustomer } from "./customers.ts";
@@ -64,6 +64,7 @@ export const CONTRACT = callsById({
   canUse,
   explain,
   trackBatch,
+  batch,
   getUsage,
   getMyUsage,
   getUser,

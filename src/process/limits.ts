@@ -54,6 +54,8 @@ export const RUNTIME_LIMITS = {
   batchPieceBytes: 256 * 1024,
   /** The same of all batches of one app that run side by side. */
   batchesOfAppBytesMax: 512 * 1024,
+  /** How long a call of a batch that has a key may wait for its decision. It is finished all the same. */
+  batchUndecidedMs: 1_000,
   /** Characters of journal not yet drained before a batch of several pieces waits: reads of others wait for their drain. */
   batchBacklogBytesMax: 1024 * 1024,
   /** The same where the store works in the answering thread; there it also pauses as long as a piece took, up to this. */
@@ -177,6 +179,7 @@ export const REQUEST_LIMITS = {
   /** Of a batch of events. */
   batchBytesMax: 8 * 1024 * 1024,
   batchEventsMax: 500,
+  batchCallsMax: 500,
   metadataBytesMax: 16 * 1024,
   idLengthMax: 200,
   eventLengthMax: 200,

@@ -142,6 +142,7 @@ async function meter({ client }: Scene): Promise<void> {
   const settled = await client.commit(hold.reservationId, { extra, actual: { cents: 3 }, response: "done" });
   assert.deepEqual(settled.groups.map(({ current }) => current), [1050, 3]);
   await meterUsage(client);
+  await Promise.all(Array.from({ length: 3 }, () => client.canUse("u", "chat.reply")));
 
   const other = await client.reserve("u", "image.render");
   assert.ok(other.allowed);

@@ -22,7 +22,7 @@ import {
 import { type ModelDocument, withPriceRows } from "../../src/domain/catalog/price_row.ts";
 import { type RateDocument, withRateRows } from "../../src/domain/catalog/rate_row.ts";
 import type { Decision } from "../../src/domain/state/result.ts";
-import { HoldTexts } from "../../src/domain/state/hold_text.ts";
+import { SharedValues } from "../../src/domain/state/shared_values.ts";
 import { type Change, newUser, UserState } from "../../src/domain/state/user.ts";
 import { AgainstModel, NO_HISTORY, WEBHOOK } from "./against_model.ts";
 import { Auditor } from "./auditor.ts";
@@ -106,7 +106,7 @@ export class Scene {
       counters: [],
       reservations: [],
       balances: [],
-    }, new HoldTexts());
+    }, new SharedValues());
     this.#realm = beside === undefined ? new SceneRealm() : beside.#realm;
     this.#realm.add(key, this);
   }

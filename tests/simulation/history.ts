@@ -16,6 +16,7 @@ const POSTS = {
   optIn: "/opt-in",
   testClock: "/test-clock",
   trackBatch: "/track/batch",
+  batch: "/batch",
 } as const;
 
 const REGISTRY_OPS = ["plans", "applyCatalog", "setCap", "createKey", "revokeKey", "setWebhook"] as const;
@@ -135,6 +136,18 @@ export function isOfModel(request: SimRequest): request is ModelRequest {
 }
 
 /** Whether an answer ends a call: anything but a fault that may pass. */
-export function isFinal({ status }: Reply): boolean {
-  return status !== 503;
+export function isFinal({ status, body }: Reply): boolean {
+  // Of calls in one request some may be undecided yet.
+  return status !== 503 && !body.includes('{"status":503,');
+}
+
+/** The calls that a request makes: those in a batch, or the one that it is. */
+export function elementsOf({ op, input }: SimRequest): readonly Input[] {
+  const elements = op === "trackBatch" ? input["events"] : op === "batch" ? input["calls"] : [input];
+  return elements as readonly Input[];
+}
+
+/** Whether a request makes many calls. */
+export function isBatch({ op }: SimRequest): boolean {
+  return op === "trackBatch" || op === "batch";
 }

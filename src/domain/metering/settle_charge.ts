@@ -9,7 +9,7 @@ import type { HoldLine, Line, Reservation, ReservationStatus } from "../state/re
 import type { Draft } from "../state/draft.ts";
 import type { Unit } from "../catalog/plan.ts";
 import { counterIn } from "../plans/windows.ts";
-import { counted } from "../state/counter.ts";
+import { counted, keyOf } from "../state/counter.ts";
 import { isOfGuard, type Millis } from "../values/period.ts";
 import { moveCredit, type Movement, takeCredits } from "../credits/wallet.ts";
 import { finalParts } from "./final_parts.ts";
@@ -17,7 +17,6 @@ import {
   chargeLine,
   correctLeft,
   isSettled,
-  keyOfLine,
   limitsOf,
   type LineLimit,
   NONE_SPARED,
@@ -108,7 +107,7 @@ function settledLines(
 
 /** An event takes nothing from a counter that is left unchanged. */
 function sparing(line: Line, spared: SparedCounters): Line {
-  return spared.has(keyOfLine(line)) ? { ...line, taken: 0n } : line;
+  return spared.has(keyOf(line)) ? { ...line, taken: 0n } : line;
 }
 
 /** Changes the counters from the held to the final amounts. */
@@ -130,7 +129,7 @@ function chargeLines(
   lines.forEach((line, place) => {
     const before = heldBy(place);
     // Plan changes and merges can bring two lines onto one counter, which gets the event's cost once and is listed once.
-    const key = keyOfLine(line);
+    const key = keyOf(line);
     if (isOfGuard(line.window)) {
       const held = isRecharge ? 0n : before;
       charged.set(key, chargeGuard(draft, line, held, (limits[place] as LineLimit).quota, now));

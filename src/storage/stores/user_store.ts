@@ -315,6 +315,8 @@ async function loadIdempotency(
      join idempotency i on i.realm = r.realm and i.key = r.key`,
     [arrayText(keys.map(({ realm }) => realm)), arrayText(keys.map(({ key }) => key))],
   );
+  // As for nearly all keys: they are new.
+  if (records.length === 0) return keys.map(() => null);
   const found = new Map(records.map(IDEMPOTENCY.read).map((row) => [`${row.realm}/${row.key}`, row]));
   return keys.map(({ realm, key }) => found.get(`${realm}/${key}`) ?? null);
 }

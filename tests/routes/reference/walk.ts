@@ -66,6 +66,8 @@ async function walkMetering(tour: Tour): Promise<void> {
     body: { events: [{ ...body, idempotencyKey: "job_1" }, { ...body, count: 500 }] },
   });
   await record("explain", { body: { ...body, count: 500 } });
+  const call = { call: "can-use", ...body };
+  await record("batch", { body: { calls: [call, { call: "release", reservationId: "rsv_1_unknown" }] } });
 }
 
 /** The examples of reserve and commit that stay: work of a model, settled by what its server reports. */
