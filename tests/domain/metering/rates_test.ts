@@ -309,11 +309,12 @@ Deno.test("a hold's text is unchanged for a catalog without rates, and keeps the
   };
   const plain = held(sceneOf(1000, 0, { rates: [] }), on("image"));
   assert.equal(Object.hasOwn(plain, "rate"), false);
-  const unrated = textOfHold(plain, texts);
+  const unrated = String(textOfHold(plain, texts));
   assert.ok(unrated.includes("\n2000000\n0\n0\n-1\n0\n1\n") && !unrated.includes("$"), unrated);
   const rated = held(sceneOf(1000), on("image"));
   const text = textOfHold(rated, texts);
-  assert.ok(text.includes("\n2000000\n0\n0\n-1$0,0,10000000\n0\n1\n"), text);
+  const shown = String(text);
+  assert.ok(shown.includes("\n2000000\n0\n0\n-1$0,0,10000000\n0\n1\n"), shown);
   assert.deepEqual(readHold(rated.id, rated.userKey, text, texts), rated);
 });
 
