@@ -94,6 +94,7 @@ Deno.test("landed migrations are never edited", () => {
     "0032_trials": "b2104734e2bdad7e1b586dc91aa5955c897e409686fe4131dc070059baa6e56c",
     "0034_included_credits": "3008a5192cb73c34edebf80d8e0b0ff1eb382f736ea6707aadb405ccef3a18df",
     "0035_top_ups": "8bcfbbb23f049ba05df90cf3e47a085a34249ca258f5a1cc763ffd980daf394b",
+    "0033_rates": "eec736598035e5622b2eceaf9dc50be7105853b7a38ed4456cbccaa7c7075027",
     "0037_readers": "0afc3ab9d0828126c5f9cfc3193392b8e8455610e2cfdce264038256df2284bd",
     "0014_webhooks": "884eb3249c6d202d96091a89c11c4d12680f0b6aa9de9edcf0ad895a2912c332",
   };

@@ -5,6 +5,7 @@ import { numberOf } from "../../src/domain/values/amount.ts";
 import type { CommitAnswer, Correction } from "../../src/domain/metering/commit.ts";
 import { shownCount } from "../../src/domain/state/counter.ts";
 import type { Cost } from "../../src/domain/pricing/cost.ts";
+import type { CreditCost } from "../../src/domain/pricing/credits.ts";
 import type { CallSize } from "../../src/domain/pricing/amounts.ts";
 import type { CanUseAnswer, OfferedGroup, ReserveAnswer } from "../../src/domain/metering/reserve.ts";
 import type { ExplainAnswer } from "../../src/domain/metering/explanation.ts";
@@ -22,7 +23,7 @@ import { amountOrNull, timeText } from "../contract/fields.ts";
 import { runTurn, type Target, type TurnWorld } from "../http/turn.ts";
 import { joined, warningsAbout } from "../http/unknown_members.ts";
 import type { ChargedGroup } from "../../src/domain/metering/settle_charge.ts";
-import { isGuard } from "../../src/domain/catalog/plan.ts";
+import { isGuard, UNITS } from "../../src/domain/catalog/plan.ts";
 import type { Retry } from "../../src/domain/metering/guards.ts";
 import { endOf, showAmounts, showCounter, showRuns, showSharedCounter } from "./shown_records.ts";
 
@@ -89,6 +90,7 @@ export function askCommit(input: CheckedOf<typeof commit>): Asked<"commit", Data
       tokens: extra?.tokens ?? extra?.outputTokens,
       cents: extra?.cents ?? extra?.outputCostCents,
       seconds: extra?.seconds,
+      credits: extra?.credits,
     }),
     actual: correctionOf(actual ?? {}),
     usage: usage ?? providerUsage ?? null,
@@ -165,7 +167,7 @@ function sizeOf(input: WireSize): CallSize {
 
 function correctionOf(members: Readonly<Partial<Record<keyof Correction, number | null | undefined>>>) {
   const correction: { -readonly [Unit in keyof Correction]: Correction[Unit] } = {};
-  for (const unit of ["count", "tokens", "cents", "seconds"] as const) {
+  for (const unit of UNITS) {
     const amount = amountOrNull(members[unit]);
     if (amount !== null) correction[unit] = amount;
   }
@@ -186,6 +188,7 @@ function showReserve(answer: ReserveAnswer, told: readonly string[]): DataOf<typ
     ...showLevels(answer, levels, ({ groups: ofLevel, blocking: full }) => ({
       groups: ofLevel.map((group) => showGroup(group, full.includes(group))),
     })),
+    ...showCredits(answer),
     warnings: joined(warnings, told),
     ...showRetry(answer),
   };
@@ -224,7 +227,7 @@ function showLevels<Level extends { readonly userId: string }, Shown>(
 }
 
 function showCommit(
-  { eventId, recharged, groups, levels, cost, warnings }: CommitAnswer,
+  { eventId, recharged, groups, levels, cost, credits, warnings }: CommitAnswer,
   told: readonly string[],
 ): DataOf<typeof commit> {
   return {
@@ -239,6 +242,7 @@ function showCommit(
     },
     recharged,
     cost: showCost(cost),
+    ...showCredits({ credits }),
     warnings: joined(warnings, told),
   };
 }
@@ -250,6 +254,13 @@ function showCharged(group: ChargedGroup) {
 function showCost({ cents, priced, model }: Cost) {
   return { cents: numberOf(cents), priced, model };
 }
+
+/** What a call costs in credits; nothing for a catalog without rates. */
+function showCredits({ credits }: { readonly credits: CreditCost | null }) {
+  return credits === null ? NO_CREDITS : { credits: { ...credits, total: numberOf(credits.total) } };
+}
+
+const NO_CREDITS = {};
 
 function showTrack(answer: TrackAnswer, told: readonly string[]): DataOf<typeof track> {
   const { eventId, matchStatus, counters, levels, runs, cost, warnings } = answer;
@@ -268,6 +279,7 @@ function showTrack(answer: TrackAnswer, told: readonly string[]): DataOf<typeof 
     ...above === undefined ? {} : { levels: above },
     ...showRuns(runs),
     cost: showCost(cost),
+    ...showCredits(answer),
     warnings: joined(warnings, told),
   };
 }
@@ -280,6 +292,7 @@ function showCanUse(answer: CanUseAnswer, told: readonly string[]): DataOf<typeo
     reasons,
     details: groups.map(showOffered),
     ...showLevels(answer, levels, ({ groups: ofLevel }) => ({ details: ofLevel.map(showOffered) })),
+    ...showCredits(answer),
     warnings: joined(warnings, told),
     ...showRetry(answer),
   };

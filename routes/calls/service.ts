@@ -55,6 +55,7 @@ export const SERVICE: readonly KeylessEndpoint<World>[] = [
   endpoint(contract.listDailyUse, async ({ world, input }) => {
     const { appId, mode, from, to, by, userId } = input;
     const realm = appOf(world, appId).realms[mode];
+    const hasRates = realm.catalog.rates.length > 0;
     const now = realm.now();
     await addSomeUp(world, realm);
     const query = { realm: realm.realm, from, to, by, userId: userId ?? null };
@@ -67,10 +68,20 @@ export const SERVICE: readonly KeylessEndpoint<World>[] = [
       from: contract.dayText(from),
       to: contract.dayText(to),
       countedUntil: timeText(Math.min(unadded ?? now, now)),
-      days: days.map(({ day, ...use }) => ({ day: contract.dayText(day), ...use })),
+      days: days.map(({ day, parts, ...use }) => ({
+        day: contract.dayText(day),
+        ...useOf(use, hasRates),
+        parts: parts.map((part) => useOf(part, hasRates)),
+      })),
     });
   }),
 ];
+
+/** The numbers of usage, with credits where the catalog has rates. */
+function useOf<Use extends { readonly costCredits: number }>(use: Use, hasRates: boolean) {
+  const { costCredits, ...rest } = use;
+  return hasRates ? { ...rest, costCredits } : rest;
+}
 
 /** Adds up the counts of all members by name. */
 function sumOf<Counts extends Readonly<Record<string, number>>>(answers: readonly Counts[]): Counts {

@@ -5,6 +5,7 @@ import type {
   ExplainAnswer,
   ExplainedBalance,
   ExplainedGroup,
+  ExplainedRate,
   Meeting,
   QuotaParts,
 } from "../../src/domain/metering/explanation.ts";
@@ -19,7 +20,7 @@ type Explained = DataOf<typeof explain>;
 
 /** The data of the answer to `POST /v1/explain`. */
 export function showExplain(answer: ExplainAnswer): Explained {
-  const { allowed, matched, reasons, refusedBy, text, subscription, levels, runs, ...seen } = answer;
+  const { allowed, matched, reasons, refusedBy, text, subscription, levels, runs, rate, ...seen } = answer;
   return {
     allowed,
     matched,
@@ -41,6 +42,22 @@ export function showExplain(answer: ExplainAnswer): Explained {
       })),
     },
     ...showRuns(runs),
+    ...rate === null ? {} : { rate: showRate(rate) },
+  };
+}
+
+function showRate({ total, rated, row, parts }: ExplainedRate): NonNullable<Explained["rate"]> {
+  return {
+    total: numberOf(total),
+    rated,
+    event: row?.document.event ?? null,
+    minimum: numberOf(row?.minimum ?? 0n),
+    parts: parts.map(({ part, amount, rate, credits }) => ({
+      part,
+      amount: numberOf(amount),
+      rate: numberOf(rate),
+      credits: numberOf(credits),
+    })),
   };
 }
 

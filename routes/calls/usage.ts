@@ -57,6 +57,7 @@ export const USERS: readonly Endpoint<UsersWorld>[] = [
     return success(showUser(result.answer, caller.realm.catalog, history, isInTree));
   }),
   endpoint(contract.listPlans, ({ caller }) => success(listPlans(caller.app))),
+  endpoint(contract.listRates, ({ caller }) => success({ rates: caller.app.applied?.document.rates ?? [] })),
 ];
 
 function showUser(

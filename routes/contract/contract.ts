@@ -43,7 +43,7 @@ import {
 } from "./stripe.ts";
 import { cancelSubscription, unscheduleSubscription, upsertSubscription } from "./subscriptions.ts";
 import { getTestClock, moveTestClock } from "./test_clock.ts";
-import { getMyUsage, getUsage, getUser, listPlans } from "./usage.ts";
+import { getMyUsage, getUsage, getUser, listPlans, listRates } from "./usage.ts";
 import { streamUsage } from "./usage_stream.ts";
 import {
   changeWebhook,
@@ -70,6 +70,7 @@ export const CONTRACT = callsById({
   getMyUsage,
   getUser,
   listPlans,
+  listRates,
   listFeatures,
   getFeature,
   setParent,

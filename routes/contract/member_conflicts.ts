@@ -12,6 +12,7 @@ export const extra = amountsOf("extra", {
   cents: signedAmount.nullish(),
   outputCostCents: signedAmount.nullish(),
   seconds: signedAmount.nullish(),
+  credits: signedAmount.nullish(),
 });
 
 /** Amounts by unit that replace the reserved ones. */
@@ -20,6 +21,7 @@ export const actual = amountsOf("actual", {
   tokens: amount.nullish(),
   cents: amount.nullish(),
   seconds: amount.nullish(),
+  credits: amount.nullish(),
 });
 
 /** An object of amounts that refuses unknown members: an ignored one would be an amount that is not counted. */
@@ -70,6 +72,7 @@ const EXTRA_NAMES = [
   ["tokens", "tokens", "outputTokens"],
   ["cents", "cents", "outputCostCents"],
   ["seconds", "seconds"],
+  ["credits", "credits"],
 ] as const;
 
 interface Reported {
@@ -91,9 +94,9 @@ export function* usageConflicts(
 ): Iterable<MemberFault> {
   yield* conflictsOf(input, { costCents: input.costCents }, ["costCents"]);
   const seconds = input.usage?.seconds == null ? [] : ["seconds"];
-  const extras = ["tokens", "outputTokens", "cents", "outputCostCents", ...seconds];
+  const extras = ["tokens", "outputTokens", "cents", "outputCostCents", "credits", ...seconds];
   yield* conflictsOf(input, input.extra ?? {}, extras, "extra");
-  yield* conflictsOf(input, input.actual ?? {}, ["tokens", "cents", ...seconds], "actual");
+  yield* conflictsOf(input, input.actual ?? {}, ["tokens", "cents", "credits", ...seconds], "actual");
 }
 
 /** Faults for each of these members that is present together with a usage. */

@@ -36,9 +36,18 @@ import {
   unit,
 } from "./records.ts";
 import { ERROR_CODE_LENGTH_MAX, REASON_LENGTH_MAX } from "../../src/domain/values/texts.ts";
+import { RATE_PARTS } from "../../src/domain/catalog/rate_row.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
 const COUNTED_COST = "Limit groups in cents count it only if the model is priced per second";
+
+/** What a call costs in credits; absent where the catalog has no rates. */
+const credits = z.strictObject({
+  total: z.number(),
+  rated: z.boolean().describe("Whether a rate of the catalog gives the credits"),
+}).meta({ id: "CreditCost" }).optional().describe(
+  "What the call costs in credits, of a hold at most; present if the catalog has rates",
+);
 
 /** Warnings of an answer; absent without any. */
 export const warnings = z.array(
@@ -46,6 +55,7 @@ export const warnings = z.array(
 ).optional().describe(
   '"unknown_member: metdata": the call has no such member and was answered without it. ' +
     "unpriced_model: a limit group in cents covers the event, but the call has no price. " +
+    "unrated_event: credits are counted for the event, but no rate says how many. " +
     "tier_unpriced: the usage names another service tier than the standard one, and was priced as the standard one. " +
     "quantity_not_counted: quantity is above 1, but no matched limit group or balance counts it; use count",
 );
@@ -110,6 +120,7 @@ export const reserve = defineCall({
     retryAfterMs,
     levels: levelsOf({ groups: z.array(reservedGroup) }),
     runs,
+    credits,
     warnings,
   }),
   errors: ["not_found", "run_ended", "workspace_limit_reached", "test_quota_exceeded"],
@@ -187,6 +198,7 @@ export const commit = defineCall({
     levels: levelsOf({ groups: z.array(committedGroup), uncovered }),
     recharged: z.boolean().describe("Whether the reservation had expired and was charged again"),
     cost,
+    credits,
     warnings,
   }),
   errors: ["not_found", "reservation_not_pending"],
@@ -258,6 +270,7 @@ export const track = defineCall({
     levels: levelsOf({ counters: z.array(sharedCounter) }),
     runs,
     cost,
+    credits,
     warnings,
   }),
   errors: [
@@ -318,6 +331,7 @@ export const canUse = defineCall({
     retryAfterMs,
     levels: levelsOf({ details: z.array(checkedGroup) }),
     runs,
+    credits,
     warnings,
   }),
   errors: ["not_found", "run_ended"],
@@ -369,6 +383,22 @@ const explainedBalance = z.strictObject({
   wouldPay: z.number().describe("Amount that a reserve would take now; 0 if the call is refused"),
 });
 
+/** What a call costs in credits as an explanation shows it. */
+const explainedRate = z.strictObject({
+  total: z.number(),
+  rated: z.boolean().describe("Whether a rate of the catalog gives the credits"),
+  event: z.string().nullable().describe("The pattern of the rate; null if none covers the event"),
+  minimum: z.number().describe("The least that the call costs; the sum of the parts may be lower"),
+  parts: z.array(z.strictObject({
+    part: z.enum(RATE_PARTS).describe("The member of the rate"),
+    amount: z.number().describe("The calls, tokens, seconds or cents"),
+    rate: z.number(),
+    credits: z.number(),
+  })),
+}).meta({ id: "ExplainedRate" }).optional().describe(
+  "The most that the call costs in credits, and how that adds up; present if the catalog has rates",
+);
+
 /** `POST /v1/explain`: the answer of can-use, and why. */
 export const explain = defineCall({
   id: "explain",
@@ -398,6 +428,7 @@ export const explain = defineCall({
     retryAfterMs,
     levels: levelsOf({ groups: z.array(explainedGroup), credits: z.array(explainedBalance) }),
     runs,
+    rate: explainedRate,
     warnings,
   }),
   errors: ["not_found", "run_ended"],

@@ -56,9 +56,9 @@ export const usage = object.transform((sent, context): Usage => {
   additionalProperties: false,
   minProperties: 1,
   description:
-    "Usage as the model server reported it: final tokens, priced in cents by the catalog. Cached tokens and " +
+    "Usage as the model server reported it: final tokens, priced in cents and credits by the catalog. Cached tokens and " +
     "cache writes are parts of inputTokens, reasoningTokens is a part of outputTokens. Not together with " +
-    "costCents or with other amounts of tokens or cents",
+    "costCents or with other amounts of tokens, cents or credits",
 });
 
 function isAmount(value: unknown): value is number {

@@ -2,6 +2,7 @@
 // reference lacks.
 
 import { z } from "zod";
+import { UNITS } from "../../src/domain/catalog/plan.ts";
 import { PERIOD_TYPES } from "../../src/domain/values/period.ts";
 import { SHOWN_AS } from "./fields.ts";
 
@@ -43,7 +44,7 @@ export function levelsOf<Shape extends z.ZodRawShape>(members: Shape) {
 }
 
 /** The unit of a limit group or a balance. */
-export const unit = z.enum(["count", "tokens", "seconds", "cents"]).meta({ id: "Unit" });
+export const unit = z.enum(UNITS).meta({ id: "Unit" });
 
 /** A limit of a run. */
 export const runLimit = z.strictObject({
@@ -215,6 +216,7 @@ const listedEvent = {
   eventType: z.string(),
   quantity: z.number(),
   costCents: z.number(),
+  costCredits: z.number().optional().describe("Absent for an event without a rate"),
   matchStatus,
   createdAt: time,
   hasLog: z.boolean(),
@@ -241,6 +243,7 @@ export const uncovered = z.strictObject({
   tokens: z.number(),
   seconds: z.number(),
   cents: z.number(),
+  credits: z.number(),
 }).partial();
 
 /** An event with its details. */

@@ -179,6 +179,7 @@ const use = {
   events: z.int().min(0).describe("Without blocked events and released holds"),
   blocked: z.int().min(0),
   costCents: z.number(),
+  costCredits: z.number().optional().describe("Present if the catalog has rates"),
 };
 
 /** `GET /admin/v1/apps/{appId}/usage/daily` */

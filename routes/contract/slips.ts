@@ -93,6 +93,12 @@ const TABLE: readonly Slip[] = [
     track: "costCents",
   },
   {
+    names: ["credits", "costcredits"],
+    hold: "actual.credits of commit; before the work, the catalog's rates give the credits",
+    commit: "actual.credits",
+    track: "count or usage; the catalog's rates give the credits",
+  },
+  {
     names: ["inputcostcents", "inputcost"],
     hold: "inputCostCents",
     commit: "actual.cents; inputCostCents belongs to reserve",

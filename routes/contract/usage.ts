@@ -123,6 +123,36 @@ export const getUser = defineCall({
   errors: [],
 });
 
+/** A row of the rate card. */
+const shownRate = z.strictObject({
+  event: z.string(),
+  metadata: z.record(z.string(), z.string()).optional(),
+  perCall: z.number().optional(),
+  perImage: z.number().optional(),
+  perMillionInputTokens: z.number().optional(),
+  perMillionCachedInputTokens: z.number().optional(),
+  perMillionOutputTokens: z.number().optional(),
+  perSecond: z.number().optional(),
+  perCent: z.number().optional(),
+  minimum: z.number().optional(),
+}).meta({ id: "Rate" });
+
+/** `GET /v1/rates`: what calls cost in credits. */
+export const listRates = defineCall({
+  id: "listRates",
+  method: "GET",
+  path: "/v1/rates",
+  access: "any",
+  input: z.object({}),
+  tag: "Usage",
+  summary: "List what calls cost in credits",
+  description:
+    "The rate card as the catalog has it, for a price page: the first row that covers an event is its rate, and " +
+    "the sum of its parts is what the call costs.",
+  answer: z.strictObject({ rates: z.array(shownRate) }),
+  errors: [],
+});
+
 /** `GET /v1/plans`: the plans on offer, oldest first. */
 export const listPlans = defineCall({
   id: "listPlans",

@@ -45,6 +45,7 @@ const TYPES: Places = {
   Actual: ["CommitRequest.actual", "Final amounts, in place of what was held."],
   CommitOptions: ["CommitRequest.options", "Options of a commit: what the work used."],
   Cost: ["CommitResponseData.cost", "What an event cost."],
+  CreditCost: ["CreditCost", "What a call costs in credits."],
   Warning: ["CommitResponseData.warnings[]", "A warning of an answer, such as `unpriced_model`."],
   CommittedGroup: ["CommitResponseData.groups[]", "A limit group after a commit."],
   CommitAnswer: ["CommitResponseData", "The answer to a commit."],
@@ -57,6 +58,7 @@ const TYPES: Places = {
   CanUseAnswer: ["CanUseResponseData", "The answer to a can-use: what a reserve would answer now."],
   ExplainedGroup: ["ExplainResponseData.groups[]", "A limit group of the current plan in an explanation."],
   ExplainedCredit: ["ExplainResponseData.credits[]", "A balance in an explanation."],
+  ExplainedRate: ["ExplainedRate", "What a call costs in credits, and how that adds up."],
   Explanation: ["ExplainResponseData", "The answer to an explain: what a reserve would answer now, and why."],
   Usage: ["GetUsageResponseData", "The counters and credits of a user."],
   UserFeatures: ["ListFeaturesResponseData", "The features of a user."],
@@ -83,6 +85,7 @@ const TYPES: Places = {
   MembersPage: ["ListMembersResponseData", "A page of members."],
   LimitGroup: ["Plan.limits[]", "A limit of a plan."],
   Plan: ["Plan", "A plan on offer."],
+  Rate: ["Rate", "A row of the rate card: what the calls of an event cost in credits."],
 
   RunLimit: ["RunLimit", "A limit of a run."],
   RunInput: ["CreateRunRequest", "A run to open."],

@@ -6,6 +6,7 @@ import type {
   CanceledSubscription,
   CancelInput,
   Plan,
+  Rate,
   Subscription,
   SubscriptionInput,
   User,
@@ -130,5 +131,24 @@ export class Plans {
    */
   list(call?: CallOptions): Promise<Plan[]> {
     return this.#transport.send({ method: "GET", path: "/plans", access: "any" }, call);
+  }
+
+  /**
+   * Lists what calls cost in credits: for your pricing page, with a public key too. The first rate that covers an event
+   * is its rate. Empty for a catalog without rates.
+   *
+   * @example
+   * ```ts
+   * const rates = await client.plans.rates();
+   * console.log(rates); // []
+   * ```
+   */
+  async rates(call?: CallOptions): Promise<Rate[]> {
+    const { rates } = await this.#transport.send<{ rates: Rate[] }>({
+      method: "GET",
+      path: "/rates",
+      access: "any",
+    }, call);
+    return rates;
   }
 }

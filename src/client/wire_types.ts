@@ -22,7 +22,7 @@ export type ServiceErrorCode = "unavailable" | "invalid_key" | "invalid_or_expir
 export type Mode = "live" | "test";
 
 /** The unit of a limit group or credit balance. */
-export type Unit = "count" | "tokens" | "seconds" | "cents";
+export type Unit = "count" | "tokens" | "seconds" | "cents" | "credits";
 
 /** Metadata of an event: any JSON object of up to 16 KiB. Limit groups can match its members. */
 export type Metadata = Readonly<Record<string, unknown>>;
@@ -144,9 +144,9 @@ export interface HeldSize {
 }
 
 /**
- * Usage as the model server reported it: final tokens, priced in cents by the catalog. Cached tokens and
- * cache writes are parts of inputTokens, reasoningTokens is a part of outputTokens. Not together with
- * costCents or with other amounts of tokens or cents.
+ * Usage as the model server reported it: final tokens, priced in cents and credits by the catalog. Cached
+ * tokens and cache writes are parts of inputTokens, reasoningTokens is a part of outputTokens. Not
+ * together with costCents or with other amounts of tokens, cents or credits.
  */
 export interface ModelUsage {
   /** The whole input, cached tokens and cache writes included. */
@@ -218,11 +218,14 @@ export interface ReserveReply {
   readonly levels?: readonly { readonly userId: string; readonly groups: readonly ReservedGroup[] }[];
   /** With a runId: the run and those around it, innermost first, after the call. */
   readonly runs?: readonly { readonly runId: string; readonly limits: readonly RunLimit[] }[];
+  /** What the call costs in credits, of a hold at most; present if the catalog has rates. */
+  readonly credits?: CreditCost;
   /**
    * "unknown_member: metdata": the call has no such member and was answered without it. unpriced_model: a
-   * limit group in cents covers the event, but the call has no price. tier_unpriced: the usage names
-   * another service tier than the standard one, and was priced as the standard one. quantity_not_counted:
-   * quantity is above 1, but no matched limit group or balance counts it; use count.
+   * limit group in cents covers the event, but the call has no price. unrated_event: credits are counted
+   * for the event, but no rate says how many. tier_unpriced: the usage names another service tier than the
+   * standard one, and was priced as the standard one. quantity_not_counted: quantity is above 1, but no
+   * matched limit group or balance counts it; use count.
    */
   readonly warnings?: readonly Warning[];
 }
@@ -235,6 +238,7 @@ export interface Extra {
   readonly cents?: number | undefined;
   readonly outputCostCents?: number | undefined;
   readonly seconds?: number | undefined;
+  readonly credits?: number | undefined;
 }
 
 /** Final amounts, in place of what was held. */
@@ -243,6 +247,7 @@ export interface Actual {
   readonly tokens?: number | undefined;
   readonly cents?: number | undefined;
   readonly seconds?: number | undefined;
+  readonly credits?: number | undefined;
 }
 
 /** Options of a commit: what the work used. */
@@ -257,9 +262,9 @@ export interface CommitOptions {
    */
   readonly costCents?: number | undefined;
   /**
-   * Usage as the model server reported it: final tokens, priced in cents by the catalog. Cached tokens
-   * and cache writes are parts of inputTokens, reasoningTokens is a part of outputTokens. Not together
-   * with costCents or with other amounts of tokens or cents.
+   * Usage as the model server reported it: final tokens, priced in cents and credits by the catalog.
+   * Cached tokens and cache writes are parts of inputTokens, reasoningTokens is a part of outputTokens.
+   * Not together with costCents or with other amounts of tokens, cents or credits.
    */
   readonly usage?: ModelUsage | undefined;
   /**
@@ -279,6 +284,13 @@ export interface Cost {
   readonly priced: boolean;
   /** The id of the price. */
   readonly model: string | null;
+}
+
+/** What a call costs in credits. */
+export interface CreditCost {
+  readonly total: number;
+  /** Whether a rate of the catalog gives the credits. */
+  readonly rated: boolean;
 }
 
 /** A warning of an answer, such as `unpriced_model`. */
@@ -307,16 +319,20 @@ export interface CommitAnswer {
       readonly tokens?: number;
       readonly seconds?: number;
       readonly cents?: number;
+      readonly credits?: number;
     };
   }[];
   /** Whether the reservation had expired and was charged again. */
   readonly recharged: boolean;
   readonly cost: Cost;
+  /** What the call costs in credits, of a hold at most; present if the catalog has rates. */
+  readonly credits?: CreditCost;
   /**
    * "unknown_member: metdata": the call has no such member and was answered without it. unpriced_model: a
-   * limit group in cents covers the event, but the call has no price. tier_unpriced: the usage names
-   * another service tier than the standard one, and was priced as the standard one. quantity_not_counted:
-   * quantity is above 1, but no matched limit group or balance counts it; use count.
+   * limit group in cents covers the event, but the call has no price. unrated_event: credits are counted
+   * for the event, but no rate says how many. tier_unpriced: the usage names another service tier than the
+   * standard one, and was priced as the standard one. quantity_not_counted: quantity is above 1, but no
+   * matched limit group or balance counts it; use count.
    */
   readonly warnings?: readonly Warning[];
 }
@@ -350,9 +366,9 @@ export interface TrackOptions {
    */
   readonly costCents?: number | undefined;
   /**
-   * Usage as the model server reported it: final tokens, priced in cents by the catalog. Cached tokens
-   * and cache writes are parts of inputTokens, reasoningTokens is a part of outputTokens. Not together
-   * with costCents or with other amounts of tokens or cents.
+   * Usage as the model server reported it: final tokens, priced in cents and credits by the catalog.
+   * Cached tokens and cache writes are parts of inputTokens, reasoningTokens is a part of outputTokens.
+   * Not together with costCents or with other amounts of tokens, cents or credits.
    */
   readonly usage?: ModelUsage | undefined;
   /**
@@ -412,11 +428,14 @@ export interface TrackAnswer {
   /** With a runId: the run and those around it, innermost first, after the call. */
   readonly runs?: readonly { readonly runId: string; readonly limits: readonly RunLimit[] }[];
   readonly cost: Cost;
+  /** What the call costs in credits, of a hold at most; present if the catalog has rates. */
+  readonly credits?: CreditCost;
   /**
    * "unknown_member: metdata": the call has no such member and was answered without it. unpriced_model: a
-   * limit group in cents covers the event, but the call has no price. tier_unpriced: the usage names
-   * another service tier than the standard one, and was priced as the standard one. quantity_not_counted:
-   * quantity is above 1, but no matched limit group or balance counts it; use count.
+   * limit group in cents covers the event, but the call has no price. unrated_event: credits are counted
+   * for the event, but no rate says how many. tier_unpriced: the usage names another service tier than the
+   * standard one, and was priced as the standard one. quantity_not_counted: quantity is above 1, but no
+   * matched limit group or balance counts it; use count.
    */
   readonly warnings?: readonly Warning[];
 }
@@ -464,11 +483,14 @@ export interface CanUseAnswer {
   readonly levels?: readonly { readonly userId: string; readonly details: readonly UseDetail[] }[];
   /** With a runId: the run and those around it, innermost first, after the call. */
   readonly runs?: readonly { readonly runId: string; readonly limits: readonly RunLimit[] }[];
+  /** What the call costs in credits, of a hold at most; present if the catalog has rates. */
+  readonly credits?: CreditCost;
   /**
    * "unknown_member: metdata": the call has no such member and was answered without it. unpriced_model: a
-   * limit group in cents covers the event, but the call has no price. tier_unpriced: the usage names
-   * another service tier than the standard one, and was priced as the standard one. quantity_not_counted:
-   * quantity is above 1, but no matched limit group or balance counts it; use count.
+   * limit group in cents covers the event, but the call has no price. unrated_event: credits are counted
+   * for the event, but no rate says how many. tier_unpriced: the usage names another service tier than the
+   * standard one, and was priced as the standard one. quantity_not_counted: quantity is above 1, but no
+   * matched limit group or balance counts it; use count.
    */
   readonly warnings?: readonly Warning[];
 }
@@ -529,6 +551,26 @@ export interface ExplainedCredit {
   readonly wouldPay: number;
 }
 
+/** What a call costs in credits, and how that adds up. */
+export interface ExplainedRate {
+  readonly total: number;
+  /** Whether a rate of the catalog gives the credits. */
+  readonly rated: boolean;
+  /** The pattern of the rate; null if none covers the event. */
+  readonly event: string | null;
+  /** The least that the call costs; the sum of the parts may be lower. */
+  readonly minimum: number;
+  readonly parts: readonly {
+    /** The member of the rate. */
+    readonly part: "perCall" | "perImage" | "perMillionInputTokens" | "perMillionCachedInputTokens"
+      | "perMillionOutputTokens" | "perSecond" | "perCent";
+    /** The calls, tokens, seconds or cents. */
+    readonly amount: number;
+    readonly rate: number;
+    readonly credits: number;
+  }[];
+}
+
 /** The answer to an explain: what a reserve would answer now, and why. */
 export interface Explanation {
   readonly allowed: boolean;
@@ -560,11 +602,14 @@ export interface Explanation {
   }[];
   /** With a runId: the run and those around it, innermost first, after the call. */
   readonly runs?: readonly { readonly runId: string; readonly limits: readonly RunLimit[] }[];
+  /** The most that the call costs in credits, and how that adds up; present if the catalog has rates. */
+  readonly rate?: ExplainedRate;
   /**
    * "unknown_member: metdata": the call has no such member and was answered without it. unpriced_model: a
-   * limit group in cents covers the event, but the call has no price. tier_unpriced: the usage names
-   * another service tier than the standard one, and was priced as the standard one. quantity_not_counted:
-   * quantity is above 1, but no matched limit group or balance counts it; use count.
+   * limit group in cents covers the event, but the call has no price. unrated_event: credits are counted
+   * for the event, but no rate says how many. tier_unpriced: the usage names another service tier than the
+   * standard one, and was priced as the standard one. quantity_not_counted: quantity is above 1, but no
+   * matched limit group or balance counts it; use count.
    */
   readonly warnings?: readonly Warning[];
 }
@@ -873,6 +918,20 @@ export interface Plan {
   }[];
   /** By key; absent for a plan without features. */
   readonly features?: Readonly<Record<string, FeatureValue>>;
+}
+
+/** A row of the rate card: what the calls of an event cost in credits. */
+export interface Rate {
+  readonly event: string;
+  readonly metadata?: Readonly<Record<string, string>>;
+  readonly perCall?: number;
+  readonly perImage?: number;
+  readonly perMillionInputTokens?: number;
+  readonly perMillionCachedInputTokens?: number;
+  readonly perMillionOutputTokens?: number;
+  readonly perSecond?: number;
+  readonly perCent?: number;
+  readonly minimum?: number;
 }
 
 /** A limit of a run. */
@@ -1417,6 +1476,8 @@ export interface MeteredEvent {
   readonly eventType: string;
   readonly quantity: number;
   readonly costCents: number;
+  /** Absent for an event without a rate. */
+  readonly costCredits?: number;
   readonly matchStatus: "matched" | "matched_credits_only" | "unmatched" | "blocked" | "no_subscription"
     | "released";
   readonly createdAt: string;
@@ -1473,6 +1534,7 @@ export interface EventDetail extends MeteredEvent {
     readonly tokens?: number;
     readonly seconds?: number;
     readonly cents?: number;
+    readonly credits?: number;
   };
 }
 

@@ -1,6 +1,7 @@
 // The admin API's work: workspaces, apps, keys and catalogs. Each write is one change of the registry, in force in every
 // process when it is answered. A call that names a workspace runs at the owner of its cell.
 
+import { withRateRows } from "../domain/catalog/rate_row.ts";
 import { withPriceRows } from "../domain/catalog/price_row.ts";
 import { randomText } from "../process/secrets/random.ts";
 import type { Term } from "../../actors/term.ts";
@@ -286,7 +287,7 @@ async function findInUse(
 
 function closeParts(app: App, { plans, packs }: RemovedParts): void {
   if (app.applied === null || plans.length === 0 && packs.length === 0) return;
-  const { document, version, priceRows } = app.applied;
+  const { document, version, priceRows, rateRows } = app.applied;
   const closed = <Part extends { id: string; archived?: boolean | undefined }>(
     parts: readonly Part[] | undefined,
     ids: readonly string[],
@@ -295,6 +296,7 @@ function closeParts(app: App, { plans, packs }: RemovedParts): void {
     { ...document, plans: closed(document.plans, plans), packs: closed(document.packs, packs) },
     version,
     priceRows,
+    rateRows,
   );
 }
 
@@ -318,6 +320,7 @@ function nextCatalog(app: App, document: CatalogInput): AppliedCatalog {
     document,
     planOrder: [...known, ...added],
     priceRows: withPriceRows(app.applied?.priceRows ?? [], document.models ?? []),
+    rateRows: withRateRows(app.applied?.rateRows ?? [], document.rates ?? []),
   };
 }
 

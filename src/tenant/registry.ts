@@ -262,7 +262,7 @@ export class Registry {
     if (app === undefined || app.applied?.version === applied.version) return;
     app.applied = applied;
     this.#origins = null;
-    app.catalog = compileCatalog(applied.document, applied.version, applied.priceRows);
+    app.catalog = compileCatalog(applied.document, applied.version, applied.priceRows, applied.rateRows);
   }
 
   /** Adds, changes or removes a webhook; in force for messages of its realm from the next turn on. */

@@ -83,6 +83,7 @@ async function subscribe({ app, client, fetch }: Scene): Promise<void> {
   assert.deepEqual(user.history.map(({ type }) => type), ["canceled", "created", "created"]);
   assert.deepEqual((await client.users.get("unknown")).subscription, null);
   assert.equal((await client.plans.list()).length, 5);
+  assert.deepEqual(await client.plans.rates(), []);
   const { userKeyId, key } = await client.userKeys.create("u", { name: "CI", expiresAt: at(1e9) });
   const own = clientOf(service, { ...app, secretLive: key }, { fetch });
   assert.equal((await own.usage("u")).userId, "u");

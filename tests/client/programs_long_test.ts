@@ -54,6 +54,11 @@ const EXAMPLES: Readonly<Record<string, Expected>> = {
     charges: { count: 1 },
   },
   "openai.ts": { prints: `${TEXT}\n${TEXT}\n${REFUSED}${TWO_CALLS}`, charges: { tokens: 3000 } },
+  "price_page.ts": {
+    prints: ["Free", "Pro", "Team", "Organisation", "Trial"].map((name) => `${name}: no credits\n`).join("") +
+      "Nothing is sold by credits.\n",
+    charges: {},
+  },
   "react.tsx": {
     prints:
       '<ul aria-busy="true"><li>Images a month: 100 left</li><li>Premium images a month: 20 left</li></ul>\n',

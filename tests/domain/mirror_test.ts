@@ -22,6 +22,8 @@ const SHARED: Readonly<Record<string, string>> = {
   "merging/merge_included": "includes/settle",
   "merging/merge_report": "merging/merge",
   "state/event": "metering/track",
+  "catalog/rate_row": "pricing/credits",
+  "metering/unrated": "metering/rates",
   "metering/explain_text": "metering/explain",
   "metering/explanation": "metering/explain",
   "metering/final_parts": "metering/commit",

@@ -20,6 +20,7 @@ import {
   type PlanDocument,
 } from "../../src/domain/catalog/catalog.ts";
 import { type ModelDocument, withPriceRows } from "../../src/domain/catalog/price_row.ts";
+import { type RateDocument, withRateRows } from "../../src/domain/catalog/rate_row.ts";
 import type { Decision } from "../../src/domain/state/result.ts";
 import { SharedValues } from "../../src/domain/state/shared_values.ts";
 import { type Change, newUser, UserState } from "../../src/domain/state/user.ts";
@@ -75,6 +76,8 @@ export class Scene {
   #catalog: Catalog;
   readonly #outbox: Context["outbox"];
   readonly #realm: SceneRealm<Scene>;
+  /** Every rate there ever was. */
+  #rated: readonly RateDocument[];
   /** Every price row there ever was. */
   #priced: readonly ModelDocument[];
 
@@ -90,6 +93,7 @@ export class Scene {
       ? isCompared ? new AgainstModel(document, listensTo) : null
       : beside.#model;
     this.#priced = more.models ?? [];
+    this.#rated = more.rates ?? [];
     this.now = beside?.now ?? Date.parse(at);
     this.auditor = beside?.auditor ?? new Auditor();
     this.#isAudited = isAudited;
@@ -131,10 +135,14 @@ export class Scene {
   }
 
   /** Puts other models and settings in force; the price rows of before keep their numbers. */
-  reprice(plans: readonly PlanDocument[], more: Pick<CatalogDocument, "models" | "settings">): this {
+  reprice(
+    plans: readonly PlanDocument[],
+    more: Pick<CatalogDocument, "models" | "rates" | "settings">,
+  ): this {
     this.#priced = withPriceRows(this.#priced, more.models ?? []);
+    this.#rated = withRateRows(this.#rated, more.rates ?? []);
     const document = { plans, packs: PACKS, ...more };
-    this.#catalog = compileCatalog(document, this.catalog.version + 1, this.#priced);
+    this.#catalog = compileCatalog(document, this.catalog.version + 1, this.#priced, this.#rated);
     this.#model?.apply(document);
     return this;
   }

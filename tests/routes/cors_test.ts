@@ -39,6 +39,7 @@ const FOR_BROWSERS = [
   "GET /v1/features",
   "GET /v1/features/:key",
   "GET /v1/plans",
+  "GET /v1/rates",
   "GET /v1/usage",
   "GET /v1/usage/me",
   "GET /v1/usage/stream",

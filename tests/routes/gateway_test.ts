@@ -327,3 +327,15 @@ async function all<Of>(stream: AsyncIterable<Of>): Promise<Of[]> {
 function post(key: string, body: string, path = "/chat/completions"): Promise<Response> {
   return fetch(baseUrl() + path, { method: "POST", headers: { authorization: `Bearer ${key}` }, body });
 }
+
+Deno.test("a chat is held and charged in credits by the rate of its event", async () => {
+  const [plan] = CATALOG.plans;
+  const credits = { ...plan?.limits[0], id: "lg_credits", unit: "credits", quota: 10 };
+  const rates = [{ event: "openai.chat", perMillionInputTokens: 200, perMillionOutputTokens: 800 }];
+  const app = await gatewayApp(service, { ...CATALOG, rates, plans: [{ ...plan, limits: [credits] }] });
+  await client(app).chat.completions.create(CHAT);
+  const [event] = await eventsOf(app);
+  assert.deepEqual([event.costCredits, await countsOf(app)], [0.6, { lg_credits: 0.6 }]);
+  const long = client(app).chat.completions.create({ ...CHAT, max_completion_tokens: 20_000 });
+  await assert.rejects(long, /insufficient_quota|limit/);
+});

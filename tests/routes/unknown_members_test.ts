@@ -133,10 +133,14 @@ Deno.test("unknown members of extra, actual and usage are refused by their own p
   assert.deepEqual(details, [
     {
       path: "extra.images",
-      message: "unknown parameter; extra has count, tokens, outputTokens, cents, outputCostCents, seconds",
+      message:
+        "unknown parameter; extra has count, tokens, outputTokens, cents, outputCostCents, seconds, credits",
     },
-    { path: "actual.output_tokens", message: "unknown parameter; actual has count, tokens, cents, seconds" },
-    { path: "actual.foo", message: "unknown parameter; actual has count, tokens, cents, seconds" },
+    {
+      path: "actual.output_tokens",
+      message: "unknown parameter; actual has count, tokens, cents, seconds, credits",
+    },
+    { path: "actual.foo", message: "unknown parameter; actual has count, tokens, cents, seconds, credits" },
   ]);
   await dataOf(app.call("POST", "/commit", { reservationId, extra: { count: 1 } }));
 });

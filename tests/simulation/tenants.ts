@@ -166,6 +166,7 @@ function seed(tables: SimTables, tenant: Tenant, createdAt: number): void {
     document: JSON.stringify(isSold ? priced(catalog) : catalog),
     planOrder: JSON.stringify(catalog.plans.map(({ id }) => id)),
     priceRows: JSON.stringify(catalog.models ?? []),
+    rateRows: null,
   });
   if (isSold) {
     const connection = { appId, mode, webhookSecret: "whsec_simulated", setAt: createdAt, removed: false };

@@ -1,5 +1,6 @@
 // Rows are unchanged after encoding for the journal and decoding.
 
+import { UNITS } from "../../src/domain/catalog/plan.ts";
 import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.10.2";
 import { emptyCounter } from "../../src/domain/state/counter.ts";
@@ -38,13 +39,13 @@ const line: fc.Arbitrary<Line> = record({
   planId: text,
   groupId: text,
   window: record({ start: millis, end: orNull(millis) }),
-  unit: fc.constantFrom("count", "tokens", "seconds", "cents"),
+  unit: fc.constantFrom(...UNITS),
   taken: size,
 });
 
 const creditLine: fc.Arbitrary<CreditLine> = record({
   balanceId: text,
-  unit: fc.constantFrom("count", "tokens", "seconds", "cents"),
+  unit: fc.constantFrom(...UNITS),
   taken: size,
 });
 
@@ -56,7 +57,7 @@ const balance: fc.Arbitrary<CreditBalance> = record({
   packName: text,
   packItemId: orNull(text),
   kind: fc.constantFrom("per_type", "generic"),
-  unit: fc.constantFrom("count", "tokens", "seconds", "cents"),
+  unit: fc.constantFrom(...UNITS),
   matches: fc.array(fc.record({ event: text }, { noNullPrototype: true }), { maxLength: 3 }),
   priority: fc.double({ noNaN: true, noDefaultInfinity: true }).map((value) => value + 0),
   initial: size,
@@ -101,7 +102,7 @@ const ref = record({ planId: text, groupId: text, window: record({ start: millis
 const lineThatLeft = fc.tuple(line, fc.array(ref, { minLength: 1, maxLength: 3 }))
   .map(([taken, left]) => ({ ...taken, left }));
 
-const unit = fc.constantFrom("count", "tokens", "seconds", "cents");
+const unit = fc.constantFrom(...UNITS);
 const window = record({ start: millis, end: orNull(millis) });
 const shareLine: fc.Arbitrary<ShareLine> = record({
   accountKey: key,
@@ -131,7 +132,7 @@ const wholeReservation = record({
   metadata: orNull(text),
   quantity: orNull(size),
   count: orNull(size),
-  amounts: record({ count: size, tokens: size, seconds: size, cents: size }),
+  amounts: record({ count: size, tokens: size, seconds: size, cents: size, credits: size }),
   perUnit: fc.boolean(),
   priceRow: orNull(fc.integer({ min: -1, max: 9 })),
   toldCents: fc.boolean(),
@@ -143,8 +144,11 @@ const wholeReservation = record({
   settledAt: orNull(millis),
 });
 const inRun = fc.constantFrom({}, { runId: "run_1_1" });
-const reservation: fc.Arbitrary<Reservation> = fc.tuple(wholeReservation, relation, inRun)
-  .map(([row, part, run]) => ({ ...row, ...part, ...run }) as Reservation);
+const rated = fc.constantFrom({}, { rate: { number: 0, tokens: 0n } }, {
+  rate: { number: 12, tokens: 10n ** 30n },
+});
+const reservation: fc.Arbitrary<Reservation> = fc.tuple(wholeReservation, relation, inRun, rated)
+  .map(([row, part, run, rate]) => ({ ...row, ...part, ...run, ...rate }) as Reservation);
 
 const run: fc.Arbitrary<Run> = record({
   id: text,
@@ -156,7 +160,7 @@ const run: fc.Arbitrary<Run> = record({
   limits: fc.array(
     record({
       id: text,
-      unit: fc.constantFrom("count", "tokens", "seconds", "cents"),
+      unit: fc.constantFrom(...UNITS),
       event: text,
       quota: size,
       count: size,

@@ -118,7 +118,7 @@ export function reservation(row: Partial<Reservation> = {}): Reservation {
     metadata: null,
     quantity: null,
     count: null,
-    amounts: { count: 1_000_000n, tokens: 0n, seconds: 1_000_000n, cents: 0n },
+    amounts: { count: 1_000_000n, tokens: 0n, seconds: 1_000_000n, cents: 0n, credits: 0n },
     perUnit: false,
     priceRow: 0,
     toldCents: false,

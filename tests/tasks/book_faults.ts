@@ -115,6 +115,11 @@ const SUMS: readonly Fault[] = [
     ["daily_use 1 user_1 sums by day: 2 events for 0.5 cents, but there are 1 for 0.5"],
   ],
   [
+    "credits that no event of a day has",
+    "update daily_use_of_users set cost_credits = 3 where user_key = 1",
+    ["daily_use 1 user_1 sums by day: 1 events for 0.5 cents and 3 credits, but there are 1 for 0.5"],
+  ],
+  [
     "a mark that is past what was added up",
     "update daily_use_marks set event_id = 'evt_3'",
     ["daily_use 1 user_1 sums by day: 1 events for 0.5 cents, but there are 2 for 1"],

@@ -86,7 +86,7 @@ const MESSAGES: readonly (readonly [object, readonly string[]])[] = [
     "plans[0].rank: must be a number",
   ]],
   [groupWith({ unit: "bytes", quota: -1, matches: [] }), [
-    'plans[0].limits[0].unit: must be one of "count", "tokens", "seconds", "cents"',
+    'plans[0].limits[0].unit: must be one of "count", "tokens", "seconds", "cents", "credits"',
     "plans[0].limits[0].quota: must be at least 0",
     "plans[0].limits[0].matches: must have at least 1 element",
   ]],

@@ -174,6 +174,36 @@ const PROMISES: Readonly<Record<string, (document: CatalogDocument) => void>> = 
     scene.at("2026-04-01T00:00:00.000Z");
     assert.equal(tracks(scene, [10, 1], { event: "image" }), "matched blocked");
   },
+  "Credits for everything": (document) => {
+    const scene = subscribed(document);
+    scene.track(2, image);
+    assert.equal(scene.counts().lg_credits, 10);
+    const held = scene.hold({ inputTokens: 1000, maxOutputTokens: 1000 }, chat);
+    assert.equal(scene.counts().lg_credits, 11);
+    scene.commit(held, { usage: { inputTokens: 1000, outputTokens: 500 } });
+    assert.equal(scene.counts().lg_credits, 10.6);
+    assert.equal(scene.reason({ quantity: 98.94 }, { event: "video.short" }), "ok");
+    assert.equal(scene.reason({ quantity: 98.95 }, { event: "video.short" }), "limit_reached");
+  },
+  "Bought credits alone": (document) => {
+    const scene = subscribed(document);
+    assert.equal(scene.track(1, image), "blocked");
+    const [balance = ""] = scene.grant("cpk_100");
+    const large = { ...image, metadata: { size: "large" } };
+    assert.equal(tracks(scene, [4, 4], large), "matched matched");
+    assert.deepEqual(scene.left(balance), [4]);
+    assert.equal(scene.track(1, image), "blocked");
+  },
+  "Credits as cost and a margin": (document) => {
+    const scene = subscribed(document);
+    const large = { ...chat, metadata: { model: "large" } };
+    const held = scene.hold({ inputTokens: 10_000, maxOutputTokens: 2_000 }, large);
+    assert.equal(scene.counts().lg_credits, 7.8);
+    scene.commit(held, { usage: { inputTokens: 10_000, outputTokens: 1_000 } });
+    assert.equal(scene.counts().lg_credits, 5.85);
+    scene.track({}, { ...large, usage: { inputTokens: 1 } });
+    assert.equal(scene.counts().lg_credits, 5.95);
+  },
 };
 
 const page = await Deno.readTextFile(PAGE);

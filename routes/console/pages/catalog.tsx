@@ -100,7 +100,8 @@ async function readInForce(request: PageRequest): Promise<InForce | PageContent>
   const catalog = await request.ask.admin(getCatalog, { appId });
   if (!catalog.ok) return errorPage(catalog.error);
   const { version, ...document } = catalog.data;
-  return { version, text: JSON.stringify(version === 0 ? FIRST_CATALOG : document, null, 2) };
+  const text = JSON.stringify(version === 0 ? FIRST_CATALOG : document, null, 2);
+  return { version, text, rates: document.rates ?? [] };
 }
 
 /** The text in the editor of an app without a catalog. */

@@ -2,6 +2,8 @@
 
 import { FormKeys } from "../parts/form.tsx";
 import { placeOf } from "../parts/json_places.ts";
+import { RateCard } from "./rate_card.tsx";
+import type { RateDocument } from "../../../src/domain/catalog/rate_row.ts";
 import { type DiffLine, diffLines } from "../parts/line_diff.ts";
 import type { PageRequest } from "../parts/page_context.ts";
 import type { AnswerOf } from "../../contract/definition.ts";
@@ -11,6 +13,7 @@ import type { applyCatalog } from "../../contract/admin.ts";
 export interface InForce {
   readonly version: number;
   readonly text: string;
+  readonly rates: readonly RateDocument[];
 }
 
 /** An error in a text. */
@@ -57,6 +60,7 @@ export function CatalogPage({ mayEdit, ...editing }: Editing & { mayEdit: boolea
       {note === undefined ? null : <div class="note warn" role="alert">{note}</div>}
       {faults.length === 0 ? null : <Faults faults={faults} text={text} />}
       {mayEdit ? <Editor {...editing} /> : <Document inForce={inForce} />}
+      <RateCard rates={inForce.rates} />
       <p class="hint">
         The reference under <a href="/docs">/docs</a>{" "}
         describes every member. “Check” shows all changes before you apply them.
@@ -84,7 +88,7 @@ function Editor({ request, inForce, text, fingerprint, findings: { faults = [], 
         ? null
         : <Changes checked={checked} inForce={inForce} text={text} fingerprint={fingerprint} />}
       <section class="card">
-        <label for="catalog">Plans, packs, models, compose types and settings as JSON</label>
+        <label for="catalog">Plans, packs, models, rates, compose types and settings as JSON</label>
         <textarea
           id="catalog"
           name="catalog"

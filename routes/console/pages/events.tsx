@@ -1,7 +1,7 @@
 // The feed of events, and the page of one event.
 
 import { appOf, errorPage } from "../parts/subject.tsx";
-import { csvFile } from "../parts/csv.ts";
+import { csvFile, withCredits } from "../parts/csv.ts";
 import { EventTable, type FeedEvent, StatusTag } from "../parts/event_table.tsx";
 import { Filter, FilterText } from "../parts/filter.tsx";
 import { AmountText, TimeExact } from "../parts/format.tsx";
@@ -69,11 +69,15 @@ const eventsPage: PageRoute = {
 };
 
 function eventsFile(mode: string, events: readonly FeedEvent[]) {
-  return csvFile(
-    `events-${mode}`,
-    ["createdAt", "id", "userId", "event", "quantity", "costCents", "matchStatus"],
-    events.map((event) => ({ ...event, userId: event.endUserId, event: event.eventType })),
-  );
+  const rows = events.map((event) => ({
+    ...event,
+    userId: event.endUserId,
+    event: event.eventType,
+    costCredits: event.costCredits ?? null,
+  }));
+  const columns = ["createdAt", "id", "userId", "event", "quantity", "costCents"] as const;
+  const hasCredits = events.some(({ costCredits }) => costCredits !== undefined);
+  return csvFile(`events-${mode}`, [...columns, ...withCredits(hasCredits), "matchStatus"], rows);
 }
 
 function LiveSwitch({ query, isLive }: { query: URLSearchParams; isLive: boolean }) {
@@ -147,7 +151,8 @@ const eventPage: PageRoute = {
 };
 
 function Facts({ app, event }: { app: AppMode; event: EventDetail }) {
-  const { id, endUserId, createdAt, quantity, costCents, reservationId, reason, errorCode } = event;
+  const { id, endUserId, createdAt, quantity, costCents, costCredits, reservationId, reason, errorCode } =
+    event;
   return (
     <dl class="facts">
       <dt>User</dt>
@@ -164,6 +169,14 @@ function Facts({ app, event }: { app: AppMode; event: EventDetail }) {
       <dd>
         <AmountText value={costCents} unit="cents" />
       </dd>
+      {costCredits === undefined ? null : (
+        <>
+          <dt>Credits</dt>
+          <dd>
+            <AmountText value={costCredits} />
+          </dd>
+        </>
+      )}
       <dt>Event ID</dt>
       <dd>
         <code>{id}</code>

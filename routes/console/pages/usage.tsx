@@ -1,7 +1,7 @@
 // Usage by day: charts by event type or by user, of all users or of one.
 
 import { appOf, errorPage } from "../parts/subject.tsx";
-import { csvFile, csvQuery, wantsCsv } from "../parts/csv.ts";
+import { csvFile, csvQuery, wantsCsv, withCredits } from "../parts/csv.ts";
 import { Figure } from "../parts/figure.tsx";
 import { Filter, FilterText } from "../parts/filter.tsx";
 import { crumbsOf, userPath } from "../parts/page.tsx";
@@ -32,8 +32,12 @@ export const usagePage: PageRoute = {
     const usage = answer.data;
     if (wantsCsv(query)) return usageFile(app.mode, usage, userId);
     const sums = usage.days.reduce(
-      (sum, day) => ({ events: sum.events + day.events, costCents: sum.costCents + day.costCents }),
-      { events: 0, costCents: 0 },
+      (sum, day) => ({
+        events: sum.events + day.events,
+        costCents: sum.costCents + day.costCents,
+        costCredits: sum.costCredits + (day.costCredits ?? 0),
+      }),
+      { events: 0, costCents: 0, costCredits: 0 },
     );
     const part = by === "user" ? "user" : "event type";
     return {
@@ -51,6 +55,7 @@ export const usagePage: PageRoute = {
           <div class="figures">
             <Figure value={sums.events} text={`events in ${days} days`} />
             <Figure value={sums.costCents} unit="cents" text="cost" />
+            {hasCredits(usage) ? <Figure value={sums.costCredits} text="credits" /> : null}
           </div>
           <section class="card">
             <h2>Events</h2>
@@ -72,14 +77,21 @@ export const usagePage: PageRoute = {
   },
 };
 
-function usageFile(mode: string, { days }: DailyUsage, userId: string | null) {
+/** Whether the catalog has rates, so that days have credits. */
+function hasCredits({ days }: DailyUsage): boolean {
+  return days.some(({ costCredits }) => costCredits !== undefined);
+}
+
+function usageFile(mode: string, usage: DailyUsage, userId: string | null) {
+  const columns = ["day", "event", "userId", "events", "blocked", "quantity", "costCents"] as const;
+  const rows = usage.days.flatMap(({ parts, ...day }) => [
+    { ...day, event: null, userId, quantity: null },
+    ...parts.map((part) => ({ ...part, day: day.day })),
+  ]);
   return csvFile(
     `usage-${mode}`,
-    ["day", "event", "userId", "events", "blocked", "quantity", "costCents"],
-    days.flatMap(({ parts, ...day }) => [
-      { ...day, event: null, userId, quantity: null },
-      ...parts.map((part) => ({ ...part, day: day.day })),
-    ]),
+    [...columns, ...withCredits(hasCredits(usage))],
+    rows.map((row) => ({ ...row, costCredits: row.costCredits ?? null })),
   );
 }
 

@@ -5,6 +5,11 @@ import type { Download } from "./page_context.ts";
 
 export type CsvValue = string | number | null;
 
+/** The column of credits, where there are any: files without them are as before. */
+export function withCredits(hasCredits: boolean): "costCredits"[] {
+  return hasCredits ? ["costCredits"] : [];
+}
+
 /** A CSV file with some members of each row. */
 export function csvFile<Column extends string>(
   name: string,

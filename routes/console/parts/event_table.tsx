@@ -60,6 +60,14 @@ export function EventTable({ app, events, showsUsers = true, showsPrompts = fals
           kind: "number",
           cell: ({ costCents }) => <AmountText value={costCents} unit="cents" />,
         },
+        events.some(({ costCredits }) => costCredits !== undefined)
+          ? {
+            head: "Credits",
+            kind: "number",
+            cell: ({ costCredits }) =>
+              costCredits === undefined ? <span class="soft">none</span> : <AmountText value={costCredits} />,
+          }
+          : null,
         { head: "Status", cell: ({ matchStatus }) => <StatusTag status={matchStatus} /> },
         showsPrompts
           ? {

@@ -6,7 +6,7 @@ import { AmountText } from "./format.tsx";
 /** A number with its label, such as "12 events today"; a link where `href` is set. */
 export function Figure({ value, unit, text, href }: {
   value: number;
-  unit?: "cents";
+  unit?: "cents" | "credits";
   text: Child;
   href?: string;
 }) {

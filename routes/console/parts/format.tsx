@@ -22,6 +22,8 @@ export function amountText(value: number, unit?: Unit | undefined): string {
       return (value !== 0 && Math.abs(value) < 1 ? FRACTIONS_OF_CENTS : DOLLARS).format(value / 100);
     case "tokens":
       return `${GROUPED.format(value)} tokens`;
+    case "credits":
+      return `${GROUPED.format(value)} credits`;
     case "seconds":
       return `${GROUPED.format(value)} s`;
     default:

@@ -173,10 +173,10 @@ function hasLeft({ quota, count }: RunLimit, need: Amount): boolean {
   return need > 0n ? count + need <= quota : count < quota;
 }
 
-/** Whether any of the runs counts cents of an event. */
-export function runsCountCents(runs: readonly Run[], event: string): boolean {
+/** Whether any of the runs counts a unit of an event. */
+export function runsCount(runs: readonly Run[], event: string, unit: Unit): boolean {
   return runs.some(({ limits }) =>
-    limits.some((limit) => limit.unit === "cents" && patternCovers(limit.event, event))
+    limits.some((limit) => limit.unit === unit && patternCovers(limit.event, event))
   );
 }
 
@@ -194,5 +194,6 @@ export function allAmounts(finalOf: (unit: Unit) => Amount): Amounts {
     tokens: finalOf("tokens"),
     cents: finalOf("cents"),
     seconds: finalOf("seconds"),
+    credits: finalOf("credits"),
   };
 }

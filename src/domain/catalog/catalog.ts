@@ -4,6 +4,7 @@
 import { type Amount, amountOf, larger } from "../values/amount.ts";
 import { type MatchRule, patternCovers } from "../values/match.ts";
 import { ModelRows } from "./model_rows.ts";
+import { compileRateRow, type RateDocument, type RateRow, rateText, withRateRows } from "./rate_row.ts";
 import { compilePriceRow, type ModelDocument, type PriceRow, priceText, withPriceRows } from "./price_row.ts";
 import type { GroupPeriod, Period } from "../values/period.ts";
 import { type Headroom, isGuard, type LimitGroup, type Plan, type Unit } from "./plan.ts";
@@ -152,6 +153,7 @@ export interface CatalogDocument {
   readonly settings?: SettingsDocument | undefined;
   readonly gateway?: GatewayDocument | undefined;
   readonly models?: readonly ModelDocument[] | undefined;
+  readonly rates?: readonly RateDocument[] | undefined;
   readonly plans?: readonly PlanDocument[] | undefined;
   readonly featureDefaults?: FeatureValues | undefined;
   readonly packs?: readonly PackDocument[] | undefined;
@@ -217,6 +219,10 @@ export interface Catalog {
   readonly models: ModelRows;
   /** Every price row that the app's catalogs ever had, each at its number. */
   readonly priceRows: readonly PriceRow[];
+  /** The rates in force, in their order: the first that covers an event counts. */
+  readonly rates: readonly RateRow[];
+  /** Every rate that the app's catalogs ever had, each at its number. */
+  readonly rateRows: readonly RateRow[];
   /** Whether an event that counts cents but has no price is allowed with a warning, or refused. */
   readonly unpricedModels: "warn" | "refuse";
   readonly gateway: GatewaySettings;
@@ -232,6 +238,8 @@ export interface Catalog {
   readonly hasIncludes: boolean;
   /** Whether a balance may have an origin, so that answers show it. */
   readonly hasOrigins: boolean;
+  /** Whether any group of any plan, or any pack, is in credits. */
+  readonly hasCredits: boolean;
   readonly packs: ReadonlyMap<string, Pack>;
   /** What each price in Stripe sells, by the price's id. */
   readonly stripePrices: ReadonlyMap<string, Sold>;
@@ -249,11 +257,13 @@ const DAY_MS = 86_400_000;
  * Compiles a well-formed document.
  *
  * @param everPriced the price rows that the app's catalogs ever had, including those of this document
+ * @param everRated the rates that the app's catalogs ever had, including those of this document
  */
 export function compileCatalog(
   document: CatalogDocument,
   version: number,
   everPriced: readonly ModelDocument[] = [],
+  everRated: readonly RateDocument[] = [],
 ): Catalog {
   const documents = withPriceRows(everPriced, document.models ?? []);
   const priceRows = documents.map(compilePriceRow);
@@ -261,6 +271,11 @@ export function compileCatalog(
   const models = new ModelRows(
     document.models ?? [],
     (model) => rowsByText.get(priceText(model)) as PriceRow,
+  );
+  const rateDocuments = withRateRows(everRated, document.rates ?? []);
+  const rateRows = rateDocuments.map(compileRateRow);
+  const ratesByText = new Map(
+    rateDocuments.map((row, number) => [rateText(row), rateRows[number] as RateRow]),
   );
   const plans = (document.plans ?? []).map(compilePlan);
   const packs = (document.packs ?? []).map(compilePack);
@@ -277,6 +292,8 @@ export function compileCatalog(
     corsOrigins: new Set(document.settings?.corsOrigins ?? []),
     models,
     priceRows,
+    rates: (document.rates ?? []).map((rate) => ratesByText.get(rateText(rate)) as RateRow),
+    rateRows,
     unpricedModels: document.settings?.unpricedModels ?? "warn",
     gateway: compileGateway(document.gateway ?? sinceThen(document.settings?.gateway)),
     plans: new Map(plans.map((plan) => [plan.id, plan])),
@@ -286,6 +303,8 @@ export function compileCatalog(
     hasTrials: plans.some(({ trial }) => trial !== null),
     hasIncludes,
     hasOrigins: hasIncludes || packs.some(({ price }) => price !== null),
+    hasCredits: plans.some(({ groups }) => groups.some(isInCredits)) ||
+      packs.some(({ items, bucket }) => items.some(isInCredits) || (bucket !== null && isInCredits(bucket))),
     packs: new Map(packs.map((pack) => [pack.id, pack])),
     stripePrices: new Map([
       ...plans.flatMap((plan, place) => pricesOf(document.plans?.[place], { plan })),
@@ -293,6 +312,10 @@ export function compileCatalog(
     ]),
     composeTypes: compileTypes(document.composeTypes ?? [], models),
   };
+}
+
+function isInCredits({ unit }: { readonly unit: Unit }): boolean {
+  return unit === "credits";
 }
 
 /** Finds a plan by its id, else by its name without regard to case. */

@@ -6,7 +6,7 @@ import { matchesAny, ruleText } from "../values/match.ts";
 import type { GroupPeriod, Period } from "../values/period.ts";
 import type { FeatureValues } from "./feature.ts";
 
-export const UNITS = ["count", "tokens", "seconds", "cents"] as const;
+export const UNITS = ["count", "tokens", "seconds", "cents", "credits"] as const;
 
 /** What a limit group meters. */
 export type Unit = (typeof UNITS)[number];

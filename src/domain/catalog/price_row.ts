@@ -70,27 +70,34 @@ export interface PriceRow {
   readonly prices: TokenPrices;
   /** The highest first. */
   readonly tiers: readonly PriceTier[];
-  /** Cents a call, or an image. */
+  /** Cents a call, or an image; 0 unless the row is priced by calls. */
   readonly perCall: Amount;
-  /** Cents a second. */
+  /** Cents a second; 0 unless the row is priced by seconds. */
   readonly perSecond: Amount;
 }
 
-/** Compiles a row of a well-formed document. */
+/** Compiles a row of a well-formed document: the prices of its mode, all others being 0. */
 export function compilePriceRow(document: ModelDocument, number: number): PriceRow {
+  const { id, amountMode } = document;
+  const row = { id, number, amountMode, prices: NO_PRICES, tiers: NO_TIERS, perCall: 0n, perSecond: 0n };
+  switch (amountMode) {
+    case "per_token":
+      return { ...row, prices: tokenPrices(document), tiers: tiersOf(document) };
+    case "per_call":
+      return { ...row, perCall: amountOf(document.centsPerCall ?? document.centsPerImage ?? 0) };
+    case "per_unit":
+      return { ...row, perSecond: amountOf(document.centsPerSecond ?? 0) };
+  }
+}
+
+const NO_TIERS: readonly PriceTier[] = [];
+
+function tiersOf(document: ModelDocument): PriceTier[] {
   const tiers = (document.tiers ?? []).map((tier) => ({
     aboveInputTokens: amountOf(tier.aboveInputTokens),
     prices: tokenPrices({ ...document, ...definedMembers(tier) }),
   }));
-  return {
-    id: document.id,
-    number,
-    amountMode: document.amountMode,
-    prices: tokenPrices(document),
-    tiers: tiers.sort((a, b) => (a.aboveInputTokens > b.aboveInputTokens ? -1 : 1)),
-    perCall: amountOf(document.centsPerCall ?? document.centsPerImage ?? 0),
-    perSecond: amountOf(document.centsPerSecond ?? 0),
-  };
+  return tiers.sort((a, b) => (a.aboveInputTokens > b.aboveInputTokens ? -1 : 1));
 }
 
 function definedMembers(tier: PriceTierDocument): TokenPriceDocument {
@@ -113,6 +120,8 @@ function tokenPrices(document: TokenPriceDocument): TokenPrices {
   };
 }
 
+const NO_PRICES = tokenPrices({});
+
 /** The token prices of a call with this much input in all: those of the highest tier that it is above. */
 export function pricesFor(row: PriceRow, inputTokens: Amount): TokenPrices {
   for (const { aboveInputTokens, prices } of row.tiers) {
@@ -129,8 +138,17 @@ export function withPriceRows(
   known: readonly ModelDocument[],
   models: readonly ModelDocument[],
 ): readonly ModelDocument[] {
-  const texts = new Set(known.map(priceText));
-  const added = models.filter((model) => !texts.has(priceText(model)));
+  return withRows(known, models, priceText);
+}
+
+/** Adds the rows whose text none of the known rows has; known rows keep their places. */
+export function withRows<Row>(
+  known: readonly Row[],
+  rows: readonly Row[],
+  textOf: (row: Row) => string,
+): readonly Row[] {
+  const texts = new Set(known.map(textOf));
+  const added = rows.filter((row) => !texts.has(textOf(row)));
   return added.length === 0 ? known : [...known, ...added];
 }
 

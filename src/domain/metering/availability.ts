@@ -16,6 +16,8 @@ import { gateOf, leftUnderGate, type LimitGroup, type Unit } from "../catalog/pl
 import { type ActivePlan, activePlanOf } from "../plans/entitlement.ts";
 import { begun, counterIn, windowFor } from "../plans/windows.ts";
 import { quotaOf } from "../state/subscription.ts";
+import type { PriceRow } from "../catalog/price_row.ts";
+import type { RateRow } from "../catalog/rate_row.ts";
 import type { Amounts } from "../pricing/amounts.ts";
 import type { ReserveReason } from "../state/refused_call.ts";
 import type { Line } from "../state/reservation.ts";
@@ -64,6 +66,12 @@ export interface SizedCall {
   readonly amounts: Amounts;
   /** Whether the cost is unknown: there is no price row, and the caller named no cents. */
   readonly isUnpriced: boolean;
+  /** The price row; null for none. */
+  readonly row: PriceRow | null;
+  /** The rate in credits; null for none. */
+  readonly rate: RateRow | null;
+  /** Whether credits are computed by the rate. */
+  readonly isRated: boolean;
   /** Whether an unpriced call is refused if cents are counted, regardless of the catalog's settings. */
   readonly mustBePriced?: boolean;
 }
@@ -116,7 +124,7 @@ function assessGroups(
 ): Assessment {
   const { event, metadata, amounts } = call;
   const purchase = { event, metadata, now: context.now };
-  if (lacksPrice(call, context) && countsCents(quotas)) {
+  if (lacksPrice(call, context) && countsUnit(quotas, "cents")) {
     const reasons: ReserveReason[] = ["unpriced_model"];
     return { active, matched: true, reasons, lines: [], credits: [], groups, quotas, blocking: [] };
   }
@@ -188,9 +196,9 @@ export function lacksPrice({ isUnpriced, mustBePriced }: SizedCall, { catalog }:
   return isUnpriced && (mustBePriced === true || catalog.unpricedModels === "refuse");
 }
 
-/** Whether cents are counted: only then does a missing price matter. */
-export function countsCents(groups: readonly Pick<GroupReading, "group">[]): boolean {
-  return groups.some(({ group }) => group.unit === "cents");
+/** Whether a unit is counted: only then does a missing price or rate matter. */
+export function countsUnit(groups: readonly Pick<GroupReading, "group">[], unit: Unit): boolean {
+  return groups.some(({ group }) => group.unit === unit);
 }
 
 /** The groups that cover the call, in the plan's order. */

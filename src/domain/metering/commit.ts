@@ -4,7 +4,7 @@
 // the quota; but a counter that was reset meanwhile is left unchanged. `costCents` is analytics, except for models priced
 // by the second, where it also counts toward cents.
 
-import { allAmounts, knownRuns, moveRuns, runsCountCents } from "../accounts/run.ts";
+import { allAmounts, knownRuns, moveRuns, runsCount } from "../accounts/run.ts";
 import { type Amount, larger } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
@@ -14,14 +14,17 @@ import { isOfGuard } from "../values/period.ts";
 import { answered, refused, type Result } from "../state/result.ts";
 import type { Charge, MeteringEvent } from "../state/event.ts";
 import type { PriceRow } from "../catalog/price_row.ts";
+import { canRate, type CreditCost, creditCostOf, creditsOf, eventCredits } from "../pricing/credits.ts";
+import type { Pricing } from "../pricing/amounts.ts";
 import { type Cost, costOf, type Warning, warningsOf } from "../pricing/cost.ts";
-import { finalAmounts, NO_USAGE, type Usage } from "../pricing/usage.ts";
+import { finalAmounts, NO_USAGE, type Usage, workOfUsage } from "../pricing/usage.ts";
 import { eventStep, settleStep } from "../state/run.ts";
 import { levelCharges } from "./levels.ts";
 import { eventQuantity, recordEvent } from "./record_event.ts";
 import {
   notPending,
   priceRowOfHold,
+  rateOfHold,
   requireTexts,
   type Reservation,
   TRANSITIONS,
@@ -30,6 +33,7 @@ import {
 import { settleShares } from "../accounts/shares.ts";
 import { type ChargedCounters, type ChargedGroup, settleCharge, type Settlement } from "./settle_charge.ts";
 import { callersReservation, type Part, partsOf } from "./settle_lines.ts";
+import { hasCreditsFor } from "./unrated.ts";
 import { cutText } from "../values/texts.ts";
 
 /** Absolute or added final amounts of a commit, by unit; absent units keep what was reserved. */
@@ -54,6 +58,8 @@ export interface CommitInput {
 
 export interface CommitAnswer {
   readonly cost: Cost;
+  /** What the event costs in credits; null where the catalog has no rates. */
+  readonly credits: CreditCost | null;
   readonly warnings: readonly Warning[];
   readonly eventId: string;
   /** Whether the hold had lapsed and was charged again. */
@@ -82,7 +88,10 @@ export function commit(draft: Draft, input: CommitInput, context: Context): Resu
   const isRecharge = transition.effect === "recharge";
   const metadata = metadataOf(row.metadata);
   const priceRow = priceRowOfHold(context.catalog, row, metadata);
-  const final = withUsage(row, input, priceRow);
+  const rate = rateOfHold(context.catalog, row);
+  const final = withCredits(row, input, withUsage(row, input, priceRow), { row: priceRow, rate });
+  const credits = finalAmount(row, "credits", final);
+  const isRated = canRate(rate, centsOfRate(row, final, priceRow));
   const costCents = finalCost(row, final);
   const eventId = context.ids.next("event");
   const settlement: Settlement = {
@@ -109,6 +118,7 @@ export function commit(draft: Draft, input: CommitInput, context: Context): Resu
       type: row.event,
       quantity: eventQuantity(row, finalAmount(row, "seconds", final)),
       costCents,
+      ...eventCredits(credits, isRated),
       matchStatus: isMatched ? "matched" : "matched_credits_only",
       createdAt: context.now,
       metadata: input.isEstimate === true ? estimated(row.metadata) : row.metadata,
@@ -124,17 +134,25 @@ export function commit(draft: Draft, input: CommitInput, context: Context): Resu
     context,
   );
   draft.operations += 1;
-  const countsCents =
-    [row, ...parts.map((part) => part.row)].some(({ lines }) =>
-      lines.some(({ unit, window }) => unit === "cents" && !isOfGuard(window))
-    ) ||
-    runsCountCents(knownRuns(draft, row.runId), row.event);
+  const runs = knownRuns(draft, row.runId);
+  const holds = [row, ...parts.map((part) => part.row)];
+  const countsCents = holdIn(holds, "cents") || runsCount(runs, row.event, "cents");
+  const call = { event: row.event, metadata };
+  const lacksRate = !isRated && !corrects(input, "credits") && (holdIn(holds, "credits") ||
+    hasCreditsFor(draft, context, call) ||
+    parts.some((part) => isOfQuota(part.row) && hasCreditsFor(part.draft, context, call)));
   const toldCents = row.toldCents || tellsCents(input);
-  const warnings = warningsOf(priceRow, { countsCents, toldCents, usage: input.usage ?? null });
+  const warnings = warningsOf(priceRow, { countsCents, toldCents, usage: input.usage ?? null, lacksRate });
   const levels = levelsOf(draft, parts);
   const groups = [...own.values()];
   const cost = costOf(costCents, priceRow);
-  return answered({ eventId, recharged: isRecharge, groups, levels, cost, warnings });
+  const shown = creditCostOf(context.catalog, { amounts: { credits }, isRated });
+  return answered({ eventId, recharged: isRecharge, groups, levels, cost, credits: shown, warnings });
+}
+
+/** Whether a quota group of one of the holds counts a unit. */
+function holdIn(holds: readonly Reservation[], unit: Unit): boolean {
+  return holds.some(({ lines }) => lines.some((line) => line.unit === unit && !isOfGuard(line.window)));
 }
 
 /** Whether a hold took from a quota group, and not from guards alone. */
@@ -212,11 +230,40 @@ function sumOf(parts: readonly Charge["uncovered"][]): Charge["uncovered"] {
  * call, unless the caller named cents.
  */
 function withUsage(row: Reservation, input: CommitInput, priceRow: PriceRow | null): CommitInput {
-  const isCounted = priceRow?.amountMode === "per_call" && !row.toldCents && !correctsCents(input);
+  const isCounted = priceRow?.amountMode === "per_call" && !row.toldCents && !corrects(input, "cents");
   const usage = input.usage ?? (isCounted ? NO_USAGE : null);
   if (usage === null) return input;
   const amounts = { seconds: row.amounts.seconds, count: finalAmount(row, "count", input) };
   return { ...input, actual: { ...input.actual, ...finalAmounts(usage, priceRow, amounts) } };
+}
+
+/**
+ * Adds the final credits to `actual`, unless the caller corrects them: those of the reported usage, or of corrected cents
+ * where the rate counts cents. Nothing else changes the credits of a hold.
+ *
+ * @param final the input with the amounts of the usage
+ */
+function withCredits(
+  row: Reservation,
+  input: CommitInput,
+  final: CommitInput,
+  { row: priceRow, rate }: Pricing,
+): CommitInput {
+  const { usage = null } = input;
+  const isRecounted = usage !== null || (rate?.perCent != null && corrects(input, "cents"));
+  if (rate === null || !isRecounted || corrects(input, "credits")) return final;
+  const { seconds, count } = row.amounts;
+  const work = usage === null
+    ? { ...NO_USAGE, seconds, calls: count }
+    : workOfUsage(usage, { seconds, count: finalAmount(row, "count", input) });
+  const credits = creditsOf(rate, work, centsOfRate(row, final, priceRow), row.rate?.tokens);
+  return { ...final, actual: { ...final.actual, credits } };
+}
+
+/** The final cents that a rate counts, whatever `costCents` says; null where nobody says them. */
+function centsOfRate(row: Reservation, input: CommitInput, priceRow: PriceRow | null): Amount | null {
+  if (priceRow === null && !row.toldCents && !corrects(input, "cents")) return null;
+  return correctedAmount(row, "cents", input);
 }
 
 function estimated(metadata: string | null): string {
@@ -225,11 +272,11 @@ function estimated(metadata: string | null): string {
 
 /** Whether the caller named the cents. */
 function tellsCents(input: CommitInput): boolean {
-  return input.costCents !== null || correctsCents(input);
+  return input.costCents !== null || corrects(input, "cents");
 }
 
-function correctsCents({ extra, actual }: CommitInput): boolean {
-  return extra.cents !== undefined || actual.cents !== undefined;
+function corrects({ extra, actual }: CommitInput, unit: Unit): boolean {
+  return extra[unit] !== undefined || actual[unit] !== undefined;
 }
 
 /** Returns the prompt, unless the hold expired longer ago than logs are kept. */
@@ -242,13 +289,15 @@ function keptPrompt({ prompt, status, expiresAt }: Reservation, { now, catalog }
  * corrected, and only there `costCents` counts toward cents.
  */
 function finalAmount(row: Reservation, unit: Unit, input: CommitInput): Amount {
-  const reserved = row.amounts[unit];
-  if (unit === "seconds" && !row.perUnit) return reserved;
+  if (unit === "seconds" && !row.perUnit) return row.amounts.seconds;
   if (unit === "cents" && row.perUnit && input.costCents !== null) return input.costCents;
-  return input.actual[unit] ?? larger(reserved + (input.extra[unit] ?? 0n), 0n);
+  return correctedAmount(row, unit, input);
 }
 
 function finalCost(row: Reservation, input: CommitInput): Amount {
-  if (input.costCents !== null) return input.costCents;
-  return input.actual.cents ?? larger(row.amounts.cents + (input.extra.cents ?? 0n), 0n);
+  return input.costCents ?? correctedAmount(row, "cents", input);
+}
+
+function correctedAmount({ amounts }: Reservation, unit: Unit, { actual, extra }: CommitInput): Amount {
+  return actual[unit] ?? larger(amounts[unit] + (extra[unit] ?? 0n), 0n);
 }

@@ -10,7 +10,8 @@ import { matchesAny, nearestDifferences } from "../values/match.ts";
 import { type ActivePlan, named } from "../plans/entitlement.ts";
 import type { LimitGroup } from "../catalog/plan.ts";
 import { addedBy, ownQuotaOf } from "../state/subscription.ts";
-import { priceRowOf } from "../pricing/amounts.ts";
+import { creditCostOf, ratedParts } from "../pricing/credits.ts";
+import { heldUsage, priceRowOf } from "../pricing/amounts.ts";
 import { answered, type Result } from "../state/result.ts";
 import { isOfGuard, type Millis, type Window } from "../values/period.ts";
 import { retryOf } from "./guards.ts";
@@ -21,6 +22,7 @@ import type {
   ExplainedBalance,
   ExplainedGroup,
   ExplainedLevel,
+  ExplainedRate,
   Fit,
   Meeting,
   QuotaParts,
@@ -39,7 +41,7 @@ import { assessPath } from "./levels.ts";
 export function explain(draft: Draft, input: CanUseInput, context: Context): Result<ExplainAnswer> {
   const runs = runsOf(draft, input.runId, context.now);
   if (!runs.ok) return runs;
-  const call = sized(input, priceRowOf(context.catalog, input.event, input.metadata));
+  const call = sized(input, context, priceRowOf(context.catalog, input.event, input.metadata));
   const seen: SeenGroup[] = [];
   const assessment = assessPath(draft, context, call, "gate", seen, runs.answer);
   const { active, matched, reasons, refusedBy } = assessment;
@@ -68,8 +70,18 @@ export function explain(draft: Draft, input: CanUseInput, context: Context): Res
     subscription: active === null ? null : named(active.row, context.catalog),
     ...own,
     levels: levels.length === 0 ? null : levels,
+    rate: explainRate(input, call, context),
     ...retryOf(draft, assessment, call.amounts, context.now),
   });
+}
+
+/** Adds up what a call costs in credits; null for a catalog without rates. */
+function explainRate({ size }: CanUseInput, call: SizedCall, { catalog }: Context): ExplainedRate | null {
+  const cost = creditCostOf(catalog, call);
+  if (cost === null) return null;
+  const { rate, amounts, isRated } = call;
+  const parts = rate === null || !isRated ? [] : ratedParts(rate, heldUsage(size), amounts.cents);
+  return { ...cost, row: rate, parts };
 }
 
 /** Explains one user of the path. */

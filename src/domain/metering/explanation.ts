@@ -8,6 +8,8 @@ import type { NamedSubscription } from "../plans/entitlement.ts";
 import type { Run } from "../state/run.ts";
 import type { ReserveReason } from "../state/refused_call.ts";
 import type { GroupReading } from "./availability.ts";
+import type { RateRow } from "../catalog/rate_row.ts";
+import type { CreditCost, RatedPart } from "../pricing/credits.ts";
 import type { Retry } from "./guards.ts";
 
 /** How a group's rules match a call: "event" if no rule names the event, "metadata" with the nearest rule's differences. */
@@ -63,6 +65,14 @@ export interface ExplainedLevel {
   readonly credits: readonly ExplainedBalance[];
 }
 
+/** What a call costs in credits at most, and how that adds up. */
+export interface ExplainedRate extends CreditCost {
+  /** null for an event that no rate covers. */
+  readonly row: RateRow | null;
+  /** Empty for a call that is not rated. */
+  readonly parts: readonly RatedPart[];
+}
+
 export interface ExplainAnswer extends Retry {
   readonly allowed: boolean;
   readonly matched: boolean;
@@ -81,4 +91,6 @@ export interface ExplainAnswer extends Retry {
   readonly credits: readonly ExplainedBalance[];
   /** The users above, nearest first; null for a user without a parent. */
   readonly levels: readonly ExplainedLevel[] | null;
+  /** What the call costs in credits; null for a catalog without rates. */
+  readonly rate: ExplainedRate | null;
 }

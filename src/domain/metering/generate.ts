@@ -18,6 +18,8 @@ import { type Charge, isCounted, type MatchStatus } from "../state/event.ts";
 import { finalParts } from "./final_parts.ts";
 import type { Generation } from "../state/generation.ts";
 import type { Amounts } from "../pricing/amounts.ts";
+import { creditsOf, eventCredits, rateOf } from "../pricing/credits.ts";
+import type { Usage } from "../pricing/usage.ts";
 import { recordEvent } from "./record_event.ts";
 import { eventStep, type Run } from "../state/run.ts";
 import type { Line } from "../state/reservation.ts";
@@ -39,6 +41,8 @@ export interface GenerateInput {
   readonly inputTokens: Amount;
   readonly outputTokens: Amount;
   readonly costCents: Amount;
+  /** The model's report, by which credits are computed. */
+  readonly usage: Usage;
   /** Texts for the event's log. */
   readonly prompt: string | null;
   readonly response: string | null;
@@ -60,7 +64,9 @@ export interface GenerateAnswer {
 export function generate(draft: Draft, input: GenerateInput, context: Context): Result<GenerateAnswer> {
   const { event, metadata, costCents } = input;
   const tokens = input.inputTokens + input.outputTokens;
-  const amounts: Amounts = { count: ONE, tokens, cents: costCents, seconds: 0n };
+  const rate = rateOf(context.catalog, event, metadata);
+  const credits = creditsOf(rate, input.usage, costCents);
+  const amounts: Amounts = { count: ONE, tokens, cents: costCents, seconds: 0n, credits };
   const purchase = { event, metadata, now: context.now };
   const reserved = [draft, ...draft.above].map((level) => emptyLines(level, context, purchase));
   const isCovered = reserved.some((lines) => lines.some(({ window }) => !isOfGuard(window)));
@@ -99,6 +105,7 @@ export function generate(draft: Draft, input: GenerateInput, context: Context): 
       type: event,
       quantity: ONE,
       costCents,
+      ...eventCredits(credits, rate !== null),
       matchStatus,
       createdAt: context.now,
       metadata: metadata.text,
@@ -156,7 +163,7 @@ function statusWithout(draft: Draft, context: Context): MatchStatus {
   return activePlanOf(draft, context) === null ? "no_subscription" : "unmatched";
 }
 
-const NOTHING: Amounts = { count: 0n, tokens: 0n, cents: 0n, seconds: 0n };
+const NOTHING: Amounts = { count: 0n, tokens: 0n, cents: 0n, seconds: 0n, credits: 0n };
 
 /** Makes the lines of a reservation of 0 that is over: one for each group that covers the event and counts it. */
 function emptyLines(draft: Draft, context: Context, { event, metadata }: Purchase): Line[] {

@@ -14,17 +14,19 @@ import { isOfGuard } from "../values/period.ts";
 import { counted } from "../state/counter.ts";
 import { begun, counterIn } from "../plans/windows.ts";
 import { type Retry, retryOf } from "./guards.ts";
-import { type CallSize, priceRowOf, reserveAmounts } from "../pricing/amounts.ts";
+import { type CallSize, heldUsage, knownCents, priceRowOf, reserveAmounts } from "../pricing/amounts.ts";
+import { canRate, type CreditCost, creditCostOf, rateOf, tokenCost } from "../pricing/credits.ts";
 import type { Unit } from "../catalog/plan.ts";
 import type { PriceRow } from "../catalog/price_row.ts";
 import { ONE } from "../values/amount.ts";
 import { mayLog } from "./prompt_log.ts";
 import { refusedCall, type ReserveReason } from "../state/refused_call.ts";
 import { holdStep, type Run } from "../state/run.ts";
-import { type Line, NO_PRICE_ROW, type Reservation } from "../state/reservation.ts";
+import { type HeldRate, type Line, NO_PRICE_ROW, type Reservation } from "../state/reservation.ts";
 import type { Assessment, GroupReading, SizedCall } from "./availability.ts";
 import { assessPath, type Level, partsIn, type PathAssessment } from "./levels.ts";
 import { sharesOf, takeShares } from "../accounts/shares.ts";
+import { countsCredits } from "./unrated.ts";
 import { cutText } from "../values/texts.ts";
 
 /** The input of `POST /v1/reserve`. */
@@ -66,7 +68,9 @@ export interface ReserveAnswer extends Retry {
   /** The run of the call and those around it, innermost first; empty for a call without one. */
   readonly runs: readonly Run[];
   readonly hold: { readonly reservationId: string; readonly expiresAt: Millis } | null;
-  readonly warnings: readonly SizeWarning[];
+  readonly warnings: readonly HoldWarning[];
+  /** What the call is held at in credits; null where the catalog has no rates. */
+  readonly credits: CreditCost | null;
 }
 
 /** A user above with its matched groups, as answers show it. */
@@ -76,8 +80,8 @@ export interface LevelReading<Group = GroupReading> {
   readonly blocking: readonly GroupReading[];
 }
 
-/** A part of the call's size that nothing counts. */
-export type SizeWarning = "quantity_not_counted";
+/** A part of the call's size that nothing counts, or credits that nothing says. */
+export type HoldWarning = "quantity_not_counted" | "unrated_event";
 
 /** A matched group with the credits of its unit, by pack, in consumption order. */
 export interface OfferedGroup extends GroupReading {
@@ -98,9 +102,10 @@ export function reserve(draft: Draft, input: ReserveInput, context: Context): Re
   const priceRow = model === undefined
     ? priceRowOf(context.catalog, input.event, input.metadata)
     : context.catalog.models.get(model) ?? null;
-  const call = { ...sized(input, priceRow), mustBePriced: model !== undefined };
+  const call = { ...sized(input, context, priceRow), mustBePriced: model !== undefined };
   const assessment = assessPath(draft, context, call, "gate", null, runs);
-  const warnings = sizeWarnings(input, assessment, priceRow);
+  const warnings = holdWarnings(draft, context, input, call, assessment);
+  const credits = creditCostOf(context.catalog, call);
   if (call.mustBePriced && assessment.reasons[0] === "unpriced_model") return refused(unpriced());
   if (assessment.reasons.length > 0) {
     draft.refusedCall = refusedCall(input.event, assessment, context.now);
@@ -110,6 +115,7 @@ export function reserve(draft: Draft, input: ReserveInput, context: Context): Re
       levels: levelsOf(assessment, ({ groups }) => groups),
       hold: null,
       warnings,
+      credits,
       ...retryOf(draft, assessment, call.amounts, context.now),
     });
   }
@@ -138,7 +144,10 @@ export function reserve(draft: Draft, input: ReserveInput, context: Context): Re
     parts: above.map((level) => holdPart(level, own, context)),
     ...sharesOf(above.map(({ draft: account, assessment: { lines } }) => ({ account, lines })), call.amounts),
   };
-  const row = parts === null && runs.length === 0 ? own : { ...own, ...parts, ...runOfCall(runs[0]?.id) };
+  const rate = heldRate(input.size, call);
+  const row = parts === null && runs.length === 0 && rate === NO_RATE
+    ? own
+    : { ...own, ...parts, ...runOfCall(runs[0]?.id), ...rate };
   takeShares(draft, row.shares);
   const groups = hold(draft, context, row, assessment, row.id);
   if (row.runId !== undefined) moveRuns(draft, row.runId, holdStep(input.event, call.amounts));
@@ -156,7 +165,16 @@ export function reserve(draft: Draft, input: ReserveInput, context: Context): Re
     blocking: [],
     hold: { reservationId: row.id, expiresAt: row.expiresAt },
     warnings,
+    credits,
   });
+}
+
+const NO_RATE: { readonly rate?: HeldRate } = {};
+
+/** The rate that a hold keeps; nothing for a call without one. */
+function heldRate(size: CallSize, { rate }: SizedCall): typeof NO_RATE {
+  if (rate === null) return NO_RATE;
+  return { rate: { number: rate.number, tokens: tokenCost(rate, heldUsage(size)) } };
 }
 
 /** Holds what a call takes from one user; returns the groups after it. */
@@ -210,7 +228,7 @@ export function canUse(draft: Draft, input: CanUseInput, context: Context): Resu
   const runs = runsOf(draft, input.runId, context.now);
   if (!runs.ok) return runs;
   const priceRow = priceRowOf(context.catalog, event, metadata);
-  const call = sized(input, priceRow);
+  const call = sized(input, context, priceRow);
   const assessment = assessPath(draft, context, call, "gate", null, runs.answer);
   const purchase = { event, metadata, now: context.now };
   const offered = ({ groups }: Assessment, level: Draft): OfferedGroup[] =>
@@ -222,26 +240,42 @@ export function canUse(draft: Draft, input: CanUseInput, context: Context): Resu
     ...readingOf(assessment),
     groups: offered(assessment, draft),
     levels: levelsOf(assessment, offered),
-    warnings: sizeWarnings(input, assessment, priceRow),
+    warnings: holdWarnings(draft, context, input, call, assessment),
+    credits: creditCostOf(context.catalog, call),
     ...retryOf(draft, assessment, call.amounts, context.now),
   });
 }
 
-const NO_WARNINGS: readonly SizeWarning[] = [];
-const NOT_COUNTED: readonly SizeWarning[] = ["quantity_not_counted"];
+const NO_WARNINGS: readonly HoldWarning[] = [];
+const NOT_COUNTED: readonly HoldWarning[] = ["quantity_not_counted"];
+
+/** The warnings about the size of a call, and of an event without a rate where credits are counted. */
+function holdWarnings(
+  draft: Draft,
+  context: Context,
+  input: CanUseInput,
+  call: SizedCall,
+  assessment: PathAssessment,
+): readonly HoldWarning[] {
+  const warnings = sizeWarnings(input, assessment, call);
+  if (call.isRated || !countsCredits(draft, context, call, assessment)) return warnings;
+  return [...warnings, "unrated_event"];
+}
 
 /**
- * Warns of a quantity above 1 that nothing counts. It counts in seconds, and in cents where the price is by the second: in
- * a matched group, in a run, or in a balance that pays alone. An event that is not covered has nothing to count in.
+ * Warns of a quantity above 1 that nothing counts. It counts in seconds, and in cents or credits where the price or the
+ * rate is by the second: in a matched group, in a run, or in a balance that pays alone. An event that is not covered has nothing to count in.
  */
 function sizeWarnings(
   { event, size: { quantity, inputCostCents } }: CanUseInput,
   { matched, quotas, credits, levels, runs }: PathAssessment,
-  priceRow: PriceRow | null,
-): readonly SizeWarning[] {
+  { row, rate }: SizedCall,
+): readonly HoldWarning[] {
   if (quantity === null || quantity <= ONE || !matched) return NO_WARNINGS;
-  const pricedBySecond = priceRow?.amountMode === "per_unit" && inputCostCents === null;
-  const counts = (unit: Unit) => unit === "seconds" || (unit === "cents" && pricedBySecond);
+  const isInCents = row?.amountMode === "per_unit" && inputCostCents === null;
+  const isInCredits = rate?.document.perSecond !== undefined || (isInCents && rate?.perCent != null);
+  const counts = (unit: Unit) =>
+    unit === "seconds" || (unit === "cents" && isInCents) || (unit === "credits" && isInCredits);
   const matching = [...quotas, ...levels.flatMap(({ assessment }) => assessment.quotas)];
   const isCounted = matching.length > 0
     ? matching.some(({ group }) => counts(group.unit))
@@ -253,9 +287,16 @@ function sizeWarnings(
 }
 
 /** Adds the amounts by unit to a call, for reserve, can-use and explain. */
-export function sized({ event, metadata, size }: CanUseInput, priceRow: PriceRow | null): SizedCall {
-  const isUnpriced = priceRow === null && size.inputCostCents === null;
-  return { event, metadata, amounts: reserveAmounts(size, priceRow), isUnpriced };
+export function sized(
+  { event, metadata, size }: CanUseInput,
+  { catalog }: Context,
+  row: PriceRow | null,
+): SizedCall {
+  const isUnpriced = row === null && size.inputCostCents === null;
+  const rate = rateOf(catalog, event, metadata);
+  const amounts = reserveAmounts(size, { row, rate });
+  const isRated = canRate(rate, knownCents(size, row, amounts.cents));
+  return { event, metadata, amounts, isUnpriced, row, rate, isRated };
 }
 
 function unpriced(): Refusal {
@@ -273,6 +314,6 @@ function take(draft: Draft, reading: GroupReading, line: Line): GroupReading {
 
 function readingOf(
   { matched, reasons, refusedBy, runs, groups }: PathAssessment,
-): Omit<ReserveAnswer, "hold" | "warnings" | "blocking" | "levels"> {
+): Omit<ReserveAnswer, "hold" | "warnings" | "credits" | "blocking" | "levels"> {
   return { allowed: reasons.length === 0, matched, reasons, refusedBy, runs, groups };
 }

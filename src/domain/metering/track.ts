@@ -2,7 +2,7 @@
 // place of the gate. The event is recorded in any case: at a limit as `blocked`, with the refusal `limit_reached`; without
 // a matching group or a subscription as `unmatched` or `no_subscription`, with an answer.
 
-import { knownRuns, moveRuns, type RefusingRun, runOfCall, runsCountCents, runsOf } from "../accounts/run.ts";
+import { knownRuns, moveRuns, type RefusingRun, runOfCall, runsCount, runsOf } from "../accounts/run.ts";
 import type { Metadata } from "../values/match.ts";
 import { type Amount, decimalOf, numberOf } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
@@ -12,19 +12,21 @@ import { answered, refused, type Result } from "../state/result.ts";
 import { type CounterReading, shownCount } from "../state/counter.ts";
 import { type Charge, isCounted, type MatchStatus } from "../state/event.ts";
 import type { Unit } from "../catalog/plan.ts";
-import { type Amounts, type CallSize, priceRowOf, trackAmounts } from "../pricing/amounts.ts";
+import { type Amounts, type CallSize, knownCents, priceRowOf, trackAmounts } from "../pricing/amounts.ts";
+import { canRate, type CreditCost, creditCostOf, eventCredits, rateOf } from "../pricing/credits.ts";
 import { type Cost, costOf, type Warning, warningsOf } from "../pricing/cost.ts";
 import type { Usage } from "../pricing/usage.ts";
 import { eventStep, type Run } from "../state/run.ts";
 import { eventQuantity, recordEvent } from "./record_event.ts";
 import { refusedCall } from "../state/refused_call.ts";
-import { type Assessment, countsCents, type GroupReading } from "./availability.ts";
+import { type Assessment, countsUnit, type GroupReading } from "./availability.ts";
 import { assessPath, levelCharges, partsIn, type PathAssessment, takesPart } from "./levels.ts";
 import { type FullShare, readShare, sharesOf, takeShares } from "../accounts/shares.ts";
 import { chargeEvent } from "./settle_charge.ts";
 import { type Retry, retryOf } from "./guards.ts";
 import { begun, counterIn } from "../plans/windows.ts";
 import type { Millis } from "../values/period.ts";
+import { countsCredits } from "./unrated.ts";
 import { cutText } from "../values/texts.ts";
 
 /** The input of `POST /v1/track`. */
@@ -55,6 +57,8 @@ export interface TrackAnswer {
   /** The run of the call and those around it after the event, innermost first; empty for a call without one. */
   readonly runs: readonly Run[];
   readonly cost: Cost;
+  /** What the event costs in credits; null where the catalog has no rates. */
+  readonly credits: CreditCost | null;
   readonly warnings: readonly Warning[];
 }
 
@@ -65,10 +69,12 @@ export function track(draft: Draft, input: TrackInput, context: Context): Result
   if (!found.ok) return found;
   const runs = found.answer;
   const priceRow = priceRowOf(context.catalog, event, metadata);
-  const amounts = trackAmounts(size, { costCents: input.costCents, usage }, priceRow);
+  const rate = rateOf(context.catalog, event, metadata);
+  const amounts = trackAmounts(size, { costCents: input.costCents, usage }, { row: priceRow, rate });
+  const isRated = canRate(rate, knownCents(size, priceRow, amounts.cents));
   const toldCents = input.costCents !== null || size.inputCostCents !== null;
   const isUnpriced = priceRow === null && !toldCents;
-  const call = { event, metadata, amounts, isUnpriced };
+  const call = { event, metadata, amounts, isUnpriced, row: priceRow, rate, isRated };
   const assessment = assessPath(draft, context, call, "quota", null, runs);
   const matchStatus = statusOf(assessment, draft.user.id);
   const costCents = input.costCents ?? amounts.cents;
@@ -97,6 +103,7 @@ export function track(draft: Draft, input: TrackInput, context: Context): Result
       type: event,
       quantity: eventQuantity({ perUnit, quantity, count }, amounts.seconds),
       costCents,
+      ...eventCredits(amounts.credits, isRated),
       matchStatus,
       createdAt: context.now,
       metadata: metadata?.text ?? null,
@@ -120,8 +127,10 @@ export function track(draft: Draft, input: TrackInput, context: Context): Result
     return refused(blocked(eventId, assessment, amounts, retry));
   }
   if (isCounted(matchStatus)) draft.operations += 1;
-  const cents = [assessment, ...assessment.levels.map((level) => level.assessment)];
-  const isInCents = cents.some(({ quotas }) => countsCents(quotas)) || runsCountCents(runs, event);
+  const path = [assessment, ...assessment.levels.map((level) => level.assessment)];
+  const countsCents = path.some(({ quotas }) => countsUnit(quotas, "cents")) ||
+    runsCount(runs, event, "cents");
+  const lacksRate = !isRated && countsCredits(draft, context, call, assessment);
   return answered({
     eventId,
     matchStatus,
@@ -129,7 +138,8 @@ export function track(draft: Draft, input: TrackInput, context: Context): Result
     levels: levelsOf(draft, assessment, context.now),
     runs: knownRuns(draft, runId),
     cost: costOf(costCents, priceRow),
-    warnings: warningsOf(priceRow, { countsCents: isInCents, toldCents, usage }),
+    credits: creditCostOf(context.catalog, call),
+    warnings: warningsOf(priceRow, { countsCents, toldCents, usage, lacksRate }),
   });
 }
 

@@ -6,7 +6,9 @@ import type { Metadata } from "../values/match.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { Unit } from "../catalog/plan.ts";
 import { type PriceRow, pricesFor, type TokenPrices } from "../catalog/price_row.ts";
-import { centsOf, finalAmounts, NO_USAGE, perMillion, type Usage } from "./usage.ts";
+import type { RateRow } from "../catalog/rate_row.ts";
+import { creditsOf } from "./credits.ts";
+import { exactCost, finalAmounts, NO_USAGE, rounded, type Usage, workOfUsage } from "./usage.ts";
 
 /** An amount for each unit. */
 export type Amounts = Readonly<Record<Unit, Amount>>;
@@ -40,35 +42,66 @@ export function priceRowOf({ models }: Catalog, event: string, metadata: Metadat
   return dot < 0 ? null : models.get(event.slice(dot + 1)) ?? null;
 }
 
+/** By what a call is priced: in cents by the row, in credits by the rate; null for none. */
+export interface Pricing {
+  readonly row: PriceRow | null;
+  readonly rate: RateRow | null;
+}
+
 /** The amounts that reserve holds and can-use checks: the worst case. `quantity` sizes seconds only. */
-export function reserveAmounts(size: CallSize, row: PriceRow | null): Amounts {
+export function reserveAmounts(size: CallSize, { row, rate }: Pricing): Amounts {
   const { inputTokens, maxOutputTokens = null } = size;
-  const seconds = size.quantity ?? ONE;
-  const count = size.count ?? ONE;
+  const usage = row === null && rate === null ? NO_USAGE : heldUsage(size);
+  const cents = heldCents(size, row, usage);
   return {
     tokens: (inputTokens ?? 0n) + (maxOutputTokens ?? 0n),
-    seconds,
-    count,
-    cents: heldCents(size, row, { seconds, calls: count }),
+    seconds: size.quantity ?? ONE,
+    count: size.count ?? ONE,
+    cents,
+    credits: rate === null ? 0n : creditsOf(rate, usage, knownCents(size, row, cents)),
   };
+}
+
+/** The cents of a call; null where neither a price row nor the caller says how many. */
+export function knownCents({ inputCostCents }: CallSize, row: PriceRow | null, cents: Amount): Amount | null {
+  return row === null && inputCostCents === null ? null : cents;
 }
 
 /**
  * The amounts that track counts: tokens and count fall back to `quantity`, and for a per_unit model `costCents` counts
- * toward cents. Amounts that a usage makes final replace them.
+ * toward cents, though never for a rate. Amounts that a usage makes final replace them.
  */
 export function trackAmounts(
   size: CallSize,
   { costCents, usage }: { readonly costCents: Amount | null; readonly usage: Usage | null },
-  row: PriceRow | null,
+  { row, rate }: Pricing,
 ): Amounts {
-  const amounts = reserveAmounts({ ...size, count: size.count ?? size.quantity }, row);
+  const counted = { ...size, count: size.count ?? size.quantity };
+  const amounts = reserveAmounts(counted, { row, rate });
   const tracked: Amounts = {
     ...amounts,
     tokens: size.inputTokens ?? size.quantity ?? 0n,
     cents: row?.amountMode === "per_unit" ? costCents ?? amounts.cents : amounts.cents,
   };
-  return usage === null ? tracked : { ...tracked, ...finalAmounts(usage, row, tracked) };
+  if (usage === null) return tracked;
+  const final = finalAmounts(usage, row, tracked);
+  if (rate === null) return { ...tracked, ...final };
+  const cents = knownCents(size, row, final.cents ?? amounts.cents);
+  return { ...tracked, ...final, credits: creditsOf(rate, workOfUsage(usage, tracked), cents) };
+}
+
+/** The size of a call as a usage: the most that it may be. */
+export function heldUsage(size: CallSize): Usage {
+  return {
+    inputTokens: size.inputTokens,
+    cachedInputTokens: null,
+    cacheWriteTokens: size.cacheWriteTokens ?? null,
+    cacheWrite1hTokens: size.cacheWrite1hTokens ?? null,
+    outputTokens: size.maxOutputTokens ?? null,
+    reasoningTokens: null,
+    seconds: size.quantity ?? ONE,
+    calls: size.count ?? ONE,
+  };
 }
 
 /**
@@ -76,30 +109,22 @@ export function trackAmounts(
  * row's price of the longest answer, as reasoning where that is dearer. The input alone decides the tier. A per_token
  * row prices `inputTokens` alone, never a quantity in place of tokens.
  */
-function heldCents(
-  size: CallSize,
-  row: PriceRow | null,
-  work: { readonly seconds: Amount; readonly calls: Amount },
-): Amount {
-  const { inputCostCents, maxOutputTokens = null } = size;
+function heldCents({ inputCostCents }: CallSize, row: PriceRow | null, usage: Usage): Amount {
   if (row === null) return inputCostCents ?? 0n;
-  if (row.amountMode !== "per_token") return inputCostCents ?? centsOf(row, { ...NO_USAGE, ...work });
-  const prices = pricesFor(row, size.inputTokens ?? 0n);
-  const answer = [maxOutputTokens ?? 0n, larger(prices.output, prices.reasoning)] as const;
-  if (inputCostCents !== null) return inputCostCents + perMillion([answer]);
-  return perMillion([...inputParts(size, prices), answer]);
+  if (row.amountMode !== "per_token" && inputCostCents !== null) return inputCostCents;
+  const prices = dearest(pricesFor(row, usage.inputTokens ?? 0n));
+  if (inputCostCents === null) return rounded(exactCost(row, prices, usage));
+  const { outputTokens } = usage;
+  return inputCostCents + rounded(exactCost(row, prices, { ...NO_USAGE, outputTokens }));
 }
 
-/** The input by its prices: what may be written to a cache at the dearer of both prices. */
-function inputParts(
-  { inputTokens, cacheWriteTokens = null, cacheWrite1hTokens = null }: CallSize,
-  { input, cacheWrite, cacheWrite1h }: TokenPrices,
-): [tokens: Amount, price: Amount][] {
-  const writes = cacheWriteTokens ?? 0n;
-  const hourWrites = cacheWrite1hTokens ?? 0n;
-  return [
-    [(inputTokens ?? 0n) - writes, input],
-    [writes - hourWrites, larger(input, cacheWrite)],
-    [hourWrites, larger(input, cacheWrite1h)],
-  ];
+/** The prices of the worst case: an answer may be reasoning, and a cache may be dearer or cheaper than the input. */
+function dearest(prices: TokenPrices): TokenPrices {
+  const { input, cacheWrite, cacheWrite1h, output, reasoning } = prices;
+  return {
+    ...prices,
+    cacheWrite: larger(input, cacheWrite),
+    cacheWrite1h: larger(input, cacheWrite1h),
+    output: larger(output, reasoning),
+  };
 }

@@ -14,7 +14,7 @@ export interface Cost {
 }
 
 /** What a caller should know of a call's price. */
-export type Warning = "unpriced_model" | "tier_unpriced";
+export type Warning = "unpriced_model" | "unrated_event" | "tier_unpriced";
 
 /** The cost of an event under a price row, null for none. */
 export function costOf(cents: Amount, row: PriceRow | null): Cost {
@@ -28,18 +28,21 @@ interface WarnedCall {
   /** Whether the caller named the cents. */
   readonly toldCents: boolean;
   readonly usage: Usage | null;
+  /** Whether credits are counted, and neither a rate nor the caller says how many. */
+  readonly lacksRate: boolean;
 }
 
 /**
- * Warns of an event that counts cents, where neither a price row nor the caller says how many; and of a usage of another
- * service tier, which was priced as the standard one.
+ * Warns of an event that counts cents or credits, where neither a row nor the caller says how many; and of a usage of
+ * another service tier, which was priced as the standard one.
  */
 export function warningsOf(
   row: PriceRow | null,
-  { countsCents, toldCents, usage }: WarnedCall,
+  { countsCents, toldCents, usage, lacksRate }: WarnedCall,
 ): readonly Warning[] {
   const warnings: Warning[] = [];
   if (row === null && countsCents && !toldCents) warnings.push("unpriced_model");
+  if (lacksRate) warnings.push("unrated_event");
   if (usage?.isOtherTier === true) warnings.push("tier_unpriced");
   return warnings;
 }

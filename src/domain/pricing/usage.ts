@@ -1,10 +1,10 @@
 // Usage: what a model server reports of a call, in one form for all servers, and its cost by a price row. Reserve,
 // can-use, commit, track and compose price by these functions and by no others.
 
-import { type Amount, ONE, weightedSum } from "../values/amount.ts";
+import { type Amount, ONE, roundedSum } from "../values/amount.ts";
 import type { Unit } from "../catalog/plan.ts";
 import { type FieldFault } from "../values/refusal.ts";
-import { type PriceRow, pricesFor } from "../catalog/price_row.ts";
+import { type PriceRow, pricesFor, type TokenPrices } from "../catalog/price_row.ts";
 
 /**
  * What a call used. Null for what the report leaves out: tokens are then 0, seconds those held, calls the call's count.
@@ -62,59 +62,74 @@ export type FinalAmounts = Readonly<Partial<Record<Unit, Amount>>>;
  * The amounts that a usage makes final, exactly as `actual` of a commit would.
  *
  * @param row the price row; null for an unpriced model, which leaves the cents unchanged
- * @param amounts the seconds that count where the usage has none, and the count that multiplies where it has no calls
  */
 export function finalAmounts(
   usage: Usage,
   row: PriceRow | null,
-  { seconds, count }: { readonly seconds: Amount; readonly count: Amount },
+  work: CallWork,
 ): FinalAmounts {
   const final: { -readonly [Name in Unit]?: Amount } = {};
   if (saysTokens(usage)) final.tokens = (usage.inputTokens ?? 0n) + (usage.outputTokens ?? 0n);
   if (usage.seconds !== null) final.seconds = usage.seconds;
   if (row !== null && (row.amountMode !== "per_token" || saysTokens(usage))) {
-    final.cents = centsOf(row, { ...usage, seconds: usage.seconds ?? seconds, calls: usage.calls ?? count });
+    final.cents = centsOf(row, workOfUsage(usage, work));
   }
   return final;
 }
 
-function saysTokens({ inputTokens, outputTokens }: Usage): boolean {
+/** The seconds that count where a usage has none, and the count that multiplies where it has no calls. */
+interface CallWork {
+  readonly seconds: Amount;
+  readonly count: Amount;
+}
+
+/** A usage with the seconds and calls of its call where the report has none. */
+export function workOfUsage(usage: Usage, { seconds, count }: CallWork): Usage {
+  return { ...usage, seconds: usage.seconds ?? seconds, calls: usage.calls ?? count };
+}
+
+/** Whether a usage reports tokens. Absent ones are then 0. */
+export function saysTokens({ inputTokens, outputTokens }: Usage): boolean {
   return inputTokens !== null || outputTokens !== null;
 }
 
 /** What a usage costs by a price row, in cents; rounded once, on the total. */
 export function centsOf(row: PriceRow, usage: Usage): Amount {
-  switch (row.amountMode) {
-    case "per_token":
-      return tokenCents(row, usage);
-    case "per_unit":
-      return weightedSum([[usage.seconds ?? 0n, row.perSecond]]);
-    case "per_call":
-      return weightedSum([[usage.calls ?? ONE, row.perCall]]);
-  }
+  return rounded(exactCost(row, pricesFor(row, usage.inputTokens ?? 0n), usage));
 }
 
 const MILLION = 1_000_000n;
 
-/** The cents of tokens at prices in cents a million; rounded once. */
-export function perMillion(parts: readonly (readonly [tokens: Amount, price: Amount])[]): Amount {
-  return weightedSum(parts, MILLION);
+/** What a work costs by the prices of a price book beside those of tokens. */
+interface WorkPrices {
+  /** Of a call, or an image. */
+  readonly perCall: Amount;
+  readonly perSecond: Amount;
 }
 
-function tokenCents(row: PriceRow, usage: Usage): Amount {
+/**
+ * What a usage costs by the prices of a row, exactly: the one computation of both price books. `rounded` makes an amount
+ * of it.
+ */
+export function exactCost({ perCall, perSecond }: WorkPrices, prices: TokenPrices, usage: Usage): bigint {
   const input = usage.inputTokens ?? 0n;
   const cached = usage.cachedInputTokens ?? 0n;
   const writes = usage.cacheWriteTokens ?? 0n;
   const hourWrites = usage.cacheWrite1hTokens ?? 0n;
   const output = usage.outputTokens ?? 0n;
   const reasoning = usage.reasoningTokens ?? 0n;
-  const prices = pricesFor(row, input);
-  return perMillion([
-    [input - cached - writes, prices.input],
-    [cached, prices.cachedInput],
-    [writes - hourWrites, prices.cacheWrite],
-    [hourWrites, prices.cacheWrite1h],
-    [output - reasoning, prices.output],
-    [reasoning, prices.reasoning],
-  ]);
+  const ofTokens = (input - cached - writes) * prices.input + cached * prices.cachedInput +
+    (writes - hourWrites) * prices.cacheWrite + hourWrites * prices.cacheWrite1h +
+    (output - reasoning) * prices.output + reasoning * prices.reasoning;
+  return ofTokens + exactProduct(usage.calls ?? ONE, perCall) + exactProduct(usage.seconds ?? 0n, perSecond);
+}
+
+/** The exact product of an amount and its price. */
+export function exactProduct(amount: Amount, price: Amount): bigint {
+  return amount * price * MILLION;
+}
+
+/** The amount of an exact cost: the one rounding of a call's cost in cents, and of that in credits. */
+export function rounded(exact: bigint): Amount {
+  return roundedSum(exact, MILLION);
 }

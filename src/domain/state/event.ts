@@ -44,6 +44,8 @@ export interface MeteringEvent extends Charge {
   readonly type: string;
   readonly quantity: Amount;
   readonly costCents: Amount;
+  /** What it costs in credits; absent where neither a rate nor the caller says it. */
+  readonly costCredits?: Amount;
   readonly matchStatus: MatchStatus;
   readonly createdAt: Millis;
   /** As JSON text. */

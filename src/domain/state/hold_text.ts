@@ -9,7 +9,7 @@ import type { CreditLine } from "./credit.ts";
 import { momentOf, type UserKey } from "../values/ids.ts";
 import type { Millis, Window, WindowKind } from "../values/period.ts";
 import { type Unit, UNITS } from "../catalog/plan.ts";
-import type { Line, Reservation } from "./reservation.ts";
+import type { HeldRate, Line, Reservation } from "./reservation.ts";
 import type { ShareLine } from "./share.ts";
 import { textBytes, TextRoom } from "./text_room.ts";
 
@@ -20,6 +20,8 @@ const NONE = "";
 const PARTS = "+";
 /** Before the id of a run. */
 const RUN = "@";
+/** Before the rate of a hold, the cost of its tokens and the credits that it holds. */
+const RATE = "$";
 /** In place of the bytes of the texts: they are in the tables alone. */
 const BARE = "-";
 const YES = "1";
@@ -53,7 +55,7 @@ export function textOfHold(row: Reservation, texts: HoldTexts): string | Related
     amounts.count,
     amounts.cents,
     row.perUnit ? YES : NO,
-    row.priceRow ?? NONE,
+    textOfPricing(row),
     row.toldCents ? YES : NO,
     lines.length,
   ];
@@ -172,7 +174,7 @@ function readText(text: string): ReadHold {
     cents: fields.amount(),
   };
   const perUnit = fields.next() === YES;
-  const priceRow = fields.numberOrNull();
+  const { priceRow, credits: heldCredits, rate } = readPricing(fields.next());
   const toldCents = fields.next() === YES;
   const lines = listOf(fields, readLine);
   const credits = listOf(fields, readCredit);
@@ -188,7 +190,7 @@ function readText(text: string): ReadHold {
     metadata: metadataLength === null ? null : fields.take(metadataLength),
     quantity,
     count,
-    amounts,
+    amounts: { ...amounts, credits: heldCredits },
     perUnit,
     priceRow,
     toldCents,
@@ -199,8 +201,28 @@ function readText(text: string): ReadHold {
     expiresAt,
     settledAt: null,
     ...(isBare ? BARE_ROW : NO_MEMBERS),
+    ...(rate === undefined ? NO_MEMBERS : { rate }),
     ...(shares.length === 0 ? NO_MEMBERS : { shares }),
   };
+}
+
+/** The number of the price row, then the rate, its tokens and the credits: "3$7,0,5000000"; without credits "3". */
+function textOfPricing({ priceRow, rate, amounts }: Reservation): string | number {
+  const row = priceRow ?? NONE;
+  return rate === undefined && amounts.credits === 0n
+    ? row
+    : `${row}${RATE}${rate?.number ?? NONE},${rate?.tokens ?? 0n},${amounts.credits}`;
+}
+
+function readPricing(text: string) {
+  const [row = NONE, inCredits] = text.split(RATE, 2);
+  const priceRow = row === NONE ? null : Number(row);
+  if (inCredits === undefined) return { priceRow, credits: 0n };
+  const [number = NONE, tokens = NONE, credits = NONE] = inCredits.split(",", 3);
+  const rate: HeldRate | undefined = number === NONE
+    ? undefined
+    : { number: Number(number), tokens: BigInt(tokens) };
+  return { priceRow, credits: BigInt(credits), rate };
 }
 
 type Relations = Pick<Reservation, "parts" | "partOf" | "runId">;

@@ -12,6 +12,7 @@ import type { ShareLine } from "./share.ts";
 import type { Metadata } from "../values/match.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import { type Amounts, priceRowOf } from "../pricing/amounts.ts";
+import type { RateRow } from "../catalog/rate_row.ts";
 import type { PriceRow } from "../catalog/price_row.ts";
 
 export type ReservationStatus = "held" | "committed" | "released" | "expired";
@@ -26,6 +27,14 @@ export interface Line extends CounterRef {
 export interface HoldLine extends Line {
   /** The counters that it left and that still contain it, each once, never its own; absent for none. */
   readonly left?: readonly CounterRef[];
+}
+
+/** The rate of a hold. */
+export interface HeldRate {
+  /** The number of the rate row. */
+  readonly number: number;
+  /** What the rate charges for the tokens of the hold, exactly. They count where a usage reports none. */
+  readonly tokens: bigint;
 }
 
 /** A reservation, open or settled. */
@@ -60,6 +69,8 @@ export interface Reservation {
    * that user, with its own lines and credits. It lapses at the same time and is settled with this one.
    */
   readonly parts?: readonly string[];
+  /** The rate of the reserve; absent for an event without one, and for parts. */
+  readonly rate?: HeldRate;
   /** What it took of the caller's shares of groups above; absent for nothing. */
   readonly shares?: readonly ShareLine[];
   /** Of a part: the id of the caller's reservation, by which alone callers settle it. Absent for any other. */
@@ -97,6 +108,11 @@ export function priceRowOfHold(
 ): PriceRow | null {
   if (priceRow === null) return priceRowOf(catalog, event, metadata);
   return catalog.priceRows[priceRow] ?? null;
+}
+
+/** Returns the rate of a reservation's reserve; null for an event without one. */
+export function rateOfHold({ rateRows }: Catalog, { rate }: Reservation): RateRow | null {
+  return rate === undefined ? null : rateRows[rate.number] ?? null;
 }
 
 /** Lists the counters that a settlement can change: those of the lines, and those that the lines left. */

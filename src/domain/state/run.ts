@@ -70,7 +70,7 @@ export interface RunStep {
   readonly openHolds: -1 | 0 | 1;
 }
 
-const NO_AMOUNTS: Amounts = { count: 0n, tokens: 0n, cents: 0n, seconds: 0n };
+const NO_AMOUNTS: Amounts = { count: 0n, tokens: 0n, cents: 0n, seconds: 0n, credits: 0n };
 
 /** An event that counts, of a call without a hold or of a hold that had lapsed. */
 export function eventStep(event: string, amounts: Amounts): RunStep {
@@ -93,5 +93,6 @@ function difference(one: Amounts, other: Amounts): Amounts {
     tokens: one.tokens - other.tokens,
     cents: one.cents - other.cents,
     seconds: one.seconds - other.seconds,
+    credits: one.credits - other.credits,
   };
 }

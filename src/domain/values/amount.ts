@@ -88,6 +88,11 @@ export function multiply(left: Amount, right: Amount, divisor = 1n): Amount {
 export function weightedSum(parts: readonly (readonly [Amount, Amount])[], divisor = 1n): Amount {
   let sum = 0n;
   for (const [left, right] of parts) sum += left * right;
+  return roundedSum(sum, divisor);
+}
+
+/** A sum of products of two amounts each, not negative, divided by a whole number; rounded half up. */
+export function roundedSum(sum: bigint, divisor: bigint): Amount {
   return divideHalfUp(sum, ONE * divisor);
 }
 

@@ -29,7 +29,7 @@ export interface MatchRule {
 /** Whether any of the rules covers an event with this metadata. */
 export function matchesAny(rules: readonly MatchRule[], event: string, metadata: Metadata | null): boolean {
   for (const rule of rules) {
-    if (patternCovers(rule.event, event) && metadataMatches(rule.metadata, metadata)) return true;
+    if (ruleCovers(rule, event, metadata)) return true;
   }
   return false;
 }
@@ -43,6 +43,19 @@ export function sameRules(some: readonly MatchRule[], others: readonly MatchRule
         return rule.event === other.event && names.length === Object.keys(theirs).length &&
           names.every((name) => mine[name] === theirs[name]);
       });
+}
+
+/** Whether a rule covers an event with this metadata. */
+export function ruleCovers(rule: MatchRule, event: string, metadata: Metadata | null): boolean {
+  return patternCovers(rule.event, event) && metadataMatches(rule.metadata, metadata);
+}
+
+/** Whether some event with some metadata is covered by both rules. */
+export function rulesOverlap(one: MatchRule, other: MatchRule): boolean {
+  if (!patternCovers(one.event, other.event) && !patternCovers(other.event, one.event)) return false;
+  return Object.entries(one.metadata ?? {}).every(([name, text]) =>
+    (other.metadata?.[name] ?? text) === text
+  );
 }
 
 /**

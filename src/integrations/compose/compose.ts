@@ -9,7 +9,7 @@ import type { Term } from "../../../actors/term.ts";
 import type { Amount } from "../../domain/values/amount.ts";
 import type { GenerateInput } from "../../domain/metering/generate.ts";
 import { refusedAtCap } from "../../domain/state/refused_call.ts";
-import { centsOf } from "../../domain/pricing/usage.ts";
+import { centsOf, type Usage } from "../../domain/pricing/usage.ts";
 import { readReport } from "../../domain/pricing/provider_usage.ts";
 import type { ComposeType, DataSource } from "../../domain/catalog/catalog.ts";
 import { type Refusal, refusal } from "../../domain/values/refusal.ts";
@@ -207,14 +207,15 @@ async function askUntilMatch(asking: Asking, signal: AbortSignal): Promise<Resul
   return refused(failed(type, "The model's answer did not match the output schema"));
 }
 
-interface Usage {
+interface Reported {
   readonly inputTokens: Amount;
   readonly outputTokens: Amount;
   readonly costCents: Amount;
+  readonly usage: Usage;
 }
 
 /** The usage that the model reported; details that contradict its totals are left out. Null without a report. */
-function usageOf({ model }: ComposeType, { usage }: ModelAnswer): Usage | null {
+function usageOf({ model }: ComposeType, { usage }: ModelAnswer): Reported | null {
   const reported = readReport(usage);
   if (reported === null) return null;
   const { inputTokens, outputTokens } = reported;
@@ -222,10 +223,11 @@ function usageOf({ model }: ComposeType, { usage }: ModelAnswer): Usage | null {
     inputTokens: inputTokens ?? 0n,
     outputTokens: outputTokens ?? 0n,
     costCents: centsOf(model, reported),
+    usage: reported,
   };
 }
 
-function generationOf({ type, user, prompt }: Asking, usage: Usage, output: JsonObject): GenerateInput {
+function generationOf({ type, user, prompt }: Asking, usage: Reported, output: JsonObject): GenerateInput {
   const members = { type: type.name, model: type.model.id };
   return {
     ...members,

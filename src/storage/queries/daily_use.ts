@@ -22,6 +22,7 @@ export interface Use {
   readonly events: number;
   readonly blocked: number;
   readonly costCents: number;
+  readonly costCredits: number;
 }
 
 /** The part of an event type or of a user. */
@@ -50,6 +51,7 @@ interface SumRow {
   readonly blocked: number;
   readonly quantity: string;
   readonly cost_cents: string;
+  readonly cost_credits: string;
 }
 
 /** Lists every day of a range, oldest first, with the leading parts. */
@@ -91,7 +93,8 @@ async function daysOfUser(database: Database, query: DailyUseQuery, userId: stri
 /** SQL of the days of a range, its first and last day being $1 and $2. */
 const DAYS = "generate_series($1::int, $2::int) as days(day)";
 const SUMS = `sum(d.events)::bigint as events, sum(d.blocked)::bigint as blocked,
-  sum(d.quantity) as quantity, sum(d.cost_cents) as cost_cents`;
+  sum(d.quantity) as quantity, sum(d.cost_cents) as cost_cents,
+  sum(d.cost_credits) as cost_credits`;
 
 async function leadingTypes(database: Database, { realm, from, to }: DailyUseQuery): Promise<string[]> {
   const rows = await database.query<{ type: string }>(
@@ -111,7 +114,8 @@ function rowsOfTypes(
 ): Promise<SumRow[]> {
   // Looks up row by row: the planner would compare all rows of the days with the list.
   return database.query<SumRow>(
-    `select days.day, found.type as part, found.events, found.blocked, found.quantity, found.cost_cents
+    `select days.day, found.type as part, found.events, found.blocked, found.quantity, found.cost_cents,
+       found.cost_credits
      from ${DAYS} cross join unnest($4::text::text[]) as named(type) cross join lateral (
        select * from daily_use where realm = $3::int and day = days.day and type = named.type limit 1
      ) found`,
@@ -198,6 +202,7 @@ function useOf(row: SumRow | undefined): Use {
     events: row?.events ?? 0,
     blocked: row?.blocked ?? 0,
     costCents: row === undefined ? 0 : numberOf(parseAmount(row.cost_cents)),
+    costCredits: row === undefined ? 0 : numberOf(parseAmount(row.cost_credits)),
   };
 }
 

@@ -40,6 +40,7 @@ export interface EventRecord {
   type: string;
   quantity: string;
   cost_cents: string;
+  cost_credits: string | null;
   match_status: MatchStatus;
   created_at_ms: number;
   metadata: string | null;
@@ -216,6 +217,7 @@ export function showListed(record: EventRecord, logs: LogView) {
     eventType: record.type,
     quantity: numberOf(parseAmount(record.quantity)),
     costCents: numberOf(parseAmount(record.cost_cents)),
+    ...record.cost_credits === null ? {} : { costCredits: numberOf(parseAmount(record.cost_credits)) },
     matchStatus: record.match_status,
     createdAt: new Date(record.created_at_ms).toISOString(),
     hasLog: isLogged,

@@ -395,36 +395,39 @@ function balanceDrifts(row: BalanceSums): Drift[] {
 interface DailySums extends OwnedRow {
   readonly kept: number;
   readonly events: number;
-  readonly kept_cents: string;
-  readonly cents: string;
+  readonly kept_cost: string;
+  readonly cost: string;
 }
 
 const DAILY_SUMS = `
-  select user_key, u.id as user_id, kept, events, trim_scale(kept_cents)::text as kept_cents,
-    trim_scale(cents)::text as cents
+  select user_key, u.id as user_id, kept, events,
+    trim_scale(kept_cents) || ' cents' || coalesce(' and ' || trim_scale(nullif(kept_credits, 0)) || ' credits', '') as kept_cost,
+    trim_scale(cents) || coalesce(' cents and ' || trim_scale(nullif(credits, 0)) || ' credits', '') as cost
   from (
     select user_key, sum(kept)::bigint as kept, sum(events)::bigint as events, sum(kept_cents) as kept_cents,
-      sum(cents) as cents
+      sum(cents) as cents, sum(kept_credits) as kept_credits, sum(credits) as credits
     from (
-      select user_key, events + blocked as kept, 0 as events, cost_cents as kept_cents, 0::numeric as cents
-      from ${owned("daily_use_of_users", "t.events, t.blocked, t.cost_cents")}
+      select user_key, events + blocked as kept, 0 as events, cost_cents as kept_cents, 0::numeric as cents,
+        cost_credits as kept_credits, 0::numeric as credits
+      from ${owned("daily_use_of_users", "t.events, t.blocked, t.cost_cents, t.cost_credits")}
       union all
-      select user_key, 0, 1, 0, case when match_status = 'blocked' then 0 else cost_cents end
+      select user_key, 0, 1, 0, case when match_status = 'blocked' then 0 else cost_cents end,
+        0, case when match_status = 'blocked' then 0 else coalesce(cost_credits, 0) end
       from ${
   owned(
     "events",
-    "t.realm, t.id, t.created_at_ms, t.match_status, t.cost_cents",
+    "t.realm, t.id, t.created_at_ms, t.match_status, t.cost_cents, t.cost_credits",
     "t.match_status <> 'released'",
   )
 }
       join daily_use_marks m on m.realm = of_events.realm and (created_at_ms, of_events.id) <= (m.at_ms, m.event_id)
     ) part group by user_key
   ) sums join users u on u.key = sums.user_key and not u.erasing
-  where kept <> events or kept_cents <> cents
+  where kept <> events or kept_cents <> cents or kept_credits <> credits
   order by user_key`;
 
-function dailyDrift({ kept, events, kept_cents: keptCents, cents, ...row }: DailySums): Drift {
-  const text = `sums by day: ${kept} events for ${keptCents} cents, but there are ${events} for ${cents}`;
+function dailyDrift({ kept, events, kept_cost: keptCost, cost, ...row }: DailySums): Drift {
+  const text = `sums by day: ${kept} events for ${keptCost}, but there are ${events} for ${cost}`;
   return { kind: "daily_use", ...ownerOf(row), text };
 }
 

@@ -4,8 +4,8 @@
 
 import { inRange, owned } from "./reconcile_faults.ts";
 
-/** SQL of the place of a unit in stored amounts: [count,tokens,seconds,cents]. */
-const PLACE = "array_position(array['count', 'tokens', 'seconds', 'cents'], l ->> 1) - 1";
+/** SQL of the place of a unit in stored amounts: [count,tokens,seconds,cents], and credits unless they are 0. */
+const PLACE = "array_position(array['count', 'tokens', 'seconds', 'cents', 'credits'], l ->> 1) - 1";
 
 /** SQL of the calls of runs, once for each run that they count in. */
 const CALLS = `

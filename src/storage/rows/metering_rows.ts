@@ -170,6 +170,9 @@ const RESERVATION_TABLE = table<Omit<Reservation, "isBare">>(
       { later: { since: 27, value: null } },
     ),
     shares: mapped("shares", encodeShares, decodeShares, { later: { since: 29, value: null } }),
+    rate: mapped<Reservation["rate"]>("rate", textOfRate, (value) => rateOfText(value as string | null), {
+      later: { since: 33, value: null },
+    }),
   },
   lineOfReservation,
   BY_USER_AND_TIME,
@@ -187,8 +190,9 @@ export const RESERVATIONS: Table<Omit<Reservation, "isBare">> = {
 };
 
 function readReservation(stored: StoredRow): Omit<Reservation, "isBare"> {
-  const { parts, partOf, runId, shares, ...own } = RESERVATION_TABLE.read(stored);
-  const row = runId === undefined ? own : { ...own, runId };
+  const { parts, partOf, runId, shares, rate, ...own } = RESERVATION_TABLE.read(stored);
+  const rated = rate === undefined ? own : { ...own, rate };
+  const row = runId === undefined ? rated : { ...rated, runId };
   if (parts !== undefined) return shares === undefined ? { ...row, parts } : { ...row, parts, shares };
   return partOf === undefined ? row : { ...row, partOf };
 }
@@ -231,18 +235,32 @@ function optionalAmount(name: string) {
   );
 }
 
-/** Encodes amounts as JSON: [count,tokens,seconds,cents]. */
-function textOfAmounts({ count, tokens, seconds, cents }: Reservation["amounts"]): string {
-  return `[${decimalOf(count)},${decimalOf(tokens)},${decimalOf(seconds)},${decimalOf(cents)}]`;
+/** Encodes amounts as JSON: [count,tokens,seconds,cents], and credits unless they are 0. */
+function textOfAmounts({ count, tokens, seconds, cents, credits }: Reservation["amounts"]): string {
+  const text = `[${decimalOf(count)},${decimalOf(tokens)},${decimalOf(seconds)},${decimalOf(cents)}`;
+  return credits === 0n ? `${text}]` : `${text},${decimalOf(credits)}]`;
+}
+
+/** Encodes the rate of a hold: its number, then the cost of its tokens unless that is 0. */
+function textOfRate(rate: Reservation["rate"]): string | null {
+  if (rate === undefined) return null;
+  return rate.tokens === 0n ? String(rate.number) : `${rate.number},${rate.tokens}`;
+}
+
+function rateOfText(text: string | null): Reservation["rate"] {
+  if (text === null) return undefined;
+  const [number, tokens = "0"] = text.split(",", 2);
+  return { number: Number(number), tokens: BigInt(tokens) };
 }
 
 function amountsOf(text: string): Reservation["amounts"] {
-  const [count = "0", tokens = "0", seconds = "0", cents = "0"] = text.slice(1, -1).split(",");
+  const [count = "0", tokens = "0", seconds = "0", cents = "0", credits = "0"] = text.slice(1, -1).split(",");
   return {
     count: parseAmount(count),
     tokens: parseAmount(tokens),
     seconds: parseAmount(seconds),
     cents: parseAmount(cents),
+    credits: parseAmount(credits),
   };
 }
 
@@ -269,6 +287,7 @@ function lineOfReservation(row: Reservation): string {
     row.partOf ?? NULL,
     row.runId ?? NULL,
     row.shares === undefined ? NULL : copyText(encodeShares(row.shares)),
+    textOfRate(row.rate) ?? NULL,
   ].join("\t");
 }
 
@@ -301,9 +320,10 @@ export const EVENTS: Omit<Table<MeteringEvent>, "read"> = {
     "run_id",
     "run_amounts",
     "shares",
+    "cost_credits",
   ],
   mutable: [],
-  later: ["[]", NULL, NULL, NULL, NULL, NULL],
+  later: ["[]", NULL, NULL, NULL, NULL, NULL, NULL],
   encode: encodeEvent,
 };
 
@@ -329,6 +349,7 @@ function encodeEvent(row: MeteringEvent): string {
     row.runId ?? NULL,
     row.runAmounts === undefined ? NULL : textOfAmounts(row.runAmounts),
     row.shares === undefined ? NULL : copyText(encodeShares(row.shares)),
+    amountText(row.costCredits ?? null),
   ].join("\t");
 }
 

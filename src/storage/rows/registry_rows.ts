@@ -3,6 +3,7 @@
 import type { Mode } from "../../../actors/port.ts";
 import type { CatalogDocument } from "../../domain/catalog/catalog.ts";
 import type { ModelDocument } from "../../domain/catalog/price_row.ts";
+import type { RateDocument } from "../../domain/catalog/rate_row.ts";
 import type { Millis } from "../../domain/values/period.ts";
 
 /** A workspace with its caps; null means no limit. */
@@ -54,6 +55,8 @@ export interface AppliedCatalog {
   readonly planOrder: readonly string[];
   /** Every price row that the app's catalogs ever had, indexed by its number. */
   readonly priceRows: readonly ModelDocument[];
+  /** Every rate that the app's catalogs ever had, indexed by its number. */
+  readonly rateRows: readonly RateDocument[];
 }
 
 /** A realm. Its clock is not here: only the owner of its cell knows and moves it. */

@@ -30,19 +30,20 @@ async function lockDailyUse(session: Reader, realm: number): Promise<DailyUseMar
 
 const DAY_MS = 86_400_000;
 
-const COLUMNS = "events, blocked, quantity, cost_cents";
-const ADD = ["events", "blocked", "quantity", "cost_cents"]
+const SUMMED = ["events", "blocked", "quantity", "cost_cents", "cost_credits"];
+const COLUMNS = SUMMED.join(", ");
+const ADD = SUMMED
   .map((column) => `${column} = kept.${column} + excluded.${column}`).join(", ");
-const TOTALS = "sum(events), sum(blocked), sum(quantity), sum(cost_cents)";
+const TOTALS = "sum(events), sum(blocked), sum(quantity), sum(cost_cents), sum(cost_credits)";
 const TOTALS_NAMED = `sum(events) as events, sum(blocked) as blocked, sum(quantity) as quantity,
-  sum(cost_cents) as cost_cents`;
-const TAKE = ["events", "blocked", "quantity", "cost_cents"]
+  sum(cost_cents) as cost_cents, sum(cost_credits) as cost_credits`;
+const TAKE = SUMMED
   .map((column) => `${column} = d.${column} - sums.${column}`).join(", ");
 
 /** Leaves out released holds, which used nothing, and counts blocked calls separately. */
 const ADD_UP = `
   with taken as materialized (
-    select id, user_key, type, quantity, cost_cents, match_status, created_at_ms from events
+    select id, user_key, type, quantity, cost_cents, cost_credits, match_status, created_at_ms from events
     where realm = $1::int and (created_at_ms, id) > ($2::bigint, $3::text) and created_at_ms < $4::bigint
     order by created_at_ms, id limit $5::int
   ), sums as materialized (
@@ -50,7 +51,8 @@ const ADD_UP = `
       count(*) filter (where match_status <> 'blocked') as events,
       count(*) filter (where match_status = 'blocked') as blocked,
       coalesce(sum(quantity) filter (where match_status <> 'blocked'), 0) as quantity,
-      coalesce(sum(cost_cents) filter (where match_status <> 'blocked'), 0) as cost_cents
+      coalesce(sum(cost_cents) filter (where match_status <> 'blocked'), 0) as cost_cents,
+      coalesce(sum(cost_credits) filter (where match_status <> 'blocked'), 0) as cost_credits
     from taken where match_status <> 'released' group by 1, 2, 3
   ), of_users as (
     insert into daily_use_of_users as kept (realm, user_key, day, type, ${COLUMNS})

@@ -102,16 +102,25 @@ export async function readRegistry(reader: Reader, since: number): Promise<Regis
 
 async function readCatalogs(reader: Reader, since: number): Promise<AppliedCatalog[]> {
   const rows = await reader.query<
-    { appId: string; version: number; document: string; planOrder: string; priceRows: string | null }
+    {
+      appId: string;
+      version: number;
+      document: string;
+      planOrder: string;
+      priceRows: string | null;
+      rateRows: string | null;
+    }
   >(
-    `select app_id as "appId", version, document, plan_order as "planOrder", price_rows as "priceRows"
+    `select app_id as "appId", version, document, plan_order as "planOrder", price_rows as "priceRows",
+       rate_rows as "rateRows"
      from catalogs where changed_in > $1::bigint`,
     [since],
   );
   return rows.map((row) => {
     const document: CatalogDocument = JSON.parse(row.document);
     const priceRows = row.priceRows === null ? document.models ?? [] : JSON.parse(row.priceRows);
-    return { ...row, document, planOrder: JSON.parse(row.planOrder), priceRows };
+    const rateRows = row.rateRows === null ? [] : JSON.parse(row.rateRows);
+    return { ...row, document, planOrder: JSON.parse(row.planOrder), priceRows, rateRows };
   });
 }
 
@@ -279,10 +288,11 @@ async function saveCatalog(
   at: Millis,
 ): Promise<void> {
   await session.query(
-    `insert into catalogs (app_id, version, document, plan_order, price_rows, applied_at_ms, changed_in)
-     values ($1, $2::int, $3, $4, $5, $6::bigint, $7::bigint)
+    `insert into catalogs (app_id, version, document, plan_order, price_rows, rate_rows, applied_at_ms, changed_in)
+     values ($1, $2::int, $3, $4, $5, $6, $7::bigint, $8::bigint)
      on conflict (app_id) do update set version = excluded.version, document = excluded.document,
        plan_order = excluded.plan_order, price_rows = excluded.price_rows,
+       rate_rows = excluded.rate_rows,
        applied_at_ms = excluded.applied_at_ms, changed_in = excluded.changed_in`,
     [
       applied.appId,
@@ -290,6 +300,7 @@ async function saveCatalog(
       JSON.stringify(applied.document),
       JSON.stringify(applied.planOrder),
       JSON.stringify(applied.priceRows),
+      applied.rateRows.length === 0 ? null : JSON.stringify(applied.rateRows),
       at,
       version,
     ],

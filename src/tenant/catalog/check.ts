@@ -11,6 +11,7 @@ import { type CatalogFault, faultsOf } from "./faults.ts";
 import { includeFaults } from "./include_faults.ts";
 import { isObject, listOf, type Loose, looseOf, pathText } from "./loose.ts";
 import { periodFaults } from "./period_faults.ts";
+import { rateFaults } from "./rate_faults.ts";
 import { type CatalogInput, catalogSchema, envelopeMembers } from "./schema.ts";
 
 /**
@@ -32,6 +33,7 @@ export async function checkCatalog(
     ...unitFaults(bare, inForce),
     ...periodFaults(bare, inForce),
     ...includeFaults(bare),
+    ...rateFaults(bare),
   ];
   for (const fault of crossing) {
     if (!known.has(fault.path)) faults.push(fault);

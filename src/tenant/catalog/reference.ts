@@ -53,6 +53,7 @@ function tables(): string {
     "UpstreamRule",
     "Model",
     "PriceTier",
+    "Rate",
     "Plan",
     "Period",
     "GroupPeriod",

@@ -3,39 +3,18 @@
 // catalog.schema.json are generated from the descriptions here.
 
 import { z } from "zod";
+import { UNITS } from "../../domain/catalog/plan.ts";
 import { FEATURE_LIMITS, type FeatureValue, isFeatureValue } from "../../domain/catalog/feature.ts";
 import { REQUEST_LIMITS } from "../../process/limits.ts";
-import { hasNoPrototype, isAscending, isPattern, isShallow, SCHEMA_DEPTH_MAX } from "./forms.ts";
+import { hasNoPrototype, isAscending, isShallow, SCHEMA_DEPTH_MAX } from "./forms.ts";
 import { include } from "./include_schema.ts";
 import { groupPeriod, period } from "./period_schema.ts";
 import { amount, label, model } from "./price_schema.ts";
+import { matchRule, rate } from "./rate_schema.ts";
 import { gateway, settings } from "./settings_schema.ts";
 
-const unit = z.enum(["count", "tokens", "seconds", "cents"]);
+const unit = z.enum(UNITS);
 const archived = z.boolean().optional();
-
-const matchRule = z.strictObject({
-  event: z.string().refine(isPattern, 'must be an event name, a prefix followed by one final "*", or "*"')
-    .meta({
-      minLength: 1,
-      maxLength: REQUEST_LIMITS.eventLengthMax,
-      description:
-        "The event name, a prefix followed by one final `*`, or `*` for every event. Case-sensitive.",
-      examples: ["image.*"],
-    }),
-  metadata: z.unknown().refine(hasNoPrototype, 'must not have the member "__proto__"')
-    .pipe(z.record(z.string(), z.string())).meta({
-      type: "object",
-      additionalProperties: { type: "string" },
-      description:
-        "Members that the metadata of the call must have, with these values. Open: any name is allowed.",
-      examples: [{ model: "flux-pro" }],
-    }).optional(),
-}).meta({
-  id: "CatalogMatchRule",
-  title: "Match rule",
-  description: "Which events a limit group or a balance covers.",
-});
 
 const matches = z.array(matchRule).min(1).meta({
   description: "An event is covered when any of these rules matches it.",
@@ -366,6 +345,12 @@ export const catalogSchema = z.strictObject({
     examples: [{ models: ["gpt-4o-mini"], budgetCents: 50_000 }],
   }),
   models: z.array(model).optional().meta({ description: "Price rows of models.", default: [] }),
+  rates: z.array(rate).optional().meta({
+    description:
+      "The rate card: what a call costs in credits, for limit groups and packs with the unit `credits`. The " +
+      "first row that covers an event is its rate.",
+    default: [],
+  }),
   plans: z.array(plan).optional().meta({ description: "What subscriptions entitle to.", default: [] }),
   featureDefaults: featureValues.optional().meta({
     description: "Features of every user whose own plan, and those of the users above, lack the key.",

@@ -51,8 +51,11 @@ Deno.test("a model's price is that of its mode; a compose type without its model
     models: modes.map((amountMode) => ({ ...priced, id: amountMode, amountMode })),
     composeTypes: [{ ...type, name: "a", model: "per_token" }, { ...type, name: "b", model: "none" }],
   }, 1);
-  const row = models.get("per_token");
-  assert.deepEqual([row?.prices.input, row?.perCall, row?.perSecond], [1_000_000n, 2_000_000n, 3_000_000n]);
+  const prices = modes.map((mode) => {
+    const row = models.get(mode);
+    return [row?.prices.input, row?.perCall, row?.perSecond];
+  });
+  assert.deepEqual(prices, [[1_000_000n, 0n, 0n], [0n, 2_000_000n, 0n], [0n, 0n, 3_000_000n]]);
   assert.deepEqual([...composeTypes.keys()], ["a"]);
 });
 

@@ -60,6 +60,7 @@ function inputOf(more: Partial<GenerateInput> = {}): GenerateInput {
     inputTokens: amountOf(100),
     outputTokens: amountOf(50),
     costCents: amountOf(3),
+    usage: NO_USAGE,
     prompt: "a prompt",
     response: "a response",
     askedOf: 7,

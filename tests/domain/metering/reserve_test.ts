@@ -52,6 +52,7 @@ Deno.test("a hold keeps what it was asked for: amounts by unit, quantity, count 
     tokens: 7_000_000n,
     seconds: 3_000_000n,
     cents: 5_000_000n,
+    credits: 0n,
   });
   assert.deepEqual([row?.quantity, row?.count, row?.metadata], [3_000_000n, 2_000_000n, '{"a":1}']);
   assert.deepEqual(row?.lines.map(({ groupId, taken }) => [groupId, numberOf(taken)]), [["g", 2], ["t", 7]]);

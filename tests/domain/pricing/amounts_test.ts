@@ -91,11 +91,21 @@ Deno.test("amounts by unit, for reserve and for track", () => {
   ];
   for (const [sent, event, reserve, track] of rows) {
     const model = priceRowOf(CATALOG, event, null);
-    const named = ([count, tokens, seconds, cents]: number[]) => ({ count, tokens, seconds, cents });
+    const named = ([count, tokens, seconds, cents]: number[]) => ({
+      count,
+      tokens,
+      seconds,
+      cents,
+      credits: 0,
+    });
     const what = `${event} ${JSON.stringify(sent)}`;
-    assert.deepEqual(shown(reserveAmounts(size(sent), model)), named(reserve), `reserve ${what}`);
     assert.deepEqual(
-      shown(trackAmounts(size(sent), { costCents: null, usage: null }, model)),
+      shown(reserveAmounts(size(sent), { row: model, rate: null })),
+      named(reserve),
+      `reserve ${what}`,
+    );
+    assert.deepEqual(
+      shown(trackAmounts(size(sent), { costCents: null, usage: null }, { row: model, rate: null })),
       named(track),
       `track ${what}`,
     );
@@ -126,7 +136,7 @@ Deno.test("the longest answer is held beside the input, in tokens and by the pri
     [{ quantity: 3, maxOutputTokens: 1000 }, "v.film", 1000, 0.999999],
   ];
   for (const [sent, event, tokens, cents] of rows) {
-    const amounts = reserveAmounts(size(sent), priceRowOf(CATALOG, event, null));
+    const amounts = reserveAmounts(size(sent), { row: priceRowOf(CATALOG, event, null), rate: null });
     const found = [numberOf(amounts.tokens), numberOf(amounts.cents)];
     assert.deepEqual(found, [tokens, cents], `${event} ${JSON.stringify(sent)}`);
   }
@@ -135,7 +145,10 @@ Deno.test("the longest answer is held beside the input, in tokens and by the pri
 Deno.test("the real cost of a tracked event counts toward cents for per_unit rows alone", () => {
   const cost = amountOf(8);
   const cents = (event: string) =>
-    trackAmounts(size({}), { costCents: cost, usage: null }, priceRowOf(CATALOG, event, null)).cents;
+    trackAmounts(size({}), { costCents: cost, usage: null }, {
+      row: priceRowOf(CATALOG, event, null),
+      rate: null,
+    }).cents;
   assert.equal(numberOf(cents("v.film")), 8);
   assert.equal(numberOf(cents("i.paint")), 5);
   assert.equal(numberOf(cents("x")), 0);

@@ -17,7 +17,7 @@ const HELD: Reservation = {
   metadata: null,
   quantity: null,
   count: null,
-  amounts: { tokens: 0n, seconds: 0n, count: 1_000_000n, cents: 0n },
+  amounts: { tokens: 0n, seconds: 0n, count: 1_000_000n, cents: 0n, credits: 0n },
   perUnit: false,
   priceRow: null,
   toldCents: false,
@@ -45,7 +45,7 @@ const PLAIN = { noNullPrototype: true };
 const id = fc.stringMatching(/^[\w.-]{1,20}$/);
 const reservationId = fc.oneof(id, fc.stringMatching(/^rsv_[0-9a-z]{1,11}_0[0-9a-v]{19}$/));
 
-const held: fc.Arbitrary<Reservation> = fc.record({
+const unrated: fc.Arbitrary<Reservation> = fc.record({
   id: reservationId,
   userKey: fc.nat(),
   status: fc.constant("held"),
@@ -53,7 +53,10 @@ const held: fc.Arbitrary<Reservation> = fc.record({
   metadata: orNull(anyText),
   quantity: orNull(amount),
   count: orNull(amount),
-  amounts: fc.record({ tokens: amount, seconds: amount, count: amount, cents: amount }, PLAIN),
+  amounts: fc.record(
+    { tokens: amount, seconds: amount, count: amount, cents: amount, credits: amount },
+    PLAIN,
+  ),
   perUnit: fc.boolean(),
   priceRow: orNull(fc.integer({ min: -1, max: 1_000_000 })),
   toldCents: fc.boolean(),
@@ -73,6 +76,9 @@ const held: fc.Arbitrary<Reservation> = fc.record({
   expiresAt: millis,
   settledAt: fc.constant(null),
 }, PLAIN);
+
+const rate = fc.record({ number: fc.nat(), tokens: fc.bigInt({ min: 0n, max: 10n ** 40n }) }, PLAIN);
+const held = fc.oneof(unrated, fc.tuple(unrated, rate).map(([row, own]) => ({ ...row, rate: own })));
 
 Deno.test("an open hold is read unchanged, whatever texts it has", () => {
   fc.assert(fc.property(held, (row) => {

@@ -62,5 +62,5 @@ Deno.test("the steps of an event, of a hold and of its end", () => {
 });
 
 function amounts(count: bigint, tokens: bigint): Amounts {
-  return { count, tokens, cents: 0n, seconds: 0n };
+  return { count, tokens, cents: 0n, seconds: 0n, credits: 0n };
 }

@@ -270,12 +270,18 @@ export async function walkAdministration(tour: Tour): Promise<void> {
   await record("getReadiness", { key: null });
 }
 
-/** Last, since every answer about a user has its features from here on. */
+const RATES = [
+  { event: "image.*", perImage: 5 },
+  { event: "chat.*", perMillionInputTokens: 200, perMillionOutputTokens: 800 },
+];
+
+/** Last, since every answer about a user has its features from here on, and that of a call its credits. */
 async function walkFeatures({ record, refuse, app, service }: Tour): Promise<void> {
   const features = { sso: true, seats: 5, models: ["gpt-4o-mini", "flux-pro"] };
   const plans = catalog.plans.map((plan) => plan.id === "plan_pro" ? { ...plan, features } : plan);
-  const featured = { ...catalog, featureDefaults: { sso: false, support: "mail" }, plans };
+  const featured = { ...catalog, rates: RATES, featureDefaults: { sso: false, support: "mail" }, plans };
   await service.admin("PUT", `/apps/${app.appId}/catalog`, featured);
+  await record("listRates", { key: app.publicLive });
   await record("listFeatures", { parameters: { userId: "user_demo" } });
   await record("getFeature", { parameters: { userId: "user_demo", key: "sso" } });
   await refuse("getFeature", "not_found", { parameters: { userId: "user_demo", key: "ssso" } });

@@ -77,9 +77,10 @@ const ROWS: readonly Entry[] = [
     "document",
     "planOrder",
     "priceRows",
+    "rateRows",
     "appliedAt",
     "changedIn",
-  ], ["version", "document", "planOrder", "priceRows", "appliedAt", "changedIn"]),
+  ], ["version", "document", "planOrder", "priceRows", "rateRows", "appliedAt", "changedIn"]),
   read(
     'clocks of realms: select realm, clock_offset_ms as "offsetMs" from realms where realm = any',
     (tables, [realms]) =>

@@ -41,6 +41,7 @@ from .types import (
     PersonExport,
     PersonExportLink,
     Plan,
+    Rate,
     Properties,
     RefusalPage,
     RevokeAnswer,
@@ -369,6 +370,10 @@ class Plans(Group):
 
     def list(self) -> List[Plan]:
         return cast(List[Plan], self._send(Call("GET", "/plans")))
+
+    def rates(self) -> List[Rate]:
+        """Lists what calls cost in credits: the first rate that covers an event is its rate."""
+        return cast(List[Rate], self._send(Call("GET", "/rates"))["rates"])
 
 
 class Refusals(Group):
