@@ -41,6 +41,7 @@ import {
 } from "./stripe.ts";
 import { cancelSubscription, unscheduleSubscription, upsertSubscription } from "./subscriptions.ts";
 import { getTestClock, moveTestClock } from "./test_clock.ts";
+import { listOverage, setSpendCap } from "./overage.ts";
 import { getMyUsage, getUsage, getUser, listPlans } from "./usage.ts";
 import { streamUsage } from "./usage_stream.ts";
 import {
@@ -65,6 +66,8 @@ export const CONTRACT = callsById({
   trackBatch,
   getUsage,
   getMyUsage,
+  listOverage,
+  setSpendCap,
   getUser,
   listPlans,
   listFeatures,

@@ -91,6 +91,11 @@ const ownWindow = {
   ),
 };
 
+/** What a counter has whose group sells past its quota. */
+export const overage = z.number().optional().describe(
+  "Present where the group has overage: the part of the count that was sold past the quota. It uses up none of the quota",
+);
+
 /** Limits set for one user, by group id. */
 export const limitsByGroup = z.record(z.string(), z.strictObject({ quota: z.number() }));
 
@@ -106,6 +111,10 @@ export const counter = z.strictObject({
   costCents: z.number().describe("The cost of the counted events, without open holds"),
   filters: z.record(z.string(), z.array(z.string()))
     .describe("The distinct metadata values in the rules of the group"),
+  overage,
+  overageMax: z.number().nullable().optional().describe(
+    "Present where the group has overage: the most in force, of the catalog or the user's own cap; null for no limit",
+  ),
   ...ownWindow,
 }).meta({ id: "Counter" });
 

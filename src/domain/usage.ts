@@ -10,6 +10,7 @@ import type { Context } from "./state/context.ts";
 import { readShare, shareRef } from "./accounts/shares.ts";
 import { type CreditsAnswer, readCredits } from "./credits/balances.ts";
 import type { Draft } from "./state/draft.ts";
+import { overageMaxOf } from "./metering/overage.ts";
 import { patternCovers } from "./values/match.ts";
 import { type ActivePlan, activePlanOf, type Duplicates, duplicatesOf } from "./plans/entitlement.ts";
 import { counterIn, countingSlots, windowFor } from "./plans/windows.ts";
@@ -103,6 +104,7 @@ function readUsage(draft: Draft, input: UsageInput, context: Context): UsageAnsw
   };
 }
 
+const NO_OVERAGE = {};
 const NO_DRAFTS: readonly Draft[] = [];
 function slotsOf(draft: Draft, { counters }: LevelUsage, now: Millis): readonly Counter[] {
   const rates = counters.filter(({ window }) => window.kind === "rate");
@@ -119,6 +121,7 @@ function readLevel(draft: Draft, { event }: UsageInput, context: Context): Level
     group,
     quota: quotaOf(active, group),
     ...countIn(draft, active, group, context.now),
+    ...group.overage === null ? NO_OVERAGE : { overageMax: overageMaxOf(draft.user, group) ?? null },
   }));
   return { userId: draft.user.id, period: active?.window ?? null, counters };
 }

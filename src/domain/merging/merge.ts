@@ -7,11 +7,13 @@ import { Draft } from "../state/draft.ts";
 import { settleDue } from "../metering/due.ts";
 import { alertBase, fireAlerts } from "../metering/alerts.ts";
 import { messagesOf } from "../messages/record.ts";
+import { mergeOverage } from "../metering/overage.ts";
 import { mergeShares } from "../accounts/shares.ts";
 import { activePlanOf, duplicatesOf, entitlementOf, isRunning, leftPlanOf } from "../plans/entitlement.ts";
 import { answered, type Decision, refused } from "../state/result.ts";
 import { type Change, type Entitlement, newUser, PATH_MAX, type UserState } from "../state/user.ts";
 import { type Refusal, refusal } from "../values/refusal.ts";
+import { lowerCaps } from "../state/overage.ts";
 import { moveEndUserKeys } from "../accounts/end_user_keys.ts";
 import { mergeCredits, type MergedCredits } from "./merge_credits.ts";
 import type { HistoryCounts, MergeReport } from "./merge_report.ts";
@@ -132,6 +134,7 @@ function joinRows(from: Draft, to: Draft, context: Context): JoinedRows {
   const holds = moveHolds(from, to);
   for (const run of from.runs()) to.putRun({ ...run, userKey: to.user.key });
   mergeShares(from, to);
+  mergeOverage(from, to);
   moveEndUserKeys(from, to);
   // The usage of a plan that gives way is carried into the surviving one; a side on the surviving plan keeps its mark.
   const carried = sides.every((_, place) =>
@@ -143,7 +146,8 @@ function joinRows(from: Draft, to: Draft, context: Context): JoinedRows {
   const isErasing = from.user.isErasing || to.user.isErasing;
   // A user without a parent takes the alias's, with its limits there.
   const { parentKey, memberLimits } = to.user.parentKey === null ? from.user : to.user;
-  to.putUser({ entitlement, dueAt: to.nextDue(), optedOut, isErasing, parentKey, memberLimits });
+  const spendCaps = lowerCaps(from.user.spendCaps, to.user.spendCaps);
+  to.putUser({ entitlement, dueAt: to.nextDue(), optedOut, isErasing, parentKey, memberLimits, spendCaps });
   return { subscriptions, usage, credits, holds };
 }
 

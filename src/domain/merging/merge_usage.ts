@@ -24,7 +24,6 @@ import type { Draft } from "../state/draft.ts";
 import { isGuard, type LimitGroup } from "../catalog/plan.ts";
 import {
   addedTo,
-  adjustedTo,
   closed,
   type Counter,
   type CounterRef,
@@ -32,7 +31,8 @@ import {
   filled,
   joinedBy,
   opened,
-  shownCount,
+  planCount,
+  usedOfPlan,
   withoutReset,
 } from "../state/counter.ts";
 import {
@@ -43,6 +43,7 @@ import {
   type Move,
   movesBetween,
   NO_HOLDS,
+  receiving,
   repointHolds,
   windowCarried,
   windowsLeft,
@@ -203,8 +204,8 @@ function carryRunning(side: Draft, to: Draft, surviving: Surviving, context: Con
   const placeOf = ({ from }: Move) => places.get(from.groupId) ?? 0;
   for (const move of [...moves.values()].sort((a, b) => placeOf(a) - placeOf(b))) {
     if (move.from.window.kind === "concurrency") continue;
-    const { held, added } = heldBy.get(keyOf(move.from)) ?? NO_HOLDS;
-    carryCounter(side, to, move, { held, added, known: knownOf(move), source }, tally);
+    const holds = heldBy.get(keyOf(move.from)) ?? NO_HOLDS;
+    carryCounter(side, to, move, { ...holds, known: usageOf(knownOf(move)), source }, tally);
   }
   if (source === "emptied") forgetLeft(side, [...moves.values()].map(({ from }) => from));
 }
@@ -225,8 +226,8 @@ function joinSessions(side: Draft, to: Draft, surviving: Surviving, context: Con
   if (moves.size === 0) return;
   const heldBy = repointHolds(side, moves, "emptied");
   for (const [key, move] of moves) {
-    const { held, added } = heldBy.get(key) ?? NO_HOLDS;
-    carryCounter(side, to, move, { held, added, known: NOTHING, source: "emptied" }, tally);
+    const holds = heldBy.get(key) ?? NO_HOLDS;
+    carryCounter(side, to, move, { ...holds, known: NOTHING, source: "emptied" }, tally);
     side.putCounter(closed(side.counter(move.from)));
   }
   forgetLeft(side, [...moves.values()].map(({ from }) => from));
@@ -254,7 +255,7 @@ function carryCounter(
   side: Draft,
   to: Draft,
   { from: fromRef, to: ref, leavesUsage }: Move,
-  { held, added, known, source }: FollowedHolds & {
+  { held, added, sold, known, source }: FollowedHolds & {
     /** The part of the usage that the surviving plan's counter of this side has already. */
     readonly known: Pick<Counter, "count" | "costCents">;
     readonly source: "kept" | "emptied";
@@ -262,7 +263,7 @@ function carryCounter(
   tally: Tally,
 ): void {
   const from = side.counter(fromRef);
-  const isUsed = leavesUsage ? held !== 0n : hasUsage(from);
+  const isUsed = leavesUsage ? held !== 0n : hasUsage(usageOf(from));
   const isBrought = isUsed || from.kind === "session";
   const brings = leavesUsage ? emptied(from) : from;
   if (!isBrought && held === 0n && brings.alerted.length === 0) return;
@@ -271,17 +272,22 @@ function carryCounter(
   }
   tally.moved.add(from.key);
   const target = opened(to.counter(ref), ref.window);
-  const count = target.count + (leavesUsage ? added : larger(from.count - known.count, 0n));
+  const more = leavesUsage ? added : larger(usedOfPlan(from) - known.count, 0n);
   const costCents = target.costCents + larger(brings.costCents - known.costCents, 0n);
-  const sum = adjustedTo(joinedBy(target, brings), count, costCents, held);
-  to.putCounter(filled(sum, target.block?.upTo ?? 0n, shownCount(target)));
-  const [kept, keptCost] = source === "kept" ? [from.count, from.costCents] : [0n, 0n];
-  side.putCounter(adjustedTo(from, kept, keptCost, -held));
+  const sum = receiving(joinedBy(target, brings), more, costCents, held, sold);
+  to.putCounter(filled(sum, target.block?.upTo ?? 0n, planCount(target)));
+  const [gone, keptCost] = source === "kept" ? [0n, from.costCents] : [-usedOfPlan(from), 0n];
+  side.putCounter(receiving(from, gone, keptCost, -held, -sold));
+}
+
+/** The usage of a counter that a merge carries: what was sold stays in its window. */
+function usageOf(counter: Pick<Counter, "count" | "overage" | "costCents">) {
+  return { count: usedOfPlan(counter), costCents: counter.costCents };
 }
 
 const NOTHING: Pick<Counter, "count" | "costCents"> = { count: 0n, costCents: 0n };
 
-function hasUsage({ count, costCents }: Counter): boolean {
+function hasUsage({ count, costCents }: Pick<Counter, "count" | "costCents">): boolean {
   return count > 0n || costCents > 0n;
 }
 

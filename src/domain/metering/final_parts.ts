@@ -1,16 +1,18 @@
 // The final parts of a commit: how the final amount of each unit is divided between the plan's lines and credit balances.
 // More than was held: first what groups of the active plan have left up to their quota (nothing if the hold has none), then
-// matching balances, then past the quota, or uncovered if the hold has no group of the unit. Less than was held:
-// balances get theirs back first, last taken first returned, then the counters. A guard takes the final amount itself.
+// matching balances, then overage up to the most in force, then past the quota, or uncovered if the hold has no group of the
+// unit. Less than was held: overage is given back first, then balances get theirs, last taken first returned, then the
+// counters. A guard takes the final amount itself.
 
 import { type Amount, larger, smaller } from "../values/amount.ts";
 import type { CreditLine } from "../state/credit.ts";
-import { shownCount } from "../state/counter.ts";
+import { planCount } from "../state/counter.ts";
 import type { Draft } from "../state/draft.ts";
 import type { Unit } from "../catalog/plan.ts";
-import type { Line, Reservation } from "../state/reservation.ts";
+import type { HoldLine, Line, Reservation } from "../state/reservation.ts";
 import { isOfGuard } from "../values/period.ts";
-import type { LineLimit } from "./settle_lines.ts";
+import { sellable } from "./overage.ts";
+import { keyOfLine, type LineLimit } from "./settle_lines.ts";
 import { pay, type Purchase } from "../credits/wallet.ts";
 
 /** Final amounts: one for each line and each held balance, in their order, then newly drained balances. */
@@ -35,7 +37,11 @@ export interface Settlement {
 export function finalParts(draft: Draft, settlement: Settlement): FinalParts {
   const { row, isRecharge, finalOf } = settlement;
   const parts: Parts = isRecharge
-    ? { lines: row.lines.map((line) => ({ ...line, taken: 0n })), credits: [], uncovered: {} }
+    ? {
+      lines: row.lines.map((line) => ({ ...withOverageOf(line, 0n), taken: 0n })),
+      credits: [],
+      uncovered: {},
+    }
     : { lines: [...row.lines], credits: [...row.credits], uncovered: {} };
   const hasGuards = row.lines.some(({ window }) => isOfGuard(window));
   const quotas = hasGuards ? row.lines.filter(({ window }) => !isOfGuard(window)) : row.lines;
@@ -68,11 +74,29 @@ function grow(draft: Draft, settlement: Settlement, parts: Parts, unit: Unit, mo
     if (missing > 0n) parts.uncovered[unit] = missing;
     return;
   }
+  sell(draft, settlement, parts, unit, more - paid);
   moveLines(parts, unit, more - paid);
 }
 
+/** Sells what a line takes past its quota, up to the most in force. Lines may share a counter. */
+function sell(draft: Draft, { limits }: Settlement, parts: Parts, unit: Unit, more: Amount): void {
+  if (!limits.some(({ overageMax }) => overageMax !== undefined)) return;
+  const soldBy = new Map<string, Amount>();
+  parts.lines = parts.lines.map((line, place) => {
+    const { quota, overageMax } = limits[place] as LineLimit;
+    if (line.unit !== unit || overageMax === undefined) return line;
+    const counter = draft.counter(line);
+    const sold = soldBy.get(keyOfLine(line)) ?? 0n;
+    const past = more - larger(quota - planCount(counter), 0n);
+    const overage = sellable(overageMax, { ...counter, overage: (counter.overage ?? 0n) + sold }, past);
+    if (past <= 0n || overage === 0n) return line;
+    soldBy.set(keyOfLine(line), sold + overage);
+    return { ...line, overage: (line.overage ?? 0n) + overage };
+  });
+}
+
 function shrink(parts: Parts, unit: Unit, less: Amount): void {
-  let back = less;
+  let back = less - giveBackOverage(parts, unit, less);
   for (let place = parts.credits.length - 1; place >= 0 && back > 0n; place--) {
     const line = parts.credits[place] as CreditLine;
     if (line.unit !== unit) continue;
@@ -81,6 +105,33 @@ function shrink(parts: Parts, unit: Unit, less: Amount): void {
     back -= returned;
   }
   if (back > 0n) moveLines(parts, unit, -back);
+}
+
+/**
+ * Gives back what was taken after plan and credits, as far as it goes; returns how much that was. The tightest group sold all
+ * of it. Others had room in their plan for a part, which they gave first.
+ */
+function giveBackOverage(parts: Parts, unit: Unit, less: Amount): Amount {
+  let past = 0n;
+  for (const { unit: each, overage } of parts.lines) {
+    if (each === unit && overage !== undefined && overage > past) past = overage;
+  }
+  if (past === 0n) return 0n;
+  const back = smaller(past, less);
+  moveLines(parts, unit, -back);
+  parts.lines = parts.lines.map((line) =>
+    line.unit === unit && line.overage !== undefined
+      ? withOverageOf(line, larger(line.overage - back, 0n))
+      : line
+  );
+  return back;
+}
+
+/** Sets the overage of a line; most lines have none. */
+function withOverageOf(line: HoldLine, overage: Amount): HoldLine {
+  if (overage === 0n && line.overage === undefined) return line;
+  const { overage: _, ...rest } = line;
+  return overage === 0n ? rest : { ...rest, overage };
 }
 
 /**
@@ -95,7 +146,7 @@ function leftInPlan(draft: Draft, { row, limits }: Settlement, unit: Unit): Amou
     hasUnit = true;
     const { quota, isCurrent } = limits[place] as LineLimit;
     if (!isCurrent) return;
-    const left = larger(quota - shownCount(draft.counter(line)), 0n);
+    const left = larger(quota - planCount(draft.counter(line)), 0n);
     if (least === null || left < least) least = left;
   });
   return hasUnit ? least ?? 0n : null;

@@ -278,9 +278,10 @@ function statusOf(
 
 function readCounters(draft: Draft, { groups, active, reasons }: Assessment, now: Millis): CounterReading[] {
   if (active === null) return [];
-  return groups.map(({ group, quota, window: before }) => {
+  return groups.map(({ gate: _, ...reading }) => {
+    const { group, window: before } = reading;
     // Where the call counted, a session has begun.
     const window = reasons.length === 0 ? begun(before) : before;
-    return { group, quota, window, counter: counterIn(draft, active.plan.id, group.id, window, now) };
+    return { ...reading, window, counter: counterIn(draft, active.plan.id, group.id, window, now) };
   });
 }

@@ -5,6 +5,9 @@
 // count left behind, and the counter left behind keeps its count and cost. If that became 0, a user could change plan and
 // change back, and would find a fresh quota wherever the other plan's window had rolled over in between.
 //
+// What was sold past a quota is no usage of the plan, so it is not copied: it stays where it was taken, and that of an open
+// hold moves along with the hold, whole.
+//
 // An open hold is then part of two counts: of the counter that it followed to, as a hold, and of each counter that it
 // left, as an adjustment. Its line lists the counters it left (`left`), so that its settlement corrects all of them by
 // the same amount. When a hold returns to a counter of that list, it is a hold there again and the counter leaves the
@@ -20,7 +23,9 @@ import {
   type CounterRef,
   joinedBy,
   opened,
+  usedOfPlan,
   withoutReset,
+  withOverage,
 } from "../state/counter.ts";
 import type { HoldLine } from "../state/reservation.ts";
 import { isOfGuard, type Millis, type Period, type Window, windowAt } from "../values/period.ts";
@@ -116,23 +121,42 @@ export function carryUsage(
   for (const [key, { from: fromRef, to: toRef, leavesUsage }] of moves) {
     if (fromRef.window.kind === "concurrency") continue;
     const from = draft.counter(fromRef);
-    const { held, added } = heldBy.get(key) ?? NO_HOLDS;
+    const { held, added, sold } = heldBy.get(key) ?? NO_HOLDS;
     const to = opened(draft.counter(toRef), toRef.window);
     if (leavesUsage) {
-      if (held !== 0n) draft.putCounter(adjustedTo(withoutReset(to), to.count + added, to.costCents, held));
+      if (held !== 0n) draft.putCounter(receiving(withoutReset(to), added, to.costCents, held, sold));
     } else if (isPut(from, held)) {
-      const count = larger(to.count, from.count);
+      const more = larger(usedOfPlan(from) - usedOfPlan(to), 0n);
       const costCents = larger(to.costCents, from.costCents);
-      draft.putCounter(adjustedTo(joinedBy(to, from), count, costCents, held));
+      draft.putCounter(receiving(joinedBy(to, from), more, costCents, held, sold));
     }
     // The holds are part of another counter now. The count stays, so they become adjustments here.
-    if (held !== 0n) draft.putCounter(adjustedTo(from, from.count, from.costCents, -held));
+    if (held !== 0n) draft.putCounter(receiving(from, 0n, from.costCents, -held, -sold));
   }
 }
 
+/**
+ * Changes a counter by usage and open holds that came from another one, or went there.
+ *
+ * @param more the usage, without overage
+ * @param held what the holds hold, of which `sold` is overage
+ */
+export function receiving(
+  counter: Counter,
+  more: Amount,
+  costCents: Amount,
+  held: Amount,
+  sold: Amount,
+): Counter {
+  const row = withOverage(counter, (counter.overage ?? 0n) + sold);
+  return adjustedTo(row, row.count + more + sold, costCents, held);
+}
+
 /** Whether a counter has something to carry; a session also goes on where nothing was used. */
-function isPut({ count, costCents, alerted, kind }: Counter, held: Amount): boolean {
-  return count > 0n || costCents > 0n || held !== 0n || alerted.length > 0 || kind === "session";
+function isPut(counter: Counter, held: Amount): boolean {
+  const { costCents, alerted, kind } = counter;
+  return usedOfPlan(counter) > 0n || costCents > 0n || held !== 0n || alerted.length > 0 ||
+    kind === "session";
 }
 
 /**
@@ -161,9 +185,11 @@ export interface FollowedHolds {
   readonly held: Amount;
   /** The part that the other counter did not contain before: holds that return are in its count already. */
   readonly added: Amount;
+  /** The part of `held` that is overage; no part of `added`. */
+  readonly sold: Amount;
 }
 
-export const NO_HOLDS: FollowedHolds = { held: 0n, added: 0n };
+export const NO_HOLDS: FollowedHolds = { held: 0n, added: 0n, sold: 0n };
 
 /**
  * Points the lines of open holds at the counters that receive their usage.
@@ -181,15 +207,16 @@ export function repointHolds(
     const key = keyOf(line);
     const move = moves.get(key);
     if (move === undefined) return line;
-    const { planId, groupId, window, unit, taken, left: before = [] } = line;
+    const { planId, groupId, window, unit, taken, overage = 0n, left: before = [] } = line;
     const { to } = move;
     if (window.kind === "concurrency") return { ...to, unit, taken };
     const behind = source === "kept" ? [...before, { planId, groupId, window }] : before;
     const stillLeft = behind.filter((ref) => keyOf(ref) !== keyOf(to));
-    const { held, added } = heldBy.get(key) ?? NO_HOLDS;
-    const isNew = stillLeft.length === behind.length;
-    heldBy.set(key, { held: held + taken, added: isNew ? added + taken : added });
-    return withLeft({ ...to, unit, taken }, stillLeft);
+    const { held, added, sold } = heldBy.get(key) ?? NO_HOLDS;
+    const more = stillLeft.length === behind.length ? taken - overage : 0n;
+    heldBy.set(key, { held: held + taken, added: added + more, sold: sold + overage });
+    const at = { ...to, unit, taken };
+    return withLeft(overage === 0n ? at : { ...at, overage }, stillLeft);
   };
   changeHoldLines(draft, moved);
   return heldBy;

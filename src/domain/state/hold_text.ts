@@ -19,6 +19,8 @@ const NONE = "";
 const PARTS = "+";
 /** Before the id of a run. */
 const RUN = "@";
+/** Before the overage of a line. */
+const OVERAGE = " ";
 /** In place of the bytes of the texts: they are in the tables alone. */
 const BARE = "-";
 const YES = "1";
@@ -49,9 +51,10 @@ export function textOfHold(row: Reservation, texts: HoldTexts): string {
     row.toldCents ? YES : NO,
     lines.length,
   ];
-  for (const { planId, groupId, window, unit, taken } of lines) {
+  for (const { planId, groupId, window, unit, taken, overage } of lines) {
     const { start, end, kind } = window;
-    fields.push(planId, groupId, start, end ?? NONE, kind === undefined ? unit : `${unit} ${kind}`, taken);
+    fields.push(planId, groupId, start, end ?? NONE, kind === undefined ? unit : `${unit} ${kind}`);
+    fields.push(overage === undefined ? taken : `${taken}${OVERAGE}${overage}`);
   }
   fields.push(credits.length);
   for (const { balanceId, unit, taken } of credits) fields.push(balanceId, unit, taken);
@@ -209,7 +212,12 @@ function readLine(fields: Fields): Line {
   const text = fields.next();
   const known = UNITS_WITH_KINDS.get(text);
   const window: Window = known === undefined ? { start, end } : { start, end, kind: known.kind };
-  return { planId, groupId, window, unit: known?.unit ?? text as Unit, taken: fields.amount() };
+  const unit = known?.unit ?? text as Unit;
+  const amounts = fields.next();
+  const place = amounts.indexOf(OVERAGE);
+  const taken = BigInt(place < 0 ? amounts : amounts.slice(0, place));
+  const line = { planId, groupId, window, unit, taken };
+  return place < 0 ? line : { ...line, overage: BigInt(amounts.slice(place + 1)) };
 }
 
 function readCredit(fields: Fields): CreditLine {

@@ -20,6 +20,8 @@ export type ReservationStatus = "held" | "committed" | "released" | "expired";
 export interface Line extends CounterRef {
   readonly unit: Unit;
   readonly taken: Amount;
+  /** The part of `taken` that was sold past the quota; absent for none. */
+  readonly overage?: Amount;
 }
 
 /** A line of a hold, which can follow its user from plan to plan: see plans/carry.ts. */

@@ -45,6 +45,7 @@ const COMMAND_INDEX: Readonly<Record<CommandName, number>> = {
   checkRun: 30,
   features: 31,
   schedule: 32,
+  spendCap: 33,
 };
 
 /** Commands in the order of `turns`. */

@@ -12,6 +12,7 @@ export type FaultKind =
   | "message"
   | "refunded"
   | "share"
+  | "overage"
   | "run";
 
 /** SQL of the condition that a column is above the first parameter and up to the second. */
@@ -76,6 +77,9 @@ export const DUE = `
     select user_key, 'credits expire:', id, expires_at_ms from credit_balances
       where expires_at_ms is not null and revoked_at_ms is null and (told & ${TOLD.expired}) = 0 and (remaining > 0 or held > 0)
         and ${inRange("user_key")}
+    union all
+    select user_key, 'overage is told:', group_id, due_at_ms from overage_windows
+      where due_at_ms is not null and ${inRange("user_key")}
   ) part
   join users on key = user_key
   where due_at_ms is null or due_at_ms > at_ms

@@ -100,7 +100,7 @@ const groupPeriod = z.strictObject({
   title: "Group period",
   description:
     "When a group counts. `rolling` and `concurrent` make the group a guard: it only refuses, no credit pays " +
-    "for it, and it has no headroom, alerts or perMember. Type and seconds of sessions and guards never " +
+    "for it, and it has no headroom, alerts, overage or perMember. Type and seconds of sessions and guards never " +
     "change under an id.",
 });
 
@@ -130,6 +130,21 @@ const limitGroup = z.strictObject({
       "included, reaches one: once per user, percent and window.",
     default: [],
     examples: [[80, 100]],
+  }),
+  overage: z.strictObject({
+    max: amount.nullable().meta({
+      description: "The most of a window in the group's unit; null for no limit.",
+      examples: [500],
+    }),
+  }).meta({
+    id: "CatalogOverage",
+    title: "Overage",
+    description: "What a group sells past its quota.",
+  }).optional().meta({
+    description:
+      "What the group sells past its quota, after the plan and credits: what you bill by the messages `usage.overage`. " +
+      "Excludes headroom, also that of the plan.",
+    examples: [{ max: 500 }],
   }),
   perMember: z.strictObject({
     quota: amount.meta({
@@ -242,7 +257,7 @@ const plan = z.strictObject({
   addon: z.boolean().optional().meta({
     description:
       "Whether the plan is an add-on: its quotas are added to the groups of the same id and unit of " +
-      "the user's plan. Its rank, period, headroom, alerts and `onPlanChange` have no effect.",
+      "the user's plan. Its rank, period, headroom, overage, alerts and `onPlanChange` have no effect.",
     default: false,
     examples: [true],
   }),
