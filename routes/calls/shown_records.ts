@@ -8,6 +8,7 @@ import { type GroupPeriod, isOfGuard, type Millis, type Window } from "../../src
 import type { Catalog } from "../../src/domain/catalog/catalog.ts";
 import type { LimitGroup, Unit } from "../../src/domain/catalog/plan.ts";
 import type { Duplicates, NamedSubscription } from "../../src/domain/plans/entitlement.ts";
+import type { SpendCaps } from "../../src/domain/state/overage.ts";
 import type { Run, RunLimit } from "../../src/domain/state/run.ts";
 import type { Subscription } from "../../src/domain/state/subscription.ts";
 import type { LevelUsage, UsageAnswer } from "../../src/domain/usage.ts";
@@ -188,6 +189,11 @@ export function showQuotas(limits: Subscription["customLimits"] | null) {
   const entries = Object.entries(limits ?? {});
   if (entries.length === 0) return null;
   return Object.fromEntries(entries.map(([groupId, quota]) => [groupId, { quota: numberOf(quota) }]));
+}
+
+/** Caps of a user on overage, by group id. */
+export function showCaps(caps: SpendCaps) {
+  return Object.fromEntries(Object.entries(caps).map(([groupId, max]) => [groupId, { max: numberOf(max) }]));
 }
 
 /** Features that replace those of the plan, by key; null where there are none. */

@@ -94,6 +94,15 @@ export const downloadExport = defineCall({
       count: z.number(),
       costCents: z.number(),
     })).optional().describe("What the person used of limit groups of users above; absent for nothing"),
+    overage: z.array(z.strictObject({
+      groupId: z.string(),
+      unit,
+      hour: time,
+      amount: z.number(),
+      total: z.number(),
+    })).optional().describe("What was sold to the person past quotas, by hour; absent for nothing"),
+    spendCaps: z.array(z.strictObject({ groupId: z.string(), max: z.number() })).optional()
+      .describe("The person's own caps on that; absent for none"),
   }),
   errors: ["invalid_or_expired_token", "not_implemented", "rate_limited"],
 });

@@ -99,6 +99,9 @@ export const overage = z.number().optional().describe(
 /** Limits set for one user, by group id. */
 export const limitsByGroup = z.record(z.string(), z.strictObject({ quota: z.number() }));
 
+/** A user's own caps on overage, by group id. */
+export const spendCaps = z.record(z.string(), z.strictObject({ max: z.number() }));
+
 /** A counter of a limit group in the running window. */
 export const counter = z.strictObject({
   groupId: z.string(),
@@ -281,6 +284,8 @@ export const plan = z.strictObject({
     quota: z.number(),
     event: z.string().describe("The pattern of the first rule"),
     matches: z.array(rule),
+    overage: z.strictObject({ max: z.number().nullable() }).optional()
+      .describe("What it sells past its quota, null for no limit; absent for nothing"),
     perMember: z.strictObject({ quota: z.number() }).optional()
       .describe("The most that each user below may use of it; absent for no such limit"),
     period: z.strictObject({

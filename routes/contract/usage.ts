@@ -12,6 +12,7 @@ import {
   overage,
   period,
   plan,
+  spendCaps,
   subscription,
   time,
   unit,
@@ -122,6 +123,7 @@ export const getUser = defineCall({
     memberLimits: limitsByGroup.optional().describe(
       "Present if limits are set for the user under its parent",
     ),
+    spendCaps: spendCaps.optional().describe("Present if the user has caps of its own on overage"),
   }),
   errors: [],
 });

@@ -58,6 +58,16 @@ export interface Counter {
   /** The distinct metadata values in the rules of the group. */
   readonly filters: Readonly<Record<string, readonly string[]>>;
   /**
+   * Present where the group has overage: the part of the count that was sold past the quota. It uses up
+   * none of the quota.
+   */
+  readonly overage?: number;
+  /**
+   * Present where the group has overage: the most in force, of the catalog or the user's own cap; null
+   * for no limit.
+   */
+  readonly overageMax?: number | null;
+  /**
    * Present where the group has a period of its own: its running window; null where none runs, and for a
    * guard.
    */
@@ -182,6 +192,11 @@ export interface ReservedGroup {
   readonly current: number;
   /** The effective limit, where headroom is configured. */
   readonly headroomGate?: number;
+  /**
+   * Present where the group has overage: the part of the count that was sold past the quota. It uses up
+   * none of the quota.
+   */
+  readonly overage?: number;
   /** Present, like resetsAt, if the group has no room for a refused call. */
   readonly label?: string;
   /** When the window ends; null for a lifetime, a guard, and a session that has not begun. */
@@ -284,8 +299,13 @@ export interface CommittedGroup {
   readonly unit: Unit;
   readonly quota: number;
   readonly current: number;
-  /** Whether this commit took the counter above its quota. */
+  /** Whether this commit took the counter above its quota, beyond what is sold. */
   readonly overflow: boolean;
+  /**
+   * Present where the group has overage: the part of the count that was sold past the quota. It uses up
+   * none of the quota.
+   */
+  readonly overage?: number;
 }
 
 /** The answer to a commit. */
@@ -385,6 +405,16 @@ export interface TrackAnswer {
       /** The distinct metadata values in the rules of the group. */
       readonly filters: Readonly<Record<string, readonly string[]>>;
       /**
+       * Present where the group has overage: the part of the count that was sold past the quota. It uses
+       * up none of the quota.
+       */
+      readonly overage?: number;
+      /**
+       * Present where the group has overage: the most in force, of the catalog or the user's own cap;
+       * null for no limit.
+       */
+      readonly overageMax?: number | null;
+      /**
        * Present where the group has a period of its own: its running window; null where none runs, and
        * for a guard.
        */
@@ -433,6 +463,11 @@ export interface UseDetail {
   readonly groupId: string;
   readonly current: number;
   readonly quota: number;
+  /**
+   * Present where the group has overage: the part of the count that was sold past the quota. It uses up
+   * none of the quota.
+   */
+  readonly overage?: number;
   readonly resetsAt: string | null;
   readonly creditAvailable: number;
   readonly creditPacks: readonly CreditOffer[];
@@ -499,13 +534,18 @@ export interface ExplainedGroup {
   /** The effective limit of reserves, where headroom is configured. */
   readonly gate: number | null;
   readonly current: number;
+  /**
+   * Present where the group has overage: the part of the count that was sold past the quota. It uses up
+   * none of the quota.
+   */
+  readonly overage?: number;
   /** The part of current that open reservations hold. */
   readonly held: number;
   /** null, like room and fits, if the group does not cover the call. */
   readonly need: number | null;
   /** What remains under the effective limit, without credits. */
   readonly room: number | null;
-  /** Whether need fits into room. */
+  /** Whether need fits into room, or with overage is sold past it. */
   readonly fits: boolean | null;
 }
 
@@ -586,6 +626,16 @@ export interface Usage {
       readonly quota: number;
       readonly count: number;
       readonly remaining: number;
+      /**
+       * Present where the group has overage: the part of the count that was sold past the quota. It uses
+       * up none of the quota.
+       */
+      readonly overage?: number;
+      /**
+       * Present where the group has overage: the most in force, of the catalog or the user's own cap;
+       * null for no limit.
+       */
+      readonly overageMax?: number | null;
       readonly costCents?: number;
       readonly filters?: Readonly<Record<string, readonly string[]>>;
       readonly period?: Period | null;
@@ -606,6 +656,41 @@ export interface Usage {
   /** Only with a secret key. */
   readonly duplicateActiveSubscriptions?: DuplicateActiveSubscriptions | null;
 }
+
+/** Which hours of overage to list. */
+export interface OverageQuery {
+  readonly userId: string;
+  /** Hours that begin at this time or later; 92 days before to by default. */
+  readonly from?: Moment | undefined;
+  /** Hours that begin before this time; the end of the running hour by default. */
+  readonly to?: Moment | undefined;
+}
+
+/** What a limit group sold past its quota in an hour. */
+export interface OverageHour {
+  readonly userId: string;
+  readonly groupId: string;
+  readonly unit: Unit;
+  /** The beginning of the hour. */
+  readonly hour: string;
+  readonly amount: number;
+  /** All of the window, up to and with this hour. */
+  readonly total: number;
+}
+
+/** What limit groups sold to a user past their quotas. */
+export interface OverageList { readonly overage: readonly OverageHour[] }
+
+/** A user's own cap to set. */
+export interface SpendCapInput {
+  readonly userId?: string | undefined;
+  readonly groupId: string;
+  /** From 0 to the max of the catalog; null for no cap of the user's own. */
+  readonly max: number | null;
+}
+
+/** A user's own cap on overage. */
+export interface SpendCap { readonly userId: string; readonly groupId: string; readonly max: number | null }
 
 /** The features of a user. */
 export interface UserFeatures {
@@ -759,6 +844,8 @@ export interface User {
   readonly path?: readonly string[];
   /** Present if limits are set for the user under its parent. */
   readonly memberLimits?: Readonly<Record<string, { readonly quota: number }>>;
+  /** Present if the user has caps of its own on overage. */
+  readonly spendCaps?: Readonly<Record<string, { readonly max: number }>>;
 }
 
 /** The parent of a user, and the shares of its pools. */
@@ -1271,6 +1358,16 @@ export interface PersonExport {
     readonly count: number;
     readonly costCents: number;
   }[];
+  /** What was sold to the person past quotas, by hour; absent for nothing. */
+  readonly overage?: readonly {
+    readonly groupId: string;
+    readonly unit: Unit;
+    readonly hour: string;
+    readonly amount: number;
+    readonly total: number;
+  }[];
+  /** The person's own caps on that; absent for none. */
+  readonly spendCaps?: readonly { readonly groupId: string; readonly max: number }[];
 }
 
 /** The state of an erasure. */
@@ -1449,6 +1546,51 @@ export interface SubscriptionMessageData {
 /** The data of each type of webhook message. */
 export interface WebhookData {
   readonly "usage.threshold_reached": ThresholdMessageData;
+  readonly "usage.overage": {
+    readonly appId: string;
+    readonly mode: Mode;
+    readonly userId: string;
+    readonly groupId: string;
+    readonly unit: Unit;
+    /** The window of the group. */
+    readonly period: Period;
+    /** The beginning of the UTC hour of settling, by the app's clock. */
+    readonly hour: string;
+    /** Settled in the hour and not told before. */
+    readonly amount: number;
+    /** All settled overage of the window, up to and with this message. */
+    readonly total: number;
+  };
+  readonly "usage.overage_started": {
+    readonly appId: string;
+    readonly mode: Mode;
+    readonly userId: string;
+    readonly groupId: string;
+    readonly unit: Unit;
+    /** The window of the group. */
+    readonly period: Period;
+    /** The most in force; null for no limit. */
+    readonly max: number | null;
+    /** Sold so far, open holds included. */
+    readonly overage: number;
+    /** Present if a call of a user below userId caused the message: the id of that user. */
+    readonly causedBy?: string;
+  };
+  readonly "usage.cap_reached": {
+    readonly appId: string;
+    readonly mode: Mode;
+    readonly userId: string;
+    readonly groupId: string;
+    readonly unit: Unit;
+    /** The window of the group. */
+    readonly period: Period;
+    /** The most in force; null for no limit. */
+    readonly max: number | null;
+    /** Sold so far, open holds included. */
+    readonly overage: number;
+    /** Present if a call of a user below userId caused the message: the id of that user. */
+    readonly causedBy?: string;
+  };
   readonly "credits.granted": CreditsMessageData;
   readonly "credits.low": CreditsMessageData;
   readonly "credits.depleted": CreditsMessageData;

@@ -14,6 +14,40 @@ export interface OverageRecord {
   readonly total: string;
 }
 
+/** A user's own cap of a group, as text. */
+export interface CapRecord {
+  readonly group_id: string;
+  readonly max: string;
+}
+
+/** The users behind some ids of a realm: all of their numbers, when the first was sold something, and their caps. */
+export async function soldTo(
+  database: Pick<Database, "query">,
+  realm: number,
+  ids: readonly string[],
+): Promise<{ keys: UserKey[]; first: Millis | null; caps: readonly CapRecord[] }> {
+  const users = await database.query<{ key: UserKey; spend_caps: string | null }>(
+    `with canonical as (
+       select coalesce(merged_into, key) as key from users where realm = $1::int and id = any($2::text::text[])
+     )
+     select key, spend_caps from users where key in (select key from canonical)
+     union select key, spend_caps from users where merged_into in (select key from canonical)`,
+    [realm, arrayText(ids)],
+  );
+  const keys = users.map(({ key }) => key);
+  const [row] = await database.query<{ first: Millis | null }>(
+    `select min(at) as first from (
+       select min(hour_ms) as at from overage_hours where user_key = any($1::text::bigint[])
+       union all
+       select min(due_at_ms) - 3600000 from overage_windows where user_key = any($1::text::bigint[])
+     ) found`,
+    [arrayText(keys)],
+  );
+  const caps = users.flatMap(({ spend_caps: text }) => Object.entries(JSON.parse(text ?? "{}")))
+    .map(([groupId, max]) => ({ group_id: groupId, max: String(max) }));
+  return { keys, first: row?.first ?? null, caps };
+}
+
 /** Reads the hours of a user, told under any of its numbers, that begin within a span; oldest first. */
 export function readOverage(
   database: Pick<Database, "query">,
