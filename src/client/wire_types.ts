@@ -915,6 +915,8 @@ export interface LimitGroup {
   /** The pattern of the first rule. */
   readonly event: string;
   readonly matches: readonly MatchRule[];
+  /** What it sells past its quota, null for no limit; absent for nothing. */
+  readonly overage?: { readonly max: number | null };
   /** The most that each user below may use of it; absent for no such limit. */
   readonly perMember?: { readonly quota: number };
   /** When the group counts; absent for the period of the plan. */

@@ -162,6 +162,7 @@ export class Auditor {
       }
     }
     for (const key of touched) if ((this.#slotEnds.get(key) ?? Infinity) > now) this.#checkCounter(key);
+    if (this.#sold.size > 0) this.#checkSold();
     this.#checkOverage();
     for (const id of balances) this.#checkBalance(id);
     for (const key of shares) this.#checkShare(key);
@@ -223,6 +224,24 @@ export class Auditor {
       if (line.overage === undefined) continue;
       const key = `${this.#into.get(user) ?? user}\n${overageKey(line)}`;
       this.#settledOverage.set(key, (this.#settledOverage.get(key) ?? 0n) + line.overage);
+    }
+  }
+
+  /** What the counters of a group sold is what holds and events took; a merge moves it between windows. */
+  #checkSold(): void {
+    const sums = new Map([...this.#sold.keys()].map((group) => [group, 0n]));
+    for (const [key, { userKey, overage = 0n }] of this.counters) {
+      if (this.#into.has(userKey)) continue;
+      const group = groupOf(key);
+      if (overage !== 0n || sums.has(group)) sums.set(group, (sums.get(group) ?? 0n) + overage);
+    }
+    for (const [group, overage] of sums) {
+      if (this.#into.has(Number(group.split("\n")[0]))) continue;
+      assert.equal(
+        overage,
+        this.#sold.get(group) ?? 0n,
+        `overage, and that of holds and events, of ${group}`,
+      );
     }
   }
 
@@ -295,11 +314,6 @@ export class Auditor {
   #checkCounter(key: string): void {
     const { count = 0n, adjusted = 0n, overage } = this.counters.get(key) ?? {};
     assert.notEqual(overage, 0n, "no overage is absent");
-    assert.equal(
-      overage ?? 0n,
-      this.#sold.get(key) ?? 0n,
-      `overage, and that of holds and events, of ${key}`,
-    );
     assert.ok((overage ?? 0n) <= count, "more was sold than counted");
     const held = this.#held.get(key) ?? 0n;
     const counted = this.#counted.get(key) ?? 0n;
@@ -341,7 +355,9 @@ export class Auditor {
       const key = keyOf(this.#into.get(user) ?? user, planId, groupId, window.start);
       if (window.kind === "rate") this.#slotEnds.set(key, window.end ?? Infinity);
       sums.set(key, (sums.get(key) ?? 0n) + sign * taken);
-      this.#sold.set(key, (this.#sold.get(key) ?? 0n) + sign * overage);
+      if (overage === 0n) continue;
+      const group = groupOf(key);
+      this.#sold.set(group, (this.#sold.get(group) ?? 0n) + sign * overage);
       touched.add(key);
     }
   }
@@ -361,6 +377,11 @@ function countedLines(lines: readonly Line[]): Line[] {
 
 function covers(pattern: string, event: string): boolean {
   return pattern.endsWith("*") ? event.startsWith(pattern.slice(0, -1)) : pattern === event;
+}
+
+/** The key of a counter without its window. */
+function groupOf(key: string): string {
+  return key.slice(0, key.lastIndexOf("\n"));
 }
 
 function keyOf(user: number, planId: string, groupId: string, windowStart: number): string {

@@ -39,11 +39,18 @@ function wholeUnits({ amount, total }: Overage): number {
   return Math.floor(total) - Math.floor(before);
 }
 
+/** An earlier attempt may have arrived at Stripe, which knows it for a day. */
+const AGE_MS_MAX = 23 * 3_600_000;
+
 /** Sends one meter event. Returns the status for the service: it sends a message again unless that is 2xx. */
-async function bill(id: string, data: Overage): Promise<number> {
+async function bill(id: string, data: Overage, ageMs: number): Promise<number> {
   const { userId, groupId, hour, period } = data;
   const value = wholeUnits(data);
   if (value <= 0) return 204;
+  if (ageMs > AGE_MS_MAX) {
+    console.log(`Too old to be sent again: compare ${id} with Stripe`);
+    return 500;
+  }
   const [customer, meter] = [CUSTOMERS.get(userId), METERS.get(groupId)];
   if (customer === undefined || meter === undefined) {
     console.log(`Nobody to bill ${value} of ${groupId} to: ${userId}`);
@@ -80,7 +87,8 @@ async function receive(request: IncomingMessage): Promise<number> {
     const body = await text(request);
     const message = await verifyWebhook({ secret: HOLDFAST_WEBHOOK_SECRET, headers, body });
     if (message.type !== "usage.overage") return 204;
-    return await bill(String(headers["webhook-id"]), message.data as unknown as Overage);
+    const ageMs = Date.now() - Date.parse(message.timestamp);
+    return await bill(String(headers["webhook-id"]), message.data, ageMs);
   } catch (error) {
     console.log(String(error));
     return error instanceof HoldfastError ? 400 : 500;

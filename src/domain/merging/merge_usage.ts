@@ -15,6 +15,8 @@
 // Slots of rates are added up like all counters, whatever the plans were. Of two running sessions that of the primary
 // subscription goes on, with the usage of both.
 //
+// What was sold past a quota is added where the plan survives, and else stays where it was sold.
+//
 // The filler of a block is not usage, so it is not carried. In a blocked counter added usage takes the filler's place.
 // After a merge no counter has the time of a reset, because holds of the other user may be older.
 
@@ -255,7 +257,7 @@ function carryCounter(
   side: Draft,
   to: Draft,
   { from: fromRef, to: ref, leavesUsage }: Move,
-  { held, added, sold, known, source }: FollowedHolds & {
+  { held, added, known, source }: FollowedHolds & {
     /** The part of the usage that the surviving plan's counter of this side has already. */
     readonly known: Pick<Counter, "count" | "costCents">;
     readonly source: "kept" | "emptied";
@@ -263,7 +265,7 @@ function carryCounter(
   tally: Tally,
 ): void {
   const from = side.counter(fromRef);
-  const isUsed = leavesUsage ? held !== 0n : hasUsage(usageOf(from));
+  const isUsed = leavesUsage ? held !== 0n : hasUsage(source === "kept" ? usageOf(from) : from);
   const isBrought = isUsed || from.kind === "session";
   const brings = leavesUsage ? emptied(from) : from;
   if (!isBrought && held === 0n && brings.alerted.length === 0) return;
@@ -274,13 +276,15 @@ function carryCounter(
   const target = opened(to.counter(ref), ref.window);
   const more = leavesUsage ? added : larger(usedOfPlan(from) - known.count, 0n);
   const costCents = target.costCents + larger(brings.costCents - known.costCents, 0n);
+  const isKept = source === "kept";
+  const sold = isKept ? 0n : from.overage ?? 0n;
   const sum = receiving(joinedBy(target, brings), more, costCents, held, sold);
   to.putCounter(filled(sum, target.block?.upTo ?? 0n, planCount(target)));
-  const [gone, keptCost] = source === "kept" ? [0n, from.costCents] : [-usedOfPlan(from), 0n];
-  side.putCounter(receiving(from, gone, keptCost, -held, -sold));
+  const [gone, keptCost] = isKept ? [0n, from.costCents] : [usedOfPlan(from), 0n];
+  side.putCounter(receiving(from, -gone, keptCost, -held, -sold));
 }
 
-/** The usage of a counter that a merge carries: what was sold stays in its window. */
+/** The usage of a counter that another plan takes over: what was sold stays where it was sold. */
 function usageOf(counter: Pick<Counter, "count" | "overage" | "costCents">) {
   return { count: usedOfPlan(counter), costCents: counter.costCents };
 }

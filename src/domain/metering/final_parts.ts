@@ -9,7 +9,7 @@ import type { CreditLine } from "../state/credit.ts";
 import { planCount } from "../state/counter.ts";
 import type { Draft } from "../state/draft.ts";
 import type { Unit } from "../catalog/plan.ts";
-import type { HoldLine, Line, Reservation } from "../state/reservation.ts";
+import type { HoldLine, Reservation } from "../state/reservation.ts";
 import { isOfGuard } from "../values/period.ts";
 import { sellable } from "./overage.ts";
 import { keyOfLine, type LineLimit } from "./settle_lines.ts";
@@ -17,7 +17,7 @@ import { pay, type Purchase } from "../credits/wallet.ts";
 
 /** Final amounts: one for each line and each held balance, in their order, then newly drained balances. */
 export interface FinalParts {
-  readonly lines: readonly Line[];
+  readonly lines: readonly HoldLine[];
   readonly credits: readonly CreditLine[];
   readonly uncovered: Readonly<Partial<Record<Unit, Amount>>>;
 }
@@ -60,7 +60,7 @@ export function finalParts(draft: Draft, settlement: Settlement): FinalParts {
 }
 
 interface Parts {
-  lines: Line[];
+  lines: HoldLine[];
   readonly credits: CreditLine[];
   readonly uncovered: Partial<Record<Unit, Amount>>;
 }
@@ -84,7 +84,7 @@ function sell(draft: Draft, { limits }: Settlement, parts: Parts, unit: Unit, mo
   const soldBy = new Map<string, Amount>();
   parts.lines = parts.lines.map((line, place) => {
     const { quota, overageMax } = limits[place] as LineLimit;
-    if (line.unit !== unit || overageMax === undefined) return line;
+    if (line.unit !== unit || overageMax === undefined || line.isLeftBehind === true) return line;
     const counter = draft.counter(line);
     const sold = soldBy.get(keyOfLine(line)) ?? 0n;
     const past = more - larger(quota - planCount(counter), 0n);
@@ -118,12 +118,17 @@ function giveBackOverage(parts: Parts, unit: Unit, less: Amount): Amount {
   }
   if (past === 0n) return 0n;
   const back = smaller(past, less);
-  moveLines(parts, unit, -back);
-  parts.lines = parts.lines.map((line) =>
-    line.unit === unit && line.overage !== undefined
-      ? withOverageOf(line, larger(line.overage - back, 0n))
-      : line
-  );
+  parts.lines = parts.lines.map((line, place) => {
+    if (line.unit !== unit || isOfGuard(line.window)) return line;
+    const { overage = 0n } = line;
+    const given = smaller(overage, back);
+    if (line.isLeftBehind === true) {
+      return { ...withOverageOf(line, overage - given), taken: overage - given };
+    }
+    const next = parts.lines[place + 1];
+    const behind = next?.isLeftBehind === true ? smaller(next.overage ?? 0n, back) : 0n;
+    return { ...withOverageOf(line, overage - given), taken: line.taken - back + behind };
+  });
   return back;
 }
 
@@ -142,7 +147,7 @@ function leftInPlan(draft: Draft, { row, limits }: Settlement, unit: Unit): Amou
   let least: Amount | null = null;
   let hasUnit = false;
   row.lines.forEach((line, place) => {
-    if (line.unit !== unit || isOfGuard(line.window)) return;
+    if (line.unit !== unit || isOfGuard(line.window) || line.isLeftBehind === true) return;
     hasUnit = true;
     const { quota, isCurrent } = limits[place] as LineLimit;
     if (!isCurrent) return;
@@ -154,7 +159,9 @@ function leftInPlan(draft: Draft, { row, limits }: Settlement, unit: Unit): Amou
 
 function moveLines(parts: Parts, unit: Unit, delta: Amount): void {
   parts.lines = parts.lines.map((line) =>
-    line.unit === unit && !isOfGuard(line.window) ? { ...line, taken: larger(line.taken + delta, 0n) } : line
+    line.unit === unit && !isOfGuard(line.window) && line.isLeftBehind !== true
+      ? { ...line, taken: larger(line.taken + delta, 0n) }
+      : line
   );
 }
 

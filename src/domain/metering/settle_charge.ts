@@ -87,8 +87,8 @@ export function settleCharge(
 }
 
 function withoutLeft(line: HoldLine): Line {
-  if (line.left === undefined) return line;
-  const { left: _, ...rest } = line;
+  if (line.left === undefined && line.isLeftBehind === undefined) return line;
+  const { left: _left, isLeftBehind: _isLeftBehind, ...rest } = line;
   return rest;
 }
 
@@ -104,7 +104,7 @@ function settledLines(
 ): Line[] {
   return lines.flatMap((line, place) => {
     const { window } = line;
-    if (window.kind === "concurrency") return [];
+    if (window.kind === "concurrency" || (line.isLeftBehind === true && line.taken === 0n)) return [];
     const settled = withoutLeft(line);
     if (isSettled(window, now)) return [settled];
     return [{ ...settled, taken: isRecharge ? 0n : (held[place] as HoldLine).taken }];
@@ -158,6 +158,11 @@ function chargeLines(
     if (isOfGuard(line.window)) {
       const held = isRecharge ? 0n : before;
       charged.set(key, chargeGuard(draft, line, held, (limits[place] as LineLimit).quota, now));
+      return;
+    }
+    if ((line as HoldLine).isLeftBehind === true) {
+      const delta = spared.has(key) ? 0n : line.taken - before;
+      if (delta !== 0n) chargeLine(draft, line, { delta, overage: delta, costCents: 0n });
       return;
     }
     const known = charged.get(key);

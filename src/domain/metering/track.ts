@@ -194,13 +194,17 @@ function blockedRun({ id, limits }: Run) {
 }
 
 /** A group without room, with the caller's share if that has none. */
-function blockedGroup({ group, quota, counter }: GroupReading, full: readonly FullShare[] = NONE_FULL) {
+function blockedGroup(
+  { group, quota, counter, overageMax }: GroupReading,
+  full: readonly FullShare[] = NONE_FULL,
+) {
   const share = full.find((each) => each.group === group);
   return {
     groupId: group.id,
     unit: group.unit,
     quota: numberOf(quota),
     current: numberOf(shownCount(counter)),
+    ...overageMax === undefined ? {} : { overage: numberOf(counter.overage ?? 0n) },
     ...share === undefined ? {} : { member: { count: numberOf(share.count), quota: numberOf(share.quota) } },
   };
 }

@@ -28,7 +28,8 @@ const NO = "0";
 
 /** Whether a text can hold a reservation: it is open, and its lines left no counter by a change of plan. */
 export function fitsText({ status, lines }: Reservation): boolean {
-  return status === "held" && lines.every(({ left }) => left === undefined);
+  return status === "held" &&
+    lines.every(({ left, isLeftBehind }) => left === undefined && isLeftBehind === undefined);
 }
 
 /** Makes the text of a reservation that fits one; users with the same `texts` share equal texts. */

@@ -28,6 +28,11 @@ export interface Line extends CounterRef {
 export interface HoldLine extends Line {
   /** The counters that it left and that still contain it, each once, never its own; absent for none. */
   readonly left?: readonly CounterRef[];
+  /**
+   * Present for the overage of the line before it, which did not follow the user to another plan: all of it is overage, of
+   * the counter where it was taken.
+   */
+  readonly isLeftBehind?: true;
 }
 
 /** A reservation, open or settled. */

@@ -1,5 +1,5 @@
-// The proof of overage: what a counter sold past its quota is what open holds and events took as overage, and what a window
-// settled is that of its events, told or still to tell. An erasure under way has removed events, but not yet the counters.
+// The proof of overage: what the counters of a group sold past its quota is what open holds and events took as overage (a merge
+// moves it between windows), and what a window settled is that of its events, told or still to tell. An erasure under way has removed events, but not yet the counters.
 
 import { inRange, owned } from "./reconcile_faults.ts";
 
@@ -33,26 +33,24 @@ const OF_LEVELS = `
 
 const NOT_ERASING = "not exists (select from users where key = sums.user_key and erasing)";
 
-/** Counters whose overage is not that of their holds and events: user_key, user_id, kind and text. */
+/** Groups whose counters' overage is not that of their holds and events: user_key, user_id, kind and text. */
 export const SOLD = `
   select user_key, (select id from users where key = sums.user_key) as user_id, 'overage' as kind,
-    'counter ' || to_json(group_id)::text || ' of plan ' || to_json(plan_id)::text || ' from ' || start_ms || ' ms: overage ' ||
+    'group ' || to_json(group_id)::text || ' of plan ' || to_json(plan_id)::text || ': overage ' ||
     trim_scale(overage) || ', but open holds ' || trim_scale(holds) || ' + events ' || trim_scale(events) as text
   from (
-    select user_key, plan_id, group_id, start_ms, sum(overage) as overage, sum(holds) as holds, sum(events) as events
+    select user_key, plan_id, group_id, sum(overage) as overage, sum(holds) as holds, sum(events) as events
     from (
-      select user_key, plan_id, group_id, window_start_ms as start_ms, overage, 0::numeric as holds, 0::numeric as events
-      from ${
-  owned("counters", "t.plan_id, t.group_id, t.window_start_ms, t.overage", "t.overage is not null")
-}
+      select user_key, plan_id, group_id, overage, 0::numeric as holds, 0::numeric as events
+      from ${owned("counters", "t.plan_id, t.group_id, t.overage", "t.overage is not null")}
       union all
-      select user_key, plan_id, group_id, start_ms, 0, holds, events from (
+      select user_key, plan_id, group_id, 0, holds, events from (
         ${linesOf("reservations", 1)} union all ${linesOf("events", 0)} union all ${OF_LEVELS}
       ) lines
-    ) part group by user_key, plan_id, group_id, start_ms
+    ) part group by user_key, plan_id, group_id
   ) sums
   where overage <> holds + events and ${NOT_ERASING}
-  order by user_key, plan_id, group_id, start_ms`;
+  order by user_key, plan_id, group_id`;
 
 /** Windows whose settled overage is not that of their events, or not that which is told and to tell. */
 export const TOLD_OVERAGE = `

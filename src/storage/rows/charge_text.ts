@@ -12,13 +12,14 @@ import type { Unit } from "../../domain/catalog/plan.ts";
 /**
  * Encodes lines as JSON: [[planId, groupId, windowStart, windowEnd, unit, "taken"], ...]. A line that was moved away from
  * other counters lists these as a seventh element: [[planId, groupId, windowStart, windowEnd], ...]. A line of a session or
- * a guard has its kind as the eighth, and a line with overage has that as the ninth: "overage".
+ * a guard has its kind as the eighth, and a line with overage has that as the ninth: "overage". Overage that was left behind by the line before it has
+ * a 1 as the tenth.
  */
 export function encodeLines(lines: readonly HoldLine[]): string {
   return `[${lines.map(encodeHoldLine).join(",")}]`;
 }
 
-function encodeHoldLine({ planId, groupId, window, unit, taken, overage, left }: HoldLine): string {
+function encodeHoldLine({ planId, groupId, window, unit, taken, overage, left, isLeftBehind }: HoldLine): string {
   const parts = [
     quoted(planId),
     quoted(groupId),
@@ -31,6 +32,7 @@ function encodeHoldLine({ planId, groupId, window, unit, taken, overage, left }:
   if (left !== undefined || kind !== undefined || overage !== undefined) parts.push(encodeRefs(left ?? []));
   if (kind !== undefined || overage !== undefined) parts.push(kind === undefined ? "null" : `"${kind}"`);
   if (overage !== undefined) parts.push(`"${decimalOf(overage)}"`);
+  if (isLeftBehind === true) parts.push(1);
   return `[${parts.join(",")}]`;
 }
 
@@ -53,17 +55,18 @@ type StoredLine = [
   taken: string,
   left?: RefParts[],
   kind?: WindowKind | null,
-  overage?: string,
-];
+  overage?: string, behind?: 1];
 type RefParts = [planId: string, groupId: string, start: number, end: number | null];
+
+const LEFT_BEHIND = { isLeftBehind: true } as const;
 
 export function decodeLines(text: string): HoldLine[] {
   const lines = JSON.parse(text) as StoredLine[];
-  return lines.map(([planId, groupId, start, end, unit, taken, left = [], kind, overage]) => {
+  return lines.map(([planId, groupId, start, end, unit, taken, left = [], kind, overage, behind]) => {
     const window: Window = kind == null ? { start, end } : { start, end, kind };
     const amounts = { unit, taken: parseAmount(taken) };
     const sold = overage === undefined ? amounts : { ...amounts, overage: parseAmount(overage) };
-    const line = { planId, groupId, window, ...sold };
+    const line = { planId, groupId, window, ...sold, ...behind === 1 ? LEFT_BEHIND : undefined };
     // A line leaves only counters of windows of its own kind.
     return left.length === 0 ? line : { ...line, left: left.map((ref) => decodeRef(ref, kind)) };
   });

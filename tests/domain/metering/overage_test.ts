@@ -143,22 +143,65 @@ Deno.test("what was sold uses up no room of the plan, and no later quota alters 
   assert.deepEqual(counts(scene), { g: [103, 3] });
 });
 
-Deno.test("carry copies counts without overage; that of an open hold moves along, and is given back there", () => {
-  const scene = sceneOf(planWith([selling("g", 5)]), planWith([selling("g", 5, 20)], "q", { rank: 2 }));
-  scene.track(8);
-  const hold = scene.hold(4);
-  scene.track(1);
-  assert.deepEqual(counts(scene), { g: [13, 3] });
+Deno.test("carry copies counts without overage; that of an open hold is settled where it was taken", () => {
+  for (
+    const [final, q, p] of [[4, [12, 0], [13, 3]], [3.5, [12, 0], [12.5, 2.5]], [1, [11, 0], [10, 1]], [0, [
+      10,
+      0,
+    ], [9, 1]]] as const
+  ) {
+    const scene = sceneOf(planWith([selling("g", 5)]), planWith([selling("g", 5, 20)], "q", { rank: 2 }));
+    scene.track(8);
+    const hold = scene.hold(4);
+    scene.track(1);
+    assert.deepEqual(counts(scene), { g: [13, 3] });
+    scene.subscribe("q");
+    assert.deepEqual(counts(scene), { g: [10, 0] });
+    scene.track(2);
+    const answer = scene.commit(hold, { actual: { count: final } });
+    assert.deepEqual([counts(scene), answer.groups], [{ g: q }, { g: q[0] }]);
+    scene.subscribe("p");
+    const after = [Math.max(q[0], p[0] - p[1]) + p[1], p[1]];
+    assert.deepEqual(counts(scene), { g: after }, "what p sold, and the usage of q without overage");
+  }
+});
+
+Deno.test("a hold that comes back finds its overage, and more than it is sold by the plan in force", () => {
+  const scene = sceneOf(planWith([selling("g", 5)]), planWith([selling("g", 3)], "q", { rank: 2 }));
+  const hold = scene.hold(12);
   scene.subscribe("q");
-  assert.deepEqual(counts(scene), { g: [12, 2] });
-  scene.commit(hold, { actual: { count: 3 } });
-  assert.deepEqual(counts(scene), { g: [11, 1] });
+  assert.deepEqual(counts(scene), { g: [10, 0] });
   scene.subscribe("p");
-  assert.deepEqual(
-    counts(scene),
-    { g: [11, 1] },
-    "the settled overage of p, and the usage without that of q",
-  );
+  assert.deepEqual(counts(scene), { g: [12, 2] });
+  const [line, ...others] = scene.state.reservations.get(hold)?.lines ?? [];
+  assert.deepEqual([line?.taken, line?.overage, others], [12_000_000n, 2_000_000n, []]);
+  scene.subscribe("q");
+  const { overflow } = scene.commit(hold, { actual: { count: 16 } });
+  assert.deepEqual([overflow, counts(scene)], [["g"], { g: [14, 3] }], "3 more of q, and 1 past it");
+  scene.subscribe("p");
+  assert.deepEqual(counts(scene), { g: [13, 2] });
+});
+
+Deno.test("a merge of windows of one plan adds up what both sold", () => {
+  const plan = planWith([selling("g", 8, 3)], "p", {
+    period: { type: "hourly", anchor: "subscription_start" },
+  });
+  const to = sceneOf(plan);
+  const from = new Scene([plan], START, PACKS, {
+    beside: to,
+    key: 8,
+    id: "v",
+    isCompared: false,
+    listensTo: LISTENS,
+  });
+  from.wait(1).subscribe("p");
+  to.track(3.5);
+  from.track(3.5);
+  const hold = from.hold(1);
+  from.mergeInto(to.wait(1));
+  assert.deepEqual(counts(to), { g: [8, 2] });
+  to.release(hold);
+  assert.deepEqual(counts(to), { g: [7, 1] });
 });
 
 Deno.test("under reset what was sold stays sold; a block fills the plan alone", () => {
