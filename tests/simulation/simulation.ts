@@ -62,6 +62,8 @@ export interface RunOptions {
   readonly batches?: boolean | undefined;
   /** The share of workspaces whose limit groups have periods of their own. Default 1 in 4. */
   readonly windows?: number | undefined;
+  /** Whether quota groups sell past their quotas. Default false. */
+  readonly overage?: boolean;
 }
 
 /** What a run was. */
@@ -135,7 +137,11 @@ class Simulation {
     const faults = new Faults(random, plan, time, (kind) => this.#note(kind));
     const server: Server = new Server(time, { onAppend: (seq, payload) => recorder.durable(seq, payload) });
     const counts = TENANTS[seed % TENANTS.length] as readonly [number, number];
-    const tenants = tenantsOf(seed, random, counts, { hasStripe: stripe, windowsShare: windows });
+    const tenants = tenantsOf(seed, random, counts, {
+      hasStripe: stripe,
+      windowsShare: windows,
+      hasOverage: options.overage ?? false,
+    });
     seedTenants(server.tables, tenants, STARTS_AT);
     const onSend = (message: Message, owner: Owner) => recorder.sees(message, owner);
     const wire = new Wire(time, faults);

@@ -19,7 +19,9 @@ export function encodeLines(lines: readonly HoldLine[]): string {
   return `[${lines.map(encodeHoldLine).join(",")}]`;
 }
 
-function encodeHoldLine({ planId, groupId, window, unit, taken, overage, left, isLeftBehind }: HoldLine): string {
+function encodeHoldLine(
+  { planId, groupId, window, unit, taken, overage, left, isLeftBehind }: HoldLine,
+): string {
   const parts = [
     quoted(planId),
     quoted(groupId),
@@ -55,7 +57,9 @@ type StoredLine = [
   taken: string,
   left?: RefParts[],
   kind?: WindowKind | null,
-  overage?: string, behind?: 1];
+  overage?: string,
+  behind?: 1,
+];
 type RefParts = [planId: string, groupId: string, start: number, end: number | null];
 
 const LEFT_BEHIND = { isLeftBehind: true } as const;

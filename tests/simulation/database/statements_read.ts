@@ -63,7 +63,8 @@ export const READS: readonly Entry[] = [
         table,
         (row) =>
           isOf(row) &&
-          (row.window_end_ms === null || (row.window_end_ms as number) > oldest || (row.due_at_ms ?? null) !== null),
+          (row.window_end_ms === null || (row.window_end_ms as number) > oldest ||
+            (row.due_at_ms ?? null) !== null),
       );
     })
   ),

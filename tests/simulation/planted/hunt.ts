@@ -92,9 +92,18 @@ async function violationWithout(bug: PlantedBug, seed: number): Promise<Violatio
 
 /** The world in which a bug is looked for. */
 function worldOf(
-  { nodes, troubles, stripe = false, batches = false, trees = false, userKeys = false, windows = false }:
-    PlantedBug,
+  {
+    nodes,
+    troubles,
+    stripe = false,
+    batches = false,
+    trees = false,
+    userKeys = false,
+    windows = false,
+    overage,
+  }: PlantedBug,
   seed: number,
 ): RunOptions {
-  return { seed, steps: STEPS, nodes, troubles, stripe, batches, trees, userKeys, windows: windows ? 1 : 0 };
+  const kinds = { stripe, batches, trees, userKeys, windows: windows ? 1 : 0, overage: overage ?? false };
+  return { seed, steps: STEPS, nodes, troubles, ...kinds };
 }
