@@ -34,6 +34,7 @@ import windows from "./0030_windows.sql" with { type: "text" };
 import features from "./0031_features.sql" with { type: "text" };
 import trials from "./0032_trials.sql" with { type: "text" };
 import overage from "./0036_overage.sql" with { type: "text" };
+import readers from "./0037_readers.sql" with { type: "text" };
 
 /** A migration: a name that says its place, and its SQL. */
 export interface Migration {
@@ -75,4 +76,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0031_features", sql: features },
   { name: "0032_trials", sql: trials },
   { name: "0036_overage", sql: overage },
+  { name: "0037_readers", sql: readers },
 ];

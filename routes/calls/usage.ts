@@ -25,7 +25,8 @@ import {
   showUsage,
 } from "./shown_records.ts";
 
-interface UsersWorld extends TurnWorld {
+/** What reads of users need of the running service. */
+export interface UsersWorld extends TurnWorld {
   readonly term: TurnWorld["term"] & Pick<Term, "flush" | "tree"> & {
     readonly directory: Pick<Directory, "isSameUser">;
   };

@@ -298,6 +298,7 @@ const checkedGroup = z.strictObject({
 export const canUse = defineCall({
   id: "canUse",
   method: "POST",
+  isRead: true,
   path: "/v1/can-use",
   access: "secret",
   input: canUseInput,
@@ -373,6 +374,7 @@ const explainedBalance = z.strictObject({
 export const explain = defineCall({
   id: "explain",
   method: "POST",
+  isRead: true,
   path: "/v1/explain",
   access: "secret",
   input: canUseInput,

@@ -152,27 +152,23 @@ function assessGroups(
     const blocking = byQuota.length > 0 ? byQuota : groupsWithTooLittle(quotas, missing, limit);
     return { active, matched: true, reasons: [reason], lines: [], credits: [], groups, quotas, blocking };
   }
-  const lines = quotas === groups
-    ? groups.map((reading) => lineOf(active, reading, parts[reading.group.unit] as Amount, limit))
-    : linesWithGuards(active, groups, parts, amounts, limit);
+  const lines = linesOf(active, groups, parts, amounts, limit);
   return { active, matched: true, reasons: [], lines, credits, groups, quotas, blocking: NO_GROUPS };
 }
 
 /** The lines of all matched groups. A guard takes the whole need, also where credits pay. */
-function linesWithGuards(
-  active: ActivePlan,
+function linesOf(
+  { plan }: ActivePlan,
   groups: readonly GroupReading[],
   parts: Parts,
   amounts: Amounts,
   limit: Limit,
 ): Line[] {
-  const lines: Line[] = [];
-  for (const reading of groups) {
+  const lookedAt = limit === "gate" ? groups : groups.filter(({ window }) => isLookedAt(window, limit));
+  return lookedAt.map((reading) => {
     const { group: { unit }, window } = reading;
-    if (!isLookedAt(window, limit)) continue;
-    lines.push(lineOf(active, reading, isOfGuard(window) ? amounts[unit] : parts[unit] as Amount, limit));
-  }
-  return lines;
+    return lineOf(plan, reading, isOfGuard(window) ? amounts[unit] : parts[unit] as Amount, limit);
+  });
 }
 
 /** The lines of a call that no quota group covers. */
@@ -184,7 +180,7 @@ function guardLines(
 ): readonly Line[] {
   return active === null || groups.length === 0
     ? NO_LINES
-    : linesWithGuards(active, groups, {}, amounts, limit);
+    : linesOf(active, groups, NO_PARTS, amounts, limit);
 }
 
 /** A tracked event is over: concurrency limits do not look at it. */
@@ -262,13 +258,15 @@ function readGroup(
 type Parts = Partial<Record<Unit, Amount>>;
 
 /** The line of a group; what is past its limit is overage. */
-function lineOf({ plan }: ActivePlan, reading: GroupReading, taken: Amount, limit: Limit): Line {
+function lineOf(plan: ActivePlan["plan"], reading: GroupReading, taken: Amount, limit: Limit): Line {
   const { group, window } = reading;
   const line = { planId: plan.id, groupId: group.id, window: begun(window), unit: group.unit, taken };
   if (reading.overageMax === undefined) return line;
   const overage = taken - leftIn(reading, limit);
   return overage > 0n ? { ...line, overage } : line;
 }
+
+const NO_PARTS: Parts = {};
 
 /** A need that the plan and credits together do not cover. */
 interface Missing {

@@ -60,9 +60,15 @@ export function overageChecker(): Checker {
   };
 }
 
+interface Taken {
+  readonly userKey: number;
+  readonly lines: readonly Line[];
+  readonly isEvent: boolean;
+}
+
 /** What a turn took, at every level. */
-function takenIn({ changes }: Turn): { userKey: number; lines: readonly Line[]; isEvent: boolean }[] {
-  return changes.flatMap(({ verb, table, row }) => {
+function takenIn({ changes }: Turn): Taken[] {
+  return changes.flatMap(({ verb, table, row }): Taken[] => {
     if (table === "events") {
       return [row, ...row.levels ?? []].map(({ userKey, lines }) => ({ userKey, lines, isEvent: true }));
     }
