@@ -118,7 +118,7 @@ export class Auditor {
           const { row } = change;
           const window = { start: row.windowStart, end: null };
           const key = `${this.#into.get(row.userKey) ?? row.userKey}\n${overageKey({ ...row, window })}`;
-          assert.ok(row.amount > 0n, "nothing was told");
+          assert.ok(row.amount > 0n, "nothing was reported");
           this.#toldOverage.set(key, (this.#toldOverage.get(key) ?? 0n) + row.amount);
           break;
         }
@@ -245,7 +245,7 @@ export class Auditor {
     }
   }
 
-  /** What a window settled is the overage of its events, and all of it is told or pending. */
+  /** What a window settled is the overage of its events, and all of it is reported or pending. */
   #checkOverage(): void {
     for (const key of new Set([...this.#settledOverage.keys(), ...this.#windows.keys()])) {
       if (this.#into.has(Number(key.split("\n")[0]))) continue;
@@ -291,9 +291,9 @@ export class Auditor {
     const ends = [...state.subscriptions.values()].flatMap(({ ended, endsAt }) =>
       ended || endsAt === null ? [] : [endsAt]
     );
-    const tells = [...state.overages.values()].map(({ dueAt }) => dueAt ?? Infinity);
+    const reports = [...state.overages.values()].map(({ dueAt }) => dueAt ?? Infinity);
     const lapses = [...state.balances.values()].map((row) => expiryDueOf(row) ?? Infinity);
-    const next = Math.min(...held.map(({ expiresAt }) => expiresAt), ...ends, ...lapses, ...tells);
+    const next = Math.min(...held.map(({ expiresAt }) => expiresAt), ...ends, ...lapses, ...reports);
     for (const row of held) {
       for (const { planId, groupId, window } of row.lines) {
         if (window.kind !== "concurrency") continue;

@@ -1,4 +1,4 @@
-// Overage over HTTP: what is sold past a quota, who stops it, what is told of it, and that nothing is left of it.
+// Overage over HTTP: what is sold past a quota, who stops it, what is reported of it, and that nothing is left of it.
 
 import assert from "node:assert/strict";
 import { reconcile } from "../../src/storage/queries/reconcile.ts";
@@ -42,7 +42,7 @@ async function driftsOf(service: TestService): Promise<string[]> {
   return drifts;
 }
 
-/** The messages of a webhook that are about overage, as they were recorded. */
+/** The messages of a webhook that are about overage, as recorded. */
 async function toldBy(service: TestService): Promise<string[]> {
   await service.serving().term.flush();
   const rows = await service.store.database.query<{ body: string }>(

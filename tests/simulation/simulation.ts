@@ -62,7 +62,7 @@ export interface RunOptions {
   readonly batches?: boolean | undefined;
   /** The share of workspaces whose limit groups have periods of their own. Default 1 in 4. */
   readonly windows?: number | undefined;
-  /** Whether quota groups sell past their quotas. Default false. */
+  /** Whether groups sell past quotas. */
   readonly overage?: boolean;
 }
 
@@ -129,6 +129,7 @@ class Simulation {
       stripe = true,
       trees = true,
       windows = 0.25,
+      overage = false,
     } = options;
     const random = this.#random = new Random(seed);
     const plan = this.#plan = random.pick(PLANS);
@@ -137,11 +138,8 @@ class Simulation {
     const faults = new Faults(random, plan, time, (kind) => this.#note(kind));
     const server: Server = new Server(time, { onAppend: (seq, payload) => recorder.durable(seq, payload) });
     const counts = TENANTS[seed % TENANTS.length] as readonly [number, number];
-    const tenants = tenantsOf(seed, random, counts, {
-      hasStripe: stripe,
-      windowsShare: windows,
-      hasOverage: options.overage ?? false,
-    });
+    const kinds = { hasStripe: stripe, windowsShare: windows, hasOverage: overage };
+    const tenants = tenantsOf(seed, random, counts, kinds);
     seedTenants(server.tables, tenants, STARTS_AT);
     const onSend = (message: Message, owner: Owner) => recorder.sees(message, owner);
     const wire = new Wire(time, faults);

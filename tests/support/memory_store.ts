@@ -114,9 +114,8 @@ export class MemoryTables {
     return this.list("users").map((row) => USERS.read(row));
   }
 
-  subscriptions(user: UserKey): Subscription[] {
-    return this.#of(user, "subscriptions").map((row) => SUBSCRIPTIONS.read(row));
-  }
+  readonly subscriptions = (user: UserKey): Subscription[] =>
+    this.#of(user, "subscriptions").map((row) => SUBSCRIPTIONS.read(row));
 
   counters(user: UserKey): Counter[] {
     return this.#of(user, "counters").map((row) => COUNTERS.read(row));
@@ -126,23 +125,18 @@ export class MemoryTables {
     return this.#of(user, "reservations").map((row) => RESERVATIONS.read(row));
   }
 
-  balances(user: UserKey): CreditBalance[] {
-    return this.#of(user, "credit_balances").map((row) => CREDIT_BALANCES.read(row));
-  }
+  readonly balances = (user: UserKey): CreditBalance[] =>
+    this.#of(user, "credit_balances").map((row) => CREDIT_BALANCES.read(row));
 
   readonly runs = (user: UserKey): Run[] => this.#of(user, "runs").map((row) => RUNS.read(row));
 
-  shares(user: UserKey): Share[] {
-    return this.#of(user, "shares").map((row) => SHARES.read(row));
-  }
+  readonly shares = (user: UserKey): Share[] => this.#of(user, "shares").map((row) => SHARES.read(row));
 
-  overages(user: UserKey): OverageWindow[] {
-    return this.#of(user, "overage_windows").map((row) => OVERAGE_WINDOWS.read(row));
-  }
+  readonly overages = (user: UserKey): OverageWindow[] =>
+    this.#of(user, "overage_windows").map((row) => OVERAGE_WINDOWS.read(row));
 
-  endUserKeys(user: UserKey): EndUserKey[] {
-    return this.#of(user, "end_user_keys").map((row) => END_USER_KEYS.read(row));
-  }
+  readonly endUserKeys = (user: UserKey): EndUserKey[] =>
+    this.#of(user, "end_user_keys").map((row) => END_USER_KEYS.read(row));
 
   /** Oldest first. */
   ledger(user: UserKey): LedgerEntry[] {

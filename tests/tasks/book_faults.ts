@@ -93,7 +93,7 @@ const SUMS: readonly Fault[] = [
     [`${SOLD} overage 0, but open holds 1 + events 2`],
   ],
   [
-    "overage that was told twice",
+    "overage that was reported twice",
     `insert into overage_hours values (4, 'sold', 'count', ${START}, ${START}, ${END}, 0.5)`,
     [`${WINDOW} total 2, but events 2, and told 2 + pending 0.5`],
   ],
@@ -103,9 +103,9 @@ const SUMS: readonly Fault[] = [
     [`${WINDOW} total 3, but events 2, and told 1.5 + pending 1.5`],
   ],
   [
-    "overage that is told too late",
+    "overage that is reported too late",
     `update overage_windows set due_at_ms = ${START}`,
-    [`due 4 user_4 due at ${END} ms, but overage is told: "sold" at ${START} ms`],
+    [`due 4 user_4 due at ${END} ms, but overage is reported: "sold" at ${START} ms`],
   ],
   [
     "a wrong share",

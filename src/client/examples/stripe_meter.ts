@@ -53,7 +53,7 @@ async function bill(id: string, data: Overage, ageMs: number): Promise<number> {
   }
   const [customer, meter] = [CUSTOMERS.get(userId), METERS.get(groupId)];
   if (customer === undefined || meter === undefined) {
-    console.log(`Nobody to bill ${value} of ${groupId} to: ${userId}`);
+    console.log(`No customer to bill ${value} of ${groupId} to: ${userId}`);
     return 500;
   }
   // The hour may have begun before the window, which belongs to another invoice then.

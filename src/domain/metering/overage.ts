@@ -1,8 +1,8 @@
 // Overage: what a limit group sells past its quota, after the plan and credits. How much a call takes is decided where it is
-// assessed and settled; here is how much may be sold, and what is told of it.
+// assessed and settled; here is how much may be sold, and what is reported of it.
 //
-// What events took is told once for each user, group and UTC hour, after the hour has ended or, if that is earlier, the
-// window. The first unit sold in a window is told at once, by a hold too, and so is the turn that sells the most in force.
+// What events took is reported once for each user, group and UTC hour, after the hour has ended or, if that is earlier, the
+// window. The first unit sold in a window is reported at once, by a hold too, and so is the turn that sells the most in force.
 
 import { type Amount, larger, smaller } from "../values/amount.ts";
 import type { LimitGroup } from "../catalog/plan.ts";
@@ -88,7 +88,7 @@ export function tellSettled(draft: Draft, row: OverageWindow, at: Millis): void 
   draft.tell("usage.overage", at, overageData(draft.user.id, { row, hour, amount }));
 }
 
-/** Moves the windows of a user to the one that it becomes part of. What was told keeps its user. */
+/** Moves the windows of a user to the one that it becomes part of. What was reported keeps its user. */
 export function mergeOverage(from: Draft, to: Draft): void {
   for (const row of [...from.overages()]) {
     const { groupId, unit, windowStart: start, windowEnd: end } = row;

@@ -28,7 +28,7 @@ export interface OverageWindow {
   readonly total: Amount;
   /** The part of `total` that no message has told yet. All of it was settled in one hour. */
   readonly pending: Amount;
-  /** When `pending` is told: at the end of its hour, or of the window if that is earlier; null for nothing to tell. */
+  /** When `pending` is reported: at the end of its hour, or of the window if that is earlier; null for nothing to tell. */
   readonly dueAt: Millis | null;
   /** The messages that were sent: the sum of their SOLD bits. */
   readonly told: number;
@@ -37,7 +37,7 @@ export interface OverageWindow {
 /** Messages of a window, as bits of `told`. */
 export const SOLD = { started: 1, capReached: 2 } as const;
 
-/** What was told of a window and an hour by one message; immutable. */
+/** What was reported of a window and an hour by one message; immutable. */
 export interface OverageHour {
   readonly userKey: UserKey;
   readonly groupId: string;
@@ -45,7 +45,7 @@ export interface OverageHour {
   readonly windowStart: Millis;
   /** The beginning of the UTC hour in which it was settled. */
   readonly hour: Millis;
-  /** When it was told. */
+  /** When it was reported. */
   readonly at: Millis;
   readonly amount: Amount;
 }
@@ -82,7 +82,7 @@ export function hourOf(at: Millis): Millis {
   return Math.floor(at / HOUR_MS) * HOUR_MS;
 }
 
-/** Adds what a turn settled. What was settled in an earlier hour has been told before. */
+/** Adds what a turn settled. What was settled in an earlier hour has been reported before. */
 export function settledMore(row: OverageWindow, amount: Amount, now: Millis): OverageWindow {
   const { windowEnd } = row;
   const end = hourOf(now) + HOUR_MS;

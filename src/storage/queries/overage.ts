@@ -1,4 +1,4 @@
-// Settled overage of a user by UTC hour: what was told, and what the running hour has so far.
+// Settled overage of a user by UTC hour: what was reported, and what the running hour has so far.
 
 import type { UserKey } from "../../domain/values/ids.ts";
 import type { Millis } from "../../domain/values/period.ts";

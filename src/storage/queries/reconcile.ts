@@ -1,5 +1,5 @@
 // Proves for every canonical user: each counter is the sum of its holds, events and adjustments, and each member's share
-// that of its holds and events; what was sold past a quota is that of holds and events, and is told once; each credit balance is the sum of its ledger and holds; the sums by day are those of its
+// that of its holds and events; what was sold past a quota is that of holds and events, and is reported once; each credit balance is the sum of its ledger and holds; the sums by day are those of its
 // events; every open hold and balance has a user, and no open hold exists twice; what is open falls due in time; alert
 // marks are valid; each message belongs to a user and a webhook; refunded purchases are revoked; the counts of a run are
 // the sums of its holds and events. It reads one snapshot, walks through the users by key in steps, and sums in SQL, so

@@ -52,7 +52,7 @@ export const SOLD = `
   where overage <> holds + events and ${NOT_ERASING}
   order by user_key, plan_id, group_id`;
 
-/** Windows whose settled overage is not that of their events, or not that which is told and to tell. */
+/** Windows whose settled overage is not that of their events, or not that which is reported and to tell. */
 export const TOLD_OVERAGE = `
   select user_key, (select id from users where key = sums.user_key) as user_id, 'overage' as kind,
     'overage of ' || to_json(group_id)::text || ' from ' || start_ms || ' ms: total ' || trim_scale(total) ||

@@ -1,4 +1,4 @@
-// Overage: the windows in which groups sold past their quotas, and what was told of them.
+// Overage: the windows in which groups sold past their quotas, and what was reported of them.
 
 import { type OverageHour, overageKey, type OverageWindow } from "../../domain/state/overage.ts";
 import { amount, column, type StoredRow, type Table, table } from "./columns.ts";

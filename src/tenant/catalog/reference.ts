@@ -57,7 +57,16 @@ function tables(): string {
     "GroupPeriod",
     "Trial",
   ]
-    .concat(["LimitGroup", "MatchRule", "Headroom", "MemberLimit", "Pack", "PackItem", "ComposeType"])
+    .concat([
+      "LimitGroup",
+      "MatchRule",
+      "Headroom",
+      "Overage",
+      "MemberLimit",
+      "Pack",
+      "PackItem",
+      "ComposeType",
+    ])
     .map((name) => definitions[`Catalog${name}`] as Part);
   const sections = [{ ...file, title: "The document" }, ...parts].map((part) => {
     const { title = "", description = "" } = part;

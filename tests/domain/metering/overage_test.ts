@@ -1,4 +1,4 @@
-// Overage: what a group sells past its quota, after plan and credits, and what is told of it. A row a call.
+// Overage: what a group sells past its quota, after plan and credits, and what is reported of it. A row a call.
 
 import assert from "node:assert/strict";
 import type { PlanDocument } from "../../../src/domain/catalog/catalog.ts";
@@ -242,7 +242,7 @@ Deno.test("a merge adds up what both sold, and takes the lower cap of each group
   assert.deepEqual(told(to).filter((line) => line.startsWith("overage ")), ["overage g 3 of 3 at 12:00"]);
 });
 
-Deno.test("settled overage is told once for each hour after its end, and at the window's end", () => {
+Deno.test("settled overage is reported once for each hour after its end, and at the window's end", () => {
   const daily = planWith([selling("g", 50, 1)], "p", {
     period: { type: "daily", anchor: "subscription_start" },
   });
@@ -261,7 +261,7 @@ Deno.test("settled overage is told once for each hour after its end, and at the 
   assert.equal(told(scene).length, 4, "nothing twice");
 });
 
-Deno.test("a window that ends within an hour is told at its end, and a late commit after the hour of settling", () => {
+Deno.test("a window that ends within an hour is reported at its end, and a late commit after the hour of settling", () => {
   const hourly = planWith([selling("g", 50, 1)], "p", {
     period: { type: "hourly", anchor: "subscription_start" },
   });
@@ -285,7 +285,7 @@ Deno.test("a window that ends within an hour is told at its end, and a late comm
   assert.deepEqual(period, { start: "2026-03-10T12:30:00.000Z", end: "2026-03-10T13:30:00.000Z" });
 });
 
-Deno.test("the first unit sold and the last are told once a window, by holds too", () => {
+Deno.test("the first unit sold and the last are reported once a window, by holds too", () => {
   const scene = sceneOf(planWith([selling("g", 5)]));
   const hold = scene.hold(15);
   assert.deepEqual(told(scene), ["overage_started g 5 of 5", "cap_reached g 5 of 5"]);

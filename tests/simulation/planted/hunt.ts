@@ -15,7 +15,7 @@ export const SEEDS_A_BUG = 60;
  * where it ended, since each seed without the bug takes time in every run of the suite.
  */
 const SHOWS_FROM: Readonly<Record<string, number>> = {
-  "a load forgets overage that is to be told": 10,
+  "a load forgets overage that is pending": 10,
   "a first answer is kept after its effect": 60,
   "users do not stand still while they are merged": 6,
   "an idempotency key answers every caller that brings it": 4,

@@ -15,12 +15,12 @@ const BUGS: readonly PlantedBug[] = [
       }),
   },
   {
-    name: "a load forgets overage that is to be told",
+    name: "a load forgets overage that is pending",
     plant: () =>
       replace(OVERAGE_WINDOWS, "read", (read) => (stored) => ({ ...read(stored), pending: 0n, dueAt: null })),
   },
   {
-    name: "overage is told by every turn after its hour",
+    name: "overage is reported by every turn after its hour",
     plant: () =>
       replace(
         UserState.prototype,
