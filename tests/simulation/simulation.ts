@@ -62,7 +62,6 @@ export interface RunOptions {
   readonly batches?: boolean | undefined;
   /** The share of workspaces whose limit groups have periods of their own. Default 1 in 4. */
   readonly windows?: number | undefined;
-  /** Whether groups sell past quotas. */
   readonly overage?: boolean;
 }
 

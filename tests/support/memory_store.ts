@@ -127,14 +127,10 @@ export class MemoryTables {
 
   readonly balances = (user: UserKey): CreditBalance[] =>
     this.#of(user, "credit_balances").map((row) => CREDIT_BALANCES.read(row));
-
   readonly runs = (user: UserKey): Run[] => this.#of(user, "runs").map((row) => RUNS.read(row));
-
   readonly shares = (user: UserKey): Share[] => this.#of(user, "shares").map((row) => SHARES.read(row));
-
   readonly overages = (user: UserKey): OverageWindow[] =>
     this.#of(user, "overage_windows").map((row) => OVERAGE_WINDOWS.read(row));
-
   readonly endUserKeys = (user: UserKey): EndUserKey[] =>
     this.#of(user, "end_user_keys").map((row) => END_USER_KEYS.read(row));
 

@@ -120,7 +120,7 @@ const CLEAN: readonly string[] = [
   // Two lines of a counter without a row, with a sum of 0.
   event("evt_5", 2, lines(["gone", "4"], ["gone", "-4"])),
   user(3),
-  // A counter that sold 3 past its quota: 2 by an event, of which 0.5 is not told yet, and 1 by a hold.
+  // A counter that sold 3 past its quota: 2 by an event, 0.5 of it still pending, and 1 by a hold.
   user(4, END),
   counter(4, "sold", "4", "0"),
   "update counters set overage = 3 where user_key = 4",

@@ -174,7 +174,7 @@ function allowed(
   return others.length === 0 ? `${start}.` : `${start}. ${labelsOf(others)} ${haveOf(others)} room too.`;
 }
 
-/** The text of a call of which a part is sold past a quota; null for any other. */
+/** The text of a call that is sold in part past a quota; null for any other. */
 function soldPast(
   { lines }: Assessment,
   covering: readonly Covering[],

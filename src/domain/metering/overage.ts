@@ -52,7 +52,7 @@ export function settleOverage(draft: Draft, lines: readonly Line[], now: Millis)
 /**
  * Tells that a turn began to sell past a quota, and that it sold the most in force, once for each user, group and window.
  *
- * @param line a line of the plan in force whose counter has been changed
+ * @param line a line of the plan in force; its counter is changed already
  * @param more by how much the overage of its counter rose
  */
 export function tellOfOverage(draft: Draft, line: Line, more: Amount, context: Context): void {

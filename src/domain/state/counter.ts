@@ -151,8 +151,10 @@ export function closed(counter: Counter): Counter {
 }
 
 /**
- * Changes a counter by the delta of a hold or an event, of which a part is overage. The rest floors at zero, and the
- * difference is booked as `adjusted`.
+ * Changes a counter by the delta of a hold or an event. The count floors at what was sold, and the difference is booked as
+ * `adjusted`.
+ *
+ * @param ofOverage the part of the delta that is overage
  */
 export function counted(counter: Counter, delta: Amount, ofOverage: Amount = 0n): Counter {
   const count = counter.count + delta;

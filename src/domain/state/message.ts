@@ -45,7 +45,7 @@ interface OfOverage extends OfUser {
   readonly period: ShownPeriod;
 }
 
-/** The data of a message about overage as it is taken, open holds included; `max` is the one in force. */
+/** The data of a message about overage, open holds included; `max` is the one in force. */
 export interface OverageSold extends OfOverage {
   readonly max: number | null;
   readonly overage: number;
@@ -255,7 +255,7 @@ export function overageData(
   };
 }
 
-/** Makes the data of a message about overage as it is taken. */
+/** Makes the data of a message about overage, open holds included. */
 export function overageSoldData(
   userId: string,
   { row, max, overage }: {
