@@ -292,12 +292,12 @@ export class Actor {
 
   /** The users above at which a call counts; most users have none. */
   #levels<Name extends CommandName>(call: Call<Name>, visit: Visit | null): readonly Actor[] | Wait {
-    const { name, needs, newParent = null } = call;
+    const { name, needs, realm, newParent = null } = call;
     const { user, reservations } = this.state;
     const reservationId = needs !== undefined && "reservationId" in needs ? needs.reservationId : "";
     const isAlone = (user.parentKey === null || isOfOneUser(call)) && newParent === null;
     if (isAlone && (reservationId === "" || reservations.partsOf(reservationId).length === 0)) return NOBODY;
-    return levelsOf(this.#term.users, this, { name, reservationId, newParent }, visit);
+    return levelsOf(this.#term.users, this, { name, reservationId, newParent, realm }, visit);
   }
 
   #decide<Name extends CommandName>({ realm, name, input }: Call<Name>, above: readonly Actor[]) {

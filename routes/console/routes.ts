@@ -9,6 +9,7 @@ import { RUN_ACTIONS } from "./pages/runs_actions.tsx";
 import { PEOPLE_ACTIONS } from "./pages/people_actions.tsx";
 import { SPEND_CAP_ACTIONS } from "./pages/spend_cap_actions.tsx";
 import { STRIPE_ACTIONS } from "./pages/stripe_actions.tsx";
+import { OFFER_ACTIONS } from "./pages/offers_actions.tsx";
 import { SUBSCRIPTION_ACTIONS } from "./pages/subscriptions_actions.tsx";
 import { WEBHOOK_ACTIONS } from "./pages/webhooks_actions.tsx";
 import { childrenPage } from "./pages/accounts.tsx";
@@ -36,6 +37,7 @@ import type { ActionRoute, PageRoute } from "./parts/page_context.ts";
 const STEPPED_ACTIONS = [
   ...CREDIT_ACTIONS,
   ...SUBSCRIPTION_ACTIONS,
+  ...OFFER_ACTIONS,
   ...HOLD_ACTIONS,
   ...PEOPLE_ACTIONS,
   ...ACCOUNT_ACTIONS,

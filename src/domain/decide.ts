@@ -106,11 +106,12 @@ export function decide<Name extends CommandName>(
   context: Context,
   above: readonly UserState[] = ALONE,
 ): Decision<Commands[Name]["answer"]> {
-  const levels = above.length === 0 ? NO_DRAFTS : above.map((level) => new Draft(level));
+  const levels = above.length === 0 ? NO_DRAFTS : draftsOf(above);
   const draft = new Draft(state, levels);
+  // First those above: the message about a change of the user's plan contains their features.
+  const bases = levels.length === 0 ? NO_BASES : levels.map((level) => settleLevel(level, context));
   const settled = settleDue(draft, context);
   const alerts = alertBase(draft, context);
-  const bases = levels.length === 0 ? NO_BASES : levels.map((level) => settleLevel(level, context));
   const result = name === "settle" ? answered(settled) : HANDLERS[name](draft, input, context);
   finish(draft, alerts, context);
   const { operations, issued, refusedCall } = draft;
@@ -123,6 +124,13 @@ export function decide<Name extends CommandName>(
     issued,
     refusedCall,
   };
+}
+
+/** Makes the drafts of the users above, each with those after it. */
+function draftsOf(above: readonly UserState[]): readonly Draft[] {
+  let drafts: readonly Draft[] = NO_DRAFTS;
+  for (const state of above.toReversed()) drafts = [new Draft(state, drafts), ...drafts];
+  return drafts;
 }
 
 /** Settles what is due of a user above. Messages of that are about no call. */

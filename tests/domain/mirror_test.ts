@@ -26,6 +26,7 @@ const SHARED: Readonly<Record<string, string>> = {
   "state/outbox": "state/message",
   "messages/record": "state/message",
   "plans/cancel": "plans/subscribe",
+  "state/shared_values": "state/subscription",
   "state/text_room": "state/reservation_book",
   "state/end_user_key": "accounts/end_user_keys",
   "state/overage": "metering/overage",

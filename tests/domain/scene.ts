@@ -21,7 +21,7 @@ import {
 } from "../../src/domain/catalog/catalog.ts";
 import { type ModelDocument, withPriceRows } from "../../src/domain/catalog/price_row.ts";
 import type { Decision } from "../../src/domain/state/result.ts";
-import { HoldTexts } from "../../src/domain/state/hold_text.ts";
+import { SharedValues } from "../../src/domain/state/shared_values.ts";
 import { type Change, newUser, UserState } from "../../src/domain/state/user.ts";
 import { AgainstModel, NO_HISTORY, WEBHOOK } from "./against_model.ts";
 import { Auditor } from "./auditor.ts";
@@ -102,7 +102,7 @@ export class Scene {
       counters: [],
       reservations: [],
       balances: [],
-    }, new HoldTexts());
+    }, new SharedValues());
     this.#realm = beside === undefined ? new SceneRealm() : beside.#realm;
     this.#realm.add(key, this);
   }

@@ -140,11 +140,11 @@ class Simulation {
     const kinds = { hasStripe: stripe, windowsShare: windows, hasOverage: overage };
     const tenants = tenantsOf(seed, random, counts, kinds);
     seedTenants(server.tables, tenants, STARTS_AT);
-    const onSend = (message: Message, owner: Owner) => recorder.sees(message, owner);
     const wire = new Wire(time, faults);
     const receiver = new Receiver({ time, random, faults });
     const endpoints = tenants.flatMap(({ webhooks }) => webhooks.slice(1).map(({ url }) => url));
     this.#startMoods = () => receiver.scheduleMoods(endpoints);
+    const onSend = (message: Message, owner: Owner) => recorder.sees(message, owner);
     const line = { time, server, faults, onSend };
     const processes = ["a", "b", "c"].slice(0, nodes).map((name, place) => {
       // Now and then the last one is a front.
@@ -152,10 +152,9 @@ class Simulation {
       const port = random.chance(0.5) ? 0 : 900;
       return new SimProcess({ line, wire, recorder, receiver, random }, { name, share, port });
     });
-    const calls: Call[] = [];
-    this.#world = { time, random, faults, recorder, server, wire, processes, calls, troubles };
+    this.#world = { time, random, faults, recorder, server, wire, processes, calls: [], troubles };
     this.#stripe = stripe ? new SimStripe({ time, random, faults, server, processes }, tenants) : null;
-    this.#watch = new Watch(everyChecker(this.#stripe), tenants, server, calls, receiver);
+    this.#watch = new Watch(everyChecker(this.#stripe), tenants, server, this.#world.calls, receiver);
     recorder.nodes.report = (message) => this.#watch.report("nodes", message);
     recorder.onDurable = (batch, payload) => this.#watch.take(batch, payload);
     this.#visited = tenants.filter(({ isCanary }) => !isCanary).map((tenant) => {

@@ -188,6 +188,15 @@ function UserActions(
             <details class="menu">
               <summary class="button">More</summary>
               <div class="items">
+                {user.subscription === null ? null : (
+                  <>
+                    <a href={`${base}/seats`}>Seats and trial</a>
+                    <a href={`${base}/next-plan`}>Change plan later</a>
+                  </>
+                )}
+                {user.subscription?.scheduled == null
+                  ? null
+                  : <a href={`${base}/next-plan/drop`}>Drop the next plan</a>}
                 <a href={`${base}/merge`}>Merge with another ID</a>
                 <a href={`${base}/parent`}>Change parent</a>
                 {hasParent(user) ? <a href={`${base}/member-limits`}>Member limits</a> : null}

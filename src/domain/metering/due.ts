@@ -11,6 +11,7 @@ import { expire } from "./release.ts";
 import { tellSettled } from "./overage.ts";
 import type { OverageWindow } from "../state/overage.ts";
 import type { Reservation } from "../state/reservation.ts";
+import type { UserState } from "../state/user.ts";
 import type { Millis } from "../values/period.ts";
 import { refreshEntitlement } from "../plans/entitlement.ts";
 import { changePlan } from "../plans/schedule.ts";
@@ -67,6 +68,18 @@ export function settleDue(draft: Draft, context: Context): SettleAnswer {
   // Most decisions enter no plan. Entering one changes counters, but not the state that alerts compare them with.
   if (draft.user !== user) fireAlerts(draft, alertBase(draft, context, counters), context);
   return settled;
+}
+
+/**
+ * Whether time has put the user on another plan, which no turn has settled. The message about it has the features of the
+ * users above too.
+ */
+export function isPlanChangeDue({ user: { dueAt }, subscriptions }: UserState, now: Millis): boolean {
+  if (dueAt === null || dueAt > now) return false;
+  return subscriptions.values().some((row) => {
+    const { trial, change } = dueOf(row);
+    return Math.min(trial ?? Infinity, change ?? Infinity) <= now;
+  });
 }
 
 function listDue(draft: Draft, now: Millis): Due[] {

@@ -6,13 +6,13 @@
 
 import { type Amount, larger, smaller } from "../values/amount.ts";
 import type { CreditLine } from "../state/credit.ts";
-import { planCount } from "../state/counter.ts";
+import { keyOf, planCount } from "../state/counter.ts";
 import type { Draft } from "../state/draft.ts";
 import type { Unit } from "../catalog/plan.ts";
 import type { HoldLine, Reservation } from "../state/reservation.ts";
 import { isOfGuard } from "../values/period.ts";
 import { sellable } from "./overage.ts";
-import { keyOfLine, type LineLimit } from "./settle_lines.ts";
+import type { LineLimit } from "./settle_lines.ts";
 import { pay, type Purchase } from "../credits/wallet.ts";
 
 /** Final amounts: one for each line and each held balance, in their order, then newly drained balances. */
@@ -86,11 +86,11 @@ function sell(draft: Draft, { limits }: Settlement, parts: Parts, unit: Unit, mo
     const { quota, overageMax } = limits[place] as LineLimit;
     if (line.unit !== unit || overageMax === undefined || line.isLeftBehind === true) return line;
     const counter = draft.counter(line);
-    const sold = soldBy.get(keyOfLine(line)) ?? 0n;
+    const sold = soldBy.get(keyOf(line)) ?? 0n;
     const past = more - larger(quota - planCount(counter), 0n);
     const overage = sellable(overageMax, { ...counter, overage: (counter.overage ?? 0n) + sold }, past);
     if (past <= 0n || overage === 0n) return line;
-    soldBy.set(keyOfLine(line), sold + overage);
+    soldBy.set(keyOf(line), sold + overage);
     return { ...line, overage: (line.overage ?? 0n) + overage };
   });
 }

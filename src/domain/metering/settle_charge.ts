@@ -9,7 +9,7 @@ import type { HoldLine, Line, Reservation, ReservationStatus } from "../state/re
 import type { Draft } from "../state/draft.ts";
 import type { Unit } from "../catalog/plan.ts";
 import { counterIn } from "../plans/windows.ts";
-import { counted, planCount, shownCount } from "../state/counter.ts";
+import { counted, keyOf, planCount, shownCount } from "../state/counter.ts";
 import { isOfGuard, type Millis } from "../values/period.ts";
 import { moveCredit, type Movement, takeCredits } from "../credits/wallet.ts";
 import { finalParts } from "./final_parts.ts";
@@ -18,7 +18,6 @@ import {
   chargeLine,
   correctLeft,
   isSettled,
-  keyOfLine,
   limitsOf,
   type LineLimit,
   NONE_SPARED,
@@ -113,7 +112,7 @@ function settledLines(
 
 /** An event takes nothing from a counter that is left unchanged. */
 function sparing(line: Line, spared: SparedCounters): Line {
-  if (!spared.has(keyOfLine(line))) return line;
+  if (!spared.has(keyOf(line))) return line;
   const { overage: _, ...rest } = line;
   return { ...rest, taken: 0n };
 }
@@ -127,7 +126,7 @@ function tellOfSold(
   context: Context,
 ): void {
   lines.forEach((line, place) => {
-    if (line.overage === undefined || spared.has(keyOfLine(line))) return;
+    if (line.overage === undefined || spared.has(keyOf(line))) return;
     const before = isRecharge ? 0n : held[place]?.overage ?? 0n;
     tellOfOverage(draft, line, line.overage - before, context);
   });
@@ -154,7 +153,7 @@ function chargeLines(
   lines.forEach((line, place) => {
     const before = heldBy(place);
     // Plan changes and merges can bring two lines onto one counter, which gets the event's cost once and is listed once.
-    const key = keyOfLine(line);
+    const key = keyOf(line);
     if (isOfGuard(line.window)) {
       const held = isRecharge ? 0n : before;
       charged.set(key, chargeGuard(draft, line, held, (limits[place] as LineLimit).quota, now));

@@ -19,9 +19,9 @@ import {
   adjustedTo,
   closed,
   type Counter,
-  counterKey,
   type CounterRef,
   joinedBy,
+  keyOf,
   opened,
   usedOfPlan,
   withoutReset,
@@ -260,9 +260,4 @@ function changeHoldLines(
 /** Adds the list of counters left to a line; most lines have none. */
 function withLeft({ left: _, ...line }: HoldLine, left: readonly CounterRef[]): HoldLine {
   return left.length === 0 ? line : { ...line, left };
-}
-
-/** The key of a counter. */
-export function keyOf({ planId, groupId, window }: CounterRef): string {
-  return counterKey(planId, groupId, window.start);
 }

@@ -15,9 +15,9 @@ import {
   type Window,
 } from "../values/period.ts";
 import type { LimitGroup, Plan } from "../catalog/plan.ts";
-import { type Counter, type CounterRef, NO_ALERTS, opened } from "../state/counter.ts";
+import { closed, type Counter, type CounterRef, NO_ALERTS, opened } from "../state/counter.ts";
 import type { Draft } from "../state/draft.ts";
-import { type Subscription, windowAmong, windowOf } from "../state/subscription.ts";
+import { heldSince, type Subscription } from "../state/subscription.ts";
 
 /** A plan in force, with the running window of its period. */
 interface PlanInForce {
@@ -41,11 +41,26 @@ export function windowFor(
       return slotAt(now, period.seconds);
     case "concurrent":
       return IN_FLIGHT;
-    case "lifetime":
-      return windowAmong(draft.subscriptions(), row, plan, now, period);
     default:
-      return windowOf(row, period, now);
+      return windowAmong(draft, row, plan, now, period);
   }
+}
+
+/**
+ * Returns the running window of a user under a period of the plan of a row. A lifetime begins when any row of the user,
+ * ended or not, first had the plan, so subscribing again gives no fresh quota.
+ */
+export function windowAmong(
+  draft: Draft,
+  row: Subscription,
+  plan: Plan,
+  at: Millis,
+  period: Period = plan.period,
+): Window {
+  if (period.type !== "lifetime") return draft.state.shared.windowOf(row, period, at);
+  let start = Infinity;
+  for (const each of draft.subscriptions()) start = Math.min(start, heldSince(each, plan.id) ?? Infinity);
+  return { start, end: null };
 }
 
 /** A session that the next allowed call begins. */
@@ -74,6 +89,20 @@ export function runningSession(
     if (contains(window, now) && (latest === null || window.start > latest.start)) latest = window;
   }
   return latest;
+}
+
+/** Closes the running sessions of a group: a merge may have brought several. The one that begins at `but` goes on. */
+export function closeSessions(
+  draft: Draft,
+  planId: string,
+  groupId: string,
+  now: Millis,
+  but: Millis | null = null,
+): void {
+  for (const row of draft.passing(planId, groupId)) {
+    const isRunning = row.kind === "session" && row.windowEnd !== null && row.windowEnd > now;
+    if (isRunning && row.windowStart !== but) draft.putCounter(closed(row));
+  }
 }
 
 /** Returns the slots of a rate that still count. */

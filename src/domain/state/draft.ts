@@ -3,7 +3,7 @@
 // value.
 
 import type { Amount } from "../values/amount.ts";
-import { type Counter, counterKey, type CounterRef, emptyCounter } from "./counter.ts";
+import { type Counter, type CounterRef, emptyCounter } from "./counter.ts";
 import { type CreditBalance, expiryDueOf, type LedgerEntry } from "./credit.ts";
 import type { MeteringEvent } from "./event.ts";
 import {
@@ -98,9 +98,9 @@ export class Draft {
    * counter. Its end is the latest of theirs, so that it is loaded as long as any of them runs.
    */
   counter(ref: CounterRef): Counter {
-    const key = counterKey(ref.planId, ref.groupId, ref.window.start);
+    const key = this.state.shared.counterKey(ref.planId, ref.groupId, ref.window.start);
     const row = this.#counters?.get(key) ?? this.state.counters.get(key);
-    if (row === undefined) return emptyCounter(this.user.key, ref);
+    if (row === undefined) return emptyCounter(this.user.key, ref, key);
     const { end } = ref.window;
     const isLater = row.windowEnd !== null && (end === null || end > row.windowEnd);
     return isLater ? { ...row, windowEnd: end } : row;

@@ -10,7 +10,7 @@ import type { EventLog, MeteringEvent } from "./event.ts";
 import { ExpiryQueue } from "./expiry_queue.ts";
 import { ByGroup, guardedHold, InFlight } from "./in_flight.ts";
 import type { Generation } from "./generation.ts";
-import type { HoldTexts } from "./hold_text.ts";
+import type { SharedValues } from "./shared_values.ts";
 import type { WebhookMessage } from "./message.ts";
 import type { OverageHour, OverageWindow, SpendCaps } from "./overage.ts";
 import type { Reservation } from "./reservation.ts";
@@ -213,12 +213,12 @@ export class UserState {
   /** Keys of the user that are not revoked, by id, oldest first; null for none, as most users have. */
   endUserKeys: Map<string, EndUserKey> | null = null;
 
-  /** @param texts texts that the open holds of all users share */
-  constructor(rows: UserRows, texts: HoldTexts) {
+  /** @param shared what the states of all users share */
+  constructor(rows: UserRows, readonly shared: SharedValues) {
     this.user = rows.user;
     this.recorded = rows.recorded;
     this.aliases = rows.aliases;
-    this.reservations = new ReservationBook(rows.user.key, rows.user.realm, texts);
+    this.reservations = new ReservationBook(rows.user.key, rows.user.realm, shared.holds);
     for (const row of rows.subscriptions) this.subscriptions.set(row.id, row);
     for (const row of rows.endUserKeys ?? []) this.#setEndUserKey(row);
     this.admit(rows);
@@ -251,7 +251,8 @@ export class UserState {
       if (!this.balances.has(row.id)) this.#setBalance(row);
     }
     for (const row of rows.counters) {
-      if (!this.counters.has(row.key)) this.#setCounter(row);
+      const key = this.shared.counterKey(row.planId, row.groupId, row.windowStart);
+      if (!this.counters.has(key)) this.#setCounter({ ...row, key });
     }
     for (const row of rows.reservations) {
       if (!this.reservations.has(row.id)) this.#setReservation(row);

@@ -47,7 +47,7 @@ function encodeRefs(refs: readonly CounterRef[]): string {
 const PLAIN_ID = /^[\w.-]*$/;
 
 /** Encodes a text as JSON; most ids need no escape. */
-function quoted(text: string): string {
+export function quoted(text: string): string {
   return PLAIN_ID.test(text) ? `"${text}"` : JSON.stringify(text);
 }
 
