@@ -140,8 +140,7 @@ class Simulation {
     const kinds = { hasStripe: stripe, windowsShare: windows, hasOverage: overage };
     const tenants = tenantsOf(seed, random, counts, kinds);
     seedTenants(server.tables, tenants, STARTS_AT);
-    const wire = new Wire(time, faults);
-    const receiver = new Receiver({ time, random, faults });
+    const [wire, receiver] = [new Wire(time, faults), new Receiver({ time, random, faults })];
     const endpoints = tenants.flatMap(({ webhooks }) => webhooks.slice(1).map(({ url }) => url));
     this.#startMoods = () => receiver.scheduleMoods(endpoints);
     const onSend = (message: Message, owner: Owner) => recorder.sees(message, owner);
