@@ -39,6 +39,7 @@ import { referenceRoutes } from "./reference/serve.ts";
 import { REFUSALS } from "./calls/refused_calls.ts";
 import { respondTo } from "./http/respond.ts";
 import { invalidMember, methodNotAllowed, STATUS, unknownPath } from "./http/errors.ts";
+import { OVERAGE } from "./calls/overage.ts";
 import { RUNS } from "./calls/runs.ts";
 import { SERVICE } from "./calls/service.ts";
 import { STRIPE } from "./calls/stripe.ts";
@@ -61,6 +62,7 @@ export const ENDPOINTS: readonly Endpoint<Serving>[] = [
   ...METERING,
   ...BATCHES,
   ...USERS,
+  ...OVERAGE,
   ...FEATURES,
   ...ACCOUNTS,
   ...RUNS,

@@ -36,6 +36,7 @@ import trials from "./0032_trials.sql" with { type: "text" };
 import rates from "./0033_rates.sql" with { type: "text" };
 import includedCredits from "./0034_included_credits.sql" with { type: "text" };
 import topUps from "./0035_top_ups.sql" with { type: "text" };
+import overage from "./0036_overage.sql" with { type: "text" };
 import readers from "./0037_readers.sql" with { type: "text" };
 
 /** A migration: a name that says its place, and its SQL. */
@@ -80,5 +81,6 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0033_rates", sql: rates },
   { name: "0034_included_credits", sql: includedCredits },
   { name: "0035_top_ups", sql: topUps },
+  { name: "0036_overage", sql: overage },
   { name: "0037_readers", sql: readers },
 ];

@@ -95,6 +95,7 @@ Deno.test("landed migrations are never edited", () => {
     "0034_included_credits": "3008a5192cb73c34edebf80d8e0b0ff1eb382f736ea6707aadb405ccef3a18df",
     "0035_top_ups": "8bcfbbb23f049ba05df90cf3e47a085a34249ca258f5a1cc763ffd980daf394b",
     "0033_rates": "eec736598035e5622b2eceaf9dc50be7105853b7a38ed4456cbccaa7c7075027",
+    "0036_overage": "03531a4711d5e8ce58d364336eede6ff3be7f55b8e813ae7a2136503b19f3895",
     "0037_readers": "0afc3ab9d0828126c5f9cfc3193392b8e8455610e2cfdce264038256df2284bd",
     "0014_webhooks": "884eb3249c6d202d96091a89c11c4d12680f0b6aa9de9edcf0ad895a2912c332",
   };

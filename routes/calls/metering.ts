@@ -25,7 +25,14 @@ import { joined, warningsAbout } from "../http/unknown_members.ts";
 import type { ChargedGroup } from "../../src/domain/metering/settle_charge.ts";
 import { isGuard, UNITS } from "../../src/domain/catalog/plan.ts";
 import type { Retry } from "../../src/domain/metering/guards.ts";
-import { endOf, showAmounts, showCounter, showRuns, showSharedCounter } from "./shown_records.ts";
+import {
+  endOf,
+  showAmounts,
+  showCounter,
+  showOverage,
+  showRuns,
+  showSharedCounter,
+} from "./shown_records.ts";
 
 const endpoint = endpointsOn<TurnWorld>();
 
@@ -201,13 +208,14 @@ function showRetry({ retryAfterMs }: Retry): Retry {
 
 const NO_RETRY: Retry = {};
 
-function showGroup({ group, quota, counter, gate, window }: GroupReading, isBlocking: boolean) {
+function showGroup({ group, quota, counter, gate, window, overageMax }: GroupReading, isBlocking: boolean) {
   return {
     groupId: group.id,
     unit: group.unit,
     quota: numberOf(quota),
     current: numberOf(shownCount(counter)),
     headroomGate: gate === null ? undefined : numberOf(gate),
+    ...showOverage(counter, overageMax),
     ...isBlocking ? { label: group.label, resetsAt: endOf(window) } : undefined,
   };
 }
@@ -247,8 +255,9 @@ function showCommit(
   };
 }
 
-function showCharged(group: ChargedGroup) {
-  return { ...group, quota: numberOf(group.quota), current: numberOf(group.current) };
+function showCharged({ overage, ...group }: ChargedGroup) {
+  const shown = { ...group, quota: numberOf(group.quota), current: numberOf(group.current) };
+  return overage === undefined ? shown : { ...shown, overage: numberOf(overage) };
 }
 
 function showCost({ cents, priced, model }: Cost) {
@@ -298,11 +307,12 @@ function showCanUse(answer: CanUseAnswer, told: readonly string[]): DataOf<typeo
   };
 }
 
-function showOffered({ group, quota, counter, window, offers }: OfferedGroup) {
+function showOffered({ group, quota, counter, window, offers, overageMax }: OfferedGroup) {
   return {
     groupId: group.id,
     current: numberOf(shownCount(counter)),
     quota: numberOf(quota),
+    ...showOverage(counter, overageMax),
     resetsAt: endOf(window),
     creditAvailable: numberOf(offers.reduce((sum, { available }) => sum + available, 0n)),
     creditPacks: offers.map((offer) => ({ ...offer, available: numberOf(offer.available) })),

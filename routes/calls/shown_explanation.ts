@@ -14,7 +14,7 @@ import type { Headroom } from "../../src/domain/catalog/plan.ts";
 import type { DataOf } from "../contract/definition.ts";
 import type { explain } from "../contract/metering.ts";
 import { timeTextOrNull } from "../contract/fields.ts";
-import { showRuns } from "./shown_records.ts";
+import { showOverage, showRuns } from "./shown_records.ts";
 
 type Explained = DataOf<typeof explain>;
 
@@ -62,7 +62,7 @@ function showRate({ total, rated, row, parts }: ExplainedRate): NonNullable<Expl
 }
 
 function showGroup(
-  { group, quota, counter, gate, isCustom, parts, held, meeting, fit }: ExplainedGroup,
+  { group, quota, counter, gate, isCustom, parts, held, meeting, fit, overageMax }: ExplainedGroup,
 ): Explained["groups"][number] {
   return {
     groupId: group.id,
@@ -76,6 +76,7 @@ function showGroup(
     headroom: showHeadroom(group.headroom),
     gate: gate === null ? null : numberOf(gate),
     current: numberOf(shownCount(counter)),
+    ...showOverage(counter, overageMax),
     held: numberOf(held),
     need: fit === null ? null : numberOf(fit.need),
     room: fit === null ? null : numberOf(fit.room),

@@ -3,11 +3,12 @@
 import { type Amount, larger, numberOf } from "../../src/domain/values/amount.ts";
 import type { ShownBalance } from "../../src/domain/credits/balances.ts";
 import { statusOf } from "../../src/domain/state/credit.ts";
-import { type CounterReading, shownCount } from "../../src/domain/state/counter.ts";
+import { type Counter, type CounterReading, planCount, shownCount } from "../../src/domain/state/counter.ts";
 import { type GroupPeriod, isOfGuard, type Millis, type Window } from "../../src/domain/values/period.ts";
 import type { Catalog } from "../../src/domain/catalog/catalog.ts";
 import type { LimitGroup, Unit } from "../../src/domain/catalog/plan.ts";
 import type { Duplicates, NamedSubscription } from "../../src/domain/plans/entitlement.ts";
+import type { SpendCaps } from "../../src/domain/state/overage.ts";
 import type { Run, RunLimit } from "../../src/domain/state/run.ts";
 import type { Subscription } from "../../src/domain/state/subscription.ts";
 import type { LevelUsage, UsageAnswer } from "../../src/domain/usage.ts";
@@ -18,7 +19,7 @@ import type { getUsage } from "../contract/usage.ts";
 
 /** A counter of a limit group. */
 export function showCounter(
-  { group, quota, counter, window }: CounterReading,
+  { group, quota, counter, window, overageMax }: CounterReading,
 ): Shown<typeof records.counter> {
   const current = shownCount(counter);
   return {
@@ -28,11 +29,18 @@ export function showCounter(
     unit: group.unit,
     quota: numberOf(quota),
     count: numberOf(current),
-    remaining: numberOf(larger(quota - current, 0n)),
+    remaining: numberOf(larger(quota - planCount(counter), 0n)),
     costCents: numberOf(counter.costCents),
     filters: filtersOf(group),
+    ...showOverage(counter, overageMax),
+    ...overageMax === undefined ? {} : { overageMax: overageMax === null ? null : numberOf(overageMax) },
     ...group.period === null ? {} : showOwnWindow(group.period, window),
   };
+}
+
+/** What was sold past a quota; nothing for a group that sells none, unless it has sold before. */
+export function showOverage({ overage }: Pick<Counter, "overage">, max: Amount | null | undefined) {
+  return overage === undefined && max === undefined ? NOTHING : { overage: numberOf(overage ?? 0n) };
 }
 
 /** The running window of a group with a period of its own, or what a guard counts. */
@@ -80,16 +88,12 @@ function showLevel({ userId, period, counters }: LevelUsage, isWhole: boolean) {
   const shown = counters.map(showSharedCounter);
   if (isWhole) return { userId, period: shownPeriod, counters: shown };
   return {
-    counters: shown.map(({ groupId, label, unit, quota, count, remaining, period, window, member }) => ({
-      groupId,
-      label,
-      unit,
-      quota,
-      count,
-      remaining,
+    counters: shown.map((
+      { event: _event, costCents: _cost, filters: _filters, period, window, ...counter },
+    ) => ({
+      ...counter,
       period: period === undefined ? shownPeriod : period,
       ...window === undefined ? {} : { window },
-      member,
     })),
   };
 }
@@ -189,6 +193,11 @@ export function showQuotas(limits: Subscription["customLimits"] | null) {
   const entries = Object.entries(limits ?? {});
   if (entries.length === 0) return null;
   return Object.fromEntries(entries.map(([groupId, quota]) => [groupId, { quota: numberOf(quota) }]));
+}
+
+/** Caps of a user on overage, by group id. */
+export function showCaps(caps: SpendCaps) {
+  return Object.fromEntries(Object.entries(caps).map(([groupId, max]) => [groupId, { max: numberOf(max) }]));
 }
 
 /** Features that replace those of the plan, by key; null where there are none. */

@@ -16,7 +16,14 @@ import type { Endpoint } from "../http/endpoint_types.ts";
 import type { DataOf } from "../contract/definition.ts";
 import * as contract from "../contract/usage.ts";
 import { runTurn, type TurnWorld } from "../http/turn.ts";
-import { showDuplicates, showFeatures, showQuotas, showSubscription, showUsage } from "./shown_records.ts";
+import {
+  showCaps,
+  showDuplicates,
+  showFeatures,
+  showQuotas,
+  showSubscription,
+  showUsage,
+} from "./shown_records.ts";
 
 /** What reads of users need of the running service. */
 export interface UsersWorld extends TurnWorld {
@@ -66,7 +73,7 @@ function showUser(
   history: DataOf<typeof contract.getUser>["history"],
   isInTree: boolean,
 ): DataOf<typeof contract.getUser> {
-  const { userId, aliases, subscription, parentId, path, memberLimits } = answer;
+  const { userId, aliases, subscription, parentId, path, memberLimits, spendCaps } = answer;
   const limits = showQuotas(memberLimits);
   const { period, counters, credits } = showUsage(answer, false);
   return {
@@ -81,5 +88,6 @@ function showUser(
     duplicateActiveSubscriptions: showDuplicates(answer.duplicates),
     ...isInTree ? { parentId, path: [...path] } : {},
     ...limits === null ? {} : { memberLimits: limits },
+    ...spendCaps === null ? {} : { spendCaps: showCaps(spendCaps) },
   };
 }

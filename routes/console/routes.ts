@@ -7,6 +7,7 @@ import { HOLD_ACTIONS } from "./pages/holds_actions.tsx";
 import { KEY_ACTIONS } from "./pages/keys_actions.tsx";
 import { RUN_ACTIONS } from "./pages/runs_actions.tsx";
 import { PEOPLE_ACTIONS } from "./pages/people_actions.tsx";
+import { SPEND_CAP_ACTIONS } from "./pages/spend_cap_actions.tsx";
 import { STRIPE_ACTIONS } from "./pages/stripe_actions.tsx";
 import { OFFER_ACTIONS } from "./pages/offers_actions.tsx";
 import { SUBSCRIPTION_ACTIONS } from "./pages/subscriptions_actions.tsx";
@@ -46,6 +47,7 @@ const STEPPED_ACTIONS = [
   ...USER_KEY_ACTIONS,
   ...WEBHOOK_ACTIONS,
   ...STRIPE_ACTIONS,
+  ...SPEND_CAP_ACTIONS,
 ];
 
 export const PAGES: readonly PageRoute[] = [

@@ -43,6 +43,7 @@ import {
 } from "./stripe.ts";
 import { cancelSubscription, unscheduleSubscription, upsertSubscription } from "./subscriptions.ts";
 import { getTestClock, moveTestClock } from "./test_clock.ts";
+import { listOverage, setSpendCap } from "./overage.ts";
 import { getMyUsage, getUsage, getUser, listPlans, listRates } from "./usage.ts";
 import { streamUsage } from "./usage_stream.ts";
 import {
@@ -68,6 +69,8 @@ export const CONTRACT = callsById({
   batch,
   getUsage,
   getMyUsage,
+  listOverage,
+  setSpendCap,
   getUser,
   listPlans,
   listRates,

@@ -108,6 +108,15 @@ export const downloadExport = defineCall({
       createdAt: time,
       settledAt: time.nullable(),
     })).optional().describe("Absent for a person without top-ups"),
+    overage: z.array(z.strictObject({
+      groupId: z.string(),
+      unit,
+      hour: time,
+      amount: z.number(),
+      total: z.number(),
+    })).optional().describe("What was sold to the person past quotas, by hour; absent for nothing"),
+    spendCaps: z.array(z.strictObject({ groupId: z.string(), max: z.number() })).optional()
+      .describe("The person's own caps on that; absent for none"),
   }),
   errors: ["invalid_or_expired_token", "not_implemented", "rate_limited"],
 });

@@ -26,6 +26,7 @@ import { CAN_USE_SLIPS, COMMIT_SLIPS, RELEASE_SLIPS, RESERVE_SLIPS, TRACK_SLIPS 
 import {
   counter,
   levelsOf,
+  overage,
   reasons,
   refusedBy,
   retryAfterMs,
@@ -77,6 +78,7 @@ const reservedGroup = z.strictObject({
   quota: z.number(),
   current: z.number(),
   headroomGate: z.number().optional().describe("The effective limit, where headroom is configured"),
+  overage,
   label: z.string().optional().describe(
     "Present, like resetsAt, if the group has no room for a refused call",
   ),
@@ -169,7 +171,8 @@ const committedGroup = z.strictObject({
   unit,
   quota: z.number(),
   current: z.number(),
-  overflow: z.boolean().describe("Whether this commit took the counter above its quota"),
+  overflow: z.boolean().describe("Whether this commit took the counter above its quota, beyond what is sold"),
+  overage,
 });
 
 /** `POST /v1/commit`: settle a reservation with the work done. */
@@ -297,6 +300,7 @@ const checkedGroup = z.strictObject({
   groupId: z.string(),
   current: z.number(),
   quota: z.number(),
+  overage,
   resetsAt: time.nullable(),
   creditAvailable: z.number(),
   creditPacks: z.array(z.strictObject({
@@ -365,10 +369,11 @@ const explainedGroup = z.strictObject({
     .describe("Of the group, else of the plan"),
   gate: z.number().nullable().describe("The effective limit of reserves, where headroom is configured"),
   current: z.number(),
+  overage,
   held: z.number().describe("The part of current that open reservations hold"),
   need: z.number().nullable().describe("null, like room and fits, if the group does not cover the call"),
   room: z.number().nullable().describe("What remains under the effective limit, without credits"),
-  fits: z.boolean().nullable().describe("Whether need fits into room"),
+  fits: z.boolean().nullable().describe("Whether need fits into room, or with overage is sold past it"),
 });
 
 /** A balance as an explanation shows it. */

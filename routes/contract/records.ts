@@ -92,8 +92,16 @@ const ownWindow = {
   ),
 };
 
+/** What a counter has whose group sells past its quota. */
+export const overage = z.number().optional().describe(
+  "Present where the group has overage: the part of the count that was sold past the quota. It uses up none of the quota",
+);
+
 /** Limits set for one user, by group id. */
 export const limitsByGroup = z.record(z.string(), z.strictObject({ quota: z.number() }));
+
+/** A user's own caps on overage, by group id. */
+export const spendCaps = z.record(z.string(), z.strictObject({ max: z.number() }));
 
 /** A counter of a limit group in the running window. */
 export const counter = z.strictObject({
@@ -107,6 +115,10 @@ export const counter = z.strictObject({
   costCents: z.number().describe("The cost of the counted events, without open holds"),
   filters: z.record(z.string(), z.array(z.string()))
     .describe("The distinct metadata values in the rules of the group"),
+  overage,
+  overageMax: z.number().nullable().optional().describe(
+    "Present where the group has overage: the most in force, of the catalog or the user's own cap; null for no limit",
+  ),
   ...ownWindow,
 }).meta({ id: "Counter" });
 
@@ -281,6 +293,8 @@ export const plan = z.strictObject({
     quota: z.number(),
     event: z.string().describe("The pattern of the first rule"),
     matches: z.array(rule),
+    overage: z.strictObject({ max: z.number().nullable() }).optional()
+      .describe("What it sells past its quota, null for no limit; absent for nothing"),
     perMember: z.strictObject({ quota: z.number() }).optional()
       .describe("The most that each user below may use of it; absent for no such limit"),
     period: z.strictObject({

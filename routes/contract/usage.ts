@@ -9,8 +9,10 @@ import {
   duplicates,
   limitsByGroup,
   member,
+  overage,
   period,
   plan,
+  spendCaps,
   subscription,
   time,
   unit,
@@ -34,6 +36,8 @@ const levelCounter = z.strictObject({
   quota: z.number(),
   count: z.number(),
   remaining: z.number(),
+  overage,
+  overageMax: counter.shape.overageMax,
   costCents: z.number().optional(),
   filters: z.record(z.string(), z.array(z.string())).optional(),
   period: period.nullable().optional(),
@@ -119,6 +123,7 @@ export const getUser = defineCall({
     memberLimits: limitsByGroup.optional().describe(
       "Present if limits are set for the user under its parent",
     ),
+    spendCaps: spendCaps.optional().describe("Present if the user has caps of its own on overage"),
   }),
   errors: [],
 });

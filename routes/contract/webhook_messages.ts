@@ -61,6 +61,27 @@ const topUp = z.strictObject({
   ...caused,
 }).meta({ id: "TopUpData" });
 
+const ofOverage = {
+  ...ofUser,
+  groupId: z.string(),
+  unit,
+  period: period.describe("The window of the group"),
+};
+
+const overage = z.strictObject({
+  ...ofOverage,
+  hour: time.describe("The beginning of the UTC hour of settling, by the app's clock"),
+  amount: z.number().describe("Settled in the hour and not told before"),
+  total: z.number().describe("All settled overage of the window, up to and with this message"),
+}).meta({ id: "OverageData" });
+
+const sold = z.strictObject({
+  ...ofOverage,
+  max: z.number().nullable().describe("The most in force; null for no limit"),
+  overage: z.number().describe("Sold so far, open holds included"),
+  ...caused,
+}).meta({ id: "OverageSoldData" });
+
 const merged = z.strictObject({ ...ofApp, from: z.string(), to: z.string(), mergeId: z.string() })
   .meta({ id: "MergedData" });
 const expired = z.strictObject({ ...ofUser, reservationId: z.string(), event: z.string() })
@@ -83,6 +104,20 @@ export const MESSAGES: Readonly<Record<MessageType, MessageDoc>> = {
   "usage.threshold_reached": {
     meaning: "A user's usage, open holds included, reached an alert threshold of a limit group",
     data: threshold,
+  },
+  "usage.overage": {
+    meaning:
+      "What a user used past a quota and settled in an hour, or in its part within a window: to be billed. Sent once, after " +
+      "the hour or the window has ended",
+    data: overage,
+  },
+  "usage.overage_started": {
+    meaning: "A user's usage, open holds included, first went past a quota in a window, as overage",
+    data: sold,
+  },
+  "usage.cap_reached": {
+    meaning: "A user's overage, open holds included, reached the most in force, once a window",
+    data: sold,
   },
   "credits.granted": { meaning: "A credit balance was granted", data: credits },
   "credits.low": { meaning: "A credit balance fell to the pack's lowAt or below", data: credits },

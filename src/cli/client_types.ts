@@ -61,6 +61,11 @@ const TYPES: Places = {
   ExplainedRate: ["ExplainedRate", "What a call costs in credits, and how that adds up."],
   Explanation: ["ExplainResponseData", "The answer to an explain: what a reserve would answer now, and why."],
   Usage: ["GetUsageResponseData", "The counters and credits of a user."],
+  OverageQuery: ["listOverage()", "Which hours of overage to list."],
+  OverageHour: ["ListOverageResponseData.overage[]", "What a limit group sold past its quota in an hour."],
+  OverageList: ["ListOverageResponseData", "What limit groups sold to a user past their quotas."],
+  SpendCapInput: ["SetSpendCapRequest", "A user's own cap to set."],
+  SpendCap: ["SetSpendCapResponseData", "A user's own cap on overage."],
   UserFeatures: ["ListFeaturesResponseData", "The features of a user."],
   UserFeature: ["GetFeatureResponseData", "One feature of a user."],
 

@@ -279,7 +279,7 @@ export class Metering<Allowed extends Unmetered = never> {
    * const page = createClient({ apiKey: "pk_live_...", baseUrl: "https://holdfast.example.com", endUserToken });
    * const { userId, counters } = await page.usageMe();
    * console.log(userId); // "user_1"
-   * console.log(counters.length); // 5
+   * console.log(counters.length); // 6
    * ```
    */
   usageMe(event?: string, call?: CallOptions): Promise<Usage> {

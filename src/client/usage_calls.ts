@@ -6,7 +6,7 @@ import { HoldfastError } from "./errors.ts";
 import { eventsOf } from "./event_stream.ts";
 import { mayPass } from "./retry.ts";
 import type { CallOptions, Transport } from "./transport.ts";
-import type { Usage } from "./wire_types.ts";
+import type { OverageList, OverageQuery, SpendCap, SpendCapInput, Usage } from "./wire_types.ts";
 
 /** Options of a read. */
 export interface UsageOptions extends CallOptions {
@@ -88,6 +88,31 @@ export interface UsageCalls {
     onUsage: (usage: Usage) => void,
     options?: WatchOptions,
   ): Promise<WatchEnd>;
+
+  /**
+   * Lists what limit groups sold to a user past their quotas, by UTC hour, oldest first: 92 days at most. Needs a secret
+   * key.
+   *
+   * @example
+   * ```ts
+   * await client.track("user_1", "render.video", 3);
+   * const { overage } = await client.usage.overage({ userId: "user_1" });
+   * console.log(overage[0]?.amount); // 3
+   * ```
+   */
+  overage(query: OverageQuery, options?: CallOptions): Promise<OverageList>;
+
+  /**
+   * Sets or removes the most that a group may sell to a user past its quota in a window. With a public key and an end-user
+   * token leave `userId` out.
+   *
+   * @example
+   * ```ts
+   * const cap = await client.usage.setSpendCap({ userId: "user_1", groupId: "lg_renders", max: 50 });
+   * console.log(cap.max); // 50
+   * ```
+   */
+  setSpendCap(input: SpendCapInput, options?: CallOptions): Promise<SpendCap>;
 }
 
 /** The calls of a transport. */
@@ -100,7 +125,11 @@ export function usageCallsOf(transport: Transport): UsageCalls {
     transport.send({ method: "GET", path: "/usage", access: "any", query: { userId, event, levels } }, call);
   const watch: UsageCalls["watch"] = (userId, onUsage, options = {}) =>
     new Watch(transport, userId, onUsage, options).run();
-  return Object.assign(read, { watch });
+  const overage: UsageCalls["overage"] = (query, call) =>
+    transport.send({ method: "GET", path: "/overage", access: "secret", query }, call);
+  const setSpendCap: UsageCalls["setSpendCap"] = (body, call) =>
+    transport.send({ method: "PUT", path: "/usage/spend-cap", access: "any", body }, call);
+  return Object.assign(read, { watch, overage, setSpendCap });
 }
 
 /** The service sends at least a comment every 15 s. */

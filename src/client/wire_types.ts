@@ -58,6 +58,16 @@ export interface Counter {
   /** The distinct metadata values in the rules of the group. */
   readonly filters: Readonly<Record<string, readonly string[]>>;
   /**
+   * Present where the group has overage: the part of the count that was sold past the quota. It uses up
+   * none of the quota.
+   */
+  readonly overage?: number;
+  /**
+   * Present where the group has overage: the most in force, of the catalog or the user's own cap; null
+   * for no limit.
+   */
+  readonly overageMax?: number | null;
+  /**
    * Present where the group has a period of its own: its running window; null where none runs, and for a
    * guard.
    */
@@ -188,6 +198,11 @@ export interface ReservedGroup {
   readonly current: number;
   /** The effective limit, where headroom is configured. */
   readonly headroomGate?: number;
+  /**
+   * Present where the group has overage: the part of the count that was sold past the quota. It uses up
+   * none of the quota.
+   */
+  readonly overage?: number;
   /** Present, like resetsAt, if the group has no room for a refused call. */
   readonly label?: string;
   /** When the window ends; null for a lifetime, a guard, and a session that has not begun. */
@@ -302,8 +317,13 @@ export interface CommittedGroup {
   readonly unit: Unit;
   readonly quota: number;
   readonly current: number;
-  /** Whether this commit took the counter above its quota. */
+  /** Whether this commit took the counter above its quota, beyond what is sold. */
   readonly overflow: boolean;
+  /**
+   * Present where the group has overage: the part of the count that was sold past the quota. It uses up
+   * none of the quota.
+   */
+  readonly overage?: number;
 }
 
 /** The answer to a commit. */
@@ -407,6 +427,16 @@ export interface TrackAnswer {
       /** The distinct metadata values in the rules of the group. */
       readonly filters: Readonly<Record<string, readonly string[]>>;
       /**
+       * Present where the group has overage: the part of the count that was sold past the quota. It uses
+       * up none of the quota.
+       */
+      readonly overage?: number;
+      /**
+       * Present where the group has overage: the most in force, of the catalog or the user's own cap;
+       * null for no limit.
+       */
+      readonly overageMax?: number | null;
+      /**
        * Present where the group has a period of its own: its running window; null where none runs, and
        * for a guard.
        */
@@ -458,6 +488,11 @@ export interface UseDetail {
   readonly groupId: string;
   readonly current: number;
   readonly quota: number;
+  /**
+   * Present where the group has overage: the part of the count that was sold past the quota. It uses up
+   * none of the quota.
+   */
+  readonly overage?: number;
   readonly resetsAt: string | null;
   readonly creditAvailable: number;
   readonly creditPacks: readonly CreditOffer[];
@@ -527,13 +562,18 @@ export interface ExplainedGroup {
   /** The effective limit of reserves, where headroom is configured. */
   readonly gate: number | null;
   readonly current: number;
+  /**
+   * Present where the group has overage: the part of the count that was sold past the quota. It uses up
+   * none of the quota.
+   */
+  readonly overage?: number;
   /** The part of current that open reservations hold. */
   readonly held: number;
   /** null, like room and fits, if the group does not cover the call. */
   readonly need: number | null;
   /** What remains under the effective limit, without credits. */
   readonly room: number | null;
-  /** Whether need fits into room. */
+  /** Whether need fits into room, or with overage is sold past it. */
   readonly fits: boolean | null;
 }
 
@@ -637,6 +677,16 @@ export interface Usage {
       readonly quota: number;
       readonly count: number;
       readonly remaining: number;
+      /**
+       * Present where the group has overage: the part of the count that was sold past the quota. It uses
+       * up none of the quota.
+       */
+      readonly overage?: number;
+      /**
+       * Present where the group has overage: the most in force, of the catalog or the user's own cap;
+       * null for no limit.
+       */
+      readonly overageMax?: number | null;
       readonly costCents?: number;
       readonly filters?: Readonly<Record<string, readonly string[]>>;
       readonly period?: Period | null;
@@ -657,6 +707,41 @@ export interface Usage {
   /** Only with a secret key. */
   readonly duplicateActiveSubscriptions?: DuplicateActiveSubscriptions | null;
 }
+
+/** Which hours of overage to list. */
+export interface OverageQuery {
+  readonly userId: string;
+  /** Hours that begin at this time or later; 92 days before to by default. */
+  readonly from?: Moment | undefined;
+  /** Hours that begin before this time; the end of the running hour by default. */
+  readonly to?: Moment | undefined;
+}
+
+/** What a limit group sold past its quota in an hour. */
+export interface OverageHour {
+  readonly userId: string;
+  readonly groupId: string;
+  readonly unit: Unit;
+  /** The beginning of the hour. */
+  readonly hour: string;
+  readonly amount: number;
+  /** All of the window, up to and with this hour. */
+  readonly total: number;
+}
+
+/** What limit groups sold to a user past their quotas. */
+export interface OverageList { readonly overage: readonly OverageHour[] }
+
+/** A user's own cap to set. */
+export interface SpendCapInput {
+  readonly userId?: string | undefined;
+  readonly groupId: string;
+  /** From 0 to the max of the catalog; null for no cap of the user's own. */
+  readonly max: number | null;
+}
+
+/** A user's own cap on overage. */
+export interface SpendCap { readonly userId: string; readonly groupId: string; readonly max: number | null }
 
 /** The features of a user. */
 export interface UserFeatures {
@@ -810,6 +895,8 @@ export interface User {
   readonly path?: readonly string[];
   /** Present if limits are set for the user under its parent. */
   readonly memberLimits?: Readonly<Record<string, { readonly quota: number }>>;
+  /** Present if the user has caps of its own on overage. */
+  readonly spendCaps?: Readonly<Record<string, { readonly max: number }>>;
 }
 
 /** The parent of a user, and the shares of its pools. */
@@ -879,6 +966,8 @@ export interface LimitGroup {
   /** The pattern of the first rule. */
   readonly event: string;
   readonly matches: readonly MatchRule[];
+  /** What it sells past its quota, null for no limit; absent for nothing. */
+  readonly overage?: { readonly max: number | null };
   /** The most that each user below may use of it; absent for no such limit. */
   readonly perMember?: { readonly quota: number };
   /** When the group counts; absent for the period of the plan. */
@@ -1627,6 +1716,51 @@ export interface SubscriptionMessageData {
 /** The data of each type of webhook message. */
 export interface WebhookData {
   readonly "usage.threshold_reached": ThresholdMessageData;
+  readonly "usage.overage": {
+    readonly appId: string;
+    readonly mode: Mode;
+    readonly userId: string;
+    readonly groupId: string;
+    readonly unit: Unit;
+    /** The window of the group. */
+    readonly period: Period;
+    /** The beginning of the UTC hour of settling, by the app's clock. */
+    readonly hour: string;
+    /** Settled in the hour and not told before. */
+    readonly amount: number;
+    /** All settled overage of the window, up to and with this message. */
+    readonly total: number;
+  };
+  readonly "usage.overage_started": {
+    readonly appId: string;
+    readonly mode: Mode;
+    readonly userId: string;
+    readonly groupId: string;
+    readonly unit: Unit;
+    /** The window of the group. */
+    readonly period: Period;
+    /** The most in force; null for no limit. */
+    readonly max: number | null;
+    /** Sold so far, open holds included. */
+    readonly overage: number;
+    /** Present if a call of a user below userId caused the message: the id of that user. */
+    readonly causedBy?: string;
+  };
+  readonly "usage.cap_reached": {
+    readonly appId: string;
+    readonly mode: Mode;
+    readonly userId: string;
+    readonly groupId: string;
+    readonly unit: Unit;
+    /** The window of the group. */
+    readonly period: Period;
+    /** The most in force; null for no limit. */
+    readonly max: number | null;
+    /** Sold so far, open holds included. */
+    readonly overage: number;
+    /** Present if a call of a user below userId caused the message: the id of that user. */
+    readonly causedBy?: string;
+  };
   readonly "credits.granted": CreditsMessageData;
   readonly "credits.low": CreditsMessageData;
   readonly "credits.depleted": CreditsMessageData;

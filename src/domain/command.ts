@@ -8,6 +8,7 @@ import type {
   RevokeEndUserKeyInput,
   UseEndUserKeyInput,
 } from "./accounts/end_user_keys.ts";
+import type { SpendCapAnswer, SpendCapInput } from "./plans/spend_cap.ts";
 import type { EndUserKey, KeyHolder } from "./state/end_user_key.ts";
 import type { FeaturesAnswer, FeaturesInput } from "./plans/features.ts";
 import type { MembersAnswer, MembersInput, UsageAnswer, UsageInput, UserAnswer } from "./usage.ts";
@@ -62,6 +63,7 @@ export interface Commands {
   setParent: { input: SetParentInput; answer: ParentAnswer };
   openRun: { input: OpenRunInput; answer: RunAnswer };
   endRun: { input: EndRunInput; answer: RunAnswer };
+  spendCap: { input: SpendCapInput; answer: SpendCapAnswer };
   checkRun: { input: Pick<EndRunInput, "runId">; answer: RunsAnswer };
   createEndUserKey: { input: CreateEndUserKeyInput; answer: EndUserKey };
   endUserKeys: { input: Record<never, never>; answer: EndUserKeysAnswer };

@@ -42,6 +42,7 @@ import { cancel } from "./plans/cancel.ts";
 import { features } from "./plans/features.ts";
 import { mirror } from "./plans/mirror.ts";
 import { schedule } from "./plans/schedule.ts";
+import { spendCap } from "./plans/spend_cap.ts";
 import { subscribe } from "./plans/subscribe.ts";
 import { answered, type Decision, type Result } from "./state/result.ts";
 import { members, usage, user } from "./usage.ts";
@@ -83,6 +84,7 @@ const HANDLERS: Handlers = {
   setParent,
   openRun,
   endRun,
+  spendCap,
   checkRun,
   createEndUserKey,
   endUserKeys,

@@ -6,10 +6,12 @@ import { isGuard, type LimitGroup } from "./catalog/plan.ts";
 import type { ShareRef } from "./state/share.ts";
 import type { Counter, CounterReading } from "./state/counter.ts";
 import type { Alias, MemberLimits } from "./state/user.ts";
+import type { SpendCaps } from "./state/overage.ts";
 import type { Context } from "./state/context.ts";
 import { readShare, shareRef } from "./accounts/shares.ts";
 import { type CreditsAnswer, readCredits } from "./credits/balances.ts";
 import type { Draft } from "./state/draft.ts";
+import { overageMaxOf } from "./metering/overage.ts";
 import { patternCovers } from "./values/match.ts";
 import { type ActivePlan, activePlanOf, type Duplicates, duplicatesOf } from "./plans/entitlement.ts";
 import { counterIn, countingSlots, windowFor } from "./plans/windows.ts";
@@ -64,6 +66,8 @@ export interface UserAnswer extends UsageAnswer {
   readonly path: readonly string[];
   /** What the user may use of limit groups of the users above; null where none is set for it. */
   readonly memberLimits: MemberLimits | null;
+  /** Its own caps on what groups sell past their quotas; null for none. */
+  readonly spendCaps: SpendCaps | null;
 }
 
 /** Reads the counter of every group of the active plan, or of those that cover an event's name. */
@@ -80,6 +84,7 @@ export function user(draft: Draft, _input: Record<never, never>, context: Contex
     parentId: draft.above[0]?.user.id ?? null,
     path: [draft.user.id, ...draft.above.map((level) => level.user.id)],
     memberLimits: draft.above.length === 0 ? null : draft.user.memberLimits,
+    spendCaps: draft.user.spendCaps,
   });
 }
 
@@ -103,6 +108,7 @@ function readUsage(draft: Draft, input: UsageInput, context: Context): UsageAnsw
   };
 }
 
+const NO_OVERAGE = {};
 const NO_DRAFTS: readonly Draft[] = [];
 function slotsOf(draft: Draft, { counters }: LevelUsage, now: Millis): readonly Counter[] {
   const rates = counters.filter(({ window }) => window.kind === "rate");
@@ -119,6 +125,7 @@ function readLevel(draft: Draft, { event }: UsageInput, context: Context): Level
     group,
     quota: quotaOf(active, group),
     ...countIn(draft, active, group, context.now),
+    ...group.overage === null ? NO_OVERAGE : { overageMax: overageMaxOf(draft.user, group) ?? null },
   }));
   return { userId: draft.user.id, period: active?.window ?? null, counters };
 }

@@ -22,6 +22,7 @@ import {
   type SharePlace,
   type ShareRecord,
 } from "../storage/queries/person_export.ts";
+import { type CapRecord, type OverageRecord, readOverage, soldTo } from "../storage/queries/overage.ts";
 import type { Database } from "../storage/database.ts";
 import { listPersonIds, type PersonRow, readPerson } from "../storage/stores/people_store.ts";
 import { unitePeople } from "./link.ts";
@@ -61,6 +62,8 @@ export interface ExportDocument {
   readonly shares?: readonly ReturnType<typeof showShare>[];
   /** Absent for none. */
   readonly topUps?: readonly ReturnType<typeof showExportedTopUp>[];
+  readonly overage?: readonly ReturnType<typeof showOverage>[];
+  readonly spendCaps?: readonly ReturnType<typeof showCap>[];
 }
 
 const { exportPageRows: PAGE_ROWS, exportHeldRows: HELD_ROWS } = PEOPLE_LIMITS;
@@ -78,7 +81,8 @@ export async function* exportDocument(
   const person = await readPerson(database, realm, distinctId);
   const ids = await idsCoveredBy(database, realm, [distinctId]);
   const people = await listPersonIds(database, realm, ids);
-  const head: Omit<ExportDocument, "events" | "consentLog" | "keys" | "runs" | "shares" | "topUps"> = {
+  type Head = Pick<ExportDocument, "format" | "exportedAt" | "appId" | "mode" | "distinctId" | "person">;
+  const head: Head = {
     format: "json",
     exportedAt: timeOf(exportedAt),
     appId,
@@ -110,6 +114,7 @@ export async function* exportDocument(
     start = "";
   }
   if (start === "") yield "]";
+  yield* overageOf(world, query, ids);
   yield "}";
 }
 
@@ -126,6 +131,38 @@ async function* sharesOf(
   yield `,"shares":[`;
   yield* listed(sharePages(database, realm.realm, ids), showShare);
   yield "]";
+}
+
+/** The members with what was sold to the person, and its own caps; nothing without any. */
+async function* overageOf(
+  { database, term }: Pick<PeopleWorld, "term" | "database">,
+  { realm, distinctId }: ExportQuery,
+  ids: readonly string[],
+): AsyncGenerator<string> {
+  const { keys, first, caps } = await soldTo(database, realm.realm, ids);
+  if (first !== null) {
+    await term.directory.runById(distinctId, { realm, name: "settle", input: {} });
+    await term.flush();
+    yield `,"overage":[`;
+    yield* listed(overagePages(database, keys, first, realm.now()), showOverage);
+    yield "]";
+  }
+  if (caps.length > 0) yield `,"spendCaps":${JSON.stringify(caps.map(showCap))}`;
+}
+
+/** Hours of a page of overage. */
+const OVERAGE_PAGE_MS = 31 * 24 * 3_600_000;
+
+async function* overagePages(
+  database: Database,
+  keys: readonly number[],
+  first: Millis,
+  now: Millis,
+): AsyncGenerator<OverageRecord[]> {
+  for (let from = first; from <= now; from += OVERAGE_PAGE_MS) {
+    const page = await readOverage(database, keys, from, from + OVERAGE_PAGE_MS);
+    if (page.length > 0) yield page;
+  }
 }
 
 const FIRST_SHARE: SharePlace = { user_key: 0, account_key: 0, group_id: "", unit: "", start_ms: 0 };
@@ -222,6 +259,20 @@ function showShare({ group_id: groupId, unit, start_ms, end_ms, count, cost_cent
     count: numberOf(parseAmount(count)),
     costCents: numberOf(parseAmount(cost_cents)),
   };
+}
+
+function showOverage({ group_id: groupId, unit, hour_ms: hour, amount, total }: OverageRecord) {
+  return {
+    groupId,
+    unit: unit as Unit,
+    hour: timeOf(hour),
+    amount: numberOf(parseAmount(amount)),
+    total: numberOf(parseAmount(total)),
+  };
+}
+
+function showCap({ group_id: groupId, max }: CapRecord) {
+  return { groupId, max: numberOf(parseAmount(max)) };
 }
 
 function showKey(key: KeyRecord) {

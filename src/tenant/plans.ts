@@ -22,6 +22,7 @@ export function listPlans(app: App) {
         quota: limit.quota,
         event: limit.matches[0]?.event ?? "",
         matches: limit.matches,
+        ...limit.overage === undefined ? {} : { overage: limit.overage },
         ...limit.perMember === undefined ? {} : { perMember: limit.perMember },
         ...limit.period === undefined ? {} : { period: limit.period },
       })),

@@ -70,6 +70,10 @@ async function subscribe({ app, client, fetch }: Scene): Promise<void> {
     cycleStart: "2026-01-10T00:00:00Z",
   });
   assert.equal(row.cycleAnchorAt, "2026-01-10T00:00:00.000Z");
+  const cap = await client.usage.setSpendCap({ userId: "u", groupId: "lg_renders", max: 9 });
+  assert.deepEqual(cap, { userId: "u", groupId: "lg_renders", max: 9 });
+  const span = { from: at(-3_600_000), to: at(3_600_000) };
+  assert.deepEqual(await client.usage.overage({ userId: "u", ...span }), { overage: [] });
   assert.deepEqual((await client.features.get("u")).features["seats"]?.value, 7);
   assert.equal(await client.features.isOn("u", "sso"), true);
   await client.subscriptions.upsert({ userId: "u", planId: "plan_free", quantity: 2, trial: false });

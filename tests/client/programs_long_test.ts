@@ -91,6 +91,84 @@ function builtOf(path: string): string {
   return `build/${path.replace(/\.tsx?$/, ".js")}`;
 }
 
+/** Overage of 0.6 an hour, the second message sent twice; the last one for a user without a Stripe customer. */
+async function sendOverage(url: string, secret: string): Promise<number[]> {
+  const now = Math.floor(Date.now() / 3_600_000) * 3_600_000;
+  const timeOf = (at: number) => new Date(at).toISOString();
+  const period = { start: timeOf(now - 7_200_000), end: null };
+  const messageOf = (place: number, userId = "user_1") => ({
+    id: `whm_${place}`,
+    data: {
+      userId,
+      groupId: "lg_images",
+      hour: timeOf(now - 10_800_000 + place * 3_600_000),
+      amount: 0.6,
+      total: Math.round(place * 6) / 10,
+      period,
+    },
+  });
+  const first = { ...messageOf(1), data: { ...messageOf(1).data, hour: timeOf(now - 10_800_000) } };
+  const statuses: number[] = [];
+  for (const { id, data } of [first, messageOf(2), messageOf(2), messageOf(3), messageOf(5, "user_2")]) {
+    const body = JSON.stringify({ type: "usage.overage", timestamp: timeOf(now), data });
+    const at = new Date(Math.floor(Date.now() / 1000) * 1000);
+    const headers = {
+      "webhook-id": id,
+      "webhook-timestamp": String(at.getTime() / 1000),
+      "webhook-signature": new Webhook(secret).sign(id, at, body),
+    };
+    const answer = await fetch(url, { method: "POST", headers, body });
+    await answer.body?.cancel();
+    statuses.push(answer.status);
+  }
+  return statuses;
+}
+
+/** Meter events by Stripe's documented rules: whole values, times of the last 35 days, an identifier once a day. */
+function fakeMeter(events: string[]): (request: Request) => Promise<Response> {
+  const seen = new Set<string>();
+  return async (request) => {
+    const sent = Object.fromEntries(new URLSearchParams(await request.text()));
+    const refuse = (message: string) => {
+      const error = { type: "invalid_request_error", message };
+      return Response.json({ error }, { status: 400 });
+    };
+    const { identifier = "", timestamp = "", event_name: meter = "", "payload[value]": value = "" } = sent;
+    const ageS = Date.now() / 1000 - Number(timestamp);
+    if (new URL(request.url).pathname !== "/v1/billing/meter_events") {
+      return refuse("Unrecognized request URL");
+    }
+    if (request.headers.get("authorization") !== "Bearer sk_test_1") {
+      return refuse("Invalid API Key provided");
+    }
+    if (seen.has(identifier)) return refuse(`An event already exists with identifier ${identifier}.`);
+    if (!/^-?\d+$/.test(value)) return refuse("The value must be a whole number");
+    if (!(ageS < 35 * 86_400 && ageS > -300)) return refuse("The timestamp is out of range");
+    if (identifier.length > 100 || meter.length > 100) return refuse("Too long");
+    seen.add(identifier);
+    events.push(`${identifier} ${sent["payload[stripe_customer_id]"]} ${meter} ${value}`);
+    return Response.json({ object: "billing.meter_event", identifier });
+  };
+}
+
+/** The program bills whole units, carries the rest, and bills no message twice. */
+async function billsOverage(folder: string): Promise<void> {
+  const events: string[] = [];
+  const stripe = serve(fakeMeter(events));
+  try {
+    const { statuses } = await runWebhook(folder, "stripe_meter.ts", {
+      STRIPE_API_KEY: "sk_test_1",
+      STRIPE_API_BASE: stripe.url,
+      STRIPE_CUSTOMERS: JSON.stringify({ user_1: "cus_1" }),
+      STRIPE_METERS: JSON.stringify({ lg_images: "ai_images" }),
+    }, sendOverage);
+    assert.deepEqual(statuses, [204, 204, 204, 204, 500]);
+    assert.deepEqual(events, ["whm_2 cus_1 ai_images 1"]);
+  } finally {
+    await stripe.close();
+  }
+}
+
 /** Sends the receiver a message twice and a forged one; returns the statuses. */
 async function sendWebhooks(url: string, secret: string): Promise<number[]> {
   const data = { userId: "user_1", label: "Images a month", thresholdPercent: 80 };
@@ -111,12 +189,22 @@ async function sendWebhooks(url: string, secret: string): Promise<number[]> {
 }
 
 /** Runs the receiver until it has its messages; returns its output without the port. */
-async function runReceiver(folder: string): Promise<{ statuses: number[]; printed: string }> {
+function runReceiver(folder: string): Promise<{ statuses: number[]; printed: string }> {
+  return runWebhook(folder, "webhook.ts", {}, sendWebhooks);
+}
+
+/** Runs a receiver of webhooks until what is sent to it is answered; returns its output without the port. */
+async function runWebhook(
+  folder: string,
+  file: string,
+  env: Record<string, string>,
+  send: (url: string, secret: string) => Promise<number[]>,
+): Promise<{ statuses: number[]; printed: string }> {
   const secret = `whsec_${btoa("a secret of 32 bytes, unchanged!")}`;
   await using receiver = new Deno.Command("node", {
-    args: [builtOf("webhook.ts")],
+    args: [builtOf(file)],
     cwd: folder,
-    env: { HOLDFAST_WEBHOOK_SECRET: secret, PORT: "0" },
+    env: { HOLDFAST_WEBHOOK_SECRET: secret, PORT: "0", ...env },
     stdin: "null",
     stdout: "piped",
     signal: AbortSignal.timeout(60_000),
@@ -127,7 +215,7 @@ async function runReceiver(folder: string): Promise<{ statuses: number[]; printe
     printed += text;
     const url = /^Listening on (\S+)\n/.exec(printed)?.[1];
     if (url === undefined || statuses !== null) continue;
-    statuses = await sendWebhooks(url, secret);
+    statuses = await send(url, secret);
     receiver.kill("SIGTERM");
   }
   return { statuses: statuses ?? [], printed: printed.replace(/:\d+\n/, "\n") };
@@ -175,7 +263,7 @@ Deno.test({
     try {
       const inFolder = new Map([...recipes].map(([name, code]) => [`recipes/${name}`, code]));
       const examples = await makeProject(folder, inFolder);
-      assert.deepEqual(examples, [...Object.keys(EXAMPLES), "webhook.ts"]);
+      assert.deepEqual(examples, [...Object.keys(EXAMPLES), "stripe_meter.ts", "webhook.ts"].sort());
       await test.step("they compile", () => compile(folder));
       for (const [name, { run: program, ...expected }] of Object.entries(RECIPES)) {
         await test.step(`recipe ${name}`, async () => {
@@ -187,6 +275,7 @@ Deno.test({
       for (const [name, expected] of Object.entries(EXAMPLES)) {
         await test.step(`example ${name}`, () => check(builtOf(name), expected));
       }
+      await test.step("example stripe_meter.ts", () => billsOverage(folder));
       await test.step("example webhook.ts", async () => {
         assert.deepEqual(await runReceiver(folder), {
           statuses: [204, 204, 400],

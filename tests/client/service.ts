@@ -5,7 +5,17 @@ import catalog from "../../src/tenant/demo/catalog.json" with { type: "json" };
 import { ModelServer } from "../support/model_server.ts";
 import { startTestService, type TestService } from "../support/test_service.ts";
 
-/** The demo's catalog, with features. */
+/** A limit that is sold by what was used. */
+const RENDERS = {
+  id: "lg_renders",
+  label: "Renders",
+  unit: "count",
+  quota: 0,
+  matches: [{ event: "render.*" }],
+  overage: { max: 500 },
+};
+
+/** The demo's catalog, with features and a limit with overage. */
 export const FEATURED = {
   ...catalog,
   featureDefaults: { sso: false, support: "mail" },
@@ -13,7 +23,9 @@ export const FEATURED = {
     pack.items.length === 1 ? { ...pack, price: { amount: 500, currency: "eur" } } : pack
   ),
   plans: catalog.plans.map((plan) =>
-    plan.id === "plan_pro" ? { ...plan, features: { sso: true, seats: 5 } } : plan
+    plan.id === "plan_pro"
+      ? { ...plan, features: { sso: true, seats: 5 }, limits: [...plan.limits, RENDERS] }
+      : plan
   ),
 };
 

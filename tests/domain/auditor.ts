@@ -9,6 +9,7 @@ import { type CreditBalance, type CreditLine, expiryDueOf } from "../../src/doma
 import type { Line, Reservation } from "../../src/domain/state/reservation.ts";
 import type { Amounts } from "../../src/domain/pricing/amounts.ts";
 import type { Run } from "../../src/domain/state/run.ts";
+import { overageKey, type OverageWindow } from "../../src/domain/state/overage.ts";
 import { type Share, shareKey, type ShareLine } from "../../src/domain/state/share.ts";
 import type { Change, UserState } from "../../src/domain/state/user.ts";
 
@@ -20,6 +21,12 @@ export class Auditor {
   readonly #moved = new Map<string, bigint>();
   readonly #heldCredits = new Map<string, bigint>();
   readonly #held = new Map<string, bigint>();
+  /** What open holds and events took as overage, by counter. */
+  readonly #sold = new Map<string, bigint>();
+  readonly #windows = new Map<string, OverageWindow>();
+  /** What events settled, and what messages told, by user, group and window. */
+  readonly #settledOverage = new Map<string, bigint>();
+  readonly #toldOverage = new Map<string, bigint>();
   readonly #counted = new Map<string, bigint>();
   readonly #runs = new Map<string, Run>();
   readonly #ofRuns: RunCall[] = [];
@@ -92,10 +99,29 @@ export class Auditor {
           }
           this.#see(change.row.id);
           for (const { userKey, lines } of [change.row, ...change.row.levels ?? []]) {
+            this.#settle(userKey, lines);
             this.#add(this.#counted, userKey, countedLines(lines), 1n, touched);
           }
           this.#share(change.row.userKey, change.row.shares, 1n, shares);
           break;
+        case "overage_windows": {
+          const { row } = change;
+          assert.ok(
+            row.pending <= row.total && (row.pending > 0n) === (row.dueAt !== null),
+            "what is pending is due",
+          );
+          if (this.#into.has(row.userKey)) assert.equal(row.total, 0n, "an alias has overage");
+          else this.#windows.set(`${row.userKey}\n${row.key}`, row);
+          break;
+        }
+        case "overage_hours": {
+          const { row } = change;
+          const window = { start: row.windowStart, end: null };
+          const key = `${this.#into.get(row.userKey) ?? row.userKey}\n${overageKey({ ...row, window })}`;
+          assert.ok(row.amount > 0n, "nothing was reported");
+          this.#toldOverage.set(key, (this.#toldOverage.get(key) ?? 0n) + row.amount);
+          break;
+        }
         case "shares": {
           const { row } = change;
           if (this.#into.has(row.userKey)) {
@@ -136,6 +162,8 @@ export class Auditor {
       }
     }
     for (const key of touched) if ((this.#slotEnds.get(key) ?? Infinity) > now) this.#checkCounter(key);
+    if (this.#sold.size > 0) this.#checkSold();
+    this.#checkOverage();
     for (const id of balances) this.#checkBalance(id);
     for (const key of shares) this.#checkShare(key);
     for (const id of holds) this.#checkParts(id);
@@ -176,7 +204,7 @@ export class Auditor {
   #merge(from: number, to: number): void {
     for (const [alias, into] of this.#into) if (into === from) this.#into.set(alias, to);
     this.#into.set(from, to);
-    for (const sums of [this.#held, this.#counted]) {
+    for (const sums of [this.#held, this.#counted, this.#sold, this.#settledOverage, this.#toldOverage]) {
       for (const [key, sum] of [...sums]) {
         if (!key.startsWith(`${from}\n`)) continue;
         const moved = `${to}${key.slice(String(from).length)}`;
@@ -188,6 +216,42 @@ export class Auditor {
       if (!key.startsWith(`${from}\n`)) continue;
       for (const [since, sum] of sums) this.#addShare(`${to}${key.slice(String(from).length)}`, since, sum);
       this.#shared.delete(key);
+    }
+  }
+
+  #settle(user: number, lines: readonly Line[]): void {
+    for (const line of lines) {
+      if (line.overage === undefined) continue;
+      const key = `${this.#into.get(user) ?? user}\n${overageKey(line)}`;
+      this.#settledOverage.set(key, (this.#settledOverage.get(key) ?? 0n) + line.overage);
+    }
+  }
+
+  /** What the counters of a group sold is what holds and events took; a merge moves it between windows. */
+  #checkSold(): void {
+    const sums = new Map([...this.#sold.keys()].map((group) => [group, 0n]));
+    for (const [key, { userKey, overage = 0n }] of this.counters) {
+      if (this.#into.has(userKey)) continue;
+      const group = groupOf(key);
+      if (overage !== 0n || sums.has(group)) sums.set(group, (sums.get(group) ?? 0n) + overage);
+    }
+    for (const [group, overage] of sums) {
+      if (this.#into.has(Number(group.split("\n")[0]))) continue;
+      assert.equal(
+        overage,
+        this.#sold.get(group) ?? 0n,
+        `overage, and that of holds and events, of ${group}`,
+      );
+    }
+  }
+
+  /** What a window settled is the overage of its events, and all of it is reported or pending. */
+  #checkOverage(): void {
+    for (const key of new Set([...this.#settledOverage.keys(), ...this.#windows.keys()])) {
+      if (this.#into.has(Number(key.split("\n")[0]))) continue;
+      const { total = 0n, pending = 0n } = this.#windows.get(key) ?? {};
+      assert.equal(total, this.#settledOverage.get(key) ?? 0n, `the settled overage of ${key}`);
+      assert.equal(total, (this.#toldOverage.get(key) ?? 0n) + pending, `the told overage of ${key}`);
     }
   }
 
@@ -227,8 +291,9 @@ export class Auditor {
     const ends = [...state.subscriptions.values()].flatMap(({ ended, endsAt }) =>
       ended || endsAt === null ? [] : [endsAt]
     );
+    const reports = [...state.overages.values()].map(({ dueAt }) => dueAt ?? Infinity);
     const lapses = [...state.balances.values()].map((row) => expiryDueOf(row) ?? Infinity);
-    const next = Math.min(...held.map(({ expiresAt }) => expiresAt), ...ends, ...lapses);
+    const next = Math.min(...held.map(({ expiresAt }) => expiresAt), ...ends, ...lapses, ...reports);
     for (const row of held) {
       for (const { planId, groupId, window } of row.lines) {
         if (window.kind !== "concurrency") continue;
@@ -247,7 +312,9 @@ export class Auditor {
 
   /** A counter that was never written is an empty one: holds of nothing may point at it. */
   #checkCounter(key: string): void {
-    const { count = 0n, adjusted = 0n } = this.counters.get(key) ?? {};
+    const { count = 0n, adjusted = 0n, overage } = this.counters.get(key) ?? {};
+    assert.notEqual(overage, 0n, "no overage is absent");
+    assert.ok((overage ?? 0n) <= count, "more was sold than counted");
     const held = this.#held.get(key) ?? 0n;
     const counted = this.#counted.get(key) ?? 0n;
     const parts = [count, held, counted, adjusted].map(decimalOf).join(", ");
@@ -284,10 +351,13 @@ export class Auditor {
     sign: bigint,
     touched: Set<string>,
   ): void {
-    for (const { planId, groupId, window, taken } of lines) {
+    for (const { planId, groupId, window, taken, overage = 0n } of lines) {
       const key = keyOf(this.#into.get(user) ?? user, planId, groupId, window.start);
       if (window.kind === "rate") this.#slotEnds.set(key, window.end ?? Infinity);
       sums.set(key, (sums.get(key) ?? 0n) + sign * taken);
+      if (overage === 0n) continue;
+      const group = groupOf(key);
+      this.#sold.set(group, (this.#sold.get(group) ?? 0n) + sign * overage);
       touched.add(key);
     }
   }
@@ -307,6 +377,11 @@ function countedLines(lines: readonly Line[]): Line[] {
 
 function covers(pattern: string, event: string): boolean {
   return pattern.endsWith("*") ? event.startsWith(pattern.slice(0, -1)) : pattern === event;
+}
+
+/** The key of a counter without its window. */
+function groupOf(key: string): string {
+  return key.slice(0, key.lastIndexOf("\n"));
 }
 
 function keyOf(user: number, planId: string, groupId: string, windowStart: number): string {

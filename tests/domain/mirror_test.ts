@@ -42,6 +42,7 @@ const SHARED: Readonly<Record<string, string>> = {
   "state/shared_values": "state/subscription",
   "state/text_room": "state/reservation_book",
   "state/end_user_key": "accounts/end_user_keys",
+  "state/overage": "metering/overage",
   "state/share": "accounts/shares",
   "stripe/answer_sale": "stripe/answer_message",
   "stripe/facts": "stripe/answer_message",

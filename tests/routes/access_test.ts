@@ -26,6 +26,8 @@ const CALLS: Readonly<Record<string, { path?: string; body?: unknown }>> = {
   "GET /v1/usage": { path: "/usage?userId=u" },
   "GET /v1/usage/stream": { path: "/usage/stream?userId=u" },
   "GET /v1/usage/me": {},
+  "GET /v1/overage": { path: "/overage?userId=u" },
+  "PUT /v1/usage/spend-cap": { body: { userId: "u", groupId: "lg_sold", max: 1 } },
   "GET /v1/users/:userId": { path: "/users/u" },
   "PUT /v1/users/:userId/parent": { path: "/users/u/parent", body: { parentId: null } },
   "GET /v1/users/:userId/children": { path: "/users/u/children" },
@@ -43,7 +45,7 @@ const CALLS: Readonly<Record<string, { path?: string; body?: unknown }>> = {
 
 /** What a key without a token gets, by operation; secret keys of test mode and public ones of either mode. */
 const ANY = ["GET /v1/plans"];
-const END_USER = ["GET /v1/usage", "GET /v1/usage/stream"];
+const END_USER = ["GET /v1/usage", "GET /v1/usage/stream", "PUT /v1/usage/spend-cap"];
 const TOKEN = ["GET /v1/usage/me"];
 const CLOCK = ["GET /v1/test-clock", "POST /v1/test-clock"];
 const READS = /^GET|can-use|explain/;
@@ -66,9 +68,9 @@ Deno.test("each key class and mode may call exactly what is meant for it", async
     const [method, pattern] = operation.split(" ") as [string, string];
     const call = (key: string, headers = {}) =>
       app.call(method, path ?? pattern.slice("/v1".length), body, { key, headers });
-    const unknownId = /commit|release|scheduled|:eventId|:userKeyId/.test(operation)
-      ? "404 not_found"
-      : "200";
+    // Nothing of the plan is sold past its quota.
+    const done = operation.endsWith("spend-cap") ? "400 invalid_request" : "200";
+    const unknownId = /commit|release|scheduled|:eventId|:userKeyId/.test(operation) ? "404 not_found" : done;
     const testCancel = operation.startsWith("DELETE") ? "404 not_found" : "200";
     const expected = {
       secretTest: TOKEN.includes(operation) ? "403 forbidden" : unknownId === "200" ? testCancel : unknownId,
@@ -82,7 +84,7 @@ Deno.test("each key class and mode may call exactly what is meant for it", async
     assert.equal(outcomeOf(await call(app.publicLive)), expected.public, `public live: ${operation}`);
     assert.equal(outcomeOf(await call(app.publicTest)), expected.public, `public test: ${operation}`);
     const token = endUserToken(app.identitySecret, { userId: "u", exp: service.clock.now() / 1000 + 60 });
-    const withToken = [...END_USER, ...TOKEN, ...ANY].includes(operation) ? "200" : "403 requires_secret_key";
+    const withToken = [...END_USER, ...TOKEN, ...ANY].includes(operation) ? done : "403 requires_secret_key";
     for (const key of [app.publicLive, app.publicTest]) {
       assert.equal(outcomeOf(await call(key, { "x-end-user-token": token })), withToken, operation);
     }

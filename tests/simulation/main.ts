@@ -2,7 +2,7 @@
 // searches seed after seed, `--planted` shows that planted bugs are found, all or those with a text in their name.
 // `--members N` is for worlds of that many, `--no-stripe` for worlds without Stripe, `--no-trees` for users without parents,
 // `--no-user-keys` for users without keys of their own, `--no-windows` for limit groups without periods of their own,
-// `--windows` for worlds where all have them.
+// `--windows` for worlds where all have them, `--overage` for quota groups that sell past their quotas.
 
 import { PLANTED } from "./planted/bugs.ts";
 import { hunt, SEEDS_A_BUG, STEPS } from "./planted/hunt.ts";
@@ -33,14 +33,16 @@ const userKeys = !Deno.args.includes("--no-user-keys");
 /** The share of workspaces whose limit groups have periods of their own. */
 const windows = Deno.args.includes("--no-windows") ? 0 : Deno.args.includes("--windows") ? 1 : undefined;
 
+/** Whether quota groups sell past their quotas. */
+const overage = Deno.args.includes("--overage");
+
 /** The options that say which worlds. */
-const kinds = ["--no-stripe", "--no-trees", "--no-user-keys", "--no-windows", "--windows"].filter((kind) =>
-  Deno.args.includes(kind)
-);
+const KINDS = ["--no-stripe", "--no-trees", "--no-user-keys", "--no-windows", "--windows", "--overage"];
+const kinds = KINDS.filter((kind) => Deno.args.includes(kind));
 
 /** Runs one seed and prints the result. */
 async function runOne(seed: number, steps: number): Promise<boolean> {
-  const outcome = await simulate({ seed, steps, nodes: members, stripe, trees, userKeys, windows });
+  const outcome = await simulate({ seed, steps, nodes: members, stripe, trees, userKeys, windows, overage });
   const { events, trace, violation } = outcome;
   console.log(`seed ${seed}, ${steps} steps, ${events} events, trace ${trace.slice(0, 16)}`);
   if (violation === null) return true;
@@ -100,7 +102,16 @@ async function search(minutes: number, first: number, steps: number): Promise<bo
   const failed: number[] = [];
   const end = performance.now() + minutes * 60_000;
   for (let seed = first; performance.now() < end; seed++) {
-    const outcome = await simulate({ seed, steps, nodes: members, stripe, trees, userKeys, windows });
+    const outcome = await simulate({
+      seed,
+      steps,
+      nodes: members,
+      stripe,
+      trees,
+      userKeys,
+      windows,
+      overage,
+    });
     summary.add(outcome);
     if (outcome.violation !== null) {
       failed.push(seed);

@@ -100,6 +100,7 @@ class Simulation {
       trees = true,
       windows = 0.25,
       topUps = stripe && seed % 4 === 2,
+      overage = false,
     } = options;
     const random = this.#random = new Random(seed);
     const plan = this.#plan = random.pick(PLANS);
@@ -108,15 +109,18 @@ class Simulation {
     const faults = new Faults(random, plan, time, (kind) => this.#note(kind));
     const server: Server = new Server(time, { onAppend: (seq, payload) => recorder.durable(seq, payload) });
     const counts = TENANTS[seed % TENANTS.length] as readonly [number, number];
-    const tenants = tenantsOf(seed, random, counts, { hasStripe: stripe, windowsShare: windows });
+    const tenants = tenantsOf(seed, random, counts, {
+      hasStripe: stripe,
+      windowsShare: windows,
+      hasOverage: overage,
+    });
     this.#topUps = topUps ? new SimTopUps(seed) : null;
     if (topUps) tenants.push(BUYING);
     seedTenants(server.tables, tenants, STARTS_AT);
-    const onSend = (message: Message, owner: Owner) => recorder.sees(message, owner);
-    const wire = new Wire(time, faults);
-    const receiver = new Receiver({ time, random, faults });
+    const [wire, receiver] = [new Wire(time, faults), new Receiver({ time, random, faults })];
     const endpoints = tenants.flatMap(({ webhooks }) => webhooks.slice(1).map(({ url }) => url));
     this.#startMoods = () => receiver.scheduleMoods(endpoints);
+    const onSend = (message: Message, owner: Owner) => recorder.sees(message, owner);
     const line = { time, server, faults, onSend };
     const processes = ["a", "b", "c"].slice(0, nodes).map((name, place) => {
       // Now and then the last one is a front.
@@ -128,10 +132,15 @@ class Simulation {
         port,
       });
     });
-    const calls: Call[] = [];
-    this.#world = { time, random, faults, recorder, server, wire, processes, calls, troubles };
+    this.#world = { time, random, faults, recorder, server, wire, processes, calls: [], troubles };
     this.#stripe = stripe ? new SimStripe({ time, random, faults, server, processes }, tenants) : null;
-    this.#watch = new Watch(everyChecker(this.#stripe, this.#topUps), tenants, server, calls, receiver);
+    this.#watch = new Watch(
+      everyChecker(this.#stripe, this.#topUps),
+      tenants,
+      server,
+      this.#world.calls,
+      receiver,
+    );
     this.#topUps?.begin({ time, faults, processes });
     recorder.nodes.report = (message) => this.#watch.report("nodes", message);
     recorder.onDurable = (batch, payload) => this.#watch.take(batch, payload);

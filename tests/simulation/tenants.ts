@@ -44,6 +44,8 @@ export interface Tenant {
   readonly isSold: boolean;
   /** Whether its limit groups have periods of their own. */
   readonly hasWindows: boolean;
+  /** Whether its quota groups sell past their quotas; the model is not asked about it. */
+  readonly hasOverage: boolean;
 }
 
 /** Of each six tenants two are of test mode, and two have caps, one in each mode: so low that a month may reach them. */
@@ -62,6 +64,7 @@ export interface TenantOptions {
   readonly hasStripe: boolean;
   /** The share of workspaces whose limit groups have periods of their own. */
   readonly windowsShare: number;
+  readonly hasOverage: boolean;
 }
 
 /** The tenants of a world: so many with traffic, and so many canaries. */
@@ -69,7 +72,7 @@ export function tenantsOf(
   seed: number,
   random: Random,
   [count, canaries]: readonly [number, number],
-  { hasStripe, windowsShare }: TenantOptions,
+  { hasStripe, windowsShare, hasOverage }: TenantOptions,
 ): Tenant[] {
   return Array.from({ length: count + canaries }, (_, index): Tenant => {
     const no = index + 1;
@@ -87,15 +90,31 @@ export function tenantsOf(
       keyId: `key_${no}`,
       key: `sk_${caps.mode}_simulation${String(no).padStart(22, "0")}`,
       realm: caps.mode === "live" ? 2 * no - 1 : 2 * no,
-      catalog: hasWindows ? WINDOWS_CATALOG : known,
+      catalog: catalogSelling(hasWindows ? WINDOWS_CATALOG : known, hasOverage && !isCanary),
       caps,
       webhooks: isCanary ? [] : webhooksOf(no, random),
       isCanary,
       // What is refused at a cap depends on what came before: the checker of Stripe knows nothing of that.
       isSold: hasStripe && !isCanary && caps.operationCap === null,
       hasWindows,
+      hasOverage: hasOverage && !isCanary,
     };
   });
+}
+
+/** Lets each quota group without headroom sell half of its quota more, and every fourth without a limit. */
+function catalogSelling(catalog: CatalogDocument, isSelling: boolean): CatalogDocument {
+  if (!isSelling) return catalog;
+  const plans = catalog.plans.map((plan) => ({
+    ...plan,
+    limits: plan.limits.map((limit, place) => {
+      const type = limit.period?.type;
+      const isGuard = type === "rolling" || type === "concurrent";
+      if (isGuard || (limit.headroom ?? plan.headroom ?? null) !== null) return limit;
+      return { ...limit, overage: { max: place % 4 === 3 ? null : limit.quota / 2 } };
+    }),
+  }));
+  return { ...catalog, plans };
 }
 
 /** Some worlds have what plans offer beside quotas in place of the smallest catalog. */

@@ -45,6 +45,7 @@ export const BUYING: Tenant = {
   isCanary: true,
   isSold: true,
   hasWindows: false,
+  hasOverage: false,
 };
 
 /** What it is part of. */

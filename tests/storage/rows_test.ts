@@ -277,6 +277,7 @@ const user: fc.Arbitrary<User> = record({
     { minLength: 1, maxLength: 2 },
   )),
   memberLimits: orNull(fc.dictionary(text.filter((name) => name !== "__proto__"), size, { maxKeys: 3 })),
+  spendCaps: orNull(fc.dictionary(text.filter((name) => name !== "__proto__"), size, { maxKeys: 3 })),
 });
 
 Deno.test("a reservation is decoded unchanged", () => {
@@ -329,7 +330,8 @@ Deno.test("a user is decoded unchanged", () => {
   fc.assert(fc.property(user, (row) => {
     const tables = new MemoryTables();
     tables.write(encodeChanges([{ verb: "put", table: "users", row }]));
-    assert.deepEqual(tables.users(), [{ ...row, memberLimits: row.memberLimits && { ...row.memberLimits } }]);
+    const [memberLimits, spendCaps] = [row.memberLimits, row.spendCaps].map((each) => each && { ...each });
+    assert.deepEqual(tables.users(), [{ ...row, memberLimits, spendCaps }]);
   }));
 });
 

@@ -30,6 +30,7 @@ import type { HistoryCounts } from "../../src/domain/merging/merge_report.ts";
 import type { Millis } from "../../src/domain/values/period.ts";
 import { countersOf, type Reservation } from "../../src/domain/state/reservation.ts";
 import type { Run } from "../../src/domain/state/run.ts";
+import type { OverageWindow } from "../../src/domain/state/overage.ts";
 import type { Share } from "../../src/domain/state/share.ts";
 import type { Subscription, SubscriptionEvent } from "../../src/domain/state/subscription.ts";
 import type { OlderRows, User } from "../../src/domain/state/user.ts";
@@ -38,6 +39,7 @@ import { COUNTERS, RESERVATIONS } from "../../src/storage/rows/metering_rows.ts"
 import { APPENDED, CHANGE_HEAD, FIRST_TABLE, TABLES } from "../../src/storage/rows/tables.ts";
 import { RUNS } from "../../src/storage/rows/run_rows.ts";
 import { AI_SPEND, GATEWAY_SPEND } from "../../src/storage/rows/runtime_rows.ts";
+import { OVERAGE_WINDOWS } from "../../src/storage/rows/overage_rows.ts";
 import { SHARES } from "../../src/storage/rows/share_rows.ts";
 import { SUBSCRIPTIONS } from "../../src/storage/rows/subscription_rows.ts";
 import { isUnderWay } from "../../src/domain/state/top_up.ts";
@@ -115,9 +117,8 @@ export class MemoryTables {
     return this.list("users").map((row) => USERS.read(row));
   }
 
-  subscriptions(user: UserKey): Subscription[] {
-    return this.#of(user, "subscriptions").map((row) => SUBSCRIPTIONS.read(row));
-  }
+  readonly subscriptions = (user: UserKey): Subscription[] =>
+    this.#of(user, "subscriptions").map((row) => SUBSCRIPTIONS.read(row));
 
   counters(user: UserKey): Counter[] {
     return this.#of(user, "counters").map((row) => COUNTERS.read(row));
@@ -127,19 +128,14 @@ export class MemoryTables {
     return this.#of(user, "reservations").map((row) => RESERVATIONS.read(row));
   }
 
-  balances(user: UserKey): CreditBalance[] {
-    return this.#of(user, "credit_balances").map((row) => CREDIT_BALANCES.read(row));
-  }
-
+  readonly balances = (user: UserKey): CreditBalance[] =>
+    this.#of(user, "credit_balances").map((row) => CREDIT_BALANCES.read(row));
   readonly runs = (user: UserKey): Run[] => this.#of(user, "runs").map((row) => RUNS.read(row));
-
-  shares(user: UserKey): Share[] {
-    return this.#of(user, "shares").map((row) => SHARES.read(row));
-  }
-
-  endUserKeys(user: UserKey): EndUserKey[] {
-    return this.#of(user, "end_user_keys").map((row) => END_USER_KEYS.read(row));
-  }
+  readonly shares = (user: UserKey): Share[] => this.#of(user, "shares").map((row) => SHARES.read(row));
+  readonly overages = (user: UserKey): OverageWindow[] =>
+    this.#of(user, "overage_windows").map((row) => OVERAGE_WINDOWS.read(row));
+  readonly endUserKeys = (user: UserKey): EndUserKey[] =>
+    this.#of(user, "end_user_keys").map((row) => END_USER_KEYS.read(row));
 
   readonly topUps = (user: UserKey) => this.#of(user, "top_ups").map((row) => TOP_UPS.read(row));
 
@@ -213,11 +209,14 @@ export class MemoryTables {
       .map(({ key, id }) => ({ key, id }));
     const runs = this.runs(user.key).filter((run) => isLive(run, from));
     const shares = this.shares(user.key).filter(({ windowEnd }) => windowEnd === null || windowEnd > from);
+    const overages = this.overages(user.key).filter(({ windowEnd, dueAt }) =>
+      windowEnd === null || windowEnd > from || dueAt !== null
+    );
     const endUserKeys = this.endUserKeys(user.key).filter(({ revokedAt }) => revokedAt === null);
     const subscriptions = this.subscriptions(user.key);
     const topUps = this.topUps(user.key).filter(isUnderWay);
-    const rows = { user, aliases, subscriptions, counters, reservations, balances, runs };
-    return { ...rows, shares, endUserKeys, topUps };
+    const rows = { subscriptions, counters, reservations, balances, runs, shares, overages };
+    return { user, aliases, ...rows, endUserKeys, topUps };
   }
 
   /** A reservation that is not live, with the counters of its lines. */
@@ -231,13 +230,14 @@ export class MemoryTables {
     const runs = reservations.flatMap(({ runId }) => runsAround(this, owners, runId));
     const taken = new Set(reservations.flatMap((row) => row.shares ?? []).map(({ window }) => window.start));
     const shares = this.shares(owner).filter((row) => taken.has(row.windowStart));
-    return { reservations, counters, balances: [], runs, shares };
+    const overages = this.overages(owner).filter((row) => starts.has(row.windowStart));
+    return { reservations, counters, balances: [], runs, shares, overages };
   }
 
-  /** All counters, balances and shares of a user. */
+  /** All counters, balances, shares and windows of overage of a user. */
   loadWhole(owner: UserKey): OlderRows {
     const [counters, balances, shares] = [this.counters(owner), this.balances(owner), this.shares(owner)];
-    return { reservations: [], counters, balances, shares };
+    return { reservations: [], counters, balances, shares, overages: this.overages(owner) };
   }
 
   /** The history of a user and its aliases, or null where it is longer than a limit. */

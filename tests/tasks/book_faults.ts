@@ -6,6 +6,8 @@ import { balance, END, event, lines, START } from "./books.ts";
 const G = `count 1 user_1 counter "g" of plan "plan_a" from ${START} ms:`;
 const H = `count 1 user_1 counter "h" of plan "plan_a" from ${START} ms:`;
 
+const SOLD = `overage 4 user_4 group "sold" of plan "plan_a":`;
+const WINDOW = `overage 4 user_4 overage of "sold" from ${START} ms:`;
 const SHARE_G = `share 1 user_1 share of group "g" of account 2 from ${START} ms:`;
 
 /** One fault in clean books, and every drift that it makes. */
@@ -79,6 +81,31 @@ const SUMS: readonly Fault[] = [
     "a lost counter",
     "delete from counters where user_key = 1 and group_id = 'g'",
     [`${G} there is no row, but open holds 1 + events 4.5 + adjusted 0 = 5.5`],
+  ],
+  [
+    "a counter that sold more than its lines",
+    "update counters set overage = 3.5 where user_key = 4",
+    [`${SOLD} overage 3.5, but open holds 1 + events 2`],
+  ],
+  [
+    "a counter that forgot what it sold",
+    "update counters set overage = null where user_key = 4",
+    [`${SOLD} overage 0, but open holds 1 + events 2`],
+  ],
+  [
+    "overage that was reported twice",
+    `insert into overage_hours values (4, 'sold', 'count', ${START}, ${START}, ${END}, 0.5)`,
+    [`${WINDOW} total 2, but events 2, and told 2 + pending 0.5`],
+  ],
+  [
+    "overage that no event explains",
+    "update overage_windows set total = 3, pending = 1.5",
+    [`${WINDOW} total 3, but events 2, and told 1.5 + pending 1.5`],
+  ],
+  [
+    "overage that is reported too late",
+    `update overage_windows set due_at_ms = ${START}`,
+    [`due 4 user_4 due at ${END} ms, but overage is reported: "sold" at ${START} ms`],
   ],
   [
     "a wrong share",

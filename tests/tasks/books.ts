@@ -32,6 +32,11 @@ export function tookShares(table: string, id: string, ...parts: [string, number,
   return `update ${table} set shares = '${text}' where id = '${id}'`;
 }
 
+/** A stored line with a part that was sold past the quota. */
+function sold(group: string, taken: string, overage: string): string {
+  return JSON.stringify([["plan_a", group, START, END, "count", taken, [], null, overage]]);
+}
+
 export function event(id: string, key: number, text: string, status = "matched"): string {
   return `insert into events (id, user_key, realm, type, quantity, cost_cents, match_status, created_at_ms, lines,
     uncovered) values ('${id}', ${key}, 1, 'x.make', 1, 0.5, '${status}', ${START}, '${text}', '[]')`;
@@ -115,6 +120,14 @@ const CLEAN: readonly string[] = [
   // Two lines of a counter without a row, with a sum of 0.
   event("evt_5", 2, lines(["gone", "4"], ["gone", "-4"])),
   user(3),
+  // A counter that sold 3 past its quota: 2 by an event, 0.5 of it still pending, and 1 by a hold.
+  user(4, END),
+  counter(4, "sold", "4", "0"),
+  "update counters set overage = 3 where user_key = 4",
+  event("evt_6", 4, sold("sold", "3", "2")),
+  hold("rsv_4", 4, "held", sold("sold", "1", "1")),
+  `insert into overage_windows values (4, 'sold', 'count', ${START}, ${END}, 2, 0.5, ${END}, 1)`,
+  `insert into overage_hours values (4, 'sold', 'count', ${START}, ${START}, ${START}, 1.5)`,
   // A share with what came after a reset alone, a share of a hold, and a line without a row that adds up to nothing.
   share("g", 7, "2.5"),
   share("h", 0, "1"),
@@ -142,7 +155,7 @@ const CLEAN: readonly string[] = [
 ];
 
 /** What a proof looks at in them. */
-export const SEEN = { users: 3, counters: 4, balances: 2, holds: 1, events: 5, undrainedBatches: 0 };
+export const SEEN = { users: 4, counters: 5, balances: 2, holds: 2, events: 6, undrainedBatches: 0 };
 
 const TABLES = [
   ...[
@@ -153,6 +166,8 @@ const TABLES = [
     "events",
     "counters",
     "shares",
+    "overage_windows",
+    "overage_hours",
     "subscriptions",
     "runs",
     "users",

@@ -108,6 +108,8 @@ const MESSAGES: readonly (readonly [object, readonly string[]])[] = [
     "gateway.test: is not a known member",
   ]],
   [{ settings: { unpricedModels: "allow" } }, ['settings.unpricedModels: must be one of "warn", "refuse"']],
+  [groupWith({ overage: { max: -1 } }), ["plans[0].limits[0].overage.max: must be at least 0"]],
+  [groupWith({ overage: {} }), ["plans[0].limits[0].overage.max: is required"]],
   [groupWith({ perMember: { quota: -1 } }), ["plans[0].limits[0].perMember.quota: must be at least 0"]],
   [groupWith({ perMember: 5 }), ["plans[0].limits[0].perMember: must be an object"]],
   [groupWith({ perMember: {} }), ["plans[0].limits[0].perMember.quota: is required"]],
@@ -274,6 +276,14 @@ const THRESHOLD_FAULTS: readonly (readonly [object, readonly string[]])[] = [
   [groupWith({ alerts: [90, 80] }), ["plans[0].limits[0].alerts: must be ascending, each percent once"]],
   [groupWith({ alerts: [0.5, 1, 50, 100] }), []],
   [groupWith({ perMember: { quota: 0 } }), []],
+  [groupWith({ overage: { max: 0 } }), []],
+  [groupWith({ overage: { max: null } }), []],
+  [groupWith({ overage: { max: 5 }, headroom: { mode: "percent", value: 90 } }), [
+    "plans[0].limits[0].overage: must be left out together with headroom",
+  ]],
+  [groupWith({ overage: { max: 5 }, period: { type: "rolling", seconds: 60 } }), [
+    "plans[0].limits[0].overage: must be left out: rates and concurrency limits only refuse",
+  ]],
   [groupWith({ alerts: [] }), []],
   [itemWith({ lowAt: 5 }), ["packs[0].items[0].lowAt: must be less than the amount"]],
   [itemWith({ lowAt: 4.999999 }), []],

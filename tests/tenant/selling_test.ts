@@ -109,6 +109,15 @@ const PROMISES: Readonly<Record<string, (document: CatalogDocument) => void>> = 
     const held = scene.hold({ inputTokens: 900 }, chat);
     assert.deepEqual(scene.commit(held, { extra: { tokens: 100 } }).overflow, []);
   },
+  "More than the plan has": (document) => {
+    const scene = subscribed(document);
+    assert.equal(tracks(scene, [1000, 300], image), "matched matched");
+    assert.equal(scene.event().lines[0]?.overage, 300_000_000n);
+    scene.ask("spendCap", { groupId: "lg_images", max: 400_000_000n });
+    assert.equal(tracks(scene, [101, 100, 1], image), "blocked matched blocked");
+    scene.ask("spendCap", { groupId: "lg_images", max: null });
+    assert.equal(tracks(scene, [100, 1], image), "matched blocked");
+  },
   "A pack beside the plan": (document) => {
     const scene = subscribed(document);
     scene.grant("cpk_images");

@@ -12,7 +12,7 @@ import {
   type Values,
   valuesOf,
 } from "../parts/form.tsx";
-import { AmountText, TimeOr } from "../parts/format.tsx";
+import { AmountText, amountText, TimeOr } from "../parts/format.tsx";
 import { userPath } from "../parts/page.tsx";
 import { Counting } from "../parts/limit_bar.tsx";
 import type { PageRequest, PageRoute } from "../parts/page_context.ts";
@@ -226,10 +226,13 @@ const LIMIT_COLUMNS: readonly Column<ExplainedGroup>[] = [
   {
     head: "Quota",
     kind: "number",
-    cell: ({ quota, unit, isCustom }) => (
+    cell: ({ quota, unit, isCustom, overage }) => (
       <div>
         <AmountText value={quota} unit={unit} />
         {isCustom ? <span class="tag">custom</span> : null}
+        {overage === undefined
+          ? null
+          : <span class="soft sub">{amountText(overage, unit)} sold past it</span>}
       </div>
     ),
   },

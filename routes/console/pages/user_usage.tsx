@@ -21,7 +21,7 @@ type ShownHold = AnswerOf<typeof listHolds>["holds"][number];
 export interface CurrentUsage {
   readonly subscription: Explanation["subscription"];
   readonly groups: Explanation["groups"];
-  /** The windows of limits with a period of their own, by group id. */
+  /** The windows of limits with a period of their own, and the most overage in force, by group id. */
   readonly windows: ReadonlyMap<string, OwnWindow>;
   /** Spendable balances in the order of use. */
   readonly spendable: Explanation["credits"];
@@ -51,7 +51,11 @@ export async function readCurrentUsage(
   return {
     subscription: explained.data.subscription,
     groups: explained.data.groups,
-    windows: new Map(user.counters.map(({ groupId, period, window }) => [groupId, { period, window }])),
+    windows: new Map(
+      user.counters.map((
+        { groupId, period, window, overageMax },
+      ) => [groupId, { period, window, overageMax }]),
+    ),
     spendable: explained.data.credits,
     balances: listed.data.credits,
     holds: held.data.holds,
@@ -114,6 +118,9 @@ export function CurrentUsageCards(
                 <LimitBar
                   group={group}
                   own={usage.windows.get(group.groupId) ?? {}}
+                  capPath={mayChange(request.session)
+                    ? `${userPath(app, user.userId)}/limits/${encodeURIComponent(group.groupId)}/spend-cap`
+                    : null}
                   isChanged={isChanged(index)}
                 />
               ))}

@@ -1,5 +1,5 @@
-// The bar of a limit: what is used, what open reservations hold, the headroom that reservations may not use, and the
-// quota. Position, shade and words tell them apart. A limit with a period of its own says when it counts.
+// The bar of a limit: what is used, what open reservations hold, the headroom that reservations may not use, the
+// quota, and what was sold past it. Position, shade and words tell them apart. A limit with a period of its own says when it counts.
 
 import { AmountText, amountText, durationText, Time, TimeOr } from "./format.tsx";
 import type { ShownUser } from "./subject.tsx";
@@ -9,14 +9,20 @@ import type { explain } from "../../contract/metering.ts";
 /** A limit as the call explain returns it. */
 export type LimitGroup = AnswerOf<typeof explain>["groups"][number];
 
-/** The running window of a limit with a period of its own, or what a guard counts; empty for others. */
-export type OwnWindow = Partial<Pick<ShownUser["counters"][number], "period" | "window">>;
+/** The running window of a limit with a period of its own, or what a guard counts, and its max of overage; empty for others. */
+export type OwnWindow = Partial<Pick<ShownUser["counters"][number], "period" | "window" | "overageMax">>;
 
 /** A limit with its bar and its numbers, highlighted for a moment where it has just changed. */
 export function LimitBar(
-  { group, own, isChanged = false }: { group: LimitGroup; own: OwnWindow; isChanged?: boolean },
+  { group, own, capPath = null, isChanged = false }: {
+    group: LimitGroup;
+    own: OwnWindow;
+    /** The form of the user's own cap on overage; null for people who may not change it. */
+    capPath?: string | null;
+    isChanged?: boolean;
+  },
 ) {
-  const { label, unit, quota, current, held, isCustom } = group;
+  const { label, unit, quota, current, held, isCustom, overage = 0 } = group;
   const gate = group.gate ?? quota;
   const used = current - held;
   // Above the quota, the whole bar is what was used.
@@ -63,8 +69,25 @@ export function LimitBar(
           )
           : null}
         <span>
-          <i class="left"></i>left <AmountText value={Math.max(quota - current, 0)} unit={unit} />
+          <i class="left"></i>left <AmountText value={Math.max(quota - (current - overage), 0)} unit={unit} />
         </span>
+        {own.overageMax === undefined ? null : (
+          <span>
+            <i class="over"></i>sold past it <AmountText value={overage} unit={unit} />
+            {own.overageMax === null ? null : (
+              <>
+                {" "}
+                of <AmountText value={own.overageMax} unit={unit} />
+              </>
+            )}
+            {capPath === null ? null : (
+              <>
+                {" "}
+                <a href={capPath}>Cap</a>
+              </>
+            )}
+          </span>
+        )}
         {own.window === undefined ? <Running period={own.period} /> : null}
       </div>
     </div>

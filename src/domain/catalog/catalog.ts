@@ -7,7 +7,7 @@ import { ModelRows } from "./model_rows.ts";
 import { compileRateRow, type RateDocument, type RateRow, rateText, withRateRows } from "./rate_row.ts";
 import { compilePriceRow, type ModelDocument, type PriceRow, priceText, withPriceRows } from "./price_row.ts";
 import type { GroupPeriod, Period } from "../values/period.ts";
-import { type Headroom, isGuard, type LimitGroup, type Plan, type Unit } from "./plan.ts";
+import { type Headroom, isGuard, type LimitGroup, type Overage, type Plan, type Unit } from "./plan.ts";
 import { compileFeatures, type FeatureCatalog, type FeatureValues } from "./feature.ts";
 
 export type PackKind = "per_type" | "generic";
@@ -24,6 +24,7 @@ export interface LimitGroupDocument {
   readonly quota: number;
   readonly matches: readonly MatchRule[];
   readonly headroom?: HeadroomDocument | null | undefined;
+  readonly overage?: { readonly max: number | null } | undefined;
   readonly alerts?: readonly number[] | undefined;
   readonly perMember?: { readonly quota: number } | undefined;
   readonly period?: GroupPeriodDocument | undefined;
@@ -417,10 +418,15 @@ function compileGroup(limit: LimitGroupDocument, ofPlan: HeadroomDocument | null
     quota: amountOf(limit.quota),
     matches: limit.matches,
     headroom: headroom === null ? null : compileHeadroom(headroom),
+    overage: limit.overage === undefined ? null : compileOverage(limit.overage),
     alerts: (limit.alerts ?? []).map((percent) => ({ percent, share: larger(amountOf(percent), 1n) })),
     perMember: limit.perMember === undefined ? null : amountOf(limit.perMember.quota),
     period,
   };
+}
+
+function compileOverage({ max }: NonNullable<LimitGroupDocument["overage"]>): Overage {
+  return { max: max === null ? null : amountOf(max) };
 }
 
 function compileHeadroom(headroom: HeadroomDocument): Headroom {

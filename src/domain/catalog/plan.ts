@@ -24,6 +24,12 @@ export interface Alert {
   readonly share: Amount;
 }
 
+/** What a group sells past its quota. */
+export interface Overage {
+  /** The most of a window; null for no limit. */
+  readonly max: Amount | null;
+}
+
 /** A limit group of a plan. */
 export interface LimitGroup {
   readonly id: string;
@@ -32,6 +38,8 @@ export interface LimitGroup {
   readonly quota: Amount;
   readonly matches: readonly MatchRule[];
   readonly headroom: Headroom | null;
+  /** What it sells past its quota; null for nothing, as for every guard and every group with headroom. */
+  readonly overage: Overage | null;
   /** Ascending. */
   readonly alerts: readonly Alert[];
   /** The most that each user below may use of it; null for no such limit. */

@@ -7,11 +7,13 @@ import { Draft } from "../state/draft.ts";
 import { settleDue } from "../metering/due.ts";
 import { alertBase, fireAlerts } from "../metering/alerts.ts";
 import { messagesOf } from "../messages/record.ts";
+import { mergeOverage } from "../metering/overage.ts";
 import { mergeShares } from "../accounts/shares.ts";
 import { activePlanOf, duplicatesOf, entitlementOf, isRunning, leftPlanOf } from "../plans/entitlement.ts";
 import { answered, type Decision, refused } from "../state/result.ts";
 import { type Change, type Entitlement, newUser, PATH_MAX, type UserState } from "../state/user.ts";
 import { type Refusal, refusal } from "../values/refusal.ts";
+import { lowerCaps } from "../state/overage.ts";
 import { moveEndUserKeys } from "../accounts/end_user_keys.ts";
 import { joinedTopUp } from "../state/top_up.ts";
 import { mergeCredits, type MergedCredits } from "./merge_credits.ts";
@@ -137,6 +139,7 @@ function joinRows(from: Draft, to: Draft, context: Context): JoinedRows {
   mergeIncluded(to, { aliasKey: from.user.key, ofAlias, ofPrimary }, context);
   for (const run of from.runs()) to.putRun({ ...run, userKey: to.user.key });
   mergeShares(from, to);
+  mergeOverage(from, to);
   moveEndUserKeys(from, to);
   for (const intent of from.topUps()) to.putTopUp({ ...intent, userKey: to.user.key });
   // The usage of a plan that gives way is carried into the surviving one; a side on the surviving plan keeps its mark.
@@ -150,7 +153,17 @@ function joinRows(from: Draft, to: Draft, context: Context): JoinedRows {
   // A user without a parent takes the alias's, with its limits there.
   const topUp = joinedTopUp(from.user.topUp, to.user.topUp);
   const { parentKey, memberLimits } = to.user.parentKey === null ? from.user : to.user;
-  to.putUser({ entitlement, dueAt: to.nextDue(), optedOut, isErasing, parentKey, memberLimits, topUp });
+  const spendCaps = lowerCaps(from.user.spendCaps, to.user.spendCaps);
+  to.putUser({
+    entitlement,
+    dueAt: to.nextDue(),
+    optedOut,
+    isErasing,
+    parentKey,
+    memberLimits,
+    topUp,
+    spendCaps,
+  });
   return { subscriptions, usage, credits, holds };
 }
 

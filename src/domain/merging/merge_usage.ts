@@ -15,6 +15,8 @@
 // Slots of rates are added up like all counters, whatever the plans were. Of two running sessions that of the primary
 // subscription goes on, with the usage of both.
 //
+// What was sold past a quota is added where the plan survives, and else stays where it was sold.
+//
 // The filler of a block is not usage, so it is not carried. In a blocked counter added usage takes the filler's place.
 // After a merge no counter has the time of a reset, because holds of the other user may be older.
 
@@ -24,7 +26,6 @@ import type { Draft } from "../state/draft.ts";
 import { isGuard, type LimitGroup } from "../catalog/plan.ts";
 import {
   addedTo,
-  adjustedTo,
   closed,
   type Counter,
   type CounterRef,
@@ -33,7 +34,8 @@ import {
   joinedBy,
   keyOf,
   opened,
-  shownCount,
+  planCount,
+  usedOfPlan,
   withoutReset,
 } from "../state/counter.ts";
 import {
@@ -43,6 +45,7 @@ import {
   type Move,
   movesBetween,
   NO_HOLDS,
+  receiving,
   repointHolds,
   windowCarried,
   windowsLeft,
@@ -199,8 +202,8 @@ function carryRunning(side: Draft, to: Draft, surviving: Surviving, context: Con
   const placeOf = ({ from }: Move) => places.get(from.groupId) ?? 0;
   for (const move of [...moves.values()].sort((a, b) => placeOf(a) - placeOf(b))) {
     if (move.from.window.kind === "concurrency") continue;
-    const { held, added } = heldBy.get(keyOf(move.from)) ?? NO_HOLDS;
-    carryCounter(side, to, move, { held, added, known: knownOf(move), source }, tally);
+    const holds = heldBy.get(keyOf(move.from)) ?? NO_HOLDS;
+    carryCounter(side, to, move, { ...holds, known: usageOf(knownOf(move)), source }, tally);
   }
   if (source === "emptied") forgetLeft(side, [...moves.values()].map(({ from }) => from));
 }
@@ -221,8 +224,8 @@ function joinSessions(side: Draft, to: Draft, surviving: Surviving, context: Con
   if (moves.size === 0) return;
   const heldBy = repointHolds(side, moves, "emptied");
   for (const [key, move] of moves) {
-    const { held, added } = heldBy.get(key) ?? NO_HOLDS;
-    carryCounter(side, to, move, { held, added, known: NOTHING, source: "emptied" }, tally);
+    const holds = heldBy.get(key) ?? NO_HOLDS;
+    carryCounter(side, to, move, { ...holds, known: NOTHING, source: "emptied" }, tally);
     side.putCounter(closed(side.counter(move.from)));
   }
   forgetLeft(side, [...moves.values()].map(({ from }) => from));
@@ -258,7 +261,7 @@ function carryCounter(
   tally: Tally,
 ): void {
   const from = side.counter(fromRef);
-  const isUsed = leavesUsage ? held !== 0n : hasUsage(from);
+  const isUsed = leavesUsage ? held !== 0n : hasUsage(source === "kept" ? usageOf(from) : from);
   const isBrought = isUsed || from.kind === "session";
   const brings = leavesUsage ? emptied(from) : from;
   if (!isBrought && held === 0n && brings.alerted.length === 0) return;
@@ -267,17 +270,24 @@ function carryCounter(
   }
   tally.moved.add(from.key);
   const target = opened(to.counter(ref), ref.window);
-  const count = target.count + (leavesUsage ? added : larger(from.count - known.count, 0n));
+  const more = leavesUsage ? added : larger(usedOfPlan(from) - known.count, 0n);
   const costCents = target.costCents + larger(brings.costCents - known.costCents, 0n);
-  const sum = adjustedTo(joinedBy(target, brings), count, costCents, held);
-  to.putCounter(filled(sum, target.block?.upTo ?? 0n, shownCount(target)));
-  const [kept, keptCost] = source === "kept" ? [from.count, from.costCents] : [0n, 0n];
-  side.putCounter(adjustedTo(from, kept, keptCost, -held));
+  const isKept = source === "kept";
+  const sold = isKept ? 0n : from.overage ?? 0n;
+  const sum = receiving(joinedBy(target, brings), more, costCents, held, sold);
+  to.putCounter(filled(sum, target.block?.upTo ?? 0n, planCount(target)));
+  const [gone, keptCost] = isKept ? [0n, from.costCents] : [usedOfPlan(from), 0n];
+  side.putCounter(receiving(from, -gone, keptCost, -held, -sold));
+}
+
+/** The usage of a counter that another plan takes over: what was sold stays where it was sold. */
+function usageOf(counter: Pick<Counter, "count" | "overage" | "costCents">) {
+  return { count: usedOfPlan(counter), costCents: counter.costCents };
 }
 
 const NOTHING: Pick<Counter, "count" | "costCents"> = { count: 0n, costCents: 0n };
 
-function hasUsage({ count, costCents }: Counter): boolean {
+function hasUsage({ count, costCents }: Pick<Counter, "count" | "costCents">): boolean {
   return count > 0n || costCents > 0n;
 }
 

@@ -5,7 +5,7 @@
 // cannot disagree.
 
 import { isOfGuard, type Millis, type Window } from "../values/period.ts";
-import { type Counter, shownCount } from "../state/counter.ts";
+import { type Counter, planCount } from "../state/counter.ts";
 import { type Amount, larger, smaller } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
 import type { CreditLine } from "../state/credit.ts";
@@ -15,6 +15,7 @@ import { matchesAny, type Metadata } from "../values/match.ts";
 import { gateOf, leftUnderGate, type LimitGroup, type Unit } from "../catalog/plan.ts";
 import { type ActivePlan, activePlanOf } from "../plans/entitlement.ts";
 import { begun, counterIn, windowFor } from "../plans/windows.ts";
+import { overageMaxOf, sellable } from "./overage.ts";
 import { quotaOf } from "../state/subscription.ts";
 import type { PriceRow } from "../catalog/price_row.ts";
 import type { RateRow } from "../catalog/rate_row.ts";
@@ -30,6 +31,8 @@ export interface GroupReading {
   readonly counter: Counter;
   readonly gate: Amount | null;
   readonly window: Window;
+  /** The most overage in force, null for no limit; absent for a group that sells none. */
+  readonly overageMax?: Amount | null;
 }
 
 /** A group of the plan in an assessment, whether or not it covers the call. */
@@ -148,9 +151,9 @@ function linesOf(
   limit: Limit,
 ): Line[] {
   const lookedAt = limit === "gate" ? groups : groups.filter(({ window }) => isLookedAt(window, limit));
-  return lookedAt.map(({ group: { id: groupId, unit }, window }) => {
-    const taken = isOfGuard(window) ? amounts[unit] : parts[unit] as Amount;
-    return { planId: plan.id, groupId, window: begun(window), unit, taken };
+  return lookedAt.map((reading) => {
+    const { group: { unit }, window } = reading;
+    return lineOf(plan, reading, isOfGuard(window) ? amounts[unit] : parts[unit] as Amount, limit);
   });
 }
 
@@ -177,7 +180,7 @@ export function withGuards(assessment: Assessment, { amounts }: SizedCall, limit
   if (quotas === groups) return assessment;
   const isFull = (reading: GroupReading) =>
     isOfGuard(reading.window) && isLookedAt(reading.window, limit) &&
-    !hasLeft(reading, amounts[reading.group.unit], "quota");
+    !hasRoom(reading, amounts[reading.group.unit], "quota");
   if (!groups.some(isFull)) return assessment;
   const full = groups.filter(isFull);
   const added: ReserveReason[] = [];
@@ -233,10 +236,21 @@ function readGroup(
   const window = windowFor(draft, active, group, now);
   const counter = counterIn(draft, plan.id, group.id, window, now);
   const gate = limit === "gate" && group.headroom !== null ? gateOf(group, quota) : null;
-  return { group, quota, counter, gate, window };
+  const reading = { group, quota, counter, gate, window };
+  const overageMax = group.overage === null ? undefined : overageMaxOf(draft.user, group);
+  return overageMax === undefined ? reading : { ...reading, overageMax };
 }
 
 type Parts = Partial<Record<Unit, Amount>>;
+
+/** The line of a group; what is past its limit is overage. */
+function lineOf(plan: ActivePlan["plan"], reading: GroupReading, taken: Amount, limit: Limit): Line {
+  const { group, window } = reading;
+  const line = { planId: plan.id, groupId: group.id, window: begun(window), unit: group.unit, taken };
+  if (reading.overageMax === undefined) return line;
+  const overage = taken - leftIn(reading, limit);
+  return overage > 0n ? { ...line, overage } : line;
+}
 
 const NO_PARTS: Parts = {};
 
@@ -261,7 +275,10 @@ const NO_GROUPS: readonly GroupReading[] = [];
 const NO_LINES: readonly Line[] = [];
 const NOTHING_MISSING: readonly Missing[] = [];
 
-/** Covers each unit: the plan first, with the same part in each group of the unit, then credits. */
+/**
+ * Covers each unit: the plan first, with the same part in each group of the unit, then credits, then what each group has
+ * left in its plan or sells past it.
+ */
 function coverUnits(
   draft: Draft,
   purchase: Purchase,
@@ -278,13 +295,18 @@ function coverUnits(
     const part = smaller(need, leastLeft(groups, unit, limit));
     parts[unit] = part;
     if (need === 0n) {
-      if (groups.every((each) => each.group.unit !== unit || hasLeft(each, 0n, limit))) continue;
+      if (groups.every((each) => each.group.unit !== unit || hasRoom(each, 0n, limit))) continue;
       if (hasCredit(draft, purchase, unit)) continue;
     } else if (part === need) continue;
     const { lines, missing } = pay(draft, purchase, unit, need - part);
-    if (missing === 0n && need > 0n) credits = [...credits, ...lines];
-    // The reason goes by this need alone: would the quota refuse it, or only headroom?
-    else unmet = [...unmet, { unit, need: part + missing }];
+    const past = part + missing;
+    const isCovered = need > 0n &&
+      (missing === 0n || groups.every((each) => each.group.unit !== unit || hasRoom(each, past, limit)));
+    if (isCovered) {
+      parts[unit] = past;
+      if (lines.length > 0) credits = [...credits, ...lines];
+    } // The reason goes by this need alone: would the quota refuse it, or only headroom?
+    else unmet = [...unmet, { unit, need: past }];
   }
   return { parts, credits, missing: unmet };
 }
@@ -300,17 +322,21 @@ function leastLeft(groups: readonly GroupReading[], unit: Unit, limit: Limit): A
   return least ?? 0n;
 }
 
-/** What is left of a group under a limit, regardless of other groups and credits; never negative. */
+/** What is left of a group under a limit, regardless of other groups, credits and overage; never negative. */
 export function leftIn({ group, quota, counter }: GroupReading, limit: Limit): Amount {
-  const current = shownCount(counter);
+  const current = planCount(counter);
   return limit === "gate" ? leftUnderGate(group, quota, current) : larger(quota - current, 0n);
 }
 
-/** Whether a group has enough left for a need; a need of 0 requires that the group is not full. */
-function hasLeft(reading: GroupReading, need: Amount, limit: Limit): boolean {
-  if (need > 0n) return need <= leftIn(reading, limit);
-  const { quota, gate, counter } = reading;
-  return shownCount(counter) < (limit === "gate" ? gate ?? quota : quota);
+/** Whether a group has enough left for a need, in its plan or past it; a need of 0 requires that it is not full. */
+export function hasRoom(reading: GroupReading, need: Amount, limit: Limit): boolean {
+  const { quota, gate, counter, overageMax } = reading;
+  if (need > 0n) {
+    const past = need - leftIn(reading, limit);
+    return past <= 0n || past <= sellable(overageMax, counter, past);
+  }
+  return planCount(counter) < (limit === "gate" ? gate ?? quota : quota) ||
+    sellable(overageMax, counter, 1n) > 0n;
 }
 
 /** The groups with too little left for the missing need of their unit, in the plan's order. */
@@ -320,6 +346,6 @@ function groupsWithTooLittle(
   limit: Limit,
 ): GroupReading[] {
   return groups.filter((reading) =>
-    missing.some(({ unit, need }) => unit === reading.group.unit && !hasLeft(reading, need, limit))
+    missing.some(({ unit, need }) => unit === reading.group.unit && !hasRoom(reading, need, limit))
   );
 }

@@ -10,6 +10,8 @@ import { settleIncluded } from "../includes/settle.ts";
 import type { Draft } from "../state/draft.ts";
 import { alertBase, fireAlerts } from "./alerts.ts";
 import { expire } from "./release.ts";
+import { tellSettled } from "./overage.ts";
+import type { OverageWindow } from "../state/overage.ts";
 import type { Reservation } from "../state/reservation.ts";
 import type { UserState } from "../state/user.ts";
 import type { Millis } from "../values/period.ts";
@@ -31,7 +33,7 @@ export interface SettleAnswer {
 }
 
 /** The kinds of what falls due, in the order of one moment. */
-const KINDS = ["hold", "providerTrial", "trial", "change", "end", "credits"] as const;
+const KINDS = ["hold", "providerTrial", "trial", "change", "end", "credits", "overage"] as const;
 
 /** Something that falls due. */
 interface Due {
@@ -54,6 +56,8 @@ export function settleDue(draft: Draft, context: Context): SettleAnswer {
         settled.holds += 1;
       } else if (due.kind === "credits") {
         expireCredits(draft, draft.balance(due.id) as CreditBalance, due.at);
+      } else if (due.kind === "overage") {
+        tellSettled(draft, draft.state.overages.get(due.id) as OverageWindow, due.at);
       } else if (dueOf(draft.subscription(due.id) as Subscription)[due.kind] === due.at) {
         const asOfThen = { ...context, now: due.at };
         const alerts = alertBase(draft, asOfThen);
@@ -109,6 +113,9 @@ function listDue(draft: Draft, now: Millis): Due[] {
   for (const row of state.balances.values()) {
     const at = expiryDueOf(row);
     if (at !== null && at <= now) due.push({ at, id: row.id, kind: "credits" });
+  }
+  for (const { key, dueAt } of state.overages.values()) {
+    if (dueAt !== null && dueAt <= now) due.push({ at: dueAt, id: key, kind: "overage" });
   }
   const order = (a: Due, b: Due) => KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind);
   return due.sort((a, b) => a.at - b.at || order(a, b) || (a.id < b.id ? -1 : 1));

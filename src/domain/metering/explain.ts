@@ -31,6 +31,7 @@ import { type CanUseInput, sized } from "./reserve.ts";
 import {
   type Assessment,
   type GroupReading,
+  hasRoom,
   leftIn,
   type SeenGroup,
   type SizedCall,
@@ -133,7 +134,7 @@ function meetingOf({ group }: GroupReading, { event, metadata }: SizedCall): Mee
 
 function fitOf(reading: GroupReading, need: Amount): Fit {
   const room = leftIn(reading, "gate");
-  return { need, room, fits: need === 0n ? room > 0n : need <= room };
+  return { need, room, fits: hasRoom(reading, need, "gate") };
 }
 
 /**
@@ -151,7 +152,7 @@ function heldByCounter(draft: Draft, now: Millis): ReadonlyMap<string, Amount> {
   for (const { lines } of draft.openHolds()) {
     for (const line of lines) {
       add(line, line.taken);
-      for (const ref of line.left ?? []) add(ref, line.taken);
+      for (const ref of line.left ?? []) add(ref, line.taken - (line.overage ?? 0n));
     }
   }
   return held;

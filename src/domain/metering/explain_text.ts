@@ -3,7 +3,7 @@
 
 import type { RefusingRun } from "../accounts/run.ts";
 import type { Amounts } from "../pricing/amounts.ts";
-import { type Amount, decimalOf } from "../values/amount.ts";
+import { type Amount, decimalOf, ONE } from "../values/amount.ts";
 import { shownCount } from "../state/counter.ts";
 import { isGuard, type Unit } from "../catalog/plan.ts";
 import type { ExplainedBalance, ExplainedGroup, Fit } from "./explanation.ts";
@@ -108,7 +108,8 @@ function explainText({ assessment, groups, credits, limited, fullShares }: Expla
   if (reason === undefined) {
     const quotas = covering.filter(({ group }) => !isGuard(group));
     const [first] = quotas;
-    return first === undefined ? paidByCredits(assessment, credits) : allowed(first, quotas, credits);
+    if (first === undefined) return paidByCredits(assessment, credits);
+    return soldPast(assessment, quotas, credits) ?? allowed(first, quotas, credits);
   }
   switch (reason) {
     case "no_subscription":
@@ -171,6 +172,24 @@ function allowed(
     return `${start}. Such a call passes while the limit or matching credits have anything left.`;
   }
   return others.length === 0 ? `${start}.` : `${start}. ${labelsOf(others)} ${haveOf(others)} room too.`;
+}
+
+/** The text of a call that is sold in part past a quota; null for any other. */
+function soldPast(
+  { lines }: Assessment,
+  covering: readonly Covering[],
+  credits: readonly ExplainedBalance[],
+): string | null {
+  const sold = lines.find(({ overage }) => overage !== undefined);
+  const main = covering.find(({ group }) => group.id === sold?.groupId);
+  if (sold?.overage === undefined || main === undefined) return null;
+  const { need, room } = main.fit;
+  const start = `Allowed as overage: the limit ${nameOf(main)} has room for ${decimalOf(room)}, with ${
+    usedOf(main)
+  } used, and the call needs ${decimalOf(need)}`;
+  const paid = paidBy(credits);
+  const past = `${decimalOf(sold.overage)} of it ${sold.overage === ONE ? "is" : "are"} sold past the quota.`;
+  return paid === null ? `${start}. ${past}` : `${start}. ${paid}, and ${past}`;
 }
 
 function paidByCredits(assessment: Assessment, credits: readonly ExplainedBalance[]): string {
@@ -264,8 +283,11 @@ function nameOf({ group }: ExplainedGroup): string {
   return group.unit === "count" ? quoted(group.label) : `${quoted(group.label)} (${group.unit})`;
 }
 
-function usedOf({ counter, quota }: ExplainedGroup): string {
-  return `${decimalOf(shownCount(counter))} of ${decimalOf(quota)}`;
+function usedOf({ counter, quota, overageMax }: ExplainedGroup): string {
+  const used = `${decimalOf(shownCount(counter))} of ${decimalOf(quota)}`;
+  if (overageMax === undefined) return used;
+  const sold = decimalOf(counter.overage ?? 0n);
+  return `${used} (${overageMax === null ? sold : `${sold} of ${decimalOf(overageMax)}`} sold past it)`;
 }
 
 function heldOf({ held }: ExplainedGroup): string {

@@ -9,11 +9,12 @@ import type { HoldLine, Line, Reservation, ReservationStatus } from "../state/re
 import type { Draft } from "../state/draft.ts";
 import type { Unit } from "../catalog/plan.ts";
 import { counterIn } from "../plans/windows.ts";
-import { counted, keyOf } from "../state/counter.ts";
+import { counted, keyOf, planCount, shownCount } from "../state/counter.ts";
 import { isOfGuard, type Millis } from "../values/period.ts";
 import type { Movement } from "../credits/ledger.ts";
 import { moveCredit, takeCredits } from "../credits/wallet.ts";
 import { finalParts } from "./final_parts.ts";
+import { settleOverage, tellOfOverage } from "./overage.ts";
 import {
   chargeLine,
   correctLeft,
@@ -25,13 +26,15 @@ import {
   type SparedCounters,
 } from "./settle_lines.ts";
 
-/** A counter of the hold's window after the commit; `overflow`: this commit took the counter past its quota. */
+/** A counter of the hold's window after the commit; `overflow`: this commit took the counter past its quota, unsold. */
 export interface ChargedGroup {
   readonly groupId: string;
   readonly unit: Unit;
   readonly quota: Amount;
   readonly current: Amount;
   readonly overflow: boolean;
+  /** The part of `current` that was sold past the quota; absent for a counter without any. */
+  readonly overage?: Amount;
 }
 
 /** A commit as every level settles it. */
@@ -71,6 +74,8 @@ export function settleCharge(
   chargeLines(draft, row, limits, { ...settlement, spared, now }, parts.lines, charged);
   const settled = settledLines(row.lines, parts.lines, isRecharge, now);
   const lines = spared.size === 0 ? settled : settled.map((line) => sparing(line, spared));
+  settleOverage(draft, lines, now);
+  tellOfSold(draft, row.lines, parts.lines, { isRecharge, spared }, context);
   chargeCredits(draft, context, isRecharge ? [] : row.credits, credits, {
     reason: "event_committed",
     eventId,
@@ -90,8 +95,8 @@ function withoutLeftBalances(line: CreditLine): CreditLine {
 }
 
 function withoutLeft(line: HoldLine): Line {
-  if (line.left === undefined) return line;
-  const { left: _, ...rest } = line;
+  if (line.left === undefined && line.isLeftBehind === undefined) return line;
+  const { left: _left, isLeftBehind: _isLeftBehind, ...rest } = line;
   return rest;
 }
 
@@ -107,7 +112,7 @@ function settledLines(
 ): Line[] {
   return lines.flatMap((line, place) => {
     const { window } = line;
-    if (window.kind === "concurrency") return [];
+    if (window.kind === "concurrency" || (line.isLeftBehind === true && line.taken === 0n)) return [];
     const settled = withoutLeft(line);
     if (isSettled(window, now)) return [settled];
     return [{ ...settled, taken: isRecharge ? 0n : (held[place] as HoldLine).taken }];
@@ -116,7 +121,24 @@ function settledLines(
 
 /** An event takes nothing from a counter that is left unchanged. */
 function sparing(line: Line, spared: SparedCounters): Line {
-  return spared.has(keyOf(line)) ? { ...line, taken: 0n } : line;
+  if (!spared.has(keyOf(line))) return line;
+  const { overage: _, ...rest } = line;
+  return { ...rest, taken: 0n };
+}
+
+/** Tells of what a commit sold beyond its hold. */
+function tellOfSold(
+  draft: Draft,
+  held: readonly HoldLine[],
+  lines: readonly Line[],
+  { isRecharge, spared }: Pick<Settlement, "isRecharge"> & { readonly spared: SparedCounters },
+  context: Context,
+): void {
+  lines.forEach((line, place) => {
+    if (line.overage === undefined || spared.has(keyOf(line))) return;
+    const before = isRecharge ? 0n : held[place]?.overage ?? 0n;
+    tellOfOverage(draft, line, line.overage - before, context);
+  });
 }
 
 /** Changes the counters from the held to the final amounts. */
@@ -132,8 +154,10 @@ function chargeLines(
   charged: ChargedCounters,
 ): void {
   const heldBy = (place: number) => isRecharge ? 0n : (row.lines[place] as HoldLine).taken;
-  lines.forEach(({ taken }, place) => {
-    correctLeft(draft, row.lines[place] as HoldLine, taken - heldBy(place), now, spared);
+  const soldBy = (place: number) => isRecharge ? 0n : (row.lines[place] as HoldLine).overage ?? 0n;
+  lines.forEach(({ taken, overage = 0n }, place) => {
+    const ofPlan = taken - overage - (heldBy(place) - soldBy(place));
+    correctLeft(draft, row.lines[place] as HoldLine, ofPlan, now, spared);
   });
   lines.forEach((line, place) => {
     const before = heldBy(place);
@@ -144,13 +168,24 @@ function chargeLines(
       charged.set(key, chargeGuard(draft, line, held, (limits[place] as LineLimit).quota, now));
       return;
     }
+    if ((line as HoldLine).isLeftBehind === true) {
+      const delta = spared.has(key) ? 0n : line.taken - before;
+      if (delta !== 0n) chargeLine(draft, line, { delta, overage: delta, costCents: 0n });
+      return;
+    }
     const known = charged.get(key);
     const isSpared = spared.has(key);
-    const cost = isSpared || known !== undefined ? 0n : costCents;
-    const current = chargeLine(draft, line, isSpared ? 0n : line.taken - before, cost);
-    const { quota } = limits[place] as LineLimit;
-    const overflow = known?.overflow === true || (!isSpared && line.taken > before && current > quota);
-    charged.set(key, { groupId: line.groupId, unit: line.unit, quota, current, overflow });
+    const counter = chargeLine(draft, line, {
+      delta: isSpared ? 0n : line.taken - before,
+      overage: isSpared ? 0n : (line.overage ?? 0n) - soldBy(place),
+      costCents: isSpared || known !== undefined ? 0n : costCents,
+    });
+    const { quota, overageMax } = limits[place] as LineLimit;
+    const rises = line.taken - (line.overage ?? 0n) > before - soldBy(place);
+    const overflow = known?.overflow === true || (!isSpared && rises && planCount(counter) > quota);
+    const group = { groupId: line.groupId, unit: line.unit, quota, current: shownCount(counter), overflow };
+    const { overage = overageMax === undefined ? undefined : 0n } = counter;
+    charged.set(key, overage === undefined ? group : { ...group, overage });
   });
 }
 
@@ -186,8 +221,11 @@ export function chargeEvent(
   { eventId, costCents }: Pick<Settlement, "eventId" | "costCents">,
 ): void {
   for (const line of lines) {
-    chargeLine(draft, line, line.taken, line.window.kind === "rate" ? 0n : costCents);
+    const { taken: delta, overage = 0n, window } = line;
+    chargeLine(draft, line, { delta, overage, costCents: window.kind === "rate" ? 0n : costCents });
+    tellOfOverage(draft, line, overage, context);
   }
+  settleOverage(draft, lines, context.now);
   takeCredits(draft, context, credits, {
     reason: "event_committed",
     eventId,

@@ -7,7 +7,8 @@ import type { Draft } from "../state/draft.ts";
 import { ownerOf } from "../values/ids.ts";
 import { activePlanOf } from "../plans/entitlement.ts";
 import { quotaOf } from "../state/subscription.ts";
-import { adjustedTo, counted, keyOf, shownCount } from "../state/counter.ts";
+import { adjustedTo, counted, type Counter, keyOf } from "../state/counter.ts";
+import { overageMaxOf } from "./overage.ts";
 import { isOfGuard, type Millis, type Window } from "../values/period.ts";
 import { countersOf, type HoldLine, type Line, type Reservation } from "../state/reservation.ts";
 
@@ -41,8 +42,9 @@ const NO_PARTS: readonly string[] = [];
 export function refundLines(draft: Draft, row: Reservation, at: Millis): void {
   for (const line of row.lines) {
     if (!isSettled(line.window, at)) continue;
-    draft.putCounter(counted(draft.counter(line), -line.taken));
-    correctLeft(draft, line, -line.taken, at);
+    const { taken, overage = 0n } = line;
+    draft.putCounter(counted(draft.counter(line), -taken, -overage));
+    correctLeft(draft, line, overage - taken, at);
   }
 }
 
@@ -54,7 +56,10 @@ export function isSettled(window: Window, at: Millis): boolean {
   return !isOfGuard(window) || (window.kind === "rate" && window.end !== null && window.end > at);
 }
 
-/** Corrects the counters that a line left. The hold is not one of their holds, so the delta is booked as adjusted. */
+/**
+ * Corrects the counters that a line left. The hold is not one of their holds, so the delta is booked as adjusted. Overage
+ * is no part of it: it moved along with the hold.
+ */
 export function correctLeft(
   draft: Draft,
   { left }: HoldLine,
@@ -66,15 +71,25 @@ export function correctLeft(
   for (const ref of left) {
     if (spared.has(keyOf(ref)) || !isSettled(ref.window, at)) continue;
     const counter = draft.counter(ref);
-    draft.putCounter(adjustedTo(counter, larger(counter.count + delta, 0n), counter.costCents, 0n));
+    const count = larger(counter.count + delta, counter.overage ?? 0n);
+    draft.putCounter(adjustedTo(counter, count, counter.costCents, 0n));
   }
 }
 
-/** Adds a delta and a cost to the counter of a line; returns the new count as shown. */
-export function chargeLine(draft: Draft, line: Line, delta: Amount, costCents: Amount): Amount {
-  const counter = counted(draft.counter(line), delta);
-  draft.putCounter(costCents === 0n ? counter : { ...counter, costCents: counter.costCents + costCents });
-  return shownCount(counter);
+/** What a settlement adds to a counter. */
+export interface Added {
+  readonly delta: Amount;
+  /** The part of `delta` that is overage. */
+  readonly overage: Amount;
+  readonly costCents: Amount;
+}
+
+/** Changes the counter of a line; returns it. */
+export function chargeLine(draft: Draft, line: Line, { delta, overage, costCents }: Added): Counter {
+  const row = counted(draft.counter(line), delta, overage);
+  const counter = costCents === 0n ? row : { ...row, costCents: row.costCents + costCents };
+  draft.putCounter(counter);
+  return counter;
 }
 
 /** The keys of counters that a settlement leaves unchanged. */
@@ -94,6 +109,8 @@ export interface LineLimit {
   readonly quota: Amount;
   /** Whether the line's plan is the active one. */
   readonly isCurrent: boolean;
+  /** The most overage in force, null for no limit; absent where the group sells none. */
+  readonly overageMax?: Amount | null;
 }
 
 /** Returns the present quota of each line's group: the primary row's if its plan is active, else the catalog's. */
@@ -104,6 +121,9 @@ export function limitsOf(draft: Draft, context: Context, lines: readonly Line[])
     const plan = isCurrent ? active.plan : context.catalog.plans.get(line.planId);
     const group = plan?.groups.find(({ id }) => id === line.groupId);
     if (group === undefined) return { quota: 0n, isCurrent };
-    return { quota: isCurrent ? quotaOf(active, group) : group.quota, isCurrent };
+    if (!isCurrent) return { quota: group.quota, isCurrent };
+    const limit = { quota: quotaOf(active, group), isCurrent };
+    const overageMax = overageMaxOf(draft.user, group);
+    return overageMax === undefined ? limit : { ...limit, overageMax };
   });
 }

@@ -204,13 +204,17 @@ function blockedRun({ id, limits }: Run) {
 }
 
 /** A group without room, with the caller's share if that has none. */
-function blockedGroup({ group, quota, counter }: GroupReading, full: readonly FullShare[] = NONE_FULL) {
+function blockedGroup(
+  { group, quota, counter, overageMax }: GroupReading,
+  full: readonly FullShare[] = NONE_FULL,
+) {
   const share = full.find((each) => each.group === group);
   return {
     groupId: group.id,
     unit: group.unit,
     quota: numberOf(quota),
     current: numberOf(shownCount(counter)),
+    ...overageMax === undefined ? {} : { overage: numberOf(counter.overage ?? 0n) },
     ...share === undefined ? {} : { member: { count: numberOf(share.count), quota: numberOf(share.quota) } },
   };
 }
@@ -288,9 +292,10 @@ function statusOf(
 
 function readCounters(draft: Draft, { groups, active, reasons }: Assessment, now: Millis): CounterReading[] {
   if (active === null) return [];
-  return groups.map(({ group, quota, window: before }) => {
+  return groups.map(({ gate: _, ...reading }) => {
+    const { group, window: before } = reading;
     // Where the call counted, a session has begun.
     const window = reasons.length === 0 ? begun(before) : before;
-    return { group, quota, window, counter: counterIn(draft, active.plan.id, group.id, window, now) };
+    return { ...reading, window, counter: counterIn(draft, active.plan.id, group.id, window, now) };
   });
 }

@@ -5,6 +5,9 @@
 // count left behind, and the counter left behind keeps its count and cost. If that became 0, a user could change plan and
 // change back, and would find a fresh quota wherever the other plan's window had rolled over in between.
 //
+// What was sold past a quota is no usage of the plan, so it is not copied: it stays where it was taken, and is settled
+// there. The line of an open hold then leaves its overage behind, as a line after it.
+//
 // An open hold is then part of two counts: of the counter that it followed to, as a hold, and of each counter that it
 // left, as an adjustment. Its line lists the counters it left (`left`), so that its settlement corrects all of them by
 // the same amount. When a hold returns to a counter of that list, it is a hold there again and the counter leaves the
@@ -20,7 +23,9 @@ import {
   joinedBy,
   keyOf,
   opened,
+  usedOfPlan,
   withoutReset,
+  withOverage,
 } from "../state/counter.ts";
 import type { HoldLine } from "../state/reservation.ts";
 import { isOfGuard, type Millis, type Period, type Window, windowAt } from "../values/period.ts";
@@ -119,20 +124,40 @@ export function carryUsage(
     const { held, added } = heldBy.get(key) ?? NO_HOLDS;
     const to = opened(draft.counter(toRef), toRef.window);
     if (leavesUsage) {
-      if (held !== 0n) draft.putCounter(adjustedTo(withoutReset(to), to.count + added, to.costCents, held));
+      if (held !== 0n) draft.putCounter(receiving(withoutReset(to), added, to.costCents, held));
     } else if (isPut(from, held)) {
-      const count = larger(to.count, from.count);
+      const more = larger(usedOfPlan(from) - usedOfPlan(to), 0n);
       const costCents = larger(to.costCents, from.costCents);
-      draft.putCounter(adjustedTo(joinedBy(to, from), count, costCents, held));
+      draft.putCounter(receiving(joinedBy(to, from), more, costCents, held));
     }
     // The holds are part of another counter now. The count stays, so they become adjustments here.
-    if (held !== 0n) draft.putCounter(adjustedTo(from, from.count, from.costCents, -held));
+    if (held !== 0n) draft.putCounter(receiving(from, 0n, from.costCents, -held));
   }
 }
 
+/**
+ * Changes a counter by usage and open holds that came from another one, or went there.
+ *
+ * @param more the usage of the plan
+ * @param held what the holds hold
+ * @param sold overage, which only a merge moves
+ */
+export function receiving(
+  counter: Counter,
+  more: Amount,
+  costCents: Amount,
+  held: Amount,
+  sold: Amount = 0n,
+): Counter {
+  const row = withOverage(counter, (counter.overage ?? 0n) + sold);
+  return adjustedTo(row, row.count + more + sold, costCents, held);
+}
+
 /** Whether a counter has something to carry; a session also goes on where nothing was used. */
-function isPut({ count, costCents, alerted, kind }: Counter, held: Amount): boolean {
-  return count > 0n || costCents > 0n || held !== 0n || alerted.length > 0 || kind === "session";
+function isPut(counter: Counter, held: Amount): boolean {
+  const { costCents, alerted, kind } = counter;
+  return usedOfPlan(counter) > 0n || costCents > 0n || held !== 0n || alerted.length > 0 ||
+    kind === "session";
 }
 
 /**
@@ -177,19 +202,31 @@ export function repointHolds(
   source: "kept" | "emptied",
 ): ReadonlyMap<string, FollowedHolds> {
   const heldBy = new Map<string, FollowedHolds>();
-  const moved = (line: HoldLine): HoldLine => {
+  const joined = new Set<HoldLine>();
+  const moved = (line: HoldLine, next: HoldLine | undefined): readonly HoldLine[] => {
+    if (joined.has(line)) return [];
     const key = keyOf(line);
     const move = moves.get(key);
-    if (move === undefined) return line;
-    const { planId, groupId, window, unit, taken, left: before = [] } = line;
+    const isKept = source === "kept";
+    if (move === undefined || (isKept && line.isLeftBehind === true)) return [line];
+    const { planId, groupId, window, unit, taken, overage = 0n, left: before = [] } = line;
     const { to } = move;
-    if (window.kind === "concurrency") return { ...to, unit, taken };
-    const behind = source === "kept" ? [...before, { planId, groupId, window }] : before;
+    if (window.kind === "concurrency") return [{ ...to, unit, taken }];
+    const behind = isKept ? [...before, { planId, groupId, window }] : before;
     const stillLeft = behind.filter((ref) => keyOf(ref) !== keyOf(to));
+    const follows = isKept ? taken - overage : taken;
     const { held, added } = heldBy.get(key) ?? NO_HOLDS;
     const isNew = stillLeft.length === behind.length;
-    heldBy.set(key, { held: held + taken, added: isNew ? added + taken : added });
-    return withLeft({ ...to, unit, taken }, stillLeft);
+    heldBy.set(key, { held: held + follows, added: isNew ? added + follows : added });
+    if (!isKept) return [withLeft({ ...line, ...to }, stillLeft)];
+    if (next?.isLeftBehind === true && keyOf(next) === keyOf(to)) {
+      // It returns to where it left its overage.
+      joined.add(next);
+      return [withLeft({ ...to, unit, taken: taken + next.taken, overage: next.taken }, stillLeft)];
+    }
+    const moving = withLeft({ ...to, unit, taken: follows }, stillLeft);
+    if (overage === 0n) return [moving];
+    return [moving, { planId, groupId, window, unit, taken: overage, overage, isLeftBehind: true }];
   };
   changeHoldLines(draft, moved);
   return heldBy;
@@ -202,20 +239,25 @@ export function repointHolds(
 export function forgetLeft(draft: Draft, refs: readonly CounterRef[]): void {
   const gone = new Set(refs.map(keyOf));
   changeHoldLines(draft, (line) => {
-    if (!line.left?.some((ref) => gone.has(keyOf(ref)))) return line;
+    if (!line.left?.some((ref) => gone.has(keyOf(ref)))) return [line];
     const { left, ...rest } = line;
-    return withLeft(rest, left.filter((ref) => !gone.has(keyOf(ref))));
+    return [withLeft(rest, left.filter((ref) => !gone.has(keyOf(ref))))];
   });
 }
 
-function changeHoldLines(draft: Draft, change: (line: HoldLine) => HoldLine): void {
+function changeHoldLines(
+  draft: Draft,
+  change: (line: HoldLine, next: HoldLine | undefined) => readonly HoldLine[],
+): void {
   for (const row of [...draft.openHolds()]) {
-    const lines = row.lines.map(change);
-    if (lines.some((line, place) => line !== row.lines[place])) draft.putReservation({ ...row, lines });
+    const lines = row.lines.flatMap((line, place) => change(line, row.lines[place + 1]));
+    const isSame = lines.length === row.lines.length &&
+      lines.every((line, place) => line === row.lines[place]);
+    if (!isSame) draft.putReservation({ ...row, lines });
   }
 }
 
 /** Adds the list of counters left to a line; most lines have none. */
-function withLeft(line: HoldLine, left: readonly CounterRef[]): HoldLine {
+function withLeft({ left: _, ...line }: HoldLine, left: readonly CounterRef[]): HoldLine {
   return left.length === 0 ? line : { ...line, left };
 }

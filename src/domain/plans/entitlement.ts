@@ -8,7 +8,7 @@ import { isGuard, type LimitGroup } from "../catalog/plan.ts";
 import { closeSessions, isLifetime, runningSession, windowAmong, windowFor } from "./windows.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
-import { type CounterRef, filled, reset, shownCount } from "../state/counter.ts";
+import { type CounterRef, filled, planCount, reset } from "../state/counter.ts";
 import type { Entitlement } from "../state/user.ts";
 import { resetShares } from "../accounts/shares.ts";
 import { carryUsage, forgetLeft, type LeftPlan, windowsLeft } from "./carry.ts";
@@ -197,7 +197,7 @@ function enterPlan(draft: Draft, entered: ActivePlan, context: Context): boolean
       for (const { group, ref } of runningQuotas(draft, entered, now)) {
         const counter = draft.counter(ref);
         const quota = quotaOf(entered, group);
-        draft.putCounter(filled(counter, quota, larger(quota, shownCount(counter))));
+        draft.putCounter(filled(counter, quota, larger(quota, planCount(counter))));
       }
       return false;
   }

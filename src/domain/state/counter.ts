@@ -16,6 +16,8 @@ export interface CounterReading {
   readonly window: Window;
   /** Present for a user above: the caller's share of the group. */
   readonly member?: MemberReading;
+  /** The most overage in force, null for no limit; absent for a group that sells none. */
+  readonly overageMax?: Amount | null;
 }
 
 /** Identifies a counter within one user: plan, group and the start of the window. */
@@ -35,8 +37,10 @@ export interface Counter {
   readonly windowStart: Millis;
   /** null for a lifetime. */
   readonly windowEnd: Millis | null;
-  /** Open holds, counted events and adjustments; never below zero. */
+  /** Open holds, counted events and adjustments, with what was sold past the quota; never below that. */
   readonly count: Amount;
+  /** The part of `count` that open holds and events took as overage; absent for none. */
+  readonly overage?: Amount;
   /** The part of `count` that neither holds nor events explain. */
   readonly adjusted: Amount;
   /** The cost of the window's counted events, without open holds. */
@@ -64,9 +68,28 @@ export interface Block {
   readonly upTo: Amount;
 }
 
-/** The count that limits a user and that answers show. */
-export function shownCount({ count, block }: Counter): Amount {
-  return block === undefined ? count : larger(count + block.filler, block.upTo);
+/** The count that answers show, with what was sold past the quota. */
+export function shownCount(counter: Counter): Amount {
+  const { overage } = counter;
+  return overage === undefined ? planCount(counter) : planCount(counter) + overage;
+}
+
+/** The count that limits a user: what was sold past the quota uses up no room of the plan. */
+export function planCount({ count, overage, block }: Counter): Amount {
+  const ofPlan = overage === undefined ? count : count - overage;
+  return block === undefined ? ofPlan : larger(ofPlan + block.filler, block.upTo);
+}
+
+/** The part of the usage that the plan covers: the count without what was sold past the quota. */
+export function usedOfPlan({ count, overage }: Pick<Counter, "count" | "overage">): Amount {
+  return overage === undefined ? count : count - overage;
+}
+
+/** Sets the overage of a counter; most counters have none. */
+export function withOverage(counter: Counter, overage: Amount): Counter {
+  if (overage === 0n && counter.overage === undefined) return counter;
+  const { overage: _, ...rest } = counter;
+  return overage === 0n ? rest : { ...rest, overage };
 }
 
 /** Most counters have no alerts: they share this list. */
@@ -111,10 +134,23 @@ export function closed(counter: Counter): Counter {
   return rest;
 }
 
-/** Changes a counter by the delta of a hold or an event; floors at zero, and books the difference as `adjusted`. */
-export function counted(counter: Counter, delta: Amount): Counter {
+/**
+ * Changes a counter by the delta of a hold or an event. The count floors at what was sold, and the difference is booked as
+ * `adjusted`.
+ *
+ * @param ofOverage the part of the delta that is overage
+ */
+export function counted(counter: Counter, delta: Amount, ofOverage: Amount = 0n): Counter {
   const count = counter.count + delta;
+  if (ofOverage !== 0n || counter.overage !== undefined) return countedSold(counter, count, ofOverage);
   return count >= 0n ? { ...counter, count } : { ...counter, count: 0n, adjusted: counter.adjusted - count };
+}
+
+function countedSold(counter: Counter, count: Amount, ofOverage: Amount): Counter {
+  const overage = (counter.overage ?? 0n) + ofOverage;
+  const row = withOverage(counter, overage);
+  if (count >= overage) return { ...row, count };
+  return { ...row, count: overage, adjusted: row.adjusted + overage - count };
 }
 
 /** Adds up two counters of one group and window. Fillers are not added: the sum shows at least what each one showed. */
@@ -128,8 +164,9 @@ export function addedTo(counter: Counter, other: Counter): Counter {
     adjusted: counter.adjusted + other.adjusted,
     costCents: counter.costCents + other.costCents,
   };
+  const sold = withOverage(sum, (counter.overage ?? 0n) + (other.overage ?? 0n));
   const upTo = larger(counter.block?.upTo ?? 0n, other.block?.upTo ?? 0n);
-  return filled(sum, upTo, larger(shownCount(counter), shownCount(other)));
+  return filled(sold, upTo, larger(planCount(counter), planCount(other)));
 }
 
 /**
@@ -159,14 +196,17 @@ export function alertedAt(counter: Counter, quota: Amount, alerted: readonly num
   return { ...rest, alerted: NO_ALERTS };
 }
 
-/** Fills a counter beside its usage: it shows `shown` now, and at least `upTo` from now on. 0 is no block. */
-export function filled(counter: Counter, upTo: Amount, shown: Amount): Counter {
-  return upTo === 0n ? counter : { ...counter, block: { filler: larger(shown - counter.count, 0n), upTo } };
+/** Fills a counter beside its usage: it counts `full` of the plan now, and at least `upTo` from now on. 0 is no block. */
+export function filled(counter: Counter, upTo: Amount, full: Amount): Counter {
+  if (upTo === 0n) return counter;
+  return { ...counter, block: { filler: larger(full - usedOfPlan(counter), 0n), upTo } };
 }
 
-/** Resets a counter by a plan change; open holds stay on it and are booked as adjusted. */
+/** Resets a counter by a plan change; open holds stay on it and are booked as adjusted. What was sold stays sold. */
 export function reset(counter: Counter, at: Millis): Counter {
-  return { ...emptied(counter), adjusted: counter.adjusted - counter.count, resetAt: at };
+  const { overage = 0n } = counter;
+  const adjusted = counter.adjusted - usedOfPlan(counter);
+  return { ...withOverage(emptied(counter), overage), count: overage, adjusted, resetAt: at };
 }
 
 /** Empties the counter of a user who became an alias: its holds and events are the canonical user's now. */

@@ -15,6 +15,7 @@ import {
 } from "./message.ts";
 import type { UserKey } from "../values/ids.ts";
 import { type GuardedHold, guardedHold, heldBy } from "./in_flight.ts";
+import { emptyOverage, overageKey, type OverageRef, type OverageWindow } from "./overage.ts";
 import { Overlay } from "../values/overlay.ts";
 import type { Millis } from "../values/period.ts";
 import type { RefusedCall } from "./refused_call.ts";
@@ -26,6 +27,7 @@ import { nextDueOf, type Subscription, type SubscriptionEvent } from "./subscrip
 import type { Change, User, UserState } from "./user.ts";
 
 const NO_COUNTERS: readonly Counter[] = [];
+const NO_OVERAGES: readonly OverageWindow[] = [];
 const NO_RESERVATIONS: readonly Reservation[] = [];
 const NO_HOLDS: readonly GuardedHold[] = [];
 const NO_DRAFTS: readonly Draft[] = [];
@@ -54,6 +56,7 @@ export class Draft {
   #runs: Overlay<Run> | null = null;
   #shares: Overlay<Share> | null = null;
   #topUps: Overlay<TopUpIntent> | null = null;
+  #overages: Overlay<OverageWindow> | null = null;
   #records: Change[] | null = null;
   #messages: Message[] | null = null;
 
@@ -192,6 +195,27 @@ export class Draft {
     (this.#shares ??= new Overlay()).set(row.key, row);
   }
 
+  /** Returns a window of overage, an empty one if need be. Its end is the latest of those with its start. */
+  overage(ref: OverageRef): OverageWindow {
+    const key = overageKey(ref);
+    const row = this.#overages?.get(key) ?? this.state.overages.get(key);
+    if (row === undefined) return emptyOverage(this.user.key, ref);
+    const windowEnd = laterEnd(row.windowEnd, ref.window.end);
+    return windowEnd === row.windowEnd ? row : { ...row, windowEnd };
+  }
+
+  /** The windows of overage in memory, with this draft's changes. */
+  *overages(): Iterable<OverageWindow> {
+    for (const row of this.state.overages.values()) yield this.#overages?.get(row.key) ?? row;
+    for (const row of this.#overages?.rows ?? []) {
+      if (!this.state.overages.has(row.key)) yield row;
+    }
+  }
+
+  putOverage(row: OverageWindow): void {
+    (this.#overages ??= new Overlay()).set(row.key, row);
+  }
+
   reservation(id: string): Reservation | undefined {
     return this.#reservations?.get(id) ?? this.state.reservations.get(id);
   }
@@ -327,6 +351,7 @@ export class Draft {
       next = Math.min(next, nextDueOf(row));
     }
     for (const row of this.#balances?.rows ?? []) next = Math.min(next, expiryDueOf(row) ?? Infinity);
+    for (const row of this.#overages?.rows ?? NO_OVERAGES) next = Math.min(next, row.dueAt ?? Infinity);
     return next;
   }
 
@@ -341,6 +366,7 @@ export class Draft {
       next = Math.min(next, nextDueOf(row));
     }
     for (const row of this.balancesInOrder()) next = Math.min(next, expiryDueOf(row) ?? Infinity);
+    for (const row of this.overages()) next = Math.min(next, row.dueAt ?? Infinity);
     return next === Infinity ? null : next;
   }
 
@@ -348,7 +374,7 @@ export class Draft {
   get isEmpty(): boolean {
     return this.#user === null && this.#subscriptions === null && this.#counters === null &&
       this.#reservations === null && this.#balances === null && this.#runs === null &&
-      this.#shares === null && this.#topUps === null &&
+      this.#shares === null && this.#topUps === null && this.#overages === null &&
       this.#records === null;
   }
 
@@ -366,6 +392,9 @@ export class Draft {
     }
     for (const row of this.#counters?.rows ?? []) changes.push({ verb: "put", table: "counters", row });
     for (const row of this.#shares?.rows ?? []) changes.push({ verb: "put", table: "shares", row });
+    for (const row of this.#overages?.rows ?? NO_OVERAGES) {
+      changes.push({ verb: "put", table: "overage_windows", row });
+    }
     for (const row of this.#reservations?.rows ?? []) {
       const verb = this.state.reservations.has(row.id) ? "put" : "append";
       changes.push({ verb, table: "reservations", row });

@@ -22,6 +22,8 @@ const PARTS = "+";
 const RUN = "@";
 /** Before the rate of a hold, the cost of its tokens and the credits that it holds. */
 const RATE = "$";
+/** Before the overage of a line. */
+const OVERAGE = " ";
 /** In place of the bytes of the texts: they are in the tables alone. */
 const BARE = "-";
 const YES = "1";
@@ -29,7 +31,8 @@ const NO = "0";
 
 /** Whether a text can hold a reservation: it is open, and left no counter and no balance by a change of plan. */
 export function fitsText({ status, lines, credits }: Reservation): boolean {
-  return status === "held" && lines.every(({ left }) => left === undefined) &&
+  return status === "held" &&
+    lines.every(({ left, isLeftBehind }) => left === undefined && isLeftBehind === undefined) &&
     credits.every(({ left }) => left === undefined);
 }
 
@@ -59,10 +62,11 @@ export function textOfHold(row: Reservation, texts: HoldTexts): string | Related
     row.toldCents ? YES : NO,
     lines.length,
   ];
-  for (const { planId, groupId, window, unit, taken } of lines) {
+  for (const { planId, groupId, window, unit, taken, overage } of lines) {
     const { start, end, kind } = window;
     const unitAndKind = kind === undefined ? unit : UNITS_OF_KINDS[kind][unit];
-    fields.push(planId, groupId, start, end === null ? NONE : end - start, unitAndKind, taken);
+    fields.push(planId, groupId, start, end === null ? NONE : end - start, unitAndKind);
+    fields.push(overage === undefined ? taken : `${taken}${OVERAGE}${overage}`);
   }
   fields.push(credits.length);
   for (const { balanceId, unit, taken } of credits) fields.push(balanceId, unit, taken);
@@ -268,7 +272,11 @@ function readLine(fields: Fields): Line {
   const end = length === null ? null : start + length;
   const [unit, kind] = fields.next().split(" ") as [Unit, WindowKind?];
   const window: Window = kind === undefined ? { start, end } : { start, end, kind };
-  return { planId, groupId, window, unit, taken: fields.amount() };
+  const amounts = fields.next();
+  const place = amounts.indexOf(OVERAGE);
+  const taken = BigInt(place < 0 ? amounts : amounts.slice(0, place));
+  const line = { planId, groupId, window, unit, taken };
+  return place < 0 ? line : { ...line, overage: BigInt(amounts.slice(place + 1)) };
 }
 
 function readCredit(fields: Fields): CreditLine {

@@ -7,6 +7,7 @@ import type { IdSource, UserKey } from "../values/ids.ts";
 import type { Millis, Window } from "../values/period.ts";
 import type { Unit } from "../catalog/plan.ts";
 import type { SubscriptionEvent, SubscriptionEventType } from "./subscription.ts";
+import type { OverageWindow } from "./overage.ts";
 import type { Listener, Outbox } from "./outbox.ts";
 
 interface OfUser {
@@ -44,6 +45,24 @@ export interface SubscriptionData extends OfUser {
   readonly features?: Readonly<Record<string, unknown>>;
 }
 
+interface ShownPeriod {
+  readonly start: string;
+  readonly end: string | null;
+}
+
+/** A group and window whose overage a message is about. */
+interface OfOverage extends OfUser {
+  readonly groupId: string;
+  readonly unit: Unit;
+  readonly period: ShownPeriod;
+}
+
+/** The data of a message about overage, open holds included; `max` is the one in force. */
+export interface OverageSold extends OfOverage {
+  readonly max: number | null;
+  readonly overage: number;
+}
+
 /** The data of each type of message, beside app and mode. Amounts and times as on the wire. */
 export type MessageData =
   & {
@@ -54,8 +73,15 @@ export type MessageData =
       readonly thresholdPercent: number;
       readonly quota: number;
       readonly current: number;
-      readonly period: { readonly start: string; readonly end: string | null };
+      readonly period: ShownPeriod;
     };
+    readonly "usage.overage": OfOverage & {
+      readonly hour: string;
+      readonly amount: number;
+      readonly total: number;
+    };
+    readonly "usage.overage_started": OverageSold;
+    readonly "usage.cap_reached": OverageSold;
     readonly "user.merged": { readonly from: string; readonly to: string; readonly mergeId: string };
     readonly "reservation.expired": OfUser & { readonly reservationId: string; readonly event: string };
     readonly "person.erased": { readonly jobId: string };
@@ -75,6 +101,9 @@ export type MessageType = keyof MessageData;
 export const MESSAGE_TYPES = Object.keys(
   {
     "usage.threshold_reached": true,
+    "usage.overage": true,
+    "usage.overage_started": true,
+    "usage.cap_reached": true,
     "credits.granted": true,
     "credits.low": true,
     "credits.depleted": true,
@@ -223,8 +252,49 @@ export function thresholdData(
     thresholdPercent: percent,
     quota: numberOf(quota),
     current: numberOf(current),
-    period: { start: timeText(window.start), end: window.end === null ? null : timeText(window.end) },
+    period: periodOf(window),
   };
+}
+
+/** Makes the data of a message about the settled overage of an hour. */
+export function overageData(
+  userId: string,
+  { row, hour, amount }: { readonly row: OverageWindow; readonly hour: Millis; readonly amount: Amount },
+): MessageData["usage.overage"] {
+  const { groupId, unit, total } = row;
+  return {
+    userId,
+    groupId,
+    unit,
+    hour: timeText(hour),
+    amount: numberOf(amount),
+    total: numberOf(total),
+    period: periodOf({ start: row.windowStart, end: row.windowEnd }),
+  };
+}
+
+/** Makes the data of a message about overage, open holds included. */
+export function overageSoldData(
+  userId: string,
+  { row, max, overage }: {
+    readonly row: OverageWindow;
+    readonly max: Amount | null;
+    readonly overage: Amount;
+  },
+): OverageSold {
+  const { groupId, unit } = row;
+  return {
+    userId,
+    groupId,
+    unit,
+    max: max === null ? null : numberOf(max),
+    overage: numberOf(overage),
+    period: periodOf({ start: row.windowStart, end: row.windowEnd }),
+  };
+}
+
+function periodOf({ start, end }: Window): ShownPeriod {
+  return { start: timeText(start), end: end === null ? null : timeText(end) };
 }
 
 function timeText(at: Millis): string {

@@ -21,12 +21,19 @@ export type ReservationStatus = "held" | "committed" | "released" | "expired";
 export interface Line extends CounterRef {
   readonly unit: Unit;
   readonly taken: Amount;
+  /** The part of `taken` that was sold past the quota; absent for none. */
+  readonly overage?: Amount;
 }
 
 /** A line of a hold, which can follow its user from plan to plan: see plans/carry.ts. */
 export interface HoldLine extends Line {
   /** The counters that it left and that still contain it, each once, never its own; absent for none. */
   readonly left?: readonly CounterRef[];
+  /**
+   * Present for the overage of the line before it, which did not follow the user to another plan: all of it is overage, of
+   * the counter where it was taken.
+   */
+  readonly isLeftBehind?: true;
 }
 
 /** The rate of a hold. */

@@ -12,6 +12,7 @@ import { ByGroup, guardedHold, InFlight } from "./in_flight.ts";
 import type { Generation } from "./generation.ts";
 import type { SharedValues } from "./shared_values.ts";
 import type { WebhookMessage } from "./message.ts";
+import type { OverageHour, OverageWindow, SpendCaps } from "./overage.ts";
 import type { Reservation } from "./reservation.ts";
 import { ReservationBook } from "./reservation_book.ts";
 import type { Share, ShareReset } from "./share.ts";
@@ -59,6 +60,8 @@ export interface User {
   readonly shareResets: readonly ShareReset[] | null;
   /** What the user buys by itself; null for a user who never had such a setting. */
   readonly topUp: TopUp | null;
+  /** The most that the user lets groups sell past their quotas; null for no caps of its own. */
+  readonly spendCaps: SpendCaps | null;
 }
 
 /** The most users of a path: a user, its parent, and so on. */
@@ -82,6 +85,7 @@ export function newUser(key: UserKey, realm: number, id: string): User {
     memberLimits: null,
     shareResets: null,
     topUp: null,
+    spendCaps: null,
   };
 }
 
@@ -137,6 +141,8 @@ export type Change =
   | { readonly verb: "append"; readonly table: "subscription_events"; readonly row: SubscriptionEvent }
   | { readonly verb: "put"; readonly table: "counters"; readonly row: Counter }
   | { readonly verb: "put"; readonly table: "shares"; readonly row: Share }
+  | { readonly verb: "put"; readonly table: "overage_windows"; readonly row: OverageWindow }
+  | { readonly verb: "append"; readonly table: "overage_hours"; readonly row: OverageHour }
   | { readonly verb: "append" | "put"; readonly table: "reservations"; readonly row: Reservation }
   | { readonly verb: "append" | "put"; readonly table: "credit_balances"; readonly row: CreditBalance }
   | { readonly verb: "append" | "put"; readonly table: "runs"; readonly row: Run }
@@ -165,6 +171,8 @@ export interface UserRows {
   readonly runs?: readonly Run[];
   /** Of groups of the users above; absent for none. */
   readonly shares?: readonly Share[];
+  /** What groups sold past their quotas, by window; absent for nothing. */
+  readonly overages?: readonly OverageWindow[];
   /** Keys that are not revoked; absent for none. */
   readonly endUserKeys?: readonly EndUserKey[];
   /** Top-ups under way; absent for none. */
@@ -174,7 +182,7 @@ export interface UserRows {
 /** Rows that a command names and that need not be in memory. */
 export type OlderRows = Pick<
   UserRows,
-  "counters" | "reservations" | "balances" | "runs" | "shares" | "topUps"
+  "counters" | "reservations" | "balances" | "runs" | "shares" | "topUps" | "overages"
 >;
 
 const NO_COUNTERS: readonly Counter[] = [];
@@ -182,6 +190,7 @@ const NO_TOP_UP: ReadonlyMap<string, TopUpIntent> = new Map();
 const NO_RUNS: readonly Run[] = [];
 const NO_RUN: ReadonlyMap<string, Run> = new Map();
 const NO_SHARES: ReadonlyMap<string, Share> = new Map();
+const NO_OVERAGES: ReadonlyMap<string, OverageWindow> = new Map();
 
 /** A user's live rows in memory. Decisions read it; only `apply`, `admit` and `forget` change it. */
 export class UserState {
@@ -211,6 +220,8 @@ export class UserState {
   hasIncluded = false;
   /** Top-ups under way, and a settled one while a turn needs it. Null for none. */
   #topUps: Map<string, TopUpIntent> | null = null;
+  /** Windows of overage by key; null for none. */
+  #overages: Map<string, OverageWindow> | null = null;
   /** Keys of the user that are not revoked, by id, oldest first; null for none, as most users have. */
   endUserKeys: Map<string, EndUserKey> | null = null;
 
@@ -235,10 +246,18 @@ export class UserState {
     return this.#shares ?? NO_SHARES;
   }
 
+  /** The windows of overage in memory. */
+  get overages(): ReadonlyMap<string, OverageWindow> {
+    return this.#overages ?? NO_OVERAGES;
+  }
+
   /** Adds rows that a command names, unless memory has a newer value. */
   admit(rows: OlderRows): void {
     for (const row of rows.shares ?? []) {
       if (!this.shares.has(row.key)) this.#setShare(row);
+    }
+    for (const row of rows.overages ?? []) {
+      if (!this.overages.has(row.key)) this.#setOverage(row);
     }
     for (const row of rows.balances) {
       if (!this.balances.has(row.id)) this.#setBalance(row);
@@ -286,6 +305,9 @@ export class UserState {
         case "shares":
           this.#setShare(change.row);
           break;
+        case "overage_windows":
+          this.#setOverage(change.row);
+          break;
         case "reservations":
           this.#setReservation(change.row);
           break;
@@ -302,6 +324,7 @@ export class UserState {
           this.#setEndUserKey(change.row);
           break;
         case "events":
+        case "overage_hours":
         case "consents":
         case "event_logs":
         case "generations":
@@ -358,6 +381,10 @@ export class UserState {
 
   #setShare(row: Share): void {
     (this.#shares ??= new Map()).set(row.key, row);
+  }
+
+  #setOverage(row: OverageWindow): void {
+    (this.#overages ??= new Map()).set(row.key, row);
   }
 
   #setUser(row: User): void {

@@ -49,6 +49,7 @@ const COMMAND_INDEX: Readonly<Record<CommandName, number>> = {
   readTopUp: 34,
   deleteTopUp: 35,
   topUpWork: 36,
+  spendCap: 37,
 };
 
 /** Commands in the order of `turns`. */

@@ -1,5 +1,5 @@
 // Proves for every canonical user: each counter is the sum of its holds, events and adjustments, and each member's share
-// that of its holds and events; each credit balance is the sum of its ledger and holds; the sums by day are those of its
+// that of its holds and events; what was sold past a quota is that of holds and events, and is reported once; each credit balance is the sum of its ledger and holds; the sums by day are those of its
 // events; every open hold and balance has a user, and no open hold exists twice; what is open falls due in time; alert
 // marks are valid; what a plan includes was given once for each window; each message belongs to a user and a webhook;
 // refunded purchases are revoked; the counts of a run are the sums of its holds and events; each paid top-up has its grant,
@@ -13,6 +13,7 @@ import type { Database, Session } from "../database.ts";
 import type { Millis } from "../../domain/values/period.ts";
 import { RECONCILE_LIMITS } from "../../process/limits.ts";
 import { type FaultKind, FAULTS, inRange, owned } from "./reconcile_faults.ts";
+import { SOLD, TOLD_OVERAGE } from "./reconcile_overage.ts";
 import { RUNS } from "./reconcile_runs.ts";
 import { TOP_UP_FAULTS } from "./reconcile_top_ups.ts";
 import { SHARES } from "./reconcile_shares.ts";
@@ -177,7 +178,7 @@ async function proveRange(
   await eachRow<CounterSums>(session, counterSums(now), range, (row) => tell(counterDrift(row)));
   await eachRow<BalanceSums>(session, BALANCE_SUMS, range, (row) => balanceDrifts(row).forEach(tell));
   await eachRow<DailySums>(session, DAILY_SUMS, range, (row) => tell(dailyDrift(row)));
-  for (const sql of [SHARES, RUNS, ...FAULTS, TOP_UP_FAULTS]) {
+  for (const sql of [SHARES, SOLD, TOLD_OVERAGE, RUNS, ...FAULTS, TOP_UP_FAULTS]) {
     await eachRow<FaultRow>(session, sql, range, (row) => tell(faultDrift(row)));
   }
 }

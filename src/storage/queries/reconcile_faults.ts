@@ -13,6 +13,7 @@ export type FaultKind =
   | "included"
   | "refunded"
   | "share"
+  | "overage"
   | "run"
   | "top_up";
 
@@ -82,6 +83,9 @@ const DUE = `
       where expires_at_ms is not null and revoked_at_ms is null and (told & ${TOLD.expired}) = 0 and (remaining > 0 or held > 0)
         and included is null
         and ${inRange("user_key")}
+    union all
+    select user_key, 'overage is reported:', group_id, due_at_ms from overage_windows
+      where due_at_ms is not null and ${inRange("user_key")}
   ) part
   join users on key = user_key
   where due_at_ms is null or due_at_ms > at_ms

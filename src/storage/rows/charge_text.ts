@@ -12,13 +12,16 @@ import type { Unit } from "../../domain/catalog/plan.ts";
 /**
  * Encodes lines as JSON: [[planId, groupId, windowStart, windowEnd, unit, "taken"], ...]. A line that was moved away from
  * other counters lists these as a seventh element: [[planId, groupId, windowStart, windowEnd], ...]. A line of a session or
- * a guard has its kind as the eighth.
+ * a guard has its kind as the eighth, and a line with overage has that as the ninth: "overage". Overage that was left behind by the line before it has
+ * a 1 as the tenth.
  */
 export function encodeLines(lines: readonly HoldLine[]): string {
   return `[${lines.map(encodeHoldLine).join(",")}]`;
 }
 
-function encodeHoldLine({ planId, groupId, window, unit, taken, left }: HoldLine): string {
+function encodeHoldLine(
+  { planId, groupId, window, unit, taken, overage, left, isLeftBehind }: HoldLine,
+): string {
   const parts = [
     quoted(planId),
     quoted(groupId),
@@ -27,8 +30,11 @@ function encodeHoldLine({ planId, groupId, window, unit, taken, left }: HoldLine
     `"${unit}"`,
     `"${decimalOf(taken)}"`,
   ];
-  if (left !== undefined || window.kind !== undefined) parts.push(encodeRefs(left ?? []));
-  if (window.kind !== undefined) parts.push(`"${window.kind}"`);
+  const { kind } = window;
+  if (left !== undefined || kind !== undefined || overage !== undefined) parts.push(encodeRefs(left ?? []));
+  if (kind !== undefined || overage !== undefined) parts.push(kind === undefined ? "null" : `"${kind}"`);
+  if (overage !== undefined) parts.push(`"${decimalOf(overage)}"`);
+  if (isLeftBehind === true) parts.push(1);
   return `[${parts.join(",")}]`;
 }
 
@@ -45,21 +51,33 @@ export function quoted(text: string): string {
   return PLAIN_ID.test(text) ? `"${text}"` : JSON.stringify(text);
 }
 
-type StoredLine = [...RefParts, unit: Unit, taken: string, left?: RefParts[], kind?: WindowKind];
+type StoredLine = [
+  ...RefParts,
+  unit: Unit,
+  taken: string,
+  left?: RefParts[],
+  kind?: WindowKind | null,
+  overage?: string,
+  behind?: 1,
+];
 type RefParts = [planId: string, groupId: string, start: number, end: number | null];
+
+const LEFT_BEHIND = { isLeftBehind: true } as const;
 
 export function decodeLines(text: string): HoldLine[] {
   const lines = JSON.parse(text) as StoredLine[];
-  return lines.map(([planId, groupId, start, end, unit, taken, left = [], kind]) => {
-    const window: Window = kind === undefined ? { start, end } : { start, end, kind };
-    const line = { planId, groupId, window, unit, taken: parseAmount(taken) };
+  return lines.map(([planId, groupId, start, end, unit, taken, left = [], kind, overage, behind]) => {
+    const window: Window = kind == null ? { start, end } : { start, end, kind };
+    const amounts = { unit, taken: parseAmount(taken) };
+    const sold = overage === undefined ? amounts : { ...amounts, overage: parseAmount(overage) };
+    const line = { planId, groupId, window, ...sold, ...behind === 1 ? LEFT_BEHIND : undefined };
     // A line leaves only counters of windows of its own kind.
     return left.length === 0 ? line : { ...line, left: left.map((ref) => decodeRef(ref, kind)) };
   });
 }
 
-function decodeRef([planId, groupId, start, end]: RefParts, kind: WindowKind | undefined): CounterRef {
-  return { planId, groupId, window: kind === undefined ? { start, end } : { start, end, kind } };
+function decodeRef([planId, groupId, start, end]: RefParts, kind: WindowKind | null | undefined): CounterRef {
+  return { planId, groupId, window: kind == null ? { start, end } : { start, end, kind } };
 }
 
 /** What an event took from a user above, as stored. */

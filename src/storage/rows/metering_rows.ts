@@ -33,6 +33,7 @@ export const COUNTERS: Table<Counter> = {
     "block_up_to",
     "reset_at_ms",
     "kind",
+    "overage",
   ],
   mutable: [
     "window_end_ms",
@@ -45,8 +46,9 @@ export const COUNTERS: Table<Counter> = {
     "block_up_to",
     "reset_at_ms",
     "kind",
+    "overage",
   ],
-  later: [NULL, NULL, NULL, NULL, NULL, NULL],
+  later: [NULL, NULL, NULL, NULL, NULL, NULL, NULL],
   encode: encodeCounter,
   read: readCounter,
 };
@@ -66,17 +68,19 @@ function encodeCounter(row: Counter): string {
   ].join("\t");
 }
 
-const NO_RARE_PARTS = [NULL, NULL, NULL, NULL, NULL].join("\t");
+const NO_RARE_PARTS = [NULL, NULL, NULL, NULL, NULL, NULL].join("\t");
 
 /** Encodes the columns that are null in nearly all counters. */
-function encodeRareParts({ alertedQuota, block, resetAt, kind }: Counter): string {
+function encodeRareParts({ alertedQuota, block, resetAt, kind, overage }: Counter): string {
   if (alertedQuota === undefined && block === undefined && resetAt === undefined && kind === undefined) {
-    return NO_RARE_PARTS;
+    if (overage === undefined) return NO_RARE_PARTS;
   }
   const amounts = [alertedQuota, block?.filler, block?.upTo].map((each) =>
     each === undefined ? NULL : decimalOf(each)
   );
-  return [...amounts, resetAt ?? NULL, kind ?? NULL].join("\t");
+  return [...amounts, resetAt ?? NULL, kind ?? NULL, overage === undefined ? NULL : decimalOf(overage)].join(
+    "\t",
+  );
 }
 
 function readCounter(stored: StoredRow): Counter {
@@ -97,18 +101,21 @@ function readCounter(stored: StoredRow): Counter {
   };
 }
 
-type RareParts = Pick<Counter, "alertedQuota" | "block" | "resetAt" | "kind">;
+type RareParts = Pick<Counter, "alertedQuota" | "block" | "resetAt" | "kind" | "overage">;
 
 function rarePartsOf(stored: StoredRow): RareParts | undefined {
   const { alerted_quota: quota, block_filler: filler, block_up_to: upTo, reset_at_ms: resetAt } = stored;
   const kind = stored.kind as Counter["kind"] | null;
-  if (quota === null && filler === null && resetAt === null && kind === null) return undefined;
+  const overage = stored.overage as string | null;
+  const isCommon = quota === null && filler === null && resetAt === null && kind === null;
+  if (isCommon && overage === null) return undefined;
   const block = () => ({ filler: parseAmount(filler as string), upTo: parseAmount(upTo as string) });
   return {
     ...quota === null ? undefined : { alertedQuota: parseAmount(quota as string) },
     ...filler === null ? undefined : { block: block() },
     ...resetAt === null ? undefined : { resetAt: resetAt as number },
     ...kind == null ? undefined : { kind },
+    ...overage === null ? undefined : { overage: parseAmount(overage) },
   };
 }
 

@@ -6,6 +6,7 @@ import type { RowChange } from "../../../actors/port.ts";
 import type { TableSpec } from "./columns.ts";
 import { CREDIT_BALANCES, CREDIT_LEDGER } from "./credit_rows.ts";
 import { COUNTERS, EVENT_LOGS, EVENTS, GENERATIONS, RESERVATIONS } from "./metering_rows.ts";
+import { OVERAGE_HOURS, OVERAGE_WINDOWS } from "./overage_rows.ts";
 import { RUNS } from "./run_rows.ts";
 import { AI_SPEND, CREDIT_ISSUES, GATEWAY_SPEND, IDEMPOTENCY, OPERATIONS } from "./runtime_rows.ts";
 import { SHARES } from "./share_rows.ts";
@@ -46,6 +47,8 @@ const BY_NAME: { readonly [Name in RowChange["table"]]: Encoder<RowOf<Name>> } =
   end_user_keys: END_USER_KEYS,
   shares: SHARES,
   top_ups: TOP_UPS,
+  overage_windows: OVERAGE_WINDOWS,
+  overage_hours: OVERAGE_HOURS,
 };
 
 /** The tables in the order of their marks. */

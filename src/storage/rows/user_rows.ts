@@ -40,9 +40,13 @@ export const USERS = table<User>("users", 1, {
     later: { since: 29, value: null },
   }),
   topUp: mapped("top_up", encodeTopUp, decodeTopUp, { mutable: true, later: { since: 35, value: null } }),
+  spendCaps: mapped("spend_caps", textOfLimits, limitsOf, {
+    mutable: true,
+    later: { since: 36, value: null },
+  }),
 });
 
-/** Encodes member limits as JSON: {"groupId": "quota", ...}. */
+/** Encodes member limits or spend caps as JSON: {"groupId": "quota", ...}. */
 function textOfLimits(limits: MemberLimits | null): string | null {
   if (limits === null) return null;
   return JSON.stringify(

@@ -153,8 +153,9 @@ function deleteEvents(ids: string): string {
   return `with gone as (
       delete from events where id = ${ids} returning levels
     ), kept as (
-      insert into erased_charges (user_key, plan_id, group_id, window_start_ms, amount)
-      select u.key, line ->> 0, line ->> 1, (line ->> 2)::bigint, sum((line ->> 5)::numeric)
+      insert into erased_charges (user_key, plan_id, group_id, window_start_ms, amount, overage)
+      select u.key, line ->> 0, line ->> 1, (line ->> 2)::bigint, sum((line ->> 5)::numeric),
+        sum(coalesce((line ->> 8)::numeric, 0))
       from gone cross join lateral jsonb_array_elements(levels::jsonb) level
         cross join lateral jsonb_array_elements(level -> 1) line
         join users u on u.key = (level ->> 0)::bigint
@@ -163,7 +164,8 @@ function deleteEvents(ids: string): string {
           and c.window_start_ms = (line ->> 2)::bigint))
       group by 1, 2, 3, 4 order by 1, 2, 3, 4
       on conflict (user_key, plan_id, group_id, window_start_ms)
-        do update set amount = erased_charges.amount + excluded.amount
+        do update set amount = erased_charges.amount + excluded.amount,
+          overage = erased_charges.overage + excluded.overage
     )
     select 1 from gone`;
 }
@@ -298,6 +300,8 @@ const OF_USERS = [
   "top_ups",
   "erased_charges",
   "shares",
+  "overage_windows",
+  "overage_hours",
   "history_moves",
   "idempotency",
 ];

@@ -8,6 +8,7 @@ import type { OlderRows } from "../../domain/state/user.ts";
 import type { StoredRow } from "../rows/columns.ts";
 import { CREDIT_BALANCES } from "../rows/credit_rows.ts";
 import { COUNTERS } from "../rows/metering_rows.ts";
+import { OVERAGE_WINDOWS } from "../rows/overage_rows.ts";
 import { SHARES } from "../rows/share_rows.ts";
 import { arrayText, type Session } from "../database.ts";
 import { moveRefusedCalls } from "./refused_call_store.ts";
@@ -15,20 +16,22 @@ import { HISTORY, reservationIdsOf, someRowsOf, someSettled } from "./history_ta
 
 type Reader = Pick<Session, "query">;
 
-/** Loads all counters, balances and shares of a user. */
+/** Loads all counters, balances, shares and windows of overage of a user. */
 export async function loadWhole(reader: Reader, owner: UserKey): Promise<OlderRows> {
-  const [counters, balances, shares] = await Promise.all([
+  const [counters, balances, shares, overages] = await Promise.all([
     reader.query<StoredRow>("select * from counters where user_key = $1::bigint", [owner]),
     reader.query<StoredRow>("select * from credit_balances where user_key = $1::bigint order by id", [
       owner,
     ]),
     reader.query<StoredRow>("select * from shares where user_key = $1::bigint", [owner]),
+    reader.query<StoredRow>("select * from overage_windows where user_key = $1::bigint", [owner]),
   ]);
   return {
     counters: counters.map(COUNTERS.read),
     reservations: [],
     balances: balances.map(CREDIT_BALANCES.read),
     shares: shares.map(SHARES.read),
+    overages: overages.map(OVERAGE_WINDOWS.read),
   };
 }
 
@@ -141,7 +144,7 @@ export async function moveHistory(session: Session, alias: UserKey, limit: numbe
   }
   if (hasMoved) await countMoved(session, alias, moved);
   if (left <= 0) return limit;
-  for (const table of ["counters", "shares"]) {
+  for (const table of ["counters", "shares", "overage_windows"]) {
     await session.query(`delete from ${table} where user_key = $1::bigint`, [alias]);
   }
   const ended = await session.query(

@@ -10,6 +10,7 @@ import { type CreditBalance, TOLD } from "../../domain/state/credit.ts";
 import type { Millis } from "../../domain/values/period.ts";
 import { countersOf, type Reservation } from "../../domain/state/reservation.ts";
 import type { Run } from "../../domain/state/run.ts";
+import type { OverageWindow } from "../../domain/state/overage.ts";
 import type { Share, ShareLine } from "../../domain/state/share.ts";
 import type { Subscription } from "../../domain/state/subscription.ts";
 import type { TopUpIntent } from "../../domain/state/top_up.ts";
@@ -25,6 +26,7 @@ import { countHistory, loadMerge, loadWhole } from "./merge_store.ts";
 import { countChildren, hasTree, heightBelow, someChildren } from "./tree_store.ts";
 import { nextKeys } from "../nodes/node_store.ts";
 import { COUNTERS, RESERVATIONS } from "../rows/metering_rows.ts";
+import { OVERAGE_WINDOWS } from "../rows/overage_rows.ts";
 import { RUNS } from "../rows/run_rows.ts";
 import { IDEMPOTENCY } from "../rows/runtime_rows.ts";
 import { SHARES } from "../rows/share_rows.ts";
@@ -95,8 +97,8 @@ async function load(
   // A decision first settles what fell due, as of the time it fell due: windows are needed from the earliest such time on.
   const from = Math.min(now, ...[...users.values()].map(({ dueAt }) => dueAt ?? now));
   const keyText = arrayText([...users.keys()]);
-  const [aliases, subscriptions, counters, reservations, balances, runs, shares, endUserKeys] = await Promise
-    .all([
+  const [aliases, subscriptions, counters, reservations, balances, runs, shares, endUserKeys, overages] =
+    await Promise.all([
       database.query<{ key: number; id: string; merged_into: number }>(
         "select key, id, merged_into from users where merged_into = any($1::text::bigint[]) order by key",
         [keyText],
@@ -128,6 +130,12 @@ async function load(
         "select * from end_user_keys where user_key = any($1::text::bigint[]) and revoked_at_ms is null order by id",
         [keyText],
       ),
+      database.query<StoredRow>(
+        `select * from overage_windows where user_key = any($1::text::bigint[]) and (window_end_ms is null
+       or due_at_ms is not null
+       or window_end_ms > least($2::bigint, (select min(created_at_ms) from (${OLDEST_HOLDS}) as oldest)))`,
+        [keyText, from],
+      ),
     ]);
   const loaded = new Map([...users.values()].map((user) => [user.key, emptyRows(user)]));
   for (const { key, id, merged_into: canonical } of aliases) loaded.get(canonical)?.aliases.push({ key, id });
@@ -155,6 +163,11 @@ async function load(
     const row = SHARES.read(stored);
     const rows = loaded.get(row.userKey);
     if (rows !== undefined) (rows.shares ??= []).push(row);
+  }
+  for (const stored of overages) {
+    const row = OVERAGE_WINDOWS.read(stored);
+    const rows = loaded.get(row.userKey);
+    if (rows !== undefined) (rows.overages ??= []).push(row);
   }
   for (const stored of endUserKeys) {
     const row = END_USER_KEYS.read(stored);
@@ -219,6 +232,7 @@ interface Rows {
   readonly balances: CreditBalance[];
   readonly runs: Run[];
   shares?: Share[];
+  overages?: OverageWindow[];
   endUserKeys?: EndUserKey[];
   topUps?: TopUpIntent[];
 }
@@ -262,13 +276,16 @@ async function loadReservation(
   if (record === undefined) return NO_ROWS;
   const reservation = { ...RESERVATIONS.read(record), userKey: canonical };
   const starts = countersOf(reservation).map(({ window }) => window.start);
-  const counters = starts.length === 0 ? [] : await database.query<StoredRow>(
-    `select * from counters where user_key = $1::bigint and window_start_ms = any($2::text::bigint[])`,
-    [canonical, arrayText(starts)],
-  );
+  const ofWindows = async (table: "counters" | "overage_windows") =>
+    starts.length === 0 ? [] : await database.query<StoredRow>(
+      `select * from ${table} where user_key = $1::bigint and window_start_ms = any($2::text::bigint[])`,
+      [canonical, arrayText(starts)],
+    );
+  const counters = (await ofWindows("counters")).map(COUNTERS.read);
+  const overages = (await ofWindows("overage_windows")).map(OVERAGE_WINDOWS.read);
   const { shares, runId } = reservation;
   const runs = runId === undefined ? NO_ROWS : await loadRuns(database, owners, runId);
-  const rows = { ...runs, counters: counters.map(COUNTERS.read), reservations: [reservation] };
+  const rows = { ...runs, counters, overages, reservations: [reservation] };
   return shares === undefined ? rows : { ...rows, shares: await loadShares(database, canonical, shares) };
 }
 

@@ -114,12 +114,27 @@ function* crossFaults(document: unknown): Iterable<CatalogFault> {
     const ids = listOf(plan, "limits").map(({ id }) => id);
     yield* repeated(ids, (limit) => `plans[${index}].limits[${limit}].id`);
   }
+  yield* overageFaults(plans);
   yield* trialFaults(plans);
   yield* featureFaults(catalog, plans);
   yield* modelFaults(models);
   yield* packFaults(packs);
   yield* priceFaults(plans, packs);
   yield* composeFaults(composeTypes, models);
+}
+
+/** Overage is sold past the quota; headroom stops before it. */
+function* overageFaults(plans: readonly Loose[]): Iterable<CatalogFault> {
+  for (const [index, plan] of plans.entries()) {
+    for (const [limit, { overage, headroom, period }] of listOf(plan, "limits").entries()) {
+      const { type } = looseOf(period);
+      if (overage === undefined || type === "rolling" || type === "concurrent") continue;
+      const [own, ofPlan] = [headroom ?? null, plan.headroom ?? null];
+      if (own === null && ofPlan === null) continue;
+      const message = `must be left out together with headroom${own === null ? " of the plan" : ""}`;
+      yield { path: `plans[${index}].limits[${limit}].overage`, message };
+    }
+  }
 }
 
 /** After a trial comes another plan of the catalog. */

@@ -50,7 +50,7 @@ function* memberFaults({ type, anchor, seconds }: Loose, path: string): Iterable
 }
 
 function* guardFaults(group: Loose, path: string): Iterable<CatalogFault> {
-  for (const name of ["headroom", "alerts", "perMember"]) {
+  for (const name of ["headroom", "alerts", "overage", "perMember"]) {
     const value = group[name];
     if (value === undefined || value === null) continue;
     yield { path: `${path}.${name}`, message: "must be left out: rates and concurrency limits only refuse" };

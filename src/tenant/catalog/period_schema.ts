@@ -40,6 +40,6 @@ export const groupPeriod = z.strictObject({
   title: "Group period",
   description:
     "When a group counts. `rolling` and `concurrent` make the group a guard: it only refuses, no credit pays " +
-    "for it, and it has no headroom, alerts or perMember. Type and seconds of sessions and guards never " +
+    "for it, and it has no headroom, alerts, overage or perMember. Type and seconds of sessions and guards never " +
     "change under an id.",
 });

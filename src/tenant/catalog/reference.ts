@@ -65,6 +65,7 @@ function tables(): string {
       "LimitGroup",
       "MatchRule",
       "Headroom",
+      "Overage",
       "MemberLimit",
       "Pack",
       "PackPrice",

@@ -70,6 +70,21 @@ const limitGroup = z.strictObject({
     default: [],
     examples: [[80, 100]],
   }),
+  overage: z.strictObject({
+    max: amount.nullable().meta({
+      description: "The most of a window in the group's unit; null for no limit.",
+      examples: [500],
+    }),
+  }).meta({
+    id: "CatalogOverage",
+    title: "Overage",
+    description: "What a group sells past its quota.",
+  }).optional().meta({
+    description:
+      "What the group sells past its quota, after the plan and credits: what you bill by the messages `usage.overage`. " +
+      "Excludes headroom, also that of the plan.",
+    examples: [{ max: 500 }],
+  }),
   perMember: z.strictObject({
     quota: amount.meta({
       description: "How much of the unit each member may use in a period.",
@@ -181,7 +196,7 @@ const plan = z.strictObject({
   addon: z.boolean().optional().meta({
     description:
       "Whether the plan is an add-on: its quotas are added to the groups of the same id and unit of " +
-      "the user's plan. Its rank, period, headroom, alerts and `onPlanChange` have no effect.",
+      "the user's plan. Its rank, period, headroom, overage, alerts and `onPlanChange` have no effect.",
     default: false,
     examples: [true],
   }),

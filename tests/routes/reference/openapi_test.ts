@@ -168,6 +168,13 @@ const TOP_UP: MessageData["topup.paid"] = {
   reason: "max_per_month",
 };
 
+const OVERAGE = {
+  userId: "u",
+  groupId: "lg",
+  unit: "count",
+  period: { start: "2026-01-01T00:00:00.000Z", end: "2026-02-01T00:00:00.000Z" },
+} as const;
+
 /** What a message of each type says. */
 const SAID: MessageData = {
   "usage.threshold_reached": {
@@ -180,6 +187,9 @@ const SAID: MessageData = {
     current: 81,
     period: { start: "2026-01-01T00:00:00.000Z", end: null },
   },
+  "usage.overage": { ...OVERAGE, hour: "2026-01-10T12:00:00.000Z", amount: 3, total: 10 },
+  "usage.overage_started": { ...OVERAGE, max: null, overage: 3 },
+  "usage.cap_reached": { ...OVERAGE, max: 10, overage: 10 },
   "credits.granted": CREDITS,
   "credits.low": CREDITS,
   "credits.depleted": CREDITS,

@@ -4,6 +4,7 @@ import { booksChecker } from "./books.ts";
 import { holdsChecker } from "./holds.ts";
 import { grantsChecker } from "./grants.ts";
 import { guardsChecker } from "./guards.ts";
+import { overageChecker } from "./overage.ts";
 import { answersChecker } from "./answers.ts";
 import { batchesChecker } from "./batches.ts";
 import { tablesChecker } from "./tables.ts";
@@ -28,6 +29,7 @@ export function everyChecker(stripe: SimStripe | null, topUps: SimTopUps | null)
     holdsChecker(),
     grantsChecker(),
     guardsChecker(),
+    overageChecker(),
     answersChecker(),
     batchesChecker(),
     tablesChecker(),

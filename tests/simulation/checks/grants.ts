@@ -62,6 +62,13 @@ export function takenBy(change: RowChange): Taken[] {
   return [change.row, ...levels].map(({ userKey, lines }) => ({ id, userKey, lines, isGated: false }));
 }
 
+/** The parts of a counter that say what the plan has left. */
+interface Sold {
+  readonly count: bigint;
+  readonly overage?: bigint;
+  readonly block?: { readonly filler: bigint; readonly upTo: bigint };
+}
+
 /** Checks every hold and every tracked event when it is taken. */
 export function grantsChecker(): Checker {
   return {
@@ -77,14 +84,15 @@ export function grantsChecker(): Checker {
             table === "counters" && row.userKey === userKey && row.planId === line.planId &&
             row.groupId === line.groupId &&
             row.windowStart === line.window.start
-          )?.row as { count: bigint; block?: { filler: bigint; upTo: bigint } } | undefined;
+          )?.row as Sold | undefined;
           if (counter === undefined) {
             throw new Error(`${id} took from ${line.groupId} and nothing was counted`);
           }
           const group = planOf(catalog, line.planId)?.limits.find((each) => each.id === line.groupId);
           if (group === undefined) throw new Error(`${id} took from ${line.groupId}, which is in no plan`);
           const gate = gateOf(scene, catalog, { userKey, planId: line.planId, group, isGated });
-          const { count, block = { filler: 0n, upTo: 0n } } = counter;
+          const { overage = 0n, block = { filler: 0n, upTo: 0n } } = counter;
+          const count = counter.count - overage;
           const shown = count + block.filler > block.upTo ? count + block.filler : block.upTo;
           if (shown > gate) {
             throw new Error(`${id} left ${line.groupId} at ${shown} of at most ${gate} millionths`);

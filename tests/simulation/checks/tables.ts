@@ -12,6 +12,8 @@ const KEYS: Readonly<Record<string, readonly string[]>> = {
   subscription_events: ["id"],
   counters: ["user_key", "plan_id", "group_id", "window_start_ms"],
   shares: ["user_key", "account_key", "group_id", "unit", "window_start_ms"],
+  overage_windows: ["user_key", "group_id", "unit", "window_start_ms"],
+  overage_hours: ["user_key", "group_id", "unit", "window_start_ms", "hour_ms", "at_ms"],
   reservations: ["id"],
   events: ["id"],
   credit_balances: ["id"],
@@ -24,12 +26,14 @@ const KEYS: Readonly<Record<string, readonly string[]>> = {
 };
 const MOVED: ReadonlySet<string> = new Set(["events", "credit_ledger", "subscription_events"]);
 /** The history move removes those of an alias. */
-const OF_CANONICAL: ReadonlySet<string> = new Set(["counters", "shares"]);
+const OF_CANONICAL: ReadonlySet<string> = new Set(["counters", "shares", "overage_windows"]);
 const OWNED = [
   "subscriptions",
   "subscription_events",
   "counters",
   "shares",
+  "overage_windows",
+  "overage_hours",
   "reservations",
   "events",
   "credit_balances",

@@ -178,6 +178,8 @@ export const ERASURE: readonly Entry[] = [
     "counters",
     "credit_balances",
     "shares",
+    "overage_windows",
+    "overage_hours",
     "end_user_keys",
     "top_ups",
     "history_moves",

@@ -5,6 +5,10 @@ import { by, numbersOf } from "./params.ts";
 import { HISTORY } from "../../../src/storage/stores/history_tables.ts";
 
 export const MERGES: readonly Entry[] = [
+  ["windows of overage of a user: select * from overage_windows where user_key = $1::bigint", {
+    kind: "read",
+    run: (tables, [key]) => tables.list("overage_windows", (row) => row.user_key === key),
+  }],
   ["shares of a user: select * from shares where user_key = $1::bigint", {
     kind: "read",
     run: (tables, [key]) => tables.list("shares", (row) => row.user_key === key),
@@ -86,7 +90,7 @@ export const MERGES: readonly Entry[] = [
       return Array.from({ length: moved }, () => ({}));
     },
   }]),
-  ...["counters", "shares"].map((
+  ...["counters", "shares", "overage_windows"].map((
     table,
   ): Entry => [`remove ${table} of a user: delete from ${table} where user_key = $1::bigint`, {
     kind: "write",

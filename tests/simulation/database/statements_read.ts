@@ -74,7 +74,7 @@ export const READS: readonly Entry[] = [
       tables.list("end_user_keys", (row) => row.id === id && row.hash === hash && row.revoked_at_ms === null)
         .map(() => ({})),
   ),
-  ...["counters", "shares"].map((table) =>
+  ...["counters", "shares", "overage_windows"].map((table) =>
     read(`running ${table} of users: select * from ${table} where user_key = any`, (tables, [keys, from]) => {
       const wanted = numbersOf(keys);
       const isOf = (row: Fields) => wanted.includes(row.user_key as number);
@@ -82,7 +82,10 @@ export const READS: readonly Entry[] = [
       const oldest = Math.min(Number(from), ...holds.map((row) => row.created_at_ms as number));
       return tables.list(
         table,
-        (row) => isOf(row) && (row.window_end_ms === null || (row.window_end_ms as number) > oldest),
+        (row) =>
+          isOf(row) &&
+          (row.window_end_ms === null || (row.window_end_ms as number) > oldest ||
+            (row.due_at_ms ?? null) !== null),
       );
     })
   ),
@@ -135,7 +138,7 @@ export const READS: readonly Entry[] = [
       "reservations",
       (row) => row.id === id && numbersOf(owners).includes(row.user_key as number) && row.status !== "held",
     )),
-  ...["counters", "shares"].map((table) =>
+  ...["counters", "shares", "overage_windows"].map((table) =>
     read(
       `${table} of a window: select * from ${table} where user_key = $1::bigint and window_start_ms`,
       (tables, [key, starts]) =>

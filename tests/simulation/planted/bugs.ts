@@ -27,6 +27,7 @@ import { SimDatabase } from "../database/connection.ts";
 import { SimTables } from "../database/tables.ts";
 import { SimProcess } from "../process.ts";
 import { CLUSTER_BUGS } from "./cluster_bugs.ts";
+import { OVERAGE_BUGS } from "./overage_bugs.ts";
 import { type PlantedBug, replace, replaceGetter } from "./plant.ts";
 import { STRIPE_BUGS } from "./stripe_bugs.ts";
 import { TREE_BUGS } from "./tree_bugs.ts";
@@ -338,4 +339,5 @@ export const PLANTED: readonly PlantedBug[] = [
   ...STRIPE_BUGS,
   ...TREE_BUGS,
   ...WINDOW_BUGS,
+  ...OVERAGE_BUGS,
 ];

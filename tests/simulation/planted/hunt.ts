@@ -15,6 +15,7 @@ export const SEEDS_A_BUG = 60;
  * where it ended, since each seed without the bug takes time in every run of the suite.
  */
 const SHOWS_FROM: Readonly<Record<string, number>> = {
+  "a load forgets overage that is pending": 10,
   "a first answer is kept after its effect": 60,
   "users do not stand still while they are merged": 6,
   "an idempotency key answers every caller that brings it": 4,
@@ -92,9 +93,18 @@ async function violationWithout(bug: PlantedBug, seed: number): Promise<Violatio
 
 /** The world in which a bug is looked for. */
 function worldOf(
-  { nodes, troubles, stripe = false, batches = false, trees = false, userKeys = false, windows = false }:
-    PlantedBug,
+  {
+    nodes,
+    troubles,
+    stripe = false,
+    batches = false,
+    trees = false,
+    userKeys = false,
+    windows = false,
+    overage,
+  }: PlantedBug,
   seed: number,
 ): RunOptions {
-  return { seed, steps: STEPS, nodes, troubles, stripe, batches, trees, userKeys, windows: windows ? 1 : 0 };
+  const kinds = { stripe, batches, trees, userKeys, windows: windows ? 1 : 0, overage: overage ?? false };
+  return { seed, steps: STEPS, nodes, troubles, ...kinds };
 }

@@ -19,6 +19,8 @@ export interface PlantedBug {
   readonly batches?: boolean;
   /** Whether limit groups have periods of their own, in every workspace. Default false. */
   readonly windows?: boolean;
+  /** Whether quota groups sell past their quotas. Default false. */
+  readonly overage?: boolean;
   plant(): () => void;
 }
 

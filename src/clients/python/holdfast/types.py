@@ -84,6 +84,14 @@ class Counter(TypedDict):
     """The cost of the counted events, without open holds."""
     filters: Dict[str, List[str]]
     """The distinct metadata values in the rules of the group."""
+    overage: NotRequired[float]
+    """Present where the group has overage: the part of the count that was sold past the quota.
+    It uses up none of the quota.
+    """
+    overageMax: NotRequired[Union[float, None]]
+    """Present where the group has overage: the most in force, of the catalog or the user's own
+    cap; null for no limit.
+    """
     period: NotRequired[Union[Period, None]]
     """Present where the group has a period of its own: its running window; null where none
     runs, and for a guard.
@@ -222,6 +230,10 @@ class ReservedGroup(TypedDict):
     current: float
     headroomGate: NotRequired[float]
     """The effective limit, where headroom is configured."""
+    overage: NotRequired[float]
+    """Present where the group has overage: the part of the count that was sold past the quota.
+    It uses up none of the quota.
+    """
     label: NotRequired[str]
     """Present, like resetsAt, if the group has no room for a refused call."""
     resetsAt: NotRequired[Union[str, None]]
@@ -355,7 +367,11 @@ class CommittedGroup(TypedDict):
     quota: float
     current: float
     overflow: bool
-    """Whether this commit took the counter above its quota."""
+    """Whether this commit took the counter above its quota, beyond what is sold."""
+    overage: NotRequired[float]
+    """Present where the group has overage: the part of the count that was sold past the quota.
+    It uses up none of the quota.
+    """
 
 
 class CommitAnswerLevelsUncovered(TypedDict):
@@ -478,6 +494,14 @@ class TrackAnswerLevelsCounters(TypedDict):
     """The cost of the counted events, without open holds."""
     filters: Dict[str, List[str]]
     """The distinct metadata values in the rules of the group."""
+    overage: NotRequired[float]
+    """Present where the group has overage: the part of the count that was sold past the quota.
+    It uses up none of the quota.
+    """
+    overageMax: NotRequired[Union[float, None]]
+    """Present where the group has overage: the most in force, of the catalog or the user's own
+    cap; null for no limit.
+    """
     period: NotRequired[Union[Period, None]]
     """Present where the group has a period of its own: its running window; null where none
     runs, and for a guard.
@@ -566,6 +590,10 @@ class UseDetail(TypedDict):
     groupId: str
     current: float
     quota: float
+    overage: NotRequired[float]
+    """Present where the group has overage: the part of the count that was sold past the quota.
+    It uses up none of the quota.
+    """
     resetsAt: Union[str, None]
     creditAvailable: float
     creditPacks: List[CreditOffer]
@@ -673,6 +701,10 @@ class ExplainedGroup(TypedDict):
     gate: Union[float, None]
     """The effective limit of reserves, where headroom is configured."""
     current: float
+    overage: NotRequired[float]
+    """Present where the group has overage: the part of the count that was sold past the quota.
+    It uses up none of the quota.
+    """
     held: float
     """The part of current that open reservations hold."""
     need: Union[float, None]
@@ -680,7 +712,7 @@ class ExplainedGroup(TypedDict):
     room: Union[float, None]
     """What remains under the effective limit, without credits."""
     fits: Union[bool, None]
-    """Whether need fits into room."""
+    """Whether need fits into room, or with overage is sold past it."""
 
 
 class ExplainedCredit(TypedDict):
@@ -815,6 +847,14 @@ class UsageLevelsCounters(TypedDict):
     quota: float
     count: float
     remaining: float
+    overage: NotRequired[float]
+    """Present where the group has overage: the part of the count that was sold past the quota.
+    It uses up none of the quota.
+    """
+    overageMax: NotRequired[Union[float, None]]
+    """Present where the group has overage: the most in force, of the catalog or the user's own
+    cap; null for no limit.
+    """
     costCents: NotRequired[float]
     filters: NotRequired[Dict[str, List[str]]]
     period: NotRequired[Union[Period, None]]
@@ -847,6 +887,50 @@ class Usage(TypedDict):
     """With levels: the users above, nearest first; less with a public key."""
     duplicateActiveSubscriptions: NotRequired[Union[DuplicateActiveSubscriptions, None]]
     """Only with a secret key."""
+
+
+OverageQuery = TypedDict("OverageQuery", {
+    "userId": 'str',
+    "from": 'NotRequired[Moment]',
+    "to": 'NotRequired[Moment]',
+})
+"""Which hours of overage to list."""
+
+
+class OverageHour(TypedDict):
+    """What a limit group sold past its quota in an hour."""
+
+    userId: str
+    groupId: str
+    unit: Unit
+    hour: str
+    """The beginning of the hour."""
+    amount: float
+    total: float
+    """All of the window, up to and with this hour."""
+
+
+class OverageList(TypedDict):
+    """What limit groups sold to a user past their quotas."""
+
+    overage: List[OverageHour]
+
+
+class SpendCapInput(TypedDict):
+    """A user's own cap to set."""
+
+    userId: NotRequired[str]
+    groupId: str
+    max: Union[float, None]
+    """From 0 to the max of the catalog; null for no cap of the user's own."""
+
+
+class SpendCap(TypedDict):
+    """A user's own cap on overage."""
+
+    userId: str
+    groupId: str
+    max: Union[float, None]
 
 
 class UserFeatures(TypedDict):
@@ -1017,6 +1101,12 @@ class UserMemberLimits(TypedDict):
     quota: float
 
 
+class UserSpendCaps(TypedDict):
+    """Members of UserSpendCaps."""
+
+    max: float
+
+
 class User(TypedDict):
     """Everything about a user."""
 
@@ -1039,6 +1129,8 @@ class User(TypedDict):
     """The user, its parent, and so on."""
     memberLimits: NotRequired[Dict[str, UserMemberLimits]]
     """Present if limits are set for the user under its parent."""
+    spendCaps: NotRequired[Dict[str, UserSpendCaps]]
+    """Present if the user has caps of its own on overage."""
 
 
 class ParentInputMemberLimits(TypedDict):
@@ -1129,6 +1221,12 @@ class MembersPage(TypedDict):
     cursor: Union[str, None]
 
 
+class LimitGroupOverage(TypedDict):
+    """What it sells past its quota, null for no limit; absent for nothing."""
+
+    max: Union[float, None]
+
+
 class LimitGroupPerMember(TypedDict):
     """The most that each user below may use of it; absent for no such limit."""
 
@@ -1156,6 +1254,8 @@ class LimitGroup(TypedDict):
     event: str
     """The pattern of the first rule."""
     matches: List[MatchRule]
+    overage: NotRequired[LimitGroupOverage]
+    """What it sells past its quota, null for no limit; absent for nothing."""
     perMember: NotRequired[LimitGroupPerMember]
     """The most that each user below may use of it; absent for no such limit."""
     period: NotRequired[LimitGroupPeriod]
@@ -2084,6 +2184,60 @@ class SubscriptionMessageData(TypedDict):
     """Of a change of plan, if the catalog has features: those in force after it, by key."""
 
 
+class UsageOverage(TypedDict):
+    """Members of UsageOverage."""
+
+    appId: str
+    mode: Mode
+    userId: str
+    groupId: str
+    unit: Unit
+    period: Period
+    """The window of the group."""
+    hour: str
+    """The beginning of the UTC hour of settling, by the app's clock."""
+    amount: float
+    """Settled in the hour and not told before."""
+    total: float
+    """All settled overage of the window, up to and with this message."""
+
+
+class UsageOverageStarted(TypedDict):
+    """Members of UsageOverageStarted."""
+
+    appId: str
+    mode: Mode
+    userId: str
+    groupId: str
+    unit: Unit
+    period: Period
+    """The window of the group."""
+    max: Union[float, None]
+    """The most in force; null for no limit."""
+    overage: float
+    """Sold so far, open holds included."""
+    causedBy: NotRequired[str]
+    """Present if a call of a user below userId caused the message: the id of that user."""
+
+
+class UsageCapReached(TypedDict):
+    """Members of UsageCapReached."""
+
+    appId: str
+    mode: Mode
+    userId: str
+    groupId: str
+    unit: Unit
+    period: Period
+    """The window of the group."""
+    max: Union[float, None]
+    """The most in force; null for no limit."""
+    overage: float
+    """Sold so far, open holds included."""
+    causedBy: NotRequired[str]
+    """Present if a call of a user below userId caused the message: the id of that user."""
+
+
 UserMerged = TypedDict("UserMerged", {
     "appId": 'str',
     "mode": 'Mode',
@@ -2184,6 +2338,9 @@ class Ping(TypedDict):
 
 WebhookData = TypedDict("WebhookData", {
     "usage.threshold_reached": 'ThresholdMessageData',
+    "usage.overage": 'UsageOverage',
+    "usage.overage_started": 'UsageOverageStarted',
+    "usage.cap_reached": 'UsageCapReached',
     "credits.granted": 'CreditsMessageData',
     "credits.low": 'CreditsMessageData',
     "credits.depleted": 'CreditsMessageData',

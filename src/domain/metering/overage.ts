@@ -1,0 +1,99 @@
+// Overage: what a limit group sells past its quota, after the plan and credits. How much a call takes is decided where it is
+// assessed and settled; here is how much may be sold, and what is reported of it.
+//
+// What events took is reported once for each user, group and UTC hour, after the hour has ended or, if that is earlier, the
+// window. The first unit sold in a window is reported at once, by a hold too, and so is the turn that sells the most in force.
+
+import { type Amount, larger, smaller } from "../values/amount.ts";
+import type { LimitGroup } from "../catalog/plan.ts";
+import type { Context } from "../state/context.ts";
+import type { Counter } from "../state/counter.ts";
+import type { Draft } from "../state/draft.ts";
+import { overageData, overageSoldData } from "../state/message.ts";
+import {
+  addedOverage,
+  emptyOverage,
+  hourOf,
+  type OverageWindow,
+  settledMore,
+  SOLD,
+} from "../state/overage.ts";
+import type { Line } from "../state/reservation.ts";
+import type { User } from "../state/user.ts";
+import type { Millis } from "../values/period.ts";
+import { activePlanOf } from "../plans/entitlement.ts";
+
+/** The most overage of a group in force for a user, null for no limit; undefined for a group that sells none. */
+export function overageMaxOf(
+  { spendCaps }: Pick<User, "spendCaps">,
+  group: LimitGroup,
+): Amount | null | undefined {
+  if (group.overage === null) return undefined;
+  const { max } = group.overage;
+  if (spendCaps === null || !Object.hasOwn(spendCaps, group.id)) return max;
+  const cap = spendCaps[group.id] as Amount;
+  return max === null ? cap : smaller(max, cap);
+}
+
+/** The part of an amount that may still be sold past a quota. */
+export function sellable(max: Amount | null | undefined, { overage = 0n }: Counter, amount: Amount): Amount {
+  if (max === undefined) return 0n;
+  return max === null ? amount : smaller(amount, larger(max - overage, 0n));
+}
+
+/** Counts the settled overage of an event's lines. */
+export function settleOverage(draft: Draft, lines: readonly Line[], now: Millis): void {
+  for (const line of lines) {
+    if (line.overage === undefined) continue;
+    draft.putOverage(settledMore(draft.overage(line), line.overage, now));
+  }
+}
+
+/**
+ * Tells that a turn began to sell past a quota, and that it sold the most in force, once for each user, group and window.
+ *
+ * @param line a line of the plan in force; its counter is changed already
+ * @param more by how much the overage of its counter rose
+ */
+export function tellOfOverage(draft: Draft, line: Line, more: Amount, context: Context): void {
+  if (more <= 0n) return;
+  const active = activePlanOf(draft, context);
+  const group = active?.plan.id === line.planId
+    ? active.plan.groups.find(({ id }) => id === line.groupId)
+    : undefined;
+  const max = group === undefined ? undefined : overageMaxOf(draft.user, group);
+  if (max === undefined) return;
+  const { overage = 0n } = draft.counter(line);
+  const row = draft.overage(line);
+  const data = () => overageSoldData(draft.user.id, { row, max, overage });
+  let { told } = row;
+  if ((told & SOLD.started) === 0) {
+    told |= SOLD.started;
+    draft.tell("usage.overage_started", context.now, data());
+  }
+  if (max !== null && overage >= max && (told & SOLD.capReached) === 0) {
+    told |= SOLD.capReached;
+    draft.tell("usage.cap_reached", context.now, data());
+  }
+  if (told !== row.told) draft.putOverage({ ...row, told });
+}
+
+/** Tells what was settled of a window and not told yet, as of its time. */
+export function tellSettled(draft: Draft, row: OverageWindow, at: Millis): void {
+  const { key: _key, windowEnd: _end, total: _total, pending: amount, dueAt: _due, told: _told, ...ref } =
+    row;
+  const hour = hourOf(at - 1);
+  draft.putOverage({ ...row, pending: 0n, dueAt: null });
+  draft.appendRecord({ verb: "append", table: "overage_hours", row: { ...ref, hour, at, amount } });
+  draft.tell("usage.overage", at, overageData(draft.user.id, { row, hour, amount }));
+}
+
+/** Moves the windows of a user to the one that it becomes part of. What was reported keeps its user. */
+export function mergeOverage(from: Draft, to: Draft): void {
+  for (const row of [...from.overages()]) {
+    const { groupId, unit, windowStart: start, windowEnd: end } = row;
+    const ref = { groupId, unit, window: { start, end } };
+    to.putOverage(addedOverage(to.overage(ref), row));
+    from.putOverage(emptyOverage(from.user.key, ref));
+  }
+}
