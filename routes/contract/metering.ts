@@ -307,6 +307,7 @@ const checkedGroup = z.strictObject({
 export const canUse = defineCall({
   id: "canUse",
   method: "POST",
+  isRead: true,
   path: "/v1/can-use",
   access: "secret",
   input: canUseInput,
@@ -398,6 +399,7 @@ const explainedRate = z.strictObject({
 export const explain = defineCall({
   id: "explain",
   method: "POST",
+  isRead: true,
   path: "/v1/explain",
   access: "secret",
   input: canUseInput,
