@@ -33,11 +33,8 @@ import shares from "./0029_shares.sql" with { type: "text" };
 import windows from "./0030_windows.sql" with { type: "text" };
 import features from "./0031_features.sql" with { type: "text" };
 import trials from "./0032_trials.sql" with { type: "text" };
-<<<<<<< HEAD
 import rates from "./0033_rates.sql" with { type: "text" };
-=======
 import readers from "./0037_readers.sql" with { type: "text" };
->>>>>>> main
 
 /** A migration: a name that says its place, and its SQL. */
 export interface Migration {
@@ -78,9 +75,6 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0030_windows", sql: windows },
   { name: "0031_features", sql: features },
   { name: "0032_trials", sql: trials },
-<<<<<<< HEAD
   { name: "0033_rates", sql: rates },
-=======
   { name: "0037_readers", sql: readers },
->>>>>>> main
 ];

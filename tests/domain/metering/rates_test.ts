@@ -300,7 +300,7 @@ Deno.test("a hold's text is as it was for a catalog without rates, and keeps the
   const rated = held(sceneOf(1000), on("image"));
   const text = textOfHold(rated, texts);
   assert.equal(text.split("\n")[11], "-1$0,0,10000000");
-  assert.deepEqual(readHold(rated.id, rated.userKey, text), rated);
+  assert.deepEqual(readHold(rated.id, rated.userKey, text, new HoldTexts()), rated);
 });
 
 Deno.test("a generation counts the credits of its report", () => {

@@ -35,7 +35,7 @@ Mode = Literal["live", "test"]
 """The mode of a key. Live and test share the catalog and no data."""
 
 
-Unit = Literal["count", "tokens", "seconds", "cents"]
+Unit = Literal["count", "tokens", "seconds", "cents", "credits"]
 """The unit of a limit group or credit balance."""
 
 
@@ -167,9 +167,10 @@ class HeldSize(TypedDict):
 
 
 class ModelUsage(TypedDict):
-    """Usage as the model server reported it: final tokens, priced in cents by the catalog.
-    Cached tokens and cache writes are parts of inputTokens, reasoningTokens is a part of
-    outputTokens. Not together with costCents or with other amounts of tokens or cents.
+    """Usage as the model server reported it: final tokens, priced in cents and credits by the
+    catalog. Cached tokens and cache writes are parts of inputTokens, reasoningTokens is a
+    part of outputTokens. Not together with costCents or with other amounts of tokens, cents
+    or credits.
     """
 
     inputTokens: NotRequired[Union[float, None]]
@@ -188,6 +189,22 @@ class ModelUsage(TypedDict):
     """Default: the held seconds; in a track the quantity."""
     calls: NotRequired[Union[float, None]]
     """Calls, or images, of a model with a price per call. Default: the count of the call."""
+
+
+class Fit(TypedDict):
+    """How a call may be made smaller until it is allowed."""
+
+    minOutputTokens: int
+    """The fewest output tokens that are of use; at most maxOutputTokens."""
+    models: NotRequired[Union[Sequence[str], None]]
+    """Models to try after metadata.model, in order of preference; at most 20, each once."""
+
+
+class Fitted(TypedDict):
+    """What a call was made to fit to."""
+
+    model: Union[str, None]
+    maxOutputTokens: float
 
 
 class ReserveOptions(HeldSize):
@@ -259,9 +276,14 @@ class ReserveReply(TypedDict):
     """Present if the user has a parent: the users above, nearest first."""
     runs: NotRequired[List[ReserveReplyRuns]]
     """With a runId: the run and those around it, innermost first, after the call."""
+    credits: NotRequired[CreditCost]
+    """What the call costs in credits, of a hold at most; present if the catalog has rates."""
+    fitted: NotRequired[Fitted]
+    """With fit, if allowed: the model and the output tokens that are held."""
     warnings: NotRequired[List[Warning]]
     """"unknown_member: metdata": the call has no such member and was answered without it.
     unpriced_model: a limit group in cents covers the event, but the call has no price.
+    unrated_event: credits are counted for the event, but no rate says how many.
     tier_unpriced: the usage names another service tier than the standard one, and was priced
     as the standard one. quantity_not_counted: quantity is above 1, but no matched limit group
     or balance counts it; use count.
@@ -277,6 +299,7 @@ class Extra(TypedDict):
     cents: NotRequired[Union[float, None]]
     outputCostCents: NotRequired[Union[float, None]]
     seconds: NotRequired[Union[float, None]]
+    credits: NotRequired[Union[float, None]]
 
 
 class Actual(TypedDict):
@@ -286,6 +309,7 @@ class Actual(TypedDict):
     tokens: NotRequired[Union[float, None]]
     cents: NotRequired[Union[float, None]]
     seconds: NotRequired[Union[float, None]]
+    credits: NotRequired[Union[float, None]]
 
 
 class CommitOptions(TypedDict):
@@ -300,9 +324,10 @@ class CommitOptions(TypedDict):
     Limit groups in cents count it only if the model is priced per second.
     """
     usage: NotRequired[Union[ModelUsage, None]]
-    """Usage as the model server reported it: final tokens, priced in cents by the catalog.
-    Cached tokens and cache writes are parts of inputTokens, reasoningTokens is a part of
-    outputTokens. Not together with costCents or with other amounts of tokens or cents.
+    """Usage as the model server reported it: final tokens, priced in cents and credits by the
+    catalog. Cached tokens and cache writes are parts of inputTokens, reasoningTokens is a
+    part of outputTokens. Not together with costCents or with other amounts of tokens, cents
+    or credits.
     """
     providerUsage: NotRequired[Union[Metadata, None]]
     """The usage object of OpenAI and servers compatible with it, Anthropic, Gemini
@@ -321,6 +346,14 @@ class Cost(TypedDict):
     """Whether the model has a price."""
     model: Union[str, None]
     """The id of the price."""
+
+
+class CreditCost(TypedDict):
+    """What a call costs in credits."""
+
+    total: float
+    rated: bool
+    """Whether a rate of the catalog gives the credits."""
 
 
 Warning = str
@@ -345,6 +378,7 @@ class CommitAnswerLevelsUncovered(TypedDict):
     tokens: NotRequired[float]
     seconds: NotRequired[float]
     cents: NotRequired[float]
+    credits: NotRequired[float]
 
 
 class CommitAnswerLevels(TypedDict):
@@ -365,9 +399,12 @@ class CommitAnswer(TypedDict):
     recharged: bool
     """Whether the reservation had expired and was charged again."""
     cost: Cost
+    credits: NotRequired[CreditCost]
+    """What the call costs in credits, of a hold at most; present if the catalog has rates."""
     warnings: NotRequired[List[Warning]]
     """"unknown_member: metdata": the call has no such member and was answered without it.
     unpriced_model: a limit group in cents covers the event, but the call has no price.
+    unrated_event: credits are counted for the event, but no rate says how many.
     tier_unpriced: the usage names another service tier than the standard one, and was priced
     as the standard one. quantity_not_counted: quantity is above 1, but no matched limit group
     or balance counts it; use count.
@@ -405,9 +442,10 @@ class TrackOptions(TypedDict):
     priced per second.
     """
     usage: NotRequired[Union[ModelUsage, None]]
-    """Usage as the model server reported it: final tokens, priced in cents by the catalog.
-    Cached tokens and cache writes are parts of inputTokens, reasoningTokens is a part of
-    outputTokens. Not together with costCents or with other amounts of tokens or cents.
+    """Usage as the model server reported it: final tokens, priced in cents and credits by the
+    catalog. Cached tokens and cache writes are parts of inputTokens, reasoningTokens is a
+    part of outputTokens. Not together with costCents or with other amounts of tokens, cents
+    or credits.
     """
     providerUsage: NotRequired[Union[Metadata, None]]
     """The usage object of OpenAI and servers compatible with it, Anthropic, Gemini
@@ -488,9 +526,12 @@ class TrackAnswer(TypedDict):
     runs: NotRequired[List[TrackAnswerRuns]]
     """With a runId: the run and those around it, innermost first, after the call."""
     cost: Cost
+    credits: NotRequired[CreditCost]
+    """What the call costs in credits, of a hold at most; present if the catalog has rates."""
     warnings: NotRequired[List[Warning]]
     """"unknown_member: metdata": the call has no such member and was answered without it.
     unpriced_model: a limit group in cents covers the event, but the call has no price.
+    unrated_event: credits are counted for the event, but no rate says how many.
     tier_unpriced: the usage names another service tier than the standard one, and was priced
     as the standard one. quantity_not_counted: quantity is above 1, but no matched limit group
     or balance counts it; use count.
@@ -576,9 +617,12 @@ class CanUseAnswer(TypedDict):
     """Present if the user has a parent: the users above, nearest first."""
     runs: NotRequired[List[CanUseAnswerRuns]]
     """With a runId: the run and those around it, innermost first, after the call."""
+    credits: NotRequired[CreditCost]
+    """What the call costs in credits, of a hold at most; present if the catalog has rates."""
     warnings: NotRequired[List[Warning]]
     """"unknown_member: metdata": the call has no such member and was answered without it.
     unpriced_model: a limit group in cents covers the event, but the call has no price.
+    unrated_event: credits are counted for the event, but no rate says how many.
     tier_unpriced: the usage names another service tier than the standard one, and was priced
     as the standard one. quantity_not_counted: quantity is above 1, but no matched limit group
     or balance counts it; use count.
@@ -667,6 +711,33 @@ class ExplainedCredit(TypedDict):
     """Amount that a reserve would take now; 0 if the call is refused."""
 
 
+class ExplainedRateParts(TypedDict):
+    """Members of ExplainedRateParts."""
+
+    part: Literal[
+        "perCall", "perImage", "perMillionInputTokens", "perMillionCachedInputTokens",
+        "perMillionOutputTokens", "perSecond", "perCent"
+    ]
+    """The member of the rate."""
+    amount: float
+    """The calls, tokens, seconds or cents."""
+    rate: float
+    credits: float
+
+
+class ExplainedRate(TypedDict):
+    """What a call costs in credits, and how that adds up."""
+
+    total: float
+    rated: bool
+    """Whether a rate of the catalog gives the credits."""
+    event: Union[str, None]
+    """The pattern of the rate; null if none covers the event."""
+    minimum: float
+    """The least that the call costs; the sum of the parts may be lower."""
+    parts: List[ExplainedRateParts]
+
+
 class ExplanationSubscription(TypedDict):
     """Members of ExplanationSubscription."""
 
@@ -716,9 +787,14 @@ class Explanation(TypedDict):
     """Present if the user has a parent: the users above, nearest first."""
     runs: NotRequired[List[ExplanationRuns]]
     """With a runId: the run and those around it, innermost first, after the call."""
+    rate: NotRequired[ExplainedRate]
+    """The most that the call costs in credits, and how that adds up; present if the catalog has
+    rates.
+    """
     warnings: NotRequired[List[Warning]]
     """"unknown_member: metdata": the call has no such member and was answered without it.
     unpriced_model: a limit group in cents covers the event, but the call has no price.
+    unrated_event: credits are counted for the event, but no rate says how many.
     tier_unpriced: the usage names another service tier than the standard one, and was priced
     as the standard one. quantity_not_counted: quantity is above 1, but no matched limit group
     or balance counts it; use count.
@@ -1125,6 +1201,21 @@ class Plan(TypedDict):
     limits: List[LimitGroup]
     features: NotRequired[Dict[str, FeatureValue]]
     """By key; absent for a plan without features."""
+
+
+class Rate(TypedDict):
+    """A row of the rate card: what the calls of an event cost in credits."""
+
+    event: str
+    metadata: NotRequired[Dict[str, str]]
+    perCall: NotRequired[float]
+    perImage: NotRequired[float]
+    perMillionInputTokens: NotRequired[float]
+    perMillionCachedInputTokens: NotRequired[float]
+    perMillionOutputTokens: NotRequired[float]
+    perSecond: NotRequired[float]
+    perCent: NotRequired[float]
+    minimum: NotRequired[float]
 
 
 class RunLimit(TypedDict):
@@ -1707,6 +1798,8 @@ class MeteredEvent(TypedDict):
     eventType: str
     quantity: float
     costCents: float
+    costCredits: NotRequired[float]
+    """Absent for an event without a rate."""
     matchStatus: Literal[
         "matched", "matched_credits_only", "unmatched", "blocked", "no_subscription", "released"
     ]
@@ -1760,6 +1853,7 @@ class EventDetailUncovered(TypedDict):
     tokens: NotRequired[float]
     seconds: NotRequired[float]
     cents: NotRequired[float]
+    credits: NotRequired[float]
 
 
 class EventDetail(MeteredEvent):
