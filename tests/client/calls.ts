@@ -154,7 +154,7 @@ async function meter({ client }: Scene): Promise<void> {
   );
 
   const fit = { minOutputTokens: 5, models: ["gpt-4o-mini"] };
-  const small = await client.reserve("u", "chat.reply", 1, {}, { maxOutputTokens: 10, fit });
+  const small = await client.reserve("u", "chat.short", 1, {}, { maxOutputTokens: 10, fit });
   assert.deepEqual(small.fitted, { model: "gpt-4o-mini", maxOutputTokens: 10 });
   await client.release(small.reservationId ?? "");
 
