@@ -1,13 +1,13 @@
 // Reserve, commit, release, track, can-use and explain: JSON becomes a command to the user, its result becomes JSON.
 
 import type { Call } from "../../actors/call.ts";
-import { numberOf } from "../../src/domain/values/amount.ts";
+import { amountOf, numberOf } from "../../src/domain/values/amount.ts";
 import type { CommitAnswer, Correction } from "../../src/domain/metering/commit.ts";
 import { shownCount } from "../../src/domain/state/counter.ts";
 import type { Cost } from "../../src/domain/pricing/cost.ts";
 import type { CreditCost } from "../../src/domain/pricing/credits.ts";
 import type { CallSize } from "../../src/domain/pricing/amounts.ts";
-import type { CanUseAnswer, OfferedGroup, ReserveAnswer } from "../../src/domain/metering/reserve.ts";
+import type { CanUseAnswer, Fit, OfferedGroup, ReserveAnswer } from "../../src/domain/metering/reserve.ts";
 import type { ExplainAnswer } from "../../src/domain/metering/explanation.ts";
 import type { GroupReading } from "../../src/domain/metering/availability.ts";
 import type { TrackAnswer } from "../../src/domain/metering/track.ts";
@@ -80,6 +80,7 @@ export function askReserve(
     ttlMs,
     prompt: input.prompt ?? null,
     runId: input.runId ?? null,
+    fit: fitOf(input),
   };
   const show = (answer: ReserveAnswer) => showReserve(answer, warningsAbout(input));
   const needs = runNeeded(input.runId);
@@ -158,6 +159,11 @@ export function askTrack(input: CheckedOf<typeof track>): Asked<"track", DataOf<
   };
 }
 
+function fitOf({ fit }: CheckedOf<typeof reserve>): Fit | null {
+  if (fit == null) return null;
+  return { minOutputTokens: amountOf(fit.minOutputTokens), models: fit.models ?? [] };
+}
+
 type WireSize = Readonly<Partial<Record<keyof CallSize, number | null | undefined>>>;
 
 function sizeOf(input: WireSize): CallSize {
@@ -196,9 +202,15 @@ function showReserve(answer: ReserveAnswer, told: readonly string[]): DataOf<typ
       groups: ofLevel.map((group) => showGroup(group, full.includes(group))),
     })),
     ...showCredits(answer),
+    ...showFitted(answer),
     warnings: joined(warnings, told),
     ...showRetry(answer),
   };
+}
+
+function showFitted({ fitted }: ReserveAnswer) {
+  if (fitted === undefined) return {};
+  return { fitted: { model: fitted.model, maxOutputTokens: numberOf(fitted.maxOutputTokens) } };
 }
 
 /** When a call that guards alone refused may be tried again. */

@@ -32,7 +32,8 @@ function amountsOf<Shape extends z.ZodRawShape>(name: string, shape: Shape) {
   });
 }
 
-interface MemberFault {
+/** A fault of a member. */
+export interface MemberFault {
   readonly path: readonly string[];
   readonly message: string;
 }

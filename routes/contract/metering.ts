@@ -21,6 +21,7 @@ import {
   PLAIN_HELD,
   plainOf,
 } from "./metered_members.ts";
+import { fit, fitFaults, fitted } from "./fit.ts";
 import { providerUsage, usage } from "./model_usage.ts";
 import { CAN_USE_SLIPS, COMMIT_SLIPS, RELEASE_SLIPS, RESERVE_SLIPS, TRACK_SLIPS } from "./slips.ts";
 import {
@@ -64,12 +65,13 @@ export const warnings = z.array(
 const reserveInput = z.object({
   ...meteredCall,
   ...heldMembers,
+  fit: fit.nullish(),
   ttlSeconds: z.number().min(REQUEST_LIMITS.ttlSecondsMin).max(REQUEST_LIMITS.ttlSecondsMax).nullish()
     .describe("How long the reservation lasts. Default: the app's reservationTtlSeconds"),
   prompt: loggedText.nullish().describe(
     "Stored while prompt logging is on, unless the user opted out of it",
   ),
-}).superRefine((input, context) => addFaults(context, heldFaults(input)));
+}).superRefine((input, context) => addFaults(context, [...heldFaults(input), ...fitFaults(input)]));
 
 /** A matched limit group in the answer to a reserve. */
 const reservedGroup = z.strictObject({
@@ -123,6 +125,7 @@ export const reserve = defineCall({
     levels: levelsOf({ groups: z.array(reservedGroup) }),
     runs,
     credits,
+    fitted,
     warnings,
   }),
   errors: ["not_found", "run_ended", "workspace_limit_reached", "test_quota_exceeded"],

@@ -116,6 +116,7 @@ const TABLE: readonly Slip[] = [
     commit: "usage, or providerUsage",
     track: "usage, or providerUsage",
   },
+  { names: ["fit"], hold: "fit of reserve", commit: "fit of reserve", track: "fit of reserve" },
   { names: ["extra"], hold: "extra of commit", commit: "extra", track: "usage; extra belongs to commit" },
   { names: ["actual"], hold: "actual of commit", commit: "actual", track: "usage; actual belongs to commit" },
 ];

@@ -37,6 +37,8 @@ const TYPES: Places = {
     "Size of future work. Which member counts depends on each group's unit.",
   ],
   ModelUsage: ["CommitRequest.usage"],
+  Fit: ["ReserveRequest.fit", "How a call may be made smaller until it is allowed."],
+  Fitted: ["ReserveResponseData.fitted", "What a call was made to fit to."],
   "ReserveOptions extends HeldSize": ["ReserveRequest.options", "Options of a reserve."],
   ReserveReason: ["CanUseResponseData.reasons[]", "Why a reserve is not allowed."],
   ReservedGroup: ["ReserveResponseData.groups[]", "A limit group in a reserve's answer."],

@@ -22,7 +22,7 @@ export type ReportedUsage = Pick<CommitOptions, "usage" | "providerUsage">;
 export type GroupStanding = Omit<CommittedGroup, "overflow">;
 
 /** The answer to a reserve that is allowed. `groups` is missing where only credits pay. */
-export interface Held extends Pick<ReserveReply, "groups" | "levels" | "warnings"> {
+export interface Held extends Pick<ReserveReply, "groups" | "levels" | "fitted" | "warnings"> {
   readonly allowed: true;
   readonly matched: true;
   readonly unmetered?: undefined;
@@ -39,6 +39,7 @@ export interface NotHeld
   readonly allowed: false;
   readonly unmetered?: undefined;
   readonly reasons: readonly ReserveReason[];
+  readonly fitted?: undefined;
   readonly reservationId?: undefined;
   readonly expiresAt?: undefined;
 }
@@ -61,6 +62,7 @@ export interface Unmetered {
   readonly reasons?: undefined;
   readonly refusedBy?: undefined;
   readonly retryAfterMs?: undefined;
+  readonly fitted?: undefined;
   readonly warnings?: undefined;
 }
 

@@ -177,6 +177,17 @@ export interface ModelUsage {
   readonly calls?: number | undefined;
 }
 
+/** How a call may be made smaller until it is allowed. */
+export interface Fit {
+  /** The fewest output tokens that are of use; at most maxOutputTokens. */
+  readonly minOutputTokens: number;
+  /** Models to try after metadata.model, in order of preference; at most 20, each once. */
+  readonly models?: readonly string[] | undefined;
+}
+
+/** What a call was made to fit to. */
+export interface Fitted { readonly model: string | null; readonly maxOutputTokens: number }
+
 /** Options of a reserve. */
 export interface ReserveOptions extends HeldSize {
   /** How long the reservation lasts. Default: the app's reservationTtlSeconds. */
@@ -235,6 +246,8 @@ export interface ReserveReply {
   readonly runs?: readonly { readonly runId: string; readonly limits: readonly RunLimit[] }[];
   /** What the call costs in credits, of a hold at most; present if the catalog has rates. */
   readonly credits?: CreditCost;
+  /** With fit, if allowed: the model and the output tokens that are held. */
+  readonly fitted?: Fitted;
   /**
    * "unknown_member: metdata": the call has no such member and was answered without it. unpriced_model: a
    * limit group in cents covers the event, but the call has no price. unrated_event: credits are counted
@@ -1531,6 +1544,16 @@ export interface PersonExport {
     readonly createdAt: string;
     readonly settledAt: string | null;
   }[];
+  /** What was sold to the person past quotas, by hour; absent for nothing. */
+  readonly overage?: readonly {
+    readonly groupId: string;
+    readonly unit: Unit;
+    readonly hour: string;
+    readonly amount: number;
+    readonly total: number;
+  }[];
+  /** The person's own caps on that; absent for none. */
+  readonly spendCaps?: readonly { readonly groupId: string; readonly max: number }[];
 }
 
 /** The state of an erasure. */

@@ -35,6 +35,7 @@ import { explain } from "./metering/explain.ts";
 import { generate } from "./metering/generate.ts";
 import { prolong } from "./metering/prolong.ts";
 import { detach, release } from "./metering/release.ts";
+import { reserveFitting } from "./metering/fit.ts";
 import { canUse, reserve } from "./metering/reserve.ts";
 import { track } from "./metering/track.ts";
 import { messagesOf } from "./messages/record.ts";
@@ -58,7 +59,8 @@ type Handlers = {
 
 /** The function of each command; a missing one does not compile. */
 const HANDLERS: Handlers = {
-  reserve,
+  reserve: (draft, input, context) =>
+    input.fit == null ? reserve(draft, input, context) : reserveFitting(draft, input, input.fit, context),
   commit,
   release,
   prolong,

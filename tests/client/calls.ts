@@ -169,6 +169,11 @@ async function meter({ client }: Scene): Promise<void> {
     again instanceof HoldfastError && again.code === "reservation_not_pending" && again.status === 409,
   );
 
+  const fit = { minOutputTokens: 5, models: ["gpt-4o-mini"] };
+  const small = await client.reserve("u", "chat.short", 1, {}, { maxOutputTokens: 10, fit });
+  assert.deepEqual(small.fitted, { model: "gpt-4o-mini", maxOutputTokens: 10 });
+  await client.release(small.reservationId ?? "");
+
   const third = await client.reserve("u", "image.render");
   assert.ok(third.allowed);
   assert.equal((await client.commit(third.reservationId, { costCents: 4.2 })).recharged, false);

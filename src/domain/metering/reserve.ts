@@ -18,7 +18,7 @@ import { type CallSize, heldUsage, knownCents, priceRowOf, reserveAmounts } from
 import { canRate, type CreditCost, creditCostOf, rateOf, tokenCost } from "../pricing/credits.ts";
 import type { Unit } from "../catalog/plan.ts";
 import type { PriceRow } from "../catalog/price_row.ts";
-import { ONE } from "../values/amount.ts";
+import { type Amount, ONE } from "../values/amount.ts";
 import { mayLog } from "./prompt_log.ts";
 import { refusedCall, type ReserveReason } from "../state/refused_call.ts";
 import { holdStep, type Run } from "../state/run.ts";
@@ -46,6 +46,16 @@ export interface ReserveInput {
   readonly model?: string;
   /** The run in which the call counts; absent or null for none. */
   readonly runId?: string | null;
+  /** How the call may be made smaller; absent or null for a call of one size. */
+  readonly fit?: Fit | null;
+}
+
+/** How a call may be made smaller until it is allowed. */
+export interface Fit {
+  /** The fewest tokens of output that are of use: at least 1 and at most the call's `maxOutputTokens`. */
+  readonly minOutputTokens: Amount;
+  /** Models to try after that of the call, in order of preference. */
+  readonly models: readonly string[];
 }
 
 /** A call without a hold. */
@@ -72,6 +82,8 @@ export interface ReserveAnswer extends Retry {
   readonly warnings: readonly HoldWarning[];
   /** What the call is held at in credits; null where the catalog has no rates. */
   readonly credits: CreditCost | null;
+  /** What the call was made to fit to; absent for a call that did not ask for it, or was refused. */
+  readonly fitted?: { readonly model: string | null; readonly maxOutputTokens: Amount };
 }
 
 /** A user above with its matched groups, as answers show it. */
@@ -96,14 +108,11 @@ export interface CanUseAnswer extends Omit<ReserveAnswer, "hold" | "groups" | "b
 
 /** Decides a reserve: a hold with an id, or the reasons against it. */
 export function reserve(draft: Draft, input: ReserveInput, context: Context): Result<ReserveAnswer> {
-  const { model } = input;
   const found = runsOf(draft, input.runId, context.now);
   if (!found.ok) return found;
   const runs = found.answer;
-  const priceRow = model === undefined
-    ? priceRowOf(context.catalog, input.event, input.metadata)
-    : context.catalog.models.get(model) ?? null;
-  const call = { ...sized(input, context, priceRow), mustBePriced: model !== undefined };
+  const call = sizedReserve(input, context);
+  const { row: priceRow } = call;
   const assessment = assessPath(draft, context, call, "gate", null, runs);
   const warnings = holdWarnings(draft, context, input, call, assessment);
   const credits = creditCostOf(context.catalog, call);
@@ -168,6 +177,15 @@ export function reserve(draft: Draft, input: ReserveInput, context: Context): Re
     warnings,
     credits,
   });
+}
+
+/** Adds the amounts by unit to a reserve. */
+export function sizedReserve(input: ReserveInput, context: Context): SizedCall {
+  const { model } = input;
+  const priceRow = model === undefined
+    ? priceRowOf(context.catalog, input.event, input.metadata)
+    : context.catalog.models.get(model) ?? null;
+  return { ...sized(input, context, priceRow), mustBePriced: model !== undefined };
 }
 
 const NO_RATE: { readonly rate?: HeldRate } = {};

@@ -20,6 +20,12 @@ export function metadataOf(text: string | null): Metadata | null {
   };
 }
 
+/** The metadata with one member more, or with another value of it. */
+export function withMember(metadata: Metadata | null, name: string, value: string): Metadata {
+  const members = { ...metadata?.members, [name]: value };
+  return { text: JSON.stringify(members), members };
+}
+
 /** A rule: an event pattern and metadata that must be equal. */
 export interface MatchRule {
   readonly event: string;

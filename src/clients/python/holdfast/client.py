@@ -36,6 +36,7 @@ from .types import (
     CommitAnswer,
     Explanation,
     Extra,
+    Fit,
     Metadata,
     ModelUsage,
     ReserveReply,
@@ -182,6 +183,7 @@ class Holdfast:
         run_id: Optional[str] = None,
         ttl_seconds: Optional[float] = None,
         prompt: Optional[str] = None,
+        fit: Optional[Fit] = None,
         wait_seconds: float = 0,
     ) -> ReserveReply:
         """Sets quota aside before the work. At a limit the answer is ``allowed`` false with reasons, not an error.
@@ -190,13 +192,14 @@ class Holdfast:
         reservation, and tracks the work later.
 
         :param quantity: for audio and video the seconds; how many is ``count``
+        :param fit: makes the call smaller until it is allowed; ``fitted`` of the answer has the model and the tokens
         :param wait_seconds: asks again, for up to 60 s, while rates and concurrency limits alone refuse
         """
         size = _size_body(
             user_id, event, quantity, metadata, count, input_tokens, max_output_tokens, input_cost_cents,
             cache_write_tokens, cache_write_1h_tokens, run_id,
         )  # fmt: skip
-        body = {**size, "ttlSeconds": ttl_seconds, "prompt": prompt}
+        body = {**size, "ttlSeconds": ttl_seconds, "prompt": prompt, "fit": fit}
         answer = self._reserve_work(body, wait_seconds)
         # There will be no commit that says more.
         if answer["allowed"] and "reservationId" not in answer:
@@ -407,6 +410,7 @@ class Holdfast:
         run_id: Optional[str] = None,
         ttl_seconds: Optional[float] = None,
         prompt: Optional[str] = None,
+        fit: Optional[Fit] = None,
         wait_seconds: float = 0,
     ) -> Reservation:
         """Reserves, runs the block of ``with``, and commits what the block says that it used.
@@ -419,7 +423,7 @@ class Holdfast:
             user_id, event, quantity, metadata, count, input_tokens, max_output_tokens, input_cost_cents,
             cache_write_tokens, cache_write_1h_tokens, run_id,
         )  # fmt: skip
-        body = {**size, "ttlSeconds": ttl_seconds, "prompt": prompt}
+        body = {**size, "ttlSeconds": ttl_seconds, "prompt": prompt, "fit": fit}
         return Reservation(self, body, wait_seconds)
 
     def run(

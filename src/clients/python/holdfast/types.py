@@ -204,6 +204,22 @@ class ModelUsage(TypedDict):
     """Calls, or images, of a model with a price per call. Default: the count of the call."""
 
 
+class Fit(TypedDict):
+    """How a call may be made smaller until it is allowed."""
+
+    minOutputTokens: int
+    """The fewest output tokens that are of use; at most maxOutputTokens."""
+    models: NotRequired[Union[Sequence[str], None]]
+    """Models to try after metadata.model, in order of preference; at most 20, each once."""
+
+
+class Fitted(TypedDict):
+    """What a call was made to fit to."""
+
+    model: Union[str, None]
+    maxOutputTokens: float
+
+
 class ReserveOptions(HeldSize):
     """Options of a reserve."""
 
@@ -279,6 +295,8 @@ class ReserveReply(TypedDict):
     """With a runId: the run and those around it, innermost first, after the call."""
     credits: NotRequired[CreditCost]
     """What the call costs in credits, of a hold at most; present if the catalog has rates."""
+    fitted: NotRequired[Fitted]
+    """With fit, if allowed: the model and the output tokens that are held."""
     warnings: NotRequired[List[Warning]]
     """"unknown_member: metdata": the call has no such member and was answered without it.
     unpriced_model: a limit group in cents covers the event, but the call has no price.
@@ -1967,6 +1985,23 @@ class PersonExportTopUps(TypedDict):
     settledAt: Union[str, None]
 
 
+class PersonExportOverage(TypedDict):
+    """Members of PersonExportOverage."""
+
+    groupId: str
+    unit: Unit
+    hour: str
+    amount: float
+    total: float
+
+
+class PersonExportSpendCaps(TypedDict):
+    """Members of PersonExportSpendCaps."""
+
+    groupId: str
+    max: float
+
+
 class PersonExport(TypedDict):
     """Everything known about a person."""
 
@@ -1986,6 +2021,10 @@ class PersonExport(TypedDict):
     """What the person used of limit groups of users above; absent for nothing."""
     topUps: NotRequired[List[PersonExportTopUps]]
     """Absent for a person without top-ups."""
+    overage: NotRequired[List[PersonExportOverage]]
+    """What was sold to the person past quotas, by hour; absent for nothing."""
+    spendCaps: NotRequired[List[PersonExportSpendCaps]]
+    """The person's own caps on that; absent for none."""
 
 
 class DeletionStatus(TypedDict):
