@@ -270,6 +270,7 @@ export const OPTION_MEMBERS: ReadonlySet<string> = new Set([
   "inputTokens",
   "inputCostCents",
   "maxOutputTokens",
+  "fit",
   "count",
   "ttlSeconds",
   "runId",

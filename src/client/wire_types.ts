@@ -190,6 +190,11 @@ export interface Fitted { readonly model: string | null; readonly maxOutputToken
 
 /** Options of a reserve. */
 export interface ReserveOptions extends HeldSize {
+  /**
+   * Makes the call smaller until it is allowed: the first model that passes with minOutputTokens, with
+   * the most output tokens up to maxOutputTokens.
+   */
+  readonly fit?: Fit | undefined;
   /** How long the reservation lasts. Default: the app's reservationTtlSeconds. */
   readonly ttlSeconds?: number | undefined;
   /** Stored while prompt logging is on, unless the user opted out of it. */

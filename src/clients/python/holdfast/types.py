@@ -223,6 +223,10 @@ class Fitted(TypedDict):
 class ReserveOptions(HeldSize):
     """Options of a reserve."""
 
+    fit: NotRequired[Union[Fit, None]]
+    """Makes the call smaller until it is allowed: the first model that passes with
+    minOutputTokens, with the most output tokens up to maxOutputTokens.
+    """
     ttlSeconds: NotRequired[Union[float, None]]
     """How long the reservation lasts. Default: the app's reservationTtlSeconds."""
     prompt: NotRequired[Union[str, None]]
