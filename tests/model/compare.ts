@@ -16,6 +16,7 @@ const SETS = [
   "unpaired",
   "endedSubscriptions",
   "conflicts.credits",
+  "warnings",
 ];
 /** Optional members, with the value that is the same as leaving them out. */
 const SAYS_NOTHING: Record<string, string> = {

@@ -1,7 +1,7 @@
 // The decision of one call at one user: of each unit's need the plan takes what it has room for, in every matched group
 // of the unit, and credit balances pay the rest. levels.ts puts those of a path together.
 
-import type { Input, LimitGroup, ModelReply, ModelRow, Unit } from "./document.ts";
+import type { Input, LimitGroup, ModelReply, ModelRow, RateRow, Unit } from "./document.ts";
 import { type Micros, ONE, smaller, ZERO } from "./decimal.ts";
 import {
   type Amounts,
@@ -15,6 +15,7 @@ import {
   roomOf,
   sent,
 } from "./rules.ts";
+import { creditsOf, type Rated, rateOf, type Work } from "./rates.ts";
 import { runsOf } from "./runs.ts";
 import {
   type Balance,
@@ -37,6 +38,10 @@ export interface Asked {
   event: string;
   metadata: Metadata | null;
   amounts: Amounts;
+  /** What rates it in credits, and by what. */
+  rate: RateRow | undefined;
+  work: Work;
+  rated: Rated;
   perUnit: boolean;
   /** The event's quantity. */
   quantity: Micros;
@@ -92,7 +97,10 @@ export function readAsked(
   const event = String(input["event"]);
   const metadata = (input["metadata"] ?? null) as Metadata | null;
   const row = modelRowOf(world.catalog, event, metadata);
-  const amounts = amountsOf(input, row, kind);
+  const { amounts: others, work } = amountsOf(input, row, kind);
+  const rate = rateOf(world.catalog, event, metadata);
+  const rated = creditsOf(rate, work);
+  const amounts = { ...others, credits: rated.total };
   const perUnit = row?.amountMode === "per_unit";
   const quantity = perUnit ? amounts.seconds : sent(input, "quantity") ?? sent(input, "count") ?? ONE;
   const user = world.user(String(input["userId"]));
@@ -101,7 +109,8 @@ export function readAsked(
   const toldCents = told.some((name) => sent(input, name) !== null);
   const found = runsOf(world, user, input["runId"], now);
   if (!found.ok) return found;
-  return { user, row, toldCents, event, metadata, amounts, perUnit, quantity, runs: found.runs };
+  const ofCall = { event, metadata, amounts, perUnit, quantity };
+  return { user, row, toldCents, ...ofCall, rate, work, rated, runs: found.runs };
 }
 
 /** What a call would be answered, without changing anything. */

@@ -1,8 +1,8 @@
 // The shapes that the model speaks: the catalog document as an administrator sends it, the requests
 // and replies at the level of the wire, and the options of a model. Declarations only.
 
-export type Unit = "count" | "tokens" | "seconds" | "cents";
-export const UNITS: readonly Unit[] = ["count", "tokens", "seconds", "cents"];
+export type Unit = "count" | "tokens" | "seconds" | "cents" | "credits";
+export const UNITS: readonly Unit[] = ["count", "tokens", "seconds", "cents", "credits"];
 
 export interface MatchRule {
   event: string;
@@ -27,6 +27,8 @@ export interface LimitGroup {
   period?: GroupPeriod;
   /** The most that each user below may use of it. */
   perMember?: { quota: number };
+  /** What is sold past the quota; null for any amount. */
+  overage?: { max: number | null };
 }
 
 export interface Period {
@@ -92,6 +94,18 @@ export interface ModelRow extends TokenPrices {
   centsPerSecond?: number;
 }
 
+/** What an event costs in credits. */
+export interface RateRow extends MatchRule {
+  perCall?: number;
+  perImage?: number;
+  perMillionInputTokens?: number;
+  perMillionCachedInputTokens?: number;
+  perMillionOutputTokens?: number;
+  perSecond?: number;
+  perCent?: number;
+  minimum?: number;
+}
+
 export interface PackItem {
   id: string;
   label: string;
@@ -124,6 +138,7 @@ export interface CatalogDocument {
     unpricedModels?: "warn" | "refuse";
   };
   models?: ModelRow[];
+  rates?: RateRow[];
   plans: Plan[];
   featureDefaults?: FeatureValues;
   packs?: Pack[];

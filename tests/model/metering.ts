@@ -15,6 +15,7 @@ import { type Micros, ONE, toNumber, ZERO } from "./decimal.ts";
 import { type Input, type ModelReply, refusal, success, type Unit, type WireData } from "./document.ts";
 import { countInRates, guardAnswer, guardLines } from "./guards.ts";
 import { decidePath, type FullShare, type Level, levelsAnswer, type PathDecision } from "./levels.ts";
+import { askedCredits, joined } from "./rated_answers.ts";
 import { addToRuns, countInRuns, runsAnswer, runsCount } from "./runs.ts";
 import { reportOf } from "./reports.ts";
 import { sent } from "./rules.ts";
@@ -41,7 +42,7 @@ export function reserve(world: World, input: Input, now: number): ModelReply {
   if ("reply" in asked) return asked.reply;
   world.cause = asked.user.id;
   const path = decidePath(world, asked, "headroom", now);
-  const told = sizeWarnings(input, asked, path);
+  const told = joined(sizeWarnings(input, asked, path), askedCredits(world, path, now));
   if (path.reasons.length > 0) return success({ ...refusedAnswer(world, path, now), ...told });
   const setTtl = world.catalog.settings?.reservationTtlSeconds ?? DEFAULT_TTL_SECONDS;
   const ttlSeconds = typeof input["ttlSeconds"] === "number" ? input["ttlSeconds"] : setTtl;
@@ -85,7 +86,7 @@ function hold(
   of: Reservation | null = null,
 ): Reservation {
   const { matched, shares } = decision;
-  const { user, row, toldCents, event, metadata, amounts, perUnit, quantity } = asked;
+  const { user, row, rate, work, toldCents, event, metadata, amounts, perUnit, quantity } = asked;
   beginSessions(world, user, matched, now);
   countInRates(world, guards, now);
   const lines = matched.map(({ planId, window, group, counter }): Line => {
@@ -102,6 +103,8 @@ function hold(
     of,
     parts: [],
     row,
+    rate,
+    work,
     toldCents,
     event,
     metadata,
@@ -128,9 +131,13 @@ function sizeWarnings(input: Input, asked: Asked, { matched, taking, own }: Path
   const units = groups.length > 0
     ? groups.map(({ group }) => group.unit)
     : own.decision.shares.map(({ unit }) => unit);
+  const byCents = asked.perUnit && sent(input, "inputCostCents") === null;
   const bySeconds = [
     "seconds",
-    ...(asked.perUnit && sent(input, "inputCostCents") === null ? ["cents"] : []),
+    ...(byCents ? ["cents"] : []),
+    ...(asked.rate?.perSecond !== undefined || (asked.rate?.perCent !== undefined && byCents)
+      ? ["credits"]
+      : []),
   ];
   const isInRun = bySeconds.some((unit) => runsCount(asked.runs, unit, asked.event));
   return isInRun || units.some((unit) => bySeconds.includes(unit))
@@ -156,7 +163,7 @@ export function canUse(world: World, input: Input, now: number): ModelReply {
     }),
   ];
   return success({
-    ...sizeWarnings(input, asked, path),
+    ...joined(sizeWarnings(input, asked, path), askedCredits(world, path, now)),
     allowed: path.reasons.length === 0,
     matched: path.matched,
     reasons: path.reasons,
@@ -188,6 +195,7 @@ export function track(world: World, input: Input, now: number, realNow: number):
   const status = trackedStatus(path);
   const isTaken = path.reasons.length === 0;
   const isBlocked = status === "blocked";
+  const ofCredits = askedCredits(world, path, now);
   const paid = [path.own, ...path.above].map((level) => ({
     level,
     ...(isTaken ? takeAt(world, level, cost, now) : { amounts: [], credits: [] }),
@@ -245,7 +253,7 @@ export function track(world: World, input: Input, now: number, realNow: number):
         counters: counters(level).map((counter, place) => withMember(level, counter, place)),
       })),
     }),
-    ...costAnswer(asked.row, cost, countsCents && !asked.toldCents, reportOf(input)),
+    ...joined(costAnswer(asked.row, cost, countsCents && !asked.toldCents, reportOf(input)), ofCredits),
     ...runsAnswer(asked.runs, null),
   });
 }

@@ -62,14 +62,15 @@ export class Model {
    * Another catalog is in force from now on, with other models and settings, quotas, alerts, and amounts that are
    * little. All else of plans and packs stays, which rows name.
    */
-  apply({ models = [], settings = {}, plans, packs = [] }: CatalogDocument): void {
+  apply({ models = [], rates, settings = {}, plans, packs = [] }: CatalogDocument): void {
     const known = this.#world.catalog;
     // Balances name their packs.
     for (const pack of known.packs ?? []) {
       delete pack.lowAt;
       Object.assign(pack, structuredClone(packs.find(({ id }) => id === pack.id)));
     }
-    this.#world.catalog = { ...known, ...structuredClone({ models, settings, plans }) };
+    const ofRates = rates === undefined ? {} : { rates };
+    this.#world.catalog = { ...known, ...structuredClone({ models, settings, plans, ...ofRates }) };
   }
 
   /** Settles what is due at a moment; a call does so only before it, and may leave something that is over already. */

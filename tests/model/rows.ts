@@ -1,8 +1,9 @@
 // The rows that the model remembers: subscriptions and their history, counters, reservations, events, credit balances and
 // ledger rows, aliases and merges. Declarations only.
 
-import type { FeatureValue, MatchRule, ModelRow, Pack, Unit, WireData } from "./document.ts";
+import type { FeatureValue, MatchRule, ModelRow, Pack, RateRow, Unit, WireData } from "./document.ts";
 import type { Micros } from "./decimal.ts";
+import type { Work } from "./rates.ts";
 import type { Amounts, Metadata } from "./rules.ts";
 import type { Anchors, Window } from "./windows.ts";
 
@@ -173,6 +174,9 @@ export interface Reservation extends Named {
   /** What priced it when it was made, whatever the catalog says by now. */
   row: ModelRow | undefined;
   toldCents: boolean;
+  /** What rated it in credits when it was made, and by what. */
+  rate: RateRow | undefined;
+  work: Work;
   event: string;
   metadata: Metadata | null;
   state: "held" | "committed" | "released" | "expired";

@@ -3,13 +3,15 @@
 // amount anew.
 
 import { type Input, type ModelReply, refusal, success, type Unit, type WireData } from "./document.ts";
-import { atLeastZero, fromNumber, type Micros, smaller, toNumber, ZERO } from "./decimal.ts";
-import { centsOfCalls, settledBy } from "./prices.ts";
+import { atLeastZero, type Micros, smaller, toNumber, ZERO } from "./decimal.ts";
+import { finalAmount, finalCost, finalCredits, tellsCents } from "./final_amounts.ts";
+import { settledBy } from "./prices.ts";
 import { leaveRates, settleGuards } from "./guards.ts";
 import { costAnswer } from "./reads.ts";
 import { reportOf } from "./reports.ts";
+import { joined, settledCredits } from "./rated_answers.ts";
 import { addToRuns, runsCount } from "./runs.ts";
-import { modelRowOf, sent } from "./rules.ts";
+import { modelRowOf } from "./rules.ts";
 import {
   type Charge,
   type Counter,
@@ -31,6 +33,8 @@ export function commit(world: World, input: Input, now: number, realNow: number)
   if (state !== "held" && state !== "expired") return refusal("reservation_not_pending");
   world.cause = user.id;
   notePrices(world, reservation, input);
+  const rated = finalCredits(reservation, input);
+  const ofCredits = settledCredits(world, [reservation, ...reservation.parts], rated, input, now);
   const cost = finalCost(reservation, input);
   const charged = new Map<Counter, WireData>();
   const all = [reservation, ...reservation.parts];
@@ -85,12 +89,15 @@ export function commit(world: World, input: Input, now: number, realNow: number)
       })),
     }),
     ...(state === "expired" ? { recharged: true } : {}),
-    ...costAnswer(
-      reservation.row,
-      cost,
-      (lines.some(({ unit }) => unit === "cents") ||
-        runsCount(reservation.runs, "cents", reservation.event)) && !tellsCents(reservation, input),
-      reportOf(input),
+    ...joined(
+      costAnswer(
+        reservation.row,
+        cost,
+        (lines.some(({ unit }) => unit === "cents") ||
+          runsCount(reservation.runs, "cents", reservation.event)) && !tellsCents(reservation, input),
+        reportOf(input),
+      ),
+      ofCredits,
     ),
   });
 }
@@ -330,53 +337,6 @@ export function giveBackToRuns({ runs, event, reserved }: Reservation): void {
 
 function find(world: World, input: Input): Reservation | undefined {
   return world.reservations.find((reservation) => reservation.id === input["reservationId"]);
-}
-
-/** The final amount of a unit: what was reserved, corrected by `extra`, `actual` or `costCents`. */
-function finalAmount(reservation: Reservation, unit: Unit, input: Input): Micros {
-  const reserved = reservation.reserved[unit];
-  if (unit === "seconds" && !reservation.perUnit) return reserved;
-  const costCents = sent(input, "costCents");
-  if (unit === "cents" && reservation.perUnit && costCents !== null) return costCents;
-  return corrected(reservation, unit, input);
-}
-
-function corrected(reservation: Reservation, unit: Unit, input: Input): Micros {
-  const { reserved: held, row, toldCents } = reservation;
-  const reserved = held[unit];
-  const report = reportOf(input);
-  const work = {
-    seconds: held.seconds,
-    count: unit === "count" ? ZERO : corrected(reservation, "count", input),
-  };
-  const settled = report && settledBy(report, row, work)[unit];
-  if (settled !== null && settled !== undefined) return settled;
-  if (unit === "cents" && !toldCents && !namesCents(input)) {
-    const ofCalls = centsOfCalls(row, work.count);
-    if (ofCalls !== null) return ofCalls;
-  }
-  const actual = (input["actual"] ?? {}) as Record<string, unknown>;
-  if (typeof actual[unit] === "number") return fromNumber(actual[unit]);
-  const extra = (input["extra"] ?? {}) as Record<string, unknown>;
-  const aliases: Partial<Record<Unit, string>> = { tokens: "outputTokens", cents: "outputCostCents" };
-  const given = extra[unit] ?? extra[aliases[unit] ?? ""];
-  return atLeastZero(reserved + (typeof given === "number" ? fromNumber(given) : ZERO));
-}
-
-/** The event's cost: `costCents`, else actual cents, else the carried cents plus extra, never below 0. */
-function finalCost(reservation: Reservation, input: Input): Micros {
-  return sent(input, "costCents") ?? corrected(reservation, "cents", input);
-}
-
-/** Whether reserve or commit named the cents. */
-function tellsCents({ toldCents }: Reservation, input: Input): boolean {
-  return toldCents || typeof input["costCents"] === "number" || namesCents(input);
-}
-
-/** Whether a commit corrects the cents. */
-function namesCents({ extra, actual }: Input): boolean {
-  const members = { ...extra as Input, ...actual as Input };
-  return [members["cents"], members["outputCostCents"]].some((value) => typeof value === "number");
 }
 
 type Outcome = Pick<EventRow, "matchStatus" | "quantity" | "cost" | "matchedGroupIds"> & {

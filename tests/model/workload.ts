@@ -391,7 +391,7 @@ export class Workload {
     const { userId = "" } = this.#reservations.find((each) => each.id === reservationId) ?? {};
     const plan = this.#roomsOfAll();
     const rooms = this.#random.chance(0.5) ? this.#credits.amounts(userId, plan) : plan;
-    return { reservationId, ...correction(this.#random, rooms) };
+    return { reservationId, ...correction(this.#random, rooms, this.#options.catalog) };
   }
 
   #roomsOfAll(): number[] {

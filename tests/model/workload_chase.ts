@@ -4,6 +4,7 @@
 
 import type { Input, ModelReply, ModelRequest } from "./document.ts";
 import type { Random } from "./random.ts";
+import { MEMBERS } from "./workload_inputs.ts";
 import { eventsOf, type KnownBalance, type KnownCredits } from "./workload_credits.ts";
 
 /** A request that is to come next, at a moment or at once. */
@@ -28,8 +29,7 @@ interface Entry {
 /** The share of allowed reserves that are followed. */
 const FOLLOWED = 0.1;
 const SOON_MS = 2 * 60 * 1000;
-/** The member of a reserve that asks for a unit. */
-const MEMBERS = { count: "count", tokens: "inputTokens", seconds: "quantity", cents: "inputCostCents" };
+
 
 export class CreditChase {
   readonly #random: Random;
