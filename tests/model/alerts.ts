@@ -3,6 +3,7 @@
 // the quota: once that is raised, what the count is below of is forgotten. A block is not in the count.
 
 import { fromNumber, type Micros, toNumber, ZERO } from "./decimal.ts";
+import { tellSelling } from "./overage.ts";
 import { isGuard } from "./rules.ts";
 import { type Counter, iso, isoOrNull, shownCount, type User, type World } from "./state.ts";
 
@@ -11,7 +12,7 @@ interface Standing {
   planId: string | null;
   /** By group of the plan in force. */
   quotas: Map<string, Micros>;
-  counts: Map<Counter, { count: Micros; alerted: number }>;
+  counts: Map<Counter, { count: Micros; overage: Micros; alerted: number }>;
 }
 
 /** Does a turn, and fires what it brings about. */
@@ -24,7 +25,12 @@ export function inTurn<T>(world: World, at: number, act: () => T): T {
 export function withAlerts<T>(world: World, at: number, act: () => T): T {
   const before = new Map([...world.users.values()].map((user) => [user, standingOf(world, user, at)]));
   const result = act();
-  for (const user of world.users.values()) fire(world, user, before.get(user), at);
+  for (const user of world.users.values()) {
+    const standing = before.get(user);
+    const sold = [...standing?.counts ?? []].map(([counter, { overage }]) => [counter, overage] as const);
+    tellSelling(world, user, new Map(sold), at);
+    fire(world, user, standing, at);
+  }
   return result;
 }
 
@@ -37,8 +43,8 @@ function standingOf(world: World, user: User, at: number): Standing {
     quotas: new Map(groups.map((group) => [group.id, world.quota(primary!, group, at - 1)])),
     counts: new Map(
       world.countersOf(user.id).map((counter) => {
-        const { count, alerted } = counter;
-        return [counter, { count, alerted: alerted.size }];
+        const { count, overage, alerted } = counter;
+        return [counter, { count, overage, alerted: alerted.size }];
       }),
     ),
   };

@@ -15,6 +15,7 @@ const NULL_MEANS_SOMETHING = [
   "expiresAt",
   "parentId",
   "memberLimits",
+  "max",
 ];
 const SOURCES = ["purchase", "grant", "refund", "manual"];
 
@@ -97,6 +98,12 @@ export function isValid(op: ModelRequest["op"], input: Input, now: number): bool
     case "reinstate":
       // Commands behind a provider's messages, not calls of the API, so no body is refused.
       return true;
+    case "spendCap": {
+      const { userId, groupId, max } = input;
+      return isId(userId) && isText(groupId) && (max === null || isNumber(max, 0));
+    }
+    case "overage":
+      return isId(input["userId"]) && ["from", "to"].every((name) => optional(input[name], isTime));
     case "events":
       return optional(input["userId"], isId) && optional(input["eventType"], isId) &&
         optional(input["runId"], isId) &&

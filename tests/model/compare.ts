@@ -17,6 +17,7 @@ const SETS = [
   "endedSubscriptions",
   "conflicts.credits",
   "warnings",
+  "data.overage",
 ];
 /** Optional members, with the value that is the same as leaving them out. */
 const SAYS_NOTHING: Record<string, string> = {
@@ -127,8 +128,9 @@ function walk(path: string, name: string, predicted: unknown, observed: unknown)
 function sorted(list: unknown[]): unknown[] {
   const key = (value: unknown) => {
     if (!isRecord(value)) return String(value);
-    const { groupId, subscriptionId, droppedId, fromGroupId, toGroupId } = value;
-    return String(groupId ?? subscriptionId ?? droppedId ?? `${fromGroupId} ${toGroupId}`);
+    const { groupId, subscriptionId, droppedId, fromGroupId, toGroupId, hour = "", total = "" } = value;
+    if (groupId !== undefined) return `${groupId} ${hour} ${total}`;
+    return String(subscriptionId ?? droppedId ?? `${fromGroupId} ${toGroupId}`);
   };
   return list.toSorted((a, b) => key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : 0);
 }

@@ -168,6 +168,8 @@ export type Operation =
   | "event"
   | RunOperation
   | "parent"
+  | "spendCap"
+  | "overage"
   | ProviderOperation;
 
 /** Calls of runs; reserve, can-use and track take a `runId`. */

@@ -15,8 +15,10 @@ import { type Asked, type Decision, readAsked } from "./decision.ts";
 import { guardCount, heldOnGuard } from "./guards.ts";
 import { decidePath, type Level, levelsAnswer, type PathDecision, refuses } from "./levels.ts";
 import { covers, gateOf, headroomOf, isGuard, type Metadata, roomOf, ruleMatches } from "./rules.ts";
+import { overageAnswer, partIn } from "./overage.ts";
 import {
   type Balance,
+  type Counter,
   isoOrNull,
   isSamePlace,
   type Place,
@@ -104,10 +106,10 @@ function groupAnswer(
   const plan = world.plan(primary.planId);
   const quota = world.quota(primary, group, now);
   const headroom = isGuard(group) ? null : headroomOf(plan, group) ?? null;
-  const { current, held } = standing(world, user, primary, group, now);
+  const { current, held, counter } = standing(world, user, primary, group, now);
   const isCovering = group.matches.some((rule) => ruleMatches(rule, event, metadata));
   const need = amounts[group.unit];
-  const room = roomOf(quota, current, headroom ?? undefined, group.unit);
+  const room = roomOf(quota, current - counter.overage, headroom ?? undefined, group.unit);
   const meeting = isCovering ? { why: "matched" } : meetingOf(group.matches, event, metadata);
   world.note(`explain: ${meeting.why}`);
   if (held > ZERO) world.note("explain: holds of a group");
@@ -123,6 +125,7 @@ function groupAnswer(
     headroom: headroom && { mode: headroom.mode, value: headroom.value },
     gate: headroom && toNumber(gateOf(quota, headroom)),
     current: toNumber(current),
+    ...overageAnswer(group, counter),
     held: toNumber(held),
     need: isCovering ? toNumber(need) : null,
     room: isCovering ? toNumber(room) : null,
@@ -137,16 +140,17 @@ function standing(
   { planId, ...anchors }: SubscriptionRow,
   group: LimitGroup,
   now: number,
-): { current: Micros; held: Micros } {
+): { current: Micros; held: Micros; counter: Counter } {
   const place = { planId, groupId: group.id };
   if (isGuard(group)) {
     const current = guardCount(world, user, place, now);
-    return { current, held: smaller(heldOnGuard(world, user, place, now), current) };
+    const held = smaller(heldOnGuard(world, user, place, now), current);
+    return { current, held, counter: world.counterIn(user.id, planId, group.id, null) };
   }
   const window = world.windowOf(user.id, { planId, ...anchors }, group, now);
   const counter = world.counterIn(user.id, planId, group.id, window);
   const held = window === null ? ZERO : heldOn(world, user.id, { ...place, window });
-  return { current: shownCount(counter), held: smaller(held, counter.count) };
+  return { current: shownCount(counter), held: smaller(held, counter.count), counter };
 }
 
 /** What a quota is made of, unless it is the plan's own. */
@@ -166,7 +170,7 @@ function heldOn(world: World, userId: string, place: Place): Micros {
   return world.reservations.filter(({ user, state }) => user.id === userId && state === "held")
     .flatMap(({ lines }) => lines)
     .filter((line) => [line, ...line.left].some((each) => isSamePlace(each, place)))
-    .reduce((sum, { amount }) => sum + amount, ZERO);
+    .reduce((sum, line) => sum + partIn(line, place), ZERO);
 }
 
 function meetingOf(rules: MatchRule[], event: string, metadata: Metadata | null) {

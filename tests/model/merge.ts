@@ -17,6 +17,7 @@ import {
 import { ZERO } from "./decimal.ts";
 import { mergeCredits } from "./merge_credits.ts";
 import { mergeEntered, mergeSubscriptions, mergeUsage, sideOf } from "./merge_usage.ts";
+import { mergeSales } from "./overage.ts";
 import { duplicatesOf, subscriptionRef } from "./reads.ts";
 import type { Alias, MergeRow, User, World } from "./state.ts";
 import { mergeInTree, movedChildren, refusalInTree } from "./tree.ts";
@@ -151,6 +152,7 @@ function merge(world: World, asked: Asked, now: number): MergeRow {
   mergeEntered(world, ...sides, now);
   const credits = mergeCredits(world, from, to, now);
   takeOverHolds(world, from, to);
+  mergeSales(world, from, to);
   for (const event of world.events) {
     if (event.userId === from.id) event.userId = to.id;
     for (const charge of event.amounts) if (charge.user === from) charge.user = to;

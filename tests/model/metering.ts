@@ -10,11 +10,13 @@ import {
   type MatchedGroup,
   readAsked,
   type Share,
+  takenBy,
 } from "./decision.ts";
 import { type Micros, ONE, toNumber, ZERO } from "./decimal.ts";
 import { type Input, type ModelReply, refusal, success, type Unit, type WireData } from "./document.ts";
 import { countInRates, guardAnswer, guardLines } from "./guards.ts";
 import { decidePath, type FullShare, type Level, levelsAnswer, type PathDecision } from "./levels.ts";
+import { book, overageAnswer } from "./overage.ts";
 import { askedCredits, joined } from "./rated_answers.ts";
 import { addToRuns, countInRuns, runsAnswer, runsCount } from "./runs.ts";
 import { reportOf } from "./reports.ts";
@@ -29,6 +31,7 @@ import {
   iso,
   isoOrNull,
   type Line,
+  planShown,
   type Reservation,
   shownCount,
   type World,
@@ -89,10 +92,14 @@ function hold(
   const { user, row, rate, work, toldCents, event, metadata, amounts, perUnit, quantity } = asked;
   beginSessions(world, user, matched, now);
   countInRates(world, guards, now);
-  const lines = matched.map(({ planId, window, group, counter }): Line => {
-    const amount = byPlan(shares, group.unit);
-    counter.count += amount;
-    return { planId, groupId: group.id, unit: group.unit, window: window!, amount, left: [] };
+  const lines = matched.map((each): Line => {
+    const { planId, group } = each;
+    const { amount, overage } = takenBy(each, shares);
+    each.counter.count += amount;
+    each.counter.overage += overage;
+    if (overage > ZERO) world.note("overage: held");
+    const place = { planId, groupId: group.id, window: each.window! };
+    return { ...place, unit: group.unit, amount, overage, soldAt: place, left: [] };
   });
   const credits = takeCredits(world, shares, now);
   if (shares.length > 0) noteShares(world, decision);
@@ -154,6 +161,7 @@ export function canUse(world: World, input: Input, now: number): ModelReply {
       groupId: group.id,
       current: toNumber(shownCount(counter)),
       quota: toNumber(quota),
+      ...overageAnswer(group, counter),
       resetsAt: isoOrNull(window?.end ?? null),
       ...creditOffer(walletOf(world, asked, now, group.unit)),
     })),
@@ -289,17 +297,17 @@ function takeAt(
   const { matched, shares } = decision;
   beginSessions(world, asked.user, matched, now);
   countInRates(world, guards, now);
-  for (const { group, counter } of matched) {
-    counter.count += byPlan(shares, group.unit);
+  const byGroups = matched.map((each) => {
+    const { planId, group, counter } = each;
+    const { amount, overage } = takenBy(each, shares);
+    counter.count += amount;
+    counter.overage += overage;
     counter.cost += cost;
-  }
+    book(world, asked.user, { planId, groupId: group.id, window: each.window! }, overage, now);
+    return { groupId: group.id, unit: group.unit, amount };
+  });
   const credits = takeCredits(world, shares, now);
   if (shares.length > 0) noteShares(world, decision);
-  const byGroups = matched.map(({ group }) => ({
-    groupId: group.id,
-    unit: group.unit,
-    amount: byPlan(shares, group.unit),
-  }));
   const byBalances = credits.map(({ balance, taken }) => ({ balance, unit: balance.unit, amount: taken }));
   return { amounts: [...byGroups, ...byBalances], credits };
 }
@@ -317,6 +325,7 @@ function blockedAnswer(
       unit: each.group.unit,
       quota: toNumber(each.quota),
       current: toNumber(shownCount(each.counter)),
+      ...overageAnswer(each.group, each.counter),
       ...memberIn(level.full.find(({ of }) => of === each)),
     })),
     ...level.guards.filter(({ reason }) => reason !== null).map((each) => guardAnswer(world, each, now)),
@@ -351,10 +360,6 @@ function memberIn(share: FullShare | undefined): WireData {
   return share ? { member: { count: toNumber(share.count), quota: toNumber(share.quota) } } : {};
 }
 
-function byPlan(shares: Share[], unit: Unit): Micros {
-  return shares.find((share) => share.unit === unit)?.byPlan ?? ZERO;
-}
-
 function takeCredits(world: World, shares: Share[], now: number): CreditLine[] {
   return shares.flatMap(({ wallet, byCredits }) => drain(world, wallet, byCredits, now));
 }
@@ -369,12 +374,12 @@ function noteShares(world: World, { primary, matched, shares }: Decision): void 
     world.note("credits: the whole need where the plan is full");
   }
   if (paid.length > 1) world.note("credits: needs of several units");
-  const isFull = ({ counter, gate }: MatchedGroup) => shownCount(counter) >= gate;
+  const isFull = ({ counter, gate }: MatchedGroup) => planShown(counter) >= gate;
   const nothing = shares.some(({ unit, need }) => need === ZERO && groupsOf(matched, unit).some(isFull));
   if (nothing) world.note("credits: a need of 0 on a full plan");
   const hasFraction = matched.some(({ group, counter, gate, hasHeadroom, room }) =>
     hasHeadroom && group.unit === "count" && room % ONE === ZERO &&
-    (gate - shownCount(counter)) % ONE !== ZERO
+    (gate - planShown(counter)) % ONE !== ZERO
   );
   if (hasFraction && paid.some(({ unit }) => unit === "count")) {
     world.note("credits: headroom leaves a fraction of a count");
@@ -411,6 +416,7 @@ function groupAnswer({ group, counter, quota, gate, hasHeadroom }: MatchedGroup)
     unit: group.unit,
     quota: toNumber(quota),
     current: toNumber(shownCount(counter)),
+    ...overageAnswer(group, counter),
     ...(hasHeadroom ? { headroomGate: toNumber(gate) } : {}),
   };
 }

@@ -22,6 +22,7 @@ import { explain } from "./explain.ts";
 import { alias, aliasBatch } from "./merge.ts";
 import { bodyOf, type Listener, type Recorded } from "./messages.ts";
 import { canUse, reserve, track } from "./metering.ts";
+import { overage, spendCap } from "./overage.ts";
 import { customer, event, events, usage, users } from "./reads.ts";
 import { features } from "./features.ts";
 import { createRun, endRun, getRun, listRuns } from "./runs.ts";
@@ -195,6 +196,10 @@ export class Model {
         return getRun(world, input, now);
       case "listRuns":
         return listRuns(world, input, now);
+      case "spendCap":
+        return spendCap(world, input, now);
+      case "overage":
+        return overage(world, input);
       case "parent":
         return setParent(world, input);
     }

@@ -76,6 +76,8 @@ export interface User {
   parentId: string | null;
   /** By group id. */
   memberLimits: Map<string, Micros> | null;
+  /** The most overage that its owner lets each group sell, by group id. */
+  spendCaps: Map<string, Micros>;
 }
 
 /** A merge as its first answer reported it. */
@@ -99,7 +101,12 @@ export interface Counter {
   readonly windowStart: number;
   /** The latest end of the windows that share it. */
   windowEnd: number | null;
+  /** Includes overage. */
   count: Micros;
+  /** What was sold past the quota. */
+  overage: Micros;
+  /** What was told of that. */
+  selling: Set<"overage_started" | "cap_reached">;
   cost: Micros;
   /** The percents of the quota that fired. */
   alerted: Set<number>;
@@ -118,9 +125,23 @@ export interface Line {
   groupId: string;
   unit: Unit;
   window: Window;
+  /** Includes overage. */
   amount: Micros;
+  /** What of it was sold past the quota, and in which counter. */
+  overage: Micros;
+  soldAt: Place;
   /** The counters that this line left by plan changes; they still contain it. */
   left: Place[];
+}
+
+/** Overage that is settled, of one window and hour; one row for what is told together. */
+export interface Sale extends Place {
+  userId: string;
+  unit: Unit;
+  hour: number;
+  amount: Micros;
+  tellAt: number;
+  told: boolean;
 }
 
 /** What names a counter of a user. */

@@ -3,8 +3,9 @@
 // amount anew.
 
 import { type Input, type ModelReply, refusal, success, type Unit, type WireData } from "./document.ts";
-import { atLeastZero, type Micros, smaller, toNumber, ZERO } from "./decimal.ts";
+import { atLeastZero, larger, type Micros, smaller, toNumber, ZERO } from "./decimal.ts";
 import { finalAmount, finalCost, finalCredits, tellsCents } from "./final_amounts.ts";
+import { book, changeLine, type LineChange, overageAnswer, overageRoom, wholeLine } from "./overage.ts";
 import { settledBy } from "./prices.ts";
 import { leaveRates, settleGuards } from "./guards.ts";
 import { costAnswer } from "./reads.ts";
@@ -18,6 +19,7 @@ import {
   type CreditLine,
   type EventRow,
   type Line,
+  planShown,
   type Reservation,
   shownCount,
   type User,
@@ -141,28 +143,63 @@ function settle(
     .map((place) => world.lineCounter(user, place))
     .filter(({ resetAt }) => resetAt !== null && resetAt > hold.madeAt);
   if (spared.length > 0) world.note("carry: a late commit spares a counter that was reset");
-  const deltaOf = ({ unit }: Line) => corrections.find((each) => each.unit === unit)?.onLines ?? ZERO;
-  for (const line of lines) world.correctLeft(user, line, deltaOf(line), spared);
   for (const line of lines) {
     const counter = world.lineCounter(user, line);
     const isSpared = spared.includes(counter);
-    const delta = isSpared ? ZERO : deltaOf(line);
-    counter.count = atLeastZero(counter.count + delta);
+    const quota = world.lineQuota(user, line, now);
+    const correction = corrections.find(({ unit }) => unit === line.unit);
+    const change = lineChange(world, hold, line, correction, isSpared, now);
+    changeLine(world, user, line, change, spared);
+    bookLine(world, hold, line, change, now);
     const before = charged.get(counter);
     if (before === undefined && !isSpared) counter.cost += cost;
-    const quota = world.lineQuota(user, line, now);
     // Choice: overflow says that this commit added something and the counter is now past its quota.
-    const overflow = (delta > ZERO && shownCount(counter) > quota) || before?.["overflow"] === true;
+    const overflow = (change.plan > ZERO && planShown(counter) > quota) || before?.["overflow"] === true;
     charged.set(counter, {
       groupId: line.groupId,
       unit: line.unit,
       quota: toNumber(quota),
       current: toNumber(shownCount(counter)),
+      ...overageAnswer(world.group(line.planId, line.groupId), counter),
       overflow,
     });
   }
   const isSpared = (line: Line) => spared.includes(world.lineCounter(user, line));
   return { corrections, amounts: amountsCharged(hold, corrections, isSpared) };
+}
+
+/** What a commit changes in one line: it gives back what it sold first, and sells anew what the quota has no room for. */
+function lineChange(
+  world: World,
+  { user }: Reservation,
+  line: Line,
+  correction: Correction | undefined,
+  isSpared: boolean,
+  now: number,
+): LineChange {
+  const { onLines = ZERO, overageBack = ZERO } = correction ?? {};
+  if (isSpared) return { plan: ZERO, back: ZERO, sold: ZERO };
+  const back = smaller(line.overage, overageBack);
+  if (onLines <= ZERO) return { plan: onLines + back, back, sold: ZERO };
+  // Choice: a plan that is not in force sells nothing.
+  const isCurrent = world.primary(user, now)?.planId === line.planId;
+  const counter = world.lineCounter(user, line);
+  const room = atLeastZero(world.lineQuota(user, line, now) - planShown(counter));
+  const group = world.group(line.planId, line.groupId);
+  const sold = isCurrent ? smaller(atLeastZero(onLines - room), overageRoom(user, group, counter)) : ZERO;
+  if (sold > ZERO) world.note("overage: sold by a commit");
+  if (sold > ZERO && onLines - sold > room) world.note("overage: a commit past the most that is sold");
+  return { plan: onLines - sold, back, sold };
+}
+
+/** Settles what a line sold. */
+function bookLine(world: World, hold: Reservation, line: Line, { back, sold }: LineChange, now: number): void {
+  const { user } = hold;
+  if (hold.state === "held") {
+    if (back > ZERO) world.note("overage: a commit gives some back");
+    book(world, user, line.soldAt, line.overage - back, now);
+  }
+  book(world, user, line, sold, now);
 }
 
 function notePrices(world: World, { row, event, metadata, reserved }: Reservation, input: Input): void {
@@ -181,6 +218,8 @@ interface Correction {
   onLines: Micros;
   /** What held balances get back. */
   back: CreditLine[];
+  /** What lines give back of what they sold, each as far as it sold any. */
+  overageBack: Micros;
   /** What balances pay now. */
   drained: CreditLine[];
   uncovered: Micros;
@@ -212,7 +251,7 @@ function moreThanHeld(world: World, hold: Reservation, unit: Unit, delta: Micros
   if (drained.length > 0 && left > ZERO) world.note(`credits: ${kind} past all balances`);
   if (left > ZERO && !hasLine) world.note(`credits: ${kind} uncovered`);
   const onLines = hasLine ? byPlan + left : ZERO;
-  return { unit, onLines, back: [], drained, uncovered: hasLine ? ZERO : left };
+  return { unit, onLines, back: [], overageBack: ZERO, drained, uncovered: hasLine ? ZERO : left };
 }
 
 /** What the hold's groups have left of their present quota; nothing once their plan is no longer held. */
@@ -224,7 +263,7 @@ function planRoom(world: World, hold: Reservation, unit: Unit, now: number): Mic
     world.note("carry: a commit finds room in some groups of its hold");
   }
   const rooms = current.map((line) =>
-    atLeastZero(world.lineQuota(hold.user, line, now) - shownCount(world.lineCounter(hold.user, line)))
+    atLeastZero(world.lineQuota(hold.user, line, now) - planShown(world.lineCounter(hold.user, line)))
   );
   return rooms.length === 0 ? ZERO : rooms.reduce(smaller);
 }
@@ -258,17 +297,19 @@ function amountsCharged(
   ];
 }
 
-/** Credits get theirs back first, last taken first; the rest comes off every line. */
+/** What was sold goes back first, then what credits paid, last taken first; the rest comes off every line. */
 function lessThanHeld(hold: Reservation, unit: Unit, amount: Micros): Correction {
   const back: CreditLine[] = [];
-  let left = amount;
+  const ofUnit = hold.lines.filter((line) => line.unit === unit);
+  const overageBack = smaller(amount, ofUnit.map(({ overage }) => overage).reduce(larger, ZERO));
+  let left = amount - overageBack;
   for (const { balance, taken } of hold.credits.toReversed()) {
     if (balance.unit !== unit) continue;
     const part = smaller(left, taken);
     back.push({ balance, taken: part });
     left -= part;
   }
-  return { unit, onLines: -left, back, drained: [], uncovered: ZERO };
+  return { unit, onLines: -left - overageBack, back, overageBack, drained: [], uncovered: ZERO };
 }
 
 /** Writes the rows of a commit: one for each held balance in the order of holding, then the new ones. */
@@ -305,11 +346,7 @@ export function release(world: World, input: Input, now: number): ModelReply {
   if (reservation.state !== "held") return refusal("reservation_not_pending");
   world.cause = reservation.user.id;
   for (const hold of [...reservation.parts, reservation]) {
-    for (const line of hold.lines) {
-      const counter = world.lineCounter(hold.user, line);
-      counter.count = atLeastZero(counter.count - line.amount);
-      world.correctLeft(hold.user, line, -line.amount);
-    }
+    for (const line of hold.lines) changeLine(world, hold.user, line, wholeLine(line));
     for (const { balance, taken } of hold.credits) {
       giveBack(world, balance, taken, { reason: "reservation_released", reservation, at: now });
     }
