@@ -3,6 +3,7 @@
 // the quota: once that is raised, what the count is below of is forgotten. A block is not in the count.
 
 import { fromNumber, type Micros, toNumber, ZERO } from "./decimal.ts";
+import { include } from "./includes.ts";
 import { tellSelling } from "./overage.ts";
 import { isGuard } from "./rules.ts";
 import { type Counter, iso, isoOrNull, shownCount, type User, type World } from "./state.ts";
@@ -25,6 +26,7 @@ export function inTurn<T>(world: World, at: number, act: () => T): T {
 export function withAlerts<T>(world: World, at: number, act: () => T): T {
   const before = new Map([...world.users.values()].map((user) => [user, standingOf(world, user, at)]));
   const result = act();
+  for (const user of world.users.values()) include(world, user, at);
   for (const user of world.users.values()) {
     const standing = before.get(user);
     const sold = [...standing?.counts ?? []].map(([counter, { overage }]) => [counter, overage] as const);

@@ -103,6 +103,11 @@ function leavesOf(predicted: ModelReply, observed: ModelReply): Leaf[] {
 
 function walk(path: string, name: string, predicted: unknown, observed: unknown): Leaf[] {
   if (Array.isArray(predicted) && Array.isArray(observed)) {
+    if (path.endsWith("credits")) {
+      [predicted, observed] = [predicted, observed].map((list) => list.filter((each) => !hasEndedByItself(each)));
+    }
+  }
+  if (Array.isArray(predicted) && Array.isArray(observed)) {
     const asSet = SETS.some((set) => `.${path}`.endsWith(`.${set}`)) || path.includes(".filters.");
     const [a, b] = asSet ? [sorted(predicted), sorted(observed)] : [predicted, observed];
     const length = Math.max(a.length, b.length);
@@ -123,6 +128,13 @@ function walk(path: string, name: string, predicted: unknown, observed: unknown)
     return [];
   }
   return [{ path, predicted, observed }];
+}
+
+/** Whether a list shows credits that came with a plan and are over. Choice: which of them have rows is not predicted. */
+function hasEndedByItself(value: unknown): boolean {
+  if (!isRecord(value)) return false;
+  const { origin, status } = value;
+  return (origin === "plan" || origin === "rollover") && (status === "expired" || status === "revoked");
 }
 
 function sorted(list: unknown[]): unknown[] {

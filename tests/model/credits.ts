@@ -2,6 +2,7 @@
 // in wallet.ts, what a payment provider does in stripe.ts.
 
 import {
+  ANYTHING,
   type Input,
   type ModelReply,
   type Pack,
@@ -11,6 +12,7 @@ import {
   type WireData,
 } from "./document.ts";
 import { fromNumber, type Micros, toNumber, ZERO } from "./decimal.ts";
+import { includesAny } from "./includes.ts";
 import { covers } from "./rules.ts";
 import { type Balance, iso, isoOrNull, type LedgerRow, type World } from "./state.ts";
 import { followOrder } from "./ties.ts";
@@ -80,6 +82,10 @@ export function issue(world: World, terms: Terms, now: number, notes: string | n
     taken: ZERO,
     overage: ZERO,
     told: new Set(),
+    origin: null,
+    record: null,
+    endedAt: null,
+    rolled: null,
   });
   world.balances.push(balance);
   writeRow(world, balance, initial, { reason: "grant", at: now, notes });
@@ -208,7 +214,9 @@ export function balancesShown(
     (includeExpired || ["active", "depleted"].includes(statusOf(balance, now))) &&
     (event === null || balance.matches.some((rule) => covers(rule.event, event)))
   );
+  const hasOrigins = includesAny(world);
   return inOrder(wanted).map((balance) => ({
+    ...(hasOrigins ? { origin: balance.origin } : {}),
     balanceId: balance.id,
     packId: balance.pack.id,
     packName: balance.pack.name,
@@ -245,6 +253,8 @@ export function ledger(world: World, input: Input, observed?: ModelReply): Model
   const page = rows.slice(0, limit);
   // Choice: no cursor where nothing is left, also when the page is full.
   const nextCursor = rows.length > limit ? world.nameCursor(page.at(-1)!) : null;
+  // Choice: rows of balances that ended by themselves are not predicted.
+  if (includesAny(world)) return success({ entries: ANYTHING, nextCursor: ANYTHING });
   return success({ entries: page.map(entryAnswer), nextCursor });
 }
 

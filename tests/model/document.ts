@@ -55,6 +55,16 @@ export interface ConcurrencyPeriod {
 
 export type GroupPeriod = Period | SessionPeriod | RatePeriod | ConcurrencyPeriod;
 
+/** A pack that comes with a plan, in each window of the period. */
+export interface Include {
+  packId: string;
+  /** Of a pack without items. */
+  quantity?: number;
+  /** Absent: the plan's. */
+  period?: Period;
+  rollover?: { max: number; periods: number };
+}
+
 export interface Plan {
   id: string;
   name: string;
@@ -66,6 +76,7 @@ export interface Plan {
   features?: FeatureValues;
   archived?: boolean;
   perSeat?: boolean;
+  includes?: Include[];
   addon?: boolean;
   trial?: { days: number; thenPlanId?: string | null };
 }

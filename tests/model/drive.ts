@@ -183,7 +183,7 @@ function outcomesOf({ op }: ModelRequest, { status, code, data = {} }: ModelRepl
   const groups = (data["groups"] ?? []) as { overflow?: boolean }[];
   if (groups.some((group) => group.overflow)) note("overflow");
   for (const row of (data["history"] ?? []) as { type: string }[]) note(row.type);
-  for (const row of (data["entries"] ?? []) as { reason: string }[]) note(row.reason);
+  for (const row of listOf(data["entries"]) as { reason: string }[]) note(row.reason);
   for (const row of listOf(data["credits"]) as { status: string }[]) note(row.status);
   if (typeof data["nextCursor"] === "string") note("nextCursor");
   if (data["duplicateActiveSubscriptions"]) note("duplicates");

@@ -7,6 +7,7 @@ import type { LimitGroup, Plan } from "./document.ts";
 import { larger, type Micros, smaller, ZERO } from "./decimal.ts";
 import { shownFeatures } from "./features.ts";
 import { carryGuard, leaveRates } from "./guards.ts";
+import { include, leaveLeft, nextInclude } from "./includes.ts";
 import { giveBackToRuns } from "./settlement.ts";
 import { carryCount, changeLine, tellSale, wholeLine } from "./overage.ts";
 import { isGuard, pairGroups } from "./rules.ts";
@@ -66,6 +67,7 @@ function nextDue(world: World): Due | null {
         const { expiresAt } = hold;
         const reservation = hold.of ?? hold;
         giveBack(world, balance, taken, { reason: "reservation_expired", reservation, at: expiresAt });
+        leaveLeft(hold, balance, taken);
       }
       leaveRates(world, hold, hold.expiresAt);
       const { user, event, of } = hold;
@@ -93,8 +95,13 @@ function nextDue(world: World): Due | null {
       consider(end, () => endRow(world, user, row, end, "ended", null));
     }
   }
+  for (const user of world.users.values()) {
+    const at = nextInclude(user);
+    if (at !== null) consider(at, () => include(world, user, at));
+  }
   for (const balance of world.balances) {
-    const { expiresAt, revoked, told } = balance;
+    const { expiresAt, revoked, told, origin } = balance;
+    if (origin !== null) continue;
     if (expiresAt === null || revoked || told.has("expired")) continue;
     consider(expiresAt, () => {
       told.add("expired");

@@ -3,6 +3,7 @@
 
 import type { FeatureValue, MatchRule, ModelRow, Pack, RateRow, Unit, WireData } from "./document.ts";
 import type { Micros } from "./decimal.ts";
+import type { Included } from "./includes.ts";
 import type { Work } from "./rates.ts";
 import type { Amounts, Metadata } from "./rules.ts";
 import type { Anchors, Window } from "./windows.ts";
@@ -76,6 +77,14 @@ export interface User {
   parentId: string | null;
   /** By group id. */
   memberLimits: Map<string, Micros> | null;
+  /** What it has of packs that come with its plans. */
+  included: Included[];
+  /** What it left of them, whose windows still run. */
+  leftIncludes: Included[];
+  /** What the last change left, unless another plan took its use. */
+  leftLast: Included[];
+  /** By plan: which row had packs on trial, and in which windows. */
+  trialIncludes: Map<string, { rowNo: number; windows: Map<string, number>; isOpen?: boolean }>;
   /** The most overage that its owner lets each group sell, by group id. */
   spendCaps: Map<string, Micros>;
 }
@@ -260,12 +269,21 @@ export interface Balance extends Named {
   overage: Micros;
   /** The messages that were sent about it. */
   told: Set<"low" | "depleted" | "expired">;
+  origin: "plan" | "rollover" | null;
+  /** What names the part of a plan and the window that it is of. */
+  record: string | null;
+  /** When it ended before its time, or with its window. */
+  endedAt: number | null;
+  /** What is left at the end of its window, once that came. */
+  rolled: { expiresAt: number; max: Micros; into: Balance | null } | null;
 }
 
 /** What was taken from one balance. */
 export interface CreditLine {
   balance: Balance;
   taken: Micros;
+  /** The balances that a hold left by plan changes; they still contain it. */
+  left?: Balance[];
 }
 
 export type LedgerReason =

@@ -176,7 +176,7 @@ export function pairGroups(old: Plan, entered: Plan): { from: LimitGroup; to: Li
 }
 
 /** One text for one set of rules, whatever their order or repetition. */
-function ruleSet(group: LimitGroup): string {
+export function ruleSet(group: Pick<LimitGroup, "matches">): string {
   const texts = group.matches.map((rule) =>
     JSON.stringify([rule.event, Object.entries(rule.metadata ?? {}).sort(([a], [b]) => a < b ? -1 : 1)])
   );

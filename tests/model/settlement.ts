@@ -10,6 +10,7 @@ import { settledBy } from "./prices.ts";
 import { leaveRates, settleGuards } from "./guards.ts";
 import { costAnswer } from "./reads.ts";
 import { reportOf } from "./reports.ts";
+import { leaveLeft } from "./includes.ts";
 import { joined, settledCredits } from "./rated_answers.ts";
 import { addToRuns, runsCount } from "./runs.ts";
 import { modelRowOf } from "./rules.ts";
@@ -333,6 +334,7 @@ function moveCredits(
     } else {
       if (less === ZERO) world.note("credits: a held balance settled exactly");
       giveBack(world, balance, less, movement);
+      leaveLeft(hold, balance, less);
     }
   }
   for (const { balance, taken } of drained) {
@@ -349,6 +351,7 @@ export function release(world: World, input: Input, now: number): ModelReply {
     for (const line of hold.lines) changeLine(world, hold.user, line, wholeLine(line));
     for (const { balance, taken } of hold.credits) {
       giveBack(world, balance, taken, { reason: "reservation_released", reservation, at: now });
+      leaveLeft(hold, balance, taken);
     }
     leaveRates(world, hold, now);
     hold.state = "released";

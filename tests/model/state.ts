@@ -85,6 +85,10 @@ export class World {
       parentId: null,
       memberLimits: null,
       spendCaps: new Map(),
+      included: [],
+      leftIncludes: [],
+      leftLast: [],
+      trialIncludes: new Map(),
     };
     this.users.set(id, user);
     return user;

@@ -26,7 +26,7 @@ import {
 import { MergeStories } from "./workload_merges.ts";
 import { isPaced, Paces } from "./workload_paces.ts";
 import { People } from "./workload_people.ts";
-import { overageInput, sells, spendCapInput, toNextHour } from "./workload_overage.ts";
+import { goesByHours, overageInput, sells, spendCapInput, toNextHour } from "./workload_overage.ts";
 import { isOfRuns, RunInputs } from "./workload_runs.ts";
 import { StripeInputs } from "./workload_stripe.ts";
 import { type ShownGroup, shownGroups, Trees } from "./workload_trees.ts";
@@ -234,7 +234,7 @@ export class Workload {
       days: 0.4,
       weeks: 0.2,
       month: 0.1,
-      hour: sells(this.#options.catalog) ? 2 : 0,
+      hour: goesByHours(this.#options.catalog) ? 2 : 0,
     });
     switch (kind) {
       case "none":

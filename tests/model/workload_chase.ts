@@ -5,7 +5,7 @@
 import type { Input, ModelReply, ModelRequest } from "./document.ts";
 import type { Random } from "./random.ts";
 import { MEMBERS } from "./workload_inputs.ts";
-import { eventsOf, type KnownBalance, type KnownCredits } from "./workload_credits.ts";
+import { eventsOf, type KnownBalance, type KnownCredits, listOf } from "./workload_credits.ts";
 
 /** A request that is to come next, at a moment or at once. */
 interface Planned {
@@ -72,7 +72,7 @@ export class CreditChase {
       };
       this.#planned = [{ request: { op: "ledger", input: { userId, limit: 6 } } }];
     } else if (op === "ledger" && this.#hold) {
-      const entries = (data["entries"] ?? []) as Entry[];
+      const entries = listOf(data["entries"]) as Entry[];
       const { id } = this.#hold;
       const held = entries.filter((each) => each.reservationId === id && each.reason === "reservation_held");
       if (held.length > 0) this.#planned = this.#story(this.#hold, this.#random.pick(held));

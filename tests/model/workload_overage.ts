@@ -10,6 +10,11 @@ export function sells({ plans }: CatalogDocument): boolean {
   return plans.some(({ limits }) => limits.some(({ overage }) => overage !== undefined));
 }
 
+/** Whether something happens at the ends of hours. */
+export function goesByHours(catalog: CatalogDocument): boolean {
+  return sells(catalog) || catalog.plans.some(({ includes }) => includes !== undefined);
+}
+
 /** Mostly a cap that a group may have; now and then one that is too high, or of a group that sells nothing. */
 export function spendCapInput(random: Random, { plans }: CatalogDocument, userId: string): Input {
   const groups = plans.flatMap(({ limits }) => limits);
