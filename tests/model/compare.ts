@@ -104,7 +104,9 @@ function leavesOf(predicted: ModelReply, observed: ModelReply): Leaf[] {
 function walk(path: string, name: string, predicted: unknown, observed: unknown): Leaf[] {
   if (Array.isArray(predicted) && Array.isArray(observed)) {
     if (path.endsWith("credits")) {
-      [predicted, observed] = [predicted, observed].map((list) => list.filter((each) => !hasEndedByItself(each)));
+      [predicted, observed] = [predicted, observed].map((list) =>
+        list.filter((each) => !hasEndedByItself(each))
+      );
     }
   }
   if (Array.isArray(predicted) && Array.isArray(observed)) {

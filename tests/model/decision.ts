@@ -21,8 +21,8 @@ import { runsOf } from "./runs.ts";
 import {
   type Balance,
   type Counter,
-  type RunRow,
   planShown,
+  type RunRow,
   type SubscriptionRow,
   type User,
   type World,
@@ -213,10 +213,14 @@ function shareOf(world: World, asked: Asked, matched: MatchedGroup[], unit: Unit
 }
 
 /** A need of 0 asks to be below each gate of the unit, or for any balance that has something left. */
-function isMet({ unit, need, byPlan, byCredits, byOverage, wallet }: Share, matched: MatchedGroup[]): boolean {
+function isMet(
+  { unit, need, byPlan, byCredits, byOverage, wallet }: Share,
+  matched: MatchedGroup[],
+): boolean {
   const groups = groupsOf(matched, unit);
   if (need > ZERO) {
-    return byCredits <= sumOf(wallet) && groups.every(({ room, sells }) => byPlan + byOverage <= room + sells);
+    return byCredits <= sumOf(wallet) &&
+      groups.every(({ room, sells }) => byPlan + byOverage <= room + sells);
   }
   return groups.every(({ counter, gate, sells }) => planShown(counter) < gate || sells > ZERO) ||
     wallet.length > 0;

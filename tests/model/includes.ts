@@ -162,7 +162,8 @@ function goesOn({ row, planId, window, ...before }: Part, after: Part): boolean 
 function forgetOver(world: World, user: User, at: number): void {
   const kept = [...user.included, ...user.leftIncludes].map(({ balance }) => balance);
   const isOver = (each: Balance) =>
-    each.userId === user.id && each.origin !== null && statusOf(each, at) === "expired" && !kept.includes(each);
+    each.userId === user.id && each.origin !== null && statusOf(each, at) === "expired" &&
+    !kept.includes(each);
   const over = new Set(world.balances.filter(isOver));
   for (let n = world.balances.length - 1; over.size > 0 && n >= 0; n--) {
     if (over.has(world.balances[n]!)) world.balances.splice(n, 1);
@@ -280,7 +281,8 @@ function end(world: World, user: User, { part, balance }: Included, at: number):
 function roll(world: World, user: User, ended: Balance, amount: Micros, at: number): Micros {
   const { max, expiresAt } = ended.rolled!;
   if (expiresAt <= at) return ZERO;
-  const live = world.balances.filter((each) => each.userId === user.id && each.origin === "rollover" &&
+  const live = world.balances.filter((each) =>
+    each.userId === user.id && each.origin === "rollover" &&
     each.pack.id === ended.pack.id && each.packItemId === ended.packItemId && statusOf(each, at) === "active"
   );
   const room = atLeastZero(max - live.reduce((sum, { remaining }) => sum + remaining, ZERO));
@@ -374,10 +376,12 @@ export function cutRollovers(world: World, user: User, now: number): void {
   for (const { part } of user.included) {
     const { rollover } = part.include;
     if (rollover === undefined) continue;
-    const live = inOrder(world.balances.filter((each) =>
-      each.userId === user.id && each.origin === "rollover" && each.pack.id === part.packId &&
-      each.packItemId === part.itemId && statusOf(each, now) === "active"
-    ));
+    const live = inOrder(
+      world.balances.filter((each) =>
+        each.userId === user.id && each.origin === "rollover" && each.pack.id === part.packId &&
+        each.packItemId === part.itemId && statusOf(each, now) === "active"
+      ),
+    );
     let room = fromNumber(rollover.max);
     for (const each of live) {
       const kept = smaller(each.remaining, room);

@@ -47,7 +47,10 @@ export const including: CatalogDocument = {
     plan("days", 20, "daily calendar", [
       { packId: "cpk_bag", rollover: { max: 4, periods: 3 }, period: HOURLY },
       { packId: "cpk_coins", quantity: 7.5, rollover: { max: 6, periods: 1 } },
-    ], { onPlanChange: "reset", limits: [group("calls", "count", 2, ["*"]), group("tokens", "tokens", 3, ["chat.*"])] }),
+    ], {
+      onPlanChange: "reset",
+      limits: [group("calls", "count", 2, ["*"]), group("tokens", "tokens", 3, ["chat.*"])],
+    }),
     plan("weeks", 30, "weekly subscription_start", [
       { packId: "cpk_purse", quantity: 4, period: { type: "hourly", anchor: "subscription_start" } },
     ], {

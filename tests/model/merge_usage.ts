@@ -8,7 +8,15 @@ import { mergeGuards } from "./guards.ts";
 import { planCount } from "./overage.ts";
 import { isGuard, pairGroups } from "./rules.ts";
 import { runningSession, SessionMerge } from "./merge_sessions.ts";
-import { type Counter, fill, newCounter, planShown, type SubscriptionRow, type User, type World } from "./state.ts";
+import {
+  type Counter,
+  fill,
+  newCounter,
+  planShown,
+  type SubscriptionRow,
+  type User,
+  type World,
+} from "./state.ts";
 import type { Anchors, Window } from "./windows.ts";
 
 /** The plan whose usage a user has running. */
@@ -85,7 +93,8 @@ function rowsToEnd(world: World, user: User, now: number): SubscriptionRow[] {
 }
 
 /** Usage that moves to a counter of the surviving plan. */
-export interface Move extends Pick<Counter, "count" | "overage" | "selling" | "cost" | "alerted" | "alertedQuota"> {
+export interface Move
+  extends Pick<Counter, "count" | "overage" | "selling" | "cost" | "alerted" | "alertedQuota"> {
   source: Counter;
   target: Counter;
 }

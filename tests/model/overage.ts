@@ -89,7 +89,9 @@ export function book(world: World, user: User, place: Place, amount: Micros, now
 
 /** One row for what is told together. */
 function add(world: World, sale: Sale): void {
-  const same = world.sales.find((each) => isOfWindow(each, sale) && !each.told && each.tellAt === sale.tellAt);
+  const same = world.sales.find((each) =>
+    isOfWindow(each, sale) && !each.told && each.tellAt === sale.tellAt
+  );
   if (same) same.amount += sale.amount;
   else world.sales.push({ ...sale });
 }
@@ -169,7 +171,12 @@ export function spendCap(world: World, input: Input, now: number): ModelReply {
 }
 
 /** Tells that a turn sold the first of a window, or took it to the most that may be sold. */
-export function tellSelling(world: World, user: User, before: ReadonlyMap<Counter, Micros>, at: number): void {
+export function tellSelling(
+  world: World,
+  user: User,
+  before: ReadonlyMap<Counter, Micros>,
+  at: number,
+): void {
   for (const counter of world.countersOf(user.id)) {
     const { overage, selling, planId, groupId, windowStart, windowEnd } = counter;
     const was = before.get(counter) ?? ZERO;

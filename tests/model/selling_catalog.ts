@@ -54,7 +54,11 @@ export const selling: CatalogDocument = {
     { id: "paint", modality: "image", amountMode: "per_call", centsPerImage: 0.7 },
     { id: "film", modality: "video", amountMode: "per_unit", centsPerSecond: 1.1 },
   ],
-  rates: [{ event: "image.*", perCall: 1.5 }, { event: "chat.*", perMillionInputTokens: 250000, minimum: 0.1 }],
+  rates: [{ event: "image.*", perCall: 1.5 }, {
+    event: "chat.*",
+    perMillionInputTokens: 250000,
+    minimum: 0.1,
+  }],
   plans: [
     plan("metered", 10, { type: "daily", anchor: "subscription_start" }, "carry", [
       group("calls", "count", 4, ["*"], 6),

@@ -194,7 +194,13 @@ function lineChange(
 }
 
 /** Settles what a line sold. */
-function bookLine(world: World, hold: Reservation, line: Line, { back, sold }: LineChange, now: number): void {
+function bookLine(
+  world: World,
+  hold: Reservation,
+  line: Line,
+  { back, sold }: LineChange,
+  now: number,
+): void {
   const { user } = hold;
   if (hold.state === "held") {
     if (back > ZERO) world.note("overage: a commit gives some back");

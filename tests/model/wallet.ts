@@ -47,7 +47,8 @@ export function inOrder(balances: Balance[]): Balance[] {
   const rank = ({ origin }: Balance) => origin === "rollover" ? 0 : 1;
   const end = (balance: Balance) => balance.expiresAt ?? Number.MAX_SAFE_INTEGER;
   return balances.toSorted((a, b) =>
-    b.priority - a.priority || end(a) - end(b) || rank(a) - rank(b) || a.grantedAt - b.grantedAt || (isBefore(a, b) ? -1 : 1)
+    b.priority - a.priority || end(a) - end(b) || rank(a) - rank(b) || a.grantedAt - b.grantedAt ||
+    (isBefore(a, b) ? -1 : 1)
   );
 }
 

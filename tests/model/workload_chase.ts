@@ -30,7 +30,6 @@ interface Entry {
 const FOLLOWED = 0.1;
 const SOON_MS = 2 * 60 * 1000;
 
-
 export class CreditChase {
   readonly #random: Random;
   readonly #credits: KnownCredits;

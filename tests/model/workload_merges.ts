@@ -265,7 +265,9 @@ export class MergeStories {
       : { unit: pack.unit!, amount: 2, matches: pack.matches! };
     return (isWhole) => ({
       ...eventOf(random.pick(part.matches)),
-      [MEMBERS[part.unit]]: Number((part.amount * (isWhole ? 1 : random.pick([1, 0.9, 0.6, 0.3]))).toFixed(6)),
+      [MEMBERS[part.unit]]: Number(
+        (part.amount * (isWhole ? 1 : random.pick([1, 0.9, 0.6, 0.3]))).toFixed(6),
+      ),
       ...(ttlSeconds !== null ? { ttlSeconds } : random.chance(0.5) ? { ttlSeconds: 3600 } : {}),
     });
   }
