@@ -17,20 +17,21 @@ interface Standing {
 }
 
 /** Does a turn, and fires what it brings about. */
-export function inTurn<T>(world: World, at: number, act: () => T): T {
+export function inTurn<T>(world: World, at: number, act: () => T, isMerge = false): T {
   world.messages.nextTurn();
-  return withAlerts(world, at, act);
+  return withAlerts(world, at, act, isMerge);
 }
 
 /** Does something, and fires what it brings about. */
-export function withAlerts<T>(world: World, at: number, act: () => T): T {
+export function withAlerts<T>(world: World, at: number, act: () => T, isMerge = false): T {
   const before = new Map([...world.users.values()].map((user) => [user, standingOf(world, user, at)]));
   const result = act();
   for (const user of world.users.values()) include(world, user, at);
   for (const user of world.users.values()) {
     const standing = before.get(user);
     const sold = [...standing?.counts ?? []].map(([counter, { overage }]) => [counter, overage] as const);
-    tellSelling(world, user, new Map(sold), at);
+    // Choice: a merge sells nothing.
+    if (!isMerge) tellSelling(world, user, new Map(sold), at);
     fire(world, user, standing, at);
   }
   return result;
@@ -71,8 +72,7 @@ function fire(world: World, user: User, before: Standing | undefined, at: number
       const isRunning = counter.windowStart === window?.start;
       // Choice: a late commit counts in its own window, and fires there while its plan is in force. A quota is the
       // running window's.
-      const isLeft = !isRunning && counter.count === was;
-      if (!rose && (isLeft || quota === quotaBefore)) continue;
+      if (!rose && (!isRunning || quota === quotaBefore)) continue;
       // Choice: what fired elsewhere goes by the count that it came with.
       forget(world, counter, quota, counter.alerted.size > fired ? counter.count : was);
       for (const percent of alerts) {

@@ -142,8 +142,9 @@ function hasEndedByItself(value: unknown): boolean {
 function sorted(list: unknown[]): unknown[] {
   const key = (value: unknown) => {
     if (!isRecord(value)) return String(value);
-    const { groupId, subscriptionId, droppedId, fromGroupId, toGroupId, hour = "", total = "" } = value;
-    if (groupId !== undefined) return `${groupId} ${hour} ${total}`;
+    const { groupId, subscriptionId, droppedId, fromGroupId, toGroupId, hour = "", total = "", amount = "" } =
+      value;
+    if (groupId !== undefined) return `${groupId} ${hour} ${total} ${amount}`;
     return String(subscriptionId ?? droppedId ?? `${fromGroupId} ${toGroupId}`);
   };
   return list.toSorted((a, b) => key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : 0);

@@ -266,8 +266,9 @@ function enterPlan(world: World, user: User, old: Entered, primary: Subscription
         }
         if (window === null) continue;
         const counter = world.lineCounter(user, { ...place, window });
-        counter.count = ZERO;
-        counter.overage = ZERO;
+        // What was sold stays sold.
+        if (counter.overage > ZERO) world.note("overage: stays over a reset");
+        counter.count = counter.overage;
         counter.cost = ZERO;
         counter.alerted.clear();
         counter.alertedQuota = null;

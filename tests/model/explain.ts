@@ -2,6 +2,7 @@
 // balance would pay. Of its text only the labels are predicted that it must name.
 
 import {
+  EITHER,
   type Input,
   type LimitGroup,
   type MatchRule,
@@ -14,6 +15,7 @@ import { type Micros, smaller, toNumber, ZERO } from "./decimal.ts";
 import { type Asked, type Decision, readAsked } from "./decision.ts";
 import { guardCount, heldOnGuard } from "./guards.ts";
 import { decidePath, type Level, levelsAnswer, type PathDecision, refuses } from "./levels.ts";
+import { rateAnswer } from "./rates.ts";
 import { covers, gateOf, headroomOf, isGuard, type Metadata, roomOf, ruleMatches } from "./rules.ts";
 import { overageAnswer, partIn } from "./overage.ts";
 import {
@@ -45,6 +47,7 @@ export function explain(world: World, input: Input, now: number): ModelReply {
     subscription: primary && plan
       ? { subscriptionId: primary.id, planId: plan.id, planName: plan.name }
       : null,
+    ...rateAnswer(world.catalog, asked.rate, asked.rated),
     ...userAnswer(world, own, path, now),
     ...levelsAnswer(path, (level) => userAnswer(world, level, path, now)),
   });
@@ -129,7 +132,8 @@ function groupAnswer(
     held: toNumber(held),
     need: isCovering ? toNumber(need) : null,
     room: isCovering ? toNumber(room) : null,
-    fits: isCovering ? need === ZERO ? room > ZERO : need <= room : null,
+    // Choice: whether what is sold fits is open.
+    fits: !isCovering ? null : group.overage ? EITHER : need === ZERO ? room > ZERO : need <= room,
   };
 }
 

@@ -103,7 +103,7 @@ function mergePair(world: World, asked: Asked, now: number, realNow: number): Ou
     const { report } = merge(world.copy(), asked, now);
     return { report: { ...report, mergeId: null, dryRun } };
   }
-  const made = inTurn(world, now, () => merge(world, asked, now));
+  const made = inTurn(world, now, () => merge(world, asked, now), true);
   world.note("merges: merged");
   const operations = Number(made.report["billableOperations"]) || 0;
   for (let n = 0; n < operations; n++) world.countOperation(realNow);

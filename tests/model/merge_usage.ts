@@ -93,8 +93,7 @@ function rowsToEnd(world: World, user: User, now: number): SubscriptionRow[] {
 }
 
 /** Usage that moves to a counter of the surviving plan. */
-export interface Move
-  extends Pick<Counter, "count" | "overage" | "selling" | "cost" | "alerted" | "alertedQuota"> {
+export interface Move extends Pick<Counter, "count" | "overage" | "cost" | "alerted" | "alertedQuota"> {
   source: Counter;
   target: Counter;
 }
@@ -231,7 +230,7 @@ function takeOut(
       return [whole];
     }
     // What was sold stays where it was sold.
-    const moved = { ...whole, count: planCount(source), overage: ZERO, selling: new Set<never>() };
+    const moved = { ...whole, count: planCount(source), overage: ZERO };
     const own = entered.period?.type === "session" ? runningSession(world, user, place, now) : target;
     const behind = world.counterIn(user.id, place.planId, place.groupId, own);
     if (!user.entered!.carried || (behind.count === ZERO && behind.cost === ZERO)) {
@@ -249,9 +248,9 @@ function takeOut(
 
 /** What a counter brings to another one. */
 export function usageIn(
-  { count, overage, selling, cost, alerted, alertedQuota }: Counter,
+  { count, overage, cost, alerted, alertedQuota }: Counter,
 ): Omit<Move, "source" | "target"> {
-  return { count, overage, selling: new Set(selling), cost, alerted: new Set(alerted), alertedQuota };
+  return { count, overage, cost, alerted: new Set(alerted), alertedQuota };
 }
 
 /**
@@ -274,11 +273,10 @@ export function mergeEntered(world: World, from: Side, to: Side, now: number): v
 
 function add(
   counter: Counter,
-  { count, overage, selling, cost, ...fired }: Omit<Move, "source" | "target">,
+  { count, overage, cost, ...fired }: Omit<Move, "source" | "target">,
 ): void {
   counter.count += count;
   counter.overage += overage;
-  for (const each of selling) counter.selling.add(each);
   counter.cost += cost;
   takeAlerts(counter, fired);
 }

@@ -38,6 +38,13 @@ export function overageAnswer({ overage: sells }: LimitGroup, { overage }: Count
   return sells === undefined ? {} : { overage: toNumber(overage) };
 }
 
+/** What counters show of a group that sells: also the most in force. */
+export function sellingAnswer(user: User, group: LimitGroup, counter: Counter): WireData {
+  if (group.overage === undefined) return {};
+  const max = maxInForce(user, group);
+  return { ...overageAnswer(group, counter), overageMax: max === null ? null : toNumber(max) };
+}
+
 /** How a line changes: its part of the plan, what it gives back of what it sold, and what it sells anew. */
 export interface LineChange {
   plan: Micros;
@@ -63,8 +70,9 @@ export function changeLine(
     if (spared.includes(counter)) continue;
     const gone = isSamePlace(place, line.soldAt) ? back : ZERO;
     const added = place === line ? sold : ZERO;
+    const ofPlan = atLeastZero(planCount(counter) + plan);
     counter.overage = atLeastZero(counter.overage - gone + added);
-    counter.count = atLeastZero(counter.count + plan - gone + added);
+    counter.count = ofPlan + counter.overage;
     if (place !== line && plan !== ZERO) world.note("carry: a counter left behind is corrected");
     if (place !== line && gone !== ZERO) world.note("overage: given back where it was sold");
   }
@@ -96,8 +104,9 @@ function add(world: World, sale: Sale): void {
   else world.sales.push({ ...sale });
 }
 
+/** Choice: groups of one id and unit in several plans are one group where their windows begin together. */
 function isOfWindow(a: Sale, b: Sale): boolean {
-  return a.userId === b.userId && a.planId === b.planId && a.groupId === b.groupId &&
+  return a.userId === b.userId && a.groupId === b.groupId && a.unit === b.unit &&
     a.window.start === b.window.start;
 }
 
@@ -128,6 +137,7 @@ export function mergeSales(world: World, from: User, to: User): void {
   if (untold.length > 0) world.note("merges: overage that is not told yet");
   world.sales = world.sales.filter((sale) => !untold.includes(sale));
   for (const sale of untold) add(world, sale);
+  for (const key of from.selling) to.selling.add(key);
   for (const [groupId, max] of from.spendCaps) {
     const own = to.spendCaps.get(groupId);
     if (own !== undefined) world.note("merges: two caps of one group");
@@ -178,7 +188,7 @@ export function tellSelling(
   at: number,
 ): void {
   for (const counter of world.countersOf(user.id)) {
-    const { overage, selling, planId, groupId, windowStart, windowEnd } = counter;
+    const { overage, planId, groupId, windowStart, windowEnd } = counter;
     const was = before.get(counter) ?? ZERO;
     if (overage <= was) continue;
     const group = world.group(planId, groupId);
@@ -188,11 +198,12 @@ export function tellSelling(
       ...(max !== null && overage >= max ? ["cap_reached" as const] : []),
     ];
     for (const event of events) {
-      if (selling.has(event)) {
+      const key = JSON.stringify([event, groupId, group.unit, windowStart]);
+      if (user.selling.has(key)) {
         world.note(`overage: ${event} again`);
         continue;
       }
-      selling.add(event);
+      user.selling.add(key);
       world.tell(user.id, `usage.${event}`, at, {
         groupId,
         unit: group.unit,

@@ -57,6 +57,7 @@ export const rated: CatalogDocument = {
   ],
   plans: [
     plan("coins", 10, "daily", {
+      onPlanChange: "carry",
       limits: [
         group("credits", "credits", 12, ["*"]),
         group("calls", "count", 30, ["*"]),

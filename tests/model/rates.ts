@@ -2,7 +2,7 @@
 // reported. A hold keeps the row that it was made under.
 
 import { divideHalfUp, fromNumber, larger, type Micros, ONE, toNumber, ZERO } from "./decimal.ts";
-import type { CatalogDocument, RateRow, WireData } from "./document.ts";
+import { ANYTHING, type CatalogDocument, type RateRow, type WireData } from "./document.ts";
 import type { Report } from "./reports.ts";
 import { type Metadata, ruleMatches } from "./rules.ts";
 
@@ -64,6 +64,17 @@ export function reportedWork(report: Report, before: Work): Work {
 }
 
 /** What answers say of credits; nothing where the catalog rates nothing. */
-export function creditsAnswer({ rates }: CatalogDocument, { total, rated }: Rated): WireData {
-  return rates === undefined ? {} : { credits: { total: toNumber(total), rated } };
+export function creditsAnswer({ rates = [] }: CatalogDocument, { total, rated }: Rated): WireData {
+  return rates.length === 0 ? {} : { credits: { total: toNumber(total), rated } };
+}
+
+/** What an explanation says of credits. Choice: of the parts only that they are there. */
+export function rateAnswer(
+  { rates = [] }: CatalogDocument,
+  rate: RateRow | undefined,
+  { total, rated }: Rated,
+): WireData {
+  if (rates.length === 0) return {};
+  const row = { event: rate?.event ?? null, minimum: rate?.minimum ?? 0, parts: ANYTHING };
+  return { rate: { total: toNumber(total), rated, ...row } };
 }

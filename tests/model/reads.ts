@@ -18,7 +18,7 @@ import { guardCount, guardWindow } from "./guards.ts";
 import type { Report } from "./reports.ts";
 import { covers, isGuard } from "./rules.ts";
 import { memberOf } from "./shares.ts";
-import { overageAnswer } from "./overage.ts";
+import { sellingAnswer } from "./overage.ts";
 import {
   type Counter,
   type EventRow,
@@ -171,7 +171,7 @@ export function counterAnswer(world: World, row: SubscriptionRow, group: LimitGr
     unit: group.unit,
     quota: toNumber(quota),
     count: toNumber(count),
-    ...overageAnswer(group, counter),
+    ...sellingAnswer(world.user(row.userId), group, counter),
     remaining: toNumber(atLeastZero(quota - (count - counter.overage))),
     costCents: toNumber(counter.cost),
     filters,

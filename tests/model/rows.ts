@@ -87,6 +87,8 @@ export interface User {
   trialIncludes: Map<string, { rowNo: number; windows: Map<string, number>; isOpen?: boolean }>;
   /** The most overage that its owner lets each group sell, by group id. */
   spendCaps: Map<string, Micros>;
+  /** The messages about groups that sell, once for each window. */
+  selling: Set<string>;
 }
 
 /** A merge as its first answer reported it. */
@@ -114,8 +116,6 @@ export interface Counter {
   count: Micros;
   /** What was sold past the quota. */
   overage: Micros;
-  /** What was told of that. */
-  selling: Set<"overage_started" | "cap_reached">;
   cost: Micros;
   /** The percents of the quota that fired. */
   alerted: Set<number>;

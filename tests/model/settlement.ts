@@ -147,6 +147,8 @@ function settle(
   for (const line of lines) {
     const counter = world.lineCounter(user, line);
     const isSpared = spared.includes(counter);
+    // Choice: a group of a plan that is not in force shows overage only where it has sold any.
+    const isCurrent = world.primary(user, now)?.planId === line.planId;
     const quota = world.lineQuota(user, line, now);
     const correction = corrections.find(({ unit }) => unit === line.unit);
     const change = lineChange(world, hold, line, correction, isSpared, now);
@@ -161,7 +163,9 @@ function settle(
       unit: line.unit,
       quota: toNumber(quota),
       current: toNumber(shownCount(counter)),
-      ...overageAnswer(world.group(line.planId, line.groupId), counter),
+      ...(isCurrent || counter.overage > ZERO
+        ? overageAnswer(world.group(line.planId, line.groupId), counter)
+        : {}),
       overflow,
     });
   }
