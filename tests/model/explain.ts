@@ -1,6 +1,7 @@
 // What an explanation says of a call: each group of the plan beside the call, what open holds have of it, and what each
 // balance would pay. Of its text only the labels are predicted that it must name.
 
+import { shownId } from "./credits.ts";
 import {
   EITHER,
   type Input,
@@ -204,7 +205,7 @@ function creditsAnswer(
 ) {
   const own = world.balances.filter((each) => each.userId === user.id && statusOf(each, now) === "active");
   return inOrder(own).map((balance) => ({
-    balanceId: balance.id,
+    balanceId: shownId(balance),
     packId: balance.pack.id,
     packName: balance.pack.name,
     unit: balance.unit,

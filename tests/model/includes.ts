@@ -120,8 +120,11 @@ export function nextInclude(user: User): number | null {
 }
 
 /** Brings the balances of a user in line with its subscriptions, after they changed or a window began. */
-export function include(world: World, user: User, at: number): void {
+export function include(world: World, user: User, dueAt: number): void {
   if (!includesAny(world)) return;
+  // An end may be reported long after it: what was included meanwhile stays.
+  const at = Math.max(dueAt, user.includedAt);
+  user.includedAt = at;
   const parts = partsOf(world, user, at);
   for (const known of user.trialIncludes.values()) known.isOpen = false;
   const names = new Set(parts.map(recordOf));
@@ -270,7 +273,9 @@ function end(world: World, user: User, { part, balance }: Included, at: number):
   const { rollover } = part.include;
   if (runs(part, at)) return world.note("includes: left within its window");
   if (rollover === undefined) return;
-  const { row, include } = part;
+  const { include } = part;
+  // The row may have another plan by now.
+  const row = { ...part.row, planId: part.planId };
   let last = part.window;
   for (let n = 0; n < rollover.periods; n++) last = windowOf(world, user, row, include, last.end!);
   balance.rolled = { expiresAt: last.end!, max: fromNumber(rollover.max), into: null };
@@ -327,10 +332,15 @@ export function leaveLeft({ credits }: Reservation, balance: Balance, amount: Mi
  * A merge, after the subscriptions: the primary's parts have what both sides used of them, and the other side's end.
  * Rollovers together have no more than the surviving plan allows.
  */
-export function mergeIncludes(world: World, from: User, to: User, now: number): void {
+export function mergeIncludes(
+  world: World,
+  { user: from, rows }: { user: User; rows: readonly SubscriptionRow[] },
+  to: User,
+  now: number,
+): void {
   if (from.included.length + from.leftIncludes.length > 0) world.note("merges: included packs of from");
   const primary = world.primary(to, now);
-  const isOfFrom = from.included.some(({ part }) => part.row === primary);
+  const isOfFrom = primary !== null && rows.includes(primary);
   const [own, other] = isOfFrom ? [from, to] : [to, from];
   const mine = own.included.filter(({ part }) => part.row === primary);
   const theirs = [...other.leftLast, ...other.included].filter(({ part }) => runs(part, now));
@@ -346,8 +356,7 @@ export function mergeIncludes(world: World, from: User, to: User, now: number): 
   const ended = other.included.filter((each) => !addOns.includes(each));
   for (const { balance } of ended) balance.endedAt = now;
   uniteRecords(world, from, to);
-  to.leftIncludes = [...own.leftIncludes, ...other.leftIncludes, ...ended]
-    .filter((each) => ![...pairs.values()].includes(each));
+  to.leftIncludes = [...own.leftIncludes, ...other.leftIncludes, ...ended];
   to.included = [...own.included, ...addOns];
   to.leftLast = to.included.length > 0 ? [] : [...own.leftLast, ...other.leftLast];
   for (const [planId, known] of from.trialIncludes) {

@@ -160,7 +160,7 @@ function merge(world: World, asked: Asked, now: number): MergeRow {
   const { ended, merged } = mergeSubscriptions(world, from, to, now);
   const counters = mergeUsage(world, ...sides, now);
   mergeEntered(world, ...sides, now);
-  mergeIncludes(world, from, to, now);
+  mergeIncludes(world, sides[0], to, now);
   const credits = mergeCredits(world, from, to, now);
   cutRollovers(world, to, now);
   takeOverHolds(world, from, to);

@@ -1,7 +1,7 @@
 // The calls that change nothing: usage, users, customers, the events feed and its detail record.
 // Prompt logs are outside this model: it sends none and predicts none.
 
-import { balancesShown } from "./credits.ts";
+import { balancesShown, shownId } from "./credits.ts";
 import {
   ANYTHING,
   type Input,
@@ -243,7 +243,7 @@ export function event(world: World, input: Input): ModelReply {
     matchedGroupIds: row.matchedGroupIds,
     // Choice: an amount of 0 was not charged.
     amounts: row.amounts.filter(({ amount }) => amount > ZERO).map((charge) => ({
-      ...("balance" in charge ? { balanceId: charge.balance.id } : { groupId: charge.groupId }),
+      ...("balance" in charge ? { balanceId: shownId(charge.balance) } : { groupId: charge.groupId }),
       unit: charge.unit,
       amount: toNumber(charge.amount),
       ...(charge.user ? { userId: charge.user.id } : {}),

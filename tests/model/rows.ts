@@ -79,6 +79,8 @@ export interface User {
   memberLimits: Map<string, Micros> | null;
   /** What it has of packs that come with its plans. */
   included: Included[];
+  /** Up to when that is known. */
+  includedAt: number;
   /** What it left of them, whose windows still run. */
   leftIncludes: Included[];
   /** What the last change left, unless another plan took its use. */

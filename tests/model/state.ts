@@ -87,6 +87,7 @@ export class World {
       spendCaps: new Map(),
       selling: new Set(),
       included: [],
+      includedAt: -Infinity,
       leftIncludes: [],
       leftLast: [],
       trialIncludes: new Map(),

@@ -103,7 +103,7 @@ export class CreditChase {
     const end = balance?.expiresAtMs ?? null;
     if (end !== null && end < hold.expiresAtMs && random.chance(0.8)) {
       story.push({ request: { op: "credits", input: { userId: balance?.userId } }, atMs: end });
-    } else if (random.chance(0.3)) {
+    } else if (random.chance(0.3) && balance) {
       story.push({ request: { op: "revoke", input: { balanceId, reason: "while held" } } });
     }
     if (balance && random.chance(0.35)) {
