@@ -110,7 +110,8 @@ function walk(path: string, name: string, predicted: unknown, observed: unknown)
     }
   }
   if (Array.isArray(predicted) && Array.isArray(observed)) {
-    const asSet = SETS.some((set) => `.${path}`.endsWith(`.${set}`)) || path.includes(".filters.");
+    const asSet = SETS.some((set) => `.${path}`.endsWith(`.${set}`)) || path.includes(".filters.") ||
+      (path.endsWith("credits") && predicted.some(hasOpenId));
     const [a, b] = asSet ? [sorted(predicted), sorted(observed)] : [predicted, observed];
     const length = Math.max(a.length, b.length);
     return Array.from({ length }, (_, i) => walk(`${path}[${i}]`, "", a[i], b[i])).flat();
@@ -132,6 +133,11 @@ function walk(path: string, name: string, predicted: unknown, observed: unknown)
   return [{ path, predicted, observed }];
 }
 
+/** Whether a balance is shown whose id is not predicted, so that balances of one rank have no order. */
+function hasOpenId(value: unknown): boolean {
+  return isRecord(value) && value["balanceId"] === ANYTHING;
+}
+
 /** Whether a list shows credits that came with a plan and are over. Choice: which of them have rows is not predicted. */
 function hasEndedByItself(value: unknown): boolean {
   if (!isRecord(value)) return false;
@@ -144,6 +150,10 @@ function sorted(list: unknown[]): unknown[] {
     if (!isRecord(value)) return String(value);
     const { groupId, subscriptionId, droppedId, fromGroupId, toGroupId, hour = "", total = "", amount = "" } =
       value;
+    if ("packId" in value) {
+      const { packId, packItemId, unit, expiresAt, remaining, wouldPay } = value;
+      return JSON.stringify([packId, packItemId, unit, expiresAt, remaining, wouldPay]);
+    }
     if (groupId !== undefined) return `${groupId} ${hour} ${total} ${amount}`;
     return String(subscriptionId ?? droppedId ?? `${fromGroupId} ${toGroupId}`);
   };

@@ -200,7 +200,8 @@ function takeOut(
     const target = toGroupId === undefined ? undefined : surviving.windows.get(toGroupId);
     if (same && window.start === target?.start) return [];
     const source = world.counter(user.id, planId, id, window);
-    const isUsed = source.count > ZERO || source.cost > ZERO;
+    // What was sold is carried only where the plan stays.
+    const isUsed = (same ? source.count : planCount(source)) > ZERO || source.cost > ZERO;
     if (toGroupId === undefined || target === undefined) {
       if (isUsed) report.unpaired.push(id);
       if (isUsed) world.note("merges: unpaired");

@@ -65,12 +65,16 @@ export function changeLine(
   { plan, back, sold }: LineChange,
   spared: Counter[] = [],
 ): void {
-  for (const place of [line, ...line.left]) {
+  const places: Place[] = [line, ...line.left];
+  // Choice: a reset forgets a hold that has left, but not what it sold there.
+  const isForgotten = !places.some((place) => isSamePlace(place, line.soldAt));
+  for (const place of isForgotten ? [...places, line.soldAt] : places) {
     const counter = world.lineCounter(user, place);
     if (spared.includes(counter)) continue;
     const gone = isSamePlace(place, line.soldAt) ? back : ZERO;
     const added = place === line ? sold : ZERO;
-    const ofPlan = atLeastZero(planCount(counter) + plan);
+    const isSoldOnly = isForgotten && place === line.soldAt;
+    const ofPlan = atLeastZero(planCount(counter) + (isSoldOnly ? ZERO : plan));
     counter.overage = atLeastZero(counter.overage - gone + added);
     counter.count = ofPlan + counter.overage;
     if (place !== line && plan !== ZERO) world.note("carry: a counter left behind is corrected");
