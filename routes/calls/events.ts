@@ -2,7 +2,8 @@
 
 import type { Realm } from "../../actors/call.ts";
 import type { Term } from "../../actors/term.ts";
-import { Refused } from "../http/errors.ts";
+import { invalidMember, Refused } from "../http/errors.ts";
+import type { CallerKey } from "../../src/tenant/registry.ts";
 import { success } from "../http/answer.ts";
 import { endpointsOn } from "../http/endpoint.ts";
 import type { Endpoint } from "../http/endpoint_types.ts";
@@ -19,9 +20,10 @@ export interface FeedWorld {
 const endpoint = endpointsOn<FeedWorld>();
 
 /** Which prompts and responses the app shows now. */
-function logViewOf(realm: Realm): LogView {
+function logViewOf({ realm, key }: { readonly realm: Realm; readonly key: CallerKey }): LogView {
   const { promptLogging, promptLogRetentionMs } = realm.catalog;
-  return { isOn: promptLogging, keptFrom: realm.now() - promptLogRetentionMs };
+  const hidesTexts = key.class === "reader";
+  return { isOn: promptLogging, hidesTexts, keptFrom: realm.now() - promptLogRetentionMs };
 }
 
 export const EVENTS: readonly Endpoint<FeedWorld>[] = [
@@ -29,12 +31,16 @@ export const EVENTS: readonly Endpoint<FeedWorld>[] = [
     await world.term.flush();
     const limit = input.limit ?? REQUEST_LIMITS.feedLimitDefault;
     const offset = input.offset ?? 0;
+    const { from = null, to = null } = input;
+    if (from !== null && to !== null && from > to) throw invalidMember("to", "must not be before from");
     const events = await listEvents(world.database, {
       realm: caller.realm.realm,
-      logs: logViewOf(caller.realm),
+      logs: logViewOf(caller),
       userId: input.userId ?? null,
       eventType: input.eventType ?? null,
       runId: input.runId ?? null,
+      from,
+      to,
       limit,
       offset,
     });
@@ -43,7 +49,7 @@ export const EVENTS: readonly Endpoint<FeedWorld>[] = [
   endpoint(contract.getEvent, async ({ world, caller, input }) => {
     await world.term.flush();
     const { realm } = caller.realm;
-    const event = await getEvent(world.database, realm, input.eventId, logViewOf(caller.realm));
+    const event = await getEvent(world.database, realm, input.eventId, logViewOf(caller));
     if (event === null) throw new Refused("not_found", "Event not found");
     return success(event);
   }),

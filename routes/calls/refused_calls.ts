@@ -9,7 +9,7 @@ import * as contract from "../contract/refused_calls.ts";
 import { listRefusedCalls } from "../../src/storage/queries/refused_calls.ts";
 import { REFUSAL_LIMITS, REQUEST_LIMITS } from "../../src/process/limits.ts";
 
-interface RefusalsWorld {
+export interface RefusalsWorld {
   readonly term: Pick<Term, "flush"> & { readonly refusedCalls: Pick<RefusedCalls, "write"> };
   readonly database: Parameters<typeof listRefusedCalls>[0];
 }

@@ -18,7 +18,8 @@ import * as contract from "../contract/usage.ts";
 import { runTurn, type TurnWorld } from "../http/turn.ts";
 import { showDuplicates, showFeatures, showQuotas, showSubscription, showUsage } from "./shown_records.ts";
 
-interface UsersWorld extends TurnWorld {
+/** What reads of users need of the running service. */
+export interface UsersWorld extends TurnWorld {
   readonly term: TurnWorld["term"] & Pick<Term, "flush" | "tree"> & {
     readonly directory: Pick<Directory, "isSameUser">;
   };

@@ -18,7 +18,7 @@ const caps = {
   testOperationCap: cap.describe("Metering calls a month in test mode"),
   testCreditBalanceCap: cap.describe("Credit balances that an app may issue in test mode"),
 };
-const keyClass = z.enum(["secret", "public"]);
+const keyClass = z.enum(["secret", "public", "reader"]);
 
 const workspaceInput = z.object({ name, ...caps });
 const workspacePatch = z.object({
@@ -27,7 +27,9 @@ const workspacePatch = z.object({
 });
 const appInput = z.object({ name, workspaceId: z.string().nullish() });
 const keyInput = z.object({
-  class: keyClass.describe("secret for your backend, public for pages"),
+  class: keyClass.describe(
+    "secret for your backend, public for pages, reader for agents and dashboards that only read",
+  ),
   mode: mode.describe("Whether it reaches live or test data"),
 });
 

@@ -29,6 +29,7 @@ import { examine, listAudit, listDailyUse, moveHistory, showCluster, sweep } fro
 import { aliasPerson, capture, identify } from "./people.ts";
 import { deletePerson, getDeletionStatus, isOptedOut, optIn, optOut } from "./privacy.ts";
 import { downloadExport, exportPerson } from "./export.ts";
+import { createReader, listReaders, removeReader } from "./readers.ts";
 import { listRefusals } from "./refused_calls.ts";
 import { createRun, endRun, getRun, listRuns } from "./runs.ts";
 import {
@@ -136,6 +137,9 @@ export const CONTRACT = callsById({
   pingWebhook,
   listMessages,
   redeliverMessage,
+  listReaders,
+  createReader,
+  removeReader,
   receiveStripeMessage,
   setStripe,
   getStripe,

@@ -45,6 +45,8 @@ export interface CallDefinition extends CallDoc {
   readonly access: Access | "admin" | "open";
   /** Whether a user's key may make the call, for its own user alone. Any other call refuses it. */
   readonly takesUserKey?: boolean;
+  /** Whether a POST only reads, so that a read-only key may make the call, as it may every GET. */
+  readonly isRead?: boolean;
   /** Members of path, query and body in one object; null for a call without input. */
   readonly input: z.ZodType | null;
   /** Reads input that the schema would leave unchanged, many times faster; null for any other input. */

@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { defineCall } from "./definition.ts";
-import { anyId, endUserId, eventName, nameOf, wholeNumber } from "./fields.ts";
+import { anyId, endUserId, eventName, moment, nameOf, wholeNumber } from "./fields.ts";
 import { event, eventDetail } from "./records.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
@@ -18,6 +18,8 @@ export const listEvents = defineCall({
     runId: anyId(REQUEST_LIMITS.idLengthMax).optional().describe(
       "Events of this run, without those of runs within it",
     ),
+    from: moment.optional().describe("Only events at and after this time"),
+    to: moment.optional().describe("Only events before this time"),
     limit: wholeNumber(1, REQUEST_LIMITS.feedLimitMax).optional()
       .describe(`1 to ${REQUEST_LIMITS.feedLimitMax}, default ${REQUEST_LIMITS.feedLimitDefault}`),
     offset: wholeNumber(0, REQUEST_LIMITS.feedOffsetMax).optional()

@@ -294,6 +294,7 @@ const checkedGroup = z.strictObject({
 export const canUse = defineCall({
   id: "canUse",
   method: "POST",
+  isRead: true,
   path: "/v1/can-use",
   access: "secret",
   input: canUseInput,
@@ -368,6 +369,7 @@ const explainedBalance = z.strictObject({
 export const explain = defineCall({
   id: "explain",
   method: "POST",
+  isRead: true,
   path: "/v1/explain",
   access: "secret",
   input: canUseInput,

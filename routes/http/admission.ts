@@ -3,7 +3,7 @@
 
 import type { Caller } from "../../src/tenant/registry.ts";
 import { askOwner, COUNT, countAtOwner } from "./ask_owner.ts";
-import { authenticate, authorize, type EndUser, type Source } from "./auth.ts";
+import { authenticate, authorize, type CallAccess, type EndUser, type Source } from "./auth.ts";
 import type { KeyedDefinition } from "../contract/definition.ts";
 import type { DispatchWorld } from "./call.ts";
 import { refusedWith } from "./errors.ts";
@@ -19,7 +19,7 @@ export interface Admitted<World> {
 }
 
 /** What admission reads of a call; the handler of a batch counts the call itself. */
-export type Admission = Pick<KeyedDefinition, "access" | "takesUserKey" | "isBatch">;
+export type Admission = CallAccess & Pick<KeyedDefinition, "isBatch">;
 
 /** Admits a request: at once, or, with a user's key, when the owner of its cell has checked the key. */
 export function admit<World extends DispatchWorld>(

@@ -40,6 +40,8 @@ export const AUDIT_VALUES: Readonly<Record<string, AuditOf>> = {
   },
   createApp: { after: ({ name }, { workspaceId }) => ({ name, workspaceId }) },
   rotateIdentitySecret: { after: (_, { oldValidUntil }) => ({ oldValidUntil }) },
+  createReader: { after: (_, { name }) => ({ name }) },
+  removeReader: { after: (_, { name }) => ({ name }) },
   createKey: { after: keyOnly },
   revokeKey: { after: keyOnly },
   applyCatalog: {

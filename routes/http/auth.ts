@@ -21,6 +21,11 @@ export interface EndUser {
   readonly expiresAt?: Millis | null;
 }
 
+/** What decides who may make a call. A request that is no call of the API has no method, and takes no read-only key. */
+export type CallAccess =
+  & Pick<KeyedDefinition, "access" | "takesUserKey" | "isRead">
+  & Partial<Pick<KeyedDefinition, "method">>;
+
 /** Where endpoints get what they work on; throws while this process may not answer. */
 export interface Source<World> {
   requireServing(): World;
@@ -53,13 +58,16 @@ export function authenticate<World extends { readonly registry: Pick<Registry, "
  */
 export function authorize(
   request: Request,
-  { access, takesUserKey }: Pick<KeyedDefinition, "access" | "takesUserKey">,
+  { access, takesUserKey, method, isRead }: CallAccess,
   caller: Caller,
   nowMs: number,
 ): EndUser | null {
   if (caller.ofUser !== null) {
     if (takesUserKey === true) return null;
     throw new Refused("requires_secret_key", "This call needs a secret key; a user's key does not allow it");
+  }
+  if (caller.key.class === "reader" && method !== "GET" && isRead !== true) {
+    throw new Refused("forbidden", "A read-only key may make calls that only read");
   }
   const isPublic = caller.key.class === "public";
   switch (access) {

@@ -12,6 +12,10 @@ import { Refused, STATUS } from "../http/errors.ts";
 import { callEndpoint } from "../http/handle.ts";
 import type { KeyedDefinition } from "../contract/definition.ts";
 import { EVENTS, type FeedWorld } from "../calls/events.ts";
+import { FEATURES } from "../calls/features.ts";
+import { METERING } from "../calls/metering.ts";
+import { REFUSALS, type RefusalsWorld } from "../calls/refused_calls.ts";
+import { USERS, type UsersWorld } from "../calls/usage.ts";
 import { headersOf, requestId, respondTo } from "../http/respond.ts";
 import { callTool, type ToolMembers, TOOLS } from "./tools.ts";
 import { type MetricsSource, RouteMetrics } from "../http/request_metrics.ts";
@@ -19,9 +23,14 @@ import { type MetricsSource, RouteMetrics } from "../http/request_metrics.ts";
 /** The path of the tool server. */
 export const TOOL_SERVER_PATH = "/mcp";
 
-const ENDPOINTS = new Map(EVENTS.map((endpoint) => [endpoint.id, endpoint]));
+/** What the endpoints of all tools work on. */
+type ToolWorld = FeedWorld & RefusalsWorld & UsersWorld;
 
-type ToolSource = Source<DispatchWorld & FeedWorld> & MetricsSource;
+const ENDPOINTS: ReadonlyMap<string, Endpoint<ToolWorld>> = new Map(
+  [...EVENTS, ...FEATURES, ...METERING, ...REFUSALS, ...USERS].map((endpoint) => [endpoint.id, endpoint]),
+);
+
+type ToolSource = Source<DispatchWorld & ToolWorld> & MetricsSource;
 
 /** The route of the tool server. */
 export function toolRoutes(source: ToolSource): Hono {
@@ -34,10 +43,10 @@ async function answer({ req }: Context, source: ToolSource): Promise<Response> {
   const request = req.raw;
   try {
     const { world, caller } = await identify(request, source);
-    authorize(request, { access: "secret" }, caller, world.clock.now());
+    authorize(request, { access: "secret", isRead: true }, caller, world.clock.now());
     const id = requestId(request);
     const make = async ({ id }: KeyedDefinition, members: ToolMembers) => {
-      const endpoint = ENDPOINTS.get(id) as Endpoint<FeedWorld>;
+      const endpoint = ENDPOINTS.get(id) as Endpoint<ToolWorld>;
       const metrics = new RouteMetrics(source, endpoint.method, `/api${endpoint.path}`);
       return await callEndpoint(request, endpoint, members, source, metrics) as ToolOutcome;
     };

@@ -5,6 +5,10 @@ import { invalidField } from "../../src/domain/values/refusal.ts";
 import { answered, refused, type Result } from "../../src/domain/state/result.ts";
 import type { KeyedDefinition } from "../contract/definition.ts";
 import { getEvent, listEvents } from "../contract/events.ts";
+import { listFeatures } from "../contract/features.ts";
+import { explain } from "../contract/metering.ts";
+import { listRefusals } from "../contract/refused_calls.ts";
+import { getUsage } from "../contract/usage.ts";
 import { type JsonSchema, jsonSchemaOf } from "../reference/json_schema.ts";
 import type { ObjectSchema, Tool, ToolOutcome } from "./tool_server.ts";
 
@@ -12,6 +16,10 @@ import type { ObjectSchema, Tool, ToolOutcome } from "./tool_server.ts";
 const TOOL_CALLS: Readonly<Record<string, KeyedDefinition>> = {
   list_events: listEvents,
   get_event: getEvent,
+  usage: getUsage,
+  features: listFeatures,
+  refusals: listRefusals,
+  explain,
 };
 
 /** Every tool. */
@@ -26,8 +34,8 @@ export const TOOLS: readonly Tool[] = Object.entries(TOOL_CALLS).map(([name, cal
   };
 });
 
-/** Members of path and query, as a request has them. */
-export type ToolMembers = Readonly<Record<string, string>>;
+/** Members of a request: of path and query as texts, of a body as values. */
+export type ToolMembers = Readonly<Record<string, unknown>>;
 
 /**
  * Calls a tool.
@@ -41,6 +49,7 @@ export async function callTool(
 ): Promise<ToolOutcome> {
   const call = TOOL_CALLS[name] as KeyedDefinition;
   const { inputSchema } = TOOLS.find((tool) => tool.name === name) as Tool;
+  if (call.method === "POST") return await make(call, input);
   const members = membersOf(call, inputSchema.properties as Record<string, JsonSchema>, input);
   return members.ok ? await make(call, members.answer) : { ok: false, error: members.refusal };
 }
@@ -50,7 +59,7 @@ function membersOf(
   { path }: KeyedDefinition,
   schemas: Readonly<Record<string, JsonSchema>>,
   input: Readonly<Record<string, unknown>>,
-): Result<ToolMembers> {
+): Result<Readonly<Record<string, string>>> {
   const found: Record<string, string> = {};
   for (const [member, { type }] of Object.entries(schemas)) {
     const value = input[member] ?? undefined;
@@ -64,11 +73,12 @@ function membersOf(
   return answered(found);
 }
 
-/** The path of a call under `/api`, with its query. */
-export function pathOf({ path }: KeyedDefinition, members: ToolMembers): string {
+/** The path of a call under `/api`, with its query unless its members are a body. */
+export function pathOf({ path, method }: KeyedDefinition, members: ToolMembers): string {
+  if (method === "POST") return path;
   const query = new URLSearchParams();
   let filled = path;
-  for (const [member, value] of Object.entries(members)) {
+  for (const [member, value] of Object.entries(members as Readonly<Record<string, string>>)) {
     if (path.includes(`:${member}`)) filled = filled.replace(`:${member}`, () => encodeURIComponent(value));
     else query.set(member, value);
   }

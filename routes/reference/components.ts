@@ -19,7 +19,8 @@ calls ignore unknown members. \`null\` for an optional member means the same as 
 
 **Keys.** \`sk_live_\` and \`sk_test_\` keys are secret: use them only on your server. \`pk_live_\` and \`pk_test_\` keys are
 public. With a public key, usage and credits require \`X-End-User-Token\`. \`uk_live_\` and \`uk_test_\` keys act for one
-user: at the gateway, and for its own usage. Live and test mode share only the catalog.
+user: at the gateway, and for its own usage. \`rk_live_\` and \`rk_test_\` keys only read, for agents and dashboards: every
+GET, can-use and explain, without texts of prompts and responses. Live and test mode share only the catalog.
 
 **Retries.** Send \`Idempotency-Key\` with a POST or DELETE under \`/api/v1\`. A retry with the same key within 24 hours
 gets the first answer again, with \`Idempotent-Replayed: true\`.
@@ -34,7 +35,8 @@ ${REFUSAL_CODES.map((code) => `| \`${code}\` | ${STATUS[code]} | ${MEANING[code]
 
 An unknown path is \`not_found\`, a known path with another method \`method_not_allowed\`.
 
-**Agents** read the event feed through the Model Context Protocol at \`POST /mcp\`, with a secret key.`;
+**Agents** read events, usage, features and refusals, and explain calls, through the Model Context Protocol at
+\`POST /mcp\`, with a secret or read-only key.`;
 
 /** The `info` of the document. */
 export const INFO: JsonSchema = {

@@ -79,9 +79,20 @@ export function errorsOf(call: CallDefinition): RefusalCode[] {
   const isKeyed = access !== "admin" && access !== "open";
   const ofKey: RefusalCode[] = isKeyed ? ["invalid_key", "rate_limited"] : [];
   const ofUserKey: RefusalCode[] = isKeyed && call.takesUserKey !== true ? ["requires_secret_key"] : [];
+  const ofReader: RefusalCode[] = isKeyed && method !== "GET" && call.isRead !== true ? ["forbidden"] : [];
   const ofInput: RefusalCode[] = input === null || access === "open" ? [] : ["invalid_request"];
   const ofBody: RefusalCode[] = input === null || hasNoBody || method === "GET" ? [] : ["payload_too_large"];
   const ofWrite: RefusalCode[] = isKeyed && method !== "GET" ? ["idempotency_conflict"] : [];
-  const all = [OF_EVERY_CALL, ofKey, ofUserKey, OF_ACCESS[access], ofInput, ofBody, ofWrite, errors];
+  const all = [
+    OF_EVERY_CALL,
+    ofKey,
+    ofUserKey,
+    ofReader,
+    OF_ACCESS[access],
+    ofInput,
+    ofBody,
+    ofWrite,
+    errors,
+  ];
   return [...new Set(all.flat())];
 }

@@ -13,6 +13,7 @@ import {
   rotateIdentitySecret,
 } from "../../routes/contract/admin.ts";
 import type { AnswerOf } from "../../routes/contract/definition.ts";
+import { createReader, listReaders, removeReader } from "../../routes/contract/readers.ts";
 import { moveHistory, showCluster, sweep } from "../../routes/contract/service.ts";
 import { commandOf, type Groups } from "./admin_call.ts";
 import { type Columns, renderTable, safeText, tableOf } from "./table.ts";
@@ -93,12 +94,22 @@ const KEY_COMMANDS = [
     confirms: "Its callers are refused at once.",
   }),
 ];
+const READER_COMMANDS = [
+  commandOf("list", listReaders, ["name"], "admin reader list"),
+  commandOf("create", createReader, ({ url }) => `${ONCE}\n${url}`, "admin reader create", {
+    words: "Create a role that may read the views of the schema holdfast. Its address is shown once.",
+  }),
+  commandOf("remove", removeReader, ["name"], "admin reader remove holdfast_reader_1a2b3c4d --yes", {
+    confirms: "Its connections end at once.",
+  }),
+];
 
 /** The groups with their commands. */
 export const REGISTRY_GROUPS: Groups = {
   workspaces: ["Manage owners of apps, with their monthly caps.", WORKSPACE_COMMANDS],
   apps: ["Manage apps: each has its own keys, catalog and users.", APP_COMMANDS],
   keys: ["Manage the API keys of an app.", KEY_COMMANDS],
+  reader: ["Manage database roles for tools that only read.", READER_COMMANDS],
 };
 
 /** Commands about the service as a whole. */

@@ -1,12 +1,15 @@
-// `deno task client:types`: writes the client's wire types from the API's OpenAPI document, so that no type of an input
-// or answer is written twice. A test fails when the file is out of date.
+// `deno task client:types`: writes the wire types of both clients, in TypeScript and in Python, from the API's OpenAPI
+// document, so that no type of an input or answer is written twice. A test fails when a file is out of date.
 
 import { SURFACE } from "../../routes/surface.ts";
 import { makeDocument } from "../../routes/reference/openapi.ts";
 import { makeProgram, openShell, runProgram, type Shell } from "./shell.ts";
-import { type Places, writeTypes } from "./type_writer.ts";
+import type { Places } from "./schema_book.ts";
+import { writePythonTypes } from "./python_types.ts";
+import { writeTypes } from "./type_writer.ts";
 
 const FILE = "src/client/wire_types.ts";
+const PYTHON_FILE = "src/clients/python/holdfast/types.py";
 
 /**
  * The exported types by their places in the document: a record, or a part of one. `()` after an operation is its query,
@@ -166,9 +169,16 @@ export function clientTypes(): string {
   return writeTypes(makeDocument(SURFACE), TYPES, OWN);
 }
 
-async function writeFile(shell: Shell): Promise<void> {
-  await Deno.writeTextFile(new URL(`../../${FILE}`, import.meta.url), clientTypes());
-  shell.print(`Wrote ${FILE}`);
+/** The text of the types of the client in Python. */
+export function pythonTypes(): string {
+  return writePythonTypes(makeDocument(SURFACE), TYPES);
+}
+
+async function writeFiles(shell: Shell): Promise<void> {
+  for (const [file, text] of [[FILE, clientTypes()], [PYTHON_FILE, pythonTypes()]] as const) {
+    await Deno.writeTextFile(new URL(`../../${file}`, import.meta.url), text);
+    shell.print(`Wrote ${file}`);
+  }
 }
 
 if (import.meta.main) {
@@ -176,8 +186,8 @@ if (import.meta.main) {
   const program = makeProgram(
     shell,
     "deno task client:types",
-    "Writes the client's types of inputs and answers.",
+    "Writes the clients' types of inputs and answers.",
   )
-    .action(() => writeFile(shell));
+    .action(() => writeFiles(shell));
   Deno.exit(await runProgram(program, Deno.args, shell));
 }

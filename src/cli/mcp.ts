@@ -39,7 +39,7 @@ export function runMcp(args: readonly string[], shell: Shell): Promise<number> {
       const base = serviceUrl(options.url, shell);
       const key = secretKey(options.key, shell);
       const call: Parameters<typeof callTool>[0] = (endpoint, members) =>
-        get(`${base}/api${pathOf(endpoint, members)}`, key);
+        ask(`${base}/api${pathOf(endpoint, members)}`, key, endpoint.method === "POST" ? members : null);
       await serveStdio(TOOLS, (name, input) => callTool(call, name, input));
     });
   withExample(program, "HOLDFAST_KEY=sk_live_... deno task mcp");
@@ -47,10 +47,12 @@ export function runMcp(args: readonly string[], shell: Shell): Promise<number> {
 }
 
 /** The service's answer, or an error if there was none. */
-async function get(url: string, key: string): Promise<ToolOutcome> {
-  const headers = { authorization: `Bearer ${key}` };
+async function ask(url: string, key: string, body: object | null): Promise<ToolOutcome> {
+  const signal = AbortSignal.timeout(CALL_TIMEOUT_MS);
+  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+  const sent = body === null ? {} : { method: "POST", body: JSON.stringify(body) };
   try {
-    const response = await fetch(url, { headers, signal: AbortSignal.timeout(CALL_TIMEOUT_MS) });
+    const response = await fetch(url, { ...sent, headers, signal });
     return await response.json();
   } catch (error) {
     const message = `The service did not answer: ${messageOf(error)}`;

@@ -103,9 +103,12 @@ export function adminUrl(given: string | undefined, shell: Shell): string {
 /** The secret key of an app: the given one, else HOLDFAST_KEY. */
 export function secretKey(given: string | undefined, { variables }: Shell): string {
   const key = given ?? variables.HOLDFAST_KEY;
-  if (key !== undefined && /^sk_(live|test)_[A-Za-z0-9]+$/.test(key)) return key;
-  const problem = key ? "is not a secret key" : "required";
-  throw new TaskError(`--key: ${problem} (sk_live_... or sk_test_...; or set HOLDFAST_KEY)`, EXIT.usage);
+  if (key !== undefined && /^[sr]k_(live|test)_[A-Za-z0-9]+$/.test(key)) return key;
+  const problem = key ? "is not a secret or read-only key" : "required";
+  throw new TaskError(
+    `--key: ${problem} (sk_live_..., or rk_live_... which only reads; or set HOLDFAST_KEY)`,
+    EXIT.usage,
+  );
 }
 
 /** Reads settings. Invalid ones are wrong usage of the task. */

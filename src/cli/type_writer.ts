@@ -1,10 +1,7 @@
 // Writes parts of an OpenAPI document as TypeScript types. Known names are used wherever their schema appears again;
 // everything else is written in place.
 
-/** A name, its place in the document, and its comment where the document has none. */
-export type Places = Readonly<Record<string, readonly [place: string, comment?: string]>>;
-
-type Schema = Readonly<Record<string, unknown>>;
+import { type Places, type Schema, SchemaBook, withoutNull, wrapped } from "./schema_book.ts";
 
 const HEAD =
   `// The inputs and answers of the API as types. Written by \`deno task client:types\` from the API's OpenAPI document:
@@ -30,38 +27,31 @@ export function writeTypes(
 }
 
 class TypeWriter {
-  readonly #document: Schema;
-  readonly #places: Places;
+  readonly #book: SchemaBook;
   readonly #own: Readonly<Record<string, string>>;
-  readonly #records: Readonly<Record<string, Schema>>;
-  /** Names by the JSON of their schema. */
-  readonly #names = new Map<string, string>();
   /** The type that is being written. */
   #current = "";
   #isInput = false;
 
   constructor(document: Schema, places: Places, own: Readonly<Record<string, string>>) {
-    this.#document = document;
-    this.#places = places;
+    this.#book = new SchemaBook(document, places);
     this.#own = own;
-    this.#records = (document.components as { schemas: Record<string, Schema> }).schemas;
-    for (const [declaration, [place]] of Object.entries(places)) {
-      this.#names.set(keyOf(this.#find(place)), declaration.split(" ")[0]!);
-    }
   }
 
   /** @param declaration a name, or a name with the interface that it extends */
   declare(declaration: string): string {
-    const [place, comment] = this.#places[declaration]!;
+    const [place, comment] = this.#book.places[declaration]!;
     const [name = "", parent] = declaration.split(" extends ");
-    const schema = this.#find(place);
+    const schema = this.#book.find(place);
     this.#current = name;
     this.#isInput = /\(\)|Request\b/.test(place);
     const words = commentOf(comment ?? schema.description as string, "");
     if (!("properties" in schema)) {
       return `${words}export type ${name} =${broken(this.#bodyOf(schema, ""), "")};\n`;
     }
-    const inherited = parent === undefined ? {} : this.#find(this.#places[parent]![0]).properties as Schema;
+    const inherited = parent === undefined
+      ? {}
+      : this.#book.find(this.#book.places[parent]![0]).properties as Schema;
     const own = Object.entries(schema.properties as Schema).filter(([member]) => !(member in inherited));
     const body = this.#objectOf({ ...schema, properties: Object.fromEntries(own) }, "", []);
     return `${words}export interface ${declaration} ${body}\n`;
@@ -70,59 +60,19 @@ class TypeWriter {
   /** The data of each type of message. */
   declareMessages(): string {
     this.#isInput = false;
-    const members = Object.keys(this.#document.webhooks as Schema).map((type) => {
-      const record = type.replace(/(?:^|[._])([a-z])/g, (_, letter: string) => letter.toUpperCase());
-      return `  readonly ${JSON.stringify(type)}: ${
-        this.#typeOf(this.#find(`${record}Message.data`), "  ")
-      };\n`;
-    });
+    const members = this.#book.messages().map(([type, schema]) =>
+      `  readonly ${JSON.stringify(type)}: ${this.#typeOf(schema, "  ")};\n`
+    );
     return `${commentOf("The data of each type of webhook message.", "")}export interface WebhookData {\n${
       members.join("")
     }}\n`;
   }
 
-  /** The schema at a place, without null. */
-  #find(place: string): Schema {
-    const [root = "", ...steps] = place.split(/\.|(?=\[\])/);
-    let schema = root.endsWith("()") ? this.#queryOf(root.slice(0, -2)) : this.#records[root];
-    for (const step of steps) {
-      const { properties, items } = this.#resolved(schema ?? {}) as {
-        properties?: Record<string, Schema>;
-        items?: Schema;
-      };
-      schema = step === "[]" ? items : properties?.[step];
-    }
-    if (schema === undefined) throw new Error(`${place} is not in the document`);
-    return this.#resolved(schema);
-  }
-
-  /** The query of an operation as the schema of an object. */
-  #queryOf(operation: string): Schema {
-    const operations = Object.values(this.#document.paths as Record<string, Record<string, Schema>>)
-      .flatMap((path) => Object.values(path));
-    const { parameters } = operations.find(({ operationId }) => operationId === operation) as {
-      parameters: { name: string; in?: string; required: boolean; description?: string; schema: Schema }[];
-    };
-    const own = parameters.filter((parameter) => parameter.in === "query");
-    return {
-      properties: Object.fromEntries(
-        own.map(({ name, description, schema }) => [name, { ...schema, description }]),
-      ),
-      required: own.filter(({ required }) => required).map(({ name }) => name),
-    };
-  }
-
-  /** A schema without null, and in place of a reference its record. */
-  #resolved(schema: Schema): Schema {
-    const { schema: known } = withoutNull(schema);
-    return typeof known.$ref === "string" ? this.#records[known.$ref.split("/").at(-1)!]! : known;
-  }
-
   /** A schema as a type: by its name where it has one. */
   #typeOf(schema: Schema, indent: string): string {
     const { schema: known, isNullable } = withoutNull(schema);
-    const resolved = this.#resolved(known);
-    const type = this.#names.get(keyOf(resolved)) ?? this.#bodyOf(resolved, indent);
+    const resolved = this.#book.resolved(known);
+    const type = this.#book.nameOf(resolved) ?? this.#bodyOf(resolved, indent);
     return isNullable ? `${type} | null` : type;
   }
 
@@ -159,7 +109,7 @@ class TypeWriter {
 
   /** A union: of types without members, or of objects, each with the members of the others as undefined. */
   #unionOf(forms: readonly Schema[], indent: string): string {
-    const isOfObjects = forms.some((form) => "properties" in this.#resolved(form));
+    const isOfObjects = forms.some((form) => "properties" in this.#book.resolved(form));
     return isOfObjects
       ? this.#objectsOf(forms, indent)
       : forms.map((form) => this.#typeOf(form, indent)).join(" | ");
@@ -167,7 +117,7 @@ class TypeWriter {
 
   /** A union of objects: each form has the members of the others as undefined, so that they can be read. */
   #objectsOf(forms: readonly Schema[], indent: string): string {
-    const objects = forms.map((form) => this.#resolved(form));
+    const objects = forms.map((form) => this.#book.resolved(form));
     const names = objects.flatMap(({ properties = {} }) => Object.keys(properties as Schema));
     return objects.map((form) => `\n${indent}  | ${this.#objectOf(form, `${indent}  `, names)}`).join("");
   }
@@ -197,25 +147,6 @@ class TypeWriter {
   }
 }
 
-/** A schema's part beside null. */
-function withoutNull(schema: Schema): { schema: Schema; isNullable: boolean } {
-  const { anyOf, type, ...rest } = schema as { anyOf?: Schema[]; type?: string | string[] };
-  if (Array.isArray(type) && type.includes("null")) {
-    const kept = type.filter((name) => name !== "null");
-    return { schema: { ...rest, type: kept.length === 1 ? kept[0] : kept }, isNullable: true };
-  }
-  const kept = anyOf?.filter((part) => part.type !== "null");
-  if (kept === undefined || kept.length === anyOf?.length) return { schema, isNullable: false };
-  return { schema: kept.length === 1 ? kept[0]! : { ...rest, anyOf: kept }, isNullable: true };
-}
-
-/** What schemas of one type share: all but words and bounds. An open object has no name of its own. */
-function keyOf(schema: Schema): string {
-  if (schema.additionalProperties === true) return "";
-  return JSON.stringify(schema, (name, value) => KEPT_OUT.has(name) ? undefined : value);
-}
-const KEPT_OUT = new Set(["description", "default", "examples", "minimum", "maximum", "exclusiveMinimum"]);
-
 /** A union that is too long for one line goes on in the next ones. */
 function broken(type: string, indent: string): string {
   if (/[{\n]/.test(type)) return type.startsWith("\n") ? type : ` ${type}`;
@@ -230,14 +161,4 @@ function commentOf(words: string | undefined, indent: string): string {
   return lines.includes("\n")
     ? `${indent}/**${lines.replace(/^ /, `\n${indent} * `)}\n${indent} */\n`
     : `${indent}/**${lines} */\n`;
-}
-
-/** Parts joined by spaces, in lines of at most this length. */
-function wrapped(parts: readonly string[], lineBreak: string, length: number): string {
-  const lines = [""];
-  for (const part of parts) {
-    if (lines.at(-1) !== "" && `${lines.at(-1)} ${part}`.length > length) lines.push(part);
-    else lines[lines.length - 1] += ` ${part}`;
-  }
-  return lines.join(lineBreak);
 }

@@ -24,7 +24,7 @@ export interface RetryNotice {
 /** Options of a client. */
 export interface ClientOptions extends DecisionOptions {
   /**
-   * A secret key (`sk_...`) in your backend, a user's key (`uk_...`) in a program of that user, a public one (`pk_...`)
+   * A secret key (`sk_...`) in your backend, a read-only one (`rk_...`) for what only reads, a user's key (`uk_...`) in a program of that user, a public one (`pk_...`)
    * anywhere else.
    */
   readonly apiKey: string;
@@ -99,8 +99,8 @@ export class Transport {
   /** @param wait waits between tries; tests pass their own */
   constructor(options: ClientOptions, wait: typeof pause = pause) {
     const { apiKey, baseUrl } = options;
-    if (!/^[spu]k_/.test(apiKey)) {
-      throw new TypeError("apiKey: must be a key that begins with sk_, uk_ or pk_");
+    if (!/^[spru]k_/.test(apiKey)) {
+      throw new TypeError("apiKey: must be a key that begins with sk_, rk_, uk_ or pk_");
     }
     if (!/^https?:\/\/[^/?#]+[^?#]*$/.test(baseUrl)) {
       throw new TypeError("baseUrl: must be an address such as https://holdfast.example.com");

@@ -1288,6 +1288,10 @@ export interface EventQuery {
   readonly eventType?: string | undefined;
   /** Events of this run, without those of runs within it. */
   readonly runId?: string | undefined;
+  /** Only events at and after this time. */
+  readonly from?: Moment | undefined;
+  /** Only events before this time. */
+  readonly to?: Moment | undefined;
   /** 1 to 100, default 20. */
   readonly limit?: number | undefined;
   /** 0 to 10000, default 0. */

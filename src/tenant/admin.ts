@@ -58,7 +58,9 @@ const DEFAULT_CAPS = {
   testCreditBalanceCap: 1_000,
 } as const;
 
+/** The classes of keys that a new app gets. */
 const KEY_CLASSES = ["secret", "public"] as const;
+const KEY_PREFIXES = { secret: "sk", public: "pk", reader: "rk" } as const;
 const KEY_MODES = ["live", "test"] as const;
 const KEY_RANDOM_LENGTH = 40;
 const KEY_PREFIX_LENGTH = 12;
@@ -325,7 +327,7 @@ function makeKey(
   keyClass: ApiKey["class"],
   mode: ApiKey["mode"],
 ): { key: ApiKey; shown: ShownKey } {
-  const text = `${keyClass === "secret" ? "sk" : "pk"}_${mode}_${randomText(KEY_RANDOM_LENGTH)}`;
+  const text = `${KEY_PREFIXES[keyClass]}_${mode}_${randomText(KEY_RANDOM_LENGTH)}`;
   const keyId = ids.next("key");
   const key: ApiKey = {
     keyId,

@@ -283,7 +283,8 @@ async function readFeed({ client }: Scene): Promise<void> {
   assert.deepEqual([detail.prompt, detail.response, detail.quantity], ["a cat", "done", 2]);
   const all: string[] = [];
   for await (const { matchStatus } of client.events.all({ userId: "u", limit: 2 })) all.push(matchStatus);
-  const { events } = await client.events.list({ userId: "u", limit: 100 });
+  const times = { from: new Date(0), to: "2100-01-01" };
+  const { events } = await client.events.list({ userId: "u", limit: 100, ...times });
   assert.deepEqual(all, events.map(({ matchStatus }) => matchStatus));
   assert.ok(all.includes("blocked") && all.includes("released"));
 }

@@ -3,13 +3,14 @@
 
 import assert from "node:assert/strict";
 import { STATUS } from "../../routes/http/errors.ts";
-import { clientTypes } from "../../src/cli/client_types.ts";
+import { clientTypes, pythonTypes } from "../../src/cli/client_types.ts";
 import { faultsOf } from "./compiler.ts";
 import { moduleOf, readExamples } from "./examples.ts";
 
-Deno.test("the client's types are what `deno task client:types` writes", async () => {
-  const written = await Deno.readTextFile(new URL("../../src/client/wire_types.ts", import.meta.url));
-  assert.equal(written, clientTypes());
+Deno.test("the clients' types are what `deno task client:types` writes", async () => {
+  const read = (path: string) => Deno.readTextFile(new URL(`../../src/${path}`, import.meta.url));
+  assert.equal(await read("client/wire_types.ts"), clientTypes());
+  assert.equal(await read("clients/python/holdfast/types.py"), pythonTypes());
 });
 
 Deno.test("every example compiles", async () => {

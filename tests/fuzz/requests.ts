@@ -32,9 +32,13 @@ export interface FuzzRequest {
 /** How far a request keeps to its schema. */
 export type Manner = "valid" | "changed" | "wild";
 
-/** Every mounted route of a service, so that a new one is fuzzed without a change here. */
+/**
+ * Every mounted route of a service, so that a new one is fuzzed without a change here. The one that makes roles of the
+ * database server is left out: these would outlive the test.
+ */
 export function routesOf({ service }: Pick<FuzzScene, "service">): Route[] {
-  return service.http.routes.map(({ method, path }) => ({ method, path, schema: schemaOf(method, path) }));
+  return service.http.routes.filter(({ method, path }) => !(method === "POST" && path.endsWith("/readers")))
+    .map(({ method, path }) => ({ method, path, schema: schemaOf(method, path) }));
 }
 
 function schemaOf(method: string, path: string): z.ZodType | null {

@@ -46,6 +46,11 @@ export const CALLS: readonly (readonly [string, Record<string, unknown>, string]
   ["list_events", { userId: "u", limit: 1, offset: 1 }, "/events?userId=u&limit=1&offset=1"],
   ["list_events", { eventType: "image.a", userId: null }, "/events?eventType=image.a"],
   ["list_events", { userId: "a&b=c/ü?" }, `/events?userId=${encodeURIComponent("a&b=c/ü?")}`],
+  ["list_events", { from: "2026-01-01", to: "2026-02-01" }, "/events?from=2026-01-01&to=2026-02-01"],
+  ["usage", { userId: "u" }, "/usage?userId=u"],
+  ["usage", { userId: "u", levels: "true" }, "/usage?userId=u&levels=true"],
+  ["features", { userId: "u" }, "/features?userId=u"],
+  ["refusals", { userId: "u", limit: 5 }, "/refusals?userId=u&limit=5"],
 ];
 
 /** Calls that are refused, with the code. */
@@ -58,6 +63,9 @@ export const REFUSALS: readonly (readonly [string, Record<string, unknown>, stri
   ["list_events", { userId: "\ud800" }, "invalid_request"],
   ["list_events", { userId: "\0" }, "invalid_request"],
   ["list_events", { offset: 10_001 }, "invalid_request"],
+  ["usage", { userId: "u", levels: true }, "invalid_request"],
+  ["explain", { userId: "u" }, "invalid_request"],
+  ["explain", { userId: "u", event: "image.a", count: -1 }, "invalid_request"],
   ["get_event", {}, "invalid_request"],
   ["get_event", { eventId: "" }, "invalid_request"],
   ["get_event", { eventId: "\ud800" }, "invalid_request"],
@@ -75,6 +83,9 @@ export async function assertSameAsRest(client: Client, app: TestApp): Promise<vo
     assert.deepEqual(text, expected, path);
     assert.deepEqual(structured, expected, path);
   }
+  const asked = { userId: "u", event: "image.a", options: { count: 3 } };
+  const { text: explained } = await callTool(client, "explain", asked);
+  assert.deepEqual(explained, await dataOf(app.call("POST", "/explain", asked)));
   const { events } = await dataOf(app.call("GET", "/events"));
   assert.equal(events.length, 3);
   const expected = await dataOf(app.call("GET", `/events/${events[0].id}`));
@@ -98,9 +109,24 @@ export async function assertRefusals(client: Client): Promise<void> {
 /** Checks the list of tools: names, and schemas that say what may be sent. */
 export async function assertTools(client: Client): Promise<void> {
   const { tools }: { tools: Tool[] } = await client.listTools();
-  assert.deepEqual(tools.map(({ name }) => name), ["list_events", "get_event"]);
+  assert.deepEqual(tools.map(({ name }) => name), [
+    "list_events",
+    "get_event",
+    "usage",
+    "features",
+    "refusals",
+    "explain",
+  ]);
   const [list, get] = tools.map(({ inputSchema }) => inputSchema);
-  assert.deepEqual(Object.keys(list?.properties ?? {}), ["userId", "eventType", "runId", "limit", "offset"]);
+  assert.deepEqual(Object.keys(list?.properties ?? {}), [
+    "userId",
+    "eventType",
+    "runId",
+    "from",
+    "to",
+    "limit",
+    "offset",
+  ]);
   const bounds = { type: "integer", minimum: 1, maximum: 100, description: "1 to 100, default 20" };
   assert.deepEqual(list?.properties?.limit, bounds);
   assert.deepEqual(get?.required, ["eventId"]);

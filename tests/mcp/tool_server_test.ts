@@ -83,7 +83,7 @@ Deno.test("answers carry the headers of every answer; other methods are refused"
   assert.equal(response.headers.get("x-request-id"), "call-7");
   assert.equal(response.headers.get("x-content-type-options"), "nosniff");
   assert.match(response.headers.get("content-type") ?? "", /^application\/json/);
-  assert.equal((await response.json()).result.tools.length, 2);
+  assert.equal((await response.json()).result.tools.length, 6);
   for (const method of ["GET", "DELETE"]) {
     const headers = { authorization: `Bearer ${secretLive}` };
     const refused = await service.http.fetch(new Request("http://service.test/mcp", { method, headers }));
@@ -143,6 +143,6 @@ Deno.test("without a secret key the program ends with one line and status 2", as
   const { shell, out, err } = testShell({ HOLDFAST_KEY: "pk_live_public" });
   assert.equal(await runMcp([], shell), 2);
   assert.equal(out(), "");
-  assert.match(err(), /^--key: is not a secret key .*$/);
+  assert.match(err(), /^--key: is not a secret or read-only key .*$/);
   assert.doesNotMatch(err(), /pk_live_public/);
 });

@@ -4,16 +4,8 @@
 import assert from "node:assert/strict";
 import { type Answer, send, type TestApp } from "../support/test_service.ts";
 import { ENDPOINTS } from "../../routes/app.ts";
-import {
-  appWithUser,
-  assertRefused,
-  CATALOG,
-  countOf,
-  dataOf,
-  endUserToken,
-  pictureOf,
-  serviceOfFile,
-} from "./support.ts";
+import { appWithUser, assertRefused, CATALOG, countOf, dataOf, endUserToken } from "./support.ts";
+import { pictureOf, readerKey, serviceOfFile } from "./support.ts";
 import { createHmac } from "node:crypto";
 import { Buffer } from "node:buffer";
 
@@ -54,6 +46,7 @@ const ANY = ["GET /v1/plans"];
 const END_USER = ["GET /v1/usage", "GET /v1/usage/stream"];
 const TOKEN = ["GET /v1/usage/me"];
 const CLOCK = ["GET /v1/test-clock", "POST /v1/test-clock"];
+const READS = /^GET|can-use|explain/;
 
 function outcomeOf({ status, body }: Answer): string {
   return status === 200 ? "200" : `${status} ${body.error.code}`;
@@ -93,6 +86,8 @@ Deno.test("each key class and mode may call exactly what is meant for it", async
     for (const key of [app.publicLive, app.publicTest]) {
       assert.equal(outcomeOf(await call(key, { "x-end-user-token": token })), withToken, operation);
     }
+    const ofReader = READS.test(operation) ? expected.secretLive : "403 forbidden";
+    assert.equal(outcomeOf(await call(await readerKey(service, app))), ofReader, `reader: ${operation}`);
     assert.equal(outcomeOf(await call(app.secretTest)), expected.secretTest, `secret test: ${operation}`);
     assert.equal(outcomeOf(await call(app.secretLive)), expected.secretLive, `secret live: ${operation}`);
   }
@@ -444,6 +439,6 @@ Deno.test("real time fills the buckets, whatever the test clock says", async () 
 });
 
 Deno.test("the admin API and the service pages have no rate limit", async () => {
-  const app = await appWithLimit(1, 1);
-  for (let calls = 0; calls < 5; calls++) await dataOf(service.admin("GET", `/apps/${app.appId}`));
+  const { appId } = await appWithLimit(1, 1);
+  for (let calls = 0; calls < 5; calls++) await dataOf(service.admin("GET", `/apps/${appId}`));
 });

@@ -103,6 +103,12 @@ export async function pictureOf(app: TestApp, userId = "u", key = app.secretLive
   };
 }
 
+/** A new read-only key of an app. */
+export async function readerKey(service: TestService, { appId }: TestApp, mode: "live" | "test" = "live") {
+  const made = await dataOf(service.admin("POST", `/apps/${appId}/keys`, { class: "reader", mode }));
+  return made.key as string;
+}
+
 /** A hold of some images of user "u". */
 export async function holdImages(app: TestApp, count = 1, key = app.secretLive): Promise<string> {
   const body = { userId: "u", event: "image.x", count };

@@ -81,6 +81,15 @@ Deno.test("a page of a feed or a ledger and a step of a sweep read few pages of 
     await few("feed of a user, no such type", () => listEvents(database, { ...query, eventType: "none" }));
     await few("feed of a user, deep", () => listEvents(database, { ...query, offset: 5_000 }));
     await few("feed of the app", () => listEvents(database, { ...query, userId: null }));
+    const between = { from: ROWS / 2, to: ROWS / 2 + 100 };
+    await few("feed of a user between times", () => listEvents(database, { ...query, ...between }));
+    await few(
+      "feed of the app between times",
+      () => listEvents(database, { ...query, ...between, userId: null }),
+    );
+    await few("feed of a type before a time", () => {
+      return listEvents(database, { ...query, to: ROWS / 2, userId: null, eventType: "image.x" });
+    });
     const refused = {
       realm: 1,
       keptFrom: 100,

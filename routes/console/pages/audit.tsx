@@ -146,6 +146,7 @@ const ACTION_NAMES: Readonly<Record<string, string>> = {
   changeWorkspace: "Changed workspace",
   createApp: "Created app",
   createKey: "Created API key",
+  createReader: "Created reader",
   createWebhook: "Created webhook",
   createWorkspace: "Created workspace",
   deleteStripe: "Disconnected Stripe",

@@ -29,6 +29,7 @@ function keysLocation({ app }: OfApp) {
 const CLASSES = [
   { value: "secret", text: "secret: for your server, full access in this mode" },
   { value: "public", text: "public: for browsers, reads plans and one user's own usage" },
+  { value: "reader", text: "reader: for agents and dashboards, reads all data but prompts and responses" },
 ];
 
 const create: Action<OfApp, typeof createKey> = {

@@ -151,7 +151,7 @@ function closeOtherSessions(to: Draft, { active, windowOf }: Surviving, { now }:
   for (const group of active.plan.groups) {
     if (group.period?.type !== "session") continue;
     const { start } = windowOf(group);
-    for (const row of [...to.passing(active.plan.id, group.id)]) {
+    for (const row of to.passing(active.plan.id, group.id)) {
       const isRunning = row.windowEnd !== null && row.windowEnd > now;
       if (isRunning && row.windowStart !== start) to.putCounter(closed(row));
     }

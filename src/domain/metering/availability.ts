@@ -149,27 +149,23 @@ function assessGroups(
     const blocking = byQuota.length > 0 ? byQuota : groupsWithTooLittle(quotas, missing, limit);
     return { active, matched: true, reasons: [reason], lines: [], credits: [], groups, quotas, blocking };
   }
-  const lines = quotas === groups
-    ? groups.map((reading) => lineOf(active, reading, parts[reading.group.unit] as Amount))
-    : linesWithGuards(active, groups, parts, amounts, limit);
+  const lines = linesOf(active, groups, parts, amounts, limit);
   return { active, matched: true, reasons: [], lines, credits, groups, quotas, blocking: NO_GROUPS };
 }
 
 /** The lines of all matched groups. A guard takes the whole need, also where credits pay. */
-function linesWithGuards(
-  active: ActivePlan,
+function linesOf(
+  { plan }: ActivePlan,
   groups: readonly GroupReading[],
   parts: Parts,
   amounts: Amounts,
   limit: Limit,
 ): Line[] {
-  const lines: Line[] = [];
-  for (const reading of groups) {
-    const { group: { unit }, window } = reading;
-    if (!isLookedAt(window, limit)) continue;
-    lines.push(lineOf(active, reading, isOfGuard(window) ? amounts[unit] : parts[unit] as Amount));
-  }
-  return lines;
+  const lookedAt = limit === "gate" ? groups : groups.filter(({ window }) => isLookedAt(window, limit));
+  return lookedAt.map(({ group: { id: groupId, unit }, window }) => {
+    const taken = isOfGuard(window) ? amounts[unit] : parts[unit] as Amount;
+    return { planId: plan.id, groupId, window: begun(window), unit, taken };
+  });
 }
 
 /** The lines of a call that no quota group covers. */
@@ -181,7 +177,7 @@ function guardLines(
 ): readonly Line[] {
   return active === null || groups.length === 0
     ? NO_LINES
-    : linesWithGuards(active, groups, {}, amounts, limit);
+    : linesOf(active, groups, NO_PARTS, amounts, limit);
 }
 
 /** A tracked event is over: concurrency limits do not look at it. */
@@ -256,9 +252,7 @@ function readGroup(
 
 type Parts = Partial<Record<Unit, Amount>>;
 
-function lineOf({ plan }: ActivePlan, { group, window }: GroupReading, taken: Amount): Line {
-  return { planId: plan.id, groupId: group.id, window: begun(window), unit: group.unit, taken };
-}
+const NO_PARTS: Parts = {};
 
 /** A need that the plan and credits together do not cover. */
 interface Missing {

@@ -206,7 +206,7 @@ function enterPlan(draft: Draft, entered: ActivePlan, context: Context): boolean
 
 /** Closes the sessions of a group; a merge may have brought several. */
 function closeSessions(draft: Draft, planId: string, groupId: string): void {
-  for (const row of [...draft.passing(planId, groupId)]) {
+  for (const row of draft.passing(planId, groupId)) {
     if (row.kind === "session") draft.putCounter(closed(row));
   }
 }

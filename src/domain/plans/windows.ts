@@ -78,11 +78,18 @@ export function runningSession(
 
 /** Returns the slots of a rate that still count. */
 export function countingSlots(draft: Draft, planId: string, groupId: string, now: Millis): Counter[] {
-  const slots: Counter[] = [];
-  for (const row of draft.passing(planId, groupId)) {
-    if (row.kind === "rate" && row.windowEnd !== null && row.windowEnd > now) slots.push(row);
-  }
-  return slots;
+  return draft.passing(planId, groupId).filter((row) => isCounting(row, now));
+}
+
+/** What the slots of a rate count now. */
+function countOfRate(draft: Draft, planId: string, groupId: string, now: Millis): Amount {
+  let count = 0n;
+  for (const row of draft.passing(planId, groupId)) if (isCounting(row, now)) count += row.count;
+  return count;
+}
+
+function isCounting({ kind, windowEnd }: Counter, now: Millis): boolean {
+  return kind === "rate" && windowEnd !== null && windowEnd > now;
 }
 
 /**
@@ -101,7 +108,7 @@ export function counterIn(
     case "session":
       return opened(draft.counter(ref), window);
     case "rate":
-      return guardCounter(draft, ref, draft.countOfRate(planId, groupId, now));
+      return guardCounter(draft, ref, countOfRate(draft, planId, groupId, now));
     case "concurrency":
       return guardCounter(draft, ref, draft.heldOf(planId, groupId));
     default:

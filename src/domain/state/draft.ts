@@ -112,30 +112,15 @@ export class Draft {
   }
 
   /** The sessions of a group, or the slots of a rate, that may still count, with this draft's changes. */
-  *passing(planId: string, groupId: string): Iterable<Counter> {
-    for (const row of this.state.passingOf(planId, groupId)) {
-      const latest = this.#counters?.get(row.key) ?? row;
-      if (latest.kind !== undefined) yield latest;
-    }
-    for (const row of this.#counters?.rows ?? NO_COUNTERS) {
-      if (row.kind === undefined || row.planId !== planId || row.groupId !== groupId) continue;
-      if (this.state.counters.get(row.key)?.kind === undefined) yield row;
-    }
-  }
-
-  /** What the slots of a rate count now. */
-  countOfRate(planId: string, groupId: string, now: Millis): Amount {
-    let count = 0n;
+  passing(planId: string, groupId: string): readonly Counter[] {
+    const known = this.state.passingOf(planId, groupId);
     const over = this.#counters;
-    for (const slot of this.state.passingOf(planId, groupId)) {
-      if ((slot.windowEnd as Millis) > now) count += (over?.get(slot.key) ?? slot).count;
-    }
-    for (const row of over?.rows ?? NO_COUNTERS) {
-      if (row.kind !== "rate" || row.groupId !== groupId || row.planId !== planId) continue;
-      const isNew = !this.state.counters.has(row.key);
-      if (isNew && (row.windowEnd as Millis) > now) count += row.count;
-    }
-    return count;
+    if (over === null) return known;
+    const latest = known.map((row) => over.get(row.key) ?? row);
+    const isNew = (row: Counter) =>
+      row.groupId === groupId && row.planId === planId &&
+      this.state.counters.get(row.key)?.kind === undefined;
+    return [...latest, ...over.rows.filter(isNew)].filter(({ kind }) => kind !== undefined);
   }
 
   /** What open holds hold of a concurrency limit. */

@@ -51,7 +51,8 @@ export function textOfHold(row: Reservation, texts: HoldTexts): string {
   ];
   for (const { planId, groupId, window, unit, taken } of lines) {
     const { start, end, kind } = window;
-    fields.push(planId, groupId, start, end ?? NONE, kind === undefined ? unit : `${unit} ${kind}`, taken);
+    const unitAndKind = kind === undefined ? unit : UNITS_OF_KINDS[kind][unit];
+    fields.push(planId, groupId, start, end === null ? NONE : end - start, unitAndKind, taken);
   }
   fields.push(credits.length);
   for (const { balanceId, unit, taken } of credits) fields.push(balanceId, unit, taken);
@@ -77,7 +78,7 @@ const TEXTS_MAX = 4096;
 export class HoldTexts {
   /** Room for the texts that they do not share. */
   readonly room: TextRoom;
-  readonly #known = new Map<string, string>();
+  readonly #known = new Map<string, SharedHold>();
 
   constructor(room = new TextRoom()) {
     this.room = room;
@@ -87,12 +88,27 @@ export class HoldTexts {
   shared(text: string): string {
     const known = this.#known;
     const first = known.get(text);
-    if (first !== undefined) return first;
+    if (first !== undefined) return first.text;
     if (known.size >= TEXTS_MAX) known.clear();
-    known.set(text, text);
+    known.set(text, { text, read: null });
     return text;
   }
+
+  /** Reads a text, a shared one once. */
+  read(text: string): ReadHold {
+    const known = this.#known.get(text);
+    return known === undefined ? readText(text) : known.read ??= readText(text);
+  }
 }
+
+/** A text that holds share, and what it says; null until it is read. */
+interface SharedHold {
+  readonly text: string;
+  read: ReadHold | null;
+}
+
+/** What a text says of a hold. Times are relative to the time within its id. */
+type ReadHold = Omit<Reservation, "id" | "userKey">;
 
 /** Returns when the hold of an id and a text lapses. */
 export function expiryOfText(id: string, text: string): Millis {
@@ -118,13 +134,24 @@ export function bytesOfText(text: string): number {
 }
 
 /** Makes the reservation of a text again. */
-export function readHold(id: string, userKey: UserKey, text: string): Reservation {
-  const fields = new Fields(text);
+export function readHold(id: string, userKey: UserKey, text: string, texts: HoldTexts): Reservation {
+  const read = texts.read(text);
   const moment = momentOf(id);
-  const expiresAt = moment + fields.number();
+  return {
+    ...read,
+    id,
+    userKey,
+    createdAt: moment + read.createdAt,
+    expiresAt: moment + read.expiresAt,
+  };
+}
+
+function readText(text: string): ReadHold {
+  const fields = new Fields(text);
+  const expiresAt = fields.number();
   const isBare = fields.next() === BARE;
   const relations = fields.next();
-  const createdAt = moment + fields.number();
+  const createdAt = fields.number();
   const quantity = fields.amountOrNull();
   const count = fields.amountOrNull();
   const amounts = {
@@ -145,8 +172,6 @@ export function readHold(id: string, userKey: UserKey, text: string): Reservatio
     fields.numberOrNull(),
   ];
   return {
-    id,
-    userKey,
     status: "held",
     event: fields.take(eventLength),
     metadata: metadataLength === null ? null : fields.take(metadataLength),
@@ -195,21 +220,25 @@ function listOf<Item>(fields: Fields, read: (fields: Fields) => Item): Item[] {
   return items;
 }
 
-/** The units of lines of sessions and guards, in the form of the text. */
-const UNITS_WITH_KINDS: ReadonlyMap<string, { readonly unit: Unit; readonly kind: WindowKind }> = new Map(
-  UNITS.flatMap((unit) =>
-    (["session", "rate", "concurrency"] as const).map((kind) => [`${unit} ${kind}`, { unit, kind }])
-  ),
-);
+/** The forms of the units of lines of sessions and guards. */
+const UNITS_OF_KINDS: Readonly<Record<WindowKind, Readonly<Record<Unit, string>>>> = {
+  session: unitsOf("session"),
+  rate: unitsOf("rate"),
+  concurrency: unitsOf("concurrency"),
+};
+
+function unitsOf(kind: WindowKind): Readonly<Record<Unit, string>> {
+  return Object.fromEntries(UNITS.map((unit) => [unit, `${unit} ${kind}`])) as Record<Unit, string>;
+}
 
 function readLine(fields: Fields): Line {
   const planId = fields.next();
   const groupId = fields.next();
-  const [start, end] = [fields.number(), fields.numberOrNull()];
-  const text = fields.next();
-  const known = UNITS_WITH_KINDS.get(text);
-  const window: Window = known === undefined ? { start, end } : { start, end, kind: known.kind };
-  return { planId, groupId, window, unit: known?.unit ?? text as Unit, taken: fields.amount() };
+  const [start, length] = [fields.number(), fields.numberOrNull()];
+  const end = length === null ? null : start + length;
+  const [unit, kind] = fields.next().split(" ") as [Unit, WindowKind?];
+  const window: Window = kind === undefined ? { start, end } : { start, end, kind };
+  return { planId, groupId, window, unit, taken: fields.amount() };
 }
 
 function readCredit(fields: Fields): CreditLine {

@@ -74,17 +74,24 @@ export function heldBy(hold: GuardedHold | null | undefined, planId: string, gro
   return held;
 }
 
-/** Values by plan and group: with two maps no key has to be made. */
+/** Values by plan and group. A user has few, so a list is searched faster than a map, and no key has to be made. */
 export class ByGroup<Value> {
-  readonly #plans = new Map<string, Map<string, Value>>();
+  readonly #entries: { readonly planId: string; readonly groupId: string; value: Value }[] = [];
 
   get(planId: string, groupId: string): Value | undefined {
-    return this.#plans.get(planId)?.get(groupId);
+    return this.#find(planId, groupId)?.value;
   }
 
   set(planId: string, groupId: string, value: Value): void {
-    const groups = this.#plans.get(planId);
-    if (groups === undefined) this.#plans.set(planId, new Map([[groupId, value]]));
-    else groups.set(groupId, value);
+    const entry = this.#find(planId, groupId);
+    if (entry === undefined) this.#entries.push({ planId, groupId, value });
+    else entry.value = value;
+  }
+
+  #find(planId: string, groupId: string) {
+    for (const entry of this.#entries) {
+      if (entry.groupId === groupId && entry.planId === planId) return entry;
+    }
+    return undefined;
   }
 }

@@ -56,7 +56,7 @@ export class ReservationBook {
   /** Returns a reservation without lent texts. */
   stored(id: string): Reservation | undefined {
     const text = this.#texts.get(id);
-    return text === undefined ? this.#rows?.get(id) : readHold(id, this.#owner, text);
+    return text === undefined ? this.#rows?.get(id) : readHold(id, this.#owner, text, this.#shared);
   }
 
   has(id: string): boolean {

@@ -190,8 +190,8 @@ export class UserState {
   openHolds = 0;
   /** Open holds that count at guards; null for none, as for users of plans without guards. */
   inFlight: InFlight | null = null;
-  /** Sessions and slots of rates that may still count, by group and key; null for none. */
-  #passing: ByGroup<Map<string, Counter>> | null = null;
+  /** Sessions and slots of rates that may still count, by group, the newest last; null for none. */
+  #passing: ByGroup<Counter[]> | null = null;
   /** Runs by id: active ones, those with open holds, and others while they are needed. Null for a user without any. */
   #runs: Map<string, Run> | null = null;
   /** Shares by key; null for none, as for every user without a parent. */
@@ -305,32 +305,29 @@ export class UserState {
   }
 
   /** The sessions of a group, or the slots of a rate, that may still count. */
-  passingOf(planId: string, groupId: string): Iterable<Counter> {
-    return this.#passing?.get(planId, groupId)?.values() ?? NO_COUNTERS;
+  passingOf(planId: string, groupId: string): readonly Counter[] {
+    return this.#passing?.get(planId, groupId) ?? NO_COUNTERS;
   }
 
   #setCounter(row: Counter): void {
     this.counters.set(row.key, row);
     if (row.kind === undefined && this.#passing === null) return;
-    const { planId, groupId } = row;
-    const passing = this.#passing?.get(planId, groupId);
+    const { planId, groupId, key } = row;
+    const passing = this.#passing?.get(planId, groupId) ?? [];
+    const place = passing.findLastIndex((each) => each.key === key);
     if (row.kind === undefined) {
-      passing?.delete(row.key);
-    } else if (passing === undefined) {
-      (this.#passing ??= new ByGroup()).set(planId, groupId, new Map([[row.key, row]]));
-    } else {
-      if (!passing.has(row.key)) this.#dropPassed(passing, row.windowStart);
-      passing.set(row.key, row);
-    }
+      if (place >= 0) passing.splice(place, 1);
+    } else if (place >= 0) passing[place] = row;
+    else (this.#passing ??= new ByGroup()).set(planId, groupId, [...this.#counting(passing, row), row]);
   }
 
   /** Drops what no longer counts. No settlement changes the slot of a rate after its time. */
-  #dropPassed(passing: Map<string, Counter>, at: Millis): void {
-    for (const { key, kind, windowEnd } of passing.values()) {
-      if (windowEnd === null || windowEnd > at) continue;
-      passing.delete(key);
-      if (kind === "rate") this.counters.delete(key);
-    }
+  #counting(passing: readonly Counter[], { windowStart: at }: Counter): Counter[] {
+    return passing.filter(({ key, kind, windowEnd }) => {
+      const counts = windowEnd === null || windowEnd > at;
+      if (!counts && kind === "rate") this.counters.delete(key);
+      return counts;
+    });
   }
 
   #setShare(row: Share): void {

@@ -12,6 +12,8 @@ import { decodeCredits, decodeLevels, decodeLines, type StoredLevel } from "../r
 /** The prompt logs that a reader may see: none while logging is off, and none past their retention. */
 export interface LogView {
   readonly isOn: boolean;
+  /** Whether the reader may see no text of a log. */
+  readonly hidesTexts?: boolean;
   readonly keptFrom: Millis;
 }
 
@@ -23,6 +25,10 @@ export interface FeedQuery {
   readonly eventType: string | null;
   /** Absent or null for events of any call. */
   readonly runId?: string | null;
+  /** Only events at and after this moment. */
+  readonly from?: Millis | null;
+  /** Only events before this moment. */
+  readonly to?: Millis | null;
   readonly limit: number;
   readonly offset: number;
 }
@@ -95,11 +101,13 @@ export async function shownKey(database: Database, realm: number, userId: string
 
 function pageOfRealm(
   database: Database,
-  { realm, eventType, runId = null, limit, offset }: FeedQuery,
+  query: FeedQuery,
   owners: string | null = null,
 ): Promise<EventRecord[]> {
+  const { realm, eventType, runId = null, limit, offset } = query;
   const params: Param[] = [limit, offset, realm];
-  const ofType = (eventType === null ? "" : ` and e.type = $${params.push(eventType)}`) +
+  const ofType = within(query, params) +
+    (eventType === null ? "" : ` and e.type = $${params.push(eventType)}`) +
     (runId === null ? "" : ` and e.run_id = $${params.push(runId)}`) +
     (owners === null ? "" : ` and e.user_key = any($${params.push(owners)}::text::bigint[])`);
   // Checked row by row: for a join the planner would expect few rows to be left, and join whole tables.
@@ -112,11 +120,14 @@ function pageOfRealm(
   );
 }
 
-function pageOfUser(
-  database: Database,
-  { eventType, limit, offset }: FeedQuery,
-  owners: string,
-): Promise<EventRecord[]> {
+/** The condition of the times of a page, on the column that its indexes end with. */
+function within({ from = null, to = null }: FeedQuery, params: Param[]): string {
+  return (from === null ? "" : ` and created_at_ms >= $${params.push(from)}::bigint`) +
+    (to === null ? "" : ` and created_at_ms < $${params.push(to)}::bigint`);
+}
+
+function pageOfUser(database: Database, query: FeedQuery, owners: string): Promise<EventRecord[]> {
+  const { eventType, limit, offset } = query;
   const params: Param[] = [limit, offset, owners];
   const ids = newestOf({
     table: "events",
@@ -124,7 +135,7 @@ function pageOfUser(
     columns: "id, created_at_ms",
     owners: `select u.key from users u join users c on c.key = coalesce(u.merged_into, u.key)
       where u.key = any($3::text::bigint[]) and ${SHOWN}`,
-    where: eventType === null ? "true" : `type = $${params.push(eventType)}`,
+    where: (eventType === null ? "true" : `type = $${params.push(eventType)}`) + within(query, params),
     limit: "$1::int + $2::int",
   });
   return readPage(database, `select e.id from (${ids}) e`, params);
@@ -165,8 +176,8 @@ export async function getEvent(database: Database, realm: number, id: string, lo
       ...each,
       amount: numberOf(each.amount),
     })),
-    prompt: isLogged ? record.prompt : null,
-    response: isLogged ? record.response : null,
+    prompt: isLogged && logs.hidesTexts !== true ? record.prompt : null,
+    response: isLogged && logs.hidesTexts !== true ? record.response : null,
     errorCode: logs.isOn ? record.error_code : null,
     reservationId: record.reservation_id,
     reason: record.reason,
@@ -208,7 +219,7 @@ export function showListed(record: EventRecord, logs: LogView) {
     matchStatus: record.match_status,
     createdAt: new Date(record.created_at_ms).toISOString(),
     hasLog: isLogged,
-    promptPreview: isLogged ? cutTo(record.prompt, PREVIEW_LENGTH) : null,
+    promptPreview: isLogged && logs.hidesTexts !== true ? cutTo(record.prompt, PREVIEW_LENGTH) : null,
     ...record.run_id === null ? {} : { runId: record.run_id },
   };
 }

@@ -36,7 +36,8 @@ export interface AppRecord {
 export interface ApiKey {
   readonly keyId: string;
   readonly appId: string;
-  readonly class: "secret" | "public";
+  /** A `reader` may make every call that only reads, and sees no texts of prompts and responses. */
+  readonly class: "secret" | "public" | "reader";
   readonly mode: Mode;
   readonly hash: string;
   readonly prefix: string;

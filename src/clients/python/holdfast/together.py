@@ -1,0 +1,213 @@
+"""Sends calls together that threads make while others are under way.
+
+At most four requests are out. A call that comes while fewer are out is sent at once, by its own thread and to its own path,
+so a lone call never waits. Later ones are collected, and leave as one batch as soon as a request is answered. Each call
+keeps its time, its retries and its key; there is no order between calls that did not wait for each other.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Dict, List, Optional
+
+from .errors import HoldfastError
+from .transport import CallOptions, Transport, bad_answer, new_key, pause_before
+from .wire import Call, text_of
+
+OUT_MAX = 4
+"""Requests of these calls that are out at the same time."""
+CALLS_MAX = 500
+BYTES_MAX = 256 * 1024
+SINGLES_SECONDS = 600
+"""How long calls are sent one by one to a service that does not know batches."""
+BATCH_TIMEOUT = 30.0
+
+NAMES = {
+    "/reserve": "reserve",
+    "/commit": "commit",
+    "/release": "release",
+    "/can-use": "can-use",
+    "/track": "track",
+}
+"""The calls that can be sent together, by their paths."""
+
+
+class Waiting:
+    """A call that waits for its result."""
+
+    def __init__(self, call: Call, key: Optional[str]) -> None:
+        self.call = call
+        self.key = key
+        form: Dict[str, Any] = {**(call.body or {}), "call": NAMES[call.path]}
+        if key is not None:
+            form["idempotencyKey"] = key
+        self.text = text_of(form)
+        self.done = threading.Event()
+        self.data: Any = None
+        self.error: Optional[HoldfastError] = None
+        self.must_be_single = False
+        self.is_given_up = False
+
+
+class Together:
+    """Collects calls of one client."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self._lock = threading.Lock()
+        self._queue: List[Waiting] = []
+        self._out = 0
+        self._singles_until = 0.0
+        self._senders = ThreadPoolExecutor(OUT_MAX, thread_name_prefix="holdfast")
+
+    def send(self, call: Call, options: CallOptions, deadline: Optional[float] = None) -> Any:
+        """Sends a call, alone or with others, until it is answered or out of retries.
+
+        :param deadline: when the call ends in all, by ``time.monotonic``
+        """
+        limit = self._transport.limit_of(call, options)
+        key = None if call.is_read else options.idempotency_key or new_key()
+        keyed = options.with_(idempotency_key=key)
+        retries = self._transport.retries_of(options)
+        for retry in range(retries + 1):
+            left = limit if deadline is None else min(limit, max(deadline - time.monotonic(), 0))
+            try:
+                return self._once(call, keyed, left)
+            except HoldfastError as error:
+                pause = pause_before(retry, error) if retry < retries else None
+                if pause is None or (deadline is not None and time.monotonic() + pause >= deadline):
+                    raise
+                self._transport.sleep(pause)
+        raise AssertionError("a call has at least one try")
+
+    def _once(self, call: Call, options: CallOptions, limit: float) -> Any:
+        waiting = self._enter(call, options)
+        if waiting is None:
+            try:
+                return self._alone(call, options, limit)
+            finally:
+                self._leave()
+        if not waiting.done.wait(limit):
+            self._give_up(waiting)
+            raise HoldfastError("timeout", 0, f"No answer within {limit:.1f} s")
+        if waiting.must_be_single:
+            return self._alone(call, options, limit)
+        if waiting.error is not None:
+            raise waiting.error
+        return waiting.data
+
+    def _alone(self, call: Call, options: CallOptions, limit: float) -> Any:
+        return self._transport.send(call, options.with_(max_retries=0, timeout=limit))
+
+    def _enter(self, call: Call, options: CallOptions) -> Optional[Waiting]:
+        """Takes a place among the requests that are out, or a place in the queue."""
+        with self._lock:
+            if self._out < OUT_MAX and not self._queue:
+                self._out += 1
+                return None
+        waiting = Waiting(call, options.idempotency_key)
+        if len(waiting.text) > BYTES_MAX or options.request_id or options.end_user_token is not None:
+            waiting.must_be_single = True
+        with self._lock:
+            if waiting.must_be_single or time.monotonic() < self._singles_until:
+                self._out += 1
+                return None
+            if self._out < OUT_MAX and not self._queue:
+                self._out += 1
+                return None
+            self._queue.append(waiting)
+        return waiting
+
+    def _give_up(self, waiting: Waiting) -> None:
+        """Takes a call out that was not sent; of one that was, an allowed reserve will be released."""
+        with self._lock:
+            waiting.is_given_up = True
+            if waiting in self._queue:
+                self._queue.remove(waiting)
+                return
+            is_late = waiting.done.is_set()
+        if is_late:
+            self._release(waiting)
+
+    def _leave(self) -> None:
+        """Gives the place of a request to the calls that were collected meanwhile."""
+        with self._lock:
+            if time.monotonic() < self._singles_until:
+                self._send_singly(self._queue)
+                self._queue = []
+            batch = self._cut()
+            if not batch:
+                self._out -= 1
+                return
+        self._senders.submit(self._send_batch, batch)
+
+    def _send_singly(self, calls: List[Waiting]) -> None:
+        for waiting in calls:
+            waiting.must_be_single = True
+            waiting.done.set()
+
+    def _cut(self) -> List[Waiting]:
+        size = 0
+        batch: List[Waiting] = []
+        for waiting in self._queue[:CALLS_MAX]:
+            size += len(waiting.text)
+            if batch and size > BYTES_MAX:
+                break
+            batch.append(waiting)
+        del self._queue[: len(batch)]
+        return batch
+
+    def _send_batch(self, batch: List[Waiting]) -> None:
+        """Sends calls together and hands out their results."""
+        try:
+            self._settle(batch, self._results_of(batch))
+        except HoldfastError as error:
+            if error.status in (404, 405):
+                self._singles_until = time.monotonic() + SINGLES_SECONDS
+            # What became of the calls is not known: each is sent by itself under its key.
+            self._send_singly(batch)
+        finally:
+            with self._lock:
+                for waiting in batch:
+                    waiting.done.set()
+            for waiting in batch:
+                if waiting.is_given_up:
+                    self._release(waiting)
+            self._leave()
+
+    def _results_of(self, batch: List[Waiting]) -> List[Any]:
+        text = b'{"calls":[' + b",".join(waiting.text for waiting in batch) + b"]}"
+        call = Call("POST", "/batch", {}, is_read=True)
+        answer = self._transport.once(call, text, CallOptions(timeout=BATCH_TIMEOUT))
+        results = answer.body.get("data", {}).get("results") if isinstance(answer.body, dict) else None
+        if not isinstance(results, list) or len(results) != len(batch):
+            raise bad_answer(answer.status, answer.request_id, None)
+        return results
+
+    def _settle(self, batch: List[Waiting], results: List[Any]) -> None:
+        for waiting, result in zip(batch, results):
+            if result.get("ok") is True:
+                waiting.data = result.get("data")
+                continue
+            error = result.get("error", {})
+            waiting.error = HoldfastError(
+                str(error.get("code")),
+                int(result.get("status", 0)),
+                str(error.get("message")),
+                error.get("details"),
+                None,
+                result.get("retryAfterSeconds"),
+            )
+
+    def _release(self, waiting: Waiting) -> None:
+        """Releases what was held for a call whose caller no longer waits."""
+        data, waiting.data = waiting.data, None
+        if waiting.call.path != "/reserve" or not isinstance(data, dict) or not data.get("allowed"):
+            return
+        body = {"reservationId": data.get("reservationId"), "reason": "The caller no longer waits"}
+        try:
+            self._transport.send(Call("POST", "/release", body), CallOptions(max_retries=0))
+        except HoldfastError:
+            return  # The reservation expires by itself.

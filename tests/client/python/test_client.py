@@ -1,0 +1,302 @@
+"""The client against a real service: each call that matters, keys, retries, reservations, calls together, webhooks."""
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import json
+import os
+import threading
+import time
+import unittest
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Dict, List, Tuple
+
+from holdfast import Holdfast, HoldfastError, sign_end_user_token, verify_webhook
+
+URL = os.environ["HOLDFAST_URL"]
+KEY = os.environ["HOLDFAST_KEY"]
+PUBLIC_KEY = os.environ["HOLDFAST_PUBLIC_KEY"]
+IDENTITY_SECRET = os.environ["HOLDFAST_IDENTITY_SECRET"]
+
+
+def client(**options: Any) -> Holdfast:
+    return Holdfast(**{"api_key": KEY, "base_url": URL, "timeout": 20, **options})
+
+
+def user_of_plan(name: str) -> str:
+    user_id = f"{name}_{time.time_ns()}"
+    client().subscriptions.upsert(user_id, "Pro")
+    return user_id
+
+
+class MeteringTest(unittest.TestCase):
+    def test_a_reservation_commits_what_the_block_says(self) -> None:
+        user_id = user_of_plan("commit")
+        asked = {"metadata": {"model": "gpt-4o-mini"}, "input_tokens": 4000, "max_output_tokens": 500}
+        with client().reservation(user_id, "chat.reply", **asked) as work:
+            work.usage = {"inputTokens": 4000, "outputTokens": 120}
+        assert work.commit is not None
+        self.assertEqual(work.commit["groups"][0]["current"], 4120)
+        self.assertEqual(work.commit["cost"]["cents"], 0.0672)
+
+    def test_a_reservation_without_usage_commits_as_held(self) -> None:
+        user_id = user_of_plan("held")
+        with client().reservation(user_id, "image.render", count=4):
+            pass
+        self.assertEqual(client().usage(user_id, "image.render")["counters"][0]["count"], 4)
+
+    def test_an_exception_releases(self) -> None:
+        user_id = user_of_plan("released")
+        with self.assertRaises(ZeroDivisionError):
+            with client().reservation(user_id, "image.render"):
+                1 / 0
+        self.assertEqual(client().usage(user_id, "image.render")["counters"][0]["count"], 0)
+
+    def test_a_refusal_raises_before_the_block(self) -> None:
+        user_id = user_of_plan("refused")
+        with self.assertRaises(HoldfastError) as refused:
+            with client().reservation(user_id, "image.render", count=101):
+                self.fail("the block began")
+        self.assertEqual((refused.exception.code, refused.exception.status), ("limit_reached", 429))
+        self.assertIn('"Images a month" (resets at ', refused.exception.message)
+        answer = client().reserve(user_id, "image.render", count=101)
+        self.assertEqual((answer["allowed"], answer["reasons"]), (False, ["limit_reached"]))
+
+    def test_an_asynchronous_reservation(self) -> None:
+        user_id = user_of_plan("async")
+
+        async def work() -> None:
+            async with client().reservation(user_id, "image.render") as image:
+                await asyncio.sleep(0)
+                image.actual = {"count": 2}
+
+        asyncio.run(work())
+        self.assertEqual(client().usage(user_id, "image.render")["counters"][0]["count"], 2)
+
+    def test_one_key_counts_once(self) -> None:
+        user_id = user_of_plan("keys")
+        for _ in range(3):
+            client().with_options(idempotency_key=f"job_{user_id}").track(user_id, "image.render")
+        self.assertEqual(client().usage(user_id, "image.render")["counters"][0]["count"], 1)
+
+    def test_events_later_are_counted_once_each(self) -> None:
+        user_id = user_of_plan("later")
+        holdfast = client()
+        for _ in range(90):
+            holdfast.track_later(user_id, "image.render")
+        holdfast.flush()
+        self.assertEqual(holdfast.usage(user_id, "image.render")["counters"][0]["count"], 90)
+        self.assertEqual(len(list(holdfast.events.all(user_id=user_id))), 90)
+
+    def test_errors_have_code_details_and_request(self) -> None:
+        with self.assertRaises(HoldfastError) as failed:
+            client().with_options(request_id="req_7").reserve("user_1", "image.render", count=-1)
+        error = failed.exception
+        self.assertEqual((error.code, error.status, error.request_id), ("invalid_request", 400, "req_7"))
+        self.assertEqual(error.details[0]["path"], "count")
+        with self.assertRaises(HoldfastError) as unsent:
+            client().track("user_1", "image.render", metadata={"size": float("nan")})
+        self.assertEqual(unsent.exception.code, "invalid_request")
+
+    def test_null_is_sent_where_it_has_a_meaning(self) -> None:
+        user_id = user_of_plan("null")
+        subscriptions = client().subscriptions
+        custom = {"lg_pro_images": {"quota": 7}}
+        self.assertEqual(subscriptions.upsert(user_id, "Pro", custom_limits=custom)["customLimits"], custom)
+        self.assertEqual(subscriptions.upsert(user_id, "Pro")["customLimits"], custom)
+        self.assertIsNone(subscriptions.upsert(user_id, "Pro", custom_limits=None)["customLimits"])
+
+    def test_accounts_and_runs(self) -> None:
+        team, member = user_of_plan("team"), user_of_plan("member")
+        holdfast = client()
+        holdfast.accounts.set_parent(member, team)
+        self.assertEqual([child["userId"] for child in holdfast.accounts.children_all(team)], [member])
+        with holdfast.run(member, [{"unit": "count", "quota": 1}], name="One image") as run:
+            with holdfast.reservation(member, "image.render", run_id=run["runId"]):
+                pass
+            with self.assertRaises(HoldfastError) as refused:
+                with holdfast.reservation(member, "image.render", run_id=run["runId"]):
+                    pass
+            self.assertEqual(refused.exception.code, "run_limit_reached")
+        self.assertEqual(holdfast.runs.get(run["runId"])["status"], "ended")
+        self.assertEqual(holdfast.usage(member, "image.render", levels=True)["levels"][0]["counters"][0]["count"], 1)
+        holdfast.accounts.set_parent(member, None)
+        self.assertEqual(list(holdfast.accounts.children_all(team)), [])
+
+    def test_a_public_key_reads_its_users_usage(self) -> None:
+        user_id = user_of_plan("public")
+        token = sign_end_user_token(IDENTITY_SECRET, user_id)
+        page = client(api_key=PUBLIC_KEY, end_user_token=lambda: token)
+        self.assertEqual(page.usage_me()["userId"], user_id)
+
+    def test_a_person_is_exported_and_erased(self) -> None:
+        person = f"person_{time.time_ns()}"
+        analytics = client().analytics
+        analytics.capture("page_seen", distinct_id=person, properties={"page": "/"})
+        export = analytics.download_export(analytics.export_person(person)["downloadUrl"])
+        self.assertEqual(export["events"]["analytics"][0]["event"], "page_seen")
+        job = analytics.delete_person(person)
+        while analytics.deletion_status(job)["status"] in ("queued", "in_progress"):
+            time.sleep(0.05)
+        self.assertEqual(analytics.deletion_status(job)["status"], "completed")
+
+    def test_usage_is_watched(self) -> None:
+        user_id = user_of_plan("watched")
+        stream = client().watch_usage(user_id, "image.render")
+        counts = []
+        for usage in stream:
+            counts.append(usage["counters"][0]["count"])
+            if counts[-1] == 1:
+                stream.close()
+                break
+            client().track(user_id, "image.render")
+        self.assertEqual(counts, [0, 1])
+
+
+class TogetherTest(unittest.TestCase):
+    def test_many_threads_never_pass_the_quota(self) -> None:
+        user_id = user_of_plan("threads")
+        holdfast = client()
+
+        def work(_: int) -> bool:
+            hold = holdfast.reserve(user_id, "image.render")
+            if hold["allowed"]:
+                holdfast.commit(hold["reservationId"])
+            return hold["allowed"]
+
+        with ThreadPoolExecutor(64) as threads:
+            allowed = sum(threads.map(work, range(300)))
+        self.assertEqual(allowed, 100)
+        self.assertEqual(holdfast.usage(user_id, "image.render")["counters"][0]["count"], 100)
+
+
+class FaultyTest(unittest.TestCase):
+    """What the client does when the service fails."""
+
+    def test_a_write_that_fails_is_sent_again_with_its_key(self) -> None:
+        answers = [(503, {"ok": False, "error": {"code": "unavailable", "message": "Later"}})]
+        with Server(answers) as server:
+            client(base_url=server.url, coalesce=False).track("user_1", "image.render")
+        keys = [head["idempotency-key"] for head, _ in server.requests]
+        self.assertEqual((len(keys), len(set(keys))), (2, 1))
+
+    def test_work_is_allowed_unmetered_and_tracked_later(self) -> None:
+        failed = (500, {"ok": False, "error": {"code": "internal_error", "message": "Broken"}})
+        told: List[str] = []
+        with Server([failed]) as server:
+            holdfast = client(
+                base_url=server.url,
+                coalesce=False,
+                max_retries=0,
+                on_unavailable="allow",
+                on_allowed_unmetered=lambda error, work: told.append(error.code),
+            )
+            with holdfast.reservation("user_1", "image.render", count=2) as work:
+                self.assertIsNone(work.reservation_id)
+                work.actual = {"count": 3}
+            holdfast.flush()
+        self.assertEqual(told, ["internal_error"])
+        self.assertEqual(server.requests[1][1]["events"][0]["count"], 3)
+
+    def test_a_failed_commit_is_tried_again_with_its_key(self) -> None:
+        held = (200, {"ok": True, "data": {"allowed": True, "matched": True, "reservationId": "r1"}})
+        failed = (503, {"ok": False, "error": {"code": "unavailable", "message": "Later"}})
+        told: List[Dict[str, Any]] = []
+        with Server([held, failed]) as server:
+            holdfast = client(
+                base_url=server.url,
+                coalesce=False,
+                max_retries=0,
+                on_commit_error=lambda error, commit: told.append(commit),
+            )
+            with holdfast.reservation("user_1", "image.render"):
+                pass
+            holdfast.flush()
+        self.assertEqual([commit["isRetried"] for commit in told], [True])
+        keys = [head["idempotency-key"] for head, _ in server.requests[1:]]
+        self.assertEqual((len(keys), len(set(keys))), (2, 1))
+
+    def test_the_breaker_answers_at_once(self) -> None:
+        failed = (500, {"ok": False, "error": {"code": "internal_error", "message": "Broken"}})
+        with Server([failed] * 20) as server:
+            holdfast = client(base_url=server.url, coalesce=False, max_retries=0)
+            for _ in range(10):
+                with self.assertRaises(HoldfastError):
+                    holdfast.reserve("user_1", "image.render")
+        self.assertEqual(len(server.requests), 5)
+
+    def test_a_service_without_batches_gets_single_calls(self) -> None:
+        missing = {"ok": False, "error": {"code": "not_found", "message": "Unknown endpoint"}}
+        with Server([], by_path={"/api/v1/batch": (404, missing)}, delay=0.02) as server:
+            holdfast = client(base_url=server.url)
+            with ThreadPoolExecutor(32) as threads:
+                list(threads.map(lambda _: holdfast.track("user_1", "image.render"), range(64)))
+        paths = [head["path"] for head, _ in server.requests]
+        self.assertEqual(paths.count("/api/v1/track"), 64)
+        self.assertLessEqual(paths.count("/api/v1/batch"), 4)
+
+
+class Server:
+    """A service that answers as a test says, and then with successes."""
+
+    def __init__(self, answers: List[Tuple[int, Any]], by_path: Dict[str, Tuple[int, Any]] = {}, delay: float = 0) -> None:
+        self.requests: List[Tuple[Dict[str, str], Any]] = []
+        waiting = list(answers)
+        requests = self.requests
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                head = {name.lower(): value for name, value in self.headers.items()}
+                requests.append(({**head, "path": self.path}, body))
+                time.sleep(delay)
+                results = [{"ok": True, "status": 200, "data": {}} for _ in body.get("events", body.get("calls", []))]
+                success = (200, {"ok": True, "data": {"results": results}})
+                status, answer = by_path.get(self.path) or (waiting.pop(0) if waiting else success)
+                text = json.dumps(answer).encode()
+                self.send_response(status)
+                self.send_header("content-length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> "Server":
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class WebhookTest(unittest.TestCase):
+    SECRET = "whsec_" + base64.b64encode(b"a secret of a webhook").decode()
+
+    def signed(self, body: bytes, at: int) -> Dict[str, str]:
+        key = base64.b64decode(self.SECRET[6:])
+        digest = hmac.new(key, f"whm_1.{at}.".encode() + body, hashlib.sha256).digest()
+        signature = "v1," + base64.b64encode(digest).decode()
+        return {"Webhook-Id": "whm_1", "Webhook-Timestamp": str(at), "Webhook-Signature": signature}
+
+    def test_a_message_is_verified(self) -> None:
+        body = b'{"type":"ping","timestamp":"2026-01-01T00:00:00.000Z","data":{}}'
+        headers = self.signed(body, int(time.time()))
+        self.assertEqual(verify_webhook(secret=self.SECRET, headers=headers, body=body)["type"], "ping")
+        for faulty in [(headers, body + b" "), (self.signed(body, int(time.time()) - 400), body), ({}, body)]:
+            with self.assertRaises(HoldfastError) as refused:
+                verify_webhook(secret=self.SECRET, headers=faulty[0], body=faulty[1])
+            self.assertEqual(refused.exception.code, "invalid_webhook")
+
+
+if __name__ == "__main__":
+    unittest.main()
