@@ -12,7 +12,7 @@ import { type MailboxTally, type RuntimeCounts, secondsSince } from "../src/proc
 import type { CallSpans, Spans } from "../src/process/counts/spans.ts";
 import { RUNTIME_LIMITS } from "../src/process/limits.ts";
 import { type Budget, NO_SPEND, type Spend, spendOf } from "./budget.ts";
-import type { Batch, Gate, Stretch } from "./gate.ts";
+import { type Batch, durableOrNull, type Gate, type Stretch } from "./gate.ts";
 import type { FirstAnswer, Idempotency } from "./idempotency.ts";
 import { type Call, isOfOneUser, type Realm, type TurnResult } from "./call.ts";
 import { type Below, levelsOf, touchBelow, type Users, Visit, Wait } from "./levels.ts";
@@ -33,6 +33,7 @@ export interface ActorTerm {
   readonly gate: Gate;
   readonly budget: Budget;
   readonly ids: IdSource;
+  readonly realNow: () => number;
   readonly store: LoadTerm["store"];
   readonly idempotency: Pick<Idempotency, "keep" | "remember">;
   readonly watches: Touched;
@@ -292,20 +293,20 @@ export class Actor {
 
   /** The users above at which a call counts; most users have none. */
   #levels<Name extends CommandName>(call: Call<Name>, visit: Visit | null): readonly Actor[] | Wait {
-    const { name, needs, newParent = null } = call;
+    const { name, needs, realm, newParent = null } = call;
     const { user, reservations } = this.state;
     const reservationId = needs !== undefined && "reservationId" in needs ? needs.reservationId : "";
     const isAlone = (user.parentKey === null || isOfOneUser(call)) && newParent === null;
     if (isAlone && (reservationId === "" || reservations.partsOf(reservationId).length === 0)) return NOBODY;
-    return levelsOf(this.#term.users, this, { name, reservationId, newParent }, visit);
+    return levelsOf(this.#term.users, this, { name, reservationId, newParent, realm }, visit);
   }
 
   #decide<Name extends CommandName>({ realm, name, input }: Call<Name>, above: readonly Actor[]) {
-    const { budget, ids } = this.#term;
+    const { budget, ids, realNow } = this.#term;
     try {
       const balancesLeft = budget.balancesLeft(realm.realm, realm.mode, realm.caps);
       const { catalog, outbox } = realm;
-      const context = { now: realm.now(), catalog, ids, balancesLeft, outbox };
+      const context = { now: realm.now(), catalog, ids, balancesLeft, outbox, realNow };
       if (above.length === 0) return decide(this.state, name, input, context);
       return decide(this.state, name, input, context, above.map(({ state }) => state));
     } catch (error) {
@@ -342,6 +343,7 @@ export class Actor {
         idempotency.remember(row, batch);
       }
       if (realm.outbox !== null) batch.noteMessages(changes);
+      batch.noteTopUps(changes);
       this.#changedIn(batch, changes);
       for (const level of above) level.#changedIn(batch, changes);
       if (operations > 0) budget.takeInto(batch, realm.caps.workspaceId, realm.mode, operations);
@@ -442,8 +444,4 @@ export class Actor {
 /** Whether a cap of the whole workspace refused a decision. */
 function isAtCap(result: Result<unknown>): boolean {
   return !result.ok && result.refusal.code === "test_quota_exceeded";
-}
-
-function durableOrNull(batch: Batch | null): Batch | null {
-  return batch === null || batch.isDurable ? null : batch;
 }

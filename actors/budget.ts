@@ -180,7 +180,7 @@ export class Budget {
     if (budgetCents === null || this.gatewaySpent(workspaceId, appId) < budgetCents) return null;
     return refusal(
       "ai_budget_exceeded",
-      "The app's gateway budget of this month is used up (settings.gateway.budgetCents of the catalog)",
+      "The app's gateway budget of this month is used up (gateway.budgetCents of the catalog)",
     );
   }
 

@@ -25,8 +25,10 @@ export interface Realm {
   now(): Millis;
 }
 
-/** Older rows that a command names: a reservation, a run, or credit balances by id or external reference. */
-export type Needed = { readonly reservationId: string } | { readonly runId: string } | BalanceRef;
+/** Older rows that a command names: a reservation, a run, a top-up, or credit balances by id or external reference. */
+export type Needed = { readonly reservationId: string } | { readonly runId: string } | {
+  readonly topUpId: string;
+} | BalanceRef;
 
 /** A command to a user. */
 export interface Call<Name extends CommandName> {

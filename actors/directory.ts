@@ -5,7 +5,7 @@
 import type { CommandName, Commands } from "../src/domain/command.ts";
 import type { UserKey } from "../src/domain/values/ids.ts";
 import type { Millis } from "../src/domain/values/period.ts";
-import { HoldTexts } from "../src/domain/state/hold_text.ts";
+import { SharedValues } from "../src/domain/state/shared_values.ts";
 import { type AppOfRealm, TextRoom } from "../src/domain/state/text_room.ts";
 import { newUser, UserState } from "../src/domain/state/user.ts";
 import { secondsSince } from "../src/process/counts/runtime_counts.ts";
@@ -40,7 +40,7 @@ export class Directory {
   readonly #starting = new Map<string, Promise<Actor | null>>();
   readonly #loader: Loader<UserRef, LoadedUser | null>;
   readonly #keys: UserKeys;
-  readonly #texts: HoldTexts;
+  readonly #shared: SharedValues;
   #timer: ReturnType<typeof setInterval>;
   /** The position of the search for actors to unload, which visits all of them in turn. */
   #hand: Iterator<Actor>;
@@ -48,7 +48,7 @@ export class Directory {
   constructor({ term, store, realNow, drained, appOf }: DirectoryOptions) {
     this.#term = term;
     this.#drained = drained;
-    this.#texts = new HoldTexts(new TextRoom(HOLD_LIMITS, appOf));
+    this.#shared = new SharedValues(new TextRoom(HOLD_LIMITS, appOf));
     this.#keys = new UserKeys(() => store.nextKeys());
     this.#loader = new Loader(
       async (refs) => {
@@ -66,7 +66,7 @@ export class Directory {
 
   /** The texts of holds in memory. */
   get textRoom(): Pick<TextRoom, "bytes" | "bytesOfAppMost"> {
-    return this.#texts.room;
+    return this.#shared.holds.room;
   }
 
   /** Actors in memory. */
@@ -234,7 +234,7 @@ export class Directory {
     if (rows !== null) {
       const known = this.#byKey.get(rows.user.key);
       if (known !== undefined) return known;
-      return this.#add(new UserState({ ...rows, recorded: true }, this.#texts));
+      return this.#add(new UserState({ ...rows, recorded: true }, this.#shared));
     }
     if ("key" in ref) return null;
     const key = this.#keys.take();
@@ -244,7 +244,7 @@ export class Directory {
   #addNew(key: UserKey, { realm, id }: { readonly realm: number; readonly id: string }): Actor {
     const none = { subscriptions: [], counters: [], reservations: [], balances: [] };
     const rows = { user: newUser(key, realm, id), recorded: false, aliases: [], ...none };
-    return this.#add(new UserState(rows, this.#texts));
+    return this.#add(new UserState(rows, this.#shared));
   }
 
   #add(state: UserState): Actor {

@@ -10,6 +10,7 @@
 import type { AppendedBatch, Journal, RowChange } from "./port.ts";
 import { Unavailable } from "./port.ts";
 import type { Counter } from "../src/domain/state/counter.ts";
+import type { TopUpIntent } from "../src/domain/state/top_up.ts";
 import type { WebhookMessage } from "../src/domain/state/message.ts";
 import { RUNTIME_LIMITS } from "../src/process/limits.ts";
 import type { RuntimeCounts } from "../src/process/counts/runtime_counts.ts";
@@ -26,6 +27,8 @@ export class Batch {
   #waiting: PromiseWithResolvers<void> | null;
   /** Messages among the changes; null for none. */
   messages: WebhookMessage[] | null = null;
+  /** The top-ups that its turns changed; null for none. */
+  topUps: TopUpIntent[] | null = null;
   /** Whether it was sent to the journal; then no change can join it. */
   isSent = false;
   isDrained = false;
@@ -64,6 +67,13 @@ export class Batch {
   noteMessages(changes: readonly RowChange[]): void {
     for (const change of changes) {
       if (change.table === "webhook_messages") (this.messages ??= []).push(change.row);
+    }
+  }
+
+  /** Notes the top-ups among a turn's changes. */
+  noteTopUps(changes: readonly RowChange[]): void {
+    for (const change of changes) {
+      if (change.table === "top_ups") (this.topUps ??= []).push(change.row);
     }
   }
 
@@ -277,4 +287,9 @@ function endBatch({ span, changes }: Batch, fault?: Error): void {
   if (span === null) return;
   span.set("holdfast.changes", changes.length);
   span.end(fault);
+}
+
+/** A batch that an answer must wait for; null for none. */
+export function durableOrNull(batch: Batch | null): Batch | null {
+  return batch === null || batch.isDurable ? null : batch;
 }

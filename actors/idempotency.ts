@@ -31,8 +31,8 @@ function isSameCall(one: IdempotentCall, other: IdempotentCall): boolean {
   if (one.requestHash === other.requestHash) return true;
   const [text, value] = one.requestHash.split(".");
   const [otherText, otherValue] = other.requestHash.split(".");
-  const isByValue = text === "" || otherText === "";
-  return isByValue && value !== undefined && value === otherValue;
+  if (text !== "" && otherText !== "") return text === otherText;
+  return value !== undefined && value === otherValue;
 }
 
 /** The first answer to a call. */

@@ -5,7 +5,9 @@
 
 import type { CommandName } from "../src/domain/command.ts";
 import { ownerOf, type UserKey } from "../src/domain/values/ids.ts";
+import { isPlanChangeDue } from "../src/domain/metering/due.ts";
 import { type Change, type OlderRows, PATH_MAX, type UserState } from "../src/domain/state/user.ts";
+import type { Realm } from "./call.ts";
 import type { Mailbox } from "./mailbox.ts";
 import { Unavailable } from "./port.ts";
 
@@ -132,6 +134,7 @@ export interface Counting {
   readonly reservationId: string;
   /** The number of a new parent, for a change of the tree; null for any other call. */
   readonly newParent: UserKey | null;
+  readonly realm: Pick<Realm, "catalog" | "now">;
 }
 
 /** Returns the users above at which a call counts, nearest first; or what it has to wait for. */
@@ -143,7 +146,8 @@ export function levelsOf<Actor extends Above>(
 ): readonly Actor[] | Wait {
   const reach = REACH[call.name];
   const { user, reservations } = actor.state;
-  const firstKey = call.newParent ?? (reach?.path === true ? user.parentKey : null);
+  const onPath = reach?.path === true || tellsFeatures(actor.state, call.realm);
+  const firstKey = call.newParent ?? (onPath ? user.parentKey : null);
   const parts = reach?.parts === true ? reservations.partsOf(call.reservationId) : NO_PARTS;
   if (firstKey === null && parts.length === 0) return [];
   const levels: Actor[] = [];
@@ -172,6 +176,11 @@ export function levelsOf<Actor extends Above>(
     if (above !== null && !above.state.reservations.has(id)) visit?.lend(above, id);
   }
   return levels;
+}
+
+/** Whether a call settles a change of the user's plan: the message about it contains features of the users above. */
+function tellsFeatures(state: UserState, realm: Counting["realm"]): boolean {
+  return realm.catalog.features.types.size > 0 && isPlanChangeDue(state, realm.now());
 }
 
 const NO_PARTS: readonly string[] = [];

@@ -10,7 +10,10 @@ import { Unavailable, type UserStore } from "./port.ts";
 
 /** The parts of a term that loads use. */
 export interface LoadTerm {
-  readonly store: Pick<UserStore, "loadReservation" | "loadTexts" | "loadRuns" | "loadBalances">;
+  readonly store: Pick<
+    UserStore,
+    "loadReservation" | "loadTexts" | "loadRuns" | "loadBalances" | "loadTopUp"
+  >;
   readonly counts: RuntimeCounts;
   /** Resolves when the tables hold everything that was durable at the call. */
   readonly flush: () => Promise<void>;
@@ -38,6 +41,10 @@ export function mustLoad(state: UserState, name: CommandName, needs: Needed): bo
     const owner = ownerOf("run", needs.runId);
     return owner !== null && !state.runs.has(needs.runId) && state.keys.includes(owner);
   }
+  if ("topUpId" in needs) {
+    const owner = ownerOf("topUp", needs.topUpId);
+    return owner !== null && !state.topUps.has(needs.topUpId) && state.keys.includes(owner);
+  }
   // Of a grant's balances, some may be in memory and others not.
   return "externalRefs" in needs || !state.balances.has(needs.balanceId);
 }
@@ -54,6 +61,7 @@ export function loadNeeded(term: LoadTerm, user: Loaded, needs: Needed): Promise
   const { state } = user;
   return loadingFrom(async () => {
     if ("runId" in needs) return admit(state, await term.store.loadRuns(state.keys, needs.runId));
+    if ("topUpId" in needs) return await loadTopUp(term, user, needs.topUpId);
     if (!("reservationId" in needs)) {
       return admit(state, await term.store.loadBalances(state.user.key, needs));
     }
@@ -75,6 +83,17 @@ function admit(state: UserState, rows: OlderRows): () => void {
   const loaded = ids.flatMap((id) => state.runs.get(id) ?? []);
   return () => {
     for (const run of loaded) if (state.runs.get(run.id) === run) state.forgetRun(run.id);
+  };
+}
+
+/** Loads a settled top-up; returns what forgets it, if it is unchanged. */
+async function loadTopUp({ store, flush }: LoadTerm, { state, isDrained }: Loaded, id: string) {
+  // It leaves memory when it is settled, and its row may still wait for a drain.
+  if (!isDrained) await flush();
+  state.admit(await store.loadTopUp(state.keys, id));
+  const loaded = state.topUps.get(id);
+  return () => {
+    if (loaded !== undefined && state.topUps.get(id) === loaded) state.forgetTopUp(id);
   };
 }
 

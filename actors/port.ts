@@ -87,7 +87,11 @@ export type UserRef =
   | { readonly realm: number; readonly key: UserKey };
 
 /** Balances that a command names. */
-export type BalanceRef = { readonly balanceId: string } | { readonly externalRefs: readonly string[] };
+export type BalanceRef = { readonly balanceId: string } | {
+  readonly externalRefs: readonly string[];
+  /** Whether they are references of our own. */
+  readonly isOwn?: boolean;
+};
 
 /** A stored report of a merge, and the progress since. */
 export interface StoredMerge {
@@ -131,6 +135,12 @@ export interface UserStore {
    * @param owners as above
    */
   loadRuns(owners: readonly UserKey[], runId: string): Promise<OlderRows>;
+  /**
+   * Loads a top-up in any state.
+   *
+   * @param owners as above
+   */
+  loadTopUp(owners: readonly UserKey[], topUpId: string): Promise<OlderRows>;
   /** Loads balances of a user in any state, by id or by the external reference of their grant. */
   loadBalances(owner: UserKey, which: BalanceRef): Promise<OlderRows>;
   /** Loads all counters, balances and shares of a user, for a merge. */

@@ -19,6 +19,7 @@ import { RefusedCalls } from "./refused_calls.ts";
 import type { Amount } from "../src/domain/values/amount.ts";
 import type { IdSource, UserKey } from "../src/domain/values/ids.ts";
 import type { AppOfRealm } from "../src/domain/state/text_room.ts";
+import type { TopUpIntent } from "../src/domain/state/top_up.ts";
 import type { WebhookMessage } from "../src/domain/state/message.ts";
 import type { Millis } from "../src/domain/values/period.ts";
 import { MailboxTally, RuntimeCounts } from "../src/process/counts/runtime_counts.ts";
@@ -41,6 +42,8 @@ export interface TermOptions {
   readonly spans?: Spans | null;
   /** Receives the messages of each durable batch. */
   readonly onMessages?: (messages: readonly WebhookMessage[]) => void;
+  /** Receives the top-ups that a durable batch changed. */
+  readonly onTopUps?: (topUps: readonly TopUpIntent[]) => void;
 }
 
 /** The runtime of one node. */
@@ -70,7 +73,7 @@ export class Term {
 
   constructor(options: TermOptions) {
     const { lease, store, refusalStore, ids, realNow, appOf } = options;
-    const { counts = new RuntimeCounts(), spans = null, onMessages } = options;
+    const { counts = new RuntimeCounts(), spans = null, onMessages, onTopUps } = options;
     this.#lease = lease;
     this.#counts = counts;
     this.ended = new Promise((resolve) => this.#end = resolve);
@@ -81,6 +84,7 @@ export class Term {
       onAppended: (batch, appended) => {
         this.drain.add(batch, appended);
         if (batch.messages !== null) onMessages?.(batch.messages);
+        if (batch.topUps !== null) onTopUps?.(batch.topUps);
       },
       room: () => this.drain.room(),
       onFault,
@@ -100,6 +104,7 @@ export class Term {
       gate: this.gate,
       budget: this.budget,
       ids,
+      realNow,
       store,
       isValid,
       flush: () => this.flush(),

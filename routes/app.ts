@@ -47,6 +47,7 @@ import { SUBSCRIPTIONS } from "./calls/subscriptions.ts";
 import { TEST_CLOCK } from "./calls/test_clock.ts";
 import { handleStream, nextUsage, USAGE_STREAM } from "./calls/usage_stream.ts";
 import { USERS } from "./calls/usage.ts";
+import { TOP_UPS } from "./calls/top_ups.ts";
 import { USER_KEYS } from "./calls/user_keys.ts";
 import { WEBHOOKS } from "./calls/webhooks.ts";
 import { NO_ROUTE, RouteMetrics } from "./http/request_metrics.ts";
@@ -67,6 +68,7 @@ export const ENDPOINTS: readonly Endpoint<Serving>[] = [
   ...USAGE_STREAM,
   ...SUBSCRIPTIONS,
   ...CREDITS,
+  ...TOP_UPS,
   ...CUSTOMERS,
   ...COMPOSE,
   ...PEOPLE,

@@ -33,6 +33,8 @@ import shares from "./0029_shares.sql" with { type: "text" };
 import windows from "./0030_windows.sql" with { type: "text" };
 import features from "./0031_features.sql" with { type: "text" };
 import trials from "./0032_trials.sql" with { type: "text" };
+import includedCredits from "./0034_included_credits.sql" with { type: "text" };
+import topUps from "./0035_top_ups.sql" with { type: "text" };
 import readers from "./0037_readers.sql" with { type: "text" };
 
 /** A migration: a name that says its place, and its SQL. */
@@ -74,5 +76,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0030_windows", sql: windows },
   { name: "0031_features", sql: features },
   { name: "0032_trials", sql: trials },
+  { name: "0034_included_credits", sql: includedCredits },
+  { name: "0035_top_ups", sql: topUps },
   { name: "0037_readers", sql: readers },
 ];

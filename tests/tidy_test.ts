@@ -92,6 +92,8 @@ Deno.test("landed migrations are never edited", () => {
     "0030_windows": "1627885b946265cf80c96dd48cf2d83b031908f1d96a35407323b297f356e21f",
     "0031_features": "48294a50de0dbae95350e6f0c9796e6095aeb1af307dd6de559dcde98d42a8ac",
     "0032_trials": "b2104734e2bdad7e1b586dc91aa5955c897e409686fe4131dc070059baa6e56c",
+    "0034_included_credits": "3008a5192cb73c34edebf80d8e0b0ff1eb382f736ea6707aadb405ccef3a18df",
+    "0035_top_ups": "8bcfbbb23f049ba05df90cf3e47a085a34249ca258f5a1cc763ffd980daf394b",
     "0037_readers": "0afc3ab9d0828126c5f9cfc3193392b8e8455610e2cfdce264038256df2284bd",
     "0014_webhooks": "884eb3249c6d202d96091a89c11c4d12680f0b6aa9de9edcf0ad895a2912c332",
   };

@@ -10,14 +10,16 @@ import type { CanUseAnswer, OfferedGroup, ReserveAnswer } from "../../src/domain
 import type { ExplainAnswer } from "../../src/domain/metering/explanation.ts";
 import type { GroupReading } from "../../src/domain/metering/availability.ts";
 import type { TrackAnswer } from "../../src/domain/metering/track.ts";
+import type { CommandName, Commands } from "../../src/domain/command.ts";
+import type { Handled } from "../http/answer.ts";
 import { endpointsOn } from "../http/endpoint.ts";
-import type { Endpoint } from "../http/endpoint_types.ts";
+import type { Endpoint, EndpointRequest } from "../http/endpoint_types.ts";
 import type { CheckedOf, DataOf } from "../contract/definition.ts";
 import { canUse, commit, explain, release, reserve, track } from "../contract/metering.ts";
 import { runNeeded } from "./runs.ts";
 import { showExplain } from "./shown_explanation.ts";
 import { amountOrNull, timeText } from "../contract/fields.ts";
-import { runTurn, type TurnWorld } from "../http/turn.ts";
+import { runTurn, type Target, type TurnWorld } from "../http/turn.ts";
 import { joined, warningsAbout } from "../http/unknown_members.ts";
 import type { ChargedGroup } from "../../src/domain/metering/settle_charge.ts";
 import { isGuard } from "../../src/domain/catalog/plan.ts";
@@ -26,61 +28,26 @@ import { endOf, showAmounts, showCounter, showRuns, showSharedCounter } from "./
 
 const endpoint = endpointsOn<TurnWorld>();
 
+/** What a metering call asks: whose turn it is, its command, and how the data of the answer is made. */
+export interface Asked<Name extends CommandName, Data>
+  extends Pick<Call<Name>, "name" | "input" | "isCapped" | "needs"> {
+  readonly of: Target;
+  readonly show: (answer: Commands[Name]["answer"]) => Data;
+}
+
+function ask<Name extends CommandName, Data>(
+  request: EndpointRequest<TurnWorld, unknown>,
+  asked: Asked<Name, Data>,
+): Promise<Handled<Data>> {
+  return runTurn<Name, Data>(request, asked.of, asked, asked.show);
+}
+
 export const METERING: readonly Endpoint<TurnWorld>[] = [
-  endpoint(reserve, (request) => {
-    const { input } = request;
-    const { userId, event } = input;
-    const ttlMs = input.ttlSeconds == null ? null : Math.round(input.ttlSeconds * 1000);
-    const command = {
-      event,
-      metadata: input.metadata ?? null,
-      size: sizeOf(input),
-      ttlMs,
-      prompt: input.prompt ?? null,
-      runId: input.runId ?? null,
-    };
-    const show = (answer: ReserveAnswer) => showReserve(answer, warningsAbout(input));
-    const needs = runNeeded(input.runId);
-    return runTurn(request, { userId }, { name: "reserve", input: command, isCapped: true, needs }, show);
-  }),
-  endpoint(commit, (request) => {
-    const { reservationId, extra, actual, costCents, usage, providerUsage, response } = request.input;
-    const command = {
-      reservationId,
-      costCents: amountOrNull(costCents),
-      extra: correctionOf({
-        count: extra?.count,
-        tokens: extra?.tokens ?? extra?.outputTokens,
-        cents: extra?.cents ?? extra?.outputCostCents,
-        seconds: extra?.seconds,
-      }),
-      actual: correctionOf(actual ?? {}),
-      usage: usage ?? providerUsage ?? null,
-      response: response ?? null,
-    };
-    const show = (answer: CommitAnswer) => showCommit(answer, warningsAbout(request.input));
-    return runTurn(request, { reservationId }, { name: "commit", input: command }, show);
-  }),
-  endpoint(release, (request) => {
-    const { reservationId, reason, errorCode, response } = request.input;
-    const command = {
-      reservationId,
-      reason: reason ?? null,
-      errorCode: errorCode ?? null,
-      response: response ?? null,
-    };
-    const show = () => ({ warnings: joined(warningsAbout(request.input)) });
-    return runTurn(request, { reservationId }, { name: "release", input: command }, show);
-  }),
-  endpoint(track, (request) => {
-    const { input } = request;
-    return runTurn(request, input, trackCommand(input), showTrackOf(input));
-  }),
-  endpoint(canUse, (request) => {
-    const { input } = request;
-    const show = (answer: CanUseAnswer) => showCanUse(answer, warningsAbout(input));
-    return runTurn(request, { userId: input.userId }, { name: "canUse", ...checkOf(input) }, show);
-  }),
+  endpoint(reserve, (request) => ask(request, askReserve(request.input))),
+  endpoint(commit, (request) => ask(request, askCommit(request.input))),
+  endpoint(release, (request) => ask(request, askRelease(request.input))),
+  endpoint(track, (request) => ask(request, askTrack(request.input))),
+  endpoint(canUse, (request) => ask(request, askCanUse(request.input))),
   endpoint(explain, (request) => {
     const { input } = request;
     const show = (answer: ExplainAnswer) => ({
@@ -92,16 +59,74 @@ export const METERING: readonly Endpoint<TurnWorld>[] = [
   }),
 ];
 
+/** What a reserve asks. */
+export function askReserve(
+  input: CheckedOf<typeof reserve>,
+): Asked<"reserve", DataOf<typeof reserve>> {
+  const { userId, event } = input;
+  const ttlMs = input.ttlSeconds == null ? null : Math.round(input.ttlSeconds * 1000);
+  const command = {
+    event,
+    metadata: input.metadata ?? null,
+    size: sizeOf(input),
+    ttlMs,
+    prompt: input.prompt ?? null,
+    runId: input.runId ?? null,
+  };
+  const show = (answer: ReserveAnswer) => showReserve(answer, warningsAbout(input));
+  const needs = runNeeded(input.runId);
+  return { of: { userId }, name: "reserve", input: command, isCapped: true, needs, show };
+}
+
+/** What a commit asks. */
+export function askCommit(input: CheckedOf<typeof commit>): Asked<"commit", DataOf<typeof commit>> {
+  const { reservationId, extra, actual, costCents, usage, providerUsage, response } = input;
+  const command = {
+    reservationId,
+    costCents: amountOrNull(costCents),
+    extra: correctionOf({
+      count: extra?.count,
+      tokens: extra?.tokens ?? extra?.outputTokens,
+      cents: extra?.cents ?? extra?.outputCostCents,
+      seconds: extra?.seconds,
+    }),
+    actual: correctionOf(actual ?? {}),
+    usage: usage ?? providerUsage ?? null,
+    response: response ?? null,
+  };
+  const show = (answer: CommitAnswer) => showCommit(answer, warningsAbout(input));
+  const of = { reservationId };
+  return { of, name: "commit", input: command, needs: of, show };
+}
+
+/** What a release asks. */
+export function askRelease(input: CheckedOf<typeof release>): Asked<"release", DataOf<typeof release>> {
+  const { reservationId, reason, errorCode, response } = input;
+  const command = {
+    reservationId,
+    reason: reason ?? null,
+    errorCode: errorCode ?? null,
+    response: response ?? null,
+  };
+  const show = () => ({ warnings: joined(warningsAbout(input)) });
+  const of = { reservationId };
+  return { of, name: "release", input: command, needs: of, show };
+}
+
+/** What a can-use asks. */
+export function askCanUse(input: CheckedOf<typeof canUse>): Asked<"canUse", DataOf<typeof canUse>> {
+  const show = (answer: CanUseAnswer) => showCanUse(answer, warningsAbout(input));
+  return { of: { userId: input.userId }, name: "canUse", ...checkOf(input), show };
+}
+
 /** What can-use and explain ask. */
 function checkOf(input: CheckedOf<typeof canUse>): Pick<Call<"canUse">, "input" | "needs"> {
   const { event, metadata = null, runId = null } = input;
   return { input: { event, metadata, size: sizeOf(input), runId }, needs: runNeeded(runId) };
 }
 
-/** The command of a track. */
-export function trackCommand(
-  input: CheckedOf<typeof track>,
-): Pick<Call<"track">, "name" | "input" | "isCapped" | "needs"> {
+/** What a track asks. */
+export function askTrack(input: CheckedOf<typeof track>): Asked<"track", DataOf<typeof track>> {
   const command = {
     event: input.event,
     metadata: input.metadata ?? null,
@@ -112,7 +137,16 @@ export function trackCommand(
     response: input.response ?? null,
     runId: input.runId ?? null,
   };
-  return { name: "track", input: command, isCapped: true, needs: runNeeded(input.runId) };
+  const show = (answer: TrackAnswer) => showTrack(answer, warningsAbout(input));
+  const { userId } = input;
+  return {
+    of: { userId },
+    name: "track",
+    input: command,
+    isCapped: true,
+    needs: runNeeded(input.runId),
+    show,
+  };
 }
 
 type WireSize = Readonly<Partial<Record<keyof CallSize, number | null | undefined>>>;
@@ -215,11 +249,6 @@ function showCharged(group: ChargedGroup) {
 
 function showCost({ cents, priced, model }: Cost) {
   return { cents: numberOf(cents), priced, model };
-}
-
-/** Returns what makes the data of the answer to a track. */
-export function showTrackOf(input: CheckedOf<typeof track>): (answer: TrackAnswer) => DataOf<typeof track> {
-  return (answer) => showTrack(answer, warningsAbout(input));
 }
 
 function showTrack(answer: TrackAnswer, told: readonly string[]): DataOf<typeof track> {

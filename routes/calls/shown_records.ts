@@ -125,7 +125,10 @@ export function showAmounts(amounts: Readonly<Partial<Record<Unit, Amount>>>) {
 }
 
 /** A credit balance with its status at a moment. */
-export function showBalance({ row, packName }: ShownBalance, now: Millis): Shown<typeof records.balance> {
+export function showBalance(
+  { row, packName, showsOrigin }: ShownBalance,
+  now: Millis,
+): Shown<typeof records.balance> {
   return {
     balanceId: row.id,
     packId: row.packId,
@@ -140,6 +143,7 @@ export function showBalance({ row, packName }: ShownBalance, now: Millis): Shown
     status: statusOf(row, now),
     matches: row.matches,
     priority: row.priority,
+    ...showsOrigin ? { origin: row.origin } : {},
   };
 }
 

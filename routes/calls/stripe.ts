@@ -5,6 +5,7 @@ import { readMessage } from "../../src/domain/stripe/message.ts";
 import { type Done, receive, type Received } from "../../src/integrations/stripe/receive.ts";
 import { retryOne, type RetryWorld, unhandledOf } from "../../src/integrations/stripe/unhandled.ts";
 import { eventOf } from "../../src/integrations/stripe/signature.ts";
+import type { TopUps } from "../../src/integrations/stripe/top_ups.ts";
 import type { App, Registry } from "../../src/tenant/registry.ts";
 import {
   readStripeStatus,
@@ -22,7 +23,10 @@ import * as contract from "../contract/stripe.ts";
 import { Refused } from "../http/errors.ts";
 import { timeText, timeTextOrNull } from "../contract/fields.ts";
 
-type World = RetryWorld & StripeAdminWorld & { readonly registry: Registry };
+type World = RetryWorld & StripeAdminWorld & {
+  readonly registry: Registry;
+  readonly topUps: Pick<TopUps, "note">;
+};
 
 const endpoint = keylessEndpointsOn<World>();
 
@@ -53,7 +57,10 @@ export const STRIPE: readonly KeylessEndpoint<World>[] = [
     if (event === null) throw strange();
     const read = readMessage(event);
     if (read === null) return success({ handled: false, reason: "the message is not an event" });
-    return success(showReceived(await receive(world, app.realms[connection.mode], read)));
+    const realm = app.realms[connection.mode];
+    const received = await receive(world, realm, read);
+    if (read.kind === "topUp") world.topUps.note([{ id: read.topUpId, realm: realm.realm, status: "open" }]);
+    return success(showReceived(received));
   }, {
     misfit: strange,
     admits: ({ registry }, { appId = "", mode }) =>

@@ -8,6 +8,7 @@ import { KEY_ACTIONS } from "./pages/keys_actions.tsx";
 import { RUN_ACTIONS } from "./pages/runs_actions.tsx";
 import { PEOPLE_ACTIONS } from "./pages/people_actions.tsx";
 import { STRIPE_ACTIONS } from "./pages/stripe_actions.tsx";
+import { OFFER_ACTIONS } from "./pages/offers_actions.tsx";
 import { SUBSCRIPTION_ACTIONS } from "./pages/subscriptions_actions.tsx";
 import { WEBHOOK_ACTIONS } from "./pages/webhooks_actions.tsx";
 import { childrenPage } from "./pages/accounts.tsx";
@@ -35,6 +36,7 @@ import type { ActionRoute, PageRoute } from "./parts/page_context.ts";
 const STEPPED_ACTIONS = [
   ...CREDIT_ACTIONS,
   ...SUBSCRIPTION_ACTIONS,
+  ...OFFER_ACTIONS,
   ...HOLD_ACTIONS,
   ...PEOPLE_ACTIONS,
   ...ACCOUNT_ACTIONS,

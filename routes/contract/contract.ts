@@ -1,6 +1,7 @@
 // Every call of the API by its id, in the order of the reference.
 
 import { listChildren, listMembers, setParent } from "./accounts.ts";
+import { deleteTopUp, getTopUp, listTopUps, putTopUp } from "./top_ups.ts";
 import { createUserKey, listUserKeys, revokeUserKey } from "./user_keys.ts";
 import {
   applyCatalog,
@@ -17,7 +18,7 @@ import {
   rotateIdentitySecret,
 } from "./admin.ts";
 import { findPersonLinks, listCoveredIds, listHolds, listUsers, lookUpId } from "./admin_users.ts";
-import { trackBatch } from "./batch.ts";
+import { batch, trackBatch } from "./batch.ts";
 import { compose } from "./compose.ts";
 import { extendCredits, grantCredits, listCredits, listLedger, revokeCredits } from "./credits.ts";
 import { aliasCustomer, aliasCustomers, getCustomer } from "./customers.ts";
@@ -64,6 +65,7 @@ export const CONTRACT = callsById({
   canUse,
   explain,
   trackBatch,
+  batch,
   getUsage,
   getMyUsage,
   getUser,
@@ -89,6 +91,10 @@ export const CONTRACT = callsById({
   revokeCredits,
   listCredits,
   listLedger,
+  putTopUp,
+  getTopUp,
+  deleteTopUp,
+  listTopUps,
   aliasCustomer,
   aliasCustomers,
   getCustomer,

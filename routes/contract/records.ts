@@ -133,6 +133,10 @@ export const balance = z.strictObject({
   status: z.enum(["active", "expired", "depleted", "revoked"]),
   matches: z.array(rule),
   priority: z.number().describe("Balances with a higher priority are used first"),
+  origin: z.enum(["plan", "rollover", "topup"]).nullable().optional().describe(
+    "Present where the catalog has plans that include packs, or packs with a price. plan: included in the plan for its " +
+      "running window; rollover: left of an earlier window; topup: bought by itself; null: any other grant",
+  ),
 }).meta({ id: "CreditBalance" });
 
 const featureValue = z.union([z.boolean(), z.number(), z.string(), z.array(z.string())])
@@ -255,14 +259,16 @@ export const eventDetail = z.strictObject({
   ),
 }).meta({ id: "EventDetail" });
 
+const calendarPeriod = z.strictObject({
+  type: z.enum(PERIOD_TYPES),
+  anchor: z.enum(["subscription_start", "calendar"]),
+});
+
 /** A plan on offer. */
 export const plan = z.strictObject({
   id: z.string(),
   name: z.string(),
-  period: z.strictObject({
-    type: z.enum(PERIOD_TYPES),
-    anchor: z.enum(["subscription_start", "calendar"]),
-  }),
+  period: calendarPeriod,
   addon: z.boolean().optional().describe("true for an add-on, which adds to another plan; else absent"),
   trial: z.strictObject({ days: z.number() }).optional().describe("Absent for a plan without a trial"),
   limits: z.array(z.strictObject({
@@ -280,6 +286,17 @@ export const plan = z.strictObject({
       seconds: z.number().optional(),
     }).optional().describe("When the group counts; absent for the period of the plan"),
   })),
+  includes: z.array(z.strictObject({
+    packId: z.string(),
+    quantity: z.number().optional().describe(
+      "How many packs, or the amount of a pack without items; absent for one pack",
+    ),
+    period: calendarPeriod.optional().describe(
+      "How often the credits come; absent for the period of the plan",
+    ),
+    rollover: z.strictObject({ max: z.number(), periods: z.number() }).optional()
+      .describe("How much of what is left at the end of a window goes on, for how many windows more"),
+  })).optional().describe("Packs whose credits come with the plan in each window; absent for none"),
   features: z.record(z.string(), featureValue).optional().describe(
     "By key; absent for a plan without features",
   ),

@@ -145,3 +145,5 @@ export const COMMIT_SLIPS: Slips = slipsOf("commit");
 export const RELEASE_SLIPS: Slips = slipsOf("release");
 export const TRACK_SLIPS: Slips = slipsOf("track");
 export const BATCH_SLIPS: Slips = slipsOf("batch");
+/** No common mistakes: every unknown member is a warning. */
+export const NO_SLIPS: Slips = () => null;

@@ -8,6 +8,7 @@ export const TAGS = {
   Runs: "Tasks of agents, each with limits that all of its calls share.",
   Subscriptions: "Which user is on which plan.",
   Credits: "Prepaid credits beside the plan, and their ledger.",
+  "Top-ups": "Credits that users buy automatically when theirs run low.",
   Customers: "Several ids of one user.",
   Compose: "Structured output of a model, metered.",
   Gateway: "OpenAI's API in front of your model server, metered.",

@@ -48,6 +48,19 @@ const subscription = z.strictObject({
   ),
 }).meta({ id: "SubscriptionData" });
 
+const topUp = z.strictObject({
+  ...ofUser,
+  topUpId: z.string().nullable().describe("null where the cap let none be made"),
+  packId: z.string(),
+  quantity: z.number(),
+  amount: z.number().describe("In the smallest unit of the currency"),
+  currency: z.string(),
+  reason: z.string().nullable().describe(
+    "Of topup.failed: a text for the customer. Of topup.capped: max_per_month or currency_changed",
+  ),
+  ...caused,
+}).meta({ id: "TopUpData" });
+
 const merged = z.strictObject({ ...ofApp, from: z.string(), to: z.string(), mergeId: z.string() })
   .meta({ id: "MergedData" });
 const expired = z.strictObject({ ...ofUser, reservationId: z.string(), event: z.string() })
@@ -96,6 +109,15 @@ export const MESSAGES: Readonly<Record<MessageType, MessageDoc>> = {
   "reservation.expired": {
     meaning: "A reservation expired without a commit or release",
     data: expired,
+  },
+  "topup.paid": { meaning: "A top-up was paid, and its credits are granted", data: topUp },
+  "topup.failed": {
+    meaning: "A top-up could not be paid. The third failure in a row disables the setting",
+    data: topUp,
+  },
+  "topup.capped": {
+    meaning: "A user's credits ran low, and the cap of the month, or another currency, let no top-up be made",
+    data: topUp,
   },
   "person.erased": { meaning: "The erasure of a person is complete", data: erased },
   ping: { meaning: "A test message that you requested", data: ping },

@@ -2,12 +2,19 @@
 // bytes for the server. Pure, so that large bodies are read in a thread of their own (body_thread.ts): the object that JSON
 // becomes is never sent between threads, which would cost the answering thread more than parsing it.
 
-import { type CallEstimate, estimateCall } from "../../src/domain/pricing/model_call.ts";
+import {
+  type CallEstimate,
+  estimateCall,
+  estimateImages,
+  estimateMessages,
+} from "../../src/domain/pricing/model_call.ts";
 import type { FieldFault } from "../../src/domain/values/refusal.ts";
 import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
 import { decode, type Members, membersOf, parse, refuseForbiddenText } from "../http/json_body.ts";
-import { refuseAmbiguous, storedFault } from "./members.ts";
-import { type AnswerShape, looseOf } from "../../src/client/openai_shapes.ts";
+import { membersOfForm, partsOf } from "./form_body.ts";
+import { refuseAmbiguous, refuseAmbiguousForm, serverToolFault, storedFault } from "./members.ts";
+import type { AnswerShape } from "../../src/client/answer_shapes.ts";
+import { looseOf } from "../../src/client/loose.ts";
 
 /** A body that has been read. */
 export interface CallBody {
@@ -15,8 +22,8 @@ export interface CallBody {
   readonly call: Members;
   /** A fault names the member that is invalid. */
   readonly estimate: CallEstimate | FieldFault;
-  /** A fault names what the call stores at the server, or names there, though the app's settings forbid it. */
-  readonly stored: FieldFault | null;
+  /** A fault names what the app's settings forbid: stored objects, and tools of the server. */
+  readonly forbidden: FieldFault | null;
   /** The prompt for the log; null where nothing is logged. */
   readonly prompt: string | null;
   /** The body that goes to the server. */
@@ -29,33 +36,60 @@ export interface CallBody {
 export interface CallReading {
   readonly shape: AnswerShape;
   readonly isLogged: boolean;
+  /** The boundary of the parts of a form; null for JSON. */
+  readonly boundary: string | null;
   /** Whether the app's settings allow what the server stores. */
   readonly storedObjects: boolean;
+  /** Whether they allow tools that the server runs. */
+  readonly serverTools: boolean;
 }
 
-/** The members that `CallBody.call` has. */
-const MEMBERS_READ = ["model", "user", "background"] as const;
+/** The members that `CallBody.call` has. Anthropic's messages name no user. */
+function membersRead(shape: AnswerShape): readonly string[] {
+  return shape === "messages" ? ["model"] : ["model", "user", "background"];
+}
 
 /**
  * Reads the body of a call. The caller's bytes are passed on unchanged, except that a stream is asked for its usage, and a
  * response is not stored unless the app's settings allow it.
  *
- * @throws Refused for JSON that two readers could read in two ways
+ * @throws Refused for a body that two readers could read in two ways
  */
 export function readCallBody(bytes: Uint8Array<ArrayBuffer>, reading: CallReading): CallBody {
-  const { shape, isLogged, storedObjects } = reading;
+  const { shape, isLogged, storedObjects, serverTools } = reading;
+  const members = readMembers(bytes, reading);
+  const stored = storedObjects ? null : storedFault(members, shape);
+  return {
+    call: Object.fromEntries(membersRead(shape).map((name) => [name, plainOf(members[name])])),
+    estimate: estimateOf(members, shape),
+    forbidden: stored ?? (serverTools || shape !== "messages" ? null : serverToolFault(members)),
+    prompt: isLogged ? promptOf(members, shape) : null,
+    ...bodyFor(reading, bytes, members),
+  };
+}
+
+function readMembers(bytes: Uint8Array<ArrayBuffer>, { shape, boundary }: CallReading): Members {
+  if (boundary !== null) {
+    const parts = partsOf(bytes, boundary);
+    const members = membersOfForm(parts);
+    refuseAmbiguousForm(parts, members, shape);
+    return members;
+  }
   const text = decode(bytes);
   const members = membersOf(parse(text));
   // A forbidden character can reach a parsed value only through an escape.
   if (text.includes("\\u")) refuseForbiddenText(members);
-  refuseAmbiguous(bytes, members);
-  return {
-    call: Object.fromEntries(MEMBERS_READ.map((name) => [name, plainOf(members[name])])),
-    estimate: estimateCall(members, shape !== "none"),
-    stored: storedObjects ? null : storedFault(members, shape === "responses"),
-    prompt: isLogged ? promptOf(members) : null,
-    ...bodyFor(reading, bytes, members),
-  };
+  refuseAmbiguous(bytes, members, shape);
+  return members;
+}
+
+function estimateOf(members: Members, shape: AnswerShape): CallEstimate | FieldFault {
+  if (shape === "messages") return estimateMessages(members);
+  if (shape !== "images") return estimateCall(members, shape !== "none");
+  if (members.stream === true) {
+    return { path: "stream", message: "must not be true: images come in one answer" };
+  }
+  return estimateImages(members);
 }
 
 function plainOf(value: unknown): unknown {
@@ -64,8 +98,8 @@ function plainOf(value: unknown): unknown {
 }
 
 /** Returns the prompt, for the log, which cuts it. */
-function promptOf({ messages, input }: Members): string | null {
-  const asked = messages ?? input ?? null;
+function promptOf({ messages, input, prompt }: Members, shape: AnswerShape): string | null {
+  const asked = (shape === "images" ? prompt : messages ?? input) ?? null;
   if (asked === null) return null;
   const text = typeof asked === "string" ? asked : JSON.stringify(asked);
   return text.slice(0, GATEWAY_LIMITS.loggedChars).toWellFormed();

@@ -1,29 +1,57 @@
-// The gateway's calls in the API reference. Their bodies and answers are OpenAI's and documented there; this file adds who
-// is metered, as what, and the form of errors.
+// The gateway's calls in the API reference. Their bodies and answers are those of OpenAI and Anthropic and documented there;
+// this file adds who is metered, as what, and the form of errors.
 
 import { z } from "zod";
 import { REFUSAL_CODES, type RefusalCode } from "../../src/domain/values/refusal.ts";
 import type { CallDoc } from "../contract/definition.ts";
 import type { ForeignCall, Page } from "../reference/pages.ts";
+import { ANTHROPIC, type Dialect, OPENAI } from "./dialects.ts";
 
-const error = z.strictObject({
+const code = z.string().describe(
+  `The reason why a reserve is not allowed, or one of ${REFUSAL_CODES.join(", ")}`,
+);
+
+const openaiError = z.strictObject({
   error: z.strictObject({
     message: z.string(),
-    type: z.enum(["invalid_request_error", "insufficient_quota", "server_error"]),
+    type: z.enum(["invalid_request_error", "insufficient_quota", "rate_limit_error", "server_error"]),
     param: z.string().nullable().describe("The invalid member or header"),
-    code: z.string().describe(
-      `The reason why a reserve is not allowed, or one of ${REFUSAL_CODES.join(", ")}`,
-    ),
+    code,
   }),
 }).meta({
   id: "GatewayError",
   description: "Refusals of the model server pass unchanged; its 401 and 403 become a 502.",
 });
 
+const anthropicError = z.strictObject({
+  type: z.literal("error"),
+  error: z.strictObject({
+    type: z.enum([
+      "invalid_request_error",
+      "authentication_error",
+      "permission_error",
+      "not_found_error",
+      "request_too_large",
+      "rate_limit_error",
+      "api_error",
+      "overloaded_error",
+    ]),
+    message: z.string(),
+    code,
+    param: z.string().optional().describe("The invalid member or header"),
+  }),
+  request_id: z.string(),
+}).meta({
+  id: "AnthropicGatewayError",
+  description: "Refusals of the model server pass unchanged, a 529 too; its 401 and 403 become a 502.",
+});
+
 const answer = z.looseObject({}).describe("What the model server answered");
 
 const HEADERS = {
-  "X-Holdfast-User": { description: "Who is metered; by default the body's user" },
+  "X-Holdfast-User": {
+    description: "Who is metered; at /openai/v1 by default the body's user, with a user's key that user",
+  },
   "X-Holdfast-Event": { description: "The event type, instead of the default" },
   "X-Holdfast-Run": { description: "A run of the user, in which the call counts" },
   "X-Holdfast-Metadata": { description: "A JSON object for the rules of plans; model is always the body's" },
@@ -57,57 +85,119 @@ const METERED =
   "model server, and charges what it reports. A call for which the user's limits leave no room is a 429 with " +
   "x-should-retry: false, and no model is asked. ";
 
-function metered(
-  path: string,
-  doc: Pick<CallDoc, "id" | "summary" | "description">,
-  members: z.ZodRawShape,
-): Page {
+type Doc = Pick<CallDoc, "id" | "summary" | "description">;
+
+/** What a call takes beside its model. */
+interface Taken {
+  readonly members: z.ZodRawShape;
+  readonly bodyType?: string;
+}
+
+function metered(dialect: Dialect, path: string, doc: Doc, { members, ...taken }: Taken): Page {
+  const isOpenAI = dialect === OPENAI;
   const body = z.looseObject({
     model: z.string().describe("Its row in the catalog has the price"),
-    user: z.string().optional().describe("Who is metered, unless a header names a user"),
+    ...isOpenAI
+      ? { user: z.string().optional().describe("Who is metered, unless a header names a user") }
+      : {},
     ...members,
   });
-  const foreign: ForeignCall = {
+  return page(dialect, path, { ...doc, errors: METERED_ERRORS }, {
     method: "POST",
     body,
     headers: HEADERS,
     answerHeaders: { "X-Holdfast-Reservation": "The hold of this call" },
-    error,
-  };
-  return page(path, { ...doc, errors: METERED_ERRORS }, foreign);
+    ...taken,
+  });
 }
 
-function page(path: string, doc: Omit<CallDoc, "tag" | "answer">, foreign: ForeignCall): Page {
+function page(
+  dialect: Dialect,
+  path: string,
+  doc: Omit<CallDoc, "tag" | "answer">,
+  foreign: Omit<ForeignCall, "error">,
+): Page {
   return {
-    path: `/openai/v1${path}`,
+    path: dialect.path + path,
     mediaType: "application/json",
     doc: { ...doc, tag: "Gateway", answer },
-    foreign,
+    foreign: dialect === OPENAI
+      ? { ...foreign, error: openaiError }
+      : { ...foreign, error: anthropicError, unavailable: 529 },
   };
 }
+
+const PLAIN_ERRORS: readonly RefusalCode[] = [
+  ...ERRORS,
+  "invalid_request",
+  "payload_too_large",
+  "not_found",
+  "forbidden",
+];
+
+const PLAIN = { headers: {}, answerHeaders: {} } as const;
+
+function models(dialect: Dialect, id: string): Page {
+  const doc = { id, summary: "The models that the app may call; not metered", errors: ERRORS };
+  return page(dialect, "/models", doc, { ...PLAIN, method: "GET", body: null });
+}
+
+const IMAGES = METERED +
+  "Held by n and counted by the images that come, as openai.images; stream is not possible.";
 
 /** Every call of the gateway. */
 export const GATEWAY_PAGES: readonly Page[] = [
-  metered("/chat/completions", {
+  metered(OPENAI, "/chat/completions", {
     id: "gatewayChat",
     summary: "A chat completion, metered",
     description: METERED + "Metered as openai.chat. A stream passes through as it comes.",
-  }, { messages: z.array(z.unknown()) }),
-  metered("/responses", {
+  }, { members: { messages: z.array(z.unknown()) } }),
+  metered(OPENAI, "/responses", {
     id: "gatewayResponses",
     summary: "A response, metered",
     description: METERED +
       "Metered as openai.responses. A stream passes through as it comes; background is " +
       "not possible.",
-  }, { input: z.unknown() }),
-  metered("/embeddings", {
+  }, { members: { input: z.unknown() } }),
+  metered(OPENAI, "/embeddings", {
     id: "gatewayEmbeddings",
     summary: "Embeddings, metered",
     description: METERED + "Metered as openai.embeddings.",
-  }, { input: z.unknown() }),
-  page(
-    "/models",
-    { id: "gatewayModels", summary: "The models of the model server; not metered", errors: ERRORS },
-    { method: "GET", body: null, headers: {}, answerHeaders: {}, error },
-  ),
+  }, { members: { input: z.unknown() } }),
+  metered(OPENAI, "/images/generations", {
+    id: "gatewayImages",
+    summary: "Images, metered",
+    description: IMAGES,
+  }, { members: { prompt: z.string(), n: z.int().positive().optional() } }),
+  metered(OPENAI, "/images/edits", {
+    id: "gatewayImageEdits",
+    summary: "Edits of images, metered",
+    description: IMAGES + " The body is a form with files of up to 32 MiB together, or JSON.",
+  }, {
+    members: { prompt: z.string(), n: z.int().positive().optional(), image: z.unknown() },
+    bodyType: "multipart/form-data",
+  }),
+  models(OPENAI, "gatewayModels"),
+  metered(ANTHROPIC, "/messages", {
+    id: "gatewayMessages",
+    summary: "A message, metered",
+    description: METERED +
+      "Metered as anthropic.messages. A stream passes through as it comes. The key is in " +
+      "x-api-key, else the bearer token. Tools that Anthropic runs are refused unless the catalog allows them.",
+  }, { members: { max_tokens: z.int().optional(), messages: z.array(z.unknown()) } }),
+  page(ANTHROPIC, "/messages/count_tokens", {
+    id: "gatewayCountTokens",
+    summary: "The tokens of a message; not metered",
+    errors: PLAIN_ERRORS,
+  }, {
+    ...PLAIN,
+    method: "POST",
+    body: z.looseObject({ model: z.string(), messages: z.array(z.unknown()) }),
+  }),
+  models(ANTHROPIC, "gatewayAnthropicModels"),
+  page(ANTHROPIC, "/models/:id", {
+    id: "gatewayAnthropicModel",
+    summary: "A model; not metered",
+    errors: [...ERRORS, "not_found"],
+  }, { ...PLAIN, method: "GET", body: null, parameters: { id: z.string() } }),
 ];

@@ -1,11 +1,12 @@
-// Errors in OpenAI's shape, so that its clients read them like errors of the model server. Codes and statuses are those of
-// the rest of the API.
+// Errors in the shape of a dialect, so that its clients read them like errors of the model server. Codes are those of the rest
+// of the API.
 
 import { Stopping } from "../../actors/port.ts";
 import type { ReserveReason } from "../../src/domain/state/refused_call.ts";
 import type { FieldFault, RefusalCode } from "../../src/domain/values/refusal.ts";
 import { RateLimited, Refused, STATUS } from "../http/errors.ts";
 import { headersOf, lastOf, refusalOf, requestId, retryAfterOf } from "../http/respond.ts";
+import type { Dialect } from "./dialects.ts";
 import type { Reserved } from "./holds.ts";
 import type { RouteMetrics } from "../http/request_metrics.ts";
 
@@ -57,6 +58,7 @@ const CAPS: ReadonlySet<RefusalCode> = new Set([
 
 /** Maps a thrown value to an error response, and counts it under its code. */
 export function refuseCall(
+  { errorOf, idHeader }: Dialect,
   metrics: RouteMetrics,
   startedAt: number,
   request: Request,
@@ -64,30 +66,25 @@ export function refuseCall(
 ): Response {
   const id = requestId(request);
   const { code, message, details } = refusalOf(id, thrown);
-  const status = STATUS[code];
   const retryAfterMs = thrown instanceof QuotaRefused ? thrown.retryAfterMs : undefined;
-  const isRate = retryAfterMs !== undefined;
-  const isQuota = !isRate && (thrown instanceof QuotaRefused || CAPS.has(code));
-  const type = isRate
-    ? "rate_limit_error"
-    : isQuota
-    ? "insufficient_quota"
-    : status < 500
-    ? "invalid_request_error"
-    : "server_error";
-  const error = {
-    message,
-    type,
-    param: paramOf(details),
+  const isQuota = thrown instanceof QuotaRefused || CAPS.has(code);
+  const limit = retryAfterMs !== undefined ? "rate" : isQuota ? "quota" : null;
+  const { status, body } = errorOf({
+    status: STATUS[code],
     code: thrown instanceof QuotaRefused ? thrown.reason : code,
-  };
+    message,
+    param: paramOf(details),
+    limit,
+    requestId: id,
+  });
   const headers = headersOf(id, "application/json; charset=UTF-8");
+  if (idHeader !== null) headers[idHeader] = id;
   // Clients retry a 429 by themselves, which is useless until the limit changes.
-  if (isQuota) headers["x-should-retry"] = "false";
-  if (status === 503) headers["retry-after"] = "1";
+  if (limit === "quota") headers["x-should-retry"] = "false";
+  if (STATUS[code] === 503) headers["retry-after"] = "1";
   if (thrown instanceof RateLimited) headers["retry-after"] = String(thrown.retryAfterS);
   if (retryAfterMs != null) headers["retry-after"] = retryAfterOf(retryAfterMs);
-  const response = new Response(JSON.stringify({ error }), { status, headers });
+  const response = new Response(JSON.stringify(body), { status, headers });
   return metrics.ended(startedAt, code, thrown instanceof Stopping ? lastOf(response) : response);
 }
 

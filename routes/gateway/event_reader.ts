@@ -6,12 +6,13 @@ import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
 import {
   type AnswerShape,
   isEnd,
-  looseOf,
-  parsed,
+  isWholeReport,
+  joinReports,
   reportIn,
   showsWork,
   textOfEvent,
-} from "../../src/client/openai_shapes.ts";
+} from "../../src/client/answer_shapes.ts";
+import { looseOf, parsed } from "../../src/client/loose.ts";
 import { bytesOf, reportInTail, showsReasoning, tailOf } from "./texts.ts";
 
 const LF = 10;
@@ -23,6 +24,8 @@ const decoder = new TextDecoder();
 export class EventReader {
   /** The report of the usage; undefined until it has arrived. */
   report: unknown = undefined;
+  /** What was reported before that. */
+  begun: unknown = undefined;
   /** Whether the last event of the answer has arrived. */
   hasEnded = false;
   /** Bytes of the text that the model wrote. */
@@ -96,7 +99,8 @@ export class EventReader {
     const tail = tailOf(this.#tail ?? NOTHING, end, GATEWAY_LIMITS.tailBytes);
     this.#tail = null;
     this.hasWork = true;
-    const report = reportInTail(tail);
+    // The report of a message is in a short event of its own.
+    const report = this.#shape === "messages" ? undefined : reportInTail(tail);
     if (report === undefined) return;
     this.report = report;
     this.hasEnded ||= this.#shape === "responses";
@@ -114,11 +118,11 @@ export class EventReader {
     this.hasReasoned ||= showsReasoning(this.#shape, value);
     if (this.#keepsText && this.text.length < GATEWAY_LIMITS.loggedChars) this.text += text;
     const report = reportIn(this.#shape, value);
-    if (report !== undefined) this.report = report;
-    if (this.#shape === "responses") {
-      this.hasEnded ||= isEnd(value);
-      return false;
+    if (report !== undefined) {
+      this.begun = joinReports(this.#shape, this.begun, report);
+      if (isWholeReport(this.#shape, value)) this.report = this.begun;
     }
+    this.hasEnded ||= isEnd(this.#shape, value);
     const { choices } = looseOf(value);
     return this.#dropsReport && report !== undefined && Array.isArray(choices) && choices.length === 0;
   }

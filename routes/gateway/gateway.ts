@@ -1,4 +1,4 @@
-// The routes of the gateway: a metered, OpenAI-compatible API in front of the model server.
+// The routes of the gateway: metered APIs in the dialects of OpenAI and Anthropic, in front of model servers.
 
 import { type Context, Hono } from "hono";
 import { identify } from "../http/admission.ts";
@@ -6,34 +6,45 @@ import type { Source } from "../http/auth.ts";
 import { invalidMember, methodNotAllowed, unknownPath } from "../http/errors.ts";
 import { namesHost } from "../http/host.ts";
 import { type MetricsSource, NO_ROUTE, RouteMetrics } from "../http/request_metrics.ts";
-import { answerCall, answerModels, type Gateway, type GatewayWorld } from "./call.ts";
+import { answerCall, type Gateway, type GatewayWorld } from "./call.ts";
+import { type Dialect, DIALECTS } from "./dialects.ts";
 import { refuseCall } from "./errors.ts";
-import { CALL_KINDS } from "./model_call.ts";
 import { type CallSource, OpenCalls } from "./open_calls.ts";
-
-/** Where the gateway is. */
-export const GATEWAY_PATH = "/openai/v1";
+import { answerModels, answerPlainCall } from "./plain_calls.ts";
 
 type GatewaySource = Source<GatewayWorld> & MetricsSource & CallSource;
 
 /** The routes of the gateway. */
 export function gatewayRoutes(source: GatewaySource): Hono {
   const app = new Hono();
-  const gateway: Gateway = { source, calls: new OpenCalls(source) };
+  const calls = new OpenCalls(source);
+  for (const dialect of DIALECTS) addRoutes(app, { dialect, source, calls }, source);
+  return app;
+}
+
+function addRoutes(app: Hono, gateway: Gateway, source: GatewaySource): void {
+  const { dialect } = gateway;
   const methods = new Map<string, string>();
-  for (const kind of CALL_KINDS) {
-    const path = `${GATEWAY_PATH}${kind.path}`;
+  for (const kind of dialect.calls) {
+    const path = dialect.path + kind.path;
     const metrics = new RouteMetrics(source, "POST", path);
-    app.post(path, (context) => answerCall(context, kind, gateway, metrics));
+    const answer = kind.event === null ? answerPlainCall : answerCall;
+    app.post(path, ({ req }) => answer(req.raw, kind, gateway, metrics));
     methods.set(path, "POST");
   }
-  const models = `${GATEWAY_PATH}/models`;
+  const models = `${dialect.path}/models`;
   const metrics = new RouteMetrics(source, "GET", models);
-  app.get(models, (context) => answerModels(context, gateway, metrics));
+  app.get(models, ({ req }) => answerModels(req.raw, null, gateway, metrics));
   methods.set(models, "GET");
+  if (dialect.hasModel) {
+    const ofOne = new RouteMetrics(source, "GET", `${models}/{id}`);
+    app.get(`${models}/:id`, ({ req }) => answerModels(req.raw, req.param("id"), gateway, ofOne));
+  }
   const stray = new RouteMetrics(source, "any", NO_ROUTE);
-  app.all("/openai/*", (context) => refuseStray(context, methods, source, stray));
-  return app;
+  app.all(
+    `${dialect.path.replace(/\/v1$/, "")}/*`,
+    (context) => refuseStray(context, methods, source, dialect, stray),
+  );
 }
 
 /** Refuses requests that no route takes, in the gateway's own shape. */
@@ -41,6 +52,7 @@ async function refuseStray(
   { req }: Context,
   methods: ReadonlyMap<string, string>,
   source: GatewaySource,
+  dialect: Dialect,
   metrics: RouteMetrics,
 ): Promise<Response> {
   const request = req.raw;
@@ -48,11 +60,11 @@ async function refuseStray(
   const method = methods.get(req.path);
   try {
     if (!namesHost(request)) throw invalidMember("Host", "invalid host");
-    await identify(request, source);
+    await identify(request, source, dialect.keyHeader);
     if (method === undefined) throw unknownPath(request);
     throw methodNotAllowed(request.method, [method]);
   } catch (error) {
-    const response = refuseCall(metrics, startedAt, request, error);
+    const response = refuseCall(dialect, metrics, startedAt, request, error);
     if (response.status === 405 && method !== undefined) response.headers.set("allow", method);
     return response;
   }

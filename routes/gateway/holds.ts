@@ -42,6 +42,8 @@ export const holdInput = z.object({
   event: eventName,
   metadata,
   model: nameOf(REQUEST_LIMITS.idLengthMax),
+  /** Images; null for a call of text. */
+  count: amount.nullable(),
   inputTokens: amount,
   maxOutputTokens: amount.nullable(),
   cacheWriteTokens: amount,
@@ -75,10 +77,11 @@ export const reserveHold: InternalCall<HoldWorld, z.output<typeof holdInput>, Re
     await requireSameUser(world.term.directory, caller.realm, endUser, input.userId);
     const limit = await refuseSpent(request);
     if (limit !== null) return failure(limit);
-    const { userId, inputTokens, maxOutputTokens, cacheWriteTokens, cacheWrite1hTokens, ...rest } = input;
+    const { userId, count, inputTokens, maxOutputTokens, cacheWriteTokens, cacheWrite1hTokens, ...rest } =
+      input;
     const size = {
       quantity: null,
-      count: null,
+      count: amountOrNull(count),
       inputCostCents: null,
       inputTokens: amountOrNull(inputTokens),
       maxOutputTokens: amountOrNull(maxOutputTokens),
@@ -143,6 +146,8 @@ export type Settlement =
     readonly by: "commit";
     /** Amounts by their names in a usage. */
     readonly usage: Readonly<Record<string, number>>;
+    /** The images that came; null for a call of text. */
+    readonly images: number | null;
     readonly isEstimate: boolean;
     readonly response: string | null;
   }
@@ -158,14 +163,17 @@ export const changeHold: InternalCall<TurnWorld, HoldChange, null> = {
   id: "gatewayChangeHold",
   handle: (request) => {
     const { reservationId, change: { by: name, ...change } } = request.input;
-    const command = "usage" in change
-      ? { ...change, extra: {}, actual: {}, costCents: null, usage: usageOf(change.usage) }
-      : change;
+    const command = "usage" in change ? commitOf(change) : change;
     const gatewayApp = request.caller.app.record.appId;
     const call = { name, input: { reservationId, ...command }, gatewayApp } as Parameters<typeof runTurn>[2];
     return runTurn(request, { reservationId }, call, () => null);
   },
 };
+
+function commitOf({ images, usage, ...change }: Omit<Extract<Settlement, { by: "commit" }>, "by">) {
+  const actual = images === null ? {} : { count: amountOf(images) };
+  return { ...change, extra: {}, actual, costCents: null, usage: usageOf(usage) };
+}
 
 function usageOf(amounts: Readonly<Record<string, number>>) {
   const entries = Object.entries(amounts).map(([name, number]) => [name, amountOf(number)]);

@@ -5,38 +5,89 @@
 import type { FieldFault } from "../../src/domain/values/refusal.ts";
 import type { Members } from "../http/json_body.ts";
 import { invalidMember } from "../http/errors.ts";
-import { looseOf } from "../../src/client/openai_shapes.ts";
+import type { AnswerShape } from "../../src/client/answer_shapes.ts";
+import { isFilled, listOf, looseOf } from "../../src/client/loose.ts";
+import type { FormPart } from "./form_body.ts";
 
-/** Members that decide what a call costs, who pays, and what it can see. */
-const READ = [
-  ...["model", "user", "stream", "stream_options", "n"],
-  ...["max_tokens", "max_completion_tokens", "max_output_tokens"],
-  ...["messages", "input", "instructions", "tools", "functions", "response_format", "text"],
-  ...["reasoning", "reasoning_effort"],
-  ...["store", "background", "previous_response_id", "conversation", "prompt"],
-] as const;
+/** The members that one dialect reads. */
+interface Rules {
+  /** Members that decide what a call costs, who pays, and what it can see, by their folded names. */
+  readonly read: ReadonlyMap<string, string>;
+  readonly booleans: readonly string[];
+  /** Members that name an object which an earlier call stored. */
+  readonly stored: readonly string[];
+  /** Members that are data of the caller or of the model, and name nothing at the server. */
+  readonly opaque: ReadonlySet<string>;
+}
 
-const BY_FOLDED: ReadonlyMap<string, string> = new Map(READ.map((name) => [fold(name), name]));
-const BOOLEANS = ["stream", "store", "background"] as const;
+function foldedNames(names: readonly string[]): ReadonlyMap<string, string> {
+  return new Map(names.map((name) => [fold(name), name]));
+}
+
+const OPENAI: Rules = {
+  read: foldedNames([
+    ...["model", "user", "stream", "stream_options", "n"],
+    ...["max_tokens", "max_completion_tokens", "max_output_tokens"],
+    ...["messages", "input", "instructions", "tools", "functions", "response_format", "text"],
+    ...["reasoning", "reasoning_effort"],
+    ...["store", "background", "previous_response_id", "conversation", "prompt"],
+  ]),
+  booleans: ["stream", "store", "background"],
+  stored: ["previous_response_id", "conversation"],
+  opaque: new Set(["parameters", "schema", "metadata"]),
+};
+
+const ANTHROPIC: Rules = {
+  read: foldedNames([
+    ...["model", "stream", "max_tokens", "messages", "system", "tools", "thinking", "cache_control"],
+    ...["container", "thread", "mcp_servers", "fallbacks", "service_tier", "speed"],
+  ]),
+  booleans: ["stream"],
+  stored: ["container", "thread"],
+  opaque: new Set(["input_schema", "input", "metadata"]),
+};
+
+function rulesOf(shape: AnswerShape): Rules {
+  return shape === "messages" ? ANTHROPIC : OPENAI;
+}
 
 /** The longest name that a fault shows. */
 const SHOWN_CHARS = 100;
 
 /** Refuses a call that another reader of JSON could read in another way. */
-export function refuseAmbiguous(bytes: Uint8Array, members: Members): void {
-  const begin = bytes.indexOf(BRACE);
-  const fault = nameFault(bytes, begin) ?? typeFault(members);
+export function refuseAmbiguous(bytes: Uint8Array, members: Members, shape: AnswerShape): void {
+  const rules = rulesOf(shape);
+  const fault = nameFault(bytes, bytes.indexOf(BRACE), rules) ?? typeFault(members, rules);
   if (fault !== null) throw invalidMember(fault.path, fault.message);
 }
 
-function nameFault(bytes: Uint8Array, begin: number): FieldFault | null {
+/** The same of a form, in which other names may be repeated, such as that of several files. */
+export function refuseAmbiguousForm(parts: readonly FormPart[], members: Members, shape: AnswerShape): void {
+  const rules = rulesOf(shape);
+  const seen = new Set<string>();
+  for (const { name, text } of parts) {
+    // Some readers take "n[]" for a list that is named "n".
+    const folded = fold(name.replace(/\[.*$/, ""));
+    const read = rules.read.get(folded);
+    if (read === undefined) continue;
+    const path = name.slice(0, SHOWN_CHARS);
+    if (read !== name) throw invalidMember(path, `must be written ${read}`);
+    if (seen.has(folded)) throw invalidMember(path, "is in the body twice");
+    if (text === null) throw invalidMember(path, "must be a text");
+    seen.add(folded);
+  }
+  const fault = typeFault(members, rules);
+  if (fault !== null) throw invalidMember(fault.path, fault.message);
+}
+
+function nameFault(bytes: Uint8Array, begin: number, { read: known }: Rules): FieldFault | null {
   const seen = new Set<string>();
   for (const { name, valueAt } of membersIn(bytes, begin)) {
     const path = name.length <= SHOWN_CHARS ? name : "";
     const folded = fold(name);
     if (seen.has(folded)) return { path, message: "is in the body twice" };
     seen.add(folded);
-    const read = BY_FOLDED.get(folded);
+    const read = known.get(folded);
     if (read !== undefined && read !== name) return { path, message: `must be written ${read}` };
     if (name !== "stream_options" || bytes[valueAt] !== BRACE) continue;
     const options = new Set<string>();
@@ -53,12 +104,12 @@ function nameFault(bytes: Uint8Array, begin: number): FieldFault | null {
 
 const INCLUDE_USAGE = "include_usage";
 
-function typeFault(members: Members): FieldFault | null {
-  for (const name of BOOLEANS) {
+function typeFault(members: Members, { booleans, read }: Rules): FieldFault | null {
+  for (const name of booleans) {
     const value = members[name] ?? false;
     if (typeof value !== "boolean") return { path: name, message: "must be a boolean" };
   }
-  const options = members.stream_options ?? {};
+  const options = read.has("stream_options") ? members.stream_options ?? {} : {};
   if (typeof options === "object" && !Array.isArray(options)) return null;
   return { path: "stream_options", message: "must be an object" };
 }
@@ -119,25 +170,20 @@ function endOfText(bytes: Uint8Array, begin: number): number {
   return bytes.byteLength;
 }
 
-/** Members that name an object which an earlier call stored. */
-const STORED = ["previous_response_id", "conversation", "prompt"] as const;
-/** The same at any depth, by the type of a value that names something; a schema has an object there. */
+/** Members that name a stored object at any depth, by the type of such a value; a schema has an object there. */
 const STORED_WITHIN: Readonly<Record<string, (value: unknown) => boolean>> = {
   file_id: isText,
   file_ids: Array.isArray,
   vector_store_ids: Array.isArray,
   container: isText,
 };
-/** Members that are data of the caller and name nothing at the server. */
-const OPAQUE: ReadonlySet<string> = new Set(["parameters", "schema", "metadata"]);
-
 /** Finds what a call stores at the server, or names there; null for nothing. */
-export function storedFault(members: Members, hasPrompt: boolean): FieldFault | null {
+export function storedFault(members: Members, shape: AnswerShape): FieldFault | null {
+  const { stored, opaque } = rulesOf(shape);
   const message = "is not allowed: every app shares the model server's account " +
-    "(settings.gateway.storedObjects of the catalog)";
+    "(gateway.allowStoredObjects of the catalog)";
   if (members.store === true) return { path: "store", message };
-  for (const name of STORED) {
-    if (name === "prompt" && !hasPrompt) continue;
+  for (const name of shape === "responses" ? [...stored, "prompt"] : stored) {
     if (members[name] !== undefined && members[name] !== null) return { path: name, message };
   }
   const next: object[] = [members];
@@ -145,12 +191,31 @@ export function storedFault(members: Members, hasPrompt: boolean): FieldFault | 
     const { type, id } = looseOf(value);
     if (type === "item_reference" && isText(id)) return { path: "input", message };
     for (const [name, member] of Object.entries(value)) {
-      if (OPAQUE.has(name)) continue;
+      if (opaque.has(name)) continue;
       if (Object.hasOwn(STORED_WITHIN, name) && STORED_WITHIN[name]?.(member)) return { path: name, message };
       if (typeof member === "object" && member !== null) next.push(member);
     }
   }
   return null;
+}
+
+/** Tools that the caller runs, by their types; a tool without a type is the caller's own. */
+const OWN_TOOLS = /^(?:custom|(?:bash|text_editor|computer|computer_toolset|browser_toolset|memory)_[0-9]+)$/;
+
+/**
+ * Finds a tool that Anthropic runs, or another model that may answer; null for none. A type of tools that is unknown here may
+ * be one.
+ */
+export function serverToolFault({ tools, mcp_servers: servers, fallbacks }: Members): FieldFault | null {
+  const message = "asks for work of the model server that the model's price row does not cover " +
+    "(gateway.allowServerTools of the catalog)";
+  if (listOf(servers).length > 0) return { path: "mcp_servers", message };
+  if (isFilled(fallbacks)) return { path: "fallbacks", message };
+  const isOwn = (tool: unknown) => {
+    const { type = "custom" } = looseOf(tool);
+    return type === null || typeof type === "string" && OWN_TOOLS.test(type);
+  };
+  return listOf(tools).every(isOwn) ? null : { path: "tools", message };
 }
 
 function isText(value: unknown): boolean {

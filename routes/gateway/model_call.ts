@@ -14,28 +14,17 @@ import { invalidMember, Refused } from "../http/errors.ts";
 import { checkMembers } from "../http/input.ts";
 import { type Members, refuseForbiddenText } from "../http/json_body.ts";
 import { readAside } from "./body_thread.ts";
+import type { CallKind } from "./dialects.ts";
+import { boundaryOf } from "./form_body.ts";
 import type { CallBody } from "./call_body.ts";
 import { holdInput } from "./holds.ts";
-import type { AnswerShape } from "../../src/client/openai_shapes.ts";
-
-/** A kind of call, under `/openai/v1`. */
-export interface CallKind {
-  /** Its path, here and at the server. */
-  readonly path: string;
-  readonly shape: AnswerShape;
-  /** The event type, where the caller names none. */
-  readonly event: string;
-}
-
-export const CALL_KINDS = [
-  { path: "/chat/completions", shape: "chat", event: "openai.chat" },
-  { path: "/responses", shape: "responses", event: "openai.responses" },
-  { path: "/embeddings", shape: "none", event: "openai.embeddings" },
-] as const satisfies readonly CallKind[];
 
 /** A call that has passed every check before its hold. */
 export interface ReadCall {
   readonly kind: CallKind;
+  readonly model: string;
+  /** The content type of the body. */
+  readonly type: string;
   /** The body that goes to the server. */
   readonly bytes: Uint8Array;
   /** Whether the event with the report is not passed on, since the caller did not ask for it. */
@@ -43,6 +32,8 @@ export interface ReadCall {
   readonly estimate: CallEstimate;
   /** Whether the model's prices show that it reasons. */
   readonly hasReasoningPrice: boolean;
+  /** Whether tokens are held: not for images that are paid by their number. */
+  readonly holdsTokens: boolean;
   /** Whether texts may go into the log; the decision checks the user's consent. */
   readonly isLogged: boolean;
   /** What is to be held. */
@@ -58,61 +49,126 @@ const SOURCES: Readonly<Record<string, string>> = {
   runId: "X-Holdfast-Run",
 };
 
+/** A body with the settings by which it was read. */
+interface ReadBody {
+  readonly body: CallBody;
+  readonly type: string;
+  readonly isLogged: boolean;
+  readonly give: () => void;
+}
+
 /** Reads a call. */
 export async function readCall(
   request: Request,
   kind: CallKind,
   { caller, endUser }: Pick<Admitted<unknown>, "caller" | "endUser">,
 ): Promise<ReadCall> {
-  const { give, ...sent } = await readBytes(request, rulesOf(caller));
+  const { body, ...read } = await readBody(request, kind, caller);
   try {
-    const { catalog } = caller.realm;
-    const { promptLogging: isLogged, gateway: { storedObjects } } = catalog;
-    const body = await readAside(sent, { shape: kind.shape, isLogged, storedObjects });
-    return { ...checkCall(request, kind, body, catalog, endUser), isLogged, give };
+    return { ...checkCall(request, kind, body, caller.realm.catalog, endUser), ...read };
+  } catch (error) {
+    read.give();
+    throw error;
+  }
+}
+
+/** A call that is neither held nor counted. */
+export interface PlainCall extends Pick<ReadCall, "bytes" | "type" | "give"> {
+  readonly model: string;
+}
+
+/** Reads a call that is neither held nor counted: it names a model and no user. */
+export async function readPlainCall(
+  request: Request,
+  kind: CallKind,
+  { caller }: Pick<Admitted<unknown>, "caller">,
+): Promise<PlainCall> {
+  const { body: { call, forbidden, bytes }, give, type } = await readBody(request, kind, caller);
+  try {
+    const { model } = checkNamed(
+      { model: call.model ?? undefined },
+      {},
+      z.object({ model: holdInput.shape.model }),
+    );
+    refuseModel(model, caller.realm.catalog);
+    if (forbidden !== null) throw invalidMember(forbidden.path, forbidden.message);
+    return { model, bytes, give, type };
   } catch (error) {
     give();
     throw error;
   }
 }
 
-function rulesOf({ app }: Caller): BodyRules {
+async function readBody(request: Request, { shape, takesForm }: CallKind, caller: Caller): Promise<ReadBody> {
+  const type = request.headers.get("content-type");
+  const boundary = takesForm === true ? boundaryOf(type) : null;
+  const { give, ...sent } = await readBytes(request, rulesOf(caller, boundary !== null));
+  try {
+    const { promptLogging: isLogged, gateway } = caller.realm.catalog;
+    const { allowStoredObjects: storedObjects, allowServerTools: serverTools } = gateway;
+    const body = await readAside(sent, { shape, isLogged, boundary, storedObjects, serverTools });
+    return { body, type: boundary === null ? "application/json" : type as string, isLogged, give };
+  } catch (error) {
+    give();
+    throw error;
+  }
+}
+
+function rulesOf({ app }: Caller, isForm: boolean): BodyRules {
   const { bodyBytesMax: bytesMax, structureMax } = GATEWAY_LIMITS;
-  return { pot: KEYED_POT, appId: app.record.appId, bytesMax, structureMax, checksTexts: true };
+  return {
+    pot: KEYED_POT,
+    appId: app.record.appId,
+    bytesMax,
+    structureMax: isForm ? null : structureMax,
+    checksTexts: true,
+  };
 }
 
 function checkCall(
   request: Request,
   kind: CallKind,
-  { call, estimate, prompt, stored, bytes, dropsReport }: CallBody,
+  { call, estimate, prompt, forbidden, bytes, dropsReport }: CallBody,
   catalog: Catalog,
   endUser: EndUser | null,
-): Omit<ReadCall, "isLogged" | "give"> {
+): Omit<ReadCall, keyof Omit<ReadBody, "body">> {
   if (call.background === true) {
     throw invalidMember("background", "must not be true: the answer could not be metered");
   }
   if ("path" in estimate) throw invalidMember(estimate.path, estimate.message);
   const named = headerText(request, "X-Holdfast-User");
   const model = call.model ?? undefined;
+  const row = typeof model === "string" ? catalog.models.get(model) : undefined;
+  const holdsTokens = estimate.images === null || row === undefined || row.amountMode === "per_token";
   const members: Members = {
     userId: endUser === null ? named ?? call.user ?? undefined : ownUser(endUser, [named, call.user]),
     event: headerText(request, "X-Holdfast-Event") ?? kind.event,
     metadata: { ...metadataOf(request), model },
     model,
+    count: estimate.images,
+    ...holdsTokens ? tokensOf(estimate) : NO_TOKENS,
+    prompt,
+    runId: headerText(request, "X-Holdfast-Run"),
+  };
+  const isByHeader = named !== null || kind.shape === "messages";
+  const hold = checkNamed(members, { ...SOURCES, userId: isByHeader ? USER_HEADER : "user" }, holdInput);
+  refuseModel(hold.model, catalog);
+  if (forbidden !== null) throw invalidMember(forbidden.path, forbidden.message);
+  const prices = row?.prices;
+  const hasReasoningPrice = prices !== undefined && prices.reasoning !== prices.output;
+  return { kind, model: hold.model, estimate, hasReasoningPrice, holdsTokens, hold, bytes, dropsReport };
+}
+
+const USER_HEADER = "X-Holdfast-User";
+const NO_TOKENS = { inputTokens: 0, maxOutputTokens: null, cacheWriteTokens: 0, cacheWrite1hTokens: 0 };
+
+function tokensOf(estimate: CallEstimate) {
+  return {
     inputTokens: numberOf(estimate.inputTokens),
     maxOutputTokens: estimate.maxOutputTokens === null ? null : numberOf(estimate.maxOutputTokens),
     cacheWriteTokens: numberOf(estimate.cacheWriteTokens),
     cacheWrite1hTokens: numberOf(estimate.cacheWrite1hTokens),
-    prompt,
-    runId: headerText(request, "X-Holdfast-Run"),
   };
-  const userPath = named === null ? "user" : "X-Holdfast-User";
-  const hold = checkNamed(members, { ...SOURCES, userId: userPath });
-  refuseModel(hold.model, catalog);
-  if (stored !== null) throw invalidMember(stored.path, stored.message);
-  const prices = catalog.models.get(hold.model)?.prices;
-  const hasReasoningPrice = prices !== undefined && prices.reasoning !== prices.output;
-  return { kind, estimate, hasReasoningPrice, hold, bytes, dropsReport };
 }
 
 /** The id that a call with a user's key names, an alias at most: the owner checks that it is the key's user. */
@@ -122,27 +178,33 @@ function ownUser({ userId }: EndUser, named: readonly unknown[]): unknown {
   return [...others][0] ?? userId;
 }
 
-/** Refuses a model that the app's settings do not allow. */
-function refuseModel(model: string, catalog: Catalog): void {
+/** Refuses a model that the app's settings do not allow, like one that is not there. */
+export function refuseModel(model: string, catalog: Catalog): void {
   if (!allowsModel(catalog, model)) {
-    throw invalidMember("model", "is not among settings.gateway.models of the catalog");
+    const message = "is not among gateway.models of the catalog";
+    throw new Refused("not_found", `model: ${message}`, [{ path: "model", message }]);
   }
   if (catalog.gateway.budgetCents !== null && catalog.models.get(model) === undefined) {
-    throw invalidMember("model", "has no price in the catalog, which settings.gateway.budgetCents needs");
+    throw invalidMember("model", "has no price in the catalog, which gateway.budgetCents needs");
   }
 }
 
-/** Checks the members of a hold. A fault names the source of its member. */
-function checkNamed(members: Members, sources: Readonly<Record<string, string>>): ReadCall["hold"] {
+/** Checks members that have sources outside of the body. A fault names the source of its member. */
+function checkNamed<Schema extends z.ZodType>(
+  members: Members,
+  sources: Readonly<Record<string, string>>,
+  schema: Schema,
+): z.output<Schema> {
   try {
-    return checkMembers(holdInput, members);
+    return checkMembers(schema, members);
   } catch (error) {
     const { refusal } = error as Refused;
     const [fault] = (refusal?.details ?? []) as { path: string; message: string }[];
     if (fault === undefined) throw error;
     const path = sources[fault.path] ?? fault.path;
-    const isUser = path === "user" && members.userId === undefined;
-    throw invalidMember(path, isUser ? "is required, or the header X-Holdfast-User" : fault.message);
+    const isUser = fault.path === "userId" && members.userId === undefined;
+    const required = path === USER_HEADER ? "is required" : `is required, or the header ${USER_HEADER}`;
+    throw invalidMember(path, isUser ? required : fault.message);
   }
 }
 

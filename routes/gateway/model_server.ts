@@ -1,55 +1,58 @@
 // Requests to the model server, and the parts of its answers that go back to callers: status, body, and the headers about
 // the answer. Headers about the account behind this service's key are not passed on.
 
-import { DEFAULT_URL } from "../../src/integrations/compose/model_client.ts";
 import type { ModelServer } from "../../src/process/features.ts";
 import { Refused } from "../http/errors.ts";
 import { headersOf } from "../http/respond.ts";
+import type { Dialect } from "./dialects.ts";
 
-/** Headers of a caller's request that the server receives. */
-const ASKED = ["openai-beta"];
-/** Headers of the server that the caller receives. */
-const PASSED = [
-  "openai-processing-ms",
-  "openai-version",
-  "retry-after",
-  "retry-after-ms",
-  "x-should-retry",
-];
+/** What is asked of a server. */
+export interface Asked {
+  readonly path: string;
+  /** null for a GET. */
+  readonly body: Uint8Array<ArrayBuffer> | null;
+  /** The content type of the body. */
+  readonly type?: string;
+}
 
 /**
  * Asks the server.
  *
- * @param body null for a GET
  * @throws what `fetch` throws when there is no answer
  */
 export function askServer(
+  { urlOf, keyHeaders, asked, passesQuery }: Dialect,
   { baseUrl, apiKey }: ModelServer,
-  path: string,
+  { path, body, type = "application/json" }: Asked,
   request: Request,
-  body: Uint8Array<ArrayBuffer> | null,
   signal: AbortSignal,
 ): Promise<Response> {
   const headers = new Headers({
-    authorization: `Bearer ${apiKey}`,
+    ...keyHeaders(apiKey),
     // Compressed pieces would come late.
     "accept-encoding": "identity",
     "user-agent": "holdfast",
   });
-  if (body !== null) headers.set("content-type", "application/json");
-  for (const name of ASKED) {
+  if (body !== null) headers.set("content-type", type);
+  for (const name of asked) {
     const value = request.headers.get(name);
     if (value !== null) headers.set(name, value);
   }
-  const url = `${(baseUrl ?? DEFAULT_URL).replace(/\/+$/, "")}${path}`;
+  const query = passesQuery ? new URL(request.url).search : "";
   const method = body === null ? "GET" : "POST";
   // A redirect could send the key to another host.
-  return fetch(url, { method, headers, body, signal, redirect: "manual" });
+  return fetch(urlOf(baseUrl, path) + query, { method, headers, body, signal, redirect: "manual" });
 }
 
 /** Whether the server refused this service's key: its message would be about that key. */
 export function refusesKey({ status }: Response): boolean {
   return status === 401 || status === 403;
+}
+
+/** The refusal when the server refused this service's key. */
+export function keyRefused({ status, body }: Response): Refused {
+  void body?.cancel().catch(() => {});
+  return serverFailed(`The model server refused this service's key with ${status}`);
 }
 
 /** The refusal when the server gave no usable answer. */
@@ -63,13 +66,15 @@ export function serverFailed(message: string): Refused {
  * @param more headers to add
  */
 export function passedOn(
+  { passed, idHeader }: Dialect,
   answer: Response,
   body: BodyInit | null,
   id: string,
   more: Readonly<Record<string, string>> = {},
 ): Response {
   const headers = headersOf(id, answer.headers.get("content-type") ?? "application/json");
-  for (const name of PASSED) {
+  if (idHeader !== null) headers[idHeader] = id;
+  for (const name of passed) {
     const value = answer.headers.get(name);
     if (value !== null) headers[name] = value;
   }

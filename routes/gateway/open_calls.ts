@@ -2,10 +2,15 @@
 // fault of the server, a caller who leaves, or the end of this process. After its caller has left, a call is read on for a
 // bounded time, since leaving before the report must not make it cheap. One timer checks all of them.
 
-import { type CallEstimate, tokensOfBytes, usageOfLeft } from "../../src/domain/pricing/model_call.ts";
+import {
+  type CallEstimate,
+  tokensOfBytes,
+  tokensOfImages,
+  usageOfLeft,
+} from "../../src/domain/pricing/model_call.ts";
 import { readReport } from "../../src/domain/pricing/provider_usage.ts";
 import type { Usage } from "../../src/domain/pricing/usage.ts";
-import { type Amount, numberOf } from "../../src/domain/values/amount.ts";
+import { larger, numberOf } from "../../src/domain/values/amount.ts";
 import type { GatewayCounts, GatewayOutcome } from "../../src/process/counts/gateway_counts.ts";
 import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
 import { Stopping } from "../../actors/port.ts";
@@ -16,6 +21,10 @@ import { type Hold, type HoldSource, prolongAnywhere, settleAnywhere, type Settl
 export interface Progress {
   /** The report of the usage; undefined until it has arrived. */
   readonly report?: unknown;
+  /** What was reported at the beginning: the input, and the output by then. */
+  readonly begun?: unknown;
+  /** The images that have come; for a call for images alone. */
+  readonly images?: number;
   /** Whether there is any work of the model: text, reasoning, a tool call, a refusal, sound, a vector. */
   readonly hasWork: boolean;
   /** Bytes of the text that the model wrote. */
@@ -69,6 +78,8 @@ export interface CallTraits {
   readonly estimate: CallEstimate;
   /** Whether the model's prices show that it reasons. */
   readonly hasReasoningPrice: boolean;
+  /** Whether tokens are held: not for images that are paid by their number. */
+  readonly holdsTokens: boolean;
   /** How long the answer is read on after its caller has left; 0 for not at all. */
   readonly readOnMs: number;
 }
@@ -171,6 +182,8 @@ class Call implements OpenCall {
   /** The time of leaving and the bytes read since, while the answer is read on; else null. */
   #readOn: { readonly from: number; bytes: number } | null = null;
   #settled: Promise<void> | null = null;
+  /** Whether the whole answer has arrived. */
+  #isWhole = false;
   #movedAt = performance.now();
   #prolongedAt = this.#movedAt;
 
@@ -214,6 +227,7 @@ class Call implements OpenCall {
   }
 
   finish(): Promise<void> {
+    this.#isWhole = true;
     return soon(this.#end("committed", "The model server answered without any text"));
   }
 
@@ -267,24 +281,38 @@ class Call implements OpenCall {
   #settle(end: "committed" | "estimated" | "left" | "stopped"): Promise<void> {
     const { report, text } = this.progress;
     const reported = readReport(report);
-    const isEstimate = reported === null;
+    const hasLeft = end === "left" && !this.#isWhole;
+    const images = this.#imagesOf(hasLeft && reported === null);
+    // Images that are paid by their number need no report.
+    const isEstimate = reported === null && (hasLeft || images === null || this.#traits.holdsTokens);
     const outcome = end === "stopped" ? "left" : isEstimate && end === "committed" ? "estimated" : end;
     return this.#settleBy(outcome, () => ({
       by: "commit",
-      usage: numbersOf(reported ?? this.#estimate(end === "left")),
+      usage: numbersOf(reported ?? this.#estimate(end === "left", images)),
+      images,
       isEstimate,
       response: text === "" ? null : loggable(text),
     }));
   }
 
-  /** The usage where the server reported none. The caller's own leaving must not make it cheap. */
-  #estimate(hasLeft: boolean): Readonly<Record<"inputTokens" | "outputTokens", Amount>> {
-    const { textBytes, hasReasoned = false } = this.progress;
-    const { estimate, hasReasoningPrice } = this.#traits;
-    const outputTokens = tokensOfBytes(textBytes);
-    return hasLeft
-      ? usageOfLeft(estimate, outputTokens, hasReasoned || hasReasoningPrice)
-      : { inputTokens: estimate.inputTokens, outputTokens };
+  /** The images to charge; null for a call of text. A caller who leaves before they have come pays for all. */
+  #imagesOf(hasLeft: boolean): number | null {
+    const { images } = this.#traits.estimate;
+    return images === null || hasLeft ? images : this.progress.images ?? 0;
+  }
+
+  /** The usage where the server reported none, or only its beginning. The caller's own leaving must not make it cheap. */
+  #estimate(hasLeft: boolean, images: number | null): Partial<Usage> {
+    const { textBytes, hasReasoned = false, begun } = this.progress;
+    const { estimate, hasReasoningPrice, holdsTokens } = this.#traits;
+    if (!holdsTokens) return {};
+    if (images !== null) return { inputTokens: estimate.inputTokens, outputTokens: tokensOfImages(images) };
+    const written = tokensOfBytes(textBytes);
+    const plain = { inputTokens: estimate.inputTokens, outputTokens: written };
+    const usage = hasLeft ? usageOfLeft(estimate, written, hasReasoned || hasReasoningPrice) : plain;
+    const reported = readReport(begun);
+    if (reported === null) return usage;
+    return { ...reported, outputTokens: larger(reported.outputTokens ?? 0n, usage.outputTokens) };
   }
 
   #settleBy(outcome: GatewayOutcome, settlement: () => Settlement): Promise<void> {

@@ -1,11 +1,14 @@
 // Reads what only the gateway needs of answers: whether the model reasons, the report in the last bytes of a long answer, and
 // sizes in bytes.
 
-import { type AnswerShape, isFilled, listOf, looseOf, parsed } from "../../src/client/openai_shapes.ts";
+import type { AnswerShape } from "../../src/client/answer_shapes.ts";
+import { showsThinking } from "../../src/client/anthropic_shapes.ts";
+import { isFilled, listOf, looseOf, parsed } from "../../src/client/loose.ts";
 
 /** Whether an event of a stream shows that the model reasons. */
 export function showsReasoning(shape: AnswerShape, event: unknown): boolean {
   const { choices, type, item } = looseOf(event);
+  if (shape === "messages") return showsThinking(event);
   if (shape === "responses") {
     return looseOf(item).type === "reasoning" ||
       typeof type === "string" && type.startsWith("response.reasoning");
@@ -41,6 +44,17 @@ export function reportInTail(bytes: Uint8Array): unknown {
 /** Returns the number of bytes of a text in UTF-8. */
 export function bytesOf(text: string): number {
   return text === "" ? 0 : encoder.encode(text).byteLength;
+}
+
+/** Returns pieces as one. */
+export function joined(pieces: readonly Uint8Array[], length: number): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(length);
+  let place = 0;
+  for (const piece of pieces) {
+    bytes.set(piece, place);
+    place += piece.byteLength;
+  }
+  return bytes;
 }
 
 /** Returns the last bytes of two pieces together. */

@@ -19,7 +19,10 @@ export interface Admitted<World> {
 }
 
 /** What admission reads of a call; the handler of a batch counts the call itself. */
-export type Admission = CallAccess & Pick<KeyedDefinition, "isBatch">;
+export interface Admission extends CallAccess, Pick<KeyedDefinition, "isBatch"> {
+  /** A header that has the key, if it is there; else it is the bearer token. */
+  readonly keyHeader?: string | null;
+}
 
 /** Admits a request: at once, or, with a user's key, when the owner of its cell has checked the key. */
 export function admit<World extends DispatchWorld>(
@@ -27,7 +30,7 @@ export function admit<World extends DispatchWorld>(
   source: Source<World>,
   call: Admission,
 ): Admitted<World> | Promise<Admitted<World>> {
-  const { world, caller } = authenticate(request, source);
+  const { world, caller } = authenticate(request, source, call.keyHeader);
   if (caller.ofUser !== null) return admitUserKey(request, world, caller, call);
   const endUser = authorize(request, call, caller, world.clock.now());
   const countsItself = call.isBatch === true;
@@ -53,8 +56,9 @@ async function admitUserKey<World extends DispatchWorld>(
 export async function identify<World extends DispatchWorld>(
   request: Request,
   source: Source<World>,
+  keyHeader: string | null = null,
 ): Promise<{ world: World; caller: Caller }> {
-  const identified = authenticate(request, source);
+  const identified = authenticate(request, source, keyHeader);
   await holderOf(identified.world, identified.caller, request);
   return identified;
 }

@@ -39,13 +39,16 @@ const ANY_BEARER = /^bearer +/i;
 /**
  * Returns the running term and the caller; refuses while this process may not answer, then an unknown key. A user's key is
  * not checked yet: `identify` does that.
+ *
+ * @param keyHeader the header that has the key, if it is there; else it is the bearer token
  */
 export function authenticate<World extends { readonly registry: Pick<Registry, "authenticate"> }>(
   request: Request,
   source: Source<World>,
+  keyHeader: string | null = null,
 ): { world: World; caller: Caller } {
   const world = source.requireServing();
-  const presented = bearerOf(request);
+  const presented = (keyHeader === null ? null : request.headers.get(keyHeader)) ?? bearerOf(request);
   const caller = presented === null ? null : world.registry.authenticate(presented);
   if (caller === null) throw new Refused("invalid_key", "The API key is missing, malformed or revoked");
   return { world, caller };

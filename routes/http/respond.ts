@@ -18,6 +18,14 @@ export function retryAfterOf(ms: number): string {
   return String(Math.min(Math.max(Math.ceil(ms / 1000), 1), RETRY_AFTER_MAX_S));
 }
 
+/** The value of Retry-After of an answer; null for none. */
+export function retryAfterFor({ status, body }: WireAnswer): string | null {
+  if (status === 503) return RETRY_AFTER_S;
+  if (status !== 429) return null;
+  const found = RETRY_MS.exec(body);
+  return found === null ? null : retryAfterOf(Number(found[1]));
+}
+
 /** Returns the caller's request id where it is valid, else a new one. */
 export function requestId(request: Request): string {
   const given = request.headers.get("x-request-id");
@@ -27,10 +35,11 @@ export function requestId(request: Request): string {
 /** The response to a request. */
 export function respond(
   request: Request,
-  { status, body }: WireAnswer,
+  answer: WireAnswer,
   isReplayed = false,
   id = requestId(request),
 ): Response {
+  const { status, body } = answer;
   // We set headers one by one: with headers in its constructor, the runtime makes a second, native response, which
   // costs 2 to 3 microseconds more.
   const response = status === 200 ? new Response(body) : new Response(body, { status });
@@ -41,10 +50,9 @@ export function respond(
   headers.set("x-content-type-options", "nosniff");
   headers.set("referrer-policy", "no-referrer");
   if (isReplayed) headers.set("idempotent-replayed", "true");
-  if (status === 503) headers.set("retry-after", RETRY_AFTER_S);
-  if (status === 429) {
-    const found = RETRY_MS.exec(body);
-    if (found !== null) headers.set("retry-after", retryAfterOf(Number(found[1])));
+  if (status !== 200) {
+    const retryAfter = retryAfterFor(answer);
+    if (retryAfter !== null) headers.set("retry-after", retryAfter);
   }
   return response;
 }

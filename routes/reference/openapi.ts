@@ -1,6 +1,6 @@
 // The API as an OpenAPI 3.1 document, generated from the definitions of its calls.
 
-import type { z } from "zod";
+import { z } from "zod";
 import type { RefusalCode } from "../../src/domain/values/refusal.ts";
 import { OPTION_MEMBERS } from "../http/body.ts";
 import { STATUS } from "../http/errors.ts";
@@ -148,7 +148,7 @@ function showPage(writer: SchemaWriter, { path, doc, mediaType, foreign }: Page)
     doc,
     errors: doc.errors,
     security: foreign === undefined ? [] : securityOf({ access: "secret", takesUserKey: true }),
-    parameters: {},
+    parameters: foreign?.parameters === undefined ? {} : writer.write(z.object(foreign.parameters)),
     body: foreign?.body == null ? null : writer.write(foreign.body),
     isKeyed: false,
     rawType: mediaType,
@@ -157,12 +157,12 @@ function showPage(writer: SchemaWriter, { path, doc, mediaType, foreign }: Page)
 }
 
 function operationObject(writer: SchemaWriter, shown: Shown): JsonSchema {
-  const { doc, body } = shown;
+  const { doc, body, foreign } = shown;
   const example = examplesOf(doc.id).success;
   const requestBody = body === null ? undefined : {
     required: true,
     content: {
-      "application/json": {
+      [foreign?.bodyType ?? "application/json"]: {
         schema: writer.named(`${recordName(doc.id)}Request`, body),
         ...example?.body === undefined ? {} : { examples: { example: { value: example.body } } },
       },
@@ -266,7 +266,9 @@ function refusalSchema(writer: SchemaWriter, codes: readonly RefusalCode[]): Jso
 /** One response for each status, with its error codes. */
 function refusalsOf(writer: SchemaWriter, { doc, errors, foreign }: Shown): Record<string, JsonSchema> {
   const recorded = examplesOf(doc.id).refusals ?? {};
-  const byStatus = Object.entries(Object.groupBy(errors, (code) => STATUS[code]));
+  const statusOf = (code: RefusalCode) =>
+    code === "unavailable" ? foreign?.unavailable ?? STATUS[code] : STATUS[code];
+  const byStatus = Object.entries(Object.groupBy(errors, statusOf));
   const own = Object.fromEntries(byStatus.map(([status, codes = []]) => {
     const found = codes.filter((code) => recorded[code] !== undefined);
     const examples = Object.fromEntries(found.map((code) => [code, { value: recorded[code] }]));

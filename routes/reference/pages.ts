@@ -23,6 +23,12 @@ export interface ForeignCall {
   readonly answerHeaders: Readonly<Record<string, string>>;
   /** The schema of its errors. */
   readonly error: z.ZodType;
+  /** The status of errors that other calls answer with 503. */
+  readonly unavailable?: number;
+  /** The media type of its body, if it is not JSON. */
+  readonly bodyType?: string;
+  /** Parameters within its path: schemas by name. */
+  readonly parameters?: Readonly<Record<string, z.ZodType>>;
 }
 
 interface ForeignHeader {

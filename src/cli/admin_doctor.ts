@@ -8,6 +8,7 @@ import { type Config, ConfigError, readConfig } from "../process/settings.ts";
 import {
   type Check,
   checkFeatures,
+  checkGateway,
   checkStore,
   fail,
   ok,
@@ -141,7 +142,8 @@ async function examineStore(config: Config): Promise<Check[]> {
       return [warn("database", found, "Give the --url and the admin token of that process"), last];
     }
     database = await openUnmigrated(config);
-    return [...checkStore(await storeFacts(database, Date.now), null), last];
+    const facts = await storeFacts(database, Date.now);
+    return [...checkStore(facts, null), checkGateway(features, facts.openApps ?? null), last];
   } catch (error) {
     const found = messageOf(error).replace(/^Cannot start: /, "");
     return [fail("database", found, adviceFor(databaseUrl)), last];

@@ -8,7 +8,7 @@ import { packTarball, type Tarball } from "./tarball.ts";
 
 const ROOT = new URL("../..", import.meta.url);
 const SOURCES = new URL("src/client/", ROOT);
-const ENTRIES = ["client.ts", "ai.ts", "hono.ts", "openai.ts", "react.ts"].map((name) =>
+const ENTRIES = ["client.ts", "ai.ts", "anthropic.ts", "hono.ts", "openai.ts", "react.ts"].map((name) =>
   new URL(name, SOURCES).pathname
 );
 

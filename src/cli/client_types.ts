@@ -104,6 +104,13 @@ const TYPES: Places = {
   LedgerEntry: ["ListLedgerResponseData.entries[]", "A movement of credits."],
   LedgerPage: ["ListLedgerResponseData", "A page of the ledger."],
 
+  TopUpInput: ["PutTopUpRequest", "What a user buys automatically, and when."],
+  TopUpSetting: ["TopUpSetting", "The top-up setting of a user."],
+  DeletedTopUp: ["DeleteTopUpResponseData", "A removed top-up setting."],
+  TopUpQuery: ["listTopUps()", "Which top-ups to list."],
+  TopUp: ["TopUp", "A purchase of credits that a setting made."],
+  TopUpPage: ["ListTopUpsResponseData", "A page of top-ups."],
+
   AliasPair: ["AliasCustomersRequest.pairs[]", "Two ids of one user."],
   "AliasInput extends AliasPair": ["AliasCustomerRequest", "Two ids to merge."],
   AliasReport: ["AliasReport", "The report of a merge."],

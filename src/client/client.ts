@@ -16,6 +16,7 @@ import { Runs, workInRun } from "./runs.ts";
 import { Plans, Subscriptions, Users } from "./subscriptions.ts";
 import type { Run, RunInput } from "./wire_types.ts";
 import { TestClock } from "./test_clock.ts";
+import { TopUps } from "./top_ups.ts";
 import { UserKeys } from "./user_keys.ts";
 import { type CallOptions, type ClientOptions, Transport } from "./transport.ts";
 
@@ -45,6 +46,8 @@ export class HoldfastClient<Allowed extends Unmetered = never> extends Metering<
   readonly analytics: Analytics;
   /** Creates, lists and revokes keys of users. */
   readonly userKeys: UserKeys;
+  /** Lets users buy credits automatically. */
+  readonly topUps: TopUps;
   /** Reads and moves the clock of test mode. */
   readonly testClock: TestClock;
   readonly #transport: Transport;
@@ -65,6 +68,7 @@ export class HoldfastClient<Allowed extends Unmetered = never> extends Metering<
     this.refusals = new Refusals(transport);
     this.analytics = new Analytics(transport);
     this.userKeys = new UserKeys(transport);
+    this.topUps = new TopUps(transport);
     this.testClock = new TestClock(transport);
   }
 

@@ -108,20 +108,21 @@ export class Decisions {
     const onAbort = () => stop.abort(call.signal?.reason);
     if (call.signal?.aborted) onAbort();
     call.signal?.addEventListener("abort", onAbort, { once: true });
-    const late = new HoldfastError({
-      code: "timeout",
-      status: 0,
-      message: `No decision within ${timeoutMs} ms, retries included`,
-    });
     let timer: ReturnType<typeof setTimeout> | undefined;
     const end = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
+        const message = `No decision within ${timeoutMs} ms, retries included`;
+        const late = new HoldfastError({ code: "timeout", status: 0, message });
         reject(late);
         stop.abort(late);
       }, timeoutMs);
     });
     try {
-      const sent = this.#transport.send<Answer>(wire, { ...call, timeoutMs, signal: stop.signal });
+      const sent = this.#transport.send<Answer>(wire, {
+        ...call,
+        timeoutMs: Infinity,
+        signal: stop.signal,
+      });
       return await Promise.race([sent, end]);
     } finally {
       clearTimeout(timer);

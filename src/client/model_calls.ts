@@ -49,6 +49,8 @@ export interface CallEstimate extends InputEstimate {
 export const ANSWER_TOKENS = 1_024;
 /** Estimated tokens of one inline image, file or sound. */
 const MEDIA_TOKENS = 1_024;
+/** Base64 characters of a PDF in Anthropic's messages for each token. */
+const PDF_CHARS_PER_TOKEN = 40;
 const BYTES_PER_TOKEN = 4;
 
 /**
@@ -136,6 +138,7 @@ export class OpenCall {
   #textBytes = 0;
   #hasWork = false;
   #reports: readonly CommitOptions[] = [];
+  #begun: Readonly<Record<string, unknown>> | null = null;
   #settled: Promise<void> | null = null;
 
   constructor(client: SettlingCalls, hold: Held | Unmetered, asked: ReservedWork & CallEstimate) {
@@ -164,6 +167,11 @@ export class OpenCall {
   /** Keeps the usage that the model reported, in several forms: the service reads the first one that it knows. */
   report(...forms: readonly (ReportedUsage & Pick<CommitOptions, "actual">)[]): void {
     this.#reports = forms;
+  }
+
+  /** Keeps what was reported at the beginning of an answer. Without a later report its output is estimated by the text. */
+  reportBegun(usage: Readonly<Record<string, unknown>>): void {
+    this.#begun = usage;
   }
 
   /** Keeps the number of images that came, and their tokens where the model reported them; no image is no work. */
@@ -199,10 +207,17 @@ export class OpenCall {
     return this.#settled ??= releaseWork(this.#client, this.#hold, failed);
   }
 
+  #atBegin(): readonly CommitOptions[] {
+    if (this.#begun === null) return [];
+    const { output_tokens: reported } = this.#begun;
+    const output = Math.max(isTokens(reported) ? reported : 0, tokensOf(this.#textBytes));
+    return [{ providerUsage: { ...this.#begun, output_tokens: output } }];
+  }
+
   async #commit(): Promise<void> {
     const estimated: CommitOptions = { usage: this.estimate() };
     // Some servers report a usage in a form of their own. Their answers are charged by the estimate.
-    const usages = [...this.#reports, estimated];
+    const usages = [...this.#reports, ...this.#atBegin(), estimated];
     await settleWork(this.#client, { hold: this.#hold, asked: this.#asked }, usages);
   }
 }
@@ -239,13 +254,16 @@ export function estimateInput(values: readonly unknown[], options?: unknown): In
         isCachedForHour ||= (raw as { readonly ttl?: unknown }).ttl === "1h";
       }
       if (raw instanceof Uint8Array || raw instanceof ArrayBuffer) return media();
-      return typeof member === "string" && isMedia(this, name, member) ? media() : member;
+      if (typeof member !== "string" || !isMedia(this, name, member)) return member;
+      return media(
+        this.media_type === "application/pdf" ? member.length / PDF_CHARS_PER_TOKEN : MEDIA_TOKENS,
+      );
     });
     return text ?? "";
   }
 
-  function media(): string {
-    tokens += MEDIA_TOKENS;
+  function media(size = MEDIA_TOKENS): string {
+    tokens += Math.ceil(size);
     return "";
   }
 }
@@ -265,7 +283,8 @@ function isMedia(part: Readonly<Record<string, unknown>>, name: string, text: st
   if (text.startsWith("data:")) return name === "data" || name === "url" || name.includes("_");
   if (name === "file_data") return true;
   if (name !== "data") return false;
-  return part.type === "data" || typeof part.format === "string" || typeof part.mediaType === "string";
+  return part.type === "data" || part.type === "base64" || typeof part.format === "string" ||
+    typeof part.mediaType === "string";
 }
 
 /** Whether a value is a reported number of tokens. */

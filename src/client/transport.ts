@@ -2,8 +2,10 @@
 // Node share. Each try of a write has the same idempotency key and the same bytes, so the service counts it once,
 // whichever try succeeded.
 
+import { type Answer, badAnswer, dataOf, readAnswer } from "./answer.ts";
+import { type BatchAnswer, Coalescer, type Coalescible, isKind, type Try } from "./coalesce.ts";
 import { HoldfastError, invalidInput } from "./errors.ts";
-import { DEFAULT_RETRIES, readRetryAfter, retryDelayMs, type RetryPolicy } from "./retry.ts";
+import { DEFAULT_RETRIES, retryDelayMs, type RetryPolicy } from "./retry.ts";
 import { addressOf, bodyOf } from "./wire.ts";
 import type { DecisionOptions, OnTrackError } from "./metering_types.ts";
 
@@ -37,6 +39,11 @@ export interface ClientOptions extends DecisionOptions {
    * may take: 30,000 by default, at least 30,000 for commits and releases, and at least 90,000 for `compose` and `aliasMany`.
    */
   readonly timeoutMs?: number | undefined;
+  /**
+   * Whether calls of reserve, commit, release, canUse and track that are made while others are under way are sent in one
+   * request: true by default. A lone call is always sent at once.
+   */
+  readonly coalesce?: boolean | undefined;
   /** How often calls are retried, and after which pauses. */
   readonly retries?: Partial<RetryPolicy> | undefined;
   /** Sends requests in place of the global `fetch`. */
@@ -88,6 +95,19 @@ export interface WireCall {
 /** How long one try may take by default. */
 export const TIMEOUT_MS = 30_000;
 
+/** A call in each of its tries. */
+interface Sending {
+  readonly wire: WireCall;
+  readonly call: CallOptions;
+  /** Begins a try. */
+  readonly begin: () => Try;
+}
+
+/** Keys that are the same in a header and in a body. */
+const PLAIN_KEY = /^[\x21-\x7e]{1,200}$/;
+/** A larger call is sent by itself. */
+const TOGETHER_BYTES_MAX = 256 * 1024;
+
 /** Sends calls for one key to one service. */
 export class Transport {
   readonly #options: ClientOptions;
@@ -95,6 +115,8 @@ export class Transport {
   readonly #isPublic: boolean;
   readonly #retries: RetryPolicy;
   readonly #pause: typeof pause;
+  /** Null where each call is sent by itself. */
+  readonly #coalescer: Coalescer | null;
 
   /** @param wait waits between tries; tests pass their own */
   constructor(options: ClientOptions, wait: typeof pause = pause) {
@@ -110,17 +132,91 @@ export class Transport {
     this.#isPublic = apiKey.startsWith("pk_");
     this.#retries = { ...DEFAULT_RETRIES, ...options.retries };
     this.#pause = wait;
+    this.#coalescer = options.coalesce === false ? null : new Coalescer({
+      post: (text) => this.#post(text),
+      release: (reservationId) => this.#giveBack(reservationId),
+      now: () => performance.now(),
+      soon,
+    });
   }
 
   /** Sends a call until it is answered or out of retries; resolves to the data of the answer. */
   async send<Data>(wire: WireCall, call: CallOptions = {}): Promise<Data> {
     if (this.#isPublic) refusePublicKey(wire);
+    const text = wire.text ?? (wire.body === undefined ? undefined : bodyOf(wire.body));
+    const isWrite = wire.method !== "GET" && wire.isRead !== true;
+    const key = isWrite ? call.idempotencyKey ?? newKey() : undefined;
+    const begin = this.#coalescer !== null && text !== undefined && isKind(wire.path)
+      ? await this.#together(this.#coalescer, wire, call, key, text)
+      : await this.#byItself(wire, call, key, text);
+    return dataOf(await this.#retrying({ wire, call, begin })) as Data;
+  }
+
+  /** Returns what begins a try of a call that may leave together with others. */
+  async #together(
+    coalescer: Coalescer,
+    wire: WireCall,
+    call: CallOptions,
+    key: string | undefined,
+    text: string,
+  ): Promise<() => Try> {
+    const isAlone = !isPlain(wire, call, key) || this.fetchesTokens || text.length * 3 > TOGETHER_BYTES_MAX;
+    // Headers are made before the first try, or by a try that leaves by itself.
+    let start = isAlone ? await this.#byItself(wire, call, key, text) : null;
+    const own: Coalescible = {
+      path: wire.path,
+      text,
+      key,
+      isAlone,
+      start: () => {
+        try {
+          return (start ??= this.#begins(wire, call, key, text))();
+        } catch (error) {
+          return { answer: Promise.reject(error), end: () => {} };
+        }
+      },
+    };
+    return () => coalescer.begin(own);
+  }
+
+  /** Returns what begins a try of a call by itself. Each try has the same headers. */
+  async #byItself(
+    wire: WireCall,
+    call: CallOptions,
+    key: string | undefined,
+    text: string | undefined,
+  ): Promise<() => Try> {
+    const { endUserToken } = this.#options;
+    const token = call.endUserToken ??
+      (typeof endUserToken === "function" ? await endUserToken() : endUserToken);
+    return this.#begins(wire, { ...call, endUserToken: token }, key, text);
+  }
+
+  #begins(wire: WireCall, call: CallOptions, key: string | undefined, text: string | undefined): () => Try {
+    const { endUserToken } = this.#options;
+    const token = call.endUserToken ?? (typeof endUserToken === "string" ? endUserToken : undefined);
     const url = addressOf(this.#baseUrl, wire.path, wire.query);
-    const init: RequestInit = { method: wire.method, headers: await this.#headersOf(wire, call) };
-    if (wire.text !== undefined) init.body = wire.text;
-    else if (wire.body !== undefined) init.body = bodyOf(wire.body);
-    const answer = await this.#retrying(wire, call, () => this.#once(wire, call, url, init));
-    return dataOf(answer) as Data;
+    const headers = this.#headersOf({ key, requestId: call.requestId, token, hasBody: text !== undefined });
+    const init: RequestInit = { method: wire.method, headers };
+    if (text !== undefined) init.body = text;
+    return () => this.#request(url, init);
+  }
+
+  /** Sends a batch, in one try. */
+  async #post(text: string): Promise<BatchAnswer> {
+    const wire: WireCall = { method: "POST", path: "/batch", access: "secret" };
+    const begin = this.#begins(wire, {}, undefined, text);
+    const answer = await this.#once({ wire, call: {}, begin });
+    const { results } = dataOf(answer) as { results?: BatchAnswer["results"] };
+    if (!Array.isArray(results)) throw badAnswer(answer.status, answer.requestId, null);
+    return { results, requestId: answer.requestId };
+  }
+
+  #giveBack(reservationId: string): void {
+    const body = { reservationId, reason: "The caller had gone" };
+    const wire: WireCall = { method: "POST", path: "/release", access: "secret", body };
+    // A failed release needs no error: the reservation expires by itself.
+    this.send(wire).catch(() => {});
   }
 
   /** How often calls are retried, and after which pauses. */
@@ -146,7 +242,10 @@ export class Transport {
   ): Promise<ReadableStream<Uint8Array>> {
     if (this.#isPublic) refusePublicKey(wire);
     const url = addressOf(this.#baseUrl, wire.path, wire.query);
-    const headers = await this.#headersOf(wire, call);
+    const { endUserToken } = this.#options;
+    const token = call.endUserToken ??
+      (typeof endUserToken === "function" ? await endUserToken() : endUserToken);
+    const headers = this.#headersOf({ requestId: call.requestId, token, hasBody: false });
     headers.set("accept", "text/event-stream");
     const send: Fetch = this.#options.fetch ?? ((to, how) => fetch(to, how));
     const response = await send(url, { method: wire.method, headers, signal });
@@ -170,15 +269,17 @@ export class Transport {
   /** Reads a document that needs no key and has no envelope: an export. */
   async download<Document>(url: string, call: CallOptions = {}): Promise<Document> {
     const wire: WireCall = { method: "GET", path: "/export-download", access: "any" };
-    const answer = await this.#retrying(wire, call, () => this.#once(wire, call, url, { method: "GET" }));
+    const begin = () => this.#request(url, { method: "GET" });
+    const answer = await this.#retrying({ wire, call, begin });
     return answer.body as Document;
   }
 
-  async #retrying(wire: WireCall, call: CallOptions, once: () => Promise<Answer>): Promise<Answer> {
+  async #retrying(sending: Sending): Promise<Answer> {
+    const { wire, call } = sending;
     const policy = { ...this.#retries, maxRetries: call.maxRetries ?? this.#retries.maxRetries };
     for (let retry = 0;; retry++) {
       try {
-        return await once();
+        return await this.#once(sending);
       } catch (error) {
         const delayMs = error instanceof HoldfastError
           ? retryDelayMs(policy, retry, error, Math.random())
@@ -191,89 +292,70 @@ export class Transport {
     }
   }
 
-  async #headersOf(wire: WireCall, call: CallOptions): Promise<Headers> {
-    const { apiKey, endUserToken } = this.#options;
-    const isWrite = wire.method !== "GET" && wire.isRead !== true;
-    const token = call.endUserToken ??
-      (typeof endUserToken === "function" ? await endUserToken() : endUserToken);
-    const members = {
-      "authorization": `Bearer ${apiKey}`,
-      "content-type": wire.body === undefined && wire.text === undefined ? undefined : "application/json",
-      "idempotency-key": isWrite ? call.idempotencyKey ?? newKey() : undefined,
-      "x-request-id": call.requestId,
+  #headersOf(
+    { key, requestId, token, hasBody }: {
+      readonly key?: string | undefined;
+      readonly requestId: string | undefined;
+      readonly token: string | undefined;
+      readonly hasBody: boolean;
+    },
+  ): Headers {
+    return headersOf({
+      "authorization": `Bearer ${this.#options.apiKey}`,
+      "content-type": hasBody ? "application/json" : undefined,
+      "idempotency-key": key,
+      "x-request-id": requestId,
       "x-end-user-token": token,
-    };
-    return headersOf(members);
+    });
   }
 
-  /** One try. Its timeout covers the answer's body too. */
-  async #once(wire: WireCall, call: CallOptions, url: string, init: RequestInit): Promise<Answer> {
-    const { signal } = call;
-    signal?.throwIfAborted();
-    const timeoutMs = call.timeoutMs ??
-      Math.max(this.#options.timeoutMs ?? TIMEOUT_MS, wire.timeoutMinMs ?? 0);
+  /** One try. Its time begins now, also where it waits to be sent, and covers the answer's body too. */
+  #once({ wire, call: { signal, timeoutMs }, begin }: Sending): Promise<Answer> {
+    if (signal?.aborted) return Promise.reject(signal.reason);
+    const ms = timeoutMs ?? Math.max(this.#options.timeoutMs ?? TIMEOUT_MS, wire.timeoutMinMs ?? 0);
+    return new Promise((resolve, reject) => {
+      let timer: ReturnType<typeof setTimeout> | undefined;
+      const onAbort = () => end(signal?.reason);
+      const ends = () => {
+        clearTimeout(timer);
+        signal?.removeEventListener("abort", onAbort);
+      };
+      const begun = begin();
+      const end = (reason: unknown) => {
+        ends();
+        reject(reason);
+        begun.end(reason);
+      };
+      if (ms < Infinity) {
+        const message = `No answer within ${ms} ms`;
+        timer = setTimeout(() => end(new HoldfastError({ code: "timeout", status: 0, message })), ms);
+      }
+      signal?.addEventListener("abort", onAbort, { once: true });
+      begun.answer.then((value) => {
+        ends();
+        resolve(value);
+      }, (error) => {
+        ends();
+        reject(error);
+      });
+    });
+  }
+
+  /** Sends a request. */
+  #request(url: string, init: RequestInit): Try {
     const stop = new AbortController();
-    let isLate = false;
-    const timer = setTimeout(() => {
-      isLate = true;
-      stop.abort();
-    }, timeoutMs);
-    const onAbort = () => stop.abort(signal?.reason);
-    signal?.addEventListener("abort", onAbort, { once: true });
-    try {
-      const send: Fetch = this.#options.fetch ?? ((to, how) => fetch(to, how));
-      const response = await send(url, { ...init, signal: stop.signal });
-      return readAnswer(response, await response.text());
-    } catch (cause) {
-      if (cause instanceof HoldfastError) throw cause;
-      if (signal?.aborted) throw signal.reason;
-      const parts = isLate
-        ? { code: "timeout", message: `No answer within ${timeoutMs} ms` }
-        : { code: "network_error", message: "The service is unreachable, or the connection broke" };
-      throw new HoldfastError({ ...parts, status: 0, cause });
-    } finally {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", onAbort);
-    }
-  }
-}
-
-interface Answer {
-  readonly body: unknown;
-  readonly status: number;
-  readonly requestId: string | null;
-}
-
-/** The body of a success. Throws for an error of the service, and for an answer from another program. */
-function readAnswer({ ok, status, headers }: Response, text: string): Answer {
-  const requestId = headers.get("x-request-id");
-  const retryAfterMs = readRetryAfter(headers.get("retry-after"), Date.now());
-  const body = parse(text);
-  if (ok && body !== undefined) return { body, status, requestId };
-  const error = (body as { error?: Record<string, unknown> } | null | undefined)?.error;
-  if (typeof error?.code === "string" && typeof error.message === "string") {
-    const { code, message, details } = error as { code: string; message: string; details?: unknown };
-    throw new HoldfastError({ code, status, message, details, requestId, retryAfterMs });
-  }
-  throw badAnswer(status, requestId, retryAfterMs);
-}
-
-function dataOf({ body, status, requestId }: Answer): unknown {
-  const { ok, data } = (body ?? {}) as { ok?: unknown; data?: unknown };
-  if (ok !== true || data === undefined) throw badAnswer(status, requestId, null);
-  return data;
-}
-
-function badAnswer(status: number, requestId: string | null, retryAfterMs: number | null): HoldfastError {
-  const message = `The answer with status ${status} is not from the service; check baseUrl`;
-  return new HoldfastError({ code: "bad_answer", status, message, requestId, retryAfterMs });
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
+    const answer = async () => {
+      try {
+        const send: Fetch = this.#options.fetch ?? ((to, how) => fetch(to, how));
+        const response = await send(url, { ...init, signal: stop.signal });
+        return readAnswer(response, await response.text());
+      } catch (cause) {
+        if (cause instanceof HoldfastError) throw cause;
+        const message = "The service is unreachable, or the connection broke";
+        throw new HoldfastError({ code: "network_error", status: 0, message, cause });
+      }
+    };
+    return { answer: answer(), end: (reason) => stop.abort(reason) };
   }
 }
 
@@ -300,8 +382,24 @@ function headersOf(members: Readonly<Record<string, string | undefined>>): Heade
   return headers;
 }
 
+/** Whether a call is the same in a batch: without headers or members of its own that a batch would read in another way. */
+function isPlain({ body }: WireCall, call: CallOptions, key: string | undefined): boolean {
+  return body !== undefined && !("call" in body) && !("idempotencyKey" in body) &&
+    call.requestId === undefined && call.endUserToken === undefined &&
+    (key === undefined || PLAIN_KEY.test(key));
+}
+
+/** Calls back when all that is ready to run has run. */
+function soon(then: () => void): void {
+  const { setImmediate: next } = globalThis as { setImmediate?: (then: () => void) => unknown };
+  if (next === undefined) setTimeout(then, 0);
+  else next(then);
+}
+
 /** A random key. Pages without a secure context have no `crypto.randomUUID`. */
 export function newKey(): string {
+  const { randomUUID } = crypto as { randomUUID?: () => string };
+  if (randomUUID !== undefined) return randomUUID.call(crypto).replaceAll("-", "");
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

@@ -88,6 +88,12 @@ export interface CreditBalance {
   readonly matches: readonly MatchRule[];
   /** Balances with a higher priority are used first. */
   readonly priority: number;
+  /**
+   * Present where the catalog has plans that include packs, or packs with a price. plan: included in the
+   * plan for its running window; rollover: left of an earlier window; topup: bought by itself; null: any
+   * other grant.
+   */
+  readonly origin?: "plan" | "rollover" | "topup" | null;
 }
 
 /** A subscription in a report. */
@@ -852,6 +858,19 @@ export interface Plan {
   /** Absent for a plan without a trial. */
   readonly trial?: { readonly days: number };
   readonly limits: readonly LimitGroup[];
+  /** Packs whose credits come with the plan in each window; absent for none. */
+  readonly includes?: readonly {
+    readonly packId: string;
+    /** How many packs, or the amount of a pack without items; absent for one pack. */
+    readonly quantity?: number;
+    /** How often the credits come; absent for the period of the plan. */
+    readonly period?: {
+      readonly type: "hourly" | "daily" | "weekly" | "monthly" | "yearly" | "lifetime";
+      readonly anchor: "subscription_start" | "calendar";
+    };
+    /** How much of what is left at the end of a window goes on, for how many windows more. */
+    readonly rollover?: { readonly max: number; readonly periods: number };
+  }[];
   /** By key; absent for a plan without features. */
   readonly features?: Readonly<Record<string, FeatureValue>>;
 }
@@ -1021,6 +1040,84 @@ export interface LedgerPage {
   /** null on the last page. */
   readonly nextCursor: string | null;
 }
+
+/** What a user buys automatically, and when. */
+export interface TopUpInput {
+  /** The id or the name of a pack with a price, and one item or none. */
+  readonly packId: string;
+  /** Buys when less than this is left of active balances with the pack's unit and rules. */
+  readonly below: number;
+  /** Packs, default 1; units of a pack without items, where it is required. */
+  readonly quantity?: number | undefined;
+  /** The most that may be paid in a UTC month, in the smallest unit of the currency. */
+  readonly maxPerMonth: number;
+  /** Required the first time. Only your backend may set it. */
+  readonly stripeCustomerId?: string | undefined;
+  /** A saved card of the customer. Required the first time. Only your backend may set it. */
+  readonly stripePaymentMethodId?: string | undefined;
+  /** Default true. */
+  readonly enabled?: boolean | undefined;
+}
+
+/** The top-up setting of a user. */
+export interface TopUpSetting {
+  readonly userId: string;
+  readonly packId: string;
+  readonly below: number;
+  readonly quantity: number;
+  /** In the smallest unit of the currency. */
+  readonly maxPerMonth: number;
+  /**
+   * false also after three failures in a row, and after a change of the currency: your backend's next PUT
+   * enables it.
+   */
+  readonly enabled: boolean;
+  /** Left out in answers to a user. */
+  readonly stripeCustomerId?: string;
+  /** Left out in answers to a user. */
+  readonly stripePaymentMethodId?: string;
+  /** The top-up that is under way. */
+  readonly openIntentId: string | null;
+  /** No top-up is made before. */
+  readonly nextTryAt: string | null;
+  /** Failed top-ups since the last paid one. */
+  readonly failures: number;
+}
+
+/** A removed top-up setting. */
+export interface DeletedTopUp {
+  readonly userId: string;
+  /** Whether a top-up is still being called off or paid. */
+  readonly underWay: boolean;
+}
+
+/** Which top-ups to list. */
+export interface TopUpQuery {
+  /** 1 to 100, default 20. */
+  readonly limit?: number | undefined;
+  /** cursor of the previous page. */
+  readonly cursor?: string | undefined;
+}
+
+/** A purchase of credits that a setting made. */
+export interface TopUp {
+  readonly topUpId: string;
+  readonly status: "open" | "processing" | "paid" | "failed" | "canceled";
+  readonly packId: string;
+  readonly quantity: number;
+  /** In the smallest unit of the currency. */
+  readonly amount: number;
+  readonly currency: string;
+  /** Of Stripe. */
+  readonly paymentIntentId: string | null;
+  /** Why it failed: a text for the customer. */
+  readonly reason: string | null;
+  readonly createdAt: string;
+  readonly settledAt: string | null;
+}
+
+/** A page of top-ups. */
+export interface TopUpPage { readonly topUps: readonly TopUp[]; readonly cursor: string | null }
 
 /** Two ids of one user. */
 export interface AliasPair { readonly from: string; readonly to: string }
@@ -1271,6 +1368,21 @@ export interface PersonExport {
     readonly count: number;
     readonly costCents: number;
   }[];
+  /** Absent for a person without top-ups. */
+  readonly topUps?: readonly {
+    readonly topUpId: string;
+    readonly status: "open" | "processing" | "paid" | "failed" | "canceled";
+    readonly packId: string;
+    readonly quantity: number;
+    readonly units: number;
+    readonly amount: number;
+    readonly currency: string;
+    readonly reason: string | null;
+    readonly stripeCustomerId: string;
+    readonly paymentIntentId: string | null;
+    readonly createdAt: string;
+    readonly settledAt: string | null;
+  }[];
 }
 
 /** The state of an erasure. */
@@ -1478,6 +1590,54 @@ export interface WebhookData {
     readonly userId: string;
     readonly reservationId: string;
     readonly event: string;
+  };
+  readonly "topup.paid": {
+    readonly appId: string;
+    readonly mode: Mode;
+    readonly userId: string;
+    /** null where the cap let none be made. */
+    readonly topUpId: string | null;
+    readonly packId: string;
+    readonly quantity: number;
+    /** In the smallest unit of the currency. */
+    readonly amount: number;
+    readonly currency: string;
+    /** Of topup.failed: a text for the customer. Of topup.capped: max_per_month or currency_changed. */
+    readonly reason: string | null;
+    /** Present if a call of a user below userId caused the message: the id of that user. */
+    readonly causedBy?: string;
+  };
+  readonly "topup.failed": {
+    readonly appId: string;
+    readonly mode: Mode;
+    readonly userId: string;
+    /** null where the cap let none be made. */
+    readonly topUpId: string | null;
+    readonly packId: string;
+    readonly quantity: number;
+    /** In the smallest unit of the currency. */
+    readonly amount: number;
+    readonly currency: string;
+    /** Of topup.failed: a text for the customer. Of topup.capped: max_per_month or currency_changed. */
+    readonly reason: string | null;
+    /** Present if a call of a user below userId caused the message: the id of that user. */
+    readonly causedBy?: string;
+  };
+  readonly "topup.capped": {
+    readonly appId: string;
+    readonly mode: Mode;
+    readonly userId: string;
+    /** null where the cap let none be made. */
+    readonly topUpId: string | null;
+    readonly packId: string;
+    readonly quantity: number;
+    /** In the smallest unit of the currency. */
+    readonly amount: number;
+    readonly currency: string;
+    /** Of topup.failed: a text for the customer. Of topup.capped: max_per_month or currency_changed. */
+    readonly reason: string | null;
+    /** Present if a call of a user below userId caused the message: the id of that user. */
+    readonly causedBy?: string;
   };
   readonly "person.erased": {
     readonly appId: string;

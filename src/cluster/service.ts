@@ -22,6 +22,7 @@ import { freeCells } from "../storage/nodes/cell_store.ts";
 import { endEveryNode, endNode, readIdentity, readNodes } from "../storage/nodes/node_store.ts";
 import { AttemptThread } from "../webhooks/attempt_thread.ts";
 import type { Transport } from "../webhooks/transport.ts";
+import { type OpenStripe, stripeOpener } from "../integrations/stripe/stripe_client.ts";
 import { NodeLink, type PassedHandlers } from "./node_link.ts";
 import { assemble, type ProcessParts, type Serving } from "./serving.ts";
 import { rest, within } from "../process/rest.ts";
@@ -43,6 +44,8 @@ export interface ServiceOptions {
   readonly adminToken?: string | null;
   /** Makes the attempts to deliver webhook messages; by default in a thread. */
   readonly transport?: Transport;
+  /** Opens clients of Stripe; by default of the official package. */
+  readonly openStripe?: OpenStripe;
   /** Runs in the first term, before this process is ready and answers any call. */
   readonly prepare?: (serving: Serving) => Promise<void>;
 }
@@ -83,7 +86,11 @@ export class Service {
   ) {
     const { spans = null, transport = new AttemptThread(features.allowsPrivateWebhooks) } = options;
     const downloads = new Downloads(this.counts.downloads);
-    this.#parts = { database, ids, clock, features, counts: this.counts, spans, transport, downloads };
+    const { openStripe = stripeOpener(features.stripe.base) } = options;
+    this.#parts = {
+      ...{ database, ids, clock, features, counts: this.counts, spans, transport, downloads },
+      openStripe,
+    };
     this.#options = options;
   }
 
@@ -307,8 +314,9 @@ async function livingNodes(session: PinnedSession) {
 
 /** Ends a term in order: changes are durable and in the tables, the cells are free, and the node's row says that it ended. */
 async function endTerm(serving: Serving): Promise<void> {
-  const { term, node, lease, upkeep, sender } = serving;
+  const { term, node, lease, upkeep, sender, topUps } = serving;
   sender.close();
+  topUps.close();
   try {
     await node.end(() => freeAll(serving), LAST_ROUND_MS);
   } finally {
@@ -343,8 +351,9 @@ function after(ms: number): Promise<void> {
 }
 
 /** Closes what a term had open, however it ended. */
-async function letGo({ term, node, lease, upkeep, sender, close }: Serving): Promise<void> {
+async function letGo({ term, node, lease, upkeep, sender, topUps, close }: Serving): Promise<void> {
   sender.close();
+  topUps.close();
   term.fail(new Unavailable("The term ended"));
   // If the database still answers, the next owners need not wait for the last heartbeat to expire.
   await endNode(upkeep, lease.term).catch(() => {});

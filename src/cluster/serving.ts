@@ -18,6 +18,8 @@ import { openUserStore } from "../storage/stores/user_store.ts";
 import { RateBuckets } from "../tenant/rate_buckets.ts";
 import { Registry } from "../tenant/registry.ts";
 import { RegistryChanges } from "../tenant/registry_changes.ts";
+import { TopUps } from "../integrations/stripe/top_ups.ts";
+import type { OpenStripe } from "../integrations/stripe/stripe_client.ts";
 import { randomChance } from "../webhooks/schedule.ts";
 import { Sender } from "../webhooks/sender.ts";
 import type { Transport } from "../webhooks/transport.ts";
@@ -48,6 +50,8 @@ export interface Serving {
   readonly counts: Counts;
   /** Delivers webhook messages. */
   readonly sender: Sender;
+  /** Pays the top-ups of users. */
+  readonly topUps: TopUps;
   /** Closes the connections. */
   close(): Promise<void>;
   /** Documents that are being sent; they outlive terms. */
@@ -64,12 +68,13 @@ export interface ProcessParts {
   /** Null without tracing. */
   readonly spans: Spans | null;
   readonly transport: Transport;
+  readonly openStripe: OpenStripe;
   readonly downloads: Downloads;
 }
 
 /** Puts the parts of a term together. */
 export function assemble(process: ProcessParts, writer: Writer, link: NodeLink, share: number): Serving {
-  const { ids, clock, features, counts, spans, transport, downloads } = process;
+  const { ids, clock, features, counts, spans, transport, downloads, openStripe } = process;
   const pools = openPools(process.database, sessionNameOf(writer.term));
   const { upkeep, writes } = pools;
   const reads = new FairReads(pools.reads, counts.runtime);
@@ -87,6 +92,7 @@ export function assemble(process: ProcessParts, writer: Writer, link: NodeLink, 
     counts: counts.runtime,
     spans,
     onMessages: (messages) => sender.note(messages),
+    onTopUps: (intents) => topUps.note(intents),
   });
   const changes: RegistryChanges = new RegistryChanges({
     registry,
@@ -108,8 +114,18 @@ export function assemble(process: ProcessParts, writer: Writer, link: NodeLink, 
     chance,
     counts: counts.webhooks,
   });
+  const topUps = new TopUps({
+    term,
+    registry,
+    database,
+    inCell,
+    clock,
+    features,
+    counts,
+    openStripe,
+  });
   registry.onWebhook = (webhook) => sender.changed(webhook);
-  const shared = { term, registry, changes, buckets: new RateBuckets(), clock, sender };
+  const shared = { term, registry, changes, buckets: new RateBuckets(), clock, sender, topUps };
   const { hub } = link;
   const node: ClusterNode = new ClusterNode(
     { ...shared, database: upkeep, writer, hub, owners: new Owners(), counts: counts.cluster },

@@ -29,6 +29,8 @@ import type { CommitAnswer, CommitInput } from "./metering/commit.ts";
 import type { CancelInput } from "./plans/cancel.ts";
 import type { ScheduleInput } from "./plans/schedule.ts";
 import type { MirrorAnswer, MirrorInput } from "./plans/mirror.ts";
+import type { DeletedTopUp, PutTopUpInput, TopUpAnswer } from "./credits/top_up_setting.ts";
+import type { TopUpWorkAnswer, TopUpWorkInput } from "./credits/top_up_work.ts";
 import type { CanUseAnswer, CanUseInput, ReserveAnswer, ReserveInput } from "./metering/reserve.ts";
 
 /** Commands by name, each with its input and its answer. */
@@ -65,6 +67,10 @@ export interface Commands {
   endUserKeys: { input: Record<never, never>; answer: EndUserKeysAnswer };
   useEndUserKey: { input: UseEndUserKeyInput; answer: KeyHolder };
   revokeEndUserKey: { input: RevokeEndUserKeyInput; answer: Record<never, never> };
+  putTopUp: { input: PutTopUpInput; answer: TopUpAnswer };
+  readTopUp: { input: Record<never, never>; answer: TopUpAnswer };
+  deleteTopUp: { input: Record<never, never>; answer: DeletedTopUp };
+  topUpWork: { input: TopUpWorkInput; answer: TopUpWorkAnswer };
   settle: { input: Record<never, never>; answer: SettleAnswer };
 }
 

@@ -3,9 +3,10 @@
 //  1. what is due (lapsed holds, ended subscriptions, expired credits) is settled, each as of its own time;
 //  2. the command's own function reads and writes a draft over the state;
 //  3. alerts fire for thresholds that the command reached;
-//  4. the time at which the user is due next is updated;
-//  5. messages for webhooks are recorded among the changes;
-//  6. the caller receives the draft's changes, makes them durable, applies them and then sends the result.
+//  4. credits that run low start a top-up, where the user has such a setting;
+//  5. the time at which the user is due next is updated;
+//  6. messages for webhooks are recorded among the changes;
+//  7. the caller receives the draft's changes, makes them durable, applies them and then sends the result.
 //
 // It is pure: the state is read and never written, and the same inputs give the same decision. Step 1 comes before
 // every command, so it makes no difference whether a sweep has run.
@@ -22,7 +23,11 @@ import { grant } from "./credits/grant.ts";
 import { refund } from "./credits/refund.ts";
 import { reinstate } from "./credits/reinstate.ts";
 import { revoke } from "./credits/revoke.ts";
+import { startTopUp } from "./credits/top_up.ts";
+import { deleteTopUp, putTopUp, readTopUp } from "./credits/top_up_setting.ts";
+import { topUpWork } from "./credits/top_up_work.ts";
 import { Draft } from "./state/draft.ts";
+import { settleIncluded } from "./includes/settle.ts";
 import { settleDue, updateDueAt } from "./metering/due.ts";
 import { type AlertBase, alertBase, fireAlerts } from "./metering/alerts.ts";
 import { commit } from "./metering/commit.ts";
@@ -84,6 +89,10 @@ const HANDLERS: Handlers = {
   useEndUserKey,
   revokeEndUserKey,
   members,
+  putTopUp,
+  readTopUp,
+  deleteTopUp,
+  topUpWork,
   settle: () => answered({ holds: 0, subscriptions: 0 }),
 };
 
@@ -104,11 +113,12 @@ export function decide<Name extends CommandName>(
   context: Context,
   above: readonly UserState[] = ALONE,
 ): Decision<Commands[Name]["answer"]> {
-  const levels = above.length === 0 ? NO_DRAFTS : above.map((level) => new Draft(level));
+  const levels = above.length === 0 ? NO_DRAFTS : draftsOf(above);
   const draft = new Draft(state, levels);
+  // First those above: the message about a change of the user's plan contains their features.
+  const bases = levels.length === 0 ? NO_BASES : levels.map((level) => settleLevel(level, context));
   const settled = settleDue(draft, context);
   const alerts = alertBase(draft, context);
-  const bases = levels.length === 0 ? NO_BASES : levels.map((level) => settleLevel(level, context));
   const result = name === "settle" ? answered(settled) : HANDLERS[name](draft, input, context);
   finish(draft, alerts, context);
   const { operations, issued, refusedCall } = draft;
@@ -121,6 +131,13 @@ export function decide<Name extends CommandName>(
     issued,
     refusedCall,
   };
+}
+
+/** Makes the drafts of the users above, each with those after it. */
+function draftsOf(above: readonly UserState[]): readonly Draft[] {
+  let drafts: readonly Draft[] = NO_DRAFTS;
+  for (const state of above.toReversed()) drafts = [new Draft(state, drafts), ...drafts];
+  return drafts;
 }
 
 /** Settles what is due of a user above. Messages of that are about no call. */
@@ -141,7 +158,9 @@ function finish(
   context: Context,
   causedBy: User | null = null,
 ): void {
+  if (draft.changesSubscriptions) settleIncluded(draft, context);
   fireAlerts(draft, alerts, context);
+  startTopUp(draft, context);
   if (!draft.isEmpty && !draft.state.recorded) draft.putUser({});
   updateDueAt(draft, context.now);
   for (const change of messagesOf(draft, context, causedBy)) draft.appendRecord(change);

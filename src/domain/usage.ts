@@ -14,7 +14,7 @@ import { patternCovers } from "./values/match.ts";
 import { type ActivePlan, activePlanOf, type Duplicates, duplicatesOf } from "./plans/entitlement.ts";
 import { counterIn, countingSlots, windowFor } from "./plans/windows.ts";
 import { type Features, featuresOf } from "./plans/features.ts";
-import { quotaOf, type Subscription } from "./state/subscription.ts";
+import { nextDueOf, quotaOf, type Subscription } from "./state/subscription.ts";
 import { answered, type Result } from "./state/result.ts";
 
 export interface UsageInput {
@@ -181,7 +181,7 @@ function changesAt(
   }
   for (const { row } of balances) next = Math.min(next, row.expiresAt ?? Infinity);
   for (const giver of givers) {
-    for (const row of giver.subscriptions()) if (!row.ended) next = Math.min(next, row.endsAt ?? Infinity);
+    for (const row of giver.subscriptions()) next = Math.min(next, nextDueOf(row));
   }
   return next === Infinity ? null : next;
 }

@@ -193,6 +193,10 @@ async function runJob(world: ErasureWorld, realm: Realm, job: OpenJob, mayGoOn: 
       await inOwn((session) => startJob(session, job.id, all, realm.now()));
       return all;
     });
+    for (const id of ids) {
+      // What may still be paid is waited for: its grant belongs to this person, and a payment must never be without one.
+      if (await isStillBuying(world, realm, id)) return false;
+    }
     await inSteps(
       mayGoOn,
       () => inOwn((session) => deleteCaptured(session, realm.realm, ids, HISTORY_STEP_ROWS)),
@@ -267,6 +271,15 @@ async function closureOf(
     next.push(...(await findUsers(database, job.realm, id)).map((user) => user.id));
   }
   return [...new Set([...ids, ...await listAnonymousIds(database, job.realm, [...ids])])];
+}
+
+/** Removes the user's top-up setting, calls off what is not confirmed, and returns whether a payment is under way. */
+async function isStillBuying({ term, database }: ErasureWorld, realm: Realm, id: string): Promise<boolean> {
+  const [user] = await findUsers(database, realm.realm, id);
+  if (user === undefined) return false;
+  const call = { realm, name: "deleteTopUp", input: {} } as const;
+  const result = await term.directory.runByKey(user.key, call);
+  return result?.ok === true && result.answer.isUnderWay;
 }
 
 async function erase(

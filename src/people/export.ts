@@ -27,6 +27,7 @@ import { listPersonIds, type PersonRow, readPerson } from "../storage/stores/peo
 import { unitePeople } from "./link.ts";
 import { exportedRuns, showExportedRun } from "./exported_runs.ts";
 import { END, newestFirst } from "./newest_first.ts";
+import { exportedTopUps, showExportedTopUp } from "./exported_top_ups.ts";
 import { idsCoveredBy } from "./people.ts";
 import type { PeopleWorld } from "./world.ts";
 
@@ -58,6 +59,8 @@ export interface ExportDocument {
   readonly keys: readonly ReturnType<typeof showKey>[];
   /** Absent for none. */
   readonly shares?: readonly ReturnType<typeof showShare>[];
+  /** Absent for none. */
+  readonly topUps?: readonly ReturnType<typeof showExportedTopUp>[];
 }
 
 const { exportPageRows: PAGE_ROWS, exportHeldRows: HELD_ROWS } = PEOPLE_LIMITS;
@@ -75,7 +78,7 @@ export async function* exportDocument(
   const person = await readPerson(database, realm, distinctId);
   const ids = await idsCoveredBy(database, realm, [distinctId]);
   const people = await listPersonIds(database, realm, ids);
-  const head: Omit<ExportDocument, "events" | "consentLog" | "keys" | "runs" | "shares"> = {
+  const head: Omit<ExportDocument, "events" | "consentLog" | "keys" | "runs" | "shares" | "topUps"> = {
     format: "json",
     exportedAt: timeOf(exportedAt),
     appId,
@@ -101,6 +104,12 @@ export async function* exportDocument(
   }
   if (start === "") yield "]";
   yield* sharesOf(world, query, ids);
+  start = `,"topUps":[`;
+  for await (const text of listed(exportedTopUps(database, realm, ids), showExportedTopUp)) {
+    yield start + text;
+    start = "";
+  }
+  if (start === "") yield "]";
   yield "}";
 }
 

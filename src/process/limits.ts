@@ -54,6 +54,8 @@ export const RUNTIME_LIMITS = {
   batchPieceBytes: 256 * 1024,
   /** The same of all batches of one app that run side by side. */
   batchesOfAppBytesMax: 512 * 1024,
+  /** How long a call of a batch that has a key may wait for its decision. It is finished all the same. */
+  batchUndecidedMs: 1_000,
   /** Characters of journal not yet drained before a batch of several pieces waits: reads of others wait for their drain. */
   batchBacklogBytesMax: 1024 * 1024,
   /** The same where the store works in the answering thread; there it also pauses as long as a piece took, up to this. */
@@ -177,6 +179,7 @@ export const REQUEST_LIMITS = {
   /** Of a batch of events. */
   batchBytesMax: 8 * 1024 * 1024,
   batchEventsMax: 500,
+  batchCallsMax: 500,
   metadataBytesMax: 16 * 1024,
   idLengthMax: 200,
   eventLengthMax: 200,
@@ -227,6 +230,21 @@ export const STRIPE_LIMITS = {
   strayKeptMs: 90 * 24 * 3_600_000,
   /** How long messages about something that was paid for and is not granted are kept, by the realm's clock. */
   unhandledKeptMs: 30 * 24 * 3_600_000,
+  /** How long one call to Stripe may take. */
+  callMs: 30_000,
+  /** How long Stripe surely knows a key of a call: it forgets keys after a day. */
+  keyValidMs: 23 * 3_600_000,
+  /** Top-ups that one process pays at a time. */
+  payingMax: 8,
+  /** The same of one app, so that no app delays the others. */
+  payingOfAppMax: 2,
+  /** Top-ups that a process remembers; the tables have the others. */
+  payingKnownMax: 10_000,
+  /** How often the tables are looked at for top-ups that are under way. */
+  payingLookMs: 30_000,
+  /** The first pause before a top-up is looked at again; each one doubles it. */
+  payingPauseMs: 2_000,
+  payingPauseMaxMs: 600_000,
   /** Such messages of an app and mode; older ones go. Protects the store of an app that sells other things too. */
   unhandledMax: 1_000,
 } as const;
@@ -380,6 +398,8 @@ export const DOCTOR_LIMITS = {
   pricesOldMs: 90 * 86_400_000,
   /** An endpoint that fails for longer, or a message that waits for longer, is reported. */
   webhookLateMs: 3_600_000,
+  /** A card payment is settled within minutes. */
+  topUpLateMs: 24 * 3_600_000,
   /** Rows counted at most, where the expected number is 0. */
   countMax: 1_000,
 } as const;

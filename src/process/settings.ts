@@ -2,9 +2,10 @@
 // unknown one with the prefix HOLDFAST_, stops the start with one line that names it.
 
 import { z } from "zod";
-import type { Features } from "./features.ts";
+import { type Features, type ModelServer, SERVER_KINDS, type Upstream } from "./features.ts";
 import { GATEWAY_LIMITS } from "./limits.ts";
 import { LOG_LEVELS, type LogLevel } from "./log.ts";
+import { readStripeKeys } from "./stripe_keys.ts";
 import { nearestName } from "./nearest.ts";
 import { type OperatorToken, readOperators, SECRET_LENGTH_MIN, shareToken } from "./operators.ts";
 
@@ -73,6 +74,15 @@ const environment = z.object({
   OPENAI_API_KEY: z.string().optional(),
   OPENAI_BASE_URL: z.string().refine(isWebUrl, "must be a URL such as https://models.example.com/v1")
     .optional(),
+  ANTHROPIC_API_KEY: z.string().optional(),
+  ANTHROPIC_BASE_URL: z.string().refine(isWebUrl, "must be a URL such as https://models.example.com")
+    .optional(),
+  HOLDFAST_UPSTREAMS: z.string().transform((text, context) => {
+    const read = readUpstreams(text);
+    if (typeof read !== "string") return read;
+    context.addIssue({ code: "custom", message: read });
+    return z.NEVER;
+  }).optional(),
   HOLDFAST_GATEWAY_READ_ON_SECONDS: z.string().regex(
     /^([0-9]|[1-5][0-9]|60)$/,
     "must be a number from 0 to 60",
@@ -140,6 +150,10 @@ export function readConfig(variables: Readonly<Record<string, string | undefined
     throw new ConfigError(`Cannot start: ${String(issue?.path[0])} ${issue?.message}`);
   }
   const values = parsed.data;
+  const readOn = values.HOLDFAST_GATEWAY_READ_ON_SECONDS;
+  const readOnMs = readOn === undefined ? GATEWAY_LIMITS.readOnMs : readOn * 1000;
+  const serverOf = (apiKey: string | undefined, baseUrl: string | undefined): ModelServer | null =>
+    apiKey === undefined ? null : { apiKey, baseUrl: baseUrl ?? null, readOnMs };
   const operators = operatorsOf(values.HOLDFAST_SUPPORT_TOKEN, values.HOLDFAST_CONSOLE_TOKENS);
   refuseSharedTokens(operators, values.HOLDFAST_ADMIN_TOKEN ?? null);
   return {
@@ -163,16 +177,42 @@ export function readConfig(variables: Readonly<Record<string, string | undefined
       privacySecret: values.HOLDFAST_PRIVACY_SECRET ?? null,
       exportSecret: values.ANALYTICS_EXPORT_SECRET ?? null,
       publicUrl: values.HOLDFAST_PUBLIC_URL ?? null,
-      modelServer: values.OPENAI_API_KEY === undefined ? null : {
-        apiKey: values.OPENAI_API_KEY,
-        baseUrl: values.OPENAI_BASE_URL ?? null,
-        readOnMs: values.HOLDFAST_GATEWAY_READ_ON_SECONDS === undefined
-          ? GATEWAY_LIMITS.readOnMs
-          : values.HOLDFAST_GATEWAY_READ_ON_SECONDS * 1000,
-      },
+      modelServer: serverOf(values.OPENAI_API_KEY, values.OPENAI_BASE_URL),
+      anthropicServer: serverOf(values.ANTHROPIC_API_KEY, values.ANTHROPIC_BASE_URL),
+      upstreams: (values.HOLDFAST_UPSTREAMS ?? []).map(({ name, kind, baseUrl, keyVariable }): Upstream => (
+        { name, kind, keyVariable, server: serverOf(set[keyVariable], baseUrl) }
+      )),
+      stripe: readStripeKeys(variables, (name, message) => {
+        throw new ConfigError(`Cannot start: ${name} ${message}`);
+      }),
       allowsPrivateWebhooks: values.HOLDFAST_WEBHOOKS_ALLOW_PRIVATE === "true",
     },
   };
+}
+
+const UPSTREAM_FORM = 'must be a JSON list of servers, each as {"name":"eu","kind":"openai",' +
+  '"baseUrl":"https://models.example.com/v1","keyVariable":"EU_API_KEY"}';
+
+const upstreams = z.array(z.strictObject({
+  name: z.string().min(1).max(200),
+  kind: z.enum(SERVER_KINDS),
+  baseUrl: z.string().refine(isWebUrl),
+  keyVariable: z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/),
+}));
+
+/** Reads the further model servers; a text is what is wrong with the setting. */
+function readUpstreams(text: string): z.output<typeof upstreams> | string {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return UPSTREAM_FORM;
+  }
+  const read = upstreams.safeParse(value);
+  if (!read.success) return UPSTREAM_FORM;
+  const names = read.data.map(({ name }) => name);
+  const twice = names.find((name, place) => names.indexOf(name) < place);
+  return twice === undefined ? read.data : `names the server "${twice}" twice`;
 }
 
 function operatorsOf(

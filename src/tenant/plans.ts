@@ -25,6 +25,7 @@ export function listPlans(app: App) {
         ...limit.perMember === undefined ? {} : { perMember: limit.perMember },
         ...limit.period === undefined ? {} : { period: limit.period },
       })),
+      ...plan.includes === undefined ? {} : { includes: plan.includes },
       ...plan.features === undefined ? {} : { features: plan.features },
     }));
 }

@@ -74,6 +74,25 @@ Deno.test("another call under the key is a conflict, in flight and later", async
   assert.deepEqual(await idempotency.run({ ...CALL, requestHash: "x" }, never), { kind: "conflict" });
 });
 
+Deno.test("calls are compared by their bytes if both have a hash of these, else by their values", async () => {
+  const same: [string, string][] = [["h", "h"], ["h", "h.v"], ["h.v", "h"], ["h.v", "h.w"], ["h.v", ".v"], [
+    ".v",
+    "x.v",
+  ], [".v", ".v"]];
+  const other: [string, string][] = [["h", "x"], ["h", "x.v"], ["h.v", "x.v"], ["h", ".v"], [".v", "h"], [
+    "h.v",
+    ".w",
+  ], [".v", ".w"]];
+  for (const [kind, pairs] of [["replayed", same], ["conflict", other]] as const) {
+    for (const [kept, asked] of pairs) {
+      const { idempotency, stored, row } = make();
+      stored.push({ ...row, requestHash: kept });
+      const outcome = await idempotency.run({ ...CALL, requestHash: asked }, never);
+      assert.equal(outcome.kind, kind, `${kept} and then ${asked}`);
+    }
+  }
+});
+
 Deno.test("calls of a key run in the order of arrival, also a call that arrives while the one before ends", async () => {
   for (let ticks = 0; ticks < 8; ticks++) {
     const { idempotency } = make();

@@ -38,7 +38,7 @@ export interface AttackScene {
 }
 
 const CATALOG = {
-  settings: { gateway: { models: ["mini"] } },
+  gateway: { models: ["mini"] },
   models: [{
     id: "mini",
     modality: "text",

@@ -11,7 +11,7 @@ import {
   signEndUserToken,
 } from "../../src/client/client.ts";
 import type { TestApp } from "../support/test_service.ts";
-import { FEATURED, service } from "./service.ts";
+import { FEATURED, KEYS, service } from "./service.ts";
 import { clientOf } from "./support.ts";
 import { Watch } from "./watch.ts";
 
@@ -90,6 +90,16 @@ async function subscribe({ app, client, fetch }: Scene): Promise<void> {
   assert.deepEqual([listed?.userKeyId, listed?.prefix], [userKeyId, key.slice(0, 12)]);
   assert.equal(await client.userKeys.revoke("u", userKeyId), undefined);
   assert.deepEqual(await client.userKeys.list("u"), []);
+  KEYS.byMode.live.set(app.appId, "sk_live_test");
+  const card = { stripeCustomerId: "cus_1", stripePaymentMethodId: "pm_1" };
+  const wanted = { packId: "cpk_image_topup", below: 1, maxPerMonth: 500, quantity: 2, enabled: false };
+  const set = await client.topUps.set("u", { ...wanted, ...card });
+  assert.deepEqual(await client.topUps.get("u"), set);
+  assert.deepEqual(await client.topUps.list("u", { limit: 1, cursor: `tup_1_${"0".repeat(20)}` }), {
+    topUps: [],
+    cursor: null,
+  });
+  assert.deepEqual(await client.topUps.remove("u"), { userId: "u", underWay: false });
 }
 
 async function climb({ client }: Scene): Promise<void> {
@@ -141,6 +151,7 @@ async function meter({ client }: Scene): Promise<void> {
   const settled = await client.commit(hold.reservationId, { extra, actual: { cents: 3 }, response: "done" });
   assert.deepEqual(settled.groups.map(({ current }) => current), [1050, 3]);
   await meterUsage(client);
+  await Promise.all(Array.from({ length: 3 }, () => client.canUse("u", "chat.reply")));
 
   const other = await client.reserve("u", "image.render");
   assert.ok(other.allowed);

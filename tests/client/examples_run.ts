@@ -6,7 +6,7 @@ import type { ClientOptions, HoldfastClient } from "../../src/client/client.ts";
 import type { TestApp } from "../support/test_service.ts";
 import { withFile } from "../tasks/support.ts";
 import { type Example, moduleOf, readExamples, type Runnable, type Scope } from "./examples.ts";
-import { FEATURED, serviceWithModels } from "./service.ts";
+import { FEATURED, KEYS, serviceWithModels } from "./service.ts";
 import { clientOf, fetchOf } from "./support.ts";
 
 /** A service of their own: the examples show the time at which it starts, and other tests set the clock of theirs. */
@@ -33,6 +33,7 @@ Deno.test("every example runs and shows what it says", async (test) => {
   const examples = (await readExamples()).map(withOwnIds);
   const client = new URL("../../src/client/client.ts", import.meta.url).href;
   const shared = await service.newApp(FEATURED);
+  KEYS.byMode.live.set(shared.appId, "sk_live_test");
   await withFile("examples.ts", moduleOf(examples, client), async (path) => {
     const { default: runnables } = await import(`file://${path}`) as { default: readonly Runnable[] };
     for (const [place, { name, code }] of examples.entries()) {

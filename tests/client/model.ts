@@ -1,6 +1,7 @@
 // A model server in place of `fetch`, in OpenAI's shapes, and an app whose plan counts what models use.
 
 import type { HoldfastClient } from "../../src/client/client.ts";
+import { messageEvents, messageOf, textDeltas } from "../support/anthropic_replies.ts";
 import { service } from "./service.ts";
 import { clientOf } from "./support.ts";
 
@@ -64,6 +65,11 @@ export function answerWell({ path, body }: ModelRequest): Response {
       model: body.model,
       usage: { prompt_tokens: 8, total_tokens: 8 },
     });
+  }
+  if (path.endsWith("/messages")) {
+    return body.stream === true
+      ? textEvents([...messageEvents(textDeltas(PIECES))].join(""))
+      : Response.json(messageOf([{ type: "text", text: TEXT }]));
   }
   if (path.endsWith("/responses")) {
     const response = { ...RESPONSE, usage: RESPONSE_USAGE };
@@ -130,7 +136,12 @@ export function eventOf(value: unknown): string {
 
 /** An answer of server-sent events, cut into pieces of bytes that respect no border. */
 export function events(...values: readonly unknown[]): Response {
-  const bytes = new TextEncoder().encode(values.flat().map(eventOf).join(""));
+  return textEvents(values.flat().map(eventOf).join(""));
+}
+
+/** The same of events as a text. */
+export function textEvents(text: string): Response {
+  const bytes = new TextEncoder().encode(text);
   return streamOf(async function* () {
     for (let from = 0; from < bytes.length; from += 7) yield await bytes.subarray(from, from + 7);
   });
@@ -153,7 +164,7 @@ export function hangingStream(chunks: readonly unknown[], signal: AbortSignal | 
   });
 }
 
-const MATCHES = [{ event: "openai.*" }, { event: "chat.*" }, { event: "route.*" }];
+const MATCHES = [{ event: "openai.*" }, { event: "anthropic.*" }, { event: "chat.*" }, { event: "route.*" }];
 
 /** A plan that counts tokens, cents and calls. */
 const CATALOG = {

@@ -24,6 +24,7 @@ const RECIPES: Readonly<Record<string, Expected & { readonly run?: string }>> = 
   "front.ts": { prints: `${TEXT}\n`, charges: { tokens: 1500 } },
   "any.ts": { prints: "an image of a pond\n", charges: { count: 1 } },
   "openai.ts": { prints: TEXT, charges: { tokens: 1500 } },
+  "anthropic.ts": { prints: `${TEXT}\n`, charges: { tokens: 1500 } },
   "ai.ts": { prints: `${TEXT}\n`, charges: { tokens: 1500 } },
   "hono.ts": {
     run: `const { default: app } = await import("./hono.js");
@@ -153,6 +154,8 @@ Deno.test({
       HOLDFAST_USER: "user_1",
       OPENAI_BASE_URL: modelServer.baseUrl,
       OPENAI_API_KEY: modelServer.apiKey,
+      ANTHROPIC_BASE_URL: models.url,
+      ANTHROPIC_API_KEY: modelServer.apiKey,
     });
     const check = async (file: string, { prints, charges }: Expected) => {
       const app = await service.newApp();

@@ -9,9 +9,18 @@ import { startTestService, type TestService } from "../support/test_service.ts";
 export const FEATURED = {
   ...catalog,
   featureDefaults: { sso: false, support: "mail" },
+  packs: catalog.packs.map((pack) =>
+    pack.items.length === 1 ? { ...pack, price: { amount: 500, currency: "eur" } } : pack
+  ),
   plans: catalog.plans.map((plan) =>
     plan.id === "plan_pro" ? { ...plan, features: { sso: true, seats: 5 } } : plan
   ),
+};
+
+/** Stripe has no customers here: a top-up that needs it fails, and nothing is called in a test without one. */
+export const KEYS = {
+  byMode: { live: new Map<string, string>(), test: new Map<string, string>() },
+  base: "http://127.0.0.1:9",
 };
 
 /** A service with a model server that lives as long as the tests of a file; to be called once, at the top of the file. */
@@ -20,7 +29,7 @@ export function serviceWithModels(): TestService {
   Deno.test.beforeAll(async () => {
     const models = new ModelServer();
     const modelServer = { apiKey: "sk-model-0123456789", baseUrl: models.baseUrl };
-    started = { models, service: await startTestService(undefined, { modelServer }) };
+    started = { models, service: await startTestService(undefined, { modelServer, stripe: KEYS }) };
   });
   Deno.test.afterAll(async () => {
     await started?.service.close();

@@ -1,5 +1,6 @@
 // Settings in which nodes must agree: a new node that differs learns which setting, and no secret can be learned from it.
 
+import { NO_STRIPE_KEYS } from "../../src/process/stripe_keys.ts";
 import assert from "node:assert/strict";
 import { agrees, fingerprintsOf } from "../../src/cluster/fingerprints.ts";
 import type { Features } from "../../src/process/features.ts";
@@ -11,7 +12,10 @@ const FEATURES: Features = {
   exportSecret: "e",
   publicUrl: "https://a",
   modelServer: null,
+  anthropicServer: null,
+  upstreams: [],
   allowsPrivateWebhooks: false,
+  stripe: NO_STRIPE_KEYS,
 };
 const ADMIN_TOKEN = "a";
 const OWN = fingerprintsOf("secret", ADMIN_TOKEN, FEATURES);

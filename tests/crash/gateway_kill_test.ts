@@ -8,7 +8,7 @@ import { ADMIN_TOKEN, Stage } from "./stage.ts";
 const WAIT_MS = 60_000;
 
 const CATALOG = {
-  settings: { gateway: { testMode: true } },
+  gateway: { allowTestMode: true },
   plans: [{
     id: "plan_pro",
     name: "Pro",

@@ -5,6 +5,7 @@
 
 import { type Call, type Hold, Record, type Settlement } from "./record.ts";
 import { pause } from "./program.ts";
+import { type BatchResult, type CallResult, isDone, outcomeAt, outcomeOf } from "./results.ts";
 import { GUARDED_USER, TIGHT_QUOTA, TIGHT_USER, WIDE_USERS, WITNESS_USER } from "./stage.ts";
 import { type Outcome, Wire, type WireCall, type WireResponse } from "./wire.ts";
 
@@ -123,7 +124,7 @@ export class Load {
     const choice = Math.random();
     if (choice < 0.34) return await this.#open(wire, "reserve");
     if (choice < 0.47) return await this.#open(wire, "track");
-    if (choice < 0.52) return await this.#batch(wire);
+    if (choice < 0.52) return await (choice < 0.49 ? this.#batch(wire) : this.#together(wire));
     if (choice < 0.54) return await this.#capture(wire);
     if (choice < 0.58) return await this.#read(wire);
     if (choice < 0.62) return await this.#witness(wire);
@@ -133,6 +134,10 @@ export class Load {
     if (hold === null) return await this.#open(wire, "reserve");
     if (choice > 0.97) return await this.#race(wire, hold);
     await this.#settle(wire, hold, choice < 0.85 ? "commit" : "release");
+    this.#freeIfOpen(hold);
+  }
+
+  #freeIfOpen(hold: Hold): void {
     const isOpen = hold.settlements.every(({ fate }) => fate === "refused" || fate === "unknown");
     if (isOpen) this.#free.push(hold);
   }
@@ -146,15 +151,42 @@ export class Load {
   /** A reserve or a track. */
   async #open(wire: Wire, kind: "reserve" | "track", userId = pickUser()): Promise<void> {
     // Where calls are limited each one is known in the end.
-    const call = this.#newCall(kind, userId, userId === GUARDED_USER || Math.random() < 0.5);
+    await this.#send(wire, this.#opening(kind, userId, userId === GUARDED_USER || Math.random() < 0.5));
+  }
+
+  #opening(kind: "reserve" | "track", userId: string, hasKey: boolean): Pending {
+    const call = this.#newCall(kind, userId, hasKey);
     const { tag, count, idempotencyKey } = call;
     const body = { userId, event: `image.${kind}`, count, metadata: { call: tag } };
     const request = this.#request(`/${kind}`, {
       ...body,
       ...(kind === "reserve" ? { ttlSeconds: TTL_SECONDS } : {}),
     }, idempotencyKey);
-    const take = (outcome: Outcome) => this.#takeOpen(call, outcome);
-    await this.#send(wire, { request, take });
+    return { request, take: (outcome: Outcome) => this.#takeOpen(call, outcome) };
+  }
+
+  /** Calls in one request, each with a key of its own. One without an answer is sent again by itself. */
+  async #together(wire: Wire): Promise<void> {
+    const hold = this.#takeHold();
+    const settling = hold === null
+      ? []
+      : [this.#settling(hold, Math.random() < 0.7 ? "commit" : "release", true)];
+    const kinds = Array.from({ length: 1 + Math.floor(Math.random() * 5) }, () => Math.random() < 0.6);
+    const opening = kinds.map((isReserve) =>
+      this.#opening(isReserve ? "reserve" : "track", pickUser(), true)
+    );
+    const calls = [...settling, ...opening];
+    const elements = calls.map(({ request: { path, body, idempotencyKey } }) => {
+      return { ...body as object, call: path.replace("/api/v1/", ""), idempotencyKey };
+    });
+    const outcome = await wire.call(this.#request("/batch", { calls: elements }, null));
+    const results: readonly CallResult[] | null = isDone(outcome) && outcome.answer.status === 200
+      ? outcome.answer.body.data.results
+      : null;
+    for (const [place, call] of calls.entries()) {
+      if (!this.#take(call, outcomeOf(outcome, results?.[place]))) this.#pending.push(call);
+    }
+    if (hold !== null) this.#freeIfOpen(hold);
   }
 
   /** A batch with a key, whose events have none. */
@@ -300,11 +332,15 @@ export class Load {
   }
 
   async #settle(wire: Wire, hold: Hold, kind: "commit" | "release"): Promise<void> {
+    await this.#send(wire, this.#settling(hold, kind, Math.random() < 0.5));
+  }
+
+  #settling(hold: Hold, kind: "commit" | "release", hasKey: boolean): Pending {
     const isTight = hold.call.userId === TIGHT_USER;
     const settlement: Settlement = {
       kind,
       extra: kind === "commit" && !isTight ? Math.floor(Math.random() * 3) : 0,
-      idempotencyKey: Math.random() < 0.5 ? `key-s${++this.#last}` : null,
+      idempotencyKey: hasKey ? `key-s${++this.#last}` : null,
       sentAt: performance.now(),
       fate: "open",
       eventId: null,
@@ -313,7 +349,7 @@ export class Load {
     const extra = settlement.extra === 0 ? {} : { extra: { count: settlement.extra } };
     const body = { reservationId: hold.id, ...extra };
     const request = this.#request(`/${kind}`, body, settlement.idempotencyKey);
-    await this.#send(wire, { request, take: (outcome) => this.#takeSettlement(hold, settlement, outcome) });
+    return { request, take: (outcome) => this.#takeSettlement(hold, settlement, outcome) };
   }
 
   #takeSettlement(hold: Hold, settlement: Settlement, outcome: Outcome): boolean {
@@ -391,22 +427,6 @@ export class Load {
     }
     return null;
   }
-}
-
-/** A result of one event of a batch, as the body of a call about this event alone. */
-type BatchResult = { readonly ok: boolean; readonly error?: { readonly code: string } };
-
-/** The outcome of one event of a batch; that of the batch where it has no results. */
-function outcomeAt(outcome: Outcome, body: BatchResult | undefined): Outcome {
-  if (outcome.kind !== "answer" || body === undefined) return outcome;
-  const code = body.error?.code;
-  const status = body.ok ? 200 : code === "unavailable" ? 503 : code === "limit_reached" ? 429 : 500;
-  const headers = new Headers({ "retry-after": "1" });
-  return { ...outcome, answer: { ...outcome.answer, status, body, headers } };
-}
-
-function isDone(outcome: Outcome): outcome is Extract<Outcome, { kind: "answer" }> {
-  return outcome.kind === "answer" && outcome.answer.status !== 503;
 }
 
 function pickUser(): string {

@@ -1,7 +1,13 @@
 // The doctor's verdicts as a table: sound facts, one thing wrong with them, and what the doctor says of it.
 
 import assert from "node:assert/strict";
-import { checkFeatures, checkStore, type TermFacts, worstOf } from "../../src/operations/doctor/checks.ts";
+import {
+  checkFeatures,
+  checkGateway,
+  checkStore,
+  type TermFacts,
+  worstOf,
+} from "../../src/operations/doctor/checks.ts";
 import type { ClusterFacts, NodeFacts } from "../../src/cluster/examine.ts";
 import type { StoreFacts } from "../../src/operations/doctor/facts.ts";
 import { NO_FEATURES } from "../../src/process/features.ts";
@@ -54,6 +60,7 @@ const SOUND: StoreFacts = {
   oldPrices: [],
   webhooks: { enabled: 2, failing: [], oldestMs: 61_000 },
   unhandled: [],
+  lateTopUps: [],
 };
 const FAILING = { appId: "app_1", webhookId: "whk_1", since: 0, isDisabled: false };
 const OLD_PRICES = Array.from(
@@ -79,6 +86,7 @@ Deno.test("sound facts are ok in every check, for the writer and from beside it"
         "ok prices",
         "ok webhooks",
         "ok stripe",
+        "ok top-ups",
       ],
     );
     assert.ok(checks.every(({ advice }) => advice === null));
@@ -164,6 +172,13 @@ const TROUBLES: readonly (readonly [Partial<StoreFacts>, boolean, string, RegExp
   [{ oldPrices: OLD_PRICES.slice(0, 3) }, true, "warn prices", /90 days ago: app_1: m0, m1; app_2: m2$/],
   [{ oldPrices: OLD_PRICES }, true, "warn prices", /^21 last .*m18, m19; and others$/],
   [{ webhooks: null }, false, "warn webhooks", /skipped: migrations pending/],
+  [{ lateTopUps: null }, false, "warn top-ups", /skipped: migrations pending/],
+  [
+    { lateTopUps: [{ appId: "app_1", mode: "live", messages: 2 }] },
+    true,
+    "warn top-ups",
+    /more than a day: app_1 live 2/,
+  ],
   [{ unhandled: null }, false, "warn stripe", /skipped: migrations pending/],
   [
     {
@@ -264,5 +279,29 @@ Deno.test("features say what is on, and only a missing privacy secret is a warni
   assert.equal(checkFeatures(NO_FEATURES).verdict, "warn");
   const check = checkFeatures({ ...NO_FEATURES, privacySecret: "x" });
   assert.equal(check.verdict, "ok");
-  assert.match(check.found, /analytics on, export off, compose off, gateway off/);
+  assert.match(check.found, /analytics on, export off, compose off/);
+});
+
+Deno.test("the gateways are shown, and apps are named whose test keys spend real money", () => {
+  const server = { apiKey: "k", baseUrl: null };
+  const off = checkGateway(NO_FEATURES, ["app_1"]);
+  assert.deepEqual([off.verdict, off.found], ["ok", "for OpenAI off, for Anthropic off"]);
+  const upstreams = [{ name: "eu", kind: "openai" as const, keyVariable: "K", server: null }];
+  const on = { ...NO_FEATURES, anthropicServer: server, upstreams };
+  const sound = checkGateway(on, []);
+  assert.deepEqual([sound.verdict, sound.found], [
+    "ok",
+    "for OpenAI off, for Anthropic on, eu without a key",
+  ]);
+  for (
+    const [apps, found] of [[["app_1"], /of app_1 has no gateway/], [
+      ["app_1", "app_2"],
+      /app_1 and of other apps/,
+    ]] as const
+  ) {
+    const check = checkGateway(on, apps);
+    assert.equal(check.verdict, "warn");
+    assert.match(check.found, found);
+    assert.match(check.advice ?? "", /Test keys of such an app spend real money/);
+  }
 });

@@ -7,7 +7,8 @@ import { showReport } from "../../routes/calls/customers.ts";
 import { showBalance } from "../../routes/calls/shown_records.ts";
 import type { CommandName, Commands } from "../../src/domain/command.ts";
 import type { Context } from "../../src/domain/state/context.ts";
-import { listBalances, packNameOf } from "../../src/domain/state/credit.ts";
+import { shownOf } from "../../src/domain/credits/balances.ts";
+import { listBalances } from "../../src/domain/state/credit.ts";
 import { decide } from "../../src/domain/decide.ts";
 import type { HistoryCounts, MergeReport } from "../../src/domain/merging/merge_report.ts";
 import type { Catalog, CatalogDocument } from "../../src/domain/catalog/catalog.ts";
@@ -175,7 +176,7 @@ export class AgainstModel {
       showUser(answer, this.#rows("subscription_events", userId), catalog);
     this.#compare({ op: "users", input: { userId } }, replyOf(result, show, catalog), now);
     const balances = listBalances([...state.balances.values()], { event: null, includeExpired: true }, now);
-    const credits = balances.map((row) => showBalance({ row, packName: packNameOf(catalog, row) }, now));
+    const credits = balances.map((row) => showBalance(shownOf(row, catalog), now));
     this.#compare(
       { op: "credits", input: { userId, includeExpired: true } },
       { status: 200, data: { credits } },

@@ -1,6 +1,7 @@
 // Credits for the system made of the pure domain: grant, extend, revoke, list and ledger in the wire's shape.
 
-import { listBalances, packNameOf } from "../../src/domain/state/credit.ts";
+import { shownOf } from "../../src/domain/credits/balances.ts";
+import { listBalances } from "../../src/domain/state/credit.ts";
 import { ownerOf } from "../../src/domain/values/ids.ts";
 import type { Millis } from "../../src/domain/values/period.ts";
 import { showBalance } from "../../routes/calls/shown_records.ts";
@@ -68,7 +69,7 @@ function list(system: DecideSystem, input: Input, now: Millis): ModelReply {
     if (String(input["includeExpired"]) !== "true") return SHOW.credits(answer);
     const all = system.tables.balances(answer.userKey);
     const shown = listBalances(all, { event, includeExpired: true }, now);
-    const named = shown.map((row) => ({ row, packName: packNameOf(system.catalog, row) }));
+    const named = shown.map((row) => shownOf(row, system.catalog));
     return { credits: named.map((balance) => showBalance(balance, now)) };
   });
 }

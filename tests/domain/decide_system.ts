@@ -17,7 +17,7 @@ import type { SubscriptionEvent } from "../../src/domain/state/subscription.ts";
 import { type ModelDocument, withPriceRows } from "../../src/domain/catalog/price_row.ts";
 import type { Decision } from "../../src/domain/state/result.ts";
 import type { Refusal } from "../../src/domain/values/refusal.ts";
-import { HoldTexts } from "../../src/domain/state/hold_text.ts";
+import { SharedValues } from "../../src/domain/state/shared_values.ts";
 import { type Change, newUser, UserState } from "../../src/domain/state/user.ts";
 import { MERGE_LIMITS } from "../../src/process/limits.ts";
 import { encodeChanges } from "../../src/storage/rows/tables.ts";
@@ -62,10 +62,10 @@ export interface DecideOptions {
 }
 
 /** Ids by kind and user: the same calls give the same ids, however calls of other users lie between them. */
-export function countedIds(user: number): IdSource {
+export function countedIds(user: number, after = 0): IdSource {
   const made = new Map<string, number>();
   const next = (kind: IdKind): string => {
-    const number = (made.get(kind) ?? 0) + 1;
+    const number = (made.get(kind) ?? after) + 1;
     made.set(kind, number);
     return String(number).padStart(8, "0");
   };
@@ -167,7 +167,7 @@ export class DecideSystem {
   ): Decision<Commands[Name]["answer"]>["result"] {
     const state = this.stateOf(userId, now);
     this.#admitRun(state, input);
-    const above = levelsOf(this, state, name, input);
+    const above = levelsOf(this, state, name, input, now);
     for (const part of partsNamed(state, input)) this.#admitPart(part);
     const before = [state, ...above].flatMap(referencesOf);
     const { key } = state.user;
@@ -284,7 +284,7 @@ export class DecideSystem {
     const key = known?.user.key ?? ++this.#lastKey;
     const none = { aliases: [], subscriptions: [], counters: [], reservations: [], balances: [] };
     const start = rows ?? { user: newUser(key, 1, userId), ...none };
-    const state = new UserState({ ...start, recorded: rows !== null }, new HoldTexts());
+    const state = new UserState({ ...start, recorded: rows !== null }, new SharedValues());
     if (known === undefined) {
       this.#ids.set(key, countedIds(key));
       this.#names.set(key, userId);

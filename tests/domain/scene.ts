@@ -21,7 +21,7 @@ import {
 } from "../../src/domain/catalog/catalog.ts";
 import { type ModelDocument, withPriceRows } from "../../src/domain/catalog/price_row.ts";
 import type { Decision } from "../../src/domain/state/result.ts";
-import { HoldTexts } from "../../src/domain/state/hold_text.ts";
+import { SharedValues } from "../../src/domain/state/shared_values.ts";
 import { type Change, newUser, UserState } from "../../src/domain/state/user.ts";
 import { AgainstModel, NO_HISTORY, WEBHOOK } from "./against_model.ts";
 import { Auditor } from "./auditor.ts";
@@ -41,6 +41,9 @@ import { PACKS } from "./short_catalog.ts";
 
 export { type Call, type Final, type Reported, type Size, sizeOf } from "./scene_input.ts";
 export { groupOf, packOf, PACKS, planOf } from "./short_catalog.ts";
+
+/** Where ids of decisions begin that are not applied: they must not meet those that are. */
+const NOT_APPLIED = 1_000_000;
 
 /** What a scene starts with beside its plans. */
 export interface Start extends Omit<CatalogDocument, "plans"> {
@@ -102,7 +105,7 @@ export class Scene {
       counters: [],
       reservations: [],
       balances: [],
-    }, new HoldTexts());
+    }, new SharedValues());
     this.#realm = beside === undefined ? new SceneRealm() : beside.#realm;
     this.#realm.add(key, this);
   }
@@ -154,7 +157,11 @@ export class Scene {
   /** This user now. What is decided with it is not applied. */
   #asked(balancesLeft: number | null = null) {
     const above = this.#realm.levelsOf(this, "user", {}).map(({ state }) => state);
-    return { state: this.state, above, context: { ...this.#context(countedIds(1_000)), balancesLeft } };
+    return {
+      state: this.state,
+      above,
+      context: { ...this.#context(countedIds(1_000, NOT_APPLIED)), balancesLeft },
+    };
   }
 
   #context(ids: IdSource): Context {
@@ -380,7 +387,7 @@ export class Scene {
     } as const;
     const dry = merge(this.state, to.state, { ...input, isDryRun: true }, {
       ...context,
-      ids: countedIds(1_000),
+      ids: countedIds(1_000, NOT_APPLIED),
     });
     const decision = merge(this.state, to.state, input, context);
     const { result, changes, operations } = decision;

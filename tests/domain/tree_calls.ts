@@ -2,6 +2,7 @@
 
 import type { CommandName, Commands } from "../../src/domain/command.ts";
 import type { MergeTree } from "../../src/domain/merging/merge.ts";
+import { isPlanChangeDue } from "../../src/domain/metering/due.ts";
 import { newUser, type User, type UserState } from "../../src/domain/state/user.ts";
 import { ownerOf, type UserKey } from "../../src/domain/values/ids.ts";
 import type { Millis } from "../../src/domain/values/period.ts";
@@ -31,14 +32,16 @@ export function levelsOf<Name extends CommandName>(
   state: UserState,
   name: Name,
   input: Commands[Name]["input"],
+  now: Millis,
 ): UserState[] {
+  const onPath = ON_PATH.includes(name) || isPlanChangeDue(state, now);
   const above: UserState[] = [];
   const add = (level: UserState) => {
     if (level !== state && !above.includes(level)) above.push(level);
   };
   const isChange = name === "setParent";
   const first = isChange ? (input as Commands["setParent"]["input"]).parentKey : state.user.parentKey;
-  for (let key = isChange || ON_PATH.includes(name) ? first : null; key !== null;) {
+  for (let key = isChange || onPath ? first : null; key !== null;) {
     const level = users.stateOfKey(key);
     if (level === state) break;
     add(level);
@@ -70,7 +73,7 @@ export function answerParent(system: DecideSystem, input: Input, now: Millis): M
 
 /** The places of two users before their merge. */
 export function placesOf(users: Finder, tables: Tables, from: UserState, to: UserState): MergeTree {
-  const [aboveFrom, aboveTo] = [from, to].map((state) => levelsOf(users, state, "user", {})) as [
+  const [aboveFrom, aboveTo] = [from, to].map((state) => levelsOf(users, state, "user", {}, 0)) as [
     UserState[],
     UserState[],
   ];
@@ -83,7 +86,7 @@ export function placesOf(users: Finder, tables: Tables, from: UserState, to: Use
 }
 
 /** The users of scenes that share their books: one realm. */
-export class SceneRealm<Of extends { readonly state: UserState }> implements Finder {
+export class SceneRealm<Of extends { readonly state: UserState; readonly now: Millis }> implements Finder {
   /** By the number of the user; that of an alias leads to its canonical user. */
   readonly #scenes = new Map<UserKey, Of>();
 
@@ -105,8 +108,12 @@ export class SceneRealm<Of extends { readonly state: UserState }> implements Fin
   }
 
   /** The users above at which a command of a scene is decided. */
-  levelsOf<Name extends CommandName>({ state }: Of, name: Name, input: Commands[Name]["input"]): Of[] {
-    return levelsOf(this, state, name, input).map(({ user }) => this.#scenes.get(user.key) as Of);
+  levelsOf<Name extends CommandName>(
+    { state, now }: Of,
+    name: Name,
+    input: Commands[Name]["input"],
+  ): Of[] {
+    return levelsOf(this, state, name, input, now).map(({ user }) => this.#scenes.get(user.key) as Of);
   }
 
   /** The places of two users before their merge; null where no user has a parent. */

@@ -69,6 +69,7 @@ export function faultsOf(request: FuzzRequest, answer: FuzzAnswer, scene: FuzzSc
   if (isStream(answer.headers)) faults.push(...eventFaults(request, answer));
   else if (!isJson) faults.push("no JSON");
   if (request.method !== "HEAD" && isJson) faults.push(...envelopeFaults(answer));
+  if (isTogether(request) && answer.status === 200) faults.push(...resultFaults(request, answer, scene));
   return [...faults, ...leaks(request, answer, scene)];
 }
 
@@ -110,13 +111,34 @@ function envelopeFaults({ status, text }: FuzzAnswer): string[] {
   return faults;
 }
 
+/** Whether a request has calls with results of their own. */
+function isTogether({ method, route }: FuzzRequest): boolean {
+  return method === "POST" && route.path === "/api/v1/batch";
+}
+
+/** Each result is what the call would have been answered alone. */
+function resultFaults(request: FuzzRequest, { text }: FuzzAnswer, scene: FuzzScene): string[] {
+  const { results } = JSON.parse(text).data as { results: { status: number; replayed?: boolean }[] };
+  const { calls } = JSON.parse(request.body as string) as { calls: unknown[] };
+  const faults = results.length === calls.length ? [] : ["not one result for each call"];
+  for (const [place, { status, replayed: _, ...result }] of results.entries()) {
+    const { retryAfterSeconds, ...body } = result as { readonly retryAfterSeconds?: number };
+    faults.push(...envelopeFaults({ status, headers: new Headers(), text: JSON.stringify(body) }));
+    if (status >= 500 && !EXCUSED.has(status)) faults.push(`status ${status} at ${place}`);
+    if (status === 503 && !(Number(retryAfterSeconds) >= 1)) faults.push("no retryAfterSeconds");
+    const isForeign = scene.foreignIds.some((id) => JSON.stringify(calls[place]).includes(id));
+    if (status === 200 && isForeign) faults.push("found another app's id");
+  }
+  return faults;
+}
+
 function leaks(request: FuzzRequest, { status, text }: FuzzAnswer, scene: FuzzScene): string[] {
   const faults: string[] = [];
   const sent = `${decoded(request.path)} ${request.body ?? ""} ${Object.values(request.headers).join(" ")}`;
   const isForeign = request.headers.authorization?.endsWith(scene.foreign.publicLive) === true;
   for (const secret of scene.secrets) if (text.includes(secret)) faults.push("shows a secret");
   if (text.includes(FOREIGN_MARK) && !isForeign) faults.push("shows another app's data");
-  if (status === 200 && scene.foreignIds.some((id) => isNamed(request, id))) {
+  if (status === 200 && !isTogether(request) && scene.foreignIds.some((id) => isNamed(request, id))) {
     faults.push("found another app's id");
   }
   if (status === 200) return faults;

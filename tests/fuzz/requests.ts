@@ -52,6 +52,8 @@ function schemaOf(method: string, path: string): z.ZodType | null {
 
 /** Calls that a tight user takes part in. */
 const METERING = /\/(reserve|track|can-use|explain|usage)$/;
+/** Calls that make many calls. */
+const BATCH = /\/v1\/(track\/)?batch$/;
 const SLOW = /\/(sweep|move-history|delete-person)$/;
 const QUERIED = new Set(["GET", "HEAD", "OPTIONS"]);
 
@@ -94,6 +96,7 @@ export class Requests {
     const isCatalog = route.path.endsWith("/catalog");
     if (isCatalog) return this.#random.chance(0.7) ? values.mutated(CATALOG) : values.valid(route.schema);
     const input = values.valid(route.schema) as Record<string, unknown>;
+    if (BATCH.test(route.path)) this.#fill(input, manner);
     if ("userId" in input && METERING.test(route.path)) input.userId = values.named("meteredUserId");
     // A run of another user is not found, and hardly any by chance is this one's.
     if ("runId" in input && "userId" in input && this.#random.chance(0.7)) delete input.runId;
@@ -102,6 +105,21 @@ export class Requests {
       for (const name of Object.keys(input)) if (this.#random.chance(0.6)) input[name] = values.wild();
     }
     return manner === "changed" ? values.mutated(input) : input;
+  }
+
+  /** Puts calls into a batch, or events: the schema takes anything there. */
+  #fill(input: Record<string, unknown>, manner: Manner): void {
+    const random = this.#random;
+    const elements = (names: readonly string[]) =>
+      Array.from({ length: random.whole(1, 8) }, () => {
+        const call = random.pick(names);
+        const route = this.#routes.find(({ path }) => path === `/api/v1/${call}`) as Route;
+        const body = this.#input(route, random.chance(0.8) ? "valid" : manner);
+        const key = random.chance(0.3) ? { idempotencyKey: `key_${random.whole(1, 40)}` } : {};
+        return typeof body === "object" && !Array.isArray(body) ? { ...body, ...key, call } : body;
+      });
+    if ("calls" in input) input.calls = elements(["reserve", "commit", "release", "can-use", "track"]);
+    else input.events = elements(["track"]);
   }
 
   /** An id of the foreign app in place of an own one. */

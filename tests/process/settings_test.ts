@@ -9,6 +9,7 @@ import {
   refuseSharedTokens,
   refuseUnknown,
 } from "../../src/process/settings.ts";
+import { stripeKeyOf } from "../../src/process/stripe_keys.ts";
 import { FOLDERS, sourceFiles, textOf } from "../structure/sources.ts";
 
 const TOKEN = "0123456789abcdef";
@@ -55,6 +56,11 @@ Deno.test("a bad setting is named with what it must be", () => {
     ["DATABASE_URL", "foo", /must be a URL/],
     ["DATABASE_URL", "http://127.0.0.1/x", /must be a URL/],
     ["HOLDFAST_ADMIN_TOKEN", "short", /must have at least 16/],
+    ["STRIPE_API_KEY_LIVE__app_1", "sk_test_x", /must be a key of live mode/],
+    ["STRIPE_API_KEY_TEST", "rk_live_x", /must be a key of test mode/],
+    ["STRIPE_API_KEY_LIVE_app_1", "sk_live_x", /is not a setting; write STRIPE_API_KEY_LIVE__<appId>/],
+    ["STRIPE_API_BASE", "http://stripe.example.com", /must be an origin/],
+    ["STRIPE_API_BASE", "https://stripe.example.com/v1", /must be an origin/],
     ["HOLDFAST_LOG_LEVEL", "loud", /must be one of debug, info/],
     ["HOLDFAST_CLUSTER_ADDRESS", "10.0.0.5", /must be host:port/],
     ["HOLDFAST_CLUSTER_ADDRESS", "0.0.0.0:7000", /as other processes reach it/],
@@ -65,6 +71,9 @@ Deno.test("a bad setting is named with what it must be", () => {
     ["HOLDFAST_SHARE_PORT", "yes", /must be true or false/],
     ["HOLDFAST_WEBHOOKS_ALLOW_PRIVATE", "1", /must be true or false/],
     ["HOLDFAST_GATEWAY_READ_ON_SECONDS", "61", /must be a number from 0 to 60/],
+    ["ANTHROPIC_BASE_URL", "x", /must be a URL such as/],
+    ["HOLDFAST_UPSTREAMS", "eu", /must be a JSON list of servers/],
+    ["HOLDFAST_UPSTREAMS", '[{"name":"eu","kind":"gemini"}]', /must be a JSON list of servers/],
     ["HOLDFAST_CELLS", "3", /must be none, or unset/],
     ["HOLDFAST_CELLS", "none", /needs DATABASE_URL/],
     ["HOLDFAST_CONSOLE", "true", /must be on or off/],
@@ -155,4 +164,34 @@ Deno.test("a process is a front, shares its port and has an address for the othe
     HOLDFAST_CELLS: "none",
   });
   assert.deepEqual([front.clusterAddress, front.sharesPort, front.isFront], ["[fd00::5]:7000", true, true]);
+});
+
+Deno.test("further model servers have the keys of the variables that they name", () => {
+  const upstream = { name: "eu", kind: "openai", baseUrl: "http://127.0.0.1:1/v1", keyVariable: "EU_KEY" };
+  const other = { ...upstream, name: "us", keyVariable: "US_KEY" };
+  const read = (list: unknown[]) => readConfig({ HOLDFAST_UPSTREAMS: JSON.stringify(list), EU_KEY: "k" });
+  const servers = read([upstream, other]).features.upstreams.map((
+    { name, server },
+  ) => [name, server?.apiKey]);
+  assert.deepEqual(servers, [["eu", "k"], ["us", undefined]]);
+  assert.throws(() => read([upstream, upstream]), /HOLDFAST_UPSTREAMS names the server "eu" twice/);
+});
+
+Deno.test("a key of Stripe is that of its app, or without a suffix that of the only app with Stripe in the mode", () => {
+  const { stripe } = readConfig({
+    STRIPE_API_KEY_LIVE: "sk_live_shared",
+    STRIPE_API_KEY_LIVE__app_2: "rk_live_own",
+    STRIPE_API_KEY_TEST__app_1: "sk_test_one",
+    STRIPE_API_BASE: "http://127.0.0.1:12111",
+    STRIPE_API_KEY: "of another program",
+  }).features;
+  const keyOf = (mode: "live" | "test", appId: string, ...apps: string[]) =>
+    stripeKeyOf(stripe, mode, appId, () => apps);
+  assert.equal(keyOf("live", "app_1", "app_1"), "sk_live_shared");
+  assert.equal(keyOf("live", "app_1", "app_1", "app_3"), null);
+  assert.equal(keyOf("live", "app_1", "app_3"), null);
+  assert.equal(keyOf("live", "app_2", "app_1", "app_3"), "rk_live_own");
+  assert.equal(keyOf("test", "app_1"), "sk_test_one");
+  assert.equal(keyOf("test", "app_2", "app_2"), null);
+  assert.equal(stripe.base, "http://127.0.0.1:12111");
 });

@@ -2,6 +2,7 @@
 // into the tables.
 
 import assert from "node:assert/strict";
+import type { Features } from "../../src/process/features.ts";
 import { ModelServer } from "../support/model_server.ts";
 import { type Answer, startTestService, type TestApp, type TestService } from "../support/test_service.ts";
 import { dataOf } from "./support.ts";
@@ -69,7 +70,10 @@ export interface ComposeService {
 }
 
 /** Both live as long as the tests of a file; to be called once, at the top of the file. */
-export function composeServiceOfFile(deadlineMs?: number): ComposeService {
+export function composeServiceOfFile(
+  deadlineMs?: number,
+  features: (model: ModelServer) => Partial<Features> = () => ({}),
+): ComposeService {
   let parts: ComposeService | null = null;
   Deno.test.beforeAll(async () => {
     const model = new ModelServer();
@@ -78,7 +82,7 @@ export function composeServiceOfFile(deadlineMs?: number): ComposeService {
       baseUrl: model.baseUrl,
       ...(deadlineMs === undefined ? {} : { deadlineMs }),
     };
-    parts = { model, service: await startTestService(undefined, { modelServer }) };
+    parts = { model, service: await startTestService(undefined, { modelServer, ...features(model) }) };
   });
   Deno.test.beforeEach(() => parts?.model.reset());
   Deno.test.afterAll(async () => {

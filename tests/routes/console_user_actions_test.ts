@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { consoleOf, Visitor } from "./console_support.ts";
 import { dataOf, serviceOfFile } from "./support.ts";
+import { groupOf, planOf } from "../domain/short_catalog.ts";
 import { startTestService, type TestApp, type TestService } from "../support/test_service.ts";
 
 const service = serviceOfFile();
@@ -294,4 +295,44 @@ Deno.test("a key of a user is shown once, made once for a form that is sent twic
     ["console", "createUserKey"],
   ]);
   assert.ok(!JSON.stringify(entries).includes(key));
+});
+
+Deno.test("seats, a trial and the next plan are set in the console, and shown where usage is explained", async () => {
+  const speed = { ...groupOf("speed", 9), period: { type: "rolling", seconds: 60 } } as const;
+  const plans = [
+    planOf("plan_free", {}, {
+      limits: [groupOf("images", 5), speed],
+      trial: { days: 2, thenPlanId: "plan_pro" },
+    }),
+    planOf("plan_pro", { images: 9 }),
+  ];
+  const desk = new Desk(await service.newApp({ plans }), await Visitor.signedIn(consoleOf(service)));
+  const endsAt = new Date(service.clock.now() + 9 * DAY_MS).toISOString();
+  const begun = await desk.preview("plan", {
+    planId: "plan_free",
+    endsAt: endsAt.slice(0, 16),
+    trial: "yes",
+  });
+  assert.match(begun.text, /Trial none 2 days/);
+  await desk.visitor.press(begun, "Change plan");
+  assert.match((await desk.preview("seats", { quantity: "1" })).text, /No changes/);
+  assert.match((await desk.preview("seats", { quantity: "0" })).html, /id="quantity-fault"/);
+  const preview = await desk.preview("seats", { quantity: "3" });
+  assert.match(preview.text, /Seats 1 3/);
+  await desk.visitor.press(preview, "Save");
+  const read = async () => (await desk.get("/users/u")).subscription;
+  const { quantity, trialEndsAt, endsAt: end } = await read();
+  assert.deepEqual([quantity, typeof trialEndsAt, end.slice(0, 16)], [3, "string", endsAt.slice(0, 16)]);
+  await desk.visitor.press(await desk.preview("seats", { quantity: "3", paid: "yes" }), "Save");
+  assert.equal((await read()).trialEndsAt, null);
+  const later = await desk.preview("next-plan", { planId: "plan_pro" });
+  assert.match(later.text, /changes to plan_pro at the end of the running period/);
+  await desk.visitor.press(later, "Schedule the change");
+  assert.equal((await read()).scheduled.planId, "plan_pro");
+  const dropping = await desk.visitor.get(`${desk.base}/users/u/next-plan/drop`);
+  await desk.visitor.press(dropping, "Drop the change");
+  assert.equal((await read()).scheduled ?? null, null);
+  assert.equal((await desk.visitor.get(`${desk.base}/users/u/next-plan/drop`)).status, 404);
+  const explained = await desk.visitor.get(`${desk.base}/users/u/explain?event=x.y`);
+  assert.match(explained.text, /Counts .* in the last 60 s/);
 });

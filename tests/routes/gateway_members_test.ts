@@ -15,12 +15,11 @@ const PATHS = { chat: "/chat/completions", responses: "/responses" };
 
 /** An app with settings of the gateway. */
 function appWith(gateway?: object): Promise<TestApp> {
-  const settings = gateway === undefined ? CATALOG.settings : { ...CATALOG.settings, gateway };
   const plans = CATALOG.plans.map((plan) => ({
     ...plan,
     limits: plan.limits.map((limit) => ({ ...limit, quota: 1_000_000 })),
   }));
-  return gatewayApp(service, { ...CATALOG, plans, settings });
+  return gatewayApp(service, { ...CATALOG, plans, ...gateway === undefined ? {} : { gateway } });
 }
 
 /** Posts a body; returns its status, and the error's type, code and member. */
@@ -40,7 +39,7 @@ const plus = (more: string, body: object = CHAT) => `${JSON.stringify(body).slic
 const invalid = (param: string | null) => [400, "invalid_request", param];
 
 Deno.test("a call that could be read in two ways is refused, and no model is asked", async () => {
-  const app = await appWith({ storedObjects: true });
+  const app = await appWith({ allowStoredObjects: true });
   // deno-fmt-ignore: a row a case
   const rows: readonly (readonly [body: string, param: string | null, path?: string])[] = [
     [plus(`"model":"dear"`), "model"], [plus(`"Model":"dear"`), "Model"], [`{"MODEL":"dear",${plus("").slice(1, -2)}}`, "MODEL"],
@@ -90,14 +89,14 @@ Deno.test("U+0000 in the metadata of a header is refused as in a body", async ()
 });
 
 Deno.test("test keys call models only where the app allows it", async () => {
-  for (const testMode of [undefined, false, true]) {
-    const app = await appWith({ testMode });
+  for (const gateway of [{}, { allowTestMode: false }, { allowTestMode: true }, undefined]) {
+    const app = await appWith(gateway);
     await dataOf(
       app.call("POST", "/subscriptions", { userId: "u", planId: "plan_pro" }, { key: app.secretTest }),
     );
     assert.deepEqual(
       await post(app.secretTest, PATHS.chat, CHAT),
-      testMode === true ? [200] : [403, "forbidden", null],
+      gateway?.allowTestMode ?? gateway === undefined ? [200] : [403, "forbidden", null],
     );
   }
 });
@@ -117,16 +116,18 @@ Deno.test("an app calls the models of its setting, and sees no others", async ()
   const strict = await gatewayApp(service, {
     ...CATALOG,
     models,
-    settings: { gateway: { models: ["maxi"] } },
+    gateway: { models: ["max*"] },
   });
   assert.deepEqual(await shown(strict), ["list", "maxi"]);
-  assert.deepEqual(await post(strict.secretLive, PATHS.chat, CHAT), invalid("model"));
+  assert.deepEqual(await post(strict.secretLive, PATHS.chat, CHAT), [404, "not_found", "model"]);
   assert.deepEqual(await post(strict.secretLive, PATHS.chat, { ...CHAT, model: "maxi" }), [200]);
   const open = await gatewayApp(service, { ...CATALOG, models });
-  assert.deepEqual(await shown(open), ["list", "mini", "maxi"], "models without a price are other apps'");
+  assert.deepEqual(await shown(open), ["list", "mini", "maxi", "ft:mini:another-app"]);
+  const none = await gatewayApp(service, { ...CATALOG, models, gateway: { models: [] } });
+  assert.deepEqual(await shown(none), ["list"]);
   for (const answer of [{ data: "none" }, [], "x"]) {
     model.reply = () => ({ answer });
-    const headers = { authorization: `Bearer ${open.secretLive}` };
+    const headers = { authorization: `Bearer ${strict.secretLive}` };
     assert.equal((await fetch(`${baseUrl()}/models`, { headers })).status, 502);
   }
 });
@@ -154,11 +155,13 @@ Deno.test("objects that another app may have stored are out of reach, unless the
     ],
     [PATHS.chat, { ...CHAT, store: true }, "store"],
   ];
-  const app = await appWith();
-  const allowed = await appWith({ storedObjects: true });
+  const app = await appWith({});
+  const allowed = await Promise.all([appWith({ allowStoredObjects: true }), appWith()]);
   for (const [path, body, param] of rows) {
     assert.deepEqual(await post(app.secretLive, path, body), invalid(param), JSON.stringify(body));
-    assert.deepEqual(await post(allowed.secretLive, path, body), [200], JSON.stringify(body));
+    for (const { secretLive } of allowed) {
+      assert.deepEqual(await post(secretLive, path, body), [200], JSON.stringify(body));
+    }
   }
   // A tool of the caller may have parameters of these names.
   const parameters = { properties: { file_id: { type: "string", examples: [{ file_id: "a" }] } } };
@@ -167,7 +170,7 @@ Deno.test("objects that another app may have stored are out of reach, unless the
 });
 
 Deno.test("a response is not stored at the server, unless the app's setting allows it", async () => {
-  const rows = [[undefined, false], [{ storedObjects: true }, undefined]] as const;
+  const rows = [[{}, false], [{ allowStoredObjects: true }, undefined], [undefined, undefined]] as const;
   for (const [gateway, expected] of rows) {
     const app = await appWith(gateway);
     model.requests.length = 0;
@@ -184,7 +187,7 @@ Deno.test("a response is not stored at the server, unless the app's setting allo
 
 Deno.test("an app's budget refuses calls once it is spent, over both modes and a restart, until the next month", async () => {
   // A sample costs 0.045 cents.
-  const app = await appWith({ budgetCents: 0.05, testMode: true });
+  const app = await appWith({ budgetCents: 0.05, allowTestMode: true });
   const call = (key = app.secretLive, body: object = CHAT) => post(key, PATHS.chat, body);
   await dataOf(
     app.call("POST", "/subscriptions", { userId: "u", planId: "plan_pro" }, { key: app.secretTest }),

@@ -44,7 +44,7 @@ Deno.test("refusals have OpenAI's shape, name the member at fault, and no model 
   const rows: [name: string, sent: Sent, shown: unknown[]][] = [
     ["a wrong key", { key: "sk_live_wrong" }, [401, INVALID, "invalid_key", null]],
     ["a public key", { key: app.publicLive }, [403, INVALID, "requires_secret_key", null]],
-    ["an unknown path", { path: "/images/generations" }, [404, INVALID, "not_found", null]],
+    ["an unknown path", { path: "/audio/speech" }, [404, INVALID, "not_found", null]],
     ["an unknown path without a key", { path: "/x", key: "" }, [401, INVALID, "invalid_key", null]],
     ["another method", { method: "GET" }, [405, INVALID, "method_not_allowed", null]],
     ["no JSON", { body: "{" }, [400, INVALID, "invalid_request", null]],

@@ -33,6 +33,9 @@ export const CATALOG = {
   }],
 };
 
+/** The key of Anthropic's server. */
+export const ANTHROPIC_KEY = "sk-ant-0123456789";
+
 /** A service on a port. */
 export interface GatewayService {
   readonly service: TestService;
@@ -45,7 +48,14 @@ export interface GatewayService {
 
 /** A service on a port that lives as long as the tests of a file; to be called once, at the top of the file. */
 export function gatewayOfFile(): GatewayService {
-  const { service, model } = composeServiceOfFile();
+  const { service, model } = composeServiceOfFile(undefined, ({ baseUrl }) => ({
+    // Anthropic's own base URL has no version.
+    anthropicServer: { apiKey: ANTHROPIC_KEY, baseUrl: baseUrl.replace("/v1", "") },
+    upstreams: [
+      { name: "eu", kind: "openai", keyVariable: "EU_KEY", server: { apiKey: "sk-eu", baseUrl } },
+      { name: "unset", kind: "anthropic", keyVariable: "UNSET_KEY", server: null },
+    ],
+  }));
   // Holds are looked at often, so that no test waits for it.
   limitsOfFile(GATEWAY_LIMITS, { lookEveryMs: 10, readOnMs: 50 });
   let server: Deno.HttpServer<Deno.NetAddr> | null = null;

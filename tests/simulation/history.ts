@@ -16,13 +16,20 @@ const POSTS = {
   optIn: "/opt-in",
   testClock: "/test-clock",
   trackBatch: "/track/batch",
+  batch: "/batch",
 } as const;
 
 const REGISTRY_OPS = ["plans", "applyCatalog", "setCap", "createKey", "revokeKey", "setWebhook"] as const;
 
 const KEY_OPS = ["createUserKey", "revokeUserKey", "ownUsage"] as const;
 
-type UnmodelledOp = keyof typeof POSTS | (typeof REGISTRY_OPS)[number] | (typeof KEY_OPS)[number];
+const TOP_UP_OPS = ["putTopUp", "deleteTopUp", "useUp"] as const;
+
+type UnmodelledOp =
+  | (typeof TOP_UP_OPS)[number]
+  | keyof typeof POSTS
+  | (typeof REGISTRY_OPS)[number]
+  | (typeof KEY_OPS)[number];
 
 /** A request as HTTP knows it. */
 export interface SimWireRequest {
@@ -63,6 +70,16 @@ export function wireOfRequest(request: SimRequest, { workspaceId, appId }: Tenan
       return { method: "DELETE", path: `/api/v1/users/${input["userId"]}/keys/${input["userKeyId"]}` };
     case "ownUsage":
       return { method: "GET", path: `/api/v1/usage?userId=${input["userId"]}` };
+    case "putTopUp": {
+      const { userId, ...setting } = input;
+      const card = { stripeCustomerId: "cus_1", stripePaymentMethodId: "pm_1" };
+      const body = { packId: "cpk_top_up", ...setting, ...card };
+      return { method: "PUT", path: `/api/v1/users/${userId}/top-up`, body };
+    }
+    case "deleteTopUp":
+      return { method: "DELETE", path: `/api/v1/users/${input["userId"]}/top-up` };
+    case "useUp":
+      return { method: "POST", path: "/api/v1/track", body: { ...input, event: "image.make" } };
     case "setWebhook":
       return admin("PATCH", `/apps/${appId}/webhooks/${input["webhookId"]}`, { disabled: input["disabled"] });
     default:
@@ -131,10 +148,23 @@ export interface Call {
 
 /** Whether the model has an answer to a request about any user. */
 export function isOfModel(request: SimRequest): request is ModelRequest {
-  return !Object.hasOwn(POSTS, request.op) && !isOfRegistry(request) && !isOfUserKeys(request);
+  return !Object.hasOwn(POSTS, request.op) && !isOfRegistry(request) && !isOfUserKeys(request) &&
+    !(TOP_UP_OPS as readonly string[]).includes(request.op);
 }
 
 /** Whether an answer ends a call: anything but a fault that may pass. */
-export function isFinal({ status }: Reply): boolean {
-  return status !== 503;
+export function isFinal({ status, body }: Reply): boolean {
+  // Of calls in one request some may be undecided yet.
+  return status !== 503 && !body.includes('{"status":503,');
+}
+
+/** The calls that a request makes: those in a batch, or the one that it is. */
+export function elementsOf({ op, input }: SimRequest): readonly Input[] {
+  const elements = op === "trackBatch" ? input["events"] : op === "batch" ? input["calls"] : [input];
+  return elements as readonly Input[];
+}
+
+/** Whether a request makes many calls. */
+export function isBatch({ op }: SimRequest): boolean {
+  return op === "trackBatch" || op === "batch";
 }

@@ -1,6 +1,7 @@
 // One simulated process: the product's whole service with its HTTP routes over the simulated database. It can be
 // crashed, paused, stopped and started again; pending work of a crashed process is lost.
 
+import { BUYING, type SimTopUps } from "./top_ups.ts";
 import type { Hono } from "hono";
 import { makeApp } from "../../routes/app.ts";
 import type { Features } from "../../src/process/features.ts";
@@ -25,7 +26,13 @@ const FEATURES: Features = {
   exportSecret: null,
   publicUrl: null,
   modelServer: null,
+  anthropicServer: null,
+  upstreams: [],
   allowsPrivateWebhooks: false,
+  stripe: {
+    byMode: { live: new Map([[BUYING.appId, "sk_live_simulated"]]), test: new Map() },
+    base: null,
+  },
 };
 
 /** What a process runs in. */
@@ -35,6 +42,8 @@ export interface ProcessWorld {
   readonly recorder: Recorder;
   readonly receiver: Receiver;
   readonly random: Random;
+  /** Users who buy automatically; null for none. */
+  readonly topUps: SimTopUps | null;
 }
 
 /** How a process is set up. */
@@ -70,7 +79,7 @@ export class SimProcess {
   /** Starts a life, unless one is under way. */
   start(): void {
     if (this.isAlive) return;
-    const { random, line, wire, receiver } = this.#world;
+    const { random, line, wire, receiver, topUps } = this.#world;
     const { time, faults } = line;
     const { share, port } = this.#options;
     faults.setDark(this.name, false);
@@ -85,6 +94,7 @@ export class SimProcess {
         share,
         adminToken: ADMIN_TOKEN,
         transport: receiver.transportOf(owner),
+        ...topUps === null ? {} : { openStripe: topUps.openerOf(owner) },
       });
       this.#services.push(this.service);
       this.#http = makeApp(this.#viewOf(this.service), ADMIN_TOKEN);

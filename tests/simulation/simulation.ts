@@ -15,54 +15,24 @@ import { SimProcess } from "./process.ts";
 import { Receiver } from "./receiver.ts";
 import { Recorder } from "./recorder.ts";
 import type { Note } from "./story.ts";
+import { MEMBERS, PLANS, type RunOptions, TENANTS } from "./plans.ts";
 import { everyChecker } from "./checks/every.ts";
 import { SimStripe, trustSignatures } from "./stripe.ts";
+import { BUYING, SimTopUps } from "./top_ups.ts";
 import { seedTenants, type Tenant, tenantsOf } from "./tenants.ts";
 import { type Owner, VirtualTime, WORLD } from "./time.ts";
 import { Traffic } from "./traffic.ts";
 import { KeyHolders } from "./user_keys.ts";
-import { inProcess, scheduleTrouble, sweep, type Troubles, type TroubleWorld } from "./troubles.ts";
+import { inProcess, scheduleTrouble, sweep, type TroubleWorld } from "./troubles.ts";
 import { type Violation, Watch } from "./watch.ts";
+
+export type { RunOptions } from "./plans.ts";
 
 const STARTS_AT = Date.UTC(2026, 0, 31, 10, 30, 0, 250);
 const DAY_MS = 24 * 3_600_000;
 
 /** The time within which everything that was begun must end, once faults have stopped. Most of it ends within 30 s. */
 const CALM_MS = 120_000;
-
-/** How bad a world is: now and then a quiet one, in which only the order of things differs. */
-const PLANS = [
-  { message: 0, slow: 0.01, network: 0.01, troubleMs: 4_000, paceMs: 30 },
-  { message: 0.002, slow: 0.02, network: 0.02, troubleMs: 1_000, paceMs: 60 },
-  { message: 0.002, slow: 0.02, network: 0.02, troubleMs: 4_000, paceMs: 300 },
-  { message: 0.01, slow: 0.05, network: 0.05, troubleMs: 500, paceMs: 60 },
-];
-
-/** How many nodes a world has by default. */
-const MEMBERS = [3, 2, 3, 1, 3, 2] as const;
-
-/** How many workspaces have traffic, in as many cells, and how many beside them show changes of the registry. */
-const TENANTS = [[5, 3], [1, 0], [2, 1], [5, 3]] as const;
-
-/** What a run is made of. */
-export interface RunOptions {
-  readonly seed: number;
-  readonly steps: number;
-  /** Processes; left out: the seed says. */
-  readonly nodes?: number | undefined;
-  /** What goes wrong more or less often than else. */
-  readonly troubles?: Troubles | undefined;
-  /** Whether some pay by Stripe; left out: they do. */
-  readonly stripe?: boolean | undefined;
-  /** Whether users have parents; left out: they do. */
-  readonly trees?: boolean | undefined;
-  /** Whether users have keys of their own; left out: they do. */
-  readonly userKeys?: boolean | undefined;
-  /** Whether clients send batches of events. Default true. */
-  readonly batches?: boolean | undefined;
-  /** The share of workspaces whose limit groups have periods of their own. Default 1 in 4. */
-  readonly windows?: number | undefined;
-}
 
 /** What a run was. */
 export interface Outcome {
@@ -109,6 +79,8 @@ class Simulation {
   readonly #canary: Canary | null;
   /** Null in a world without Stripe. */
   readonly #stripe: SimStripe | null;
+  /** Null in a world without top-ups. */
+  readonly #topUps: SimTopUps | null;
   readonly #hash = createHash("sha256");
   readonly #notes: Note[] = [];
   readonly #plan: (typeof PLANS)[number];
@@ -127,6 +99,7 @@ class Simulation {
       stripe = true,
       trees = true,
       windows = 0.25,
+      topUps = stripe && seed % 4 === 2,
     } = options;
     const random = this.#random = new Random(seed);
     const plan = this.#plan = random.pick(PLANS);
@@ -136,6 +109,8 @@ class Simulation {
     const server: Server = new Server(time, { onAppend: (seq, payload) => recorder.durable(seq, payload) });
     const counts = TENANTS[seed % TENANTS.length] as readonly [number, number];
     const tenants = tenantsOf(seed, random, counts, { hasStripe: stripe, windowsShare: windows });
+    this.#topUps = topUps ? new SimTopUps(seed) : null;
+    if (topUps) tenants.push(BUYING);
     seedTenants(server.tables, tenants, STARTS_AT);
     const onSend = (message: Message, owner: Owner) => recorder.sees(message, owner);
     const wire = new Wire(time, faults);
@@ -147,12 +122,17 @@ class Simulation {
       // Now and then the last one is a front.
       const share = place === 2 && random.chance(0.2) ? 0 : 1;
       const port = random.chance(0.5) ? 0 : 900;
-      return new SimProcess({ line, wire, recorder, receiver, random }, { name, share, port });
+      return new SimProcess({ line, wire, recorder, receiver, random, topUps: this.#topUps }, {
+        name,
+        share,
+        port,
+      });
     });
     const calls: Call[] = [];
     this.#world = { time, random, faults, recorder, server, wire, processes, calls, troubles };
     this.#stripe = stripe ? new SimStripe({ time, random, faults, server, processes }, tenants) : null;
-    this.#watch = new Watch(everyChecker(this.#stripe), tenants, server, calls, receiver);
+    this.#watch = new Watch(everyChecker(this.#stripe, this.#topUps), tenants, server, calls, receiver);
+    this.#topUps?.begin({ time, faults, processes });
     recorder.nodes.report = (message) => this.#watch.report("nodes", message);
     recorder.onDurable = (batch, payload) => this.#watch.take(batch, payload);
     this.#visited = tenants.filter(({ isCanary }) => !isCanary).map((tenant) => {
@@ -162,11 +142,13 @@ class Simulation {
       });
       return { tenant, traffic, holders: new KeyHolders(random, tenant), aheadMs: 0 };
     });
-    this.#canary = counts[1] === 0 ? null : new Canary(random, tenants.filter(({ isCanary }) => isCanary));
+    this.#canary = counts[1] === 0
+      ? null
+      : new Canary(random, tenants.filter((each) => each.isCanary && each !== BUYING));
   }
 
   async run(): Promise<Outcome> {
-    const trusting = this.#stripe === null ? [] : [await trustSignatures()];
+    const trusting = this.#stripe === null && this.#topUps === null ? [] : [await trustSignatures()];
     const undo = [
       ...trusting,
       this.#time.install(),
@@ -230,6 +212,10 @@ class Simulation {
       this.#ask(visited, visited.traffic.batch(visited.tenant.workspaceId));
     }
     if (this.#options.userKeys !== false && this.#random.chance(0.08)) this.#askHolder(visited.holders);
+    if (this.#topUps !== null && this.#random.chance(0.25)) {
+      const { client, request } = this.#topUps.next();
+      this.#perform(client, request, () => {});
+    }
     const request = visited.traffic.next(this.#clock(visited));
     // Now and then a call names an object of another workspace.
     const isStray = (request.op === "commit" || request.op === "release") && this.#random.chance(0.05);
@@ -317,6 +303,9 @@ class Simulation {
     }
     if (!await this.#enableWebhooks()) return this.#fail("a webhook cannot be enabled");
     this.#time.jump(45 * DAY_MS);
+    if (!await this.#until(() => this.#topUps?.isSettled(this.#world.server.tables) !== false, CALM_MS)) {
+      return this.#fail("a top-up is under way for ever");
+    }
     if (!await this.#sweepAll()) return this.#fail("a sweep does not end");
     for (const visited of this.#visited) {
       if (!await this.#readAll(visited)) return this.#fail("reads have no answer");

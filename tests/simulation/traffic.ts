@@ -331,7 +331,7 @@ export class Traffic {
     return { op, input: { userId, ...quotaInput(random, op, random.pick(this.#events), []) } };
   }
 
-  /** A batch of events, some with a key of their own. */
+  /** A batch of events, or of calls; some have a key of their own. */
   batch(workspaceId: string): SimRequest {
     const random = this.#random;
     const no = ++this.#batches;
@@ -341,7 +341,9 @@ export class Traffic {
       metadata: { batch: no, place, of: workspaceId },
       ...(random.chance(0.3) ? { idempotencyKey: `event-${no}-${place}` } : {}),
     }));
-    return { op: "trackBatch", input: { events } };
+    if (no % 3 !== 0) return { op: "trackBatch", input: { events } };
+    const calls = events.map((body, place) => ({ ...body, call: place % 2 === 0 ? "track" : "reserve" }));
+    return { op: "batch", input: { calls } };
   }
 
   /** A request about a user who gets erased now and then. */

@@ -221,6 +221,7 @@ Deno.test("hostile text survives journal, drain and tables unchanged", () =>
         matches: [{ event: text, metadata: { [text]: text } }],
         externalRef: text,
         notes: text,
+        ownRef: text,
       });
       const idempotency = {
         realm: 1,

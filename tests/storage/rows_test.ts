@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.10.2";
 import { emptyCounter } from "../../src/domain/state/counter.ts";
+import type { TopUp, TopUpIntent, TopUpSetting } from "../../src/domain/state/top_up.ts";
 import type { CreditBalance, CreditLine, LedgerEntry } from "../../src/domain/state/credit.ts";
 import type { Line, Reservation } from "../../src/domain/state/reservation.ts";
 import type { Run } from "../../src/domain/state/run.ts";
@@ -70,6 +71,17 @@ const balance: fc.Arbitrary<CreditBalance> = record({
   revokedAt: orNull(millis),
   overage: size,
   told: fc.constantFrom(0, 1, 2, 3, 4, 7),
+  origin: orNull(fc.constantFrom("plan", "rollover", "topup")),
+  ownRef: orNull(text),
+  included: orNull(record({
+    planId: text,
+    subscriptionId: text,
+    isAddOn: fc.boolean(),
+    windowStart: millis,
+    windowEnd: orNull(millis),
+    state: fc.constantFrom("open", "left", "taken_over"),
+    rollsUntil: orNull(millis),
+  })),
 });
 
 const entry: fc.Arbitrary<LedgerEntry> = record({
@@ -175,11 +187,67 @@ const subscription: fc.Arbitrary<Subscription> = record({
   trial: orNull(record({ endsAt: millis, thenPlanId: orNull(text) })),
   trials: fc.array(text, { maxLength: 2 }),
   firstHeld: fc.dictionary(text.filter((name) => name !== "__proto__"), millis, { maxKeys: 3 }),
+  trialCredits: fc.dictionary(text.filter((name) => name !== "__proto__"), millis, { maxKeys: 3 }),
+  providerTrialEndsAt: orNull(millis),
   customFeatures: fc.dictionary(
     text.filter((name) => name !== "__proto__"),
     fc.oneof(fc.boolean(), fc.integer(), text, fc.array(text, { maxLength: 3 })),
     { maxKeys: 3 },
   ),
+});
+
+const setting: fc.Arbitrary<TopUpSetting> = record({
+  packId: text,
+  below: size,
+  quantity: fc.integer({ min: 1 }),
+  maxPerMonth: fc.integer({ min: 1 }),
+  customerId: text,
+  paymentMethodId: text,
+  enabled: fc.boolean(),
+});
+
+const topUp: fc.Arbitrary<TopUp> = record({
+  setting: orNull(setting),
+  currency: text,
+  failures: fc.nat(3),
+  nextTryAt: orNull(millis),
+  failedMethodId: orNull(text),
+  stopped: fc.constantFrom("failures", "currency_changed", null),
+  month: text,
+  spent: fc.dictionary(fc.constantFrom("eur", "usd"), fc.nat(), { maxKeys: 2, noNullPrototype: true }),
+  cappedIn: orNull(text),
+});
+
+const intent: fc.Arbitrary<TopUpIntent> = record({
+  id: fc.constant("tup_1_x"),
+  userKey: fc.constant(1),
+  realm: fc.integer({ min: 1, max: 9 }),
+  status: fc.constantFrom("open", "processing", "paid", "failed", "canceled"),
+  packId: text,
+  quantity: fc.integer({ min: 1 }),
+  amount: fc.integer({ min: 1 }),
+  currency: text,
+  terms: record({
+    packName: text,
+    packItemId: orNull(text),
+    kind: fc.constantFrom("per_type", "generic"),
+    unit: fc.constantFrom("count", "cents"),
+    matches: fc.array(record({ event: text }), { minLength: 1, maxLength: 2 }),
+    priority: fc.integer(),
+    units: size,
+    expiryDays: orNull(fc.nat()),
+  }),
+  customerId: text,
+  paymentMethodId: text,
+  paymentIntentId: orNull(text),
+  attempt: fc.nat(3),
+  attemptedAt: orNull(millis),
+  isConfirmed: fc.boolean(),
+  isCalledOff: fc.boolean(),
+  reason: orNull(text),
+  month: text,
+  createdAt: millis,
+  settledAt: orNull(millis),
 });
 
 const user: fc.Arbitrary<User> = record({
@@ -199,6 +267,7 @@ const user: fc.Arbitrary<User> = record({
   optedOut: fc.integer({ min: 0, max: 7 }),
   isErasing: fc.boolean(),
   parentKey: orNull(key),
+  topUp: orNull(topUp),
   shareResets: orNull(fc.array(
     record({ accountKey: key, groupId: text, windowStart: millis, windowEnd: orNull(millis), at: millis }),
     { minLength: 1, maxLength: 2 },
@@ -211,6 +280,14 @@ Deno.test("a reservation is decoded unchanged", () => {
     const tables = new MemoryTables();
     tables.write(encodeChanges([{ verb: "append", table: "reservations", row }]));
     assert.deepEqual(tables.reservations(1), [row]);
+  }));
+});
+
+Deno.test("a top-up is decoded unchanged", () => {
+  fc.assert(fc.property(intent, (row) => {
+    const tables = new MemoryTables();
+    tables.write(encodeChanges([{ verb: "append", table: "top_ups", row }]));
+    assert.deepEqual(tables.topUps(1), [row]);
   }));
 });
 
@@ -238,6 +315,7 @@ Deno.test("a subscription is decoded unchanged", () => {
       ...row,
       customLimits: { ...row.customLimits },
       firstHeld: { ...row.firstHeld },
+      trialCredits: { ...row.trialCredits },
       customFeatures: { ...row.customFeatures },
     }]);
   }));

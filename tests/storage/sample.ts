@@ -95,6 +95,8 @@ export function subscription(row: Partial<Subscription> = {}): Subscription {
     trial: null,
     trials: [],
     firstHeld: {},
+    providerTrialEndsAt: null,
+    trialCredits: {},
     customFeatures: {},
     ...row,
   };
@@ -154,6 +156,9 @@ export function balance(row: Partial<CreditBalance> = {}): CreditBalance {
     revokedAt: null,
     overage: 0n,
     told: 0,
+    origin: null,
+    ownRef: null,
+    included: null,
     ...row,
   };
 }

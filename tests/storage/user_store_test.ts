@@ -1,6 +1,7 @@
 // Loads: live rows of many users, and the older windows that overdue settlements still need.
 
 import assert from "node:assert/strict";
+import type { CreditBalance } from "../../src/domain/state/credit.ts";
 import { openUserStore } from "../../src/storage/stores/user_store.ts";
 import { balance, counter, DAY_MS, NOW, reservation, subscription, user, withWriter } from "./sample.ts";
 
@@ -111,7 +112,25 @@ Deno.test("a settled reservation is loaded by its owner alone, with the counters
     assert.deepEqual(await users.loadReservation([1], "rsv_none"), NOTHING);
   }));
 
-Deno.test("balances are live up to the moment at which they are due or revoked, and as long as a hold has a part of them", () =>
+/** A balance of a plan's window that has ended. */
+function ofPlan(windowEnd: number | null): Partial<CreditBalance> {
+  return {
+    expiresAt: NOW - 1,
+    origin: "plan",
+    ownRef: "ref",
+    included: {
+      planId: "p",
+      subscriptionId: "sub_1_a",
+      isAddOn: false,
+      windowStart: 0,
+      windowEnd,
+      state: "open",
+      rollsUntil: null,
+    },
+  };
+}
+
+Deno.test("balances are live up to the moment at which they are due or revoked, as long as a hold has a part of them, and those of a plan until their window is over and settled", () =>
   withWriter(async ({ store, write }) => {
     const rows = [
       balance({ id: "crb_1_a" }),
@@ -121,6 +140,10 @@ Deno.test("balances are live up to the moment at which they are due or revoked, 
       balance({ id: "crb_1_e", expiresAt: NOW - 1, held: 1n }),
       balance({ id: "crb_1_f", remaining: 0n, revokedAt: NOW - 1 }),
       balance({ id: "crb_1_g", remaining: 0n, revokedAt: NOW - 1, held: 1n }),
+      balance({ id: "crb_1_h", ...ofPlan(NOW) }),
+      balance({ id: "crb_1_i", ...ofPlan(NOW), told: 4 }),
+      balance({ id: "crb_1_j", ...ofPlan(NOW + 1), expiresAt: NOW - 5, told: 4 }),
+      balance({ id: "crb_1_k", ...ofPlan(null), expiresAt: NOW - 5, told: 4 }),
       balance({ id: "crb_2_a", userKey: 2 }),
     ];
     await write([
@@ -128,7 +151,7 @@ Deno.test("balances are live up to the moment at which they are due or revoked, 
       ...rows.map((row) => ({ verb: "append", table: "credit_balances", row }) as const),
     ]);
     const [loaded] = await openUserStore(store.database).load([{ realm: 1, key: 1 }], NOW);
-    assert.deepEqual(loaded?.balances.map(({ id }) => id.at(-1)), ["a", "b", "d", "e", "g"]);
+    assert.deepEqual(loaded?.balances.map(({ id }) => id.at(-1)), ["a", "b", "d", "e", "g", "h", "j", "k"]);
     assert.deepEqual(loaded?.balances[0], rows[0]);
   }));
 

@@ -23,7 +23,7 @@ import type { Counter } from "../../src/domain/state/counter.ts";
 import { addUp, kindOf, type RefusalRow } from "../../src/domain/state/refused_call.ts";
 import type { CallerTexts } from "../../src/domain/state/text_room.ts";
 import type { EndUserKey } from "../../src/domain/state/end_user_key.ts";
-import type { CreditBalance, LedgerEntry } from "../../src/domain/state/credit.ts";
+import { type CreditBalance, type LedgerEntry, TOLD } from "../../src/domain/state/credit.ts";
 import type { MeteringEvent } from "../../src/domain/state/event.ts";
 import { ownerOf, type UserKey } from "../../src/domain/values/ids.ts";
 import type { HistoryCounts } from "../../src/domain/merging/merge_report.ts";
@@ -40,6 +40,9 @@ import { RUNS } from "../../src/storage/rows/run_rows.ts";
 import { AI_SPEND, GATEWAY_SPEND } from "../../src/storage/rows/runtime_rows.ts";
 import { SHARES } from "../../src/storage/rows/share_rows.ts";
 import { SUBSCRIPTIONS } from "../../src/storage/rows/subscription_rows.ts";
+import { isUnderWay } from "../../src/domain/state/top_up.ts";
+import { readOperations, readSubscriptionEvent, topUpRows } from "./memory_rows.ts";
+import { TOP_UPS } from "../../src/storage/rows/top_up_rows.ts";
 import { END_USER_KEYS } from "../../src/storage/rows/end_user_key_rows.ts";
 import { USERS } from "../../src/storage/rows/user_rows.ts";
 import { parseAmount } from "../../src/domain/values/amount.ts";
@@ -138,6 +141,8 @@ export class MemoryTables {
     return this.#of(user, "end_user_keys").map((row) => END_USER_KEYS.read(row));
   }
 
+  readonly topUps = (user: UserKey) => this.#of(user, "top_ups").map((row) => TOP_UPS.read(row));
+
   /** Oldest first. */
   ledger(user: UserKey): LedgerEntry[] {
     return this.#of(user, "credit_ledger").map((row) => CREDIT_LEDGER.read(row));
@@ -160,16 +165,7 @@ export class MemoryTables {
 
   /** Oldest first. */
   subscriptionEvents(user: UserKey): SubscriptionEvent[] {
-    return this.#of(user, "subscription_events").map((row) => ({
-      id: row.id as string,
-      userKey: row.user_key as number,
-      type: row.type as SubscriptionEvent["type"],
-      subscriptionId: row.subscription_id as string,
-      planId: row.plan_id as string,
-      previousPlanId: row.previous_plan_id as string | null,
-      reason: row.reason as string | null,
-      at: row.at_ms as number,
-    }));
+    return this.#of(user, "subscription_events").map(readSubscriptionEvent);
   }
 
   /** Oldest first. */
@@ -194,12 +190,7 @@ export class MemoryTables {
   }
 
   operations(): OperationsRow[] {
-    return this.list("operations").map((row) => ({
-      workspaceId: row.workspace_id as string,
-      mode: row.mode as OperationsRow["mode"],
-      month: row.month as string,
-      used: row.used as number,
-    }));
+    return this.list("operations").map(readOperations);
   }
 
   /** The live rows of a user, as a start of an actor needs them; null for a user without a row. */
@@ -214,8 +205,9 @@ export class MemoryTables {
     const counters = this.counters(user.key).filter(({ windowEnd }) =>
       windowEnd === null || windowEnd > from
     );
-    const balances = this.balances(user.key).filter(({ held, revokedAt, expiresAt }) =>
-      held > 0n || revokedAt === null && (expiresAt === null || expiresAt >= from)
+    const balances = this.balances(user.key).filter(({ held, revokedAt, expiresAt, included, told }) =>
+      held > 0n || revokedAt === null && (expiresAt === null || expiresAt >= from) ||
+      included !== null && ((included.windowEnd ?? Infinity) > from || (told & TOLD.expired) === 0)
     );
     const aliases = this.users().filter(({ mergedInto }) => mergedInto === user.key)
       .map(({ key, id }) => ({ key, id }));
@@ -223,7 +215,9 @@ export class MemoryTables {
     const shares = this.shares(user.key).filter(({ windowEnd }) => windowEnd === null || windowEnd > from);
     const endUserKeys = this.endUserKeys(user.key).filter(({ revokedAt }) => revokedAt === null);
     const subscriptions = this.subscriptions(user.key);
-    return { user, aliases, subscriptions, counters, reservations, balances, runs, shares, endUserKeys };
+    const topUps = this.topUps(user.key).filter(isUnderWay);
+    const rows = { user, aliases, subscriptions, counters, reservations, balances, runs };
+    return { ...rows, shares, endUserKeys, topUps };
   }
 
   /** A reservation that is not live, with the counters of its lines. */
@@ -240,7 +234,6 @@ export class MemoryTables {
     return { reservations, counters, balances: [], runs, shares };
   }
 
-  /** All counters, balances and shares of a user. */
   /** All counters, balances and shares of a user. */
   loadWhole(owner: UserKey): OlderRows {
     const [counters, balances, shares] = [this.counters(owner), this.balances(owner), this.shares(owner)];
@@ -296,7 +289,9 @@ export class MemoryTables {
   /** Balances of a user in any state. */
   loadBalances(owner: UserKey, which: BalanceRef): OlderRows {
     const balances = this.balances(owner).filter((row) =>
-      "balanceId" in which ? row.id === which.balanceId : which.externalRefs.includes(row.externalRef ?? "")
+      "balanceId" in which
+        ? row.id === which.balanceId
+        : which.externalRefs.includes((which.isOwn === true ? row.ownRef : row.externalRef) ?? "")
     );
     return { reservations: [], counters: [], balances };
   }
@@ -383,6 +378,10 @@ export class MemoryStore implements UserStore, RefusalStore {
 
   loadRuns(owners: readonly UserKey[], runId: string): Promise<OlderRows> {
     return Promise.resolve(runRows(this.tables, owners, runId));
+  }
+
+  loadTopUp(owners: readonly UserKey[], id: string): Promise<OlderRows> {
+    return Promise.resolve(topUpRows(this.tables, owners, id));
   }
 
   async loadTexts(owners: readonly UserKey[], id: string): Promise<CallerTexts | null> {

@@ -5,12 +5,15 @@
 //   deno run --allow-net=127.0.0.1 tests/support/model_server.ts 8123
 
 import { Buffer } from "node:buffer";
+import { messageReply } from "./anthropic_replies.ts";
 
 /** A call as it came. */
 export interface ModelRequest {
   readonly method: string;
   readonly path: string;
   readonly authorization: string | null;
+  /** Its first line and its headers. */
+  readonly top: string;
   // deno-lint-ignore no-explicit-any -- tests look at whatever came
   readonly body: any;
   /** The body as it came. */
@@ -177,11 +180,12 @@ async function readRequest(connection: Deno.Conn): Promise<Omit<ModelRequest, "l
   }
   const [method = "", path = ""] = (top ?? "").split(" ");
   const text = Buffer.concat(chunks).subarray(top?.length).toString();
-  const body = text === "" ? null : JSON.parse(text);
-  return { method, path, authorization: headerOf(top ?? "", "authorization"), body, text };
+  const isForm = headerOf(top ?? "", "content-type")?.startsWith("multipart/") === true;
+  const body = text === "" || isForm ? null : JSON.parse(text);
+  return { method, path, authorization: headerOf(top ?? "", "authorization"), top: top ?? "", body, text };
 }
 
-function headerOf(top: string, name: string): string | null {
+export function headerOf(top: string, name: string): string | null {
   return new RegExp(`^${name}: *(.*?)\r?$`, "im").exec(top)?.[1] ?? null;
 }
 
@@ -219,6 +223,8 @@ function completionOf(
 /** An answer that fits the call, and its schema where it has one. */
 export function sampleReply({ path, body }: Pick<ModelRequest, "path" | "body">): ModelReply {
   if (path.endsWith("/models")) return { answer: MODELS };
+  if (path.includes("/messages")) return messageReply(path, body);
+  if (path.includes("/images/")) return { answer: imagesOf(body?.n ?? 1) };
   if (path.endsWith("/embeddings")) return { answer: embeddingsOf(body) };
   if (path.endsWith("/responses")) {
     return body.stream === true ? { events: responseEvents(SAMPLE) } : { answer: responseOf(SAMPLE) };
@@ -232,6 +238,14 @@ export function sampleReply({ path, body }: Pick<ModelRequest, "path" | "body">)
 export const SAMPLE = ["A ", "sample ", "of ", "text"];
 
 const MODELS = { object: "list", data: [{ id: "mini", object: "model", created: 0, owned_by: "test" }] };
+
+export const IMAGES_USAGE = { input_tokens: 50, output_tokens: 800, total_tokens: 850 };
+
+/** An answer with images. */
+export function imagesOf(n: number, usage: object | null = IMAGES_USAGE) {
+  const data = Array.from({ length: n }, () => ({ b64_json: "aGVsbG8=" }));
+  return { created: 0, data, ...usage === null ? {} : { usage } };
+}
 
 /** One vector for each input, as the encoding that was asked for has it. */
 function embeddingsOf({ model, input, encoding_format }: ModelRequest["body"]) {

@@ -1,5 +1,6 @@
 // A whole service in this process, on a fresh store and a clock that tests set: routes are called without a port.
 
+import { NO_STRIPE_KEYS } from "../../src/process/stripe_keys.ts";
 import type { Database } from "../../src/storage/database.ts";
 import type { Hono } from "hono";
 import { Unavailable } from "../../actors/port.ts";
@@ -29,7 +30,10 @@ export const TEST_FEATURES: Features = {
   exportSecret: "test-export-secret-0123456789",
   publicUrl: null,
   modelServer: null,
+  anthropicServer: null,
+  upstreams: [],
   allowsPrivateWebhooks: false,
+  stripe: NO_STRIPE_KEYS,
 };
 
 /** A clock that stands where a test put it. */

@@ -259,6 +259,16 @@ const DUE_MARKS_AND_MESSAGES: readonly Fault[] = [
     ['told 1 user_1 credit balance "crb_1": told 6, which says that it expired, but it never does'],
   ],
   [
+    "a window of a plan that was given twice",
+    "update credit_balances set origin = 'plan', included = '[]', own_ref = 'w' where user_key = 1 and id in ('crb_1', 'crb_2')",
+    ['included 1 user_1 2 credit balances have the reference of our own "w"'],
+  ],
+  [
+    "a rollover of no window",
+    "update credit_balances set origin = 'rollover' where id = 'crb_1'",
+    ['included 1 user_1 credit balance "crb_1": origin rollover, but it has no window of a plan'],
+  ],
+  [
     "a message for a webhook that never was",
     "update webhook_messages set webhook_id = 'whk_2' where id = 'whm_1'",
     ['message 1 user_1 message "whm_1": its app and mode have no webhook "whk_2"'],

@@ -100,10 +100,12 @@ const MESSAGES: readonly (readonly [object, readonly string[]])[] = [
     "models[0].source: must be a text of 1 to 200 characters without control characters",
     "models[0].checkedAt: must be a time in UTC such as 2026-11-22T00:00:00.000Z",
   ]],
-  [{ settings: { gateway: { models: ["gpt-9"], budgetCents: -1, test: true } } }, [
-    "settings.gateway.budgetCents: must be at least 0",
-    "settings.gateway.test: is not a known member",
-    "settings.gateway.models[0]: must be the id of a model of the catalog",
+  [{ gateway: { models: ["*a"], budgetCents: -1, test: true, upstreams: [{ models: [], upstream: "" }] } }, [
+    "gateway.models[0]: must be the name of a model, or a prefix with one * at its end",
+    "gateway.budgetCents: must be at least 0",
+    "gateway.upstreams[0].models: must have at least 1 element",
+    "gateway.upstreams[0].upstream: must be a text of 1 to 200 characters without control characters",
+    "gateway.test: is not a known member",
   ]],
   [{ settings: { unpricedModels: "allow" } }, ['settings.unpricedModels: must be one of "warn", "refuse"']],
   [groupWith({ perMember: { quota: -1 } }), ["plans[0].limits[0].perMember.quota: must be at least 0"]],

@@ -153,6 +153,14 @@ const PROMISES: Readonly<Record<string, (document: CatalogDocument) => void>> = 
     assert.equal(tracks(scene.wait(1), [3, 1], picture), "matched blocked");
     assert.equal(scene.code("subscribe", subscription("plan_pro", { trial: true })), "trial_used");
   },
+  "Credits with the plan": (document) => {
+    const scene = subscribed(document);
+    const picture = { event: "image" };
+    assert.equal(tracks(scene, [100], picture), "matched");
+    scene.at("2026-05-01T00:00:00.000Z");
+    // 400 of March, 400 of April, and the 500 of May.
+    assert.equal(tracks(scene, [1300, 1], picture), "matched blocked");
+  },
   "An add-on": (document) => {
     const scene = subscribed(document);
     scene.pay("plan_more", "sub_more");

@@ -14,6 +14,7 @@ import {
 } from "../parts/form.tsx";
 import { AmountText, TimeOr } from "../parts/format.tsx";
 import { userPath } from "../parts/page.tsx";
+import { Counting } from "../parts/limit_bar.tsx";
 import type { PageRequest, PageRoute } from "../parts/page_context.ts";
 import { type Column, Table } from "../parts/table.tsx";
 import type { AnswerOf, InputOf } from "../../contract/definition.ts";
@@ -98,7 +99,7 @@ export const explainPage: PageRoute = {
           <p class="soft">
             Simulates a request of {subject.user.userId}. Nothing is charged.
           </p>
-          {explanation === null ? null : <Answer app={subject.app} explanation={explanation} />}
+          {explanation === null ? null : <Answer subject={subject} explanation={explanation} />}
           <section class="card">
             <h2>Request</h2>
             <FormFaults faults={faults} />
@@ -115,7 +116,7 @@ export const explainPage: PageRoute = {
   },
 };
 
-function Answer({ app, explanation }: { app: UserSubject["app"]; explanation: Explanation }) {
+function Answer({ subject: { app, user }, explanation }: { subject: UserSubject; explanation: Explanation }) {
   const { allowed, text, groups, credits, subscription, levels = [], refusedBy = [] } = explanation;
   return (
     <>
@@ -126,7 +127,7 @@ function Answer({ app, explanation }: { app: UserSubject["app"]; explanation: Ex
         <h2>{subscription === null ? "No plan" : `Limits of ${subscription.planName}`}</h2>
         {groups.length === 0
           ? <p class="empty">Without a plan there are no limits; only credits can be used.</p>
-          : <Limits groups={groups} />}
+          : <Limits groups={groups} user={user} />}
       </section>
       <section class="card">
         <h2>Credits in the order of use</h2>
@@ -148,12 +149,21 @@ function Answer({ app, explanation }: { app: UserSubject["app"]; explanation: Ex
   );
 }
 
-function Limits({ groups }: { groups: readonly ExplainedGroup[] }) {
+/** @param user the user of the limits; absent for a user above, which has a page with its windows */
+function Limits({ groups, user }: { groups: readonly ExplainedGroup[]; user?: UserSubject["user"] }) {
+  const columns = user === undefined ? LIMIT_COLUMNS : [...LIMIT_COLUMNS, windowColumn(user)];
   return (
     <div class="scroll" tabindex={0} role="region" aria-label="Limits">
-      <Table rows={groups} columns={LIMIT_COLUMNS} />
+      <Table rows={groups} columns={columns} />
     </div>
   );
+}
+
+/** What each limit counts now: its own window or that of the plan, the last seconds, or what is in flight. */
+function windowColumn({ counters, period }: UserSubject["user"]): Column<ExplainedGroup> {
+  const windows = new Map(counters.map((counter) => [counter.groupId, counter]));
+  const cell = ({ groupId }: ExplainedGroup) => <Counting own={{ period, ...windows.get(groupId) }} />;
+  return { head: "Counts", cell };
 }
 
 function Credits({ credits }: Pick<Explanation, "credits">) {

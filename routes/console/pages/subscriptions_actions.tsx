@@ -11,7 +11,8 @@ import { planName, planOf, readCatalog, type ShownCatalog } from "../parts/catal
 import { errorPage, loadUser, userLocation, type UserSubject } from "../parts/subject.tsx";
 import { cancelSubscription, upsertSubscription } from "../../contract/subscriptions.ts";
 
-interface PlanSubject extends UserSubject {
+/** A user with the catalog. */
+export interface PlanSubject extends UserSubject {
   readonly catalog: ShownCatalog;
   /** Every active subscription; the first is in force. */
   readonly rows: readonly Row[];
@@ -35,7 +36,8 @@ async function loadPlan(request: PageRequest): Promise<PlanSubject | PageContent
   return { ...subject, rows, catalog: await readCatalog(request, subject.app) };
 }
 
-async function loadActive(request: PageRequest): Promise<PlanSubject | PageContent> {
+/** Reads a user with an active subscription. */
+export async function loadActive(request: PageRequest): Promise<PlanSubject | PageContent> {
   const subject = await loadPlan(request);
   if (!("rows" in subject) || subject.rows.length > 0) return subject;
   const message = "This user has no active subscription. Use “Change plan” to add one.";
@@ -66,7 +68,8 @@ function rowOf({ rows }: PlanSubject, values: Values): Row | null {
   return rows.find(({ subscriptionId }) => subscriptionId === values["row"]) ?? null;
 }
 
-function idsOf(row: Row | null) {
+/** What names a subscription to the API. */
+export function idsOf(row: Row | null) {
   return { provider: row?.provider ?? undefined, externalId: row?.externalId ?? undefined };
 }
 
@@ -93,6 +96,7 @@ const change: Action<PlanSubject, typeof upsertSubscription> = {
     planId: values["planId"],
     ...idsOf(rowOf(subject, values)),
     endsAt: timeIn(values["endsAt"] ?? ""),
+    trial: values["trial"] === "yes" ? true : undefined,
   }),
   preview: (_, subject, values) => previewChange(subject, values),
   done: ({ user, catalog }, values) => {
@@ -120,8 +124,16 @@ function changeFields(subject: PlanSubject): readonly Field[] {
       value: timeField(present?.endsAt ?? null),
       hint: "Leave empty for no end. An empty field removes a scheduled end.",
     },
+    ...offered.some(({ trial }) => trial !== undefined) ? [TRIAL] : [],
   ];
 }
+
+const TRIAL: Field = {
+  name: "trial",
+  label: "Begin the trial of the plan",
+  kind: "checkbox",
+  hint: "A user may have the trial of each plan once, and not of a plan that the user has.",
+};
 
 function previewChange(subject: PlanSubject, values: Values): Preview | readonly Fault[] {
   const { user, catalog, rows } = subject;
@@ -148,6 +160,9 @@ function previewChange(subject: PlanSubject, values: Values): Preview | readonly
     changes: [
       { what: "Plan", before: row === null ? "none" : planName(catalog, row.planId), after: plan.name },
       { what: "Ends", before: endText(row?.endsAt), after: endText(timeIn(values["endsAt"] ?? "")) },
+      ...values["trial"] === "yes"
+        ? [{ what: "Trial", before: "none", after: `${plan.trial?.days ?? 0} days` }]
+        : [],
       ...featureChanges(row === null ? null : planOf(catalog, row.planId), plan),
     ],
     basis: { plan, row, others },
@@ -164,7 +179,8 @@ function featureChanges(from: PlanDocument | null, { features: after = {} }: Pla
   });
 }
 
-function onOffer({ plans = [] }: ShownCatalog): readonly PlanDocument[] {
+/** The plans that a user may change to. */
+export function onOffer({ plans = [] }: ShownCatalog): readonly PlanDocument[] {
   return plans.filter(({ archived }) => archived !== true);
 }
 

@@ -13,6 +13,7 @@ import { type CurrentUsage, CurrentUsageCards, isUnchanged, readCurrentUsage } f
 import { readRuns, RunsCard } from "./runs.tsx";
 import { ConsentCard, IdsCard, LedgerCard, readConsents } from "./user_records.tsx";
 import { readUserKeys, UserKeysCard } from "./user_keys_actions.tsx";
+import { readTopUps, TopUpsCard } from "./top_ups.tsx";
 import { FeaturesCard } from "./features.tsx";
 import { EventsCard, readRecent, RefusalsCard, SubscriptionsCard } from "./user_activity.tsx";
 import { listUsers, lookUpId } from "../../contract/admin_users.ts";
@@ -44,7 +45,7 @@ const userPage: PageRoute = {
     const subject = await loadUser(request);
     if (!("user" in subject)) return subject;
     const { app, user } = subject;
-    const [known, found, catalog, usage, recent, consents, keys, below, runs] = await Promise.all([
+    const [known, found, catalog, usage, recent, consents, keys, below, runs, topUps] = await Promise.all([
       readKnown(request, subject),
       readFound(request, subject),
       readCatalog(request, app),
@@ -54,6 +55,7 @@ const userPage: PageRoute = {
       readUserKeys(request, subject),
       readBelow(request, subject),
       readRuns(request, subject),
+      readTopUps(request, subject),
     ]);
     if (!("groups" in usage)) return usage;
     const isDeleting = known?.deletionPending === true;
@@ -92,6 +94,7 @@ const userPage: PageRoute = {
               />
               <RefusalsCard subject={subject} recent={recent} usage={usage} />
               <LedgerCard subject={subject} entries={recent.entries} usage={usage} />
+              <TopUpsCard shown={topUps} />
               <RunsCard request={request} subject={subject} runs={runs} />
               <UserKeysCard request={request} subject={subject} keys={keys} />
               <div class="columns">
@@ -188,6 +191,15 @@ function UserActions(
             <details class="menu">
               <summary class="button">More</summary>
               <div class="items">
+                {user.subscription === null ? null : (
+                  <>
+                    <a href={`${base}/seats`}>Seats and trial</a>
+                    <a href={`${base}/next-plan`}>Change plan later</a>
+                  </>
+                )}
+                {user.subscription?.scheduled == null
+                  ? null
+                  : <a href={`${base}/next-plan/drop`}>Drop the next plan</a>}
                 <a href={`${base}/merge`}>Merge with another ID</a>
                 <a href={`${base}/parent`}>Change parent</a>
                 {hasParent(user) ? <a href={`${base}/member-limits`}>Member limits</a> : null}

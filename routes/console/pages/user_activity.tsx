@@ -1,6 +1,6 @@
 // The cards of a user's page about the past: subscriptions with their history, events and refusals.
 
-import { planName, type ShownCatalog } from "../parts/catalog.ts";
+import { packOf, planName, planOf, type ShownCatalog } from "../parts/catalog.ts";
 import type { ShownUser, UserSubject } from "../parts/subject.tsx";
 import { AmountText, Time, TimeOr } from "../parts/format.tsx";
 import { EventTable, type FeedEvent } from "../parts/event_table.tsx";
@@ -146,15 +146,24 @@ function Facts(
   );
 }
 
-/** Seats, the trial and the change of plan that is to come, where there are any. */
+/** What the plan includes, seats, the trial and the change of plan that is to come, where there are any. */
 function Offers(
-  { subscription: { quantity, trialEndsAt, scheduled }, catalog }: {
+  { subscription: { planId, quantity, trialEndsAt, scheduled }, catalog }: {
     subscription: NonNullable<ShownUser["subscription"]>;
     catalog: ShownCatalog;
   },
 ) {
+  const { includes = [], period } = planOf(catalog, planId) ?? {};
   return (
     <>
+      {includes.length === 0 ? null : (
+        <>
+          <dt>Includes</dt>
+          <dd>
+            {includes.map((include) => <div>{includedText(include, period, catalog)}</div>)}
+          </dd>
+        </>
+      )}
       {quantity === undefined ? null : (
         <>
           <dt>Seats</dt>
@@ -179,6 +188,22 @@ function Offers(
       )}
     </>
   );
+}
+
+type Plan = NonNullable<ShownCatalog["plans"]>[number];
+
+/** "500 of Images monthly; what is left rolls over for 2 windows, up to 800". */
+function includedText(
+  { packId, quantity, period: own, rollover }: NonNullable<Plan["includes"]>[number],
+  ofPlan: Plan["period"] | undefined,
+  catalog: ShownCatalog,
+): string {
+  const name = packOf(catalog, packId)?.name ?? packId;
+  const what = quantity === undefined ? name : `${quantity} of ${name}`;
+  const often = (own ?? ofPlan)?.type ?? "";
+  if (rollover === undefined) return `${what} ${often}`;
+  const windows = rollover.periods === 1 ? "1 window" : `${rollover.periods} windows`;
+  return `${what} ${often}; what is left rolls over for ${windows}, up to ${rollover.max}`;
 }
 
 /** The newest events with their prompts, or the reason why prompts are hidden. */

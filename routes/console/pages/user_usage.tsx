@@ -166,6 +166,9 @@ function Balances({ request, subject: { app, user }, usage }: Part) {
   );
 }
 
+/** What people read of where credits come from. */
+const ORIGINS = { plan: "with the plan", rollover: "rolled over", topup: "top-up" } as const;
+
 /** @param path of the user, for the actions; null for people who may not change anything */
 function balanceColumns(
   { spendable, holds }: CurrentUsage,
@@ -183,9 +186,10 @@ function balanceColumns(
     },
     {
       head: "Pack",
-      cell: ({ balanceId, packName, packItemId }) => (
+      cell: ({ balanceId, packName, packItemId, origin }) => (
         <div>
           <span title={balanceId}>{packName}</span>
+          {origin == null ? null : <span class="soft sub">{ORIGINS[origin]}</span>}
           {packItemId === null ? null : <code class="soft sub">{packItemId}</code>}
         </div>
       ),
@@ -216,12 +220,13 @@ function balanceColumns(
 }
 
 function BalanceActions({ user, balance }: { user: string; balance: CreditBalance }) {
-  const { balanceId, status, expiresAt } = balance;
+  const { balanceId, status, expiresAt, origin } = balance;
+  const endsWithPlan = origin === "plan" || origin === "rollover";
   if (status === "revoked") return <span class="soft">none</span>;
   const path = `${user}/balances/${encodeURIComponent(balanceId)}`;
   return (
     <div>
-      {expiresAt === null ? null : <a href={`${path}/extend`}>Extend</a>}
+      {expiresAt === null || endsWithPlan ? null : <a href={`${path}/extend`}>Extend</a>}
       <a href={`${path}/revoke`}>Revoke</a>
     </div>
   );

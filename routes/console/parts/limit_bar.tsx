@@ -76,6 +76,11 @@ function guardText({ type, seconds = 0 }: NonNullable<OwnWindow["window"]>): str
   return type === "concurrent" ? "in flight" : `in the last ${durationText(seconds)}`;
 }
 
+/** Which usage a limit counts: that of its window, or what its guard counts. */
+export function Counting({ own }: { own: OwnWindow }) {
+  return own.window === undefined ? <Running period={own.period} /> : <span>{guardText(own.window)}</span>;
+}
+
 /** The running window of a limit with a period of its own. */
 function Running({ period }: Pick<OwnWindow, "period">) {
   if (period === undefined) return null;

@@ -2,7 +2,7 @@
 // and lookup tables). src/tenant/catalog has checked the document before.
 
 import { type Amount, amountOf, larger } from "../values/amount.ts";
-import type { MatchRule } from "../values/match.ts";
+import { type MatchRule, patternCovers } from "../values/match.ts";
 import { ModelRows } from "./model_rows.ts";
 import { compilePriceRow, type ModelDocument, type PriceRow, priceText, withPriceRows } from "./price_row.ts";
 import type { GroupPeriod, Period } from "../values/period.ts";
@@ -35,6 +35,15 @@ export interface GroupPeriodDocument {
   readonly seconds?: number | undefined;
 }
 
+/** A pack that a plan includes in each window. */
+export interface IncludeDocument {
+  readonly packId: string;
+  /** How many packs, or the amount of a pack without items. */
+  readonly quantity?: number | undefined;
+  readonly period?: Period | undefined;
+  readonly rollover?: { readonly max: number; readonly periods: number } | undefined;
+}
+
 export interface PlanDocument {
   readonly id: string;
   readonly name: string;
@@ -48,6 +57,7 @@ export interface PlanDocument {
   readonly addon?: boolean | undefined;
   readonly trial?: { readonly days: number; readonly thenPlanId?: string | null | undefined } | undefined;
   readonly limits: readonly LimitGroupDocument[];
+  readonly includes?: readonly IncludeDocument[] | undefined;
   readonly features?: FeatureValues | undefined;
 }
 
@@ -71,7 +81,16 @@ export interface PackDocument {
   readonly matches?: readonly MatchRule[] | undefined;
   readonly lowAt?: number | undefined;
   readonly stripePrices?: readonly string[] | undefined;
+  readonly price?: PackPrice | undefined;
   readonly items: readonly PackItemDocument[];
+}
+
+/** What a pack costs, or a unit of a pack without items. */
+export interface PackPrice {
+  /** In the smallest unit of the currency, as Stripe has it. */
+  readonly amount: number;
+  /** Three lower-case letters. */
+  readonly currency: string;
 }
 
 export type DataSource = "user_usage" | "user_events" | "user_attributes" | "subscription" | "credits";
@@ -94,8 +113,24 @@ export interface RateLimit {
   readonly burst: number;
 }
 
-/** What the metered API of OpenAI's shape allows the keys of an app. */
+/** The model server of some models: one of `HOLDFAST_UPSTREAMS`. */
+export interface UpstreamRule {
+  readonly models: readonly string[];
+  readonly upstream: string;
+}
+
+/** What the gateway allows the keys of an app. */
 export interface GatewayDocument {
+  readonly models?: readonly string[] | undefined;
+  readonly allowTestMode?: boolean | undefined;
+  readonly allowStoredObjects?: boolean | undefined;
+  readonly allowServerTools?: boolean | undefined;
+  readonly budgetCents?: number | undefined;
+  readonly upstreams?: readonly UpstreamRule[] | undefined;
+}
+
+/** The form of these settings within `settings`, which stored documents may have. */
+interface OlderGatewayDocument {
   readonly models?: readonly string[] | undefined;
   readonly testMode?: boolean | undefined;
   readonly budgetCents?: number | undefined;
@@ -109,12 +144,13 @@ export interface SettingsDocument {
   readonly corsOrigins?: readonly string[] | undefined;
   readonly rateLimit?: RateLimit | undefined;
   readonly unpricedModels?: "warn" | "refuse" | undefined;
-  readonly gateway?: GatewayDocument | undefined;
+  readonly gateway?: OlderGatewayDocument | undefined;
 }
 
 /** The parts of a catalog document that decisions read. */
 export interface CatalogDocument {
   readonly settings?: SettingsDocument | undefined;
+  readonly gateway?: GatewayDocument | undefined;
   readonly models?: readonly ModelDocument[] | undefined;
   readonly plans?: readonly PlanDocument[] | undefined;
   readonly featureDefaults?: FeatureValues | undefined;
@@ -142,6 +178,8 @@ export interface Pack {
   readonly archived: boolean;
   readonly items: readonly PackItem[];
   readonly bucket: Omit<PackItem, "amount"> | null;
+  /** What a top-up pays; null where it cannot be bought by itself. */
+  readonly price: PackPrice | null;
 }
 
 /** A compose type as an administrator wrote it, with its model. */
@@ -151,14 +189,18 @@ export interface ComposeType extends Omit<ComposeTypeDocument, "model"> {
 
 /** What the gateway allows an app. */
 export interface GatewaySettings {
-  /** The ids of the price rows of the models that may be called; null for all of the model server. */
-  readonly models: ReadonlySet<string> | null;
+  /** Patterns of the models that may be called; null for all of the model server. */
+  readonly models: readonly string[] | null;
   /** Whether test keys may call models, which costs real money. */
-  readonly testMode: boolean;
+  readonly allowTestMode: boolean;
   /** Cents of both modes in a UTC month, at which calls are refused; null for no limit. */
   readonly budgetCents: Amount | null;
   /** Whether calls may store objects at the model server, and name stored ones: every app shares its account. */
-  readonly storedObjects: boolean;
+  readonly allowStoredObjects: boolean;
+  /** Whether calls may use tools that Anthropic runs: no price row has their prices. */
+  readonly allowServerTools: boolean;
+  /** The model servers of some models; the first rule that covers a model counts. */
+  readonly upstreams: readonly UpstreamRule[];
 }
 
 /** A compiled catalog. */
@@ -186,6 +228,10 @@ export interface Catalog {
   readonly hasAddOns: boolean;
   /** Whether any plan has a trial. */
   readonly hasTrials: boolean;
+  /** Whether any plan includes a pack. */
+  readonly hasIncludes: boolean;
+  /** Whether a balance may have an origin, so that answers show it. */
+  readonly hasOrigins: boolean;
   readonly packs: ReadonlyMap<string, Pack>;
   /** What each price in Stripe sells, by the price's id. */
   readonly stripePrices: ReadonlyMap<string, Sold>;
@@ -218,6 +264,7 @@ export function compileCatalog(
   );
   const plans = (document.plans ?? []).map(compilePlan);
   const packs = (document.packs ?? []).map(compilePack);
+  const hasIncludes = plans.some(({ includes }) => includes.length > 0);
   return {
     version,
     promptLogging: document.settings?.promptLogging ?? false,
@@ -231,12 +278,14 @@ export function compileCatalog(
     models,
     priceRows,
     unpricedModels: document.settings?.unpricedModels ?? "warn",
-    gateway: compileGateway(document.settings?.gateway ?? {}),
+    gateway: compileGateway(document.gateway ?? sinceThen(document.settings?.gateway)),
     plans: new Map(plans.map((plan) => [plan.id, plan])),
     features: compileFeatures(document.featureDefaults ?? {}, plans.map((plan) => plan.features)),
     hasAlerts: plans.some(({ groups }) => groups.some(({ alerts }) => alerts.length > 0)),
     hasAddOns: plans.some(({ addon }) => addon),
     hasTrials: plans.some(({ trial }) => trial !== null),
+    hasIncludes,
+    hasOrigins: hasIncludes || packs.some(({ price }) => price !== null),
     packs: new Map(packs.map((pack) => [pack.id, pack])),
     stripePrices: new Map([
       ...plans.flatMap((plan, place) => pricesOf(document.plans?.[place], { plan })),
@@ -275,20 +324,36 @@ export function foldName(name: string): string {
 }
 
 /**
- * Whether the gateway may call a model under a name. A setting that lists models lists rows, so each further name of a
- * listed row may be called too.
+ * Whether the gateway may call a model under a name: one of the patterns covers it, or the id of its price row, so that
+ * each further name of an allowed row may be called too.
  */
 export function allowsModel({ gateway, models }: Catalog, name: string): boolean {
-  return gateway.models === null || gateway.models.has(models.get(name)?.id ?? name);
+  if (gateway.models === null) return true;
+  const id = models.get(name)?.id ?? name;
+  return gateway.models.some((pattern) => patternCovers(pattern, name) || patternCovers(pattern, id));
 }
 
-function compileGateway({ models, testMode, budgetCents, storedObjects }: GatewayDocument): GatewaySettings {
+/** Without these settings nothing is refused but tools of the server, which nobody could charge. */
+const NO_GATEWAY: GatewayDocument = { allowTestMode: true, allowStoredObjects: true };
+
+function compileGateway(document: GatewayDocument = NO_GATEWAY): GatewaySettings {
+  const { models = null, budgetCents, upstreams = [] } = document;
+  const { allowTestMode = false, allowStoredObjects = false, allowServerTools = false } = document;
   return {
-    models: models === undefined ? null : new Set(models),
-    testMode: testMode ?? false,
+    models,
+    allowTestMode,
+    allowStoredObjects,
+    allowServerTools,
     budgetCents: budgetCents === undefined ? null : amountOf(budgetCents),
-    storedObjects: storedObjects ?? false,
+    upstreams,
   };
+}
+
+/** The settings of a document in the older form. */
+function sinceThen(older: OlderGatewayDocument | undefined): GatewayDocument | undefined {
+  if (older === undefined) return undefined;
+  const { testMode, storedObjects, ...same } = older;
+  return { ...same, allowTestMode: testMode, allowStoredObjects: storedObjects };
 }
 
 function compilePlan(plan: PlanDocument): Plan {
@@ -305,7 +370,15 @@ function compilePlan(plan: PlanDocument): Plan {
       ? null
       : { lengthMs: plan.trial.days * DAY_MS, thenPlanId: plan.trial.thenPlanId ?? null },
     features: plan.features ?? {},
-    hasLifetime: [plan, ...plan.limits].some(({ period }) => period?.type === "lifetime"),
+    hasLifetime: [plan, ...plan.limits, ...plan.includes ?? []].some(({ period }) =>
+      period?.type === "lifetime"
+    ),
+    includes: (plan.includes ?? []).map(({ packId, quantity, period, rollover }) => ({
+      packId,
+      quantity: quantity === undefined ? null : amountOf(quantity),
+      period: period ?? plan.period,
+      rollover: rollover === undefined ? null : { max: amountOf(rollover.max), periods: rollover.periods },
+    })),
     groups: plan.limits.map((limit) => compileGroup(limit, plan.headroom ?? null)),
   };
 }
@@ -345,6 +418,7 @@ function compilePack(pack: PackDocument): Pack {
     priority: pack.priority ?? PRIORITY_DEFAULT[pack.kind],
     defaultExpiryDays: pack.defaultExpiryDays ?? null,
     archived: pack.archived ?? false,
+    price: pack.price ?? null,
     items: pack.items.map((item) => ({
       id: item.id,
       unit: item.unit,

@@ -2,7 +2,7 @@
 
 import { type Amount, divideDown, larger, multiply, smaller, wholeOf } from "../values/amount.ts";
 import type { MatchRule, Metadata } from "../values/match.ts";
-import { matchesAny } from "../values/match.ts";
+import { matchesAny, ruleText } from "../values/match.ts";
 import type { GroupPeriod, Period } from "../values/period.ts";
 import type { FeatureValues } from "./feature.ts";
 
@@ -64,6 +64,16 @@ export interface PlanTrial {
   readonly thenPlanId: string | null;
 }
 
+/** A pack that a plan includes in each window of a period. */
+export interface Include {
+  readonly packId: string;
+  /** How many packs, or the amount of a pack without items; null for one pack. */
+  readonly quantity: Amount | null;
+  readonly period: Period;
+  /** What is left at the end of a window goes on for so many windows, up to `max` at a time; null for nothing. */
+  readonly rollover: { readonly max: Amount; readonly periods: number } | null;
+}
+
 /** A plan as decisions use it. */
 export interface Plan {
   readonly id: string;
@@ -79,6 +89,7 @@ export interface Plan {
   /** What a trial of the plan is; null for none. */
   readonly trial: PlanTrial | null;
   readonly groups: readonly LimitGroup[];
+  readonly includes: readonly Include[];
   /** Whether its period or that of a group is a lifetime. */
   readonly hasLifetime: boolean;
   readonly features: FeatureValues;
@@ -118,7 +129,7 @@ export function pairGroups(entered: Plan, old: Plan): Map<string, LimitGroup> {
   const taken = new Set<string>();
   const passes: ((to: LimitGroup, from: LimitGroup) => boolean)[] = [
     (to, from) => to.id === from.id,
-    (to, from) => ruleSet(to) === ruleSet(from),
+    (to, from) => ruleText(to.matches) === ruleText(from.matches),
     (to, from) => to.matches[0]?.event === from.matches[0]?.event,
   ];
   for (const fits of passes) {
@@ -134,13 +145,4 @@ export function pairGroups(entered: Plan, old: Plan): Map<string, LimitGroup> {
     }
   }
   return pairs;
-}
-
-/** The rules of a group as one text that does not depend on their order. */
-function ruleSet(group: LimitGroup): string {
-  const texts = group.matches.map((rule) => {
-    const metadata = Object.entries(rule.metadata ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
-    return JSON.stringify([rule.event, metadata]);
-  });
-  return [...new Set(texts)].sort().join("\n");
 }

@@ -1,5 +1,6 @@
 // Credit balances as answers show them, and the command that lists them.
 
+import type { Catalog } from "../catalog/catalog.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
 import type { UserKey } from "../values/ids.ts";
@@ -24,6 +25,8 @@ export interface CreditsAnswer {
 export interface ShownBalance {
   readonly row: CreditBalance;
   readonly packName: string;
+  /** Whether its origin is shown: with a catalog in which a balance may have one, or where it has one. */
+  readonly showsOrigin: boolean;
 }
 
 /** Lists active and depleted balances in consumption order: all, or those that cover an event's name. */
@@ -37,8 +40,13 @@ export function showBalances(
   rows: readonly CreditBalance[],
   { catalog, now }: Context,
 ): CreditsAnswer {
-  const balances = rows.map((row) => ({ row, packName: packNameOf(catalog, row) }));
-  return { userKey: draft.user.key, balances, now };
+  return { userKey: draft.user.key, balances: rows.map((row) => shownOf(row, catalog)), now };
+}
+
+/** Adds to a balance what an answer shows beside the row. */
+export function shownOf(row: CreditBalance, catalog: Catalog): ShownBalance {
+  const showsOrigin = catalog.hasOrigins || row.origin !== null;
+  return { row, packName: packNameOf(catalog, row), showsOrigin };
 }
 
 /** Reads active and depleted balances, in consumption order. */

@@ -8,7 +8,7 @@ import { invalidField, type Refusal } from "../values/refusal.ts";
 import { answered, refused, type Result } from "../state/result.ts";
 import { type CreditBalance, TOLD } from "../state/credit.ts";
 import { unknownBalance } from "./revoke.ts";
-import { writeEntry } from "./wallet.ts";
+import { writeEntry } from "./ledger.ts";
 
 /** A balance with its new expiry. */
 export interface ExtendInput {
@@ -39,6 +39,7 @@ export function extend(draft: Draft, input: ExtendInput, context: Context): Resu
 
 function faultOf({ expiresAt }: ExtendInput, row: CreditBalance, now: Millis): Refusal | null {
   if (row.revokedAt !== null) return invalidField("balanceId", "the balance was revoked");
+  if (row.included !== null) return invalidField("balanceId", "credits of a plan end with its windows");
   if (expiresAt === row.expiresAt || expiresAt === null) return null;
   if (row.expiresAt === null) return invalidField("expiresAt", "must not be set: the balance never expires");
   if (expiresAt <= now) return invalidField("expiresAt", "must be in the future");

@@ -2,7 +2,7 @@
 // one returns the balances that it made, in their present state, before any other check. Without one, every call creates
 // new balances.
 
-import { type Amount, amountOf } from "../values/amount.ts";
+import type { Amount } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
 import { type Catalog, findPack, foldName, type Pack, type PackItem } from "../catalog/catalog.ts";
@@ -11,8 +11,7 @@ import { invalidField, type Refusal, refusal } from "../values/refusal.ts";
 import { answered, refused, type Result } from "../state/result.ts";
 import { type CreditsAnswer, showBalances } from "./balances.ts";
 import type { CreditBalance, CreditSource } from "../state/credit.ts";
-import { creditsData } from "../state/message.ts";
-import { writeEntry } from "./wallet.ts";
+import { AMOUNT_MAX, issueBalance } from "./issue.ts";
 
 /** The input of `POST /v1/credits/grant`. */
 export interface GrantInput {
@@ -34,8 +33,6 @@ export interface GrantInput {
 }
 
 const DAY_MS = 86_400_000;
-/** The largest amount of a balance. */
-const AMOUNT_MAX = amountOf(1e12);
 /** The last moment of the year 9999: no time has more digits. */
 const LAST_MS = 253_402_300_799_999;
 
@@ -104,47 +101,19 @@ function issue(draft: Draft, input: GrantInput, pack: Pack, item: PackItem, cont
     matches: item.matches,
     priority: pack.priority,
     initial: item.amount,
-    expiresAt: input.expiresAt === undefined ? defaultExpiry(pack, context.now) : input.expiresAt,
+    expiresAt: input.expiresAt === undefined
+      ? defaultExpiry(pack.defaultExpiryDays, context.now)
+      : input.expiresAt,
     externalRef: input.externalRef,
     source: input.source,
     notes: input.notes,
+    origin: null,
+    ownRef: null,
+    included: null,
   }, context);
 }
 
-/** The terms of a new balance. */
-export type BalanceTerms = Pick<
-  CreditBalance,
-  | ("packId" | "packName" | "packItemId" | "kind" | "unit" | "matches" | "priority")
-  | ("initial" | "expiresAt" | "externalRef" | "source" | "notes")
->;
-
-/** Gives the user of a draft a new balance. */
-export function issueBalance(draft: Draft, terms: BalanceTerms, context: Context): CreditBalance {
-  const { now, ids } = context;
-  const { user } = draft;
-  const { packId, packName, packItemId, kind, unit, matches, priority } = terms;
-  const { initial, expiresAt, externalRef, source, notes } = terms;
-  const row: CreditBalance = {
-    id: ids.nextOwned("creditBalance", user.key),
-    userKey: user.key,
-    realm: user.realm,
-    ...{ packId, packName, packItemId, kind, unit, matches, priority, initial },
-    grantedAt: now,
-    ...{ expiresAt, externalRef, source, notes },
-    remaining: initial,
-    held: 0n,
-    revokedAmount: 0n,
-    revokedAt: null,
-    overage: 0n,
-    told: 0,
-  };
-  draft.putBalance(row);
-  const movement = { reason: "grant", eventId: null, reservationId: null, at: now } as const;
-  writeEntry(draft, context, row, row.initial, movement, notes);
-  draft.tell("credits.granted", now, creditsData(user.id, row));
-  return row;
-}
-
-function defaultExpiry({ defaultExpiryDays }: Pack, now: Millis): Millis | null {
-  return defaultExpiryDays === null ? null : Math.min(Math.round(now + defaultExpiryDays * DAY_MS), LAST_MS);
+/** When a grant of now expires; null for never. */
+export function defaultExpiry(days: number | null, now: Millis): Millis | null {
+  return days === null ? null : Math.min(Math.round(now + days * DAY_MS), LAST_MS);
 }

@@ -6,8 +6,8 @@ import type { CreditBalance } from "../state/credit.ts";
 import type { Draft } from "../state/draft.ts";
 import { refusal } from "../values/refusal.ts";
 import { answered, refused, type Result } from "../state/result.ts";
-import { issueBalance } from "./grant.ts";
-import type { RefundAnswer } from "./refund.ts";
+import { issueBalance } from "./issue.ts";
+import { refOf, type RefundAnswer } from "./refund.ts";
 
 /** The grants of one external reference. */
 export interface ReinstateInput {
@@ -17,30 +17,39 @@ export interface ReinstateInput {
   readonly earlierRefs: readonly string[];
   /** The reference of what is granted now. */
   readonly newRef: string;
+  /** Whether they are references of our own: of a top-up. */
+  readonly isOwn?: boolean;
 }
 
 /** Decides a reinstatement; answers every balance of the new reference. */
 export function reinstate(draft: Draft, input: ReinstateInput, context: Context): Result<RefundAnswer> {
   const { externalRef, earlierRefs, newRef } = input;
   const all = [...draft.balancesInOrder()].sort((a, b) => (a.id < b.id ? -1 : 1));
-  const known = all.filter((row) => row.externalRef === newRef);
+  const known = all.filter((row) => refOf(row, input) === newRef);
   if (known.length > 0) return answered({ balanceIds: known.map(({ id }) => id) });
   const references = new Set<string | null>([externalRef, ...earlierRefs]);
-  const given = all.filter((row) => references.has(row.externalRef));
+  const given = all.filter((row) => references.has(refOf(row, input)));
   const byItem = Map.groupBy(given, ({ packId, packItemId }) => JSON.stringify([packId, packItemId]));
-  const owed = [...byItem.values()].map((rows) => owedOf(rows, externalRef))
+  const owed = [...byItem.values()].map((rows) => owedOf(rows, input))
     .filter(({ initial, expiresAt }) => initial > 0n && (expiresAt === null || expiresAt > context.now));
   if (context.balancesLeft !== null && owed.length > context.balancesLeft) {
     return refused(refusal("test_quota_exceeded", "Test-mode credit balance cap reached"));
   }
-  const rows = owed.map((row) => issueBalance(draft, { ...row, externalRef: newRef }, context));
+  const rows = owed.map((row) =>
+    issueBalance(
+      draft,
+      { ...row, ...input.isOwn === true ? { ownRef: newRef } : { externalRef: newRef } },
+      context,
+    )
+  );
   return answered({ balanceIds: rows.map(({ id }) => id) });
 }
 
 /** The terms of one item's balances, with all that was revoked of them and not granted again as the amount. */
-function owedOf(rows: readonly CreditBalance[], externalRef: string): CreditBalance {
-  const first = rows.find((row) => row.externalRef === externalRef) ?? rows[0] as CreditBalance;
+function owedOf(rows: readonly CreditBalance[], input: ReinstateInput): CreditBalance {
+  const isFirst = (row: CreditBalance) => refOf(row, input) === input.externalRef;
+  const first = rows.find(isFirst) ?? rows[0] as CreditBalance;
   const revoked = rows.reduce((sum, row) => sum + row.revokedAmount, 0n);
-  const again = rows.reduce((sum, row) => row.externalRef === externalRef ? sum : sum + row.initial, 0n);
+  const again = rows.reduce((sum, row) => isFirst(row) ? sum : sum + row.initial, 0n);
   return { ...first, initial: revoked - again };
 }

@@ -6,7 +6,7 @@ import { refusal } from "../values/refusal.ts";
 import { answered, refused, type Result } from "../state/result.ts";
 import { creditsData } from "../state/message.ts";
 import type { CreditBalance } from "../state/credit.ts";
-import { writeEntry } from "./wallet.ts";
+import { writeEntry } from "./ledger.ts";
 
 /** The input of `POST /v1/credits/revoke`. */
 export interface RevokeInput {

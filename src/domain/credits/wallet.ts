@@ -4,20 +4,15 @@
 import { type Amount, smaller } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
+import { type Movement, writeEntry } from "./ledger.ts";
 import type { Metadata } from "../values/match.ts";
+import { rollRefund } from "./rollover.ts";
 import { creditsData } from "../state/message.ts";
 import type { Amounts } from "../pricing/amounts.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { Millis } from "../values/period.ts";
 import type { Unit } from "../catalog/plan.ts";
-import {
-  type CreditBalance,
-  type CreditLine,
-  isSpendable,
-  type LedgerEntry,
-  packNameOf,
-  TOLD,
-} from "../state/credit.ts";
+import { type CreditBalance, type CreditLine, isSpendable, packNameOf, TOLD } from "../state/credit.ts";
 
 /** What a pack has left for an event. */
 export interface PackOffer {
@@ -95,9 +90,6 @@ function* spendable(draft: Draft, { event, metadata, now }: Purchase): Iterable<
   }
 }
 
-/** The reason of a movement, for its ledger entry. */
-export type Movement = Pick<LedgerEntry, "reason" | "eventId" | "reservationId" | "at">;
-
 /** Takes the parts of a hold or an event from their balances. */
 export function takeCredits(
   draft: Draft,
@@ -106,8 +98,8 @@ export function takeCredits(
   movement: Movement,
 ): void {
   const isHold = movement.reason === "reservation_held";
-  for (const { balanceId, taken } of lines) {
-    moveCredit(draft, context, balanceId, { delta: -taken, held: isHold ? taken : 0n }, movement);
+  for (const line of lines) {
+    moveCredit(draft, context, line, { delta: -line.taken, held: isHold ? line.taken : 0n }, movement);
   }
 }
 
@@ -118,36 +110,69 @@ export function refundCredits(
   lines: readonly CreditLine[],
   movement: Movement,
 ): void {
-  for (const { balanceId, taken } of lines) {
-    moveCredit(draft, context, balanceId, { delta: taken, held: -taken }, movement);
+  for (const line of lines) {
+    moveCredit(draft, context, line, { delta: line.taken, held: -line.taken }, movement);
   }
 }
 
 /**
- * Moves a balance and writes its ledger entry. A refund to a revoked balance is taken away again by a second entry, and
- * so is a refund to a balance that two copies were merged into, up to its overage.
+ * Moves a balance, and those of a plan's windows that the line left, which keep what was used in them. What comes back to
+ * a window that has ended goes on as its rollover does.
  */
 export function moveCredit(
+  draft: Draft,
+  context: Context,
+  { balanceId, left = NONE_LEFT }: Pick<CreditLine, "balanceId" | "left">,
+  change: { readonly delta: Amount; readonly held: Amount },
+  movement: Movement,
+): void {
+  const { before, after } = moveBalance(draft, context, balanceId, change, movement);
+  const back = after.remaining - before.remaining;
+  if (back > 0n && after.included !== null) rollRefund(draft, context, after, back, movement.at);
+  const { delta } = change;
+  if (delta === 0n) return;
+  for (const id of left) {
+    // The balance of a window that ended before it was loaded is not in memory, and nothing follows from it any more.
+    const row = draft.balance(id);
+    if (row === undefined || row.revokedAt !== null) continue;
+    moveBalance(draft, context, id, { delta, held: 0n }, movement);
+  }
+}
+
+const NONE_LEFT: readonly string[] = [];
+
+/**
+ * Moves one balance and writes its ledger entry. A refund to a revoked balance is taken away again by a second entry, and
+ * so is a refund to a balance that was used beyond its amount, up to its overage. What a hold that left the balance takes
+ * beyond its amount becomes its overage.
+ */
+function moveBalance(
   draft: Draft,
   context: Context,
   balanceId: string,
   { delta, held }: { readonly delta: Amount; readonly held: Amount },
   movement: Movement,
-): void {
+): { readonly before: CreditBalance; readonly after: CreditBalance } {
   const before = draft.balance(balanceId);
   if (before === undefined) throw new Error(`Balance ${balanceId} is not in memory`);
   const row = { ...before, held: before.held + held };
   writeEntry(draft, context, row, delta, movement);
   const isRevoked = row.revokedAt !== null;
-  const swallowed = delta <= 0n ? 0n : isRevoked ? delta : smaller(delta, row.overage);
-  if (swallowed > 0n) writeEntry(draft, context, row, -swallowed, { ...movement, reason: "admin_adjust" });
-  const after = {
+  const swallowed = delta <= 0n
+    ? smaller(row.remaining + delta, 0n)
+    : isRevoked
+    ? delta
+    : smaller(delta, row.overage);
+  if (swallowed !== 0n) writeEntry(draft, context, row, -swallowed, { ...movement, reason: "admin_adjust" });
+  const moved = {
     ...row,
     remaining: row.remaining + delta - swallowed,
     revokedAmount: isRevoked ? row.revokedAmount + swallowed : row.revokedAmount,
     overage: isRevoked ? row.overage : row.overage - swallowed,
   };
-  draft.putBalance(after.remaining < row.remaining ? tellOfLittle(draft, context, row, after) : after);
+  const after = moved.remaining < row.remaining ? tellOfLittle(draft, context, row, moved) : moved;
+  draft.putBalance(after);
+  return { before, after };
 }
 
 /** Sends `credits.low` and `credits.depleted`, once each; returns the balance with its marks. */
@@ -180,24 +205,4 @@ function lowAtOf(catalog: Catalog, { packId, packItemId }: CreditBalance): Amoun
 export function expireCredits(draft: Draft, row: CreditBalance, at: Millis): void {
   draft.putBalance({ ...row, told: row.told | TOLD.expired });
   if (row.remaining > 0n) draft.tell("credits.expired", at, creditsData(draft.user.id, row));
-}
-
-/** Appends a movement of a balance to the ledger. */
-export function writeEntry(
-  draft: Draft,
-  { ids }: Context,
-  row: CreditBalance,
-  delta: Amount,
-  movement: Movement,
-  notes: string | null = null,
-): void {
-  draft.appendLedgerEntry({
-    id: ids.next("ledgerEntry"),
-    userKey: row.userKey,
-    balanceId: row.id,
-    packId: row.packId,
-    delta,
-    notes,
-    ...movement,
-  });
 }

@@ -13,7 +13,9 @@ import { answered, type Decision, refused } from "../state/result.ts";
 import { type Change, type Entitlement, newUser, PATH_MAX, type UserState } from "../state/user.ts";
 import { type Refusal, refusal } from "../values/refusal.ts";
 import { moveEndUserKeys } from "../accounts/end_user_keys.ts";
+import { joinedTopUp } from "../state/top_up.ts";
 import { mergeCredits, type MergedCredits } from "./merge_credits.ts";
+import { mergeIncluded } from "./merge_included.ts";
 import type { HistoryCounts, MergeReport } from "./merge_report.ts";
 import { type MergedSubscriptions, mergeSubscriptions } from "./merge_subscriptions.ts";
 import { type MergedUsage, mergeUsage } from "./merge_usage.ts";
@@ -81,7 +83,7 @@ export function merge(
   }
   return {
     result: answered({ report }),
-    changes: [...from.changes(), ...asPuts(to.changes(), fromState), ...told, ...messagesOf(to, context)],
+    changes: [...from.changes(), ...asPuts(to.changes(), from), ...told, ...messagesOf(to, context)],
     operations: from.operations + to.operations,
     issued: 0,
     refusedCall: null,
@@ -128,11 +130,15 @@ function joinRows(from: Draft, to: Draft, context: Context): JoinedRows {
   const active = activePlanOf(to, context);
   const primary = active !== null && from.subscription(active.row.id) !== undefined ? from : to;
   const usage = mergeUsage(from, to, primary, active, context);
+  const ofAlias = new Set([...from.balancesInOrder()].map(({ id }) => id));
   const credits = mergeCredits(from, to, context);
   const holds = moveHolds(from, to);
+  const ofPrimary = primary === from ? "from" : "to";
+  mergeIncluded(to, { aliasKey: from.user.key, ofAlias, ofPrimary }, context);
   for (const run of from.runs()) to.putRun({ ...run, userKey: to.user.key });
   mergeShares(from, to);
   moveEndUserKeys(from, to);
+  for (const intent of from.topUps()) to.putTopUp({ ...intent, userKey: to.user.key });
   // The usage of a plan that gives way is carried into the surviving one; a side on the surviving plan keeps its mark.
   const carried = sides.every((_, place) =>
     runs[place] !== true || left[place]?.plan.id !== active?.plan.id || (before[place]?.carried ?? true)
@@ -142,8 +148,9 @@ function joinRows(from: Draft, to: Draft, context: Context): JoinedRows {
   const optedOut = from.user.optedOut | to.user.optedOut;
   const isErasing = from.user.isErasing || to.user.isErasing;
   // A user without a parent takes the alias's, with its limits there.
+  const topUp = joinedTopUp(from.user.topUp, to.user.topUp);
   const { parentKey, memberLimits } = to.user.parentKey === null ? from.user : to.user;
-  to.putUser({ entitlement, dueAt: to.nextDue(), optedOut, isErasing, parentKey, memberLimits });
+  to.putUser({ entitlement, dueAt: to.nextDue(), optedOut, isErasing, parentKey, memberLimits, topUp });
   return { subscriptions, usage, credits, holds };
 }
 
@@ -229,19 +236,24 @@ function lastEntered([from, to]: readonly [Entitlement | null, Entitlement | nul
   return (from.until ?? 0) > (to.until ?? 0) ? from : to;
 }
 
-/** Turns appends into puts for rows of the alias: they are new to the other state, but not to the tables. */
-function asPuts(changes: readonly Change[], from: UserState): Change[] {
+/**
+ * Turns appends into puts for rows of the alias: they are new to the other state, but not to the tables, or its own
+ * changes append them.
+ */
+function asPuts(changes: readonly Change[], from: Draft): Change[] {
   return changes.map((change) => {
     if (change.verb === "put") return change;
     switch (change.table) {
       case "subscriptions":
-        return from.subscriptions.has(change.row.id) ? { ...change, verb: "put" } : change;
+        return from.state.subscriptions.has(change.row.id) ? { ...change, verb: "put" } : change;
       case "reservations":
-        return from.reservations.has(change.row.id) ? { ...change, verb: "put" } : change;
+        return from.state.reservations.has(change.row.id) ? { ...change, verb: "put" } : change;
+      case "top_ups":
+        return from.state.topUps.has(change.row.id) ? { ...change, verb: "put" } : change;
       case "runs":
-        return from.runs.has(change.row.id) ? { ...change, verb: "put" } : change;
+        return from.state.runs.has(change.row.id) ? { ...change, verb: "put" } : change;
       case "credit_balances":
-        return from.balances.has(change.row.id) ? { ...change, verb: "put" } : change;
+        return from.balance(change.row.id) !== undefined ? { ...change, verb: "put" } : change;
       default:
         return change;
     }

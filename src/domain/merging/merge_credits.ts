@@ -5,7 +5,7 @@
 import { type Amount, larger, numberOf } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
 import { type CreditBalance, type CreditLine, statusOf, TOLD } from "../state/credit.ts";
-import { writeEntry } from "../credits/wallet.ts";
+import { writeEntry } from "../credits/ledger.ts";
 import type { Draft } from "../state/draft.ts";
 import type { CreditConflict } from "./merge_report.ts";
 

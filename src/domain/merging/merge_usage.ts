@@ -31,6 +31,7 @@ import {
   emptied,
   filled,
   joinedBy,
+  keyOf,
   opened,
   shownCount,
   withoutReset,
@@ -38,7 +39,6 @@ import {
 import {
   type FollowedHolds,
   forgetLeft,
-  keyOf,
   type LeftPlan,
   type Move,
   movesBetween,
@@ -49,7 +49,7 @@ import {
 } from "../plans/carry.ts";
 import { isOfGuard, type Window } from "../values/period.ts";
 import { type ActivePlan, leftPlanOf } from "../plans/entitlement.ts";
-import { runningSession, windowFor } from "../plans/windows.ts";
+import { closeSessions, runningSession, windowFor } from "../plans/windows.ts";
 import type { CarriedGroup } from "./merge_report.ts";
 
 /** The result for counters; slots of rates are not listed. */
@@ -150,11 +150,7 @@ function survivingOf(active: ActivePlan, sides: readonly Draft[], context: Conte
 function closeOtherSessions(to: Draft, { active, windowOf }: Surviving, { now }: Context): void {
   for (const group of active.plan.groups) {
     if (group.period?.type !== "session") continue;
-    const { start } = windowOf(group);
-    for (const row of to.passing(active.plan.id, group.id)) {
-      const isRunning = row.windowEnd !== null && row.windowEnd > now;
-      if (isRunning && row.windowStart !== start) to.putCounter(closed(row));
-    }
+    closeSessions(to, active.plan.id, group.id, now, windowOf(group).start);
   }
 }
 

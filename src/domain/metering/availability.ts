@@ -69,8 +69,10 @@ export interface SizedCall {
 }
 
 /**
- * Checks a call against the active plan, then against credits. Changes nothing.
+ * Checks a call against a user's active plan, then against its credits. Changes nothing. A user above pays with credits only
+ * where a group of its plan covers the call. Else it is silent, except where it had a plan and has none in force.
  *
+ * @param of whose call it is: the user's own, or of a user below
  * @param seen receives every group of the plan, in its order; only an explanation needs it
  */
 export function assess(
@@ -78,47 +80,23 @@ export function assess(
   context: Context,
   call: SizedCall,
   limit: Limit,
+  of: "own" | "below",
   seen: SeenGroup[] | null = null,
 ): Assessment {
   const { event, metadata, amounts } = call;
   const active = activePlanOf(draft, context);
-  const purchase = { event, metadata, now: context.now };
   const groups = active === null ? NO_GROUPS : readGroups(draft, active, call, limit, context.now, seen);
   const quotas = quotasOf(groups);
   if (active !== null && quotas.length > 0) {
     return assessGroups(draft, context, call, limit, active, groups, quotas);
   }
-  const credits = payAlone(draft, purchase, amounts);
-  const reasons: ReserveReason[] = active === null ? ["no_subscription"] : ["unmatched_event"];
   const lines = guardLines(active, groups, amounts, limit);
-  return credits === null
-    ? { active, matched: false, reasons, lines, credits: [], groups, quotas, blocking: [] }
-    : { active, matched: true, reasons: [], lines, credits, groups, quotas, blocking: [] };
-}
-
-/**
- * Checks a call of a user below against the active plan. Without a group that covers it the level is silent, except where
- * the user had a plan and has none in force.
- *
- * @param seen receives every group of the plan, in its order; only an explanation needs it
- */
-export function assessAbove(
-  draft: Draft,
-  context: Context,
-  call: SizedCall,
-  limit: Limit,
-  seen: SeenGroup[] | null,
-): Assessment {
-  const active = activePlanOf(draft, context);
-  const groups = active === null ? NO_GROUPS : readGroups(draft, active, call, limit, context.now, seen);
-  const quotas = quotasOf(groups);
-  if (active !== null && quotas.length > 0) {
-    return assessGroups(draft, context, call, limit, active, groups, quotas);
-  }
-  const hasEnded = active === null && draft.user.entitlement !== null;
-  const reasons: ReserveReason[] = hasEnded ? ["no_subscription"] : [];
-  const lines = guardLines(active, groups, call.amounts, limit);
-  return { active, matched: false, reasons, lines, credits: [], groups, quotas, blocking: [] };
+  const rest = { active, lines, groups, quotas, blocking: NO_GROUPS };
+  const credits = of === "own" ? payAlone(draft, { event, metadata, now: context.now }, amounts) : null;
+  if (credits !== null) return { ...rest, matched: true, reasons: [], credits };
+  const isSilent = of === "below" && (active !== null || draft.user.entitlement === null);
+  const reasons: ReserveReason[] = isSilent ? [] : [active === null ? "no_subscription" : "unmatched_event"];
+  return { ...rest, matched: false, reasons, credits: NO_CREDITS };
 }
 
 /** The quota groups; the same list where there are no guards. */

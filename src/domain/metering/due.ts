@@ -5,10 +5,13 @@
 import type { Context } from "../state/context.ts";
 import { type CreditBalance, expiryDueOf } from "../state/credit.ts";
 import { expireCredits } from "../credits/wallet.ts";
+import { settlePassed } from "../includes/passed.ts";
+import { settleIncluded } from "../includes/settle.ts";
 import type { Draft } from "../state/draft.ts";
 import { alertBase, fireAlerts } from "./alerts.ts";
 import { expire } from "./release.ts";
 import type { Reservation } from "../state/reservation.ts";
+import type { UserState } from "../state/user.ts";
 import type { Millis } from "../values/period.ts";
 import { refreshEntitlement } from "../plans/entitlement.ts";
 import { changePlan } from "../plans/schedule.ts";
@@ -28,7 +31,7 @@ export interface SettleAnswer {
 }
 
 /** The kinds of what falls due, in the order of one moment. */
-const KINDS = ["hold", "trial", "change", "end", "credits"] as const;
+const KINDS = ["hold", "providerTrial", "trial", "change", "end", "credits"] as const;
 
 /** Something that falls due. */
 interface Due {
@@ -44,25 +47,50 @@ export function settleDue(draft: Draft, context: Context): SettleAnswer {
   if (dueAt !== null && dueAt <= context.now) {
     for (const due of listDue(draft, context.now)) {
       if (due.kind === "hold") {
-        expire(draft, draft.reservation(due.id) as Reservation, context);
+        const hold = draft.reservation(due.id) as Reservation;
+        // A window that ends when a hold lapses has it back before.
+        if (hold.credits.length > 0) settleWindows(draft, { ...context, now: due.at - 1 });
+        expire(draft, hold, context);
         settled.holds += 1;
       } else if (due.kind === "credits") {
         expireCredits(draft, draft.balance(due.id) as CreditBalance, due.at);
       } else if (dueOf(draft.subscription(due.id) as Subscription)[due.kind] === due.at) {
         const asOfThen = { ...context, now: due.at };
         const alerts = alertBase(draft, asOfThen);
+        settlePassed(draft, asOfThen);
         settleSubscription(draft, due, asOfThen);
+        settleIncluded(draft, asOfThen);
         fireAlerts(draft, alerts, asOfThen);
-        settled.subscriptions += 1;
+        if (due.kind !== "providerTrial") settled.subscriptions += 1;
       }
     }
   }
+  settlePassed(draft, context);
   const { user } = draft;
   const counters = draft.changedCounters();
   refreshEntitlement(draft, context, context.now);
+  settleIncluded(draft, context);
   // Most decisions enter no plan. Entering one changes counters, but not the state that alerts compare them with.
   if (draft.user !== user) fireAlerts(draft, alertBase(draft, context, counters), context);
   return settled;
+}
+
+/**
+ * Whether time has put the user on another plan, which no turn has settled. The message about it has the features of the
+ * users above too.
+ */
+export function isPlanChangeDue({ user: { dueAt }, subscriptions }: UserState, now: Millis): boolean {
+  if (dueAt === null || dueAt > now) return false;
+  return subscriptions.values().some((row) => {
+    const { trial, change } = dueOf(row);
+    return Math.min(trial ?? Infinity, change ?? Infinity) <= now;
+  });
+}
+
+/** Settles what plans include, as of a moment at which no subscription changes. */
+function settleWindows(draft: Draft, context: Context): void {
+  settlePassed(draft, context);
+  settleIncluded(draft, context);
 }
 
 function listDue(draft: Draft, now: Millis): Due[] {
@@ -87,18 +115,20 @@ function listDue(draft: Draft, now: Millis): Due[] {
 }
 
 /** When each thing happens to a row by time alone; null for never. One of them may undo a later one. */
-type SubscriptionDue = Readonly<Record<"trial" | "change" | "end", Millis | null>>;
+type SubscriptionDue = Readonly<Record<"providerTrial" | "trial" | "change" | "end", Millis | null>>;
 
-const NOTHING_DUE: SubscriptionDue = { trial: null, change: null, end: null };
+const NOTHING_DUE: SubscriptionDue = { providerTrial: null, trial: null, change: null, end: null };
 
-function dueOf({ ended, endsAt, scheduled, trial }: Subscription): SubscriptionDue {
+function dueOf({ ended, endsAt, scheduled, trial, providerTrialEndsAt }: Subscription): SubscriptionDue {
   if (ended) return NOTHING_DUE;
-  return { trial: trial?.endsAt ?? null, change: scheduled?.at ?? null, end: endsAt };
+  const [trialEnds, changes] = [trial?.endsAt ?? null, scheduled?.at ?? null];
+  return { providerTrial: providerTrialEndsAt, trial: trialEnds, change: changes, end: endsAt };
 }
 
 function settleSubscription(draft: Draft, { id, kind }: Due, context: Context): void {
   const row = draft.subscription(id) as Subscription;
   if (kind === "end") endSubscription(draft, row, null, context);
+  else if (kind === "providerTrial") draft.putSubscription({ ...row, providerTrialEndsAt: null });
   else if (kind === "trial" && row.trial !== null) endTrial(draft, row, row.trial, context);
   else if (row.scheduled !== null) makeChange(draft, row, row.scheduled, context);
 }

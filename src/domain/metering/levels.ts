@@ -16,7 +16,6 @@ import type { Run } from "../state/run.ts";
 import { type FullShare, fullShares } from "../accounts/shares.ts";
 import {
   assess,
-  assessAbove,
   type Assessment,
   type GroupReading,
   lacksPrice,
@@ -90,7 +89,7 @@ function assessUsers(
   limit: Limit,
   seen: SeenGroup[] | null,
 ): PathAssessment {
-  const own = assess(draft, context, call, limit, seen);
+  const own = assess(draft, context, call, limit, "own", seen);
   const { above, user } = draft;
   if (above.length === 0) {
     const all = own.matched ? withGuards(own, call, limit) : own;
@@ -98,7 +97,7 @@ function assessUsers(
   }
   const assessed = above.map((level) => {
     const ofLevel: SeenGroup[] | null = seen === null ? null : [];
-    return { level, ofLevel, assessment: assessAbove(level, context, call, limit, ofLevel) };
+    return { level, ofLevel, assessment: assess(level, context, call, limit, "below", ofLevel) };
   });
   const isCovered = assessed.some(({ assessment }) => takesPart(assessment));
   const isSilent = !takesPart(own) && isCovered;

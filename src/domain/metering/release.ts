@@ -3,7 +3,8 @@
 
 import { moveRuns, runOfCall } from "../accounts/run.ts";
 import type { Context } from "../state/context.ts";
-import { type Movement, refundCredits } from "../credits/wallet.ts";
+import type { Movement } from "../credits/ledger.ts";
+import { refundCredits } from "../credits/wallet.ts";
 import { refundShares } from "../accounts/shares.ts";
 import type { Draft } from "../state/draft.ts";
 import { answered, refused, type Result } from "../state/result.ts";

@@ -9,15 +9,15 @@ import type { HoldLine, Line, Reservation, ReservationStatus } from "../state/re
 import type { Draft } from "../state/draft.ts";
 import type { Unit } from "../catalog/plan.ts";
 import { counterIn } from "../plans/windows.ts";
-import { counted } from "../state/counter.ts";
+import { counted, keyOf } from "../state/counter.ts";
 import { isOfGuard, type Millis } from "../values/period.ts";
-import { moveCredit, type Movement, takeCredits } from "../credits/wallet.ts";
+import type { Movement } from "../credits/ledger.ts";
+import { moveCredit, takeCredits } from "../credits/wallet.ts";
 import { finalParts } from "./final_parts.ts";
 import {
   chargeLine,
   correctLeft,
   isSettled,
-  keyOfLine,
   limitsOf,
   type LineLimit,
   NONE_SPARED,
@@ -77,8 +77,16 @@ export function settleCharge(
     reservationId: row.partOf ?? row.id,
     at: now,
   });
-  draft.putReservation({ ...row, lines, credits, prompt: null, status, settledAt: now });
-  return { lines, credits: credits.filter(({ taken }) => taken > 0n), uncovered };
+  const paid = credits.map(withoutLeftBalances);
+  draft.putReservation({ ...row, lines, credits: paid, prompt: null, status, settledAt: now });
+  return { lines, credits: paid.filter(({ taken }) => taken > 0n), uncovered };
+}
+
+/** An event is paid in one place. */
+function withoutLeftBalances(line: CreditLine): CreditLine {
+  if (line.left === undefined) return line;
+  const { left: _, ...rest } = line;
+  return rest;
 }
 
 function withoutLeft(line: HoldLine): Line {
@@ -108,7 +116,7 @@ function settledLines(
 
 /** An event takes nothing from a counter that is left unchanged. */
 function sparing(line: Line, spared: SparedCounters): Line {
-  return spared.has(keyOfLine(line)) ? { ...line, taken: 0n } : line;
+  return spared.has(keyOf(line)) ? { ...line, taken: 0n } : line;
 }
 
 /** Changes the counters from the held to the final amounts. */
@@ -130,7 +138,7 @@ function chargeLines(
   lines.forEach((line, place) => {
     const before = heldBy(place);
     // Plan changes and merges can bring two lines onto one counter, which gets the event's cost once and is listed once.
-    const key = keyOfLine(line);
+    const key = keyOf(line);
     if (isOfGuard(line.window)) {
       const held = isRecharge ? 0n : before;
       charged.set(key, chargeGuard(draft, line, held, (limits[place] as LineLimit).quota, now));
@@ -164,9 +172,9 @@ function chargeCredits(
   credits: readonly CreditLine[],
   movement: Movement,
 ): void {
-  credits.forEach(({ balanceId, taken }, place) => {
+  credits.forEach((line, place) => {
     const before = held[place]?.taken ?? 0n;
-    moveCredit(draft, context, balanceId, { delta: before - taken, held: -before }, movement);
+    moveCredit(draft, context, line, { delta: before - line.taken, held: -before }, movement);
   });
 }
 

@@ -7,7 +7,7 @@ import type { Draft } from "../state/draft.ts";
 import { ownerOf } from "../values/ids.ts";
 import { activePlanOf } from "../plans/entitlement.ts";
 import { quotaOf } from "../state/subscription.ts";
-import { adjustedTo, counted, counterKey, type CounterRef, shownCount } from "../state/counter.ts";
+import { adjustedTo, counted, keyOf, shownCount } from "../state/counter.ts";
 import { isOfGuard, type Millis, type Window } from "../values/period.ts";
 import { countersOf, type HoldLine, type Line, type Reservation } from "../state/reservation.ts";
 
@@ -64,7 +64,7 @@ export function correctLeft(
 ): void {
   if (left === undefined || delta === 0n) return;
   for (const ref of left) {
-    if (spared.has(keyOfLine(ref)) || !isSettled(ref.window, at)) continue;
+    if (spared.has(keyOf(ref)) || !isSettled(ref.window, at)) continue;
     const counter = draft.counter(ref);
     draft.putCounter(adjustedTo(counter, larger(counter.count + delta, 0n), counter.costCents, 0n));
   }
@@ -85,12 +85,7 @@ export const NONE_SPARED: SparedCounters = new Set();
 /** Lists the counters of a hold that were reset after it was made: a late commit counts nothing on them. */
 export function resetSince(draft: Draft, row: Reservation): SparedCounters {
   const reset = countersOf(row).filter((ref) => (draft.counter(ref).resetAt ?? -Infinity) > row.createdAt);
-  return reset.length === 0 ? NONE_SPARED : new Set(reset.map(keyOfLine));
-}
-
-/** The key of a line's counter. */
-export function keyOfLine({ planId, groupId, window }: CounterRef): string {
-  return counterKey(planId, groupId, window.start);
+  return reset.length === 0 ? NONE_SPARED : new Set(reset.map(keyOf));
 }
 
 /** The present limit of a line's group. */

@@ -16,9 +16,9 @@ import {
   adjustedTo,
   closed,
   type Counter,
-  counterKey,
   type CounterRef,
   joinedBy,
+  keyOf,
   opened,
   withoutReset,
 } from "../state/counter.ts";
@@ -218,9 +218,4 @@ function changeHoldLines(draft: Draft, change: (line: HoldLine) => HoldLine): vo
 /** Adds the list of counters left to a line; most lines have none. */
 function withLeft(line: HoldLine, left: readonly CounterRef[]): HoldLine {
   return left.length === 0 ? line : { ...line, left };
-}
-
-/** The key of a counter. */
-export function keyOf({ planId, groupId, window }: CounterRef): string {
-  return counterKey(planId, groupId, window.start);
 }

@@ -5,10 +5,10 @@
 
 import { larger } from "../values/amount.ts";
 import { isGuard, type LimitGroup } from "../catalog/plan.ts";
-import { isLifetime, runningSession, windowFor } from "./windows.ts";
+import { closeSessions, isLifetime, runningSession, windowAmong, windowFor } from "./windows.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
-import { closed, type CounterRef, filled, reset, shownCount } from "../state/counter.ts";
+import { type CounterRef, filled, reset, shownCount } from "../state/counter.ts";
 import type { Entitlement } from "../state/user.ts";
 import { resetShares } from "../accounts/shares.ts";
 import { carryUsage, forgetLeft, type LeftPlan, windowsLeft } from "./carry.ts";
@@ -25,7 +25,6 @@ import {
   primaryOf,
   quotaOf,
   type Subscription,
-  windowAmong,
 } from "../state/subscription.ts";
 
 /** The primary subscription of a user, with its plan and running window: the base of every decision. */
@@ -63,7 +62,7 @@ function activeOn(
   plan: Plan,
   { catalog, now }: Pick<Context, "catalog" | "now">,
 ): ActivePlan {
-  const window = windowAmong(draft.subscriptions(), row, plan, now);
+  const window = windowAmong(draft, row, plan, now);
   return { row, plan, window, addOns: addOnsOf(draft.subscriptions(), catalog, now) };
 }
 
@@ -146,7 +145,7 @@ export function refreshEntitlement(
 /** Returns when a row began, or where its plan counts over a lifetime, when the user first had that plan. */
 function startOf(draft: Draft, row: Subscription, plan: Plan, at: Millis): Millis {
   if (!plan.hasLifetime) return row.startedAt;
-  return windowAmong(draft.subscriptions(), row, plan, at, LIFETIME).start;
+  return windowAmong(draft, row, plan, at, LIFETIME).start;
 }
 
 const LIFETIME = { type: "lifetime", anchor: "subscription_start" } as const;
@@ -189,7 +188,7 @@ function enterPlan(draft: Draft, entered: ActivePlan, context: Context): boolean
     case "reset": {
       const refs = runningQuotas(draft, entered, now).map(({ ref }) => ref);
       for (const ref of refs) draft.putCounter(reset(draft.counter(ref), now));
-      for (const group of entered.plan.groups) closeSessions(draft, entered.plan.id, group.id);
+      for (const group of entered.plan.groups) closeSessions(draft, entered.plan.id, group.id, now);
       forgetLeft(draft, refs);
       resetShares(draft, refs, now);
       return false;
@@ -201,13 +200,6 @@ function enterPlan(draft: Draft, entered: ActivePlan, context: Context): boolean
         draft.putCounter(filled(counter, quota, larger(quota, shownCount(counter))));
       }
       return false;
-  }
-}
-
-/** Closes the sessions of a group; a merge may have brought several. */
-function closeSessions(draft: Draft, planId: string, groupId: string): void {
-  for (const row of draft.passing(planId, groupId)) {
-    if (row.kind === "session") draft.putCounter(closed(row));
   }
 }
 

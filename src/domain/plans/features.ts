@@ -52,7 +52,7 @@ export function featuresOf(draft: Draft, context: Context): Features | null {
 
 function inForce(draft: Draft, context: Context, keys: Iterable<string>): Features {
   const { types } = context.catalog.features;
-  const sources = [draft, ...draft.above].flatMap((level) => sourcesOf(level, context));
+  const sources = pathOf(draft).flatMap((level) => sourcesOf(level, context));
   sources.push({ values: context.catalog.features.defaults, from: "default", of: null });
   const found: [string, Feature][] = [];
   for (const key of keys) {
@@ -66,6 +66,18 @@ function inForce(draft: Draft, context: Context, keys: Iterable<string>): Featur
     }
   }
   return Object.fromEntries(found);
+}
+
+/** The user and those above it that are there; a settlement may bring others too. */
+function pathOf(draft: Draft): Draft[] {
+  const path = [draft];
+  for (let key = draft.user.parentKey; key !== null;) {
+    const above = draft.levelOf(key);
+    if (above === null || path.includes(above)) break;
+    path.push(above);
+    key = above.user.parentKey;
+  }
+  return path;
 }
 
 interface Source {

@@ -26,6 +26,8 @@ export interface InForce {
   readonly endsAt: Millis | null;
   /** Seats; undefined keeps those of the row. */
   readonly quantity: number | undefined;
+  /** When its trial at the provider ends; absent for no trial. */
+  readonly trialEndsAt?: Millis;
 }
 
 /** The subscription no longer entitles to anything. */
@@ -53,6 +55,7 @@ export function mirror(draft: Draft, input: MirrorInput, context: Context): Resu
   const plan = context.catalog.plans.get(state.planId);
   if (plan === undefined) return refused(refusal("not_found", `Plan not found: ${state.planId}`));
   const { startsAt, quantity } = state;
+  const trialEndsAt = (state.trialEndsAt ?? 0) > context.now ? state.trialEndsAt ?? null : null;
   const { provider, externalId } = input;
   const endsAt = before === null ? state.endsAt : endFrom(before.startedAt, state.endsAt);
   const kept = {
@@ -64,6 +67,7 @@ export function mirror(draft: Draft, input: MirrorInput, context: Context): Resu
     cycleStart: undefined,
     quantity,
     trial: undefined,
+    providerTrialEndsAt: trialEndsAt,
   };
   if (before === null) {
     const starts = Math.min(startsAt ?? context.now, context.now);
@@ -80,7 +84,7 @@ export function mirror(draft: Draft, input: MirrorInput, context: Context): Resu
     return shown(draft, end(draft, before, { endedAt: endsAt, reason: null }, context));
   }
   const isSame = isActive(before, context.now) && before.planId === plan.id && before.endsAt === endsAt &&
-    before.quantity === (quantity ?? before.quantity);
+    before.quantity === (quantity ?? before.quantity) && before.providerTrialEndsAt === trialEndsAt;
   if (isSame) return shown(draft, before);
   const row = updateRow(draft, { ...kept, startsAt: null }, plan, before, context);
   if (endsAt !== null && endsAt !== before.endsAt) {

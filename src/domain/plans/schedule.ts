@@ -12,7 +12,8 @@ import { rowToCancel } from "./cancel.ts";
 import { refreshEntitlement } from "./entitlement.ts";
 import { featuresOf } from "./features.ts";
 import { NEEDS_IDS, type SubscriptionAnswer } from "./subscribe.ts";
-import { findRow, historyRow, isActive, onPlan, type Subscription, windowOf } from "../state/subscription.ts";
+import { windowAmong } from "./windows.ts";
+import { findRow, historyRow, isActive, onPlan, type Subscription } from "../state/subscription.ts";
 
 /** The input of `POST /v1/subscriptions` with `at`, and of `DELETE /v1/subscriptions/scheduled`. */
 export interface ScheduleInput {
@@ -31,7 +32,7 @@ export function schedule(draft: Draft, input: ScheduleInput, context: Context): 
   if (found === null || !("planId" in found)) {
     return refused(found ?? refusal("not_found", "Subscription not found"));
   }
-  const scheduled = input.change === null ? null : changeOf(found, input.change, context);
+  const scheduled = input.change === null ? null : changeOf(draft, found, input.change, context);
   if (scheduled !== null && "code" in scheduled) return refused(scheduled);
   const row: Subscription = { ...found, scheduled };
   draft.putSubscription(row);
@@ -45,6 +46,7 @@ function rowWithChange(draft: Draft, input: ScheduleInput, context: Context): Su
 }
 
 function changeOf(
+  draft: Draft,
   row: Subscription,
   { plan: name, at }: NonNullable<ScheduleInput["change"]>,
   { catalog, now }: Context,
@@ -54,14 +56,14 @@ function changeOf(
   if (!isActive(row, now)) return refusal("not_found", "The subscription has ended");
   if (plan.addon && row.provider === null) return invalidField("provider", NEEDS_IDS);
   if (plan.id === row.planId) return invalidField("planId", "must be another plan than the present one");
-  const moment = at === "period_end" ? periodEnd(row, catalog.plans.get(row.planId), now) : at;
+  const moment = at === "period_end" ? periodEnd(draft, row, catalog.plans.get(row.planId), now) : at;
   if (moment === null) return invalidField("at", "must be a time: the plan's period has no end");
   if (moment <= now) return invalidField("at", "must be in the future");
   return { at: moment, planId: plan.id };
 }
 
-function periodEnd(row: Subscription, plan: Plan | undefined, now: Millis): Millis | null {
-  return plan === undefined ? null : windowOf(row, plan.period, now).end;
+function periodEnd(draft: Draft, row: Subscription, plan: Plan | undefined, now: Millis): Millis | null {
+  return plan === undefined ? null : windowAmong(draft, row, plan, now).end;
 }
 
 /**

@@ -34,6 +34,8 @@ export interface SubscribeInput {
   readonly cycleStart: Millis | null | undefined;
   /** Seats; undefined keeps those of the row. A new row has 1. */
   readonly quantity: number | undefined;
+  /** When its trial at the payment provider ends; null for no trial, absent keeps it. */
+  readonly providerTrialEndsAt?: Millis | null;
   /** Whether the plan is on trial: true begins its trial, false ends a running one, undefined keeps it. */
   readonly trial: boolean | undefined;
 }
@@ -142,6 +144,8 @@ export function createRow(draft: Draft, input: RowInput, plan: Plan, context: Co
     trial: null,
     trials: [],
     firstHeld: {},
+    providerTrialEndsAt: input.providerTrialEndsAt ?? null,
+    trialCredits: {},
   };
   const row = withTrial(bare, input.trial, plan, context.now);
   draft.appendSubscriptionEvent(historyRow(row, "created", context));
@@ -169,6 +173,9 @@ export function updateRow(
     customLimits: input.customLimits === undefined ? kept.customLimits : input.customLimits ?? {},
     customFeatures: input.customFeatures === undefined ? kept.customFeatures : input.customFeatures ?? {},
     quantity: input.quantity ?? kept.quantity,
+    providerTrialEndsAt: input.providerTrialEndsAt === undefined
+      ? kept.providerTrialEndsAt
+      : input.providerTrialEndsAt,
   };
   const row = withTrial(bare, input.trial, plan, context.now);
   const comesBack = !isActive(before, context.now) || (before.endsAt !== null && input.endsAt === null);

@@ -14,10 +14,10 @@ import {
   slotAt,
   type Window,
 } from "../values/period.ts";
-import type { LimitGroup, Plan } from "../catalog/plan.ts";
-import { type Counter, type CounterRef, NO_ALERTS, opened } from "../state/counter.ts";
+import type { Include, LimitGroup, Plan } from "../catalog/plan.ts";
+import { closed, type Counter, type CounterRef, NO_ALERTS, opened } from "../state/counter.ts";
 import type { Draft } from "../state/draft.ts";
-import { type Subscription, windowAmong, windowOf } from "../state/subscription.ts";
+import { heldSince, type Subscription } from "../state/subscription.ts";
 
 /** A plan in force, with the running window of its period. */
 interface PlanInForce {
@@ -41,11 +41,36 @@ export function windowFor(
       return slotAt(now, period.seconds);
     case "concurrent":
       return IN_FLIGHT;
-    case "lifetime":
-      return windowAmong(draft.subscriptions(), row, plan, now, period);
     default:
-      return windowOf(row, period, now);
+      return windowAmong(draft, row, plan, now, period);
   }
+}
+
+/**
+ * Returns the running window of a user under a period of the plan of a row. A lifetime begins when any row of the user,
+ * ended or not, first had the plan, so subscribing again gives no fresh quota.
+ */
+export function windowAmong(
+  draft: Draft,
+  row: Subscription,
+  plan: Plan,
+  at: Millis,
+  period: Period = plan.period,
+): Window {
+  if (period.type !== "lifetime") return draft.state.shared.windowOf(row, period, at);
+  let start = Infinity;
+  for (const each of draft.subscriptions()) start = Math.min(start, heldSince(each, plan.id) ?? Infinity);
+  return { start, end: null };
+}
+
+/** Returns the window in which a plan includes a pack at a moment. */
+export function windowOfPack(
+  draft: Draft,
+  { row, plan }: Pick<PlanInForce, "row" | "plan">,
+  { period }: Include,
+  at: Millis,
+): Window {
+  return windowAmong(draft, row, plan, at, period);
 }
 
 /** A session that the next allowed call begins. */
@@ -74,6 +99,20 @@ export function runningSession(
     if (contains(window, now) && (latest === null || window.start > latest.start)) latest = window;
   }
   return latest;
+}
+
+/** Closes the running sessions of a group: a merge may have brought several. The one that begins at `but` goes on. */
+export function closeSessions(
+  draft: Draft,
+  planId: string,
+  groupId: string,
+  now: Millis,
+  but: Millis | null = null,
+): void {
+  for (const row of draft.passing(planId, groupId)) {
+    const isRunning = row.kind === "session" && row.windowEnd !== null && row.windowEnd > now;
+    if (isRunning && row.windowStart !== but) draft.putCounter(closed(row));
+  }
 }
 
 /** Returns the slots of a rate that still count. */

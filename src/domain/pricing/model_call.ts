@@ -1,11 +1,11 @@
 // The most that a call of a model server may use, estimated before the call. The input is a quarter of the bytes of its
 // JSON text, in tokens; media within it count a flat number, token arrays their length. The answer is the limit that the
-// call names, else a default, times the number of answers.
+// call names, else a default, times the number of answers. Images count as what they are, and a flat number of tokens.
 
 import { type Amount, amountOf, larger } from "../values/amount.ts";
 import type { FieldFault } from "../values/refusal.ts";
 
-/** A call of OpenAI's API, as the caller sent it. */
+/** A call of a model server, as the caller sent it. */
 export type ModelCall = Readonly<Record<string, unknown>>;
 
 /** The most that a call may use, in tokens. */
@@ -23,14 +23,20 @@ export interface CallEstimate {
   readonly cacheWriteTokens: Amount;
   /** The same, where the call asks for a cache that is kept for an hour. */
   readonly cacheWrite1hTokens: Amount;
+  /** The images that the call asks for; null for a call of text. */
+  readonly images: number | null;
 }
 
 /** The longest answer, in tokens, that is held for a call without a limit. */
 const ANSWER_TOKENS = 1_024;
 /** Estimated tokens of one inline image, file or sound. */
 const MEDIA_TOKENS = 1_024;
+/** Estimated tokens of an image that the model makes. */
+const IMAGE_TOKENS = 1_024;
 /** Base64 characters of a file or sound for each token, where they are counted by their size. */
 const MEDIA_CHARS_PER_TOKEN = { image: Infinity, file: 32, sound: 1_024 } as const;
+/** The same of a PDF in a call of Anthropic's API, which is held by its size. */
+const PDF_CHARS_PER_TOKEN = 40;
 const BYTES_PER_TOKEN = 4;
 const TOKENS_MAX = 1e12;
 
@@ -38,12 +44,16 @@ const TOKENS_MAX = 1e12;
 const INPUTS = ["messages", "input", "instructions", "tools", "functions", "response_format"] as const;
 const ANSWER_LIMITS = ["max_completion_tokens", "max_tokens", "max_output_tokens"] as const;
 
-/** Estimates the most that a call may use; a fault names the member that is invalid. */
+const TOO_DEEP: FieldFault = { path: "", message: "The body is nested too deeply" };
+
+/** Estimates the most that a call of OpenAI's API may use; a fault names the member that is invalid. */
 export function estimateCall(call: ModelCall, hasAnswer: boolean): CallEstimate | FieldFault {
-  const input = inputOf(call);
-  if (input === null) return { path: "", message: "The body is nested too deeply" };
-  const asksReasoning = isReasoning(call);
-  if (!hasAnswer) return { ...input, asksReasoning, maxOutputTokens: null };
+  const { text } = call;
+  const format = typeof text === "object" && text !== null ? (text as ModelCall).format : undefined;
+  const input = inputOf([...INPUTS.map((name) => call[name]), format], call.cache_control, mediaOfOpenAI);
+  if (input === null) return TOO_DEEP;
+  const asked = { ...input, asksReasoning: isReasoning(call), images: null };
+  if (!hasAnswer) return { ...asked, maxOutputTokens: null };
   let longest: number | null = null;
   for (const name of ANSWER_LIMITS) {
     const limit = call[name] ?? null;
@@ -51,11 +61,49 @@ export function estimateCall(call: ModelCall, hasAnswer: boolean): CallEstimate 
     if (!isCount(limit)) return { path: name, message: "must be a positive integer" };
     longest = Math.max(longest ?? 0, limit);
   }
-  const answers = call.n ?? 1;
+  const answers = answersOf(call, longest ?? ANSWER_TOKENS);
+  return "path" in answers ? answers : { ...asked, maxOutputTokens: answers.maxOutputTokens };
+}
+
+/** The tokens of all answers to a call. */
+function answersOf(
+  { n }: ModelCall,
+  tokensOfOne: number,
+): { readonly answers: number; readonly maxOutputTokens: Amount } | FieldFault {
+  const answers = n ?? 1;
   if (!isCount(answers)) return { path: "n", message: "must be a positive integer" };
-  const tokens = (longest ?? ANSWER_TOKENS) * answers;
+  const tokens = tokensOfOne * answers;
   if (tokens > TOKENS_MAX) return { path: "n", message: `asks for more than ${TOKENS_MAX} tokens` };
-  return { ...input, asksReasoning, maxOutputTokens: amountOf(tokens) };
+  return { answers, maxOutputTokens: amountOf(tokens) };
+}
+
+/** The same of a call of Anthropic's messages. Its limit may be 0: the call then only fills the cache. */
+export function estimateMessages(call: ModelCall): CallEstimate | FieldFault {
+  const { system, messages, tools, cache_control, thinking, max_tokens } = call;
+  const input = inputOf([system, messages, tools], cache_control, mediaOfAnthropic);
+  if (input === null) return TOO_DEEP;
+  const limit = max_tokens ?? ANSWER_TOKENS;
+  if (limit !== 0 && !isCount(limit)) {
+    return { path: "max_tokens", message: "must be an integer of at least 0" };
+  }
+  const asksReasoning = typeof thinking === "object" && thinking !== null &&
+    (thinking as ModelCall).type !== "disabled";
+  return { ...input, asksReasoning, images: null, maxOutputTokens: amountOf(limit) };
+}
+
+/** The same of a call for images. */
+export function estimateImages(call: ModelCall): CallEstimate | FieldFault {
+  const input = inputOf([call.prompt], undefined, mediaOfOpenAI);
+  if (input === null) return TOO_DEEP;
+  const answers = answersOf(call, IMAGE_TOKENS);
+  if ("path" in answers) return answers;
+  const { answers: images, maxOutputTokens } = answers;
+  return { ...input, hasMedia: true, asksReasoning: false, images, maxOutputTokens };
+}
+
+/** Estimates the tokens of images that came without a report. */
+export function tokensOfImages(images: number): Amount {
+  return amountOf(images * IMAGE_TOKENS);
 }
 
 /** What is charged for a call that its caller has left, where nobody reports its usage. */
@@ -97,26 +145,30 @@ function isCount(value: unknown): value is number {
   return Number.isSafeInteger(value) && (value as number) >= 1 && (value as number) <= TOKENS_MAX;
 }
 
-/** The input's tokens; null for a value that is nested too deeply for JSON. */
-function inputOf(call: ModelCall): Omit<CallEstimate, "maxOutputTokens" | "asksReasoning"> | null {
-  const { text } = call;
-  const format = typeof text === "object" && text !== null ? (text as ModelCall).format : undefined;
+type InputEstimate = Omit<CallEstimate, "maxOutputTokens" | "asksReasoning" | "images">;
+
+/** The tokens of some members; null for a value that is nested too deeply for JSON. */
+function inputOf(
+  values: readonly unknown[],
+  cacheControl: unknown,
+  mediaOf: MediaReader,
+): InputEstimate | null {
   const caching = new Caching();
-  caching.see("cache_control", call.cache_control);
+  caching.see("cache_control", cacheControl);
   let bytes = 0;
   let tokens = 0;
   let more = 0;
   let hasMedia = false;
-  for (const value of [...INPUTS.map((name) => call[name]), format]) {
+  for (const value of values) {
     const counted = tokenCount(value);
     if (counted !== null) tokens += counted;
     else {
-      const sized = sizeOf(value, caching);
+      const sized = sizeOf(value, caching, mediaOf);
       if (sized === null) return null;
       bytes += sized.bytes;
-      tokens += sized.media * MEDIA_TOKENS;
+      tokens += sized.mediaTokens;
       more += sized.moreTokens;
-      hasMedia ||= sized.media > 0 || sized.moreTokens > 0;
+      hasMedia ||= sized.mediaTokens > 0 || sized.moreTokens > 0;
     }
   }
   const inputTokens = tokensOfBytes(bytes) + amountOf(tokens);
@@ -153,33 +205,40 @@ function tokenCount(value: unknown): number | null {
 
 const encoder = new TextEncoder();
 
+/** What one medium counts. */
+interface Medium {
+  readonly tokens: number;
+  /** What it has beyond that by its size. */
+  readonly moreTokens: number;
+  /** Whether its text is an address or an id, which counts as a text too. */
+  readonly isNamed: boolean;
+}
+
+/** Recognizes a medium by the member that has it, within its part of a message; null for a text. */
+type MediaReader = (part: ModelCall, name: string, text: string) => Medium | null;
+
 interface Sized {
   /** Bytes as JSON, without media. */
   readonly bytes: number;
-  /** Media within the value. */
-  readonly media: number;
-  /** Tokens that media have beyond the flat number, by their size; media at an address have the flat number here. */
+  readonly mediaTokens: number;
   readonly moreTokens: number;
 }
 
-function sizeOf(value: unknown, caching: Caching): Sized | null {
-  if (value === undefined || value === null) return { bytes: 0, media: 0, moreTokens: 0 };
-  let media = 0;
+function sizeOf(value: unknown, caching: Caching, mediaOf: MediaReader): Sized | null {
+  if (value === undefined || value === null) return { bytes: 0, mediaTokens: 0, moreTokens: 0 };
+  let mediaTokens = 0;
   let moreTokens = 0;
   try {
     const text = JSON.stringify(value, function (this: ModelCall, name, member) {
       caching.see(name, member);
       if (typeof member !== "string") return member;
-      const kind = mediaKind(this, name, member);
-      if (kind === null) {
-        if (isAddress(name, member)) moreTokens += MEDIA_TOKENS;
-        return member;
-      }
-      media += 1;
-      moreTokens += Math.max(0, Math.ceil(member.length / MEDIA_CHARS_PER_TOKEN[kind]) - MEDIA_TOKENS);
-      return "";
+      const medium = mediaOf(this, name, member);
+      if (medium === null) return member;
+      mediaTokens += medium.tokens;
+      moreTokens += medium.moreTokens;
+      return medium.isNamed ? member : "";
     });
-    return { bytes: encoder.encode(text).byteLength, media, moreTokens };
+    return { bytes: encoder.encode(text).byteLength, mediaTokens, moreTokens };
   } catch {
     return null;
   }
@@ -187,7 +246,21 @@ function sizeOf(value: unknown, caching: Caching): Sized | null {
 
 const MEDIA_MEMBERS: ReadonlySet<string> = new Set(["url", "image_url", "file_url", "file_data"]);
 
-/** Media come as data URLs in members of these names; files and sounds may also come as bare base64. */
+/**
+ * Media come as data URLs in members of these names; files and sounds may also come as bare base64. One at an address,
+ * which the model server fetches, has the flat number only by its size.
+ */
+function mediaOfOpenAI(part: ModelCall, name: string, text: string): Medium | null {
+  const kind = mediaKind(part, name, text);
+  if (kind !== null) return mediumOf(MEDIA_TOKENS, text.length / MEDIA_CHARS_PER_TOKEN[kind]);
+  const isAddress = MEDIA_MEMBERS.has(name) && /^https?:/i.test(text);
+  return isAddress ? { tokens: 0, moreTokens: MEDIA_TOKENS, isNamed: true } : null;
+}
+
+function mediumOf(tokens: number, bySize: number): Medium {
+  return { tokens, moreTokens: Math.max(0, Math.ceil(bySize) - tokens), isNamed: false };
+}
+
 function mediaKind(part: ModelCall, name: string, text: string): keyof typeof MEDIA_CHARS_PER_TOKEN | null {
   if (name === "file_data") return "file";
   if (MEDIA_MEMBERS.has(name)) {
@@ -196,7 +269,13 @@ function mediaKind(part: ModelCall, name: string, text: string): keyof typeof ME
   return name === "data" && typeof part.format === "string" ? "sound" : null;
 }
 
-/** Whether a member has the address of an image or file, which the model server fetches. */
-function isAddress(name: string, text: string): boolean {
-  return MEDIA_MEMBERS.has(name) && /^https?:/i.test(text);
+/** The members of a medium in Anthropic's messages, by the type of its source; a source of type "text" is a text. */
+const SOURCES: Readonly<Record<string, string>> = { base64: "data", url: "url", file: "file_id" };
+
+function mediaOfAnthropic({ type, media_type }: ModelCall, name: string, text: string): Medium | null {
+  if (typeof type !== "string" || !Object.hasOwn(SOURCES, type) || SOURCES[type] !== name) return null;
+  if (type !== "base64") return { tokens: MEDIA_TOKENS, moreTokens: 0, isNamed: true };
+  if (media_type !== "application/pdf") return mediumOf(MEDIA_TOKENS, 0);
+  const tokens = Math.ceil(text.length / PDF_CHARS_PER_TOKEN);
+  return mediumOf(tokens, text.length / MEDIA_CHARS_PER_TOKEN.file);
 }

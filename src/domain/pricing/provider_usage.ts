@@ -78,6 +78,7 @@ const SHAPES: readonly Shape[] = [
       reasoning: first(
         "output_tokens.reasoning",
         "output_tokens_details.reasoning_tokens",
+        "output_tokens_details.thinking_tokens",
         "output_token_details.reasoning_tokens",
         "reasoning_tokens",
       ),
@@ -110,7 +111,7 @@ function readCacheBeside(first: Reader, { cacheDetails }: ProviderUsage): Parts 
     writes,
     hourWrites,
     output: first("output_tokens"),
-    reasoning: first("output_tokens_details.reasoning_tokens"),
+    reasoning: first("output_tokens_details.thinking_tokens", "output_tokens_details.reasoning_tokens"),
   };
 }
 
@@ -128,6 +129,9 @@ export function readProviderUsage(object: ProviderUsage): Usage | FieldFault {
   // The AI SDK keeps the server's own object beside its own numbers, which leave out some of it.
   const raw = isObject(object.raw) ? readProviderUsage(object.raw) : null;
   if (raw !== null && !("path" in raw)) return raw;
+  if (Array.isArray(object.iterations) && object.iterations.length > 0) {
+    return usageOfIterations(object.iterations, object);
+  }
   if (isDuration(object)) return { ...NO_USAGE, seconds: amountOf(object.seconds) };
   const shape = shapeOf(object);
   if (shape === undefined) {
@@ -145,6 +149,24 @@ export function readProviderUsage(object: ProviderUsage): Usage | FieldFault {
     return 0n;
   }, object);
   return fault ?? usageOf(parts, object);
+}
+
+/**
+ * The usage of a message that took several runs of a model, such as one that was compacted first: their sum, since the
+ * members beside them count the last run alone.
+ */
+function usageOfIterations(iterations: readonly unknown[], object: ProviderUsage): Usage | FieldFault {
+  const sum: Record<string, Amount | null> = {};
+  for (const [place, iteration] of iterations.entries()) {
+    const path = `iterations[${place}]`;
+    if (!isObject(iteration)) return { path, message: "must be an object" };
+    const usage = readProviderUsage({ ...iteration, iterations: null });
+    if ("path" in usage) return { ...usage, path: usage.path === "" ? path : `${path}.${usage.path}` };
+    for (const [name, amount] of Object.entries(usage)) {
+      if (typeof amount === "bigint") sum[name] = (sum[name] ?? 0n) + amount;
+    }
+  }
+  return { ...NO_USAGE, ...sum, ...namesOtherTier(object) ? { isOtherTier: true } : {} };
 }
 
 /**
@@ -173,7 +195,7 @@ function usageOf(
   };
 }
 
-/** Names of the ordinary service tier, whose prices a catalog has. */
+/** Names of the ordinary service tier and speed, whose prices a catalog has. */
 const STANDARD_TIERS: ReadonlySet<string> = new Set([
   "standard",
   "default",
@@ -183,8 +205,8 @@ const STANDARD_TIERS: ReadonlySet<string> = new Set([
 ]);
 
 function namesOtherTier(object: ProviderUsage): boolean {
-  const { value } = reportedAt(object, "service_tier", "traffic_type");
-  return typeof value === "string" && !STANDARD_TIERS.has(value.toLowerCase());
+  const named = [reportedAt(object, "service_tier", "traffic_type"), reportedAt(object, "speed")];
+  return named.some(({ value }) => typeof value === "string" && !STANDARD_TIERS.has(value.toLowerCase()));
 }
 
 function shapeOf(object: ProviderUsage): Shape | undefined {

@@ -10,6 +10,8 @@ import type { Millis } from "../values/period.ts";
 export interface Context {
   /** The time of the decision; it does not pass during one. */
   readonly now: Millis;
+  /** Real time, for what counts by the real month; absent where it is `now`. */
+  readonly realNow?: () => Millis;
   readonly catalog: Catalog;
   readonly ids: IdSource;
   /** How many more credit balances may be issued in the realm; null for no limit. */

@@ -27,7 +27,7 @@ export interface CounterRef {
 
 /** The usage of a group in a window. */
 export interface Counter {
-  /** Its key in maps, see counterKey. */
+  /** Its key in maps, see keyOf. */
   readonly key: string;
   readonly userKey: UserKey;
   readonly planId: string;
@@ -72,37 +72,21 @@ export function shownCount({ count, block }: Counter): Amount {
 /** Most counters have no alerts: they share this list. */
 export const NO_ALERTS: readonly number[] = [];
 
-interface KnownKey {
-  readonly windowStart: Millis;
-  readonly key: string;
-}
-
-/**
- * The newest key of each group of a plan. Most users of a plan are in one window, and share its text. The keys hold ids of
- * the catalog alone, and equal keys are the same key, so this is only a shortcut.
- */
-const lastKeys = new Map<string, Map<string, KnownKey>>();
-const PLANS_MAX = 10_000;
-
 /** Makes the key of a counter in maps. Ids hold no control characters, so a line feed separates them. */
 export function counterKey(planId: string, groupId: string, windowStart: Millis): string {
-  let ofPlan = lastKeys.get(planId);
-  if (ofPlan === undefined) {
-    if (lastKeys.size >= PLANS_MAX) lastKeys.clear();
-    lastKeys.set(planId, ofPlan = new Map());
-  }
-  const known = ofPlan.get(groupId);
-  if (known?.windowStart === windowStart) return known.key;
-  const key = `${planId}\n${groupId}\n${windowStart}`;
-  ofPlan.set(groupId, { windowStart, key });
-  return key;
+  return `${planId}\n${groupId}\n${windowStart}`;
+}
+
+/** Returns the key of a counter. */
+export function keyOf({ planId, groupId, window }: CounterRef): string {
+  return counterKey(planId, groupId, window.start);
 }
 
 /** Makes an empty counter. */
-export function emptyCounter(userKey: UserKey, ref: CounterRef): Counter {
+export function emptyCounter(userKey: UserKey, ref: CounterRef, key = keyOf(ref)): Counter {
   const { kind } = ref.window;
   const counter: Counter = {
-    key: counterKey(ref.planId, ref.groupId, ref.window.start),
+    key,
     userKey,
     planId: ref.planId,
     groupId: ref.groupId,
@@ -186,9 +170,11 @@ export function reset(counter: Counter, at: Millis): Counter {
 }
 
 /** Empties the counter of a user who became an alias: its holds and events are the canonical user's now. */
-export function emptied({ userKey, planId, groupId, windowStart, windowEnd, kind }: Counter): Counter {
-  const window = { start: windowStart, end: windowEnd };
-  return emptyCounter(userKey, { planId, groupId, window: kind === "rate" ? { ...window, kind } : window });
+export function emptied(counter: Counter): Counter {
+  const { key, userKey, planId, groupId, windowStart, windowEnd, kind } = counter;
+  const calendar = { start: windowStart, end: windowEnd };
+  const window = kind === "rate" ? { ...calendar, kind } : calendar;
+  return emptyCounter(userKey, { planId, groupId, window }, key);
 }
 
 /** Sets a counter to a count by a plan change, with which `holdsDelta` of open holds came or went. */

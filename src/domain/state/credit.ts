@@ -12,6 +12,9 @@ import type { Unit } from "../catalog/plan.ts";
 /** Where a grant came from. */
 export type CreditSource = "purchase" | "grant" | "refund" | "manual";
 
+/** What granted a balance, where no caller and no operator did: a plan, a rollover of it, or a top-up. */
+export type CreditOrigin = "plan" | "rollover" | "topup";
+
 export type CreditStatus = "active" | "expired" | "depleted" | "revoked";
 
 /** Credits of one grant and pack item. */
@@ -46,6 +49,33 @@ export interface CreditBalance {
   readonly overage: Amount;
   /** The messages that were sent of it, as a sum of TOLD bits: each is sent once, `expired` once for each expiry. */
   readonly told: number;
+  /** null for a grant of a caller or an operator. */
+  readonly origin: CreditOrigin | null;
+  /**
+   * Names what made it, where that is no caller: exactly one balance of a user has it, but for several levels or users
+   * it may be the same. null for a grant of a caller or an operator. It never meets an `externalRef`.
+   */
+  readonly ownRef: string | null;
+  /** Of credits that a plan includes and of their rollovers: the window that they were included in. Else null. */
+  readonly included: Included | null;
+}
+
+/** The window of a plan that included credits. */
+export interface Included {
+  readonly planId: string;
+  /** The row that had the plan. */
+  readonly subscriptionId: string;
+  readonly isAddOn: boolean;
+  readonly windowStart: Millis;
+  /** null for a lifetime. */
+  readonly windowEnd: Millis | null;
+  /**
+   * "open" while it is the user's balance of the window, "left" when its plan ended before the window did, "taken_over"
+   * when another balance then took its use along.
+   */
+  readonly state: "open" | "left" | "taken_over";
+  /** Once the window has ended: until when what is left of it goes on as a rollover; null for no rollover. */
+  readonly rollsUntil: Millis | null;
 }
 
 /** The messages that a balance sends once. */
@@ -81,6 +111,13 @@ export interface CreditLine {
   readonly balanceId: string;
   readonly unit: Unit;
   readonly taken: Amount;
+  /** Balances of a plan's windows that the line left, because its user changed plan; absent for none. */
+  readonly left?: readonly string[];
+}
+
+/** What events and open holds took of a balance, or revoking did; above `initial` where its overage is above 0. */
+export function goneOf({ initial, remaining, overage }: CreditBalance): Amount {
+  return initial - remaining + overage;
 }
 
 /** Returns the pack's present name, else its name at the grant. */
@@ -95,8 +132,12 @@ export function statusOf(row: CreditBalance, now: Millis): CreditStatus {
   return row.remaining === 0n ? "depleted" : "active";
 }
 
-/** When the expiry of a balance is to be settled; null for a balance with nothing left, or without an expiry. */
+/**
+ * When the expiry of a balance is to be settled; null for a balance with nothing left, or without an expiry. Windows of
+ * plans never make a user due: they are settled when it comes.
+ */
 export function expiryDueOf(row: CreditBalance): Millis | null {
+  if (row.included !== null) return null;
   const hasLeft = row.remaining > 0n || row.held > 0n;
   return hasLeft && row.revokedAt === null && (row.told & TOLD.expired) === 0 ? row.expiresAt : null;
 }
@@ -111,12 +152,17 @@ export function isSpendable(
   return row.remaining > 0n && statusOf(row, now) === "active" && matchesAny(row.matches, event, metadata);
 }
 
-/** Consumption order: priority descending, earliest expiry (evergreen last), oldest grant, then id. A total order. */
+/**
+ * Consumption order: priority descending, earliest expiry (evergreen last), rollovers first, oldest grant, then id. A total
+ * order.
+ */
 export function compareBalances(a: CreditBalance, b: CreditBalance): number {
   if (a.priority !== b.priority) return b.priority - a.priority;
   const expiryA = a.expiresAt ?? Infinity;
   const expiryB = b.expiresAt ?? Infinity;
   if (expiryA !== expiryB) return expiryA < expiryB ? -1 : 1;
+  const [rolledA, rolledB] = [a.origin === "rollover", b.origin === "rollover"];
+  if (rolledA !== rolledB) return rolledA ? -1 : 1;
   if (a.grantedAt !== b.grantedAt) return a.grantedAt - b.grantedAt;
   return a.id < b.id ? -1 : a.id > b.id ? 1 : 0;
 }

@@ -3,8 +3,8 @@
 // value.
 
 import type { Amount } from "../values/amount.ts";
-import { type Counter, counterKey, type CounterRef, emptyCounter } from "./counter.ts";
-import { type CreditBalance, expiryDueOf, type LedgerEntry } from "./credit.ts";
+import { type Counter, type CounterRef, emptyCounter } from "./counter.ts";
+import { compareBalances, type CreditBalance, expiryDueOf, type LedgerEntry } from "./credit.ts";
 import type { MeteringEvent } from "./event.ts";
 import {
   type Message,
@@ -20,6 +20,7 @@ import type { Millis } from "../values/period.ts";
 import type { RefusedCall } from "./refused_call.ts";
 import type { Reservation } from "./reservation.ts";
 import type { Run } from "./run.ts";
+import type { TopUpIntent } from "./top_up.ts";
 import { emptyShare, laterEnd, type Share, shareKey, type ShareRef } from "./share.ts";
 import { nextDueOf, type Subscription, type SubscriptionEvent } from "./subscription.ts";
 import type { Change, User, UserState } from "./user.ts";
@@ -49,8 +50,10 @@ export class Draft {
   #counters: Overlay<Counter> | null = null;
   #reservations: Overlay<Reservation> | null = null;
   #balances: Overlay<CreditBalance> | null = null;
+  #movesBalances = false;
   #runs: Overlay<Run> | null = null;
   #shares: Overlay<Share> | null = null;
+  #topUps: Overlay<TopUpIntent> | null = null;
   #records: Change[] | null = null;
   #messages: Message[] | null = null;
 
@@ -86,6 +89,11 @@ export class Draft {
     return this.#subscriptions?.get(id) ?? this.state.subscriptions.get(id);
   }
 
+  /** Whether this draft has changes of subscriptions. */
+  get changesSubscriptions(): boolean {
+    return this.#subscriptions !== null;
+  }
+
   putSubscription(row: Subscription): void {
     (this.#subscriptions ??= new Overlay()).set(row.id, row);
   }
@@ -95,9 +103,9 @@ export class Draft {
    * counter. Its end is the latest of theirs, so that it is loaded as long as any of them runs.
    */
   counter(ref: CounterRef): Counter {
-    const key = counterKey(ref.planId, ref.groupId, ref.window.start);
+    const key = this.state.shared.counterKey(ref.planId, ref.groupId, ref.window.start);
     const row = this.#counters?.get(key) ?? this.state.counters.get(key);
-    if (row === undefined) return emptyCounter(this.user.key, ref);
+    if (row === undefined) return emptyCounter(this.user.key, ref, key);
     const { end } = ref.window;
     const isLater = row.windowEnd !== null && (end === null || end > row.windowEnd);
     return isLater ? { ...row, windowEnd: end } : row;
@@ -211,23 +219,31 @@ export class Draft {
     return this.#balances?.get(id) ?? this.state.balances.get(id);
   }
 
-  /** The balances in memory, with this draft's changes, in consumption order; new ones come last. */
-  *balancesInOrder(): Iterable<CreditBalance> {
+  /** The balances in memory, with this draft's changes, in consumption order. */
+  balancesInOrder(): Iterable<CreditBalance> {
     const over = this.#balances;
-    for (const row of this.state.balanceOrder) yield over?.get(row.id) ?? row;
-    for (const row of over?.rows ?? []) {
-      if (!this.state.balances.has(row.id)) yield row;
-    }
+    if (over === null) return this.state.balanceOrder;
+    const order = this.state.balanceOrder.map((row) => over.get(row.id) ?? row);
+    if (!this.#movesBalances) return order;
+    order.push(...over.rows.filter(({ id }) => !this.state.balances.has(id)));
+    return order.sort(compareBalances);
+  }
+
+  /** Notes whether a row is new, or changes its place in the order. */
+  #setBalance(row: CreditBalance): void {
+    const known = this.state.balances.get(row.id);
+    if (known === undefined || known.expiresAt !== row.expiresAt) this.#movesBalances = true;
+    (this.#balances ??= new Overlay()).set(row.id, row);
   }
 
   putBalance(row: CreditBalance): void {
     if (this.balance(row.id) === undefined) this.issued += 1;
-    (this.#balances ??= new Overlay()).set(row.id, row);
+    this.#setBalance(row);
   }
 
-  /** Takes over another user's balance. */
+  /** Adds a balance that is no grant of a caller: another user's, or what a plan includes. */
   adoptBalance(row: CreditBalance): void {
-    (this.#balances ??= new Overlay()).set(row.id, row);
+    this.#setBalance(row);
   }
 
   run(id: string): Run | undefined {
@@ -244,6 +260,22 @@ export class Draft {
 
   putRun(row: Run): void {
     (this.#runs ??= new Overlay()).set(row.id, row);
+  }
+
+  topUp(id: string): TopUpIntent | undefined {
+    return this.#topUps?.get(id) ?? this.state.topUps.get(id);
+  }
+
+  /** The top-ups in memory, with this draft's changes. */
+  *topUps(): Iterable<TopUpIntent> {
+    for (const row of this.state.topUps.values()) yield this.#topUps?.get(row.id) ?? row;
+    for (const row of this.#topUps?.rows ?? []) {
+      if (!this.state.topUps.has(row.id)) yield row;
+    }
+  }
+
+  putTopUp(row: TopUpIntent): void {
+    (this.#topUps ??= new Overlay()).set(row.id, row);
   }
 
   appendLedgerEntry(row: LedgerEntry): void {
@@ -316,7 +348,7 @@ export class Draft {
   get isEmpty(): boolean {
     return this.#user === null && this.#subscriptions === null && this.#counters === null &&
       this.#reservations === null && this.#balances === null && this.#runs === null &&
-      this.#shares === null &&
+      this.#shares === null && this.#topUps === null &&
       this.#records === null;
   }
 
@@ -344,6 +376,9 @@ export class Draft {
     }
     for (const row of this.#runs?.rows ?? []) {
       changes.push({ verb: this.state.runs.has(row.id) ? "put" : "append", table: "runs", row });
+    }
+    for (const row of this.#topUps?.rows ?? []) {
+      changes.push({ verb: this.state.topUps.has(row.id) ? "put" : "append", table: "top_ups", row });
     }
     if (this.#records !== null) changes.push(...this.#records);
     return changes;

@@ -1,5 +1,6 @@
-// An open hold as one text: its fields in a fixed order, each on a line, without its id and its user. Times are relative to
-// the time within the id, so calls of one kind make equal texts, and share one unless the caller sent texts of its own.
+// An open hold as one text: its fields in a fixed order, each on a line, without its id, its user and its relations. Times are
+// relative to the time within the id, so calls of one kind make equal texts, and share one unless the caller sent texts of
+// its own. The ids of its parts and of its run are beside it.
 // The caller's texts are the last field, after their lengths, since they may hold any character; ids and units hold no line
 // feed. The form lives in memory alone and may change with every version.
 
@@ -24,19 +25,26 @@ const BARE = "-";
 const YES = "1";
 const NO = "0";
 
-/** Whether a text can hold a reservation: it is open, and its lines left no counter by a change of plan. */
-export function fitsText({ status, lines }: Reservation): boolean {
-  return status === "held" && lines.every(({ left }) => left === undefined);
+/** Whether a text can hold a reservation: it is open, and left no counter and no balance by a change of plan. */
+export function fitsText({ status, lines, credits }: Reservation): boolean {
+  return status === "held" && lines.every(({ left }) => left === undefined) &&
+    credits.every(({ left }) => left === undefined);
+}
+
+/** The text of a hold with parts, of a part, or of a call in a run. */
+export interface RelatedText {
+  readonly text: string;
+  /** The ids of parts, or of the reservation of a part, then that of the run: "+a,b@run". */
+  readonly relations: string;
 }
 
 /** Makes the text of a reservation that fits one; users with the same `texts` share equal texts. */
-export function textOfHold(row: Reservation, texts: HoldTexts): string {
+export function textOfHold(row: Reservation, texts: HoldTexts): string | RelatedText {
   const { amounts, lines, credits, event, metadata, prompt, isBare } = row;
   const moment = momentOf(row.id);
   const fields = [
     row.expiresAt - moment,
     isBare === true ? BARE : textBytes(row),
-    textOfRelations(row),
     row.createdAt - moment,
     row.quantity ?? NONE,
     row.count ?? NONE,
@@ -64,11 +72,10 @@ export function textOfHold(row: Reservation, texts: HoldTexts): string {
   fields.push(event + (metadata ?? NONE) + (prompt ?? NONE));
   // Joined, not added up: a sum of texts stays a tree of its pieces in memory.
   const text = fields.join(END);
-  // A caller's texts may be about a person, so they are kept nowhere but in that person's own rows. No other hold has the
-  // same parts.
-  const isCommon = metadata === null && prompt === null && row.parts === undefined &&
-    row.partOf === undefined;
-  return isCommon ? texts.shared(text) : text;
+  // A caller's texts may be about a person, so they are kept nowhere but in that person's own rows.
+  const kept = metadata === null && prompt === null ? texts.shared(text) : text;
+  const relations = textOfRelations(row);
+  return relations === NONE ? kept : { text: kept, relations };
 }
 
 /** Most texts to remember. Where all texts differ, as where each user's own credits pay, more would not help. */
@@ -96,7 +103,7 @@ export class HoldTexts {
 
   /** Reads a text, a shared one once. */
   read(text: string): ReadHold {
-    const known = this.#known.get(text);
+    const known = bytesOfText(text) > 0 ? undefined : this.#known.get(text);
     return known === undefined ? readText(text) : known.read ??= readText(text);
   }
 }
@@ -108,7 +115,7 @@ interface SharedHold {
 }
 
 /** What a text says of a hold. Times are relative to the time within its id. */
-type ReadHold = Omit<Reservation, "id" | "userKey">;
+type ReadHold = Omit<Reservation, "id" | "userKey" | keyof Relations>;
 
 /** Returns when the hold of an id and a text lapses. */
 export function expiryOfText(id: string, text: string): Millis {
@@ -120,10 +127,9 @@ export function isBareText(text: string): boolean {
   return text.startsWith(BARE, text.indexOf(END) + 1);
 }
 
-/** Whether users above hold parts of a text's reservation. */
-export function hasPartsText(text: string): boolean {
-  const from = text.indexOf(END, text.indexOf(END) + 1) + 1;
-  return text.startsWith(PARTS, from);
+/** Whether users above hold parts of a hold. */
+export function hasParts(hold: string | RelatedText): boolean {
+  return typeof hold === "object" && hold.relations.startsWith(PARTS);
 }
 
 /** Returns the bytes of the caller's texts in a text. */
@@ -134,23 +140,28 @@ export function bytesOfText(text: string): number {
 }
 
 /** Makes the reservation of a text again. */
-export function readHold(id: string, userKey: UserKey, text: string, texts: HoldTexts): Reservation {
-  const read = texts.read(text);
+export function readHold(
+  id: string,
+  userKey: UserKey,
+  hold: string | RelatedText,
+  texts: HoldTexts,
+): Reservation {
+  const read = texts.read(typeof hold === "object" ? hold.text : hold);
   const moment = momentOf(id);
-  return {
+  const row = {
     ...read,
     id,
     userKey,
     createdAt: moment + read.createdAt,
     expiresAt: moment + read.expiresAt,
   };
+  return typeof hold === "object" ? { ...row, ...relationsOf(hold.relations) } : row;
 }
 
 function readText(text: string): ReadHold {
   const fields = new Fields(text);
   const expiresAt = fields.number();
   const isBare = fields.next() === BARE;
-  const relations = fields.next();
   const createdAt = fields.number();
   const quantity = fields.amountOrNull();
   const count = fields.amountOrNull();
@@ -188,21 +199,18 @@ function readText(text: string): ReadHold {
     expiresAt,
     settledAt: null,
     ...(isBare ? BARE_ROW : NO_MEMBERS),
-    ...relationsOf(relations),
     ...(shares.length === 0 ? NO_MEMBERS : { shares }),
   };
 }
 
 type Relations = Pick<Reservation, "parts" | "partOf" | "runId">;
 
-/** The ids of parts, or of the reservation of a part, then that of the run: "+a,b@run". */
 function textOfRelations({ parts, partOf, runId }: Relations): string {
   const relation = parts === undefined ? partOf ?? NONE : PARTS + parts.join(",");
   return runId === undefined ? relation : relation + RUN + runId;
 }
 
 function relationsOf(text: string): Relations {
-  if (text === NONE) return NO_MEMBERS;
   const [relation = NONE, runId] = text.split(RUN, 2);
   const ofRun = runId === undefined ? NO_MEMBERS : { runId };
   if (relation === NONE) return ofRun;

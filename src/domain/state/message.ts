@@ -22,6 +22,18 @@ export interface CreditsData extends OfUser {
   readonly externalRef: string | null;
 }
 
+/** The data of a message about a purchase that a user's setting makes. */
+export interface TopUpData extends OfUser {
+  /** Null where the cap let none be made. */
+  readonly topUpId: string | null;
+  readonly packId: string;
+  readonly quantity: number;
+  /** In the smallest unit of the currency. */
+  readonly amount: number;
+  readonly currency: string;
+  readonly reason: string | null;
+}
+
 /** The data of a message about a subscription. */
 export interface SubscriptionData extends OfUser {
   readonly subscriptionId: string;
@@ -47,6 +59,9 @@ export type MessageData =
     readonly "user.merged": { readonly from: string; readonly to: string; readonly mergeId: string };
     readonly "reservation.expired": OfUser & { readonly reservationId: string; readonly event: string };
     readonly "person.erased": { readonly jobId: string };
+    readonly "topup.paid": TopUpData;
+    readonly "topup.failed": TopUpData;
+    readonly "topup.capped": TopUpData;
     readonly ping: Readonly<Record<never, never>>;
   }
   & { readonly [Type in `credits.${CreditsNews}`]: CreditsData }
@@ -74,6 +89,9 @@ export const MESSAGE_TYPES = Object.keys(
     "subscription.promoted": true,
     "user.merged": true,
     "reservation.expired": true,
+    "topup.paid": true,
+    "topup.failed": true,
+    "topup.capped": true,
     "person.erased": true,
     ping: true,
   } satisfies Record<MessageType, true>,

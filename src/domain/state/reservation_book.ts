@@ -10,10 +10,11 @@ import {
   bytesOfText,
   expiryOfText,
   fitsText,
-  hasPartsText,
+  hasParts,
   type HoldTexts,
   isBareText,
   readHold,
+  type RelatedText,
   textOfHold,
 } from "./hold_text.ts";
 import { mayNeedTexts, type Reservation } from "./reservation.ts";
@@ -26,7 +27,7 @@ export class ReservationBook {
   readonly #owner: UserKey;
   readonly #realm: number;
   readonly #shared: HoldTexts;
-  readonly #texts = new Map<string, string>();
+  readonly #texts = new Map<string, string | RelatedText>();
   /** Settled reservations, and open ones that do not fit a text; most users have none. */
   #rows: Map<string, Reservation> | null = null;
   /** Bytes of callers' texts here. */
@@ -55,8 +56,8 @@ export class ReservationBook {
 
   /** Returns a reservation without lent texts. */
   stored(id: string): Reservation | undefined {
-    const text = this.#texts.get(id);
-    return text === undefined ? this.#rows?.get(id) : readHold(id, this.#owner, text, this.#shared);
+    const hold = this.#texts.get(id);
+    return hold === undefined ? this.#rows?.get(id) : readHold(id, this.#owner, hold, this.#shared);
   }
 
   has(id: string): boolean {
@@ -65,7 +66,7 @@ export class ReservationBook {
 
   /** Returns when a reservation was made if its texts have to be read for a settlement; null for any other. */
   bareSince(id: string): Millis | null {
-    const text = this.#texts.get(id);
+    const text = this.#textOf(id);
     // Nearly every settlement asks, and nearly no text is bare.
     if (text !== undefined && !isBareText(text)) return null;
     const row = this.stored(id);
@@ -74,9 +75,9 @@ export class ReservationBook {
 
   /** Returns the ids of the parts that users above hold of a reservation; empty for none, and for an unknown id. */
   partsOf(id: string): readonly string[] {
-    const text = this.#texts.get(id);
+    const hold = this.#texts.get(id);
     // Nearly every settlement asks, and nearly no hold has parts.
-    if (text !== undefined && !hasPartsText(text)) return NO_PARTS;
+    if (hold !== undefined && !hasParts(hold)) return NO_PARTS;
     return this.stored(id)?.parts ?? NO_PARTS;
   }
 
@@ -87,7 +88,7 @@ export class ReservationBook {
 
   /** Returns when an open hold lapses; null for any other id. */
   expiryOf(id: string): Millis | null {
-    const text = this.#texts.get(id);
+    const text = this.#textOf(id);
     if (text !== undefined) return expiryOfText(id, text);
     const row = this.#rows?.get(id);
     return row?.status === "held" ? row.expiresAt : null;
@@ -137,10 +138,15 @@ export class ReservationBook {
     return { ...row, metadata: null, prompt: null, isBare: true };
   }
 
+  #textOf(id: string): string | undefined {
+    const hold = this.#texts.get(id);
+    return typeof hold === "object" ? hold.text : hold;
+  }
+
   #giveRoom(id: string): void {
     // Without texts here there is nothing to look for.
     if (this.#bytes === 0) return;
-    const text = this.#texts.get(id);
+    const text = this.#textOf(id);
     const row = this.#rows?.get(id);
     const bytes = text !== undefined ? bytesOfText(text) : row === undefined ? 0 : textBytes(row);
     if (bytes === 0) return;

@@ -5,7 +5,7 @@ import type { Amount } from "../values/amount.ts";
 import type { Context } from "./context.ts";
 import type { UserKey } from "../values/ids.ts";
 import type { Catalog } from "../catalog/catalog.ts";
-import { contains, type Millis, type Period, type Window, windowAt } from "../values/period.ts";
+import type { Millis } from "../values/period.ts";
 import { kindOfGroup, type LimitGroup, type Plan } from "../catalog/plan.ts";
 import type { FeatureValues } from "../catalog/feature.ts";
 
@@ -32,6 +32,10 @@ export interface Subscription {
   readonly trial: Trial | null;
   /** The ids of all plans that it had on trial, the present one too. */
   readonly trials: readonly string[];
+  /** When its trial at the payment provider ends; null where none runs. */
+  readonly providerTrialEndsAt: Millis | null;
+  /** The start of the window in which a trial of each plan included credits, by the plan's id: once for user and plan. */
+  readonly trialCredits: Readonly<Record<string, Millis>>;
   /** When it first had each plan, by the plan's id. A plan that is missing began with the row. */
   readonly firstHeld: Readonly<Record<string, Millis>>;
   /** Features that replace those of the plan, by key. */
@@ -80,15 +84,23 @@ export function isActive(row: Subscription, at: Millis): boolean {
 }
 
 /** When something happens to a row by time alone; infinity for never. */
-export function nextDueOf({ ended, endsAt, scheduled, trial }: Subscription): Millis {
+export function nextDueOf(row: Subscription): Millis {
+  const { ended, endsAt, scheduled, trial, providerTrialEndsAt } = row;
   if (ended) return Infinity;
-  return Math.min(endsAt ?? Infinity, scheduled?.at ?? Infinity, trial?.endsAt ?? Infinity);
+  const next = Math.min(endsAt ?? Infinity, scheduled?.at ?? Infinity, trial?.endsAt ?? Infinity);
+  return Math.min(next, providerTrialEndsAt ?? Infinity);
+}
+
+/** Whether its plan is on trial, ours or the payment provider's. */
+export function isOnTrial({ trial, providerTrialEndsAt }: Subscription): boolean {
+  return trial !== null || providerTrialEndsAt !== null;
 }
 
 /** Gives a row its end, which drops what was asked for ahead; a trial runs until then. */
 export function endedAt(row: Subscription, endsAt: Millis, now: Millis): Subscription {
   const ended = endsAt <= now;
-  return { ...row, endsAt, ended, scheduled: null, trial: ended ? null : row.trial };
+  const trials = ended ? { trial: null, providerTrialEndsAt: null } : {};
+  return { ...row, endsAt, ended, scheduled: null, ...trials };
 }
 
 /** Puts a row on another plan at a moment, which clears what was of the plan before. */
@@ -99,7 +111,10 @@ export function onPlan(row: Subscription, planId: string, at: Millis): Subscript
 }
 
 /** When a row first had a plan; null for never. */
-function heldSince({ planId: present, startedAt, firstHeld }: Subscription, planId: string): Millis | null {
+export function heldSince(
+  { planId: present, startedAt, firstHeld }: Subscription,
+  planId: string,
+): Millis | null {
   if (Object.hasOwn(firstHeld, planId)) return firstHeld[planId] as Millis;
   return planId === present ? startedAt : null;
 }
@@ -112,44 +127,6 @@ export function isPaid(row: Subscription): boolean {
 /** Returns the anchor from which a row's windows are stepped. */
 export function anchorOf(row: Subscription): Millis {
   return row.cycleAnchorAt ?? row.startedAt;
-}
-
-interface KnownWindow {
-  readonly period: Period;
-  readonly window: Window;
-}
-
-/**
- * The newest window of a row or, for calendar periods, of all rows that share one. Rows and periods never change in place,
- * so this is only a shortcut.
- */
-const lastWindows = new WeakMap<Subscription | Period, KnownWindow>();
-
-/** Returns the running window of a row, under the period of its plan or of a group. */
-export function windowOf(row: Subscription, period: Period, at: Millis): Window {
-  const owner = period.anchor === "calendar" && period.type !== "lifetime" ? period : row;
-  const known = lastWindows.get(owner);
-  if (known !== undefined && known.period === period && contains(known.window, at)) return known.window;
-  const window = windowAt(period, at, anchorOf(row), row.startedAt);
-  lastWindows.set(owner, { period, window });
-  return window;
-}
-
-/**
- * Returns the running window of a user under a period of the plan of a row. A lifetime begins when any row of the user,
- * ended or not, first had the plan, so subscribing again gives no fresh quota.
- */
-export function windowAmong(
-  rows: Iterable<Subscription>,
-  row: Subscription,
-  plan: Plan,
-  at: Millis,
-  period: Period = plan.period,
-): Window {
-  if (period.type !== "lifetime") return windowOf(row, period, at);
-  let start = Infinity;
-  for (const each of rows) start = Math.min(start, heldSince(each, plan.id) ?? Infinity);
-  return { start, end: null };
 }
 
 /** An active row of an add-on, with its plan. */

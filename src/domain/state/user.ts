@@ -10,12 +10,13 @@ import type { EventLog, MeteringEvent } from "./event.ts";
 import { ExpiryQueue } from "./expiry_queue.ts";
 import { ByGroup, guardedHold, InFlight } from "./in_flight.ts";
 import type { Generation } from "./generation.ts";
-import type { HoldTexts } from "./hold_text.ts";
+import type { SharedValues } from "./shared_values.ts";
 import type { WebhookMessage } from "./message.ts";
 import type { Reservation } from "./reservation.ts";
 import { ReservationBook } from "./reservation_book.ts";
 import type { Share, ShareReset } from "./share.ts";
 import type { Millis } from "../values/period.ts";
+import { isUnderWay, type TopUp, type TopUpIntent } from "./top_up.ts";
 import type { Run } from "./run.ts";
 import type { Subscription, SubscriptionEvent } from "./subscription.ts";
 
@@ -56,6 +57,8 @@ export interface User {
   readonly memberLimits: MemberLimits | null;
   /** When plan changes reset the shares of members in windows that still run; null for never. */
   readonly shareResets: readonly ShareReset[] | null;
+  /** What the user buys by itself; null for a user who never had such a setting. */
+  readonly topUp: TopUp | null;
 }
 
 /** The most users of a path: a user, its parent, and so on. */
@@ -78,6 +81,7 @@ export function newUser(key: UserKey, realm: number, id: string): User {
     parentKey: null,
     memberLimits: null,
     shareResets: null,
+    topUp: null,
   };
 }
 
@@ -144,7 +148,8 @@ export type Change =
   | { readonly verb: "append"; readonly table: "merges"; readonly row: Merge }
   | { readonly verb: "append"; readonly table: "history_moves"; readonly row: HistoryMove }
   | { readonly verb: "append"; readonly table: "webhook_messages"; readonly row: WebhookMessage }
-  | { readonly verb: "append" | "put"; readonly table: "end_user_keys"; readonly row: EndUserKey };
+  | { readonly verb: "append" | "put"; readonly table: "end_user_keys"; readonly row: EndUserKey }
+  | { readonly verb: "append" | "put"; readonly table: "top_ups"; readonly row: TopUpIntent };
 
 /** The rows from which a user's state is made. */
 export interface UserRows {
@@ -162,12 +167,18 @@ export interface UserRows {
   readonly shares?: readonly Share[];
   /** Keys that are not revoked; absent for none. */
   readonly endUserKeys?: readonly EndUserKey[];
+  /** Top-ups under way; absent for none. */
+  readonly topUps?: readonly TopUpIntent[];
 }
 
 /** Rows that a command names and that need not be in memory. */
-export type OlderRows = Pick<UserRows, "counters" | "reservations" | "balances" | "runs" | "shares">;
+export type OlderRows = Pick<
+  UserRows,
+  "counters" | "reservations" | "balances" | "runs" | "shares" | "topUps"
+>;
 
 const NO_COUNTERS: readonly Counter[] = [];
+const NO_TOP_UP: ReadonlyMap<string, TopUpIntent> = new Map();
 const NO_RUNS: readonly Run[] = [];
 const NO_RUN: ReadonlyMap<string, Run> = new Map();
 const NO_SHARES: ReadonlyMap<string, Share> = new Map();
@@ -196,15 +207,19 @@ export class UserState {
   #runs: Map<string, Run> | null = null;
   /** Shares by key; null for none, as for every user without a parent. */
   #shares: Map<string, Share> | null = null;
+  /** Whether a balance in memory is one that a plan includes, or a rollover of one. */
+  hasIncluded = false;
+  /** Top-ups under way, and a settled one while a turn needs it. Null for none. */
+  #topUps: Map<string, TopUpIntent> | null = null;
   /** Keys of the user that are not revoked, by id, oldest first; null for none, as most users have. */
   endUserKeys: Map<string, EndUserKey> | null = null;
 
-  /** @param texts texts that the open holds of all users share */
-  constructor(rows: UserRows, texts: HoldTexts) {
+  /** @param shared what the states of all users share */
+  constructor(rows: UserRows, readonly shared: SharedValues) {
     this.user = rows.user;
     this.recorded = rows.recorded;
     this.aliases = rows.aliases;
-    this.reservations = new ReservationBook(rows.user.key, rows.user.realm, texts);
+    this.reservations = new ReservationBook(rows.user.key, rows.user.realm, shared.holds);
     for (const row of rows.subscriptions) this.subscriptions.set(row.id, row);
     for (const row of rows.endUserKeys ?? []) this.#setEndUserKey(row);
     this.admit(rows);
@@ -229,7 +244,8 @@ export class UserState {
       if (!this.balances.has(row.id)) this.#setBalance(row);
     }
     for (const row of rows.counters) {
-      if (!this.counters.has(row.key)) this.#setCounter(row);
+      const key = this.shared.counterKey(row.planId, row.groupId, row.windowStart);
+      if (!this.counters.has(key)) this.#setCounter({ ...row, key });
     }
     for (const row of rows.reservations) {
       if (!this.reservations.has(row.id)) this.#setReservation(row);
@@ -237,6 +253,13 @@ export class UserState {
     for (const row of rows.runs ?? NO_RUNS) {
       if (this.#runs?.has(row.id) !== true) this.#setRun(row);
     }
+    for (const row of rows.topUps ?? []) {
+      if (!this.topUps.has(row.id)) (this.#topUps ??= new Map()).set(row.id, row);
+    }
+  }
+
+  get topUps(): ReadonlyMap<string, TopUpIntent> {
+    return this.#topUps ?? NO_TOP_UP;
   }
 
   get runs(): ReadonlyMap<string, Run> {
@@ -271,6 +294,9 @@ export class UserState {
           break;
         case "runs":
           this.#setRun(change.row);
+          break;
+        case "top_ups":
+          this.#setTopUp(change.row);
           break;
         case "end_user_keys":
           this.#setEndUserKey(change.row);
@@ -353,12 +379,24 @@ export class UserState {
     (this.#runs ??= new Map()).set(row.id, row.metadata === null ? row : { ...row, metadata: null });
   }
 
+  /** Drops a settled top-up; a late message of its payment loads it again. */
+  forgetTopUp(id: string): void {
+    this.#topUps?.delete(id);
+    if (this.#topUps?.size === 0) this.#topUps = null;
+  }
+
+  #setTopUp(row: TopUpIntent): void {
+    if (isUnderWay(row)) (this.#topUps ??= new Map()).set(row.id, row);
+    else this.forgetTopUp(row.id);
+  }
+
   #setEndUserKey(row: EndUserKey): void {
     if (row.revokedAt === null) (this.endUserKeys ??= new Map()).set(row.id, row);
     else this.endUserKeys?.delete(row.id);
   }
 
   #setBalance(row: CreditBalance): void {
+    if (row.included !== null) this.hasIncluded = true;
     const order = this.balanceOrder;
     const known = this.balances.get(row.id);
     // Only a change of the expiry moves a balance.

@@ -3,10 +3,11 @@
 // arrives in between is recognized as older.
 
 import type { Catalog } from "../catalog/catalog.ts";
-import type { MirrorInput } from "../plans/mirror.ts";
+import type { InForce, MirrorInput } from "../plans/mirror.ts";
 import { SEATS_MAX } from "../state/subscription.ts";
 import type { Plan } from "../catalog/plan.ts";
 import { answerSale, firstUserOf } from "./answer_sale.ts";
+import { answerTopUp } from "./answer_top_up.ts";
 import type { Dispute, Known, KnownSubscription, MoneyFacts, Purchase } from "./facts.ts";
 import type {
   DisputeMessage,
@@ -21,6 +22,7 @@ import {
   grantOf,
   NOTHING,
   nothing,
+  ownOf,
   PAID_MAX,
   reinstatedRef,
   reversalsOf,
@@ -54,6 +56,8 @@ export function answerMessage(message: StripeMessage, known: Known, catalog: Cat
       return answerRefund(message, known);
     case "dispute":
       return answerDispute(message, known);
+    case "topUp":
+      return answerTopUp(message, known);
     case "other":
       return nothing(message.reason);
   }
@@ -120,7 +124,12 @@ function backOf(purchase: Purchase, disputeId: string, facts: MoneyFacts): Strip
   const { isCovered, reversal, reinstated } = saleStatus(purchase, facts);
   if (userId === null || isCovered || reversal !== null || !reinstated.includes(disputeId)) return [];
   const earlierRefs = reinstated.filter((id) => id !== disputeId).map((id) => reinstatedRef(externalRef, id));
-  const input = { externalRef, earlierRefs, newRef: reinstatedRef(externalRef, disputeId) };
+  const input = {
+    externalRef,
+    earlierRefs,
+    newRef: reinstatedRef(externalRef, disputeId),
+    ...ownOf(externalRef),
+  };
   return [{ kind: "reinstate", userId, input }];
 }
 
@@ -201,7 +210,13 @@ function mirrorOf(message: SubscriptionMessage, catalog: Catalog): MirrorInput |
   if (state === "over") return { ...row, state: { endedAt, reason: `Stripe: ${status}` } };
   const best = bestItem(message, catalog);
   if (state === "not_yet" || best === null) return null;
-  return { ...row, state: { planId: best.plan.id, startsAt, endsAt, quantity: seatsOf(best) } };
+  const trial = trialOf(message);
+  return { ...row, state: { planId: best.plan.id, startsAt, endsAt, quantity: seatsOf(best), ...trial } };
+}
+
+/** The trial that a subscription and all its items are on. */
+function trialOf({ trialEndsAt }: SubscriptionMessage): Pick<InForce, "trialEndsAt"> {
+  return trialEndsAt === undefined ? {} : { trialEndsAt };
 }
 
 /** What a subscription in force was paid for. */
@@ -274,7 +289,8 @@ function addOnActs(
   return [
     ...addOnItems(message, catalog).map(({ plan, item }) => {
       const startsAt = item.startedAt ?? startedAt;
-      return act(item.id, { planId: plan.id, startsAt, endsAt, quantity: seatsOf({ plan, item }) });
+      const quantity = seatsOf({ plan, item });
+      return act(item.id, { planId: plan.id, startsAt, endsAt, quantity, ...trialOf(message) });
     }),
     ...gone.map((id) => act(id, { endedAt: created, reason: "Stripe: the item is gone" })),
   ];

@@ -56,6 +56,8 @@ export interface SubscriptionMessage {
   readonly endsAt: Millis | null;
   /** When it ended; null if Stripe gives no time. */
   readonly endedAt: Millis | null;
+  /** When its trial ends; absent where none runs. */
+  readonly trialEndsAt?: Millis;
 }
 
 /** An item of a subscription. */
@@ -137,6 +139,29 @@ export interface DisputeMessage {
   readonly isReinstated: boolean;
 }
 
+/** `payment_intent.*` of a top-up, or Stripe's answer to a call about one. */
+export interface TopUpMessage {
+  readonly kind: "topUp";
+  readonly head: Head;
+  readonly topUpId: string;
+  readonly paymentIntentId: string;
+  /** The PaymentIntent and its charge. */
+  readonly payments: readonly string[];
+  /** What was received; null while it is not paid. */
+  readonly paid: Money | null;
+  /** The top-up; null for an unknown one, absent until it is looked up. */
+  readonly sold?: SoldTopUp | null;
+}
+
+/** What a message of a top-up needs to know of it. */
+export interface SoldTopUp {
+  readonly userId: string;
+  readonly packId: string;
+  readonly quantity: number;
+  /** Why the payment is not for it, or a second one; null where it is. */
+  readonly mismatch: string | null;
+}
+
 /** A message that changes nothing. */
 export interface OtherMessage {
   readonly kind: "other";
@@ -150,12 +175,15 @@ export type StripeMessage =
   | PaymentMessage
   | RefundMessage
   | DisputeMessage
+  | TopUpMessage
   | OtherMessage;
 
 /** The metadata in which a customer's backend names users and packs. */
 const USER = "holdfast_user";
 const PACK = "holdfast_pack";
 const QUANTITY = "holdfast_quantity";
+/** The metadata by which a payment names its top-up. */
+export const INTENT = "holdfast_intent";
 
 const STATES: ReadonlyMap<string, SubscriptionState> = new Map<string, SubscriptionState>([
   ["active", "in_force"],
@@ -182,7 +210,7 @@ export function readMessage(event: unknown): StripeMessage | null {
   if (account !== undefined && account !== null) return other(head, "the event is of a connected account");
   const object = fieldsOf(fieldsOf(data).object);
   const read = READERS.get(type);
-  return read === undefined ? other(head, "event type not handled") : read(head, object);
+  return read === undefined ? other(head, NOT_HANDLED) : read(head, object);
 }
 
 type Reader = (head: Head, object: Fields) => StripeMessage;
@@ -198,6 +226,11 @@ const READERS: ReadonlyMap<string, Reader> = new Map<string, Reader>([
   ["charge.refunded", readRefund],
   ["charge.dispute.funds_withdrawn", (head, object) => readDispute(head, object, false)],
   ["charge.dispute.funds_reinstated", (head, object) => readDispute(head, object, true)],
+  ["payment_intent.succeeded", readPaymentIntent],
+  ["payment_intent.processing", readPaymentIntent],
+  ["payment_intent.payment_failed", readPaymentIntent],
+  ["payment_intent.requires_action", readPaymentIntent],
+  ["payment_intent.canceled", readPaymentIntent],
 ]);
 
 function readSubscription(head: Head, object: Fields, rank: 0 | 1 | 2): StripeMessage {
@@ -208,6 +241,7 @@ function readSubscription(head: Head, object: Fields, rank: 0 | 1 | 2): StripeMe
   const state = isDeleted ? "over" : STATES.get(status);
   if (state === undefined) return other(head, `the status ${JSON.stringify(status)} is unknown`);
   const endedAt = timeOf(object.ended_at);
+  const trialEndsAt = timeOf(object.trial_end);
   const items = linesOf(object.items).flatMap(itemOf);
   return {
     kind: "subscription",
@@ -224,6 +258,7 @@ function readSubscription(head: Head, object: Fields, rank: 0 | 1 | 2): StripeMe
     startedAt: timeOf(object.start_date) ?? timeOf(object.created),
     endsAt: timeOf(object.cancel_at),
     endedAt: isDeleted ? endedAt ?? head.created : endedAt,
+    ...status === "trialing" && trialEndsAt !== null ? { trialEndsAt } : {},
   };
 }
 
@@ -339,6 +374,19 @@ function readDispute(head: Head, object: Fields, isReinstated: boolean): StripeM
   const money = moneyOf(object.amount, object.currency);
   return { kind: "dispute", head, disputeId, payments, money, isReinstated };
 }
+
+/** Reads a PaymentIntent of a top-up. Any other one is a part of a checkout, an invoice, or none of ours. */
+export function readPaymentIntent(head: Head, object: Fields): StripeMessage {
+  const paymentIntentId = idOf(object);
+  const topUpId = nameOf(metadataOf(object)[INTENT]);
+  if (paymentIntentId === null || topUpId === null) return other(head, NOT_HANDLED);
+  const charge = idOf(object.latest_charge);
+  const payments = charge === null ? [paymentIntentId] : [paymentIntentId, charge];
+  const paid = object.status === "succeeded" ? moneyOf(object.amount_received, object.currency) : null;
+  return { kind: "topUp", head, topUpId, paymentIntentId, payments, paid };
+}
+
+const NOT_HANDLED = "event type not handled";
 
 function other(head: Head, reason: string): OtherMessage {
   return { kind: "other", head, reason };

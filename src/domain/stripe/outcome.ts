@@ -4,6 +4,8 @@ import { amountOf } from "../values/amount.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { GrantInput } from "../credits/grant.ts";
 import type { RefundInput } from "../credits/refund.ts";
+import type { TopUpWorkInput } from "../credits/top_up_work.ts";
+import { ownerOf, type UserKey } from "../values/ids.ts";
 import type { ReinstateInput } from "../credits/reinstate.ts";
 import type { MirrorInput } from "../plans/mirror.ts";
 import type { Dispute, Learned, MoneyFacts, Purchase, Settled } from "./facts.ts";
@@ -13,6 +15,13 @@ import { type Reversal, saleStatus } from "./money.ts";
 /** A command to a user. */
 export type StripeAct =
   | { readonly kind: "mirror"; readonly userId: string; readonly input: MirrorInput }
+  | {
+    readonly kind: "topUp";
+    readonly userId: string;
+    /** The user that the top-up was made for. */
+    readonly topUpKey: UserKey;
+    readonly input: TopUpWorkInput;
+  }
   | { readonly kind: "grant"; readonly userId: string; readonly input: GrantInput }
   | { readonly kind: "refund"; readonly userId: string; readonly input: RefundInput }
   | { readonly kind: "reinstate"; readonly userId: string; readonly input: ReinstateInput };
@@ -132,8 +141,17 @@ export function reversalsOf(purchases: readonly Purchase[], facts: MoneyFacts): 
       ? "Stripe: the checkout of this invoice has granted it"
       : REVOKED[reversal];
     const refs = [externalRef, ...reinstated.map((id) => reinstatedRef(externalRef, id))];
-    return refs.map((ref) => ({ kind: "refund", userId, input: { externalRef: ref, reason } }));
+    return refs.map((ref) => ({
+      kind: "refund",
+      userId,
+      input: { externalRef: ref, reason, ...ownOf(externalRef) },
+    }));
   });
+}
+
+/** Whether the grants of a purchase have a reference of our own: those of a top-up do. */
+export function ownOf(externalRef: string): { readonly isOwn?: true } {
+  return ownerOf("topUp", externalRef) === null ? {} : { isOwn: true };
 }
 
 /** The reference of what is granted again after a dispute. */

@@ -1,5 +1,5 @@
 // The forms of the ids that the service issues. Ids grow with time, so that new rows go to the end of their index. The
-// id of a reservation, a credit balance or a run also names its owner, so that a call with such an id alone finds its user
+// id of a reservation, a credit balance, a run or a top-up also names its owner, so that a call with such an id alone finds its user
 // without a lookup table. src/process/id_source.ts makes the ids, from clock and counter.
 
 /** The prefix of each kind of id. */
@@ -24,12 +24,13 @@ export const ID_PREFIX = {
   webhookMessage: "whm_",
   audit: "aud_",
   endUserKey: "uky_",
+  topUp: "tup_",
 } as const;
 
 export type IdKind = keyof typeof ID_PREFIX;
 
 /** The kinds whose ids name the user that they belong to. */
-export type OwnedKind = "reservation" | "creditBalance" | "endUserKey" | "run";
+export type OwnedKind = "reservation" | "creditBalance" | "endUserKey" | "run" | "topUp";
 
 /** Issues unique ids that grow with time. Tests pass a source with known ids. */
 export interface IdSource {
@@ -42,7 +43,7 @@ export interface IdSource {
 /** The internal number of an end user in one realm. Rows have it in place of the user's own id. */
 export type UserKey = number;
 
-const OWNED = /^(?:rsv|crb|uky|run)_([0-9a-z]{1,11})_[0-9a-z]{20}$/;
+const OWNED = /^(?:rsv|crb|uky|run|tup)_([0-9a-z]{1,11})_[0-9a-z]{20}$/;
 
 /** Makes an id of its owner's key and a unique part of 20 characters. */
 export function ownedId(kind: OwnedKind, owner: UserKey, unique: string): string {

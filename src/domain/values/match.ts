@@ -34,6 +34,17 @@ export function matchesAny(rules: readonly MatchRule[], event: string, metadata:
   return false;
 }
 
+/** Whether two lists have the same rules in the same order. The order of metadata does not matter. */
+export function sameRules(some: readonly MatchRule[], others: readonly MatchRule[]): boolean {
+  return some === others || some.length === others.length && some.every((rule, place) => {
+        const other = others[place] as MatchRule;
+        const [mine, theirs] = [rule.metadata ?? {}, other.metadata ?? {}];
+        const names = Object.keys(mine);
+        return rule.event === other.event && names.length === Object.keys(theirs).length &&
+          names.every((name) => mine[name] === theirs[name]);
+      });
+}
+
 /**
  * Whether a pattern covers a concrete name, or every name that another pattern covers. Metadata do not matter here.
  *
@@ -51,6 +62,15 @@ export function patternCovers(pattern: string, other: string): boolean {
   if (!pattern.endsWith("*")) return pattern === other;
   const prefix = pattern.slice(0, -1);
   return other.endsWith("*") ? other.slice(0, -1).startsWith(prefix) : other.startsWith(prefix);
+}
+
+/** Rules as one text that does not depend on their order. */
+export function ruleText(rules: readonly MatchRule[]): string {
+  const texts = rules.map((rule) => {
+    const metadata = Object.entries(rule.metadata ?? {}).sort(([a], [b]) => (a < b ? -1 : 1));
+    return JSON.stringify([rule.event, metadata]);
+  });
+  return [...new Set(texts)].sort().join("\n");
 }
 
 /** A key of metadata in which a call differs from what a rule requires. */

@@ -7,7 +7,9 @@ import type { Realm } from "../../../actors/call.ts";
 import { Unavailable } from "../../../actors/port.ts";
 import type { RefusalCode } from "../../domain/values/refusal.ts";
 import { answerMessage } from "../../domain/stripe/answer_message.ts";
-import type { StripeMessage } from "../../domain/stripe/message.ts";
+import type { TopUpWorkAnswer, TopUpWorkInput } from "../../domain/credits/top_up_work.ts";
+import { ownerOf, type UserKey } from "../../domain/values/ids.ts";
+import type { StripeMessage, TopUpMessage } from "../../domain/stripe/message.ts";
 import type { StripeAct, StripeOutcome } from "../../domain/stripe/outcome.ts";
 import type { StripeCounts } from "../../process/counts/stripe_counts.ts";
 import type { Clock } from "../../process/clock.ts";
@@ -23,7 +25,7 @@ import {
 
 /** What the handling of messages uses. */
 export interface StripeWorld {
-  readonly term: { readonly directory: Pick<Directory, "runById" | "isSameUser"> };
+  readonly term: { readonly directory: Pick<Directory, "runById" | "runByKey" | "isSameUser"> };
   readonly inCell: InCell;
   readonly clock: Clock;
   readonly counts: { readonly stripe: StripeCounts };
@@ -96,7 +98,8 @@ interface Answered {
   readonly waiting: readonly StripeMessage[];
 }
 
-async function answer(world: StripeWorld, realm: Realm, message: StripeMessage): Promise<Answered> {
+async function answer(world: StripeWorld, realm: Realm, received: StripeMessage): Promise<Answered> {
+  const message = received.kind === "topUp" ? await withSold(world, realm, received) : received;
   const outcome = await world.inCell(realm.cell, async (session) => {
     const known = await readKnown(session, realm.realm, message);
     const outcome = answerMessage(message, known, realm.catalog);
@@ -110,7 +113,7 @@ async function answer(world: StripeWorld, realm: Realm, message: StripeMessage):
     if (typeof result === "string") refusal ??= result;
     else if (result !== null) done.push(result);
   }
-  const received: Received = done.length > 0
+  const result: Received = done.length > 0
     ? { handled: true, done, warnings: outcome.warnings }
     : { handled: false, reason: refusal ?? outcome.reason ?? "there is nothing left to do" };
   // Last of all: a message that is interrupted earlier finds everything that waited again.
@@ -118,10 +121,35 @@ async function answer(world: StripeWorld, realm: Realm, message: StripeMessage):
   const waiting = await world.inCell(realm.cell, async (session) => {
     if (settled !== null) await keepSettled(session, realm.realm, settled);
     const isKept = await noteUnhandled(session, realm, message, outcome, refusal);
-    world.counts.stripe[isKept ? "unhandled" : received.handled ? "handled" : "ignored"] += 1;
+    world.counts.stripe[isKept ? "unhandled" : result.handled ? "handled" : "ignored"] += 1;
     return await readUnhandled(session, realm.realm, { links: linksOf(message) });
   });
-  return { received, waiting };
+  return { received: result, waiting };
+}
+
+/** Adds what a message of a top-up needs to know of it. */
+async function withSold(world: StripeWorld, realm: Realm, message: TopUpMessage): Promise<StripeMessage> {
+  const { topUpId, paymentIntentId, paid } = message;
+  const owner = ownerOf("topUp", topUpId);
+  if (owner === null || paid === null) return { ...message, sold: null };
+  const step = { kind: "match", paymentIntentId, ...paid } as const;
+  const result = await topUpTurn(world, realm, owner, { topUpId, step });
+  if (typeof result === "string") return { ...message, sold: null };
+  const { intent: { packId, quantity }, userId, mismatch } = result;
+  return { ...message, sold: { userId, packId, quantity, mismatch } };
+}
+
+/** Runs a step of a top-up; returns why it was refused, as a text. */
+async function topUpTurn(
+  { term }: StripeWorld,
+  realm: Realm,
+  owner: UserKey,
+  input: TopUpWorkInput,
+): Promise<TopUpWorkAnswer | string> {
+  const call = { realm, name: "topUpWork", input, needs: { topUpId: input.topUpId } } as const;
+  const result = await term.directory.runByKey(owner, call);
+  if (result === null) return "no top-up has this id";
+  return result.ok ? result.answer : refusedBy(result.refusal);
 }
 
 /** Keeps a message about something that was paid for and not granted, or forgets it; returns whether it is kept. */
@@ -188,8 +216,16 @@ async function run(world: StripeWorld, realm: Realm, act: StripeAct): Promise<Do
       endsAt: row.endsAt,
     };
   }
+  if (act.kind === "topUp") {
+    const result = await topUpTurn(world, realm, act.topUpKey, act.input);
+    if (typeof result === "string") return result;
+    const { balanceId, userId } = result;
+    if (balanceId === null) return result.mismatch;
+    return { did: "credits_granted", userId, externalRef: act.input.topUpId, balanceIds: [balanceId] };
+  }
   const { did, externalRef, externalRefs } = creditsOf(act);
-  const call = { realm, needs: { externalRefs } };
+  const isOwn = act.kind !== "grant" && act.input.isOwn === true;
+  const call = { realm, needs: isOwn ? { externalRefs, isOwn } : { externalRefs } };
   const result = act.kind === "grant"
     ? await directory.runById(userId, { ...call, name: "grant", input: act.input })
     : act.kind === "refund"
@@ -202,7 +238,7 @@ async function run(world: StripeWorld, realm: Realm, act: StripeAct): Promise<Do
   return balanceIds.length === 0 ? null : { did, userId, externalRef, balanceIds };
 }
 
-type CreditsAct = Exclude<StripeAct, { readonly kind: "mirror" }>;
+type CreditsAct = Exclude<StripeAct, { readonly kind: "mirror" | "topUp" }>;
 
 /** What an action on credits does, and the references of the balances that it needs. */
 function creditsOf({ kind, input }: CreditsAct) {

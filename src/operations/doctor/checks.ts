@@ -50,7 +50,7 @@ const EVERYTHING = "Run deno task reconcile, which proves everything and names e
  */
 export function checkStore(facts: StoreFacts, term: TermFacts | null): Check[] {
   const { database, migrations, cluster, skewMs, backlog, drift, oldPrices, priceChecks, webhooks } = facts;
-  const { unhandled } = facts;
+  const { unhandled, lateTopUps } = facts;
   const isServed = term !== null || cluster !== null && cluster.nodes.some(isLiving);
   return [
     checkDatabase(database),
@@ -62,6 +62,7 @@ export function checkStore(facts: StoreFacts, term: TermFacts | null): Check[] {
     oldPrices === null ? unread("prices") : checkPrices(oldPrices, priceChecks ?? null),
     webhooks === null ? unread("webhooks") : checkWebhooks(webhooks),
     unhandled === null ? unread("stripe") : checkStripe(unhandled),
+    lateTopUps === null ? unread("top-ups") : checkTopUps(lateTopUps),
   ];
 }
 
@@ -96,11 +97,40 @@ export function checkFeatures(
     ["erasure and opting out of analytics", features.privacySecret],
     ["export", features.exportSecret],
     ["compose", features.modelServer],
-    ["gateway", features.modelServer],
   ] as const;
   const found = states.map(([feature, value]) => `${feature} ${value === null ? "off" : "on"}`).join(", ");
   if (features.privacySecret !== null) return ok(name, found);
   return warn(name, found, "Set HOLDFAST_PRIVACY_SECRET: people may ask for their erasure");
+}
+
+/**
+ * Which gateways are on, and whether they cost money that nobody expects.
+ *
+ * @param openApps apps whose catalog says nothing of the gateway; null where that is not known
+ */
+export function checkGateway(
+  features: Pick<Features, "modelServer" | "anthropicServer" | "upstreams">,
+  openApps: readonly string[] | null,
+): Check {
+  const name = "gateway";
+  const { modelServer, anthropicServer, upstreams } = features;
+  const state = (server: unknown) => server === null ? "off" : "on";
+  const more = upstreams.map(({ name, server }) => `${name} ${server === null ? "without a key" : "on"}`);
+  const found = [`for OpenAI ${state(modelServer)}`, `for Anthropic ${state(anthropicServer)}`, ...more].join(
+    ", ",
+  );
+  const isOn = [modelServer, anthropicServer, ...upstreams.map(({ server }) => server)].some((each) =>
+    each !== null
+  );
+  const [first] = openApps ?? [];
+  if (!isOn || first === undefined) return ok(name, found);
+  return warn(
+    name,
+    `${found}; the catalog of ${first}${
+      (openApps?.length ?? 0) > 1 ? " and of other apps" : ""
+    } has no gateway`,
+    "Test keys of such an app spend real money: set gateway in its catalog, {} to refuse them",
+  );
 }
 
 function checkDatabase(facts: DatabaseFacts): Check {
@@ -286,13 +316,27 @@ function checkWebhooks({ enabled, failing, oldestMs }: WebhookFacts): Check {
 function checkStripe(counts: readonly UnhandledCount[]): Check {
   const name = "stripe";
   if (counts.length === 0) return ok(name, "no paid message is unhandled");
-  const named = counts.slice(0, NAMED_MAX).map(({ appId, mode, messages }) => `${appId} ${mode} ${messages}`);
-  if (counts.length > NAMED_MAX) named.push("and others");
   return warn(
     name,
-    `paid messages that are not handled: ${named.join(", ")}`,
+    `paid messages that are not handled: ${named(counts)}`,
     "See the reasons: deno task admin stripe unhandled --mode MODE --app APP",
   );
+}
+
+function checkTopUps(counts: readonly UnhandledCount[]): Check {
+  const name = "top-ups";
+  if (counts.length === 0) return ok(name, "none has been under way for a day");
+  return warn(
+    name,
+    `under way for more than a day: ${named(counts)}`,
+    "Look at their payments in Stripe; without a key of Stripe for the app and mode, none goes on",
+  );
+}
+
+function named(counts: readonly UnhandledCount[]): string {
+  const names = counts.slice(0, NAMED_MAX).map(({ appId, mode, messages }) => `${appId} ${mode} ${messages}`);
+  if (counts.length > NAMED_MAX) names.push("and others");
+  return names.join(", ");
 }
 
 function minutesText(ms: number): string {

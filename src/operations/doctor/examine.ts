@@ -1,7 +1,7 @@
 // Examines the running service for the admin API: the facts of its store and of its term, as checks; and who serves
 // beside it.
 
-import { type Check, checkFeatures, checkStore, type Verdict, worstOf } from "./checks.ts";
+import { type Check, checkFeatures, checkGateway, checkStore, type Verdict, worstOf } from "./checks.ts";
 import {
   type ClusterFacts,
   type ClusterView,
@@ -41,7 +41,11 @@ export async function examine(world: ExaminedWorld): Promise<Examination> {
     waitingChanges: gate.waitingChanges,
     view,
   };
-  const checks = [...checkStore(facts, own), checkFeatures(features)];
+  const checks = [
+    ...checkStore(facts, own),
+    checkGateway(features, facts.openApps ?? null),
+    checkFeatures(features),
+  ];
   return { verdict: worstOf(checks), checks };
 }
 

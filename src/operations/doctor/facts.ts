@@ -11,7 +11,9 @@ import {
   type PriceChecks,
   readBacklog,
   readClock,
+  readLateTopUps,
   readOldPrices,
+  readOpenApps,
   readPriceChecks,
   readServer,
   readUnhandledCounts,
@@ -47,8 +49,12 @@ export interface StoreFacts {
   /** Prices that were not compared with their source for a long time. */
   readonly oldPrices: readonly OldPrice[] | null;
   readonly priceChecks?: PriceChecks | null;
+  /** Apps whose catalog says nothing of the gateway; up to a bound. */
+  readonly openApps?: readonly string[] | null;
   readonly webhooks: WebhookFacts | null;
   readonly unhandled: readonly UnhandledCount[] | null;
+  /** Top-ups that have been under way for long. */
+  readonly lateTopUps: readonly UnhandledCount[] | null;
 }
 
 /**
@@ -71,7 +77,9 @@ export async function storeFacts(database: Database, now: () => number): Promise
       ? await readOldPrices(database, now() - DOCTOR_LIMITS.pricesOldMs, DOCTOR_LIMITS.countMax)
       : null,
     priceChecks: isReadable ? await readPriceChecks(database) : null,
+    openApps: isReadable ? await readOpenApps(database, DOCTOR_LIMITS.countMax) : null,
     webhooks: isReadable ? await webhookFacts(database, now()) : null,
+    lateTopUps: isReadable ? await readLateTopUps(database, now() - DOCTOR_LIMITS.topUpLateMs) : null,
     unhandled: isReadable ? await readUnhandledCounts(database, now(), STRIPE_LIMITS.unhandledKeptMs) : null,
   };
 }

@@ -181,4 +181,14 @@ export const STRIPE: readonly Metric[] = [
       [{ result: "unhandled" }, unhandled],
     ],
   ),
+  counters(
+    "holdfast_top_up_looks_total",
+    "Looks of this process at top-ups under way, by result: settled, later, or a fault such as an app without a key.",
+    ["result"],
+    ({ stripe: { topUpsSettled, topUpsLater, topUpsFaults } }) => [
+      [{ result: "settled" }, topUpsSettled],
+      [{ result: "later" }, topUpsLater],
+      [{ result: "fault" }, topUpsFaults],
+    ],
+  ),
 ];

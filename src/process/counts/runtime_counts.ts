@@ -45,6 +45,10 @@ const COMMAND_INDEX: Readonly<Record<CommandName, number>> = {
   checkRun: 30,
   features: 31,
   schedule: 32,
+  putTopUp: 33,
+  readTopUp: 34,
+  deleteTopUp: 35,
+  topUpWork: 36,
 };
 
 /** Commands in the order of `turns`. */

@@ -8,4 +8,10 @@ export class StripeCounts {
   ignored = 0;
   /** Those about something that was paid for and is not granted. */
   unhandled = 0;
+  /** Top-ups that the worker of this process has looked at until they were settled, or gave to another owner. */
+  topUpsSettled = 0;
+  /** Looks at a top-up that has to be looked at again. */
+  topUpsLater = 0;
+  /** Looks at a top-up that failed: a fault here, or an app without a key. */
+  topUpsFaults = 0;
 }

@@ -1,7 +1,7 @@
 // All credit balances of a user, including expired and revoked ones. Callers wait for the drain first.
 
-import type { ShownBalance } from "../../domain/credits/balances.ts";
-import { type CreditFilter, listBalances, packNameOf } from "../../domain/state/credit.ts";
+import { type ShownBalance, shownOf } from "../../domain/credits/balances.ts";
+import { type CreditFilter, listBalances } from "../../domain/state/credit.ts";
 import type { UserKey } from "../../domain/values/ids.ts";
 import type { Catalog } from "../../domain/catalog/catalog.ts";
 import type { Millis } from "../../domain/values/period.ts";
@@ -28,5 +28,5 @@ export async function listAllBalances(
       ),
   );
   const rows = listBalances(records.map(CREDIT_BALANCES.read), filter, now);
-  return rows.map((row) => ({ row, packName: packNameOf(catalog, row) }));
+  return rows.map((row) => shownOf(row, catalog));
 }

@@ -1,8 +1,9 @@
 // Proves for every canonical user: each counter is the sum of its holds, events and adjustments, and each member's share
 // that of its holds and events; each credit balance is the sum of its ledger and holds; the sums by day are those of its
 // events; every open hold and balance has a user, and no open hold exists twice; what is open falls due in time; alert
-// marks are valid; each message belongs to a user and a webhook; refunded purchases are revoked; the counts of a run are
-// the sums of its holds and events. It reads one snapshot, walks through the users by key in steps, and sums in SQL, so
+// marks are valid; what a plan includes was given once for each window; each message belongs to a user and a webhook;
+// refunded purchases are revoked; the counts of a run are the sums of its holds and events; each paid top-up has its grant,
+// and the other way round. It reads one snapshot, walks through the users by key in steps, and sums in SQL, so
 // memory holds only a page of drifts.
 //
 // counters.cost_cents is left out: a plan change moves or clears cost (src/domain/plans/entitlement.ts) without a record of
@@ -11,8 +12,9 @@
 import type { Database, Session } from "../database.ts";
 import type { Millis } from "../../domain/values/period.ts";
 import { RECONCILE_LIMITS } from "../../process/limits.ts";
-import { DUE, type FaultKind, HOLDS, inRange, MARKS, MESSAGES, owned, REFUNDED } from "./reconcile_faults.ts";
+import { type FaultKind, FAULTS, inRange, owned } from "./reconcile_faults.ts";
 import { RUNS } from "./reconcile_runs.ts";
+import { TOP_UP_FAULTS } from "./reconcile_top_ups.ts";
 import { SHARES } from "./reconcile_shares.ts";
 
 export type DriftKind =
@@ -175,7 +177,7 @@ async function proveRange(
   await eachRow<CounterSums>(session, counterSums(now), range, (row) => tell(counterDrift(row)));
   await eachRow<BalanceSums>(session, BALANCE_SUMS, range, (row) => balanceDrifts(row).forEach(tell));
   await eachRow<DailySums>(session, DAILY_SUMS, range, (row) => tell(dailyDrift(row)));
-  for (const sql of [SHARES, RUNS, HOLDS, DUE, MARKS, MESSAGES, REFUNDED]) {
+  for (const sql of [SHARES, RUNS, ...FAULTS, TOP_UP_FAULTS]) {
     await eachRow<FaultRow>(session, sql, range, (row) => tell(faultDrift(row)));
   }
 }

@@ -10,9 +10,11 @@ export type FaultKind =
   | "entered"
   | "told"
   | "message"
+  | "included"
   | "refunded"
   | "share"
-  | "run";
+  | "run"
+  | "top_up";
 
 /** SQL of the condition that a column is above the first parameter and up to the second. */
 export function inRange(column: string): string {
@@ -38,7 +40,7 @@ export function owned(table: string, columns: string, where = "true"): string {
 // Open holds: no index makes their ids unique, and a drain finds them by their user. So this proves that each is stored
 // once, and under a canonical user. The `offset 0` makes the planner look up settled ones by id, one after another.
 
-export const HOLDS = `
+const HOLDS = `
   select user_key, (select id from users where key = part.user_key) as user_id, 'hold' as kind,
     'open hold ' || to_json(id)::text || ': ' || fault as text
   from (
@@ -56,7 +58,7 @@ export const HOLDS = `
 
 // What is open falls due: sweeps would not settle a user that is due later or never. One line per user is enough.
 
-export const DUE = `
+const DUE = `
   select distinct on (user_key) user_key, id as user_id, 'due' as kind,
     coalesce('due at ' || due_at_ms || ' ms', 'never due') || ', but ' || what || ' ' || to_json(part.of_id)::text ||
     ' at ' || at_ms || ' ms' as text
@@ -70,11 +72,15 @@ export const DUE = `
     select user_key, 'a trial ends:', id, trial_ends_at_ms from subscriptions
       where not ended and trial_ends_at_ms is not null and ${inRange("user_key")}
     union all
+    select user_key, 'a trial at its provider ends:', id, provider_trial_ends_at_ms from subscriptions
+      where not ended and provider_trial_ends_at_ms is not null and ${inRange("user_key")}
+    union all
     select user_key, 'a subscription changes its plan:', id, scheduled_at_ms from subscriptions
       where not ended and scheduled_at_ms is not null and ${inRange("user_key")}
     union all
     select user_key, 'credits expire:', id, expires_at_ms from credit_balances
       where expires_at_ms is not null and revoked_at_ms is null and (told & ${TOLD.expired}) = 0 and (remaining > 0 or held > 0)
+        and included is null
         and ${inRange("user_key")}
   ) part
   join users on key = user_key
@@ -86,7 +92,7 @@ export const DUE = `
 
 const PERCENTS = "[0-9]+(\\.[0-9]+)?(e-[0-9]+)?";
 
-export const MARKS = `
+const MARKS = `
   select user_key, (select id from users where key = part.user_key) as user_id, kind, text from (
     select user_key, 'alerted' as kind, 'counter ' || to_json(group_id)::text || ' of plan ' ||
       to_json(plan_id)::text || ' from ' || window_start_ms || ' ms: alerted ' || to_json(alerted)::text ||
@@ -124,10 +130,26 @@ export const MARKS = `
   ) part
   order by user_key, kind, text`;
 
+// What plans include: each window and each rollover is given once, so no reference of our own stands twice. A balance has a
+// window of a plan exactly where its origin is a plan or a rollover.
+
+const INCLUDED = `
+  select user_key, (select id from users where key = part.user_key) as user_id, 'included' as kind, text from (
+    select user_key, count(*) || ' credit balances have the reference of our own ' || to_json(own_ref)::text as text
+    from credit_balances where own_ref is not null and ${inRange("user_key")}
+    group by user_key, own_ref having count(*) > 1
+    union all
+    select user_key, 'credit balance ' || to_json(id)::text || ': origin ' || coalesce(origin, 'null') || ', but it has ' ||
+      case when included is null then 'no window of a plan' else 'a window of a plan' end
+    from credit_balances
+    where (coalesce(origin, '') in ('plan', 'rollover')) <> (included is not null) and ${inRange("user_key")}
+  ) part
+  order by user_key, text`;
+
 // Messages: each is for a webhook of its user's app and mode, and its content matches its type. A removed webhook keeps its
 // row.
 
-export const MESSAGES = `
+const MESSAGES = `
   select user_key, user_id, 'message' as kind, 'message ' || to_json(id)::text || ': ' || fault as text from (
     select m.id, m.user_key, u.id as user_id, case
       when m.realm <> u.realm then 'realm ' || m.realm || ', but its user is of realm ' || u.realm
@@ -152,12 +174,12 @@ export const MESSAGES = `
 const STRIPE_SENDS_MS = 4 * 24 * 3_600_000;
 const OLD_ENOUGH = `<= extract(epoch from now()) * 1000 - ${STRIPE_SENDS_MS}`;
 
-export const REFUNDED = `
+const REFUNDED = `
   select b.user_key, c.id as user_id, 'refunded' as kind, 'credit balance ' || to_json(b.id)::text ||
     ': its purchase ' || to_json(p.external_ref)::text || ' was ' || fault.what as text
   from users u join stripe_purchases p on p.realm = u.realm and p.user_id = u.id
   join users c on c.key = coalesce(u.merged_into, u.key)
-  join credit_balances b on b.user_key = c.key and b.external_ref = p.external_ref and b.pack_id = p.pack_id
+  join credit_balances b on b.user_key = c.key and p.external_ref in (b.external_ref, b.own_ref) and b.pack_id = p.pack_id
   cross join lateral (
     select case
       when exists (
@@ -187,3 +209,6 @@ export const REFUNDED = `
   where b.revoked_at_ms is null and ${inRange("u.key")} and fault.what is not null
     and b.granted_at_ms ${OLD_ENOUGH}
   order by b.user_key, b.id`;
+
+/** The queries for faults, in the order in which they are reported. */
+export const FAULTS: readonly string[] = [HOLDS, DUE, MARKS, INCLUDED, MESSAGES, REFUNDED];

@@ -130,6 +130,21 @@ export async function readOldPrices(
   );
 }
 
+/**
+ * Lists apps whose current catalog says nothing of the gateway, so that their test keys may call models.
+ *
+ * @param limit the most ids
+ */
+export async function readOpenApps(reader: Reader, limit: number): Promise<readonly string[]> {
+  const rows = await reader.query<{ readonly appId: string }>(
+    `select app_id as "appId" from catalogs
+     where document::json -> 'gateway' is null and document::json -> 'settings' -> 'gateway' is null
+     order by app_id limit $1::int`,
+    [limit],
+  );
+  return rows.map(({ appId }) => appId);
+}
+
 /** How many price rows of current catalogs there are, and how many were ever compared with their source. */
 export interface PriceChecks {
   readonly prices: number;
@@ -195,11 +210,22 @@ export async function readWebhookFacts(
   return { enabled: row?.enabled ?? 0, failing, oldestMs: row?.oldest ?? null };
 }
 
-/** Paid messages of Stripe that are not handled, of one app and mode. */
+/** Paid messages of Stripe that are not handled, or late top-ups, of one app and mode. */
 export interface UnhandledCount {
   readonly appId: string;
   readonly mode: string;
   readonly messages: number;
+}
+
+/** Counts top-ups that have been under way for long, by app and mode. */
+export function readLateTopUps(reader: Reader, before: Millis): Promise<UnhandledCount[]> {
+  return reader.query(
+    `select r.app_id as "appId", r.mode, count(*) as messages
+     from top_ups t join realms r on r.realm = t.realm
+     where t.status in ('open', 'processing') and t.created_at_ms < $1::bigint + r.clock_offset_ms
+     group by r.app_id, r.mode order by r.app_id, r.mode`,
+    [before],
+  );
 }
 
 /** Counts paid messages of Stripe that are not handled and have not expired, by app and mode. */

@@ -41,7 +41,7 @@ function encodeRefs(refs: readonly CounterRef[]): string {
 const PLAIN_ID = /^[\w.-]*$/;
 
 /** Encodes a text as JSON; most ids need no escape. */
-function quoted(text: string): string {
+export function quoted(text: string): string {
   return PLAIN_ID.test(text) ? `"${text}"` : JSON.stringify(text);
 }
 
@@ -77,17 +77,25 @@ export function decodeLevels(text: string): StoredLevel[] {
   }));
 }
 
-/** Encodes what was taken from balances as JSON: [[balanceId, unit, "taken"], ...]. */
+/**
+ * Encodes what was taken from balances as JSON: [[balanceId, unit, "taken"], ...]. A line that was moved away from other
+ * balances lists these as a fourth element: [balanceId, ...].
+ */
 export function encodeCredits(lines: readonly CreditLine[]): string {
   if (lines.length === 0) return "[]";
-  const texts = lines.map(({ balanceId, unit, taken }) =>
-    `[${quoted(balanceId)},"${unit}","${decimalOf(taken)}"]`
+  const texts = lines.map(({ balanceId, unit, taken, left }) =>
+    `[${quoted(balanceId)},"${unit}","${decimalOf(taken)}"${
+      left === undefined ? "" : `,${JSON.stringify(left)}`
+    }]`
   );
   return `[${texts.join(",")}]`;
 }
 
 export function decodeCredits(text: string): CreditLine[] {
   if (text === "[]") return [];
-  const lines = JSON.parse(text) as [string, Unit, string][];
-  return lines.map(([balanceId, unit, taken]) => ({ balanceId, unit, taken: parseAmount(taken) }));
+  const lines = JSON.parse(text) as [string, Unit, string, string[]?][];
+  return lines.map(([balanceId, unit, taken, left]) => {
+    const line = { balanceId, unit, taken: parseAmount(taken) };
+    return left === undefined ? line : { ...line, left };
+  });
 }

@@ -1,10 +1,13 @@
 // Credit balances and their ledger. Every movement of credits writes both, so their encodings are written out by hand.
 
 import { decimalOf } from "../../domain/values/amount.ts";
-import type { CreditBalance, LedgerEntry } from "../../domain/state/credit.ts";
+import type { CreditBalance, Included, LedgerEntry } from "../../domain/state/credit.ts";
 import type { MatchRule } from "../../domain/values/match.ts";
 import { copyText, NULL } from "../database.ts";
-import { amount, column, mapped, table } from "./columns.ts";
+import { amount, column, type Later, mapped, spread, table } from "./columns.ts";
+
+/** What rows of older versions have for a column of included credits. */
+const NONE_BEFORE: Later = { since: 34, value: null };
 
 export const CREDIT_BALANCES = table<CreditBalance>("credit_balances", 1, {
   id: column("id"),
@@ -17,7 +20,7 @@ export const CREDIT_BALANCES = table<CreditBalance>("credit_balances", 1, {
   unit: column("unit"),
   matches: mapped("matches", textOfRules, (value) => JSON.parse(value as string)),
   priority: column("priority"),
-  initial: amount("initial"),
+  initial: amount("initial", { mutable: true }),
   grantedAt: column("granted_at_ms"),
   expiresAt: column("expires_at_ms", { mutable: true }),
   externalRef: column("external_ref", { mutable: true }),
@@ -29,6 +32,15 @@ export const CREDIT_BALANCES = table<CreditBalance>("credit_balances", 1, {
   revokedAt: column("revoked_at_ms", { mutable: true }),
   overage: amount("overage", { mutable: true, later: { since: 3, value: 0 } }),
   told: column("told", { mutable: true, later: { since: 14, value: 0 } }),
+  origin: column("origin", { later: NONE_BEFORE }),
+  ownRef: column("own_ref", { mutable: true, later: NONE_BEFORE }),
+  included: spread<Included | null>(
+    {
+      included: { of: textOfIncluded, later: NONE_BEFORE },
+      window_end_ms: { of: (included) => included?.windowEnd ?? null, later: NONE_BEFORE },
+    },
+    ({ included, window_end_ms: end }) => includedOf(included as string | null, end as number | null),
+  ),
 }, lineOfBalance);
 
 function lineOfBalance(row: CreditBalance): string {
@@ -40,7 +52,22 @@ function lineOfBalance(row: CreditBalance): string {
     copyText(row.externalRef)
   }\t${row.source}\t${copyText(row.notes)}\t${decimalOf(row.remaining)}\t${decimalOf(row.held)}\t${
     decimalOf(row.revokedAmount)
-  }\t${row.revokedAt ?? NULL}\t${decimalOf(row.overage)}\t${row.told}`;
+  }\t${row.revokedAt ?? NULL}\t${decimalOf(row.overage)}\t${row.told}\t${row.origin ?? NULL}\t${
+    copyText(row.ownRef)
+  }\t${copyText(textOfIncluded(row.included))}\t${row.included?.windowEnd ?? NULL}`;
+}
+
+/** Encodes a window of included credits, all but its end, as JSON; null for none. */
+function textOfIncluded(included: Included | null): string | null {
+  if (included === null) return null;
+  const { planId, subscriptionId, isAddOn, windowStart, state, rollsUntil } = included;
+  return JSON.stringify([planId, subscriptionId, isAddOn, windowStart, state, rollsUntil]);
+}
+
+function includedOf(text: string | null, windowEnd: number | null): Included | null {
+  if (text === null) return null;
+  const [planId, subscriptionId, isAddOn, windowStart, state, rollsUntil] = JSON.parse(text);
+  return { planId, subscriptionId, isAddOn, windowStart, windowEnd, state, rollsUntil };
 }
 
 /** Cache of the JSON text of each balance's rules: they never change, and every movement writes the balance. */

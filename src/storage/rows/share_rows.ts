@@ -6,6 +6,7 @@ import { decimalOf, parseAmount } from "../../domain/values/amount.ts";
 import type { UserKey } from "../../domain/values/ids.ts";
 import type { Millis } from "../../domain/values/period.ts";
 import type { ColumnValue } from "../database.ts";
+import { quoted } from "./charge_text.ts";
 import { amount, column, type StoredRow, type Table, table } from "./columns.ts";
 
 const TABLE = table<Omit<Share, "key">>("shares", 5, {
@@ -39,21 +40,14 @@ type LineParts = [
   taken: string,
 ];
 
-/** Encodes what was taken of shares as JSON; null for nothing. */
+/** Encodes what was taken of shares as JSON; null for nothing. Written by hand, since every call of a member has them. */
 export function encodeShares(lines: readonly ShareLine[] | undefined): string | null {
-  if (lines === undefined) return null;
-  const parts = lines.map((
-    { accountKey, groupId, unit, window: { start, end }, since, taken },
-  ): LineParts => [
-    accountKey,
-    groupId,
-    unit,
-    start,
-    end,
-    since,
-    decimalOf(taken),
-  ]);
-  return JSON.stringify(parts);
+  return lines === undefined ? null : `[${lines.map(encodeShareLine).join(",")}]`;
+}
+
+function encodeShareLine({ accountKey, groupId, unit, window, since, taken }: ShareLine): string {
+  const { start, end } = window;
+  return `[${accountKey},${quoted(groupId)},"${unit}",${start},${end},${since},"${decimalOf(taken)}"]`;
 }
 
 export function decodeShares(value: ColumnValue): readonly ShareLine[] | undefined {

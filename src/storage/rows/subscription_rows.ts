@@ -57,6 +57,16 @@ export const SUBSCRIPTIONS = table<Subscription>("subscriptions", 1, {
     (text) => text === null ? {} : Object.fromEntries(JSON.parse(text as string)),
     { mutable: true, later: NONE_BEFORE },
   ),
+  trialCredits: mapped(
+    "trial_credits",
+    (windows) => Object.keys(windows).length === 0 ? null : JSON.stringify(Object.entries(windows)),
+    (text) => text === null ? {} : Object.fromEntries(JSON.parse(text as string)),
+    { mutable: true, later: { since: 34, value: null } },
+  ),
+  providerTrialEndsAt: column("provider_trial_ends_at_ms", {
+    mutable: true,
+    later: { since: 34, value: null },
+  }),
 });
 
 /** Encodes limits as JSON: [[groupId, "quota"], ...]. */

@@ -11,6 +11,7 @@ import { AI_SPEND, CREDIT_ISSUES, GATEWAY_SPEND, IDEMPOTENCY, OPERATIONS } from 
 import { SHARES } from "./share_rows.ts";
 import { SUBSCRIPTION_EVENTS, SUBSCRIPTIONS } from "./subscription_rows.ts";
 import { END_USER_KEYS } from "./end_user_key_rows.ts";
+import { TOP_UPS } from "./top_up_rows.ts";
 import { WEBHOOK_MESSAGES } from "./message_rows.ts";
 import { CONSENTS, HISTORY_MOVES, MERGES, USERS } from "./user_rows.ts";
 
@@ -44,6 +45,7 @@ const BY_NAME: { readonly [Name in RowChange["table"]]: Encoder<RowOf<Name>> } =
   runs: RUNS,
   end_user_keys: END_USER_KEYS,
   shares: SHARES,
+  top_ups: TOP_UPS,
 };
 
 /** The tables in the order of their marks. */

@@ -11,6 +11,7 @@ import type {
 import { decimalOf, parseAmount } from "../../domain/values/amount.ts";
 import type { ColumnValue } from "../database.ts";
 import { decodeResets, encodeResets } from "./share_rows.ts";
+import { decodeTopUp, encodeTopUp } from "./top_up_rows.ts";
 import { column, mapped, spread, type StoredRow, table } from "./columns.ts";
 
 export const USERS = table<User>("users", 1, {
@@ -38,6 +39,7 @@ export const USERS = table<User>("users", 1, {
     mutable: true,
     later: { since: 29, value: null },
   }),
+  topUp: mapped("top_up", encodeTopUp, decodeTopUp, { mutable: true, later: { since: 35, value: null } }),
 });
 
 /** Encodes member limits as JSON: {"groupId": "quota", ...}. */

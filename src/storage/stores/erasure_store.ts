@@ -295,6 +295,7 @@ const OF_USERS = [
   "credit_balances",
   "runs",
   "end_user_keys",
+  "top_ups",
   "erased_charges",
   "shares",
   "history_moves",

@@ -157,6 +157,10 @@ function namedBy(message: StripeMessage): Named {
       const { payments, invoiceId } = message;
       return { ...nothing, moneyIds: [...payments, ...invoiceId === null ? [] : [invoiceId]] };
     }
+    case "topUp": {
+      const { topUpId, payments } = message;
+      return { ...nothing, refs: [topUpId], moneyIds: [topUpId, ...payments] };
+    }
     case "dispute":
       return { ...nothing, moneyIds: message.payments };
     case "other":

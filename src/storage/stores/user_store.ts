@@ -6,12 +6,13 @@ import type { BalanceRef, IdempotencyRow, LoadedUser, UserRef, UserStore } from 
 import type { UserKey } from "../../domain/values/ids.ts";
 import type { EndUserKey } from "../../domain/state/end_user_key.ts";
 import type { Counter } from "../../domain/state/counter.ts";
-import type { CreditBalance } from "../../domain/state/credit.ts";
+import { type CreditBalance, TOLD } from "../../domain/state/credit.ts";
 import type { Millis } from "../../domain/values/period.ts";
 import { countersOf, type Reservation } from "../../domain/state/reservation.ts";
 import type { Run } from "../../domain/state/run.ts";
 import type { Share, ShareLine } from "../../domain/state/share.ts";
 import type { Subscription } from "../../domain/state/subscription.ts";
+import type { TopUpIntent } from "../../domain/state/top_up.ts";
 import type { CallerTexts } from "../../domain/state/text_room.ts";
 import { type Alias, type OlderRows, PATH_MAX, type User } from "../../domain/state/user.ts";
 import { HOLD_LIMITS } from "../../process/limits.ts";
@@ -28,6 +29,7 @@ import { RUNS } from "../rows/run_rows.ts";
 import { IDEMPOTENCY } from "../rows/runtime_rows.ts";
 import { SHARES } from "../rows/share_rows.ts";
 import { SUBSCRIPTIONS } from "../rows/subscription_rows.ts";
+import { TOP_UPS } from "../rows/top_up_rows.ts";
 import { USERS } from "../rows/user_rows.ts";
 
 /** Opens a user store on a SQL database. */
@@ -44,6 +46,7 @@ export function openUserStore(database: Database): UserStore {
     countChildren: (owners) => countChildren(database, owners),
     loadMerge: (fromKey) => loadMerge(database, fromKey),
     loadRuns: (owners, runId) => loadRuns(database, owners, runId),
+    loadTopUp: (owners, id) => loadTopUp(database, owners, id),
     loadBalances: (owner, which) => loadBalances(database, owner, which),
     listDue: async (realm, now, limit) => {
       const rows = await database.query<{ key: number }>(
@@ -110,7 +113,9 @@ async function load(
       database.query<StoredRow>(OPEN_HOLDS, [keyText, HOLD_LIMITS.loadedBytesMax]),
       database.query<StoredRow>(
         `select * from credit_balances where user_key = any($1::text::bigint[]) and (held > 0
-       or revoked_at_ms is null and (expires_at_ms is null or expires_at_ms >= $2::bigint)) order by id`,
+       or revoked_at_ms is null and (expires_at_ms is null or expires_at_ms >= $2::bigint)
+       or included is not null and (window_end_ms is null or window_end_ms > $2::bigint or (told & ${TOLD.expired}) = 0))
+       order by id`,
         [keyText, from],
       ),
       database.query<StoredRow>(LIVE_RUNS, [keyText, from]),
@@ -155,6 +160,10 @@ async function load(
     const row = END_USER_KEYS.read(stored);
     const rows = loaded.get(row.userKey);
     if (rows !== undefined) (rows.endUserKeys ??= []).push(row);
+  }
+  for (const row of await loadTopUps(database, [...users.values()])) {
+    const rows = loaded.get(row.userKey);
+    if (rows !== undefined) (rows.topUps ??= []).push(row);
   }
   const byName = new Map(asked.map(({ name, user }) => [name, user.key]));
   return refs.map((ref) => {
@@ -211,10 +220,32 @@ interface Rows {
   readonly runs: Run[];
   shares?: Share[];
   endUserKeys?: EndUserKey[];
+  topUps?: TopUpIntent[];
 }
 
 function emptyRows(user: User): Rows {
   return { user, aliases: [], subscriptions: [], counters: [], reservations: [], balances: [], runs: [] };
+}
+
+/** Loads the top-ups under way of those users who have, or had, such a setting. */
+async function loadTopUps(database: Database, users: readonly User[]): Promise<TopUpIntent[]> {
+  const keys = users.filter(({ topUp }) => topUp !== null).map(({ key }) => key);
+  if (keys.length === 0) return [];
+  const rows = await database.query<StoredRow>(
+    `select * from top_ups where user_key = any($1::text::bigint[]) and status in ('open', 'processing') order by id`,
+    [arrayText(keys)],
+  );
+  return rows.map(TOP_UPS.read);
+}
+
+/** Loads a top-up, also a settled one. */
+async function loadTopUp(database: Database, owners: readonly UserKey[], id: string): Promise<OlderRows> {
+  const [canonical] = owners as [UserKey];
+  const rows = await database.query<StoredRow>(
+    "select * from top_ups where id = $1 and user_key = any($2::text::bigint[])",
+    [id, arrayText(owners)],
+  );
+  return { ...NO_ROWS, topUps: rows.map((row) => ({ ...TOP_UPS.read(row), userKey: canonical })) };
 }
 
 /** Loads a settled reservation with the counters of its lines, its runs, and the shares that it took of. */
@@ -296,9 +327,10 @@ async function loadTexts(
 }
 
 async function loadBalances(database: Database, owner: UserKey, which: BalanceRef): Promise<OlderRows> {
-  const [condition, value] = "balanceId" in which
-    ? ["id = $2", which.balanceId]
-    : ["external_ref = any($2::text::text[])", arrayText(which.externalRefs)];
+  const [condition, value] = "balanceId" in which ? ["id = $2", which.balanceId] : [
+    `${which.isOwn === true ? "own_ref" : "external_ref"} = any($2::text::text[])`,
+    arrayText(which.externalRefs),
+  ];
   const records = await database.query<StoredRow>(
     `select * from credit_balances where user_key = $1::bigint and ${condition} order by id`,
     [owner, value],
@@ -315,6 +347,8 @@ async function loadIdempotency(
      join idempotency i on i.realm = r.realm and i.key = r.key`,
     [arrayText(keys.map(({ realm }) => realm)), arrayText(keys.map(({ key }) => key))],
   );
+  // As for nearly all keys: they are new.
+  if (records.length === 0) return keys.map(() => null);
   const found = new Map(records.map(IDEMPOTENCY.read).map((row) => [`${row.realm}/${row.key}`, row]));
   return keys.map(({ realm, key }) => found.get(`${realm}/${key}`) ?? null);
 }

@@ -8,6 +8,7 @@ import { REQUEST_LIMITS } from "../../process/limits.ts";
 import { isFeatureKey } from "./forms.ts";
 import { yieldToLoop } from "../../storage/database.ts";
 import { type CatalogFault, faultsOf } from "./faults.ts";
+import { includeFaults } from "./include_faults.ts";
 import { isObject, listOf, type Loose, looseOf, pathText } from "./loose.ts";
 import { periodFaults } from "./period_faults.ts";
 import { type CatalogInput, catalogSchema, envelopeMembers } from "./schema.ts";
@@ -26,7 +27,13 @@ export async function checkCatalog(
   const parsed = catalogSchema.safeParse(bare);
   const faults = (parsed.error?.issues ?? []).flatMap((issue) => faultsOf(issue, bare));
   const known = new Set(faults.map(({ path }) => path));
-  for (const fault of [...crossFaults(bare), ...unitFaults(bare, inForce), ...periodFaults(bare, inForce)]) {
+  const crossing = [
+    ...crossFaults(bare),
+    ...unitFaults(bare, inForce),
+    ...periodFaults(bare, inForce),
+    ...includeFaults(bare),
+  ];
+  for (const fault of crossing) {
     if (!known.has(fault.path)) faults.push(fault);
   }
   // What is compiled here serves when the document is put in force, so it has to be the very objects of the result.
@@ -111,7 +118,6 @@ function* crossFaults(document: unknown): Iterable<CatalogFault> {
   yield* packFaults(packs);
   yield* priceFaults(plans, packs);
   yield* composeFaults(composeTypes, models);
-  yield* gatewayFaults(looseOf(looseOf(catalog.settings).gateway), models);
 }
 
 /** After a trial comes another plan of the catalog. */
@@ -261,15 +267,6 @@ function* priceFaults(plans: readonly Loose[], packs: readonly Loose[]): Iterabl
           };}
       }
     }
-  }
-}
-
-function* gatewayFaults({ models: allowed }: Loose, models: readonly Loose[]): Iterable<CatalogFault> {
-  if (!Array.isArray(allowed)) return;
-  const known = new Set(models.map(({ id }) => id));
-  for (const [index, id] of allowed.entries()) {
-    if (typeof id !== "string" || known.has(id)) continue;
-    yield { path: `settings.gateway.models[${index}]`, message: "must be the id of a model of the catalog" };
   }
 }
 

@@ -50,14 +50,26 @@ function tables(): string {
     "Settings",
     "RateLimit",
     "Gateway",
+    "UpstreamRule",
     "Model",
     "PriceTier",
     "Plan",
     "Period",
     "GroupPeriod",
     "Trial",
+    "IncludedPack",
+    "Rollover",
   ]
-    .concat(["LimitGroup", "MatchRule", "Headroom", "MemberLimit", "Pack", "PackItem", "ComposeType"])
+    .concat([
+      "LimitGroup",
+      "MatchRule",
+      "Headroom",
+      "MemberLimit",
+      "Pack",
+      "PackPrice",
+      "PackItem",
+      "ComposeType",
+    ])
     .map((name) => definitions[`Catalog${name}`] as Part);
   const sections = [{ ...file, title: "The document" }, ...parts].map((part) => {
     const { title = "", description = "" } = part;

@@ -3,12 +3,13 @@
 // catalog.schema.json are generated from the descriptions here.
 
 import { z } from "zod";
-import { PERIOD_TYPES } from "../../domain/values/period.ts";
 import { FEATURE_LIMITS, type FeatureValue, isFeatureValue } from "../../domain/catalog/feature.ts";
 import { REQUEST_LIMITS } from "../../process/limits.ts";
 import { hasNoPrototype, isAscending, isPattern, isShallow, SCHEMA_DEPTH_MAX } from "./forms.ts";
+import { include } from "./include_schema.ts";
+import { groupPeriod, period } from "./period_schema.ts";
 import { amount, label, model } from "./price_schema.ts";
-import { settings } from "./settings_schema.ts";
+import { gateway, settings } from "./settings_schema.ts";
 
 const unit = z.enum(["count", "tokens", "seconds", "cents"]);
 const archived = z.boolean().optional();
@@ -61,47 +62,6 @@ const headroom = z.discriminatedUnion("mode", [
   title: "Headroom",
   description: "A safety margin below the quota. It applies to reserves and can-use, not to track or commit.",
   examples: [{ mode: "percent", value: 90 }],
-});
-
-const anchor = z.enum(["subscription_start", "calendar"]).meta({
-  description:
-    "Where windows start: at the subscription's start (or cycle start), or with the UTC calendar: " +
-    ":00, 00:00, Monday, the 1st, 1 January.",
-  examples: ["calendar"],
-});
-
-const period = z.strictObject({
-  type: z.enum(PERIOD_TYPES).meta({
-    description: "How long a window is. `lifetime` is one window without an end.",
-    examples: ["monthly"],
-  }),
-  anchor,
-}).meta({
-  id: "CatalogPeriod",
-  title: "Period",
-  description: "How often the counters of a plan start again at 0.",
-});
-
-const groupPeriod = z.strictObject({
-  type: z.enum([...PERIOD_TYPES, "session", "rolling", "concurrent"]).meta({
-    description:
-      "The calendar types count like a plan's period. `session`: a window that begins with the first allowed " +
-      "call and lasts `seconds`. `rolling`: a rate, what was counted within the last `seconds`. `concurrent`: " +
-      "what open holds hold at a time.",
-    examples: ["rolling"],
-  }),
-  anchor: anchor.optional().meta({ description: "Needed for the calendar types, and for these alone." }),
-  seconds: z.int().positive().optional().meta({
-    description: "Needed for `session` (60 to 2,678,400) and `rolling` (1 to 86,400), and for these alone.",
-    examples: [60],
-  }),
-}).meta({
-  id: "CatalogGroupPeriod",
-  title: "Group period",
-  description:
-    "When a group counts. `rolling` and `concurrent` make the group a guard: it only refuses, no credit pays " +
-    "for it, and it has no headroom, alerts or perMember. Type and seconds of sessions and guards never " +
-    "change under an id.",
 });
 
 const limitGroup = z.strictObject({
@@ -253,6 +213,11 @@ const plan = z.strictObject({
   limits: z.array(limitGroup).meta({
     description: "The plan's limit groups, in the order in which they are shown.",
   }),
+  includes: z.array(include).optional().meta({
+    description: "Packs whose credits come with the plan, anew in each window.",
+    default: [],
+    examples: [[{ packId: "cpk_image_topup", quantity: 500 }]],
+  }),
   features: featureValues.optional().meta({
     description:
       "What the plan grants beside its limits: values by key. A value is a boolean, a number, a string or a list of " +
@@ -331,6 +296,21 @@ const pack = z.strictObject({
     default: [],
     examples: [["price_1NxQ7cB7WZ01zgkWd0Ckz4Vn"]],
   }),
+  price: z.strictObject({
+    amount: z.int().positive().max(99_999_999).meta({
+      description: "In the smallest unit of the currency, as Stripe has it.",
+      examples: [500],
+    }),
+    currency: z.string().regex(/^[a-z]{3}$/, "must be three lower-case letters").meta({
+      description: "An ISO code in lower case.",
+      examples: ["eur"],
+    }),
+  }).optional().meta({
+    id: "CatalogPackPrice",
+    title: "Pack price",
+    description: "What a top-up pays for the pack, or for a unit of a pack without items.",
+    examples: [{ amount: 500, currency: "eur" }],
+  }),
   items: z.array(packItem).meta({
     description: "The parts of the pack. Empty: each grant names its quantity and makes one balance.",
   }),
@@ -381,6 +361,10 @@ const composeType = z.strictObject({
 /** A whole catalog document. */
 export const catalogSchema = z.strictObject({
   settings: settings.optional().meta({ description: "What holds for the whole app.", default: {} }),
+  gateway: gateway.optional().meta({
+    description: "What keys of the app may do at `/openai/v1` and `/anthropic/v1`.",
+    examples: [{ models: ["gpt-4o-mini"], budgetCents: 50_000 }],
+  }),
   models: z.array(model).optional().meta({ description: "Price rows of models.", default: [] }),
   plans: z.array(plan).optional().meta({ description: "What subscriptions entitle to.", default: [] }),
   featureDefaults: featureValues.optional().meta({

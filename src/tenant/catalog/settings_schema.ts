@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { REQUEST_LIMITS } from "../../process/limits.ts";
-import { isOrigin } from "./forms.ts";
+import { isOrigin, isPattern } from "./forms.ts";
 import { amount, label } from "./price_schema.ts";
 
 const rateLimit = z.strictObject({
@@ -14,14 +14,53 @@ const rateLimit = z.strictObject({
   description: "How fast the calls of one key may come.",
 });
 
-const gateway = z.strictObject({
-  models: z.array(label).max(1_000).optional().meta({
-    description:
-      "Ids of price rows: the models that may be called. Default: every model of the model server.",
-    examples: [["gpt-4o-mini"]],
+const modelPattern = label.refine(
+  isPattern,
+  "must be the name of a model, or a prefix with one * at its end",
+);
+
+const upstreamRule = z.strictObject({
+  models: z.array(modelPattern).min(1).max(1_000).meta({
+    description: "Patterns of the models' names.",
+    examples: [["mistral-*"]],
   }),
-  testMode: z.boolean().optional().meta({
+  upstream: label.meta({
+    description:
+      "The name of a server in the setting `HOLDFAST_UPSTREAMS`. Rules with a server of the other " +
+      "dialect are passed over.",
+    examples: ["eu"],
+  }),
+}).meta({
+  id: "CatalogUpstreamRule",
+  title: "Upstream rule",
+  description: "The model server of some models.",
+});
+
+/** `gateway` of a document. */
+export const gateway = z.strictObject({
+  models: z.array(modelPattern).max(1_000).optional().meta({
+    description:
+      "The models that may be called, as patterns of names or of ids of price rows. None may with an empty " +
+      "list. Default: every model of the model server.",
+    examples: [["gpt-4o-mini", "claude-*"]],
+  }),
+  allowTestMode: z.boolean().optional().meta({
     description: "Whether test keys may call models. Their calls cost real money.",
+    default: false,
+    examples: [true],
+  }),
+  allowStoredObjects: z.boolean().optional().meta({
+    description:
+      "Whether calls may store answers at the model server, and name stored responses, conversations, " +
+      "prompts, files, containers and vector stores. Every app of this service shares the account, so one " +
+      "app could read objects of another.",
+    default: false,
+    examples: [true],
+  }),
+  allowServerTools: z.boolean().optional().meta({
+    description:
+      "Whether calls may have tools that Anthropic runs, such as its web search, and other models as " +
+      "`fallbacks`: what they cost is not in the model's price row. Refused too where the catalog has no `gateway`.",
     default: false,
     examples: [true],
   }),
@@ -32,18 +71,18 @@ const gateway = z.strictObject({
       "that is called. Default: no limit.",
     examples: [50_000],
   }),
-  storedObjects: z.boolean().optional().meta({
-    description:
-      "Whether calls may store answers at the model server, and name stored responses, conversations, " +
-      "prompts, files and vector stores. Every app of this service shares the account, so one app could " +
-      "read objects of another.",
-    default: false,
-    examples: [true],
+  upstreams: z.array(upstreamRule).max(100).optional().meta({
+    description: "Models of other servers. The first rule that covers a model counts; the others go to the " +
+      "server of `OPENAI_API_KEY` or `ANTHROPIC_API_KEY`.",
+    default: [],
+    examples: [[{ models: ["mistral-*"], upstream: "eu" }]],
   }),
 }).meta({
   id: "CatalogGateway",
   title: "Gateway",
-  description: "What keys of the app may do at `/openai/v1`.",
+  description:
+    "What keys of the app may do at `/openai/v1` and `/anthropic/v1`. Without this member their keys " +
+    "may call every model, test keys too.",
 });
 
 /** `settings` of a document. */
@@ -81,10 +120,5 @@ export const settings = z.strictObject({
       "0 cents and the answer has a warning, `refuse` refuses reserve and track.",
     default: "warn",
     examples: ["refuse"],
-  }),
-  gateway: gateway.optional().meta({
-    description: "What keys of the app may do at `/openai/v1`.",
-    default: {},
-    examples: [{ models: ["gpt-4o-mini"], budgetCents: 50_000 }],
   }),
 }).meta({ id: "CatalogSettings", title: "Settings", description: "What holds for the whole app." });

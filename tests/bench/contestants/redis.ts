@@ -33,7 +33,8 @@ export const redis: Contestant = {
   },
 };
 
-async function startRedisServer(bench: Bench): Promise<number> {
+/** Starts a server that syncs before each answer. */
+export async function startRedisServer(bench: Bench): Promise<number> {
   const folder = await Deno.makeTempDir({ dir: TEMP, prefix: "holdfast_bench_redis_" });
   bench.cleanup.add(`remove ${folder}`, () => Deno.remove(folder, { recursive: true }));
   const port = freePort();
@@ -65,14 +66,14 @@ async function waitForPort(port: number, server: Child): Promise<void> {
   throw new Error(`redis-server did not start: ${server.tail}`);
 }
 
-if (import.meta.main) {
+/** Connects and returns what asks for a reserve. One connection: the client pipelines what waits, and the server syncs once for all that it read at a time. */
+export async function evalOf(port: number): Promise<(reserve: Reserve) => Promise<Verdict>> {
   // Imported here so that the benchmark itself runs where neither Redis nor its client is wanted.
   const { createClient } = await import("npm:@redis/client@6.3.1");
-  const client = createClient({ url: `redis://127.0.0.1:${Deno.env.get("REDIS_PORT")}` });
+  const client = createClient({ url: `redis://127.0.0.1:${port}` });
   await client.connect();
   const sha = await client.scriptLoad(SCRIPT);
-  // One connection: the client pipelines what is waiting, and the server syncs once for all that it read at a time.
-  const decide = async (reserve: Reserve): Promise<Verdict> => {
+  return async (reserve) => {
     const answer = await client.evalSha(sha, {
       keys: [`counter:${reserve.userId}`, `reservation:${reserve.reservationId}`],
       arguments: [String(reserve.count), String(QUOTA), reserve.userId, reserve.event, reserve.expiresAt],
@@ -80,5 +81,8 @@ if (import.meta.main) {
     const [allowed, used] = answer as [number, number];
     return { allowed: allowed === 1, quota: QUOTA, used };
   };
-  await serveBaseline(baselineApp(decide));
+}
+
+if (import.meta.main) {
+  await serveBaseline(baselineApp(await evalOf(Number(Deno.env.get("REDIS_PORT")))));
 }

@@ -151,6 +151,42 @@ Deno.test("usage names when time alone changes the features of a user below", ()
   team.subscribe("top", { endsAt });
   const { changesAt, dependsOn } = u.ask("usage", { event: null });
   assert.deepEqual([changesAt, dependsOn], [endsAt, ["team", "org"]]);
+  const at = u.now + 4000;
+  team.ask("schedule", { provider: null, externalId: null, change: { plan: "low", at } });
+  assert.equal(
+    u.ask("usage", { event: null }).changesAt,
+    at,
+    "also a change of plan that was asked for ahead",
+  );
+});
+
+Deno.test("the message of a plan change by time has the features of the users above, also where a sweep settles it", () => {
+  const told = (name: "settle" | "credits" | "usage") => {
+    const u = sceneOf({ listensTo: ["subscription.plan_changed"] });
+    const [team, org] = [
+      sceneOf({ key: 8, id: "team", beside: u }),
+      sceneOf({ key: 9, id: "org", beside: u }),
+    ];
+    team.under(org);
+    u.under(team);
+    u.subscribe("low");
+    team.subscribe("low");
+    org.subscribe("bare", { customFeatures: { tier: "own" } });
+    const ahead = { provider: null, externalId: null };
+    u.ask("schedule", { ...ahead, change: { plan: "bare", at: u.now + 2000 } });
+    team.ask("schedule", { ...ahead, change: { plan: "top", at: u.now + 1000 } });
+    for (const each of [u, team, org]) each.wait(3);
+    u.do(name, name === "settle" ? {} : { event: null });
+    return [u, team].map(({ messages }) => JSON.parse(messages.at(-1)?.body ?? "{}").data?.features);
+  };
+  const tier = { value: "own", from: "custom", of: "org" };
+  const ofTop = {
+    seats: { value: 5, from: "plan", of: "team" },
+    sso: { value: true, from: "plan", of: "team" },
+  };
+  for (const name of ["settle", "credits", "usage"] as const) {
+    assert.deepEqual(told(name), [{ ...ofTop, tier }, { ...ofTop, tier }], name);
+  }
 });
 
 Deno.test("values are booleans, numbers, strings and lists of strings, of bounded size", () => {

@@ -4,6 +4,8 @@ import assert from "node:assert/strict";
 import { amountOf, numberOf } from "../../../src/domain/values/amount.ts";
 import {
   estimateCall,
+  estimateImages,
+  estimateMessages,
   type ModelCall,
   tokensOfBytes,
   usageOfLeft,
@@ -141,4 +143,33 @@ Deno.test("leaving early: at least what was held for media and for a model that 
   const vectors = estimateCall({ input: "abcd", reasoning_effort: "high" }, false);
   assert.ok(!("path" in vectors));
   assert.equal(usageOfLeft(vectors, 0n, true).outputTokens, 0n);
+});
+
+Deno.test("a message holds its input, its media and its limit, which may be 0; images hold their number", () => {
+  const pdf = { type: "base64", media_type: "application/pdf", data: "a".repeat(40_001) };
+  const numbers = (estimate: ReturnType<typeof estimateMessages>) => {
+    assert.ok(!("path" in estimate));
+    const { inputTokens, maxOutputTokens, cacheWrite1hTokens, images, asksReasoning } = estimate;
+    const tokens = [inputTokens, maxOutputTokens ?? -1n, cacheWrite1hTokens].map(numberOf);
+    return [...tokens, images, asksReasoning];
+  };
+  const empty = Math.ceil(JSON.stringify([{ ...pdf, data: "" }]).length / 4);
+  const cached = { cache_control: { type: "ephemeral", ttl: "1h" } };
+  assert.deepEqual(
+    numbers(estimateMessages({ messages: [pdf], ...cached, thinking: { type: "adaptive" } })),
+    [
+      empty + 1_001,
+      1_024,
+      empty + 1_001,
+      null,
+      true,
+    ],
+  );
+  assert.deepEqual(numbers(estimateMessages({ system: "ab", max_tokens: 0 })), [1, 0, 0, null, false]);
+  assert.deepEqual(estimateMessages({ max_tokens: -1 }), {
+    path: "max_tokens",
+    message: "must be an integer of at least 0",
+  });
+  assert.deepEqual(numbers(estimateImages({ prompt: "ab", n: 3 })), [1, 3_072, 0, 3, false]);
+  assert.deepEqual(estimateImages({ n: 0 }), { path: "n", message: "must be a positive integer" });
 });

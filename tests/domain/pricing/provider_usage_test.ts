@@ -1,7 +1,7 @@
 // The usage objects of model servers, in their full shapes.
 
 import assert from "node:assert/strict";
-import { numberOf } from "../../../src/domain/values/amount.ts";
+import { amountOf, numberOf } from "../../../src/domain/values/amount.ts";
 import {
   type ProviderUsage,
   readProviderUsage,
@@ -203,4 +203,31 @@ Deno.test("a transcription that is billed by its duration is read in seconds", (
   const read = readProviderUsage({ type: "duration", seconds: 12.5 });
   assert.ok(!("path" in read));
   assert.deepEqual([numberOf(read.seconds ?? 0n), read.inputTokens, read.outputTokens], [12.5, null, null]);
+});
+
+Deno.test("a message of several runs is their sum, and a faulty run is named", () => {
+  const iterations = [
+    { type: "compaction", input_tokens: 1_000, output_tokens: 50 },
+    { type: "message", input_tokens: 100, cache_read_input_tokens: 30, output_tokens: 20 },
+  ];
+  const last = { input_tokens: 100, cache_read_input_tokens: 30, output_tokens: 20, speed: "fast" };
+  const usage = readProviderUsage({ ...last, iterations });
+  assert.ok(!("path" in usage));
+  const { inputTokens, cachedInputTokens, outputTokens, isOtherTier } = usage;
+  assert.deepEqual([inputTokens, cachedInputTokens, outputTokens, isOtherTier], [
+    amountOf(1_130),
+    amountOf(30),
+    amountOf(70),
+    true,
+  ]);
+  assert.deepEqual(readProviderUsage({ ...last, iterations: [{ ...last, input_tokens: -1 }] }), {
+    path: "iterations[0].input_tokens",
+    message: "must be a number of at least 0",
+  });
+  const none = readProviderUsage({ ...last, iterations: [] });
+  assert.ok(!("path" in none));
+  assert.equal(none.outputTokens, amountOf(20));
+  const thought = readProviderUsage({ ...last, output_tokens_details: { thinking_tokens: 15 } });
+  assert.ok(!("path" in thought));
+  assert.equal(thought.reasoningTokens, amountOf(15));
 });

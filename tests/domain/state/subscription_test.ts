@@ -11,8 +11,8 @@ import {
   ownQuotaOf,
   primaryOf,
   type Subscription,
-  windowOf,
 } from "../../../src/domain/state/subscription.ts";
+import { SharedValues } from "../../../src/domain/state/shared_values.ts";
 import { planOf } from "../scene.ts";
 
 const CATALOG = compileCatalog({ plans: [planOf("low", { g: 1 }), planOf("top", { g: 9 }, { rank: 2 })] }, 1);
@@ -30,6 +30,8 @@ function rowOf(id: string, more: Partial<Subscription> = {}): Subscription {
     trial: null,
     trials: [],
     firstHeld: {},
+    providerTrialEndsAt: null,
+    trialCredits: {},
     customFeatures: {},
   };
   return { id, userKey: 7, planId: "low", startedAt: 5, ...empty, ...more };
@@ -85,11 +87,12 @@ Deno.test("a custom limit replaces the plan's quota, 0 too; windows are stepped 
   assert.deepEqual([anchorOf(rowOf("a")), anchorOf(rowOf("a", { cycleAnchorAt: 3 }))], [5, 3]);
   const daily: Plan = { ...plan, period: { type: "daily", anchor: "subscription_start" } };
   const row = rowOf("a", { cycleAnchorAt: 3 });
+  const shared = new SharedValues();
   const day = 86_400_000;
   for (const at of [3, day + 2, day + 3, 3]) {
     const start = 3 + Math.floor((at - 3) / day) * day;
     assert.deepEqual(
-      windowOf(row, daily.period, at),
+      shared.windowOf(row, daily.period, at),
       { start, end: start + day },
       "asked twice, and in any order",
     );

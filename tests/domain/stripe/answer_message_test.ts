@@ -89,6 +89,7 @@ function shown(act: StripeAct): string {
   if (act.kind === "reinstate") {
     return `${act.userId} gets ${act.input.externalRef} back as ${act.input.newRef}`;
   }
+  if (act.kind === "topUp") return `${act.userId} gets ${act.input.topUpId}`;
   const { state, externalId } = act.input;
   // A row of an add-on is shown with its id and, where it ends, the time.
   const isMain = externalId === "sub_1";

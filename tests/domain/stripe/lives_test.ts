@@ -82,7 +82,7 @@ class Receiver extends KeptFacts {
       user = new Scene(PLANS, undefined, PACKS, { id: userId, key: this.#users.size + 1, isAudited: false });
       this.#users.set(userId, user);
     }
-    assert.ok(user.do(kind, input as never).result.ok);
+    assert.ok(user.do(kind === "topUp" ? "topUpWork" : kind, input as never).result.ok);
   }
 }
 

@@ -63,10 +63,14 @@ export async function makeTour(start = startTestService): Promise<Record<string,
   const models = new ModelServer();
   const modelServer = { apiKey: "sk-model-example", baseUrl: models.baseUrl };
   const receiver = serve(() => new Response(null, { status: 204 }));
-  const service = await start(clock, { modelServer, allowsPrivateWebhooks: true }, countedIds(clock));
+  const keys = new Map<string, string>();
+  const stripe = { byMode: { live: keys, test: keys }, base: "http://127.0.0.1:9" };
+  const features = { modelServer, allowsPrivateWebhooks: true, stripe };
+  const service = await start(clock, features, countedIds(clock));
   try {
     const recorded = new Map<string, { success?: Example; refusals?: Record<string, unknown> }>();
     const app = await service.newApp();
+    keys.set(app.appId, "sk_live_example");
     const tour = tourOf(service, app, receiver.url, recorded);
     await walkProduct(tour);
     await walkPrivacy(tour);

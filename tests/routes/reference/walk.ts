@@ -66,6 +66,8 @@ async function walkMetering(tour: Tour): Promise<void> {
     body: { events: [{ ...body, idempotencyKey: "job_1" }, { ...body, count: 500 }] },
   });
   await record("explain", { body: { ...body, count: 500 } });
+  const call = { call: "can-use", ...body };
+  await record("batch", { body: { calls: [call, { call: "release", reservationId: "rsv_1_unknown" }] } });
 }
 
 /** The examples of reserve and commit that stay: work of a model, settled by what its server reports. */
@@ -262,6 +264,7 @@ export async function walkAdministration(tour: Tour): Promise<void> {
   const range = { from: "2026-01-15", to: "2026-01-15" };
   await record("listDailyUse", { parameters: { appId: app.appId, mode: "live", by: "event", ...range } });
   await walkFeatures(tour);
+  await walkTopUps(tour);
   await record("getHome", { key: null });
   await record("getHealth", { key: null });
   await record("getReadiness", { key: null });
@@ -276,6 +279,32 @@ async function walkFeatures({ record, refuse, app, service }: Tour): Promise<voi
   await record("listFeatures", { parameters: { userId: "user_demo" } });
   await record("getFeature", { parameters: { userId: "user_demo", key: "sso" } });
   await refuse("getFeature", "not_found", { parameters: { userId: "user_demo", key: "ssso" } });
+}
+
+/** Stripe is not there: what is made stays open. */
+async function walkTopUps({ record, refuse, app, service }: Tour): Promise<void> {
+  const price = { amount: 500, currency: "eur" };
+  const packs = catalog.packs.map((pack) => pack.id === "cpk_image_topup" ? { ...pack, price } : pack);
+  await service.admin("PUT", `/apps/${app.appId}/catalog`, { ...catalog, packs });
+  const off = { userId: "user_demo" };
+  const card = { stripeCustomerId: "cus_a1b2c3", stripePaymentMethodId: "pm_1QxYz" };
+  const body = { packId: "Image Top-Up", below: 5, maxPerMonth: 5000, ...card };
+  await refuse("getTopUp", "not_found", { parameters: off });
+  await refuse("putTopUp", "credit_pack_not_found", {
+    parameters: off,
+    body: { ...body, packId: "cpk_unknown" },
+  });
+  await record("putTopUp", { parameters: off, body: { ...body, enabled: false } });
+  await record("getTopUp", { parameters: off });
+  await record("deleteTopUp", { parameters: off });
+  await service.http.fetch(
+    new Request(`http://service.test/api/v1/users/user_topup/top-up`, {
+      method: "PUT",
+      headers: { authorization: `Bearer ${app.secretLive}`, "content-type": "application/json" },
+      body: JSON.stringify(body),
+    }),
+  );
+  await record("listTopUps", { parameters: { userId: "user_topup" } });
 }
 
 async function walkStripe({ record, refuse, app, service }: Tour): Promise<void> {

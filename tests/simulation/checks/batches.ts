@@ -1,21 +1,26 @@
-// Batches of events: each place of a batch is tracked at most once, however often the batch is sent, with or without a key of
-// its own; and a place that was answered names the event that is there.
+// Batches: each place of a batch is done at most once, however often the batch is sent, with or without a key of its own; and
+// a place that was answered names the event or the reservation that is there.
 
-import type { Call } from "../history.ts";
+import { type Call, elementsOf, isBatch } from "../history.ts";
+import type { Input } from "../../model/document.ts";
 import type { Checker } from "../watch.ts";
 
 const DAY_MS = 24 * 3_600_000;
 
-/** Compares batches with the events that they left. */
+/** Compares batches with the events and reservations that they left. */
 export function batchesChecker(): Checker {
   return {
     name: "batches",
     atEnd(scene) {
-      const events = Map.groupBy(scene.server.tables.list("events"), ({ metadata }) => String(metadata));
-      const idsOf = (metadata: unknown) =>
-        (events.get(JSON.stringify(metadata)) ?? []).map(({ id }) => String(id));
+      const rowsOf = (table: string) =>
+        Map.groupBy(scene.server.tables.list(table), ({ metadata }) => String(metadata));
+      const [events, reservations] = [rowsOf("events"), rowsOf("reservations")];
+      const idsOf: IdsOf = ({ call, metadata }) => {
+        const rows = (call === "reserve" ? reservations : events).get(JSON.stringify(metadata)) ?? [];
+        return rows.map(({ id }) => String(id));
+      };
       for (const call of scene.calls) {
-        if (call.request.op === "trackBatch" && !isForgotten(call)) check(call, idsOf);
+        if (isBatch(call.request) && !isForgotten(call)) check(call, idsOf);
       }
     },
   };
@@ -27,14 +32,17 @@ function isForgotten({ attempts }: Call): boolean {
   return Math.max(...moments) - Math.min(...moments) >= DAY_MS;
 }
 
-type Result = { readonly ok: boolean; readonly data?: { readonly eventId?: string } };
+type Done = { readonly eventId?: string; readonly reservationId?: string };
+type Result = { readonly ok: boolean; readonly data?: Done };
+type IdsOf = (element: Input) => string[];
 
-function check({ no, request, answer }: Call, idsOf: (metadata: unknown) => string[]): void {
+function check({ no, request, answer }: Call, idsOf: IdsOf): void {
   const results = (answer?.status === 200 ? answer.model.data?.["results"] : []) as readonly Result[];
-  for (const [place, { metadata }] of (request.input["events"] as { metadata: unknown }[]).entries()) {
-    const ids = idsOf(metadata);
-    if (ids.length > 1) throw new Error(`call ${no} tracked its event ${place} ${ids.length} times`);
-    const told = results?.[place]?.data?.eventId;
+  for (const [place, element] of elementsOf(request).entries()) {
+    const ids = idsOf(element);
+    if (ids.length > 1) throw new Error(`call ${no} was done ${ids.length} times at ${place}`);
+    const { eventId, reservationId } = results?.[place]?.data ?? {};
+    const told = eventId ?? reservationId;
     if (told !== undefined && ids[0] !== told) {
       throw new Error(`call ${no} was answered with ${told} at ${place}, and there is ${ids[0] ?? "none"}`);
     }

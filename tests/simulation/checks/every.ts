@@ -17,10 +17,12 @@ import { treeChecker } from "./tree.ts";
 import { stripeChecker } from "./stripe.ts";
 import { linearChecker } from "./linear.ts";
 import { userKeysChecker } from "./user_keys.ts";
+import { topUpsChecker } from "./top_ups.ts";
+import type { SimTopUps } from "../top_ups.ts";
 import type { SimStripe } from "../stripe.ts";
 
 /** Makes the checkers. */
-export function everyChecker(stripe: SimStripe | null) {
+export function everyChecker(stripe: SimStripe | null, topUps: SimTopUps | null) {
   return [
     booksChecker(),
     holdsChecker(),
@@ -38,6 +40,7 @@ export function everyChecker(stripe: SimStripe | null) {
     treeChecker(),
     userKeysChecker(),
     stripeChecker(stripe),
+    topUpsChecker(topUps),
     linearChecker(),
   ];
 }

@@ -1,9 +1,8 @@
 // Counts of refused calls: a crash may lose some, and nothing counts a call twice. At the end no row is under the id of an
 // alias: counts from before a merge, or written during it, have moved.
 
-import type { Input } from "../../model/document.ts";
 import type { Fields } from "../../support/memory_store.ts";
-import type { Attempt } from "../history.ts";
+import { type Attempt, elementsOf, isBatch } from "../history.ts";
 import type { Checker } from "../watch.ts";
 
 /** Looks at the table when everything has ended. */
@@ -14,8 +13,8 @@ export function refusalsChecker(): Checker {
       const possible = new Map<string, number>();
       for (const attempt of calls.flatMap(({ attempts }) => attempts)) {
         if (!mayBeCounted(attempt)) continue;
-        const { tenant, request: { op, input } } = attempt.call;
-        for (const { event } of op === "trackBatch" ? input["events"] as readonly Input[] : [input]) {
+        const { tenant, request } = attempt.call;
+        for (const { event } of elementsOf(request)) {
           const key = `${tenant.realm} ${event}`;
           possible.set(key, (possible.get(key) ?? 0) + 1);
         }
@@ -42,7 +41,7 @@ export function refusalsChecker(): Checker {
 /** Whether a process refused it, or gave no answer that says. */
 function mayBeCounted({ call: { request }, reply }: Attempt): boolean {
   // The answer of a batch does not tell which of its events were refused.
-  if (request.op === "trackBatch") return reply?.isReplayed !== true;
+  if (isBatch(request)) return reply?.isReplayed !== true;
   if (request.op !== "reserve" && request.op !== "track") return false;
   if (reply === null || reply.status === 503) return true;
   return !reply.isReplayed && (reply.status === 429 || reply.model.data?.["allowed"] === false);

@@ -40,7 +40,9 @@ function checkKept({ tenant: { realm }, subscriptions }: Account, tables: SimTab
   const isHere = (row: Fields) => row.realm === realm;
   const isOfUser = (row: Fields) => isHere(row) && row.user_id !== null;
   const users = new Set(tables.list("users", isHere).map(({ key }) => key));
-  const granted = new Set(tables.list("credit_balances", isHere).map((row) => row.external_ref));
+  const granted = new Set(
+    tables.list("credit_balances", isHere).flatMap((row) => [row.external_ref, row.own_ref]),
+  );
   const written = new Set(
     tables.list("subscriptions", (row) => users.has(row.user_key)).map((row) => row.external_id),
   );

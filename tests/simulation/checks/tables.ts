@@ -18,6 +18,7 @@ const KEYS: Readonly<Record<string, readonly string[]>> = {
   credit_ledger: ["id"],
   runs: ["id"],
   end_user_keys: ["id"],
+  top_ups: ["id"],
   merges: ["id"],
   operations: ["workspace_id", "mode", "month"],
 };
@@ -35,6 +36,7 @@ const OWNED = [
   "credit_ledger",
   "runs",
   "end_user_keys",
+  "top_ups",
   "idempotency",
   "history_moves",
   "webhook_messages",

@@ -179,6 +179,7 @@ export const ERASURE: readonly Entry[] = [
     "credit_balances",
     "shares",
     "end_user_keys",
+    "top_ups",
     "history_moves",
     "idempotency",
   ].map((

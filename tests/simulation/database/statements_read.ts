@@ -47,6 +47,27 @@ export const READS: readonly Entry[] = [
     const isLive = (row: Fields) => wanted.includes(row.user_key as number) && row.revoked_at_ms === null;
     return tables.list("end_user_keys", isLive).sort(by("id"));
   }),
+  read("top-ups of users: select * from top_ups where user_key = any", (tables, [keys]) => {
+    const wanted = numbersOf(keys);
+    const isOf = (row: Fields) => wanted.includes(row.user_key as number);
+    return tables.list("top_ups", (row) => isOf(row) && isUnderWay(row)).sort(by("id"));
+  }),
+  read("a top-up: select * from top_ups where id = $1 and user_key = any", (tables, [id, keys]) => {
+    const wanted = numbersOf(keys);
+    return tables.list("top_ups", (row) => row.id === id && wanted.includes(row.user_key as number));
+  }),
+  read(
+    "top-ups under way: select id, realm from top_ups where status in",
+    (tables, [realms, after, limit]) => {
+      const wanted = numbersOf(realms);
+      const isOf = (row: Fields) =>
+        wanted.includes(row.realm as number) && (row.id as string) > String(after);
+      return tables.list("top_ups", (row) => isOf(row) && isUnderWay(row)).sort(by("id")).slice(
+        0,
+        Number(limit),
+      );
+    },
+  ),
   read(
     "a key of a user: select 1 from end_user_keys where id =",
     (tables, [id, hash]) =>
@@ -103,7 +124,10 @@ export const READS: readonly Entry[] = [
       return tables.list("credit_balances", (row) =>
         wanted.includes(row.user_key as number) &&
         (Number(row.held) > 0 || row.revoked_at_ms === null &&
-            (row.expires_at_ms === null || (row.expires_at_ms as number) >= Number(from)))).sort(by("id"));
+            (row.expires_at_ms === null || (row.expires_at_ms as number) >= Number(from)) ||
+          row.included !== null &&
+            (row.window_end_ms === null || (row.window_end_ms as number) > Number(from) ||
+              ((row.told as number) & 4) === 0))).sort(by("id"));
     },
   ),
   read("reservation by id: select * from reservations where id = $1", (tables, [id, owners]) =>
@@ -137,6 +161,16 @@ export const READS: readonly Entry[] = [
     },
   ),
   read(
+    "balances by our reference: select * from credit_balances where user_key = $1::bigint and own_ref = any(",
+    (tables, [key, refs]) => {
+      const named = textsOf(refs);
+      return tables.list(
+        "credit_balances",
+        (row) => row.user_key === key && named.includes(row.own_ref as string | null),
+      ).sort(by("id"));
+    },
+  ),
+  read(
     "users that are due: select key from users where realm = $1::int and due_at_ms <=",
     (tables, [realm, now, limit]) =>
       tables.list(
@@ -152,3 +186,7 @@ export const READS: readonly Entry[] = [
     );
   }),
 ];
+
+function isUnderWay({ status }: Fields): boolean {
+  return status === "open" || status === "processing";
+}

@@ -111,6 +111,11 @@ class CreditBalance(TypedDict):
     matches: List[MatchRule]
     priority: float
     """Balances with a higher priority are used first."""
+    origin: NotRequired[Union[Literal["plan", "rollover", "topup"], None]]
+    """Present where the catalog has plans that include packs, or packs with a price. plan:
+    included in the plan for its running window; rollover: left of an earlier window; topup:
+    bought by itself; null: any other grant.
+    """
 
 
 class SubscriptionRef(TypedDict):
@@ -1112,6 +1117,32 @@ class PlanTrial(TypedDict):
     days: float
 
 
+class PlanIncludesPeriod(TypedDict):
+    """How often the credits come; absent for the period of the plan."""
+
+    type: Literal["hourly", "daily", "weekly", "monthly", "yearly", "lifetime"]
+    anchor: Literal["subscription_start", "calendar"]
+
+
+class PlanIncludesRollover(TypedDict):
+    """How much of what is left at the end of a window goes on, for how many windows more."""
+
+    max: float
+    periods: float
+
+
+class PlanIncludes(TypedDict):
+    """Members of PlanIncludes."""
+
+    packId: str
+    quantity: NotRequired[float]
+    """How many packs, or the amount of a pack without items; absent for one pack."""
+    period: NotRequired[PlanIncludesPeriod]
+    """How often the credits come; absent for the period of the plan."""
+    rollover: NotRequired[PlanIncludesRollover]
+    """How much of what is left at the end of a window goes on, for how many windows more."""
+
+
 class Plan(TypedDict):
     """A plan on offer."""
 
@@ -1123,6 +1154,8 @@ class Plan(TypedDict):
     trial: NotRequired[PlanTrial]
     """Absent for a plan without a trial."""
     limits: List[LimitGroup]
+    includes: NotRequired[List[PlanIncludes]]
+    """Packs whose credits come with the plan in each window; absent for none."""
     features: NotRequired[Dict[str, FeatureValue]]
     """By key; absent for a plan without features."""
 
@@ -1327,6 +1360,92 @@ class LedgerPage(TypedDict):
     """Newest first."""
     nextCursor: Union[str, None]
     """null on the last page."""
+
+
+class TopUpInput(TypedDict):
+    """What a user buys automatically, and when."""
+
+    packId: str
+    """The id or the name of a pack with a price, and one item or none."""
+    below: float
+    """Buys when less than this is left of active balances with the pack's unit and rules."""
+    quantity: NotRequired[int]
+    """Packs, default 1; units of a pack without items, where it is required."""
+    maxPerMonth: int
+    """The most that may be paid in a UTC month, in the smallest unit of the currency."""
+    stripeCustomerId: NotRequired[str]
+    """Required the first time. Only your backend may set it."""
+    stripePaymentMethodId: NotRequired[str]
+    """A saved card of the customer. Required the first time. Only your backend may set it."""
+    enabled: NotRequired[bool]
+    """Default true."""
+
+
+class TopUpSetting(TypedDict):
+    """The top-up setting of a user."""
+
+    userId: str
+    packId: str
+    below: float
+    quantity: float
+    maxPerMonth: float
+    """In the smallest unit of the currency."""
+    enabled: bool
+    """false also after three failures in a row, and after a change of the currency: your
+    backend's next PUT enables it.
+    """
+    stripeCustomerId: NotRequired[str]
+    """Left out in answers to a user."""
+    stripePaymentMethodId: NotRequired[str]
+    """Left out in answers to a user."""
+    openIntentId: Union[str, None]
+    """The top-up that is under way."""
+    nextTryAt: Union[str, None]
+    """No top-up is made before."""
+    failures: float
+    """Failed top-ups since the last paid one."""
+
+
+class DeletedTopUp(TypedDict):
+    """A removed top-up setting."""
+
+    userId: str
+    underWay: bool
+    """Whether a top-up is still being called off or paid."""
+
+
+class TopUpQuery(TypedDict):
+    """Which top-ups to list."""
+
+    limit: NotRequired[int]
+    """1 to 100, default 20."""
+    cursor: NotRequired[str]
+    """cursor of the previous page."""
+
+
+class TopUp(TypedDict):
+    """A purchase of credits that a setting made."""
+
+    topUpId: str
+    status: Literal["open", "processing", "paid", "failed", "canceled"]
+    packId: str
+    quantity: float
+    amount: float
+    """In the smallest unit of the currency."""
+    currency: str
+    paymentIntentId: Union[str, None]
+    """Of Stripe."""
+    reason: Union[str, None]
+    """Why it failed: a text for the customer."""
+    createdAt: str
+    settledAt: Union[str, None]
+
+
+class TopUpPage(TypedDict):
+    """A page of top-ups."""
+
+    topUps: List[TopUp]
+    cursor: Union[str, None]
 
 
 AliasPair = TypedDict("AliasPair", {
@@ -1658,6 +1777,23 @@ class PersonExportShares(TypedDict):
     costCents: float
 
 
+class PersonExportTopUps(TypedDict):
+    """Members of PersonExportTopUps."""
+
+    topUpId: str
+    status: Literal["open", "processing", "paid", "failed", "canceled"]
+    packId: str
+    quantity: float
+    units: float
+    amount: float
+    currency: str
+    reason: Union[str, None]
+    stripeCustomerId: str
+    paymentIntentId: Union[str, None]
+    createdAt: str
+    settledAt: Union[str, None]
+
+
 class PersonExport(TypedDict):
     """Everything known about a person."""
 
@@ -1675,6 +1811,8 @@ class PersonExport(TypedDict):
     """Keys of the user that are not revoked."""
     shares: NotRequired[List[PersonExportShares]]
     """What the person used of limit groups of users above; absent for nothing."""
+    topUps: NotRequired[List[PersonExportTopUps]]
+    """Absent for a person without top-ups."""
 
 
 class DeletionStatus(TypedDict):
@@ -1889,6 +2027,69 @@ class ReservationExpired(TypedDict):
     event: str
 
 
+class TopupPaid(TypedDict):
+    """Members of TopupPaid."""
+
+    appId: str
+    mode: Mode
+    userId: str
+    topUpId: Union[str, None]
+    """null where the cap let none be made."""
+    packId: str
+    quantity: float
+    amount: float
+    """In the smallest unit of the currency."""
+    currency: str
+    reason: Union[str, None]
+    """Of topup.failed: a text for the customer. Of topup.capped: max_per_month or
+    currency_changed.
+    """
+    causedBy: NotRequired[str]
+    """Present if a call of a user below userId caused the message: the id of that user."""
+
+
+class TopupFailed(TypedDict):
+    """Members of TopupFailed."""
+
+    appId: str
+    mode: Mode
+    userId: str
+    topUpId: Union[str, None]
+    """null where the cap let none be made."""
+    packId: str
+    quantity: float
+    amount: float
+    """In the smallest unit of the currency."""
+    currency: str
+    reason: Union[str, None]
+    """Of topup.failed: a text for the customer. Of topup.capped: max_per_month or
+    currency_changed.
+    """
+    causedBy: NotRequired[str]
+    """Present if a call of a user below userId caused the message: the id of that user."""
+
+
+class TopupCapped(TypedDict):
+    """Members of TopupCapped."""
+
+    appId: str
+    mode: Mode
+    userId: str
+    topUpId: Union[str, None]
+    """null where the cap let none be made."""
+    packId: str
+    quantity: float
+    amount: float
+    """In the smallest unit of the currency."""
+    currency: str
+    reason: Union[str, None]
+    """Of topup.failed: a text for the customer. Of topup.capped: max_per_month or
+    currency_changed.
+    """
+    causedBy: NotRequired[str]
+    """Present if a call of a user below userId caused the message: the id of that user."""
+
+
 class PersonErased(TypedDict):
     """Members of PersonErased."""
 
@@ -1921,6 +2122,9 @@ WebhookData = TypedDict("WebhookData", {
     "subscription.promoted": 'SubscriptionMessageData',
     "user.merged": 'UserMerged',
     "reservation.expired": 'ReservationExpired',
+    "topup.paid": 'TopupPaid',
+    "topup.failed": 'TopupFailed',
+    "topup.capped": 'TopupCapped',
     "person.erased": 'PersonErased',
     "ping": 'Ping',
 })

@@ -1,20 +1,17 @@
-// Reads values in OpenAI's shapes: the text of an answer, whether the model did any work, and the report of the usage. Any
+// Reads answers in the shapes of model servers: their text, whether the model did any work, and the report of the usage. Any
 // compatible server may have written an answer, so each member may be missing.
 
-/** The two shapes of answers with text; embeddings have none. */
-export type AnswerShape = "chat" | "responses" | "none";
+import {
+  isMessageEnd,
+  messageReport,
+  showsMessageWork,
+  textOfMessage,
+  textOfMessageEvent,
+} from "./anthropic_shapes.ts";
+import { isFilled, listOf, looseOf } from "./loose.ts";
 
-type Loose = Readonly<Record<string, unknown>>;
-
-/** Returns the members of an object; of any other value none. */
-export function looseOf(value: unknown): Loose {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? value as Loose : {};
-}
-
-/** Returns a list; of any other value an empty one. */
-export function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : [];
-}
+/** The shapes of answers: OpenAI's with text, Anthropic's, images, and vectors, which have none. */
+export type AnswerShape = "chat" | "responses" | "messages" | "images" | "none";
 
 /** Returns a text, or the texts of a list of parts, thoughts and refusals included. */
 function textOf(value: unknown): string {
@@ -28,8 +25,9 @@ function textOf(value: unknown): string {
 /** Returns the whole text of a complete answer. */
 export function textOfAnswer(shape: AnswerShape, answer: unknown): string {
   const { choices, output } = looseOf(answer);
+  if (shape === "messages") return textOfMessage(answer);
   if (shape === "chat") return listOf(choices).map((choice) => chatText(looseOf(choice).message)).join("");
-  if (shape === "none") return "";
+  if (shape === "none" || shape === "images") return "";
   return listOf(output).map((item) => {
     const { content, summary, arguments: written, input } = looseOf(item);
     return [written ?? input, content, summary].map(textOf).join("");
@@ -39,8 +37,9 @@ export function textOfAnswer(shape: AnswerShape, answer: unknown): string {
 /** Returns the text in one event of a stream. */
 export function textOfEvent(shape: AnswerShape, event: unknown): string {
   const { choices, type, delta } = looseOf(event);
+  if (shape === "messages") return textOfMessageEvent(event);
   if (shape === "chat") return listOf(choices).map((choice) => chatText(looseOf(choice).delta)).join("");
-  if (shape === "none") return "";
+  if (shape === "none" || shape === "images") return "";
   return typeof type === "string" && type.endsWith(".delta") ? textOf(delta) : "";
 }
 
@@ -61,7 +60,8 @@ function chatText(message: unknown): string {
  */
 export function showsWork(shape: AnswerShape, value: unknown): boolean {
   const { choices, data, type, delta, item, output, response } = looseOf(value);
-  if (shape === "none") return listOf(data).length > 0;
+  if (shape === "messages") return showsMessageWork(value);
+  if (shape === "none" || shape === "images") return listOf(data).length > 0;
   if (shape === "chat") {
     return listOf(choices).some((choice) => {
       const { message, delta } = looseOf(choice);
@@ -82,31 +82,30 @@ function isWritten(message: unknown): boolean {
   return Object.entries(looseOf(message)).some(([name, value]) => !NO_WORK.has(name) && isFilled(value));
 }
 
-/** Whether there is anything in a text, a list or an object. */
-export function isFilled(value: unknown): boolean {
-  if (typeof value === "string") return value !== "";
-  return typeof value === "object" && value !== null && Object.keys(value).length > 0;
-}
-
 const ENDS: ReadonlySet<unknown> = new Set(["response.completed", "response.incomplete", "response.failed"]);
 
-/** Whether an event of responses is the last, which has the report. */
-export function isEnd(event: unknown): boolean {
-  return ENDS.has(looseOf(event).type);
+/** Whether an event is the last of its stream, where the shape has such events. */
+export function isEnd(shape: AnswerShape, event: unknown): boolean {
+  if (shape === "messages") return isMessageEnd(event);
+  return shape === "responses" && ENDS.has(looseOf(event).type);
 }
 
 /** Returns the report in a complete answer, or in an event of a stream; undefined without a report. */
 export function reportIn(shape: AnswerShape, value: unknown): unknown {
   const { usage, response } = looseOf(value);
+  if (shape === "messages") return messageReport(value);
   const report = shape === "responses" ? usage ?? looseOf(response).usage : usage;
   return report ?? undefined;
 }
 
-/** Parses JSON; undefined for any other text. */
-export function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+/** Whether the report in an event of a stream is whole: that at the beginning of a message is not. */
+export function isWholeReport(shape: AnswerShape, event: unknown): boolean {
+  return shape !== "messages" || looseOf(event).type !== "message_start";
+}
+
+/** Joins the reports of one stream: of messages the latest value of each member counts, else the latest report. */
+export function joinReports(shape: AnswerShape, before: unknown, next: unknown): unknown {
+  if (shape !== "messages") return next;
+  const said = Object.entries(looseOf(next)).filter(([, value]) => value !== null && value !== undefined);
+  return { ...looseOf(before), ...Object.fromEntries(said) };
 }

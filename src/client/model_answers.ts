@@ -1,21 +1,18 @@
-// Reads answers in OpenAI's forms while they pass to the caller: counts their text, and keeps the reported usage.
+// Reads answers of model servers while they pass to the caller: counts their text, and keeps the reported usage.
 
-import type { OpenCall } from "./model_calls.ts";
 import {
-  type AnswerShape as TextShape,
+  type AnswerShape,
   isEnd,
-  listOf,
-  looseOf,
-  parsed,
+  isWholeReport,
+  joinReports,
   reportIn,
   showsWork,
   textOfAnswer,
   textOfEvent,
-} from "./openai_shapes.ts";
+} from "./answer_shapes.ts";
+import { listOf, looseOf, parsed } from "./loose.ts";
+import type { OpenCall } from "./model_calls.ts";
 import { type PieceReader, settlingStream } from "./settling_stream.ts";
-
-/** The forms of answers with or without text, and that of images. */
-export type AnswerShape = TextShape | "images";
 
 /** Options of reading an answer. */
 export interface Reading {
@@ -81,6 +78,8 @@ class EventReader implements PieceReader<Uint8Array> {
   /** The first part of an incomplete event. */
   #held = "";
   #images = 0;
+  /** The reports so far. */
+  #reported: unknown = undefined;
 
   constructor(call: OpenCall, reading: Reading) {
     this.#call = call;
@@ -119,11 +118,15 @@ class EventReader implements PieceReader<Uint8Array> {
     }
     if (showsWork(shape, value)) this.#call.addWork();
     this.#call.addText(textOfEvent(shape, value));
-    if (shape === "responses") {
-      if (!isEnd(value)) return false;
-      this.hasEnded = true;
+    this.hasEnded ||= isEnd(shape, value);
+    const report = reportIn(shape, value);
+    if (report === undefined) return false;
+    this.#reported = joinReports(shape, this.#reported, report);
+    if (!isWholeReport(shape, value)) {
+      this.#call.reportBegun(looseOf(this.#reported));
+      return false;
     }
-    const isReport = reportTo(this.#call, reportIn(shape, value));
+    const isReport = reportTo(this.#call, this.#reported);
     return isReport && hidesUsage && listOf(choices).length === 0;
   }
 }

@@ -1,0 +1,249 @@
+// Sends calls together: reserve, commit, release, can-use and track. A lone call is sent at once by itself. Calls that are made
+// while others are under way leave in one request as soon as fewer than four requests are out. Each call keeps its own
+// promise, time, signal, retries and key; what is sent together is no transaction and has no order.
+
+import type { Answer } from "./answer.ts";
+import { HoldfastError } from "./errors.ts";
+
+/** Requests of these calls that may be out at a time. */
+const OUT_MAX = 4;
+const CALLS_MAX = 500;
+const BYTES_MAX = 256 * 1024;
+/** How long an older service, which has no batch, is asked call by call. */
+const SINGLES_MS = 10 * 60_000;
+
+/** The kinds of calls, by their paths. */
+const KINDS: ReadonlySet<string> = new Set(["/reserve", "/commit", "/release", "/can-use", "/track"]);
+
+/** Whether calls of a path may be sent together. */
+export function isKind(path: string): boolean {
+  return KINDS.has(path);
+}
+
+/** One try of a call. */
+export interface Try {
+  readonly answer: Promise<Answer>;
+  /** Ends it; its caller has gone. */
+  end(reason: unknown): void;
+}
+
+/** A call, for all its tries. */
+export interface Coalescible {
+  readonly path: string;
+  /** The JSON text of its body. */
+  readonly text: string;
+  /** Its idempotency key; undefined for a read. */
+  readonly key: string | undefined;
+  /** Whether it is sent by itself: it has a header of its own, is large, or was lost with others. */
+  isAlone: boolean;
+  /** Sends it by itself. */
+  start(): Try;
+}
+
+/** The answer to a batch. */
+export interface BatchAnswer {
+  readonly results: readonly BatchResult[];
+  readonly requestId: string | null;
+}
+
+interface BatchResult {
+  readonly status: number;
+  readonly ok: boolean;
+  readonly data?: unknown;
+  readonly error?: { readonly code: string; readonly message: string; readonly details?: unknown };
+  readonly retryAfterSeconds?: number;
+}
+
+/** What sends. */
+export interface Sender {
+  /** Sends a batch, in one try. */
+  post(text: string): Promise<BatchAnswer>;
+  /** Releases a reservation that no caller waits for any more. */
+  release(reservationId: string): void;
+  now(): number;
+  /** Calls back once the callers who can go on have gone on. */
+  soon(then: () => void): void;
+}
+
+/** A try that waits to be sent, or was. */
+class Entry implements Try {
+  readonly call: Coalescible;
+  readonly answer: Promise<Answer>;
+  resolve!: (answer: Answer) => void;
+  reject!: (error: unknown) => void;
+  isEnded = false;
+  /** Set while it is sent by itself. */
+  single: Try | null = null;
+  /** Called when it ends while it is sent together with others. */
+  onEnd: (() => void) | null = null;
+
+  constructor(call: Coalescible) {
+    this.call = call;
+    this.answer = new Promise((resolve, reject) => {
+      this.resolve = resolve;
+      this.reject = reject;
+    });
+  }
+
+  end(reason: unknown): void {
+    this.isEnded = true;
+    this.single?.end(reason);
+    this.onEnd?.();
+  }
+}
+
+/** Sends the calls of one client. */
+export class Coalescer {
+  readonly #sender: Sender;
+  #waiting: Entry[] = [];
+  #alone: Entry[] = [];
+  #out = 0;
+  #isPlanned = false;
+  #singlesUntil = -Infinity;
+
+  constructor(sender: Sender) {
+    this.#sender = sender;
+  }
+
+  /** Begins a try of a call. */
+  begin(call: Coalescible): Try {
+    if (this.#sender.now() < this.#singlesUntil) return call.start();
+    const entry = new Entry(call);
+    if (this.#out === 0 && !this.#isPlanned) this.#sendAlone(entry);
+    else this.#queue(entry);
+    return entry;
+  }
+
+  #queue(entry: Entry): void {
+    (entry.call.isAlone ? this.#alone : this.#waiting).push(entry);
+    this.#plan();
+  }
+
+  #plan(): void {
+    if (this.#isPlanned || this.#out >= OUT_MAX || this.#waiting.length + this.#alone.length === 0) return;
+    this.#isPlanned = true;
+    this.#sender.soon(() => {
+      this.#isPlanned = false;
+      this.#sendWaiting();
+    });
+  }
+
+  #sendWaiting(): void {
+    while (this.#out < OUT_MAX) {
+      const [first, ...others] = this.#take();
+      if (first === undefined) return;
+      if (others.length === 0) this.#sendAlone(first);
+      else this.#sendTogether([first, ...others]);
+    }
+  }
+
+  /** What leaves next in one request; empty if nothing waits. */
+  #take(): Entry[] {
+    const waitsAlone = (entry: Entry) => !entry.isEnded;
+    const alone = this.#alone.findIndex(waitsAlone);
+    if (alone >= 0) return this.#alone.splice(0, alone + 1).slice(alone);
+    this.#alone = [];
+    const taken: Entry[] = [];
+    let bytes = 0;
+    let seen = 0;
+    for (const entry of this.#waiting) {
+      if (!entry.isEnded) {
+        const { length } = entry.call.text;
+        // A character has up to three bytes. What surrounds the body in a batch is counted as 300.
+        bytes += isAscii(entry.call.text) ? length + 300 : length * 3 + 300;
+        if (taken.length > 0 && (bytes > BYTES_MAX || taken.length === CALLS_MAX)) break;
+        taken.push(entry);
+      }
+      seen += 1;
+    }
+    this.#waiting.splice(0, seen);
+    return taken;
+  }
+
+  #sendAlone(entry: Entry): void {
+    this.#out += 1;
+    const single = entry.single = entry.call.start();
+    single.answer.then(entry.resolve, entry.reject).then(() => this.#returned());
+  }
+
+  #sendTogether(entries: readonly Entry[]): void {
+    this.#out += 1;
+    let waiting = entries.length;
+    let isOut = true;
+    // Once all callers have gone the next ones need not wait for the answer. It may still bring reservations to give back.
+    const returned = () => {
+      if (isOut) this.#returned();
+      isOut = false;
+    };
+    const onEnd = () => {
+      waiting -= 1;
+      if (waiting === 0) returned();
+    };
+    for (const entry of entries) entry.onEnd = onEnd;
+    const text = `{"calls":[${entries.map(({ call }) => elementOf(call)).join(",")}]}`;
+    this.#sender.post(text).then(
+      ({ results, requestId }) => {
+        for (const [place, entry] of entries.entries()) this.#arrived(entry, results[place], requestId);
+      },
+      (error) => this.#lost(entries, error),
+    ).then(returned);
+  }
+
+  #returned(): void {
+    this.#out -= 1;
+    this.#plan();
+  }
+
+  /** Gives a call its result. A reservation that nobody waits for any more is given back, unless its caller may ask again. */
+  #arrived(entry: Entry, result: BatchResult | undefined, requestId: string | null): void {
+    const { call } = entry;
+    if (result?.ok === true) {
+      if (entry.isEnded) this.#giveBack(call, result.data);
+      else entry.resolve({ body: result, status: result.status, requestId });
+      return;
+    }
+    const { code, message, details } = result?.error ??
+      { code: "bad_answer", message: "The answer has no result for this call" };
+    const retryAfterMs = result?.retryAfterSeconds === undefined ? null : result.retryAfterSeconds * 1000;
+    const status = result?.status ?? 0;
+    entry.reject(new HoldfastError({ code, status, message, details, requestId, retryAfterMs }));
+  }
+
+  #giveBack({ path }: Coalescible, data: unknown): void {
+    const { allowed, reservationId } = (data ?? {}) as { allowed?: boolean; reservationId?: string };
+    if (path !== "/reserve" || allowed !== true || reservationId === undefined) return;
+    this.#sender.release(reservationId);
+  }
+
+  /** Sends the calls of a batch that failed by themselves: a fault of one must not be the fault of others. */
+  #lost(entries: readonly Entry[], error: unknown): void {
+    const status = error instanceof HoldfastError ? error.status : 0;
+    const isUnknown = status === 404 || status === 405;
+    if (isUnknown) this.#singlesUntil = this.#sender.now() + SINGLES_MS;
+    for (const entry of entries) {
+      entry.onEnd = null;
+      if (entry.isEnded) continue;
+      if (isUnknown) {
+        entry.single = entry.call.start();
+        entry.single.answer.then(entry.resolve, entry.reject);
+        continue;
+      }
+      entry.call.isAlone = true;
+      if (status === 400 || status === 413) this.#queue(entry);
+      else entry.reject(error);
+    }
+  }
+}
+
+/** A call as an element of a batch. Its own members are last, so that they win over members of the same name. */
+function elementOf({ path, text, key }: Coalescible): string {
+  const own = `"call":"${path.slice(1)}"${
+    key === undefined ? "" : `,"idempotencyKey":${JSON.stringify(key)}`
+  }`;
+  return text === "{}" ? `{${own}}` : `${text.slice(0, -1)},${own}}`;
+}
+
+function isAscii(text: string): boolean {
+  // deno-lint-ignore no-control-regex -- every character of ASCII
+  return /^[\x00-\x7f]*$/.test(text);
+}

@@ -1,0 +1,146 @@
+// Settle: brings a user's included balances in line with its subscriptions at a moment. In each window the user has a pack
+// as one balance. When another plan includes the window's credits, its balance takes the use of the one before along, as
+// counters do under `carry`: the larger of its own and of that left, even above what it has. So no walk of changes gives
+// out more in a window than the largest amount of a plan in it.
+
+import { larger } from "../values/amount.ts";
+import type { Context } from "../state/context.ts";
+import type { Draft } from "../state/draft.ts";
+import { creditsData } from "../state/message.ts";
+import { goneOf, TOLD } from "../state/credit.ts";
+import { issueBalance } from "../credits/issue.ts";
+import type { Subscription } from "../state/subscription.ts";
+import type { Window } from "../values/period.ts";
+import {
+  ended,
+  type IncludedBalance,
+  isRunning,
+  pair,
+  putUse,
+  recordsOf,
+  stateOf,
+  takeOver,
+} from "./records.ts";
+import { isOfSource, refOf, type Source, sourcesOf, termsOf, windowOfSource } from "./sources.ts";
+
+/** A balance that the user has to have, with its record where there is one. */
+export interface Wanted {
+  readonly source: Source;
+  readonly window: Window;
+  readonly own: IncludedBalance | undefined;
+}
+
+/** Brings the included balances in line with the subscriptions, as of the context's time. */
+export function settleIncluded(draft: Draft, context: Context): void {
+  if (!context.catalog.hasIncludes && !draft.state.hasIncluded) return;
+  const { now } = context;
+  const sources = sourcesOf(draft, context);
+  const all = recordsOf(draft);
+  // A provider may report late what ended before. The windows since then are settled, and the present turn goes on from
+  // them.
+  if (all.some(({ grantedAt, included }) => included.state === "open" && grantedAt > now)) return;
+  const records = all.filter((record) => isRunning(record, now));
+  const wanted = wantedOf(draft, sources, records, now);
+  const owned = new Set(wanted.map(({ own }) => own?.id));
+  const leaving = records.filter((record) =>
+    record.included.state === "open" && !owned.has(record.id) && !isKept(record, sources, wanted)
+  );
+  const opening = wanted.filter((each) => each.own?.included.state !== "open" && !goesOn(draft, each, now));
+  const left = records.filter((record) => record.included.state === "left" && !owned.has(record.id));
+  const pairs = pair(opening, [...leaving, ...left]);
+  for (const each of wanted) {
+    const from = pairs.get(each);
+    if (each.own?.included.state === "open") grow(draft, context, each.source, each.own);
+    else open(draft, context, each, from);
+  }
+  const taken = new Set(pairs.values());
+  for (const record of leaving) {
+    if (taken.has(record)) continue;
+    draft.adoptBalance(ended(record, "left", now));
+    if (record.remaining > 0n) draft.tell("credits.expired", now, creditsData(draft.user.id, record));
+  }
+}
+
+/** Lists the balances of the running windows. A trial includes credits once for user and plan, in one window. */
+export function wantedOf(
+  draft: Draft,
+  sources: readonly Source[],
+  records: readonly IncludedBalance[],
+  now: number,
+): Wanted[] {
+  const byRef = new Map(records.map((record) => [record.ownRef, record]));
+  return sources.flatMap((source) => {
+    const window = windowOfSource(draft, source, now);
+    const own = byRef.get(refOf(source, window.start));
+    if (own === undefined && source.isTrial && hadTrialCredits(draft, source)) return [];
+    return [{ source, window, own }];
+  });
+}
+
+/** Whether a window begins now that goes on where one of the same subscription ended: it takes no use along. */
+function goesOn(draft: Draft, { source, window: { start } }: Wanted, now: number): boolean {
+  return start === now &&
+    recordsOf(draft).some((record) =>
+      record.included.windowEnd === start && record.included.state === "open" && isOfSource(record, source)
+    );
+}
+
+function hadTrialCredits(draft: Draft, { plan }: Source): boolean {
+  for (const row of draft.subscriptions()) {
+    if (Object.hasOwn(row.trialCredits, plan.id)) return true;
+  }
+  return false;
+}
+
+/**
+ * Whether a record keeps its window, although nothing includes it now: its subscription and plan are in force, but the
+ * catalog no longer includes the pack. What was given stays until the window's end.
+ */
+function isKept(record: IncludedBalance, sources: readonly Source[], wanted: readonly Wanted[]): boolean {
+  const { subscriptionId, planId, isAddOn } = record.included;
+  return sources.some(({ row, plan, ...source }) =>
+    row.id === subscriptionId && plan.id === planId && source.isAddOn === isAddOn
+  ) && !wanted.some(({ source }) => isOfSource(record, source));
+}
+
+/** Gives a running window what more seats give it, and notes which subscription has it. */
+function grow(draft: Draft, context: Context, { amount, row }: Source, own: IncludedBalance): void {
+  const { initial, included } = own;
+  if (included.subscriptionId === row.id && amount <= initial) return;
+  const next = { ...own, included: { ...included, subscriptionId: row.id } };
+  putUse(draft, context, next, { gone: goneOf(own), initial: larger(initial, amount) });
+}
+
+/** Opens the balance of a window, anew or again, with the use of the record that it takes over from. */
+function open(draft: Draft, context: Context, each: Wanted, from: IncludedBalance | undefined): void {
+  const { source, window, own } = each;
+  const left = from === undefined ? 0n : goneOf(from);
+  let id: string;
+  if (own === undefined) {
+    id = issueBalance(draft, termsOf(source, window), context, left).id;
+  } else {
+    id = own.id;
+    const found = reopened(own, source, window);
+    const initial = larger(own.initial, source.amount);
+    putUse(draft, context, found, { gone: larger(goneOf(own), left), initial });
+  }
+  if (from !== undefined) takeOver(draft, from, id, context.now);
+  if (source.isTrial) noteTrial(draft, source, window);
+}
+
+/** A record that its window has again. */
+export function reopened(own: IncludedBalance, { row }: Source, { end }: Window): IncludedBalance {
+  const { told, included } = stateOf(own, "open");
+  return {
+    ...own,
+    expiresAt: end,
+    told: told & ~TOLD.expired,
+    included: { ...included, subscriptionId: row.id },
+  };
+}
+
+function noteTrial(draft: Draft, { row: { id }, plan }: Source, { start }: Window): void {
+  const row = draft.subscription(id) as Subscription;
+  if (Object.hasOwn(row.trialCredits, plan.id)) return;
+  draft.putSubscription({ ...row, trialCredits: { ...row.trialCredits, [plan.id]: start } });
+}

@@ -1,0 +1,108 @@
+// Sources: what a user's subscriptions include at a moment. The primary one includes the packs of its plan, each add-on
+// beside it those of its own; other subscriptions include nothing. Seats multiply the amounts.
+
+import { type Amount, amountOf, multiply, smaller } from "../values/amount.ts";
+import { AMOUNT_MAX } from "../credits/issue.ts";
+import type { BalanceTerms } from "../credits/issue.ts";
+import type { Context } from "../state/context.ts";
+import type { Draft } from "../state/draft.ts";
+import { activePlanOf } from "../plans/entitlement.ts";
+import { windowOfPack } from "../plans/windows.ts";
+import type { CreditBalance } from "../state/credit.ts";
+import type { Include, Plan } from "../catalog/plan.ts";
+import type { Catalog, Pack, PackItem } from "../catalog/catalog.ts";
+import type { Millis, Window } from "../values/period.ts";
+import { addOnsOf, isOnTrial, type Subscription } from "../state/subscription.ts";
+
+/** One item of a pack that a subscription includes. */
+export interface Source {
+  readonly row: Subscription;
+  readonly plan: Plan;
+  readonly isAddOn: boolean;
+  readonly include: Include;
+  readonly pack: Pack;
+  readonly item: PackItem;
+  /** What a window has of it, for all seats. */
+  readonly amount: Amount;
+  readonly isTrial: boolean;
+}
+
+const ONE = amountOf(1);
+
+/** Lists what is included at a moment: the plan's packs in its order, then those of add-ons. */
+export function sourcesOf(draft: Draft, context: Context): Source[] {
+  const { catalog, now } = context;
+  if (!catalog.hasIncludes) return [];
+  const primary = activePlanOf(draft, context);
+  if (primary === null) return [];
+  const addOns = addOnsOf(draft.subscriptions(), catalog, now);
+  return [
+    ...sourcesOfRow(primary.row, primary.plan, false, catalog),
+    ...addOns.flatMap(({ row, plan }) => sourcesOfRow(row, plan, true, catalog)),
+  ];
+}
+
+function sourcesOfRow(row: Subscription, plan: Plan, isAddOn: boolean, { packs }: Catalog): Source[] {
+  return plan.includes.flatMap((include) => {
+    const pack = packs.get(include.packId);
+    if (pack === undefined) return [];
+    const { quantity } = include;
+    const items = pack.bucket === null ? pack.items : [{ ...pack.bucket, amount: ONE }];
+    const isTrial = isOnTrial(row);
+    return items.map((item) => {
+      const ofSeat = quantity === null ? item.amount : multiply(item.amount, quantity);
+      const amount = smaller(ofSeat * BigInt(row.quantity), AMOUNT_MAX);
+      return { row, plan, isAddOn, include, pack, item, amount, isTrial };
+    });
+  });
+}
+
+/** Returns the window of a source that contains a moment. */
+export function windowOfSource(draft: Draft, source: Source, at: Millis): Window {
+  return windowOfPack(draft, source, source.include, at);
+}
+
+/** The terms of the balance that a source has in a window. */
+export function termsOf(source: Source, { start, end }: Window): BalanceTerms {
+  const { row, plan, isAddOn, pack, item, amount } = source;
+  return {
+    packId: pack.id,
+    packName: pack.name,
+    packItemId: item.id,
+    kind: pack.kind,
+    unit: item.unit,
+    matches: item.matches,
+    priority: pack.priority,
+    initial: amount,
+    expiresAt: end,
+    externalRef: null,
+    source: "grant",
+    notes: null,
+    origin: "plan",
+    ownRef: refOf(source, start),
+    included: {
+      planId: plan.id,
+      subscriptionId: row.id,
+      isAddOn,
+      windowStart: start,
+      windowEnd: end,
+      state: "open",
+      rollsUntil: null,
+    },
+  };
+}
+
+/**
+ * Names the balance of a source in a window. Subscriptions of one plan share it, since a user has one plan at a time; each
+ * add-on has its own.
+ */
+export function refOf({ row, plan, isAddOn, pack, item }: Source, start: Millis): string {
+  return JSON.stringify(["plan", plan.id, pack.id, item.id, start, ...isAddOn ? [row.id] : []]);
+}
+
+/** Whether a balance is of a source, in whatever window. */
+export function isOfSource(record: CreditBalance, { row, plan, isAddOn, pack, item }: Source): boolean {
+  const { included } = record;
+  return included?.subscriptionId === row.id && included.planId === plan.id && included.isAddOn === isAddOn &&
+    record.packId === pack.id && record.packItemId === item.id;
+}

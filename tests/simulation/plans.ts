@@ -1,0 +1,39 @@
+// What a run is made of: how bad, and how large, its world is.
+
+import type { Troubles } from "./troubles.ts";
+
+/** How bad a world is: now and then a quiet one, in which only the order of things differs. */
+export const PLANS = [
+  { message: 0, slow: 0.01, network: 0.01, troubleMs: 4_000, paceMs: 30 },
+  { message: 0.002, slow: 0.02, network: 0.02, troubleMs: 1_000, paceMs: 60 },
+  { message: 0.002, slow: 0.02, network: 0.02, troubleMs: 4_000, paceMs: 300 },
+  { message: 0.01, slow: 0.05, network: 0.05, troubleMs: 500, paceMs: 60 },
+];
+
+/** How many nodes a world has by default. */
+export const MEMBERS = [3, 2, 3, 1, 3, 2] as const;
+
+/** How many workspaces have traffic, in as many cells, and how many beside them show changes of the registry. */
+export const TENANTS = [[5, 3], [1, 0], [2, 1], [5, 3]] as const;
+
+/** What a run is made of. */
+export interface RunOptions {
+  readonly seed: number;
+  readonly steps: number;
+  /** Processes; left out: the seed says. */
+  readonly nodes?: number | undefined;
+  /** What goes wrong more or less often than else. */
+  readonly troubles?: Troubles | undefined;
+  /** Whether some pay by Stripe; left out: they do. */
+  readonly stripe?: boolean | undefined;
+  /** Whether users have parents; left out: they do. */
+  readonly trees?: boolean | undefined;
+  /** Whether users have keys of their own; left out: they do. */
+  readonly userKeys?: boolean | undefined;
+  /** Whether clients send batches of events. Default true. */
+  readonly batches?: boolean | undefined;
+  /** Whether users of one workspace buy automatically; left out: in one of four worlds. */
+  readonly topUps?: boolean | undefined;
+  /** The share of workspaces whose limit groups have periods of their own. Default 1 in 4. */
+  readonly windows?: number | undefined;
+}

@@ -1,0 +1,43 @@
+// Rows of tables in memory as the domain has them, and loads of few tables.
+
+import type { OperationsRow } from "../../actors/port.ts";
+import type { SubscriptionEvent } from "../../src/domain/state/subscription.ts";
+import type { TopUpIntent } from "../../src/domain/state/top_up.ts";
+import type { OlderRows } from "../../src/domain/state/user.ts";
+import type { UserKey } from "../../src/domain/values/ids.ts";
+
+/** A row of the history of subscriptions. */
+export function readSubscriptionEvent(row: Readonly<Record<string, unknown>>): SubscriptionEvent {
+  return {
+    id: row.id as string,
+    userKey: row.user_key as number,
+    type: row.type as SubscriptionEvent["type"],
+    subscriptionId: row.subscription_id as string,
+    planId: row.plan_id as string,
+    previousPlanId: row.previous_plan_id as string | null,
+    reason: row.reason as string | null,
+    at: row.at_ms as number,
+  };
+}
+
+/** What a workspace did in a month. */
+export function readOperations(row: Readonly<Record<string, unknown>>): OperationsRow {
+  return {
+    workspaceId: row.workspace_id as string,
+    mode: row.mode as OperationsRow["mode"],
+    month: row.month as string,
+    used: row.used as number,
+  };
+}
+
+/** A top-up in any state. */
+export function topUpRows(
+  tables: { readonly topUps: (user: UserKey) => TopUpIntent[] },
+  owners: readonly UserKey[],
+  id: string,
+): OlderRows {
+  const [owner] = owners as [UserKey];
+  const topUps = owners.flatMap((key) => tables.topUps(key)).filter((row) => row.id === id)
+    .map((row) => ({ ...row, userKey: owner }));
+  return { counters: [], reservations: [], balances: [], topUps };
+}
