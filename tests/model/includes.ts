@@ -145,12 +145,18 @@ export function include(world: World, user: User, dueAt: number): void {
   const left = leaving.filter(({ part }) => runs(part, at));
   // Choice: where nothing is left now, what was left last counts while its window runs.
   const last = left.length > 0 ? left : user.leftLast.filter(({ part }) => runs(part, at));
+  // Use within a window is never forgotten. Choice: but that of a lifetime, once another plan was entered.
+  const before = user.leftIncludes.filter(({ part }) => part.window.end !== null && runs(part, at));
   const pairs = pairParts(last, entered);
+  const older = pairParts(before.filter((each) => !last.includes(each)), entered, true);
   user.leftLast = last.filter(({ part }) => !entered.some(({ isAddOn }) => isAddOn === part.isAddOn));
   user.leftIncludes = [...user.leftIncludes, ...left].filter(({ part }) => runs(part, at));
   user.included = [
     ...staying,
-    ...made.map((part) => ({ part, balance: begin(world, user, part, pairs.get(part) ?? null, at) })),
+    ...made.map((part) => ({
+      part,
+      balance: begin(world, user, part, [pairs.get(part), older.get(part)], at),
+    })),
   ];
   forgetOver(world, user, at);
 }
@@ -187,13 +193,13 @@ function runs({ window }: Part, at: number): boolean {
  * The part that each new one takes its use from: of the same item, else of the same unit and rules.
  * Choice: that of a part left last; a primary's from a primary's and an add-on's from an add-on's.
  */
-function pairParts(left: Included[], made: Part[]): Map<Part, Included> {
+function pairParts(left: Included[], made: Part[], byItemAlone = false): Map<Part, Included> {
   const pairs = new Map<Part, Included>();
   const alike: ((a: Part, b: Part) => boolean)[] = [
     (a, b) => keyOf(a) === keyOf(b),
     (a, b) => a.unit === b.unit && ruleSet(a) === ruleSet(b),
   ];
-  for (const same of alike) {
+  for (const same of byItemAlone ? alike.slice(0, 1) : alike) {
     for (const part of made) {
       if (pairs.has(part)) continue;
       const taken = [...pairs.values()];
@@ -207,9 +213,17 @@ function pairParts(left: Included[], made: Part[]): Map<Part, Included> {
 }
 
 /** The balance of a part whose window begins, or that a change brings. */
-function begin(world: World, user: User, part: Part, from: Included | null, at: number): Balance {
+function begin(
+  world: World,
+  user: User,
+  part: Part,
+  [from, older]: [Included | undefined, Included | undefined],
+  at: number,
+): Balance {
   const own = world.balances.find((each) => each.userId === user.id && each.record === recordOf(part));
-  const carried = from === null ? ZERO : usedOf(from.balance);
+  const carried = [from, older].map((each) => each === undefined ? ZERO : usedOf(each.balance)).reduce(
+    larger,
+  );
   const used = larger(own === undefined ? ZERO : usedOf(own), carried);
   if (carried > ZERO) world.note("includes: use is carried");
   if (own !== undefined) {
@@ -219,7 +233,7 @@ function begin(world: World, user: User, part: Part, from: Included | null, at: 
   }
   const balance = own ?? issue(world, user, part, used, at);
   if (used > balance.initial) world.note("includes: more is used than there is");
-  if (from !== null && from.balance !== balance) pointHolds(world, user, from.balance, balance);
+  if (from !== undefined && from.balance !== balance) pointHolds(world, user, from.balance, balance);
   return balance;
 }
 
@@ -320,7 +334,7 @@ export function refundToRollover(world: World, balance: Balance, amount: Micros,
   roll(world, world.user(balance.userId), balance, amount, at);
 }
 
-/** A hold gives back: the balances that its line left contain it no more. */
+/** A hold gives back, or takes more: so do the balances that its line left, which still contain it. */
 export function leaveLeft({ credits }: Reservation, balance: Balance, amount: Micros): void {
   for (const line of credits) {
     if (line.balance !== balance) continue;
@@ -343,7 +357,9 @@ export function mergeIncludes(
   const isOfFrom = primary !== null && rows.includes(primary);
   const [own, other] = isOfFrom ? [from, to] : [to, from];
   const mine = own.included.filter(({ part }) => part.row === primary);
-  const theirs = [...other.leftLast, ...other.included].filter(({ part }) => runs(part, now));
+  const theirs = [...new Set([...other.leftIncludes, ...other.leftLast, ...other.included])].filter((
+    { part },
+  ) => runs(part, now));
   const pairs = pairParts(theirs, mine.map(({ part }) => part));
   for (const each of mine) {
     const added = pairs.get(each.part);

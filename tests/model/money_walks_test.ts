@@ -28,7 +28,7 @@ function includes(change: (include: Include) => void): (document: CatalogDocumen
   return ({ plans }) => plans.flatMap(({ includes = [] }) => includes).forEach(change);
 }
 
-const CREDITS = /credits.total: expected/;
+const CREDITS = /(credits.total|rate.minimum): expected/;
 const SOLD = /overage|allowed|status|reasons/;
 const INCLUDED = /credits|creditAvailable|allowed|status/;
 

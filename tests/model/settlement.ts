@@ -341,6 +341,7 @@ function moveCredits(
     if (more > ZERO) {
       world.note("credits: extra from a balance of the hold");
       writeRow(world, balance, -more, movement);
+      leaveLeft(hold, balance, -more);
     } else {
       if (less === ZERO) world.note("credits: a held balance settled exactly");
       giveBack(world, balance, less, movement);

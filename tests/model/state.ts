@@ -15,7 +15,6 @@ import type {
   EventRow,
   GuardPlace,
   LedgerRow,
-  Line,
   Named,
   Place,
   Reservation,

@@ -126,7 +126,11 @@ export function quotaInput(
 }
 
 /** The corrections of a commit, never a pair that excludes each other; in credits only where the catalog rates. */
-export function correction(random: Random, rooms: number[], { rates }: CatalogDocument): Input {
+export function correction(
+  random: Random,
+  rooms: number[],
+  { rates }: Pick<CatalogDocument, "rates"> = {},
+): Input {
   if (random.chance(0.4)) return {};
   const extra: Record<string, number> = {};
   const actual: Record<string, number> = {};
