@@ -6,6 +6,7 @@ import { DecideSystem } from "./decide_system.ts";
 import { catalogs, offers } from "../model/catalogs.ts";
 import type { CatalogDocument } from "../model/document.ts";
 import { drive, type Webhooks } from "../model/drive.ts";
+import { moneyCatalogs } from "../model/money_catalogs.ts";
 import { Workload } from "../model/workload.ts";
 
 /** What one run is made of. */
@@ -77,6 +78,14 @@ const OFFERED: readonly How[] = [
   { trees: true, merges: true, stripe: true },
 ];
 
+/** Catalogs of how a product earns, and ways of a run on each. */
+const EARNING = ["including"] as const satisfies readonly (keyof typeof moneyCatalogs)[];
+const EARNED: readonly How[] = [
+  { stripe: true, runs: true, reloadEvery: 3, reprices: true },
+  { merges: true, stripe: true },
+  { trees: true, reprices: true },
+];
+
 /** Registers a test for each kind of run, over every catalog and with each of these seeds. */
 export function testRuns(seeds: readonly number[], steps: number): void {
   for (const [sentence, run] of Object.entries(RUNS)) {
@@ -89,6 +98,14 @@ export function testRuns(seeds: readonly number[], steps: number): void {
             throw new Error(`catalog "${name}", seed ${seed}`, { cause: error });
           }
         }
+      }
+    });
+  }
+  for (const name of EARNING) {
+    const catalog = moneyCatalogs[name];
+    Deno.test(`the money of the catalog "${name}" is as the model predicts, over ${steps} steps`, async () => {
+      for (const seed of seeds) {
+        for (const how of EARNED) await answersAsPredicted({ catalog, seed, steps }, how);
       }
     });
   }

@@ -3,6 +3,8 @@
 // the quota: once that is raised, what the count is below of is forgotten. A block is not in the count.
 
 import { fromNumber, type Micros, toNumber, ZERO } from "./decimal.ts";
+import { include } from "./includes.ts";
+import { tellSelling } from "./overage.ts";
 import { isGuard } from "./rules.ts";
 import { type Counter, iso, isoOrNull, shownCount, type User, type World } from "./state.ts";
 
@@ -11,20 +13,27 @@ interface Standing {
   planId: string | null;
   /** By group of the plan in force. */
   quotas: Map<string, Micros>;
-  counts: Map<Counter, { count: Micros; alerted: number }>;
+  counts: Map<Counter, { count: Micros; overage: Micros; alerted: number }>;
 }
 
 /** Does a turn, and fires what it brings about. */
-export function inTurn<T>(world: World, at: number, act: () => T): T {
+export function inTurn<T>(world: World, at: number, act: () => T, isMerge = false): T {
   world.messages.nextTurn();
-  return withAlerts(world, at, act);
+  return withAlerts(world, at, act, isMerge);
 }
 
 /** Does something, and fires what it brings about. */
-export function withAlerts<T>(world: World, at: number, act: () => T): T {
+export function withAlerts<T>(world: World, at: number, act: () => T, isMerge = false): T {
   const before = new Map([...world.users.values()].map((user) => [user, standingOf(world, user, at)]));
   const result = act();
-  for (const user of world.users.values()) fire(world, user, before.get(user), at);
+  for (const user of world.users.values()) include(world, user, at);
+  for (const user of world.users.values()) {
+    const standing = before.get(user);
+    const sold = [...standing?.counts ?? []].map(([counter, { overage }]) => [counter, overage] as const);
+    // Choice: a merge sells nothing.
+    if (!isMerge) tellSelling(world, user, new Map(sold), at);
+    fire(world, user, standing, at);
+  }
   return result;
 }
 
@@ -37,8 +46,8 @@ function standingOf(world: World, user: User, at: number): Standing {
     quotas: new Map(groups.map((group) => [group.id, world.quota(primary!, group, at - 1)])),
     counts: new Map(
       world.countersOf(user.id).map((counter) => {
-        const { count, alerted } = counter;
-        return [counter, { count, alerted: alerted.size }];
+        const { count, overage, alerted } = counter;
+        return [counter, { count, overage, alerted: alerted.size }];
       }),
     ),
   };
@@ -63,8 +72,7 @@ function fire(world: World, user: User, before: Standing | undefined, at: number
       const isRunning = counter.windowStart === window?.start;
       // Choice: a late commit counts in its own window, and fires there while its plan is in force. A quota is the
       // running window's.
-      const isLeft = !isRunning && counter.count === was;
-      if (!rose && (isLeft || quota === quotaBefore)) continue;
+      if (!rose && (!isRunning || quota === quotaBefore)) continue;
       // Choice: what fired elsewhere goes by the count that it came with.
       forget(world, counter, quota, counter.alerted.size > fired ? counter.count : was);
       for (const percent of alerts) {

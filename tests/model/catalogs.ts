@@ -18,6 +18,7 @@ import type {
 } from "./document.ts";
 import { paced } from "./paced_catalog.ts";
 import { Random } from "./random.ts";
+import { rerated } from "./rated_catalog.ts";
 import { isGuard } from "./rules.ts";
 
 const MODELS: ModelRow[] = [
@@ -46,7 +47,7 @@ function group(
 }
 
 /** Puts alerts at some groups, and says of some packs and items what is little. */
-function alerting(catalog: CatalogDocument, random: Random): CatalogDocument {
+export function alerting(catalog: CatalogDocument, random: Random): CatalogDocument {
   const plans = catalog.plans.map((plan): Plan => ({
     ...plan,
     limits: plan.limits.map(({ alerts: _, ...group }) => ({
@@ -324,7 +325,7 @@ export const ladder: CatalogDocument = {
 };
 
 /** Limits how much of some groups each member may use. */
-function sharing(catalog: CatalogDocument, random: Random): CatalogDocument {
+export function sharing(catalog: CatalogDocument, random: Random): CatalogDocument {
   const plans = catalog.plans.map((plan): Plan => ({
     ...plan,
     limits: plan.limits.map((group) => {
@@ -426,7 +427,13 @@ export function repriced(catalog: CatalogDocument, random: Random): CatalogDocum
     };
   });
   const unpricedModels = random.pick(["warn", "warn", "refuse"] as const);
-  return { ...catalog, models, settings: { ...catalog.settings, unpricedModels } };
+  const { rates } = catalog;
+  return {
+    ...catalog,
+    models,
+    ...(rates === undefined ? {} : { rates: rerated(rates, random) }),
+    settings: { ...catalog.settings, unpricedModels },
+  };
 }
 
 export const catalogs: Record<"example" | "tiny" | "ladder" | "paced", CatalogDocument> = {

@@ -2,7 +2,7 @@
 // the model knows.
 
 import { fromNumber } from "./decimal.ts";
-import type { Input, ModelRequest } from "./document.ts";
+import { type Input, type ModelRequest, UNITS } from "./document.ts";
 import { hasNoMistake } from "./unknown_members.ts";
 
 const NUMBER_MAX = 1e12;
@@ -15,6 +15,7 @@ const NULL_MEANS_SOMETHING = [
   "expiresAt",
   "parentId",
   "memberLimits",
+  "max",
 ];
 const SOURCES = ["purchase", "grant", "refund", "manual"];
 
@@ -97,6 +98,12 @@ export function isValid(op: ModelRequest["op"], input: Input, now: number): bool
     case "reinstate":
       // Commands behind a provider's messages, not calls of the API, so no body is refused.
       return true;
+    case "spendCap": {
+      const { userId, groupId, max } = input;
+      return isId(userId) && isText(groupId) && (max === null || isNumber(max, 0));
+    }
+    case "overage":
+      return isId(input["userId"]) && ["from", "to"].every((name) => optional(input[name], isTime));
     case "events":
       return optional(input["userId"], isId) && optional(input["eventType"], isId) &&
         optional(input["runId"], isId) &&
@@ -119,7 +126,7 @@ export function isValid(op: ModelRequest["op"], input: Input, now: number): bool
 }
 
 function isRunLimit(value: unknown): boolean {
-  return isObject(value) && ["count", "tokens", "seconds", "cents"].includes(String(value["unit"])) &&
+  return isObject(value) && (UNITS as readonly unknown[]).includes(value["unit"]) &&
     isNumber(value["quota"], 0) && optional(value["event"], isPattern);
 }
 
@@ -176,7 +183,7 @@ function hasUsage(input: Input, rivals: unknown[]): boolean {
 /** What a commit may not say beside a usage. */
 function rivalsOfUsage({ usage, extra = {}, actual = {}, costCents }: Input): unknown[] {
   const [added, set] = [extra as Input, actual as Input];
-  const ofBoth = [added, set].flatMap((each) => [each["tokens"], each["cents"]]);
+  const ofBoth = [added, set].flatMap((each) => [each["tokens"], each["cents"], each["credits"]]);
   const seconds = (usage as Input | undefined)?.["seconds"] === undefined
     ? []
     : [added["seconds"], set["seconds"]];
@@ -196,15 +203,16 @@ function isCorrection(input: Input): boolean {
   const { extra = {}, actual = {}, costCents } = input as Record<string, Input | undefined>;
   if (!isObject(extra) || !isObject(actual)) return false;
   if (!optional(costCents, (value) => isNumber(value, 0))) return false;
-  const extras = ["count", "tokens", "cents", "seconds", "outputTokens", "outputCostCents"];
+  const extras = ["count", "tokens", "cents", "seconds", "credits", "outputTokens", "outputCostCents"];
   if (!Object.keys(extra).every((name) => extras.includes(name))) return false;
   if (!extras.every((name) => optional(extra[name], (value) => isNumber(value, -NUMBER_MAX)))) return false;
-  const actuals = ["count", "tokens", "cents", "seconds"];
+  const actuals = ["count", "tokens", "cents", "seconds", "credits"];
   if (!Object.keys(actual).every((name) => actuals.includes(name))) return false;
   if (!actuals.every((name) => optional(actual[name], (value) => isNumber(value, 0)))) return false;
   const tokens = [extra["tokens"], extra["outputTokens"], actual["tokens"]];
   const cents = [extra["cents"], extra["outputCostCents"], actual["cents"], costCents];
-  const rivals = [tokens, cents, [extra["count"], actual["count"]], [extra["seconds"], actual["seconds"]]];
+  const ofOthers = ["count", "seconds", "credits"].map((name) => [extra[name], actual[name]]);
+  const rivals = [tokens, cents, ...ofOthers];
   return rivals.every((values) => values.filter((value) => value !== undefined).length <= 1);
 }
 

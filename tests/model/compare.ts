@@ -16,6 +16,8 @@ const SETS = [
   "unpaired",
   "endedSubscriptions",
   "conflicts.credits",
+  "warnings",
+  "data.overage",
 ];
 /** Optional members, with the value that is the same as leaving them out. */
 const SAYS_NOTHING: Record<string, string> = {
@@ -101,7 +103,15 @@ function leavesOf(predicted: ModelReply, observed: ModelReply): Leaf[] {
 
 function walk(path: string, name: string, predicted: unknown, observed: unknown): Leaf[] {
   if (Array.isArray(predicted) && Array.isArray(observed)) {
-    const asSet = SETS.some((set) => `.${path}`.endsWith(`.${set}`)) || path.includes(".filters.");
+    if (path.endsWith("credits")) {
+      [predicted, observed] = [predicted, observed].map((list) =>
+        list.filter((each) => !hasEndedByItself(each))
+      );
+    }
+  }
+  if (Array.isArray(predicted) && Array.isArray(observed)) {
+    const asSet = SETS.some((set) => `.${path}`.endsWith(`.${set}`)) || path.includes(".filters.") ||
+      (path.endsWith("credits") && predicted.some(hasOpenId));
     const [a, b] = asSet ? [sorted(predicted), sorted(observed)] : [predicted, observed];
     const length = Math.max(a.length, b.length);
     return Array.from({ length }, (_, i) => walk(`${path}[${i}]`, "", a[i], b[i])).flat();
@@ -123,11 +133,29 @@ function walk(path: string, name: string, predicted: unknown, observed: unknown)
   return [{ path, predicted, observed }];
 }
 
+/** Whether a balance is shown whose id is not predicted, so that balances of one rank have no order. */
+function hasOpenId(value: unknown): boolean {
+  return isRecord(value) && value["balanceId"] === ANYTHING;
+}
+
+/** Whether a list shows credits that came with a plan and are over. Choice: which of them have rows is not predicted. */
+function hasEndedByItself(value: unknown): boolean {
+  if (!isRecord(value)) return false;
+  const { origin, status } = value;
+  return (origin === "plan" || origin === "rollover") && (status === "expired" || status === "revoked");
+}
+
 function sorted(list: unknown[]): unknown[] {
   const key = (value: unknown) => {
     if (!isRecord(value)) return String(value);
-    const { groupId, subscriptionId, droppedId, fromGroupId, toGroupId } = value;
-    return String(groupId ?? subscriptionId ?? droppedId ?? `${fromGroupId} ${toGroupId}`);
+    const { groupId, subscriptionId, droppedId, fromGroupId, toGroupId, hour = "", total = "", amount = "" } =
+      value;
+    if ("packId" in value) {
+      const { packId, packItemId, unit, expiresAt, remaining, wouldPay } = value;
+      return JSON.stringify([packId, packItemId, unit, expiresAt, remaining, wouldPay]);
+    }
+    if (groupId !== undefined) return `${groupId} ${hour} ${total} ${amount}`;
+    return String(subscriptionId ?? droppedId ?? `${fromGroupId} ${toGroupId}`);
   };
   return list.toSorted((a, b) => key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : 0);
 }

@@ -2,6 +2,7 @@
 // in wallet.ts, what a payment provider does in stripe.ts.
 
 import {
+  ANYTHING,
   type Input,
   type ModelReply,
   type Pack,
@@ -11,6 +12,7 @@ import {
   type WireData,
 } from "./document.ts";
 import { fromNumber, type Micros, toNumber, ZERO } from "./decimal.ts";
+import { includesAny } from "./includes.ts";
 import { covers } from "./rules.ts";
 import { type Balance, iso, isoOrNull, type LedgerRow, type World } from "./state.ts";
 import { followOrder } from "./ties.ts";
@@ -80,6 +82,10 @@ export function issue(world: World, terms: Terms, now: number, notes: string | n
     taken: ZERO,
     overage: ZERO,
     told: new Set(),
+    origin: null,
+    record: null,
+    endedAt: null,
+    rolled: null,
   });
   world.balances.push(balance);
   writeRow(world, balance, initial, { reason: "grant", at: now, notes });
@@ -208,8 +214,10 @@ export function balancesShown(
     (includeExpired || ["active", "depleted"].includes(statusOf(balance, now))) &&
     (event === null || balance.matches.some((rule) => covers(rule.event, event)))
   );
+  const hasOrigins = includesAny(world);
   return inOrder(wanted).map((balance) => ({
-    balanceId: balance.id,
+    ...(hasOrigins ? { origin: balance.origin } : {}),
+    balanceId: shownId(balance),
     packId: balance.pack.id,
     packName: balance.pack.name,
     packItemId: balance.packItemId,
@@ -225,7 +233,14 @@ export function balancesShown(
   }));
 }
 
+/** Choice: whether a balance that came with a plan has a new id after a change is not predicted. */
+export function shownId({ id, origin }: Balance): string {
+  return origin === null ? id : ANYTHING;
+}
+
 export function ledger(world: World, input: Input, observed?: ModelReply): ModelReply {
+  // Choice: rows of balances that come and go by themselves are not predicted.
+  if (includesAny(world) && observed) return observed;
   const { balanceId, cursor } = input;
   const userId = world.user(String(input["userId"])).id;
   const after = typeof cursor === "string" ? world.cursors.get(cursor) : null;

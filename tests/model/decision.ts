@@ -1,8 +1,8 @@
 // The decision of one call at one user: of each unit's need the plan takes what it has room for, in every matched group
 // of the unit, and credit balances pay the rest. levels.ts puts those of a path together.
 
-import type { Input, LimitGroup, ModelReply, ModelRow, Unit } from "./document.ts";
-import { type Micros, ONE, smaller, ZERO } from "./decimal.ts";
+import type { Input, LimitGroup, ModelReply, ModelRow, RateRow, Unit } from "./document.ts";
+import { atLeastZero, type Micros, ONE, smaller, ZERO } from "./decimal.ts";
 import {
   type Amounts,
   amountsOf,
@@ -15,12 +15,14 @@ import {
   roomOf,
   sent,
 } from "./rules.ts";
+import { overageRoom } from "./overage.ts";
+import { creditsOf, type Rated, rateOf, type Work } from "./rates.ts";
 import { runsOf } from "./runs.ts";
 import {
   type Balance,
   type Counter,
+  planShown,
   type RunRow,
-  shownCount,
   type SubscriptionRow,
   type User,
   type World,
@@ -37,6 +39,10 @@ export interface Asked {
   event: string;
   metadata: Metadata | null;
   amounts: Amounts;
+  /** What rates it in credits, and by what. */
+  rate: RateRow | undefined;
+  work: Work;
+  rated: Rated;
   perUnit: boolean;
   /** The event's quantity. */
   quantity: Micros;
@@ -53,6 +59,8 @@ export interface MatchedGroup {
   quota: Micros;
   gate: Micros;
   room: Micros;
+  /** What may be sold past it. */
+  sells: Micros;
   hasHeadroom: boolean;
 }
 
@@ -62,6 +70,8 @@ export interface Share {
   need: Micros;
   byPlan: Micros;
   byCredits: Micros;
+  /** What nothing else meets: each group takes it in the plan's room that is left, or sells it. */
+  byOverage: Micros;
   wallet: Balance[];
 }
 
@@ -92,7 +102,10 @@ export function readAsked(
   const event = String(input["event"]);
   const metadata = (input["metadata"] ?? null) as Metadata | null;
   const row = modelRowOf(world.catalog, event, metadata);
-  const amounts = amountsOf(input, row, kind);
+  const { amounts: others, work } = amountsOf(input, row, kind);
+  const rate = rateOf(world.catalog, event, metadata);
+  const rated = creditsOf(rate, work);
+  const amounts = { ...others, credits: rated.total };
   const perUnit = row?.amountMode === "per_unit";
   const quantity = perUnit ? amounts.seconds : sent(input, "quantity") ?? sent(input, "count") ?? ONE;
   const user = world.user(String(input["userId"]));
@@ -101,7 +114,8 @@ export function readAsked(
   const toldCents = told.some((name) => sent(input, name) !== null);
   const found = runsOf(world, user, input["runId"], now);
   if (!found.ok) return found;
-  return { user, row, toldCents, event, metadata, amounts, perUnit, quantity, runs: found.runs };
+  const ofCall = { event, metadata, amounts, perUnit, quantity };
+  return { user, row, toldCents, ...ofCall, rate, work, rated, runs: found.runs };
 }
 
 /** What a call would be answered, without changing anything. */
@@ -134,15 +148,17 @@ export function decide(world: World, asked: Asked, gateKind: "headroom" | "quota
       const left = need - sumOf(wallet);
       return groupsOf(matched, unit).filter((group) => hasTooLittle(group, left));
     });
-  const byQuota = without(({ quota, counter }, left) =>
-    left === ZERO ? shownCount(counter) >= quota : quota - shownCount(counter) < left
+  const byQuota = without(({ quota, counter, sells }, left) =>
+    left === ZERO
+      ? planShown(counter) >= quota && sells === ZERO
+      : atLeastZero(quota - planShown(counter)) + sells < left
   );
   // Choice: one reason for the whole call, also when several units fail.
   if (byQuota.length > 0) {
     return { primary, matched, shares, blocking: byQuota, reason: "limit_reached" };
   }
-  const byGate = without(({ gate, counter, room }, left) =>
-    left === ZERO ? shownCount(counter) >= gate : room < left
+  const byGate = without(({ gate, counter, room, sells }, left) =>
+    left === ZERO ? planShown(counter) >= gate && sells === ZERO : room + sells < left
   );
   return { primary, matched, shares, blocking: byGate, reason: "reservation_headroom_exceeded" };
 }
@@ -168,7 +184,8 @@ function matchedOf(
       counter,
       quota,
       gate: gateOf(quota, headroom),
-      room: roomOf(quota, shownCount(counter), headroom, group.unit),
+      room: roomOf(quota, planShown(counter), headroom, group.unit),
+      sells: overageRoom(asked.user, group, counter),
       hasHeadroom: headroom !== undefined,
     };
   });
@@ -182,19 +199,38 @@ export function groupsOf(matched: MatchedGroup[], unit: Unit): MatchedGroup[] {
   return matched.filter(({ group }) => group.unit === unit);
 }
 
-/** The plan takes as much of the need as its tightest group has room for; credits are asked for the rest. */
+/**
+ * The plan takes as much of the need as its tightest group has room for; credits are asked for the rest. Where a group
+ * sells, what credits leave is taken by each group.
+ */
 function shareOf(world: World, asked: Asked, matched: MatchedGroup[], unit: Unit, now: number): Share {
   const need = asked.amounts[unit];
   const taken = groupsOf(matched, unit).reduce((least, { room }) => smaller(least, room), need);
   const wallet = walletOf(world, asked, now, unit);
-  return { unit, need, byPlan: taken, byCredits: need - taken, wallet };
+  const isSold = groupsOf(matched, unit).some(({ group }) => group.overage !== undefined);
+  const byCredits = isSold ? smaller(need - taken, sumOf(wallet)) : need - taken;
+  return { unit, need, byPlan: taken, byCredits, byOverage: need - taken - byCredits, wallet };
 }
 
 /** A need of 0 asks to be below each gate of the unit, or for any balance that has something left. */
-function isMet({ unit, need, byCredits, wallet }: Share, matched: MatchedGroup[]): boolean {
-  if (need > ZERO) return byCredits <= sumOf(wallet);
-  return groupsOf(matched, unit).every(({ counter, gate }) => shownCount(counter) < gate) ||
+function isMet(
+  { unit, need, byPlan, byCredits, byOverage, wallet }: Share,
+  matched: MatchedGroup[],
+): boolean {
+  const groups = groupsOf(matched, unit);
+  if (need > ZERO) {
+    return byCredits <= sumOf(wallet) &&
+      groups.every(({ room, sells }) => byPlan + byOverage <= room + sells);
+  }
+  return groups.every(({ counter, gate, sells }) => planShown(counter) < gate || sells > ZERO) ||
     wallet.length > 0;
+}
+
+/** What a matched group takes of a call, and what of that it sells past its quota. */
+export function takenBy({ group, room }: MatchedGroup, shares: Share[]): { amount: Micros; overage: Micros } {
+  const share = shares.find(({ unit }) => unit === group.unit);
+  const amount = share ? share.byPlan + share.byOverage : ZERO;
+  return { amount, overage: group.overage === undefined ? ZERO : atLeastZero(amount - room) };
 }
 
 /** Without a group: the unit of the best balance whose need its unit's balances cover in full. */
@@ -202,7 +238,9 @@ function creditsAlone(world: World, asked: Asked, now: number): Share | null {
   for (const { unit } of walletOf(world, asked, now)) {
     const need = asked.amounts[unit];
     const wallet = walletOf(world, asked, now, unit);
-    if (need > ZERO && need <= sumOf(wallet)) return { unit, need, byPlan: ZERO, byCredits: need, wallet };
+    if (need > ZERO && need <= sumOf(wallet)) {
+      return { unit, need, byPlan: ZERO, byCredits: need, byOverage: ZERO, wallet };
+    }
   }
   return null;
 }

@@ -1,8 +1,8 @@
 // The shapes that the model speaks: the catalog document as an administrator sends it, the requests
 // and replies at the level of the wire, and the options of a model. Declarations only.
 
-export type Unit = "count" | "tokens" | "seconds" | "cents";
-export const UNITS: readonly Unit[] = ["count", "tokens", "seconds", "cents"];
+export type Unit = "count" | "tokens" | "seconds" | "cents" | "credits";
+export const UNITS: readonly Unit[] = ["count", "tokens", "seconds", "cents", "credits"];
 
 export interface MatchRule {
   event: string;
@@ -27,6 +27,8 @@ export interface LimitGroup {
   period?: GroupPeriod;
   /** The most that each user below may use of it. */
   perMember?: { quota: number };
+  /** What is sold past the quota; null for any amount. */
+  overage?: { max: number | null };
 }
 
 export interface Period {
@@ -53,6 +55,16 @@ export interface ConcurrencyPeriod {
 
 export type GroupPeriod = Period | SessionPeriod | RatePeriod | ConcurrencyPeriod;
 
+/** A pack that comes with a plan, in each window of the period. */
+export interface Include {
+  packId: string;
+  /** Of a pack without items. */
+  quantity?: number;
+  /** Absent: the plan's. */
+  period?: Period;
+  rollover?: { max: number; periods: number };
+}
+
 export interface Plan {
   id: string;
   name: string;
@@ -64,6 +76,7 @@ export interface Plan {
   features?: FeatureValues;
   archived?: boolean;
   perSeat?: boolean;
+  includes?: Include[];
   addon?: boolean;
   trial?: { days: number; thenPlanId?: string | null };
 }
@@ -90,6 +103,18 @@ export interface ModelRow extends TokenPrices {
   centsPerCall?: number;
   centsPerImage?: number;
   centsPerSecond?: number;
+}
+
+/** What an event costs in credits. */
+export interface RateRow extends MatchRule {
+  perCall?: number;
+  perImage?: number;
+  perMillionInputTokens?: number;
+  perMillionCachedInputTokens?: number;
+  perMillionOutputTokens?: number;
+  perSecond?: number;
+  perCent?: number;
+  minimum?: number;
 }
 
 export interface PackItem {
@@ -124,6 +149,7 @@ export interface CatalogDocument {
     unpricedModels?: "warn" | "refuse";
   };
   models?: ModelRow[];
+  rates?: RateRow[];
   plans: Plan[];
   featureDefaults?: FeatureValues;
   packs?: Pack[];
@@ -153,6 +179,8 @@ export type Operation =
   | "event"
   | RunOperation
   | "parent"
+  | "spendCap"
+  | "overage"
   | ProviderOperation;
 
 /** Calls of runs; reserve, can-use and track take a `runId`. */

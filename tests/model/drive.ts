@@ -8,6 +8,7 @@ import { compareWithDryRun } from "./compare.ts";
 import type { Listener, Recorded } from "./messages.ts";
 import { compare, Model } from "./model.ts";
 import { Random } from "./random.ts";
+import { listOf } from "./workload_credits.ts";
 import { Workload } from "./workload.ts";
 
 export interface DriveOptions {
@@ -182,8 +183,8 @@ function outcomesOf({ op }: ModelRequest, { status, code, data = {} }: ModelRepl
   const groups = (data["groups"] ?? []) as { overflow?: boolean }[];
   if (groups.some((group) => group.overflow)) note("overflow");
   for (const row of (data["history"] ?? []) as { type: string }[]) note(row.type);
-  for (const row of (data["entries"] ?? []) as { reason: string }[]) note(row.reason);
-  for (const row of (data["credits"] ?? []) as { status: string }[]) note(row.status);
+  for (const row of listOf(data["entries"]) as { reason: string }[]) note(row.reason);
+  for (const row of listOf(data["credits"]) as { status: string }[]) note(row.status);
   if (typeof data["nextCursor"] === "string") note("nextCursor");
   if (data["duplicateActiveSubscriptions"]) note("duplicates");
   if (data["alreadyMerged"] === false && data["dryRun"] === false) note("merged");

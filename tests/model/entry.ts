@@ -4,10 +4,12 @@
 
 import { withAlerts } from "./alerts.ts";
 import type { LimitGroup, Plan } from "./document.ts";
-import { atLeastZero, larger, type Micros, smaller, ZERO } from "./decimal.ts";
+import { larger, type Micros, smaller, ZERO } from "./decimal.ts";
 import { shownFeatures } from "./features.ts";
 import { carryGuard, leaveRates } from "./guards.ts";
+import { include, leaveLeft, nextInclude } from "./includes.ts";
 import { giveBackToRuns } from "./settlement.ts";
+import { carryCount, changeLine, tellSale, wholeLine } from "./overage.ts";
 import { isGuard, pairGroups } from "./rules.ts";
 import { resetShares } from "./shares.ts";
 import {
@@ -19,7 +21,7 @@ import {
   type HistoryType,
   type Place,
   placeKey,
-  shownCount,
+  planShown,
   type SubscriptionRow,
   type User,
   type World,
@@ -60,15 +62,12 @@ function nextDue(world: World): Due | null {
     consider(hold.expiresAt, () => {
       hold.state = "expired";
       giveBackToRuns(hold);
-      for (const line of hold.lines) {
-        const counter = world.lineCounter(hold.user, line);
-        counter.count = atLeastZero(counter.count - line.amount);
-        world.correctLeft(hold.user, line, -line.amount);
-      }
+      for (const line of hold.lines) changeLine(world, hold.user, line, wholeLine(line));
       for (const { balance, taken } of hold.credits) {
         const { expiresAt } = hold;
         const reservation = hold.of ?? hold;
         giveBack(world, balance, taken, { reason: "reservation_expired", reservation, at: expiresAt });
+        leaveLeft(hold, balance, taken);
       }
       leaveRates(world, hold, hold.expiresAt);
       const { user, event, of } = hold;
@@ -96,8 +95,13 @@ function nextDue(world: World): Due | null {
       consider(end, () => endRow(world, user, row, end, "ended", null));
     }
   }
+  for (const user of world.users.values()) {
+    const at = nextInclude(user);
+    if (at !== null) consider(at, () => include(world, user, at));
+  }
   for (const balance of world.balances) {
-    const { expiresAt, revoked, told } = balance;
+    const { expiresAt, revoked, told, origin } = balance;
+    if (origin !== null) continue;
     if (expiresAt === null || revoked || told.has("expired")) continue;
     consider(expiresAt, () => {
       told.add("expired");
@@ -105,6 +109,9 @@ function nextDue(world: World): Due | null {
       const { data, ids } = creditsData(balance);
       world.tell(balance.userId, "credits.expired", expiresAt, data, ids);
     });
+  }
+  for (const sale of world.sales) {
+    if (!sale.told) consider(sale.tellAt, () => tellSale(world, sale));
   }
   return next;
 }
@@ -259,7 +266,9 @@ function enterPlan(world: World, user: User, old: Entered, primary: Subscription
         }
         if (window === null) continue;
         const counter = world.lineCounter(user, { ...place, window });
-        counter.count = ZERO;
+        // What was sold stays sold.
+        if (counter.overage > ZERO) world.note("overage: stays over a reset");
+        counter.count = counter.overage;
         counter.cost = ZERO;
         counter.alerted.clear();
         counter.alertedQuota = null;
@@ -277,7 +286,7 @@ function enterPlan(world: World, user: User, old: Entered, primary: Subscription
         if (window === null) continue;
         const counter = world.counter(user.id, entered.id, group.id, window);
         const quota = world.quota(primary, group, at);
-        fill(counter, quota, larger(shownCount(counter), quota));
+        fill(counter, quota, larger(planShown(counter), quota));
       }
   }
 }
@@ -316,7 +325,8 @@ function carry(world: World, user: User, old: Entered, primary: SubscriptionRow,
       continue;
     }
     if (entered.count > behind.count) world.note("carry: a return finds more than it brings");
-    entered.count = larger(entered.count, behind.count);
+    if (behind.overage > ZERO) world.note("overage: left behind by carry");
+    carryCount(entered, behind);
     entered.cost = larger(entered.cost, behind.cost);
     takeAlerts(entered, behind);
     world.pointHolds(user, left, own, true);

@@ -1,7 +1,9 @@
 // What an explanation says of a call: each group of the plan beside the call, what open holds have of it, and what each
 // balance would pay. Of its text only the labels are predicted that it must name.
 
+import { shownId } from "./credits.ts";
 import {
+  EITHER,
   type Input,
   type LimitGroup,
   type MatchRule,
@@ -14,9 +16,12 @@ import { type Micros, smaller, toNumber, ZERO } from "./decimal.ts";
 import { type Asked, type Decision, readAsked } from "./decision.ts";
 import { guardCount, heldOnGuard } from "./guards.ts";
 import { decidePath, type Level, levelsAnswer, type PathDecision, refuses } from "./levels.ts";
+import { rateAnswer } from "./rates.ts";
 import { covers, gateOf, headroomOf, isGuard, type Metadata, roomOf, ruleMatches } from "./rules.ts";
+import { overageAnswer, partIn } from "./overage.ts";
 import {
   type Balance,
+  type Counter,
   isoOrNull,
   isSamePlace,
   type Place,
@@ -43,6 +48,7 @@ export function explain(world: World, input: Input, now: number): ModelReply {
     subscription: primary && plan
       ? { subscriptionId: primary.id, planId: plan.id, planName: plan.name }
       : null,
+    ...rateAnswer(world.catalog, asked.rate, asked.rated),
     ...userAnswer(world, own, path, now),
     ...levelsAnswer(path, (level) => userAnswer(world, level, path, now)),
   });
@@ -104,10 +110,10 @@ function groupAnswer(
   const plan = world.plan(primary.planId);
   const quota = world.quota(primary, group, now);
   const headroom = isGuard(group) ? null : headroomOf(plan, group) ?? null;
-  const { current, held } = standing(world, user, primary, group, now);
+  const { current, held, counter } = standing(world, user, primary, group, now);
   const isCovering = group.matches.some((rule) => ruleMatches(rule, event, metadata));
   const need = amounts[group.unit];
-  const room = roomOf(quota, current, headroom ?? undefined, group.unit);
+  const room = roomOf(quota, current - counter.overage, headroom ?? undefined, group.unit);
   const meeting = isCovering ? { why: "matched" } : meetingOf(group.matches, event, metadata);
   world.note(`explain: ${meeting.why}`);
   if (held > ZERO) world.note("explain: holds of a group");
@@ -123,10 +129,12 @@ function groupAnswer(
     headroom: headroom && { mode: headroom.mode, value: headroom.value },
     gate: headroom && toNumber(gateOf(quota, headroom)),
     current: toNumber(current),
+    ...overageAnswer(group, counter),
     held: toNumber(held),
     need: isCovering ? toNumber(need) : null,
     room: isCovering ? toNumber(room) : null,
-    fits: isCovering ? need === ZERO ? room > ZERO : need <= room : null,
+    // Choice: whether what is sold fits is open.
+    fits: !isCovering ? null : group.overage ? EITHER : need === ZERO ? room > ZERO : need <= room,
   };
 }
 
@@ -137,16 +145,17 @@ function standing(
   { planId, ...anchors }: SubscriptionRow,
   group: LimitGroup,
   now: number,
-): { current: Micros; held: Micros } {
+): { current: Micros; held: Micros; counter: Counter } {
   const place = { planId, groupId: group.id };
   if (isGuard(group)) {
     const current = guardCount(world, user, place, now);
-    return { current, held: smaller(heldOnGuard(world, user, place, now), current) };
+    const held = smaller(heldOnGuard(world, user, place, now), current);
+    return { current, held, counter: world.counterIn(user.id, planId, group.id, null) };
   }
   const window = world.windowOf(user.id, { planId, ...anchors }, group, now);
   const counter = world.counterIn(user.id, planId, group.id, window);
   const held = window === null ? ZERO : heldOn(world, user.id, { ...place, window });
-  return { current: shownCount(counter), held: smaller(held, counter.count) };
+  return { current: shownCount(counter), held: smaller(held, counter.count), counter };
 }
 
 /** What a quota is made of, unless it is the plan's own. */
@@ -166,7 +175,7 @@ function heldOn(world: World, userId: string, place: Place): Micros {
   return world.reservations.filter(({ user, state }) => user.id === userId && state === "held")
     .flatMap(({ lines }) => lines)
     .filter((line) => [line, ...line.left].some((each) => isSamePlace(each, place)))
-    .reduce((sum, { amount }) => sum + amount, ZERO);
+    .reduce((sum, line) => sum + partIn(line, place), ZERO);
 }
 
 function meetingOf(rules: MatchRule[], event: string, metadata: Metadata | null) {
@@ -196,7 +205,7 @@ function creditsAnswer(
 ) {
   const own = world.balances.filter((each) => each.userId === user.id && statusOf(each, now) === "active");
   return inOrder(own).map((balance) => ({
-    balanceId: balance.id,
+    balanceId: shownId(balance),
     packId: balance.pack.id,
     packName: balance.pack.name,
     unit: balance.unit,

@@ -5,6 +5,7 @@
 import { inTurn } from "./alerts.ts";
 import { isId } from "./checks.ts";
 import {
+  ANYTHING,
   EITHER,
   type Input,
   type ModelReply,
@@ -17,6 +18,8 @@ import {
 import { ZERO } from "./decimal.ts";
 import { mergeCredits } from "./merge_credits.ts";
 import { mergeEntered, mergeSubscriptions, mergeUsage, sideOf } from "./merge_usage.ts";
+import { mergeSales } from "./overage.ts";
+import { cutRollovers, includesAny, mergeIncludes } from "./includes.ts";
 import { duplicatesOf, subscriptionRef } from "./reads.ts";
 import type { Alias, MergeRow, User, World } from "./state.ts";
 import { mergeInTree, movedChildren, refusalInTree } from "./tree.ts";
@@ -30,6 +33,8 @@ interface Asked {
   dryRun: boolean;
   consentGiven: boolean;
 }
+
+const UNKNOWN = { creditBalances: ANYTHING, creditLedger: ANYTHING };
 
 type Outcome = { report: WireData } | { code: RefusalCode };
 
@@ -57,9 +62,11 @@ export function aliasBatch(world: World, input: Input, now: number, realNow: num
       return { from, to, ok: false, error: { code: outcome.code }, billableOperations: 0 };
     }
     const { report } = outcome;
-    return { from, to, ok: true, report, billableOperations: Number(report["billableOperations"]) };
+    return { from, to, ok: true, report, billableOperations: report["billableOperations"] as number };
   });
-  const billableOperations = results.reduce((sum, each) => sum + each.billableOperations, 0);
+  const isOpen = results.some((each) => typeof each.billableOperations !== "number");
+  const sum = results.reduce((sum, each) => sum + each.billableOperations, 0);
+  const billableOperations = isOpen ? ANYTHING : sum;
   return success({ results, billableOperations });
 }
 
@@ -96,9 +103,10 @@ function mergePair(world: World, asked: Asked, now: number, realNow: number): Ou
     const { report } = merge(world.copy(), asked, now);
     return { report: { ...report, mergeId: null, dryRun } };
   }
-  const made = inTurn(world, now, () => merge(world, asked, now));
+  const made = inTurn(world, now, () => merge(world, asked, now), true);
   world.note("merges: merged");
-  for (let n = 0; n < Number(made.report["billableOperations"]); n++) world.countOperation(realNow);
+  const operations = Number(made.report["billableOperations"]) || 0;
+  for (let n = 0; n < operations; n++) world.countOperation(realNow);
   return { report: { ...made.report, mergeId: made.id } };
 }
 
@@ -124,7 +132,10 @@ function repeated(world: World, { merge }: Alias, { from, to, dryRun, consentGiv
     ...report,
     analytics,
     moved: Object.fromEntries(
-      Object.entries(moved).map(([name, rows]) => [name, oneOf(rows, merge.movedInAll[name] ?? rows)]),
+      Object.entries(moved).map(([name, rows]) => [
+        name,
+        typeof rows === "number" ? oneOf(rows, merge.movedInAll[name] ?? rows) : rows,
+      ]),
     ),
     mergeId: dryRun ? null : merge.id,
     from,
@@ -149,12 +160,17 @@ function merge(world: World, asked: Asked, now: number): MergeRow {
   const { ended, merged } = mergeSubscriptions(world, from, to, now);
   const counters = mergeUsage(world, ...sides, now);
   mergeEntered(world, ...sides, now);
+  mergeIncludes(world, sides[0], to, now);
   const credits = mergeCredits(world, from, to, now);
+  cutRollovers(world, to, now);
   takeOverHolds(world, from, to);
+  mergeSales(world, from, to);
   for (const event of world.events) {
     if (event.userId === from.id) event.userId = to.id;
     for (const charge of event.amounts) if (charge.user === from) charge.user = to;
   }
+  // Choice: how many balances ended by themselves is not predicted.
+  const isOpen = includesAny(world);
   row.report = {
     from: asked.from,
     to: asked.to,
@@ -162,8 +178,8 @@ function merge(world: World, asked: Asked, now: number): MergeRow {
     dryRun: false,
     alreadyMerged: false,
     ...moved,
-    moved: { ...moved.moved, ...children },
-    billableOperations: merged + credits.moved + 2 * credits.dedupes,
+    moved: { ...moved.moved, ...children, ...(isOpen ? UNKNOWN : {}) },
+    billableOperations: isOpen ? ANYTHING : merged + credits.moved + 2 * credits.dedupes,
     conflicts: {
       counters,
       subscriptions: duplicatesOf(world, to, now),

@@ -5,9 +5,18 @@
 import { atLeastZero, larger, ZERO } from "./decimal.ts";
 import { outlives, stillRuns, takeAlerts, writeHistory } from "./entry.ts";
 import { mergeGuards } from "./guards.ts";
+import { planCount } from "./overage.ts";
 import { isGuard, pairGroups } from "./rules.ts";
 import { runningSession, SessionMerge } from "./merge_sessions.ts";
-import { type Counter, fill, shownCount, type SubscriptionRow, type User, type World } from "./state.ts";
+import {
+  type Counter,
+  fill,
+  newCounter,
+  planShown,
+  type SubscriptionRow,
+  type User,
+  type World,
+} from "./state.ts";
 import type { Anchors, Window } from "./windows.ts";
 
 /** The plan whose usage a user has running. */
@@ -84,7 +93,7 @@ function rowsToEnd(world: World, user: User, now: number): SubscriptionRow[] {
 }
 
 /** Usage that moves to a counter of the surviving plan. */
-export interface Move extends Pick<Counter, "count" | "cost" | "alerted" | "alertedQuota"> {
+export interface Move extends Pick<Counter, "count" | "overage" | "cost" | "alerted" | "alertedQuota"> {
   source: Counter;
   target: Counter;
 }
@@ -131,13 +140,13 @@ export function mergeUsage(world: World, from: Side, to: Side, now: number): Usa
       const runs = planId === surviving?.planId && windowStart === surviving.windows.get(groupId)?.start;
       world.note(runs ? "merges: summed, equal windows" : "merges: summed, past windows");
     }
-    const shown = larger(shownCount(target), shownCount(counter));
+    const shown = larger(planShown(target), planShown(counter));
     add(target, counter);
     fill(target, larger(target.blockedTo, counter.blockedTo), shown);
     empty(counter);
   }
   for (const { target, ...moved } of moves) {
-    const shown = shownCount(target);
+    const shown = planShown(target);
     add(target, moved);
     fill(target, target.blockedTo, shown);
   }
@@ -191,7 +200,8 @@ function takeOut(
     const target = toGroupId === undefined ? undefined : surviving.windows.get(toGroupId);
     if (same && window.start === target?.start) return [];
     const source = world.counter(user.id, planId, id, window);
-    const isUsed = source.count > ZERO || source.cost > ZERO;
+    // What was sold is carried only where the plan stays.
+    const isUsed = (same ? source.count : planCount(source)) > ZERO || source.cost > ZERO;
     if (toGroupId === undefined || target === undefined) {
       if (isUsed) report.unpaired.push(id);
       if (isUsed) world.note("merges: unpaired");
@@ -208,18 +218,20 @@ function takeOut(
       report.carried.push({ fromGroupId: id, toGroupId });
       world.note("merges: open holds alone, from a lifetime");
       const target = world.lineCounter(canonical, place);
-      return [{ source, target, count: added, cost: ZERO, alerted: new Set<number>(), alertedQuota: null }];
+      return [{ source, target, ...usageIn(newCounter(target)), count: added }];
     }
     // What fired goes along, also where nothing is left of the usage.
     if (!isUsed && source.alerted.size === 0) return [];
     if (!same && isUsed) report.carried.push({ fromGroupId: id, toGroupId });
     if (!same && isUsed) world.note("merges: carried");
     const targetCounter = world.lineCounter(canonical, place);
-    const moved = { source, target: targetCounter, ...usageIn(source) };
+    const whole = { source, target: targetCounter, ...usageIn(source) };
     if (same) {
       empty(source);
-      return [moved];
+      return [whole];
     }
+    // What was sold stays where it was sold.
+    const moved = { ...whole, count: planCount(source), overage: ZERO };
     const own = entered.period?.type === "session" ? runningSession(world, user, place, now) : target;
     const behind = world.counterIn(user.id, place.planId, place.groupId, own);
     if (!user.entered!.carried || (behind.count === ZERO && behind.cost === ZERO)) {
@@ -227,17 +239,19 @@ function takeOut(
       return [moved];
     }
     world.note("merges: carried to a plan left under carry");
-    const { count, cost } = source;
-    const more = { count: atLeastZero(count - behind.count), cost: atLeastZero(cost - behind.cost) };
+    const more = {
+      count: atLeastZero(planCount(source) - planCount(behind)),
+      cost: atLeastZero(source.cost - behind.cost),
+    };
     return [{ ...moved, ...more }];
   });
 }
 
 /** What a counter brings to another one. */
 export function usageIn(
-  { count, cost, alerted, alertedQuota }: Counter,
-): Pick<Move, "count" | "cost" | "alerted" | "alertedQuota"> {
-  return { count, cost, alerted: new Set(alerted), alertedQuota };
+  { count, overage, cost, alerted, alertedQuota }: Counter,
+): Omit<Move, "source" | "target"> {
+  return { count, overage, cost, alerted: new Set(alerted), alertedQuota };
 }
 
 /**
@@ -258,13 +272,18 @@ export function mergeEntered(world: World, from: Side, to: Side, now: number): v
   }
 }
 
-function add(counter: Counter, { count, cost, ...fired }: Omit<Move, "source" | "target">): void {
+function add(
+  counter: Counter,
+  { count, overage, cost, ...fired }: Omit<Move, "source" | "target">,
+): void {
   counter.count += count;
+  counter.overage += overage;
   counter.cost += cost;
   takeAlerts(counter, fired);
 }
 
 export function empty(counter: Counter): void {
   counter.count = ZERO;
+  counter.overage = ZERO;
   counter.cost = ZERO;
 }

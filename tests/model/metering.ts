@@ -10,11 +10,14 @@ import {
   type MatchedGroup,
   readAsked,
   type Share,
+  takenBy,
 } from "./decision.ts";
 import { type Micros, ONE, toNumber, ZERO } from "./decimal.ts";
 import { type Input, type ModelReply, refusal, success, type Unit, type WireData } from "./document.ts";
 import { countInRates, guardAnswer, guardLines } from "./guards.ts";
 import { decidePath, type FullShare, type Level, levelsAnswer, type PathDecision } from "./levels.ts";
+import { book, overageAnswer } from "./overage.ts";
+import { askedCredits, joined } from "./rated_answers.ts";
 import { addToRuns, countInRuns, runsAnswer, runsCount } from "./runs.ts";
 import { reportOf } from "./reports.ts";
 import { sent } from "./rules.ts";
@@ -28,6 +31,7 @@ import {
   iso,
   isoOrNull,
   type Line,
+  planShown,
   type Reservation,
   shownCount,
   type World,
@@ -41,7 +45,7 @@ export function reserve(world: World, input: Input, now: number): ModelReply {
   if ("reply" in asked) return asked.reply;
   world.cause = asked.user.id;
   const path = decidePath(world, asked, "headroom", now);
-  const told = sizeWarnings(input, asked, path);
+  const told = joined(sizeWarnings(input, asked, path), askedCredits(world, path, now));
   if (path.reasons.length > 0) return success({ ...refusedAnswer(world, path, now), ...told });
   const setTtl = world.catalog.settings?.reservationTtlSeconds ?? DEFAULT_TTL_SECONDS;
   const ttlSeconds = typeof input["ttlSeconds"] === "number" ? input["ttlSeconds"] : setTtl;
@@ -85,13 +89,17 @@ function hold(
   of: Reservation | null = null,
 ): Reservation {
   const { matched, shares } = decision;
-  const { user, row, toldCents, event, metadata, amounts, perUnit, quantity } = asked;
+  const { user, row, rate, work, toldCents, event, metadata, amounts, perUnit, quantity } = asked;
   beginSessions(world, user, matched, now);
   countInRates(world, guards, now);
-  const lines = matched.map(({ planId, window, group, counter }): Line => {
-    const amount = byPlan(shares, group.unit);
-    counter.count += amount;
-    return { planId, groupId: group.id, unit: group.unit, window: window!, amount, left: [] };
+  const lines = matched.map((each): Line => {
+    const { planId, group } = each;
+    const { amount, overage } = takenBy(each, shares);
+    each.counter.count += amount;
+    each.counter.overage += overage;
+    if (overage > ZERO) world.note("overage: held");
+    const place = { planId, groupId: group.id, window: each.window! };
+    return { ...place, unit: group.unit, amount, overage, soldAt: place, left: [] };
   });
   const credits = takeCredits(world, shares, now);
   if (shares.length > 0) noteShares(world, decision);
@@ -102,6 +110,8 @@ function hold(
     of,
     parts: [],
     row,
+    rate,
+    work,
     toldCents,
     event,
     metadata,
@@ -128,9 +138,13 @@ function sizeWarnings(input: Input, asked: Asked, { matched, taking, own }: Path
   const units = groups.length > 0
     ? groups.map(({ group }) => group.unit)
     : own.decision.shares.map(({ unit }) => unit);
+  const byCents = asked.perUnit && sent(input, "inputCostCents") === null;
   const bySeconds = [
     "seconds",
-    ...(asked.perUnit && sent(input, "inputCostCents") === null ? ["cents"] : []),
+    ...(byCents ? ["cents"] : []),
+    ...(asked.rate?.perSecond !== undefined || (asked.rate?.perCent !== undefined && byCents)
+      ? ["credits"]
+      : []),
   ];
   const isInRun = bySeconds.some((unit) => runsCount(asked.runs, unit, asked.event));
   return isInRun || units.some((unit) => bySeconds.includes(unit))
@@ -147,6 +161,7 @@ export function canUse(world: World, input: Input, now: number): ModelReply {
       groupId: group.id,
       current: toNumber(shownCount(counter)),
       quota: toNumber(quota),
+      ...overageAnswer(group, counter),
       resetsAt: isoOrNull(window?.end ?? null),
       ...creditOffer(walletOf(world, asked, now, group.unit)),
     })),
@@ -156,7 +171,7 @@ export function canUse(world: World, input: Input, now: number): ModelReply {
     }),
   ];
   return success({
-    ...sizeWarnings(input, asked, path),
+    ...joined(sizeWarnings(input, asked, path), askedCredits(world, path, now)),
     allowed: path.reasons.length === 0,
     matched: path.matched,
     reasons: path.reasons,
@@ -188,6 +203,7 @@ export function track(world: World, input: Input, now: number, realNow: number):
   const status = trackedStatus(path);
   const isTaken = path.reasons.length === 0;
   const isBlocked = status === "blocked";
+  const ofCredits = askedCredits(world, path, now);
   const paid = [path.own, ...path.above].map((level) => ({
     level,
     ...(isTaken ? takeAt(world, level, cost, now) : { amounts: [], credits: [] }),
@@ -245,7 +261,7 @@ export function track(world: World, input: Input, now: number, realNow: number):
         counters: counters(level).map((counter, place) => withMember(level, counter, place)),
       })),
     }),
-    ...costAnswer(asked.row, cost, countsCents && !asked.toldCents, reportOf(input)),
+    ...joined(costAnswer(asked.row, cost, countsCents && !asked.toldCents, reportOf(input)), ofCredits),
     ...runsAnswer(asked.runs, null),
   });
 }
@@ -281,17 +297,17 @@ function takeAt(
   const { matched, shares } = decision;
   beginSessions(world, asked.user, matched, now);
   countInRates(world, guards, now);
-  for (const { group, counter } of matched) {
-    counter.count += byPlan(shares, group.unit);
+  const byGroups = matched.map((each) => {
+    const { planId, group, counter } = each;
+    const { amount, overage } = takenBy(each, shares);
+    counter.count += amount;
+    counter.overage += overage;
     counter.cost += cost;
-  }
+    book(world, asked.user, { planId, groupId: group.id, window: each.window! }, overage, now);
+    return { groupId: group.id, unit: group.unit, amount };
+  });
   const credits = takeCredits(world, shares, now);
   if (shares.length > 0) noteShares(world, decision);
-  const byGroups = matched.map(({ group }) => ({
-    groupId: group.id,
-    unit: group.unit,
-    amount: byPlan(shares, group.unit),
-  }));
   const byBalances = credits.map(({ balance, taken }) => ({ balance, unit: balance.unit, amount: taken }));
   return { amounts: [...byGroups, ...byBalances], credits };
 }
@@ -309,6 +325,7 @@ function blockedAnswer(
       unit: each.group.unit,
       quota: toNumber(each.quota),
       current: toNumber(shownCount(each.counter)),
+      ...overageAnswer(each.group, each.counter),
       ...memberIn(level.full.find(({ of }) => of === each)),
     })),
     ...level.guards.filter(({ reason }) => reason !== null).map((each) => guardAnswer(world, each, now)),
@@ -343,10 +360,6 @@ function memberIn(share: FullShare | undefined): WireData {
   return share ? { member: { count: toNumber(share.count), quota: toNumber(share.quota) } } : {};
 }
 
-function byPlan(shares: Share[], unit: Unit): Micros {
-  return shares.find((share) => share.unit === unit)?.byPlan ?? ZERO;
-}
-
 function takeCredits(world: World, shares: Share[], now: number): CreditLine[] {
   return shares.flatMap(({ wallet, byCredits }) => drain(world, wallet, byCredits, now));
 }
@@ -361,12 +374,12 @@ function noteShares(world: World, { primary, matched, shares }: Decision): void 
     world.note("credits: the whole need where the plan is full");
   }
   if (paid.length > 1) world.note("credits: needs of several units");
-  const isFull = ({ counter, gate }: MatchedGroup) => shownCount(counter) >= gate;
+  const isFull = ({ counter, gate }: MatchedGroup) => planShown(counter) >= gate;
   const nothing = shares.some(({ unit, need }) => need === ZERO && groupsOf(matched, unit).some(isFull));
   if (nothing) world.note("credits: a need of 0 on a full plan");
   const hasFraction = matched.some(({ group, counter, gate, hasHeadroom, room }) =>
     hasHeadroom && group.unit === "count" && room % ONE === ZERO &&
-    (gate - shownCount(counter)) % ONE !== ZERO
+    (gate - planShown(counter)) % ONE !== ZERO
   );
   if (hasFraction && paid.some(({ unit }) => unit === "count")) {
     world.note("credits: headroom leaves a fraction of a count");
@@ -403,6 +416,7 @@ function groupAnswer({ group, counter, quota, gate, hasHeadroom }: MatchedGroup)
     unit: group.unit,
     quota: toNumber(quota),
     current: toNumber(shownCount(counter)),
+    ...overageAnswer(group, counter),
     ...(hasHeadroom ? { headroomGate: toNumber(gate) } : {}),
   };
 }

@@ -22,8 +22,10 @@ import { explain } from "./explain.ts";
 import { alias, aliasBatch } from "./merge.ts";
 import { bodyOf, type Listener, type Recorded } from "./messages.ts";
 import { canUse, reserve, track } from "./metering.ts";
+import { overage, spendCap } from "./overage.ts";
 import { customer, event, events, usage, users } from "./reads.ts";
 import { features } from "./features.ts";
+import { includesAny } from "./includes.ts";
 import { createRun, endRun, getRun, listRuns } from "./runs.ts";
 import { commit, release } from "./settlement.ts";
 import { World } from "./state.ts";
@@ -62,14 +64,15 @@ export class Model {
    * Another catalog is in force from now on, with other models and settings, quotas, alerts, and amounts that are
    * little. All else of plans and packs stays, which rows name.
    */
-  apply({ models = [], settings = {}, plans, packs = [] }: CatalogDocument): void {
+  apply({ models = [], rates, settings = {}, plans, packs = [] }: CatalogDocument): void {
     const known = this.#world.catalog;
     // Balances name their packs.
     for (const pack of known.packs ?? []) {
       delete pack.lowAt;
       Object.assign(pack, structuredClone(packs.find(({ id }) => id === pack.id)));
     }
-    this.#world.catalog = { ...known, ...structuredClone({ models, settings, plans }) };
+    const ofRates = rates === undefined ? {} : { rates };
+    this.#world.catalog = { ...known, ...structuredClone({ models, settings, plans, ...ofRates }) };
   }
 
   /** Settles what is due at a moment; a call does so only before it, and may leave something that is over already. */
@@ -84,7 +87,12 @@ export class Model {
 
   /** Compares the messages recorded since the last call, in their order, with the expected ones; the differences in words. */
   take(recorded: Recorded[]): string[] {
-    return this.#world.messages.take(recorded, this.#world.options.mode ?? "live");
+    const { balances, messages, options } = this.#world;
+    // Choice: messages about credits that come and go by themselves are not predicted.
+    const isPredicted = ({ type, data }: Recorded) =>
+      !includesAny(this.#world) || !type.startsWith("credits.") ||
+      balances.find(({ id }) => id === data["balanceId"])?.origin === null;
+    return messages.take(recorded.filter(isPredicted), options.mode ?? "live");
   }
 
   /** The expected messages to a listener about a user that were not recorded yet, in order. */
@@ -194,6 +202,10 @@ export class Model {
         return getRun(world, input, now);
       case "listRuns":
         return listRuns(world, input, now);
+      case "spendCap":
+        return spendCap(world, input, now);
+      case "overage":
+        return overage(world, input);
       case "parent":
         return setParent(world, input);
     }

@@ -1,7 +1,7 @@
 // The calls that change nothing: usage, users, customers, the events feed and its detail record.
 // Prompt logs are outside this model: it sends none and predicts none.
 
-import { balancesShown } from "./credits.ts";
+import { balancesShown, shownId } from "./credits.ts";
 import {
   ANYTHING,
   type Input,
@@ -18,7 +18,9 @@ import { guardCount, guardWindow } from "./guards.ts";
 import type { Report } from "./reports.ts";
 import { covers, isGuard } from "./rules.ts";
 import { memberOf } from "./shares.ts";
+import { sellingAnswer } from "./overage.ts";
 import {
+  type Counter,
   type EventRow,
   type HistoryRow,
   iso,
@@ -152,9 +154,9 @@ export function costAnswer(
 
 /** A counter as usage, users and track show it. */
 export function counterAnswer(world: World, row: SubscriptionRow, group: LimitGroup, now: number) {
-  const [count, cost] = isGuard(group)
-    ? [guardCount(world, world.user(row.userId), { planId: row.planId, groupId: group.id }, now), ZERO]
-    : countedIn(world, row, group, now);
+  const counter = counterOf(world, row, group, now);
+  const place = { planId: row.planId, groupId: group.id };
+  const count = isGuard(group) ? guardCount(world, world.user(row.userId), place, now) : shownCount(counter);
   const quota = world.quota(row, group, now);
   const filters: Record<string, string[]> = {};
   for (const rule of group.matches) {
@@ -169,22 +171,18 @@ export function counterAnswer(world: World, row: SubscriptionRow, group: LimitGr
     unit: group.unit,
     quota: toNumber(quota),
     count: toNumber(count),
-    remaining: toNumber(atLeastZero(quota - count)),
-    costCents: toNumber(cost),
+    ...sellingAnswer(world.user(row.userId), group, counter),
+    remaining: toNumber(atLeastZero(quota - (count - counter.overage))),
+    costCents: toNumber(counter.cost),
     filters,
     ...ownWindow(world, row, group, now),
   };
 }
 
-function countedIn(
-  world: World,
-  row: SubscriptionRow,
-  group: LimitGroup,
-  now: number,
-): [count: Micros, cost: Micros] {
-  const window = world.windowOf(row.userId, row, group, now);
-  const counter = world.counterIn(row.userId, row.planId, group.id, window);
-  return [shownCount(counter), counter.cost];
+/** The counter of the running window; for a guard one that is never kept. */
+function counterOf(world: World, row: SubscriptionRow, group: LimitGroup, now: number): Counter {
+  const window = isGuard(group) ? null : world.windowOf(row.userId, row, group, now);
+  return world.counterIn(row.userId, row.planId, group.id, window);
 }
 
 /** The window of a group that does not count by the plan's period. */
@@ -245,7 +243,7 @@ export function event(world: World, input: Input): ModelReply {
     matchedGroupIds: row.matchedGroupIds,
     // Choice: an amount of 0 was not charged.
     amounts: row.amounts.filter(({ amount }) => amount > ZERO).map((charge) => ({
-      ...("balance" in charge ? { balanceId: charge.balance.id } : { groupId: charge.groupId }),
+      ...("balance" in charge ? { balanceId: shownId(charge.balance) } : { groupId: charge.groupId }),
       unit: charge.unit,
       amount: toNumber(charge.amount),
       ...(charge.user ? { userId: charge.user.id } : {}),

@@ -1,8 +1,10 @@
 // The rows that the model remembers: subscriptions and their history, counters, reservations, events, credit balances and
 // ledger rows, aliases and merges. Declarations only.
 
-import type { FeatureValue, MatchRule, ModelRow, Pack, Unit, WireData } from "./document.ts";
+import type { FeatureValue, MatchRule, ModelRow, Pack, RateRow, Unit, WireData } from "./document.ts";
 import type { Micros } from "./decimal.ts";
+import type { Included } from "./includes.ts";
+import type { Work } from "./rates.ts";
 import type { Amounts, Metadata } from "./rules.ts";
 import type { Anchors, Window } from "./windows.ts";
 
@@ -75,6 +77,20 @@ export interface User {
   parentId: string | null;
   /** By group id. */
   memberLimits: Map<string, Micros> | null;
+  /** What it has of packs that come with its plans. */
+  included: Included[];
+  /** Up to when that is known. */
+  includedAt: number;
+  /** What it left of them, whose windows still run. */
+  leftIncludes: Included[];
+  /** What the last change left, unless another plan took its use. */
+  leftLast: Included[];
+  /** By plan: which row had packs on trial, and in which windows. */
+  trialIncludes: Map<string, { rowNo: number; windows: Map<string, number>; isOpen?: boolean }>;
+  /** The most overage that its owner lets each group sell, by group id. */
+  spendCaps: Map<string, Micros>;
+  /** The messages about groups that sell, once for each window. */
+  selling: Set<string>;
 }
 
 /** A merge as its first answer reported it. */
@@ -98,7 +114,10 @@ export interface Counter {
   readonly windowStart: number;
   /** The latest end of the windows that share it. */
   windowEnd: number | null;
+  /** Includes overage. */
   count: Micros;
+  /** What was sold past the quota. */
+  overage: Micros;
   cost: Micros;
   /** The percents of the quota that fired. */
   alerted: Set<number>;
@@ -117,9 +136,23 @@ export interface Line {
   groupId: string;
   unit: Unit;
   window: Window;
+  /** Includes overage. */
   amount: Micros;
+  /** What of it was sold past the quota, and in which counter. */
+  overage: Micros;
+  soldAt: Place;
   /** The counters that this line left by plan changes; they still contain it. */
   left: Place[];
+}
+
+/** Overage that is settled, of one window and hour; one row for what is told together. */
+export interface Sale extends Place {
+  userId: string;
+  unit: Unit;
+  hour: number;
+  amount: Micros;
+  tellAt: number;
+  told: boolean;
 }
 
 /** What names a counter of a user. */
@@ -173,6 +206,9 @@ export interface Reservation extends Named {
   /** What priced it when it was made, whatever the catalog says by now. */
   row: ModelRow | undefined;
   toldCents: boolean;
+  /** What rated it in credits when it was made, and by what. */
+  rate: RateRow | undefined;
+  work: Work;
   event: string;
   metadata: Metadata | null;
   state: "held" | "committed" | "released" | "expired";
@@ -235,12 +271,21 @@ export interface Balance extends Named {
   overage: Micros;
   /** The messages that were sent about it. */
   told: Set<"low" | "depleted" | "expired">;
+  origin: "plan" | "rollover" | null;
+  /** What names the part of a plan and the window that it is of. */
+  record: string | null;
+  /** When it ended before its time, or with its window. */
+  endedAt: number | null;
+  /** What is left at the end of its window, once that came. */
+  rolled: { expiresAt: number; max: Micros; into: Balance | null } | null;
 }
 
 /** What was taken from one balance. */
 export interface CreditLine {
   balance: Balance;
   taken: Micros;
+  /** The balances that a hold left by plan changes; they still contain it. */
+  left?: Balance[];
 }
 
 export type LedgerReason =

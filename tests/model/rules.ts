@@ -22,6 +22,7 @@ import {
   ZERO,
 } from "./decimal.ts";
 import { heldCents, settledBy } from "./prices.ts";
+import { reportedWork, type Work } from "./rates.ts";
 import { reportOf } from "./reports.ts";
 
 export type Metadata = Record<string, unknown>;
@@ -74,8 +75,12 @@ export function sent(input: Input, name: string): Micros | null {
   return typeof value === "number" ? fromNumber(value) : null;
 }
 
-/** What a call needs of each unit, whether or not a group of that unit matches. */
-export function amountsOf(input: Input, row: ModelRow | undefined, kind: "reserve" | "track"): Amounts {
+/** What a call needs of each unit but credits, whether or not a group of that unit matches; and what rates look at. */
+export function amountsOf(
+  input: Input,
+  row: ModelRow | undefined,
+  kind: "reserve" | "track",
+): { amounts: Omit<Amounts, "credits">; work: Work } {
   const tracked = kind === "track";
   const quantity = sent(input, "quantity");
   const seconds = quantity ?? ONE;
@@ -89,14 +94,25 @@ export function amountsOf(input: Input, row: ModelRow | undefined, kind: "reserv
   const [writes, hourWrites] = ["cacheWriteTokens", "cacheWrite1hTokens"]
     .map((name) => tracked ? ZERO : sent(input, name) ?? ZERO) as [Micros, Micros];
   const size = { tokens: tokens ?? ZERO, writes, hourWrites, answer, cents, seconds, count };
-  return {
+  const settled: Partial<Amounts> = report === null ? {} : settledBy(report, row, { seconds, count });
+  const amounts = {
     count,
     tokens: (tokens ?? (tracked ? quantity : null) ?? ZERO) + answer,
     seconds,
     // Choice: cents are derived from `inputTokens` as sent, not from a quantity that is counted as tokens.
     cents: costCents ?? heldCents(row, size),
-    ...(report === null ? {} : settledBy(report, row, { seconds, count })),
+    ...settled,
   };
+  const known = row === undefined && cents === null ? null : heldCents(row, size);
+  const work = {
+    input: tokens ?? ZERO,
+    cached: ZERO,
+    output: answer,
+    calls: count,
+    seconds,
+    cents: settled.cents ?? known,
+  };
+  return { amounts, work: report === null ? work : reportedWork(report, work) };
 }
 
 /** Rates and concurrency: groups that only refuse. */
@@ -160,7 +176,7 @@ export function pairGroups(old: Plan, entered: Plan): { from: LimitGroup; to: Li
 }
 
 /** One text for one set of rules, whatever their order or repetition. */
-function ruleSet(group: LimitGroup): string {
+export function ruleSet(group: Pick<LimitGroup, "matches">): string {
   const texts = group.matches.map((rule) =>
     JSON.stringify([rule.event, Object.entries(rule.metadata ?? {}).sort(([a], [b]) => a < b ? -1 : 1)])
   );

@@ -3,19 +3,24 @@
 // amount anew.
 
 import { type Input, type ModelReply, refusal, success, type Unit, type WireData } from "./document.ts";
-import { atLeastZero, fromNumber, type Micros, smaller, toNumber, ZERO } from "./decimal.ts";
-import { centsOfCalls, settledBy } from "./prices.ts";
+import { atLeastZero, larger, type Micros, smaller, toNumber, ZERO } from "./decimal.ts";
+import { finalAmount, finalCost, finalCredits, tellsCents } from "./final_amounts.ts";
+import { book, changeLine, type LineChange, overageAnswer, overageRoom, wholeLine } from "./overage.ts";
+import { settledBy } from "./prices.ts";
 import { leaveRates, settleGuards } from "./guards.ts";
 import { costAnswer } from "./reads.ts";
 import { reportOf } from "./reports.ts";
+import { leaveLeft } from "./includes.ts";
+import { joined, settledCredits } from "./rated_answers.ts";
 import { addToRuns, runsCount } from "./runs.ts";
-import { modelRowOf, sent } from "./rules.ts";
+import { modelRowOf } from "./rules.ts";
 import {
   type Charge,
   type Counter,
   type CreditLine,
   type EventRow,
   type Line,
+  planShown,
   type Reservation,
   shownCount,
   type User,
@@ -31,6 +36,8 @@ export function commit(world: World, input: Input, now: number, realNow: number)
   if (state !== "held" && state !== "expired") return refusal("reservation_not_pending");
   world.cause = user.id;
   notePrices(world, reservation, input);
+  const rated = finalCredits(reservation, input);
+  const ofCredits = settledCredits(world, [reservation, ...reservation.parts], rated, input, now);
   const cost = finalCost(reservation, input);
   const charged = new Map<Counter, WireData>();
   const all = [reservation, ...reservation.parts];
@@ -85,12 +92,15 @@ export function commit(world: World, input: Input, now: number, realNow: number)
       })),
     }),
     ...(state === "expired" ? { recharged: true } : {}),
-    ...costAnswer(
-      reservation.row,
-      cost,
-      (lines.some(({ unit }) => unit === "cents") ||
-        runsCount(reservation.runs, "cents", reservation.event)) && !tellsCents(reservation, input),
-      reportOf(input),
+    ...joined(
+      costAnswer(
+        reservation.row,
+        cost,
+        (lines.some(({ unit }) => unit === "cents") ||
+          runsCount(reservation.runs, "cents", reservation.event)) && !tellsCents(reservation, input),
+        reportOf(input),
+      ),
+      ofCredits,
     ),
   });
 }
@@ -134,28 +144,73 @@ function settle(
     .map((place) => world.lineCounter(user, place))
     .filter(({ resetAt }) => resetAt !== null && resetAt > hold.madeAt);
   if (spared.length > 0) world.note("carry: a late commit spares a counter that was reset");
-  const deltaOf = ({ unit }: Line) => corrections.find((each) => each.unit === unit)?.onLines ?? ZERO;
-  for (const line of lines) world.correctLeft(user, line, deltaOf(line), spared);
   for (const line of lines) {
     const counter = world.lineCounter(user, line);
     const isSpared = spared.includes(counter);
-    const delta = isSpared ? ZERO : deltaOf(line);
-    counter.count = atLeastZero(counter.count + delta);
+    // Choice: a group of a plan that is not in force shows overage only where it has sold any.
+    const isCurrent = world.primary(user, now)?.planId === line.planId;
+    const quota = world.lineQuota(user, line, now);
+    const correction = corrections.find(({ unit }) => unit === line.unit);
+    const change = lineChange(world, hold, line, correction, isSpared, now);
+    changeLine(world, user, line, change, spared);
+    bookLine(world, hold, line, change, now);
     const before = charged.get(counter);
     if (before === undefined && !isSpared) counter.cost += cost;
-    const quota = world.lineQuota(user, line, now);
     // Choice: overflow says that this commit added something and the counter is now past its quota.
-    const overflow = (delta > ZERO && shownCount(counter) > quota) || before?.["overflow"] === true;
+    const overflow = (change.plan > ZERO && planShown(counter) > quota) || before?.["overflow"] === true;
     charged.set(counter, {
       groupId: line.groupId,
       unit: line.unit,
       quota: toNumber(quota),
       current: toNumber(shownCount(counter)),
+      ...(isCurrent || counter.overage > ZERO
+        ? overageAnswer(world.group(line.planId, line.groupId), counter)
+        : {}),
       overflow,
     });
   }
   const isSpared = (line: Line) => spared.includes(world.lineCounter(user, line));
   return { corrections, amounts: amountsCharged(hold, corrections, isSpared) };
+}
+
+/** What a commit changes in one line: it gives back what it sold first, and sells anew what the quota has no room for. */
+function lineChange(
+  world: World,
+  { user }: Reservation,
+  line: Line,
+  correction: Correction | undefined,
+  isSpared: boolean,
+  now: number,
+): LineChange {
+  const { onLines = ZERO, overageBack = ZERO } = correction ?? {};
+  if (isSpared) return { plan: ZERO, back: ZERO, sold: ZERO };
+  const back = smaller(line.overage, overageBack);
+  if (onLines <= ZERO) return { plan: onLines + back, back, sold: ZERO };
+  // Choice: a plan that is not in force sells nothing.
+  const isCurrent = world.primary(user, now)?.planId === line.planId;
+  const counter = world.lineCounter(user, line);
+  const room = atLeastZero(world.lineQuota(user, line, now) - planShown(counter));
+  const group = world.group(line.planId, line.groupId);
+  const sold = isCurrent ? smaller(atLeastZero(onLines - room), overageRoom(user, group, counter)) : ZERO;
+  if (sold > ZERO) world.note("overage: sold by a commit");
+  if (sold > ZERO && onLines - sold > room) world.note("overage: a commit past the most that is sold");
+  return { plan: onLines - sold, back, sold };
+}
+
+/** Settles what a line sold. */
+function bookLine(
+  world: World,
+  hold: Reservation,
+  line: Line,
+  { back, sold }: LineChange,
+  now: number,
+): void {
+  const { user } = hold;
+  if (hold.state === "held") {
+    if (back > ZERO) world.note("overage: a commit gives some back");
+    book(world, user, line.soldAt, line.overage - back, now);
+  }
+  book(world, user, line, sold, now);
 }
 
 function notePrices(world: World, { row, event, metadata, reserved }: Reservation, input: Input): void {
@@ -174,6 +229,8 @@ interface Correction {
   onLines: Micros;
   /** What held balances get back. */
   back: CreditLine[];
+  /** What lines give back of what they sold, each as far as it sold any. */
+  overageBack: Micros;
   /** What balances pay now. */
   drained: CreditLine[];
   uncovered: Micros;
@@ -205,7 +262,7 @@ function moreThanHeld(world: World, hold: Reservation, unit: Unit, delta: Micros
   if (drained.length > 0 && left > ZERO) world.note(`credits: ${kind} past all balances`);
   if (left > ZERO && !hasLine) world.note(`credits: ${kind} uncovered`);
   const onLines = hasLine ? byPlan + left : ZERO;
-  return { unit, onLines, back: [], drained, uncovered: hasLine ? ZERO : left };
+  return { unit, onLines, back: [], overageBack: ZERO, drained, uncovered: hasLine ? ZERO : left };
 }
 
 /** What the hold's groups have left of their present quota; nothing once their plan is no longer held. */
@@ -217,7 +274,7 @@ function planRoom(world: World, hold: Reservation, unit: Unit, now: number): Mic
     world.note("carry: a commit finds room in some groups of its hold");
   }
   const rooms = current.map((line) =>
-    atLeastZero(world.lineQuota(hold.user, line, now) - shownCount(world.lineCounter(hold.user, line)))
+    atLeastZero(world.lineQuota(hold.user, line, now) - planShown(world.lineCounter(hold.user, line)))
   );
   return rooms.length === 0 ? ZERO : rooms.reduce(smaller);
 }
@@ -251,17 +308,19 @@ function amountsCharged(
   ];
 }
 
-/** Credits get theirs back first, last taken first; the rest comes off every line. */
+/** What was sold goes back first, then what credits paid, last taken first; the rest comes off every line. */
 function lessThanHeld(hold: Reservation, unit: Unit, amount: Micros): Correction {
   const back: CreditLine[] = [];
-  let left = amount;
+  const ofUnit = hold.lines.filter((line) => line.unit === unit);
+  const overageBack = smaller(amount, ofUnit.map(({ overage }) => overage).reduce(larger, ZERO));
+  let left = amount - overageBack;
   for (const { balance, taken } of hold.credits.toReversed()) {
     if (balance.unit !== unit) continue;
     const part = smaller(left, taken);
     back.push({ balance, taken: part });
     left -= part;
   }
-  return { unit, onLines: -left, back, drained: [], uncovered: ZERO };
+  return { unit, onLines: -left - overageBack, back, overageBack, drained: [], uncovered: ZERO };
 }
 
 /** Writes the rows of a commit: one for each held balance in the order of holding, then the new ones. */
@@ -282,9 +341,11 @@ function moveCredits(
     if (more > ZERO) {
       world.note("credits: extra from a balance of the hold");
       writeRow(world, balance, -more, movement);
+      leaveLeft(hold, balance, -more);
     } else {
       if (less === ZERO) world.note("credits: a held balance settled exactly");
       giveBack(world, balance, less, movement);
+      leaveLeft(hold, balance, less);
     }
   }
   for (const { balance, taken } of drained) {
@@ -298,13 +359,10 @@ export function release(world: World, input: Input, now: number): ModelReply {
   if (reservation.state !== "held") return refusal("reservation_not_pending");
   world.cause = reservation.user.id;
   for (const hold of [...reservation.parts, reservation]) {
-    for (const line of hold.lines) {
-      const counter = world.lineCounter(hold.user, line);
-      counter.count = atLeastZero(counter.count - line.amount);
-      world.correctLeft(hold.user, line, -line.amount);
-    }
+    for (const line of hold.lines) changeLine(world, hold.user, line, wholeLine(line));
     for (const { balance, taken } of hold.credits) {
       giveBack(world, balance, taken, { reason: "reservation_released", reservation, at: now });
+      leaveLeft(hold, balance, taken);
     }
     leaveRates(world, hold, now);
     hold.state = "released";
@@ -330,53 +388,6 @@ export function giveBackToRuns({ runs, event, reserved }: Reservation): void {
 
 function find(world: World, input: Input): Reservation | undefined {
   return world.reservations.find((reservation) => reservation.id === input["reservationId"]);
-}
-
-/** The final amount of a unit: what was reserved, corrected by `extra`, `actual` or `costCents`. */
-function finalAmount(reservation: Reservation, unit: Unit, input: Input): Micros {
-  const reserved = reservation.reserved[unit];
-  if (unit === "seconds" && !reservation.perUnit) return reserved;
-  const costCents = sent(input, "costCents");
-  if (unit === "cents" && reservation.perUnit && costCents !== null) return costCents;
-  return corrected(reservation, unit, input);
-}
-
-function corrected(reservation: Reservation, unit: Unit, input: Input): Micros {
-  const { reserved: held, row, toldCents } = reservation;
-  const reserved = held[unit];
-  const report = reportOf(input);
-  const work = {
-    seconds: held.seconds,
-    count: unit === "count" ? ZERO : corrected(reservation, "count", input),
-  };
-  const settled = report && settledBy(report, row, work)[unit];
-  if (settled !== null && settled !== undefined) return settled;
-  if (unit === "cents" && !toldCents && !namesCents(input)) {
-    const ofCalls = centsOfCalls(row, work.count);
-    if (ofCalls !== null) return ofCalls;
-  }
-  const actual = (input["actual"] ?? {}) as Record<string, unknown>;
-  if (typeof actual[unit] === "number") return fromNumber(actual[unit]);
-  const extra = (input["extra"] ?? {}) as Record<string, unknown>;
-  const aliases: Partial<Record<Unit, string>> = { tokens: "outputTokens", cents: "outputCostCents" };
-  const given = extra[unit] ?? extra[aliases[unit] ?? ""];
-  return atLeastZero(reserved + (typeof given === "number" ? fromNumber(given) : ZERO));
-}
-
-/** The event's cost: `costCents`, else actual cents, else the carried cents plus extra, never below 0. */
-function finalCost(reservation: Reservation, input: Input): Micros {
-  return sent(input, "costCents") ?? corrected(reservation, "cents", input);
-}
-
-/** Whether reserve or commit named the cents. */
-function tellsCents({ toldCents }: Reservation, input: Input): boolean {
-  return toldCents || typeof input["costCents"] === "number" || namesCents(input);
-}
-
-/** Whether a commit corrects the cents. */
-function namesCents({ extra, actual }: Input): boolean {
-  const members = { ...extra as Input, ...actual as Input };
-  return [members["cents"], members["outputCostCents"]].some((value) => typeof value === "number");
 }
 
 type Outcome = Pick<EventRow, "matchStatus" | "quantity" | "cost" | "matchedGroupIds"> & {

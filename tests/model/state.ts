@@ -15,11 +15,11 @@ import type {
   EventRow,
   GuardPlace,
   LedgerRow,
-  Line,
   Named,
   Place,
   Reservation,
   RunRow,
+  Sale,
   SubscriptionRow,
   User,
 } from "./rows.ts";
@@ -43,6 +43,7 @@ export class World {
   readonly balances: Balance[] = [];
   /** Oldest first. */
   readonly ledger: LedgerRow[] = [];
+  sales: Sale[] = [];
   /** What users took of the groups of those above; by ids, which no merge rewrites. */
   readonly shares = new ModelShares();
   /** Every cursor that an answer showed, with the last row of its page. */
@@ -82,6 +83,13 @@ export class World {
       entered: null,
       parentId: null,
       memberLimits: null,
+      spendCaps: new Map(),
+      selling: new Set(),
+      included: [],
+      includedAt: -Infinity,
+      leftIncludes: [],
+      leftLast: [],
+      trialIncludes: new Map(),
     };
     this.users.set(id, user);
     return user;
@@ -101,6 +109,7 @@ export class World {
     const copy = new World(this.catalog, this.options);
     const { users, aliases, reservations, runs, events, balances, ledger, operations, rates, sessions } =
       this;
+    const { sales } = this;
     const lists = {
       users,
       aliases,
@@ -112,6 +121,7 @@ export class World {
       operations,
       rates,
       sessions,
+      sales,
     };
     // In one piece, so that rows go on naming one another.
     const { counters, ...rest } = structuredClone({ ...lists, counters: this.#counters });
@@ -165,16 +175,6 @@ export class World {
     return this.counter(user.id, line.planId, line.groupId, line.window);
   }
 
-  /** Corrects every counter that a line has left, without those that a late commit spares. */
-  correctLeft(user: User, line: Line, delta: Micros, spared: Counter[] = []): void {
-    for (const place of line.left) {
-      const counter = this.lineCounter(user, place);
-      if (spared.includes(counter)) continue;
-      counter.count = atLeastZero(counter.count + delta);
-      if (delta !== ZERO) this.note("carry: a counter left behind is corrected");
-    }
-  }
-
   /**
    * Points the lines of open holds on one counter at another one.
    * @param leaves Whether the counter they leave keeps its count, and so goes on containing them.
@@ -189,9 +189,10 @@ export class World {
         const { planId, groupId, window } = line;
         if (leaves) line.left.push({ planId, groupId, window });
         if (line.left.some((place) => isSamePlace(place, to))) this.note("carry: a hold returns");
-        else pointed.added += line.amount;
+        else pointed.added += line.amount - line.overage;
         if (line.amount > ZERO) pointed.any = true;
         line.left = line.left.filter((place) => !isSamePlace(place, to));
+        if (!leaves && isSamePlace(line.soldAt, from)) line.soldAt = to;
         Object.assign(line, to);
       }
     }
@@ -380,6 +381,7 @@ export function newCounter(
   return {
     ...place,
     count: ZERO,
+    overage: ZERO,
     cost: ZERO,
     alerted: new Set(),
     alertedQuota: null,
@@ -394,13 +396,19 @@ export function isActive({ ended, endsAt }: SubscriptionRow, at: number): boolea
 }
 
 /** What a counter shows, and what limits. Choice: what a block filled stays full, also where older holds give back. */
-export function shownCount({ count, filler, blockedTo }: Counter): Micros {
-  return larger(count + filler, blockedTo);
+export function shownCount(counter: Counter): Micros {
+  return planShown(counter) + counter.overage;
 }
 
-/** Fills what a counter shows up to an amount; usage takes the place of what filled it before. */
+/** What takes room of the plan: all but what was sold past it. */
+export function planShown({ count, overage, filler, blockedTo }: Counter): Micros {
+  return larger(count - overage + filler, blockedTo);
+}
+
+/** Fills what takes room of the plan up to an amount; usage takes the place of what filled it before. */
 export function fill(counter: Counter, blockedTo: Micros, shown: Micros): void {
-  if (blockedTo > ZERO) Object.assign(counter, { blockedTo, filler: atLeastZero(shown - counter.count) });
+  const { count, overage } = counter;
+  if (blockedTo > ZERO) Object.assign(counter, { blockedTo, filler: atLeastZero(shown - (count - overage)) });
 }
 
 /** Windows of one start share a counter. */

@@ -5,6 +5,7 @@
 import type { Unit, WireData } from "./document.ts";
 import { fromNumber, type Micros, smaller, toNumber, ZERO } from "./decimal.ts";
 import { type Metadata, ruleMatches } from "./rules.ts";
+import { refundToRollover } from "./includes.ts";
 import type {
   Balance,
   CreditLine,
@@ -36,16 +37,24 @@ export interface Movement {
 
 export function statusOf(balance: Balance, now: number): BalanceStatus {
   if (balance.revoked) return "revoked";
+  if (balance.endedAt !== null) return "expired";
   if (balance.expiresAt !== null && balance.expiresAt <= now) return "expired";
   return balance.remaining === ZERO ? "depleted" : "active";
 }
 
-/** Consumption order: by priority, then what expires first (evergreen last), then the oldest, then by id. */
+/** Consumption order: by priority, then what expires first (evergreen last), then rollovers, then the oldest, then by id. */
 export function inOrder(balances: Balance[]): Balance[] {
+  const rank = ({ origin }: Balance) => origin === "rollover" ? 0 : 1;
   const end = (balance: Balance) => balance.expiresAt ?? Number.MAX_SAFE_INTEGER;
   return balances.toSorted((a, b) =>
-    b.priority - a.priority || end(a) - end(b) || a.grantedAt - b.grantedAt || (a.id < b.id ? -1 : 1)
+    b.priority - a.priority || end(a) - end(b) || rank(a) - rank(b) || a.grantedAt - b.grantedAt ||
+    (isBefore(a, b) ? -1 : 1)
   );
+}
+
+/** By id; by its making where an id is not known yet. */
+function isBefore(a: Balance, b: Balance): boolean {
+  return a.id.startsWith("«") || b.id.startsWith("«") ? a.no < b.no : a.id < b.id;
 }
 
 /** The balances that can pay for something now, in consumption order; of every unit when none is named. */
@@ -88,6 +97,7 @@ export function drain(world: World, wallet: Balance[], amount: Micros, at: numbe
 
 /** Once for each balance, as what is left comes down to it: that it is little, and that it is nothing. */
 function tellOfLittle(world: World, balance: Balance, before: Micros, at: number): void {
+  if (balance.origin !== null) return;
   const lowAt = lowAtOf(world, balance);
   const limits = [
     ...(lowAt === undefined ? [] : [["low", fromNumber(lowAt)] as const]),
@@ -136,6 +146,7 @@ export function giveBack(world: World, balance: Balance, amount: Micros, movemen
     writeRow(world, balance, -swallowed, { ...movement, reason: "admin_adjust", notes: null });
   }
   balance.remaining += amount - swallowed;
+  refundToRollover(world, balance, amount - swallowed, movement.at);
 }
 
 export function writeRow(world: World, balance: Balance, delta: Micros, movement: Movement): void {

@@ -63,6 +63,10 @@ export function wireOf({ op, input }: ModelRequest): WireRequest {
       const { userId, ...body } = input;
       return { method: "PUT", path: `/users/${encodeURIComponent(String(userId))}/parent`, body };
     }
+    case "spendCap":
+      return { method: "PUT", path: "/usage/spend-cap", body: input };
+    case "overage":
+      return { method: "GET", path: `/overage${queryOf(input)}` };
     case "unschedule":
       return { method: "DELETE", path: "/subscriptions/scheduled", body: input };
     case "cancel":

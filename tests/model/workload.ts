@@ -26,6 +26,7 @@ import {
 import { MergeStories } from "./workload_merges.ts";
 import { isPaced, Paces } from "./workload_paces.ts";
 import { People } from "./workload_people.ts";
+import { goesByHours, overageInput, sells, spendCapInput, toNextHour } from "./workload_overage.ts";
 import { isOfRuns, RunInputs } from "./workload_runs.ts";
 import { StripeInputs } from "./workload_stripe.ts";
 import { type ShownGroup, shownGroups, Trees } from "./workload_trees.ts";
@@ -207,7 +208,9 @@ export class Workload {
 
   #nextOperation(index: number): Operation {
     if (index < this.#first) return "subscribe";
-    return this.#random.weighted(weightsOf({ ...this.#options, offers: hasOffers(this.#options.catalog) }));
+    const { catalog } = this.#options;
+    const kinds = { offers: hasOffers(catalog), overage: sells(catalog) };
+    return this.#random.weighted(weightsOf({ ...this.#options, ...kinds }));
   }
 
   #nextOfBurst(): { op: Operation; input: Input } | null {
@@ -231,6 +234,7 @@ export class Workload {
       days: 0.4,
       weeks: 0.2,
       month: 0.1,
+      hour: goesByHours(this.#options.catalog) ? 2 : 0,
     });
     switch (kind) {
       case "none":
@@ -253,6 +257,8 @@ export class Workload {
         return random.whole(1, 5) * DAY_MS + random.whole(0, 999);
       case "weeks":
         return random.pick([7, 14]) * DAY_MS;
+      case "hour":
+        return toNextHour(this.#nowMs) + random.pick([-1, 0, 0, 1]);
       case "month":
         return random.pick([28, 29, 30, 31, 32]) * DAY_MS;
     }
@@ -330,6 +336,10 @@ export class Workload {
         return this.#aliases.batchInput();
       case "customer":
         return { userId: this.#aliases.someId() };
+      case "spendCap":
+        return spendCapInput(random, this.#options.catalog, userId);
+      case "overage":
+        return overageInput(random, userId, this.#nowMs);
       case "parent":
         return this.#trees.parentInput();
       case "mirror":
@@ -391,7 +401,7 @@ export class Workload {
     const { userId = "" } = this.#reservations.find((each) => each.id === reservationId) ?? {};
     const plan = this.#roomsOfAll();
     const rooms = this.#random.chance(0.5) ? this.#credits.amounts(userId, plan) : plan;
-    return { reservationId, ...correction(this.#random, rooms) };
+    return { reservationId, ...correction(this.#random, rooms, this.#options.catalog) };
   }
 
   #roomsOfAll(): number[] {

@@ -4,7 +4,8 @@
 
 import type { Input, ModelReply, ModelRequest } from "./document.ts";
 import type { Random } from "./random.ts";
-import { eventsOf, type KnownBalance, type KnownCredits } from "./workload_credits.ts";
+import { MEMBERS } from "./workload_inputs.ts";
+import { eventsOf, type KnownBalance, type KnownCredits, listOf } from "./workload_credits.ts";
 
 /** A request that is to come next, at a moment or at once. */
 interface Planned {
@@ -28,8 +29,6 @@ interface Entry {
 /** The share of allowed reserves that are followed. */
 const FOLLOWED = 0.1;
 const SOON_MS = 2 * 60 * 1000;
-/** The member of a reserve that asks for a unit. */
-const MEMBERS = { count: "count", tokens: "inputTokens", seconds: "quantity", cents: "inputCostCents" };
 
 export class CreditChase {
   readonly #random: Random;
@@ -72,7 +71,7 @@ export class CreditChase {
       };
       this.#planned = [{ request: { op: "ledger", input: { userId, limit: 6 } } }];
     } else if (op === "ledger" && this.#hold) {
-      const entries = (data["entries"] ?? []) as Entry[];
+      const entries = listOf(data["entries"]) as Entry[];
       const { id } = this.#hold;
       const held = entries.filter((each) => each.reservationId === id && each.reason === "reservation_held");
       if (held.length > 0) this.#planned = this.#story(this.#hold, this.#random.pick(held));
@@ -104,7 +103,7 @@ export class CreditChase {
     const end = balance?.expiresAtMs ?? null;
     if (end !== null && end < hold.expiresAtMs && random.chance(0.8)) {
       story.push({ request: { op: "credits", input: { userId: balance?.userId } }, atMs: end });
-    } else if (random.chance(0.3)) {
+    } else if (random.chance(0.3) && balance) {
       story.push({ request: { op: "revoke", input: { balanceId, reason: "while held" } } });
     }
     if (balance && random.chance(0.35)) {

@@ -29,6 +29,11 @@ export function eventsOf({ pack }: KnownBalance): KnownEvent[] {
   return rulesOf(pack).map(eventOf);
 }
 
+/** A list of an answer; what costs in credits is none. */
+export function listOf(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
 export class KnownCredits {
   readonly #random: Random;
   readonly #packs: Pack[];
@@ -56,7 +61,7 @@ export class KnownCredits {
       }
     }
     if (op === "revoke" && data["balanceId"] !== undefined) this.#see(data as unknown as Shown);
-    for (const shown of (data["credits"] ?? []) as Shown[]) this.#see(shown);
+    for (const shown of listOf(data["credits"])) this.#see(shown as Shown);
     for (const balanceId of (data["balanceIds"] ?? []) as string[]) {
       this.#see({ balanceId, remaining: 0, expiresAt: null });
     }

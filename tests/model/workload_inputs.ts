@@ -1,7 +1,7 @@
 // The inner values of a workload's requests: which events a catalog knows, amounts near what is left,
 // corrections in every unit, upserts of every kind, and a list of requests that must be refused.
 
-import type { CatalogDocument, Input, MatchRule, Operation, Pack } from "./document.ts";
+import type { CatalogDocument, Input, MatchRule, Operation, Pack, Unit } from "./document.ts";
 import { Random } from "./random.ts";
 import { reported } from "./workload_reports.ts";
 
@@ -9,6 +9,15 @@ export interface KnownEvent {
   event: string;
   metadata?: Record<string, unknown>;
 }
+
+/** The member of a reserve that asks for a unit; for credits one that some rates look at. */
+export const MEMBERS: Record<Unit, string> = {
+  count: "count",
+  tokens: "inputTokens",
+  seconds: "quantity",
+  cents: "inputCostCents",
+  credits: "quantity",
+};
 
 const HOUR_MS = 60 * 60 * 1000;
 const DAY_MS = 24 * HOUR_MS;
@@ -23,6 +32,7 @@ export function eventsOf(catalog: CatalogDocument): KnownEvent[] {
   const rules = [
     ...catalog.plans.flatMap((plan) => plan.limits).flatMap((group) => group.matches),
     ...(catalog.packs ?? []).flatMap(rulesOf),
+    ...catalog.rates ?? [],
   ];
   for (const rule of rules) {
     const prefix = rule.event.replace(/\*$/, "");
@@ -115,15 +125,20 @@ export function quotaInput(
   return input;
 }
 
-/** The corrections of a commit, never a pair that excludes each other. */
-export function correction(random: Random, rooms: number[]): Input {
+/** The corrections of a commit, never a pair that excludes each other; in credits only where the catalog rates. */
+export function correction(
+  random: Random,
+  rooms: number[],
+  { rates }: Pick<CatalogDocument, "rates"> = {},
+): Input {
   if (random.chance(0.4)) return {};
   const extra: Record<string, number> = {};
   const actual: Record<string, number> = {};
   const input: Input = {};
   const costly = random.chance(0.3);
   if (costly) input["costCents"] = random.chance(0.15) ? 0 : amount(random, rooms);
-  for (const unit of ["count", "tokens", "cents", "seconds"]) {
+  const units = ["count", "tokens", "cents", "seconds"];
+  for (const unit of rates === undefined ? units : [...units, "credits"]) {
     if (!random.chance(0.4) || (costly && unit === "cents")) continue;
     if (random.chance(0.5)) {
       actual[unit] = random.chance(0.15) ? 0 : amount(random, rooms);
@@ -135,7 +150,7 @@ export function correction(random: Random, rooms: number[]): Input {
   }
   if (random.chance(0.3)) {
     delete input["costCents"];
-    const names = ["tokens", "cents", "seconds", "outputTokens", "outputCostCents"];
+    const names = ["tokens", "cents", "seconds", "credits", "outputTokens", "outputCostCents"];
     for (const each of [extra, actual]) names.forEach((name) => delete each[name]);
     Object.assign(input, reported(random, rooms));
   }

@@ -5,7 +5,7 @@
 import type { CatalogDocument, Input, ModelReply, ModelRequest, Operation, Pack, Plan } from "./document.ts";
 import type { Random } from "./random.ts";
 import type { AliasInputs } from "./workload_aliases.ts";
-import { correction, eventOf, upsertInput } from "./workload_inputs.ts";
+import { correction, eventOf, MEMBERS, upsertInput } from "./workload_inputs.ts";
 import type { People } from "./workload_people.ts";
 
 interface Planned {
@@ -150,7 +150,7 @@ export class MergeStories {
     const { random } = this.#lent;
     if (!random.chance(probability)) return;
     if (random.chance(release)) yield this.#say("release", { reservationId });
-    else yield this.#say("commit", { reservationId, ...correction(random, [1, 2, 5]) });
+    else yield this.#say("commit", { reservationId, ...correction(random, [1, 2, 5], this.#lent.catalog) });
   }
 
   /** Both on one plan, each with usage of one group. */
@@ -263,10 +263,11 @@ export class MergeStories {
     const part = pack.items.length > 0
       ? random.pick(pack.items)
       : { unit: pack.unit!, amount: 2, matches: pack.matches! };
-    const member = { count: "count", tokens: "inputTokens", seconds: "quantity", cents: "inputCostCents" };
     return (isWhole) => ({
       ...eventOf(random.pick(part.matches)),
-      [member[part.unit]]: Number((part.amount * (isWhole ? 1 : random.pick([1, 0.9, 0.6, 0.3]))).toFixed(6)),
+      [MEMBERS[part.unit]]: Number(
+        (part.amount * (isWhole ? 1 : random.pick([1, 0.9, 0.6, 0.3]))).toFixed(6),
+      ),
       ...(ttlSeconds !== null ? { ttlSeconds } : random.chance(0.5) ? { ttlSeconds: 3600 } : {}),
     });
   }

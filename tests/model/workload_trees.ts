@@ -196,7 +196,7 @@ export class Trees {
     const { random } = this.#lent;
     for (const reservationId of holds) {
       if (random.chance(0.25)) yield this.#say("release", { reservationId });
-      else yield this.#say("commit", { reservationId, ...correction(random, [1, 2, 5]) });
+      else yield this.#say("commit", { reservationId, ...correction(random, [1, 2, 5], this.#lent.catalog) });
     }
   }
 

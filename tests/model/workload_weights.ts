@@ -14,12 +14,18 @@ const PROVIDER_OPERATIONS: Record<ProviderOperation, number> = {
 };
 
 const RUN_OPERATIONS: Record<RunOperation, number> = { createRun: 12, endRun: 3, getRun: 2, listRuns: 1 };
+type OverageOperation = "spendCap" | "overage";
+
+const OVERAGE_OPERATIONS: Record<OverageOperation, number> = { spendCap: 4, overage: 4 };
 /** More of what changes subscriptions, where there is more to change. */
 const OFFER_OPERATIONS = { unschedule: 9, subscribe: 25, cancel: 4 } as const;
 const TREE_OPERATIONS: Record<"parent", number> = { parent: 5 };
 
 const ENDPOINTS: Record<
-  Exclude<Operation, MergeOperation | ProviderOperation | RunOperation | "parent" | "unschedule">,
+  Exclude<
+    Operation,
+    MergeOperation | ProviderOperation | RunOperation | OverageOperation | "parent" | "unschedule"
+  >,
   number
 > = {
   reserve: 30,
@@ -42,8 +48,8 @@ const ENDPOINTS: Record<
 
 /** The weight of each operation in a workload that sends also the asked-for kinds. */
 export function weightsOf(
-  { merges = false, stripe = false, runs = false, trees = false, offers = false }: Partial<
-    Record<"merges" | "stripe" | "runs" | "trees" | "offers", boolean>
+  { merges = false, stripe = false, runs = false, trees = false, offers = false, overage = false }: Partial<
+    Record<"merges" | "stripe" | "runs" | "trees" | "offers" | "overage", boolean>
   >,
 ): Record<Operation, number> {
   const weights: Partial<Record<Operation, number>> = {
@@ -53,6 +59,7 @@ export function weightsOf(
     ...(runs ? RUN_OPERATIONS : {}),
     ...(trees ? TREE_OPERATIONS : {}),
     ...(offers ? OFFER_OPERATIONS : {}),
+    ...(overage ? OVERAGE_OPERATIONS : {}),
   };
   return weights as Record<Operation, number>;
 }

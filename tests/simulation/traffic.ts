@@ -32,6 +32,8 @@ const USERS_MIN = 4;
 const ENDPOINTS: Record<
   Exclude<
     Operation,
+    | "spendCap"
+    | "overage"
     | ProviderOperation
     | "users"
     | "ledger"
