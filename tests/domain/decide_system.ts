@@ -2,6 +2,7 @@
 // answers in the wire's shape. Ids and clock are deterministic. Every decision is checked: it changed
 // nothing by itself, it is the same when asked again, and its changes keep the books balanced (`Auditor`).
 
+import { type RateDocument, withRateRows } from "../../src/domain/catalog/rate_row.ts";
 import assert from "node:assert/strict";
 import type { CommandName, Commands } from "../../src/domain/command.ts";
 import { decide } from "../../src/domain/decide.ts";
@@ -30,6 +31,8 @@ import { answerCredits } from "./credit_calls.ts";
 import { answerProvider, isOfProvider } from "./provider_calls.ts";
 import { assertSame, deepFreeze, referencesOf } from "./purity.ts";
 import { answerRuns } from "./run_calls.ts";
+import { answerOverage } from "./overage_calls.ts";
+import type { OverageHour } from "../../src/domain/state/overage.ts";
 import { answerParent, levelsOf, partsNamed, placesOf } from "./tree_calls.ts";
 import { replyOf, SHOW, showEvent, showListed, showUser } from "./wire_answer.ts";
 import {
@@ -87,6 +90,8 @@ export class DecideSystem {
   readonly messages: WebhookMessage[] = [];
   /** The listeners that messages are recorded for now. */
   listeners: readonly Listener[] = [];
+  /** What messages told of overage. */
+  readonly soldHours: OverageHour[] = [];
   operations = 0;
   issued = 0;
   readonly #options: DecideOptions;
@@ -96,20 +101,24 @@ export class DecideSystem {
   readonly #sharedIds = countedIds(0);
   /** Every price row there ever was. */
   #priced: readonly ModelDocument[];
+  /** Every rate there ever was. */
+  #rated: readonly RateDocument[];
   #calls = 0;
   #lastKey = 0;
 
   constructor(options: DecideOptions) {
     this.#options = options;
     this.#priced = options.catalog.models ?? [];
+    this.#rated = options.catalog.rates ?? [];
     this.catalog = compileCatalog({ ...options.catalog, composeTypes: [] }, 1);
   }
 
   /** Puts another catalog in force; holds go on naming the price rows that they were made under. */
   apply(document: CatalogDocument): void {
     this.#priced = withPriceRows(this.#priced, document.models ?? []);
+    this.#rated = withRateRows(this.#rated, document.rates ?? []);
     const { version } = this.catalog;
-    this.catalog = compileCatalog({ ...document, composeTypes: [] }, version + 1, this.#priced);
+    this.catalog = compileCatalog({ ...document, composeTypes: [] }, version + 1, this.#priced, this.#rated);
   }
 
   /** Answers a request at a moment. */
@@ -259,6 +268,7 @@ export class DecideSystem {
     this.auditor.take(changes, now);
     for (const state of states) this.auditor.checkUser(state);
     for (const change of changes) {
+      if (change.table === "overage_hours") this.soldHours.push(change.row);
       if (change.table === "events") this.events.push(change.row);
       if (change.table === "webhook_messages") this.messages.push(change.row);
       if (change.table === "subscription_events") this.history.get(change.row.userKey)?.push(change.row);
@@ -336,6 +346,12 @@ export class DecideSystem {
         const command = { ...rowIdsOf(input), endsAt, reason: textOrNull(input["reason"]) };
         return this.ask(userId, "cancel", command, now, SHOW.cancel);
       }
+      case "spendCap": {
+        const { groupId, max } = input as { groupId: string; max: number | null };
+        return this.ask(userId, "spendCap", { groupId, max: amountOrNull(max) }, now, SHOW.spendCap);
+      }
+      case "overage":
+        return answerOverage(this, input, now);
       default:
         return this.ask(userId, "usage", usageInputOf(input), now, SHOW.usage);
     }

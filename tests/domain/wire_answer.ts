@@ -10,6 +10,7 @@ import {
   showAmounts,
   showBalance,
   showCounter,
+  showOverage,
   showQuotas,
   showRuns,
   showScheduled,
@@ -27,6 +28,7 @@ import type { Catalog } from "../../src/domain/catalog/catalog.ts";
 import type { GroupReading } from "../../src/domain/metering/availability.ts";
 import type { LevelReading, OfferedGroup } from "../../src/domain/metering/reserve.ts";
 import type { ChargedGroup } from "../../src/domain/metering/settle_charge.ts";
+import type { CreditCost } from "../../src/domain/pricing/credits.ts";
 import type { Cost } from "../../src/domain/pricing/cost.ts";
 import { shownCount } from "../../src/domain/state/counter.ts";
 import type { SubscriptionEvent } from "../../src/domain/state/subscription.ts";
@@ -38,12 +40,18 @@ export function showCost({ cost, warnings }: { cost: Cost; warnings: readonly st
   return { cost: { ...cost, cents: numberOf(cost.cents) }, warnings };
 }
 
-export function showGroup({ group, quota, counter, gate }: GroupReading): WireData {
+/** What a call costs in credits; nothing for a catalog without rates. */
+function showCredits({ credits }: { readonly credits: CreditCost | null }): WireData {
+  return credits === null ? {} : { credits: { ...credits, total: numberOf(credits.total) } };
+}
+
+export function showGroup({ group, quota, counter, gate, overageMax }: GroupReading): WireData {
   return {
     groupId: group.id,
     unit: group.unit,
     quota: numberOf(quota),
     current: numberOf(shownCount(counter)),
+    ...showOverage(counter, overageMax),
     ...(gate === null ? {} : { headroomGate: numberOf(gate) }),
   };
 }
@@ -137,19 +145,21 @@ function showReserved({ groups, blocking }: Pick<LevelReading, "groups" | "block
   }));
 }
 
-function showOffered({ group, quota, counter, window, offers }: OfferedGroup): WireData {
+function showOffered({ group, quota, counter, window, offers, overageMax }: OfferedGroup): WireData {
   return {
     groupId: group.id,
     current: numberOf(shownCount(counter)),
     quota: numberOf(quota),
+    ...showOverage(counter, overageMax),
     resetsAt: endOf(window),
     creditAvailable: numberOf(offers.reduce((sum, { available }) => sum + available, 0n)),
     creditPacks: offers.map((offer) => ({ ...offer, available: numberOf(offer.available) })),
   };
 }
 
-function showCharged(group: ChargedGroup): WireData {
-  return { ...group, quota: numberOf(group.quota), current: numberOf(group.current) };
+function showCharged({ overage, ...group }: ChargedGroup): WireData {
+  const shown = { ...group, quota: numberOf(group.quota), current: numberOf(group.current) };
+  return overage === undefined ? shown : { ...shown, overage: numberOf(overage) };
 }
 
 /** The users above, and who refuses; nothing for a user without a parent. */
@@ -177,7 +187,8 @@ function showRetry({ retryAfterMs }: Retry): WireData {
 
 /** The answers of commands in the wire's shape, by the command's name. */
 export const SHOW = {
-  reserve: ({ allowed, matched, hold, reasons, groups, blocking, warnings, ...path }) => ({
+  reserve: ({ allowed, matched, hold, reasons, groups, blocking, warnings, credits, ...path }) => ({
+    ...showCredits({ credits }),
     allowed,
     warnings,
     matched,
@@ -187,7 +198,8 @@ export const SHOW = {
     ...showPath({ reasons, ...path }, (level) => ({ groups: showReserved(level) })),
     ...showRetry(path),
   }),
-  canUse: ({ allowed, matched, reasons, groups, warnings, ...path }) => ({
+  canUse: ({ allowed, matched, reasons, groups, warnings, credits, ...path }) => ({
+    ...showCredits({ credits }),
     allowed,
     warnings,
     matched,
@@ -218,9 +230,11 @@ export const SHOW = {
       })),
     },
     ...showCost(answer),
+    ...showCredits(answer),
   }),
   commit: ({ eventId, groups, recharged, levels, ...priced }) => ({
     ...showCost(priced),
+    ...showCredits(priced),
     eventId,
     groups: groups.map(showCharged),
     ...levels && {
@@ -257,6 +271,7 @@ export const SHOW = {
   credits: ({ balances, now }) => ({ credits: balances.map((balance) => showBalance(balance, now)) }),
   usage: (answer) => showUsage(answer, true),
   features: ({ userId, features }) => ({ userId, features }),
+  spendCap: (answer) => ({ ...answer, max: answer.max === null ? null : numberOf(answer.max) }),
   openRun: showRun,
   endRun: showRun,
 } satisfies { readonly [Name in keyof Commands]?: Show<Name> };

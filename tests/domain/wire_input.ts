@@ -54,7 +54,7 @@ export function commitOf(input: Input): Commands["commit"]["input"] {
 }
 
 function correctionOf(members: Input): Correction {
-  const units = (["count", "tokens", "cents", "seconds"] as const).flatMap((unit) => {
+  const units = (["count", "tokens", "cents", "seconds", "credits"] as const).flatMap((unit) => {
     const amount = amountOrNull(members[unit]);
     return amount === null ? [] : [[unit, amount]];
   });

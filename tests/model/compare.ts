@@ -133,7 +133,7 @@ function walk(path: string, name: string, predicted: unknown, observed: unknown)
   return [{ path, predicted, observed }];
 }
 
-/** Whether a balance is shown whose id is not predicted, so that balances of one rank have no order. */
+/** Whether an answer shows a balance without a predicted id. Such balances of one rank have no order. */
 function hasOpenId(value: unknown): boolean {
   return isRecord(value) && value["balanceId"] === ANYTHING;
 }

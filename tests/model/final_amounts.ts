@@ -45,8 +45,8 @@ function changed(held: Micros, unit: Unit, input: Input): Micros {
 }
 
 /**
- * The final credits. A report rates the call anew, named cents do where the rate is by cents; whoever names credits
- * decides alone.
+ * The final credits. A report rates the call again. Cents do so where the rate counts cents. Credits of the caller decide
+ * alone.
  */
 export function finalCredits(reservation: Reservation, input: Input): Rated {
   const { rate, reserved } = reservation;

@@ -327,7 +327,7 @@ function roll(world: World, user: User, ended: Balance, amount: Micros, at: numb
   return part;
 }
 
-/** What comes back to a balance whose window is over goes to its rollover. */
+/** Gives the rollover of an ended balance what the balance gets back. */
 export function refundToRollover(world: World, balance: Balance, amount: Micros, at: number): void {
   if (balance.rolled === null) return;
   world.note("includes: a refund to a rollover");

@@ -96,7 +96,7 @@ Deno.test("a customer's cap refuses from now on, and a plan change leaves overag
   assert.deepEqual(counter(scene), { count: 11, overage: 4, remaining: 0 });
 });
 
-Deno.test("overage is told once, after its hour or at the end of its window, with the window's total", () => {
+Deno.test("overage has one message, after its hour or at the end of its window, with the total of the window", () => {
   const window = { type: "session", seconds: 5400 } as const;
   const scene = subscribed(
     catalogOf({ id: "plan_a", limits: [limit("lg", 1, { overage: { max: 4 }, period: window })] }),

@@ -17,7 +17,7 @@ import {
 } from "./state.ts";
 
 const HOUR_MS = 60 * 60 * 1000;
-/** More than anybody takes. */
+/** More than any call takes. */
 const ENDLESS = fromNumber(1e15);
 
 /** The most that a group sells to a user in a window: the operator's or the user's own, whichever is less; null for any. */
@@ -87,7 +87,7 @@ export function partIn({ amount, overage, soldAt }: Line, place: Place): Micros 
   return isSamePlace(place, soldAt) ? amount : amount - overage;
 }
 
-/** Settles what was sold; it is told after the hour, or at the end of its window if that comes first. */
+/** Settles what was sold. Its message is due after the hour, or at the end of its window if that is earlier. */
 export function book(world: World, user: User, place: Place, amount: Micros, now: number): void {
   if (amount === ZERO) return;
   const { planId, groupId, window } = place;
@@ -99,7 +99,7 @@ export function book(world: World, user: User, place: Place, amount: Micros, now
   add(world, { userId: user.id, planId, groupId, unit, window, hour, amount, tellAt, told: false });
 }
 
-/** One row for what is told together. */
+/** Adds to the row of the same message. */
 function add(world: World, sale: Sale): void {
   const same = world.sales.find((each) =>
     isOfWindow(each, sale) && !each.told && each.tellAt === sale.tellAt
@@ -133,7 +133,7 @@ function saleAnswer({ groupId, unit, hour }: Sale, amount: Micros, total: Micros
   return { groupId, unit, hour: iso(hour), amount: toNumber(amount), total: toNumber(total) };
 }
 
-/** A merge: what is not told yet is told once, for the user who stays. */
+/** A merge: what no message had yet has one message, about the canonical user. */
 export function mergeSales(world: World, from: User, to: User): void {
   const moved = world.sales.filter(({ userId }) => userId === from.id);
   for (const sale of moved) sale.userId = to.id;

@@ -51,7 +51,7 @@ export function creditsOf(rate: RateRow | undefined, work: Work): Rated {
   return { total: larger(total, per(rate.minimum)), rated: true };
 }
 
-/** The work that a report tells of; what it does not speak of is as it was. */
+/** The work of a report; what it has no members for is unchanged. */
 export function reportedWork(report: Report, before: Work): Work {
   const { speaksOfTokens, input, tokens, parts, calls, seconds } = report;
   const spoken = speaksOfTokens ? { input, cached: parts.cached, output: tokens - input } : {};

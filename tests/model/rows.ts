@@ -145,7 +145,7 @@ export interface Line {
   left: Place[];
 }
 
-/** Overage that is settled, of one window and hour; one row for what is told together. */
+/** Settled overage of one window and hour: one row for each message. */
 export interface Sale extends Place {
   userId: string;
   unit: Unit;

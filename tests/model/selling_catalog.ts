@@ -1,5 +1,5 @@
-// A catalog whose groups sell past their quota: some up to a most, some any amount, beside groups that refuse; in windows of
-// the plan and of their own, of which some end in the middle of an hour.
+// A catalog whose groups sell past their quota: some up to a maximum, some any amount. Other groups refuse. Some windows end
+// in the middle of an hour.
 
 import type { CatalogDocument, GroupPeriod, LimitGroup, Pack, Plan, Unit } from "./document.ts";
 

@@ -1,4 +1,4 @@
-// Requests about what groups sell past their quota: the caps of users, and the sums that are told.
+// Requests about what groups sell past their quota: the caps of users, and the sums by the hour.
 
 import type { CatalogDocument, Input } from "./document.ts";
 import type { Random } from "./random.ts";
