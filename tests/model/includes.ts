@@ -357,15 +357,19 @@ export function mergeIncludes(
   const isOfFrom = primary !== null && rows.includes(primary);
   const [own, other] = isOfFrom ? [from, to] : [to, from];
   const mine = own.included.filter(({ part }) => part.row === primary);
-  const theirs = [...new Set([...other.leftIncludes, ...other.leftLast, ...other.included])].filter((
-    { part },
-  ) => runs(part, now));
-  const pairs = pairParts(theirs, mine.map(({ part }) => part));
+  const running = (list: Included[]) => list.filter(({ part }) => runs(part, now));
+  const current = running(other.included.length > 0 ? other.included : other.leftLast);
+  const parts = mine.map(({ part }) => part);
+  const pairs = pairParts(current, parts);
+  // Choice: what the other side left before counts by item, where its window runs.
+  const older = pairParts(running(other.leftIncludes).filter((each) => !current.includes(each)), parts, true);
   for (const each of mine) {
     const added = pairs.get(each.part);
+    const theirs = [added, older.get(each.part)].map((one) => one === undefined ? ZERO : usedOf(one.balance));
+    const used = theirs.reduce(larger);
+    if (used > ZERO) world.note("merges: use of an included pack is added");
+    setUsed(each.balance, each.balance.initial, usedOf(each.balance) + used);
     if (added === undefined) continue;
-    world.note("merges: use of an included pack is added");
-    setUsed(each.balance, each.balance.initial, usedOf(each.balance) + usedOf(added.balance));
     for (const user of [from, to]) pointHolds(world, user, added.balance, each.balance);
   }
   const addOns = other.included.filter(({ part }) => part.isAddOn);

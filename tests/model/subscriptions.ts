@@ -186,7 +186,9 @@ function rowToCancel(
   const row = findRow(world, user, input, now);
   if (row) return row;
   if (typeof input["provider"] === "string") return "not_found";
-  const active = world.active(user, now);
+  // Choice: add-ons count where nothing else is active.
+  const ofPlans = world.active(user, now);
+  const active = ofPlans.length > 0 ? ofPlans : user.subscriptions.filter((row) => isActive(row, now));
   if (active.length === 1) return active[0]!;
   if (active.length > 1) return "invalid_request";
   // Choice: rows with ids, all of them ended, answer that they are canceled already.
