@@ -89,7 +89,7 @@ interface Begun {
   readonly read: ReadCall;
   readonly call: OpenCall;
   readonly modelServer: ModelServer;
-  /** What its answer tells of the hold. */
+  /** The headers of its answer: the hold, and what the call was fitted to. */
   readonly headers: Readonly<Record<string, string>>;
 }
 

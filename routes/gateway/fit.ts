@@ -1,4 +1,5 @@
-// The headers of fit: by one a caller asks that its call is made smaller until it is allowed, by the other it is told to what.
+// The headers of fit: with one a caller asks that its call is made smaller until it is allowed; the other, of the answer, has
+// the model and the limit that were sent on.
 
 import { fit, fitFaults } from "../contract/fit.ts";
 import type { z } from "zod";

@@ -171,7 +171,7 @@ function reasons(model: string, { models }: Catalog): boolean {
   return prices !== undefined && prices.reasoning !== prices.output;
 }
 
-/** Returns a call as it was made to fit, and the headers that tell its caller. */
+/** Returns a call with the model and the limit that it was fitted to, and the header of the answer that names them. */
 export function fittedTo(
   read: ReadCall,
   { model, maxOutputTokens }: Fitted,

@@ -63,7 +63,7 @@ function heldBy(app: TestApp): () => unknown {
   return () => held;
 }
 
-Deno.test("calls of every kind are sent as they were fitted, and the rest of their bytes stays", async () => {
+Deno.test("calls of every kind are sent with the fitted model and limit, all other bytes unchanged", async () => {
   const odd = String.raw`"seed":12345678901234567890 , "note":"\"model\":\"dear\",\"max_tokens\":1"`;
   const rows: readonly (readonly [path: string, limit: string, input: string])[] = [
     [PATHS.chat, "max_tokens", `"messages":[]`],
@@ -85,7 +85,7 @@ Deno.test("calls of every kind are sent as they were fitted, and the rest of the
   }
 });
 
-Deno.test("what fits as it is passes byte for byte, at its whole limit", async () => {
+Deno.test("a call that fits at its whole limit passes byte for byte", async () => {
   const app = await appWith();
   const body = String.raw`{"model":"d\u0065ar","max_tokens":1e2,"messages":[]}`;
   const { status, fitted } = await post(app, PATHS.chat, body, " 100 ; mini , dear ");
@@ -194,7 +194,7 @@ Deno.test("a model of the header is asked only where a call of its own could ask
   assert.equal(model.requests.length, 2);
 });
 
-Deno.test("names beyond ASCII are read and told as UTF-8", async () => {
+Deno.test("names beyond ASCII are UTF-8 in both headers", async () => {
   const app = await appWith();
   const { fitted } = await post(app, PATHS.chat, CHAT, latin("200;ünï"));
   assert.equal(fitted, latin("ünï;400"));
