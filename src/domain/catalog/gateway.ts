@@ -2,7 +2,7 @@
 
 import { type Amount, amountOf } from "../values/amount.ts";
 import { patternCovers } from "../values/match.ts";
-import type { Catalog } from "./catalog.ts";
+import type { PriceRow } from "./price_row.ts";
 
 /** The model server of some models: one of `HOLDFAST_UPSTREAMS`. */
 export interface UpstreamRule {
@@ -44,11 +44,17 @@ export interface GatewaySettings {
   readonly upstreams: readonly UpstreamRule[];
 }
 
+/** What a catalog says of models. */
+interface ModelCatalog {
+  readonly gateway: GatewaySettings;
+  readonly models: { get(name: string): PriceRow | undefined };
+}
+
 /**
  * Whether the gateway may call a model under a name: one of the patterns covers it, or the id of its price row, so that
  * each further name of an allowed row may be called too.
  */
-export function allowsModel({ gateway, models }: Pick<Catalog, "gateway" | "models">, name: string): boolean {
+export function allowsModel({ gateway, models }: ModelCatalog, name: string): boolean {
   if (gateway.models === null) return true;
   const id = models.get(name)?.id ?? name;
   return gateway.models.some((pattern) => patternCovers(pattern, name) || patternCovers(pattern, id));
