@@ -361,8 +361,11 @@ export function mergeIncludes(
   const current = running(other.included.length > 0 ? other.included : other.leftLast);
   const parts = mine.map(({ part }) => part);
   const pairs = pairParts(current, parts);
-  // Choice: what the other side left before counts by item, where its window runs.
-  const older = pairParts(running(other.leftIncludes).filter((each) => !current.includes(each)), parts, true);
+  // Choice: what the other side left before counts by item, where its window runs; but no lifetime, as in a change of plans.
+  const before = running(other.leftIncludes).filter((each) =>
+    !current.includes(each) && each.part.window.end !== null
+  );
+  const older = pairParts(before, parts, true);
   for (const each of mine) {
     const added = pairs.get(each.part);
     const theirs = [added, older.get(each.part)].map((one) => one === undefined ? ZERO : usedOf(one.balance));
@@ -378,7 +381,7 @@ export function mergeIncludes(
   uniteRecords(world, from, to);
   to.leftIncludes = [...own.leftIncludes, ...other.leftIncludes, ...ended];
   to.included = [...own.included, ...addOns];
-  to.leftLast = to.included.length > 0 ? [] : [...own.leftLast, ...other.leftLast];
+  to.leftLast = to.included.length > 0 ? [] : [...own.leftLast, ...other.leftLast, ...ended];
   for (const [planId, known] of from.trialIncludes) {
     if (!to.trialIncludes.has(planId)) to.trialIncludes.set(planId, known);
   }
