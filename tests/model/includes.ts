@@ -38,6 +38,11 @@ export interface Part {
 
 /** All parts that a user has at a moment. */
 function partsOf(world: World, user: User, at: number): Part[] {
+  return offeredTo(world, user, at).filter((part) => isGiven(world, user, part));
+}
+
+/** All parts of a user's plans, also those that a trial does not give again. */
+function offeredTo(world: World, user: User, at: number): Part[] {
   const primary = world.primary(user, at);
   const addOns = user.subscriptions.filter((row) => world.isAddOn(row) && isActive(row, at));
   // Choice: an add-on without a primary includes nothing, as it gives nothing else.
@@ -45,7 +50,7 @@ function partsOf(world: World, user: User, at: number): Part[] {
   return rows.flatMap((row) => {
     const plan = world.plan(row.planId);
     return (plan.includes ?? []).flatMap((include) => partsOfPack(world, user, row, include, at));
-  }).filter((part) => isGiven(world, user, part));
+  });
 }
 
 function partsOfPack(world: World, user: User, row: SubscriptionRow, include: Include, at: number): Part[] {
@@ -405,7 +410,7 @@ function uniteRecords(world: World, from: User, to: User): void {
 
 /** Takes from the rollovers of a merged user what is more than its plan allows, from what is used last. */
 export function cutRollovers(world: World, user: User, now: number): void {
-  for (const { part } of user.included) {
+  for (const part of offeredTo(world, user, now)) {
     const { rollover } = part.include;
     if (rollover === undefined) continue;
     const live = inOrder(
