@@ -3,7 +3,8 @@
 import { z } from "zod";
 import { numberOf } from "../../src/domain/values/amount.ts";
 import type { CallEstimate } from "../../src/domain/pricing/model_call.ts";
-import { allowsModel, type Catalog } from "../../src/domain/catalog/catalog.ts";
+import type { Catalog } from "../../src/domain/catalog/catalog.ts";
+import { allowsModel } from "../../src/domain/catalog/gateway.ts";
 import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
 import type { Caller } from "../../src/tenant/registry.ts";
 import { KEYED_POT } from "../http/arrival.ts";
