@@ -80,9 +80,11 @@ Deno.test("a window of overage that ended is loaded where a longer one that bega
     const startedAt = NOW - 2.25 * DAY_MS;
     const sold = (start: number) =>
       settledMore(emptyOverage(1, { ...OF_GROUP, window: { start, end: start + 1000 } }), 1n, start);
-    const told = [NOW - DAY_MS / 4, NOW - DAY_MS / 8, NOW - 1.25 * DAY_MS].map((start) =>
-      ({ ...sold(start), pending: 0n, dueAt: null })
-    );
+    const told = [NOW - DAY_MS / 4, NOW - DAY_MS / 8, NOW - 1.25 * DAY_MS].map((start) => ({
+      ...sold(start),
+      pending: 0n,
+      dueAt: null,
+    }));
     await write([
       { verb: "put", table: "users", row: user() },
       { verb: "append", table: "subscriptions", row: subscription({ startedAt, cycleAnchorAt: null }) },

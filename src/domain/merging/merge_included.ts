@@ -134,7 +134,9 @@ function nameApart(
     ] as const;
     if (sides.some((side) => side.length === 0)) continue;
     const [ofTo, ofFrom] = sides.map((side) => side.find(isRecord));
-    for (const row of sides[stays(ofFrom) && !stays(ofTo) ? 0 : 1]) to.adoptBalance({ ...row, ownRef: `${row.ownRef}@${aliasKey}` });
+    for (const row of sides[stays(ofFrom) && !stays(ofTo) ? 0 : 1]) {
+      to.adoptBalance({ ...row, ownRef: `${row.ownRef}@${aliasKey}` });
+    }
     if (ofTo === undefined || ofFrom === undefined || !isRunning(ofTo, context.now)) continue;
     if (stays(ofTo) || stays(ofFrom)) continue;
     const initial = larger(ofTo.initial, ofFrom.initial);

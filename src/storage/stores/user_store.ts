@@ -97,50 +97,60 @@ async function load(
   // A decision first settles what fell due, as of the time it fell due: windows are needed from the earliest such time on.
   const from = Math.min(now, ...[...users.values()].map(({ dueAt }) => dueAt ?? now));
   const keyText = arrayText([...users.keys()]);
-  const [aliases, subscriptions, counters, reservations, balances, runs, shares, endUserKeys, overages, [sold]] =
-    await Promise.all([
-      database.query<{ key: number; id: string; merged_into: number }>(
-        "select key, id, merged_into from users where merged_into = any($1::text::bigint[]) order by key",
-        [keyText],
-      ),
-      database.query<StoredRow>(
-        "select * from subscriptions where user_key = any($1::text::bigint[]) order by id",
-        [keyText],
-      ),
-      database.query<StoredRow>(
-        `select * from counters where user_key = any($1::text::bigint[]) and (window_end_ms is null
+  const [
+    aliases,
+    subscriptions,
+    counters,
+    reservations,
+    balances,
+    runs,
+    shares,
+    endUserKeys,
+    overages,
+    [sold],
+  ] = await Promise.all([
+    database.query<{ key: number; id: string; merged_into: number }>(
+      "select key, id, merged_into from users where merged_into = any($1::text::bigint[]) order by key",
+      [keyText],
+    ),
+    database.query<StoredRow>(
+      "select * from subscriptions where user_key = any($1::text::bigint[]) order by id",
+      [keyText],
+    ),
+    database.query<StoredRow>(
+      `select * from counters where user_key = any($1::text::bigint[]) and (window_end_ms is null
        or window_end_ms > least($2::bigint, (select min(created_at_ms) from (${OLDEST_HOLDS}) as oldest)))`,
-        [keyText, from],
-      ),
-      database.query<StoredRow>(OPEN_HOLDS, [keyText, HOLD_LIMITS.loadedBytesMax]),
-      database.query<StoredRow>(
-        `select * from credit_balances where user_key = any($1::text::bigint[]) and (held > 0
+      [keyText, from],
+    ),
+    database.query<StoredRow>(OPEN_HOLDS, [keyText, HOLD_LIMITS.loadedBytesMax]),
+    database.query<StoredRow>(
+      `select * from credit_balances where user_key = any($1::text::bigint[]) and (held > 0
        or revoked_at_ms is null and (expires_at_ms is null or expires_at_ms >= $2::bigint)
        or included is not null and (window_end_ms is null or window_end_ms > $2::bigint or (told & ${TOLD.expired}) = 0))
        order by id`,
-        [keyText, from],
-      ),
-      database.query<StoredRow>(LIVE_RUNS, [keyText, from]),
-      database.query<StoredRow>(
-        `select * from shares where user_key = any($1::text::bigint[]) and (window_end_ms is null
+      [keyText, from],
+    ),
+    database.query<StoredRow>(LIVE_RUNS, [keyText, from]),
+    database.query<StoredRow>(
+      `select * from shares where user_key = any($1::text::bigint[]) and (window_end_ms is null
        or window_end_ms > least($2::bigint, (select min(created_at_ms) from (${OLDEST_HOLDS}) as oldest)))`,
-        [keyText, from],
-      ),
-      database.query<StoredRow>(
-        "select * from end_user_keys where user_key = any($1::text::bigint[]) and revoked_at_ms is null order by id",
-        [keyText],
-      ),
-      database.query<StoredRow>(
-        `select * from overage_windows where user_key = any($1::text::bigint[]) and (window_end_ms is null
+      [keyText, from],
+    ),
+    database.query<StoredRow>(
+      "select * from end_user_keys where user_key = any($1::text::bigint[]) and revoked_at_ms is null order by id",
+      [keyText],
+    ),
+    database.query<StoredRow>(
+      `select * from overage_windows where user_key = any($1::text::bigint[]) and (window_end_ms is null
        or due_at_ms is not null
        or window_end_ms > least($2::bigint, (select min(created_at_ms) from (${OLDEST_HOLDS}) as oldest)))`,
-        [keyText, from],
-      ),
-      database.query<StoredRow>(
-        "select 1 from overage_windows where user_key = any($1::text::bigint[]) limit 1",
-        [keyText],
-      ),
-    ]);
+      [keyText, from],
+    ),
+    database.query<StoredRow>(
+      "select 1 from overage_windows where user_key = any($1::text::bigint[]) limit 1",
+      [keyText],
+    ),
+  ]);
   const loaded = new Map([...users.values()].map((user) => [user.key, emptyRows(user)]));
   for (const { key, id, merged_into: canonical } of aliases) loaded.get(canonical)?.aliases.push({ key, id });
   for (const stored of subscriptions) {
@@ -168,7 +178,12 @@ async function load(
     const rows = loaded.get(row.userKey);
     if (rows !== undefined) (rows.shares ??= []).push(row);
   }
-  for (const stored of [...overages, ...sold !== undefined ? await loadBegun(database, [...loaded.values()], from) : []]) {
+  for (
+    const stored of [
+      ...overages,
+      ...sold !== undefined ? await loadBegun(database, [...loaded.values()], from) : [],
+    ]
+  ) {
     const row = OVERAGE_WINDOWS.read(stored);
     const rows = loaded.get(row.userKey);
     if (rows !== undefined) (rows.overages ??= []).push(row);
