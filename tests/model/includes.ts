@@ -38,6 +38,11 @@ export interface Part {
 
 /** All parts that a user has at a moment. */
 function partsOf(world: World, user: User, at: number): Part[] {
+  return offeredTo(world, user, at).filter((part) => isGiven(world, user, part));
+}
+
+/** All parts of a user's plans, also those that a trial does not give again. */
+function offeredTo(world: World, user: User, at: number): Part[] {
   const primary = world.primary(user, at);
   const addOns = user.subscriptions.filter((row) => world.isAddOn(row) && isActive(row, at));
   // Choice: an add-on without a primary includes nothing, as it gives nothing else.
@@ -45,7 +50,7 @@ function partsOf(world: World, user: User, at: number): Part[] {
   return rows.flatMap((row) => {
     const plan = world.plan(row.planId);
     return (plan.includes ?? []).flatMap((include) => partsOfPack(world, user, row, include, at));
-  }).filter((part) => isGiven(world, user, part));
+  });
 }
 
 function partsOfPack(world: World, user: User, row: SubscriptionRow, include: Include, at: number): Part[] {
@@ -361,8 +366,11 @@ export function mergeIncludes(
   const current = running(other.included.length > 0 ? other.included : other.leftLast);
   const parts = mine.map(({ part }) => part);
   const pairs = pairParts(current, parts);
-  // Choice: what the other side left before counts by item, where its window runs.
-  const older = pairParts(running(other.leftIncludes).filter((each) => !current.includes(each)), parts, true);
+  // Choice: what the other side left before counts by item, where its window runs; but no lifetime, as in a change of plans.
+  const before = running(other.leftIncludes).filter((each) =>
+    !current.includes(each) && each.part.window.end !== null
+  );
+  const older = pairParts(before, parts, true);
   for (const each of mine) {
     const added = pairs.get(each.part);
     const theirs = [added, older.get(each.part)].map((one) => one === undefined ? ZERO : usedOf(one.balance));
@@ -378,7 +386,7 @@ export function mergeIncludes(
   uniteRecords(world, from, to);
   to.leftIncludes = [...own.leftIncludes, ...other.leftIncludes, ...ended];
   to.included = [...own.included, ...addOns];
-  to.leftLast = to.included.length > 0 ? [] : [...own.leftLast, ...other.leftLast];
+  to.leftLast = to.included.length > 0 ? [] : [...own.leftLast, ...other.leftLast, ...ended];
   for (const [planId, known] of from.trialIncludes) {
     if (!to.trialIncludes.has(planId)) to.trialIncludes.set(planId, known);
   }
@@ -402,7 +410,7 @@ function uniteRecords(world: World, from: User, to: User): void {
 
 /** Takes from the rollovers of a merged user what is more than its plan allows, from what is used last. */
 export function cutRollovers(world: World, user: User, now: number): void {
-  for (const { part } of user.included) {
+  for (const part of offeredTo(world, user, now)) {
     const { rollover } = part.include;
     if (rollover === undefined) continue;
     const live = inOrder(

@@ -27,12 +27,12 @@ import { type CreditBalance, type LedgerEntry, TOLD } from "../../src/domain/sta
 import type { MeteringEvent } from "../../src/domain/state/event.ts";
 import { ownerOf, type UserKey } from "../../src/domain/values/ids.ts";
 import type { HistoryCounts } from "../../src/domain/merging/merge_report.ts";
-import type { Millis } from "../../src/domain/values/period.ts";
+import { beginsOf, type Millis } from "../../src/domain/values/period.ts";
 import { countersOf, type Reservation } from "../../src/domain/state/reservation.ts";
 import type { Run } from "../../src/domain/state/run.ts";
 import type { OverageWindow } from "../../src/domain/state/overage.ts";
 import type { Share } from "../../src/domain/state/share.ts";
-import type { Subscription, SubscriptionEvent } from "../../src/domain/state/subscription.ts";
+import { originsOf, type Subscription, type SubscriptionEvent } from "../../src/domain/state/subscription.ts";
 import type { OlderRows, User } from "../../src/domain/state/user.ts";
 import { decodeCredits, decodeLines } from "../../src/storage/rows/charge_text.ts";
 import { COUNTERS, RESERVATIONS } from "../../src/storage/rows/metering_rows.ts";
@@ -209,11 +209,12 @@ export class MemoryTables {
       .map(({ key, id }) => ({ key, id }));
     const runs = this.runs(user.key).filter((run) => isLive(run, from));
     const shares = this.shares(user.key).filter(({ windowEnd }) => windowEnd === null || windowEnd > from);
-    const overages = this.overages(user.key).filter(({ windowEnd, dueAt }) =>
-      windowEnd === null || windowEnd > from || dueAt !== null
+    const subscriptions = this.subscriptions(user.key);
+    const begins = beginsOf(from, subscriptions.flatMap(originsOf));
+    const overages = this.overages(user.key).filter(({ windowStart, windowEnd, dueAt }) =>
+      windowEnd === null || windowEnd > from || dueAt !== null || begins.has(windowStart)
     );
     const endUserKeys = this.endUserKeys(user.key).filter(({ revokedAt }) => revokedAt === null);
-    const subscriptions = this.subscriptions(user.key);
     const topUps = this.topUps(user.key).filter(isUnderWay);
     const rows = { subscriptions, counters, reservations, balances, runs, shares, overages };
     return { user, aliases, ...rows, endUserKeys, topUps };

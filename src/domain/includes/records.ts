@@ -50,10 +50,11 @@ export function ended(row: IncludedBalance, state: "left" | "taken_over", now: M
 export function pair<Wanted extends { readonly source: Source }>(
   wanted: readonly Wanted[],
   records: readonly IncludedBalance[],
+  fitting = [isSameItem, paysTheSame],
 ): Map<Wanted, IncludedBalance> {
   const pairs = new Map<Wanted, IncludedBalance>();
   const free = new Set([...records].sort((a, b) => compareUse(b, a)));
-  for (const fits of [isSameItem, paysTheSame]) {
+  for (const fits of fitting) {
     for (const each of wanted) {
       if (pairs.has(each)) continue;
       const { pack, item, isAddOn } = each.source;
@@ -69,11 +70,30 @@ export function pair<Wanted extends { readonly source: Source }>(
   return pairs;
 }
 
+/**
+ * Pairs sources with records of their pack item that others took over from, but whose windows still run: the one that took
+ * over may have ended with a shorter window, and what was used of the longer one is not forgotten.
+ */
+export function pairOlder<Wanted extends { readonly source: Source }>(
+  wanted: readonly Wanted[],
+  records: readonly IncludedBalance[],
+): Map<Wanted, IncludedBalance> {
+  const older = records.filter(({ included: { state, windowEnd } }) =>
+    state === "taken_over" && windowEnd !== null
+  );
+  return pair(wanted, older, [isSameItem]);
+}
+
 type CreditKind = ItemOfPack & Pick<CreditBalance, "unit" | "matches">;
 
 /** Whether two balances have the same unit and the same set of rules. */
 function paysTheSame(a: CreditKind, b: CreditKind): boolean {
   return a.unit === b.unit && (a.matches === b.matches || ruleText(a.matches) === ruleText(b.matches));
+}
+
+/** The most that is gone of these records. */
+export function mostGone(...records: readonly (IncludedBalance | undefined)[]): Amount {
+  return records.reduce((most, row) => row === undefined ? most : larger(most, goneOf(row)), 0n);
 }
 
 function compareUse(a: IncludedBalance, b: IncludedBalance): number {

@@ -10,12 +10,14 @@ import { creditsData } from "../state/message.ts";
 import { goneOf, TOLD } from "../state/credit.ts";
 import { issueBalance } from "../credits/issue.ts";
 import type { Subscription } from "../state/subscription.ts";
-import type { Window } from "../values/period.ts";
+import type { Millis, Window } from "../values/period.ts";
 import {
   ended,
   type IncludedBalance,
   isRunning,
+  mostGone,
   pair,
+  pairOlder,
   putUse,
   recordsOf,
   stateOf,
@@ -48,10 +50,11 @@ export function settleIncluded(draft: Draft, context: Context): void {
   const opening = wanted.filter((each) => each.own?.included.state !== "open" && !goesOn(draft, each, now));
   const left = records.filter((record) => record.included.state === "left" && !owned.has(record.id));
   const pairs = pair(opening, [...leaving, ...left]);
+  const older = pairOlder(opening, records.filter(({ id }) => !owned.has(id)));
   for (const each of wanted) {
-    const from = pairs.get(each);
     if (each.own?.included.state === "open") grow(draft, context, each.source, each.own);
-    else open(draft, context, each, from);
+    else open(draft, context, each, pairs.get(each), older.get(each));
+    if (each.source.isTrial) noteTrial(draft, each.source, now);
   }
   const taken = new Set(pairs.values());
   for (const record of leaving) {
@@ -72,9 +75,16 @@ export function wantedOf(
   return sources.flatMap((source) => {
     const window = windowOfSource(draft, source, now);
     const own = byRef.get(refOf(source, window.start));
-    if (own === undefined && source.isTrial && hadTrialCredits(draft, source)) return [];
+    if (source.isTrial && !isOfTrial(draft, source, window)) return [];
     return [{ source, window, own }];
   });
+}
+
+/** Whether a trial has credits in a window: it is the user's first one of the plan, and they were included in this window. */
+function isOfTrial(draft: Draft, { row: { id }, plan }: Source, { start }: Window): boolean {
+  const at = draft.subscription(id)?.trialCredits[plan.id];
+  if (at !== undefined) return start <= at;
+  return ![...draft.subscriptions()].some(({ trialCredits }) => Object.hasOwn(trialCredits, plan.id));
 }
 
 /** Whether a window begins now that goes on where one of the same subscription ended: it takes no use along. */
@@ -85,18 +95,15 @@ function goesOn(draft: Draft, { source, window: { start } }: Wanted, now: number
     );
 }
 
-function hadTrialCredits(draft: Draft, { plan }: Source): boolean {
-  for (const row of draft.subscriptions()) {
-    if (Object.hasOwn(row.trialCredits, plan.id)) return true;
-  }
-  return false;
-}
-
 /**
  * Whether a record keeps its window, although nothing includes it now: its subscription and plan are in force, but the
  * catalog no longer includes the pack. What was given stays until the window's end.
  */
-function isKept(record: IncludedBalance, sources: readonly Source[], wanted: readonly Wanted[]): boolean {
+export function isKept(
+  record: IncludedBalance,
+  sources: readonly Source[],
+  wanted: readonly Wanted[],
+): boolean {
   const { subscriptionId, planId, isAddOn } = record.included;
   return sources.some(({ row, plan, ...source }) =>
     row.id === subscriptionId && plan.id === planId && source.isAddOn === isAddOn
@@ -111,10 +118,16 @@ function grow(draft: Draft, context: Context, { amount, row }: Source, own: Incl
   putUse(draft, context, next, { gone: goneOf(own), initial: larger(initial, amount) });
 }
 
-/** Opens the balance of a window, anew or again, with the use of the record that it takes over from. */
-function open(draft: Draft, context: Context, each: Wanted, from: IncludedBalance | undefined): void {
+/** Opens the balance of a window, anew or again, with the use of the record that it takes over from, or of an older one. */
+function open(
+  draft: Draft,
+  context: Context,
+  each: Wanted,
+  from: IncludedBalance | undefined,
+  older: IncludedBalance | undefined,
+): void {
   const { source, window, own } = each;
-  const left = from === undefined ? 0n : goneOf(from);
+  const left = mostGone(from, older);
   let id: string;
   if (own === undefined) {
     id = issueBalance(draft, termsOf(source, window), context, left).id;
@@ -125,7 +138,6 @@ function open(draft: Draft, context: Context, each: Wanted, from: IncludedBalanc
     putUse(draft, context, found, { gone: larger(goneOf(own), left), initial });
   }
   if (from !== undefined) takeOver(draft, from, id, context.now);
-  if (source.isTrial) noteTrial(draft, source, window);
 }
 
 /** A record that its window has again. */
@@ -139,8 +151,8 @@ export function reopened(own: IncludedBalance, { row }: Source, { end }: Window)
   };
 }
 
-function noteTrial(draft: Draft, { row: { id }, plan }: Source, { start }: Window): void {
+function noteTrial(draft: Draft, { row: { id }, plan }: Source, now: Millis): void {
   const row = draft.subscription(id) as Subscription;
   if (Object.hasOwn(row.trialCredits, plan.id)) return;
-  draft.putSubscription({ ...row, trialCredits: { ...row.trialCredits, [plan.id]: start } });
+  draft.putSubscription({ ...row, trialCredits: { ...row.trialCredits, [plan.id]: now } });
 }

@@ -14,13 +14,15 @@ import {
   type IncludedBalance,
   isRecord,
   isRunning,
+  mostGone,
   pair,
+  pairOlder,
   putUse,
   recordsOf,
   takeOver,
 } from "../includes/records.ts";
-import { reopened, settleIncluded, type Wanted, wantedOf } from "../includes/settle.ts";
-import { type Source, sourcesOf, termsOf } from "../includes/sources.ts";
+import { isKept, reopened, settleIncluded, type Wanted, wantedOf } from "../includes/settle.ts";
+import { refOf, type Source, sourcesOf, termsOf } from "../includes/sources.ts";
 
 /** Which of the balances were whose. */
 export interface MergedSides {
@@ -51,7 +53,11 @@ export function mergeIncluded(
     const [first, second] = uses.map((use) => use.get(each));
     if (first !== undefined && second !== undefined) join(to, context, each, [first, second]);
   }
-  nameApart(to, sides, context);
+  const stays = (record: IncludedBalance | undefined) =>
+    record?.included.state === "open" &&
+    (wanted.some(({ source, window }) => refOf(source, window.start) === record.ownRef) ||
+      isKept(record, sources, wanted));
+  nameApart(to, sides, stays, context);
   for (const source of sources) cutRollovers(to, context, source);
   settleIncluded(to, context);
 }
@@ -78,14 +84,13 @@ function usesOf(
     wanted,
     side.filter(({ id, included }) => included.state !== "taken_over" && !own.has(id)),
   );
+  const older = pairOlder(wanted, side.filter(({ id }) => !own.has(id)));
   const uses = new Map<Wanted, Use>();
   for (const each of wanted) {
     const use = { own: owns.get(each.source), current: current.get(each) };
-    const gone = larger(
-      use.own === undefined ? 0n : goneOf(use.own),
-      use.current === undefined ? 0n : goneOf(use.current),
-    );
-    if (use.own !== undefined || use.current !== undefined) uses.set(each, { ...use, gone });
+    const before = older.get(each);
+    if (use.own === undefined && use.current === undefined && before === undefined) continue;
+    uses.set(each, { ...use, gone: mostGone(use.own, use.current, before) });
   }
   return uses;
 }
@@ -110,9 +115,14 @@ function join(to: Draft, context: Context, each: Wanted, uses: readonly [Use, Us
 
 /**
  * Gives balances of the alias other names where both users have one: a window has one record, with one rollover. Of two
- * records of a running window the open one keeps the name; where both were left, one has the use of both.
+ * records of a running window the one that stays open keeps the name; where none does, one has the use of both.
  */
-function nameApart(to: Draft, { ofAlias, aliasKey }: MergedSides, context: Context): void {
+function nameApart(
+  to: Draft,
+  { ofAlias, aliasKey }: MergedSides,
+  stays: (record: IncludedBalance | undefined) => boolean,
+  context: Context,
+): void {
   const byWindow = Map.groupBy(
     [...to.balancesInOrder()].filter(({ included }) => included !== null),
     ({ ownRef }) => windowRefOf(ownRef ?? ""),
@@ -124,14 +134,15 @@ function nameApart(to: Draft, { ofAlias, aliasKey }: MergedSides, context: Conte
     ] as const;
     if (sides.some((side) => side.length === 0)) continue;
     const [ofTo, ofFrom] = sides.map((side) => side.find(isRecord));
-    const isKept = ofFrom?.included.state === "open" && ofTo?.included.state !== "open";
-    for (const row of sides[isKept ? 0 : 1]) to.adoptBalance({ ...row, ownRef: `${row.ownRef}@${aliasKey}` });
+    for (const row of sides[stays(ofFrom) && !stays(ofTo) ? 0 : 1]) {
+      to.adoptBalance({ ...row, ownRef: `${row.ownRef}@${aliasKey}` });
+    }
     if (ofTo === undefined || ofFrom === undefined || !isRunning(ofTo, context.now)) continue;
-    if (ofTo.included.state === "open" || ofFrom.included.state === "open") continue;
+    if (stays(ofTo) || stays(ofFrom)) continue;
     const initial = larger(ofTo.initial, ofFrom.initial);
     putUse(to, context, ofTo, { gone: goneOf(ofTo) + goneOf(ofFrom), initial });
     const over = { ...ofFrom, ownRef: `${ofFrom.ownRef}@${aliasKey}` };
-    if (ofFrom.included.state === "left") takeOver(to, over, ofTo.id, context.now);
+    if (ofFrom.included.state !== "taken_over") takeOver(to, over, ofTo.id, context.now);
   }
 }
 

@@ -67,7 +67,8 @@ export function tellOfOverage(draft: Draft, line: Line, more: Amount, context: C
   const row = draft.overage(line);
   const data = () => overageSoldData(draft.user.id, { row, max, overage });
   let { told } = row;
-  if ((told & SOLD.started) === 0) {
+  // What a merge brought into the counter began to be sold before.
+  if ((told & SOLD.started) === 0 && overage === more) {
     told |= SOLD.started;
     draft.tell("usage.overage_started", context.now, data());
   }

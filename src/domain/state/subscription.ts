@@ -34,7 +34,7 @@ export interface Subscription {
   readonly trials: readonly string[];
   /** When its trial at the payment provider ends; null where none runs. */
   readonly providerTrialEndsAt: Millis | null;
-  /** The start of the window in which a trial of each plan included credits, by the plan's id: once for user and plan. */
+  /** When a trial of each plan included credits, by the plan's id: in the windows of then, once for user and plan. */
   readonly trialCredits: Readonly<Record<string, Millis>>;
   /** When it first had each plan, by the plan's id. A plan that is missing began with the row. */
   readonly firstHeld: Readonly<Record<string, Millis>>;
@@ -122,6 +122,11 @@ export function heldSince(
 /** Whether a row came from a payment provider. */
 export function isPaid(row: Subscription): boolean {
   return row.provider !== null;
+}
+
+/** Returns all moments at which windows of a row may begin to be counted. */
+export function originsOf(row: Subscription): Millis[] {
+  return [anchorOf(row), row.startedAt, ...Object.values(row.firstHeld)];
 }
 
 /** Returns the anchor from which a row's windows are stepped. */

@@ -7,12 +7,12 @@ import type { UserKey } from "../../domain/values/ids.ts";
 import type { EndUserKey } from "../../domain/state/end_user_key.ts";
 import type { Counter } from "../../domain/state/counter.ts";
 import { type CreditBalance, TOLD } from "../../domain/state/credit.ts";
-import type { Millis } from "../../domain/values/period.ts";
+import { beginsOf, type Millis } from "../../domain/values/period.ts";
 import { countersOf, type Reservation } from "../../domain/state/reservation.ts";
 import type { Run } from "../../domain/state/run.ts";
 import type { OverageWindow } from "../../domain/state/overage.ts";
 import type { Share, ShareLine } from "../../domain/state/share.ts";
-import type { Subscription } from "../../domain/state/subscription.ts";
+import { originsOf, type Subscription } from "../../domain/state/subscription.ts";
 import type { TopUpIntent } from "../../domain/state/top_up.ts";
 import type { CallerTexts } from "../../domain/state/text_room.ts";
 import { type Alias, type OlderRows, PATH_MAX, type User } from "../../domain/state/user.ts";
@@ -97,46 +97,60 @@ async function load(
   // A decision first settles what fell due, as of the time it fell due: windows are needed from the earliest such time on.
   const from = Math.min(now, ...[...users.values()].map(({ dueAt }) => dueAt ?? now));
   const keyText = arrayText([...users.keys()]);
-  const [aliases, subscriptions, counters, reservations, balances, runs, shares, endUserKeys, overages] =
-    await Promise.all([
-      database.query<{ key: number; id: string; merged_into: number }>(
-        "select key, id, merged_into from users where merged_into = any($1::text::bigint[]) order by key",
-        [keyText],
-      ),
-      database.query<StoredRow>(
-        "select * from subscriptions where user_key = any($1::text::bigint[]) order by id",
-        [keyText],
-      ),
-      database.query<StoredRow>(
-        `select * from counters where user_key = any($1::text::bigint[]) and (window_end_ms is null
+  const [
+    aliases,
+    subscriptions,
+    counters,
+    reservations,
+    balances,
+    runs,
+    shares,
+    endUserKeys,
+    overages,
+    [sold],
+  ] = await Promise.all([
+    database.query<{ key: number; id: string; merged_into: number }>(
+      "select key, id, merged_into from users where merged_into = any($1::text::bigint[]) order by key",
+      [keyText],
+    ),
+    database.query<StoredRow>(
+      "select * from subscriptions where user_key = any($1::text::bigint[]) order by id",
+      [keyText],
+    ),
+    database.query<StoredRow>(
+      `select * from counters where user_key = any($1::text::bigint[]) and (window_end_ms is null
        or window_end_ms > least($2::bigint, (select min(created_at_ms) from (${OLDEST_HOLDS}) as oldest)))`,
-        [keyText, from],
-      ),
-      database.query<StoredRow>(OPEN_HOLDS, [keyText, HOLD_LIMITS.loadedBytesMax]),
-      database.query<StoredRow>(
-        `select * from credit_balances where user_key = any($1::text::bigint[]) and (held > 0
+      [keyText, from],
+    ),
+    database.query<StoredRow>(OPEN_HOLDS, [keyText, HOLD_LIMITS.loadedBytesMax]),
+    database.query<StoredRow>(
+      `select * from credit_balances where user_key = any($1::text::bigint[]) and (held > 0
        or revoked_at_ms is null and (expires_at_ms is null or expires_at_ms >= $2::bigint)
        or included is not null and (window_end_ms is null or window_end_ms > $2::bigint or (told & ${TOLD.expired}) = 0))
        order by id`,
-        [keyText, from],
-      ),
-      database.query<StoredRow>(LIVE_RUNS, [keyText, from]),
-      database.query<StoredRow>(
-        `select * from shares where user_key = any($1::text::bigint[]) and (window_end_ms is null
+      [keyText, from],
+    ),
+    database.query<StoredRow>(LIVE_RUNS, [keyText, from]),
+    database.query<StoredRow>(
+      `select * from shares where user_key = any($1::text::bigint[]) and (window_end_ms is null
        or window_end_ms > least($2::bigint, (select min(created_at_ms) from (${OLDEST_HOLDS}) as oldest)))`,
-        [keyText, from],
-      ),
-      database.query<StoredRow>(
-        "select * from end_user_keys where user_key = any($1::text::bigint[]) and revoked_at_ms is null order by id",
-        [keyText],
-      ),
-      database.query<StoredRow>(
-        `select * from overage_windows where user_key = any($1::text::bigint[]) and (window_end_ms is null
+      [keyText, from],
+    ),
+    database.query<StoredRow>(
+      "select * from end_user_keys where user_key = any($1::text::bigint[]) and revoked_at_ms is null order by id",
+      [keyText],
+    ),
+    database.query<StoredRow>(
+      `select * from overage_windows where user_key = any($1::text::bigint[]) and (window_end_ms is null
        or due_at_ms is not null
        or window_end_ms > least($2::bigint, (select min(created_at_ms) from (${OLDEST_HOLDS}) as oldest)))`,
-        [keyText, from],
-      ),
-    ]);
+      [keyText, from],
+    ),
+    database.query<StoredRow>(
+      "select 1 from overage_windows where user_key = any($1::text::bigint[]) limit 1",
+      [keyText],
+    ),
+  ]);
   const loaded = new Map([...users.values()].map((user) => [user.key, emptyRows(user)]));
   for (const { key, id, merged_into: canonical } of aliases) loaded.get(canonical)?.aliases.push({ key, id });
   for (const stored of subscriptions) {
@@ -164,7 +178,12 @@ async function load(
     const rows = loaded.get(row.userKey);
     if (rows !== undefined) (rows.shares ??= []).push(row);
   }
-  for (const stored of overages) {
+  for (
+    const stored of [
+      ...overages,
+      ...sold !== undefined ? await loadBegun(database, [...loaded.values()], from) : [],
+    ]
+  ) {
     const row = OVERAGE_WINDOWS.read(stored);
     const rows = loaded.get(row.userKey);
     if (rows !== undefined) (rows.overages ??= []).push(row);
@@ -193,6 +212,23 @@ interface AskedUser {
 
 function nameOf(ref: UserRef): string {
   return "key" in ref ? `${ref.realm}#${ref.key}` : `${ref.realm}/${ref.id}`;
+}
+
+/**
+ * Loads windows of overage that ended, but began with a longer window that still runs: a group that counts by the day now
+ * goes on from what it sold in the first hour.
+ */
+function loadBegun(database: Database, loaded: readonly Rows[], from: Millis): Promise<StoredRow[]> {
+  const begins = loaded.flatMap(({ user, subscriptions, reservations }) => {
+    const at = Math.min(from, ...reservations.map(({ createdAt }) => createdAt));
+    return [...beginsOf(at, subscriptions.flatMap(originsOf))].map((start) => ({ key: user.key, start, at }));
+  });
+  return database.query<StoredRow>(
+    `select t.* from unnest($1::text::bigint[], $2::text::bigint[], $3::text::bigint[]) as begun(key, start, at)
+     join overage_windows t on t.user_key = begun.key and t.window_start_ms = begun.start
+       and t.window_end_ms <= begun.at and t.due_at_ms is null`,
+    (["key", "start", "at"] as const).map((name) => arrayText(begins.map((row) => row[name]))),
+  );
 }
 
 async function loadUsers(database: Database, refs: readonly UserRef[]): Promise<AskedUser[]> {

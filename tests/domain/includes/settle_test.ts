@@ -92,6 +92,17 @@ Deno.test("a change of plan takes use along, whatever the plan does with counter
   assert.deepEqual(shown(scene), ["plan 20/200 04-01"]);
 });
 
+Deno.test("use of a longer window outlasts a shorter one that took it over", () => {
+  const scene = sceneOf();
+  scene.subscribe("pro");
+  scene.track(90);
+  scene.subscribe("day");
+  scene.wait(DAY_S);
+  assert.deepEqual(shown(scene), ["plan 10/10 03-12"]);
+  scene.subscribe("roll");
+  assert.deepEqual(shown(scene), ["plan 10/100 04-01"]);
+});
+
 Deno.test("open holds follow, and correct what they left", () => {
   const scene = sceneOf();
   scene.subscribe("pro");
@@ -152,6 +163,15 @@ Deno.test("a trial includes credits once for user and plan, and its end in the p
   assert.deepEqual(shown(scene), []);
   scene.at("2026-04-03T00:00:00.000Z").subscribe("pro", { trial: false });
   assert.deepEqual(shown(scene), ["plan 100/100 05-01"]);
+});
+
+Deno.test("a later window of a trial has nothing, also where the plan was paid for in between", () => {
+  const scene = sceneOf();
+  scene.subscribe("pro", { trial: true });
+  scene.at("2026-04-02T00:00:00.000Z").pay("pro", "x");
+  assert.deepEqual(shown(scene), ["plan 100/100 05-01"]);
+  scene.do("cancel", { provider: "stripe", externalId: "x", endsAt: scene.now, reason: null });
+  assert.deepEqual(shown(scene), []);
 });
 
 Deno.test("a trial at the provider counts too, and what comes after it is given at its end", () => {
@@ -238,6 +258,16 @@ Deno.test("a merge of two users of one plan leaves one balance of the window", (
   assert.deepEqual(shown(into), ["plan 0/100 04-01"]);
   into.wait(30 * DAY_S);
   assert.deepEqual(shown(into), ["plan 100/100 05-01"]);
+});
+
+Deno.test("where neither plan stays in a merge, a plan that comes back finds the use of both", () => {
+  const [alias, into] = twoUsers("pro", "pro");
+  alias.track(30);
+  into.track(40);
+  into.subscribe("else");
+  alias.mergeInto(into);
+  into.subscribe("pro");
+  assert.deepEqual(shown(into), ["plan 30/100 04-01"]);
 });
 
 Deno.test("rollovers of both are together at most what the plan allows", () => {

@@ -204,6 +204,21 @@ Deno.test("a merge of windows of one plan adds up what both sold", () => {
   assert.deepEqual(counts(to), { g: [7, 1] });
 });
 
+Deno.test("what a merge brought into another window began to be sold before, and is not told again", () => {
+  const plan = planWith([selling("g", null)], "p", {
+    period: { type: "hourly", anchor: "subscription_start" },
+  });
+  const to = sceneOf(plan);
+  const listens = { isCompared: false, listensTo: LISTENS };
+  const from = new Scene([plan], START, PACKS, { beside: to, key: 8, id: "v", ...listens });
+  from.wait(1).subscribe("p");
+  from.track(12);
+  from.mergeInto(to.wait(1));
+  to.track(1);
+  assert.deepEqual(counts(to), { g: [13, 3] });
+  assert.deepEqual(told(to), []);
+});
+
 Deno.test("under reset what was sold stays sold; a block fills the plan alone", () => {
   for (const [onPlanChange, want] of [["reset", [0, 0]], ["block", [0, 0]]] as const) {
     const other = planWith([selling("g", 5)], "q", { rank: 2, onPlanChange });
