@@ -38,6 +38,7 @@ import includedCredits from "./0034_included_credits.sql" with { type: "text" };
 import topUps from "./0035_top_ups.sql" with { type: "text" };
 import overage from "./0036_overage.sql" with { type: "text" };
 import readers from "./0037_readers.sql" with { type: "text" };
+import views from "./0038_views.sql" with { type: "text" };
 
 /** A migration: a name that says its place, and its SQL. */
 export interface Migration {
@@ -83,4 +84,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0035_top_ups", sql: topUps },
   { name: "0036_overage", sql: overage },
   { name: "0037_readers", sql: readers },
+  { name: "0038_views", sql: views },
 ];

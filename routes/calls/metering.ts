@@ -1,13 +1,13 @@
 // Reserve, commit, release, track, can-use and explain: JSON becomes a command to the user, its result becomes JSON.
 
 import type { Call } from "../../actors/call.ts";
-import { amountOf, numberOf } from "../../src/domain/values/amount.ts";
+import { numberOf } from "../../src/domain/values/amount.ts";
 import type { CommitAnswer, Correction } from "../../src/domain/metering/commit.ts";
 import { shownCount } from "../../src/domain/state/counter.ts";
 import type { Cost } from "../../src/domain/pricing/cost.ts";
 import type { CreditCost } from "../../src/domain/pricing/credits.ts";
 import type { CallSize } from "../../src/domain/pricing/amounts.ts";
-import type { CanUseAnswer, Fit, OfferedGroup, ReserveAnswer } from "../../src/domain/metering/reserve.ts";
+import type { CanUseAnswer, OfferedGroup, ReserveAnswer } from "../../src/domain/metering/reserve.ts";
 import type { ExplainAnswer } from "../../src/domain/metering/explanation.ts";
 import type { GroupReading } from "../../src/domain/metering/availability.ts";
 import type { TrackAnswer } from "../../src/domain/metering/track.ts";
@@ -20,6 +20,7 @@ import { canUse, commit, explain, release, reserve, track } from "../contract/me
 import { runNeeded } from "./runs.ts";
 import { showExplain } from "./shown_explanation.ts";
 import { amountOrNull, timeText } from "../contract/fields.ts";
+import { fitOf } from "../contract/fit.ts";
 import { runTurn, type Target, type TurnWorld } from "../http/turn.ts";
 import { joined, warningsAbout } from "../http/unknown_members.ts";
 import type { ChargedGroup } from "../../src/domain/metering/settle_charge.ts";
@@ -80,7 +81,7 @@ export function askReserve(
     ttlMs,
     prompt: input.prompt ?? null,
     runId: input.runId ?? null,
-    fit: fitOf(input),
+    fit: input.fit == null ? null : fitOf(input.fit),
   };
   const show = (answer: ReserveAnswer) => showReserve(answer, warningsAbout(input));
   const needs = runNeeded(input.runId);
@@ -157,11 +158,6 @@ export function askTrack(input: CheckedOf<typeof track>): Asked<"track", DataOf<
     needs: runNeeded(input.runId),
     show,
   };
-}
-
-function fitOf({ fit }: CheckedOf<typeof reserve>): Fit | null {
-  if (fit == null) return null;
-  return { minOutputTokens: amountOf(fit.minOutputTokens), models: fit.models ?? [] };
 }
 
 type WireSize = Readonly<Partial<Record<keyof CallSize, number | null | undefined>>>;

@@ -1,6 +1,8 @@
 // Fit: the members of a reserve that may be made smaller until it is allowed.
 
 import { z } from "zod";
+import type { Fit } from "../../src/domain/metering/reserve.ts";
+import { amountOf } from "../../src/domain/values/amount.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 import { nameOf } from "./fields.ts";
 import type { MemberFault } from "./member_conflicts.ts";
@@ -19,6 +21,11 @@ export const fit = z.strictObject({
   "Makes the call smaller until it is allowed: the first model that passes with minOutputTokens, with the most output " +
     "tokens up to maxOutputTokens",
 );
+
+/** The same as a command takes it. */
+export function fitOf({ minOutputTokens, models }: z.output<typeof fit>): Fit {
+  return { minOutputTokens: amountOf(minOutputTokens), models: models ?? [] };
+}
 
 /** What a reserve was made to fit to. */
 export const fitted = z.strictObject({ model: z.string().nullable(), maxOutputTokens: z.number() }).optional()

@@ -4,6 +4,7 @@
 import { Unavailable } from "../../actors/port.ts";
 import { reportIn, showsWork, textOfAnswer } from "../../src/client/answer_shapes.ts";
 import { listOf, looseOf, parsed } from "../../src/client/loose.ts";
+import type { Catalog } from "../../src/domain/catalog/catalog.ts";
 import type { ModelServer } from "../../src/process/features.ts";
 import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
 import { admit, type Admitted, refuseInput } from "../http/admission.ts";
@@ -24,7 +25,7 @@ import { QuotaRefused, refuseCall } from "./errors.ts";
 import { EventReader } from "./event_reader.ts";
 import { type HoldSource, reserveHold } from "./holds.ts";
 import { bodyOf, MeteredBody, readerOf } from "./metered_body.ts";
-import { type ReadCall, readCall } from "./model_call.ts";
+import { fittedTo, type ReadCall, readCall, refuseModel } from "./model_call.ts";
 import { askServer, keyRefused, passedOn, refusesKey, serverFailed } from "./model_server.ts";
 import type { OpenCall, OpenCalls, Progress } from "./open_calls.ts";
 import { TailReader } from "./tail_reader.ts";
@@ -88,6 +89,8 @@ interface Begun {
   readonly read: ReadCall;
   readonly call: OpenCall;
   readonly modelServer: ModelServer;
+  /** The headers of its answer: the hold, and what the call was fitted to. */
+  readonly headers: Readonly<Record<string, string>>;
 }
 
 /** Takes the hold of a call, before the server is asked. */
@@ -97,32 +100,58 @@ async function begin(request: Request, kind: CallKind, gateway: Gateway): Promis
   const admitted = await admitCall(request, gateway);
   const { world, caller } = admitted;
   await refuseUnread(admitted, request, dialect);
-  const read = await readCall(request, kind, admitted).catch((fault) =>
+  const asked = await readCall(request, kind, admitted).catch((fault) =>
     refuseInput(admitted, request, fault)
   );
   try {
-    const modelServer = serverFor(dialect, world.features, caller.realm.catalog, read.model);
+    const { catalog } = caller.realm;
+    const [own, others] = serversFor(dialect, world.features, catalog, asked);
     if (!calls.hasRoom) throw new Unavailable("Too many calls of the model server are under way");
-    const reserved = await askOwner(world, reserveHold, admitted, read.hold, request);
+    const fit = asked.hold.fit === null ? null : { ...asked.hold.fit, models: [...others.keys()] };
+    const reserved = await askOwner(world, reserveHold, admitted, { ...asked.hold, fit }, request);
     if (!reserved.ok) throw refusedWith(reserved.error);
-    const { hold } = reserved.data;
+    const { hold, fitted } = reserved.data;
     if (hold === null) throw new QuotaRefused(reserved.data);
     const { app, realm } = caller;
     const held = { appId: app.record.appId, mode: realm.mode, reservationId: hold.reservationId };
+    const [read, headers] = fitted === undefined ? [asked, {}] : fittedTo(asked, fitted, catalog);
+    const modelServer = others.get(read.model) ?? own;
     const { estimate, hasReasoningPrice, holdsTokens } = read;
     const { readOnMs = GATEWAY_LIMITS.readOnMs } = modelServer;
     const traits = { estimate, hasReasoningPrice, holdsTokens, readOnMs };
     const call = calls.open(world, held, hold.ttlMs, traits);
-    return { startedAt, read, call, modelServer };
+    return { startedAt, read, call, modelServer, headers: { [HOLD_HEADER]: call.reservationId, ...headers } };
   } catch (error) {
-    read.give();
+    asked.give();
     throw error;
   }
 }
 
+/**
+ * Returns the server of a call, and those of the other models that it may be fitted to. A model that no call of its own could
+ * ask is passed over.
+ */
+function serversFor(
+  dialect: Dialect,
+  features: GatewayFeatures,
+  catalog: Catalog,
+  { model, hold: { fit } }: ReadCall,
+): readonly [own: ModelServer, others: ReadonlyMap<string, ModelServer>] {
+  const others = new Map<string, ModelServer>();
+  for (const other of fit?.models ?? []) {
+    try {
+      refuseModel(other, catalog);
+      others.set(other, serverFor(dialect, features, catalog, other));
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+    }
+  }
+  return [serverFor(dialect, features, catalog, model), others];
+}
+
 /** Sends a call to the server, and makes the response from its answer. */
 async function forward(request: Request, begun: Begun, { dialect, calls }: Gateway): Promise<Response> {
-  const { startedAt, read, call, modelServer } = begun;
+  const { startedAt, read, call, modelServer, headers } = begun;
   const { kind } = read;
   const leave = () => call.leave();
   request.signal.addEventListener("abort", leave);
@@ -137,7 +166,6 @@ async function forward(request: Request, begun: Begun, { dialect, calls }: Gatew
   } finally {
     read.give();
   }
-  const headers = { [HOLD_HEADER]: call.reservationId };
   const id = requestId(request);
   if (!answer.ok) {
     await call.fail(`The model server answered ${answer.status}`);

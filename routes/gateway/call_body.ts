@@ -3,6 +3,7 @@
 // becomes is never sent between threads, which would cost the answering thread more than parsing it.
 
 import {
+  ANSWER_LIMITS,
   type CallEstimate,
   estimateCall,
   estimateImages,
@@ -12,7 +13,15 @@ import type { FieldFault } from "../../src/domain/values/refusal.ts";
 import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
 import { decode, type Members, membersOf, parse, refuseForbiddenText } from "../http/json_body.ts";
 import { membersOfForm, partsOf } from "./form_body.ts";
-import { refuseAmbiguous, refuseAmbiguousForm, serverToolFault, storedFault } from "./members.ts";
+import {
+  type Place,
+  placesOf,
+  refuseAmbiguous,
+  refuseAmbiguousForm,
+  serverToolFault,
+  storedFault,
+} from "./members.ts";
+import { joined } from "./texts.ts";
 import type { AnswerShape } from "../../src/client/answer_shapes.ts";
 import { looseOf } from "../../src/client/loose.ts";
 
@@ -30,6 +39,18 @@ export interface CallBody {
   readonly bytes: Uint8Array<ArrayBuffer>;
   /** Whether the event with the report is not passed on, since the caller did not ask for it. */
   readonly dropsReport: boolean;
+  /** What fitting needs; null for a call that does not ask for it. */
+  readonly fitting: Fitting | null;
+}
+
+/** What fitting a call needs of its body. */
+export interface Fitting {
+  /** The longest answer that the call allows, in tokens; null for a call that names no limit. */
+  readonly limit: number | null;
+  /** How many answers it asks for, each with this limit. */
+  readonly answers: number;
+  /** Where `CallBody.bytes` has the model and the limits. */
+  readonly places: readonly Place[];
 }
 
 /** How a body is read. */
@@ -42,6 +63,8 @@ export interface CallReading {
   readonly storedObjects: boolean;
   /** Whether they allow tools that the server runs. */
   readonly serverTools: boolean;
+  /** Whether the call asks to be fitted to what is left. */
+  readonly fits: boolean;
 }
 
 /** The members that `CallBody.call` has. Anthropic's messages name no user. */
@@ -59,13 +82,56 @@ export function readCallBody(bytes: Uint8Array<ArrayBuffer>, reading: CallReadin
   const { shape, isLogged, storedObjects, serverTools } = reading;
   const members = readMembers(bytes, reading);
   const stored = storedObjects ? null : storedFault(members, shape);
+  const body = bodyFor(reading, bytes, members);
   return {
     call: Object.fromEntries(membersRead(shape).map((name) => [name, plainOf(members[name])])),
     estimate: estimateOf(members, shape),
     forbidden: stored ?? (serverTools || shape !== "messages" ? null : serverToolFault(members)),
     prompt: isLogged ? promptOf(members, shape) : null,
-    ...bodyFor(reading, bytes, members),
+    fitting: reading.fits ? fittingOf(members, shape, body.bytes) : null,
+    ...body,
   };
+}
+
+/** The members that limit an answer. */
+function limitsOf(shape: AnswerShape): readonly string[] {
+  if (shape === "messages") return ["max_tokens"];
+  return shape === "chat" || shape === "responses" ? ANSWER_LIMITS : [];
+}
+
+function fittingOf(members: Members, shape: AnswerShape, bytes: Uint8Array): Fitting {
+  // What is invalid is a fault of the estimate.
+  const named = limitsOf(shape).filter((name) => (members[name] ?? null) !== null);
+  if (named.length === 0) return { limit: null, answers: 1, places: [] };
+  const limit = Math.max(...named.map((name) => members[name] as number));
+  const answers = shape === "messages" ? 1 : (members.n ?? 1) as number;
+  return { limit, answers, places: placesOf(bytes, ["model", ...named]) };
+}
+
+/** Returns the body with another model and without a limit above `limit`. All other bytes stay. */
+export function fittedBytes(
+  bytes: Uint8Array,
+  places: readonly Place[],
+  { model, limit }: { readonly model: string; readonly limit: number },
+): Uint8Array {
+  const pieces: Uint8Array[] = [];
+  let at = 0;
+  let length = 0;
+  const add = (piece: Uint8Array) => {
+    pieces.push(piece);
+    length += piece.byteLength;
+  };
+  for (const { name, from, to } of places) {
+    const sent = JSON.parse(decode(bytes.subarray(from, to)));
+    const value = name === "model" ? model : Math.min(sent, limit);
+    if (value === sent) continue;
+    add(bytes.subarray(at, from));
+    add(encoder.encode(JSON.stringify(value)));
+    at = to;
+  }
+  if (at === 0) return bytes;
+  add(bytes.subarray(at));
+  return joined(pieces, length);
 }
 
 function readMembers(bytes: Uint8Array<ArrayBuffer>, { shape, boundary }: CallReading): Members {

@@ -57,6 +57,19 @@ const HEADERS = {
   "X-Holdfast-Metadata": { description: "A JSON object for the rules of plans; model is always the body's" },
 };
 
+const FITTING = {
+  "X-Holdfast-Fit": {
+    description:
+      "<minOutputTokens>[;model,model]: the answer's limit, which the call must have, is lowered to what " +
+      "is left, to minOutputTokens at the least; if that does not fit either, the first of the models is asked for " +
+      "which it does. All tokens are those of one answer",
+  },
+};
+
+const FITTED = {
+  "X-Holdfast-Fitted": "<model>;<maxOutputTokens>: with X-Holdfast-Fit, what the model server was asked for",
+};
+
 const ERRORS: readonly RefusalCode[] = [
   "unavailable",
   "internal_error",
@@ -91,9 +104,11 @@ type Doc = Pick<CallDoc, "id" | "summary" | "description">;
 interface Taken {
   readonly members: z.ZodRawShape;
   readonly bodyType?: string;
+  /** Whether a call may be fitted to what is left. */
+  readonly fits?: boolean;
 }
 
-function metered(dialect: Dialect, path: string, doc: Doc, { members, ...taken }: Taken): Page {
+function metered(dialect: Dialect, path: string, doc: Doc, { members, fits = false, ...taken }: Taken): Page {
   const isOpenAI = dialect === OPENAI;
   const body = z.looseObject({
     model: z.string().describe("Its row in the catalog has the price"),
@@ -105,8 +120,8 @@ function metered(dialect: Dialect, path: string, doc: Doc, { members, ...taken }
   return page(dialect, path, { ...doc, errors: METERED_ERRORS }, {
     method: "POST",
     body,
-    headers: HEADERS,
-    answerHeaders: { "X-Holdfast-Reservation": "The hold of this call" },
+    headers: { ...HEADERS, ...fits ? FITTING : {} },
+    answerHeaders: { "X-Holdfast-Reservation": "The hold of this call", ...fits ? FITTED : {} },
     ...taken,
   });
 }
@@ -151,14 +166,14 @@ export const GATEWAY_PAGES: readonly Page[] = [
     id: "gatewayChat",
     summary: "A chat completion, metered",
     description: METERED + "Metered as openai.chat. A stream passes through as it comes.",
-  }, { members: { messages: z.array(z.unknown()) } }),
+  }, { fits: true, members: { messages: z.array(z.unknown()) } }),
   metered(OPENAI, "/responses", {
     id: "gatewayResponses",
     summary: "A response, metered",
     description: METERED +
       "Metered as openai.responses. A stream passes through as it comes; background is " +
       "not possible.",
-  }, { members: { input: z.unknown() } }),
+  }, { fits: true, members: { input: z.unknown() } }),
   metered(OPENAI, "/embeddings", {
     id: "gatewayEmbeddings",
     summary: "Embeddings, metered",
@@ -184,7 +199,7 @@ export const GATEWAY_PAGES: readonly Page[] = [
     description: METERED +
       "Metered as anthropic.messages. A stream passes through as it comes. The key is in " +
       "x-api-key, else the bearer token. Tools that Anthropic runs are refused unless the catalog allows them.",
-  }, { members: { max_tokens: z.int().optional(), messages: z.array(z.unknown()) } }),
+  }, { fits: true, members: { max_tokens: z.int().optional(), messages: z.array(z.unknown()) } }),
   page(ANTHROPIC, "/messages/count_tokens", {
     id: "gatewayCountTokens",
     summary: "The tokens of a message; not metered",

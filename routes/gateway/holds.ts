@@ -9,7 +9,7 @@ import type { Term } from "../../actors/term.ts";
 import { refusedAtCap } from "../../src/domain/state/refused_call.ts";
 import type { Refusal } from "../../src/domain/values/refusal.ts";
 import type { EndpointRequest } from "../http/endpoint_types.ts";
-import { amountOf } from "../../src/domain/values/amount.ts";
+import { amountOf, numberOf } from "../../src/domain/values/amount.ts";
 import { NO_USAGE } from "../../src/domain/pricing/usage.ts";
 import type { ReserveAnswer } from "../../src/domain/metering/reserve.ts";
 import type { Retry } from "../../src/domain/metering/guards.ts";
@@ -33,6 +33,7 @@ import {
   metadata,
   nameOf,
 } from "../contract/fields.ts";
+import { fit, fitOf } from "../contract/fit.ts";
 import { runTurn, type TurnWorld } from "../http/turn.ts";
 import { rest } from "../../src/process/rest.ts";
 
@@ -50,7 +51,15 @@ export const holdInput = z.object({
   cacheWrite1hTokens: amount,
   prompt: loggedText.nullable(),
   runId: anyId(REQUEST_LIMITS.idLengthMax).nullable(),
+  /** In tokens of all answers together. */
+  fit: fit.nullable(),
 });
+
+/** What a call was made to fit to: the model, and the tokens of all answers that are held. */
+export interface Fitted {
+  readonly model: string;
+  readonly maxOutputTokens: number;
+}
 
 /** A hold with its time to live, or the reasons for a refusal. */
 export interface Reserved extends Retry {
@@ -60,6 +69,8 @@ export interface Reserved extends Retry {
   readonly limit: { readonly label: string; readonly resetsAt: string | null } | null;
   /** How the refusal calls the user above that refuses; null where the user of the call itself does. */
   readonly account: string | null;
+  /** Present for a call that asked for it and has its hold. */
+  readonly fitted?: Fitted;
 }
 
 /** Where holds are taken: by a turn, unless the app has spent its budget. */
@@ -77,8 +88,16 @@ export const reserveHold: InternalCall<HoldWorld, z.output<typeof holdInput>, Re
     await requireSameUser(world.term.directory, caller.realm, endUser, input.userId);
     const limit = await refuseSpent(request);
     if (limit !== null) return failure(limit);
-    const { userId, count, inputTokens, maxOutputTokens, cacheWriteTokens, cacheWrite1hTokens, ...rest } =
-      input;
+    const {
+      userId,
+      count,
+      inputTokens,
+      maxOutputTokens,
+      cacheWriteTokens,
+      cacheWrite1hTokens,
+      fit,
+      ...rest
+    } = input;
     const size = {
       quantity: null,
       count: amountOrNull(count),
@@ -90,7 +109,7 @@ export const reserveHold: InternalCall<HoldWorld, z.output<typeof holdInput>, Re
     };
     const call = {
       name: "reserve",
-      input: { ...rest, size, ttlMs: null },
+      input: { ...rest, size, ttlMs: null, fit: fit === null ? null : fitOf(fit) },
       isCapped: true,
       needs: rest.runId === null ? undefined : { runId: rest.runId },
     } as const;
@@ -98,9 +117,17 @@ export const reserveHold: InternalCall<HoldWorld, z.output<typeof holdInput>, Re
     return await runTurn(request, { userId }, call, (answer): Reserved => ({
       hold: answer.hold === null ? null : { reservationId: answer.hold.reservationId, ttlMs },
       ...refusalIn(answer, endUser === null),
+      ...fittedIn(answer, rest.model),
     }));
   },
 };
+
+/** @param asked the model that the call names */
+function fittedIn({ fitted }: ReserveAnswer, asked: string): Pick<Reserved, "fitted"> {
+  if (fitted === undefined) return {};
+  const { model, maxOutputTokens } = fitted;
+  return { fitted: { model: model ?? asked, maxOutputTokens: numberOf(maxOutputTokens) } };
+}
 
 /**
  * Why a reserve is refused: by the first limit without room on the path, or by a plan that has ended.

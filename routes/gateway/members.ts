@@ -128,6 +128,8 @@ const BRACKET_END = 0x5d;
 const BRACE = 0x7b;
 const BRACE_END = 0x7d;
 const SPACE = 0x20;
+/** What follows a number: a comma, the end of the object, or white space. */
+const ENDS: ReadonlySet<number> = new Set([COMMA, BRACE_END, SPACE, 0x09, 0x0a, 0x0d]);
 
 const decoder = new TextDecoder();
 
@@ -156,6 +158,26 @@ function* membersIn(
       if (depth === 0) return;
     } else if (byte === COMMA && depth === 1) isName = true;
   }
+}
+
+/** Where a body has the value of a member. */
+export interface Place {
+  readonly name: string;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Finds the texts, numbers and other values without structure of some members, in the order of the body. */
+export function placesOf(bytes: Uint8Array, names: readonly string[]): Place[] {
+  const places: Place[] = [];
+  for (const { name, valueAt: from } of membersIn(bytes, bytes.indexOf(BRACE))) {
+    if (!names.includes(name)) continue;
+    let to = from + 1;
+    if (bytes[from] === QUOTE) to = endOfText(bytes, from) + 1;
+    else while (to < bytes.byteLength && !ENDS.has(bytes[to] as number)) to += 1;
+    places.push({ name, from, to });
+  }
+  return places;
 }
 
 /** Returns the index of the quote that ends a text. */

@@ -1,9 +1,10 @@
 // Reads a call: its user, event type and metadata, the most that it may use, and the body that goes to the server.
 
 import { z } from "zod";
-import { numberOf } from "../../src/domain/values/amount.ts";
+import { amountOf, numberOf } from "../../src/domain/values/amount.ts";
 import type { CallEstimate } from "../../src/domain/pricing/model_call.ts";
-import { allowsModel, type Catalog } from "../../src/domain/catalog/catalog.ts";
+import type { Catalog } from "../../src/domain/catalog/catalog.ts";
+import { allowsModel } from "../../src/domain/catalog/gateway.ts";
 import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
 import type { Caller } from "../../src/tenant/registry.ts";
 import { KEYED_POT } from "../http/arrival.ts";
@@ -16,8 +17,9 @@ import { type Members, refuseForbiddenText } from "../http/json_body.ts";
 import { readAside } from "./body_thread.ts";
 import type { CallKind } from "./dialects.ts";
 import { boundaryOf } from "./form_body.ts";
-import type { CallBody } from "./call_body.ts";
-import { holdInput } from "./holds.ts";
+import { type CallBody, fittedBytes, type Fitting } from "./call_body.ts";
+import { FIT_HEADER, fitIn, fittedHeader } from "./fit.ts";
+import { type Fitted, holdInput } from "./holds.ts";
 
 /** A call that has passed every check before its hold. */
 export interface ReadCall {
@@ -38,6 +40,8 @@ export interface ReadCall {
   readonly isLogged: boolean;
   /** What is to be held. */
   readonly hold: z.output<typeof holdInput>;
+  /** What fitting needs; null for a call that does not ask for it. */
+  readonly fitting: Fitting | null;
   /** Gives back the memory that the body takes. */
   readonly give: () => void;
 }
@@ -106,7 +110,8 @@ async function readBody(request: Request, { shape, takesForm }: CallKind, caller
   try {
     const { promptLogging: isLogged, gateway } = caller.realm.catalog;
     const { allowStoredObjects: storedObjects, allowServerTools: serverTools } = gateway;
-    const body = await readAside(sent, { shape, isLogged, boundary, storedObjects, serverTools });
+    const fits = request.headers.has(FIT_HEADER);
+    const body = await readAside(sent, { shape, isLogged, boundary, storedObjects, serverTools, fits });
     return { body, type: boundary === null ? "application/json" : type as string, isLogged, give };
   } catch (error) {
     give();
@@ -128,7 +133,7 @@ function rulesOf({ app }: Caller, isForm: boolean): BodyRules {
 function checkCall(
   request: Request,
   kind: CallKind,
-  { call, estimate, prompt, forbidden, bytes, dropsReport }: CallBody,
+  { call, estimate, prompt, forbidden, bytes, dropsReport, fitting }: CallBody,
   catalog: Catalog,
   endUser: EndUser | null,
 ): Omit<ReadCall, keyof Omit<ReadBody, "body">> {
@@ -149,14 +154,36 @@ function checkCall(
     ...holdsTokens ? tokensOf(estimate) : NO_TOKENS,
     prompt,
     runId: headerText(request, "X-Holdfast-Run"),
+    fit: fitting === null ? null : fitIn(headerText(request, FIT_HEADER) ?? "", fitting, model),
   };
   const isByHeader = named !== null || kind.shape === "messages";
   const hold = checkNamed(members, { ...SOURCES, userId: isByHeader ? USER_HEADER : "user" }, holdInput);
   refuseModel(hold.model, catalog);
   if (forbidden !== null) throw invalidMember(forbidden.path, forbidden.message);
-  const prices = row?.prices;
-  const hasReasoningPrice = prices !== undefined && prices.reasoning !== prices.output;
-  return { kind, model: hold.model, estimate, hasReasoningPrice, holdsTokens, hold, bytes, dropsReport };
+  const hasReasoningPrice = reasons(hold.model, catalog);
+  const asked = { kind, model: hold.model, estimate, hasReasoningPrice, holdsTokens, hold };
+  return { ...asked, bytes, dropsReport, fitting };
+}
+
+/** Whether the prices of a model show that it reasons. */
+function reasons(model: string, { models }: Catalog): boolean {
+  const prices = models.get(model)?.prices;
+  return prices !== undefined && prices.reasoning !== prices.output;
+}
+
+/** Returns a call with the model and the limit that it was fitted to, and the header of the answer that names them. */
+export function fittedTo(
+  read: ReadCall,
+  { model, maxOutputTokens }: Fitted,
+  catalog: Catalog,
+): readonly [ReadCall, Readonly<Record<string, string>>] {
+  const { answers, places } = read.fitting as Fitting;
+  // What is held may be some tokens more than the answers can have together.
+  const limit = Math.floor(maxOutputTokens / answers);
+  const estimate = { ...read.estimate, maxOutputTokens: amountOf(maxOutputTokens) };
+  const bytes = fittedBytes(read.bytes, places, { model, limit });
+  const hasReasoningPrice = reasons(model, catalog);
+  return [{ ...read, model, estimate, hasReasoningPrice, bytes }, fittedHeader(model, limit)];
 }
 
 const USER_HEADER = "X-Holdfast-User";

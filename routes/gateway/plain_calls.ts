@@ -1,6 +1,7 @@
 // Calls that are neither held nor counted: the models, and the number of tokens of a message.
 
-import { allowsModel, type Catalog } from "../../src/domain/catalog/catalog.ts";
+import type { Catalog } from "../../src/domain/catalog/catalog.ts";
+import { allowsModel } from "../../src/domain/catalog/gateway.ts";
 import type { ModelServer } from "../../src/process/features.ts";
 import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
 import { looseOf, parsed } from "../../src/client/loose.ts";

@@ -9,8 +9,8 @@ import { messageOf } from "../process/log.ts";
 import {
   makeProgram,
   openShell,
+  readingKey,
   runProgram,
-  secretKey,
   serviceUrl,
   type Shell,
   withExample,
@@ -33,11 +33,11 @@ export function runMcp(args: readonly string[], shell: Shell): Promise<number> {
       TOOLS.map(({ name }) => name).join(", ")
     }.`,
   )
-    .option("--key <sk_...>", "a secret key of the app (default: HOLDFAST_KEY)")
+    .option("--key <sk_...>", "a secret or read-only key of the app (default: HOLDFAST_KEY)")
     .option("--url <url>", "base URL of the service (default: from PORT and HOLDFAST_HOST)")
     .action(async (options: Options) => {
       const base = serviceUrl(options.url, shell);
-      const key = secretKey(options.key, shell);
+      const key = readingKey(options.key, shell);
       const call: Parameters<typeof callTool>[0] = (endpoint, members) =>
         ask(`${base}/api${pathOf(endpoint, members)}`, key, endpoint.method === "POST" ? members : null);
       await serveStdio(TOOLS, (name, input) => callTool(call, name, input));

@@ -101,14 +101,20 @@ export function adminUrl(given: string | undefined, shell: Shell): string {
 }
 
 /** The secret key of an app: the given one, else HOLDFAST_KEY. */
-export function secretKey(given: string | undefined, { variables }: Shell): string {
+export function secretKey(given: string | undefined, shell: Shell): string {
+  return keyOf(given, shell, /^sk_(live|test)_[A-Za-z0-9]+$/, "secret");
+}
+
+/** A key of an app that may read: a secret or a read-only one. */
+export function readingKey(given: string | undefined, shell: Shell): string {
+  return keyOf(given, shell, /^[sr]k_(live|test)_[A-Za-z0-9]+$/, "secret or read-only");
+}
+
+function keyOf(given: string | undefined, { variables }: Shell, form: RegExp, kind: string): string {
   const key = given ?? variables.HOLDFAST_KEY;
-  if (key !== undefined && /^[sr]k_(live|test)_[A-Za-z0-9]+$/.test(key)) return key;
-  const problem = key ? "is not a secret or read-only key" : "required";
-  throw new TaskError(
-    `--key: ${problem} (sk_live_..., or rk_live_... which only reads; or set HOLDFAST_KEY)`,
-    EXIT.usage,
-  );
+  if (key !== undefined && form.test(key)) return key;
+  const problem = key ? `is not a ${kind} key` : "required";
+  throw new TaskError(`--key: ${problem} (sk_live_... or sk_test_...; or set HOLDFAST_KEY)`, EXIT.usage);
 }
 
 /** Reads settings. Invalid ones are wrong usage of the task. */

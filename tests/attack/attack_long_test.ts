@@ -6,7 +6,7 @@ import { testServerUrl } from "../support/test_store.ts";
 import { ATTACKS } from "./attacks.ts";
 import { faultsOf, runAttack } from "./run.ts";
 
-const SECONDS = 5;
+const SECONDS = 3;
 /** A quarter of the task's: other tests run beside. */
 const RATE = 50;
 

@@ -1,5 +1,5 @@
 // Gateway streams while the user's cell moves: a front passes them on to the end, holds are prolonged and committed once
-// wherever the cell is, and no quota is exceeded. On a server only.
+// wherever the cell is, and no quota is exceeded. A call is fitted by the owner. On a server only.
 
 import assert from "node:assert/strict";
 import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
@@ -50,10 +50,10 @@ async function open(fronts = 1) {
   return { model, nodes, app, front, finish: () => goOn.resolve(), [Symbol.asyncDispose]: close };
 }
 
-async function call(at: TestMember, { secretLive }: TestApp): Promise<Response> {
+async function call(at: TestMember, { secretLive }: TestApp, headers = {}): Promise<Response> {
   const request = new Request("http://service.test/openai/v1/chat/completions", {
     method: "POST",
-    headers: { authorization: `Bearer ${secretLive}` },
+    headers: { authorization: `Bearer ${secretLive}`, ...headers },
     body: JSON.stringify({
       model: "mini",
       messages: MESSAGES,
@@ -169,3 +169,20 @@ Deno.test({
     assert.equal(await tokensOf(front, app), 2 * (statuses.get(200) as number));
   },
 });
+
+Deno.test(
+  { name: "a call at a front is fitted to what the owner of the user has left", ignore },
+  async () => {
+    await using stage = await open();
+    const { model, app, front, finish } = stage;
+    const held: Response[] = [];
+    for (let calls = 0; calls < ROOM; calls++) held.push(await call(front, app));
+    const fitted = await call(front, app, { "x-holdfast-fit": "1" });
+    const left = QUOTA - ROOM * CALL_TOKENS - INPUT;
+    assert.equal(fitted.headers.get("x-holdfast-fitted"), `mini;${left}`);
+    assert.equal(model.requests.at(-1)?.body.max_completion_tokens, left);
+    assert.equal(await tokensOf(front, app), QUOTA);
+    finish();
+    await Promise.all([...held, fitted].map((answer) => answer.text()));
+  },
+);

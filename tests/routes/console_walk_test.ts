@@ -143,6 +143,7 @@ async function makeScene(): Promise<Scene> {
       alias: hostile("alias"),
       webhookId,
       subscriptionId: subscription.subscriptionId,
+      groupId: "lg_images",
       messageId: "whm_00000000000000000000",
     },
   };

@@ -35,6 +35,7 @@ function allowedOrigin({ headers }: Answer): string | null {
 
 /** Calls that a public key may make. */
 const FOR_BROWSERS = [
+  "DELETE /v1/users/:userId/top-up",
   "GET /v1/credits",
   "GET /v1/features",
   "GET /v1/features/:key",
@@ -43,8 +44,12 @@ const FOR_BROWSERS = [
   "GET /v1/usage",
   "GET /v1/usage/me",
   "GET /v1/usage/stream",
+  "GET /v1/users/:userId/top-up",
+  "GET /v1/users/:userId/top-ups",
   "POST /v1/capture",
   "POST /v1/identify",
+  "PUT /v1/usage/spend-cap",
+  "PUT /v1/users/:userId/top-up",
 ];
 
 Deno.test("a preflight passes for exactly the calls that a public key may make", async () => {

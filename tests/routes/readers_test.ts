@@ -59,6 +59,7 @@ Deno.test("the views have what they promise, and no prompts, people or metadata"
   const read = (view: string) => rowsOf(service, `select * from holdfast.${view} where app_id = $1`, [appId]);
   const [event] = await read("events");
   assert.deepEqual([event?.user_id, event?.event, event?.status], ["u", "image.x", "matched"]);
+  assert.ok(event !== undefined && "cost_credits" in event);
   assert.deepEqual((await read("users")).map(({ user_id }) => user_id).sort(), ["team", "u"]);
   assert.deepEqual((await read("accounts")).map(({ user_id, child_user_id }) => [user_id, child_user_id]), [
     ["team", "u"],

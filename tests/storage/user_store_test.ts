@@ -107,6 +107,7 @@ Deno.test("a settled reservation is loaded by its owner alone, with the counters
       reservations: [expired],
       counters: [counter({ groupId: "old", ...OLD })],
       balances: [],
+      overages: [],
     });
     assert.deepEqual(await users.loadReservation([2], expired.id), NOTHING);
     assert.deepEqual(await users.loadReservation([1], "rsv_none"), NOTHING);

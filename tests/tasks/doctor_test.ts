@@ -45,6 +45,8 @@ Deno.test("a running service examines itself, and all is well", async () => {
         "prices",
         "webhooks",
         "stripe",
+        "top-ups",
+        "gateway",
         "features",
       ],
     );

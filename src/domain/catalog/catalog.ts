@@ -2,8 +2,14 @@
 // and lookup tables). src/tenant/catalog has checked the document before.
 
 import { type Amount, amountOf, larger } from "../values/amount.ts";
-import { type MatchRule, patternCovers } from "../values/match.ts";
+import type { MatchRule } from "../values/match.ts";
 import { ModelRows } from "./model_rows.ts";
+import {
+  compileGateway,
+  type GatewayDocument,
+  type GatewaySettings,
+  type OlderGatewayDocument,
+} from "./gateway.ts";
 import { compileRateRow, type RateDocument, type RateRow, rateText, withRateRows } from "./rate_row.ts";
 import { compilePriceRow, type ModelDocument, type PriceRow, priceText, withPriceRows } from "./price_row.ts";
 import type { GroupPeriod, Period } from "../values/period.ts";
@@ -115,30 +121,6 @@ export interface RateLimit {
   readonly burst: number;
 }
 
-/** The model server of some models: one of `HOLDFAST_UPSTREAMS`. */
-export interface UpstreamRule {
-  readonly models: readonly string[];
-  readonly upstream: string;
-}
-
-/** What the gateway allows the keys of an app. */
-export interface GatewayDocument {
-  readonly models?: readonly string[] | undefined;
-  readonly allowTestMode?: boolean | undefined;
-  readonly allowStoredObjects?: boolean | undefined;
-  readonly allowServerTools?: boolean | undefined;
-  readonly budgetCents?: number | undefined;
-  readonly upstreams?: readonly UpstreamRule[] | undefined;
-}
-
-/** The form of these settings within `settings`, which stored documents may have. */
-interface OlderGatewayDocument {
-  readonly models?: readonly string[] | undefined;
-  readonly testMode?: boolean | undefined;
-  readonly budgetCents?: number | undefined;
-  readonly storedObjects?: boolean | undefined;
-}
-
 export interface SettingsDocument {
   readonly promptLogging?: boolean | undefined;
   readonly promptLogRetentionDays?: number | undefined;
@@ -188,22 +170,6 @@ export interface Pack {
 /** A compose type as an administrator wrote it, with its model. */
 export interface ComposeType extends Omit<ComposeTypeDocument, "model"> {
   readonly model: PriceRow;
-}
-
-/** What the gateway allows an app. */
-export interface GatewaySettings {
-  /** Patterns of the models that may be called; null for all of the model server. */
-  readonly models: readonly string[] | null;
-  /** Whether test keys may call models, which costs real money. */
-  readonly allowTestMode: boolean;
-  /** Cents of both modes in a UTC month, at which calls are refused; null for no limit. */
-  readonly budgetCents: Amount | null;
-  /** Whether calls may store objects at the model server, and name stored ones: every app shares its account. */
-  readonly allowStoredObjects: boolean;
-  /** Whether calls may use tools that Anthropic runs: no price row has their prices. */
-  readonly allowServerTools: boolean;
-  /** The model servers of some models; the first rule that covers a model counts. */
-  readonly upstreams: readonly UpstreamRule[];
 }
 
 /** A compiled catalog. */
@@ -296,7 +262,7 @@ export function compileCatalog(
     rates: (document.rates ?? []).map((rate) => ratesByText.get(rateText(rate)) as RateRow),
     rateRows,
     unpricedModels: document.settings?.unpricedModels ?? "warn",
-    gateway: compileGateway(document.gateway ?? sinceThen(document.settings?.gateway)),
+    gateway: compileGateway(document.gateway, document.settings?.gateway),
     plans: new Map(plans.map((plan) => [plan.id, plan])),
     features: compileFeatures(document.featureDefaults ?? {}, plans.map((plan) => plan.features)),
     hasAlerts: plans.some(({ groups }) => groups.some(({ alerts }) => alerts.length > 0)),
@@ -345,39 +311,6 @@ function find<Part extends { readonly name: string }>(
 /** Folds a name, so that names that differ only in case are equal. */
 export function foldName(name: string): string {
   return name.normalize("NFC").toLowerCase();
-}
-
-/**
- * Whether the gateway may call a model under a name: one of the patterns covers it, or the id of its price row, so that
- * each further name of an allowed row may be called too.
- */
-export function allowsModel({ gateway, models }: Catalog, name: string): boolean {
-  if (gateway.models === null) return true;
-  const id = models.get(name)?.id ?? name;
-  return gateway.models.some((pattern) => patternCovers(pattern, name) || patternCovers(pattern, id));
-}
-
-/** Without these settings nothing is refused but tools of the server, which nobody could charge. */
-const NO_GATEWAY: GatewayDocument = { allowTestMode: true, allowStoredObjects: true };
-
-function compileGateway(document: GatewayDocument = NO_GATEWAY): GatewaySettings {
-  const { models = null, budgetCents, upstreams = [] } = document;
-  const { allowTestMode = false, allowStoredObjects = false, allowServerTools = false } = document;
-  return {
-    models,
-    allowTestMode,
-    allowStoredObjects,
-    allowServerTools,
-    budgetCents: budgetCents === undefined ? null : amountOf(budgetCents),
-    upstreams,
-  };
-}
-
-/** The settings of a document in the older form. */
-function sinceThen(older: OlderGatewayDocument | undefined): GatewayDocument | undefined {
-  if (older === undefined) return undefined;
-  const { testMode, storedObjects, ...same } = older;
-  return { ...same, allowTestMode: testMode, allowStoredObjects: storedObjects };
 }
 
 function compilePlan(plan: PlanDocument): Plan {

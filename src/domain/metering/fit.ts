@@ -7,7 +7,7 @@ import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
 import type { Result } from "../state/result.ts";
 import { type Amount, ONE } from "../values/amount.ts";
-import { type Metadata, withMember } from "../values/match.ts";
+import { withMember } from "../values/match.ts";
 import { assessPath } from "./levels.ts";
 import { type Fit, reserve, type ReserveAnswer, type ReserveInput, sizedReserve } from "./reserve.ts";
 
@@ -23,8 +23,8 @@ export function reserveFitting(
   const isAllowed = (call: ReserveInput) =>
     assessPath(draft, context, sizedReserve(call, context), "gate", null, runs.answer).reasons.length === 0;
   const candidates = candidatesOf(input, fit);
-  for (const { model, metadata } of candidates) {
-    const sizedTo = (tokens: Amount) => withOutput({ ...input, metadata }, tokens);
+  for (const { model, call } of candidates) {
+    const sizedTo = (tokens: Amount) => withOutput(call, tokens);
     if (!isAllowed(sizedTo(fit.minOutputTokens))) continue;
     const most = input.size.maxOutputTokens ?? fit.minOutputTokens;
     const maxOutputTokens = largest((tokens) => isAllowed(sizedTo(tokens)), fit.minOutputTokens, most);
@@ -33,25 +33,31 @@ export function reserveFitting(
       ? { ...result, answer: { ...result.answer, fitted: { model, maxOutputTokens } } }
       : result;
   }
-  const metadata = candidates[0]?.metadata ?? null;
-  return reserve(draft, withOutput({ ...input, metadata }, fit.minOutputTokens), context);
+  return reserve(draft, withOutput(candidates[0]?.call ?? input, fit.minOutputTokens), context);
 }
 
 interface Candidate {
   /** Null where the call names no model. */
   readonly model: string | null;
-  readonly metadata: Metadata | null;
+  readonly call: ReserveInput;
 }
 
 /** The models of the metadata and of the list; without both the one that the event names after its first dot. */
-function candidatesOf({ event, metadata }: ReserveInput, { models }: Fit): Candidate[] {
+function candidatesOf(input: ReserveInput, { models }: Fit): Candidate[] {
+  const { event, metadata } = input;
   const named = metadata?.members.model;
-  const first = typeof named === "string" ? [{ model: named, metadata }] : [];
+  const first = typeof named === "string" ? [{ model: named, call: input }] : [];
   const others = models.filter((model) => model !== named)
-    .map((model) => ({ model, metadata: withMember(metadata, "model", model) }));
+    .map((model) => ({ model, call: callOf(input, model) }));
   if (first.length + others.length > 0) return [...first, ...others];
   const dot = event.indexOf(".");
-  return [{ model: dot < 0 ? null : event.slice(dot + 1), metadata }];
+  return [{ model: dot < 0 ? null : event.slice(dot + 1), call: input }];
+}
+
+/** The same call of another model, which decides the price where that of the call does. */
+function callOf(input: ReserveInput, model: string): ReserveInput {
+  const call = { ...input, metadata: withMember(input.metadata, "model", model) };
+  return input.model === undefined ? call : { ...call, model };
 }
 
 function withOutput(input: ReserveInput, maxOutputTokens: Amount): ReserveInput {

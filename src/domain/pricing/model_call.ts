@@ -42,7 +42,8 @@ const TOKENS_MAX = 1e12;
 
 /** Members that hold the input. The format of the answer, a part of `text`, counts too. */
 const INPUTS = ["messages", "input", "instructions", "tools", "functions", "response_format"] as const;
-const ANSWER_LIMITS = ["max_completion_tokens", "max_tokens", "max_output_tokens"] as const;
+/** Members that limit one answer; the largest is held. */
+export const ANSWER_LIMITS = ["max_completion_tokens", "max_tokens", "max_output_tokens"] as const;
 
 const TOO_DEEP: FieldFault = { path: "", message: "The body is nested too deeply" };
 

@@ -167,6 +167,18 @@ export function compareBalances(a: CreditBalance, b: CreditBalance): number {
   return a.id < b.id ? -1 : a.id > b.id ? 1 : 0;
 }
 
+/** Where a balance stands, or would stand, in a list in the order of consumption. */
+export function placeOf(order: readonly CreditBalance[], row: CreditBalance): number {
+  let low = 0;
+  let high = order.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (compareBalances(order[middle] as CreditBalance, row) < 0) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
 /** Narrows a list of balances. */
 export interface CreditFilter {
   /** An event name or pattern that a rule must cover, by its name alone; null for all. */

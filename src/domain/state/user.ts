@@ -2,7 +2,7 @@
 // never writes it. Its changes go both to `apply` and to the journal, so memory and tables cannot differ.
 
 import type { Amount } from "../values/amount.ts";
-import { compareBalances, type CreditBalance, type LedgerEntry } from "./credit.ts";
+import { type CreditBalance, type LedgerEntry, placeOf } from "./credit.ts";
 import type { EndUserKey } from "./end_user_key.ts";
 import type { UserKey } from "../values/ids.ts";
 import type { Counter } from "./counter.ts";
@@ -429,13 +429,7 @@ export class UserState {
     // Only a change of the expiry moves a balance.
     const isMoved = known !== undefined && known.expiresAt !== row.expiresAt;
     if (isMoved) order.splice(order.indexOf(known), 1);
-    let low = 0;
-    let high = order.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (compareBalances(order[middle] as CreditBalance, row) < 0) low = middle + 1;
-      else high = middle;
-    }
+    const low = placeOf(order, row);
     order.splice(low, known === undefined || isMoved ? 0 : 1, row);
     this.balances.set(row.id, row);
   }

@@ -1,10 +1,7 @@
-// Proves for every canonical user: each counter is the sum of its holds, events and adjustments, and each member's share
-// that of its holds and events; what was sold past a quota is that of holds and events, and is reported once; each credit balance is the sum of its ledger and holds; the sums by day are those of its
-// events; every open hold and balance has a user, and no open hold exists twice; what is open falls due in time; alert
-// marks are valid; what a plan includes was given once for each window; each message belongs to a user and a webhook;
-// refunded purchases are revoked; the counts of a run are the sums of its holds and events; each paid top-up has its grant,
-// and the other way round. It reads one snapshot, walks through the users by key in steps, and sums in SQL, so
-// memory holds only a page of drifts.
+// Proves for every canonical user that the books add up: counters, shares, sold overage, runs and credit balances are the
+// sums of holds, events and ledger; sums by day are those of events; what is open falls due in time and has a user; each
+// window has what its plan includes once, each paid top-up its grant, each refund its revoke, each message its webhook.
+// It reads one snapshot, walks through the users by key in steps, and sums in SQL, so memory holds only a page of drifts.
 //
 // counters.cost_cents is left out: a plan change moves or clears cost (src/domain/plans/entitlement.ts) without a record of
 // the amount, so events cannot prove it.

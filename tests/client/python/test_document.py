@@ -28,7 +28,7 @@ class Recorder:
     def __call__(self, call: Call, *_: Any) -> Any:
         self.calls.append(call)
         results = [{"billableOperations": 0}]
-        return {"results": results, "keys": [], "value": True, "optedOut": True, "jobId": "x", "allowed": False, "reasons": []}
+        return {"results": results, "keys": [], "rates": [], "value": True, "optedOut": True, "jobId": "x", "allowed": False, "reasons": []}
 
 
 def dummy(parameter: inspect.Parameter) -> Any:

@@ -129,7 +129,8 @@ Deno.test("the largest answer of the first model that passes is held, as plain r
   assert.ok(fitted > cases / 4 && fitted < cases * 0.9, `${fitted} of ${cases} were allowed`);
 });
 
-Deno.test("a fitted call keeps its other metadata and is priced as the model it was fitted to", () => {
+/** A user with a cent, and models that are paid for their output alone. */
+function sceneOfOneCent(): Scene {
   const scene = new Scene([planOf("A", {}, { limits: [groupOf("cents", 1, "cents")] })], undefined, [], {
     models: PRICED.map(([id, price]) => ({
       id,
@@ -140,6 +141,11 @@ Deno.test("a fitted call keeps its other metadata and is priced as the model it 
     isCompared: false,
   });
   scene.subscribe("A");
+  return scene;
+}
+
+Deno.test("a fitted call keeps its other metadata and is priced as the model it was fitted to", () => {
+  const scene = sceneOfOneCent();
   const { fitted, hold } = scene.ask("reserve", {
     ...callOf(0, { event: "x.make", metadata: { model: "large", place: "here" } }),
     size: sizeOf({ maxOutputTokens: 5_000 }),
@@ -150,4 +156,17 @@ Deno.test("a fitted call keeps its other metadata and is priced as the model it 
   const row = scene.state.reservations.get(hold?.reservationId ?? "");
   assert.equal(row?.metadata, '{"model":"small","place":"here"}');
   assert.equal(row?.amounts.cents, amountOf(1));
+});
+
+Deno.test("where the call itself names its model, other models decide the price in its place and need one too", () => {
+  const scene = sceneOfOneCent();
+  const { fitted, hold } = scene.ask("reserve", {
+    ...callOf(0, { event: "x.make", metadata: { model: "large" } }),
+    model: "large",
+    size: sizeOf({ maxOutputTokens: 5_000 }),
+    ttlMs: null,
+    fit: { minOutputTokens: amountOf(1_000), models: ["unpriced", "small"] },
+  });
+  assert.deepEqual(fitted, { model: "small", maxOutputTokens: amountOf(2_500) });
+  assert.equal(scene.state.reservations.get(hold?.reservationId ?? "")?.amounts.cents, amountOf(1));
 });

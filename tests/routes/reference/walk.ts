@@ -265,6 +265,7 @@ export async function walkAdministration(tour: Tour): Promise<void> {
   await record("listDailyUse", { parameters: { appId: app.appId, mode: "live", by: "event", ...range } });
   await walkFeatures(tour);
   await walkTopUps(tour);
+  await walkOverage(tour);
   await record("getHome", { key: null });
   await record("getHealth", { key: null });
   await record("getReadiness", { key: null });
@@ -311,6 +312,24 @@ async function walkTopUps({ record, refuse, app, service }: Tour): Promise<void>
     }),
   );
   await record("listTopUps", { parameters: { userId: "user_topup" } });
+}
+
+/** A group that sells past its quota. */
+async function walkOverage({ record, refuse, app, service }: Tour): Promise<void> {
+  const plans = catalog.plans.map((plan) => {
+    if (plan.id !== "plan_pro") return plan;
+    const limits = plan.limits.map((limit) =>
+      limit.id === "lg_pro_video" ? { ...limit, overage: { max: 600 } } : limit
+    );
+    return { ...plan, limits };
+  });
+  await service.admin("PUT", `/apps/${app.appId}/catalog`, { ...catalog, plans });
+  await record("setSpendCap", { body: { userId: "user_demo", groupId: "lg_pro_video", max: 120 } });
+  await refuse("setSpendCap", "invalid_request", {
+    body: { userId: "user_demo", groupId: "lg_pro_images", max: 1 },
+  });
+  await app.call("POST", "/track", { userId: "user_demo", event: "video.render", quantity: 75 });
+  await record("listOverage", { parameters: { userId: "user_demo" } });
 }
 
 async function walkStripe({ record, refuse, app, service }: Tour): Promise<void> {

@@ -22,6 +22,7 @@ from .groups import (
     Runs,
     Subscriptions,
     TestClock,
+    TopUps,
     UserKeys,
     Users,
 )
@@ -39,12 +40,15 @@ from .types import (
     Fit,
     Metadata,
     ModelUsage,
+    Moment,
+    OverageList,
     ReserveReply,
     RunInputLimits,
+    SpendCap,
     TrackAnswer,
     Usage,
 )
-from .wire import Call
+from .wire import Call, nullable
 
 OnError = Callable[[HoldfastError, Dict[str, Any]], None]
 COMPOSE_TIMEOUT = 90.0
@@ -125,6 +129,8 @@ class Holdfast:
         """Writes and ends subscriptions."""
         self.test_clock = TestClock(self._send)
         """Reads and moves the clock of test mode."""
+        self.top_ups = TopUps(self._send)
+        """Packs that users buy automatically when their credits run low."""
         self.user_keys = UserKeys(self._send)
         """Creates, lists and revokes keys of users."""
         self.users = Users(self._send)
@@ -370,6 +376,21 @@ class Holdfast:
     def usage_me(self, event: Optional[str] = None) -> Usage:
         """Reads the counters and credits of the end-user token's user."""
         return cast(Usage, self._send(Call("GET", "/usage/me", query={"event": event})))
+
+    def overage(
+        self, user_id: str, *, from_time: Optional[Moment] = None, to_time: Optional[Moment] = None
+    ) -> OverageList:
+        """Lists by hour what limit groups sold to a user past their quotas, settled, oldest first."""
+        query = {"userId": user_id, "from": from_time, "to": to_time}
+        return cast(OverageList, self._send(Call("GET", "/overage", query=query)))
+
+    def set_spend_cap(self, group_id: str, max: Optional[float], *, user_id: Optional[str] = None) -> SpendCap:
+        """Sets the most that a group may sell to a user past its quota; None for no cap of the user's own.
+
+        :param user_id: left out with a public key: the user of the token
+        """
+        body = {"userId": user_id, "groupId": group_id, "max": nullable(max)}
+        return cast(SpendCap, self._send(Call("PUT", "/usage/spend-cap", body)))
 
     def watch_usage(self, user_id: Optional[str] = None, event: Optional[str] = None) -> UsageStream:
         """Iterates over the usage of a user: at once, and whenever it changes.

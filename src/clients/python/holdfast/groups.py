@@ -22,6 +22,7 @@ from .types import (
     CreatedUserKey,
     CreditList,
     Customer,
+    DeletedTopUp,
     DeletionStatus,
     EventDetail,
     EventPage,
@@ -52,6 +53,8 @@ from .types import (
     Subscription,
     SubscriptionInputCustomLimits,
     TestClockAnswer,
+    TopUpPage,
+    TopUpSetting,
     User,
     UserFeatures,
     UserKey,
@@ -529,6 +532,52 @@ class TestClock(Group):
         return cast(TestClockAnswer, self._send(Call("POST", "/test-clock", body)))
 
 
+class TopUps(Group):
+    """Packs that users buy automatically when their credits run low."""
+
+    def set(
+        self,
+        user_id: str,
+        pack_id: str,
+        *,
+        below: float,
+        max_per_month: int,
+        quantity: Optional[int] = None,
+        stripe_customer_id: Optional[str] = None,
+        stripe_payment_method_id: Optional[str] = None,
+        enabled: Optional[bool] = None,
+    ) -> TopUpSetting:
+        """Lets a user buy a pack when less than ``below`` is left, for at most ``max_per_month`` in a UTC month.
+
+        The first time your backend gives the customer and the saved card in Stripe.
+
+        :param max_per_month: in the smallest unit of the currency
+        """
+        body = {
+            "packId": pack_id,
+            "below": below,
+            "quantity": quantity,
+            "maxPerMonth": max_per_month,
+            "stripeCustomerId": stripe_customer_id,
+            "stripePaymentMethodId": stripe_payment_method_id,
+            "enabled": enabled,
+        }
+        return cast(TopUpSetting, self._send(Call("PUT", _top_up_path(user_id), body)))
+
+    def get(self, user_id: str) -> TopUpSetting:
+        """Reads the setting of a user; raises ``not_found`` where there is none."""
+        return cast(TopUpSetting, self._send(Call("GET", _top_up_path(user_id))))
+
+    def remove(self, user_id: str) -> DeletedTopUp:
+        """Removes the setting. A top-up that may be paid already goes on."""
+        return cast(DeletedTopUp, self._send(Call("DELETE", _top_up_path(user_id))))
+
+    def list(self, user_id: str, *, limit: Optional[int] = None, cursor: Optional[str] = None) -> TopUpPage:
+        """Lists the top-ups of a user, newest first."""
+        query = {"limit": limit, "cursor": cursor}
+        return cast(TopUpPage, self._send(Call("GET", f"{_top_up_path(user_id)}s", query=query)))
+
+
 class UserKeys(Group):
     """Keys that act for one user alone, at the gateway and for its own usage."""
 
@@ -553,6 +602,10 @@ class Users(Group):
 
     def get(self, user_id: str) -> User:
         return cast(User, self._send(Call("GET", f"/users/{path_member('user_id', user_id)}")))
+
+
+def _top_up_path(user_id: str) -> str:
+    return f"/users/{path_member('user_id', user_id)}/top-up"
 
 
 def _keys_path(user_id: str) -> str:
