@@ -84,7 +84,10 @@ export function tenantsOf(
     // Drawn last, and only where there may be any, so that worlds without them are unchanged.
     const known = catalogOf(seed, isCanary ? "example" : random.pick(["example", "tiny", "ladder"] as const));
     const hasWindows = !isCanary && windowsShare > 0 && random.chance(windowsShare);
-    const catalog = isCanary ? known : moneyOf(seed, no, { share: moneyShare, isCapped: caps.operationCap !== null }) ?? (hasWindows ? WINDOWS_CATALOG : known);
+    const catalog = isCanary
+      ? known
+      : moneyOf(seed, no, { share: moneyShare, isCapped: caps.operationCap !== null }) ??
+        (hasWindows ? WINDOWS_CATALOG : known);
     return {
       no,
       workspaceId: `ws_${no}`,
@@ -126,7 +129,9 @@ function catalogSelling(catalog: CatalogDocument, isSelling: boolean): CatalogDo
     limits: plan.limits.map((limit, place) => {
       const type = limit.period?.type;
       const isGuard = type === "rolling" || type === "concurrent";
-      if (isGuard || limit.overage !== undefined || (limit.headroom ?? plan.headroom ?? null) !== null) return limit;
+      if (isGuard || limit.overage !== undefined || (limit.headroom ?? plan.headroom ?? null) !== null) {
+        return limit;
+      }
       return { ...limit, overage: { max: place % 4 === 3 ? null : limit.quota / 2 } };
     }),
   }));

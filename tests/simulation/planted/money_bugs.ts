@@ -10,7 +10,8 @@ export const MONEY_BUGS: readonly PlantedBug[] = [
   {
     name: "a load forgets that included credits were given",
     money: true,
-    plant: () => replace(CREDIT_BALANCES, "read", (read) => (stored) => ({ ...read(stored), included: null })),
+    plant: () =>
+      replace(CREDIT_BALANCES, "read", (read) => (stored) => ({ ...read(stored), included: null })),
   },
   {
     name: "a load forgets the rate of a hold",
