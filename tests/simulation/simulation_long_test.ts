@@ -36,7 +36,7 @@ for (const seed of [3, 10]) {
   });
 }
 
-// In 26 one machine is half an hour ahead. Its cells go to other processes, whose clocks are right.
+// In 26 the clock of one machine is half an hour ahead, and its cells go to others.
 Deno.test("nothing is wrong with seed 26 where some buy automatically", async () => {
   assert.equal((await simulate({ seed: 26, steps: STEPS, money: 0 })).violation, null);
 });
