@@ -64,6 +64,7 @@ export function showListed(event: MeteringEvent, endUserId: string | undefined):
     eventType: event.type,
     quantity: numberOf(event.quantity),
     costCents: numberOf(event.costCents),
+    ...(event.costCredits === undefined ? {} : { costCredits: numberOf(event.costCredits) }),
     matchStatus: event.matchStatus,
     createdAt: new Date(event.createdAt).toISOString(),
     hasLog: false,

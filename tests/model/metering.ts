@@ -215,6 +215,7 @@ export function track(world: World, input: Input, now: number, realNow: number):
     eventType: asked.event,
     quantity: asked.quantity,
     cost,
+    rated: asked.rated,
     matchStatus: status,
     createdAt: now,
     metadata: asked.metadata,

@@ -259,6 +259,12 @@ export function event(world: World, input: Input): ModelReply {
   });
 }
 
+/** Choice: credits that the caller told are shown without a rate too. */
+function creditsOfEvent({ rated }: EventRow): WireData {
+  const isShown = rated !== undefined && (rated.rated || rated.total > ZERO);
+  return isShown ? { costCredits: toNumber(rated.total) } : {};
+}
+
 function eventAnswer(row: EventRow) {
   return {
     id: row.id,
@@ -266,6 +272,7 @@ function eventAnswer(row: EventRow) {
     eventType: row.eventType,
     quantity: toNumber(row.quantity),
     costCents: toNumber(row.cost),
+    ...creditsOfEvent(row),
     matchStatus: row.matchStatus,
     createdAt: iso(row.createdAt),
     hasLog: false,

@@ -4,7 +4,7 @@
 import type { FeatureValue, MatchRule, ModelRow, Pack, RateRow, Unit, WireData } from "./document.ts";
 import type { Micros } from "./decimal.ts";
 import type { Included } from "./includes.ts";
-import type { Work } from "./rates.ts";
+import type { Rated, Work } from "./rates.ts";
 import type { Amounts, Metadata } from "./rules.ts";
 import type { Anchors, Window } from "./windows.ts";
 
@@ -231,6 +231,8 @@ export interface EventRow extends Named {
   eventType: string;
   quantity: Micros;
   cost: Micros;
+  /** Absent for what used nothing. */
+  rated?: Rated;
   matchStatus: "matched" | "matched_credits_only" | "unmatched" | "blocked" | "no_subscription" | "released";
   createdAt: number;
   metadata: Metadata | null;

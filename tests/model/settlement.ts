@@ -12,6 +12,7 @@ import { costAnswer } from "./reads.ts";
 import { reportOf } from "./reports.ts";
 import { leaveLeft } from "./includes.ts";
 import { joined, settledCredits } from "./rated_answers.ts";
+import type { Rated } from "./rates.ts";
 import { addToRuns, runsCount } from "./runs.ts";
 import { modelRowOf } from "./rules.ts";
 import {
@@ -54,7 +55,7 @@ export function commit(world: World, input: Input, now: number, realNow: number)
     hold.of === null ? amounts : amounts.map((each) => ({ ...each, user: hold.user }))
   );
   const uncovered = uncoveredIn(settled[0]!.corrections);
-  const outcome = { matchStatus, quantity, cost, matchedGroupIds, amounts, uncovered } as const;
+  const outcome = { matchStatus, quantity, cost, rated, matchedGroupIds, amounts, uncovered } as const;
   const event = record(world, reservation, now, outcome);
   for (const { hold, corrections } of settled) moveCredits(world, hold, corrections, event, now);
   const held = (unit: Unit) => state === "held" ? reservation.reserved[unit] : ZERO;
@@ -391,6 +392,7 @@ function find(world: World, input: Input): Reservation | undefined {
 }
 
 type Outcome = Pick<EventRow, "matchStatus" | "quantity" | "cost" | "matchedGroupIds"> & {
+  rated?: Rated;
   reason?: string | null;
   errorCode?: string | null;
   amounts?: Charge[];

@@ -2,7 +2,8 @@
 // searches seed after seed, `--planted` shows that planted bugs are found, all or those with a text in their name.
 // `--members N` is for worlds of that many, `--no-stripe` for worlds without Stripe, `--no-trees` for users without parents,
 // `--no-user-keys` for users without keys of their own, `--no-windows` for limit groups without periods of their own,
-// `--windows` for worlds where all have them, `--overage` for quota groups that sell past their quotas.
+// `--windows` for worlds where all have them, `--overage` for quota groups that sell past their quotas, `--money` for rates,
+// overage and included packs in every workspace, `--no-money` for none, `--top-ups` for users who buy automatically.
 
 import { PLANTED } from "./planted/bugs.ts";
 import { hunt, SEEDS_A_BUG, STEPS } from "./planted/hunt.ts";
@@ -36,13 +37,24 @@ const windows = Deno.args.includes("--no-windows") ? 0 : Deno.args.includes("--w
 /** Whether quota groups sell past their quotas. */
 const overage = Deno.args.includes("--overage");
 
+/** The share of workspaces with rates, overage or included packs. */
+const money = Deno.args.includes("--no-money") ? 0 : Deno.args.includes("--money") ? 1 : undefined;
+
+/** Whether users of one workspace buy automatically; undefined: each seed says. */
+const topUps = Deno.args.includes("--top-ups") ? true : undefined;
+
+const WORLD = { nodes: members, stripe, trees, userKeys, windows, overage, money, topUps };
+
 /** The options that say which worlds. */
-const KINDS = ["--no-stripe", "--no-trees", "--no-user-keys", "--no-windows", "--windows", "--overage"];
+const KINDS = [
+  ...["--no-stripe", "--no-trees", "--no-user-keys", "--no-windows", "--windows"],
+  ...["--overage", "--no-money", "--money", "--top-ups"],
+];
 const kinds = KINDS.filter((kind) => Deno.args.includes(kind));
 
 /** Runs one seed and prints the result. */
 async function runOne(seed: number, steps: number): Promise<boolean> {
-  const outcome = await simulate({ seed, steps, nodes: members, stripe, trees, userKeys, windows, overage });
+  const outcome = await simulate({ seed, steps, ...WORLD });
   const { events, trace, violation } = outcome;
   console.log(`seed ${seed}, ${steps} steps, ${events} events, trace ${trace.slice(0, 16)}`);
   if (violation === null) return true;
@@ -102,16 +114,7 @@ async function search(minutes: number, first: number, steps: number): Promise<bo
   const failed: number[] = [];
   const end = performance.now() + minutes * 60_000;
   for (let seed = first; performance.now() < end; seed++) {
-    const outcome = await simulate({
-      seed,
-      steps,
-      nodes: members,
-      stripe,
-      trees,
-      userKeys,
-      windows,
-      overage,
-    });
+    const outcome = await simulate({ seed, steps, ...WORLD });
     summary.add(outcome);
     if (outcome.violation !== null) {
       failed.push(seed);

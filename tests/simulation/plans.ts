@@ -36,6 +36,8 @@ export interface RunOptions {
   readonly topUps?: boolean | undefined;
   /** The share of workspaces whose limit groups have periods of their own. Default 1 in 4. */
   readonly windows?: number | undefined;
+  /** The share of workspaces with rates, overage or included packs. Default 1 in 4. */
+  readonly money?: number | undefined;
   /** Whether groups sell past their quotas. Default false. */
   readonly overage?: boolean | undefined;
 }

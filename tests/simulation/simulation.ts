@@ -100,6 +100,7 @@ class Simulation {
       trees = true,
       windows = 0.25,
       topUps = stripe && seed % 4 === 2,
+      money = 0.25,
       overage = false,
     } = options;
     const random = this.#random = new Random(seed);
@@ -112,6 +113,7 @@ class Simulation {
     const tenants = tenantsOf(seed, random, counts, {
       hasStripe: stripe,
       windowsShare: windows,
+      moneyShare: money,
       hasOverage: overage,
     });
     this.#topUps = topUps ? new SimTopUps(seed) : null;

@@ -28,6 +28,10 @@ Deno.test("nothing is wrong with seed 1", async () => {
   assert.ok((stripe.get("taken") ?? 0) > 0, "some pay by Stripe");
 });
 
+Deno.test("nothing is wrong where every workspace has rates, overage or included packs", async () => {
+  assert.equal((await simulate({ seed: 5, steps: STEPS, money: 1 })).violation, null);
+});
+
 // One of the output gate, one of cells, one of Stripe.
 const SOME = [
   "an answer leaves before its changes are appended",

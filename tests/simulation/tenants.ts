@@ -5,7 +5,8 @@ import type { Mode } from "../../actors/port.ts";
 import { hashOf } from "../../src/process/secrets/hash.ts";
 import { catalogs, offers } from "../model/catalogs.ts";
 import type { CatalogDocument } from "../model/document.ts";
-import type { Random } from "../model/random.ts";
+import { moneyCatalogs } from "../model/money_catalogs.ts";
+import { Random } from "../model/random.ts";
 import type { SimTables } from "./database/tables.ts";
 import { CELLS } from "../../actors/doors.ts";
 import { WINDOWS_CATALOG } from "./windows.ts";
@@ -44,8 +45,6 @@ export interface Tenant {
   readonly isSold: boolean;
   /** Whether its limit groups have periods of their own. */
   readonly hasWindows: boolean;
-  /** Whether its quota groups sell past their quotas; the model is not asked about it. */
-  readonly hasOverage: boolean;
 }
 
 /** Of each six tenants two are of test mode, and two have caps, one in each mode: so low that a month may reach them. */
@@ -64,6 +63,8 @@ export interface TenantOptions {
   readonly hasStripe: boolean;
   /** The share of workspaces whose limit groups have periods of their own. */
   readonly windowsShare: number;
+  /** The share of workspaces that sell credits, past quotas, or plans that include packs. */
+  readonly moneyShare: number;
   readonly hasOverage: boolean;
 }
 
@@ -72,7 +73,7 @@ export function tenantsOf(
   seed: number,
   random: Random,
   [count, canaries]: readonly [number, number],
-  { hasStripe, windowsShare, hasOverage }: TenantOptions,
+  { hasStripe, windowsShare, moneyShare, hasOverage }: TenantOptions,
 ): Tenant[] {
   return Array.from({ length: count + canaries }, (_, index): Tenant => {
     const no = index + 1;
@@ -83,6 +84,10 @@ export function tenantsOf(
     // Drawn last, and only where there may be any, so that worlds without them are unchanged.
     const known = catalogOf(seed, isCanary ? "example" : random.pick(["example", "tiny", "ladder"] as const));
     const hasWindows = !isCanary && windowsShare > 0 && random.chance(windowsShare);
+    const catalog = isCanary
+      ? known
+      : moneyOf(seed, no, { share: moneyShare, isCapped: caps.operationCap !== null }) ??
+        (hasWindows ? WINDOWS_CATALOG : known);
     return {
       no,
       workspaceId: `ws_${no}`,
@@ -90,16 +95,30 @@ export function tenantsOf(
       keyId: `key_${no}`,
       key: `sk_${caps.mode}_simulation${String(no).padStart(22, "0")}`,
       realm: caps.mode === "live" ? 2 * no - 1 : 2 * no,
-      catalog: catalogSelling(hasWindows ? WINDOWS_CATALOG : known, hasOverage && !isCanary),
+      catalog: catalogSelling(catalog, hasOverage && !isCanary),
       caps,
       webhooks: isCanary ? [] : webhooksOf(no, random),
       isCanary,
       // What is refused at a cap depends on what came before: the checker of Stripe knows nothing of that.
       isSold: hasStripe && !isCanary && caps.operationCap === null,
-      hasWindows,
-      hasOverage: hasOverage && !isCanary,
+      hasWindows: catalog === WINDOWS_CATALOG,
     };
   });
+}
+
+/**
+ * By a random of their own, so that worlds without them are unchanged. No capped workspace includes packs: how many
+ * balances the product has issued depends on when it looked.
+ */
+function moneyOf(
+  seed: number,
+  no: number,
+  { share, isCapped }: { share: number; isCapped: boolean },
+): CatalogDocument | null {
+  const random = new Random(seed * 100 + no);
+  if (!random.chance(share)) return null;
+  const name = random.pick(["rated", "selling", "including"] as const);
+  return moneyCatalogs[isCapped && name === "including" ? "rated" : name];
 }
 
 /** Lets each quota group without headroom sell half of its quota more, and every fourth without a limit. */
@@ -110,7 +129,9 @@ function catalogSelling(catalog: CatalogDocument, isSelling: boolean): CatalogDo
     limits: plan.limits.map((limit, place) => {
       const type = limit.period?.type;
       const isGuard = type === "rolling" || type === "concurrent";
-      if (isGuard || (limit.headroom ?? plan.headroom ?? null) !== null) return limit;
+      if (isGuard || limit.overage !== undefined || (limit.headroom ?? plan.headroom ?? null) !== null) {
+        return limit;
+      }
       return { ...limit, overage: { max: place % 4 === 3 ? null : limit.quota / 2 } };
     }),
   }));
@@ -185,7 +206,7 @@ function seed(tables: SimTables, tenant: Tenant, createdAt: number): void {
     document: JSON.stringify(isSold ? priced(catalog) : catalog),
     planOrder: JSON.stringify(catalog.plans.map(({ id }) => id)),
     priceRows: JSON.stringify(catalog.models ?? []),
-    rateRows: null,
+    rateRows: catalog.rates === undefined ? null : JSON.stringify(catalog.rates),
   });
   if (isSold) {
     const connection = { appId, mode, webhookSecret: "whsec_simulated", setAt: createdAt, removed: false };

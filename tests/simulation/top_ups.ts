@@ -45,7 +45,6 @@ export const BUYING: Tenant = {
   isCanary: true,
   isSold: true,
   hasWindows: false,
-  hasOverage: false,
 };
 
 /** What it is part of. */

@@ -163,5 +163,6 @@ function cutRollovers(to: Draft, { ids, now }: Context, { include, pack, item }:
       reservationId: null,
       at: now,
     });
+    to.operations += 1;
   }
 }

@@ -87,8 +87,9 @@ export class TopUps {
     else if (isHurried) known.nextAt = this.#now;
   }
 
+  /** Monotonic: the clock of the process may be the machine's until the first heartbeat, and must not be read before. */
   get #now(): number {
-    return this.#world.clock.now();
+    return performance.now();
   }
 
   /** Begins as many runs as there is room for. */

@@ -79,7 +79,8 @@ export function grantsChecker(): Checker {
         if (catalog === undefined) throw new Error(`${id} is of a user without a workspace`);
         for (const line of lines) {
           // What is in flight has no counter; `guards` looks at that.
-          if (line.taken <= 0n || line.window.kind === "concurrency") continue;
+          // What was sold is beside the quota; `overage` looks at that.
+          if (line.taken <= (line.overage ?? 0n) || line.window.kind === "concurrency") continue;
           const counter = changes.find(({ table, row }) =>
             table === "counters" && row.userKey === userKey && row.planId === line.planId &&
             row.groupId === line.groupId &&

@@ -50,7 +50,6 @@ export function linearChecker(): Checker {
 
 /** Workspaces share nothing, so each has an order of its own. */
 function explain(tenant: Tenant, calls: readonly Call[], scene: Scene): void {
-  if (tenant.hasOverage) return;
   const { catalog, caps, webhooks } = tenant;
   const entries = placed(calls.flatMap(entriesOf)).sort(byDecision);
   const newModel = () => new Model(catalog, { ...caps, operationCap: null, isConcurrent: true });
@@ -90,7 +89,7 @@ function checkTold({ caps, realm, webhooks: [first] }: Tenant, model: Model, sce
 /** Whether the model can be asked about a call. */
 export function isModelled({ request, tenant }: Call): boolean {
   const { input } = request;
-  return !tenant.isCanary && !tenant.hasOverage && isOfModel(request) &&
+  return !tenant.isCanary && isOfModel(request) &&
     !["userId", "from", "to"].some((name) => isUnmodelled(input[name]));
 }
 

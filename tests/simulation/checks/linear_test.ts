@@ -16,7 +16,6 @@ const TENANT = {
   caps: { mode: "live" },
   webhooks: [],
   isCanary: false,
-  hasOverage: false,
 } as unknown as Tenant;
 const NOW = Date.parse("2026-03-10T12:00:00.000Z");
 

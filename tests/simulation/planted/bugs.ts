@@ -27,6 +27,7 @@ import { SimDatabase } from "../database/connection.ts";
 import { SimTables } from "../database/tables.ts";
 import { SimProcess } from "../process.ts";
 import { CLUSTER_BUGS } from "./cluster_bugs.ts";
+import { MONEY_BUGS } from "./money_bugs.ts";
 import { OVERAGE_BUGS } from "./overage_bugs.ts";
 import { type PlantedBug, replace, replaceGetter } from "./plant.ts";
 import { STRIPE_BUGS } from "./stripe_bugs.ts";
@@ -339,5 +340,6 @@ export const PLANTED: readonly PlantedBug[] = [
   ...STRIPE_BUGS,
   ...TREE_BUGS,
   ...WINDOW_BUGS,
+  ...MONEY_BUGS,
   ...OVERAGE_BUGS,
 ];

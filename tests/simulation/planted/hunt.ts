@@ -15,7 +15,8 @@ export const SEEDS_A_BUG = 60;
  * where it ended, since each seed without the bug takes time in every run of the suite.
  */
 const SHOWS_FROM: Readonly<Record<string, number>> = {
-  "a load forgets overage that is pending": 10,
+  "a load forgets the rate of a hold": 2,
+  "a load forgets the payment of a top-up": 2,
   "a first answer is kept after its effect": 60,
   "users do not stand still while they are merged": 6,
   "an idempotency key answers every caller that brings it": 4,
@@ -101,10 +102,13 @@ function worldOf(
     trees = false,
     userKeys = false,
     windows = false,
-    overage,
+    overage = false,
+    money = false,
+    topUps = false,
   }: PlantedBug,
   seed: number,
 ): RunOptions {
-  const kinds = { stripe, batches, trees, userKeys, windows: windows ? 1 : 0, overage: overage ?? false };
-  return { seed, steps: STEPS, nodes, troubles, ...kinds };
+  const shares = { windows: windows ? 1 : 0, money: money ? 1 : 0 };
+  const kinds = { stripe, batches, trees, userKeys, overage, topUps };
+  return { seed, steps: STEPS, nodes, troubles, ...shares, ...kinds };
 }

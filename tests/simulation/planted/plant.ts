@@ -21,6 +21,10 @@ export interface PlantedBug {
   readonly windows?: boolean;
   /** Whether quota groups sell past their quotas. Default false. */
   readonly overage?: boolean;
+  /** Whether every workspace has rates, overage or included packs. Default false. */
+  readonly money?: boolean;
+  /** Whether users of one workspace buy automatically. Default false. */
+  readonly topUps?: boolean;
   plant(): () => void;
 }
 
