@@ -18,7 +18,7 @@ const SHOWS_FROM: Readonly<Record<string, number>> = {
   "a load forgets the rate of a hold": 2,
   "a load forgets the payment of a top-up": 2,
   "a first answer is kept after its effect": 60,
-  "users do not stand still while they are merged": 6,
+  "users do not stand still while they are merged": 8,
   "an idempotency key answers every caller that brings it": 4,
   "the lease is not looked at before an answer": 16,
   "the locks of cells are given to everybody": 84,
