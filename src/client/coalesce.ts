@@ -194,7 +194,7 @@ export class Coalescer {
     this.#plan();
   }
 
-  /** Gives a call its result. A reservation that nobody waits for any more is given back, unless its caller may ask again. */
+  /** Gives a call its result. A reservation without a waiting caller is released. */
   #arrived(entry: Entry, result: BatchResult | undefined, requestId: string | null): void {
     const { call } = entry;
     if (result?.ok === true) {

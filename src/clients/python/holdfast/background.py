@@ -1,4 +1,4 @@
-"""Writes that nobody waits for: events of ``track_later``, commits that failed, and work that was allowed unmetered.
+"""Writes without a waiting caller: events of ``track_later``, commits that failed, and work that was allowed unmetered.
 
 A thread sends them, and again until the service takes them. Each keeps its idempotency key, so it counts once. What is
 finally not taken is reported: nothing is lost in silence.
