@@ -1,7 +1,14 @@
 // Writes parts of an OpenAPI document as types of Python: a `TypedDict` for each object. Python has no nested form of
 // these, so an object without a name is called by its parent and its member.
 
-import { type Places, type Schema, SchemaBook, withoutNull, wrapped } from "./schema_book.ts";
+import {
+  type Places,
+  type Schema,
+  SchemaBook,
+  type SchemaForm,
+  withoutNull,
+  wrapped,
+} from "./schema_book.ts";
 
 const HEAD =
   `"""The inputs and answers of the API as types. Written by \`deno task client:types\` from the API's OpenAPI document.
@@ -103,15 +110,7 @@ class PythonWriter {
   /** @param place the name of an object without one */
   #bodyOf(schema: Schema, place: string): string {
     const { anyOf, oneOf = anyOf, const: value, enum: values, type, items, additionalProperties } =
-      schema as {
-        anyOf?: Schema[];
-        oneOf?: Schema[];
-        const?: unknown;
-        enum?: unknown[];
-        type?: string | string[];
-        items?: Schema;
-        additionalProperties?: Schema | boolean;
-      };
+      schema as SchemaForm;
     if (oneOf?.[0]?.format === "date-time") return "Moment";
     if (oneOf !== undefined) {
       return unionOf(oneOf.map((form, at) => this.#typeOf(form, `${place}${at + 1}`)));

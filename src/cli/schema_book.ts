@@ -7,6 +7,17 @@ export type Places = Readonly<Record<string, readonly [place: string, comment?: 
 /** A schema, or another object of the document. */
 export type Schema = Readonly<Record<string, unknown>>;
 
+/** The members of a schema by which its type is written. */
+export interface SchemaForm {
+  readonly anyOf?: Schema[];
+  readonly oneOf?: Schema[];
+  readonly const?: unknown;
+  readonly enum?: unknown[];
+  readonly type?: string | string[];
+  readonly items?: Schema;
+  readonly additionalProperties?: Schema | boolean;
+}
+
 /** The schemas of a document, with names for those at known places. */
 export class SchemaBook {
   readonly places: Places;

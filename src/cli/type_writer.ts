@@ -1,7 +1,14 @@
 // Writes parts of an OpenAPI document as TypeScript types. Known names are used wherever their schema appears again;
 // everything else is written in place.
 
-import { type Places, type Schema, SchemaBook, withoutNull, wrapped } from "./schema_book.ts";
+import {
+  type Places,
+  type Schema,
+  SchemaBook,
+  type SchemaForm,
+  withoutNull,
+  wrapped,
+} from "./schema_book.ts";
 
 const HEAD =
   `// The inputs and answers of the API as types. Written by \`deno task client:types\` from the API's OpenAPI document:
@@ -78,15 +85,7 @@ class TypeWriter {
 
   #bodyOf(schema: Schema, indent: string): string {
     const { anyOf, oneOf = anyOf, const: value, enum: values, type, items, additionalProperties } =
-      schema as {
-        anyOf?: Schema[];
-        oneOf?: Schema[];
-        const?: unknown;
-        enum?: unknown[];
-        type?: string | string[];
-        items?: Schema;
-        additionalProperties?: Schema | boolean;
-      };
+      schema as SchemaForm;
     if (oneOf?.[0]?.format === "date-time") return "Moment";
     if (oneOf !== undefined) return this.#unionOf(oneOf, indent);
     if (value !== undefined) return JSON.stringify(value);
