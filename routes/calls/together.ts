@@ -212,7 +212,7 @@ function decideNow(
   return null;
 }
 
-/** The name of a call's user: an id, or the number in the id of a reservation; null where that names nobody. */
+/** The name of a call's user: an id, or the number in the id of a reservation; null where that names no user. */
 type UserName = string | UserKey | null;
 
 function userOf(of: Target): UserName {

@@ -60,7 +60,7 @@ export function allowsModel({ gateway, models }: ModelCatalog, name: string): bo
   return gateway.models.some((pattern) => patternCovers(pattern, name) || patternCovers(pattern, id));
 }
 
-/** Without these settings nothing is refused but tools of the server, which nobody could charge. */
+/** Without these settings nothing is refused but tools of the server, because they have no price. */
 const NO_GATEWAY: GatewayDocument = { allowTestMode: true, allowStoredObjects: true };
 
 /** Compiles the settings of the gateway, of a new document or of an older one. */

@@ -16,7 +16,7 @@ import { isOfSource, type Source, sourcesOf, termsOf, windowOfSource } from "./s
 /** A window that ends, of a record or of a balance that was never looked at. */
 interface Passing {
   readonly end: Millis;
-  /** null where nobody looked at the window. */
+  /** null for a window without a turn. */
   readonly id: string | null;
   readonly terms: BalanceTerms;
   /** null where the plan no longer includes it. */
@@ -27,7 +27,7 @@ function nameOf({ terms: { ownRef } }: Passing): string {
   return ownRef ?? "";
 }
 
-/** A rollover that nobody has looked at. */
+/** A rollover without a turn since its begin. */
 interface Rolled {
   readonly terms: BalanceTerms;
   readonly amount: Amount;

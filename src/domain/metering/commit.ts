@@ -260,7 +260,7 @@ function withCredits(
   return { ...final, actual: { ...final.actual, credits } };
 }
 
-/** The final cents that a rate counts, whatever `costCents` says; null where nobody says them. */
+/** The final cents that a rate counts, whatever `costCents` says; null where no source has them. */
 function centsOfRate(row: Reservation, input: CommitInput, priceRow: PriceRow | null): Amount | null {
   if (priceRow === null && !row.toldCents && !corrects(input, "cents")) return null;
   return correctedAmount(row, "cents", input);
