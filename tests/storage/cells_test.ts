@@ -136,7 +136,7 @@ Deno.test("after a failover to a server with a slower clock no cell's time goes 
     await session.close();
   }));
 
-Deno.test("a new owner whose clock is ahead of the database's stores it for the owners after it", () =>
+Deno.test("a new owner with a clock ahead of the database's stores it for the owners after it", () =>
   withWriter(async ({ store: { database } }) => {
     await claimCells(database, [1], null, FIRST, NOW);
     await claimCells(database, [1], FIRST, SECOND, NOW - 5);

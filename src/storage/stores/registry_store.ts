@@ -208,7 +208,7 @@ export async function loadTotals(reader: Reader, parts: CellParts, month: string
   return { operations, issues, aiSpend, gatewaySpend };
 }
 
-/** The clock of a realm, as far as it is stored. */
+/** What is stored about the clock of a realm. */
 export interface RealmClock {
   readonly realm: number;
   /** How far a test clock is ahead of real time. */
