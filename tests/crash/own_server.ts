@@ -23,7 +23,7 @@ const SETTINGS = [
 ];
 
 /** Whom the server's programs run as; the own user where this process is not root. */
-interface Owner {
+export interface Owner {
   readonly uid?: number;
   readonly gid?: number;
 }
@@ -188,7 +188,7 @@ async function isFile(path: string): Promise<boolean> {
   return await Deno.stat(path).then((info) => info.isFile, () => false);
 }
 
-async function ownerOf(user: string): Promise<Owner> {
+export async function ownerOf(user: string): Promise<Owner> {
   const [uid, gid] = await Promise.all(["-u", "-g"].map(async (flag) => {
     const { stdout, success } = await new Deno.Command("id", { args: [flag, user] }).output();
     if (!success) throw new Error(`There is no user "${user}" that the server could run as`);
