@@ -2,7 +2,7 @@
 // and on locks that exclude. Poolers in transaction mode and databases that only speak PostgreSQL's protocol lack one or
 // the other, and would let two processes serve the same users.
 
-import { messageOf } from "../process/log.ts";
+import { log, messageOf } from "../process/log.ts";
 import type { Database, PinnedSession } from "./database.ts";
 
 /** The oldest PostgreSQL that the statements are written for. */
@@ -35,7 +35,7 @@ export interface ProbeFacts {
 
 /** Returns the one line that says what is wrong and what to do; null if the server will do. */
 export function probeFault(facts: ProbeFacts): string | null {
-  const { version, versionNumber, isStandby, hasLz4, isSessionKept, doLocksExclude } = facts;
+  const { version, versionNumber, isStandby, isSessionKept, doLocksExclude } = facts;
   const other = OTHERS.find(([, sign]) => sign.test(version));
   if (other !== undefined) return `this is ${other[0]}, whose locks and statements differ. ${PLAIN}`;
   if (!isSessionKept) {
@@ -48,7 +48,6 @@ export function probeFault(facts: ProbeFacts): string | null {
     }, so two processes could serve the same users. ${PLAIN}`;
   }
   if (isStandby) return "this is a standby, which takes no writes. Name the primary, or several hosts";
-  if (!hasLz4) return `this PostgreSQL was built without lz4. ${PLAIN}, built with lz4`;
   return null;
 }
 
@@ -67,8 +66,12 @@ export async function probeServer(database: Database): Promise<void> {
   const sessions: PinnedSession[] = [];
   try {
     for (let count = 0; count < 2; count++) sessions.push(await database.pin(() => {}));
-    const fault = probeFault(await readFacts(sessions[0] as PinnedSession, sessions[1] as PinnedSession));
+    const facts = await readFacts(sessions[0] as PinnedSession, sessions[1] as PinnedSession);
+    const fault = probeFault(facts);
     if (fault !== null) throw new Error(fault);
+    if (!facts.hasLz4) {
+      log("warn", "This PostgreSQL was built without lz4: its log grows faster. Use a build with lz4");
+    }
   } finally {
     await Promise.allSettled(sessions.map((session) => session.close()));
   }

@@ -6,6 +6,7 @@
 // Needs Debian's patroni, etcd-server, python3-etcd, haproxy and postgresql, root, the names db1 and db2 in /etc/hosts
 // for 127.0.0.2 and 127.0.0.3, and the ports 2379, 2380 and 5000. In every other round Patroni dies with its server.
 
+import { openPostgres } from "../../src/storage/postgres_database.ts";
 import { auditServing } from "./audit.ts";
 import { Load } from "./load.ts";
 import { startNodes } from "./nodes.ts";
@@ -73,11 +74,28 @@ function startPatroni(name: Name): void {
 /** The primary, once the other server is its synchronous standby. */
 function settled(): Promise<Name> {
   return until("a primary with a synchronous standby", READY_MS, async () => {
-    const [primaries, standbys] = await Promise.all(["primary", "sync"].map((role) => inRole(role)));
-    if (primaries?.length === 1 && standbys?.length === 1) return primaries[0] as Name;
+    const [primary, other] = await inRole("primary");
+    if (primary !== undefined && other === undefined && await hasStandby(primary)) return primary;
     await pause(200);
     return null;
   });
+}
+
+/** Patroni's own answer may be older than the last failover, so the server itself is asked. */
+async function hasStandby(name: Name): Promise<boolean> {
+  const database = openPostgres(urlOf(`${name}:5432`), 1);
+  try {
+    const rows = await database.query("select from pg_stat_replication where sync_state = 'sync'");
+    return rows.length === 1;
+  } catch {
+    return false;
+  } finally {
+    await database.close();
+  }
+}
+
+function urlOf(place: string): string {
+  return `postgres://postgres:${PASSWORD}@${place}/postgres`;
 }
 
 async function inRole(role: string): Promise<Name[]> {
@@ -123,7 +141,9 @@ async function run(minutes: number): Promise<number> {
   startPatroni("db2");
   start("haproxy", "haproxy", ["-f", `${FILES}haproxy.cfg`, "-db"]);
   await settled();
-  await using stage = await Stage.open(`postgres://postgres:${PASSWORD}@127.0.0.1:5000/postgres`);
+  await using stage = await Stage.open(urlOf("127.0.0.1:5000"));
+  // The servers are removed with their folder.
+  stage.isKept = true;
   // The server sees them connect from the balancer.
   const nodes = await startNodes(stage, 2, { HOLDFAST_CLUSTER_ADDRESS: "127.0.0.1:0" });
   const origin = nodes[0]?.origin as string;
