@@ -81,12 +81,19 @@ function settled(): Promise<Name> {
   });
 }
 
-/** Patroni's own answer may be older than the last failover, so the server itself is asked. */
+/**
+ * Whether a failover is possible: the primary's commits wait for the other server, and Patroni has written that down. It
+ * promotes no other server.
+ */
 async function hasStandby(name: Name): Promise<boolean> {
   const database = openPostgres(urlOf(`${name}:5432`), 1);
   try {
-    const rows = await database.query("select from pg_stat_replication where sync_state = 'sync'");
-    return rows.length === 1;
+    const waiting = await database.query("select from pg_stat_replication where sync_state = 'sync'");
+    const answer = await fetch(`http://${name}:8008/cluster`, { signal: AbortSignal.timeout(2_000) });
+    const { members } = await answer.json() as { members: { name: string; role: string }[] };
+    const roleOf = (member: Name) => members.find((each) => each.name === member)?.role;
+    const other = NAMES.find((each) => each !== name) as Name;
+    return waiting.length === 1 && roleOf(name) === "leader" && roleOf(other) === "sync_standby";
   } catch {
     return false;
   } finally {
