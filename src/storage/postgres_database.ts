@@ -10,6 +10,7 @@ import { Unavailable } from "../../actors/port.ts";
 import { Connections } from "./connections.ts";
 import {
   type Database,
+  type ExpectedDatabase,
   type Param,
   type PinnedSession,
   type Session,
@@ -38,6 +39,7 @@ export function openPostgres(
   connectionsMax: number,
   name = "holdfast",
   statementMs: number | null = null,
+  expected: ExpectedDatabase | null = null,
 ): Database {
   const session = {
     application_name: name,
@@ -47,17 +49,25 @@ export function openPostgres(
     connectionsMax,
     (onClose) => connect(url, { max: 1, connection: session }, onClose),
   );
+  const use = expected === null
+    ? <T>(work: (client: Client) => Promise<T>) => pool.use(work)
+    : <T>(work: (client: Client) => Promise<T>) =>
+      pool.use(async (client) => {
+        await requireExpected(client, expected);
+        return await work(client);
+      });
   return {
     kind: "postgres",
     url,
-    query: (text, params) => pool.use((client) => run(client, text, params)),
-    transaction: (work) => pool.use((client) => transact(client, work)),
-    pin: (onClose) => pin(url, name, onClose),
+    ...expected === null ? {} : { expected },
+    query: (text, params) => use((client) => run(client, text, params)),
+    transaction: (work) => use((client) => transact(client, work)),
+    pin: (onClose) => pin(url, name, expected, onClose),
     named: (other, options) =>
-      openPostgres(url, options?.connections ?? connectionsMax, other, options?.statementMs),
+      openPostgres(url, options?.connections ?? connectionsMax, other, options?.statementMs, expected),
     maintain: () => Promise.resolve(),
     script: (text) =>
-      pool.use(async (client) => {
+      use(async (client) => {
         await client.unsafe(text);
       }),
     close: async () => {
@@ -66,10 +76,27 @@ export function openPostgres(
   };
 }
 
-async function pin(url: string, name: string, onClose: () => void): Promise<PinnedSession> {
+/** Clients whose connection leads to the expected database; a client has one connection in its life. */
+const expectedClients = new WeakSet<Client>();
+
+/** Refuses a connection to another database than the expected one. */
+async function requireExpected(client: Client, { clusterId }: ExpectedDatabase): Promise<void> {
+  if (clusterId === null || expectedClients.has(client)) return;
+  const [row] = await run<{ cluster_id: string }>(client, "select cluster_id from registry");
+  if (row?.cluster_id !== clusterId) throw new Unavailable("The address leads to another database");
+  expectedClients.add(client);
+}
+
+async function pin(
+  url: string,
+  name: string,
+  expected: ExpectedDatabase | null,
+  onClose: () => void,
+): Promise<PinnedSession> {
   const client = connect(url, { max: 1, connection: { application_name: name } }, onClose);
   try {
     await run(client, "select 1");
+    if (expected !== null) await requireExpected(client, expected);
   } catch (error) {
     void client.end({ timeout: 0 });
     throw error;
