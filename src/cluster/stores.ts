@@ -18,7 +18,7 @@ const START_MS = 15_000;
 /** How long a stopping process waits for the work set by `beforeStop`. */
 const LAST_WORK_MS = 2_000;
 /** What a process with several databases does, if one of them does it. */
-const STATES: readonly ServiceState[] = ["stopping", "leaving", "serving", "standby", "starting"];
+const STATES: readonly ServiceState[] = ["stopping", "leaving", "standby", "serving", "starting"];
 
 /** What leads to a database: a workspace, or an app of it. */
 export type Belonging = { readonly appId: string } | { readonly workspaceId: string };
@@ -153,16 +153,18 @@ export class Stores {
 
   get state(): ServiceState {
     if (this.#only !== null) return this.#only.state;
-    return STATES.find((state) => this.services.some((service) => service.state === state)) ?? "starting";
+    const has = (state: ServiceState) => this.services.some((service) => service.state === state);
+    return STATES.find((state) => has(state) && (state !== "serving" || !this.isStarting)) ?? "starting";
   }
 
   /**
    * Whether this process can answer calls. One of several databases that is away makes no process unready: every process
-   * would be, and the other databases would have none. A new process waits for all of them for a while.
+   * would be, and the other databases would have none. A new process waits for all of them for a while, and a standby until
+   * it may serve: other processes serve meanwhile.
    */
   get isReady(): boolean {
     if (this.#only !== null) return this.#only.isReady;
-    return this.state === "serving" && !this.isStarting && this.services.some(({ isReady }) => isReady);
+    return this.state === "serving" && this.services.some(({ isReady }) => isReady);
   }
 
   /** Whether a new process still waits for one of its databases. */
