@@ -7,6 +7,9 @@ import { refuseOneOfSeveral } from "../../src/cluster/store.ts";
 import { readStoreFacts } from "../../src/storage/nodes/store_numbers.ts";
 import { newRealms } from "../../src/storage/stores/registry_store.ts";
 import { nextKeys } from "../../src/storage/nodes/node_store.ts";
+import { startDrainThread } from "../../src/storage/journal/drain_thread.ts";
+import { openPostgres } from "../../src/storage/postgres_database.ts";
+import { testServerUrl } from "../support/test_store.ts";
 import { listOf, openSwitched, type SwitchedDatabase } from "./support.ts";
 
 type Databases = Readonly<Record<string, SwitchedDatabase>>;
@@ -162,3 +165,31 @@ Deno.test("a database of several is not served alone by DATABASE_URL", () =>
       );
     }
   }));
+
+Deno.test({
+  name: "each new connection to a server is held against the database that was there before",
+  ignore: testServerUrl() === null,
+  fn: () =>
+    withDatabases(2, async (one, two) => {
+      const { clusterId } = await readStoreFacts(one.database);
+      const expected = { clusterId: null as string | null };
+      const database = openPostgres(two.store.url as string, 2, undefined, null, expected);
+      try {
+        await database.query("select 1");
+        expected.clusterId = clusterId;
+        const other = { message: /leads to another database/ };
+        await assert.rejects(database.transaction((session) => session.query("select 1")), other);
+        await assert.rejects(database.pin(() => {}), other);
+        await assert.rejects(startDrainThread(two.store.url as string, 1, expected), other);
+        const named = database.named("holdfast_other");
+        await assert.rejects(named.query("select 1"), other);
+        await named.close();
+        expected.clusterId = (await readStoreFacts(two.database)).clusterId;
+        await database.query("select 1");
+        const session = await database.pin(() => {});
+        await session.close();
+      } finally {
+        await database.close();
+      }
+    }),
+});

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import type { Answer } from "../support/test_service.ts";
 import { assertRefused, CATALOG, dataOf } from "../routes/support.ts";
 import { send } from "../support/test_service.ts";
+import { Visitor } from "../routes/console_support.ts";
 import { StoresProcess } from "./support.ts";
 
 const ORIGIN = "https://shop.example.com";
@@ -187,4 +188,30 @@ Deno.test("metrics of a database have its name as a label, those of the process 
   assert.equal(of("holdfast_streams").length, 1);
   assert.equal(lines.filter((line) => line.startsWith("# HELP holdfast_append_seconds ")).length, 1);
   assert.equal(of("holdfast_append_seconds_count").length, 2);
+});
+
+Deno.test("the console shows the workspaces of all databases, and a sign-out holds after any of them was away", async () => {
+  const [near, away] = [await process.app("eu1", CATALOG), await process.app("eu2", CATALOG)];
+  const visitor = await Visitor.signedIn(process.http);
+  const twin = await Visitor.signedIn(process.http);
+  const home = await visitor.get("/console/apps");
+  for (const { appId } of [near, away]) assert.ok(home.html.includes(appId));
+  for (const text of ["on eu1", "on eu2"]) assert.ok(home.text.includes(text), text);
+  const keysOf = ({ appId }: { appId: string }) => `/console/apps/${appId}/live/keys`;
+  assert.equal((await visitor.get(keysOf(away))).status, 200);
+  const system = await visitor.get("/console/system");
+  assert.match(system.text, /Processes on eu1[^]*Processes on eu2/);
+  process.takeAway("eu2");
+  try {
+    const paths = ["/console/apps", keysOf(near), keysOf(away), "/console/system", "/console/system/checks"];
+    const seen = await Promise.all(paths.map(async (path) => (await visitor.get(path)).status));
+    assert.deepEqual(seen, [503, 200, 503, 200, 200]);
+    assert.match((await visitor.get("/console/system")).text, /does not serve this database/);
+    const out = await visitor.press(await visitor.get(keysOf(near)), "Sign out", {}, false);
+    assert.equal(out.status, 303);
+  } finally {
+    await process.giveBack("eu2");
+  }
+  assert.equal((await visitor.get("/console/apps", {}, false)).status, 303, "signed out");
+  assert.equal((await twin.get("/console/apps", {}, false)).status, 200);
 });
