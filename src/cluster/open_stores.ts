@@ -7,6 +7,7 @@ import { systemClock } from "../process/clock.ts";
 import type { Features } from "../process/features.ts";
 import { PROCESS_LIMITS } from "../process/limits.ts";
 import { log, messageOf } from "../process/log.ts";
+import { within } from "../process/rest.ts";
 import { type Config, ConfigError } from "../process/settings.ts";
 import type { Network } from "../channel/network.ts";
 import type { ExpectedDatabase } from "../storage/database.ts";
@@ -111,9 +112,12 @@ async function openSeveral(
   return { stores, close };
 }
 
+/** How long a start waits for its databases: one may be frozen, or take long to migrate, while the others are served. */
+const TRY_MS = 15_000;
+
 /** Opens every database once; refuses a wrong list, and a list without any database that can be served. */
 async function tryAll(list: StoreList): Promise<void> {
-  const opened = await Promise.allSettled(list.stores.map((store) => list.open(store)));
+  const opened = await Promise.allSettled(list.stores.map((store) => within(TRY_MS, list.open(store))));
   const faults = opened.flatMap((result, place) => {
     if (result.status === "fulfilled") return [];
     if (result.reason instanceof ConfigError) throw result.reason;

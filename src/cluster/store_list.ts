@@ -3,12 +3,14 @@
 // schema, keeps no other from serving.
 //
 // The database with number 0 keeps the numbers of all. A list in which none has a number begins with the one that has
-// workspaces, else with the first name; then every database must be readable.
+// workspaces, else with the first name. While a number is given out every database must be readable: what any of them
+// knows counts, so that a database from an old backup gives no number out twice.
 
 import { MIGRATIONS } from "../../sql/migrations.ts";
 import { Unavailable } from "../../actors/port.ts";
 import { inTurn } from "../process/in_turn.ts";
 import { messageOf } from "../process/log.ts";
+import { within } from "../process/rest.ts";
 import { ConfigError } from "../process/settings.ts";
 import { type Database, type ExpectedDatabase, probe } from "../storage/database.ts";
 import { migrate } from "../storage/migrate.ts";
@@ -20,6 +22,11 @@ import {
   type StoreRow,
   takeNumber,
 } from "../storage/nodes/store_numbers.ts";
+
+/** How long a database may take to say who it is. */
+const OPEN_MS = 10_000;
+/** The name of sessions that ask. */
+const SESSION = "holdfast";
 
 /** A database of the list. */
 export interface ListedStore {
@@ -61,40 +68,44 @@ export class StoreList {
     this.#checked.set(store, own);
     store.expected.clusterId = own.clusterId;
     for (const row of known) this.#known.set(row.number, row);
-    const tell = ({ database }: ListedStore) => addStores(database, [...this.#known.values()]);
+    const tell = (each: ListedStore) =>
+      onFresh(each, (database) => addStores(database, [...this.#known.values()]));
     // The others need not answer: they know it when they are opened again.
     for (const other of this.#checked.keys()) if (other !== store) tell(other).catch(() => {});
     await tell(store);
   }
 
   async #read(store: ListedStore): Promise<StoreFacts> {
-    const { database } = store;
     if (!this.#migrated.has(store)) {
-      await probe(database);
-      await migrate(database, MIGRATIONS);
+      await probe(store.database);
+      // It may take as long as it takes.
+      await migrate(store.database, MIGRATIONS);
       this.#migrated.add(store);
     }
-    return await readStoreFacts(database);
+    return await onFresh(store, readStoreFacts);
   }
 
   /** Gives a database its number. */
   async #number(store: ListedStore): Promise<StoreFacts> {
-    const all = await Promise.all(this.stores.map(async (each) => ({
-      store: each,
-      facts: await this.#read(each).catch((error: unknown) => messageOf(error)),
-    })));
-    const readable = all.flatMap(({ store, facts }) => typeof facts === "string" ? [] : [{ store, facts }]);
-    const { facts } = readable.find((each) => each.store === store) ?? {};
-    if (facts === undefined) throw new Unavailable("The database could not answer");
+    const all = await Promise.all(this.stores.map(async (each): Promise<Read> => {
+      try {
+        return { store: each, facts: await this.#read(each) };
+      } catch (error) {
+        const wait = `"${store.name}" gets its number when every database of the list can be read`;
+        throw new Unavailable(`${wait}; "${each.name}" cannot: ${messageOf(error)}`);
+      }
+    }));
+    const { facts } = all.find((each) => each.store === store) as Read;
     if (facts.own !== null) return facts;
-    const numbered = readable.find(({ facts: { own } }) => own?.number === 0);
-    const first = numbered ?? firstOf(readable, all.length, store);
+    const numbered = all.find(({ facts: { own } }) => own?.number === 0);
+    const first = numbered ?? firstOf(all);
     if (first.store !== store && facts.isUsed) {
       throw fault(`"${store.name}" has workspaces of its own; a database that is added must be new`);
     }
+    const known = all.flatMap(({ facts: { known } }) => known);
     // Number 0 is for the database that gives out all others.
-    if (numbered === undefined) await give(first.store, first);
-    return await give(first.store, { store, facts });
+    if (numbered === undefined) await give(first.store, first, known);
+    return await give(first.store, { store, facts }, known);
   }
 
   #check(store: ListedStore, own: StoreRow, known: readonly StoreRow[]): void {
@@ -122,13 +133,33 @@ export class StoreList {
 }
 
 /** Gives a database its number, in the database with number 0 and then in its own. A crash between the two changes nothing. */
-async function give(from: ListedStore, { store, facts }: Read): Promise<StoreFacts> {
-  const { name, database } = store;
-  const all = await giveNumber(from.database, { name, clusterId: facts.clusterId });
+async function give(
+  from: ListedStore,
+  { store, facts }: Read,
+  known: readonly StoreRow[],
+): Promise<StoreFacts> {
+  const { name } = store;
+  const asks = { name, clusterId: facts.clusterId };
+  const all = await onFresh(from, (database) => giveNumber(database, asks, known));
   if (all === null) {
     throw fault(`"${name}" is the name of another database, or a copy of one, of this service`);
   }
-  return await takeNumber(database, all);
+  return await onFresh(store, (database) => takeNumber(database, all));
+}
+
+/**
+ * Runs work on a connection of its own, for a bounded time: a connection of before may be dead without a word, and a server
+ * that froze must not keep this database from being tried again.
+ */
+async function onFresh<T>(store: ListedStore, work: (database: Database) => Promise<T>): Promise<T> {
+  const database = store.database.named(SESSION, { connections: 1 });
+  try {
+    const done = work(database);
+    if (await within(OPEN_MS, done)) return await done;
+    throw new Unavailable("The database did not answer in time");
+  } finally {
+    database.close().catch(() => {});
+  }
 }
 
 interface Read {
@@ -137,16 +168,17 @@ interface Read {
 }
 
 /** The database that gets number 0 where none has it. */
-function firstOf(readable: readonly Read[], count: number, asks: ListedStore): Read {
-  if (readable.length < count || readable.some(({ facts: { own } }) => own !== null)) {
-    throw new Unavailable(`"${asks.name}" gets its number when the database with number 0 can be read`);
+function firstOf(all: readonly Read[]): Read {
+  const [numbered] = all.flatMap(({ facts: { known } }) => known);
+  if (numbered !== undefined) {
+    throw fault(`the database with number 0 is missing, which "${numbered.name}" knew`);
   }
-  const [one, other] = readable.filter(({ facts: { isUsed } }) => isUsed);
+  const [one, other] = all.filter(({ facts: { isUsed } }) => isUsed);
   if (one !== undefined && other !== undefined) {
     const names = `"${one.store.name}" and "${other.store.name}"`;
     throw fault(`${names} both have workspaces from before; only one database of a list may`);
   }
-  return one ?? readable.toSorted((a, b) => a.store.name < b.store.name ? -1 : 1)[0] as Read;
+  return one ?? all.toSorted((a, b) => a.store.name < b.store.name ? -1 : 1)[0] as Read;
 }
 
 function fault(what: string): ConfigError {

@@ -46,22 +46,25 @@ export async function readStoreFacts(reader: Reader): Promise<StoreFacts> {
 /**
  * Gives out a number, in the database that has number 0. A database that has one already gets it again.
  *
+ * @param known what all databases of the list know, this one from an old backup perhaps not
  * @returns every database with a number; null where the name belongs to another one, or all numbers are used
  */
 export function giveNumber(
   database: Pick<Database, "transaction">,
   { name, clusterId }: Omit<StoreRow, "number">,
+  known: readonly StoreRow[],
 ): Promise<readonly StoreRow[] | null> {
   return database.transaction(async (session) => {
     await session.query("lock table stores in share row exclusive mode");
-    const { known } = await readStoreFacts(session);
-    const given = known.find((store) => store.clusterId === clusterId);
-    if (given !== undefined) return given.name === name ? known : null;
-    const number = Math.max(-1, ...known.map(({ number }) => number)) + 1;
-    if (number >= STORES_MAX || known.some((store) => store.name === name)) return null;
+    await addStores(session, known);
+    const all = (await readStoreFacts(session)).known;
+    const given = all.find((store) => store.clusterId === clusterId);
+    if (given !== undefined) return given.name === name ? all : null;
+    const number = Math.max(-1, ...all.map(({ number }) => number)) + 1;
+    if (number >= STORES_MAX || all.some((store) => store.name === name)) return null;
     const own = { number, name, clusterId };
     await addStores(session, [own]);
-    return [...known, own];
+    return [...all, own];
   });
 }
 
