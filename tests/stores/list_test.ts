@@ -130,7 +130,8 @@ Deno.test("a copy of a database, and one that its address does not lead to any m
     const [store] = list.stores;
     await list.open(store!);
     await other.database.query("insert into stores values (0, 'eu1', (select cluster_id from registry))");
-    Object.assign(store!.database, { named: () => other.database });
+    const elsewhere = { ...other.database, close: () => Promise.resolve() };
+    Object.assign(store!.database, { named: () => elsewhere });
     await assert.rejects(list.open(store!), /"eu1" leads to another database than before/);
   }));
 
