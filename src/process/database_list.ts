@@ -15,13 +15,21 @@ const BETWEEN = /,\s*(?=[a-z][a-z0-9-]*=)/;
 const FORM = "must be a list such as eu1=postgres://user:password@host:5432/name,eu2=postgres://..., " +
   "with names of a to z, 0 to 9 and -";
 
-/** Reads the list; returns what is wrong with it as a text, which contains no URL. */
-export function readDatabases(text: string, isUrl: (url: string) => boolean): NamedDatabase[] | string {
+/**
+ * Reads the list; returns what is wrong with it as a text, which contains no URL.
+ *
+ * @param faultOf returns what is wrong with a URL; null for nothing
+ */
+export function readDatabases(
+  text: string,
+  faultOf: (url: string) => string | null,
+): NamedDatabase[] | string {
   const databases: NamedDatabase[] = [];
   for (const entry of text.split(BETWEEN)) {
     const [, name, url] = ENTRY.exec(entry.trim()) ?? [];
     if (name === undefined || url === undefined) return FORM;
-    if (!isUrl(url)) return `has no URL such as postgres://user:password@host:5432/name for "${name}"`;
+    const fault = faultOf(url);
+    if (fault !== null) return `"${name}" ${fault}`;
     if (databases.some((other) => other.name === name)) return `names "${name}" twice`;
     const same = databases.find((other) => other.url === url);
     if (same !== undefined) return `has the same URL for "${same.name}" and "${name}"`;

@@ -49,14 +49,16 @@ const secret = z.string().min(SECRET_LENGTH_MIN, `must have at least ${SECRET_LE
 const ADDRESS_FORM =
   "must be host:port as other processes reach it, such as 10.0.0.5:7000 (a port of 0: a free one)";
 
+const URL_FORM = "must be a URL such as postgres://user:password@host:5432/name";
+
 const environment = z.object({
   PORT: z.string().regex(/^\d+$/, "must be a port number from 0 to 65535").transform(Number)
     .refine((port) => port <= 65_535, "must be a port number from 0 to 65535").default(8000),
   HOLDFAST_HOST: z.string().default("127.0.0.1"),
   DATABASE_URL: z.string()
-    .refine(isPostgresUrl, "must be a URL such as postgres://user:password@host:5432/name").optional(),
+    .refine(isPostgresUrl, URL_FORM).optional(),
   HOLDFAST_DATABASES: z.string().transform((text, context) => {
-    const read = readDatabases(text, isPostgresUrl);
+    const read = readDatabases(text, (url) => isPostgresUrl(url) ? null : URL_FORM);
     if (typeof read !== "string") return read;
     context.addIssue({ code: "custom", message: read });
     return z.NEVER;

@@ -49,7 +49,7 @@ async function refusal(databases: Databases): Promise<string> {
 }
 
 Deno.test("the setting is read by names, also with several hosts in a URL, and names what is wrong", () => {
-  const isUrl = (url: string) => url.startsWith("postgres://");
+  const faultOf = (url: string) => url.startsWith("postgres://") ? null : "must be a URL";
   const rows: [text: string, read: unknown][] = [
     ["eu1=postgres://h/a", [{ name: "eu1", url: "postgres://h/a" }]],
     ["eu1=postgres://h,i/a, eu2=postgres://j/b", [
@@ -58,13 +58,13 @@ Deno.test("the setting is read by names, also with several hosts in a URL, and n
     ]],
     ["postgres://h/a", /must be a list such as/],
     ["EU=postgres://h/a", /must be a list such as/],
-    ["eu1=http://h/secret", /^has no URL such as postgres:.* for "eu1"$/],
+    ["eu1=http://h/secret", /^"eu1" must be a URL$/],
     ["eu1=postgres://h/a,eu1=postgres://h/b", /names "eu1" twice/],
     ["eu1=postgres://h/a,eu2=postgres://h/a", /the same URL for "eu1" and "eu2"/],
     [Array.from({ length: 65 }, (_, n) => `e${n}=postgres://h/${n}`).join(), /more than 64/],
   ];
   for (const [text, expected] of rows) {
-    const read = readDatabases(text, isUrl);
+    const read = readDatabases(text, faultOf);
     if (expected instanceof RegExp) assert.match(read as string, expected, text);
     else assert.deepEqual(read, expected, text);
   }
