@@ -56,6 +56,7 @@ import type { Reply } from "../src/channel/hub.ts";
 import { notRun } from "../src/cluster/passing.ts";
 import type { PassedHandlers } from "../src/cluster/node_link.ts";
 import type { Service, Serving } from "../src/cluster/service.ts";
+import { Stores } from "../src/cluster/stores.ts";
 
 /** Every endpoint for callers with an API key. */
 export const ENDPOINTS: readonly Endpoint<Serving>[] = [
@@ -110,22 +111,24 @@ function newRoutes(): Hono {
 }
 
 /**
- * The HTTP surface of a service, or a part of it.
+ * The HTTP surface of a service, or of the services of several databases, or a part of it.
  *
  * @param adminToken null: the admin API is off
  * @param console null: there is no console
  */
 export function makeApp(
-  service: Service,
+  services: Service | Stores,
   adminToken: string | null,
   console: ConsoleOptions | null = null,
   part: SurfacePart = "all",
 ): Hono {
   const app = newRoutes();
+  const service = Stores.of(services);
   const admin = { token: adminToken, guesses: new Guesses() };
   if (part !== "admin") {
     mountKeyed(app, service);
-    service.handlePassed(passedHandlers(service));
+    // What another process passes on is about the database of the channel.
+    for (const each of service.services) each.handlePassed(passedHandlers(each));
     app.route("/", homeRoutes());
   }
   mountKeyless(app, service, admin, part);
@@ -153,7 +156,7 @@ export function makeApp(
 }
 
 /** Mounts the calls with an API key. */
-function mountKeyed(app: Hono, service: Service): void {
+function mountKeyed(app: Hono, service: Stores): void {
   for (const endpoint of ENDPOINTS) {
     app.on(endpoint.method, `/api${endpoint.path}`, handlerOf(endpoint, service));
   }
@@ -165,7 +168,7 @@ function mountKeyed(app: Hono, service: Service): void {
 }
 
 /** Mounts the calls without an API key: those with the admin token, those open to everyone, or both. */
-function mountKeyless(app: Hono, service: Service, admin: AdminAccess, part: SurfacePart): void {
+function mountKeyless(app: Hono, service: Stores, admin: AdminAccess, part: SurfacePart): void {
   for (const endpoint of KEYLESS) {
     if (part !== "all" && (endpoint.access === "admin") !== (part === "admin")) continue;
     const metrics = new RouteMetrics(service, endpoint.method, `/api${endpoint.path}`);
@@ -198,7 +201,7 @@ function passedHandlers(service: Service): PassedHandlers {
 }
 
 /** Handles the requests of an endpoint. Only calls for browsers check the origin of a request. */
-function handlerOf(endpoint: Endpoint<Serving>, service: Service) {
+function handlerOf(endpoint: Endpoint<Serving>, service: Stores) {
   const metrics = new RouteMetrics(service, endpoint.method, `/api${endpoint.path}`);
   const answer = endpoint.id === streamUsage.id
     ? (context: Context) => handleStream(context, service, metrics)
@@ -211,7 +214,7 @@ function handlerOf(endpoint: Endpoint<Serving>, service: Service) {
  * Refuses requests that no route of the app takes: for a known path with the methods that it takes. The paths are in an app
  * of their own, since a second handler on each route would slow every request down.
  */
-function refusingRoutes(app: Hono, service: Service, admin: AdminAccess | null): Hono {
+function refusingRoutes(app: Hono, service: Stores, admin: AdminAccess | null): Hono {
   const metrics = new RouteMetrics(service, "any", NO_ROUTE);
   const refusing = newRoutes();
   const refuse = async (context: Context, methods: readonly string[]) => {
@@ -238,7 +241,7 @@ function refusingRoutes(app: Hono, service: Service, admin: AdminAccess | null):
  */
 async function strayOf(
   { req: { raw: request, path }, env }: Context,
-  service: Service,
+  service: Stores,
   admin: AdminAccess | null,
   methods: readonly string[],
 ): Promise<unknown> {

@@ -6,9 +6,7 @@ import type { ConsoleOptions } from "../routes/console/console.tsx";
 import { withStrictTransport } from "../routes/http/strict_transport.ts";
 import { registerSweeps } from "./operations/sweeps/cron.ts";
 import { openSpans, type Spans } from "./process/counts/spans.ts";
-import { systemClock } from "./process/clock.ts";
 import type { Features } from "./process/features.ts";
-import { makeIdSource } from "./process/id_source.ts";
 import { checkAddress, listen, type ListenAddress } from "./process/listener.ts";
 import { log, setLogLevel, setLogTrace } from "./process/log.ts";
 import type { OperatorToken } from "./process/operators.ts";
@@ -23,9 +21,7 @@ import {
 import { serversOf } from "./process/server_address.ts";
 import { stopOnSignal } from "./process/stop.ts";
 import { readSecret } from "./process/secrets/data_folder.ts";
-import { openNetwork } from "./cluster/cluster_address.ts";
-import { Service } from "./cluster/service.ts";
-import { openStore } from "./cluster/store.ts";
+import { openStores } from "./cluster/open_stores.ts";
 import { FolderError } from "./storage/embedded/folder_lock.ts";
 import { MigrationError } from "./storage/migrate.ts";
 import { adminTokenOf } from "./tenant/admin_token.ts";
@@ -41,31 +37,27 @@ async function main(): Promise<void> {
   const spans = startTracing(config);
   const addresses = addressesOf(config);
   for (const address of Object.values(addresses)) checkAddress(address);
-  const { database } = await openStore(config);
-  const clock = systemClock();
-  const adminToken = await adminTokenOf(config);
+  // The embedded store and its folder come first: the secrets are kept in it.
   let demo: PreparedDemo = null;
-  const service = new Service(database, makeIdSource(clock), clock, await featuresOf(config), {
+  const { stores, close } = await openStores(config, () => secretsOf(config), {
     spans,
-    network: await openNetwork(config, database),
-    share: config.isFront ? 0 : 1,
-    adminToken,
     prepare: async (serving) => {
       demo = await prepareDemo(config, serving);
     },
   });
+  const adminToken = await adminTokenOf(config);
   const console = consoleOf(config, adminToken);
   const handlerOf = (part: SurfacePart) =>
-    withStrictTransport(makeApp(service, adminToken, console, part).fetch, config.features.publicUrl);
-  const served = service.start().catch(fail);
+    withStrictTransport(makeApp(stores, adminToken, console, part).fetch, config.features.publicUrl);
+  const served = stores.start().catch(fail);
   // The system deals connections to all who listen on a shared port: a process that cannot answer yet stays away.
-  if (config.sharesPort) await Promise.race([service.ready(), served]);
+  if (config.sharesPort) await Promise.race([stores.ready(), served]);
   const { admin } = addresses;
   const listener = listen(addresses.main, handlerOf(admin === undefined ? "all" : "public"));
   const inner = admin === undefined ? null : listen(admin, handlerOf("admin"));
-  registerSweeps(service);
-  stopOnSignal(service, inner === null ? [listener] : [listener, inner], database);
-  await greet(service, config, { port: listener.port, adminPort: inner?.port ?? null }, () => demo);
+  registerSweeps(stores);
+  stopOnSignal(stores, inner === null ? [listener] : [listener, inner], { close });
+  await greet(stores, config, { port: listener.port, adminPort: inner?.port ?? null }, () => demo);
   dropWriting(config);
 }
 
@@ -73,8 +65,11 @@ async function main(): Promise<void> {
  * Gives up the permission to write to the disk, for the threads too, which share it: on a server nothing needs it but the
  * socket of a server on this machine.
  */
-function dropWriting({ databaseUrl }: Config): void {
-  if (databaseUrl !== null && serversOf(databaseUrl).servers.every(({ folder }) => folder === null)) {
+function dropWriting({ databases }: Config): void {
+  if (
+    databases.length > 0 &&
+    databases.every(({ url }) => serversOf(url).servers.every(({ folder }) => folder === null))
+  ) {
     Deno.permissions.revokeSync({ name: "write" });
   }
 }
@@ -124,9 +119,14 @@ function startTracing({ exportsDenoMetrics }: Config): Spans | null {
   return spans;
 }
 
+/** What the embedded store keeps in its folder, or else the settings have. */
+async function secretsOf(config: Config): Promise<{ features: Features; adminToken: string | null }> {
+  return { features: await featuresOf(config), adminToken: await adminTokenOf(config) };
+}
+
 /** The embedded store keeps a privacy secret of its own, beside the database and not in it. */
-async function featuresOf({ databaseUrl, dataDir, features }: Config): Promise<Features> {
-  if (databaseUrl !== null || features.privacySecret !== null) return features;
+async function featuresOf({ databases, dataDir, features }: Config): Promise<Features> {
+  if (databases.length > 0 || features.privacySecret !== null) return features;
   return { ...features, privacySecret: await readSecret(dataDir, PRIVACY_SECRET_FILE) };
 }
 

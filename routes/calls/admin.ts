@@ -2,10 +2,11 @@
 
 import { failure, success } from "../http/answer.ts";
 import { keylessEndpointsOn } from "../http/endpoint.ts";
-import type { KeylessEndpoint } from "../http/endpoint_types.ts";
+import type { KeylessEndpoint, StoreSource } from "../http/endpoint_types.ts";
 import type { DataOf } from "../contract/definition.ts";
 import * as contract from "../contract/admin.ts";
 import { Refused } from "../http/errors.ts";
+import { namedStore } from "../http/across_stores.ts";
 import { timeText, timeTextOrNull } from "../contract/fields.ts";
 import {
   type AdminWorld,
@@ -21,27 +22,44 @@ import {
 import type { App, Registry } from "../../src/tenant/registry.ts";
 import type { ApiKey } from "../../src/storage/rows/registry_rows.ts";
 
-const endpoint = keylessEndpointsOn<AdminWorld>();
+type World = AdminWorld & {
+  /** Null where the process has one database. */
+  readonly storeName: string | null;
+};
+
+const endpoint = keylessEndpointsOn<World>();
 
 /** Workspaces, apps, keys and catalogs. */
-export const ADMIN_ENDPOINTS: readonly KeylessEndpoint<AdminWorld>[] = [
-  endpoint(contract.listWorkspaces, ({ world }) => success(listWorkspaces(world)), {
-    // Ids grow with time.
-    gather: (answers) =>
-      answers.flat().toSorted((one, other) => one.workspaceId < other.workspaceId ? -1 : 1),
-  }),
+export const ADMIN_ENDPOINTS: readonly KeylessEndpoint<World>[] = [
   endpoint(
-    contract.createWorkspace,
-    async ({ world, input }) => success(await createWorkspace(world, withoutUndefined(input))),
+    contract.listWorkspaces,
+    ({ world }) => success(listWorkspaces(world).map((workspace) => ({ ...workspace, ...storeOf(world) }))),
+    {
+      // Ids grow with time.
+      gather: (answers) =>
+        answers.flat().toSorted((one, other) => one.workspaceId < other.workspaceId ? -1 : 1),
+    },
   ),
+  endpoint(contract.createWorkspace, async ({ world, input: { store: _, ...input } }) => {
+    return success({ ...await createWorkspace(world, withoutUndefined(input)), ...storeOf(world) });
+  }, { across: { choose: (source, { store = null }) => namedStore(source, store) } }),
   endpoint(contract.changeWorkspace, async ({ world, input: { workspaceId, ...changes } }) => {
     const changed = await changeWorkspace(world, workspaceId, withoutUndefined(changes));
-    return success(changed ?? unknown("Workspace"));
+    return success({ ...changed ?? unknown("Workspace"), ...storeOf(world) });
   }),
-  endpoint(contract.listApps, ({ world }) => success([...world.registry.apps.values()].map(showApp))),
+  endpoint(contract.listApps, ({ world }) => success([...world.registry.apps.values()].map(showApp)), {
+    across: {
+      // Ids grow with time.
+      join: (answers) => answers.flat().toSorted((one, other) => one.appId < other.appId ? -1 : 1),
+    },
+  }),
   endpoint(contract.createApp, async ({ world, input: { name, workspaceId } }) => {
     const created = await createApp(world, { name, workspaceId: workspaceId ?? undefined });
     return success(created ?? unknown("Workspace"));
+  }, {
+    across: {
+      choose: (source, { workspaceId }) => (workspaceId ?? null) === null ? storeOfFirst(source) : undefined,
+    },
   }),
   endpoint(contract.getApp, ({ world, input }) => success(showApp(appOf(world, input.appId)))),
   endpoint(contract.rotateIdentitySecret, async ({ world, input }) => {
@@ -75,6 +93,21 @@ export const ADMIN_ENDPOINTS: readonly KeylessEndpoint<AdminWorld>[] = [
     return "code" in result ? failure(result) : success(result);
   }),
 ];
+
+/** The member of a workspace that names its database, where there are several. */
+function storeOf({ storeName }: World): { store?: string } {
+  return storeName === null ? {} : { store: storeName };
+}
+
+/** The database of the oldest workspace, to which an app belongs that names none; without any, where one is created. */
+function storeOfFirst(source: StoreSource<World>): number {
+  const firsts = source.requireAll().flatMap(({ registry }, place) => {
+    const [first] = registry.workspaces.keys();
+    return first === undefined ? [] : [{ place, first }];
+  });
+  const [oldest] = firsts.toSorted((one, other) => one.first < other.first ? -1 : 1);
+  return oldest?.place ?? namedStore(source, null);
+}
 
 /** @throws Refused when the app is unknown */
 export function appOf({ registry }: { readonly registry: Pick<Registry, "apps"> }, appId: string): App {

@@ -2,7 +2,12 @@
 
 import { type AuditEntry, readAudit } from "../../src/audit/audit.ts";
 import { ID_PREFIX } from "../../src/domain/values/ids.ts";
-import { examine, examineCluster } from "../../src/operations/doctor/examine.ts";
+import {
+  checkAbsent,
+  examine,
+  examineCluster,
+  joinExaminations,
+} from "../../src/operations/doctor/examine.ts";
 import { type AddingWorld, addSomeUp } from "../../src/operations/sweeps/daily_use.ts";
 import { runSweep, sweepAll } from "../../src/operations/sweeps/sweeps.ts";
 import { AUDIT_LIMITS } from "../../src/process/limits.ts";
@@ -14,6 +19,7 @@ import * as contract from "../contract/service.ts";
 import { success } from "../http/answer.ts";
 import { keylessEndpointsOn } from "../http/endpoint.ts";
 import type { KeylessEndpoint } from "../http/endpoint_types.ts";
+import { namedStore } from "../http/across_stores.ts";
 import { invalidMember } from "../http/errors.ts";
 import { appOf } from "./admin.ts";
 
@@ -24,7 +30,9 @@ type World =
   & AddingWorld
   & {
     readonly database: Parameters<typeof listDailyUse>[0];
-    readonly registry: Pick<Registry, "apps">;
+    readonly registry: Pick<Registry, "apps" | "workspaces">;
+    /** Null where the process has one database. */
+    readonly storeName: string | null;
   };
 
 const endpoint = keylessEndpointsOn<World>();
@@ -33,11 +41,30 @@ const CURSOR = new RegExp(`^${ID_PREFIX.audit}[0-9a-v]{20}$`);
 
 /** Health, processes, sweeps, the audit log and daily usage. */
 export const SERVICE: readonly KeylessEndpoint<World>[] = [
-  endpoint(contract.examine, async ({ world }) => success(await examine(world))),
+  endpoint(contract.examine, async ({ world }) => success(await examine(world)), {
+    across: {
+      join: (answers, _input, stores) =>
+        joinExaminations(answers.map(({ checks }, place) => ({ name: stores[place]?.name ?? "", checks }))),
+      absent: ({ state }) => ({ verdict: "fail" as const, checks: [checkAbsent(state)] }),
+    },
+  }),
   endpoint(
     contract.showCluster,
     async ({ world }) => success(showCluster(world, await examineCluster(world))),
+    {
+      across: { choose: (source, { store }) => store === undefined ? undefined : namedStore(source, store) },
+    },
   ),
+  endpoint(contract.listStores, async ({ world }) => {
+    const { storeName, registry } = world;
+    const cluster = showCluster(world, await examineCluster(world));
+    return success([{ store: storeName, state: "serving", workspaces: registry.workspaces.size, cluster }]);
+  }, {
+    across: {
+      join: (answers) => answers.flat(),
+      absent: ({ name, state }) => [{ store: name, state, workspaces: null, cluster: null }],
+    },
+  }),
   endpoint(contract.sweep, async ({ world }) => success(await sweepAll(world)), { gather: sumOf }),
   endpoint(
     contract.moveHistory,
@@ -51,6 +78,18 @@ export const SERVICE: readonly KeylessEndpoint<World>[] = [
     }
     const { entries, next } = await readAudit(world, { appId, userId, before: cursor, limit });
     return success({ entries: entries.map(showEntry), nextCursor: next });
+  }, {
+    across: {
+      about: ({ appId }) => appId === undefined ? undefined : { appId },
+      join: (answers, { limit = AUDIT_LIMITS.pageDefault }) => {
+        // Ids grow with time.
+        const all = answers.flatMap(({ entries }) => entries)
+          .toSorted((one, other) => one.auditId > other.auditId ? -1 : 1);
+        const entries = all.slice(0, limit);
+        const hasMore = all.length > limit || answers.some(({ nextCursor }) => nextCursor !== null);
+        return { entries, nextCursor: hasMore ? entries.at(-1)?.auditId ?? null : null };
+      },
+    },
   }),
   endpoint(contract.listDailyUse, async ({ world, input }) => {
     const { appId, mode, from, to, by, userId } = input;

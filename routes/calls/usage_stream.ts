@@ -39,7 +39,10 @@ interface StreamWorld extends DispatchWorld {
 
 /** The process that holds the streams. */
 interface StreamHolder extends Source<StreamWorld> {
-  readonly serving: StreamWorld | null;
+  /** The running term of the database that has an app. @throws MayNotAnswer */
+  requireServingOf(app: { readonly appId: string }): StreamWorld;
+  /** The same; null where it would throw. */
+  servingOf(app: { readonly appId: string }): StreamWorld | null;
   readonly streams: Streams;
 }
 
@@ -145,6 +148,7 @@ export async function handleStream(
     const isToken = endUser !== null && ofUser === null;
     const token = isToken ? request.headers.get("x-end-user-token") : null;
     const opened = {
+      appId,
       keyId,
       event: shown.event ?? null,
       requestId: id,
@@ -196,6 +200,7 @@ async function shownOf(context: Context, admitted: Admitted<StreamWorld>): Promi
 
 /** What a stream is opened with. */
 interface Opened {
+  readonly appId: string;
   /** Not the caller itself, which belongs to one term; a stream outlives terms. */
   readonly keyId: string;
   readonly event: string | null;
@@ -231,7 +236,7 @@ class UsageSource implements StreamSource {
 
   /** A refused key ends the stream. Any other refusal is a fault that may pass. */
   async next(): Promise<StreamNext> {
-    const world = this.#holder.requireServing();
+    const world = this.#holder.requireServingOf(this.#opened);
     const caller = this.#callerIn(world);
     if (caller === null) return { kind: "end", reason: "key_revoked" };
     const { event, isOwn, requestId } = this.#opened;
@@ -252,7 +257,7 @@ class UsageSource implements StreamSource {
   }
 
   endsNow(): StreamEnd | null {
-    const { serving } = this.#holder;
+    const serving = this.#holder.servingOf(this.#opened);
     if (serving === null) return null;
     const caller = this.#callerIn(serving);
     if (caller === null) return "key_revoked";

@@ -9,7 +9,7 @@ import { Unavailable } from "../../actors/port.ts";
 import type { OperatorToken } from "../../src/process/operators.ts";
 import { BODY_LIMITS } from "../../src/process/sent_limits.ts";
 import { log, messageOf } from "../../src/process/log.ts";
-import type { Service } from "../../src/cluster/service.ts";
+import type { Stores } from "../../src/cluster/stores.ts";
 import type { Endpoint, KeylessEndpoint } from "../http/endpoint_types.ts";
 import { formRules, refuseForeignEscapes } from "../http/body.ts";
 import { Refused, STATUS } from "../http/errors.ts";
@@ -66,7 +66,7 @@ const POLICY = [
 
 /** The routes of the console. */
 export function consoleRoutes(
-  service: Service,
+  service: Stores,
   options: ConsoleOptions,
   guesses: Guesses,
   keyed: readonly Endpoint<World>[],
@@ -91,7 +91,7 @@ export function consoleRoutes(
 type Admitted = { readonly session: Session; readonly serving: World } | Response;
 
 class Console {
-  readonly #service: Service;
+  readonly #service: Stores;
   readonly #operators: Operators;
   readonly #isSecure: boolean;
   readonly #supportSeesPrompts: boolean;
@@ -101,7 +101,7 @@ class Console {
   #assets: Promise<Assets> | null = null;
 
   constructor(
-    service: Service,
+    service: Stores,
     options: ConsoleOptions,
     guesses: Guesses,
     endpoints: ReturnType<typeof endpointsOf>,
@@ -168,12 +168,18 @@ class Console {
     const { session, serving } = admitted;
     const form = await readForm(context.req.raw, formRules(true, BODY_LIMITS.signInBytesMax));
     if (!isOwnForm(session, form?.get("csrf") ?? null)) return await this.#refuseForm(context, session);
-    if (await spendId(serving, session.id, session.until)) {
+    if (await this.#signOutEverywhere(session)) {
       await record(serving, session.operator.name, "signOut");
     }
     const response = redirect(SIGN_IN);
     response.headers.set("set-cookie", expiredCookie(this.#isSecure));
     return response;
+  }
+
+  /** Ends a session in every database, so that any of them refuses it while another is away; false if it had ended. */
+  async #signOutEverywhere({ id, until }: Session): Promise<boolean> {
+    const spent = await Promise.all(this.#service.terms.map((serving) => spendId(serving, id, until)));
+    return spent.includes(true);
   }
 
   async show(context: Context, page: PageRoute): Promise<Response> {
@@ -221,13 +227,18 @@ class Console {
     const serving = this.#service.serving;
     if (serving === null) return await this.#unavailable(context);
     const session = sessionOf(context.req.raw, this.#operators, serving.clock.now());
-    if (session === null || await isSpentId(serving, session.id)) return signInFrom(context.req);
+    if (session === null || await this.#hasEnded(session)) return signInFrom(context.req);
     return { session, serving };
+  }
+
+  async #hasEnded({ id }: Session): Promise<boolean> {
+    const { terms } = this.#service;
+    return (await Promise.all(terms.map((serving) => isSpentId(serving, id)))).includes(true);
   }
 
   #requestOf(
     context: Context,
-    { session, serving }: Exclude<Admitted, Response>,
+    { session, serving: any }: Exclude<Admitted, Response>,
     form: URLSearchParams,
     once: string | null,
   ): PageRequest | null {
@@ -238,6 +249,7 @@ class Console {
       ) => [name, USER_IDS.has(name) ? idOf(part) : part]),
     );
     const { appId, mode } = params;
+    const serving = appId === undefined ? any : this.#service.requireServingOf({ appId });
     const record = appId === undefined ? null : serving.registry.apps.get(appId)?.record;
     if (!isReadable(req.url)) return null;
     if (record === undefined || (record !== null && mode !== "live" && mode !== "test")) return null;
@@ -246,7 +258,7 @@ class Console {
       params,
       query: new URL(req.url).searchParams,
       form,
-      ask: new ApiCaller(serving, this.#endpoints, req.raw, {
+      ask: new ApiCaller({ serving, source: this.#service }, this.#endpoints, req.raw, {
         session,
         seesPrompts: session.operator.role === "admin" || this.#supportSeesPrompts,
         userId: params["userId"] ?? null,

@@ -20,7 +20,16 @@ const caps = {
 };
 const keyClass = z.enum(["secret", "public", "reader"]);
 
-const workspaceInput = z.object({ name, ...caps });
+/** The name of one of several databases. */
+export const storeName = z.string().max(31);
+
+const workspaceInput = z.object({
+  name,
+  ...caps,
+  store: storeName.optional().describe(
+    "With HOLDFAST_DATABASES: the database that gets the workspace, for ever. Default: the one with the fewest",
+  ),
+});
 const workspacePatch = z.object({
   name: name.nullish().transform((text) => text ?? undefined),
   ...caps,
@@ -71,6 +80,7 @@ const workspaceMembers = {
   aiBudgetCents: setCap,
   testOperationCap: setCap,
   testCreditBalanceCap: setCap,
+  store: z.string().optional().describe("The database that has it. Present with HOLDFAST_DATABASES"),
 };
 
 const shownKey = z.strictObject({

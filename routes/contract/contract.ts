@@ -26,7 +26,7 @@ import { callsById } from "./definition.ts";
 import { getEvent, listEvents } from "./events.ts";
 import { getFeature, listFeatures } from "./features.ts";
 import { canUse, commit, explain, release, reserve, track } from "./metering.ts";
-import { examine, listAudit, listDailyUse, moveHistory, showCluster, sweep } from "./service.ts";
+import { examine, listAudit, listDailyUse, listStores, moveHistory, showCluster, sweep } from "./service.ts";
 import { aliasPerson, capture, identify } from "./people.ts";
 import { deletePerson, getDeletionStatus, isOptedOut, optIn, optOut } from "./privacy.ts";
 import { downloadExport, exportPerson } from "./export.ts";
@@ -132,6 +132,7 @@ export const CONTRACT = callsById({
   applyCatalog,
   examine,
   showCluster,
+  listStores,
   sweep,
   moveHistory,
   listUsers,

@@ -1,6 +1,7 @@
 // Readers: roles of the database for tools that read it, with the admin token.
 
 import { z } from "zod";
+import { storeName } from "./admin.ts";
 import { defineCall } from "./definition.ts";
 
 const name = z.string().describe("The name of the role");
@@ -25,7 +26,12 @@ export const createReader = defineCall({
   method: "POST",
   path: "/admin/v1/readers",
   access: "admin",
-  input: null,
+  input: z.object({
+    store: storeName.optional().describe(
+      "With HOLDFAST_DATABASES: the database that it reads; required then",
+    ),
+  }),
+  inQuery: ["store"],
   hasNoBody: true,
   tag: "Administration",
   summary: "Create a reader",

@@ -1,6 +1,7 @@
 // The service itself, for its operators: health, processes, sweeps, the audit log and daily usage.
 
 import { z } from "zod";
+import { storeName } from "./admin.ts";
 import { defineCall } from "./definition.ts";
 import { endUserId, mode, SHOWN_AS, wholeNumber } from "./fields.ts";
 import { time } from "./records.ts";
@@ -33,34 +34,61 @@ export const examine = defineCall({
   errors: [],
 });
 
+const cluster = z.strictObject({
+  member: z.int().describe("The number of the member that answers"),
+  registryVersion: z.int().describe("The version of workspaces, apps, keys and catalogs"),
+  members: z.array(z.strictObject({
+    term: z.int().describe("The number of the member; never reused"),
+    address: z.string().nullable().describe("The address for other members"),
+    share: z.int().describe("0 for a front, and for a member that is about to stop"),
+    cells: z.array(z.int()).describe("The cells it owns, of 64; each has a part of the workspaces"),
+    registryVersion: z.int(),
+    livedSeconds: seconds,
+    silentSeconds: seconds.describe("Since its last heartbeat; from 3 on it answers no calls"),
+    hasEnded: z.boolean(),
+    isReached: z.boolean().describe("Whether the answering member is connected to it"),
+  })),
+  cellsWithoutOwner: z.array(z.int()),
+  troubles: z.array(z.strictObject({ found: z.string(), advice: z.string() }))
+    .describe("Problems; empty if there are none"),
+});
+
 /** `GET /admin/v1/cluster` */
 export const showCluster = defineCall({
   id: "showCluster",
   method: "GET",
   path: "/admin/v1/cluster",
   access: "admin",
-  input: null,
+  input: z.object({
+    store: storeName.optional().describe(
+      "With HOLDFAST_DATABASES: the database. Default: the first that answers",
+    ),
+  }),
   tag: "Administration",
   summary: "List the processes of this database",
   description: "Each process is a member and owns the workspaces of its cells. Any member can answer.",
-  answer: z.strictObject({
-    member: z.int().describe("The number of the member that answers"),
-    registryVersion: z.int().describe("The version of workspaces, apps, keys and catalogs"),
-    members: z.array(z.strictObject({
-      term: z.int().describe("The number of the member; never reused"),
-      address: z.string().nullable().describe("The address for other members"),
-      share: z.int().describe("0 for a front, and for a member that is about to stop"),
-      cells: z.array(z.int()).describe("The cells it owns, of 64; each has a part of the workspaces"),
-      registryVersion: z.int(),
-      livedSeconds: seconds,
-      silentSeconds: seconds.describe("Since its last heartbeat; from 3 on it answers no calls"),
-      hasEnded: z.boolean(),
-      isReached: z.boolean().describe("Whether the answering member is connected to it"),
-    })),
-    cellsWithoutOwner: z.array(z.int()),
-    troubles: z.array(z.strictObject({ found: z.string(), advice: z.string() }))
-      .describe("Problems; empty if there are none"),
-  }),
+  answer: cluster,
+  errors: [],
+});
+
+/** `GET /admin/v1/stores` */
+export const listStores = defineCall({
+  id: "listStores",
+  method: "GET",
+  path: "/admin/v1/stores",
+  access: "admin",
+  input: null,
+  tag: "Administration",
+  summary: "List the databases of the service",
+  description:
+    "Each workspace is whole on one of them. A database that the answering process cannot serve is in the list, " +
+    "without its numbers.",
+  answer: z.array(z.strictObject({
+    store: z.string().nullable().describe("Its name in HOLDFAST_DATABASES; null without the setting"),
+    state: z.string().describe("What the answering process does with it: serving, or why not"),
+    workspaces: z.int().min(0).nullable(),
+    cluster: cluster.nullable().describe("Its processes"),
+  })),
   errors: [],
 });
 

@@ -216,7 +216,7 @@ export interface Hold {
 
 /** Where holds are settled: in the running term, or, while this process stops, in the term that is about to end. */
 export interface HoldSource {
-  world(): DispatchWorld & HoldWorld & { readonly registry: Pick<Registry, "operatorOf"> };
+  world(appId: string): DispatchWorld & HoldWorld & { readonly registry: Pick<Registry, "operatorOf"> };
 }
 
 /** Prolongs a hold. A failure changes nothing: the next time comes soon. */
@@ -257,7 +257,7 @@ async function ask(
   { appId, mode, reservationId }: Hold,
   change: HoldChange["change"],
 ): Promise<Answer<null>> {
-  const world = source.world();
+  const world = source.world(appId);
   const caller = world.registry.operatorOf(appId, mode);
   if (caller === null) return failure(unknownReservation());
   // Logs name the hold, since its request may have ended.

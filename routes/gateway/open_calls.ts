@@ -68,6 +68,8 @@ type HoldWorldOf = ReturnType<HoldSource["world"]>;
 
 /** Where calls get the running term. */
 export interface CallSource extends Source<HoldWorldOf> {
+  /** The running term of the database that has an app. @throws MayNotAnswer */
+  requireServingOf(app: { readonly appId: string }): HoldWorldOf;
   readonly counts: { readonly gateway: GatewayCounts };
   /** Sets work that a stop does before its term ends. */
   beforeStop(work: () => Promise<void>): void;
@@ -90,7 +92,9 @@ export class OpenCalls implements HoldSource {
   readonly #source: CallSource;
   readonly #open = new Set<Call>();
   readonly #settling = new Set<Promise<void>>();
-  #world: HoldWorldOf | null = null;
+  /** The last known term of each app with open calls. */
+  readonly #worlds = new Map<string, HoldWorldOf>();
+  #isStopAwaited = false;
   #timer: ReturnType<typeof setInterval> | null = null;
 
   constructor(source: CallSource) {
@@ -99,11 +103,14 @@ export class OpenCalls implements HoldSource {
   }
 
   /** The running term. While the process stops it takes no new calls, but open calls still end in the last term. */
-  world(): HoldWorldOf {
+  world(appId: string): HoldWorldOf {
     try {
-      return this.#world = this.#source.requireServing();
+      const world = this.#source.requireServingOf({ appId });
+      this.#worlds.set(appId, world);
+      return world;
     } catch (error) {
-      if (error instanceof Stopping && this.#world?.term.isServing === true) return this.#world;
+      const last = this.#worlds.get(appId);
+      if (error instanceof Stopping && last?.term.isServing === true) return last;
       throw error;
     }
   }
@@ -114,8 +121,9 @@ export class OpenCalls implements HoldSource {
 
   /** Begins a call that has its hold. */
   open(world: HoldWorldOf, hold: Hold, ttlMs: number, traits: CallTraits): OpenCall {
-    if (this.#world === null) this.#source.beforeStop(() => this.endAll());
-    this.#world = world;
+    if (!this.#isStopAwaited) this.#source.beforeStop(() => this.endAll());
+    this.#isStopAwaited = true;
+    this.#worlds.set(hold.appId, world);
     const call = new Call(this, hold, ttlMs, traits);
     this.#open.add(call);
     this.#count();
@@ -151,6 +159,7 @@ export class OpenCalls implements HoldSource {
     const settled = settleAnywhere(this, call.hold, settlement).then((isSettled) => {
       if (!isSettled) this.counts.unsettled += 1;
       this.#settling.delete(settled);
+      if (this.#open.size === 0 && this.#settling.size === 0) this.#worlds.clear();
     });
     this.#settling.add(settled);
     return settled;

@@ -7,7 +7,7 @@ import type { Millis } from "../../src/domain/values/period.ts";
 import { TOKEN_LIMITS } from "../../src/process/limits.ts";
 import { equalsSecret } from "../../src/process/secrets/hash.ts";
 import { openToken } from "../../src/process/secrets/signed_token.ts";
-import { type App, type Caller, identitySecretsOf, type Registry } from "../../src/tenant/registry.ts";
+import { type App, type Caller, identitySecretsOf } from "../../src/tenant/registry.ts";
 import type { AuditWorld } from "../../src/audit/audit.ts";
 import { RateLimited, Refused, unknownPath } from "./errors.ts";
 import type { KeyedDefinition } from "../contract/definition.ts";
@@ -26,9 +26,12 @@ export type CallAccess =
   & Pick<KeyedDefinition, "access" | "takesUserKey" | "isRead">
   & Partial<Pick<KeyedDefinition, "method">>;
 
-/** Where endpoints get what they work on; throws while this process may not answer. */
+/** Where endpoints get what they work on: running terms, of the one database of this process or of several. */
 export interface Source<World> {
+  /** A running term, for what is about no workspace. @throws MayNotAnswer while this process may not answer */
   requireServing(): World;
+  /** The caller with a key, null for an unknown key, and the term of its database. @throws MayNotAnswer */
+  find(presented: string | null): { readonly world: World; readonly caller: Caller | null };
 }
 
 const END_USER_TOKEN = "x-end-user-token";
@@ -42,14 +45,13 @@ const ANY_BEARER = /^bearer +/i;
  *
  * @param keyHeader the header that has the key, if it is there; else it is the bearer token
  */
-export function authenticate<World extends { readonly registry: Pick<Registry, "authenticate"> }>(
+export function authenticate<World>(
   request: Request,
   source: Source<World>,
   keyHeader: string | null = null,
 ): { world: World; caller: Caller } {
-  const world = source.requireServing();
   const presented = (keyHeader === null ? null : request.headers.get(keyHeader)) ?? bearerOf(request);
-  const caller = presented === null ? null : world.registry.authenticate(presented);
+  const { world, caller } = source.find(presented);
   if (caller === null) throw new Refused("invalid_key", "The API key is missing, malformed or revoked");
   return { world, caller };
 }

@@ -7,12 +7,6 @@ import { MayNotAnswer } from "../../actors/port.ts";
 import type { Access } from "../contract/definition.ts";
 import { authenticate, type Source } from "./auth.ts";
 import { requestId, respondTo } from "./respond.ts";
-import type { Registry } from "../../src/tenant/registry.ts";
-
-/** Where origins are looked up. */
-interface OriginWorld {
-  readonly registry: Pick<Registry, "origins" | "authenticate">;
-}
 
 const PUBLIC_ACCESS: readonly Access[] = ["any", "any_user", "end_user", "token"];
 const ALLOWED_HEADERS = "Authorization, Content-Type, Idempotency-Key, X-End-User-Token, X-Request-Id";
@@ -32,19 +26,15 @@ export function isForBrowsers(access: Access): boolean {
  */
 export function preflight(
   context: Context,
-  source: { readonly serving: OriginWorld | null },
+  source: { readonly serving: unknown; hasOrigin(origin: string): boolean },
   methods: readonly string[],
 ): Response | Promise<Response> {
   const request = context.req.raw;
-  const { serving } = source;
-  if (serving === null) {
-    return respondTo(request, new MayNotAnswer());
-  }
+  if (source.serving === null) return respondTo(request, new MayNotAnswer());
   const origin = request.headers.get("origin");
   const method = request.headers.get("access-control-request-method");
-  const isAllowed = origin !== null && method !== null && methods.includes(method) &&
-    serving.registry.origins.has(origin);
-  if (!isAllowed) return context.notFound();
+  const isAsked = origin !== null && method !== null && methods.includes(method);
+  if (!isAsked || !source.hasOrigin(origin)) return context.notFound();
   const headers = {
     "access-control-allow-origin": origin,
     "access-control-allow-methods": methods.join(", "),
@@ -57,7 +47,7 @@ export function preflight(
 }
 
 /** Lets a page read an answer, refusals too, where the key's app lists the page's origin. */
-export function allowOrigin(request: Request, response: Response, source: Source<OriginWorld>): Response {
+export function allowOrigin(request: Request, response: Response, source: Source<unknown>): Response {
   response.headers.append("vary", "Origin");
   const origin = request.headers.get("origin");
   if (origin !== null && isListed(request, origin, source)) {
@@ -67,7 +57,7 @@ export function allowOrigin(request: Request, response: Response, source: Source
   return response;
 }
 
-function isListed(request: Request, origin: string, source: Source<OriginWorld>): boolean {
+function isListed(request: Request, origin: string, source: Source<unknown>): boolean {
   try {
     return authenticate(request, source).caller.app.catalog.corsOrigins.has(origin);
   } catch {

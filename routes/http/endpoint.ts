@@ -2,7 +2,14 @@
 
 import type { CheckedOf, DataOf, KeyedDefinition, KeylessDefinition } from "../contract/definition.ts";
 import type { Answer, Handled, RawAnswer } from "./answer.ts";
-import type { About, Endpoint, EndpointRequest, KeylessEndpoint, KeylessRequest } from "./endpoint_types.ts";
+import type {
+  About,
+  Across,
+  Endpoint,
+  EndpointRequest,
+  KeylessEndpoint,
+  KeylessRequest,
+} from "./endpoint_types.ts";
 
 /** Binds calls to handlers that work on `World`: a handler gets the call's input and returns the call's answer. */
 export function endpointsOn<World>() {
@@ -28,6 +35,7 @@ interface KeylessOptions<World, Call extends KeylessDefinition>
   ) => About | null;
   readonly head?: (request: KeylessRequest<World, CheckedOf<Call>>) => Response;
   readonly gather?: (answers: readonly DataOf<Call>[]) => DataOf<Call>;
+  readonly across?: Across<World, CheckedOf<Call>, DataOf<Call>>;
 }
 
 /** The same for calls without an API key. */

@@ -3,7 +3,7 @@
 import type { IdempotentCall } from "../../actors/idempotency.ts";
 import type { Caller } from "../../src/tenant/registry.ts";
 import type { Answer, Handled } from "./answer.ts";
-import type { EndUser } from "./auth.ts";
+import type { EndUser, Source } from "./auth.ts";
 import type { KeyedDefinition, KeylessDefinition } from "../contract/definition.ts";
 import type { Refused } from "./errors.ts";
 
@@ -24,9 +24,48 @@ export interface KeylessEndpoint<World> extends Omit<KeylessDefinition, "about">
   readonly head?: (request: KeylessRequest<World, unknown>) => Response;
   /** Makes one answer of the answers of all owners, where each owner answers for its own cells. */
   readonly gather?: (answers: readonly unknown[]) => unknown;
+  /** What a call does where the process has several databases. */
+  readonly across?: Across<World>;
   readonly handle: (
     request: KeylessRequest<World, unknown>,
   ) => Promise<Answer | Response> | Answer | Response;
+}
+
+/** The running terms of the databases of a process. */
+export interface StoreSource<World> extends Source<World> {
+  readonly isOne: boolean;
+  readonly services: readonly {
+    readonly storeName: string | null;
+    readonly state: string;
+    requireServing(): World;
+  }[];
+  /** The terms of all databases. @throws MayNotAnswer where one is missing */
+  requireAll(): readonly World[];
+  /** The term of the database that has an app or workspace. @throws MayNotAnswer where it may be on a missing one */
+  requireServingOf(about: About): World;
+  /** The place of the database with a name, or, for null, of the one with the fewest workspaces; -1 for an unknown name. */
+  placeFor(name: string | null): number;
+}
+
+/** A database of several, and what the process does with it. */
+export interface Stored {
+  readonly name: string;
+  readonly state: string;
+}
+
+/**
+ * What a call does where the process has several databases. A call that is about an app or workspace runs on the one that
+ * has it; one with `gather` runs on all, and gathers once more. Left out: it runs on any.
+ */
+export interface Across<World, Input = unknown, Data = unknown> {
+  /** Makes one answer of the answers of all. Without `absent`, one that cannot answer makes the call a 503. */
+  readonly join?: (answers: readonly Data[], input: Input, stores: readonly Stored[]) => Data;
+  /** Makes the answer for a database that cannot answer. */
+  readonly absent?: (store: Stored) => Data;
+  /** An app or workspace that limits a call of all to one database; undefined for none. */
+  readonly about?: (input: Input) => About | undefined;
+  /** Chooses the database, by its place in the list; undefined: by the app or workspace. */
+  readonly choose?: (source: StoreSource<World>, input: Input) => number | undefined | Promise<number>;
 }
 
 /** The app or workspace that a call is about. */

@@ -10,14 +10,14 @@ import type { Caller } from "../../src/tenant/registry.ts";
 import { admit, refuseInput } from "./admission.ts";
 import { type Answer, failure, type Handled, valueOf } from "./answer.ts";
 import type { AuditedWorld } from "./audit_values.ts";
-import { dispatchAudited } from "./audited.ts";
+import { dispatchAcross, worldOf } from "./across_stores.ts";
 import { type AdminAccess, authorizeAdmin, type Source } from "./auth.ts";
 import { type HeldBody, readMembers, type RequestInput, rulesOf } from "./body.ts";
 import type { CallDefinition } from "../contract/definition.ts";
 import type { DispatchWorld, KeyedCall } from "./call.ts";
 import { valueHash } from "./canonical.ts";
 import { dispatch } from "./dispatch.ts";
-import type { Endpoint, KeylessEndpoint } from "./endpoint_types.ts";
+import type { Endpoint, KeylessEndpoint, StoreSource } from "./endpoint_types.ts";
 import { invalidMember, Refused, unknownPath } from "./errors.ts";
 import { addressOf } from "./guesses.ts";
 import { isHead } from "./head.ts";
@@ -85,24 +85,26 @@ const ADMIN = { who: "admin", via: "api" } as const;
 export async function handleKeyless<World extends DispatchWorld & AuditWorld & AuditedWorld>(
   context: Context,
   endpoint: KeylessEndpoint<World>,
-  source: Source<World>,
+  source: StoreSource<World>,
   admin: AdminAccess,
   metrics: RouteMetrics,
 ): Promise<Response> {
   const request = context.req.raw;
   const startedAt = metrics.starts();
   try {
-    const world = source.requireServing();
-    if (endpoint.access === "admin") await authorizeAdmin(request, admin, world, addressOf(context.env));
-    if (endpoint.admits?.(world, context.req.param()) === false) {
+    const anyWorld = source.requireServing();
+    if (endpoint.access === "admin") await authorizeAdmin(request, admin, anyWorld, addressOf(context.env));
+    const path: Readonly<Record<string, string>> = context.req.param();
+    if (endpoint.admits?.(source.requireServingOf({ appId: path.appId ?? "" }), path) === false) {
       throw endpoint.misfit?.() ?? unknownPath(request);
     }
     const { members, input } = await inputOf(context, endpoint);
     if (isHead(request) && endpoint.head !== undefined) {
+      const world = await worldOf(source, endpoint, input);
       return metrics.ended(startedAt, "ok", endpoint.head({ world, input, requestId: requestId(request) }));
     }
     const call = { target: endpoint, caller: null, members, input };
-    const outcome = await dispatchAudited(world, call, request, ADMIN);
+    const outcome = await dispatchAcross(source, call, request, ADMIN);
     return outcome instanceof Response
       ? metrics.ended(startedAt, "ok", outcome)
       : metrics.answered(startedAt, request, outcome);

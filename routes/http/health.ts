@@ -5,16 +5,18 @@ import { refusal } from "../../src/domain/values/refusal.ts";
 import { success, write } from "./answer.ts";
 import { headersOf, lastOf, refuse, requestId, respond } from "./respond.ts";
 import { makeMetrics } from "../../src/operations/metrics/metrics.ts";
-import type { Service, ServiceState } from "../../src/cluster/service.ts";
+import type { ServiceState } from "../../src/cluster/service.ts";
+import type { Stores } from "../../src/cluster/stores.ts";
 
 /** `/healthz` and `/readyz`. */
-export function healthRoutes(service: Service): Hono {
+export function healthRoutes(service: Stores): Hono {
   const app = new Hono();
   app.get("/healthz", ({ req }) => respond(req.raw, write(success({ status: "alive" }))));
   app.get("/readyz", ({ req }) => {
     const { state } = service;
-    if (service.isReady) return respond(req.raw, write(success({ status: state })));
-    const refused = refusal("unavailable", whyNotReady(service), { status: state });
+    const shown = { status: state, ...statesOf(service) };
+    if (service.isReady) return respond(req.raw, write(success(shown)));
+    const refused = refusal("unavailable", whyNotReady(service), shown);
     const response = refuse(req.raw, refused);
     return state === "stopping" ? lastOf(response) : response;
   });
@@ -22,12 +24,11 @@ export function healthRoutes(service: Service): Hono {
 }
 
 /** `/metrics`. */
-export function metricsRoutes(service: Service): Hono {
+export function metricsRoutes(service: Stores): Hono {
   const app = new Hono();
-  const metrics = makeMetrics(service);
+  const { contentType, metrics } = makeMetrics(service.services);
   app.get("/metrics", async ({ req }) => {
-    const headers = headersOf(requestId(req.raw), metrics.contentType);
-    return new Response(await metrics.metrics(), { headers });
+    return new Response(await metrics(), { headers: headersOf(requestId(req.raw), contentType) });
   });
   return app;
 }
@@ -39,7 +40,13 @@ const NOT_SERVING: Readonly<Record<Exclude<ServiceState, "serving">, string>> = 
   stopping: "This process is stopping",
 };
 
-function whyNotReady({ state, serving }: Service): string {
+/** The state of each database, where there are several. */
+function statesOf({ isOne, services }: Stores): { stores?: Record<string, string> } {
+  if (isOne) return {};
+  return { stores: Object.fromEntries(services.map(({ storeName, state }) => [storeName ?? "", state])) };
+}
+
+function whyNotReady({ state, serving }: Stores): string {
   if (state !== "serving") return NOT_SERVING[state];
   if (serving === null) return "The database has not answered for a while";
   return "This process cannot reach the owners of some workspaces";

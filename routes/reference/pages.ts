@@ -93,7 +93,12 @@ export const PAGES: readonly Page[] = [
       description:
         "A process is not ready while it starts, hands its workspaces over, stops, waits for a process of another " +
         "version, or cannot reach the owners of some workspaces. details.status is its state, the message the reason.",
-      answer: z.strictObject({ status: z.literal("serving") }),
+      answer: z.strictObject({
+        status: z.literal("serving"),
+        stores: z.record(z.string(), z.string()).optional().describe(
+          "The state of each database of HOLDFAST_DATABASES",
+        ),
+      }),
       errors: ["unavailable"],
     },
   },

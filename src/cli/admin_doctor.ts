@@ -16,9 +16,10 @@ import {
   warn,
   worstOf,
 } from "../operations/doctor/checks.ts";
+import { joinExaminations } from "../operations/doctor/examine.ts";
 import { storeFacts } from "../operations/doctor/facts.ts";
 import { messageOf } from "../process/log.ts";
-import { openUnmigrated } from "../cluster/store.ts";
+import { openUnmigrated, placesOf, type StorePlace } from "../cluster/store.ts";
 import { openAdminClient, ServiceRefusal } from "./admin_client.ts";
 import { adminUrl, EXIT, type Shell, TaskError, withExample } from "./shell.ts";
 import { safeText } from "./table.ts";
@@ -33,7 +34,7 @@ export function addDoctorCommand(program: Command, shell: Shell): void {
   const command = program.command("doctor")
     .description(
       "Check settings, service, database, migrations, processes, clock, backlog, drift, prices and webhooks, with advice.\n" +
-        "Also works without a running service, on DATABASE_URL or the store in HOLDFAST_DATA_DIR.",
+        "Also works without a running service, on DATABASE_URL, HOLDFAST_DATABASES or the store in HOLDFAST_DATA_DIR.",
     )
     .action(async () => {
       const { url, json } = program.opts<{ url?: string; json?: boolean }>();
@@ -57,15 +58,17 @@ async function examineAll(url: string | undefined, shell: Shell): Promise<Check[
   }
   const settings = checkSettings(config);
   const { service, checks } = await askService(url, shell);
-  return [settings, service, ...checks ?? await examineStore(config)];
+  return [settings, service, ...checks ?? await examineStores(config)];
 }
 
-function checkSettings({ databaseUrl, dataDir, adminToken, features }: Config): Check {
-  const store = databaseUrl === null
-    ? `the embedded store in "${dataDir}"`
-    : `the server ${serversOf(databaseUrl).servers.map(({ name }) => name).join(" or ")}`;
+function checkSettings({ databases, dataDir, adminToken, features }: Config): Check {
+  const servers = databases.map(({ name, url }) => {
+    const server = `the server ${serversOf(url).servers.map(({ name }) => name).join(" or ")}`;
+    return name === null ? server : `${server} (${name})`;
+  });
+  const store = databases.length === 0 ? `the embedded store in "${dataDir}"` : servers.join(" and ");
   const found = `readable; the store is ${store}`;
-  if (databaseUrl !== null && adminToken === null) {
+  if (databases.length > 0 && adminToken === null) {
     return warn(
       "settings",
       `${found}; the admin API is off`,
@@ -129,32 +132,45 @@ function checkReadiness(base: string, state: string | null): Check {
   );
 }
 
-/** Examines the store without a service. */
-async function examineStore(config: Config): Promise<Check[]> {
-  const { databaseUrl, dataDir, features } = config;
+/** Examines every store without a service. */
+async function examineStores(config: Config): Promise<readonly Check[]> {
+  const places = placesOf(config);
+  const [only, ...others] = await Promise.all(
+    places.map(async (place) => ({
+      name: place.database?.name ?? "",
+      checks: await examineStore(place, config),
+    })),
+  );
+  return only === undefined || others.length === 0
+    ? only?.checks ?? []
+    : joinExaminations([only, ...others]).checks;
+}
+
+async function examineStore(place: StorePlace, { features }: Pick<Config, "features">): Promise<Check[]> {
+  const { database: server, dataDir } = place;
   // The embedded store has its own privacy secret.
-  const privacySecret = databaseUrl === null ? "kept in the folder" : features.privacySecret;
+  const privacySecret = server === null ? "kept in the folder" : features.privacySecret;
   const last = checkFeatures({ ...features, privacySecret });
   let database: Database | null = null;
   try {
-    if (databaseUrl === null && await isFolderInUse(dataDir)) {
+    if (server === null && await isFolderInUse(dataDir)) {
       const found = `the data folder "${dataDir}" is in use by a process, so only that process can read it`;
       return [warn("database", found, "Give the --url and the admin token of that process"), last];
     }
-    database = await openUnmigrated(config);
+    database = await openUnmigrated(place);
     const facts = await storeFacts(database, Date.now);
     return [...checkStore(facts, null), checkGateway(features, facts.openApps ?? null), last];
   } catch (error) {
     const found = messageOf(error).replace(/^Cannot start: /, "");
-    return [fail("database", found, adviceFor(databaseUrl)), last];
+    return [fail("database", found, adviceFor(server !== null)), last];
   } finally {
     // The findings are printed even if closing the database fails.
     await database?.close().catch(() => {});
   }
 }
 
-function adviceFor(databaseUrl: string | null): string {
-  if (databaseUrl === null) {
+function adviceFor(isServer: boolean): string {
+  if (!isServer) {
     return "Start the service, which creates its store, or correct HOLDFAST_DATA_DIR";
   }
   return "Check that the server runs and is reachable from here, and the user and password of DATABASE_URL";

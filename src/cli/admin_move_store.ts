@@ -34,10 +34,12 @@ export function addMoveStoreCommand(program: Command, shell: Shell): void {
 }
 
 async function move(to: Place, shell: Shell): Promise<void> {
-  const { databaseUrl, dataDir } = readConfig(shell.variables);
-  if (databaseUrl === null) throw new TaskError("DATABASE_URL is not set: it names the server", EXIT.usage);
-  const server = { databaseUrl, dataDir };
-  const folder = { databaseUrl: null, dataDir };
+  const { databases: [database], dataDir } = readConfig(shell.variables);
+  if (database?.name !== null) {
+    throw new TaskError("DATABASE_URL is not set: it names the server", EXIT.usage);
+  }
+  const server = { database, dataDir };
+  const folder = { database: null, dataDir };
   const open: Database[] = [];
   try {
     const source = await openUnmigrated(to === "server" ? folder : server);

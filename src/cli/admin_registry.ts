@@ -14,7 +14,7 @@ import {
 } from "../../routes/contract/admin.ts";
 import type { AnswerOf } from "../../routes/contract/definition.ts";
 import { createReader, listReaders, removeReader } from "../../routes/contract/readers.ts";
-import { moveHistory, showCluster, sweep } from "../../routes/contract/service.ts";
+import { listStores, moveHistory, showCluster, sweep } from "../../routes/contract/service.ts";
 import { commandOf, type Groups } from "./admin_call.ts";
 import { type Columns, renderTable, safeText, tableOf } from "./table.ts";
 
@@ -94,6 +94,13 @@ const KEY_COMMANDS = [
     confirms: "Its callers are refused at once.",
   }),
 ];
+const STORE: Columns<AnswerOf<typeof listStores>[number]> = [
+  ["STORE", ({ store }) => store ?? "the only one"],
+  "state",
+  ["WORKSPACES", "workspaces"],
+  ["PROCESSES", ({ cluster }) => cluster?.members.filter(({ hasEnded }) => !hasEnded).length ?? null],
+  ["CELLS WITHOUT OWNER", ({ cluster }) => cluster?.cellsWithoutOwner.length ?? null],
+];
 const READER_COMMANDS = [
   commandOf("list", listReaders, ["name"], "admin reader list"),
   commandOf("create", createReader, ({ url }) => `${ONCE}\n${url}`, "admin reader create", {
@@ -119,6 +126,7 @@ export const SERVICE_COMMANDS = [
   }),
   commandOf("move-history", moveHistory, countsText, "move-history"),
   commandOf("cluster", showCluster, clusterText, "admin cluster --json"),
+  commandOf("stores", listStores, STORE, "admin stores"),
 ];
 
 function createdAppText({ appId, workspaceId, identitySecret, keys }: AnswerOf<typeof createApp>): string {

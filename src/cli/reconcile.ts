@@ -6,13 +6,13 @@ import { MIGRATIONS } from "../../sql/migrations.ts";
 import { readConfig } from "../process/settings.ts";
 import { messageOf } from "../process/log.ts";
 import { type Drift, reconcile, type ReconcileSummary } from "../storage/queries/reconcile.ts";
-import { openUnmigrated } from "../cluster/store.ts";
+import { openUnmigrated, placesOf, type StorePlace } from "../cluster/store.ts";
 import { EXIT, makeProgram, openShell, runProgram, type Shell, withExample } from "./shell.ts";
 import { numberText, safeText } from "./table.ts";
 import type { Database } from "../storage/database.ts";
 import { migrationState } from "../storage/migrate.ts";
 
-const VARIABLES = ["DATABASE_URL", "HOLDFAST_DATA_DIR"] as const;
+const VARIABLES = ["DATABASE_URL", "HOLDFAST_DATABASES", "HOLDFAST_DATA_DIR"] as const;
 const EXIT_DRIFTS = EXIT.refused;
 const EXIT_NOT_PROVED = EXIT.usage;
 
@@ -23,13 +23,12 @@ export async function runReconcile(args: readonly string[], shell: Shell): Promi
     shell,
     "deno task reconcile",
     "Proves that the books add up: each counter equals its holds, events and adjustments, each credit balance equals\n" +
-      "its ledger and its holds, and all have a user. Reads DATABASE_URL, else the embedded store in HOLDFAST_DATA_DIR.",
+      "its ledger and its holds, and all have a user. Reads DATABASE_URL, or each database of HOLDFAST_DATABASES, else the\n" +
+      "embedded store in HOLDFAST_DATA_DIR.",
   )
     .option("--json", "print drifts and summary as JSON")
     .action(async ({ json }: { json?: boolean }) => {
-      const summary = await proveStore(shell, json === true ? jsonReport(shell) : textReport(shell));
-      if (summary === null) exitCode = EXIT_NOT_PROVED;
-      else if (summary.drifts > 0) exitCode = EXIT_DRIFTS;
+      exitCode = await proveAll(shell, json === true);
     })
     .addHelpText(
       "after",
@@ -48,19 +47,44 @@ interface Report {
   failure(message: string): void;
 }
 
+/** Proves every store, each alone, also after one that could not be proved; returns the exit status. */
+async function proveAll(shell: Shell, isJson: boolean): Promise<number> {
+  let places: readonly StorePlace[];
+  try {
+    const { DATABASE_URL, HOLDFAST_DATABASES, HOLDFAST_DATA_DIR } = shell.variables;
+    places = placesOf(readConfig({ DATABASE_URL, HOLDFAST_DATABASES, HOLDFAST_DATA_DIR }));
+  } catch (error) {
+    reportOf(shell, isJson, null).failure(failureOf(error));
+    return EXIT_NOT_PROVED;
+  }
+  const summaries: (ReconcileSummary | null)[] = [];
+  for (const place of places) {
+    summaries.push(await proveStore(place, reportOf(shell, isJson, place.database?.name ?? null)));
+  }
+  if (summaries.includes(null)) return EXIT_NOT_PROVED;
+  return summaries.some((summary) => summary !== null && summary.drifts > 0) ? EXIT_DRIFTS : EXIT.ok;
+}
+
+function reportOf(shell: Shell, isJson: boolean, store: string | null): Report {
+  return isJson ? jsonReport(shell, store) : textReport(shell, store);
+}
+
+function failureOf(error: unknown): string {
+  return messageOf(error).replace(/^(Cannot start: )?/, "Cannot reconcile: ");
+}
+
 /** Returns null if no proof was possible; the report then has the reason. */
-async function proveStore(shell: Shell, report: Report): Promise<ReconcileSummary | null> {
+async function proveStore(place: StorePlace, report: Report): Promise<ReconcileSummary | null> {
   let database: Database | null = null;
   try {
-    const { DATABASE_URL, HOLDFAST_DATA_DIR } = shell.variables;
-    database = await openUnmigrated(readConfig({ DATABASE_URL, HOLDFAST_DATA_DIR }));
+    database = await openUnmigrated(place);
     await refuseOtherSchema(database);
     const summary = await reconcile(database, report.drift);
     report.summary(summary);
     return summary;
   } catch (error) {
     // Every error is caught: an uncaught one would exit with 1, the status of drifts.
-    report.failure(messageOf(error).replace(/^(Cannot start: )?/, "Cannot reconcile: "));
+    report.failure(failureOf(error));
     return null;
   } finally {
     // The result is valid even if closing the database fails.
@@ -82,13 +106,15 @@ async function refuseOtherSchema(database: Database): Promise<void> {
   if (unknown !== undefined) throw new Error(`a newer program applied migration "${unknown}"`);
 }
 
-function textReport(shell: Shell): Report {
+/** @param store the name of one of several databases; null for the only store */
+function textReport(shell: Shell, store: string | null): Report {
+  const of = store === null ? "" : `${store}: `;
   return {
     drift: ({ userKey, userId, text }) => {
       const user = userId === null ? `user ${userKey}` : `user ${userKey} ${JSON.stringify(userId)}`;
-      shell.print(safeText(`${user}: ${text}`));
+      shell.print(safeText(`${of}${user}: ${text}`));
     },
-    summary: (summary) => shell.print(summaryText(summary)),
+    summary: (summary) => shell.print(`${of}${summaryText(summary)}`),
     failure: shell.note,
   };
 }
@@ -108,10 +134,12 @@ function counted(count: number, one: string, many = `${one}s`): string {
   return `${numberText(count)} ${count === 1 ? one : many}`;
 }
 
-/** One document, written a drift at a time. */
-function jsonReport(shell: Shell): Report {
+/** One document a store, written a drift at a time. */
+function jsonReport(shell: Shell, store: string | null): Report {
   let open: string | null = null;
-  const end = (last: Record<string, unknown>) => {
+  const of = store === null ? {} : { store };
+  const end = (ending: Record<string, unknown>) => {
+    const last = { ...ending, ...of };
     if (open !== null) shell.print(open);
     const members = JSON.stringify(last).slice(1);
     shell.print(open === null ? `{${members}` : `],${members}`);
@@ -122,7 +150,7 @@ function jsonReport(shell: Shell): Report {
       open = JSON.stringify(drift);
     },
     summary: (summary) => {
-      if (open === null) shell.print(JSON.stringify({ drifts: [], summary }));
+      if (open === null) shell.print(JSON.stringify({ drifts: [], summary, ...of }));
       else end({ summary });
     },
     failure: (message) => end({ error: { message } }),

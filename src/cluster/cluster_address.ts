@@ -34,6 +34,16 @@ export async function openNetwork(
   return null;
 }
 
+/** The settings for the place of a database in the list: each has a port of its own, one after another. */
+export function portAfter(
+  { clusterAddress }: Pick<Config, "clusterAddress">,
+  place: number,
+): Pick<Config, "clusterAddress"> {
+  const [, host, port] = /^(.*):(\d+)$/.exec(clusterAddress ?? "") ?? [];
+  if (host === undefined || Number(port) === 0) return { clusterAddress };
+  return { clusterAddress: `${host}:${Number(port) + place}` };
+}
+
 /** Returns why an address cannot be listened on, or null if it can. */
 async function faultOf(address: string): Promise<string | null> {
   try {

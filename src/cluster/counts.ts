@@ -41,18 +41,18 @@ export interface SweepTally {
   finishedAtSeconds: number;
 }
 
-/** The counters of a service. */
+/** The counters of a service. Those of what comes in are of the process, which may have several services. */
 export class Counts {
-  readonly requests = new RequestCounts();
+  readonly requests: RequestCounts;
   readonly runtime = new RuntimeCounts();
   readonly cluster = new ClusterCounts();
-  readonly gateway = new GatewayCounts();
+  readonly gateway: GatewayCounts;
   readonly bodies = BODY_COUNTS;
   readonly wrongTokens = WRONG_TOKEN_COUNTS;
   readonly webhooks = new WebhookCounts();
   readonly stripe = new StripeCounts();
-  readonly streams = new StreamCounts();
-  readonly downloads = new DownloadCounts();
+  readonly streams: StreamCounts;
+  readonly downloads: DownloadCounts;
   readonly sweeps = Object.fromEntries(
     SWEEP_NAMES.map((name) => [name, { finished: 0, failed: 0, rows: 0, finishedAtSeconds: 0 }]),
   ) as Record<SweepName, SweepTally>;
@@ -60,4 +60,12 @@ export class Counts {
   termsBegun = 0;
   /** How often a fault ended a term. */
   termsLost = 0;
+
+  /** @param beside the counters of another service of the process; null for the first */
+  constructor(beside: Counts | null = null) {
+    this.requests = beside?.requests ?? new RequestCounts();
+    this.gateway = beside?.gateway ?? new GatewayCounts();
+    this.streams = beside?.streams ?? new StreamCounts();
+    this.downloads = beside?.downloads ?? new DownloadCounts();
+  }
 }

@@ -14,16 +14,25 @@ export const PROTOCOL = 2;
 /** Characters of a hash: enough to see a difference, too few to test guessed secrets against a copy of the table. */
 const HASH_LENGTH = 5;
 
-/** Fingerprints that a later node waits for: it may serve once the earlier nodes have ended. */
-const GENERATIONS = ["protocol", "schema"] as const;
+/**
+ * Fingerprints that a later node waits for: it may serve once the earlier nodes have ended. The list of databases is one of
+ * them, so that a database can be added without a pause.
+ */
+const GENERATIONS = ["protocol", "schema", "HOLDFAST_DATABASES"] as const;
 
-/** The fingerprints of a process. */
+/**
+ * The fingerprints of a process.
+ *
+ * @param databases the names of HOLDFAST_DATABASES; null without the setting
+ */
 export function fingerprintsOf(
   secret: string,
   adminToken: string | null,
   { privacySecret, exportSecret, publicUrl, allowsPrivateWebhooks }: Features,
+  databases: string | null = null,
 ): Record<string, string> {
   const settings = {
+    HOLDFAST_DATABASES: databases,
     HOLDFAST_ADMIN_TOKEN: adminToken,
     HOLDFAST_PRIVACY_SECRET: privacySecret,
     ANALYTICS_EXPORT_SECRET: exportSecret,
@@ -50,12 +59,26 @@ function hashOf(secret: string, name: string, value: string | null): string {
  * @throws ConfigError that names the first setting that differs
  */
 export function agrees(own: Readonly<Record<string, string>>, earlier: readonly NodeRow[]): boolean {
-  const differs = (name: string) =>
-    earlier.some(({ fingerprints }) => name in fingerprints && fingerprints[name] !== own[name]);
-  if (GENERATIONS.some(differs)) return false;
-  const setting = Object.keys(own).find(differs);
+  if (awaitedDifference(own, earlier) !== null) return false;
+  const setting = Object.keys(own).find((name) => differs(name, own, earlier));
   if (setting === undefined) return true;
   throw new ConfigError(
     `Cannot start: ${setting} differs from that of the processes that serve this database already`,
   );
+}
+
+/** The name of what a new node waits for: in it nodes that live differ from the new one. Null for nothing. */
+export function awaitedDifference(
+  own: Readonly<Record<string, string>>,
+  earlier: readonly NodeRow[],
+): string | null {
+  return GENERATIONS.find((name) => differs(name, own, earlier)) ?? null;
+}
+
+function differs(
+  name: string,
+  own: Readonly<Record<string, string>>,
+  earlier: readonly NodeRow[],
+): boolean {
+  return earlier.some(({ fingerprints }) => name in fingerprints && fingerprints[name] !== own[name]);
 }

@@ -4,7 +4,7 @@
 
 import { MayNotAnswer, Stopping, Unavailable } from "../../actors/port.ts";
 import type { Network } from "../channel/network.ts";
-import { agrees, fingerprintsOf, PROTOCOL } from "./fingerprints.ts";
+import { agrees, awaitedDifference, fingerprintsOf, PROTOCOL } from "./fingerprints.ts";
 import type { IdSource } from "../domain/values/ids.ts";
 import { Counts } from "./counts.ts";
 import { Downloads } from "../process/downloads.ts";
@@ -36,8 +36,8 @@ export type ServiceState = "starting" | "standby" | "serving" | "leaving" | "sto
 export interface ServiceOptions {
   /** Null without tracing. */
   readonly spans?: Spans | null;
-  /** How nodes reach each other; null on the embedded store. */
-  readonly network?: Network | null;
+  /** How nodes reach each other, or how to open it; null on the embedded store. */
+  readonly network?: Network | null | (() => Promise<Network | null>);
   /** 1 to take cells; 0 for a front, which takes none. */
   readonly share?: number;
   /** The admin token, which must be the same in all nodes. */
@@ -48,6 +48,21 @@ export interface ServiceOptions {
   readonly openStripe?: OpenStripe;
   /** Runs in the first term, before this process is ready and answers any call. */
   readonly prepare?: (serving: Serving) => Promise<void>;
+  /** Where the process has several databases. */
+  readonly store?: StoreOptions;
+}
+
+/** One of several databases of a process. */
+export interface StoreOptions {
+  readonly name: string;
+  /** The names of all databases in alphabetical order. */
+  readonly names: string;
+  /** A service of the same process, with which it shares what is of the process; null for the first. */
+  readonly beside: Service | null;
+  /** Opens and checks the database before each term. */
+  readonly open: () => Promise<void>;
+  /** Whether a setting that differs from that of other nodes ends the process; otherwise it keeps this database unserved. */
+  readonly endsProcess: () => boolean;
 }
 
 /** How long a node that hands everything over waits for its last calls. */
@@ -64,9 +79,9 @@ const LAST_WORK_MS = 2_000;
 
 /** One process's part in serving a database. */
 export class Service {
-  readonly counts = new Counts();
+  readonly counts: Counts;
   /** Streamed answers: they outlive terms, and end when this process accepts no new calls. */
-  readonly streams = new Streams(this.counts.streams);
+  readonly streams: Streams;
   readonly #parts: ProcessParts;
   readonly #options: ServiceOptions;
   #state: ServiceState = "starting";
@@ -84,14 +99,35 @@ export class Service {
     features: Features,
     options: ServiceOptions = {},
   ) {
-    const { spans = null, transport = new AttemptThread(features.allowsPrivateWebhooks) } = options;
-    const downloads = new Downloads(this.counts.downloads);
+    const beside = options.store?.beside ?? null;
+    this.counts = new Counts(beside?.counts);
+    this.streams = beside?.streams ?? new Streams(this.counts.streams);
+    const {
+      spans = null,
+      transport = beside?.transport ?? new AttemptThread(features.allowsPrivateWebhooks),
+    } = options;
+    const downloads = beside?.downloads ?? new Downloads(this.counts.downloads);
     const { openStripe = stripeOpener(features.stripe.base) } = options;
     this.#parts = {
       ...{ database, ids, clock, features, counts: this.counts, spans, transport, downloads },
       openStripe,
+      storeName: options.store?.name ?? null,
     };
     this.#options = options;
+  }
+
+  /** What makes the attempts to deliver webhook messages. */
+  get transport(): Transport {
+    return this.#parts.transport;
+  }
+
+  get downloads(): Downloads {
+    return this.#parts.downloads;
+  }
+
+  /** The name of its database in HOLDFAST_DATABASES; null without the setting. */
+  get storeName(): string | null {
+    return this.#parts.storeName;
   }
 
   /** Null without tracing. */
@@ -193,7 +229,7 @@ export class Service {
       await endTerm(serving).catch((error) => this.#warn("Stop was not clean", error));
     }
     await this.#loop;
-    this.#parts.transport.close();
+    if ((this.#options.store?.beside ?? null) === null) this.#parts.transport.close();
   }
 
   async #run(): Promise<void> {
@@ -201,7 +237,7 @@ export class Service {
       try {
         await this.#serveOneTerm();
       } catch (error) {
-        if (error instanceof ConfigError) {
+        if (error instanceof ConfigError && this.#options.store?.endsProcess() !== false) {
           this.#state = "stopping";
           throw error;
         }
@@ -212,6 +248,7 @@ export class Service {
   }
 
   async #serveOneTerm(): Promise<void> {
+    await this.#options.store?.open();
     const closed = Promise.withResolvers<Error>();
     let serving: Serving | null = null;
     const session = await this.#parts.database.pin(() =>
@@ -229,7 +266,11 @@ export class Service {
       this.#isPrepared = true;
       if (this.#isStopping()) return await endTerm(serving);
       this.#state = "serving";
-      log("info", "Serving", { term: serving.node.term, cells: term.doors.held.length });
+      log("info", "Serving", {
+        term: serving.node.term,
+        cells: term.doors.held.length,
+        ...this.#labels,
+      });
       const fault = await term.ended;
       this.#serving = null;
       if (this.#isStopping()) return;
@@ -247,7 +288,7 @@ export class Service {
     while (!this.#isStopping()) {
       const serving = await this.#tryToJoin(session);
       if (serving !== null) return serving;
-      if (this.#state !== "standby") log("info", "Waiting as a standby");
+      if (this.#state !== "standby") log("info", "Waiting as a standby", this.#labels);
       this.#state = "standby";
       await this.#pause(LEASE_LIMITS.tryEveryMs);
     }
@@ -256,17 +297,28 @@ export class Service {
 
   /** Joins once; null while nodes live that this process cannot work with. */
   async #tryToJoin(session: PinnedSession): Promise<Serving | null> {
-    const { network = null, share = 1, adminToken = null } = this.#options;
+    const { network = null, share = 1, adminToken = null, store } = this.#options;
     const { database, features } = this.#parts;
     // The lock on the folder proves that no earlier process is left, however recent its last heartbeat.
     if (database.kind === "embedded") await endEveryNode(session);
     const identity = await readIdentity(session);
-    const fingerprints = fingerprintsOf(identity.secret, adminToken, features);
-    if (!agrees(fingerprints, await livingNodes(session))) return null;
+    const fingerprints = fingerprintsOf(identity.secret, adminToken, features, store?.names);
+    const living = await livingNodes(session);
+    if (!agrees(fingerprints, living)) {
+      if (this.#state !== "standby") {
+        const differs = awaitedDifference(fingerprints, living);
+        log("info", "Other processes differ in something that must be the same", {
+          differs,
+          ...this.#labels,
+        });
+      }
+      return null;
+    }
+    const opened = typeof network === "function" ? await network() : network;
     const link = new NodeLink(() => this.#handlers, this.counts.cluster);
     const writer = await joinCluster(database, session, async (term) => {
       const { clusterId, secret } = identity;
-      const address = await link.open(network, { database: clusterId, secret, protocol: PROTOCOL, term });
+      const address = await link.open(opened, { database: clusterId, secret, protocol: PROTOCOL, term });
       return { address, share, fingerprints };
     }).catch(async (error) => {
       await link.hub?.close();
@@ -286,6 +338,11 @@ export class Service {
     }
   }
 
+  /** What log lines say of the database, where there are several. */
+  get #labels(): Readonly<Record<string, string>> {
+    return this.storeName === null ? {} : { store: this.storeName };
+  }
+
   #isStopping(): boolean {
     return this.#state === "stopping";
   }
@@ -301,7 +358,7 @@ export class Service {
   }
 
   #warn(message: string, error: unknown): void {
-    log("warn", message, { error: messageOf(error) });
+    log("warn", message, { error: messageOf(error), ...this.#labels });
     if (!this.#isStopping() && this.#state !== "leaving") this.#state = "starting";
   }
 }

@@ -56,6 +56,8 @@ export interface Serving {
   close(): Promise<void>;
   /** Documents that are being sent; they outlive terms. */
   readonly downloads: Downloads;
+  /** The name of the database where the process has several; else null. */
+  readonly storeName: string | null;
 }
 
 /** What a process keeps across its terms. */
@@ -70,11 +72,13 @@ export interface ProcessParts {
   readonly transport: Transport;
   readonly openStripe: OpenStripe;
   readonly downloads: Downloads;
+  /** Null where the process has one database. */
+  readonly storeName: string | null;
 }
 
 /** Puts the parts of a term together. */
 export function assemble(process: ProcessParts, writer: Writer, link: NodeLink, share: number): Serving {
-  const { ids, clock, features, counts, spans, transport, downloads, openStripe } = process;
+  const { ids, clock, features, counts, spans, transport, downloads, openStripe, storeName } = process;
   const pools = openPools(process.database, sessionNameOf(writer.term));
   const { upkeep, writes } = pools;
   const reads = new FairReads(pools.reads, counts.runtime);
@@ -148,6 +152,7 @@ export function assemble(process: ProcessParts, writer: Writer, link: NodeLink, 
     features,
     counts,
     downloads,
+    storeName,
     close,
   };
 }

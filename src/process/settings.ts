@@ -5,6 +5,7 @@ import { z } from "zod";
 import { type Features, type ModelServer, SERVER_KINDS, type Upstream } from "./features.ts";
 import { GATEWAY_LIMITS } from "./limits.ts";
 import { LOG_LEVELS, type LogLevel } from "./log.ts";
+import { type NamedDatabase, readDatabases } from "./database_list.ts";
 import { readServerAddress } from "./server_address.ts";
 import { readStripeKeys } from "./stripe_keys.ts";
 import { nearestName } from "./nearest.ts";
@@ -17,8 +18,8 @@ export class ConfigError extends Error {}
 export interface Config {
   readonly port: number;
   readonly host: string;
-  /** null for the embedded store. */
-  readonly databaseUrl: string | null;
+  /** The databases of the service: one without a name, or several with names. None: the embedded store. */
+  readonly databases: readonly NamedDatabase[];
   readonly dataDir: string;
   readonly adminToken: string | null;
   /** The address of admin API, console and metrics; null where they are at that of everything else. */
@@ -56,6 +57,15 @@ const environment = z.object({
   DATABASE_URL: z.string().superRefine((text, context) => {
     const read = readServerAddress(text);
     if (typeof read === "string") context.addIssue({ code: "custom", message: read });
+  }).optional(),
+  HOLDFAST_DATABASES: z.string().transform((text, context) => {
+    const read = readDatabases(text, (url) => {
+      const read = readServerAddress(url);
+      return typeof read === "string" ? read : null;
+    });
+    if (typeof read !== "string") return read;
+    context.addIssue({ code: "custom", message: read });
+    return z.NEVER;
   }).optional(),
   HOLDFAST_DATA_DIR: z.string().default(".holdfast"),
   HOLDFAST_ADMIN_TOKEN: secret.optional(),
@@ -104,10 +114,20 @@ const environment = z.object({
     return z.NEVER;
   }).optional(),
   HOLDFAST_SUPPORT_SEES_PROMPTS: z.enum(["true", "false"], "must be true or false").default("false"),
-}).refine(({ HOLDFAST_CELLS, DATABASE_URL }) => HOLDFAST_CELLS === undefined || DATABASE_URL !== undefined, {
-  path: ["HOLDFAST_CELLS"],
-  message: "needs DATABASE_URL: the embedded store has one process, which must take every cell",
-});
+}).refine(
+  ({ DATABASE_URL, HOLDFAST_DATABASES }) => DATABASE_URL === undefined || HOLDFAST_DATABASES === undefined,
+  {
+    path: ["HOLDFAST_DATABASES"],
+    message: "stands beside DATABASE_URL: set one of the two",
+  },
+).refine(
+  ({ HOLDFAST_CELLS, DATABASE_URL, HOLDFAST_DATABASES }) =>
+    HOLDFAST_CELLS === undefined || (DATABASE_URL ?? HOLDFAST_DATABASES) !== undefined,
+  {
+    path: ["HOLDFAST_CELLS"],
+    message: "needs DATABASE_URL: the embedded store has one process, which must take every cell",
+  },
+);
 
 /** Every variable that a setting is read from. */
 export const SETTING_NAMES: readonly string[] = Object.keys(environment.shape);
@@ -162,7 +182,9 @@ export function readConfig(variables: Readonly<Record<string, string | undefined
   return {
     port: values.PORT,
     host: values.HOLDFAST_HOST,
-    databaseUrl: values.DATABASE_URL ?? null,
+    databases: values.DATABASE_URL === undefined
+      ? values.HOLDFAST_DATABASES ?? []
+      : [{ name: null, url: values.DATABASE_URL }],
     dataDir: values.HOLDFAST_DATA_DIR,
     adminToken: values.HOLDFAST_ADMIN_TOKEN ?? null,
     adminListen: values.HOLDFAST_ADMIN_LISTEN ?? null,

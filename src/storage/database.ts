@@ -26,11 +26,19 @@ export interface PoolOptions {
   readonly statementMs?: number;
 }
 
+/** Which database an address must lead to. Held against each new connection, since an address may lead elsewhere one day. */
+export interface ExpectedDatabase {
+  /** The cluster id in its registry; null until it is known. */
+  clusterId: string | null;
+}
+
 /** A database: short statements from a pool, transactions, and pinned sessions. */
 export interface Database {
   readonly kind: "postgres" | "embedded";
   /** The address under which another thread can open the same database; null on the embedded store. */
   readonly url: string | null;
+  /** Left out: any database at the address will do. */
+  readonly expected?: ExpectedDatabase;
   query<Row = Record<string, unknown>>(text: string, params?: readonly Param[]): Promise<Row[]>;
   transaction<T>(work: (session: Session) => Promise<T>): Promise<T>;
   /** Opens a pinned session; `onClose` is called when its connection is gone, for any reason. */

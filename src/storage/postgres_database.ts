@@ -12,6 +12,7 @@ import { type ServerPlace, serversOf } from "../process/server_address.ts";
 import { Connections } from "./connections.ts";
 import {
   type Database,
+  type ExpectedDatabase,
   type Param,
   type PinnedSession,
   type Session,
@@ -40,6 +41,7 @@ export function openPostgres(
   connectionsMax: number,
   name = "holdfast",
   statementMs: number | null = null,
+  expected: ExpectedDatabase | null = null,
 ): Database {
   const session = {
     application_name: name,
@@ -49,17 +51,25 @@ export function openPostgres(
     connectionsMax,
     (onClose) => open(url, session, onClose),
   );
+  const use = expected === null
+    ? <T>(work: (client: Client) => Promise<T>) => pool.use(work)
+    : <T>(work: (client: Client) => Promise<T>) =>
+      pool.use(async (client) => {
+        await requireExpected(client, expected);
+        return await work(client);
+      });
   return {
     kind: "postgres",
     url,
-    query: (text, params) => pool.use((client) => run(client, text, params)),
-    transaction: (work) => pool.use((client) => transact(client, work)),
-    pin: (onClose) => pin(url, name, onClose),
+    ...expected === null ? {} : { expected },
+    query: (text, params) => use((client) => run(client, text, params)),
+    transaction: (work) => use((client) => transact(client, work)),
+    pin: (onClose) => pin(url, name, expected, onClose),
     named: (other, options) =>
-      openPostgres(url, options?.connections ?? connectionsMax, other, options?.statementMs),
+      openPostgres(url, options?.connections ?? connectionsMax, other, options?.statementMs, expected),
     maintain: () => Promise.resolve(),
     script: (text) =>
-      pool.use(async (client) => {
+      use(async (client) => {
         await client.unsafe(text);
         assertReplicated(client);
       }),
@@ -69,8 +79,30 @@ export function openPostgres(
   };
 }
 
-async function pin(url: string, name: string, onClose: () => void): Promise<PinnedSession> {
+/** Clients whose connection leads to the expected database; a client has one connection in its life. */
+const expectedClients = new WeakSet<Client>();
+
+/** Refuses a connection to another database than the expected one. */
+async function requireExpected(client: Client, { clusterId }: ExpectedDatabase): Promise<void> {
+  if (clusterId === null || expectedClients.has(client)) return;
+  const [row] = await run<{ cluster_id: string }>(client, "select cluster_id from registry");
+  if (row?.cluster_id !== clusterId) throw new Unavailable("The address leads to another database");
+  expectedClients.add(client);
+}
+
+async function pin(
+  url: string,
+  name: string,
+  expected: ExpectedDatabase | null,
+  onClose: () => void,
+): Promise<PinnedSession> {
   const client = await open(url, { application_name: name }, onClose);
+  try {
+    if (expected !== null) await requireExpected(client, expected);
+  } catch (error) {
+    void client.end({ timeout: 0 });
+    throw error;
+  }
   return {
     ...sessionOf(client),
     transaction: (work) => transact(client, work),

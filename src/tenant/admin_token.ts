@@ -8,7 +8,7 @@ import { readSecret } from "../process/secrets/data_folder.ts";
 export const ADMIN_TOKEN_FILE = "admin-token";
 
 /** The token, or null where the admin API is off. */
-export async function adminTokenOf({ adminToken, databaseUrl, dataDir }: Config): Promise<string | null> {
-  if (adminToken !== null || databaseUrl !== null) return adminToken;
+export async function adminTokenOf({ adminToken, databases, dataDir }: Config): Promise<string | null> {
+  if (adminToken !== null || databases.length > 0) return adminToken;
   return await readSecret(dataDir, ADMIN_TOKEN_FILE);
 }

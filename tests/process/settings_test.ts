@@ -55,6 +55,11 @@ Deno.test("a bad setting is named with what it must be", () => {
     ["PORT", "-1", /must be a port number/],
     ["DATABASE_URL", "foo", /must be a URL/],
     ["DATABASE_URL", "http://127.0.0.1/x", /must be a URL/],
+    [
+      "HOLDFAST_DATABASES",
+      "eu1=http://secret@127.0.0.1/x",
+      /^Cannot start: HOLDFAST_DATABASES "eu1" must be a URL[^@]+@host[^@]+$/,
+    ],
     ["HOLDFAST_ADMIN_TOKEN", "short", /must have at least 16/],
     ["STRIPE_API_KEY_LIVE__app_1", "sk_test_x", /must be a key of live mode/],
     ["STRIPE_API_KEY_TEST", "rk_live_x", /must be a key of test mode/],

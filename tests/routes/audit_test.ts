@@ -1,5 +1,6 @@
 // The audit log: what goes into it and what does not, who reads it, and that no entry is rewritten.
 
+import { Stores } from "../../src/cluster/stores.ts";
 import assert from "node:assert/strict";
 import type { Hono } from "hono";
 import { ENDPOINTS } from "../../routes/app.ts";
@@ -236,7 +237,8 @@ function asking(once: string | null, role: "admin" | "support" = "admin"): ApiCa
   const session = { id: "session", until: service.clock.now() + 1_000, operator };
   const asker = { session, seesPrompts: true, userId: null, once };
   const request = new Request("http://service.test/console/x");
-  return new ApiCaller(service.serving(), endpointsOf(ENDPOINTS, ADMIN_ENDPOINTS), request, asker);
+  const stores = { serving: service.serving(), source: Stores.of(service.service) };
+  return new ApiCaller(stores, endpointsOf(ENDPOINTS, ADMIN_ENDPOINTS), request, asker);
 }
 
 Deno.test("a write of the admin API happens once for a form, and a refused form may be sent again", async () => {

@@ -1,6 +1,7 @@
 // Rules for every page and action of the console, including later ones: a walk over all of them in an app with markup in
 // every text.
 
+import { Stores } from "../../src/cluster/stores.ts";
 import assert from "node:assert/strict";
 import { ACTIONS, PAGES } from "../../routes/console/routes.ts";
 import { getEvent, listEvents } from "../../routes/contract/events.ts";
@@ -342,7 +343,7 @@ Deno.test("support sees a prompt only where a setting shows it", async () => {
   for (const seesPrompts of [false, true]) {
     const asker = { session, seesPrompts, userId: null, once: null };
     const ask = new ApiCaller(
-      service.serving(),
+      { serving: service.serving(), source: Stores.of(service.service) },
       endpointsOf(ENDPOINTS, []),
       new Request("http://service.test/"),
       asker,

@@ -4,6 +4,7 @@ import type { PageRoute } from "../parts/page_context.ts";
 import { Figure } from "../parts/figure.tsx";
 import { amountText } from "../parts/format.tsx";
 import { appPath } from "../parts/page.tsx";
+import { errorPage } from "../parts/subject.tsx";
 import { Table } from "../parts/table.tsx";
 import type { AnswerOf } from "../../contract/definition.ts";
 import { listApps, listWorkspaces } from "../../contract/admin.ts";
@@ -19,7 +20,8 @@ export const appsPage: PageRoute = {
       ask.admin(listWorkspaces, {}),
       ask.admin(listApps, {}),
     ]);
-    if (!workspaces.ok || !apps.ok) throw new Error("The lists of workspaces and apps were refused");
+    if (!workspaces.ok) return errorPage(workspaces.error);
+    if (!apps.ok) return errorPage(apps.error);
     return {
       title: "Apps",
       content: (
@@ -47,12 +49,13 @@ export const appsPage: PageRoute = {
 };
 
 function WorkspaceCard({ workspace, apps }: { workspace: Workspace; apps: readonly App[] }) {
-  const { name, workspaceId, operationCap, operationsUsed, aiBudgetCents, aiSpentCents } = workspace;
+  const { name, workspaceId, store, operationCap, operationsUsed, aiBudgetCents, aiSpentCents } = workspace;
   return (
     <section class="card">
       <div class="head">
         <h2>{name}</h2>
         <code class="soft">{workspaceId}</code>
+        {store === undefined ? null : <span class="soft">on {store}</span>}
       </div>
       <div class="figures">
         <Figure

@@ -7,10 +7,11 @@ import type { PageRoute } from "../parts/page_context.ts";
 import { Table } from "../parts/table.tsx";
 import type { AnswerOf } from "../../contract/definition.ts";
 import { listWorkspaces } from "../../contract/admin.ts";
-import { examine, showCluster } from "../../contract/service.ts";
+import { examine, listStores, type showCluster } from "../../contract/service.ts";
 
 type Workspace = AnswerOf<typeof listWorkspaces>[number];
 type Cluster = AnswerOf<typeof showCluster>;
+type Store = AnswerOf<typeof listStores>[number];
 type Health = AnswerOf<typeof examine>;
 
 const CHECKS_PATH = "/console/system/checks";
@@ -19,12 +20,11 @@ const CHECKS_PATH = "/console/system/checks";
 const systemPage: PageRoute = {
   path: "/console/system",
   async show({ ask }) {
-    const [workspaces, cluster] = await Promise.all([
+    const [workspaces, stores] = await Promise.all([
       ask.admin(listWorkspaces, {}),
-      ask.admin(showCluster, {}),
+      ask.admin(listStores, {}),
     ]);
-    if (!workspaces.ok) return errorPage(workspaces.error);
-    if (!cluster.ok) return errorPage(cluster.error);
+    if (!stores.ok) return errorPage(stores.error);
     return {
       title: "System",
       content: (
@@ -33,17 +33,16 @@ const systemPage: PageRoute = {
             <h1>System</h1>
             <a href="/metrics">Metrics</a>
           </div>
-          <Troubles cluster={cluster.data} />
+          {stores.data.map(({ cluster }) => cluster === null ? null : <Troubles cluster={cluster} />)}
           <section class="card">
             <h2>Workspaces this month</h2>
-            {workspaces.data.length === 0
+            {!workspaces.ok
+              ? <p class="empty">{workspaces.error.message}</p>
+              : workspaces.data.length === 0
               ? <p class="empty">No workspaces yet. The first app creates one.</p>
               : workspaces.data.map((workspace) => <Caps workspace={workspace} />)}
           </section>
-          <section class="card">
-            <h2>Processes</h2>
-            <Processes cluster={cluster.data} />
-          </section>
+          {stores.data.map((store) => <StoreCard store={store} />)}
           <section
             class="card"
             id="checks"
@@ -177,6 +176,22 @@ function CapBar({ label, used, cap, unit }: {
         </svg>
       )}
     </div>
+  );
+}
+
+/** The processes of a database; it has a name where there are several. */
+function StoreCard({ store: { store, state, cluster } }: { store: Store }) {
+  return (
+    <section class="card">
+      <h2>{store === null ? "Processes" : `Processes on ${store}`}</h2>
+      {cluster === null
+        ? (
+          <p class="empty">
+            This process does not serve this database ({state}): its workspaces are unavailable.
+          </p>
+        )
+        : <Processes cluster={cluster} />}
+    </section>
   );
 }
 

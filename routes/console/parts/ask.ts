@@ -8,7 +8,8 @@ import type { Caller } from "../../../src/tenant/registry.ts";
 import type { Author, Values } from "../../../src/audit/audit.ts";
 import { spendId, takeBackId } from "../../../src/audit/spent.ts";
 import { type Answer, codeOf, valueOf } from "../../http/answer.ts";
-import { audited, dispatchAudited, isWrite, UNCERTAIN } from "../../http/audited.ts";
+import { dispatchAcross } from "../../http/across_stores.ts";
+import { audited, isWrite, UNCERTAIN } from "../../http/audited.ts";
 import { type Members, refuseForbiddenText } from "../../http/json_body.ts";
 import type { Outcome } from "../../http/call.ts";
 import { dispatch } from "../../http/dispatch.ts";
@@ -19,7 +20,7 @@ import type {
   KeyedDefinition,
   KeylessDefinition,
 } from "../../contract/definition.ts";
-import type { Endpoint, KeylessEndpoint } from "../../http/endpoint_types.ts";
+import type { Endpoint, KeylessEndpoint, StoreSource } from "../../http/endpoint_types.ts";
 import { Refused } from "../../http/errors.ts";
 import { checkInput } from "../../http/input.ts";
 import { refusalOf, requestId } from "../../http/respond.ts";
@@ -84,15 +85,23 @@ const PROMPTS: ReadonlySet<string> = new Set(["prompt", "promptPreview", "respon
 
 /** Calls endpoints for one request to the console. */
 export class ApiCaller {
+  /** The running term of the page's app; for a page without an app, any. */
   readonly serving: World;
   /** Whether answers have null instead of prompts and responses. */
   readonly hidesPrompts: boolean;
+  readonly #source: StoreSource<World>;
   readonly #endpoints: Endpoints;
   readonly #request: Request;
   readonly #context: CallContext;
 
-  constructor(serving: World, endpoints: Endpoints, request: Request, context: CallContext) {
+  constructor(
+    { serving, source }: { readonly serving: World; readonly source: StoreSource<World> },
+    endpoints: Endpoints,
+    request: Request,
+    context: CallContext,
+  ) {
     this.serving = serving;
+    this.#source = source;
     this.hidesPrompts = !context.seesPrompts;
     this.#endpoints = endpoints;
     this.#request = request;
@@ -158,7 +167,7 @@ export class ApiCaller {
       const call = endpoint.input === null
         ? { target: endpoint, members: {}, input: null }
         : this.#checked(endpoint, withoutUndefined(input));
-      const run = () => dispatchAudited(this.serving, { ...call, caller: null }, this.#request, this.#author);
+      const run = () => dispatchAcross(this.#source, { ...call, caller: null }, this.#request, this.#author);
       return isWrite(endpoint, call.input) ? await this.#spending(id, run) : await run();
     });
   }

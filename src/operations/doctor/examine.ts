@@ -1,7 +1,15 @@
 // Examines the running service for the admin API: the facts of its store and of its term, as checks; and who serves
 // beside it.
 
-import { type Check, checkFeatures, checkGateway, checkStore, type Verdict, worstOf } from "./checks.ts";
+import {
+  type Check,
+  checkFeatures,
+  checkGateway,
+  checkStore,
+  fail,
+  type Verdict,
+  worstOf,
+} from "./checks.ts";
 import {
   type ClusterFacts,
   type ClusterView,
@@ -46,6 +54,37 @@ export async function examine(world: ExaminedWorld): Promise<Examination> {
     checkGateway(features, facts.openApps ?? null),
     checkFeatures(features),
   ];
+  return { verdict: worstOf(checks), checks };
+}
+
+/** The check of a database that this process cannot serve. */
+export function checkAbsent(state: string): Check {
+  const advice = "Look at this database and at the log of the process; all others are served";
+  return fail(
+    "database",
+    `this process does not serve it (${state}): its workspaces are answered 503`,
+    advice,
+  );
+}
+
+/**
+ * The examinations of several databases as one. A check that says the same of all of them is about the process, and is there
+ * once; any other names its database.
+ */
+export function joinExaminations(
+  parts: readonly { readonly name: string; readonly checks: readonly Check[] }[],
+): { verdict: Verdict; checks: Check[] } {
+  const texts = parts.map(({ checks }) => new Set(checks.map((check) => JSON.stringify(check))));
+  const examined = texts.filter(({ size }) => size > 1);
+  const isShared = (check: Check) => examined.every((others) => others.has(JSON.stringify(check)));
+  const apart = parts.flatMap(({ name, checks }) =>
+    checks.filter((check) => !isShared(check)).map((check) => ({
+      ...check,
+      found: `${name}: ${check.found}`,
+    }))
+  );
+  const whole = parts.find(({ checks }) => checks.length > 1)?.checks.filter(isShared) ?? [];
+  const checks = [...apart, ...whole];
   return { verdict: worstOf(checks), checks };
 }
 

@@ -276,29 +276,17 @@ const PROCESS: readonly Metric[] = [
   gauge("process_heap_bytes", "Heap in use by the main thread.", () => Deno.memoryUsage().heapUsed),
 ];
 
-const METRICS = [
-  TERM,
-  CLUSTER,
-  REQUESTS,
-  BODIES,
-  TURNS,
-  JOURNAL,
-  ACTORS,
-  SWEEPS,
-  WEBHOOKS,
-  STRIPE,
-  GATEWAY,
-  PROCESS,
-]
-  .flat();
+/** Of a process, however many databases it has. */
+const OF_PROCESS = [REQUESTS, BODIES, GATEWAY, PROCESS].flat();
+/** Of each database, with the label `store` where there are several. */
+const OF_STORE = [TERM, CLUSTER, TURNS, JOURNAL, ACTORS, SWEEPS, WEBHOOKS, STRIPE].flat();
 
 /** Histograms are filled by the code that is measured. */
-function histogramsOf({ requests, runtime, cluster, gateway }: Counts): readonly Histogram[] {
+function histogramsOfStore({ runtime, cluster }: Counts): readonly Histogram[] {
   const { decideSeconds, appendSeconds, appendChanges, drainSeconds, drainChanges } = runtime;
   return [
     cluster.takeSeconds,
     cluster.handOverSeconds,
-    requests.seconds,
     decideSeconds,
     appendSeconds,
     appendChanges,
@@ -306,16 +294,44 @@ function histogramsOf({ requests, runtime, cluster, gateway }: Counts): readonly
     drainChanges,
     runtime.loadSeconds,
     runtime.mailboxSeconds,
-    gateway.firstByteSeconds,
   ];
 }
 
-/** The metrics of a service, ready to be written as Prometheus text. */
-export function makeMetrics(service: Service): Registry {
-  const registry = new Registry();
-  for (const metric of METRICS) register(registry, service, metric);
-  for (const histogram of histogramsOf(service.counts)) registry.registerMetric(histogram);
-  return registry;
+/** The metrics of a process as Prometheus text. */
+export interface MetricsText {
+  readonly contentType: string;
+  readonly metrics: () => Promise<string>;
+}
+
+/** The metrics of a process, from the services of its databases. */
+export function makeMetrics(services: readonly Service[]): MetricsText {
+  const process = new Registry();
+  const [first] = services as readonly [Service];
+  for (const metric of OF_PROCESS) register(process, first, metric);
+  for (const histogram of [first.counts.requests.seconds, first.counts.gateway.firstByteSeconds]) {
+    process.registerMetric(histogram as Histogram);
+  }
+  const stores = services.map((service) => {
+    const registry = new Registry();
+    for (const metric of OF_STORE) register(registry, service, metric);
+    for (const histogram of histogramsOfStore(service.counts)) registry.registerMetric(histogram);
+    if (service.storeName !== null) registry.setDefaultLabels({ store: service.storeName });
+    return registry;
+  });
+  return { contentType: process.contentType, metrics: () => textOf([process, ...stores]) };
+}
+
+/** The text of several registries: all samples of a metric are below its one help and type. */
+async function textOf(registries: readonly Registry[]): Promise<string> {
+  const samples = new Map<string, string[]>();
+  for (const text of await Promise.all(registries.map((registry) => registry.metrics()))) {
+    for (const block of text.trimEnd().split("\n\n")) {
+      const [help, type, ...lines] = block.split("\n");
+      const head = `${help}\n${type}`;
+      samples.set(head, [...samples.get(head) ?? [], ...lines]);
+    }
+  }
+  return [...samples].map(([head, lines]) => [head, ...lines].join("\n")).join("\n\n") + "\n";
 }
 
 function register(registry: Registry, service: Service, { type, name, help, labels, read }: Metric): void {

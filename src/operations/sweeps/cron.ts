@@ -2,11 +2,11 @@
 
 import { log, messageOf } from "../../process/log.ts";
 import type { SweepName } from "../../cluster/counts.ts";
-import type { Service } from "../../cluster/service.ts";
+import type { Stores } from "../../cluster/stores.ts";
 import { runSweep } from "./sweeps.ts";
 
-/** Runs the sweeps of this process's cells while it serves. */
-export function registerSweeps(service: Service): void {
+/** Runs the sweeps of this process's cells while it serves; those of one database do not wait for another. */
+export function registerSweeps(service: Stores): void {
   Deno.cron("settle what is due", "* * * * *", () => run(service, "due"));
   Deno.cron("look after the store", "* * * * *", () => run(service, "store"));
   Deno.cron("move history of merged users", "* * * * *", () => run(service, "history"));
@@ -23,12 +23,13 @@ export function registerSweeps(service: Service): void {
   Deno.cron("forget old first answers", "17 * * * *", () => run(service, "idempotency"));
 }
 
-async function run(service: Service, sweep: SweepName): Promise<void> {
-  const { serving } = service;
-  if (serving === null) return;
-  try {
-    await runSweep(serving, sweep);
-  } catch (error) {
-    log("warn", "A sweep did not finish", { sweep, error: messageOf(error) });
-  }
+async function run({ terms }: Stores, sweep: SweepName): Promise<void> {
+  await Promise.all(terms.map(async (serving) => {
+    try {
+      await runSweep(serving, sweep);
+    } catch (error) {
+      const store = serving.storeName === null ? {} : { store: serving.storeName };
+      log("warn", "A sweep did not finish", { sweep, error: messageOf(error), ...store });
+    }
+  }));
 }

@@ -4,6 +4,7 @@
 import { Unavailable } from "../../../actors/port.ts";
 import type { DrainBatch } from "./drain.ts";
 import type { Drainer } from "./drainer.ts";
+import type { ExpectedDatabase } from "../database.ts";
 
 /** Messages to the thread. */
 export type DrainRequest =
@@ -15,7 +16,12 @@ export type DrainRequest =
 
 /** Work that the thread replies to: one piece after another, except that replays run beside the others. */
 export type AskedRequest =
-  | { readonly kind: "open"; readonly url: string; readonly term: number }
+  | {
+    readonly kind: "open";
+    readonly url: string;
+    readonly term: number;
+    readonly expected: ExpectedDatabase | null;
+  }
   | { readonly kind: "drain"; readonly seqs: readonly number[]; readonly spreadMs: number }
   | { readonly kind: "replay"; readonly term: number | null }
   | { readonly kind: "close" };
@@ -50,10 +56,14 @@ interface Waiter {
 }
 
 /** Starts a thread with its own session on a server, for the node of a term. */
-export async function startDrainThread(url: string, term: number): Promise<Drainer> {
+export async function startDrainThread(
+  url: string,
+  term: number,
+  expected: ExpectedDatabase | null = null,
+): Promise<Drainer> {
   const thread = new DrainThread();
   try {
-    await thread.ask({ kind: "open", url, term });
+    await thread.ask({ kind: "open", url, term, expected });
   } catch (error) {
     thread.end();
     throw error;

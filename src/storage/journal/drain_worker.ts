@@ -49,7 +49,7 @@ async function answer(request: NumberedRequest): Promise<void> {
 async function handle(request: NumberedRequest): Promise<void> {
   switch (request.kind) {
     case "open":
-      database = openPostgres(request.url, 1, sessionNameOf(request.term));
+      database = openPostgres(request.url, 1, sessionNameOf(request.term), null, request.expected);
       drainer = await openSessionDrainer(database);
       life = new SignOfLife(database, request.term, () => thread.postMessage({ id: 0, error: null }));
       return;

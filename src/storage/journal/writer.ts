@@ -76,7 +76,7 @@ export async function joinCluster(
   const drainer =
     await (database.url === null
       ? openSessionDrainer(database.named(sessionNameOf(term)))
-      : startDrainThread(database.url, term));
+      : startDrainThread(database.url, term, database.expected));
   try {
     await insertNode(session, term, await introduce(term));
     return new Writer(database, session, drainer, term, sentAt);

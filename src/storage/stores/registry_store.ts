@@ -24,6 +24,7 @@ import type {
   Workspace,
 } from "../rows/registry_rows.ts";
 import { arrayText, LOCK_NOT_AVAILABLE, type Session } from "../database.ts";
+import { REALMS_PER_STORE } from "../nodes/store_numbers.ts";
 
 type Reader = Pick<Session, "query">;
 
@@ -270,7 +271,12 @@ async function saveApp(session: Session, app: AppRecord, version: number): Promi
 
 /** Creates the two realms of a new app. The caller has locked the registry's row, so their numbers are free. */
 export async function newRealms(session: Session, appId: string): Promise<RealmRecord[]> {
-  const [row] = await session.query<{ last: number }>("select coalesce(max(realm), 0) as last from realms");
+  const [row] = await session.query<{ last: number }>(
+    `select coalesce(max(r.realm), b.base) as last
+     from (select coalesce((select number from stores join registry using (cluster_id)), 0)::bigint * ${REALMS_PER_STORE}
+       as base) b left join realms r on r.realm > b.base and r.realm <= b.base + ${REALMS_PER_STORE}
+     group by b.base`,
+  );
   return MODES.map((mode, index) => ({ realm: (row?.last as number) + 1 + index, appId, mode }));
 }
 

@@ -22,8 +22,8 @@ export type PreparedDemo = Demo | "kept" | null;
  * Creates the demo app of an empty embedded store. This comes before the process answers calls: a program that creates a
  * workspace as soon as it can would otherwise leave no demo, depending on who is faster.
  */
-export async function prepareDemo({ databaseUrl, dataDir }: Config, world: DemoWorld): Promise<PreparedDemo> {
-  if (databaseUrl !== null) return null;
+export async function prepareDemo({ databases, dataDir }: Config, world: DemoWorld): Promise<PreparedDemo> {
+  if (databases.length > 0) return null;
   if (await isKept(dataDir, DEMO_FILE)) return "kept";
   try {
     const demo = await makeDemo(world);
@@ -62,7 +62,7 @@ export async function greet(
   if (adminOrigin !== origin) {
     console.log(`Admin API, console and metrics listen on ${adminOrigin}`);
   }
-  if (config.databaseUrl === null) await greetEmbedded(service, config, origin, demoOf);
+  if (config.databases.length === 0) await greetEmbedded(service, config, origin, demoOf);
   else await greetServer(service, config, origin, adminOrigin);
 }
 

@@ -1,0 +1,97 @@
+// The rows of stores: which databases a service has, and the number of each. Realms and numbers of users come from ranges
+// by the store's number, so a user's key or an id leads to one store for ever. The store with number 0 gives out the
+// numbers of all others, each in one transaction of its own; no transaction spans two stores.
+
+import type { Database, Session } from "../database.ts";
+
+type Reader = Pick<Session, "query">;
+
+/** The most stores of a service. */
+const STORES_MAX = 64;
+
+/** How many realms and users a store can number. The largest realm is an int4, the largest user key a safe integer. */
+export const REALMS_PER_STORE = 2 ** 25;
+const KEYS_PER_STORE = 2 ** 47;
+
+/** A database of the service. */
+export interface StoreRow {
+  readonly number: number;
+  readonly name: string;
+  readonly clusterId: string;
+}
+
+/** What a database says of itself and of the others that it was served with. */
+export interface StoreFacts {
+  readonly clusterId: string;
+  /** Null for a database that was never one of several. */
+  readonly own: StoreRow | null;
+  readonly known: readonly StoreRow[];
+  /** Whether it has workspaces or users. */
+  readonly isUsed: boolean;
+}
+
+/** Reads what a database says of itself. */
+export async function readStoreFacts(reader: Reader): Promise<StoreFacts> {
+  const known = await reader.query<StoreRow>(
+    `select number, name, cluster_id as "clusterId" from stores order by number`,
+  );
+  const [row] = await reader.query<{ clusterId: string; isUsed: boolean }>(
+    `select cluster_id as "clusterId",
+       exists (select 1 from workspaces) or exists (select 1 from users) as "isUsed" from registry`,
+  );
+  const { clusterId, isUsed } = row as { clusterId: string; isUsed: boolean };
+  return { clusterId, isUsed, known, own: known.find((store) => store.clusterId === clusterId) ?? null };
+}
+
+/**
+ * Gives out a number, in the database that has number 0. A database that has one already gets it again.
+ *
+ * @param known what all databases of the list know, this one from an old backup perhaps not
+ * @returns every database with a number; null where the name belongs to another one, or all numbers are used
+ */
+export function giveNumber(
+  database: Pick<Database, "transaction">,
+  { name, clusterId }: Omit<StoreRow, "number">,
+  known: readonly StoreRow[],
+): Promise<readonly StoreRow[] | null> {
+  return database.transaction(async (session) => {
+    await session.query("lock table stores in share row exclusive mode");
+    await addStores(session, known);
+    const all = (await readStoreFacts(session)).known;
+    const given = all.find((store) => store.clusterId === clusterId);
+    if (given !== undefined) return given.name === name ? all : null;
+    const number = Math.max(-1, ...all.map(({ number }) => number)) + 1;
+    if (number >= STORES_MAX || all.some((store) => store.name === name)) return null;
+    const own = { number, name, clusterId };
+    await addStores(session, [own]);
+    return [...all, own];
+  });
+}
+
+/** Writes the numbers of all databases into one of them, once, and begins its numbers of users at its own. */
+export async function takeNumber(
+  database: Pick<Database, "transaction">,
+  all: readonly StoreRow[],
+): Promise<StoreFacts> {
+  return await database.transaction(async (session) => {
+    await session.query("lock table stores in share row exclusive mode");
+    if ((await readStoreFacts(session)).own === null) {
+      await addStores(session, all);
+      const number = (await readStoreFacts(session)).own?.number ?? 0;
+      // A used database gets number 0, and goes on where it is.
+      const first = number * KEYS_PER_STORE + 1;
+      if (number > 0) await session.query("select setval('user_keys', $1::bigint, false)", [first]);
+    }
+    return await readStoreFacts(session);
+  });
+}
+
+/** Writes stores into a database that it does not know yet. */
+export async function addStores(session: Reader, stores: readonly StoreRow[]): Promise<void> {
+  for (const { number, name, clusterId } of stores) {
+    await session.query(
+      "insert into stores (number, name, cluster_id) values ($1::int, $2, $3) on conflict do nothing",
+      [number, name, clusterId],
+    );
+  }
+}
