@@ -32,6 +32,7 @@ import { deletePerson, getDeletionStatus, isOptedOut, optIn, optOut } from "./pr
 import { downloadExport, exportPerson } from "./export.ts";
 import { createReader, listReaders, removeReader } from "./readers.ts";
 import { listRefusals } from "./refused_calls.ts";
+import { listRequests, listUnknownKeys } from "./requests.ts";
 import { createRun, endRun, getRun, listRuns } from "./runs.ts";
 import {
   deleteStripe,
@@ -156,6 +157,8 @@ export const CONTRACT = callsById({
   deleteStripe,
   listUnhandledStripe,
   retryUnhandledStripe,
+  listRequests,
+  listUnknownKeys,
   listAudit,
   listDailyUse,
 });

@@ -25,6 +25,7 @@ export const SWEEP_NAMES = [
   "stripe",
   "stripe_retry",
   "failed_sign_ins",
+  "failed_requests",
   "runs",
   "rates",
 ] as const;

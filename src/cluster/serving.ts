@@ -23,6 +23,7 @@ import type { OpenStripe } from "../integrations/stripe/stripe_client.ts";
 import { randomChance } from "../webhooks/schedule.ts";
 import { Sender } from "../webhooks/sender.ts";
 import type { Transport } from "../webhooks/transport.ts";
+import type { RequestLog } from "../audit/request_log.ts";
 import type { Counts } from "./counts.ts";
 import { ClusterNode } from "./node.ts";
 import type { NodeLink } from "./node_link.ts";
@@ -56,6 +57,8 @@ export interface Serving {
   close(): Promise<void>;
   /** Documents that are being sent; they outlive terms. */
   readonly downloads: Downloads;
+  /** The failed requests of this process; they outlive terms. */
+  readonly requestLog: RequestLog;
 }
 
 /** What a process keeps across its terms. */
@@ -70,11 +73,12 @@ export interface ProcessParts {
   readonly transport: Transport;
   readonly openStripe: OpenStripe;
   readonly downloads: Downloads;
+  readonly requestLog: RequestLog;
 }
 
 /** Puts the parts of a term together. */
 export function assemble(process: ProcessParts, writer: Writer, link: NodeLink, share: number): Serving {
-  const { ids, clock, features, counts, spans, transport, downloads, openStripe } = process;
+  const { ids, clock, features, counts, spans, transport, downloads, requestLog, openStripe } = process;
   const pools = openPools(process.database, sessionNameOf(writer.term));
   const { upkeep, writes } = pools;
   const reads = new FairReads(pools.reads, counts.runtime);
@@ -148,6 +152,7 @@ export function assemble(process: ProcessParts, writer: Writer, link: NodeLink, 
     features,
     counts,
     downloads,
+    requestLog,
     close,
   };
 }

@@ -22,7 +22,13 @@ import type {
   Workspace,
 } from "../storage/rows/registry_rows.ts";
 import { cellOf } from "./cell_of.ts";
-import { passedKeyId, type PresentedKey, readKeyText, readPassedKeyId } from "./end_user_key.ts";
+import {
+  passedKeyId,
+  prefixOfUserKey,
+  type PresentedKey,
+  readKeyText,
+  readPassedKeyId,
+} from "./end_user_key.ts";
 
 /** An app in memory. */
 export interface App {
@@ -185,6 +191,20 @@ export class Registry {
     if (this.#callers.size >= REQUEST_LIMITS.keysCachedMax) this.#callers.clear();
     this.#callers.set(presented, caller);
     return caller;
+  }
+
+  /** Names the key that a caller presents, also a revoked one; null for one that no app ever had. */
+  keyNamed(
+    presented: string,
+  ): { readonly app: App; readonly key: CallerKey; readonly prefix: string } | null {
+    const key = this.#keysByHash.get(hashOf(presented));
+    const app = key === undefined ? undefined : this.apps.get(key.appId);
+    if (key !== undefined && app !== undefined) return { app, key, prefix: key.prefix };
+    const ofUser = readKeyText(presented);
+    const realm = ofUser === null ? undefined : this.realms.get(ofUser.realm);
+    if (ofUser === null || realm?.mode !== ofUser.mode) return null;
+    const named = { keyId: ofUser.id, class: "user", mode: ofUser.mode } as const;
+    return { app: realm.app, key: named, prefix: prefixOfUserKey(presented) };
   }
 
   /** Returns the caller of a key that another process has admitted, or null when it is unknown or revoked here. */

@@ -5,10 +5,10 @@ import { reconcile } from "../../src/storage/queries/reconcile.ts";
 import { type FuzzScene, TIGHT_USER } from "./scene.ts";
 
 /**
- * Rows that live beside the requests: counts of wrong tokens, terms and beats of members, the journal, which is empty after a flush, and the log
+ * Rows that live beside the requests: failed requests, counts of wrong tokens, terms and beats of members, the journal, which is empty after a flush, and the log
  * of our own sweeps.
  */
-const LEFT_OUT = ["audit", "failed_sign_ins", "journal", "lease", "members", "schema_migrations"];
+const LEFT_OUT = ["audit", "failed_requests", "failed_sign_ins", "journal", "lease", "members", "schema_migrations"];
 /** Tables that the sender of webhooks writes beside the requests, without its columns. */
 const PARTS: Readonly<Record<string, string>> = {
   webhooks: "(select id, url, events, description, disabled, secrets, removed from webhooks)",

@@ -319,6 +319,7 @@ Deno.test("a sweep settles what is due of idle users in both modes, counts it by
     rates: 0,
     stripeRetries: 0,
     failedSignIns: 0,
+    failedRequests: 0,
     erasures: 0,
   };
   assert.deepEqual(await dataOf(service.admin("POST", "/sweep")), empty);

@@ -2,16 +2,19 @@
 
 import type { Unit } from "../../../src/domain/catalog/plan.ts";
 import { errorPage } from "../parts/subject.tsx";
-import { AmountText, amountText } from "../parts/format.tsx";
+import { AmountText, amountText, Time } from "../parts/format.tsx";
 import type { PageRoute } from "../parts/page_context.ts";
 import { Table } from "../parts/table.tsx";
 import type { AnswerOf } from "../../contract/definition.ts";
 import { listWorkspaces } from "../../contract/admin.ts";
+import { listUnknownKeys } from "../../contract/requests.ts";
 import { examine, showCluster } from "../../contract/service.ts";
 
 type Workspace = AnswerOf<typeof listWorkspaces>[number];
 type Cluster = AnswerOf<typeof showCluster>;
 type Health = AnswerOf<typeof examine>;
+
+type UnknownKey = AnswerOf<typeof listUnknownKeys>["keys"][number];
 
 const CHECKS_PATH = "/console/system/checks";
 
@@ -19,9 +22,10 @@ const CHECKS_PATH = "/console/system/checks";
 const systemPage: PageRoute = {
   path: "/console/system",
   async show({ ask }) {
-    const [workspaces, cluster] = await Promise.all([
+    const [workspaces, cluster, keys] = await Promise.all([
       ask.admin(listWorkspaces, {}),
       ask.admin(showCluster, {}),
+      ask.admin(listUnknownKeys, {}),
     ]);
     if (!workspaces.ok) return errorPage(workspaces.error);
     if (!cluster.ok) return errorPage(cluster.error);
@@ -40,6 +44,7 @@ const systemPage: PageRoute = {
               ? <p class="empty">No workspaces yet. The first app creates one.</p>
               : workspaces.data.map((workspace) => <Caps workspace={workspace} />)}
           </section>
+          {keys.ok && keys.data.keys.length > 0 ? <UnknownKeys keys={keys.data.keys} /> : null}
           <section class="card">
             <h2>Processes</h2>
             <Processes cluster={cluster.data} />
@@ -82,6 +87,27 @@ const checksPage: PageRoute = {
     };
   },
 };
+
+function UnknownKeys({ keys }: { keys: readonly UnknownKey[] }) {
+  return (
+    <section class="card" aria-labelledby="unknown-keys">
+      <h2 id="unknown-keys">Unknown API keys</h2>
+      <Table
+        rows={keys}
+        columns={[
+          { head: "Last seen", cell: ({ lastAt }) => <Time at={lastAt} /> },
+          { head: "Key", cell: ({ keyPrefix }) => <code>{keyPrefix}…</code> },
+          { head: "Endpoint", cell: ({ method, route }) => <>{method} {route}</> },
+          { head: "Requests", kind: "number", cell: ({ count }) => <AmountText value={count} /> },
+        ]}
+      />
+      <p class="hint">
+        Requests of the last 7 days with keys that no app has or had. Those of revoked keys are in the request
+        log of their app.
+      </p>
+    </section>
+  );
+}
 
 const VERDICTS = {
   ok: { text: "OK", kind: "good" },

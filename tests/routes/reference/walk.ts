@@ -259,6 +259,8 @@ export async function walkAdministration(tour: Tour): Promise<void> {
   const lessPlans = { ...catalog, plans: catalog.plans.filter(({ id }) => id !== "plan_pro") };
   await refuse("applyCatalog", "catalog_in_use", { parameters: { appId: app.appId }, body: lessPlans });
   await record("moveHistory");
+  await record("listRequests", { parameters: { appId: app.appId, limit: "2" } });
+  await record("listUnknownKeys");
   await record("listAudit", { parameters: { appId, limit: "2" } });
   service.clock.advance(1);
   const range = { from: "2026-01-15", to: "2026-01-15" };
