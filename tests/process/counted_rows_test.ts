@@ -8,7 +8,7 @@ interface Row {
   readonly count: number;
 }
 
-Deno.test("rows are bounded for all parts and for each; what finds no room is told as lost", () => {
+Deno.test("rows are bounded for all parts and for each; what has no room is lost", () => {
   let lost = 0;
   const rows = new CountedRows<string, Row>({
     kindOf: ({ kind }) => kind,

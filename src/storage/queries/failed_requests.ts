@@ -25,7 +25,7 @@ export interface RequestPlace {
   readonly id: number;
 }
 
-/** A row as it is stored. */
+/** A stored row. */
 export interface FailedRequestRecord {
   readonly id: number;
   readonly mode: "live" | "test";
