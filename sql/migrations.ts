@@ -40,6 +40,7 @@ import overage from "./0036_overage.sql" with { type: "text" };
 import readers from "./0037_readers.sql" with { type: "text" };
 import views from "./0038_views.sql" with { type: "text" };
 import failedRequests from "./0042_failed_requests.sql" with { type: "text" };
+import keyUse from "./0043_key_use.sql" with { type: "text" };
 
 /** A migration: a name that says its place, and its SQL. */
 export interface Migration {
@@ -87,4 +88,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0037_readers", sql: readers },
   { name: "0038_views", sql: views },
   { name: "0042_failed_requests", sql: failedRequests },
+  { name: "0043_key_use", sql: keyUse },
 ];

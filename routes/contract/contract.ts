@@ -15,6 +15,7 @@ import {
   listKeys,
   listWorkspaces,
   revokeKey,
+  rollKey,
   rotateIdentitySecret,
 } from "./admin.ts";
 import { findPersonLinks, listCoveredIds, listHolds, listUsers, lookUpId } from "./admin_users.ts";
@@ -128,6 +129,7 @@ export const CONTRACT = callsById({
   rotateIdentitySecret,
   listKeys,
   createKey,
+  rollKey,
   revokeKey,
   getCatalog,
   applyCatalog,

@@ -22,7 +22,12 @@ export interface AuditOf {
   readonly after: (input: Values, data: Values) => Values | null;
 }
 
-const keyOnly: AuditOf["after"] = (_, { keyId, class: keyClass, mode }) => ({ keyId, class: keyClass, mode });
+const keyOnly: AuditOf["after"] = ({ name }, { keyId, class: keyClass, mode }) => ({
+  keyId,
+  class: keyClass,
+  mode,
+  name,
+});
 const counts: AuditOf["after"] = (_, data) => {
   const made = Object.entries(data).filter(([, count]) => count !== 0);
   return made.length === 0 ? null : Object.fromEntries(made);
@@ -44,6 +49,9 @@ export const AUDIT_VALUES: Readonly<Record<string, AuditOf>> = {
   removeReader: { after: (_, { name }) => ({ name }) },
   createKey: { after: keyOnly },
   revokeKey: { after: keyOnly },
+  rollKey: {
+    after: ({ keyId: oldKeyId }, { keyId, oldValidUntil }) => ({ oldKeyId, keyId, oldValidUntil }),
+  },
   applyCatalog: {
     isWrite: ({ dryRun }) => dryRun !== "true",
     before: (registry, input) => ({ version: appOf(registry, input)?.applied?.version ?? 0 }),

@@ -55,6 +55,14 @@ export interface Caller {
   readonly ofUser: PresentedKey | null;
 }
 
+/** A caller whose key is valid for a time, and when it was used first since the last look. */
+interface KnownCaller extends Caller {
+  /** Real time; Infinity for a key without an end. */
+  readonly validUntil: Millis;
+  /** Real time; 0 if it was not used. */
+  usedAt: Millis;
+}
+
 /** Whether an operator of the console acts for the app, with no key of it. */
 export function isOperated({ key }: Caller): boolean {
   return OPERATED.test(key.keyId);
@@ -126,9 +134,9 @@ export class Registry {
   onWebhook: (webhook: Webhook) => void = () => {};
   readonly #clock: Clock;
   readonly #keysByHash = new Map<string, ApiKey>();
-  readonly #callers = new Map<string, Caller>();
+  readonly #callers = new Map<string, KnownCaller>();
   /** Callers by key id, for calls that another process has admitted. */
-  readonly #callersById = new Map<string, Caller>();
+  readonly #callersById = new Map<string, KnownCaller>();
   readonly #cells = Array.from({ length: CELLS }, () => ({
     workspaces: new Set<string>(),
     realms: new Set<number>(),
@@ -177,12 +185,12 @@ export class Registry {
   }
 
   /**
-   * Returns the caller of an API key, or null when the key is unknown or revoked. That of a user's key is returned
+   * Returns the caller of an API key, or null when the key is unknown, revoked or past its time. That of a user's key is returned
    * unchecked: only the owner of its cell knows the keys of users.
    */
   authenticate(presented: string): Caller | null {
     const cached = this.#callers.get(presented);
-    if (cached !== undefined) return cached;
+    if (cached !== undefined) return this.#used(cached);
     const key = this.#keysByHash.get(hashOf(presented));
     if (key === undefined) return this.#callerOfUser(readKeyText(presented));
     const app = key.revokedAt !== null ? undefined : this.apps.get(key.appId);
@@ -190,7 +198,36 @@ export class Registry {
     const caller = this.#callerOf(key, app);
     if (this.#callers.size >= REQUEST_LIMITS.keysCachedMax) this.#callers.clear();
     this.#callers.set(presented, caller);
+    return this.#used(caller);
+  }
+
+  /** Notes that a key was used; returns null where its time is over. */
+  #used(caller: KnownCaller): Caller | null {
+    if (!this.#isInTime(caller)) return null;
+    if (caller.usedAt === 0) caller.usedAt = this.#clock.now();
     return caller;
+  }
+
+  #isInTime({ validUntil }: KnownCaller): boolean {
+    return validUntil === Infinity || validUntil > this.#clock.now();
+  }
+
+  /** Whether a key is neither revoked nor past its time. */
+  isValid({ revokedAt, validUntil }: Pick<ApiKey, "revokedAt" | "validUntil">): boolean {
+    return revokedAt === null && (validUntil === null || validUntil > this.#clock.now());
+  }
+
+  /** The keys that were used since `takeUses`, with the real time of the first of these uses. */
+  get uses(): Map<string, Millis> {
+    const used = [...this.#callersById.values()].filter(({ usedAt }) => usedAt > 0);
+    return new Map(used.map(({ key, usedAt }) => [key.keyId, usedAt]));
+  }
+
+  /** Returns the uses, and forgets them. */
+  takeUses(): Map<string, Millis> {
+    const { uses } = this;
+    for (const caller of this.#callersById.values()) caller.usedAt = 0;
+    return uses;
   }
 
   /** Names the key that a caller presents, also a revoked one; null for one that no app ever had. */
@@ -210,13 +247,13 @@ export class Registry {
   /** Returns the caller of a key that another process has admitted, or null when it is unknown or revoked here. */
   callerById(keyId: string): Caller | null {
     const cached = this.#callersById.get(keyId);
-    if (cached !== undefined) return cached;
+    if (cached !== undefined) return this.#isInTime(cached) ? cached : null;
     const operated = OPERATED.exec(keyId);
     if (operated !== null) return this.operatorOf(operated[1] as string, operated[2] as Mode);
     const ofUser = readPassedKeyId(keyId);
     if (ofUser !== null) return this.#callerOfUser(ofUser);
     const key = this.keys.get(keyId);
-    const app = key === undefined || key.revokedAt !== null ? undefined : this.apps.get(key.appId);
+    const app = key === undefined || !this.isValid(key) ? undefined : this.apps.get(key.appId);
     return key === undefined || app === undefined ? null : this.#callerOf(key, app);
   }
 
@@ -225,7 +262,7 @@ export class Registry {
     const app = this.apps.get(appId);
     if (app === undefined) return null;
     const keyId = `console:${appId}:${mode}`;
-    return this.#callerOf({ keyId, class: "secret", mode }, app);
+    return this.#callerOf({ keyId, class: "secret", mode, validUntil: null }, app);
   }
 
   /** Returns the caller of a user's key; null if it names no realm. */
@@ -237,10 +274,11 @@ export class Registry {
   }
 
   /** Returns the caller of a key; the same object for a key and for its id. */
-  #callerOf(key: CallerKey, app: App): Caller {
+  #callerOf(key: CallerKey & Pick<ApiKey, "validUntil">, app: App): KnownCaller {
     const known = this.#callersById.get(key.keyId);
     if (known !== undefined) return known;
-    const caller = { key, app, realm: app.realms[key.mode], ofUser: null };
+    const validUntil = key.validUntil ?? Infinity;
+    const caller = { key, app, realm: app.realms[key.mode], ofUser: null, validUntil, usedAt: 0 };
     this.#callersById.set(key.keyId, caller);
     return caller;
   }
@@ -303,10 +341,10 @@ export class Registry {
     else app?.stripe.set(connection.mode, connection);
   }
 
-  /** Adds a key, or revokes it at once. */
+  /** Adds a key, or revokes it or sets its end at once. */
   #setKey(key: ApiKey): void {
     const known = this.keys.get(key.keyId);
-    if (known !== undefined && known.revokedAt === key.revokedAt) return;
+    if (known?.revokedAt === key.revokedAt && known.validUntil === key.validUntil) return;
     this.keys.set(key.keyId, key);
     this.#keysByHash.set(key.hash, key);
     this.#callersById.delete(key.keyId);

@@ -17,8 +17,10 @@ import { AUDIT_LIMITS, SWEEP_LIMITS } from "../../process/limits.ts";
 import { REQUEST_LOG_LIMITS } from "../../process/sent_limits.ts";
 import { deleteOldFailedSignIns } from "../../storage/stores/audit_store.ts";
 import { deleteOldFailedRequests } from "../../storage/stores/failed_request_store.ts";
+import { saveKeyUses } from "../../storage/stores/registry_store.ts";
 import { deleteOldAnswers } from "../../storage/stores/retention_store.ts";
 import { addAllUp } from "./daily_use.ts";
+import type { Registry } from "../../tenant/registry.ts";
 import { moveAllHistory } from "../../people/history_move.ts";
 import { removeInSteps, removeOld, type RetentionWorld } from "./retention.ts";
 
@@ -27,6 +29,7 @@ export interface SweepWorld extends Omit<RetentionWorld, "term">, ErasureWorld {
   readonly term: Term;
   readonly store: Pick<UserStore, "listDue">;
   readonly clock: Clock;
+  readonly registry: ErasureWorld["registry"] & Pick<Registry, "takeUses">;
   readonly counts: Pick<Counts, "sweeps" | "stripe">;
 }
 
@@ -62,6 +65,7 @@ export async function sweepAll(world: SweepWorld): Promise<SweepCounts> {
   const stripeRetries = await runSweep(world, "stripe_retry");
   const erasures = await runSweep(world, "erasures");
   const failedSignIns = await runSweep(world, "failed_sign_ins");
+  await runSweep(world, "key_uses");
   const failedRequests = await runSweep(world, "failed_requests");
   return {
     ...due,
@@ -95,6 +99,7 @@ const SWEEPS = {
   rates: removeOld("rates"),
   stripe_retry: retryUnderNewCatalogs,
   failed_sign_ins: removeUnowned(AUDIT_LIMITS.failedKeptMs, deleteOldFailedSignIns),
+  key_uses: storeKeyUses,
   failed_requests: removeUnowned(REQUEST_LOG_LIMITS.keptMs, deleteOldFailedRequests),
 } satisfies Record<SweepName, (world: SweepWorld) => Promise<unknown>>;
 
@@ -153,6 +158,13 @@ export async function sweepIdempotency(
       return await inCell(cells, (session) => deleteOldAnswers(session, realms, before, limit));
     });
   });
+}
+
+/** Stores when the API keys that this process admitted were last used: one statement for all of them. */
+async function storeKeyUses({ inCell, registry }: Pick<SweepWorld, "inCell" | "registry">): Promise<number> {
+  const uses = registry.takeUses();
+  if (uses.size > 0) await inCell(NO_CELLS, (session) => saveKeyUses(session, uses));
+  return uses.size;
 }
 
 /** Makes a sweep that removes old rows which belong to no cell, by real time. */

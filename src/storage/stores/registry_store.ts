@@ -73,7 +73,7 @@ export async function readRegistry(reader: Reader, since: number): Promise<Regis
   );
   const keys = await reader.query<ApiKey>(
     `select id as "keyId", app_id as "appId", class, mode, hash, prefix, created_at_ms as "createdAt",
-       revoked_at_ms as "revokedAt"
+       name, created_by as "createdBy", valid_until_ms as "validUntil", revoked_at_ms as "revokedAt"
      from keys where changed_in > $1::bigint order by created_at_ms, id`,
     [since],
   );
@@ -274,10 +274,25 @@ async function insertRealm(session: Session, { realm, appId, mode }: RealmRecord
 
 async function saveKey(session: Session, key: ApiKey, version: number): Promise<void> {
   await session.query(
-    `insert into keys (id, app_id, class, mode, hash, prefix, created_at_ms, revoked_at_ms, changed_in)
-     values ($1, $2, $3, $4, $5, $6, $7::bigint, $8::bigint, $9::bigint)
-     on conflict (id) do update set revoked_at_ms = excluded.revoked_at_ms, changed_in = excluded.changed_in`,
-    [key.keyId, key.appId, key.class, key.mode, key.hash, key.prefix, key.createdAt, key.revokedAt, version],
+    `insert into keys (id, app_id, class, mode, hash, prefix, name, created_at_ms, created_by,
+       valid_until_ms, revoked_at_ms, changed_in)
+     values ($1, $2, $3, $4, $5, $6, $7, $8::bigint, $9, $10::bigint, $11::bigint, $12::bigint)
+     on conflict (id) do update set valid_until_ms = excluded.valid_until_ms,
+       revoked_at_ms = excluded.revoked_at_ms, changed_in = excluded.changed_in`,
+    [
+      key.keyId,
+      key.appId,
+      key.class,
+      key.mode,
+      key.hash,
+      key.prefix,
+      key.name,
+      key.createdAt,
+      key.createdBy,
+      key.validUntil,
+      key.revokedAt,
+      version,
+    ],
   );
 }
 
@@ -410,4 +425,27 @@ export interface RealmMoment {
 
 function momentsText(realms: readonly RealmMoment[]): [string, string] {
   return [arrayText(realms.map(({ realm }) => realm)), arrayText(realms.map(({ now }) => now))];
+}
+
+/** The real time of the last uses of keys, by key. */
+export type KeyUses = ReadonlyMap<string, Millis>;
+
+/** Stores the last uses of keys where they are later than the stored ones. */
+export async function saveKeyUses(session: Session, uses: KeyUses): Promise<void> {
+  await session.query(
+    `update keys k set last_used_at_ms = greatest(k.last_used_at_ms, used.at_ms)
+     from unnest($1::text::text[], $2::text::bigint[]) as used(id, at_ms)
+     join (select id from keys where id = any($1::text::text[]) order by id for update) locked on locked.id = used.id
+     where k.id = used.id`,
+    [arrayText([...uses.keys()]), arrayText([...uses.values()])],
+  );
+}
+
+/** Reads the stored last uses of the keys of an app. */
+export async function readKeyUses(reader: Pick<Session, "query">, appId: string): Promise<KeyUses> {
+  const rows = await reader.query<{ id: string; at: Millis }>(
+    `select id, last_used_at_ms as at from keys where app_id = $1 and last_used_at_ms is not null`,
+    [appId],
+  );
+  return new Map(rows.map(({ id, at }) => [id, at]));
 }
