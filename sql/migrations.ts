@@ -41,6 +41,7 @@ import readers from "./0037_readers.sql" with { type: "text" };
 import views from "./0038_views.sql" with { type: "text" };
 import failedRequests from "./0042_failed_requests.sql" with { type: "text" };
 import keyUse from "./0043_key_use.sql" with { type: "text" };
+import attempts from "./0044_attempts.sql" with { type: "text" };
 
 /** A migration: a name that says its place, and its SQL. */
 export interface Migration {
@@ -89,4 +90,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0038_views", sql: views },
   { name: "0042_failed_requests", sql: failedRequests },
   { name: "0043_key_use", sql: keyUse },
+  { name: "0044_attempts", sql: attempts },
 ];

@@ -100,6 +100,7 @@ Deno.test("landed migrations are never edited", () => {
     "0038_views": "4ced3aa0a89272305f26de1379c241de61fe1e77f459c9ab1864f18689c0b975",
     "0042_failed_requests": "b91c433039f652bb9acabd594ba8951051c680c7f30410e97ef2183e81910141",
     "0043_key_use": "755eeba9e5345824319bb77db700222c0d0b2925f18a9c2092f024e017c6d02e",
+    "0044_attempts": "95b04001f6516e1f086c534d23b0e375917085617feb7e00e32d283a2abd0520",
     "0014_webhooks": "884eb3249c6d202d96091a89c11c4d12680f0b6aa9de9edcf0ad895a2912c332",
   };
   for (const { name, sql } of MIGRATIONS) {

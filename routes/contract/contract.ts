@@ -52,10 +52,12 @@ import {
   changeWebhook,
   createWebhook,
   deleteWebhook,
+  listAttempts,
   listMessages,
   listWebhooks,
   pingWebhook,
   redeliverMessage,
+  redeliverMessages,
   rotateWebhookSecret,
 } from "./webhooks.ts";
 
@@ -149,7 +151,9 @@ export const CONTRACT = callsById({
   rotateWebhookSecret,
   pingWebhook,
   listMessages,
+  listAttempts,
   redeliverMessage,
+  redeliverMessages,
   listReaders,
   createReader,
   removeReader,

@@ -75,6 +75,7 @@ export const AUDIT_VALUES: Readonly<Record<string, AuditOf>> = {
   },
   rotateWebhookSecret: { after: ({ webhookId }) => ({ webhookId }) },
   pingWebhook: { after: ({ webhookId }, { messageId }) => ({ webhookId, messageId }) },
+  redeliverMessages: { after: ({ webhookId, status }, { messages }) => ({ webhookId, status, messages }) },
   redeliverMessage: { after: ({ webhookId, messageId }) => ({ webhookId, messageId }) },
   setStripe: {
     before: (registry, input) => ({ isSet: appOf(registry, input)?.stripe.has(input["mode"] as Mode) }),

@@ -196,7 +196,10 @@ async function loadKey(request: PageRequest): Promise<KeySubject | PageContent> 
     return { ...errorPage({ code: "not_found", message: "API key not found." }), status: 404 };
   }
   if (!isValid(key, request.ask.serving.clock.now())) {
-    return errorPage({ code: "not_found", message: "This API key is already revoked or expired." }, "Nothing to do");
+    return errorPage(
+      { code: "not_found", message: "This API key is already revoked or expired." },
+      "Nothing to do",
+    );
   }
   return { app, key };
 }

@@ -95,6 +95,12 @@ function Navigation({ frame, session }: { frame: Frame; session: Session }) {
             {link(`${base}/catalog`, "Catalog")}
             {link(`${base}/keys`, "API keys")}
             {link(`${base}/webhooks`, "Webhooks")}
+            <span
+              hx-get={`${base}/webhooks/failing`}
+              hx-trigger="load"
+              hx-select="#failing"
+              hx-swap="outerHTML"
+            />
             {link(`${base}/stripe`, "Stripe")}
           </>
         )}

@@ -397,6 +397,8 @@ async function walkWebhooks({ record, refuse, service, receiverUrl }: Tour, appI
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
   await record("redeliverMessage", { parameters: { ...parameters, messageId } });
+  await record("listAttempts", { parameters: { ...parameters, messageId } });
+  await record("redeliverMessages", { parameters, body: { status: "failed" } });
   await record("listWebhooks", { parameters: { appId } });
   await record("listMessages", { parameters: { ...parameters, status: "delivered", limit: "2" } });
   await refuse("listMessages", "not_found", { parameters: { appId, webhookId: "whk_unknown" } });
