@@ -34,7 +34,7 @@ Deno.test("events are listed newest first, by user and by type, and each has a p
   assert.ok(!first.html.includes(MARKUP));
   assert.match(first.html, /hx-trigger="every 4s"/);
   const paused = await visitor.get(`${base}/events?live=off`);
-  assert.ok(!paused.html.includes("hx-trigger"));
+  assert.ok(!paused.html.includes('hx-trigger="every'));
   const second = await visitor.get(`${base}/events?offset=50`);
   assert.equal(second.html.match(/<tr>/g)?.length, 12);
   assert.ok(!second.html.includes("hx-trigger"));
