@@ -19,7 +19,7 @@ import {
   rollKey,
   rotateIdentitySecret,
 } from "../../src/tenant/admin.ts";
-import { readKeyUses } from "../../src/storage/stores/registry_store.ts";
+import { readKeyUses } from "../../src/storage/stores/key_use_store.ts";
 import type { App, Registry } from "../../src/tenant/registry.ts";
 import type { ApiKey } from "../../src/storage/rows/registry_rows.ts";
 

@@ -237,7 +237,6 @@ export const listKeys = defineCall({
   method: "GET",
   path: "/admin/v1/apps/:appId/keys",
   access: "admin",
-  about: "appId",
   input: z.object(appPath),
   tag: "Administration",
   summary: "List the API keys of an app",

@@ -15,7 +15,6 @@ export const listRequests = defineCall({
   method: "GET",
   path: "/admin/v1/apps/:appId/requests",
   access: "admin",
-  about: "appId",
   input: z.object({
     ...appPath,
     mode: mode.optional(),

@@ -55,7 +55,7 @@ export interface Caller {
   readonly ofUser: PresentedKey | null;
 }
 
-/** A caller whose key is valid for a time, and when it was used first since the last look. */
+/** A caller with the end of its key, and the time of its first use since uses were stored. */
 interface KnownCaller extends Caller {
   /** Real time; Infinity for a key without an end. */
   readonly validUntil: Millis;

@@ -11,8 +11,9 @@ import type { Clock } from "../process/clock.ts";
 import { SENDER_LIMITS } from "../process/webhook_limits.ts";
 import type { Database } from "../storage/database.ts";
 import type { InCell } from "../storage/nodes/cell_store.ts";
-import { type AttemptRecord, insertMessages, sendAgain } from "../storage/stores/message_store.ts";
+import { insertMessages, sendAgain } from "../storage/stores/message_store.ts";
 import {
+  type AttemptRecord,
   type DeliveryState,
   findMessage,
   listAttempts,

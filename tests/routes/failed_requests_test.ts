@@ -3,6 +3,8 @@
 
 import assert from "node:assert/strict";
 import type { TestApp } from "../support/test_service.ts";
+import { REQUEST_LOG_LIMITS } from "../../src/process/sent_limits.ts";
+import { changedLimits } from "../support/limits.ts";
 import type { Customer } from "./credits_support.ts";
 import { erase } from "./privacy_support.ts";
 import { appWithUser, assertRefused, dataOf, serviceOfFile } from "./support.ts";
@@ -133,4 +135,11 @@ Deno.test("rows are removed 7 days after their last request, and beyond the numb
   service.clock.set(service.clock.now() + 7 * DAY + 1);
   assert.deepEqual(await requestsOf(app), []);
   assert.ok((await dataOf(service.admin("POST", "/sweep"))).failedRequests >= 1);
+  using _limits = changedLimits(REQUEST_LOG_LIMITS, { storedMax: 2 });
+  for (const path of ["/commit", "/reserve", "/track"]) {
+    service.clock.advance(1);
+    await app.call("POST", path, {});
+    await requestsOf(app);
+  }
+  assert.deepEqual((await requestsOf(app)).map(({ path }) => path), ["/api/v1/track", "/api/v1/reserve"]);
 });

@@ -17,7 +17,7 @@ import { AUDIT_LIMITS, SWEEP_LIMITS } from "../../process/limits.ts";
 import { REQUEST_LOG_LIMITS } from "../../process/sent_limits.ts";
 import { deleteOldFailedSignIns } from "../../storage/stores/audit_store.ts";
 import { deleteOldFailedRequests } from "../../storage/stores/failed_request_store.ts";
-import { saveKeyUses } from "../../storage/stores/registry_store.ts";
+import { saveKeyUses } from "../../storage/stores/key_use_store.ts";
 import { deleteOldAnswers } from "../../storage/stores/retention_store.ts";
 import { addAllUp } from "./daily_use.ts";
 import type { Registry } from "../../tenant/registry.ts";

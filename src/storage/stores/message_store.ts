@@ -11,7 +11,7 @@ import type { Millis } from "../../domain/values/period.ts";
 import { WEBHOOK_MESSAGES } from "../rows/message_rows.ts";
 import { SENDER_LIMITS } from "../../process/webhook_limits.ts";
 import { arrayText, type Session } from "../database.ts";
-import type { MessageStatus } from "./webhook_store.ts";
+import type { AttemptRecord, MessageStatus } from "./webhook_store.ts";
 
 type Reader = Pick<Session, "query">;
 
@@ -42,19 +42,6 @@ export interface AttemptOutcome {
   /** On the realm's clock. */
   readonly endedAt: Millis;
   readonly attempt: AttemptRecord;
-}
-
-/** An attempt to deliver a message. */
-export interface AttemptRecord {
-  /** Real time at which it began. */
-  readonly at: Millis;
-  /** The HTTP status; null without an answer. */
-  readonly status: number | null;
-  /** Null where the message was delivered. */
-  readonly error: string | null;
-  readonly tookMs: number;
-  /** The first 1 KiB of the answer; null without one. */
-  readonly answer: string | null;
 }
 
 const COLUMNS =

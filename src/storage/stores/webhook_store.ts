@@ -4,7 +4,6 @@ import type { MessageType } from "../../domain/state/message.ts";
 import type { Millis } from "../../domain/values/period.ts";
 import { WEBHOOK_LIMITS } from "../../process/webhook_limits.ts";
 import { arrayText, type Param, type Session } from "../database.ts";
-import type { AttemptRecord } from "./message_store.ts";
 
 type Reader = Pick<Session, "query">;
 
@@ -90,6 +89,19 @@ export async function findMessage(
     [messageId, webhookId],
   );
   return row ?? null;
+}
+
+/** An attempt to deliver a message. */
+export interface AttemptRecord {
+  /** Real time at which it began. */
+  readonly at: Millis;
+  /** The HTTP status; null without an answer. */
+  readonly status: number | null;
+  /** Null where the message was delivered. */
+  readonly error: string | null;
+  readonly tookMs: number;
+  /** The first 1 KiB of the answer; null without one. */
+  readonly answer: string | null;
 }
 
 /** Reads the newest attempts at a message of a webhook, the newest first; null for an unknown message. */
