@@ -137,6 +137,8 @@ export class Registry {
   readonly #callers = new Map<string, KnownCaller>();
   /** Callers by key id, for calls that another process has admitted. */
   readonly #callersById = new Map<string, KnownCaller>();
+  /** Uses of keys that changed since. */
+  readonly #earlierUses = new Map<string, Millis>();
   readonly #cells = Array.from({ length: CELLS }, () => ({
     workspaces: new Set<string>(),
     realms: new Set<number>(),
@@ -220,13 +222,14 @@ export class Registry {
   /** The keys that were used since `takeUses`, with the real time of the first of these uses. */
   get uses(): Map<string, Millis> {
     const used = [...this.#callersById.values()].filter(({ usedAt }) => usedAt > 0);
-    return new Map(used.map(({ key, usedAt }) => [key.keyId, usedAt]));
+    return new Map([...this.#earlierUses, ...used.map(({ key, usedAt }) => [key.keyId, usedAt] as const)]);
   }
 
   /** Returns the uses, and forgets them. */
   takeUses(): Map<string, Millis> {
     const { uses } = this;
     for (const caller of this.#callersById.values()) caller.usedAt = 0;
+    this.#earlierUses.clear();
     return uses;
   }
 
@@ -347,6 +350,8 @@ export class Registry {
     if (known?.revokedAt === key.revokedAt && known.validUntil === key.validUntil) return;
     this.keys.set(key.keyId, key);
     this.#keysByHash.set(key.hash, key);
+    const usedAt = this.#callersById.get(key.keyId)?.usedAt ?? 0;
+    if (usedAt > 0) this.#earlierUses.set(key.keyId, usedAt);
     this.#callersById.delete(key.keyId);
     if (known !== undefined) this.#callers.clear();
   }

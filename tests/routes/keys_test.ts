@@ -71,6 +71,8 @@ Deno.test("the last use of a key is there at once, to the minute, and is stored 
   const minute = new Date(at - at % MINUTE).toISOString();
   await dataOf(plans(app, key));
   assert.equal((await keyOf(app, keyId)).lastUsedAt, minute);
+  await dataOf(roll(app, keyId));
+  assert.equal((await keyOf(app, keyId)).lastUsedAt, minute);
   await store();
   assert.equal((await keyOf(app, keyId)).lastUsedAt, minute);
   service.clock.advance(MINUTE);

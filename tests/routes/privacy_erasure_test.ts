@@ -45,8 +45,8 @@ const NOT_OF_USERS = [
   "webhooks",
   "stripe_connections",
 ];
-/** Tables that keep something of an erased user. */
-const KEPT = ["erasure_jobs", "consents", "analytics_events", "audit", "webhook_messages"];
+/** Tables that keep something of an erased user, or get rows without a user meanwhile. */
+const KEPT = ["erasure_jobs", "consents", "analytics_events", "audit", "failed_requests", "webhook_messages"];
 
 async function bystanders(app: Zebra["customer"]["app"]): Promise<void> {
   for (const key of [app.secretTest, app.secretLive]) {
