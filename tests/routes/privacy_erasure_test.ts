@@ -35,6 +35,7 @@ const withService = emptiedServiceOfFile();
 
 /** Tables that rightly differ after a user came and went: sums, clocks, the record of the erasure, the runtime's. */
 const NOT_OF_USERS = [
+  "keys",
   "operations",
   "credit_issues",
   "daily_use_marks",
