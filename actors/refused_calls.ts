@@ -5,6 +5,7 @@
 // write had taken from memory. So a read, a merge, an erasure and a hand-over all begin with one.
 
 import { addUp, kindOf, type RefusalRow, type RefusedCall, rowOf } from "../src/domain/state/refused_call.ts";
+import { CountedRows, countOf } from "../src/process/counts/counted_rows.ts";
 import type { RuntimeCounts } from "../src/process/counts/runtime_counts.ts";
 import { REFUSAL_LIMITS } from "../src/process/limits.ts";
 import { log, messageOf } from "../src/process/log.ts";
@@ -19,42 +20,46 @@ export interface RefusedCallsOptions {
   readonly counts: Pick<RuntimeCounts, "refusalRowsWritten" | "refusedCallsLost">;
 }
 
-interface RealmRows {
-  readonly cell: number;
-  readonly byKind: Map<string, RefusalRow>;
-}
-
 /** The counts of a term that are not written yet. */
 export class RefusedCalls {
   readonly #options: RefusedCallsOptions;
-  readonly #byRealm = new Map<number, RealmRows>();
+  /** By realm. */
+  readonly #rows: CountedRows<number, RefusalRow>;
+  readonly #cells = new Map<number, number>();
   readonly #timer: ReturnType<typeof setInterval>;
-  #size = 0;
   #lastWrite: Promise<unknown> = Promise.resolve();
   #isWritingBeside = false;
   #isClosed = false;
 
   constructor(options: RefusedCallsOptions) {
     this.#options = options;
+    this.#rows = new CountedRows({
+      kindOf,
+      addUp,
+      rowsMax: REFUSAL_LIMITS.rowsMax,
+      onLost: (count) => options.counts.refusedCallsLost += count,
+    });
     this.#timer = setInterval(() => void this.writeBeside(), REFUSAL_LIMITS.writeEveryMs);
   }
 
   /** Rows in memory. */
   get size(): number {
-    return this.#size;
+    return this.#rows.size;
   }
 
   /** Rows in memory of a realm. */
   sizeOf(realm: number): number {
-    return this.#byRealm.get(realm)?.byKind.size ?? 0;
+    return this.#rows.sizeOf(realm);
   }
 
   /** Counts a refused call of a user, named by its canonical id. */
   count(realm: Pick<Realm, "realm" | "cell">, userId: string, call: RefusedCall): void {
-    const before = this.#size;
-    this.#add(realm.cell, rowOf(realm.realm, userId, call));
+    if (this.#isClosed) return;
+    const before = this.size;
+    this.#cells.set(realm.realm, realm.cell);
+    this.#rows.add(realm.realm, rowOf(realm.realm, userId, call));
     const { writeFromRows } = REFUSAL_LIMITS;
-    if (before < writeFromRows && this.#size >= writeFromRows) void this.writeBeside();
+    if (before < writeFromRows && this.size >= writeFromRows) void this.writeBeside();
   }
 
   /**
@@ -63,20 +68,22 @@ export class RefusedCalls {
    * @param realms null for all
    */
   write(realms: readonly number[] | null = null): Promise<void> {
-    return this.#inTurn(() => this.#writeRows(realms ?? [...this.#byRealm.keys()]));
+    return this.#inTurn(() => this.#writeRows(realms ?? this.#rows.parts));
   }
 
   /** Writes the counts of cells with an open door; the others are written later, or at the hand-over of their cell. */
   async writeBeside(): Promise<void> {
-    if (this.#isWritingBeside || this.#size === 0) return;
+    if (this.#isWritingBeside || this.size === 0) return;
     this.#isWritingBeside = true;
     try {
       await this.#inTurn(() => {
-        const cells = new Set([...this.#byRealm.values()].map(({ cell }) => cell));
-        return visitAll(this.#options.term, cells, (inside) => {
-          const isInside = ([, { cell }]: readonly [number, RealmRows]) => inside.includes(cell);
-          return this.#writeRows([...this.#byRealm].filter(isInside).map(([realm]) => realm));
-        });
+        const cells = new Set(this.#rows.parts.map((realm) => this.#cellOf(realm)));
+        return visitAll(
+          this.#options.term,
+          cells,
+          (inside) =>
+            this.#writeRows(this.#rows.parts.filter((realm) => inside.includes(this.#cellOf(realm)))),
+        );
       });
     } catch (error) {
       if (!this.#isClosed) {
@@ -91,8 +98,11 @@ export class RefusedCalls {
   close(): void {
     this.#isClosed = true;
     clearInterval(this.#timer);
-    this.#byRealm.clear();
-    this.#size = 0;
+    this.#rows.clear();
+  }
+
+  #cellOf(realm: number): number {
+    return this.#cells.get(realm) as number;
   }
 
   #inTurn(write: () => Promise<void>): Promise<void> {
@@ -106,46 +116,18 @@ export class RefusedCalls {
 
   async #writeRows(realms: readonly number[]): Promise<void> {
     const { store, counts } = this.#options;
-    const taken = this.#take(realms);
+    const taken = this.#rows.take(realms);
     if (taken.length === 0) return;
-    const cells = [...new Set(taken.map(({ cell }) => cell))];
-    const rows = taken.flatMap(({ byKind }) => [...byKind.values()]);
+    const cells = [...new Set(taken.map(({ part }) => this.#cellOf(part)))];
+    const rows = taken.flatMap(({ rows }) => rows);
     try {
       const isWritten = await store.add(cells, rows);
       if (isWritten) counts.refusalRowsWritten += rows.length;
       // A second write might count them twice; a crash also leaves too few.
-      else counts.refusedCallsLost += callsOf(rows);
+      else counts.refusedCallsLost += countOf(rows);
     } catch (error) {
-      for (const { cell, byKind } of taken) for (const row of byKind.values()) this.#add(cell, row);
+      if (!this.#isClosed) { for (const row of rows) this.#rows.add(row.realm, row); }
       throw error;
     }
   }
-
-  #take(realms: readonly number[]): RealmRows[] {
-    return realms.flatMap((realm) => {
-      const rows = this.#byRealm.get(realm);
-      if (rows === undefined) return [];
-      this.#byRealm.delete(realm);
-      this.#size -= rows.byKind.size;
-      return [rows];
-    });
-  }
-
-  #add(cell: number, row: RefusalRow): void {
-    if (this.#isClosed) return;
-    let rows = this.#byRealm.get(row.realm);
-    if (rows === undefined) this.#byRealm.set(row.realm, rows = { cell, byKind: new Map() });
-    const kind = kindOf(row);
-    const known = rows.byKind.get(kind);
-    if (known !== undefined) rows.byKind.set(kind, addUp(known, row));
-    else if (this.#size >= REFUSAL_LIMITS.rowsMax) this.#options.counts.refusedCallsLost += row.count;
-    else {
-      rows.byKind.set(kind, row);
-      this.#size += 1;
-    }
-  }
-}
-
-function callsOf(rows: readonly RefusalRow[]): number {
-  return rows.reduce((sum, { count }) => sum + count, 0);
 }

@@ -40,6 +40,7 @@ import { REFUSALS } from "./calls/refused_calls.ts";
 import { respondTo } from "./http/respond.ts";
 import { invalidMember, methodNotAllowed, STATUS, unknownPath } from "./http/errors.ts";
 import { OVERAGE } from "./calls/overage.ts";
+import { REQUESTS } from "./calls/requests.ts";
 import { RUNS } from "./calls/runs.ts";
 import { SERVICE } from "./calls/service.ts";
 import { STRIPE } from "./calls/stripe.ts";
@@ -89,6 +90,7 @@ const KEYLESS: readonly KeylessEndpoint<Serving>[] = [
   ...READERS,
   ...SERVICE,
   ...ADMIN_USERS,
+  ...REQUESTS,
   ...WEBHOOKS,
   ...STRIPE,
 ];
@@ -202,7 +204,7 @@ function passedHandlers(service: Service): PassedHandlers {
 
 /** Handles the requests of an endpoint. Only calls for browsers check the origin of a request. */
 function handlerOf(endpoint: Endpoint<Serving>, service: Stores) {
-  const metrics = new RouteMetrics(service, endpoint.method, `/api${endpoint.path}`);
+  const metrics = new RouteMetrics(service, endpoint.method, `/api${endpoint.path}`, service);
   const answer = endpoint.id === streamUsage.id
     ? (context: Context) => handleStream(context, service, metrics)
     : (context: Context) => handle(context, endpoint, service, metrics);
@@ -215,10 +217,14 @@ function handlerOf(endpoint: Endpoint<Serving>, service: Stores) {
  * of their own, since a second handler on each route would slow every request down.
  */
 function refusingRoutes(app: Hono, service: Stores, admin: AdminAccess | null): Hono {
-  const metrics = new RouteMetrics(service, "any", NO_ROUTE);
+  const ofCallers = new RouteMetrics(service, "any", NO_ROUTE, service);
+  const ofOthers = new RouteMetrics(service, "any", NO_ROUTE);
   const refusing = newRoutes();
   const refuse = async (context: Context, methods: readonly string[]) => {
     const request = context.req.raw;
+    const { path } = context.req;
+    const isOfCaller = path.startsWith("/api/") && !path.startsWith("/api/admin/");
+    const metrics = isOfCaller ? ofCallers : ofOthers;
     const startedAt = metrics.starts();
     const response = metrics.threw(startedAt, request, await strayOf(context, service, admin, methods));
     if (response.status === STATUS.method_not_allowed) response.headers.set("allow", methods.join(", "));

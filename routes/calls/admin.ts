@@ -5,7 +5,7 @@ import { keylessEndpointsOn } from "../http/endpoint.ts";
 import type { KeylessEndpoint, StoreSource } from "../http/endpoint_types.ts";
 import type { DataOf } from "../contract/definition.ts";
 import * as contract from "../contract/admin.ts";
-import { Refused } from "../http/errors.ts";
+import { invalidMember, Refused } from "../http/errors.ts";
 import { namedStore } from "../http/across_stores.ts";
 import { timeText, timeTextOrNull } from "../contract/fields.ts";
 import {
@@ -17,8 +17,10 @@ import {
   createWorkspace,
   listWorkspaces,
   revokeKey,
+  rollKey,
   rotateIdentitySecret,
 } from "../../src/tenant/admin.ts";
+import { readKeyUses } from "../../src/storage/stores/key_use_store.ts";
 import type { App, Registry } from "../../src/tenant/registry.ts";
 import type { ApiKey } from "../../src/storage/rows/registry_rows.ts";
 
@@ -53,8 +55,9 @@ export const ADMIN_ENDPOINTS: readonly KeylessEndpoint<World>[] = [
       join: (answers) => answers.flat().toSorted((one, other) => one.appId < other.appId ? -1 : 1),
     },
   }),
-  endpoint(contract.createApp, async ({ world, input: { name, workspaceId } }) => {
-    const created = await createApp(world, { name, workspaceId: workspaceId ?? undefined });
+  endpoint(contract.createApp, async ({ world, input: { name, workspaceId }, operator }) => {
+    const createdBy = operator ?? ADMIN;
+    const created = await createApp(world, { name, workspaceId: workspaceId ?? undefined, createdBy });
     return success(created ?? unknown("Workspace"));
   }, {
     across: {
@@ -70,17 +73,23 @@ export const ADMIN_ENDPOINTS: readonly KeylessEndpoint<World>[] = [
   }),
   endpoint(
     contract.listKeys,
-    ({ world, input }) => success(keysOf(world, appOf(world, input.appId)).map(showKey)),
+    async ({ world, input }) => success(await showKeys(world, keysOf(world, appOf(world, input.appId)))),
   ),
   endpoint(
     contract.createKey,
-    async ({ world, input }) =>
-      success(await createKey(world, appOf(world, input.appId), input.class, input.mode)),
+    async ({ world, input: { appId, name = null, ...of }, operator }) =>
+      success(await createKey(world, appOf(world, appId), { ...of, name, createdBy: operator ?? ADMIN })),
   ),
+  endpoint(contract.rollKey, async ({ world, input, operator }) => {
+    const keepOldMs = Math.round((input.keepOldSeconds ?? contract.KEEP_OLD_SECONDS_DEFAULT) * 1000);
+    const rolled = await rollKey(world, keyOf(world, input), keepOldMs, operator ?? ADMIN);
+    if (rolled === null) throw invalidMember("keyId", "names a key that is invalid: create a new one");
+    return success({ ...rolled, oldValidUntil: timeText(rolled.oldValidUntil) });
+  }),
   endpoint(contract.revokeKey, async ({ world, input }) => {
-    const app = appOf(world, input.appId);
-    const key = keysOf(world, app).find(({ keyId }) => keyId === input.keyId);
-    return success(showKey(await revokeKey(world, key ?? unknown("Key"))));
+    const revoked = await revokeKey(world, keyOf(world, input));
+    const [shown] = await showKeys(world, [revoked]);
+    return success(shown as NonNullable<typeof shown>);
   }),
   endpoint(contract.getCatalog, ({ world, input }) => {
     const { applied } = appOf(world, input.appId);
@@ -132,13 +141,41 @@ function showApp({ record, applied }: App): DataOf<typeof contract.getApp> {
   return { appId, workspaceId, name, createdAt: timeText(createdAt), catalogVersion: applied?.version ?? 0 };
 }
 
-function showKey(key: ApiKey): DataOf<typeof contract.revokeKey> {
+/** Who creates a key with the admin token. */
+const ADMIN = "admin";
+
+function keyOf(
+  world: AdminWorld,
+  { appId, keyId }: { readonly appId: string; readonly keyId: string },
+): ApiKey {
+  return keysOf(world, appOf(world, appId)).find((key) => key.keyId === keyId) ?? unknown("Key");
+}
+
+/** Keys of one app, with their last uses: the stored ones, and those that this process has not stored yet. */
+async function showKeys(
+  { database, registry }: AdminWorld,
+  keys: readonly ApiKey[],
+): Promise<DataOf<typeof contract.listKeys>> {
+  const [first] = keys;
+  if (first === undefined) return [];
+  const stored = await readKeyUses(database, first.appId);
+  const { uses } = registry;
+  return keys.map((key) => showKey(key, Math.max(stored.get(key.keyId) ?? 0, uses.get(key.keyId) ?? 0)));
+}
+
+const MINUTE_MS = 60_000;
+
+function showKey(key: ApiKey, usedAt: number): DataOf<typeof contract.revokeKey> {
   return {
     keyId: key.keyId,
     prefix: key.prefix,
     class: key.class,
     mode: key.mode,
+    name: key.name,
     createdAt: timeText(key.createdAt),
+    createdBy: key.createdBy,
+    lastUsedAt: usedAt === 0 ? null : timeText(usedAt - usedAt % MINUTE_MS),
+    validUntil: timeTextOrNull(key.validUntil),
     revokedAt: timeTextOrNull(key.revokedAt),
   };
 }

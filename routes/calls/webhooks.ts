@@ -5,8 +5,10 @@ import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 import {
   type DeliveriesWorld,
   ping,
+  readAttempts,
   readMessages,
   redeliver,
+  redeliverAll,
   type WebhookStanding,
   withStandings,
 } from "../../src/webhooks/deliveries.ts";
@@ -82,6 +84,15 @@ const DELIVERIES: readonly KeylessEndpoint<World>[] = [
     });
     const now = world.clock.now();
     return success({ messages: rows.map((row) => showMessage(row, webhook, now)) });
+  }),
+  endpoint(contract.listAttempts, async ({ world, input: { appId, webhookId, messageId } }) => {
+    const rows = await readAttempts(world, webhookOf(appOf(world, appId), webhookId), messageId);
+    return success((rows ?? unknown("Message")).map((row) => ({ ...row, at: timeText(row.at) })));
+  }),
+  endpoint(contract.redeliverMessages, async ({ world, input: { appId, webhookId, status } }) => {
+    const app = appOf(world, appId);
+    const sent = await redeliverAll(world, app, webhookOf(app, webhookId), status);
+    return sent.ok ? success({ messages: sent.answer }) : failure(sent.refusal);
   }),
   endpoint(contract.redeliverMessage, async ({ world, input: { appId, webhookId, messageId } }) => {
     const webhook = webhookOf(appOf(world, appId), webhookId);

@@ -24,6 +24,7 @@ import { mergePage } from "./pages/merge.tsx";
 import { membersPage } from "./pages/members.tsx";
 import { overviewPage } from "./pages/overview.tsx";
 import { refusalsPage } from "./pages/refusals.tsx";
+import { requestsPage } from "./pages/requests.tsx";
 import { runsPage } from "./pages/runs.tsx";
 import { searchPage } from "./pages/search.tsx";
 import { stripePage } from "./pages/stripe.tsx";
@@ -56,6 +57,7 @@ export const PAGES: readonly PageRoute[] = [
   usagePage,
   ...EVENT_PAGES,
   refusalsPage,
+  requestsPage,
   catalogPage,
   keysPage,
   searchPage,

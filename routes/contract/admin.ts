@@ -40,12 +40,18 @@ const keyInput = z.object({
     "secret for your backend, public for pages, reader for agents and dashboards that only read",
   ),
   mode: mode.describe("Whether it reaches live or test data"),
+  name: name.nullish().describe("What it is for, such as the program that uses it"),
 });
 
 const KEEP_OLD_SECONDS_MAX = 30 * 24 * 3_600;
 
 /** How long tokens of an old identity secret stay valid by default. */
 export const KEEP_OLD_SECONDS_DEFAULT = 24 * 3_600;
+
+const rollInput = z.object({
+  keepOldSeconds: z.number().min(0).max(KEEP_OLD_SECONDS_MAX).nullish()
+    .describe(`How many seconds the old key stays valid. Default ${KEEP_OLD_SECONDS_DEFAULT}`),
+});
 
 const identityInput = z.object({
   keepOldSeconds: z.number().min(0).max(KEEP_OLD_SECONDS_MAX).nullish()
@@ -90,6 +96,11 @@ const shownKey = z.strictObject({
   mode,
 }).meta({ id: "NewKey" });
 
+const rolledKey = z.strictObject({
+  ...shownKey.shape,
+  oldValidUntil: time.describe("When the old key becomes invalid"),
+}).meta({ id: "RolledKey" });
+
 const appAnswer = z.strictObject({
   appId: z.string(),
   workspaceId: z.string(),
@@ -103,7 +114,13 @@ const keyAnswer = z.strictObject({
   prefix: z.string(),
   class: keyClass,
   mode,
+  name: z.string().nullable(),
   createdAt: time,
+  createdBy: z.string().nullable().describe(
+    'An operator of the console, or "admin" for the admin token; null if it is not known',
+  ),
+  lastUsedAt: time.nullable().describe("To the minute; null if it was never used"),
+  validUntil: time.nullable().describe("When a key that was rolled becomes, or became, invalid; else null"),
   revokedAt: time.nullable(),
 }).meta({ id: "Key" });
 
@@ -230,7 +247,6 @@ export const listKeys = defineCall({
   method: "GET",
   path: "/admin/v1/apps/:appId/keys",
   access: "admin",
-  about: "appId",
   input: z.object(appPath),
   tag: "Administration",
   summary: "List the API keys of an app",
@@ -251,6 +267,24 @@ export const createKey = defineCall({
   summary: "Create an API key",
   description: "The key is shown only once.",
   answer: shownKey,
+  errors: ["not_found"],
+});
+
+/** `POST /admin/v1/apps/{appId}/keys/{keyId}/roll` */
+export const rollKey = defineCall({
+  id: "rollKey",
+  method: "POST",
+  path: "/admin/v1/apps/:appId/keys/:keyId/roll",
+  access: "admin",
+  about: "appId",
+  input: rollInput.extend(keyPath),
+  tag: "Administration",
+  summary: "Roll an API key",
+  description:
+    "Creates a key of the same class, mode and name, which is shown only once. The old key stays valid for " +
+    "keepOldSeconds, so that programs can change over without an error. A key that is invalid already " +
+    "cannot be rolled.",
+  answer: rolledKey,
   errors: ["not_found"],
 });
 

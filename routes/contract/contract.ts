@@ -15,6 +15,7 @@ import {
   listKeys,
   listWorkspaces,
   revokeKey,
+  rollKey,
   rotateIdentitySecret,
 } from "./admin.ts";
 import { findPersonLinks, listCoveredIds, listHolds, listUsers, lookUpId } from "./admin_users.ts";
@@ -32,6 +33,7 @@ import { deletePerson, getDeletionStatus, isOptedOut, optIn, optOut } from "./pr
 import { downloadExport, exportPerson } from "./export.ts";
 import { createReader, listReaders, removeReader } from "./readers.ts";
 import { listRefusals } from "./refused_calls.ts";
+import { listRequests, listUnknownKeys } from "./requests.ts";
 import { createRun, endRun, getRun, listRuns } from "./runs.ts";
 import {
   deleteStripe,
@@ -50,10 +52,12 @@ import {
   changeWebhook,
   createWebhook,
   deleteWebhook,
+  listAttempts,
   listMessages,
   listWebhooks,
   pingWebhook,
   redeliverMessage,
+  redeliverMessages,
   rotateWebhookSecret,
 } from "./webhooks.ts";
 
@@ -127,6 +131,7 @@ export const CONTRACT = callsById({
   rotateIdentitySecret,
   listKeys,
   createKey,
+  rollKey,
   revokeKey,
   getCatalog,
   applyCatalog,
@@ -147,7 +152,9 @@ export const CONTRACT = callsById({
   rotateWebhookSecret,
   pingWebhook,
   listMessages,
+  listAttempts,
   redeliverMessage,
+  redeliverMessages,
   listReaders,
   createReader,
   removeReader,
@@ -157,6 +164,8 @@ export const CONTRACT = callsById({
   deleteStripe,
   listUnhandledStripe,
   retryUnhandledStripe,
+  listRequests,
+  listUnknownKeys,
   listAudit,
   listDailyUse,
 });

@@ -116,6 +116,7 @@ export const sweep = defineCall({
     rates: rowCount,
     stripeRetries: rowCount,
     failedSignIns: rowCount,
+    failedRequests: rowCount,
     erasures: rowCount,
   }),
   errors: [],

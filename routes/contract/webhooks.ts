@@ -47,7 +47,9 @@ const status = z.enum(["pending", "delivered", "failed"]);
 
 /** The messages of a page. */
 const messagesQuery = z.object({
-  status: status.optional().describe("Only messages with this status"),
+  status: z.enum([...status.options, "failing"]).optional().describe(
+    'Only messages with this status; "failing": not delivered, and at least one attempt failed',
+  ),
   limit: wholeNumber(1, REQUEST_LIMITS.feedLimitMax).optional()
     .describe(`1 to ${REQUEST_LIMITS.feedLimitMax}, default ${REQUEST_LIMITS.feedLimitDefault}`),
   offset: wholeNumber(0, REQUEST_LIMITS.feedOffsetMax).optional()
@@ -229,5 +231,50 @@ export const redeliverMessage = defineCall({
     "earlier messages of the user. Answers when the attempt has ended. If it failed, a pending message " +
     "keeps its schedule.",
   answer: messageAnswer,
+  errors: ["not_found"],
+});
+
+/** `GET /admin/v1/apps/{appId}/webhooks/{webhookId}/messages/{messageId}/attempts` */
+export const listAttempts = defineCall({
+  id: "listAttempts",
+  method: "GET",
+  path: "/admin/v1/apps/:appId/webhooks/:webhookId/messages/:messageId/attempts",
+  access: "admin",
+  about: "appId",
+  input: z.object(messagePath),
+  tag: "Webhooks",
+  summary: "List the attempts to deliver a message",
+  description: "The newest 20, newest first. Attempts of versions before this call are not listed.",
+  answer: z.array(
+    z.strictObject({
+      at: time.describe("When it began, in real time"),
+      status: z.int().nullable().describe("The HTTP status of the response; null if there was none"),
+      error: z.string().nullable().describe("Why it failed; null if the message was delivered"),
+      tookMs: z.number().describe("Milliseconds until the response, or the failure"),
+      answer: z.string().nullable().describe("The first 1 KiB of the response body; null if it was empty"),
+    }).meta({ id: "Attempt" }),
+  ),
+  errors: ["not_found"],
+});
+
+/** `POST /admin/v1/apps/{appId}/webhooks/{webhookId}/redeliver` */
+export const redeliverMessages = defineCall({
+  id: "redeliverMessages",
+  method: "POST",
+  path: "/admin/v1/apps/:appId/webhooks/:webhookId/redeliver",
+  access: "admin",
+  about: "appId",
+  input: z.object({
+    status: z.enum(["failed", "failing"]).describe(
+      '"failed": messages that were given up; "failing": also those that wait for a retry',
+    ),
+  }).extend(webhookPath),
+  isLong: true,
+  tag: "Webhooks",
+  summary: "Send failed messages again",
+  description:
+    "Makes the messages pending and due at once, each in its user's order and with its whole schedule. " +
+    "Answers without waiting for the attempts. At most 10,000 messages a call, newest first.",
+  answer: z.strictObject({ messages: z.int().min(0).describe("How many are sent again") }),
   errors: ["not_found"],
 });

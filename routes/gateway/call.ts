@@ -21,7 +21,7 @@ import {
   serverFor,
   switchedOff,
 } from "./dialects.ts";
-import { QuotaRefused, refuseCall } from "./errors.ts";
+import { QuotaRefused, recordServerError, refuseCall } from "./errors.ts";
 import { EventReader } from "./event_reader.ts";
 import { type HoldSource, reserveHold } from "./holds.ts";
 import { bodyOf, MeteredBody, readerOf } from "./metered_body.ts";
@@ -76,6 +76,7 @@ export async function answerCall(
   try {
     const begun = await begin(request, kind, gateway);
     const answer = await forward(request, begun, gateway);
+    if (!answer.ok) recordServerError(gateway.dialect, metrics, request, answer);
     return metrics.ended(startedAt, answer.ok ? "ok" : "generation_failed", answer);
   } catch (error) {
     if (error instanceof QuotaRefused) gateway.calls.counts.outcomes.refused += 1;

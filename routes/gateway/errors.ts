@@ -58,7 +58,7 @@ const CAPS: ReadonlySet<RefusalCode> = new Set([
 
 /** Maps a thrown value to an error response, and counts it under its code. */
 export function refuseCall(
-  { errorOf, idHeader }: Dialect,
+  { errorOf, idHeader, keyHeader }: Dialect,
   metrics: RouteMetrics,
   startedAt: number,
   request: Request,
@@ -69,9 +69,10 @@ export function refuseCall(
   const retryAfterMs = thrown instanceof QuotaRefused ? thrown.retryAfterMs : undefined;
   const isQuota = thrown instanceof QuotaRefused || CAPS.has(code);
   const limit = retryAfterMs !== undefined ? "rate" : isQuota ? "quota" : null;
+  const told = thrown instanceof QuotaRefused ? thrown.reason : code;
   const { status, body } = errorOf({
     status: STATUS[code],
-    code: thrown instanceof QuotaRefused ? thrown.reason : code,
+    code: told,
     message,
     param: paramOf(details),
     limit,
@@ -85,7 +86,21 @@ export function refuseCall(
   if (thrown instanceof RateLimited) headers["retry-after"] = String(thrown.retryAfterS);
   if (retryAfterMs != null) headers["retry-after"] = retryAfterOf(retryAfterMs);
   const response = new Response(JSON.stringify(body), { status, headers });
+  metrics.failed(request, { status, code: told, message, requestId: id }, { members: null, keyHeader });
   return metrics.ended(startedAt, code, thrown instanceof Stopping ? lastOf(response) : response);
+}
+
+/** Records an error that the model server answered. */
+export function recordServerError(
+  { keyHeader }: Dialect,
+  metrics: RouteMetrics,
+  request: Request,
+  { status, headers }: Response,
+): void {
+  const id = headers.get("x-request-id") ?? requestId(request);
+  const message = `The model server answered ${status}`;
+  const sent = { members: null, keyHeader };
+  metrics.failed(request, { status, code: "generation_failed", message, requestId: id }, sent);
 }
 
 /** The invalid member: details of an `invalid_request` list it first. */

@@ -4,6 +4,7 @@ import { type Context, Hono } from "hono";
 import { identify } from "../http/admission.ts";
 import type { Source } from "../http/auth.ts";
 import { invalidMember, methodNotAllowed, unknownPath } from "../http/errors.ts";
+import type { FailureSource } from "../http/failed_requests.ts";
 import { namesHost } from "../http/host.ts";
 import { type MetricsSource, NO_ROUTE, RouteMetrics } from "../http/request_metrics.ts";
 import { answerCall, type Gateway, type GatewayWorld } from "./call.ts";
@@ -12,7 +13,7 @@ import { refuseCall } from "./errors.ts";
 import { type CallSource, OpenCalls } from "./open_calls.ts";
 import { answerModels, answerPlainCall } from "./plain_calls.ts";
 
-type GatewaySource = Source<GatewayWorld> & MetricsSource & CallSource;
+type GatewaySource = Source<GatewayWorld> & MetricsSource & CallSource & FailureSource;
 
 /** The routes of the gateway. */
 export function gatewayRoutes(source: GatewaySource): Hono {
@@ -27,20 +28,20 @@ function addRoutes(app: Hono, gateway: Gateway, source: GatewaySource): void {
   const methods = new Map<string, string>();
   for (const kind of dialect.calls) {
     const path = dialect.path + kind.path;
-    const metrics = new RouteMetrics(source, "POST", path);
+    const metrics = new RouteMetrics(source, "POST", path, source);
     const answer = kind.event === null ? answerPlainCall : answerCall;
     app.post(path, ({ req }) => answer(req.raw, kind, gateway, metrics));
     methods.set(path, "POST");
   }
   const models = `${dialect.path}/models`;
-  const metrics = new RouteMetrics(source, "GET", models);
+  const metrics = new RouteMetrics(source, "GET", models, source);
   app.get(models, ({ req }) => answerModels(req.raw, null, gateway, metrics));
   methods.set(models, "GET");
   if (dialect.hasModel) {
-    const ofOne = new RouteMetrics(source, "GET", `${models}/{id}`);
+    const ofOne = new RouteMetrics(source, "GET", `${models}/{id}`, source);
     app.get(`${models}/:id`, ({ req }) => answerModels(req.raw, req.param("id"), gateway, ofOne));
   }
-  const stray = new RouteMetrics(source, "any", NO_ROUTE);
+  const stray = new RouteMetrics(source, "any", NO_ROUTE, source);
   app.all(
     `${dialect.path.replace(/\/v1$/, "")}/*`,
     (context) => refuseStray(context, methods, source, dialect, stray),

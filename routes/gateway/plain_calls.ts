@@ -11,7 +11,7 @@ import type { RouteMetrics } from "../http/request_metrics.ts";
 import { requestId } from "../http/respond.ts";
 import { admitCall, type Gateway, refuseUnread } from "./call.ts";
 import { type CallKind, type Dialect, serverFor } from "./dialects.ts";
-import { refuseCall } from "./errors.ts";
+import { recordServerError, refuseCall } from "./errors.ts";
 import { readPlainCall, refuseModel } from "./model_call.ts";
 import { askServer, keyRefused, passedOn, refusesKey, serverFailed } from "./model_server.ts";
 import { joined } from "./texts.ts";
@@ -76,6 +76,7 @@ async function answered(
   try {
     const answer = await work();
     const response = passedOn(dialect, answer, answer.body, requestId(request));
+    if (!answer.ok) recordServerError(dialect, metrics, request, response);
     return metrics.ended(startedAt, answer.ok ? "ok" : "generation_failed", response);
   } catch (error) {
     return refuseCall(dialect, metrics, startedAt, request, error);

@@ -22,7 +22,12 @@ export interface AuditOf {
   readonly after: (input: Values, data: Values) => Values | null;
 }
 
-const keyOnly: AuditOf["after"] = (_, { keyId, class: keyClass, mode }) => ({ keyId, class: keyClass, mode });
+const keyOnly: AuditOf["after"] = ({ name }, { keyId, class: keyClass, mode }) => ({
+  keyId,
+  class: keyClass,
+  mode,
+  name,
+});
 const counts: AuditOf["after"] = (_, data) => {
   const made = Object.entries(data).filter(([, count]) => count !== 0);
   return made.length === 0 ? null : Object.fromEntries(made);
@@ -44,6 +49,9 @@ export const AUDIT_VALUES: Readonly<Record<string, AuditOf>> = {
   removeReader: { after: (_, { name }) => ({ name }) },
   createKey: { after: keyOnly },
   revokeKey: { after: keyOnly },
+  rollKey: {
+    after: ({ keyId: oldKeyId }, { keyId, oldValidUntil }) => ({ oldKeyId, keyId, oldValidUntil }),
+  },
   applyCatalog: {
     isWrite: ({ dryRun }) => dryRun !== "true",
     before: (registry, input) => ({ version: appOf(registry, input)?.applied?.version ?? 0 }),
@@ -67,6 +75,7 @@ export const AUDIT_VALUES: Readonly<Record<string, AuditOf>> = {
   },
   rotateWebhookSecret: { after: ({ webhookId }) => ({ webhookId }) },
   pingWebhook: { after: ({ webhookId }, { messageId }) => ({ webhookId, messageId }) },
+  redeliverMessages: { after: ({ webhookId, status }, { messages }) => ({ webhookId, status, messages }) },
   redeliverMessage: { after: ({ webhookId, messageId }) => ({ webhookId, messageId }) },
   setStripe: {
     before: (registry, input) => ({ isSet: appOf(registry, input)?.stripe.has(input["mode"] as Mode) }),

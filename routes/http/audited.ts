@@ -82,7 +82,8 @@ export async function dispatchAudited<World extends DispatchWorld & AuditWorld &
   author: Author,
 ): Promise<Outcome> {
   const { target } = call;
-  const run = () => dispatch(world, call, origin);
+  const operator = author.via === "console" ? author.who : null;
+  const run = () => dispatch(world, { ...call, operator }, origin);
   if (!isWrite(target, call.input)) return await run();
   const about = target.about?.({ world, input: call.input }) ?? null;
   const appId = about !== null && "appId" in about ? about.appId : null;

@@ -50,8 +50,7 @@ export function authenticate<World>(
   source: Source<World>,
   keyHeader: string | null = null,
 ): { world: World; caller: Caller } {
-  const presented = (keyHeader === null ? null : request.headers.get(keyHeader)) ?? bearerOf(request);
-  const { world, caller } = source.find(presented);
+  const { world, caller } = source.find(presentedKey(request, keyHeader));
   if (caller === null) throw new Refused("invalid_key", "The API key is missing, malformed or revoked");
   return { world, caller };
 }
@@ -145,6 +144,11 @@ export async function requireSameUser(
   if (await directory.isSameUser(realm, endUser.userId, userId)) return;
   if (endUser.expiresAt === undefined) forbid();
   throw new Refused("forbidden", "The key acts for its own user alone");
+}
+
+/** The text that a request presents as its API key; null for none. */
+export function presentedKey(request: Request, keyHeader: string | null): string | null {
+  return (keyHeader === null ? null : request.headers.get(keyHeader)) ?? bearerOf(request);
 }
 
 function bearerOf(request: Request): string | null {

@@ -63,6 +63,8 @@ export interface KeylessCall<World> {
   readonly caller: null;
   readonly members: Members;
   readonly input: unknown;
+  /** The operator who writes; left out for the holder of the admin token. */
+  readonly operator?: string | null;
 }
 
 export type CheckedCall<World> = KeyedCall<World> | KeylessCall<World>;

@@ -11,7 +11,7 @@ import { admit, refuseInput } from "./admission.ts";
 import { type Answer, failure, type Handled, valueOf } from "./answer.ts";
 import type { AuditedWorld } from "./audit_values.ts";
 import { dispatchAcross, worldOf } from "./across_stores.ts";
-import { type AdminAccess, authorizeAdmin, type Source } from "./auth.ts";
+import { type AdminAccess, authorizeAdmin, type EndUser, type Source } from "./auth.ts";
 import { type HeldBody, readMembers, type RequestInput, rulesOf } from "./body.ts";
 import type { CallDefinition } from "../contract/definition.ts";
 import type { DispatchWorld, KeyedCall } from "./call.ts";
@@ -37,10 +37,13 @@ export async function handle<World extends DispatchWorld>(
   const request = context.req.raw;
   const startedAt = metrics.starts();
   const held: HeldBody | null = endpoint.isBatch === true ? { give: () => {} } : null;
+  let sent: Members | null = null;
+  let user: EndUser | null = null;
   try {
     const admission = admit(request, source, endpoint);
     const admitted = admission instanceof Promise ? await admission : admission;
     const { world, caller, endUser, isCounted } = admitted;
+    user = endUser;
     const key = endpoint.method === "GET" ? null : request.headers.get("idempotency-key");
     let call: KeyedCall<World>;
     try {
@@ -49,15 +52,17 @@ export async function handle<World extends DispatchWorld>(
       const { members, text } = key === null && isBodyAlone
         ? { members: await readMembers(request, rulesOf(endpoint, caller, held)), text: "" }
         : await readInput(context, endpoint, caller, held);
+      sent = members;
       const input = checkInput(endpoint, members);
       const idempotent = key === null ? null : idempotentCall(endpoint, caller, key, { members, text });
       call = { target: endpoint, caller, endUser, members, input, url: request.url, idempotent, isCounted };
     } catch (error) {
       return await refuseInput(admitted, request, error);
     }
-    return metrics.answered(startedAt, request, await dispatch(world, call, request) as Handled);
+    const handled = await dispatch(world, call, request) as Handled;
+    return metrics.answered(startedAt, request, handled, sent, user);
   } catch (error) {
-    return metrics.threw(startedAt, request, error);
+    return metrics.threw(startedAt, request, error, sent, user);
   } finally {
     held?.give();
   }
@@ -147,9 +152,9 @@ export async function callEndpoint<World extends DispatchWorld>(
     );
     const { world, ...by } = admitted;
     const call = { ...by, target: endpoint, members, input, url: request.url, idempotent: null };
-    return metrics.called(startedAt, request, valueOf(await dispatch(world, call, request)));
+    return metrics.called(startedAt, request, valueOf(await dispatch(world, call, request)), members);
   } catch (error) {
-    return metrics.called(startedAt, request, failure(refusalOf(requestId(request), error)));
+    return metrics.called(startedAt, request, failure(refusalOf(requestId(request), error)), members);
   }
 }
 

@@ -19,6 +19,8 @@ export type Message = readonly [
   sender: Sender | null,
   /** Whether the receiver answers for its own cells alone. */
   isPart: boolean,
+  /** The operator of the console who makes a call of the admin API. */
+  operator?: string | null,
 ];
 
 /** On whose behalf a call is made, and what only such a call has. */
@@ -51,7 +53,8 @@ export function messageOf<World extends DispatchWorld>(
   isPart = false,
 ): Message {
   const sender = call.caller === null ? null : senderOf(call);
-  return [call.target.id, registry.version, requestId, call.members, sender, isPart];
+  const operator = call.caller === null ? call.operator ?? null : null;
+  return [call.target.id, registry.version, requestId, call.members, sender, isPart, operator];
 }
 
 function senderOf(
@@ -75,12 +78,20 @@ function senderOf(
 export function callOf<World extends DispatchWorld>(
   { registry }: World,
   targets: ReadonlyMap<string, CallTarget<World>>,
-  [id, , , members, sender]: Message,
+  [id, , , members, sender, , operator]: Message,
 ): CheckedCall<World> {
   const target = targets.get(id);
   if (target === undefined) throw new Error(`No call has the id "${id}"`);
   const input = inputOf(target, members);
-  if (sender === null) return { target: target as KeylessEndpoint<World>, caller: null, members, input };
+  if (sender === null) {
+    return {
+      target: target as KeylessEndpoint<World>,
+      caller: null,
+      members,
+      input,
+      operator: operator ?? null,
+    };
+  }
   const [keyId, endUserId, isCounted, kept, url] = sender;
   const caller = registry.callerById(keyId);
   if (caller === null) throw new Refused("invalid_key", "The API key is missing, malformed or revoked");

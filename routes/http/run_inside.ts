@@ -78,7 +78,8 @@ function begin<World extends DispatchWorld>(
   origin: Origin,
 ): Promise<Outcome> | Outcome {
   if (call.caller === null) {
-    return call.target.handle({ world, input: call.input, requestId: idOf(origin) });
+    const { input, operator = null } = call;
+    return call.target.handle({ world, input, requestId: idOf(origin), operator });
   }
   const { target, caller } = call;
   // A call that waits outside of its cell checks the key itself, at each read.

@@ -9,6 +9,7 @@ import { readText, rulesOf } from "../http/body.ts";
 import type { DispatchWorld } from "../http/call.ts";
 import type { Endpoint } from "../http/endpoint_types.ts";
 import { Refused, STATUS } from "../http/errors.ts";
+import type { FailureSource } from "../http/failed_requests.ts";
 import { callEndpoint } from "../http/handle.ts";
 import type { KeyedDefinition } from "../contract/definition.ts";
 import { EVENTS, type FeedWorld } from "../calls/events.ts";
@@ -30,7 +31,7 @@ const ENDPOINTS: ReadonlyMap<string, Endpoint<ToolWorld>> = new Map(
   [...EVENTS, ...FEATURES, ...METERING, ...REFUSALS, ...USERS].map((endpoint) => [endpoint.id, endpoint]),
 );
 
-type ToolSource = Source<DispatchWorld & ToolWorld> & MetricsSource;
+type ToolSource = Source<DispatchWorld & ToolWorld> & MetricsSource & FailureSource;
 
 /** The route of the tool server. */
 export function toolRoutes(source: ToolSource): Hono {
@@ -47,7 +48,7 @@ async function answer({ req }: Context, source: ToolSource): Promise<Response> {
     const id = requestId(request);
     const make = async ({ id }: KeyedDefinition, members: ToolMembers) => {
       const endpoint = ENDPOINTS.get(id) as Endpoint<ToolWorld>;
-      const metrics = new RouteMetrics(source, endpoint.method, `/api${endpoint.path}`);
+      const metrics = new RouteMetrics(source, endpoint.method, `/api${endpoint.path}`, source);
       return await callEndpoint(request, endpoint, members, source, metrics) as ToolOutcome;
     };
     const { answerPost } = await import("./http.ts");

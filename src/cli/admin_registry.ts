@@ -10,6 +10,7 @@ import {
   listKeys,
   listWorkspaces,
   revokeKey,
+  rollKey,
   rotateIdentitySecret,
 } from "../../routes/contract/admin.ts";
 import type { AnswerOf } from "../../routes/contract/definition.ts";
@@ -41,9 +42,13 @@ const APP: Columns<AnswerOf<typeof getApp>> = ["appId", "name", "workspaceId", "
 const KEY: Columns<AnswerOf<typeof revokeKey>> = [
   ["KEY ID", "keyId"],
   ["PREFIX", ({ prefix }) => `${prefix}...`],
+  "name",
   "class",
   "mode",
   "createdAt",
+  "createdBy",
+  "lastUsedAt",
+  "validUntil",
   "revokedAt",
 ];
 const NEW_KEY: Columns<AnswerOf<typeof createKey>> = [["KEY ID", "keyId"], "class", "mode", "key"];
@@ -89,6 +94,13 @@ const KEY_COMMANDS = [
     (key) => `${ONCE}\n${tableOf(NEW_KEY, [key])}`,
     "admin keys create --app app_1 --class secret --mode live",
     { words: "Create a key, which is shown once." },
+  ),
+  commandOf(
+    "roll",
+    rollKey,
+    (key) => `${ONCE}\n${tableOf(NEW_KEY, [key])}\nThe old key is valid until ${key.oldValidUntil}.`,
+    "admin keys roll key_1 --app app_1 --keep-old-seconds 3600",
+    { words: "Create a key in place of another one, which stays valid for a while." },
   ),
   commandOf("revoke", revokeKey, KEY, "admin keys revoke key_1 --app app_1 --yes", {
     confirms: "Its callers are refused at once.",

@@ -5,10 +5,12 @@ import {
   changeWebhook,
   createWebhook,
   deleteWebhook,
+  listAttempts,
   listMessages,
   listWebhooks,
   pingWebhook,
   redeliverMessage,
+  redeliverMessages,
   rotateWebhookSecret,
 } from "../../routes/contract/webhooks.ts";
 import { commandOf, type Groups } from "./admin_call.ts";
@@ -87,4 +89,16 @@ export const WEBHOOK_GROUP: Groups[string] = ["Manage webhook endpoints.", [
     "admin webhooks messages whk_1 --app app_1 --status failed",
   ),
   commandOf("redeliver", redeliverMessage, MESSAGE, "admin webhooks redeliver whk_1 whm_1 --app app_1"),
+  commandOf(
+    "attempts",
+    listAttempts,
+    ["at", "status", "error", "tookMs", ["ANSWER", ({ answer }) => (answer ?? "").slice(0, 80)]],
+    "admin webhooks attempts whk_1 whm_1 --app app_1",
+  ),
+  commandOf(
+    "redeliver-all",
+    redeliverMessages,
+    ({ messages }) => `${messages} messages are sent again`,
+    "admin webhooks redeliver-all whk_1 --status failed --app app_1",
+  ),
 ]];

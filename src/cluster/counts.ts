@@ -25,6 +25,8 @@ export const SWEEP_NAMES = [
   "stripe",
   "stripe_retry",
   "failed_sign_ins",
+  "failed_requests",
+  "key_uses",
   "runs",
   "rates",
 ] as const;

@@ -6,6 +6,7 @@ import { MayNotAnswer, Stopping, Unavailable } from "../../actors/port.ts";
 import type { Network } from "../channel/network.ts";
 import { agrees, awaitedDifference, fingerprintsOf, PROTOCOL } from "./fingerprints.ts";
 import type { IdSource } from "../domain/values/ids.ts";
+import { RequestLog } from "../audit/request_log.ts";
 import { Counts } from "./counts.ts";
 import { Downloads } from "../process/downloads.ts";
 import type { Spans } from "../process/counts/spans.ts";
@@ -82,6 +83,8 @@ export class Service {
   readonly counts: Counts;
   /** Streamed answers: they outlive terms, and end when this process accepts no new calls. */
   readonly streams: Streams;
+  /** Failed requests with an API key. */
+  readonly requestLog: RequestLog;
   readonly #parts: ProcessParts;
   readonly #options: ServiceOptions;
   #state: ServiceState = "starting";
@@ -102,6 +105,7 @@ export class Service {
     const beside = options.store?.beside ?? null;
     this.counts = new Counts(beside?.counts);
     this.streams = beside?.streams ?? new Streams(this.counts.streams);
+    this.requestLog = new RequestLog(() => this.#serving, this.counts.runtime);
     const {
       spans = null,
       transport = beside?.transport ?? new AttemptThread(features.allowsPrivateWebhooks),
@@ -110,6 +114,7 @@ export class Service {
     const { openStripe = stripeOpener(features.stripe.base) } = options;
     this.#parts = {
       ...{ database, ids, clock, features, counts: this.counts, spans, transport, downloads },
+      requestLog: this.requestLog,
       openStripe,
       storeName: options.store?.name ?? null,
     };
@@ -222,6 +227,7 @@ export class Service {
   async stop(): Promise<void> {
     this.refuseCalls();
     await Promise.race([Promise.allSettled([...this.#lastWork].map((work) => work())), after(LAST_WORK_MS)]);
+    await Promise.race([this.requestLog.close(), after(LAST_WORK_MS)]);
     const serving = this.#serving;
     this.#serving = null;
     this.#wake();

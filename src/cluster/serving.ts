@@ -23,6 +23,7 @@ import type { OpenStripe } from "../integrations/stripe/stripe_client.ts";
 import { randomChance } from "../webhooks/schedule.ts";
 import { Sender } from "../webhooks/sender.ts";
 import type { Transport } from "../webhooks/transport.ts";
+import type { RequestLog } from "../audit/request_log.ts";
 import type { Counts } from "./counts.ts";
 import { ClusterNode } from "./node.ts";
 import type { NodeLink } from "./node_link.ts";
@@ -58,6 +59,8 @@ export interface Serving {
   readonly downloads: Downloads;
   /** The name of the database where the process has several; else null. */
   readonly storeName: string | null;
+  /** The failed requests of this process; they outlive terms. */
+  readonly requestLog: RequestLog;
 }
 
 /** What a process keeps across its terms. */
@@ -74,11 +77,13 @@ export interface ProcessParts {
   readonly downloads: Downloads;
   /** Null where the process has one database. */
   readonly storeName: string | null;
+  readonly requestLog: RequestLog;
 }
 
 /** Puts the parts of a term together. */
 export function assemble(process: ProcessParts, writer: Writer, link: NodeLink, share: number): Serving {
-  const { ids, clock, features, counts, spans, transport, downloads, openStripe, storeName } = process;
+  const { ids, clock, features, counts, spans, transport, downloads, requestLog } = process;
+  const { openStripe, storeName } = process;
   const pools = openPools(process.database, sessionNameOf(writer.term));
   const { upkeep, writes } = pools;
   const reads = new FairReads(pools.reads, counts.runtime);
@@ -153,6 +158,7 @@ export function assemble(process: ProcessParts, writer: Writer, link: NodeLink, 
     counts,
     downloads,
     storeName,
+    requestLog,
     close,
   };
 }

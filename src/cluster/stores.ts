@@ -112,6 +112,12 @@ export class Stores {
     return { world, caller: null };
   }
 
+  /** The running term whose database knows a key, which may be invalid by now; else any. Null while there is none. */
+  servingWith(presented: string): Serving | null {
+    if (this.#only !== null) return this.#only.serving;
+    return this.terms.find(({ registry }) => registry.keyNamed(presented) !== null) ?? this.serving;
+  }
+
   /**
    * The running term of the database that has an app or workspace. One that no database has is unknown to any of them.
    *

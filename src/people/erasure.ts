@@ -46,6 +46,7 @@ import {
   type OpenJob,
   startJob,
 } from "../storage/stores/erasure_store.ts";
+import { eraseFailedRequests } from "../storage/stores/failed_request_store.ts";
 import { deleteRefusedCalls, removeRefusers } from "../storage/stores/refused_call_store.ts";
 import { deleteStripeFacts } from "../storage/stores/stripe_store.ts";
 import { insertMessages } from "../storage/stores/message_store.ts";
@@ -193,6 +194,7 @@ async function runJob(world: ErasureWorld, realm: Realm, job: OpenJob, mayGoOn: 
       await inOwn((session) => startJob(session, job.id, all, realm.now()));
       return all;
     });
+    await inOwn((session) => eraseFailedRequests(session, realm.realm, ids));
     for (const id of ids) {
       // What may still be paid is waited for: its grant belongs to this person, and a payment must never be without one.
       if (await isStillBuying(world, realm, id)) return false;

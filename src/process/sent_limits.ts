@@ -50,3 +50,19 @@ export const GUESS_LIMITS = {
  * too little for one visitor to keep the process busy.
  */
 export const PUBLIC_RATE_LIMIT = { perSecond: 500, burst: 1_000 } as const;
+
+/** Bounds of the log of failed requests. */
+export const REQUEST_LOG_LIMITS = {
+  /** How long a request waits to be written with others. */
+  writeEveryMs: 3_000,
+  /** Rows in memory, each of at most about 3 KB; requests that need another row are not counted ... */
+  rowsMax: 4_000,
+  /** ... and those of one app, or of all unknown keys. */
+  appRowsMax: 500,
+  /** Stored rows of an app, or of all unknown keys; the oldest go. */
+  storedMax: 10_000,
+  /** How long rows are kept after their last request, in real time. */
+  keptMs: 7 * 24 * 3_600_000,
+  /** Unknown keys in one answer. */
+  unknownShownMax: 100,
+} as const;

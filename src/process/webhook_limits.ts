@@ -23,6 +23,12 @@ export const SENDER_LIMITS = {
   answerMs: 15_000,
   /** Bytes of an answer that are read. */
   answerBytesMax: 16 * 1024,
+  /** Bytes of it that are kept ... */
+  answerKeptBytes: 1024,
+  /** ... of so many attempts at a message, the newest ones. */
+  attemptsKept: 20,
+  /** Messages that one call sends again. */
+  sentAgainMax: 10_000,
   /** Idle connections kept to one address ... */
   idleConnectionsMax: 8,
   /** ... for this long. */

@@ -114,7 +114,7 @@ export async function createApp(world: AdminWorld, input: AppInput): Promise<Cre
       ? [newWorkspace(world, { name: "Default" })]
       : [];
     const owner = workspaceId ?? (first ?? added[0] as Workspace).workspaceId;
-    const { record, made } = newApp(world, input.name, owner);
+    const { record, made } = newApp(world, input, owner);
     const rows = {
       workspaces: added,
       apps: [record],
@@ -130,9 +130,11 @@ export async function createApp(world: AdminWorld, input: AppInput): Promise<Cre
 interface AppInput {
   readonly name: string;
   readonly workspaceId?: string | undefined;
+  /** Who creates it; null or left out for the service itself. */
+  readonly createdBy?: string | null;
 }
 
-function newApp(world: AdminWorld, name: string, workspaceId: string) {
+function newApp(world: AdminWorld, { name, createdBy = null }: AppInput, workspaceId: string) {
   const record: AppRecord = {
     appId: world.ids.next("app"),
     workspaceId,
@@ -142,7 +144,7 @@ function newApp(world: AdminWorld, name: string, workspaceId: string) {
     createdAt: world.clock.now(),
   };
   const made = KEY_CLASSES.flatMap((keyClass) =>
-    KEY_MODES.map((mode) => makeKey(world, record.appId, keyClass, mode))
+    KEY_MODES.map((mode) => makeKey(world, record.appId, { class: keyClass, mode, name: null, createdBy }))
   );
   return { record, made };
 }
@@ -178,14 +180,36 @@ export function rotateIdentitySecret(
 }
 
 /** Creates an API key of an app. */
-export async function createKey(
-  world: AdminWorld,
-  app: App,
-  keyClass: ApiKey["class"],
-  mode: ApiKey["mode"],
-): Promise<ShownKey> {
-  const { key, shown } = makeKey(world, app.record.appId, keyClass, mode);
+export async function createKey(world: AdminWorld, app: App, of: KeyInput): Promise<ShownKey> {
+  const { key, shown } = makeKey(world, app.record.appId, of);
   return await world.changes.change(app.cell, () => ({ rows: { keys: [key] }, answer: shown }));
+}
+
+/** A new key in place of another one, and the time until which that one is valid. */
+export interface RolledKey extends ShownKey {
+  readonly oldValidUntil: Millis;
+}
+
+/**
+ * Creates a key with the class, mode and name of another one, which stays valid until its own end, at most for so long. Null
+ * where that one is invalid already.
+ */
+export async function rollKey(
+  world: AdminWorld,
+  { appId, keyId }: ApiKey,
+  keepOldMs: Millis,
+  createdBy: string,
+): Promise<RolledKey | null> {
+  const { registry, changes, clock } = world;
+  const { cell } = registry.apps.get(appId) as App;
+  return await changes.change(cell, () => {
+    const old = registry.keys.get(keyId) as ApiKey;
+    if (!registry.isValid(old)) return { rows: {}, answer: null };
+    const { key, shown } = makeKey(world, appId, { ...old, createdBy });
+    const oldValidUntil = Math.min(old.validUntil ?? Infinity, clock.now() + keepOldMs);
+    const rows = { keys: [{ ...old, validUntil: oldValidUntil }, key] };
+    return { rows, answer: { ...shown, oldValidUntil } };
+  });
 }
 
 /** Revokes a key at once; a key that is already revoked is unchanged. */
@@ -324,11 +348,13 @@ function nextCatalog(app: App, document: CatalogInput): AppliedCatalog {
   };
 }
 
+/** What a new key is made of. */
+export type KeyInput = Pick<ApiKey, "class" | "mode" | "name" | "createdBy">;
+
 function makeKey(
   { ids, clock }: AdminWorld,
   appId: string,
-  keyClass: ApiKey["class"],
-  mode: ApiKey["mode"],
+  { class: keyClass, mode, name, createdBy }: KeyInput,
 ): { key: ApiKey; shown: ShownKey } {
   const text = `${KEY_PREFIXES[keyClass]}_${mode}_${randomText(KEY_RANDOM_LENGTH)}`;
   const keyId = ids.next("key");
@@ -339,7 +365,10 @@ function makeKey(
     mode,
     hash: hashOf(text),
     prefix: text.slice(0, KEY_PREFIX_LENGTH),
+    name,
     createdAt: clock.now(),
+    createdBy,
+    validUntil: null,
     revokedAt: null,
   };
   return { key, shown: { keyId, key: text, class: keyClass, mode } };

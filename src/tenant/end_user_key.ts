@@ -26,7 +26,12 @@ const PASSED = /^user:(live|test):(\d+):(uky_[0-9a-z_]+):([0-9a-f]{64})$/;
 /** Makes the secret of a new key, the hash of it, and the beginning of the text, which people see. */
 export function newEndUserKey(mode: Mode): { secret: string; hash: string; prefix: string } {
   const secret = randomText(SECRET_LENGTH);
-  return { secret, hash: hashOf(secret), prefix: `uk_${mode}_${secret}`.slice(0, PREFIX_LENGTH) };
+  return { secret, hash: hashOf(secret), prefix: prefixOfUserKey(`uk_${mode}_${secret}`) };
+}
+
+/** The beginning of a key's text, which people see. */
+export function prefixOfUserKey(text: string): string {
+  return text.slice(0, PREFIX_LENGTH);
 }
 
 /** The text of a key. */

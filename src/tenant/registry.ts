@@ -22,7 +22,13 @@ import type {
   Workspace,
 } from "../storage/rows/registry_rows.ts";
 import { cellOf } from "./cell_of.ts";
-import { passedKeyId, type PresentedKey, readKeyText, readPassedKeyId } from "./end_user_key.ts";
+import {
+  passedKeyId,
+  prefixOfUserKey,
+  type PresentedKey,
+  readKeyText,
+  readPassedKeyId,
+} from "./end_user_key.ts";
 
 /** An app in memory. */
 export interface App {
@@ -47,6 +53,14 @@ export interface Caller {
   readonly realm: AppRealm;
   /** The key of a user, which the owner of the cell has to check; null with an API key of the app. */
   readonly ofUser: PresentedKey | null;
+}
+
+/** A caller with the end of its key, and the time of its first use since uses were stored. */
+interface KnownCaller extends Caller {
+  /** Real time; Infinity for a key without an end. */
+  readonly validUntil: Millis;
+  /** Real time; 0 if it was not used. */
+  usedAt: Millis;
 }
 
 /** Whether an operator of the console acts for the app, with no key of it. */
@@ -120,9 +134,11 @@ export class Registry {
   onWebhook: (webhook: Webhook) => void = () => {};
   readonly #clock: Clock;
   readonly #keysByHash = new Map<string, ApiKey>();
-  readonly #callers = new Map<string, Caller>();
+  readonly #callers = new Map<string, KnownCaller>();
   /** Callers by key id, for calls that another process has admitted. */
-  readonly #callersById = new Map<string, Caller>();
+  readonly #callersById = new Map<string, KnownCaller>();
+  /** Uses of keys that changed since. */
+  readonly #earlierUses = new Map<string, Millis>();
   readonly #cells = Array.from({ length: CELLS }, () => ({
     workspaces: new Set<string>(),
     realms: new Set<number>(),
@@ -171,12 +187,12 @@ export class Registry {
   }
 
   /**
-   * Returns the caller of an API key, or null when the key is unknown or revoked. That of a user's key is returned
+   * Returns the caller of an API key, or null when the key is unknown, revoked or past its time. That of a user's key is returned
    * unchecked: only the owner of its cell knows the keys of users.
    */
   authenticate(presented: string): Caller | null {
     const cached = this.#callers.get(presented);
-    if (cached !== undefined) return cached;
+    if (cached !== undefined) return this.#used(cached);
     const key = this.#keysByHash.get(hashOf(presented));
     if (key === undefined) return this.#callerOfUser(readKeyText(presented));
     const app = key.revokedAt !== null ? undefined : this.apps.get(key.appId);
@@ -184,19 +200,63 @@ export class Registry {
     const caller = this.#callerOf(key, app);
     if (this.#callers.size >= REQUEST_LIMITS.keysCachedMax) this.#callers.clear();
     this.#callers.set(presented, caller);
+    return this.#used(caller);
+  }
+
+  /** Notes that a key was used; returns null where its time is over. */
+  #used(caller: KnownCaller): Caller | null {
+    if (!this.#isInTime(caller)) return null;
+    if (caller.usedAt === 0) caller.usedAt = this.#clock.now();
     return caller;
+  }
+
+  #isInTime({ validUntil }: KnownCaller): boolean {
+    return validUntil === Infinity || validUntil > this.#clock.now();
+  }
+
+  /** Whether a key is neither revoked nor past its time. */
+  isValid({ revokedAt, validUntil }: Pick<ApiKey, "revokedAt" | "validUntil">): boolean {
+    return revokedAt === null && (validUntil === null || validUntil > this.#clock.now());
+  }
+
+  /** The keys that were used since `takeUses`, with the real time of the first of these uses. */
+  get uses(): Map<string, Millis> {
+    const used = [...this.#callersById.values()].filter(({ usedAt }) => usedAt > 0);
+    return new Map([...this.#earlierUses, ...used.map(({ key, usedAt }) => [key.keyId, usedAt] as const)]);
+  }
+
+  /** Returns the uses, and forgets them. */
+  takeUses(): Map<string, Millis> {
+    const { uses } = this;
+    for (const caller of this.#callersById.values()) caller.usedAt = 0;
+    this.#earlierUses.clear();
+    return uses;
+  }
+
+  /** Names the key that a caller presents, also a revoked one; null for one that no app ever had. */
+  keyNamed(
+    presented: string,
+  ): { readonly app: App; readonly key: CallerKey; readonly prefix: string } | null {
+    const key = this.#keysByHash.get(hashOf(presented));
+    const app = key === undefined ? undefined : this.apps.get(key.appId);
+    if (key !== undefined && app !== undefined) return { app, key, prefix: key.prefix };
+    const ofUser = readKeyText(presented);
+    const realm = ofUser === null ? undefined : this.realms.get(ofUser.realm);
+    if (ofUser === null || realm?.mode !== ofUser.mode) return null;
+    const named = { keyId: ofUser.id, class: "user", mode: ofUser.mode } as const;
+    return { app: realm.app, key: named, prefix: prefixOfUserKey(presented) };
   }
 
   /** Returns the caller of a key that another process has admitted, or null when it is unknown or revoked here. */
   callerById(keyId: string): Caller | null {
     const cached = this.#callersById.get(keyId);
-    if (cached !== undefined) return cached;
+    if (cached !== undefined) return this.#isInTime(cached) ? cached : null;
     const operated = OPERATED.exec(keyId);
     if (operated !== null) return this.operatorOf(operated[1] as string, operated[2] as Mode);
     const ofUser = readPassedKeyId(keyId);
     if (ofUser !== null) return this.#callerOfUser(ofUser);
     const key = this.keys.get(keyId);
-    const app = key === undefined || key.revokedAt !== null ? undefined : this.apps.get(key.appId);
+    const app = key === undefined || !this.isValid(key) ? undefined : this.apps.get(key.appId);
     return key === undefined || app === undefined ? null : this.#callerOf(key, app);
   }
 
@@ -205,7 +265,7 @@ export class Registry {
     const app = this.apps.get(appId);
     if (app === undefined) return null;
     const keyId = `console:${appId}:${mode}`;
-    return this.#callerOf({ keyId, class: "secret", mode }, app);
+    return this.#callerOf({ keyId, class: "secret", mode, validUntil: null }, app);
   }
 
   /** Returns the caller of a user's key; null if it names no realm. */
@@ -217,10 +277,11 @@ export class Registry {
   }
 
   /** Returns the caller of a key; the same object for a key and for its id. */
-  #callerOf(key: CallerKey, app: App): Caller {
+  #callerOf(key: CallerKey & Pick<ApiKey, "validUntil">, app: App): KnownCaller {
     const known = this.#callersById.get(key.keyId);
     if (known !== undefined) return known;
-    const caller = { key, app, realm: app.realms[key.mode], ofUser: null };
+    const validUntil = key.validUntil ?? Infinity;
+    const caller = { key, app, realm: app.realms[key.mode], ofUser: null, validUntil, usedAt: 0 };
     this.#callersById.set(key.keyId, caller);
     return caller;
   }
@@ -283,12 +344,14 @@ export class Registry {
     else app?.stripe.set(connection.mode, connection);
   }
 
-  /** Adds a key, or revokes it at once. */
+  /** Adds a key, or revokes it or sets its end at once. */
   #setKey(key: ApiKey): void {
     const known = this.keys.get(key.keyId);
-    if (known !== undefined && known.revokedAt === key.revokedAt) return;
+    if (known?.revokedAt === key.revokedAt && known.validUntil === key.validUntil) return;
     this.keys.set(key.keyId, key);
     this.#keysByHash.set(key.hash, key);
+    const usedAt = this.#callersById.get(key.keyId)?.usedAt ?? 0;
+    if (usedAt > 0) this.#earlierUses.set(key.keyId, usedAt);
     this.#callersById.delete(key.keyId);
     if (known !== undefined) this.#callers.clear();
   }

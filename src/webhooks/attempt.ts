@@ -63,8 +63,9 @@ export class Caller {
     const deadline = new AbortController();
     const timer = setTimeout(() => deadline.abort(), answerMs);
     try {
-      const status = await this.#send(attempt, AbortSignal.any([signal, deadline.signal]));
-      return { status, fault: faultOfStatus(status) };
+      const { status, text } = await this.#send(attempt, AbortSignal.any([signal, deadline.signal]));
+      const result = { status, fault: faultOfStatus(status) };
+      return text === "" ? result : { ...result, answer: text };
     } catch (error) {
       signal.throwIfAborted();
       if (deadline.signal.aborted) return { status: null, fault: `no answer within ${answerMs / 1000} s` };
@@ -80,8 +81,8 @@ export class Caller {
     this.#https.destroy();
   }
 
-  /** Sends to the first address that accepts a connection; returns the status. */
-  async #send(attempt: Attempt, ends: AbortSignal): Promise<number> {
+  /** Sends to the first address that accepts a connection; returns the answer. */
+  async #send(attempt: Attempt, ends: AbortSignal): Promise<Answer> {
     const url = new URL(attempt.url);
     const headers = headersOf(attempt, url);
     let fault: unknown = new Fault("the name has no address");
@@ -107,14 +108,14 @@ export class Caller {
     return addresses;
   }
 
-  /** Sends on a connection to an address; returns the status when the answer is read up to the bound. */
+  /** Sends on a connection to an address; returns the answer when it is read up to the bound. */
   async #sendTo(
     address: string,
     url: URL,
     headers: Readonly<Record<string, string>>,
     body: string,
     ends: AbortSignal,
-  ): Promise<number> {
+  ): Promise<Answer> {
     while (true) {
       const call = this.#open(address, url, headers);
       try {
@@ -165,15 +166,23 @@ function headersOf({ messageId, at, body, secrets }: Attempt, { host }: URL): Re
   };
 }
 
-/** Sends a body and reads the answer; returns its status. */
-function exchange(call: ClientRequest, body: string, ends: AbortSignal): Promise<number> {
+/** An answer of an endpoint. */
+interface Answer {
+  readonly status: number;
+  /** Its first bytes. */
+  readonly text: string;
+}
+
+/** Sends a body and reads the answer. */
+function exchange(call: ClientRequest, body: string, ends: AbortSignal): Promise<Answer> {
   return new Promise((resolve, reject) => {
     let status: number | null = null;
+    const kept = new Beginning();
     const finish = (error: unknown) => {
       ends.removeEventListener("abort", end);
       // The status has arrived, whatever happens to the rest of the answer.
       if (status === null) reject(error);
-      else resolve(status);
+      else resolve({ status, text: kept.text });
     };
     const end = () => {
       finish(ends.reason);
@@ -185,18 +194,36 @@ function exchange(call: ClientRequest, body: string, ends: AbortSignal): Promise
     call.on("close", () => finish(new Fault("the connection was closed without an answer")));
     call.on("response", (answer: IncomingMessage) => {
       status = answer.statusCode ?? null;
-      readSome(answer, () => call.destroy()).then(() => finish(new Fault("the answer has no status")));
+      readSome(answer, kept, () => call.destroy()).then(() => finish(new Fault("the answer has no status")));
     });
     call.end(body);
   });
 }
 
+/** The first bytes of an answer. */
+class Beginning {
+  readonly #bytes = new Uint8Array(SENDER_LIMITS.answerKeptBytes);
+  #length = 0;
+
+  add(chunk: Uint8Array): void {
+    const some = chunk.subarray(0, this.#bytes.length - this.#length);
+    this.#bytes.set(some, this.#length);
+    this.#length += some.length;
+  }
+
+  /** As text; what is not UTF-8 is replaced. */
+  get text(): string {
+    return new TextDecoder().decode(this.#bytes.subarray(0, this.#length));
+  }
+}
+
 /** Reads an answer up to a bound, so that its connection can be reused; a longer answer ends the connection. */
-function readSome(answer: IncomingMessage, cut: () => void): Promise<void> {
+function readSome(answer: IncomingMessage, kept: Beginning, cut: () => void): Promise<void> {
   return new Promise((resolve) => {
     let bytes = 0;
     answer.on("data", (chunk: Uint8Array) => {
       bytes += chunk.byteLength;
+      kept.add(chunk);
       if (bytes <= SENDER_LIMITS.answerBytesMax) return;
       cut();
       resolve();

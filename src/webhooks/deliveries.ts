@@ -7,12 +7,16 @@ import type { IdSource } from "../domain/values/ids.ts";
 import { addressed, type WebhookMessage } from "../domain/state/message.ts";
 import { refusal } from "../domain/values/refusal.ts";
 import { answered, refused, type Result } from "../domain/state/result.ts";
+import type { Clock } from "../process/clock.ts";
+import { SENDER_LIMITS } from "../process/webhook_limits.ts";
 import type { Database } from "../storage/database.ts";
 import type { InCell } from "../storage/nodes/cell_store.ts";
-import { insertMessages } from "../storage/stores/message_store.ts";
+import { insertMessages, sendAgain } from "../storage/stores/message_store.ts";
 import {
+  type AttemptRecord,
   type DeliveryState,
   findMessage,
+  listAttempts,
   listMessages,
   type MessagePage,
   type MessageRecord,
@@ -32,7 +36,10 @@ export interface DeliveriesWorld {
     attemptNow(messageId: string): Promise<void>;
     /** Adds messages that may be in the table by now. */
     note(messages: readonly WebhookMessage[]): void;
+    /** Looks at all messages of an endpoint again. */
+    lookAnew(webhookId: string): void;
   };
+  readonly clock: Clock;
 }
 
 /** A webhook endpoint with the state of its deliveries. */
@@ -86,6 +93,49 @@ export async function redeliver(
   if (await findMessage(database, webhookId, messageId) === null) return null;
   await sender.attemptNow(messageId);
   return await findMessage(database, webhookId, messageId);
+}
+
+/** Which messages a call sends again: those that were given up, or all that are not delivered and failed once. */
+export type AgainStatus = "failed" | "failing";
+
+/** Makes messages of an endpoint pending and due at once, up to a bound; returns how many. */
+export async function redeliverAll(
+  { term, inCell, sender, clock }: Pick<DeliveriesWorld, "term" | "inCell" | "sender" | "clock">,
+  app: App,
+  { webhookId, disabled }: Webhook,
+  status: AgainStatus,
+): Promise<Result<number>> {
+  if (disabled) {
+    return refused(
+      refusal("invalid_request", "The webhook is disabled: enable it, which sends pending messages"),
+    );
+  }
+  await term.flush();
+  const { hurryRows, sentAgainMax } = SENDER_LIMITS;
+  const now = clock.now();
+  let messages = 0;
+  try {
+    let some: number = hurryRows;
+    while (some === hurryRows && messages < sentAgainMax) {
+      some = await inCell(
+        app.cell,
+        (session) => sendAgain(session, webhookId, status === "failing", now, hurryRows),
+      );
+      messages += some;
+    }
+  } finally {
+    sender.lookAnew(webhookId);
+  }
+  return answered(messages);
+}
+
+/** Reads the newest attempts at a message, the newest first; null when the endpoint has no such message. */
+export function readAttempts(
+  { database }: Pick<DeliveriesWorld, "database">,
+  { webhookId }: Webhook,
+  messageId: string,
+): Promise<AttemptRecord[] | null> {
+  return listAttempts(database, webhookId, messageId);
 }
 
 /** A ping has no user, and is sent whatever types the endpoint subscribed to. */

@@ -2,6 +2,7 @@
 // owns the cell, before the next message of its lane is sent. An endpoint that refuses all messages is disabled here.
 
 import { Unavailable } from "../../actors/port.ts";
+import type { Millis } from "../domain/values/period.ts";
 import type { AttemptEnd, WebhookCounts } from "../process/counts/webhook_counts.ts";
 import type { Clock } from "../process/clock.ts";
 import { SENDER_LIMITS } from "../process/webhook_limits.ts";
@@ -112,7 +113,7 @@ export class Flights {
     const secrets = webhook.secrets.filter(({ validUntil }) => validUntil === null || validUntil > at)
       .map(({ secret }) => secret);
     const result = await transport.attempt({ messageId, url: webhook.url, body, secrets, at }, signal);
-    await this.#write(delivery, message, realm, isScheduled, result);
+    await this.#write(delivery, message, realm, isScheduled, result, at);
   }
 
   async #write(
@@ -120,7 +121,8 @@ export class Flights {
     message: StoredMessage,
     realm: AppRealm,
     isScheduled: boolean,
-    { status: lastStatus, fault: lastError }: AttemptResult,
+    { status: lastStatus, fault: lastError, answer }: AttemptResult,
+    begunAt: Millis,
   ): Promise<void> {
     const { clock, chance, counts } = this.#world;
     const { webhookId, cell } = delivery;
@@ -138,6 +140,13 @@ export class Flights {
       lastStatus,
       lastError,
       endedAt: realm.now(),
+      attempt: {
+        at: begunAt,
+        status: lastStatus,
+        error: lastError,
+        tookMs: Math.round(Math.max(at - begunAt, 0)),
+        answer: answer ?? null,
+      },
     };
     const failingSince = await this.#outcomes.save(cell, { webhookId, outcome, isDelivered, at });
     counts.attempts[endOf(outcome)] += 1;

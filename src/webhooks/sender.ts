@@ -86,6 +86,14 @@ export class Sender {
     }
   }
 
+  /** Looks at all messages of an endpoint again: some are pending that were not. */
+  lookAnew(webhookId: string): void {
+    const delivery = this.#deliveries.get(webhookId);
+    if (delivery === undefined) return;
+    delivery.startOver();
+    this.#want(delivery);
+  }
+
   /** Puts a changed endpoint in force. */
   changed(webhook: Webhook): void {
     const app = this.#world.registry.apps.get(webhook.appId);

@@ -19,6 +19,8 @@ export interface AttemptResult {
   readonly status: number | null;
   /** What went wrong, for the customer; null when the message was delivered. */
   readonly fault: string | null;
+  /** The first 1 KiB of the answer; left out if there is none. */
+  readonly answer?: string;
 }
 
 /** Makes attempts. */

@@ -5,12 +5,22 @@ import { reconcile } from "../../src/storage/queries/reconcile.ts";
 import { type FuzzScene, TIGHT_USER } from "./scene.ts";
 
 /**
- * Rows that live beside the requests: counts of wrong tokens, terms and beats of members, the journal, which is empty after a flush, and the log
+ * Rows that live beside the requests: failed requests, counts of wrong tokens, terms and beats of members, the journal, which is empty after a flush, and the log
  * of our own sweeps.
  */
-const LEFT_OUT = ["audit", "failed_sign_ins", "journal", "lease", "members", "schema_migrations"];
-/** Tables that the sender of webhooks writes beside the requests, without its columns. */
+const LEFT_OUT = [
+  "audit",
+  "failed_requests",
+  "failed_sign_ins",
+  "journal",
+  "lease",
+  "members",
+  "schema_migrations",
+];
+/** Tables with columns that are written beside the requests, without these: last uses of keys, attempts at messages. */
 const PARTS: Readonly<Record<string, string>> = {
+  keys:
+    "(select id, app_id, class, mode, hash, prefix, name, created_by, revoked_at_ms, valid_until_ms from keys)",
   webhooks: "(select id, url, events, description, disabled, secrets, removed from webhooks)",
   webhook_messages: "(select id, webhook_id, user_key, realm, type, body from webhook_messages)",
 };

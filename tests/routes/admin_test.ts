@@ -275,7 +275,10 @@ Deno.test("keys are listed by prefix, made of any class and mode, and stop when 
       const made = await dataOf(service.admin("POST", keys, { class: keyClass, mode }));
       assert.deepEqual([made.class, made.mode], [keyClass, mode]);
       const listed = (await service.admin("GET", keys)).body.data.at(-1);
-      assert.deepEqual(Object.keys(listed), ["keyId", "prefix", "class", "mode", "createdAt", "revokedAt"]);
+      assert.deepEqual(
+        Object.keys(listed).join(),
+        "keyId,prefix,class,mode,name,createdAt,createdBy,lastUsedAt,validUntil,revokedAt",
+      );
       assert.deepEqual([listed.keyId, listed.revokedAt], [made.keyId, null]);
       assert.ok(made.key.startsWith(listed.prefix) && listed.prefix.length < made.key.length - 20);
       await dataOf(app.call("GET", "/plans", undefined, { key: made.key }));
@@ -319,6 +322,7 @@ Deno.test("a sweep settles what is due of idle users in both modes, counts it by
     rates: 0,
     stripeRetries: 0,
     failedSignIns: 0,
+    failedRequests: 0,
     erasures: 0,
   };
   assert.deepEqual(await dataOf(service.admin("POST", "/sweep")), empty);

@@ -35,6 +35,7 @@ const withService = emptiedServiceOfFile();
 
 /** Tables that rightly differ after a user came and went: sums, clocks, the record of the erasure, the runtime's. */
 const NOT_OF_USERS = [
+  "keys",
   "operations",
   "credit_issues",
   "daily_use_marks",
@@ -45,8 +46,8 @@ const NOT_OF_USERS = [
   "webhooks",
   "stripe_connections",
 ];
-/** Tables that keep something of an erased user. */
-const KEPT = ["erasure_jobs", "consents", "analytics_events", "audit", "webhook_messages"];
+/** Tables that keep something of an erased user, or get rows without a user meanwhile. */
+const KEPT = ["erasure_jobs", "consents", "analytics_events", "audit", "failed_requests", "webhook_messages"];
 
 async function bystanders(app: Zebra["customer"]["app"]): Promise<void> {
   for (const key of [app.secretTest, app.secretLive]) {

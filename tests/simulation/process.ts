@@ -229,6 +229,7 @@ export class SimProcess {
         const { serving } = service;
         return serving === null ? null : viewOf(serving);
       },
+      requestLog: service.requestLog,
       requireServing: () => viewOf(service.requireServing()),
       handlePassed: ({ onCall, onRequest }: PassedHandlers) =>
         service.handlePassed({

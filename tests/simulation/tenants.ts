@@ -198,7 +198,19 @@ function seed(tables: SimTables, tenant: Tenant, createdAt: number): void {
   });
   const hash = hashOf(key);
   const prefix = key.slice(0, 12);
-  tables.put("keys", keyId, { ...row, keyId, appId, class: "secret", mode, hash, prefix, revokedAt: null });
+  tables.put("keys", keyId, {
+    ...row,
+    keyId,
+    appId,
+    class: "secret",
+    mode,
+    hash,
+    prefix,
+    name: null,
+    createdBy: null,
+    validUntil: null,
+    revokedAt: null,
+  });
   tables.put("catalogs", appId, {
     ...row,
     appId,

@@ -50,6 +50,9 @@ function key(row: Partial<ApiKey> = {}): ApiKey {
     hash: "h",
     prefix: "sk_live_",
     createdAt: NOW,
+    name: null,
+    createdBy: null,
+    validUntil: null,
     revokedAt: null,
     ...row,
   };

@@ -85,6 +85,11 @@ function attemptAt(url: string, body = `{"type":"ping","data":{"text":"käse �
   return { messageId: "whm_1", url, body, secrets: SECRETS, at: Date.now() };
 }
 
+/** A result without the text of its answer. */
+function plain({ status, fault }: AttemptResult): AttemptResult {
+  return { status, fault };
+}
+
 async function send(
   attempt: Attempt,
   surroundings: Partial<Surroundings> = {},
@@ -92,7 +97,7 @@ async function send(
 ): Promise<AttemptResult> {
   const caller = new Caller({ ...realSurroundings(true), ...surroundings });
   try {
-    return await caller.attempt(attempt, signal);
+    return plain(await caller.attempt(attempt, signal));
   } finally {
     caller.close();
   }
@@ -188,6 +193,21 @@ Deno.test("a status that came in time counts, although the rest of the answer do
   assert.deepEqual(await send(attemptAt(server.url), { answerMs: 200 }), { status: 202, fault: null });
 });
 
+Deno.test("of an answer the first 1,024 bytes are kept as text, and nothing of an empty one", async () => {
+  const caller = new Caller(realSurroundings(true));
+  for (
+    const [body, answer] of [
+      ["é".repeat(400), "é".repeat(400)],
+      [`x${"é".repeat(600)}`, `x${"é".repeat(511)}\uFFFD`],
+      ["", undefined],
+    ] as const
+  ) {
+    await using server = receiver(() => new Response(body, { status: 500 }));
+    assert.equal((await caller.attempt(attemptAt(server.url), NEVER)).answer, answer);
+  }
+  caller.close();
+});
+
 Deno.test("attempts to one endpoint share a connection", async () => {
   await using server = receiver(() => new Response("fine"));
   const caller = new Caller(realSurroundings(true));
@@ -241,7 +261,7 @@ Deno.test("the connection goes to the address that was looked at, and a name tha
     mayCall: (address) => address === "127.0.0.2",
   });
   const attempt = attemptAt(`http://rebinding.test:${outside.port}/`);
-  assert.deepEqual(await caller.attempt(attempt, NEVER), { status: 200, fault: null });
+  assert.deepEqual(plain(await caller.attempt(attempt, NEVER)), { status: 200, fault: null });
   assert.deepEqual(looked, ["rebinding.test"]);
   assert.equal(outside.received[0]?.headers.host, `rebinding.test:${outside.port}`);
   const refused = { status: null, fault: "the name resolves to a private address" };

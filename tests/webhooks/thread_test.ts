@@ -22,7 +22,7 @@ Deno.test("a thread makes attempts side by side, ends one, and a new one follows
   });
   const url = `http://127.0.0.1:${(server.addr as Deno.NetAddr).port}`;
   const thread = new AttemptThread(true);
-  const delivered = { status: 200, fault: null };
+  const delivered = { status: 200, fault: null, answer: "fine" };
   const ends = new AbortController();
   const slow = assert.rejects(thread.attempt(attemptAt(`${url}/slow`), ends.signal), Unavailable);
   await waiting.promise;

@@ -1,6 +1,6 @@
 // The API keys of an app in one mode. A key is shown only to the person who creates it.
 
-import { keysPath, type ShownKey } from "./keys_actions.tsx";
+import { isValid, keysPath, type ShownKey } from "./keys_actions.tsx";
 import { appOf, errorPage } from "../parts/subject.tsx";
 import { Time } from "../parts/format.tsx";
 import { crumbsOf } from "../parts/page.tsx";
@@ -15,8 +15,9 @@ export const keysPage: PageRoute = {
     const app = appOf(request);
     const answer = await request.ask.admin(listKeys, { appId: app.appId });
     if (!answer.ok) return errorPage(answer.error);
+    const now = request.ask.serving.clock.now();
     const keys = answer.data.filter(({ mode }) => mode === app.mode)
-      .toSorted((one, other) => Number(one.revokedAt !== null) - Number(other.revokedAt !== null));
+      .toSorted((one, other) => Number(isValid(other, now)) - Number(isValid(one, now)));
     const mayEdit = mayChange(request.session);
     const base = keysPath(app);
     return {
@@ -36,8 +37,19 @@ export const keysPage: PageRoute = {
                   No API keys in {app.mode} mode yet. Your server needs a secret key to call the API.
                 </p>
               )
-              : <Keys base={base} keys={keys} mayEdit={mayEdit} />}
+              : <Keys base={base} keys={keys} mayEdit={mayEdit} now={now} />}
           </section>
+          {mayEdit
+            ? (
+              <section class="card">
+                <h2>Identity secret</h2>
+                <p>
+                  It signs the end-user tokens of this app in both modes. It was shown once, when the app was
+                  created. <a href={`${base}/identity-secret`}>Rotate the identity secret</a>
+                </p>
+              </section>
+            )
+            : null}
           <p class="hint">
             Use secret keys only on your server. Public keys may be used in a browser; with an end-user token
             they read that user's own usage.
@@ -48,28 +60,63 @@ export const keysPage: PageRoute = {
   },
 };
 
-function Keys({ base, keys, mayEdit }: { base: string; keys: readonly ShownKey[]; mayEdit: boolean }) {
+function Status({ shown, now }: { shown: ShownKey; now: number }) {
+  const { revokedAt, validUntil } = shown;
+  if (revokedAt !== null) return <span class="tag" title={revokedAt}>revoked</span>;
+  if (validUntil === null) return <span class="tag good">active</span>;
+  if (!isValid(shown, now)) return <span class="tag" title={validUntil}>expired</span>;
+  return (
+    <span class="tag warn">
+      valid until <Time at={validUntil} />
+    </span>
+  );
+}
+
+function Keys(
+  { base, keys, mayEdit, now }: {
+    base: string;
+    keys: readonly ShownKey[];
+    mayEdit: boolean;
+    /** Real time. */
+    now: number;
+  },
+) {
   return (
     <Table
       rows={keys}
       columns={[
         { head: "Key", cell: ({ prefix }) => <code>{prefix}…</code> },
+        { head: "Name", cell: ({ name }) => name ?? <span class="soft">none</span> },
         { head: "Kind", cell: (key) => key.class },
-        { head: "Created", cell: ({ createdAt }) => <Time at={createdAt} /> },
         {
-          head: "Status",
-          cell: ({ revokedAt }) =>
-            revokedAt === null
-              ? <span class="tag good">active</span>
-              : <span class="tag" title={revokedAt}>revoked</span>,
+          head: "Created",
+          cell: ({ createdAt, createdBy }) => (
+            <>
+              <Time at={createdAt} />
+              {createdBy === null ? null : <span class="soft">{` by ${createdBy}`}</span>}
+            </>
+          ),
         },
+        {
+          head: "Last used",
+          cell: ({ lastUsedAt }) =>
+            lastUsedAt === null ? <span class="soft">never</span> : <Time at={lastUsedAt} />,
+        },
+        { head: "Status", cell: (key) => <Status shown={key} now={now} /> },
         mayEdit
           ? {
             head: "Actions",
             hidesHead: true,
             kind: "number",
-            cell: ({ keyId, revokedAt }) =>
-              revokedAt === null ? <a class="row" href={`${base}/${keyId}/revoke`}>Revoke</a> : null,
+            cell: (key) =>
+              isValid(key, now)
+                ? (
+                  <>
+                    <a class="row" href={`${base}/${key.keyId}/roll`}>Roll</a>{" "}
+                    <a href={`${base}/${key.keyId}/revoke`}>Revoke</a>
+                  </>
+                )
+                : null,
           }
           : null,
       ]}

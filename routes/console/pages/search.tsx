@@ -1,4 +1,4 @@
-// Search: by a user ID or its beginning, or by any ID or reference of Holdfast or of the caller.
+// Search: by a user ID or its beginning, by any ID or reference of Holdfast or of the caller, or by the ID of a failed request.
 
 import { appOf, errorPage } from "../parts/subject.tsx";
 import { appPath, crumbsOf, userPath } from "../parts/page.tsx";
@@ -6,6 +6,7 @@ import type { AppMode } from "../parts/ask.ts";
 import type { PageRequest, PageResult, PageRoute } from "../parts/page_context.ts";
 import { Table } from "../parts/table.tsx";
 import type { AnswerOf } from "../../contract/definition.ts";
+import { listRequests } from "../../contract/requests.ts";
 import { listUsers, lookUpId } from "../../contract/admin_users.ts";
 
 /** The record that has an ID. */
@@ -36,7 +37,7 @@ async function search(
 ): Promise<PageResult | null> {
   const isList = text.endsWith("*");
   const startsWith = isList ? text.slice(0, -1) : text;
-  const [listed, found] = await Promise.all([
+  const [listed, found, failed] = await Promise.all([
     request.ask.admin(listUsers, {
       appId: app.appId,
       mode: app.mode,
@@ -49,13 +50,21 @@ async function search(
       mode: app.mode,
       id: text,
     }),
+    isList || text === "" ? null : request.ask.admin(listRequests, {
+      appId: app.appId,
+      mode: app.mode,
+      requestId: text,
+    }),
   ]);
   if (!listed.ok) return errorPage(listed.error, "Search failed");
   const { users, nextCursor } = listed.data;
   const things = found?.ok === true ? found.data.found : [];
   const [first] = users;
   if (!isList && first?.userId === text) return { to: userPath(app, text) };
-  if (users.length + things.length === 0) return null;
+  if (users.length + things.length === 0) {
+    const isRequest = failed?.ok === true && failed.data.requests.length > 0;
+    return isRequest ? { to: `${appPath(app)}/requests?${new URLSearchParams({ requestId: text })}` } : null;
+  }
   const [thing] = things;
   if (users.length === 0 && things.length === 1 && thing !== undefined) return { to: pathOf(app, thing) };
   if (!isList && things.length === 0 && users.length === 1 && first !== undefined) {

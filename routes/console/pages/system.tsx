@@ -2,11 +2,12 @@
 
 import type { Unit } from "../../../src/domain/catalog/plan.ts";
 import { errorPage } from "../parts/subject.tsx";
-import { AmountText, amountText } from "../parts/format.tsx";
+import { AmountText, amountText, Time } from "../parts/format.tsx";
 import type { PageRoute } from "../parts/page_context.ts";
 import { Table } from "../parts/table.tsx";
 import type { AnswerOf } from "../../contract/definition.ts";
 import { listWorkspaces } from "../../contract/admin.ts";
+import { listUnknownKeys } from "../../contract/requests.ts";
 import { examine, listStores, type showCluster } from "../../contract/service.ts";
 
 type Workspace = AnswerOf<typeof listWorkspaces>[number];
@@ -14,15 +15,18 @@ type Cluster = AnswerOf<typeof showCluster>;
 type Store = AnswerOf<typeof listStores>[number];
 type Health = AnswerOf<typeof examine>;
 
+type UnknownKey = AnswerOf<typeof listUnknownKeys>["keys"][number];
+
 const CHECKS_PATH = "/console/system/checks";
 
 /** `/console/system` */
 const systemPage: PageRoute = {
   path: "/console/system",
   async show({ ask }) {
-    const [workspaces, stores] = await Promise.all([
+    const [workspaces, stores, keys] = await Promise.all([
       ask.admin(listWorkspaces, {}),
       ask.admin(listStores, {}),
+      ask.admin(listUnknownKeys, {}),
     ]);
     if (!stores.ok) return errorPage(stores.error);
     return {
@@ -42,6 +46,7 @@ const systemPage: PageRoute = {
               ? <p class="empty">No workspaces yet. The first app creates one.</p>
               : workspaces.data.map((workspace) => <Caps workspace={workspace} />)}
           </section>
+          {keys.ok && keys.data.keys.length > 0 ? <UnknownKeys keys={keys.data.keys} /> : null}
           {stores.data.map((store) => <StoreCard store={store} />)}
           <section
             class="card"
@@ -81,6 +86,27 @@ const checksPage: PageRoute = {
     };
   },
 };
+
+function UnknownKeys({ keys }: { keys: readonly UnknownKey[] }) {
+  return (
+    <section class="card" aria-labelledby="unknown-keys">
+      <h2 id="unknown-keys">Unknown API keys</h2>
+      <Table
+        rows={keys}
+        columns={[
+          { head: "Last seen", cell: ({ lastAt }) => <Time at={lastAt} /> },
+          { head: "Key", cell: ({ keyPrefix }) => <code>{keyPrefix}…</code> },
+          { head: "Endpoint", cell: ({ method, route }) => <>{method} {route}</> },
+          { head: "Requests", kind: "number", cell: ({ count }) => <AmountText value={count} /> },
+        ]}
+      />
+      <p class="hint">
+        Requests of the last 7 days with keys that no app has or had. Those of revoked keys are in the request
+        log of their app.
+      </p>
+    </section>
+  );
+}
 
 const VERDICTS = {
   ok: { text: "OK", kind: "good" },

@@ -10,7 +10,7 @@ import { CsvLink, listAsAsked, Pager } from "../parts/pager.tsx";
 import { mayChange, type PageRoute } from "../parts/page_context.ts";
 import { Table } from "../parts/table.tsx";
 import type { AnswerOf } from "../../contract/definition.ts";
-import { listMessages, listWebhooks } from "../../contract/webhooks.ts";
+import { listAttempts, listMessages, listWebhooks } from "../../contract/webhooks.ts";
 
 /** `/console/apps/{appId}/{mode}/webhooks` */
 const webhooksPage: PageRoute = {
@@ -78,10 +78,32 @@ function WebhookStatus({ webhook: { disabled, failingSince, lastSuccessAt } }: {
   return <span class="tag good">healthy</span>;
 }
 
+/** `/console/apps/{appId}/{mode}/webhooks/failing`: the badge of the navigation, which loads it after the page. */
+const failingPage: PageRoute = {
+  path: "/console/apps/:appId/:mode/webhooks/failing",
+  async show(request) {
+    const app = appOf(request);
+    const answer = await request.ask.admin(listWebhooks, { appId: app.appId });
+    if (!answer.ok) return errorPage(answer.error);
+    const failing = answer.data.filter(({ mode, disabled, failingSince }) =>
+      mode === app.mode && !disabled && failingSince !== null
+    );
+    return {
+      title: "Failing endpoints",
+      crumbs: crumbsOf(app, { title: "Webhooks", href: webhooksPath(app) }, "Failing endpoints"),
+      content: failing.length === 0 ? <p class="empty">No endpoint fails.</p> : (
+        <p>
+          <a id="failing" class="tag bad" href={webhooksPath(app)}>{failing.length} failing</a>
+        </p>
+      ),
+    };
+  },
+};
+
 type ShownMessage = AnswerOf<typeof listMessages>["messages"][number];
 
-const STATUSES = ["pending", "delivered", "failed"] as const;
-type Status = ShownMessage["status"];
+const STATUSES = ["pending", "failing", "delivered", "failed"] as const;
+type Status = (typeof STATUSES)[number];
 
 /** `/console/apps/{appId}/{mode}/webhooks/{webhookId}` */
 const webhookPage: PageRoute = {
@@ -121,6 +143,14 @@ const webhookPage: PageRoute = {
               <h2>Deliveries</h2>
               <StatusChoices label="Deliveries by status" path={path} statuses={STATUSES} chosen={status} />
             </div>
+            {mayEdit && !webhook.disabled && messages.length > 0 &&
+                (status === "failing" || status === "failed")
+              ? (
+                <div class="buttons">
+                  <a class="button" href={`${path}/redeliver-${status}`}>Send all again</a>
+                </div>
+              )
+              : null}
             <Deliveries path={path} messages={messages} status={status} mayEdit={mayEdit} />
             <Pager query={query} offset={offset} rows={messages.length} />
           </section>
@@ -223,7 +253,7 @@ function Deliveries({ path, messages, status, mayEdit }: {
           cell: ({ type, messageId, data }) => (
             <details class="more">
               <summary>{type}</summary>
-              <code>{messageId}</code>
+              <a href={`${path}/messages/${messageId}`}>{messageId}</a>
               <pre>{JSON.stringify(data, null, 2)}</pre>
             </details>
           ),
@@ -253,4 +283,64 @@ function Deliveries({ path, messages, status, mayEdit }: {
   );
 }
 
-export const WEBHOOK_PAGES: readonly PageRoute[] = [webhooksPage, webhookPage];
+/** `/console/apps/{appId}/{mode}/webhooks/{webhookId}/messages/{messageId}`: the attempts to deliver a message. */
+const messagePage: PageRoute = {
+  path: "/console/apps/:appId/:mode/webhooks/:webhookId/messages/:messageId",
+  async show(request) {
+    const subject = await loadWebhook(request);
+    if (!("webhook" in subject)) return subject;
+    const { app, webhook: { webhookId, url } } = subject;
+    const messageId = request.params["messageId"] ?? "";
+    const listed = await request.ask.admin(listAttempts, { appId: app.appId, webhookId, messageId });
+    if (!listed.ok) return errorPage(listed.error);
+    const attempts = listed.data;
+    return {
+      title: "Attempts",
+      crumbs: crumbsOf(
+        app,
+        { title: "Webhooks", href: webhooksPath(app) },
+        { title: url, href: webhookPath(app, webhookId) },
+        messageId,
+      ),
+      content: (
+        <>
+          <div class="head">
+            <h1>Attempts</h1>
+            <code class="soft">{messageId}</code>
+          </div>
+          <section class="card">
+            <h2 class="visually-hidden">List</h2>
+            {attempts.length === 0 ? <p class="empty">No attempts yet.</p> : <Attempts attempts={attempts} />}
+          </section>
+          <p class="hint">The newest 20 attempts, with the first 1 KiB of each response.</p>
+        </>
+      ),
+    };
+  },
+};
+
+function Attempts({ attempts }: { attempts: AnswerOf<typeof listAttempts> }) {
+  return (
+    <Table
+      rows={attempts}
+      columns={[
+        { head: "Time", cell: ({ at }) => <TimeExact at={at} /> },
+        {
+          head: "Status",
+          cell: ({ status, error }) =>
+            error === null
+              ? <span class="tag good">{status}</span>
+              : <span class="tag bad">{status ?? "no response"}</span>,
+        },
+        { head: "Error", cell: ({ error }) => error ?? <span class="soft">none</span> },
+        { head: "Took", kind: "number", cell: ({ tookMs }) => <>{tookMs} ms</> },
+        {
+          head: "Response",
+          cell: ({ answer }) => answer === null ? <span class="soft">empty</span> : <pre>{answer}</pre>,
+        },
+      ]}
+    />
+  );
+}
+
+export const WEBHOOK_PAGES: readonly PageRoute[] = [webhooksPage, failingPage, webhookPage, messagePage];

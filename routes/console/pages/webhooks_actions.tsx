@@ -15,6 +15,7 @@ import {
   listWebhooks,
   pingWebhook,
   redeliverMessage,
+  redeliverMessages,
   rotateWebhookSecret,
 } from "../../contract/webhooks.ts";
 
@@ -294,6 +295,30 @@ const redeliver: Action<MessageSubject, typeof redeliverMessage> = {
   },
 };
 
+/** Sending all messages of a status again: two actions, so that the path says which. */
+function redeliveringAll(status: "failed" | "failing"): Action<WebhookSubject, typeof redeliverMessages> {
+  return {
+    path: `/console/apps/:appId/:mode/webhooks/:webhookId/redeliver-${status}`,
+    title: "Send all again",
+    load: loadWebhook,
+    location: webhookLocation,
+    fields: () => [],
+    call: redeliverMessages,
+    input: (subject) => ({ ...idsOf(subject), status }),
+    preview: (_, { webhook }) => ({
+      sentences: [
+        status === "failed"
+          ? `Every message that was given up is sent to ${webhook.url} again.`
+          : `Every message that is not delivered and failed at least once is sent to ${webhook.url} again.`,
+        "Each keeps its webhook-id and its place in the order of its user. At most 10,000 are sent at a time.",
+      ],
+      changes: [],
+      verb: "Send all again",
+    }),
+    done: (_, __, { messages }) => `Messages that are being sent again: ${messages}.`,
+  };
+}
+
 /** The actions on webhook endpoints. */
 export const WEBHOOK_ACTIONS = [
   actionRoutes(create),
@@ -304,4 +329,6 @@ export const WEBHOOK_ACTIONS = [
   actionRoutes(ping),
   actionRoutes(remove),
   actionRoutes(redeliver),
+  actionRoutes(redeliveringAll("failed")),
+  actionRoutes(redeliveringAll("failing")),
 ];

@@ -91,9 +91,16 @@ function Navigation({ frame, session }: { frame: Frame; session: Session }) {
             {link(`${base}/events`, "Events")}
             {link(`${base}/usage`, "Usage")}
             {link(`${base}/refusals`, "Refusals")}
+            {link(`${base}/requests`, "Request log")}
             {link(`${base}/catalog`, "Catalog")}
             {link(`${base}/keys`, "API keys")}
             {link(`${base}/webhooks`, "Webhooks")}
+            <span
+              hx-get={`${base}/webhooks/failing`}
+              hx-trigger="load"
+              hx-select="#failing"
+              hx-swap="outerHTML"
+            />
             {link(`${base}/stripe`, "Stripe")}
           </>
         )}

@@ -148,6 +148,16 @@ const TURNS: readonly Metric[] = [
     "Refused calls missing in the counts: too many rows in memory, or a write with an unknown result.",
     ({ runtime }) => runtime.refusedCallsLost,
   ),
+  ofTerm(
+    "holdfast_failed_requests_waiting_rows",
+    "Rows of the log of failed requests in memory alone.",
+    ({ requestLog }) => requestLog.size,
+  ),
+  counter(
+    "holdfast_failed_requests_lost_total",
+    "Failed requests missing in their log: too many rows in memory, or a write with an unknown result.",
+    ({ runtime }) => runtime.failedRequestsLost,
+  ),
 ];
 
 const JOURNAL: readonly Metric[] = [

@@ -20,6 +20,8 @@ export function registerSweeps(service: Stores): void {
   Deno.cron("remove passed slots of rates", "*/10 * * * *", () => run(service, "rates"));
   Deno.cron("retry messages of Stripe", "* * * * *", () => run(service, "stripe_retry"));
   Deno.cron("remove old failed sign-ins", "37 * * * *", () => run(service, "failed_sign_ins"));
+  Deno.cron("store last uses of API keys", "* * * * *", () => run(service, "key_uses"));
+  Deno.cron("remove old failed requests", "43 * * * *", () => run(service, "failed_requests"));
   Deno.cron("forget old first answers", "17 * * * *", () => run(service, "idempotency"));
 }
 

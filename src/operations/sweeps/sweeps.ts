@@ -11,11 +11,16 @@ import type { Counts, SweepName } from "../../cluster/counts.ts";
 import { type ErasureWorld, runErasures } from "../../people/erasure.ts";
 import { retryUnderNewCatalogs } from "../../integrations/stripe/unhandled.ts";
 import type { Clock } from "../../process/clock.ts";
+import type { Session } from "../../storage/database.ts";
 import { NO_CELLS } from "../../audit/audit.ts";
 import { AUDIT_LIMITS, SWEEP_LIMITS } from "../../process/limits.ts";
+import { REQUEST_LOG_LIMITS } from "../../process/sent_limits.ts";
 import { deleteOldFailedSignIns } from "../../storage/stores/audit_store.ts";
+import { deleteOldFailedRequests } from "../../storage/stores/failed_request_store.ts";
+import { saveKeyUses } from "../../storage/stores/key_use_store.ts";
 import { deleteOldAnswers } from "../../storage/stores/retention_store.ts";
 import { addAllUp } from "./daily_use.ts";
+import type { Registry } from "../../tenant/registry.ts";
 import { moveAllHistory } from "../../people/history_move.ts";
 import { removeInSteps, removeOld, type RetentionWorld } from "./retention.ts";
 
@@ -24,6 +29,7 @@ export interface SweepWorld extends Omit<RetentionWorld, "term">, ErasureWorld {
   readonly term: Term;
   readonly store: Pick<UserStore, "listDue">;
   readonly clock: Clock;
+  readonly registry: ErasureWorld["registry"] & Pick<Registry, "takeUses">;
   readonly counts: Pick<Counts, "sweeps" | "stripe">;
 }
 
@@ -42,6 +48,7 @@ export interface SweepCounts {
   readonly stripeRetries: number;
   readonly erasures: number;
   readonly failedSignIns: number;
+  readonly failedRequests: number;
 }
 
 /** Runs every sweep to its end. */
@@ -58,6 +65,8 @@ export async function sweepAll(world: SweepWorld): Promise<SweepCounts> {
   const stripeRetries = await runSweep(world, "stripe_retry");
   const erasures = await runSweep(world, "erasures");
   const failedSignIns = await runSweep(world, "failed_sign_ins");
+  await runSweep(world, "key_uses");
+  const failedRequests = await runSweep(world, "failed_requests");
   return {
     ...due,
     idempotencyRecords,
@@ -71,6 +80,7 @@ export async function sweepAll(world: SweepWorld): Promise<SweepCounts> {
     stripeRetries,
     erasures,
     failedSignIns,
+    failedRequests,
   };
 }
 
@@ -88,7 +98,9 @@ const SWEEPS = {
   runs: removeOld("runs"),
   rates: removeOld("rates"),
   stripe_retry: retryUnderNewCatalogs,
-  failed_sign_ins: removeFailedSignIns,
+  failed_sign_ins: removeUnowned(AUDIT_LIMITS.failedKeptMs, deleteOldFailedSignIns),
+  key_uses: storeKeyUses,
+  failed_requests: removeUnowned(REQUEST_LOG_LIMITS.keptMs, deleteOldFailedRequests),
 } satisfies Record<SweepName, (world: SweepWorld) => Promise<unknown>>;
 
 type SweepAnswer<Name extends SweepName> = Awaited<ReturnType<(typeof SWEEPS)[Name]>>;
@@ -148,13 +160,25 @@ export async function sweepIdempotency(
   });
 }
 
-/** Removes failed sign-ins that are past their time. They belong to no cell, so each process may remove them. */
-export async function removeFailedSignIns(
-  { term, inCell, clock }: Pick<SweepWorld, "term" | "inCell" | "clock">,
-): Promise<number> {
-  const before = clock.now() - AUDIT_LIMITS.failedKeptMs;
-  return await removeInSteps(
-    term,
-    (limit) => inCell(NO_CELLS, (session) => deleteOldFailedSignIns(session, before, limit)),
-  );
+/** Stores when the API keys that this process admitted were last used: one statement for all of them. */
+async function storeKeyUses({ inCell, registry }: Pick<SweepWorld, "inCell" | "registry">): Promise<number> {
+  const uses = registry.takeUses();
+  if (uses.size > 0) await inCell(NO_CELLS, (session) => saveKeyUses(session, uses));
+  return uses.size;
+}
+
+/** Makes a sweep that removes old rows which belong to no cell, by real time. */
+function removeUnowned(
+  keptMs: number,
+  remove: (session: Session, before: number, limit: number) => Promise<number>,
+) {
+  return async (
+    { term, inCell, clock }: Pick<SweepWorld, "term" | "inCell" | "clock">,
+  ): Promise<number> => {
+    const before = clock.now() - keptMs;
+    return await removeInSteps(
+      term,
+      (limit) => inCell(NO_CELLS, (session) => remove(session, before, limit)),
+    );
+  };
 }

@@ -121,6 +121,8 @@ export class RuntimeCounts {
   refusalRowsWritten = 0;
   /** Refused calls missing in the counts: too many rows in memory, or a write with an unknown result. */
   refusedCallsLost = 0;
+  /** Failed requests missing in their log: too many rows in memory, or a write with an unknown result. */
+  failedRequestsLost = 0;
   /** Calls that were refused because the tables did not have the newest changes in time. */
   flushesLate = 0;
   /** Reads of tables that were refused, because too many of their app ran and waited. */

@@ -42,7 +42,12 @@ export interface ApiKey {
   readonly mode: Mode;
   readonly hash: string;
   readonly prefix: string;
+  readonly name: string | null;
   readonly createdAt: Millis;
+  /** The operator who created it; null if that is not known. */
+  readonly createdBy: string | null;
+  /** Real time from which it is invalid; null for a key without an end. */
+  readonly validUntil: Millis | null;
   readonly revokedAt: Millis | null;
 }
 

@@ -182,7 +182,7 @@ export async function hideCauses(
     [arrayText(keys), limit],
   );
   await session.query(
-    `update webhook_messages m set body = given.body, caused_by = null
+    `update webhook_messages m set body = given.body, caused_by = null, recent_attempts = null
      from unnest($1::text::text[], $2::text::text[]) as given(id, body) where m.id = given.id`,
     [arrayText(rows.map(({ id }) => id)), arrayText(rows.map(({ body }) => withoutCause(body)))],
   );

@@ -9,8 +9,9 @@ import type { UserKey } from "../../domain/values/ids.ts";
 import type { WebhookMessage } from "../../domain/state/message.ts";
 import type { Millis } from "../../domain/values/period.ts";
 import { WEBHOOK_MESSAGES } from "../rows/message_rows.ts";
+import { SENDER_LIMITS } from "../../process/webhook_limits.ts";
 import { arrayText, type Session } from "../database.ts";
-import type { MessageStatus } from "./webhook_store.ts";
+import type { AttemptRecord, MessageStatus } from "./webhook_store.ts";
 
 type Reader = Pick<Session, "query">;
 
@@ -40,6 +41,7 @@ export interface AttemptOutcome {
   readonly lastError: string | null;
   /** On the realm's clock. */
   readonly endedAt: Millis;
+  readonly attempt: AttemptRecord;
 }
 
 const COLUMNS =
@@ -145,6 +147,29 @@ export async function hurryRetries(
   return rows.length;
 }
 
+/**
+ * Makes messages due at once that were given up, with `isPendingToo` also those that wait for a retry: each has its whole
+ * schedule again, in the order of its lane. Returns how many, fewer than the limit when none are left.
+ */
+export async function sendAgain(
+  session: Session,
+  webhookId: string,
+  isPendingToo: boolean,
+  now: Millis,
+  limit: number,
+): Promise<number> {
+  const rows = await session.query(
+    `update webhook_messages set status = 'pending', ended_at_ms = null, next_attempt_at_ms = $2::bigint,
+       failures = case when status = 'failed' then 0 else failures end
+     where id = any(array(
+       select id from webhook_messages where webhook_id = $1 and status <> 'delivered' and attempts > 0
+         and (status = 'failed' or $4::boolean and next_attempt_at_ms > $2::bigint)
+       order by id desc limit $3::int for update skip locked)) returning 1`,
+    [webhookId, now, limit, isPendingToo],
+  );
+  return rows.length;
+}
+
 /** Records messages outside of a turn, in the transaction of the change that they report. */
 export async function insertMessages(session: Session, messages: readonly WebhookMessage[]): Promise<void> {
   for (const message of messages) {
@@ -182,10 +207,11 @@ export async function saveOutcomes(session: Session, outcomes: readonly AttemptO
        failures = case when m.status = 'pending' then coalesce(o.failures, m.failures) else m.failures end,
        next_attempt_at_ms = case when m.status = 'pending'
          then coalesce(o.next_attempt_at_ms, m.next_attempt_at_ms) else m.next_attempt_at_ms end,
-       last_status = o.last_status, last_error = o.last_error
+       last_status = o.last_status, last_error = o.last_error,
+       recent_attempts = (array[o.attempt] || m.recent_attempts)[1:${SENDER_LIMITS.attemptsKept}]
      from unnest($1::text::text[], $2::text::text[], $3::text::int[], $4::text::bigint[], $5::text::int[],
-       $6::text::text[], $7::text::bigint[])
-       as o(id, status, failures, next_attempt_at_ms, last_status, last_error, ended_at_ms)
+       $6::text::text[], $7::text::bigint[], $8::text::text[])
+       as o(id, status, failures, next_attempt_at_ms, last_status, last_error, ended_at_ms, attempt)
      where m.id = o.id`,
     [
       ids,
@@ -195,6 +221,7 @@ export async function saveOutcomes(session: Session, outcomes: readonly AttemptO
       arrayText(outcomes.map(({ lastStatus }) => lastStatus)),
       arrayText(outcomes.map(({ lastError }) => lastError)),
       arrayText(outcomes.map(({ endedAt }) => endedAt)),
+      arrayText(outcomes.map(({ attempt }) => JSON.stringify(attempt))),
     ],
   );
 }

@@ -74,7 +74,7 @@ export async function readRegistry(reader: Reader, since: number): Promise<Regis
   );
   const keys = await reader.query<ApiKey>(
     `select id as "keyId", app_id as "appId", class, mode, hash, prefix, created_at_ms as "createdAt",
-       revoked_at_ms as "revokedAt"
+       name, created_by as "createdBy", valid_until_ms as "validUntil", revoked_at_ms as "revokedAt"
      from keys where changed_in > $1::bigint order by created_at_ms, id`,
     [since],
   );
@@ -290,10 +290,25 @@ async function insertRealm(session: Session, { realm, appId, mode }: RealmRecord
 
 async function saveKey(session: Session, key: ApiKey, version: number): Promise<void> {
   await session.query(
-    `insert into keys (id, app_id, class, mode, hash, prefix, created_at_ms, revoked_at_ms, changed_in)
-     values ($1, $2, $3, $4, $5, $6, $7::bigint, $8::bigint, $9::bigint)
-     on conflict (id) do update set revoked_at_ms = excluded.revoked_at_ms, changed_in = excluded.changed_in`,
-    [key.keyId, key.appId, key.class, key.mode, key.hash, key.prefix, key.createdAt, key.revokedAt, version],
+    `insert into keys (id, app_id, class, mode, hash, prefix, name, created_at_ms, created_by,
+       valid_until_ms, revoked_at_ms, changed_in)
+     values ($1, $2, $3, $4, $5, $6, $7, $8::bigint, $9, $10::bigint, $11::bigint, $12::bigint)
+     on conflict (id) do update set valid_until_ms = excluded.valid_until_ms,
+       revoked_at_ms = excluded.revoked_at_ms, changed_in = excluded.changed_in`,
+    [
+      key.keyId,
+      key.appId,
+      key.class,
+      key.mode,
+      key.hash,
+      key.prefix,
+      key.name,
+      key.createdAt,
+      key.createdBy,
+      key.validUntil,
+      key.revokedAt,
+      version,
+    ],
   );
 }
 

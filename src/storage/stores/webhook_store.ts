@@ -56,8 +56,8 @@ const COLUMNS = `id as "messageId", type, status, attempts, next_attempt_at_ms a
 /** Selects the messages of a page. */
 export interface MessagePage {
   readonly webhookId: string;
-  /** Null for any status. */
-  readonly status: MessageStatus | null;
+  /** Null for any status; "failing" for those that are not delivered, with at least one failed attempt. */
+  readonly status: MessageStatus | "failing" | null;
   readonly limit: number;
   readonly offset: number;
 }
@@ -66,7 +66,11 @@ export interface MessagePage {
 export function listMessages(reader: Reader, page: MessagePage): Promise<MessageRecord[]> {
   const { webhookId, status, limit, offset } = page;
   const params: Param[] = [webhookId, limit, offset];
-  const ofStatus = status === null ? "" : ` and status = $${params.push(status)}`;
+  const ofStatus = status === null
+    ? ""
+    : status === "failing"
+    ? " and status <> 'delivered' and attempts > 0"
+    : ` and status = $${params.push(status)}`;
   return reader.query<MessageRecord>(
     `select ${COLUMNS} from webhook_messages where webhook_id = $1${ofStatus}
      order by id desc limit $2::int offset $3::int`,
@@ -85,4 +89,31 @@ export async function findMessage(
     [messageId, webhookId],
   );
   return row ?? null;
+}
+
+/** An attempt to deliver a message. */
+export interface AttemptRecord {
+  /** Real time at which it began. */
+  readonly at: Millis;
+  /** The HTTP status; null without an answer. */
+  readonly status: number | null;
+  /** Null where the message was delivered. */
+  readonly error: string | null;
+  readonly tookMs: number;
+  /** The first 1 KiB of the answer; null without one. */
+  readonly answer: string | null;
+}
+
+/** Reads the newest attempts at a message of a webhook, the newest first; null for an unknown message. */
+export async function listAttempts(
+  reader: Reader,
+  webhookId: string,
+  messageId: string,
+): Promise<AttemptRecord[] | null> {
+  const [row] = await reader.query<{ attempts: string }>(
+    `select coalesce(to_json(recent_attempts)::text, '[]') as attempts from webhook_messages
+     where id = $1 and webhook_id = $2`,
+    [messageId, webhookId],
+  );
+  return row === undefined ? null : (JSON.parse(row.attempts) as string[]).map((text) => JSON.parse(text));
 }

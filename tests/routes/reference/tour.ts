@@ -150,6 +150,7 @@ function withoutSecrets(text: string, app: TestApp): string {
     .replace(/"whsec_[^"]*"/g, '"whsec_EXAMPLE"')
     .replace(/"([sp]k_(?:live|test)_)[0-9A-Za-z]{40}"/g, '"$1EXAMPLE"')
     .replace(/"(uk_(?:live|test)_)[0-9A-Za-z]{32}_[0-9a-z_]*"/g, '"$1EXAMPLE"')
+    .replace(/"keyPrefix":"([spu]k_(?:live|test)_)[0-9A-Za-z]*"/g, '"keyPrefix":"$1EXAM"')
     .replace(/"prefix":"([spu]k_(?:live|test)_)[0-9A-Za-z]*"/g, '"prefix":"$1EXAM"')
     .replace(/[A-Za-z0-9_-]{40,}\.[A-Za-z0-9_-]{43}/g, "EXAMPLE_TOKEN");
 }

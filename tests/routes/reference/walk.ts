@@ -245,7 +245,11 @@ export async function walkAdministration(tour: Tour): Promise<void> {
   await record("listApps");
   await record("getApp", { parameters: { appId } });
   await refuse("getApp", "not_found", { parameters: { appId: "app_unknown" } });
-  const made = await record("createKey", { parameters: { appId }, body: { class: "public", mode: "test" } });
+  const made = await record("createKey", {
+    parameters: { appId },
+    body: { class: "public", mode: "test", name: "Shop page" },
+  });
+  await record("rollKey", { parameters: { appId, keyId: made.keyId }, body: { keepOldSeconds: 3600 } });
   await record("revokeKey", { parameters: { appId, keyId: made.keyId } });
   await record("listKeys", { parameters: { appId } });
   await record("rotateIdentitySecret", { parameters: { appId }, body: { keepOldSeconds: 3600 } });
@@ -259,8 +263,14 @@ export async function walkAdministration(tour: Tour): Promise<void> {
   const lessPlans = { ...catalog, plans: catalog.plans.filter(({ id }) => id !== "plan_pro") };
   await refuse("applyCatalog", "catalog_in_use", { parameters: { appId: app.appId }, body: lessPlans });
   await record("moveHistory");
-  await record("listAudit", { parameters: { appId, limit: "2" } });
   service.clock.advance(1);
+  const headers = { "x-request-id": "req_1" };
+  await app.call("POST", "/track", { userId: "user_demo", event: "image.render", count: 0 }, { headers });
+  await record("listRequests", { parameters: { appId: app.appId, requestId: "req_1" } });
+  const stranger = { key: "sk_live_Unknown0123456789" };
+  await app.call("GET", "/plans", undefined, stranger);
+  await record("listUnknownKeys");
+  await record("listAudit", { parameters: { appId, limit: "2" } });
   const range = { from: "2026-01-15", to: "2026-01-15" };
   await record("listDailyUse", { parameters: { appId: app.appId, mode: "live", by: "event", ...range } });
   await walkFeatures(tour);
@@ -387,6 +397,8 @@ async function walkWebhooks({ record, refuse, service, receiverUrl }: Tour, appI
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
   await record("redeliverMessage", { parameters: { ...parameters, messageId } });
+  await record("listAttempts", { parameters: { ...parameters, messageId } });
+  await record("redeliverMessages", { parameters, body: { status: "failed" } });
   await record("listWebhooks", { parameters: { appId } });
   await record("listMessages", { parameters: { ...parameters, status: "delivered", limit: "2" } });
   await refuse("listMessages", "not_found", { parameters: { appId, webhookId: "whk_unknown" } });

@@ -8,6 +8,7 @@ import { JOURNAL } from "./statements_journal.ts";
 import { MEMBERS } from "./statements_nodes.ts";
 import { MERGES } from "./statements_merge.ts";
 import { READS } from "./statements_read.ts";
+import { FAILED_REQUESTS } from "./statements_failed_requests.ts";
 import { REFUSALS } from "./statements_refusals.ts";
 import { REGISTRY } from "./statements_registry.ts";
 import { RUNS } from "./statements_runs.ts";
@@ -49,7 +50,17 @@ type StatementKind =
 export type Entry = readonly [nameAndStart: string, statement: Statement];
 
 const EVERY: readonly Entry[] = [
-  ...[...JOURNAL, ...MEMBERS, ...REGISTRY, ...READS, ...MERGES, ...ERASURE, ...REFUSALS, ...WEBHOOKS],
+  ...[
+    ...JOURNAL,
+    ...MEMBERS,
+    ...REGISTRY,
+    ...READS,
+    ...MERGES,
+    ...ERASURE,
+    ...REFUSALS,
+    ...FAILED_REQUESTS,
+    ...WEBHOOKS,
+  ],
   ...TREE,
   ...VIEWS,
   ...AUDIT,

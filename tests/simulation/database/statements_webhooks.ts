@@ -206,6 +206,7 @@ const OUTCOMES: readonly Entry[] = [
       return [];
     },
   ),
+  write("send messages of a webhook again: update webhook_messages set status = 'pending'", () => []),
   write(
     "retry messages of a webhook: update webhook_messages set next_attempt_at_ms = $2",
     (tables, [webhookId, now, limit]) => {

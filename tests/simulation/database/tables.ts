@@ -19,6 +19,7 @@ const OTHERS = [
   "cells",
   "webhooks",
   "refusals",
+  "failed_requests",
   "audit",
   "audit_begun",
   "stripe_connections",
