@@ -28,7 +28,7 @@ export async function takeForGrant(
   world: World,
   { key, until, ...grant }: AgentGrant,
 ): Promise<{ readonly left: Amount } | { readonly giveBack: () => Promise<void> }> {
-  const { inCell, clock, database } = world;
+  const { inCell, clock } = world;
   const now = clock.now();
   const taking = { ...grant, day: grantDayOf(now) };
   const result = await inCell(NO_CELLS, async (session) => {

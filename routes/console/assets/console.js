@@ -87,6 +87,15 @@ if (navigator.clipboard !== undefined) {
   for (const button of document.querySelectorAll("[data-copies]")) button.hidden = false;
 }
 
+/** Parts of a page that are replaced keep which of their details are open. */
+let openDetails = [];
+document.addEventListener("htmx:beforeSwap", ({ target }) => {
+  openDetails = [...target.querySelectorAll("details[id][open]")].map(({ id }) => id);
+});
+document.addEventListener("htmx:afterSwap", () => {
+  for (const id of openDetails) document.getElementById(id)?.setAttribute("open", "");
+});
+
 /** Scrolls to the first error when the page has loaded. */
 const firstFault = document.querySelector("[data-jumps]");
 if (firstFault !== null) {

@@ -14,6 +14,7 @@ import {
   valuesOf,
 } from "../parts/form.tsx";
 import { AmountText, amountText, TimeOr } from "../parts/format.tsx";
+import { readCatalog } from "../parts/catalog.ts";
 import { helpFor, HelpList, waitsOf } from "../parts/help.tsx";
 import { userPath } from "../parts/page.tsx";
 import { nowOf } from "../parts/usage_chart.tsx";
@@ -92,7 +93,8 @@ export const explainPage: PageRoute = {
     const subject = await loadUser(request);
     if (!("user" in subject)) return subject;
     const { query } = request;
-    const [refusals, now] = await Promise.all([
+    const [catalog, refusals, now] = await Promise.all([
+      readCatalog(request, subject.app),
       readRefusals(request, subject, REFUSALS_SHOWN),
       nowOf(request, subject.app),
     ]);
@@ -136,7 +138,7 @@ export const explainPage: PageRoute = {
             <h2>Last refusals</h2>
             {refusals.length === 0
               ? <p class="empty">No refusals in the last 90 days</p>
-              : <RefusalsOfUser subject={subject} refusals={refusals} now={now} />}
+              : <RefusalsOfUser subject={subject} catalog={catalog} refusals={refusals} now={now} />}
           </section>
         </>
       ),
@@ -165,7 +167,7 @@ function Answer({ request, subject, values, explanation, now }: {
         <h2>{subscription === null ? "No plan" : `Limits of ${subscription.planName}`}</h2>
         {groups.length === 0
           ? <p class="empty">Without a plan there are no limits; only credits can be used.</p>
-          : <Limits groups={groups} user={user} />}
+          : <Limits of={user.userId} groups={groups} user={user} />}
       </section>
       <section class="card">
         <h2>Credits in the order of use</h2>
@@ -179,7 +181,9 @@ function Answer({ request, subject, values, explanation, now }: {
             </h2>
             {refusedBy.includes(level.userId) ? <span class="tag bad">refuses</span> : null}
           </div>
-          {level.groups.length === 0 ? <p class="empty">No limits</p> : <Limits groups={level.groups} />}
+          {level.groups.length === 0
+            ? <p class="empty">No limits</p>
+            : <Limits of={level.userId} groups={level.groups} />}
           {level.credits.length === 0 ? null : <Credits credits={level.credits} />}
         </section>
       ))}
@@ -204,10 +208,12 @@ function Helps({ request, subject, values, explanation, now }: Parameters<typeof
 }
 
 /** @param user the user of the limits; absent for a user above, which has a page with its windows */
-function Limits({ groups, user }: { groups: readonly ExplainedGroup[]; user?: UserSubject["user"] }) {
+function Limits(
+  { of, groups, user }: { of: string; groups: readonly ExplainedGroup[]; user?: UserSubject["user"] },
+) {
   const columns = user === undefined ? LIMIT_COLUMNS : [...LIMIT_COLUMNS, windowColumn(user)];
   return (
-    <div class="scroll" tabindex={0} role="region" aria-label="Limits">
+    <div class="scroll" tabindex={0} role="region" aria-label={`Limits of ${of}`}>
       <Table rows={groups} columns={columns} />
     </div>
   );

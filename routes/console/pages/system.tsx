@@ -85,8 +85,8 @@ const checksPage: PageRoute = {
 
 const VERDICTS = {
   ok: { text: "OK", kind: "good" },
-  warn: { text: "warning", kind: "warn" },
-  fail: { text: "error", kind: "bad" },
+  warn: { text: "Warning", kind: "warn" },
+  fail: { text: "Error", kind: "bad" },
 } as const;
 
 function Checks({ health: { verdict, checks } }: { health: Health }) {

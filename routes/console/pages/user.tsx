@@ -3,7 +3,7 @@
 import type { Child } from "hono/jsx";
 import { AccountCard, readBelow } from "./accounts.tsx";
 import { planName, readCatalog, type ShownCatalog } from "../parts/catalog.ts";
-import { hasParent, loadUser, type UserSubject } from "../parts/subject.tsx";
+import { hasParent, loadUser, type TabPath, type UserSubject } from "../parts/subject.tsx";
 import { Time } from "../parts/format.tsx";
 import { appPath, crumbsOf, userPath } from "../parts/page.tsx";
 import {
@@ -68,7 +68,7 @@ interface TabRequest {
 
 /** A tab: the end of its path, its title, and its content. */
 interface Tab {
-  readonly path: "" | "/billing" | "/activity" | "/privacy";
+  readonly path: TabPath;
   readonly title: string;
   readonly show: (
     tab: TabRequest,
@@ -92,8 +92,8 @@ const nowTab: Tab = {
           {refusal === null
             ? null
             : <RefusalBanner request={request} subject={subject} refusal={refusal} now={now} />}
-          <AccountCard subject={subject} below={below} levels={usage.levels} />
           <CurrentUsageCards request={request} subject={subject} usage={usage} seen={null} now={now} />
+          <AccountCard subject={subject} below={below} levels={usage.levels} />
           <UseCard subject={subject} use={use} now={now} />
         </>
       ),
@@ -127,7 +127,7 @@ const billingTab: Tab = {
 const activityTab: Tab = {
   path: "/activity",
   title: "Activity",
-  async show({ request, subject, isDeleting, now }) {
+  async show({ request, subject, catalog, isDeleting, now }) {
     const [feed, refusals, consents, runs] = await Promise.all([
       readEvents(request, subject),
       readRefusals(request, subject),
@@ -137,7 +137,7 @@ const activityTab: Tab = {
     return {
       content: (
         <>
-          <RefusalsCard subject={subject} refusals={refusals} now={now} />
+          <RefusalsCard subject={subject} catalog={catalog} refusals={refusals} now={now} />
           <RunsCard request={request} subject={subject} runs={runs} />
           <EventsCard
             request={request}
@@ -145,6 +145,7 @@ const activityTab: Tab = {
             feed={feed}
             consents={consents}
             isDeleting={isDeleting}
+            now={now}
           />
         </>
       ),

@@ -1,6 +1,6 @@
 // The cards of a user's page about the past: subscriptions with their history, events, refusals and the ledger.
 
-import { packOf, planName, planOf, type ShownCatalog } from "../parts/catalog.ts";
+import { groupLabels, packOf, planName, planOf, type ShownCatalog } from "../parts/catalog.ts";
 import type { ShownUser, UserSubject } from "../parts/subject.tsx";
 import { Ago, AmountText, Time, TimeOr } from "../parts/format.tsx";
 import { EventTable, type FeedEvent } from "../parts/event_table.tsx";
@@ -220,12 +220,13 @@ function includedText(
 
 /** The newest events with their prompts, or the reason why prompts are hidden. */
 export function EventsCard(
-  { request, subject: { app, user }, feed: { events, isLogging }, consents, isDeleting }: {
+  { request, subject: { app, user }, feed: { events, isLogging }, consents, isDeleting, now }: {
     request: PageRequest;
     subject: UserSubject;
     feed: Feed;
     consents: Consents;
     isDeleting: boolean;
+    now: number;
   },
 ) {
   const hidden = hiddenPrompts(request, isLogging, consents);
@@ -254,7 +255,13 @@ export function EventsCard(
         : (
           <>
             {hidden === null ? null : <p class="hint">{hidden}</p>}
-            <EventTable app={app} events={events} showsUsers={false} showsPrompts={hidden === null} />
+            <EventTable
+              app={app}
+              events={events}
+              now={now}
+              showsUsers={false}
+              showsPrompts={hidden === null}
+            />
           </>
         )}
     </section>
@@ -270,27 +277,28 @@ function hiddenPrompts({ ask }: PageRequest, isLogging: boolean, consents: Conse
 
 /** The refused calls of the user. */
 export function RefusalsCard(
-  { subject, refusals, now }: { subject: UserSubject; refusals: readonly ShownRefusals[]; now: number },
+  { subject, catalog, refusals, now }: Parameters<typeof RefusalsOfUser>[0],
 ) {
   return (
     <section class="card" aria-labelledby="refusals">
       <h2 id="refusals">Refusals</h2>
       {refusals.length === 0
         ? <p class="empty">No refusals in the last 90 days</p>
-        : <RefusalsOfUser subject={subject} refusals={refusals} now={now} />}
+        : <RefusalsOfUser subject={subject} catalog={catalog} refusals={refusals} now={now} />}
     </section>
   );
 }
 
 /** Refused calls of one user, each with a link that explains the same call now. */
 export function RefusalsOfUser(
-  { subject: { app, user }, refusals, now }: {
+  { subject: { app, user }, catalog, refusals, now }: {
     subject: UserSubject;
+    catalog: ShownCatalog;
     refusals: readonly ShownRefusals[];
     now: number;
   },
 ) {
-  const labels = new Map(user.counters.map(({ groupId, label }) => [groupId, label]));
+  const labels = groupLabels(catalog);
   const explainPath = (event: string) =>
     `${userPath(app, user.userId)}/explain?event=${encodeURIComponent(event)}`;
   return (

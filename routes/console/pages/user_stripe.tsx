@@ -45,7 +45,7 @@ export function StripeOfUserCard(
           <Unhandled messages={unhandled} now={now} />
         </>
       )}
-      {payments.length === 0 && subscriptions.length === 0
+      {payments.length + subscriptions.length + unhandled.length === 0
         ? (
           <p class="empty">
             No payment or subscription in Stripe belongs to this user. A payment that names another user or no

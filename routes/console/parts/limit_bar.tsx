@@ -24,7 +24,7 @@ export function levelOf({ quota, current }: Pick<LimitGroup, "quota" | "current"
 }
 
 const LEVELS = {
-  near: { text: "near its limit", kind: "warn" },
+  near: { text: "near limit", kind: "warn" },
   full: { text: "full", kind: "bad" },
 } as const;
 
