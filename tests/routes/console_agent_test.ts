@@ -45,6 +45,7 @@ Deno.test("an agent grants up to the cap of the day over all apps; above it the 
   const { app, agent, user } = await world();
   assert.match((await granted(agent, user, 15)).text, /Granted Wallet to ann\./);
   const other = await appWithAnn();
+  assert.match((await agent.get(`${other.user}/grant`)).text, /You may grant 5 more units today/);
   const above = await granted(agent, other.user, 6);
   assert.equal(above.status, 403);
   assert.match(above.text, /This grant is 6 units\. 5 of the 20 units that you may grant today are left/);

@@ -1,10 +1,10 @@
 // How pages read and write: through the endpoints of the API, called from within the process. An operator acts for an app
 // and mode without an API key; otherwise a call is like one from outside, and also runs at the owner of the cell.
 
-import { takeForGrant } from "../../../src/audit/agent_grants.ts";
+import { leftToGrant, takeForGrant } from "../../../src/audit/agent_grants.ts";
 import { findPack } from "../../../src/domain/catalog/catalog.ts";
 import { grantedUnits } from "../../../src/domain/credits/agent_cap.ts";
-import { amountOf, decimalOf } from "../../../src/domain/values/amount.ts";
+import { amountOf, decimalOf, numberOf } from "../../../src/domain/values/amount.ts";
 import type { Refusal } from "../../../src/domain/values/refusal.ts";
 import { hashOf } from "../../../src/process/secrets/hash.ts";
 import type { Serving } from "../../../src/cluster/service.ts";
@@ -189,6 +189,13 @@ export class ApiCaller {
       if (error instanceof Refused) await takeBackId(serving, key);
       throw error;
     }
+  }
+
+  /** What an agent may still grant today, in units; null for other roles. */
+  async unitsLeft(): Promise<number | null> {
+    const { session: { operator: { role, name: who } }, agentGrants } = this.#context;
+    if (role !== "agent") return null;
+    return numberOf(await leftToGrant(this.serving, { who, cap: amountOf(agentGrants) }));
   }
 
   get #author(): Author {
