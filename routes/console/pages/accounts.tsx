@@ -103,8 +103,7 @@ function LevelsTable({ app, levels }: { app: UserSubject["app"]; levels: Current
             kind: "number",
             cell: ({ group }) => (
               <span data-level={levelOf(group) ?? undefined}>
-                <AmountText value={group.quota} unit={group.unit} />
-                <LevelTag group={group} />
+                <AmountText value={group.quota} unit={group.unit} /> <LevelTag group={group} />
               </span>
             ),
           },

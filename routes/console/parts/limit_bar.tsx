@@ -54,8 +54,7 @@ export function LimitBar(
     <div class={isChanged ? "group changed" : "group"} data-level={level ?? undefined}>
       <div class="title">
         <span>
-          <b>{label}</b>
-          <LevelTag group={group} />
+          <b>{label}</b> <LevelTag group={group} />
         </span>
         <span class="amount">
           <AmountText value={current} unit={unit} /> of <AmountText value={quota} unit={unit} />
