@@ -233,7 +233,7 @@ Deno.test("a banner says what was refused last and what would help, with a reply
       "image.x was refused just now Limit reached: Images a month. 2 calls within an hour.",
       "Waiting Images a month resets Feb 15",
       'Your request (image.x) was not allowed because the limit "Images a month" of your plan Pro was reached: ' +
-      "100 of 100 are used. The limit resets Feb 15 (UTC). The plans Trial, Team and Organisation would allow it " +
+      "100 of 100 are used. The limit resets on Feb 15, 2026 at 12:00 UTC. The plans Trial, Team and Organisation would allow it " +
       "now. Extra credits would allow it too: Image Top-Up and Wallet.",
     ]
   ) assert.ok(text.includes(words), `${words}: ${text}`);
@@ -245,6 +245,10 @@ Deno.test("a banner says what was refused last and what would help, with a reply
     (await visitor.get(user)).text,
     /A call of this type with a count of 1 is allowed now\..* It would be allowed now/,
   );
+  await post("/reserve", { userId: "new", event: "image.x" });
+  const { text: unknown } = await visitor.get(user.replace(/ann$/, "new"));
+  assert.match(unknown, /No user with this ID in live mode yet.* image\.x was refused just now No plan\./);
+  assert.match(unknown, /not allowed because you have no active plan\. The plans Free, /);
   const support = await Visitor.signedIn(consoleOf(service), SUPPORT_TOKEN);
   assert.doesNotMatch((await support.get(user)).html, /packId=/);
   const explained = await visitor.get(`${user}/explain`);

@@ -75,6 +75,15 @@ interface Tab {
   ) => Promise<{ readonly content: Child; readonly title?: undefined } | PageContent>;
 }
 
+/** The banner with the last refusal; null for none. A user who was only refused has a banner, and no row yet. */
+async function lastRefusalOf(
+  { request, subject, now }: Pick<TabRequest, "request" | "subject" | "now">,
+): Promise<Child> {
+  const refusal = await readRefusal(request, subject, now);
+  if (refusal === null) return null;
+  return <RefusalBanner request={request} subject={subject} refusal={refusal} now={now} />;
+}
+
 const nowTab: Tab = {
   path: "",
   title: "Now",
@@ -85,13 +94,11 @@ const nowTab: Tab = {
       readUserDays(request, subject, now),
     ]);
     if (!("groups" in usage)) return usage;
-    const refusal = await readRefusal(request, subject, now);
+    const refusal = await lastRefusalOf({ request, subject, now });
     return {
       content: (
         <>
-          {refusal === null
-            ? null
-            : <RefusalBanner request={request} subject={subject} refusal={refusal} now={now} />}
+          {refusal}
           <CurrentUsageCards request={request} subject={subject} usage={usage} seen={null} now={now} />
           <AccountCard subject={subject} below={below} levels={usage.levels} />
           <UseCard subject={subject} use={use} now={now} />
@@ -192,8 +199,10 @@ function pageOf(tab: Tab): PageRoute {
         nowOf(request, app),
       ]);
       const isDeleting = known?.deletionPending === true;
-      const shown = known === null ? null : await tab.show({ request, subject, catalog, isDeleting, now });
+      const asked = { request, subject, catalog, isDeleting, now };
+      const shown = known === null ? null : await tab.show(asked);
       if (shown?.title !== undefined) return shown;
+      const banner = known === null ? await lastRefusalOf(asked) : null;
       return {
         title: tab.path === "" ? user.userId : `${tab.title} of ${user.userId}`,
         crumbs: crumbsOf(app, user.userId),
@@ -211,7 +220,7 @@ function pageOf(tab: Tab): PageRoute {
             {known === null ? <UnknownUser request={request} subject={subject} /> : null}
             {found === null ? null : <Found found={found} />}
             <UserActions request={request} subject={subject} />
-            {shown === null ? null : (
+            {shown === null ? banner : (
               <>
                 <Tabs subject={subject} chosen={tab} />
                 {shown.content}

@@ -91,11 +91,16 @@ export function comingText(at: string, now: number): string {
     : `in ${Math.max(Math.ceil(left / MINUTE_MS), 1)} min`;
 }
 
+/** A time for a text that is read later, such as "Dec 1, 2026 at 00:00 UTC". */
+export function momentText(at: string): string {
+  return `${dateText(at)} at ${at.slice(11, 16)} UTC`;
+}
+
 /** A date in UTC such as "Dec 1", with the year if it is not the current one. */
-function dateText(at: string, now: number): string {
+function dateText(at: string, now?: number): string {
   const [year, month, day] = at.slice(0, 10).split("-").map(Number);
   const date = `${MONTHS[(month ?? 1) - 1]} ${day}`;
-  return year === new Date(now).getUTCFullYear() ? date : `${date}, ${year}`;
+  return now !== undefined && year === new Date(now).getUTCFullYear() ? date : `${date}, ${year}`;
 }
 
 /** The exact time, for people to read on hover. */

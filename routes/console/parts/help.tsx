@@ -1,13 +1,13 @@
 // What would allow a refused call: plans and packs of the catalog, and waiting. Also the reply that support sends to the
 // customer.
 
-import { type Unit, UNITS } from "../../../src/domain/catalog/plan.ts";
+import type { Unit } from "../../../src/domain/catalog/plan.ts";
 import { type CallForHelp, type Help, whatHelps } from "../../../src/domain/metering/what_helps.ts";
 import { type Amount, amountOf } from "../../../src/domain/values/amount.ts";
 import type { AnswerOf } from "../../contract/definition.ts";
 import { grantCredits } from "../../contract/credits.ts";
 import type { explain } from "../../contract/metering.ts";
-import { amountText, comingText, durationText } from "./format.tsx";
+import { amountText, comingText, durationText, momentText } from "./format.tsx";
 import { userPath } from "./page.tsx";
 import { mayChange, mayMake, type PageRequest } from "./page_context.ts";
 import type { UserSubject } from "./subject.tsx";
@@ -45,11 +45,16 @@ export function helpFor(
     metadata,
     reasons,
     needs,
-    lacking: new Set(groups.length === 0 ? UNITS : groups.map(({ unit }) => unit)),
+    // Credits pay for a call without a group only where they cover the whole need of a unit.
+    lacking: new Set(groups.length === 0 ? neededUnits(needs) : groups.map(({ unit }) => unit)),
     planId: explanation.subscription?.planId ?? null,
     seats: user.subscription?.quantity ?? 1,
     counts: new Map(explanation.groups.map(({ groupId, current }) => [groupId, amountOf(current)])),
   });
+}
+
+function neededUnits(needs: ReadonlyMap<Unit, Amount>): Unit[] {
+  return [...needs].flatMap(([unit, need]) => need > 0n ? [unit] : []);
 }
 
 function larger(one: Amount | undefined, other: Amount): Amount {
@@ -159,12 +164,16 @@ export function replyText(
       amountText(main.quota, main.unit)
     } are used`
     : reasons.map((reason) => CUSTOMER_REASONS[reason]).join(", and ");
-  const reset = waits.find(({ resetsAt }) => resetsAt !== null);
+  const [wait] = waits;
   const refused = `Your request (${event}) was not allowed because ${why}.`;
   if (allowed) return `${refused} It would be allowed now: please try again.`;
   const sentences = [
     refused,
-    reset === undefined ? null : `The limit ${reset.text} (UTC).`,
+    wait === undefined
+      ? null
+      : wait.resetsAt === null
+      ? `The limit ${wait.text}.`
+      : `The limit resets on ${momentText(wait.resetsAt)}.`,
     plans.length === 0
       ? null
       : `${plans.length === 1 ? "The plan" : "The plans"} ${listed(plans)} would allow it now.`,
