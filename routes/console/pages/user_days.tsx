@@ -53,7 +53,7 @@ export function UseCard(
             const most = amountText(Math.max(...values), unit);
             return (
               <div>
-                <span class="soft">{title}</span> <b>{sum}</b>
+                <span class="soft">{title}</span> <b>{sum}</b>{" "}
                 <Sparkline
                   values={values}
                   label={`${title} by day: ${sum} in all, at most ${most} on a day`}

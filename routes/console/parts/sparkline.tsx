@@ -1,20 +1,24 @@
-// A line of numbers as small as a word, drawn on the server: a bar for each day, the newest on the right.
+// A line of a few numbers beside a text, such as the usage of the last days. It needs no script.
 
-/** A line of bars, each as high as its share of the highest. `label` says the same in words. */
+/** @param label what the numbers are, for screen readers */
 export function Sparkline({ values, label }: { values: readonly number[]; label: string }) {
-  const most = Math.max(...values, Number.MIN_VALUE);
-  const height = (value: number) => value <= 0 ? 0 : Math.max(Math.round(value / most * 100) / 5, 1);
+  const most = Math.max(...values, 0);
+  if (values.length < 2 || most <= 0) return null;
+  const points = values.map((value, place) => `${place},${rounded(20 - value / most * 18)}`);
   return (
     <svg
       class="sparkline"
+      viewBox={`0 0 ${values.length - 1} 21`}
+      preserveAspectRatio="none"
       role="img"
       aria-label={label}
-      viewBox={`0 0 ${values.length * 4} 20`}
-      preserveAspectRatio="none"
     >
-      {values.map((value, place) => (
-        <rect x={place * 4} y={20 - height(value)} width={3} height={height(value)} />
-      ))}
+      <polyline points={points.join(" ")} />
     </svg>
   );
+}
+
+/** Two decimal places: more would only be bytes. */
+function rounded(value: number): number {
+  return Math.round(value * 100) / 100;
 }
