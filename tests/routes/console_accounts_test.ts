@@ -27,7 +27,10 @@ Deno.test("the page of a user links its path and the users below, in pages, with
     /Calls count here and at every user above: ann › team › acme Limits of users above User Limit Used Quota acme Images 0 100 .* No users below/,
   );
   assert.ok(html.includes(`<a href="${base}/users/acme">acme</a>`));
-  assert.match((await visitor.get(`${base}/users/acme`)).text, /User below Users below it team 1 Last 30 days/);
+  assert.match(
+    (await visitor.get(`${base}/users/acme`)).text,
+    /User below Users below it team 1 Last 30 days/,
+  );
   assert.doesNotMatch((await visitor.get(`${base}/users/acme`)).text, /All users below/);
   for (let place = 0; place < 100; place++) await put(`bob${String(place).padStart(3, "0")}`, "team");
   const first = await visitor.get(`${base}/users/team/children`);
