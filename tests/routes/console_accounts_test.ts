@@ -101,6 +101,16 @@ Deno.test("refusals and the explanation say which user above refuses", async () 
     (await visitor.get(`${base}/users/ann`)).text,
     /Limit reached: Images\. .*Refused by acme , above/,
   );
+  await post("/track", { userId: "acme", event: "image.x", count: 100 });
+  const full = await visitor.get(`${base}/users/ann`);
+  assert.match(
+    full.text,
+    /Waiting Images resets Feb 1 .*limit "Images" of your plan Pro was reached: 100 of 100/,
+  );
+  assert.ok(
+    full.html.includes(`href="${base}/users/acme/plan?planId=plan_team"`),
+    "links lead to the account",
+  );
   const user = await visitor.get(`${base}/users/ann/activity`);
   assert.match(user.text, /Refusals .*Refused by .* limit reached acme Images 1 /);
   const explained = await visitor.get(`${base}/users/ann/explain?event=image.x&count=101`);

@@ -218,7 +218,7 @@ function pageOf(tab: Tab): PageRoute {
               )
               : null}
             {known === null ? <UnknownUser request={request} subject={subject} /> : null}
-            {found === null ? null : <Found found={found} />}
+            {found === null ? null : <Found subject={subject} found={found} />}
             <UserActions request={request} subject={subject} />
             {shown === null ? banner : (
               <>
@@ -253,7 +253,9 @@ function AliasNote({ asked, userId }: { asked: string; userId: string }) {
   );
 }
 
-function Found({ found: { kind, id, status } }: { found: FoundThing }) {
+function Found(
+  { subject: { app, user }, found: { kind, id, status } }: { subject: UserSubject; found: FoundThing },
+) {
   return (
     <div class="note">
       <code>{id}</code> is {kind === "event" ? "an" : "a"} {KINDS[kind]} of this user. {status === null
@@ -263,6 +265,9 @@ function Found({ found: { kind, id, status } }: { found: FoundThing }) {
         : status === "expired"
         ? "It expired."
         : `It was ${status}.`}
+      {kind === "subscription"
+        ? <a href={`${userPath(app, user.userId)}${billingTab.path}`}>{billingTab.title}</a>
+        : null}
     </div>
   );
 }

@@ -9,13 +9,17 @@ import type { UserSubject } from "../parts/subject.tsx";
 import { readRefusals } from "./user_activity.tsx";
 import { REASONS, type ShownRefusals } from "./refusals.tsx";
 import { explain } from "../../contract/metering.ts";
+import { getUser } from "../../contract/usage.ts";
 
 const SHOWN_MS = 7 * 86_400_000;
+const NO_HELP: Help = { plans: [], packs: [] };
 
 /** The last refusal with what would help. */
 interface LastRefusal {
   readonly row: ShownRefusals;
   readonly refused: Refused;
+  /** The user whose plan refused the call: the user, or one above. */
+  readonly refuser: UserSubject;
   readonly help: Help;
   readonly waits: readonly Wait[];
 }
@@ -30,25 +34,48 @@ export async function readRefusal(
   if (row === undefined || Date.parse(row.lastAt) < now - SHOWN_MS) return null;
   const { event, reasons, groupIds } = row;
   const { userId } = subject.user;
+  const { refusedBy = [userId] } = row;
   const explained = await request.ask.app(subject.app, explain, { userId, event });
   if (!explained.ok) return null;
-  const explanation = explained.data;
-  const { refusedBy = [userId] } = row;
-  const refusing = [{ userId, groups: explanation.groups }, ...explanation.levels ?? []]
-    .filter((level) => refusedBy.includes(level.userId));
-  const groups = refusing.flatMap((level) =>
-    level.groups.filter(({ groupId }) => groupIds.includes(groupId))
+  const { allowed, levels = [] } = explained.data;
+  const [only, ...others] = refusedBy;
+  // Where several users refuse, what helps one of them is not enough.
+  const refuser = only === undefined || others.length > 0
+    ? null
+    : only === userId
+    ? { subject, explanation: explained.data }
+    : await readRefuser(request, subject, only, event);
+  const groups = [{ userId, groups: explained.data.groups }, ...levels].flatMap((level) =>
+    refusedBy.includes(level.userId) ? level.groups.filter(({ groupId }) => groupIds.includes(groupId)) : []
   );
-  const refused = { event, reasons, groups, explanation };
-  // Only the user's own plan, credits and windows are known here.
-  const isOwn = refusedBy.every((id) => id === userId);
-  const help = isOwn ? helpFor(request, subject, refused) : { plans: [], packs: [] };
-  return { row, refused, help, waits: isOwn ? waitsOf(subject, groups, now) : [] };
+  const refused = {
+    event,
+    reasons,
+    groups,
+    explanation: { ...refuser?.explanation ?? explained.data, allowed },
+  };
+  if (refuser === null) return { row, refused, refuser: subject, help: NO_HELP, waits: [] };
+  return {
+    row,
+    refused,
+    refuser: refuser.subject,
+    help: helpFor(request, refuser.subject, refused),
+    waits: waitsOf(refuser.subject, groups, now),
+  };
+}
+
+/** Reads a user above that refused, and what its own plan says of the call; null where a call fails. */
+async function readRefuser({ ask }: PageRequest, { app }: UserSubject, userId: string, event: string) {
+  const [read, explained] = await Promise.all([
+    ask.app(app, getUser, { userId }),
+    ask.app(app, explain, { userId, event }),
+  ]);
+  return read.ok && explained.ok ? { subject: { app, user: read.data }, explanation: explained.data } : null;
 }
 
 /** The banner. */
 export function RefusalBanner(
-  { request, subject, refusal: { row, refused, help, waits }, now }: {
+  { request, subject, refusal: { row, refused, refuser, help, waits }, now }: {
     request: PageRequest;
     subject: UserSubject;
     refusal: LastRefusal;
@@ -80,7 +107,7 @@ export function RefusalBanner(
           ))}, above this user in the account.
         </p>
       )}
-      {allowed ? null : <HelpList request={request} subject={subject} help={help} waits={waits} />}
+      {allowed ? null : <HelpList request={request} subject={refuser} help={help} waits={waits} />}
       <details class="more" id="reply">
         <summary>Reply to the customer</summary>
         <label class="visually-hidden" for="reply-text">Reply to the customer</label>
