@@ -39,6 +39,7 @@ import topUps from "./0035_top_ups.sql" with { type: "text" };
 import overage from "./0036_overage.sql" with { type: "text" };
 import readers from "./0037_readers.sql" with { type: "text" };
 import views from "./0038_views.sql" with { type: "text" };
+import agentGrants from "./0041_agent_grants.sql" with { type: "text" };
 import failedRequests from "./0042_failed_requests.sql" with { type: "text" };
 import keyUse from "./0043_key_use.sql" with { type: "text" };
 import attempts from "./0044_attempts.sql" with { type: "text" };
@@ -89,6 +90,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0036_overage", sql: overage },
   { name: "0037_readers", sql: readers },
   { name: "0038_views", sql: views },
+  { name: "0041_agent_grants", sql: agentGrants },
   { name: "0042_failed_requests", sql: failedRequests },
   { name: "0043_key_use", sql: keyUse },
   { name: "0044_attempts", sql: attempts },

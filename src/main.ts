@@ -91,7 +91,7 @@ function addressesOf(
  */
 function consoleOf(config: Config, adminToken: string | null): ConsoleOptions | null {
   const { console, features, host, adminListen } = config;
-  const { isOn, supportSeesPrompts } = console;
+  const { isOn, supportSeesPrompts, agentGrants } = console;
   refuseSharedTokens(console.operators, adminToken);
   const admin: OperatorToken[] = adminToken === null
     ? []
@@ -106,7 +106,7 @@ function consoleOf(config: Config, adminToken: string | null): ConsoleOptions | 
     log("warn", "HOLDFAST_PUBLIC_URL is unset: browsers send the console's cookies over plain http too");
   }
   const isSecure = features.publicUrl?.startsWith("https:") === true;
-  return { operators, isSecure, supportSeesPrompts };
+  return { operators, isSecure, supportSeesPrompts, agentGrants };
 }
 
 function startTracing({ exportsDenoMetrics }: Config): Spans | null {

@@ -1,9 +1,15 @@
 // Stripe: its messages, and the secret that signs them.
 
 import type { Mode } from "../../actors/port.ts";
+import type { Term } from "../../actors/term.ts";
 import { readMessage } from "../../src/domain/stripe/message.ts";
 import { type Done, receive, type Received } from "../../src/integrations/stripe/receive.ts";
-import { retryOne, type RetryWorld, unhandledOf } from "../../src/integrations/stripe/unhandled.ts";
+import {
+  retryOne,
+  type RetryWorld,
+  stripeOfUser,
+  unhandledOf,
+} from "../../src/integrations/stripe/unhandled.ts";
 import { eventOf } from "../../src/integrations/stripe/signature.ts";
 import type { TopUps } from "../../src/integrations/stripe/top_ups.ts";
 import type { App, Registry } from "../../src/tenant/registry.ts";
@@ -26,6 +32,7 @@ import { timeText, timeTextOrNull } from "../contract/fields.ts";
 type World = RetryWorld & StripeAdminWorld & {
   readonly registry: Registry;
   readonly topUps: Pick<TopUps, "note">;
+  readonly term: Pick<Term, "flush">;
 };
 
 const endpoint = keylessEndpointsOn<World>();
@@ -82,6 +89,20 @@ export const STRIPE: readonly KeylessEndpoint<World>[] = [
   endpoint(contract.listUnhandledStripe, async ({ world, input: { appId, mode } }) => {
     const rows = await unhandledOf(world.database, appOf(world, appId), mode);
     return success({ unhandled: rows.map((row) => ({ ...row, createdAt: timeText(row.createdAt) })) });
+  }),
+  endpoint(contract.listUserStripe, async ({ world, input: { appId, userId, mode } }) => {
+    await world.term.flush();
+    const { payments, subscriptions, unhandled } = await stripeOfUser(
+      world.database,
+      appOf(world, appId),
+      mode,
+      userId,
+    );
+    return success({
+      payments: payments.map((row) => ({ ...row, at: timeTextOrNull(row.at) })),
+      subscriptions: subscriptions.map((row) => ({ ...row, at: timeText(row.at) })),
+      unhandled: unhandled.map((row) => ({ ...row, createdAt: timeText(row.createdAt) })),
+    });
   }),
   endpoint(contract.retryUnhandledStripe, async ({ world, input: { appId, eventId } }) => {
     const retried = await retryOne(world, appOf(world, appId), eventId);

@@ -22,13 +22,13 @@ import { noteCookie, noteOf, readNoteCookie } from "./parts/note.ts";
 import { type Frame, idOf, Page } from "./parts/page.tsx";
 import { ConfirmedForms } from "./confirmed_forms.ts";
 import { isFromElsewhere, readForm } from "./sent_forms.ts";
-import { READ_ONLY } from "./parts/action.tsx";
+import { notAllowed } from "./parts/action.tsx";
 import { ACTIONS, PAGES } from "./routes.ts";
 import { Message } from "./parts/message.tsx";
 import { SignIn } from "./pages/sign_in.tsx";
 import {
   type ActionRoute,
-  mayChange,
+  mayRun,
   type PageRequest,
   type PageResult,
   type PageRoute,
@@ -41,6 +41,8 @@ export interface ConsoleOptions {
   /** Whether browsers reach it only by https. */
   readonly isSecure: boolean;
   readonly supportSeesPrompts: boolean;
+  /** Units of credits that an agent may grant in a UTC day. */
+  readonly agentGrants: number;
 }
 
 const HOME = "/console/apps";
@@ -95,6 +97,7 @@ class Console {
   readonly #operators: Operators;
   readonly #isSecure: boolean;
   readonly #supportSeesPrompts: boolean;
+  readonly #agentGrants: number;
   readonly #endpoints: ReturnType<typeof endpointsOf>;
   readonly #guesses: Guesses;
   readonly #confirmed = new ConfirmedForms();
@@ -111,6 +114,7 @@ class Console {
     this.#operators = new Operators(options.operators);
     this.#isSecure = options.isSecure;
     this.#supportSeesPrompts = options.supportSeesPrompts;
+    this.#agentGrants = options.agentGrants;
     this.#endpoints = endpoints;
   }
 
@@ -199,8 +203,8 @@ class Console {
     if (form === null || !isOwnForm(session, form.get("csrf")) || !ONCE.test(once)) {
       return await this.#refuseForm(context, session);
     }
-    if (action.role !== "support" && !mayChange(session)) {
-      return await this.#message(context, session, "Not allowed", READ_ONLY, 403);
+    if (!mayRun(session, action)) {
+      return await this.#message(context, session, "Not allowed", notAllowed(session), 403);
     }
     const request = this.#requestOf(context, admitted, form, once);
     if (request === null) return await this.#unknownApp(context, session);
@@ -260,7 +264,8 @@ class Console {
       form,
       ask: new ApiCaller({ serving, source: this.#service }, this.#endpoints, req.raw, {
         session,
-        seesPrompts: session.operator.role === "admin" || this.#supportSeesPrompts,
+        seesPrompts: this.#seesPrompts(session),
+        agentGrants: this.#agentGrants,
         userId: params["userId"] ?? null,
         once,
       }),
@@ -268,6 +273,10 @@ class Console {
       isPartial: req.header("hx-request") !== undefined,
       path: new URL(req.url).pathname,
     };
+  }
+
+  #seesPrompts({ operator: { role } }: Session): boolean {
+    return role === "admin" || (role === "support" && this.#supportSeesPrompts);
   }
 
   async #respond(

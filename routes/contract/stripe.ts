@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { defineCall } from "./definition.ts";
-import { appPath, mode, SHOWN_AS } from "./fields.ts";
+import { appPath, endUserId, mode, SHOWN_AS } from "./fields.ts";
 import { nothing, time } from "./records.ts";
 import { STRIPE_LIMITS } from "../../src/process/limits.ts";
 
@@ -109,6 +109,43 @@ export const listUnhandledStripe = defineCall({
     `${STRIPE_LIMITS.unhandledMax} of an app and mode. Each is tried again within a minute after a change of the ` +
     "catalog, and when a later message is about the same objects.",
   answer: z.strictObject({ unhandled: z.array(unhandledMessage) }),
+  errors: ["not_found"],
+});
+
+/** `GET /admin/v1/apps/{appId}/users/{userId}/stripe` */
+export const listUserStripe = defineCall({
+  id: "listUserStripe",
+  method: "GET",
+  path: "/admin/v1/apps/:appId/users/:userId/stripe",
+  access: "admin",
+  about: "appId",
+  input: z.object({ ...appPath, userId: endUserId, mode }),
+  tag: "Stripe",
+  summary: "List what Stripe reported about a user",
+  description:
+    "Payments for credits of the user, its subscriptions, and paid messages that name it and are not handled, " +
+    "newest first, at most 50 each. userId may be an alias. Empty while a deletion of the user is pending.",
+  answer: z.strictObject({
+    payments: z.array(z.strictObject({
+      externalRef: z.string().describe("That of the grant"),
+      source: z.string().describe("The session, invoice or top-up that was paid"),
+      packId: z.string(),
+      quantity: z.number(),
+      amount: z.number().nullable().describe(
+        "What the whole session or invoice cost, in the smallest unit of the currency; null if unknown",
+      ),
+      currency: z.string().nullable(),
+      at: time.nullable().describe("When the first message about the payment was received; null if unknown"),
+      isRefunded: z.boolean().describe("Whether it was refunded in full"),
+      isDisputed: z.boolean().describe("Whether the funds were withdrawn by a dispute"),
+    })),
+    subscriptions: z.array(z.strictObject({
+      subscriptionId: z.string(),
+      at: time.describe("When Stripe made the newest event about it"),
+      isEnded: z.boolean(),
+    })),
+    unhandled: z.array(unhandledMessage),
+  }),
   errors: ["not_found"],
 });
 

@@ -5,6 +5,7 @@ import {
   deleteStripe,
   getStripe,
   listUnhandledStripe,
+  listUserStripe,
   retryUnhandledStripe,
   setStripe,
 } from "../../routes/contract/stripe.ts";
@@ -35,6 +36,20 @@ const UNHANDLED: Columns<AnswerOf<typeof listUnhandledStripe>["unhandled"][numbe
   "createdAt",
   "reason",
 ];
+
+const PAYMENTS: Columns<AnswerOf<typeof listUserStripe>["payments"][number]> = [
+  "externalRef",
+  "packId",
+  "quantity",
+  "amount",
+  "currency",
+  "at",
+];
+
+function userText({ payments, subscriptions, unhandled }: AnswerOf<typeof listUserStripe>): string {
+  const subscribed = tableOf(["subscriptionId", "at", "isEnded"], subscriptions);
+  return [tableOf(PAYMENTS, payments), subscribed, tableOf(UNHANDLED, unhandled)].join("\n\n");
+}
 
 function settingsText({ live, test }: Settings): string {
   return tableOf(MODE, [{ mode: "live" as const, ...live }, { mode: "test" as const, ...test }]);
@@ -67,5 +82,6 @@ export const STRIPE_GROUP: Groups[string] = ["Connect Stripe, and see what was p
     ({ unhandled }) => tableOf(UNHANDLED, unhandled),
     "admin stripe unhandled --mode live --app app_1",
   ),
+  commandOf("user", listUserStripe, userText, "admin stripe user user_1 --mode live --app app_1"),
   commandOf("retry", retryUnhandledStripe, resultText, "admin stripe retry evt_1 --app app_1"),
 ]];

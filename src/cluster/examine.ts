@@ -83,7 +83,7 @@ function cellTroubles({ nodes, free }: ClusterFacts, living: readonly NodeFacts[
   if (ownerless.length === 0) return [];
   const found = `${named("cell", ownerless)} without an owner: calls for their workspaces are answered 503`;
   if (living.some(({ share }) => share > 0)) {
-    const advice = "Other processes take them within 12 s; if they do not, look at the logs";
+    const advice = "Reassigned automatically within 12 s; if not, see the logs";
     return [{ isBad: true, found, advice }];
   }
   return [{ isBad: true, found, advice: "Only fronts serve: start a process without HOLDFAST_CELLS=none" }];
@@ -108,7 +108,7 @@ function reachTroubles(living: readonly NodeFacts[], view: ClusterView | null): 
     isBad: false,
     found: `${nameOf(node)} cannot be reached from here`,
     advice:
-      "Check its HOLDFAST_CLUSTER_ADDRESS and the network between the two; a third process relays calls",
+      "Check its HOLDFAST_CLUSTER_ADDRESS and the network between the two; requests are relayed meanwhile",
   }));
 }
 

@@ -9,7 +9,13 @@ import { type NamedDatabase, readDatabases } from "./database_list.ts";
 import { readServerAddress } from "./server_address.ts";
 import { readStripeKeys } from "./stripe_keys.ts";
 import { nearestName } from "./nearest.ts";
-import { type OperatorToken, readOperators, SECRET_LENGTH_MIN, shareToken } from "./operators.ts";
+import {
+  AGENT_GRANTS_DEFAULT,
+  type OperatorToken,
+  readOperators,
+  SECRET_LENGTH_MIN,
+  shareToken,
+} from "./operators.ts";
 
 /** An invalid setting; the message is the one line that the operator sees. */
 export class ConfigError extends Error {}
@@ -43,6 +49,8 @@ export interface ConsoleConfig {
   /** The people who may sign in beside the holder of the admin token. */
   readonly operators: readonly OperatorToken[];
   readonly supportSeesPrompts: boolean;
+  /** Units of credits that a person of the role agent may grant in a UTC day. */
+  readonly agentGrants: number;
 }
 
 const secret = z.string().min(SECRET_LENGTH_MIN, `must have at least ${SECRET_LENGTH_MIN} characters`);
@@ -114,6 +122,11 @@ const environment = z.object({
     return z.NEVER;
   }).optional(),
   HOLDFAST_SUPPORT_SEES_PROMPTS: z.enum(["true", "false"], "must be true or false").default("false"),
+  HOLDFAST_AGENT_GRANTS: z.string().regex(
+    /^\d{1,12}(\.\d{1,6})?$/,
+    "must be a number of units, such as 100",
+  )
+    .transform(Number).default(AGENT_GRANTS_DEFAULT),
 }).refine(
   ({ DATABASE_URL, HOLDFAST_DATABASES }) => DATABASE_URL === undefined || HOLDFAST_DATABASES === undefined,
   {
@@ -197,6 +210,7 @@ export function readConfig(variables: Readonly<Record<string, string | undefined
       isOn: values.HOLDFAST_CONSOLE === "on",
       operators,
       supportSeesPrompts: values.HOLDFAST_SUPPORT_SEES_PROMPTS === "true",
+      agentGrants: values.HOLDFAST_AGENT_GRANTS,
     },
     features: {
       privacySecret: values.HOLDFAST_PRIVACY_SECRET ?? null,

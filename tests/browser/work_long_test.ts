@@ -184,11 +184,12 @@ inBrowser(
     await page.keyboard.type("mar");
     await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
     assert.equal(new URL(page.url()).pathname, `/console/apps/${app.appId}/live/users/maria`);
-    assert.match(await wordsOf(page), /Images a month\s+90 of 100/);
+    assert.match(await wordsOf(page), /Images a month\s+near limit\s+90 of 100/);
 
     for (const way of ["Check again", "Why was this refused?"]) {
+      if (way === "Check again") await press(page, "Activity");
+      // The newest refusal is filled in.
       await press(page, way);
-      if (way === "Why was this refused?") await fill(page, "event", "image.render");
       await fill(page, "count", "20");
       await press(page, "Explain");
       const why = /Refused by the limit "Images a month": 90 of 100 are used/;
@@ -203,7 +204,7 @@ inBrowser(
     assert.match(await wordsOf(page), /Image Top-Up[\s\S]*50\s+of 50/);
 
     assert.equal((await dataOf(post("/reserve", { event: "image.render", count: 20 }))).allowed, true);
-    await until(page, /Images a month\s+100 of 100/);
+    await until(page, /Images a month\s+full\s+100 of 100/);
     await until(page, /Image Top-Up[\s\S]*40\s+of 50/);
     await until(page, /10 of Images a month\s+10 of credits of Image Top-Up/);
 
@@ -211,3 +212,20 @@ inBrowser(
     assert.equal(new URL(page.url()).pathname, "/console/sign-in");
   },
 );
+
+inApp("a live change keeps the focus, the place and open details", async ({ stage, app, base }) => {
+  const post = (path: string, body: object) => dataOf(app.call("POST", path, { userId: "u", ...body }));
+  await post("/credits/grant", { packId: "cpk_images" });
+  const { balanceId } = await post("/credits/grant", { packId: "cpk_images" });
+  await post("/credits/revoke", { balanceId });
+  const page = await stage.signedIn();
+  await page.goto(`${base}/users/u`);
+  const state = () =>
+    page.evaluate("[document.activeElement.id, document.getElementById('past-credits').open, scrollY]");
+  await page.evaluate("document.getElementById('past-credits').open = true");
+  await page.focus('[id^="revoke-"]');
+  const before = await state();
+  await post("/track", { event: "image.render", count: 7 });
+  await until(page, /\b7 of 100/);
+  assert.deepEqual(await state(), before);
+});

@@ -227,13 +227,19 @@ const TROUBLES: readonly (readonly [Partial<StoreFacts>, boolean, string, RegExp
     { webhooks: { enabled: 2, failing: [FAILING, { ...FAILING, isDisabled: true }], oldestMs: null } },
     true,
     "warn webhooks",
-    /^enabled 2, no message waits; .*: whk_1 of app_1, whk_1 of app_1 \(disabled\)$/,
+    /^enabled 2, no pending message; .*: whk_1 of app_1, whk_1 of app_1 \(disabled\)$/,
   ],
   [
     { webhooks: { enabled: 2, failing: [], oldestMs: DOCTOR_LIMITS.webhookLateMs } },
     false,
     "warn webhooks",
-    /the oldest message waits for 60 minutes$/,
+    /the oldest message has been pending 60 minutes$/,
+  ],
+  [
+    { webhooks: { enabled: 2, failing: [], oldestMs: 60 * 86_400_000 } },
+    false,
+    "warn webhooks",
+    /has been pending 60 days$/,
   ],
 ];
 

@@ -83,6 +83,7 @@ Deno.test("a bad setting is named with what it must be", () => {
     ["HOLDFAST_CELLS", "none", /needs DATABASE_URL/],
     ["HOLDFAST_CONSOLE", "true", /must be on or off/],
     ["HOLDFAST_SUPPORT_SEES_PROMPTS", "yes", /must be true or false/],
+    ["HOLDFAST_AGENT_GRANTS", "-5", /must be a number of units/],
     ["HOLDFAST_SUPPORT_TOKEN", "short", /must have at least 16/],
     ["HOLDFAST_CONSOLE_TOKENS", "ann:admin", /must be name:role:token,... .*; entry 1 is not/],
     ["HOLDFAST_CONSOLE_TOKENS", `ann:owner:${TOKEN}`, /entry 1 is not/],
@@ -151,6 +152,7 @@ Deno.test("everybody who may sign in has a token of their own, which the admin t
   assert.deepEqual(console, {
     isOn: true,
     supportSeesPrompts: false,
+    agentGrants: 100,
     operators: [
       { name: "support", role: "support", token: `${TOKEN}2` },
       { name: "ann", role: "admin", token: `${TOKEN}3` },

@@ -235,7 +235,7 @@ Deno.test("an act of the console is logged once, however often and through howev
 function asking(once: string | null, role: "admin" | "support" = "admin"): ApiCaller {
   const operator = { name: "ann", role, sessionKey: "" };
   const session = { id: "session", until: service.clock.now() + 1_000, operator };
-  const asker = { session, seesPrompts: true, userId: null, once };
+  const asker = { session, seesPrompts: true, agentGrants: 0, userId: null, once };
   const request = new Request("http://service.test/console/x");
   const stores = { serving: service.serving(), source: Stores.of(service.service) };
   return new ApiCaller(stores, endpointsOf(ENDPOINTS, ADMIN_ENDPOINTS), request, asker);

@@ -22,9 +22,15 @@ async function account() {
 Deno.test("the page of a user links its path and the users below, in pages, with the number of their own", async () => {
   const { base, put, visitor } = await account();
   const { text, html } = await visitor.get(`${base}/users/ann`);
-  assert.match(text, /Calls count here and at every user above: ann › team › acme No users below/);
+  assert.match(
+    text,
+    /Calls count here and at every user above: ann › team › acme Limits of users above User Limit Used Quota acme Images 0 100 .* No users below/,
+  );
   assert.ok(html.includes(`<a href="${base}/users/acme">acme</a>`));
-  assert.match((await visitor.get(`${base}/users/acme`)).text, /User below Users below it team 1 Limits/);
+  assert.match(
+    (await visitor.get(`${base}/users/acme`)).text,
+    /User below Users below it team 1 Last 30 days/,
+  );
   assert.doesNotMatch((await visitor.get(`${base}/users/acme`)).text, /All users below/);
   for (let place = 0; place < 100; place++) await put(`bob${String(place).padStart(3, "0")}`, "team");
   const first = await visitor.get(`${base}/users/team/children`);
@@ -91,8 +97,22 @@ Deno.test("refusals and the explanation say which user above refuses", async () 
   assert.ok(all.html.includes(`<a href="${base}/users/acme">acme</a>`));
   const csv = await visitor.get(`${base}/refusals?as=csv&by=acme`);
   assert.match(csv.html, /"groupIds","refusedBy","count"/);
-  const user = await visitor.get(`${base}/users/ann`);
-  assert.match(user.text, /Refusals .*Refused by .* limit reached acme/);
+  assert.match(
+    (await visitor.get(`${base}/users/ann`)).text,
+    /Limit reached: Images\. .*Refused by acme , above/,
+  );
+  await post("/track", { userId: "acme", event: "image.x", count: 100 });
+  const full = await visitor.get(`${base}/users/ann`);
+  assert.match(
+    full.text,
+    /Waiting Images resets Feb 1 .*limit "Images" of your plan Pro was reached: 100 of 100/,
+  );
+  assert.ok(
+    full.html.includes(`href="${base}/users/acme/plan?planId=plan_team"`),
+    "links lead to the account",
+  );
+  const user = await visitor.get(`${base}/users/ann/activity`);
+  assert.match(user.text, /Refusals .*Refused by .* limit reached acme Images 1 /);
   const explained = await visitor.get(`${base}/users/ann/explain?event=image.x&count=101`);
   assert.match(explained.text, /Refused at "acme" by the limit "Images"/);
   assert.match(explained.text, /Limits of team No limits Limits of acme refuses .* Images yes/);

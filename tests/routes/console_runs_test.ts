@@ -24,7 +24,7 @@ async function runs() {
 
 Deno.test("the page of a user lists its runs with their limits; a page of its own lists them by status", async () => {
   const { app, base, outer, inner, visitor } = await runs();
-  const { text } = await visitor.get(base);
+  const { text } = await visitor.get(`${base}/activity`);
   assert.match(
     text,
     new RegExp(
@@ -32,7 +32,7 @@ Deno.test("the page of a user lists its runs with their limits; a page of its ow
     ),
   );
   assert.match(text, new RegExp(`Nightly report ${outer} active 3 of 5`));
-  assert.doesNotMatch((await visitor.get(`${base}x`)).text, /All runs/);
+  assert.doesNotMatch((await visitor.get(`${base}x/activity`)).text, /All runs/);
   await dataOf(app.call("POST", `/runs/${inner}/end`, { reason: "done" }));
   const ended = await visitor.get(`${base}/runs?status=ended`);
   assert.match(ended.text, new RegExp(`${inner} within ${outer} ended .* done none Times`));

@@ -306,6 +306,7 @@ Deno.test("a process that cannot serve has an error page, and still serves the a
     operators: OPERATORS,
     isSecure: false,
     supportSeesPrompts: false,
+    agentGrants: 0,
   });
   for (const path of [HOME, "/console/sign-in", "/console/nowhere"]) {
     const response = await request(http, path, { cookie: "holdfast_console=a.b" });

@@ -7,11 +7,15 @@ import type { ConsoleOptions } from "../../routes/console/console.tsx";
 import { ADMIN_TOKEN, type TestService } from "../support/test_service.ts";
 
 export const SUPPORT_TOKEN = "test-support-token-0123456789";
+export const AGENT_TOKEN = "test-agent-token-0123456789";
+/** Units that the agent of the tests may grant in a day. */
+export const AGENT_GRANTS = 20;
 
 /** The operators of the tests. */
 export const OPERATORS: ConsoleOptions["operators"] = [
   { name: "admin", role: "admin", token: ADMIN_TOKEN },
   { name: "support", role: "support", token: SUPPORT_TOKEN },
+  { name: "mia", role: "agent", token: AGENT_TOKEN },
 ];
 
 /** The surface of a service with its console. */
@@ -20,6 +24,7 @@ export function consoleOf(service: TestService, options: Partial<ConsoleOptions>
     operators: OPERATORS,
     isSecure: false,
     supportSeesPrompts: false,
+    agentGrants: AGENT_GRANTS,
     ...options,
   });
 }

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { csvFile } from "../../routes/console/parts/csv.ts";
+import { agoText, comingText } from "../../routes/console/parts/format.tsx";
 import { offsetAt, placeOf, readJson } from "../../routes/console/parts/json_places.ts";
 import { diffLines } from "../../routes/console/parts/line_diff.ts";
 import { seriesOf } from "../../routes/console/parts/usage_chart.tsx";
@@ -54,6 +55,30 @@ Deno.test("JSON is read as JSON.parse reads it, and each value has its place", (
   // A member that is missing is shown at what it is missing in.
   assert.equal(offsetAt(read.places, "a[0].missing.deeper"), read.places.get("a[0]"));
   assert.equal(offsetAt(read.places, "missing"), 0);
+});
+
+Deno.test("times are relative within a week, and coming ones within a day", () => {
+  const now = Date.UTC(2026, 10, 26, 12);
+  const at = (ms: number) => new Date(now + ms).toISOString();
+  const [minute, hour, day] = [60_000, 3_600_000, 86_400_000];
+  const ago: readonly (readonly [number, string])[] = [
+    [-59_999, "just now"],
+    [-minute, "1 min ago"],
+    [-hour + 1, "59 min ago"],
+    [-day + 1, "23 h ago"],
+    [-7 * day + 1, "6 d ago"],
+    [-7 * day, "Nov 19"],
+    [-400 * day, "Oct 22, 2025"],
+  ];
+  for (const [ms, text] of ago) assert.equal(agoText(at(ms), now), text);
+  const coming: readonly (readonly [number, string])[] = [
+    [-1, "in 1 min"],
+    [minute + 1, "in 2 min"],
+    [5 * hour, "in 5 h"],
+    [day, "Nov 27"],
+    [60 * day, "Jan 25, 2027"],
+  ];
+  for (const [ms, text] of coming) assert.equal(comingText(at(ms), now), text);
 });
 
 Deno.test("a difference shows changed lines with some around them, and puts both texts together", () => {

@@ -283,7 +283,7 @@ Deno.test("a key of a user is shown once, made once for a form that is sent twic
   await desk.visitor.press(preview, "Create key");
   const { keys: [made, ...others] } = await desk.get("/users/u/keys");
   assert.deepEqual(others, []);
-  const page = await desk.visitor.get(`${desk.base}/users/u`);
+  const page = await desk.visitor.get(`${desk.base}/users/u/privacy`);
   assert.ok(page.text.includes(`${key.slice(0, 12)}… CI`) && !page.html.includes(key), page.text);
   const asked = await desk.visitor.get(`${desk.base}/users/u/keys/${made.userKeyId}/revoke`);
   assert.match((await desk.visitor.press(asked, "Revoke", { typed: "yes" })).text, /is revoked/);

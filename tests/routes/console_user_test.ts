@@ -38,7 +38,7 @@ Deno.test("the page of a user shows seats, the trial, and the change of plan tha
   const post = (body: object) => dataOf(app.call("POST", "/subscriptions", { userId: "bob", ...body }));
   await post({ planId: "plan_team", quantity: 4, trial: true });
   await post({ planId: "plan_less", at: "period_end" });
-  const { text } = await visitor.get(`/console/apps/${app.appId}/live/users/bob`);
+  const { text } = await visitor.get(`/console/apps/${app.appId}/live/users/bob/billing`);
   for (const words of [/Seats 4/, /Trial ends \S/, /Next plan Less from/]) assert.match(text, words);
 });
 
@@ -55,23 +55,24 @@ Deno.test("the page of a user shows plan, limits, credits, holds, events, refusa
   await post("/reserve", { userId: "ann", event: "image.x", count: 50 });
   await post("/subscriptions", { userId: "old", planId: "plan_free" });
   await post("/customers/alias", { from: "old", to: "ann" });
-  const { text, status } = await visitor.get(user);
-  assert.equal(status, 200);
-  for (
-    const words of [
+  const tabs: Readonly<Record<string, readonly string[]>> = {
+    "": [
       "ann Pro",
-      "100 of 100 used 0 held 100 left 0",
+      "Now Plan and billing Activity Privacy",
+      "Images a month full 100 of 100 used 0 held 100 left 0 resets Feb 15",
       "Wallet 2 of 5 3",
-      "image.x 100 of",
       "3 of credits of Wallet",
-      "Free sub_",
-      "A lighthouse at dusk",
-      "limit reached",
-      "Spring sale",
-      "Canonical ann Aliases old Merge report",
-      "analytics opted in Opt out",
-    ]
-  ) assert.ok(text.includes(words), `${words}: ${text}`);
+    ],
+    "/billing": ["Plan Pro", "Free sub_", "Spring sale", "Stripe"],
+    "/activity": ["A lighthouse at dusk", "just now image.x limit reached"],
+    "/privacy": ["Canonical ann Aliases old Merge report", "analytics opted in Opt out", "Keys of this user"],
+  };
+  for (const [tab, all] of Object.entries(tabs)) {
+    const { text, html, status } = await visitor.get(`${user}${tab}`);
+    assert.equal(status, 200);
+    for (const words of all) assert.ok(text.includes(words), `${words}: ${text}`);
+    assert.ok(html.includes(`<a href="${user}${tab}" aria-current="page">`), tab);
+  }
   const byAlias = await visitor.get(`${base}/users/old`);
   assert.match(byAlias.text, /old is an alias of this user/);
   const merge = await visitor.get(`${user}/merges/old`);
@@ -83,23 +84,26 @@ Deno.test("hidden data has its reason: logging off, opted out, a pending deletio
   const { app, visitor, user, post } = await world();
   await post("/track", { userId: "ann", event: "chat.reply", inputTokens: 7, prompt: "A secret wish" });
   await post("/opt-out", { distinctId: "ann", scope: "prompt_logging" });
-  assert.match((await visitor.get(user)).text, /this user opted out of prompt logging/);
+  assert.match((await visitor.get(`${user}/activity`)).text, /this user opted out of prompt logging/);
   await post("/opt-out", { distinctId: "ann", scope: "ai_personalization" });
-  assert.match((await visitor.get(user)).text, /Hidden: this user opted out of personalization/);
+  assert.match(
+    (await visitor.get(`${user}/activity`)).text,
+    /Hidden: this user opted out of personalization/,
+  );
   await post("/opt-in", { distinctId: "ann", scope: "all" });
   await post("/opt-in", { distinctId: "ann", scope: "prompt_logging" });
-  assert.match((await visitor.get(user)).text, /A secret wish/);
+  assert.match((await visitor.get(`${user}/activity`)).text, /A secret wish/);
   const { version: _, ...document } = (await service.admin("GET", `/apps/${app.appId}/catalog`)).body.data;
   const quiet = { ...document, settings: { ...document.settings, promptLogging: false } };
   assert.equal((await service.admin("PUT", `/apps/${app.appId}/catalog`, quiet)).status, 200);
-  const { text } = await visitor.get(user);
+  const { text } = await visitor.get(`${user}/activity`);
   assert.match(text, /Prompts are hidden: prompt logging is off/);
   assert.doesNotMatch(text, /A secret wish/);
   const stop = stopQueued(service);
   await post("/delete-person", { distinctId: "ann" });
   await stop.reached;
   assert.match(
-    (await visitor.get(user)).text,
+    (await visitor.get(`${user}/activity`)).text,
     /deletion pending The data of this user is being deleted.* Hidden: the data/,
   );
   stop.go();
@@ -110,12 +114,17 @@ Deno.test("support sees the whole page without prompts and without actions", asy
   await post("/credits/grant", { userId: "ann", packId: "cpk_creator_bundle" });
   await post("/reserve", { userId: "ann", event: "image.x" });
   await post("/track", { userId: "ann", event: "chat.reply", inputTokens: 7, prompt: "A secret wish" });
-  const { html, text } = await visitor.get(user);
-  assert.match(text, /Prompts are hidden for your role/);
-  assert.doesNotMatch(html, /A secret wish/);
-  const links = [...html.matchAll(/href="([^"]*)"/g)].map(([, href = ""]) => href);
-  const acts = links.filter((href) => href.startsWith(`${user}/`)).map((href) => href.slice(user.length));
-  assert.deepEqual(acts.map((href) => href.split("?")[0]).toSorted(), ["/explain", "/ledger"]);
+  const acts = new Set<string>();
+  for (const tab of ["", "/billing", "/activity", "/privacy"]) {
+    const { html, text } = await visitor.get(`${user}${tab}`);
+    assert.equal(/Prompts are hidden for your role/.test(text), tab === "/activity");
+    assert.doesNotMatch(html, /A secret wish/);
+    const links = [...html.matchAll(/href="([^"]*)"/g)].map(([, href = ""]) => href);
+    for (const href of links) {
+      if (href.startsWith(`${user}/`)) acts.add(href.slice(user.length).split("?")[0] ?? "");
+    }
+  }
+  assert.deepEqual([...acts].toSorted(), ["/activity", "/billing", "/explain", "/ledger", "/privacy"]);
 });
 
 Deno.test("an unknown user has a page with the next steps", async () => {
@@ -138,7 +147,9 @@ Deno.test("the live part is replaced when something has changed, with the change
   assert.equal(changed.status, 200);
   assert.match(changed.text, /^Limits live/, "It is the part alone");
   assert.match(changed.text, /700 tokens of 100,000 tokens/);
-  const bars = [...changed.html.matchAll(/<div class="(group[^"]*)"><div class="title"><b>([^<]*)/g)];
+  const bars = [
+    ...changed.html.matchAll(/<div class="(group[^"]*)"[^>]*><div class="title"><span><b>([^<]*)/g),
+  ];
   assert.deepEqual(bars.filter(([, name]) => name === "group changed").map(([, , label]) => label), [
     "Tokens for chat and recaps",
   ]);
@@ -169,15 +180,12 @@ Deno.test("limits with a period of their own say when they count, live and on th
   await post("/reserve", { userId: "ann", event: "image.x", count: 2 });
   const part = /hx-get="([^"]*)"/.exec(before.html)?.[1]?.replaceAll("&amp;", "&") ?? "";
   const live = await visitor.get(part, { "hx-request": "true" });
-  const [start, end] = [0, 18_000_000].map((ms) =>
-    new Date(service.clock.now() + ms).toISOString().slice(0, 16).replace("T", " ")
-  );
   for (
     const words of [
       "Rate 2 of 4 in the last 60 s used 0 held 2 left 2",
       "At once 2 of 3 in flight used 0 held 2 left 1",
-      `Session 2 of 50 used 0 held 2 left 48 ${start} to ${end}`,
-      "Day 2 of 9 used 0 held 2 left 7 2026-",
+      "Session 2 of 50 used 0 held 2 left 48 resets in 5 h",
+      "Day 2 of 9 used 0 held 2 left 7 resets in 12 h",
     ]
   ) assert.ok(live.text.includes(words), `${words}: ${live.text}`);
   const { text } = await visitor.get(`${user}/limits`);
@@ -212,6 +220,47 @@ Deno.test("explain answers with a text, every limit and every balance, and shows
   assert.match(faults.html, /id="event-fault"/);
   assert.match(faults.html, /id="count-fault"/);
   assert.match(faults.html, /value="image\.\*"/);
+});
+
+Deno.test("a banner says what was refused last and what would help, with a reply to copy; after a week it is gone", async () => {
+  const { visitor, user, post } = await world();
+  assert.doesNotMatch((await visitor.get(user)).text, /was refused/);
+  await post("/track", { userId: "ann", event: "image.x", count: 100 });
+  for (let call = 0; call < 2; call++) await post("/reserve", { userId: "ann", event: "image.x" });
+  const { text, html } = await visitor.get(user);
+  for (
+    const words of [
+      "image.x was refused just now Limit reached: Images a month. 2 calls within an hour.",
+      "Waiting Images a month resets Feb 15",
+      'Your request (image.x) was not allowed because the limit "Images a month" of your plan Pro was reached: ' +
+      "100 of 100 are used. The limit resets on Feb 15, 2026 at 12:00 UTC. The plans Trial, Team and Organisation would allow it " +
+      "now. Extra credits would allow it too: Image Top-Up and Wallet.",
+    ]
+  ) assert.ok(text.includes(words), `${words}: ${text}`);
+  assert.match(html, /Credit packs<\/dt><dd>.*<a href="[^"]*\/grant\?packId=cpk_wallet">Wallet<\/a>/s);
+  assert.match(html, /data-copies="reply-text"/);
+  assert.match(html, /aria-label="Images a month: 100 of 100, full"/);
+  await post("/credits/grant", { userId: "ann", packId: "cpk_wallet", quantity: 1 });
+  assert.match(
+    (await visitor.get(user)).text,
+    /A call of this type with a count of 1 is allowed now\..* It would be allowed now/,
+  );
+  await post("/reserve", { userId: "new", event: "image.x" });
+  const { text: unknown } = await visitor.get(user.replace(/ann$/, "new"));
+  assert.match(unknown, /No user with this ID in live mode yet.* image\.x was refused just now No plan\./);
+  assert.match(unknown, /not allowed because you have no active plan\. The plans Free, /);
+  const support = await Visitor.signedIn(consoleOf(service), SUPPORT_TOKEN);
+  assert.doesNotMatch((await support.get(user)).html, /packId=/);
+  const explained = await visitor.get(`${user}/explain`);
+  assert.match(explained.html, /value="image\.x"/, "the newest refusal is filled in");
+  assert.match(
+    explained.text,
+    /Allowed .* Last refusals Last seen Event type .* image\.x limit reached Images a month 2 Check again/,
+  );
+  service.clock.advance(8 * 24 * 3_600_000);
+  const later = await Visitor.signedIn(consoleOf(service));
+  assert.doesNotMatch((await later.get(user)).text, /was refused/);
+  assert.match((await later.get(`${user}/activity`)).text, /Jan \d+ image\.x limit reached/);
 });
 
 Deno.test("a search opens the user or record with the ID, lists several, and helps where there are no results", async () => {
@@ -269,13 +318,13 @@ Deno.test("every id opens the page of its user, those that browsers take for ste
     const path = userPath({ appId: app.appId, mode: "live" }, userId);
     // As a browser reads the address of a link.
     const { pathname } = new URL(path, "http://service.test");
-    const page = await visitor.get(pathname);
+    const page = await visitor.get(`${pathname}/privacy`);
     assert.deepEqual([page.status, page.text.includes(`Canonical ${userId} `)], [200, true], userId);
     const plan = await visitor.get(new URL(`${path}/plan`, "http://service.test").pathname);
     assert.equal(plan.status, 200, userId);
   }
   await post("/customers/alias", { from: "..", to: "ann" });
-  const report = await visitor.get(`${base}/users/ann`);
+  const report = await visitor.get(`${base}/users/ann/privacy`);
   const [, link = ""] = /href="([^"]+\/merges\/[^"]+)"/.exec(report.html) ?? [];
   assert.equal((await visitor.get(new URL(link, "http://service.test").pathname)).status, 200, link);
 });

@@ -10,7 +10,7 @@ const service = serviceOfFile();
 
 /** The surface at one address, with the console. */
 function surface(part: SurfacePart) {
-  const console = { operators: OPERATORS, isSecure: false, supportSeesPrompts: false };
+  const console = { operators: OPERATORS, isSecure: false, supportSeesPrompts: false, agentGrants: 0 };
   const http = makeApp(service.service, ADMIN_TOKEN, console, part);
   return async (path: string, key?: string, method = "GET") => {
     const headers = key === undefined ? {} : { authorization: `Bearer ${key}` };

@@ -84,7 +84,12 @@ export class StoresProcess implements AsyncDisposable {
     }
     this.stores = new Stores(services);
     const operators = [{ name: "admin", role: "admin", token: ADMIN_TOKEN }] as const;
-    this.http = makeApp(this.stores, ADMIN_TOKEN, { operators, isSecure: false, supportSeesPrompts: true });
+    this.http = makeApp(this.stores, ADMIN_TOKEN, {
+      operators,
+      isSecure: false,
+      supportSeesPrompts: true,
+      agentGrants: 100,
+    });
   }
 
   /** Starts a process on databases with these names. */

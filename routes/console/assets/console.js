@@ -69,6 +69,13 @@ const showLine = (area, at) => {
   area.scrollTop = Math.max(0, (lines - 4) * parseFloat(getComputedStyle(area).lineHeight));
 };
 
+/** A click elsewhere closes an open menu. */
+document.addEventListener("click", ({ target }) => {
+  for (const menu of document.querySelectorAll("details.menu[open]")) {
+    if (!menu.contains(target)) menu.open = false;
+  }
+});
+
 document.addEventListener("click", async ({ target }) => {
   const link = target.closest?.("[data-jumps], [data-copies]");
   if (link === null || link === undefined) return;
@@ -86,6 +93,15 @@ document.addEventListener("click", async ({ target }) => {
 if (navigator.clipboard !== undefined) {
   for (const button of document.querySelectorAll("[data-copies]")) button.hidden = false;
 }
+
+/** Parts of a page that are replaced keep which of their details are open. */
+let openDetails = [];
+document.addEventListener("htmx:beforeSwap", ({ target }) => {
+  openDetails = [...target.querySelectorAll("details[id][open]")].map(({ id }) => id);
+});
+document.addEventListener("htmx:afterSwap", () => {
+  for (const id of openDetails) document.getElementById(id)?.setAttribute("open", "");
+});
 
 /** Scrolls to the first error when the page has loaded. */
 const firstFault = document.querySelector("[data-jumps]");

@@ -6,7 +6,9 @@ import type { PageRequest, PageRoute } from "../parts/page_context.ts";
 import { CursorPager } from "../parts/pager.tsx";
 import { errorPage, loadUser, userLocation, type UserSubject } from "../parts/subject.tsx";
 import { Table } from "../parts/table.tsx";
+import { levelOf, LevelTag } from "../parts/limit_bar.tsx";
 import { readShares, SharesTable } from "./members.tsx";
+import type { CurrentUsage } from "./user_usage.tsx";
 import type { AnswerOf } from "../../contract/definition.ts";
 import { listChildren } from "../../contract/accounts.ts";
 
@@ -31,7 +33,11 @@ export async function readBelow(request: PageRequest, subject: UserSubject): Pro
 
 /** The users above and below; nothing for a user without a parent and without children. */
 export function AccountCard(
-  { subject: { app, user }, below }: { subject: UserSubject; below: Below },
+  { subject: { app, user }, below, levels }: {
+    subject: UserSubject;
+    below: Below;
+    levels: CurrentUsage["levels"];
+  },
 ) {
   const { path = [] } = user;
   const { children, cursor, shares } = below;
@@ -60,6 +66,7 @@ export function AccountCard(
           ))}
         </p>
       )}
+      <LevelsTable app={app} levels={levels} />
       {children.length === 0
         ? <p class="empty">No users below</p>
         : <ChildrenTable app={app} rows={children} />}
@@ -70,6 +77,39 @@ export function AccountCard(
         </>
       )}
     </section>
+  );
+}
+
+/** What is used of each limit of the users above; nothing where they have none. */
+function LevelsTable({ app, levels }: { app: UserSubject["app"]; levels: CurrentUsage["levels"] }) {
+  const rows = levels.flatMap(({ userId, groups }) => groups.map((group) => ({ userId, group })));
+  if (rows.length === 0) return null;
+  return (
+    <>
+      <h3>Limits of users above</h3>
+      <Table
+        rows={rows}
+        columns={[
+          { head: "User", cell: ({ userId }) => <a href={userPath(app, userId)}>{userId}</a> },
+          { head: "Limit", cell: ({ group }) => <span title={group.groupId}>{group.label}</span> },
+          {
+            head: "Used",
+            hint: "With open holds",
+            kind: "number",
+            cell: ({ group: { current, unit } }) => <AmountText value={current} unit={unit} />,
+          },
+          {
+            head: "Quota",
+            kind: "number",
+            cell: ({ group }) => (
+              <span data-level={levelOf(group) ?? undefined}>
+                <AmountText value={group.quota} unit={group.unit} /> <LevelTag group={group} />
+              </span>
+            ),
+          },
+        ]}
+      />
+    </>
   );
 }
 

@@ -15,6 +15,8 @@ type CreditBalance = AnswerOf<typeof listCredits>["credits"][number];
 
 interface GrantSubject extends UserSubject {
   readonly catalog: ShownCatalog;
+  /** What the operator may still grant today; null for no cap. */
+  readonly unitsLeft: number | null;
 }
 
 const grant: Action<GrantSubject, typeof grantCredits> = {
@@ -30,11 +32,14 @@ const grant: Action<GrantSubject, typeof grantCredits> = {
         "No pack to grant",
       );
     }
-    return { ...subject, catalog };
+    return { ...subject, catalog, unitsLeft: await request.ask.unitsLeft() };
   },
   location: userLocation,
   userId: ({ user }) => user.userId,
-  intro: ({ user }) => `For ${user.userId}.`,
+  intro: ({ user, unitsLeft }) =>
+    unitsLeft === null
+      ? `For ${user.userId}.`
+      : `For ${user.userId}. You may grant ${amountText(unitsLeft)} more units today; 100 cents are a unit.`,
   fields: grantFields,
   call: grantCredits,
   input: ({ user }, values) => ({

@@ -1,4 +1,5 @@
-// "Why was this refused?": a form, and the answer of the call explain. It changes nothing, so the form is a GET.
+// "Why was this refused?": the last refusals, a form, and the answer of the call explain. Without a call in the query, it
+// explains the newest refusal. It changes nothing, so the form is a GET.
 
 import { loadUser, userLocation, type UserSubject } from "../parts/subject.tsx";
 import {
@@ -13,7 +14,12 @@ import {
   valuesOf,
 } from "../parts/form.tsx";
 import { AmountText, amountText, TimeOr } from "../parts/format.tsx";
+import { readCatalog } from "../parts/catalog.ts";
+import { helpFor, HelpList, waitsOf } from "../parts/help.tsx";
 import { userPath } from "../parts/page.tsx";
+import { nowOf } from "../parts/usage_chart.tsx";
+import { readRefusals, RefusalsOfUser } from "./user_activity.tsx";
+import { metadataOf } from "../../../src/domain/values/match.ts";
 import { Counting } from "../parts/limit_bar.tsx";
 import type { PageRequest, PageRoute } from "../parts/page_context.ts";
 import { type Column, Table } from "../parts/table.tsx";
@@ -51,6 +57,9 @@ const FIELDS: readonly Field[] = [
 
 const AMOUNTS = ["count", "inputTokens", "maxOutputTokens", "quantity", "inputCostCents"];
 
+/** The newest refusals that the page lists. */
+const REFUSALS_SHOWN = "10";
+
 /** The input of the call; an error where the metadata is not valid JSON. */
 function inputOf(userId: string, values: Values): FormInput<InputOf<typeof explain>> | Fault {
   const text = (values["metadata"] ?? "").trim();
@@ -84,8 +93,15 @@ export const explainPage: PageRoute = {
     const subject = await loadUser(request);
     if (!("user" in subject)) return subject;
     const { query } = request;
-    const values = valuesOf(FIELDS, query);
-    const result = query.has("event") ? await explanationOf(request, subject, values) : [];
+    const [catalog, refusals, now] = await Promise.all([
+      readCatalog(request, subject.app),
+      readRefusals(request, subject, REFUSALS_SHOWN),
+      nowOf(request, subject.app),
+    ]);
+    const given = valuesOf(FIELDS, query);
+    const event = query.get("event") ?? refusals[0]?.event;
+    const values = event === undefined ? given : { ...given, event };
+    const result = event === undefined ? [] : await explanationOf(request, subject, values);
     const [explanation, faults] = "text" in result ? [result, []] : [null, result];
     const { crumbs } = userLocation(subject);
     const title = "Why was this refused?";
@@ -99,7 +115,15 @@ export const explainPage: PageRoute = {
           <p class="soft">
             Simulates a request of {subject.user.userId}. Nothing is charged.
           </p>
-          {explanation === null ? null : <Answer subject={subject} explanation={explanation} />}
+          {explanation === null ? null : (
+            <Answer
+              request={request}
+              subject={subject}
+              values={values}
+              explanation={explanation}
+              now={now}
+            />
+          )}
           <section class="card">
             <h2>Request</h2>
             <FormFaults faults={faults} />
@@ -110,24 +134,40 @@ export const explainPage: PageRoute = {
               </div>
             </form>
           </section>
+          <section class="card">
+            <h2>Last refusals</h2>
+            {refusals.length === 0
+              ? <p class="empty">No refusals in the last 90 days</p>
+              : <RefusalsOfUser subject={subject} catalog={catalog} refusals={refusals} now={now} />}
+          </section>
         </>
       ),
     };
   },
 };
 
-function Answer({ subject: { app, user }, explanation }: { subject: UserSubject; explanation: Explanation }) {
+function Answer({ request, subject, values, explanation, now }: {
+  request: PageRequest;
+  subject: UserSubject;
+  values: Values;
+  explanation: Explanation;
+  now: number;
+}) {
+  const { app, user } = subject;
   const { allowed, text, groups, credits, subscription, levels = [], refusedBy = [] } = explanation;
   return (
     <>
       <div class={`note ${allowed ? "good" : "bad"}`} role="status">
         <p>{text}</p>
+        {allowed
+          ? null
+          : <Helps request={request} subject={subject} values={values} explanation={explanation} now={now} />}
       </div>
       <section class="card">
         <h2>{subscription === null ? "No plan" : `Limits of ${subscription.planName}`}</h2>
         {groups.length === 0
           ? <p class="empty">Without a plan there are no limits; only credits can be used.</p>
-          : <Limits groups={groups} user={user} />}
+          : <Limits of={user.userId} groups={groups} user={user} />}
       </section>
       <section class="card">
         <h2>Credits in the order of use</h2>
@@ -141,7 +181,9 @@ function Answer({ subject: { app, user }, explanation }: { subject: UserSubject;
             </h2>
             {refusedBy.includes(level.userId) ? <span class="tag bad">refuses</span> : null}
           </div>
-          {level.groups.length === 0 ? <p class="empty">No limits</p> : <Limits groups={level.groups} />}
+          {level.groups.length === 0
+            ? <p class="empty">No limits</p>
+            : <Limits of={level.userId} groups={level.groups} />}
           {level.credits.length === 0 ? null : <Credits credits={level.credits} />}
         </section>
       ))}
@@ -149,11 +191,29 @@ function Answer({ subject: { app, user }, explanation }: { subject: UserSubject;
   );
 }
 
+/** What would allow the call, where the user's own plan refuses it. */
+function Helps({ request, subject, values, explanation, now }: Parameters<typeof Answer>[0]) {
+  const { reasons, refusedBy, groups } = explanation;
+  if (refusedBy !== undefined && !refusedBy.includes(subject.user.userId)) return null;
+  const text = values["metadata"]?.trim() ?? "";
+  const refusing = groups.filter(({ fits }) => fits === false);
+  const help = helpFor(request, subject, {
+    event: values["event"] ?? "",
+    metadata: text === "" ? null : metadataOf(text),
+    reasons,
+    groups: refusing,
+    explanation,
+  });
+  return <HelpList request={request} subject={subject} help={help} waits={waitsOf(subject, refusing, now)} />;
+}
+
 /** @param user the user of the limits; absent for a user above, which has a page with its windows */
-function Limits({ groups, user }: { groups: readonly ExplainedGroup[]; user?: UserSubject["user"] }) {
+function Limits(
+  { of, groups, user }: { of: string; groups: readonly ExplainedGroup[]; user?: UserSubject["user"] },
+) {
   const columns = user === undefined ? LIMIT_COLUMNS : [...LIMIT_COLUMNS, windowColumn(user)];
   return (
-    <div class="scroll" tabindex={0} role="region" aria-label="Limits">
+    <div class="scroll" tabindex={0} role="region" aria-label={`Limits of ${of}`}>
       <Table rows={groups} columns={columns} />
     </div>
   );

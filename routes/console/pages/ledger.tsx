@@ -5,6 +5,7 @@ import type { AppMode } from "../parts/ask.ts";
 import { csvFile, wantsCsv } from "../parts/csv.ts";
 import { CsvLink, FILE_ROWS } from "../parts/pager.tsx";
 import type { Download, PageRequest, PageRoute } from "../parts/page_context.ts";
+import { nowOf } from "../parts/usage_chart.tsx";
 import { LedgerTable } from "./user_records.tsx";
 import type { AnswerOf, InputOf } from "../../contract/definition.ts";
 import { listCredits, listLedger } from "../../contract/credits.ts";
@@ -50,9 +51,10 @@ export const ledgerPage: PageRoute = {
       balanceId: query.get("balanceId") ?? undefined,
     };
     if (wantsCsv(query)) return await ledgerFile(request, app, asked);
-    const [page, listed] = await Promise.all([
+    const [page, listed, now] = await Promise.all([
       ask.app(app, listLedger, asked),
       ask.app(app, listCredits, { userId, includeExpired: "true" }),
+      nowOf(request, app),
     ]);
     if (!page.ok) return errorPage(page.error);
     const { entries, nextCursor } = page.data;
@@ -67,7 +69,7 @@ export const ledgerPage: PageRoute = {
           <h1>Credit ledger</h1>
           {entries.length === 0
             ? <p class="empty">No credit changes yet</p>
-            : <LedgerTable entries={entries} balances={listed.ok ? listed.data.credits : []} />}
+            : <LedgerTable entries={entries} balances={listed.ok ? listed.data.credits : []} now={now} />}
           <p class="hint">
             <CsvLink query={query} />
           </p>

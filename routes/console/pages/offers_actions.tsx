@@ -6,7 +6,7 @@ import { planName, planOf } from "../parts/catalog.ts";
 import { timeLabel } from "../parts/format.tsx";
 import { type Field, numberIn, timeIn, type Values } from "../parts/form.tsx";
 import type { PageContent, PageRequest } from "../parts/page_context.ts";
-import { errorPage, type ShownUser, userLocation } from "../parts/subject.tsx";
+import { errorPage, type ShownUser, tabLocation } from "../parts/subject.tsx";
 import { unscheduleSubscription, upsertSubscription } from "../../contract/subscriptions.ts";
 import { idsOf, loadActive, onOffer, type PlanSubject } from "./subscriptions_actions.tsx";
 
@@ -25,7 +25,7 @@ async function loadInForce(request: PageRequest): Promise<InForce | PageContent>
 }
 
 const ABOUT_USER = {
-  location: userLocation,
+  location: tabLocation("/billing"),
   userId: ({ user }: InForce) => user.userId,
   intro: ({ user, catalog, subscription }: InForce) =>
     `For ${user.userId}, on ${planName(catalog, subscription.planId)}.`,

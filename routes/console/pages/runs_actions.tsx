@@ -2,7 +2,7 @@
 
 import { type Action, actionRoutes } from "../parts/action.tsx";
 import { textIn } from "../parts/form.tsx";
-import { errorPage, loadUser, userLocation, type UserSubject } from "../parts/subject.tsx";
+import { errorPage, loadUser, tabLocation, type UserSubject } from "../parts/subject.tsx";
 import type { AnswerOf } from "../../contract/definition.ts";
 import { endRun, getRun } from "../../contract/runs.ts";
 
@@ -23,7 +23,7 @@ const end: Action<RunSubject, typeof endRun> = {
     if (run.status === "active") return { ...subject, run };
     return errorPage({ code: "run_ended", message: "This run has already ended." }, "Nothing to end");
   },
-  location: userLocation,
+  location: tabLocation("/activity"),
   userId: ({ user }) => user.userId,
   intro: ({ user, run }) => `The run ${nameOf(run)} of ${user.userId}.`,
   fields: () => [{ name: "reason", label: "Reason", kind: "long", hint: "Stored with the run." }],

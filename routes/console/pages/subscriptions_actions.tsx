@@ -8,7 +8,7 @@ import { amountText, durationText, timeLabel } from "../parts/format.tsx";
 import { type Fault, type Field, numberIn, textIn, timeField, timeIn, type Values } from "../parts/form.tsx";
 import type { PageContent, PageRequest } from "../parts/page_context.ts";
 import { planName, planOf, readCatalog, type ShownCatalog } from "../parts/catalog.ts";
-import { errorPage, loadUser, userLocation, type UserSubject } from "../parts/subject.tsx";
+import { errorPage, loadUser, tabLocation, type UserSubject } from "../parts/subject.tsx";
 import { cancelSubscription, upsertSubscription } from "../../contract/subscriptions.ts";
 
 /** A user with the catalog. */
@@ -86,7 +86,7 @@ const change: Action<PlanSubject, typeof upsertSubscription> = {
     const message = "The catalog has no active plan. Add one first.";
     return errorPage({ code: "not_found", message }, "No plan");
   },
-  location: userLocation,
+  location: tabLocation("/billing"),
   userId: ({ user }) => user.userId,
   intro: ({ user }) => `For ${user.userId}.`,
   fields: changeFields,
@@ -213,7 +213,7 @@ const limits: Action<PlanSubject, typeof upsertSubscription> = {
     const message = "The plan of this user is no longer in the catalog.";
     return errorPage({ code: "not_found", message }, "No plan");
   },
-  location: userLocation,
+  location: tabLocation("/billing"),
   userId: ({ user }) => user.userId,
   intro: ({ user, catalog, ...subject }) =>
     `Quotas for ${user.userId}, instead of those of ${
@@ -307,7 +307,7 @@ const cancel: Action<PlanSubject, typeof cancelSubscription> = {
   path: "/console/apps/:appId/:mode/users/:userId/cancel",
   title: "Cancel subscription",
   load: loadActive,
-  location: userLocation,
+  location: tabLocation("/billing"),
   userId: ({ user }) => user.userId,
   intro: ({ user }) => `For ${user.userId}. The payment provider is not notified: cancel there too.`,
   fields: (subject) => [

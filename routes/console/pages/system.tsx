@@ -110,8 +110,8 @@ function UnknownKeys({ keys }: { keys: readonly UnknownKey[] }) {
 
 const VERDICTS = {
   ok: { text: "OK", kind: "good" },
-  warn: { text: "warning", kind: "warn" },
-  fail: { text: "error", kind: "bad" },
+  warn: { text: "Warning", kind: "warn" },
+  fail: { text: "Error", kind: "bad" },
 } as const;
 
 function Checks({ health: { verdict, checks } }: { health: Health }) {

@@ -1,6 +1,6 @@
 // The top-ups of a user: the setting, and each purchase with its state.
 
-import { Time } from "../parts/format.tsx";
+import { moneyText, Time } from "../parts/format.tsx";
 import type { PageRequest } from "../parts/page_context.ts";
 import type { UserSubject } from "../parts/subject.tsx";
 import { Table } from "../parts/table.tsx";
@@ -38,12 +38,19 @@ export function TopUpsCard({ shown: { setting, topUps } }: { shown: TopUpsShown 
         <Table
           rows={topUps}
           columns={[
-            { head: "Top-up", cell: ({ topUpId }) => <code>{topUpId}</code> },
             {
               head: "Status",
               cell: ({ status, reason }) => reason === null ? status : `${status}: ${reason}`,
             },
-            { head: "Pack", cell: ({ packId, quantity }) => `${quantity} × ${packId}` },
+            {
+              head: "Pack",
+              cell: ({ packId, quantity, topUpId }) => (
+                <div>
+                  {quantity} × {packId}
+                  <code class="soft sub">{topUpId}</code>
+                </div>
+              ),
+            },
             { head: "Amount", cell: ({ amount, currency }) => moneyText(amount, currency) },
             {
               head: "Payment",
@@ -75,11 +82,4 @@ function Setting({ setting }: { setting: NonNullable<TopUpsShown["setting"]> }) 
       )}
     </p>
   );
-}
-
-/** An amount as Stripe has it, in the smallest unit. */
-function moneyText(amount: number, currency: string): string {
-  const { maximumFractionDigits: digits = 2 } = new Intl.NumberFormat("en", { style: "currency", currency })
-    .resolvedOptions();
-  return `${(amount / 10 ** digits).toFixed(digits)} ${currency.toUpperCase()}`;
 }

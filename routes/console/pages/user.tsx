@@ -1,22 +1,39 @@
-// The page of a user: limits, credits and holds now, plan and history, events, refusals, ledger, IDs and consent, with
-// links to the actions.
+// The page of a user in four tabs, each with an address of its own: what counts now, plan and billing, activity, privacy.
 
 import type { Child } from "hono/jsx";
 import { AccountCard, readBelow } from "./accounts.tsx";
-import { readCatalog } from "../parts/catalog.ts";
-import { hasParent, loadUser, type UserSubject } from "../parts/subject.tsx";
+import { planName, readCatalog, type ShownCatalog } from "../parts/catalog.ts";
+import { hasParent, loadUser, type TabPath, type UserSubject } from "../parts/subject.tsx";
 import { Time } from "../parts/format.tsx";
 import { appPath, crumbsOf, userPath } from "../parts/page.tsx";
-import { mayChange, type PageRequest, type PageRoute } from "../parts/page_context.ts";
+import {
+  mayChange,
+  mayMake,
+  type PageContent,
+  type PageRequest,
+  type PageRoute,
+} from "../parts/page_context.ts";
+import { nowOf } from "../parts/usage_chart.tsx";
+import { readUserDays, UseCard } from "./user_days.tsx";
+import { readRefusal, RefusalBanner } from "./user_refusal.tsx";
 import { type FoundThing, KINDS } from "./search.tsx";
-import { type CurrentUsage, CurrentUsageCards, isUnchanged, readCurrentUsage } from "./user_usage.tsx";
+import { CurrentUsageCards, isUnchanged, readCurrentUsage } from "./user_usage.tsx";
 import { readRuns, RunsCard } from "./runs.tsx";
 import { ConsentCard, IdsCard, LedgerCard, readConsents } from "./user_records.tsx";
 import { readUserKeys, UserKeysCard } from "./user_keys_actions.tsx";
 import { readTopUps, TopUpsCard } from "./top_ups.tsx";
 import { FeaturesCard } from "./features.tsx";
-import { EventsCard, readRecent, RefusalsCard, SubscriptionsCard } from "./user_activity.tsx";
+import { readStripeOfUser, StripeOfUserCard } from "./user_stripe.tsx";
+import {
+  EventsCard,
+  readEvents,
+  readLedger,
+  readRefusals,
+  RefusalsCard,
+  SubscriptionsCard,
+} from "./user_activity.tsx";
 import { listUsers, lookUpId } from "../../contract/admin_users.ts";
+import { grantCredits } from "../../contract/credits.ts";
 
 /** Reads the entry of an ID in the list of users; null for an unknown ID. An ID is the first of those that begin with it. */
 async function readKnown({ ask, params }: PageRequest, { app }: UserSubject) {
@@ -39,75 +56,193 @@ async function readFound(
   return thing?.userId === user.userId ? thing : null;
 }
 
-const userPage: PageRoute = {
-  path: "/console/apps/:appId/:mode/users/:userId",
-  async show(request) {
-    const subject = await loadUser(request);
-    if (!("user" in subject)) return subject;
-    const { app, user } = subject;
-    const [known, found, catalog, usage, recent, consents, keys, below, runs, topUps] = await Promise.all([
-      readKnown(request, subject),
-      readFound(request, subject),
-      readCatalog(request, app),
+/** What every tab gets. */
+interface TabRequest {
+  readonly request: PageRequest;
+  readonly subject: UserSubject;
+  readonly catalog: ShownCatalog;
+  readonly isDeleting: boolean;
+  /** The current time of the app's mode, in milliseconds. */
+  readonly now: number;
+}
+
+/** A tab: the end of its path, its title, and its content. */
+interface Tab {
+  readonly path: TabPath;
+  readonly title: string;
+  readonly show: (
+    tab: TabRequest,
+  ) => Promise<{ readonly content: Child; readonly title?: undefined } | PageContent>;
+}
+
+/** The banner with the last refusal; null for none. A user who was only refused has a banner, and no row yet. */
+async function lastRefusalOf(
+  { request, subject, now }: Pick<TabRequest, "request" | "subject" | "now">,
+): Promise<Child> {
+  const refusal = await readRefusal(request, subject, now);
+  if (refusal === null) return null;
+  return <RefusalBanner request={request} subject={subject} refusal={refusal} now={now} />;
+}
+
+const nowTab: Tab = {
+  path: "",
+  title: "Now",
+  async show({ request, subject, now }) {
+    const [usage, below, use] = await Promise.all([
       readCurrentUsage(request, subject),
-      readRecent(request, subject),
-      readConsents(request, subject),
-      readUserKeys(request, subject),
       readBelow(request, subject),
-      readRuns(request, subject),
-      readTopUps(request, subject),
+      readUserDays(request, subject, now),
     ]);
     if (!("groups" in usage)) return usage;
-    const isDeleting = known?.deletionPending === true;
+    const refusal = await lastRefusalOf({ request, subject, now });
     return {
-      title: user.userId,
-      crumbs: crumbsOf(app, user.userId),
       content: (
         <>
-          <div class="head">
-            <h1>{user.userId}</h1>
-            <Tags subject={subject} usage={usage} isDeleting={isDeleting} />
-          </div>
-          <AliasNote asked={request.params["userId"] ?? ""} userId={user.userId} />
-          {isDeleting
-            ? (
-              <div class="note warn">
-                The data of this user is being deleted. Events and refusals are hidden.
-              </div>
-            )
-            : null}
-          {known === null ? <UnknownUser request={request} subject={subject} /> : null}
-          {found === null ? null : <Found found={found} />}
-          <UserActions request={request} subject={subject} />
-          {known === null ? null : (
-            <>
-              <AccountCard subject={subject} below={below} />
-              <CurrentUsageCards request={request} subject={subject} usage={usage} seen={null} />
-              <SubscriptionsCard subject={subject} catalog={catalog} />
-              <FeaturesCard subject={subject} />
-              <EventsCard
-                request={request}
-                subject={subject}
-                recent={recent}
-                consents={consents}
-                isDeleting={isDeleting}
-              />
-              <RefusalsCard subject={subject} recent={recent} usage={usage} />
-              <LedgerCard subject={subject} entries={recent.entries} usage={usage} />
-              <TopUpsCard shown={topUps} />
-              <RunsCard request={request} subject={subject} runs={runs} />
-              <UserKeysCard request={request} subject={subject} keys={keys} />
-              <div class="columns">
-                <IdsCard subject={subject} />
-                <ConsentCard request={request} subject={subject} consents={consents} />
-              </div>
-            </>
-          )}
+          {refusal}
+          <CurrentUsageCards request={request} subject={subject} usage={usage} seen={null} now={now} />
+          <AccountCard subject={subject} below={below} levels={usage.levels} />
+          <UseCard subject={subject} use={use} now={now} />
         </>
       ),
     };
   },
 };
+
+const billingTab: Tab = {
+  path: "/billing",
+  title: "Plan and billing",
+  async show({ request, subject, catalog, now }) {
+    const [ledger, topUps, stripe] = await Promise.all([
+      readLedger(request, subject),
+      readTopUps(request, subject),
+      readStripeOfUser(request, subject),
+    ]);
+    return {
+      content: (
+        <>
+          <SubscriptionsCard subject={subject} catalog={catalog} now={now} />
+          <StripeOfUserCard subject={subject} stripe={stripe} catalog={catalog} now={now} />
+          <TopUpsCard shown={topUps} />
+          <LedgerCard subject={subject} ledger={ledger} now={now} />
+          <FeaturesCard subject={subject} />
+        </>
+      ),
+    };
+  },
+};
+
+const activityTab: Tab = {
+  path: "/activity",
+  title: "Activity",
+  async show({ request, subject, catalog, isDeleting, now }) {
+    const [feed, refusals, consents, runs] = await Promise.all([
+      readEvents(request, subject),
+      readRefusals(request, subject),
+      readConsents(request, subject),
+      readRuns(request, subject),
+    ]);
+    return {
+      content: (
+        <>
+          <RefusalsCard subject={subject} catalog={catalog} refusals={refusals} now={now} />
+          <RunsCard request={request} subject={subject} runs={runs} />
+          <EventsCard
+            request={request}
+            subject={subject}
+            feed={feed}
+            consents={consents}
+            isDeleting={isDeleting}
+            now={now}
+          />
+        </>
+      ),
+    };
+  },
+};
+
+const privacyTab: Tab = {
+  path: "/privacy",
+  title: "Privacy",
+  async show({ request, subject }) {
+    const [consents, keys] = await Promise.all([
+      readConsents(request, subject),
+      readUserKeys(request, subject),
+    ]);
+    return {
+      content: (
+        <>
+          <div class="columns">
+            <ConsentCard request={request} subject={subject} consents={consents} />
+            <IdsCard subject={subject} />
+          </div>
+          <UserKeysCard request={request} subject={subject} keys={keys} />
+        </>
+      ),
+    };
+  },
+};
+
+const TABS: readonly Tab[] = [nowTab, billingTab, activityTab, privacyTab];
+
+/** The page of a tab. */
+function pageOf(tab: Tab): PageRoute {
+  return {
+    path: `/console/apps/:appId/:mode/users/:userId${tab.path}`,
+    async show(request) {
+      const subject = await loadUser(request);
+      if (!("user" in subject)) return subject;
+      const { app, user } = subject;
+      const [catalog, known, found, now] = await Promise.all([
+        readCatalog(request, app),
+        readKnown(request, subject),
+        readFound(request, subject),
+        nowOf(request, app),
+      ]);
+      const isDeleting = known?.deletionPending === true;
+      const asked = { request, subject, catalog, isDeleting, now };
+      const shown = known === null ? null : await tab.show(asked);
+      if (shown?.title !== undefined) return shown;
+      const banner = known === null ? await lastRefusalOf(asked) : null;
+      return {
+        title: tab.path === "" ? user.userId : `${tab.title} of ${user.userId}`,
+        crumbs: crumbsOf(app, user.userId),
+        content: (
+          <>
+            <Head subject={subject} catalog={catalog} isDeleting={isDeleting} />
+            <AliasNote asked={request.params["userId"] ?? ""} userId={user.userId} />
+            {isDeleting
+              ? (
+                <div class="note warn">
+                  The data of this user is being deleted. Events and refusals are hidden.
+                </div>
+              )
+              : null}
+            {known === null ? <UnknownUser request={request} subject={subject} /> : null}
+            {found === null ? null : <Found subject={subject} found={found} />}
+            <UserActions request={request} subject={subject} />
+            {shown === null ? banner : (
+              <>
+                <Tabs subject={subject} chosen={tab} />
+                {shown.content}
+              </>
+            )}
+          </>
+        ),
+      };
+    },
+  };
+}
+
+function Tabs({ subject: { app, user }, chosen }: { subject: UserSubject; chosen: Tab }) {
+  const base = userPath(app, user.userId);
+  return (
+    <nav class="tabs" aria-label="Sections">
+      {TABS.map((tab) => (
+        <a href={`${base}${tab.path}`} aria-current={tab === chosen ? "page" : undefined}>{tab.title}</a>
+      ))}
+    </nav>
+  );
+}
 
 function AliasNote({ asked, userId }: { asked: string; userId: string }) {
   if (asked === userId) return null;
@@ -118,7 +253,9 @@ function AliasNote({ asked, userId }: { asked: string; userId: string }) {
   );
 }
 
-function Found({ found: { kind, id, status } }: { found: FoundThing }) {
+function Found(
+  { subject: { app, user }, found: { kind, id, status } }: { subject: UserSubject; found: FoundThing },
+) {
   return (
     <div class="note">
       <code>{id}</code> is {kind === "event" ? "an" : "a"} {KINDS[kind]} of this user. {status === null
@@ -128,31 +265,37 @@ function Found({ found: { kind, id, status } }: { found: FoundThing }) {
         : status === "expired"
         ? "It expired."
         : `It was ${status}.`}
+      {kind === "subscription"
+        ? <a href={`${userPath(app, user.userId)}${billingTab.path}`}>{billingTab.title}</a>
+        : null}
     </div>
   );
 }
 
-function Tags(
-  { subject: { user }, usage, isDeleting }: {
+function Head(
+  { subject: { user }, catalog, isDeleting }: {
     subject: UserSubject;
-    usage: CurrentUsage;
+    catalog: ShownCatalog;
     isDeleting: boolean;
   },
 ) {
-  const { subscription } = usage;
-  const endsAt = user.subscription?.endsAt ?? null;
+  const { subscription } = user;
+  const endsAt = subscription?.endsAt ?? null;
   return (
-    <span class="tags">
-      {subscription === null
-        ? <span class="tag warn">no plan</span>
-        : <span class="tag good">{subscription.planName}</span>}
-      {endsAt === null ? null : (
-        <span class="tag warn">
-          ends <Time at={endsAt} />
-        </span>
-      )}
-      {isDeleting ? <span class="tag bad">deletion pending</span> : null}
-    </span>
+    <div class="head">
+      <h1>{user.userId}</h1>
+      <span class="tags">
+        {subscription === null
+          ? <span class="tag warn">no plan</span>
+          : <span class="tag good">{planName(catalog, subscription.planId)}</span>}
+        {endsAt === null ? null : (
+          <span class="tag warn">
+            ends <Time at={endsAt} />
+          </span>
+        )}
+        {isDeleting ? <span class="tag bad">deletion pending</span> : null}
+      </span>
+    </div>
   );
 }
 
@@ -178,25 +321,28 @@ function UserActions(
 ) {
   const base = userPath(app, user.userId);
   const link = (name: string, text: string): Child => <a class="button" href={`${base}/${name}`}>{text}</a>;
+  const hasPlan = user.subscription !== null;
   return (
     <nav class="buttons actions-bar" aria-label="Actions">
       {link("explain", "Why was this refused?")}
+      {mayMake(request.session, grantCredits) ? link("grant", "Grant credits") : null}
       {mayChange(request.session)
         ? (
           <>
-            {link("grant", "Grant credits")}
             {link("plan", "Change plan")}
-            {user.subscription === null ? null : link("limits", "Custom limits")}
-            {user.subscription === null ? null : link("cancel", "Cancel plan")}
+            {hasPlan ? link("limits", "Custom limits") : null}
+            {hasPlan ? link("cancel", "Cancel plan") : null}
             <details class="menu">
               <summary class="button">More</summary>
               <div class="items">
-                {user.subscription === null ? null : (
-                  <>
-                    <a href={`${base}/seats`}>Seats and trial</a>
-                    <a href={`${base}/next-plan`}>Change plan later</a>
-                  </>
-                )}
+                {hasPlan
+                  ? (
+                    <>
+                      <a href={`${base}/seats`}>Seats and trial</a>
+                      <a href={`${base}/next-plan`}>Change plan later</a>
+                    </>
+                  )
+                  : null}
                 {user.subscription?.scheduled == null
                   ? null
                   : <a href={`${base}/next-plan/drop`}>Drop the next plan</a>}
@@ -223,15 +369,16 @@ const currentUsagePart: PageRoute = {
   async show(request) {
     const subject = await loadUser(request);
     if (!("user" in subject)) return subject;
-    const usage = await readCurrentUsage(request, subject);
+    const { app, user: { userId } } = subject;
+    const [usage, now] = await Promise.all([readCurrentUsage(request, subject), nowOf(request, app)]);
     if (!("groups" in usage)) return usage;
     const seen = request.query.get("seen");
-    if (isUnchanged(usage, seen)) return { title: subject.user.userId, content: null, status: 204 };
+    if (isUnchanged(usage, seen)) return { title: userId, content: null, status: 204 };
     return {
-      title: subject.user.userId,
-      content: <CurrentUsageCards request={request} subject={subject} usage={usage} seen={seen} />,
+      title: userId,
+      content: <CurrentUsageCards request={request} subject={subject} usage={usage} seen={seen} now={now} />,
     };
   },
 };
 
-export const userPages: readonly PageRoute[] = [userPage, currentUsagePart];
+export const userPages: readonly PageRoute[] = [...TABS.map(pageOf), currentUsagePart];

@@ -1,43 +1,55 @@
-// The cards of a user's page about the past: subscriptions with their history, events and refusals.
+// The cards of a user's page about the past: subscriptions with their history, events, refusals and the ledger.
 
-import { packOf, planName, planOf, type ShownCatalog } from "../parts/catalog.ts";
+import { groupLabels, packOf, planName, planOf, type ShownCatalog } from "../parts/catalog.ts";
 import type { ShownUser, UserSubject } from "../parts/subject.tsx";
-import { AmountText, Time, TimeOr } from "../parts/format.tsx";
+import { Ago, AmountText, Time, TimeOr } from "../parts/format.tsx";
 import { EventTable, type FeedEvent } from "../parts/event_table.tsx";
 import { appPath, userPath } from "../parts/page.tsx";
 import { REASONS, refusedByColumn, type ShownRefusals } from "./refusals.tsx";
 import type { PageRequest } from "../parts/page_context.ts";
-import type { CurrentUsage } from "./user_usage.tsx";
-import type { Consents } from "./user_records.tsx";
+import type { Consents, Ledger } from "./user_records.tsx";
 import { Table } from "../parts/table.tsx";
-import type { AnswerOf } from "../../contract/definition.ts";
-import { listLedger } from "../../contract/credits.ts";
+import { listCredits, listLedger } from "../../contract/credits.ts";
 import { listEvents } from "../../contract/events.ts";
 import { listRefusals } from "../../contract/refused_calls.ts";
 
-/** The newest events, refusals and ledger entries of a user. */
-export interface Recent {
+/** The newest events of a user. */
+interface Feed {
   readonly events: readonly FeedEvent[];
   readonly isLogging: boolean;
-  readonly refusals: readonly ShownRefusals[];
-  readonly entries: AnswerOf<typeof listLedger>["entries"];
 }
 
 const SHOWN = "20";
 
-/** Reads the newest events, refusals and ledger entries. */
-export async function readRecent({ ask }: PageRequest, { app, user }: UserSubject): Promise<Recent> {
-  const asked = { userId: user.userId, limit: SHOWN };
-  const [feed, refusals, ledger] = await Promise.all([
-    ask.app(app, listEvents, asked),
-    ask.app(app, listRefusals, asked),
-    ask.app(app, listLedger, asked),
-  ]);
+/** Reads the newest events; none where the call fails. */
+export async function readEvents({ ask }: PageRequest, { app, user }: UserSubject): Promise<Feed> {
+  const feed = await ask.app(app, listEvents, { userId: user.userId, limit: SHOWN });
   return {
     events: feed.ok ? feed.data.events : [],
     isLogging: feed.ok && feed.data.logPromptsEnabled,
-    refusals: refusals.ok ? refusals.data.refusals : [],
+  };
+}
+
+/** Reads the newest refusals; none where the call fails. */
+export async function readRefusals(
+  { ask }: PageRequest,
+  { app, user }: UserSubject,
+  limit = SHOWN,
+): Promise<readonly ShownRefusals[]> {
+  const listed = await ask.app(app, listRefusals, { userId: user.userId, limit });
+  return listed.ok ? listed.data.refusals : [];
+}
+
+/** Reads the newest changes of credits; none where a call fails. */
+export async function readLedger({ ask }: PageRequest, { app, user }: UserSubject): Promise<Ledger> {
+  const { userId } = user;
+  const [ledger, listed] = await Promise.all([
+    ask.app(app, listLedger, { userId, limit: SHOWN }),
+    ask.app(app, listCredits, { userId, includeExpired: "true" }),
+  ]);
+  return {
     entries: ledger.ok ? ledger.data.entries : [],
+    balances: listed.ok ? listed.data.credits : [],
   };
 }
 
@@ -53,7 +65,7 @@ const HISTORY_WORDS = {
 
 /** The subscription in force, others, and their history. */
 export function SubscriptionsCard(
-  { subject: { user }, catalog }: { subject: UserSubject; catalog: ShownCatalog },
+  { subject: { user }, catalog, now }: { subject: UserSubject; catalog: ShownCatalog; now: number },
 ) {
   const { subscription, history, period } = user;
   const duplicates = user.duplicateActiveSubscriptions?.duplicates ?? [];
@@ -77,19 +89,19 @@ export function SubscriptionsCard(
         <Table
           rows={history}
           columns={[
-            { head: "Time", cell: ({ at }) => <Time at={at} /> },
+            { head: "Time", cell: ({ at }) => <Ago at={at} now={now} /> },
             { head: "Change", cell: ({ type }) => HISTORY_WORDS[type] },
             {
               head: "Plan",
-              cell: ({ planId, previousPlanId }) => (
-                <>
+              cell: ({ planId, previousPlanId, subscriptionId }) => (
+                <div>
                   {previousPlanId === null ? "" : `${planName(catalog, previousPlanId)} to `}
                   {planName(catalog, planId)}
-                </>
+                  <code class="soft sub">{subscriptionId}</code>
+                </div>
               ),
             },
             { head: "Reason", cell: ({ reason }) => reason ?? "" },
-            { head: "Subscription", cell: ({ subscriptionId }) => <code>{subscriptionId}</code> },
           ]}
         />
       )}
@@ -109,11 +121,11 @@ function Facts(
     <dl class="facts spaced">
       <dt>Plan</dt>
       <dd>
-        {planName(catalog, planId)} <code class="soft">{planId}</code>
+        <span title={planId}>{planName(catalog, planId)}</span>
       </dd>
       <dt>Subscription</dt>
       <dd>
-        <code>{subscription.subscriptionId}</code>
+        <code class="soft">{subscription.subscriptionId}</code>
       </dd>
       <dt>Source</dt>
       <dd>{provider === null ? "your server (no provider)" : `${provider} ${externalId}`}</dd>
@@ -208,12 +220,13 @@ function includedText(
 
 /** The newest events with their prompts, or the reason why prompts are hidden. */
 export function EventsCard(
-  { request, subject: { app, user }, recent: { events, isLogging }, consents, isDeleting }: {
+  { request, subject: { app, user }, feed: { events, isLogging }, consents, isDeleting, now }: {
     request: PageRequest;
     subject: UserSubject;
-    recent: Recent;
+    feed: Feed;
     consents: Consents;
     isDeleting: boolean;
+    now: number;
   },
 ) {
   const hidden = hiddenPrompts(request, isLogging, consents);
@@ -242,7 +255,13 @@ export function EventsCard(
         : (
           <>
             {hidden === null ? null : <p class="hint">{hidden}</p>}
-            <EventTable app={app} events={events} showsUsers={false} showsPrompts={hidden === null} />
+            <EventTable
+              app={app}
+              events={events}
+              now={now}
+              showsUsers={false}
+              showsPrompts={hidden === null}
+            />
           </>
         )}
     </section>
@@ -258,39 +277,49 @@ function hiddenPrompts({ ask }: PageRequest, isLogging: boolean, consents: Conse
 
 /** The refused calls of the user. */
 export function RefusalsCard(
-  { subject: { app, user }, recent: { refusals }, usage }: {
-    subject: UserSubject;
-    recent: Recent;
-    usage: CurrentUsage;
-  },
+  { subject, catalog, refusals, now }: Parameters<typeof RefusalsOfUser>[0],
 ) {
-  const labels = new Map(usage.groups.map(({ groupId, label }) => [groupId, label]));
-  const explainPath = (event: string) =>
-    `${userPath(app, user.userId)}/explain?event=${encodeURIComponent(event)}`;
   return (
     <section class="card" aria-labelledby="refusals">
       <h2 id="refusals">Refusals</h2>
-      {refusals.length === 0 ? <p class="empty">No refusals in the last 90 days</p> : (
-        <Table
-          rows={refusals}
-          columns={[
-            { head: "Last seen", cell: ({ lastAt }) => <Time at={lastAt} /> },
-            { head: "Event type", cell: ({ event }) => event },
-            {
-              head: "Reason",
-              cell: ({ reasons }) => reasons.map((reason) => REASONS[reason]).join(", "),
-            },
-            refusedByColumn(app, refusals),
-            { head: "Limits", cell: ({ groupIds }) => groupIds.map((id) => labels.get(id) ?? id).join(", ") },
-            { head: "Calls", kind: "number", cell: ({ count }) => <AmountText value={count} /> },
-            {
-              head: "Actions",
-              kind: "actions",
-              cell: ({ event }) => <a class="row" href={explainPath(event)}>Check again</a>,
-            },
-          ]}
-        />
-      )}
+      {refusals.length === 0
+        ? <p class="empty">No refusals in the last 90 days</p>
+        : <RefusalsOfUser subject={subject} catalog={catalog} refusals={refusals} now={now} />}
     </section>
+  );
+}
+
+/** Refused calls of one user, each with a link that explains the same call now. */
+export function RefusalsOfUser(
+  { subject: { app, user }, catalog, refusals, now }: {
+    subject: UserSubject;
+    catalog: ShownCatalog;
+    refusals: readonly ShownRefusals[];
+    now: number;
+  },
+) {
+  const labels = groupLabels(catalog);
+  const explainPath = (event: string) =>
+    `${userPath(app, user.userId)}/explain?event=${encodeURIComponent(event)}`;
+  return (
+    <Table
+      rows={refusals}
+      columns={[
+        { head: "Last seen", cell: ({ lastAt }) => <Ago at={lastAt} now={now} /> },
+        { head: "Event type", cell: ({ event }) => event },
+        {
+          head: "Reason",
+          cell: ({ reasons }) => reasons.map((reason) => REASONS[reason]).join(", "),
+        },
+        refusedByColumn(app, refusals),
+        { head: "Limits", cell: ({ groupIds }) => groupIds.map((id) => labels.get(id) ?? id).join(", ") },
+        { head: "Calls", kind: "number", cell: ({ count }) => <AmountText value={count} /> },
+        {
+          head: "Actions",
+          kind: "actions",
+          cell: ({ event }) => <a class="row" href={explainPath(event)}>Check again</a>,
+        },
+      ]}
+    />
   );
 }

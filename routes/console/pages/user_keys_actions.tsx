@@ -6,7 +6,7 @@ import { textIn, timeIn } from "../parts/form.tsx";
 import { NewSecret } from "../parts/new_secret.tsx";
 import { segmentOf, userPath } from "../parts/page.tsx";
 import { mayChange, type PageContent, type PageRequest } from "../parts/page_context.ts";
-import { errorPage, loadUser, userLocation, type UserSubject } from "../parts/subject.tsx";
+import { errorPage, loadUser, tabLocation, type UserSubject } from "../parts/subject.tsx";
 import { Table } from "../parts/table.tsx";
 import type { AnswerOf } from "../../contract/definition.ts";
 import { createUserKey, listUserKeys, revokeUserKey } from "../../contract/user_keys.ts";
@@ -71,7 +71,7 @@ const create: Action<UserSubject, typeof createUserKey> = {
   path: "/console/apps/:appId/:mode/users/:userId/keys/new",
   title: "Create a key of a user",
   load: loadUser,
-  location: userLocation,
+  location: tabLocation("/privacy"),
   userId: ({ user }) => user.userId,
   intro: ({ user }) =>
     `For ${user.userId}: model calls through the gateway, and its own usage and features. No other call.`,
@@ -105,13 +105,13 @@ const create: Action<UserSubject, typeof createUserKey> = {
   },
   done: (subject, _, { key }) => ({
     title: "New key",
-    crumbs: userLocation(subject).crumbs,
+    crumbs: tabLocation("/privacy")(subject).crumbs,
     content: (
       <NewSecret
         title="New key"
         secret={key}
         text="Only a hash of it is stored. If you lose it, create a new key."
-        back={userPath(subject.app, subject.user.userId)}
+        back={tabLocation("/privacy")(subject).back}
       />
     ),
   }),
@@ -125,7 +125,7 @@ const revoke: Action<KeySubject, typeof revokeUserKey> = {
   path: "/console/apps/:appId/:mode/users/:userId/keys/:userKeyId/revoke",
   title: "Revoke a key of a user",
   load: async (request) => await loadKey(request),
-  location: userLocation,
+  location: tabLocation("/privacy"),
   userId: ({ user }) => user.userId,
   fields: () => [],
   call: revokeUserKey,

@@ -2,7 +2,7 @@
 
 import { type Scope, SCOPES } from "./people_actions.tsx";
 import type { UserSubject } from "../parts/subject.tsx";
-import { AmountText, Time } from "../parts/format.tsx";
+import { Ago, AmountText } from "../parts/format.tsx";
 import { segmentOf, userPath } from "../parts/page.tsx";
 import { mayChange, type PageRequest } from "../parts/page_context.ts";
 import type { CurrentUsage } from "./user_usage.tsx";
@@ -38,11 +38,17 @@ const LEDGER_REASONS: Readonly<Record<LedgerEntry["reason"], string>> = {
   merge_dedupe: "duplicate removed by a merge",
 };
 
+/** Changes of credits, with the balances that they changed. */
+export interface Ledger {
+  readonly entries: readonly LedgerEntry[];
+  readonly balances: CurrentUsage["balances"];
+}
+
 /** The newest changes of the user's credits. */
-export function LedgerCard({ subject: { app, user }, entries, usage }: {
+export function LedgerCard({ subject: { app, user }, ledger: { entries, balances }, now }: {
   subject: UserSubject;
-  entries: readonly LedgerEntry[];
-  usage: CurrentUsage;
+  ledger: Ledger;
+  now: number;
 }) {
   return (
     <section class="card" aria-labelledby="ledger">
@@ -52,23 +58,20 @@ export function LedgerCard({ subject: { app, user }, entries, usage }: {
       </div>
       {entries.length === 0
         ? <p class="empty">No credit changes yet</p>
-        : <LedgerTable entries={entries} balances={usage.balances} />}
+        : <LedgerTable entries={entries} balances={balances} now={now} />}
     </section>
   );
 }
 
 /** Changes of credits, newest first. */
-export function LedgerTable({ entries, balances }: {
-  entries: readonly LedgerEntry[];
-  balances: CurrentUsage["balances"];
-}) {
+export function LedgerTable({ entries, balances, now }: Ledger & { now: number }) {
   const units = new Map(balances.map(({ balanceId, unit }) => [balanceId, unit]));
   const names = new Map(balances.map(({ packId, packName }) => [packId, packName]));
   return (
     <Table
       rows={entries}
       columns={[
-        { head: "Time", cell: ({ occurredAt }) => <Time at={occurredAt} /> },
+        { head: "Time", cell: ({ occurredAt }) => <Ago at={occurredAt} now={now} /> },
         {
           head: "Change",
           kind: "number",
@@ -79,17 +82,20 @@ export function LedgerTable({ entries, balances }: {
             </div>
           ),
         },
-        { head: "Reason", cell: ({ reason }) => LEDGER_REASONS[reason] },
+        {
+          head: "Reason",
+          cell: ({ reason, eventId, reservationId }) => (
+            <div>
+              {LEDGER_REASONS[reason]}
+              {eventId === null && reservationId === null
+                ? null
+                : <code class="soft sub">{eventId ?? reservationId}</code>}
+            </div>
+          ),
+        },
         {
           head: "Pack",
           cell: ({ balanceId, packId }) => <span title={balanceId}>{names.get(packId) ?? packId}</span>,
-        },
-        {
-          head: "Event or reservation",
-          cell: ({ eventId, reservationId }) =>
-            eventId === null && reservationId === null
-              ? <span class="soft">none</span>
-              : <code>{eventId ?? reservationId}</code>,
         },
         { head: "Notes", cell: ({ notes }) => notes ?? "" },
       ]}

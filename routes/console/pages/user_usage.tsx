@@ -6,12 +6,12 @@ import { errorPage, type UserSubject } from "../parts/subject.tsx";
 import { AmountText, amountText, Time, TimeOr } from "../parts/format.tsx";
 import { LimitBar, type OwnWindow } from "../parts/limit_bar.tsx";
 import { userPath } from "../parts/page.tsx";
-import { mayChange, type PageContent, type PageRequest } from "../parts/page_context.ts";
+import { mayChange, mayMake, type PageContent, type PageRequest } from "../parts/page_context.ts";
 import { type Column, Table } from "../parts/table.tsx";
 import type { AnswerOf } from "../../contract/definition.ts";
 import { listHolds } from "../../contract/admin_users.ts";
 import { listCredits } from "../../contract/credits.ts";
-import { explain } from "../../contract/metering.ts";
+import { explain, release } from "../../contract/metering.ts";
 
 type Explanation = AnswerOf<typeof explain>;
 type CreditBalance = AnswerOf<typeof listCredits>["credits"][number];
@@ -23,6 +23,8 @@ export interface CurrentUsage {
   readonly groups: Explanation["groups"];
   /** The windows of limits with a period of their own, and the most overage in force, by group id. */
   readonly windows: ReadonlyMap<string, OwnWindow>;
+  /** The users above, nearest first, with their limits. */
+  readonly levels: NonNullable<Explanation["levels"]>;
   /** Spendable balances in the order of use. */
   readonly spendable: Explanation["credits"];
   readonly balances: readonly CreditBalance[];
@@ -51,6 +53,7 @@ export async function readCurrentUsage(
   return {
     subscription: explained.data.subscription,
     groups: explained.data.groups,
+    levels: explained.data.levels ?? [],
     windows: new Map(
       user.counters.map((
         { groupId, period, window, overageMax },
@@ -84,11 +87,13 @@ export function isUnchanged(usage: CurrentUsage, seen: string | null): boolean {
  * @param seen the hashes of what the browser shows; limits that changed are highlighted for a moment
  */
 export function CurrentUsageCards(
-  { request, subject, usage, seen }: {
+  { request, subject, usage, seen, now }: {
     request: PageRequest;
     subject: UserSubject;
     usage: CurrentUsage;
     seen: string | null;
+    /** The current time of the app's mode, in milliseconds. */
+    now: number;
   },
 ) {
   const { app, user } = subject;
@@ -118,6 +123,8 @@ export function CurrentUsageCards(
                 <LimitBar
                   group={group}
                   own={usage.windows.get(group.groupId) ?? {}}
+                  planPeriod={user.period}
+                  now={now}
                   capPath={mayChange(request.session)
                     ? `${userPath(app, user.userId)}/limits/${encodeURIComponent(group.groupId)}/spend-cap`
                     : null}
@@ -165,7 +172,9 @@ function Balances({ request, subject: { app, user }, usage }: Part) {
       {current.length === 0 ? <p class="empty">No spendable credits</p> : table(current)}
       {past.length === 0 ? null : (
         <details class="more" id="past-credits">
-          <summary>{past.length === 1 ? "1 past balance" : `${past.length} past balances`}</summary>
+          <summary id="past-credits-summary">
+            {past.length === 1 ? "1 past balance" : `${past.length} past balances`}
+          </summary>
           {table(past)}
         </details>
       )}
@@ -233,8 +242,10 @@ function BalanceActions({ user, balance }: { user: string; balance: CreditBalanc
   const path = `${user}/balances/${encodeURIComponent(balanceId)}`;
   return (
     <div>
-      {expiresAt === null || endsWithPlan ? null : <a href={`${path}/extend`}>Extend</a>}
-      <a href={`${path}/revoke`}>Revoke</a>
+      {expiresAt === null || endsWithPlan
+        ? null
+        : <a id={`extend-${balanceId}`} href={`${path}/extend`}>Extend</a>}
+      <a id={`revoke-${balanceId}`} href={`${path}/revoke`}>Revoke</a>
     </div>
   );
 }
@@ -258,11 +269,21 @@ function Holds(
         idOf={({ reservationId }) => reservationId}
         columns={[
           { head: "Created", cell: ({ createdAt }) => <Time at={createdAt} /> },
-          { head: "Event type", cell: ({ event }) => event },
+          {
+            head: "Event type",
+            cell: ({ event, reservationId }) => (
+              <div>
+                {event}
+                <code class="soft sub">{reservationId}</code>
+              </div>
+            ),
+          },
           holds.some(({ heldFor }) => heldFor !== undefined)
             ? {
               head: "User",
-              cell: ({ heldFor = user.userId }) => <a href={userPath(app, heldFor)}>{heldFor}</a>,
+              cell: ({ heldFor = user.userId, reservationId }) => (
+                <a id={`user-${reservationId}`} href={userPath(app, heldFor)}>{heldFor}</a>
+              ),
             }
             : null,
           {
@@ -279,13 +300,15 @@ function Holds(
               ),
           },
           { head: "Expires", cell: ({ expiresAt }) => <Time at={expiresAt} /> },
-          { head: "Reservation", cell: ({ reservationId }) => <code>{reservationId}</code> },
-          mayChange(request.session)
+          mayMake(request.session, release)
             ? {
               head: "Actions",
               kind: "actions",
               cell: ({ reservationId }) => (
-                <a href={`${userPath(app, user.userId)}/holds/${encodeURIComponent(reservationId)}/release`}>
+                <a
+                  id={`release-${reservationId}`}
+                  href={`${userPath(app, user.userId)}/holds/${encodeURIComponent(reservationId)}/release`}
+                >
                   Release
                 </a>
               ),

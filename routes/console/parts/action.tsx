@@ -12,9 +12,10 @@ import { appOf } from "./subject.tsx";
 import { ActionForm, ActionPreview, type Preview, TICKED } from "./action_pages.tsx";
 import { type Fault, faultsOf, type Field, type FormInput, type Values, valuesOf } from "./form.tsx";
 import type { Crumb } from "./page.tsx";
+import type { Session } from "./session.ts";
 import {
   type ActionRoute,
-  mayChange,
+  mayMake,
   type PageContent,
   type PageRequest,
   type PageResult,
@@ -62,21 +63,26 @@ export function actionRoutes<Subject, Call extends ApiCall>(
 ): { readonly page: PageRoute; readonly action: ActionRoute } {
   return {
     page: { path: action.path, show: (request) => showAction(action, request) },
-    action: { path: action.path, run: (request) => runAction(action, request) },
+    action: { path: action.path, call: action.call, run: (request) => runAction(action, request) },
   };
 }
 
 type Once = { readonly once: string };
 
-/** What an operator without the role for it reads. */
-export const READ_ONLY = "You have read-only access.";
+/** What an operator without the role for an action reads. */
+export function notAllowed({ operator: { role } }: Session): string {
+  return role === "agent"
+    ? "Your role may grant credits and release holds, and nothing else."
+    : "You have read-only access.";
+}
 
 async function showAction<Subject, Call extends ApiCall>(
   action: Action<Subject, Call>,
   request: PageRequest,
 ): Promise<PageResult> {
-  if (!mayChange(request.session)) {
-    return { title: "Not allowed", content: <p class="note warn">{READ_ONLY}</p>, status: 403 };
+  if (!mayMake(request.session, action.call)) {
+    const text = notAllowed(request.session);
+    return { title: "Not allowed", content: <p class="note warn">{text}</p>, status: 403 };
   }
   const subject = await action.load(request);
   if (isPageContent(subject)) return subject;

@@ -1,6 +1,10 @@
 // How pages read and write: through the endpoints of the API, called from within the process. An operator acts for an app
 // and mode without an API key; otherwise a call is like one from outside, and also runs at the owner of the cell.
 
+import { leftToGrant, takeForGrant } from "../../../src/audit/agent_grants.ts";
+import { findPack } from "../../../src/domain/catalog/catalog.ts";
+import { grantedUnits } from "../../../src/domain/credits/agent_cap.ts";
+import { amountOf, decimalOf, numberOf } from "../../../src/domain/values/amount.ts";
 import type { Refusal } from "../../../src/domain/values/refusal.ts";
 import { hashOf } from "../../../src/process/secrets/hash.ts";
 import type { Serving } from "../../../src/cluster/service.ts";
@@ -20,11 +24,12 @@ import type {
   KeyedDefinition,
   KeylessDefinition,
 } from "../../contract/definition.ts";
+import { grantCredits } from "../../contract/credits.ts";
 import type { Endpoint, KeylessEndpoint, StoreSource } from "../../http/endpoint_types.ts";
 import { Refused } from "../../http/errors.ts";
 import { checkInput } from "../../http/input.ts";
 import { refusalOf, requestId } from "../../http/respond.ts";
-import { mayChange, type Session } from "./session.ts";
+import { mayMake, type Session } from "./session.ts";
 
 /** Everything that endpoints work on: operators may call any of them. */
 export type World = Serving;
@@ -64,6 +69,8 @@ export interface CallContext {
   readonly seesPrompts: boolean;
   /** The user of the page; null for none. */
   readonly userId: string | null;
+  /** Units of credits that an agent may grant in a UTC day. */
+  readonly agentGrants: number;
   /** The key of the form that was sent; null for a GET, which writes nothing. */
   readonly once: string | null;
 }
@@ -141,7 +148,7 @@ export class ApiCaller {
       };
       const run = () => dispatch(this.serving, call, this.#request);
       if (isRead) return await run();
-      this.#requireRole();
+      this.#requireRole(id);
       const isKept = endpoint.answersToken !== true;
       const userId = details.userId ?? this.#context.userId ?? textOr(sent["userId"]) ??
         textOr(sent["distinctId"]);
@@ -150,7 +157,7 @@ export class ApiCaller {
         after: (data: Values) => ({ ...plainValues(sent), ...details.after, ...idsOf(data) }),
       };
       const action = { ...this.#author, what: id, appId, mode, userId };
-      const write = () => audited(this.serving, action, told, run);
+      const write = () => this.#withinCap(id, caller, sent, () => audited(this.serving, action, told, run));
       // No first answer is kept of a call that answers a secret.
       return isKept ? await write() : await this.#spending(id, write);
     });
@@ -175,7 +182,7 @@ export class ApiCaller {
   /** Runs a write of the admin API, which has no idempotency keys, unless the form was sent before. */
   async #spending(id: string, run: () => Promise<Outcome>): Promise<Answer> {
     const once = this.#requireOnce(id);
-    this.#requireRole();
+    this.#requireRole(id);
     const { serving } = this;
     const { session } = this.#context;
     const key = `${session.id}.${once}.${id}`;
@@ -193,6 +200,13 @@ export class ApiCaller {
     }
   }
 
+  /** What an agent may still grant today, in units; null for other roles. */
+  async unitsLeft(): Promise<number | null> {
+    const { session: { operator: { role, name: who } }, agentGrants } = this.#context;
+    if (role !== "agent") return null;
+    return numberOf(await leftToGrant(this.serving, { who, cap: amountOf(agentGrants) }));
+  }
+
   get #author(): Author {
     return { who: this.#context.session.operator.name, via: "console" };
   }
@@ -204,11 +218,39 @@ export class ApiCaller {
     return once;
   }
 
-  /** Refuses writes of the read-only role, whatever a page checks. */
-  #requireRole(): void {
-    if (!mayChange(this.#context.session)) {
-      throw new Refused("forbidden", "You have read-only access");
+  /** Refuses writes that the operator's role does not allow, whatever a page checks. */
+  #requireRole(id: string): void {
+    if (!mayMake(this.#context.session, { id })) {
+      throw new Refused("forbidden", "Your role does not allow this change");
     }
+  }
+
+  /** Runs a write. A grant of an agent is refused above the cap of the day, and counts toward it. */
+  async #withinCap(
+    id: string,
+    { realm: { catalog } }: Caller,
+    input: Members,
+    run: () => Promise<Outcome>,
+  ): Promise<Outcome> {
+    const { session, agentGrants, once } = this.#context;
+    if (session.operator.role !== "agent" || id !== grantCredits.id) return await run();
+    const pack = findPack(catalog, String(input["packId"]));
+    // The grant itself refuses an unknown pack.
+    if (pack === null) return await run();
+    const { quantity } = input;
+    const units = grantedUnits(pack, typeof quantity === "number" ? amountOf(quantity) : 0n);
+    const cap = amountOf(agentGrants);
+    const who = session.operator.name;
+    const key = `${session.id}.${once}.units`;
+    const taken = await takeForGrant(this.serving, { who, units, cap, key, until: session.until });
+    if ("left" in taken) {
+      const [asked, left, all] = [units, taken.left, cap].map(decimalOf);
+      throw new Refused(
+        "forbidden",
+        `This grant is ${asked} units. ${left} of the ${all} units that you may grant today are left`,
+      );
+    }
+    return await settled(run, taken.giveBack);
   }
 
   /** The error in the input of an endpoint, before a call; null for valid input. */
@@ -242,6 +284,19 @@ export class ApiCaller {
     } catch (error) {
       return refusedAs(error, this.#request);
     }
+  }
+}
+
+/** Runs a grant, and gives its units back where it is certain that nothing was granted. */
+async function settled(run: () => Promise<Outcome>, giveBack: () => Promise<void>): Promise<Outcome> {
+  try {
+    const outcome = await run();
+    const answer = valueOf(outcome);
+    if (!answer.ok && !UNCERTAIN.has(codeOf(answer))) await giveBack();
+    return outcome;
+  } catch (error) {
+    if (error instanceof Refused) await giveBack();
+    throw error;
   }
 }
 

@@ -26,6 +26,11 @@ export function planName(catalog: ShownCatalog, planId: string): string {
   return planOf(catalog, planId)?.name ?? planId;
 }
 
+/** The labels of the limit groups of all plans, by ID. */
+export function groupLabels({ plans = [] }: ShownCatalog): ReadonlyMap<string, string> {
+  return new Map(plans.flatMap(({ limits }) => limits.map(({ id, label }) => [id, label] as const)));
+}
+
 /** A pack by its ID. */
 export function packOf({ packs = [] }: ShownCatalog, packId: string): Pack | null {
   return packs.find(({ id }) => id === packId) ?? null;

@@ -1,7 +1,7 @@
 // The table of events.
 
 import type { AppMode } from "./ask.ts";
-import { AmountText, Time } from "./format.tsx";
+import { Ago, AmountText, Time } from "./format.tsx";
 import { appPath, userPath } from "./page.tsx";
 import { Table } from "./table.tsx";
 import type { AnswerOf } from "../../contract/definition.ts";
@@ -32,8 +32,10 @@ function eventPath(app: AppMode, eventId: string): string {
 }
 
 /** Events, newest first. */
-export function EventTable({ app, events, showsUsers = true, showsPrompts = false }: {
+export function EventTable({ app, events, now, showsUsers = true, showsPrompts = false }: {
   app: AppMode;
+  /** The current time in milliseconds, for times such as "2 h ago"; absent for exact times. */
+  now?: number;
   events: readonly FeedEvent[];
   showsUsers?: boolean;
   showsPrompts?: boolean;
@@ -46,7 +48,7 @@ export function EventTable({ app, events, showsUsers = true, showsPrompts = fals
           head: "Time",
           cell: ({ id, createdAt }) => (
             <a class="row" id={`row-${id}`} href={eventPath(app, id)}>
-              <Time at={createdAt} />
+              {now === undefined ? <Time at={createdAt} /> : <Ago at={createdAt} now={now} />}
             </a>
           ),
         },

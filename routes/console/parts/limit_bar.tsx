@@ -1,7 +1,7 @@
 // The bar of a limit: what is used, what open reservations hold, the headroom that reservations may not use, the
 // quota, and what was sold past it. Position, shade and words tell them apart. A limit with a period of its own says when it counts.
 
-import { AmountText, amountText, durationText, Time, TimeOr } from "./format.tsx";
+import { AmountText, amountText, comingText, durationText, exactText, Time, TimeOr } from "./format.tsx";
 import type { ShownUser } from "./subject.tsx";
 import type { AnswerOf } from "../../contract/definition.ts";
 import type { explain } from "../../contract/metering.ts";
@@ -12,11 +12,30 @@ export type LimitGroup = AnswerOf<typeof explain>["groups"][number];
 /** The running window of a limit with a period of its own, or what a guard counts, and its max of overage; empty for others. */
 export type OwnWindow = Partial<Pick<ShownUser["counters"][number], "period" | "window" | "overageMax">>;
 
+/** The period of the plan, for limits without one of their own. */
+export type PlanPeriod = ShownUser["period"];
+
+const NEAR = 0.8;
+
+/** How full a limit is: "near" from 80 % of its quota on, "full" from the quota on; null below, and for a quota of 0. */
+export function levelOf({ quota, current }: Pick<LimitGroup, "quota" | "current">): "near" | "full" | null {
+  if (quota === 0 || current < NEAR * quota) return null;
+  return current >= quota ? "full" : "near";
+}
+
+const LEVELS = {
+  near: { text: "near limit", kind: "warn" },
+  full: { text: "full", kind: "bad" },
+} as const;
+
 /** A limit with its bar and its numbers, highlighted for a moment where it has just changed. */
 export function LimitBar(
-  { group, own, capPath = null, isChanged = false }: {
+  { group, own, planPeriod, now, capPath = null, isChanged = false }: {
     group: LimitGroup;
     own: OwnWindow;
+    planPeriod: PlanPeriod;
+    /** The current time of the app's mode, in milliseconds. */
+    now: number;
     /** The form of the user's own cap on overage; null for people who may not change it. */
     capPath?: string | null;
     isChanged?: boolean;
@@ -28,11 +47,15 @@ export function LimitBar(
   // Above the quota, the whole bar is what was used.
   const whole = Math.max(quota, current, Number.MIN_VALUE);
   const percent = (value: number) => `${Math.min(Math.max(value / whole * 100, 0), 100)}%`;
-  const text = `${amountText(current, unit)} of ${amountText(quota, unit)}`;
+  const level = levelOf(group);
+  const state = level === null ? "" : `, ${LEVELS[level].text}`;
+  const text = `${amountText(current, unit)} of ${amountText(quota, unit)}${state}`;
   return (
-    <div class={isChanged ? "group changed" : "group"}>
+    <div class={isChanged ? "group changed" : "group"} data-level={level ?? undefined}>
       <div class="title">
-        <b>{label}</b>
+        <span>
+          <b>{label}</b> <LevelTag group={group} />
+        </span>
         <span class="amount">
           <AmountText value={current} unit={unit} /> of <AmountText value={quota} unit={unit} />
           {own.window === undefined ? null : ` ${guardText(own.window)}`}
@@ -83,14 +106,34 @@ export function LimitBar(
             {capPath === null ? null : (
               <>
                 {" "}
-                <a href={capPath}>Cap</a>
+                <a id={`cap-${group.groupId}`} href={capPath}>Cap</a>
               </>
             )}
           </span>
         )}
-        {own.window === undefined ? <Running period={own.period} /> : null}
+        {own.window === undefined ? <Reset own={own.period} plan={planPeriod} now={now} /> : null}
       </div>
     </div>
+  );
+}
+
+/** A word for how full a limit is; nothing below 80 %. */
+export function LevelTag({ group }: { group: LimitGroup }) {
+  const level = levelOf(group);
+  return level === null ? null : <span class={`tag ${LEVELS[level].kind}`}>{LEVELS[level].text}</span>;
+}
+
+/** When a limit starts again at 0; the whole window shows on hover. */
+function Reset({ own, plan, now }: { own: OwnWindow["period"]; plan: PlanPeriod; now: number }) {
+  if (own === null) return <span>starts with the next call</span>;
+  const period = own ?? plan;
+  if (period === null) return null;
+  const { start, end } = period;
+  if (end === null) return <span title={`since ${exactText(start)}`}>never resets</span>;
+  return (
+    <time datetime={end} title={`${exactText(start)} to ${exactText(end)}`}>
+      resets {comingText(end, now)}
+    </time>
   );
 }
 

@@ -3,8 +3,8 @@
 import type { Child } from "hono/jsx";
 import type { ApiCaller } from "./ask.ts";
 import type { Crumb, Frame } from "./page.tsx";
-import type { Role } from "../../../src/process/operators.ts";
-import type { Session } from "./session.ts";
+import type { CallDefinition } from "../../contract/definition.ts";
+import { mayChange, mayMake, type Session } from "./session.ts";
 
 /** A request of a signed-in operator. */
 export interface PageRequest {
@@ -61,9 +61,14 @@ export interface PageRoute {
 /** A form that is posted. It carries the session's CSRF token, and a key by which it is done once. */
 export interface ActionRoute {
   readonly path: string;
-  /** Who may do it; by default only admins. */
-  readonly role?: Role;
+  /** The call that it makes, where roles other than admin may make it. */
+  readonly call?: Pick<CallDefinition, "id">;
   readonly run: (request: PageRequest & { readonly once: string }) => Promise<PageResult> | PageResult;
 }
 
-export { mayChange } from "./session.ts";
+/** Whether an operator may send the form of an action. */
+export function mayRun(session: Session, { call }: Pick<ActionRoute, "call">): boolean {
+  return call === undefined ? mayChange(session) : mayMake(session, call);
+}
+
+export { mayChange, mayMake } from "./session.ts";

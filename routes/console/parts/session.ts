@@ -5,6 +5,8 @@ import { createHmac } from "node:crypto";
 import { equalsSecret } from "../../../src/process/secrets/hash.ts";
 import { randomText } from "../../../src/process/secrets/random.ts";
 import { openToken, signToken } from "../../../src/process/secrets/signed_token.ts";
+import { roleMayWrite } from "../../../src/process/operators.ts";
+import type { CallDefinition } from "../../contract/definition.ts";
 import type { Operator, Operators } from "./operators.ts";
 
 const COOKIE = "holdfast_console";
@@ -66,7 +68,12 @@ export function isOwnForm(session: Session, presented: string | null): boolean {
   return presented !== null && equalsSecret(presented, csrfToken(session));
 }
 
-/** Whether the operator may change anything. */
+/** Whether the operator may change everything. */
 export function mayChange({ operator }: Session): boolean {
   return operator.role === "admin";
+}
+
+/** Whether the operator may make a call of the API that writes. */
+export function mayMake({ operator }: Session, { id }: Pick<CallDefinition, "id">): boolean {
+  return roleMayWrite(operator.role, id);
 }

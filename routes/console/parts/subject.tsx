@@ -45,8 +45,20 @@ export async function loadUser(request: PageRequest): Promise<UserSubject | Page
   return answer.ok ? { app, user: answer.data } : errorPage(answer.error);
 }
 
+/** The tabs of a user's page, by the ends of their paths. */
+export type TabPath = "" | "/billing" | "/activity" | "/privacy";
+
 /** The location of actions on a user: the user's page. */
 export function userLocation({ app, user }: UserSubject) {
-  const back = userPath(app, user.userId);
-  return { crumbs: crumbsOf(app, { title: user.userId, href: back }), back };
+  return locationIn("", { app, user });
+}
+
+/** The location of actions that a tab of the user's page offers. */
+export function tabLocation(tab: TabPath) {
+  return (subject: UserSubject) => locationIn(tab, subject);
+}
+
+function locationIn(tab: TabPath, { app, user }: UserSubject) {
+  const path = userPath(app, user.userId);
+  return { crumbs: crumbsOf(app, { title: user.userId, href: path }), back: `${path}${tab}` };
 }

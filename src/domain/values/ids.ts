@@ -58,11 +58,11 @@ export function ownerOf(kind: OwnedKind, id: string): UserKey | null {
   return Number.isSafeInteger(key) && key > 0 ? key : null;
 }
 
-/** The place of the time within an owned id, counted from the end. */
+/** The place of the time within an id, counted from the end. */
 const MOMENT_FROM = -20;
 const MOMENT_TO = -10;
 
-/** Returns when an owned id was made, in milliseconds of the process's clock; 0 for a text without a time. */
+/** Returns when an id was made, in milliseconds of the process's clock; 0 for a text without a time. */
 export function momentOf(id: string): number {
   const moment = parseInt(id.slice(MOMENT_FROM, MOMENT_TO), 32);
   return Number.isNaN(moment) ? 0 : moment;

@@ -11,6 +11,7 @@ import type { StripeMessage } from "../../domain/stripe/message.ts";
 import { inTurn } from "../../process/in_turn.ts";
 import { STRIPE_LIMITS } from "../../process/limits.ts";
 import type { Database } from "../../storage/database.ts";
+import { readStripeOfUser, type StripeOfUser } from "../../storage/stores/stripe_user_store.ts";
 import {
   listUnhandled,
   readUnhandled,
@@ -34,6 +35,17 @@ export function unhandledOf(
 ): Promise<Unhandled[]> {
   const { realm, now } = { realm: realms[mode].realm, now: realms[mode].now() };
   return listUnhandled(database, realm, now - STRIPE_LIMITS.unhandledKeptMs);
+}
+
+/** Reads what messages said about a user of an app and mode: payments, subscriptions, and what is not handled. */
+export function stripeOfUser(
+  database: Pick<Database, "query">,
+  { realms }: App,
+  mode: Mode,
+  userId: string,
+): Promise<StripeOfUser> {
+  const { realm, now } = { realm: realms[mode].realm, now: realms[mode].now() };
+  return readStripeOfUser(database, realm, userId, now - STRIPE_LIMITS.unhandledKeptMs);
 }
 
 /** Tries a message again; an event is of one mode. */

@@ -326,8 +326,8 @@ function checkWebhooks({ enabled, failing, oldestMs }: WebhookFacts): Check {
   const name = "webhooks";
   const hours = DOCTOR_LIMITS.webhookLateMs / 3_600_000;
   const oldest = oldestMs === null
-    ? "no message waits"
-    : `the oldest message waits for ${minutesText(oldestMs)}`;
+    ? "no pending message"
+    : `the oldest message has been pending ${ageText(oldestMs)}`;
   const found = `enabled ${enabled}, ${oldest}`;
   const advice = "See what their endpoints answer: deno task admin webhooks messages WEBHOOK --app APP";
   if (failing.length > 0) {
@@ -372,9 +372,12 @@ function named(counts: readonly UnhandledCount[]): string {
   return names.join(", ");
 }
 
-function minutesText(ms: number): string {
+/** A length of time in whole minutes, from two hours on in hours, and from two days on in days. */
+function ageText(ms: number): string {
   const minutes = Math.floor(ms / 60_000);
-  return minutes === 1 ? "1 minute" : `${minutes} minutes`;
+  if (minutes < 120) return minutes === 1 ? "1 minute" : `${minutes} minutes`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 48 ? `${hours} hours` : `${Math.floor(hours / 24)} days`;
 }
 
 function checkDrift(facts: DriftFacts): Check {

@@ -1,5 +1,6 @@
 // Facts about a store and its pending work, for the doctor. All reads are bounded and change nothing.
 
+import { momentOf } from "../../domain/values/ids.ts";
 import type { Millis } from "../../domain/values/period.ts";
 import type { Session } from "../database.ts";
 
@@ -213,7 +214,7 @@ export interface WebhookFacts {
   readonly enabled: number;
   /** Webhooks that have failed for long, or were disabled while failing; up to a bound. */
   readonly failing: readonly FailingWebhook[];
-  /** The age of the oldest pending message of an enabled webhook, on its realm's clock; null for none. */
+  /** How long the oldest message of an enabled webhook has been pending, in real time; null for none. */
   readonly oldestMs: number | null;
 }
 
@@ -236,16 +237,20 @@ export async function readWebhookFacts(
      order by app_id, id limit $2::int`,
     [failingBefore, limit],
   );
-  const [row] = await reader.query<{ enabled: number; oldest: number | null }>(
-    `select count(*) as enabled, max($1::bigint + r.clock_offset_ms - first.created_at_ms) as oldest
-     from webhooks w left join realms r on r.app_id = w.app_id and r.mode = w.mode
-     left join lateral (
-       select created_at_ms from webhook_messages m
-       where m.webhook_id = w.id and m.status = 'pending' order by m.id limit 1
+  // The time of a message is that of its realm, whose clock may have been moved since; its id has the real time.
+  const [row] = await reader.query<{ enabled: number; oldest: string | null }>(
+    `select count(*) as enabled, min(first.id) as oldest
+     from webhooks w left join lateral (
+       select id from webhook_messages m where m.webhook_id = w.id and m.status = 'pending' order by m.id limit 1
      ) as first on true where not w.removed and not w.disabled`,
-    [now],
+    [],
   );
-  return { enabled: row?.enabled ?? 0, failing, oldestMs: row?.oldest ?? null };
+  const oldest = row?.oldest ?? null;
+  return {
+    enabled: row?.enabled ?? 0,
+    failing,
+    oldestMs: oldest === null ? null : Math.max(now - momentOf(oldest), 0),
+  };
 }
 
 /** Paid messages of Stripe that are not handled, or late top-ups, of one app and mode. */

@@ -377,6 +377,7 @@ async function walkStripe({ record, refuse, app, service }: Tour): Promise<void>
   const unhandled = { ...body, id: "evt_1QyAb", data: { object: unsold } };
   await send(service, app, unhandled, { secret });
   await record("listUnhandledStripe", { parameters });
+  await record("listUserStripe", { parameters: { ...parameters, userId: "user_1" } });
   await record("retryUnhandledStripe", { parameters: { appId, eventId: unhandled.id } });
   await record("deleteStripe", { parameters });
 }
