@@ -119,7 +119,7 @@ function rarePartsOf(stored: StoredRow): RareParts | undefined {
   };
 }
 
-/** Parses percents: "80,100"; null for none. */
+/** Parses percents, with 0 for the pace: "80,100,0"; null for none. */
 function alertedOf(text: string | null): readonly number[] {
   return text === null ? NO_ALERTS : text.split(",").map(Number);
 }
