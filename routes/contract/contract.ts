@@ -56,6 +56,7 @@ import {
   redeliverMessage,
   rotateWebhookSecret,
 } from "./webhooks.ts";
+import { whatIf } from "./what_if.ts";
 
 /** Every call of the API by its id. */
 export const CONTRACT = callsById({
@@ -130,6 +131,7 @@ export const CONTRACT = callsById({
   revokeKey,
   getCatalog,
   applyCatalog,
+  whatIf,
   examine,
   showCluster,
   sweep,

@@ -69,7 +69,7 @@ async function proveStore(shell: Shell, report: Report): Promise<ReconcileSummar
 }
 
 /** Refuses tables that do not have exactly the migrations of this program. */
-async function refuseOtherSchema(database: Database): Promise<void> {
+export async function refuseOtherSchema(database: Database): Promise<void> {
   const { missing: [missing], changed: [changed], unknown: [unknown] } = await migrationState(
     database,
     MIGRATIONS,

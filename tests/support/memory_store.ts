@@ -1,6 +1,7 @@
 // A store in memory behind the actors' port: tables, journal and lease, with hooks at which a test can wait or fail. Rows
 // pass through the real encoding first, and a load leaves out what the SQL store leaves out.
 
+import { decodeWork } from "../../src/storage/rows/work_text.ts";
 import type {
   AiSpendRow,
   AppendedBatch,
@@ -182,6 +183,7 @@ export class MemoryTables {
       lines: decodeLines(row.lines as string),
       credits: decodeCredits(row.credits as string),
       uncovered: {},
+      work: decodeWork(row.work as string),
     }));
   }
 
