@@ -39,7 +39,7 @@ export type Members = Readonly<Record<string, unknown>>;
 /** The admin API. */
 export interface AdminClient {
   call<Call extends KeylessDefinition>(call: Call, members?: Members): Promise<AnswerOf<Call>>;
-  /** Makes a call whose answer is lines of JSON, and yields each as it comes. */
+  /** Makes a call that answers lines of JSON, and yields each line when it arrives. */
   lines(call: KeylessDefinition, members: Members): AsyncIterable<unknown>;
 }
 

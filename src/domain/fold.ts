@@ -33,7 +33,7 @@ export interface RecordedEvent {
   readonly isReleased: boolean;
 }
 
-/** A user whose events are decided anew. */
+/** A user of a fold. */
 export interface KnownUser extends KnownPlans {
   readonly user: Pick<User, "key" | "realm" | "id" | "parentKey" | "memberLimits" | "spendCaps">;
 }

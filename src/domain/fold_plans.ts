@@ -13,7 +13,7 @@ export interface KnownPlans {
   readonly subscriptions: readonly Subscription[];
   /** Oldest first. */
   readonly history: readonly SubscriptionEvent[];
-  /** Bought or granted credits, each with what was left as the fold begins, or as it was granted if that is later. */
+  /** Bought or granted credits, with what was left of each at the start of the fold; all of it for a later grant. */
   readonly balances: readonly CreditBalance[];
 }
 
@@ -61,7 +61,7 @@ function hadBegun(row: Subscription, history: readonly SubscriptionEvent[], from
   return (created?.at ?? row.startedAt) < from;
 }
 
-/** A row as it was at a moment: with the plan of then, and an end unless it came back later. */
+/** Returns a row at a moment in the past: with the plan of then, and its end unless it came back later. */
 function asOf(row: Subscription, history: readonly SubscriptionEvent[], at: Millis): Subscription {
   const change = history.find((event) => event.at >= at && event.type === "plan_changed");
   const planId = change?.previousPlanId ?? row.planId;
