@@ -89,9 +89,9 @@ Deno.test("the examples are what the service answers now", async () => {
 });
 
 Deno.test("every operation that answers JSON has an example", () => {
-  // Texts, and what differs from store to store: an examination, a list of processes, roles of the database.
+  // Texts and lines, and what differs from store to store: an examination, a list of processes, roles of the database.
   const others = new Set(["getMetrics", "getOpenapi", "getReference", "examine", "showCluster"].concat(
-    ["listReaders", "createReader", "removeReader"],
+    ["listReaders", "createReader", "removeReader", "whatIf"],
   ));
   const lacking = DOCUMENTED.filter(({ id, isForeign }) =>
     !isForeign && !others.has(id) && examples[id]?.success === undefined
