@@ -16,6 +16,7 @@ import { childrenPage } from "./pages/accounts.tsx";
 import { appsPage } from "./pages/apps.tsx";
 import { AUDIT_PAGES } from "./pages/audit.tsx";
 import { catalogAction, catalogPage } from "./pages/catalog.tsx";
+import { whatIfAction, whatIfPage } from "./pages/what_if.tsx";
 import { EVENT_PAGES } from "./pages/events.tsx";
 import { explainPage } from "./pages/explain.tsx";
 import { keysPage } from "./pages/keys.tsx";
@@ -57,6 +58,7 @@ export const PAGES: readonly PageRoute[] = [
   ...EVENT_PAGES,
   refusalsPage,
   catalogPage,
+  whatIfPage,
   keysPage,
   searchPage,
   ...userPages,
@@ -76,5 +78,6 @@ export const PAGES: readonly PageRoute[] = [
 
 export const ACTIONS: readonly ActionRoute[] = [
   catalogAction,
+  whatIfAction,
   ...STEPPED_ACTIONS.map(({ action }) => action),
 ];

@@ -66,7 +66,9 @@ export async function runWhatIf(args: readonly string[], shell: Shell): Promise<
     .requiredOption("--to <time>", "the end of the span, exclusive")
     .option("--catalog <file>", "the catalog to try (default: the one in force)");
   program.action(async ({ app, mode, from, to, catalog: file }: Options) => {
-    for (const [name, text] of Object.entries({ from, to })) checkTime(name, text);
+    if (checkTime("from", from) >= checkTime("to", to)) {
+      throw new TaskError("--to: must be after --from", EXIT.usage);
+    }
     const asked = { app, mode, from, to, catalog: file === undefined ? null : await readCatalog(file) };
     const { url, json } = program.opts<{ url?: string; json?: boolean }>();
     try {

@@ -63,7 +63,7 @@ export interface FoldedCatalog {
   readonly rateRows: readonly RateDocument[];
 }
 
-/** Decides the events of a span anew; yields its progress after each batch. @throws TooMuch */
+/** Decides the events of a span anew; yields its progress. @throws TooMuch */
 export async function* whatIf(
   database: Database,
   span: Span,
@@ -75,8 +75,7 @@ export async function* whatIf(
   const parents = await readParents(database, span.realm);
   const run = new Run(database, span, catalog, parents);
   for await (const keys of batches(database, span, parents)) {
-    await run.fold(keys);
-    yield run.progress;
+    yield* run.fold(keys);
   }
   return run.result();
 }
@@ -146,8 +145,8 @@ class Run {
     return { events: this.#events, users: this.#users };
   }
 
-  /** Folds the events of some users. */
-  async fold(keys: readonly UserKey[]): Promise<void> {
+  /** Folds the events of some users; yields the progress after each page of them. */
+  async *fold(keys: readonly UserKey[]): AsyncGenerator<Progress> {
     const { database, span } = this;
     const known: KnownUser[] = [];
     for (let from = 0; from < keys.length; from += WHAT_IF_LIMITS.usersOfBatch) {
@@ -174,8 +173,10 @@ class Run {
       if (this.#events > WHAT_IF_LIMITS.eventsMax) throw new TooMuch(TOO_MANY_EVENTS);
       if (page.next === null) break;
       after = page.next;
+      yield this.progress;
     }
     this.#users += seen.size;
+    if (seen.size > 0) yield this.progress;
     for (const [place, of] of hit) this.#refusedAt(place).users += of.size;
     for (const { userId, groupId, windowStart, count } of fold.counters()) {
       if (this.#counters.length === WHAT_IF_LIMITS.countersMax) break;
