@@ -189,7 +189,7 @@ export class Fold {
     }
   }
 
-  /** Decides a command, and applies its changes unless it is refused. */
+  /** Decides a command and applies its changes: also a refused one settles what is due. */
   #decide<Name extends CommandName>(
     state: UserState,
     name: Name,
@@ -199,7 +199,7 @@ export class Fold {
   ): Decision<Commands[Name]["answer"]> {
     const context = { now, catalog: this.#catalog, ids: this.#ids, balancesLeft: null, outbox: null };
     const decision = decide(state, name, input, context, above);
-    if (decision.result.ok) { for (const each of [state, ...above]) each.apply(decision.changes); }
+    for (const each of [state, ...above]) each.apply(decision.changes);
     return decision;
   }
 }

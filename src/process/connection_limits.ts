@@ -36,8 +36,8 @@ export const WHAT_IF_LIMITS = {
   /** How long a fold holds the answering thread before other work runs. */
   sliceMs: 3,
   /** Users and events in memory at a time; a user or a tree with more events is read in pages. */
-  usersOfBatch: 500,
-  eventsOfBatch: 4_000,
+  usersOfBatch: 250,
+  eventsOfBatch: 2_000,
   /** The most users of one tree, which are in memory together. */
   usersOfTreeMax: 20_000,
   /** The most events of a fold. */
