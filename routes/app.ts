@@ -52,6 +52,7 @@ import { USERS } from "./calls/usage.ts";
 import { TOP_UPS } from "./calls/top_ups.ts";
 import { USER_KEYS } from "./calls/user_keys.ts";
 import { WEBHOOKS } from "./calls/webhooks.ts";
+import { WHAT_IF } from "./calls/what_if.ts";
 import { NO_ROUTE, RouteMetrics } from "./http/request_metrics.ts";
 import type { Reply } from "../src/channel/hub.ts";
 import { notRun } from "../src/cluster/passing.ts";
@@ -87,6 +88,7 @@ export const ENDPOINTS: readonly Endpoint<Serving>[] = [
 const KEYLESS: readonly KeylessEndpoint<Serving>[] = [
   ...DOWNLOADS,
   ...ADMIN_ENDPOINTS,
+  ...WHAT_IF,
   ...READERS,
   ...SERVICE,
   ...ADMIN_USERS,

@@ -16,6 +16,7 @@ import { childrenPage } from "./pages/accounts.tsx";
 import { appsPage } from "./pages/apps.tsx";
 import { AUDIT_PAGES } from "./pages/audit.tsx";
 import { catalogAction, catalogPage } from "./pages/catalog.tsx";
+import { whatIfAction, whatIfPage } from "./pages/what_if.tsx";
 import { EVENT_PAGES } from "./pages/events.tsx";
 import { explainPage } from "./pages/explain.tsx";
 import { keysPage } from "./pages/keys.tsx";
@@ -59,6 +60,7 @@ export const PAGES: readonly PageRoute[] = [
   refusalsPage,
   requestsPage,
   catalogPage,
+  whatIfPage,
   keysPage,
   searchPage,
   ...userPages,
@@ -78,5 +80,6 @@ export const PAGES: readonly PageRoute[] = [
 
 export const ACTIONS: readonly ActionRoute[] = [
   catalogAction,
+  whatIfAction,
   ...STEPPED_ACTIONS.map(({ action }) => action),
 ];

@@ -61,6 +61,7 @@ import {
   redeliverMessages,
   rotateWebhookSecret,
 } from "./webhooks.ts";
+import { whatIf } from "./what_if.ts";
 
 /** Every call of the API by its id. */
 export const CONTRACT = callsById({
@@ -136,6 +137,7 @@ export const CONTRACT = callsById({
   revokeKey,
   getCatalog,
   applyCatalog,
+  whatIf,
   examine,
   showCluster,
   listStores,

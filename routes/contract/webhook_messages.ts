@@ -15,17 +15,21 @@ const caused = {
   ),
 };
 
-const threshold = z.strictObject({
-  ...ofUser,
-  groupId: z.string(),
-  label: z.string(),
-  unit,
-  thresholdPercent: z.number(),
+const group = { ...ofUser, groupId: z.string(), label: z.string(), unit };
+const used = {
   quota: z.number().describe("The quota in force"),
   current: z.number().describe("Used and held"),
   period,
   ...caused,
-}).meta({ id: "ThresholdData" });
+};
+
+const threshold = z.strictObject({ ...group, thresholdPercent: z.number(), ...used })
+  .meta({ id: "ThresholdData" });
+const pace = z.strictObject({
+  ...group,
+  projectedAt: time.describe("When the quota is used up, if usage goes on as since the start of the period"),
+  ...used,
+}).meta({ id: "PaceData" });
 
 const credits = z.strictObject({
   ...ofUser,
@@ -104,6 +108,12 @@ export const MESSAGES: Readonly<Record<MessageType, MessageDoc>> = {
   "usage.threshold_reached": {
     meaning: "A user's usage, open holds included, reached an alert threshold of a limit group",
     data: threshold,
+  },
+  "usage.pace_exceeded": {
+    meaning:
+      "A user's usage, open holds included, rises so fast that the quota of a limit group is used up before the period ends. " +
+      "Sent once a period, for groups with the alert `pace`",
+    data: pace,
   },
   "usage.overage": {
     meaning:

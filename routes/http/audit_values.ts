@@ -57,6 +57,7 @@ export const AUDIT_VALUES: Readonly<Record<string, AuditOf>> = {
     before: (registry, input) => ({ version: appOf(registry, input)?.applied?.version ?? 0 }),
     after: (_, { version, changes }) => ({ version, changes: changesText(changes as CatalogChange[]) }),
   },
+  whatIf: { isWrite: () => false, after: () => null },
   createWebhook: { after: (input, { webhookId }) => ({ webhookId, ...webhookValues(input) }) },
   changeWebhook: {
     before: (registry, input) => {

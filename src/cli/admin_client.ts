@@ -30,19 +30,27 @@ export class ServiceRefusal extends TaskError {
   }
 }
 
+/** The settings have no admin token. */
+export class NoToken extends TaskError {}
+
 /** Members of path, query and body in one object; undefined ones are left out. */
 export type Members = Readonly<Record<string, unknown>>;
 
 /** The admin API. */
 export interface AdminClient {
   call<Call extends KeylessDefinition>(call: Call, members?: Members): Promise<AnswerOf<Call>>;
+  /** Makes a call that answers lines of JSON, and yields each line when it arrives. */
+  lines(call: KeylessDefinition, members: Members): AsyncIterable<unknown>;
 }
 
 /** A client of the service that the options and settings name. */
 export async function openAdminClient(url: string | undefined, shell: Shell): Promise<AdminClient> {
   const base = adminUrl(url, shell);
   const token = await adminToken(shell);
-  return { call: (call, members = {}) => send(base, token, call, members) };
+  return {
+    call: (call, members = {}) => send(base, token, call, members),
+    lines: (call, members) => receiveLines(base, token, call, members),
+  };
 }
 
 async function adminToken(shell: Shell): Promise<string> {
@@ -59,7 +67,7 @@ async function readToken(file: string): Promise<string> {
     return (await Deno.readTextFile(file)).trim();
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) {
-      throw new TaskError(
+      throw new NoToken(
         `No admin token: set HOLDFAST_ADMIN_TOKEN to that of the service, or HOLDFAST_DATA_DIR to its folder ("${file}" is missing)`,
         EXIT.usage,
       );
@@ -71,11 +79,61 @@ async function readToken(file: string): Promise<string> {
 async function send<Data>(
   base: string,
   token: string,
-  { method, path, input, inQuery = [], wholeBody, hasNoBody = false }: KeylessDefinition,
+  call: KeylessDefinition,
   members: Members,
 ): Promise<Data> {
+  const { address, init } = requestOf(token, call, members);
+  let status: number;
+  let text: string;
+  try {
+    const response = await fetch(`${base}${address}`, {
+      ...init,
+      signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
+    });
+    status = response.status;
+    text = await response.text();
+  } catch (error) {
+    throw unreachable(base, error);
+  }
+  return dataOf<Data>(base, status, text);
+}
+
+async function* receiveLines(
+  base: string,
+  token: string,
+  call: KeylessDefinition,
+  members: Members,
+): AsyncIterable<unknown> {
+  const { address, init } = requestOf(token, call, members);
+  let rest = "";
+  try {
+    const response = await fetch(`${base}${address}`, init);
+    if (response.status !== 200 || response.body === null) {
+      dataOf(base, response.status, await response.text());
+      return;
+    }
+    for await (const text of response.body.pipeThrough(new TextDecoderStream())) {
+      const lines = (rest + text).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) yield JSON.parse(line);
+    }
+  } catch (error) {
+    throw error instanceof TaskError ? error : unreachable(base, error);
+  }
+}
+
+function unreachable(base: string, error: unknown): TaskError {
+  return new TaskError(`Cannot reach the service at ${base}: ${messageOf(error)}`, EXIT.unreachable);
+}
+
+/** The request of a call, with its address below the base. */
+function requestOf(
+  token: string,
+  { method, path, input, inQuery = [], wholeBody, hasNoBody = false }: KeylessDefinition,
+  members: Members,
+): { readonly address: string; readonly init: RequestInit } {
   const headers: Record<string, string> = { authorization: `Bearer ${token}` };
-  const init: RequestInit = { method, headers, signal: AbortSignal.timeout(CALL_TIMEOUT_MS) };
+  const init: RequestInit = { method, headers };
   const hasBody = input !== null && !hasNoBody && method !== "GET" && method !== "DELETE";
   const sent = Object.entries(members).filter(([name, value]) =>
     value !== undefined && !path.includes(`:${name}`)
@@ -88,16 +146,7 @@ async function send<Data>(
   }
   const address = path.replaceAll(/:(\w+)/g, (_, name) => encodeURIComponent(String(members[name])));
   const search = new URLSearchParams(query.map(([name, value]) => [name, String(value)])).toString();
-  let status: number;
-  let text: string;
-  try {
-    const response = await fetch(`${base}/api${address}${search === "" ? "" : `?${search}`}`, init);
-    status = response.status;
-    text = await response.text();
-  } catch (error) {
-    throw new TaskError(`Cannot reach the service at ${base}: ${messageOf(error)}`, EXIT.unreachable);
-  }
-  return dataOf<Data>(base, status, text);
+  return { address: `/api${address}${search === "" ? "" : `?${search}`}`, init };
 }
 
 function dataOf<Data>(base: string, status: number, text: string): Data {

@@ -44,7 +44,8 @@ export function actionsOf(program: Command, shell: Shell): AdminAction {
 
 const APPS_SHOWN_MAX = 10;
 
-async function appIdOf(client: AdminClient, given: string | undefined): Promise<string> {
+/** The given app, or else the only one. */
+export async function appIdOf(client: AdminClient, given: string | undefined): Promise<string> {
   if (given !== undefined) return given;
   const apps = await client.call(listApps);
   const [only, ...others] = apps;

@@ -159,6 +159,7 @@ const TYPES: Places = {
   TestClockAnswer: ["GetTestClockResponseData", "The time of test mode."],
 
   ThresholdMessageData: ["ThresholdData", "The data of a message about a threshold."],
+  PaceMessageData: ["PaceData", "The data of a message about a pace."],
   CreditsMessageData: ["CreditsData", "The data of a message about a credit balance."],
   SubscriptionMessageData: ["SubscriptionData", "The data of a message about a subscription."],
 };

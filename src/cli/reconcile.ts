@@ -93,7 +93,7 @@ async function proveStore(place: StorePlace, report: Report): Promise<ReconcileS
 }
 
 /** Refuses tables that do not have exactly the migrations of this program. */
-async function refuseOtherSchema(database: Database): Promise<void> {
+export async function refuseOtherSchema(database: Database): Promise<void> {
   const { missing: [missing], changed: [changed], unknown: [unknown] } = await migrationState(
     database,
     MIGRATIONS,

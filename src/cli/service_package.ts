@@ -18,6 +18,7 @@ const COMMANDS = [
   "move-history",
   "migrate",
   "reconcile",
+  "whatif",
   "mcp",
   "openapi",
 ];

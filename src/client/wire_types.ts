@@ -1713,6 +1713,25 @@ export interface ThresholdMessageData {
   readonly causedBy?: string;
 }
 
+/** The data of a message about a pace. */
+export interface PaceMessageData {
+  readonly appId: string;
+  readonly mode: Mode;
+  readonly userId: string;
+  readonly groupId: string;
+  readonly label: string;
+  readonly unit: Unit;
+  /** When the quota is used up, if usage goes on as since the start of the period. */
+  readonly projectedAt: string;
+  /** The quota in force. */
+  readonly quota: number;
+  /** Used and held. */
+  readonly current: number;
+  readonly period: Period;
+  /** Present if a call of a user below userId caused the message: the id of that user. */
+  readonly causedBy?: string;
+}
+
 /** The data of a message about a credit balance. */
 export interface CreditsMessageData {
   readonly appId: string;
@@ -1744,6 +1763,7 @@ export interface SubscriptionMessageData {
 /** The data of each type of webhook message. */
 export interface WebhookData {
   readonly "usage.threshold_reached": ThresholdMessageData;
+  readonly "usage.pace_exceeded": PaceMessageData;
   readonly "usage.overage": {
     readonly appId: string;
     readonly mode: Mode;

@@ -30,3 +30,18 @@ export const READ_LIMITS = {
   /** How long a statement may run before the server ends it. */
   statementMs: 15_000,
 } as const;
+
+/** Bounds of folds of recorded events under another catalog. An app has one at a time. */
+export const WHAT_IF_LIMITS = {
+  /** How long a fold holds the answering thread before other work runs. */
+  sliceMs: 3,
+  /** Users and events in memory at a time; a user or a tree with more events is read in pages. */
+  usersOfBatch: 250,
+  eventsOfBatch: 2_000,
+  /** The most users of one tree, which are in memory together. */
+  usersOfTreeMax: 20_000,
+  /** The most events of a fold. */
+  eventsMax: 5_000_000,
+  /** The most counters of a result. */
+  countersMax: 100_000,
+} as const;

@@ -157,7 +157,7 @@ Deno.test("in each window exactly the thresholds that the count reached have fir
       const groups = PLANS.find(({ id }) => id === planId)?.limits ?? [];
       for (const { groupId, windowStart, count } of peaks.values()) {
         const { quota = 0, alerts = [] } = groups.find(({ id }) => id === groupId) ?? {};
-        const reached = alerts.filter((percent) => numberOf(count) * 100 >= quota * percent);
+        const reached = alerts.filter((percent) => numberOf(count) * 100 >= quota * Number(percent));
         const start = new Date(windowStart).toISOString();
         const fired = messages.filter((each) => each.groupId === groupId && each.period.start === start);
         assert.deepEqual(fired.map(({ thresholdPercent }) => thresholdPercent), reached);

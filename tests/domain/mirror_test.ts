@@ -33,6 +33,8 @@ const SHARED: Readonly<Record<string, string>> = {
   "metering/settle_charge": "metering/commit",
   "metering/settle_lines": "metering/commit",
   "state/outbox": "state/message",
+  "state/work": "fold",
+  "fold_plans": "fold",
   "messages/record": "state/message",
   "plans/cancel": "plans/subscribe",
   "state/top_up": "credits/top_up",

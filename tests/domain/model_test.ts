@@ -86,6 +86,9 @@ Deno.test("a workload meets every message, and every way in which an alert fires
     "by a lower quota",
     "armed again by a raised quota",
     "none by a block",
+    "by pace",
+    "the pace again",
+    "the pace armed again",
   ];
   for (const how of [...alerts, "reached again"]) wanted.push(`alerts: ${how}`);
   assert.deepEqual(wanted.filter((name) => !met.get(name)), []);

@@ -63,7 +63,7 @@ export function faultsOf(request: FuzzRequest, answer: FuzzAnswer, scene: FuzzSc
   const faults = headerFaults(answer);
   const isJson = answer.headers.get("content-type")?.startsWith("application/json") === true;
   const isRaw = !ENVELOPED.test(request.route.path) ||
-    (answer.status === 200 && request.route.path.endsWith("/export-download"));
+    (answer.status === 200 && /\/(export-download|what-if)$/.test(request.route.path));
   if (answer.status >= 500 && !EXCUSED.has(answer.status)) faults.push(`status ${answer.status}`);
   if (isRaw) return [...faults, ...leaks(request, answer, scene)];
   if (isStream(answer.headers)) faults.push(...eventFaults(request, answer));

@@ -2,6 +2,7 @@
 // is all text, so that it can be printed, sent again, and sent by a socket.
 
 import type { z } from "zod";
+import { WHAT_IF } from "../../routes/calls/what_if.ts";
 import { ADMIN_ENDPOINTS } from "../../routes/calls/admin.ts";
 import { ENDPOINTS } from "../../routes/app.ts";
 import { SERVICE } from "../../routes/calls/service.ts";
@@ -45,7 +46,7 @@ function schemaOf(method: string, path: string): z.ZodType | null {
   const operation = ENDPOINTS.find((each) => each.method === method && `/api${each.path}` === path);
   if (operation !== undefined) return operation.hasNoBody === true ? null : operation.input;
   if (path.endsWith("/catalog")) return catalogSchema;
-  const admin = [...ADMIN_ENDPOINTS, ...SERVICE, ...WEBHOOKS, ...STRIPE]
+  const admin = [...ADMIN_ENDPOINTS, ...SERVICE, ...WEBHOOKS, ...STRIPE, ...WHAT_IF]
     .find((each) => each.method === method && `/api${each.path}` === path);
   return admin?.hasNoBody === true ? null : admin?.input ?? null;
 }

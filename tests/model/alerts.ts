@@ -1,8 +1,10 @@
 // Alerts: compares every counter and quota before a turn with those after it. A threshold fires where the count was
 // below it and no longer is, also because the quota changed. It fires once for each counter, which remembers that, and
-// the quota: once that is raised, what the count is below of is forgotten. A block is not in the count.
+// the quota: once that is raised, what the count is below of is forgotten. A block is not in the count. A pace fires where
+// the count rises and a straight line from the start of the window through the count crosses the quota before the end.
 
 import { fromNumber, type Micros, toNumber, ZERO } from "./decimal.ts";
+import type { LimitGroup } from "./document.ts";
 import { include } from "./includes.ts";
 import { tellSelling } from "./overage.ts";
 import { isGuard } from "./rules.ts";
@@ -74,8 +76,12 @@ function fire(world: World, user: User, before: Standing | undefined, at: number
       // running window's.
       if (!rose && (!isRunning || quota === quotaBefore)) continue;
       // Choice: what fired elsewhere goes by the count that it came with.
-      forget(world, counter, quota, counter.alerted.size > fired ? counter.count : was);
+      const end = window !== null && isRunning ? window.end : counter.windowEnd;
+      const line = { start: counter.windowStart, end, at };
+      forget(world, counter, quota, counter.alerted.size > fired ? counter.count : was, line);
+      if (rose && alerts.includes("pace")) firePace(world, user, { group, counter, quota, line });
       for (const percent of alerts) {
+        if (percent === "pace") continue;
         const reaches = (count: Micros, quota: Micros) =>
           quota > ZERO && count * fromNumber(100) >= quota * fromNumber(percent);
         if (!rose && counter.blockedTo > ZERO) {
@@ -102,22 +108,61 @@ function fire(world: World, user: User, before: Standing | undefined, at: number
           thresholdPercent: percent,
           quota: toNumber(quota),
           current: toNumber(counter.count),
-          period: {
-            start: iso(counter.windowStart),
-            end: isoOrNull(window !== null && isRunning ? window.end : counter.windowEnd),
-          },
+          period: { start: iso(counter.windowStart), end: isoOrNull(end) },
         });
       }
     }
   }
 }
 
-/** Forgets under a raised quota what the count is below of. */
-function forget(world: World, counter: Counter, quota: Micros, count: Micros): void {
+/** A window, and the moment up to which its count rose. */
+interface Line {
+  start: number;
+  end: number | null;
+  at: number;
+}
+
+function firePace(
+  world: World,
+  user: User,
+  { group, counter, quota, line }: { group: LimitGroup; counter: Counter; quota: Micros; line: Line },
+): void {
+  const crossing = crossingOf(counter.count, quota, line);
+  if (crossing === null) return;
+  if (counter.alerted.has("pace")) return world.note("alerts: the pace again");
+  counter.alerted.add("pace");
+  counter.alertedQuota = quota;
+  world.note("alerts: by pace");
+  world.tell(user.id, "usage.pace_exceeded", line.at, {
+    groupId: group.id,
+    label: group.label,
+    unit: group.unit,
+    projectedAt: iso(crossing),
+    quota: toNumber(quota),
+    current: toNumber(counter.count),
+    period: { start: iso(line.start), end: isoOrNull(line.end) },
+  });
+}
+
+/** When a line crosses the quota, in whole milliseconds; null where a pace has nothing to tell. */
+function crossingOf(count: Micros, quota: Micros, { start, end, at }: Line): number | null {
+  if (end === null || count === ZERO || count >= quota) return null;
+  const passed = at - start;
+  if (passed < (end - start) / 4) return null;
+  // Choice: rounded down, so that it is before the end.
+  if (BigInt(passed) * quota >= BigInt(end - start) * count) return null;
+  return start + Number(BigInt(passed) * quota / count);
+}
+
+/** Forgets under a raised quota what the count is below of, and a pace that does not cross it in time. */
+function forget(world: World, counter: Counter, quota: Micros, count: Micros, line: Line): void {
   const { alerted, alertedQuota } = counter;
   if (alertedQuota !== null && quota > alertedQuota) {
     for (const percent of alerted) {
-      if (count * fromNumber(100) >= quota * fromNumber(percent)) continue;
+      if (percent === "pace") {
+        if (crossingOf(count, quota, line) !== null) continue;
+        world.note("alerts: the pace armed again");
+      } else if (count * fromNumber(100) >= quota * fromNumber(percent)) continue;
       alerted.delete(percent);
       world.note("alerts: armed again by a raised quota");
     }

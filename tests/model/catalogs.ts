@@ -52,7 +52,7 @@ export function alerting(catalog: CatalogDocument, random: Random): CatalogDocum
     ...plan,
     limits: plan.limits.map(({ alerts: _, ...group }) => ({
       ...group,
-      ...(isGuard(group) ? {} : alertsOf(random)),
+      ...(isGuard(group) ? {} : alertsOf(random, (group.period ?? plan.period).type)),
     })),
   }));
   const packs = catalog.packs?.map(({ lowAt: _, ...pack }): Pack => ({
@@ -68,9 +68,11 @@ export function alerting(catalog: CatalogDocument, random: Random): CatalogDocum
   return { ...catalog, plans, ...(packs ? { packs } : {}) };
 }
 
-function alertsOf(random: Random): Pick<LimitGroup, "alerts"> {
+function alertsOf(random: Random, period: string): Pick<LimitGroup, "alerts"> {
   const percents = [0.000001, 10, 33.3, 50, 66.666667, 80, 90, 99.5, 100].filter(() => random.chance(0.3));
-  return percents.length === 0 ? {} : { alerts: percents };
+  const hasPace = period !== "lifetime" && period !== "session" && random.chance(0.5);
+  const alerts = hasPace ? ["pace" as const, ...percents] : percents;
+  return alerts.length === 0 ? {} : { alerts };
 }
 
 function plan(

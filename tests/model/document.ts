@@ -21,8 +21,8 @@ export interface LimitGroup {
   quota: number;
   matches: MatchRule[];
   headroom?: Headroom | null;
-  /** Percents of the quota, ascending. */
-  alerts?: number[];
+  /** Percents of the quota, ascending, and the pace. */
+  alerts?: (number | "pace")[];
   /** Absent: the plan's. */
   period?: GroupPeriod;
   /** The most that each user below may use of it. */

@@ -120,7 +120,7 @@ export interface Counter {
   overage: Micros;
   cost: Micros;
   /** The percents of the quota that fired. */
-  alerted: Set<number>;
+  alerted: Set<number | "pace">;
   /** The quota that they were last compared with. */
   alertedQuota: Micros | null;
   /** What a block added to what was used, and the quota that it filled; zero for none. */

@@ -1,5 +1,6 @@
 // Rows are unchanged after encoding for the journal and decoding.
 
+import { decodeWork, encodeWork } from "../../src/storage/rows/work_text.ts";
 import { UNITS } from "../../src/domain/catalog/plan.ts";
 import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.10.2";
@@ -286,6 +287,40 @@ Deno.test("a reservation is decoded unchanged", () => {
     tables.write(encodeChanges([{ verb: "append", table: "reservations", row }]));
     assert.deepEqual(tables.reservations(1), [row]);
   }));
+});
+
+Deno.test("the work of an event is decoded unchanged", () => {
+  const each = orNull(size);
+  const call = record({
+    quantity: each,
+    count: each,
+    inputTokens: each,
+    inputCostCents: each,
+    maxOutputTokens: each,
+    cacheWriteTokens: each,
+    cacheWrite1hTokens: each,
+  });
+  const usage = record({
+    inputTokens: size,
+    cachedInputTokens: each,
+    cacheWriteTokens: each,
+    cacheWrite1hTokens: each,
+    outputTokens: each,
+    reasoningTokens: each,
+    seconds: each,
+    calls: each,
+  });
+  const amounts = record({ count: size, tokens: size, seconds: size, cents: size, credits: size });
+  const work = record({
+    size: call,
+    costCents: each,
+    usage: orNull(usage),
+    credits: each,
+    heldForMs: orNull(fc.nat()),
+    held: orNull(amounts),
+  });
+  fc.assert(fc.property(work, (row) => assert.deepEqual(decodeWork(encodeWork(row)), row)));
+  assert.deepEqual(decodeWork(""), decodeWork(",,,"));
 });
 
 Deno.test("a top-up is decoded unchanged", () => {

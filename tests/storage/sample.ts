@@ -1,5 +1,6 @@
 // A writer on a fresh store, and rows to write: every field of a row has a value unless a test gives another.
 
+import { workOfOlder } from "../../src/domain/state/work.ts";
 import type { AppendedBatch, RowChange } from "../../actors/port.ts";
 import { type Counter, emptyCounter } from "../../src/domain/state/counter.ts";
 import type { CreditBalance } from "../../src/domain/state/credit.ts";
@@ -198,6 +199,7 @@ export function event(row: Partial<MeteringEvent> = {}): MeteringEvent {
     lines: [],
     credits: [],
     uncovered: {},
+    work: workOfOlder(1_000_000n, 0n),
     ...row,
   };
 }

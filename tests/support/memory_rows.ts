@@ -1,5 +1,9 @@
 // Rows of tables in memory as the domain has them, and loads of few tables.
 
+import { decodeWork } from "../../src/storage/rows/work_text.ts";
+import type { MeteringEvent } from "../../src/domain/state/event.ts";
+import { decodeCredits, decodeLines } from "../../src/storage/rows/charge_text.ts";
+import { parseAmount } from "../../src/domain/values/amount.ts";
 import type { OperationsRow } from "../../actors/port.ts";
 import type { SubscriptionEvent } from "../../src/domain/state/subscription.ts";
 import type { TopUpIntent } from "../../src/domain/state/top_up.ts";
@@ -40,4 +44,26 @@ export function topUpRows(
   const topUps = owners.flatMap((key) => tables.topUps(key)).filter((row) => row.id === id)
     .map((row) => ({ ...row, userKey: owner }));
   return { counters: [], reservations: [], balances: [], topUps };
+}
+
+/** A metering event. */
+export function readEvent(row: Readonly<Record<string, unknown>>): MeteringEvent {
+  return {
+    id: row.id as string,
+    userKey: row.user_key as number,
+    realm: row.realm as number,
+    type: row.type as string,
+    quantity: parseAmount(row.quantity as string),
+    costCents: parseAmount(row.cost_cents as string),
+    matchStatus: row.match_status as MeteringEvent["matchStatus"],
+    createdAt: row.created_at_ms as number,
+    metadata: row.metadata as string | null,
+    reservationId: row.reservation_id as string | null,
+    reason: row.reason as string | null,
+    errorCode: row.error_code as string | null,
+    lines: decodeLines(row.lines as string),
+    credits: decodeCredits(row.credits as string),
+    uncovered: {},
+    work: decodeWork(row.work as string),
+  };
 }

@@ -1,24 +1,24 @@
 // A store in memory behind the actors' port: tables, journal and lease, with hooks at which a test can wait or fail. Rows
 // pass through the real encoding first, and a load leaves out what the SQL store leaves out.
 
-import type {
-  AiSpendRow,
-  AppendedBatch,
-  BalanceRef,
-  GatewaySpendRow,
-  IdempotencyRow,
-  IssuesRow,
-  LoadedUser,
-  OperationsRow,
-  RefusalStore,
-  RowChange,
-  StoredMerge,
-  UserRef,
-  UserStore,
+import {
+  type AiSpendRow,
+  type AppendedBatch,
+  type BalanceRef,
+  type GatewaySpendRow,
+  type IdempotencyRow,
+  type IssuesRow,
+  type LoadedUser,
+  type OperationsRow,
+  type RefusalStore,
+  type RowChange,
+  type StoredMerge,
+  Unavailable,
+  type UserRef,
+  type UserStore,
 } from "../../actors/port.ts";
 import { MemoryLease } from "./memory_lease.ts";
 import { childrenOf, heightBelow } from "./memory_tree.ts";
-import { Unavailable } from "../../actors/port.ts";
 import type { Counter } from "../../src/domain/state/counter.ts";
 import { addUp, kindOf, type RefusalRow } from "../../src/domain/state/refused_call.ts";
 import type { CallerTexts } from "../../src/domain/state/text_room.ts";
@@ -34,7 +34,6 @@ import type { OverageWindow } from "../../src/domain/state/overage.ts";
 import type { Share } from "../../src/domain/state/share.ts";
 import { originsOf, type Subscription, type SubscriptionEvent } from "../../src/domain/state/subscription.ts";
 import type { OlderRows, User } from "../../src/domain/state/user.ts";
-import { decodeCredits, decodeLines } from "../../src/storage/rows/charge_text.ts";
 import { COUNTERS, RESERVATIONS } from "../../src/storage/rows/metering_rows.ts";
 import { APPENDED, CHANGE_HEAD, FIRST_TABLE, TABLES } from "../../src/storage/rows/tables.ts";
 import { RUNS } from "../../src/storage/rows/run_rows.ts";
@@ -43,11 +42,10 @@ import { OVERAGE_WINDOWS } from "../../src/storage/rows/overage_rows.ts";
 import { SHARES } from "../../src/storage/rows/share_rows.ts";
 import { SUBSCRIPTIONS } from "../../src/storage/rows/subscription_rows.ts";
 import { isUnderWay } from "../../src/domain/state/top_up.ts";
-import { readOperations, readSubscriptionEvent, topUpRows } from "./memory_rows.ts";
+import { readEvent, readOperations, readSubscriptionEvent, topUpRows } from "./memory_rows.ts";
 import { TOP_UPS } from "../../src/storage/rows/top_up_rows.ts";
 import { END_USER_KEYS } from "../../src/storage/rows/end_user_key_rows.ts";
 import { USERS } from "../../src/storage/rows/user_rows.ts";
-import { parseAmount } from "../../src/domain/values/amount.ts";
 import { CREDIT_BALANCES, CREDIT_LEDGER } from "../../src/storage/rows/credit_rows.ts";
 import type { ColumnValue } from "../../src/storage/database.ts";
 import { valueOf } from "./copied_values.ts";
@@ -166,23 +164,7 @@ export class MemoryTables {
 
   /** Oldest first. */
   events(): MeteringEvent[] {
-    return this.list("events").map((row) => ({
-      id: row.id as string,
-      userKey: row.user_key as number,
-      realm: row.realm as number,
-      type: row.type as string,
-      quantity: parseAmount(row.quantity as string),
-      costCents: parseAmount(row.cost_cents as string),
-      matchStatus: row.match_status as MeteringEvent["matchStatus"],
-      createdAt: row.created_at_ms as number,
-      metadata: row.metadata as string | null,
-      reservationId: row.reservation_id as string | null,
-      reason: row.reason as string | null,
-      errorCode: row.error_code as string | null,
-      lines: decodeLines(row.lines as string),
-      credits: decodeCredits(row.credits as string),
-      uncovered: {},
-    }));
+    return this.list("events").map(readEvent);
   }
 
   operations(): OperationsRow[] {

@@ -246,12 +246,12 @@ const DUE_MARKS_AND_MESSAGES: readonly Fault[] = [
      update credit_balances set expires_at_ms = ${START}, revoked_at_ms = ${START} where id = 'crb_2'`,
     [],
   ],
-  ...["", "80,", "0", "100.000001", "50,50", "50,50.0", "80;90", "NaN"].map((alerted) =>
+  ...["", "80,", "-1", "0,80,0", "100.000001", "50,50", "50,50.0", "80;90", "NaN"].map((alerted) =>
     [
       `counters that alerted at "${alerted}"`,
       `update counters set alerted = '${alerted}' where user_key = 2`,
       [
-        `alerted 2 user_2 counter "g" of plan "plan_a" from ${START} ms: alerted "${alerted}", but these are percents above 0 and up to 100, none twice`,
+        `alerted 2 user_2 counter "g" of plan "plan_a" from ${START} ms: alerted "${alerted}", but these are percents up to 100, or 0 for the pace, none twice`,
       ],
     ] as const
   ),

@@ -121,6 +121,7 @@ const MESSAGES: readonly (readonly [object, readonly string[]])[] = [
     "plans[0].limits[0].alerts: must have at most 10 elements",
   ]],
   [groupWith({ alerts: 80 }), ["plans[0].limits[0].alerts: must be an array"]],
+  [groupWith({ alerts: ["speed"] }), ['plans[0].limits[0].alerts[0]: must be a number or "pace"']],
   [itemWith({ lowAt: 0 }), ["packs[0].items[0].lowAt: must be greater than 0"]],
   [itemWith({ amount: 0 }), ["packs[0].items[0].amount: must be greater than 0"]],
   [{ plans: {}, settings: { promptLogging: "yes" } }, [
@@ -275,6 +276,14 @@ const THRESHOLD_FAULTS: readonly (readonly [object, readonly string[]])[] = [
   [groupWith({ alerts: [80, 80] }), ["plans[0].limits[0].alerts: must be ascending, each percent once"]],
   [groupWith({ alerts: [90, 80] }), ["plans[0].limits[0].alerts: must be ascending, each percent once"]],
   [groupWith({ alerts: [0.5, 1, 50, 100] }), []],
+  [groupWith({ alerts: [50, "pace", 100] }), []],
+  [groupWith({ alerts: ["pace", 50, "pace"] }), ['plans[0].limits[0].alerts: must have "pace" once']],
+  [groupWith({ alerts: [80, "pace"], period: { type: "session", seconds: 3600 } }), [
+    'plans[0].limits[0].alerts[1]: must not be "pace" when the period is a session: only windows of a fixed length have a pace',
+  ]],
+  [groupWith({ alerts: ["pace"], period: { type: "lifetime", anchor: "calendar" } }), [
+    'plans[0].limits[0].alerts[0]: must not be "pace" when the period is a lifetime: only windows of a fixed length have a pace',
+  ]],
   [groupWith({ perMember: { quota: 0 } }), []],
   [groupWith({ overage: { max: 0 } }), []],
   [groupWith({ overage: { max: null } }), []],

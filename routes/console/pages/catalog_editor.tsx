@@ -109,6 +109,7 @@ function Editor({ request, inForce, text, fingerprint, findings: { faults = [], 
           <button type="submit" name="step" value="check" class={checked === undefined ? "primary" : ""}>
             Check
           </button>
+          <button type="submit" formaction={`${request.path}/what-if`}>What if</button>
           <a class="button" href={request.path}>Discard changes</a>
         </div>
       </section>

@@ -179,6 +179,24 @@ export class ApiCaller {
     });
   }
 
+  /** Calls an endpoint of the admin API that answers lines of JSON, and waits for the last one, which has the result. */
+  async lastLine<Call extends KeylessDefinition, Result>(
+    { id }: Call,
+    input: InputOf<Call>,
+  ): Promise<ApiAnswer<Result>> {
+    const endpoint = this.#endpoints.keyless.get(id);
+    if (endpoint === undefined) throw new Error(`No endpoint "${id}"`);
+    try {
+      const call = { ...this.#checked(endpoint, withoutUndefined(input)), caller: null };
+      const outcome = await dispatchAcross(this.#source, call, this.#request, this.#author);
+      if (!(outcome instanceof Response)) return valueOf(outcome) as ApiAnswer<Result>;
+      const { result, error } = JSON.parse((await outcome.text()).trimEnd().split("\n").at(-1) ?? "{}");
+      return error === undefined ? { ok: true, data: result } : { ok: false, error };
+    } catch (error) {
+      return refusedAs(error, this.#request);
+    }
+  }
+
   /** Runs a write of the admin API, which has no idempotency keys, unless the form was sent before. */
   async #spending(id: string, run: () => Promise<Outcome>): Promise<Answer> {
     const once = this.#requireOnce(id);

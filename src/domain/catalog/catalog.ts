@@ -13,7 +13,16 @@ import {
 import { compileRateRow, type RateDocument, type RateRow, rateText, withRateRows } from "./rate_row.ts";
 import { compilePriceRow, type ModelDocument, type PriceRow, priceText, withPriceRows } from "./price_row.ts";
 import type { GroupPeriod, Period } from "../values/period.ts";
-import { type Headroom, isGuard, type LimitGroup, type Overage, type Plan, type Unit } from "./plan.ts";
+import {
+  type Alert,
+  type Headroom,
+  isGuard,
+  type LimitGroup,
+  type Overage,
+  PACE,
+  type Plan,
+  type Unit,
+} from "./plan.ts";
 import { compileFeatures, type FeatureCatalog, type FeatureValues } from "./feature.ts";
 
 export type PackKind = "per_type" | "generic";
@@ -31,7 +40,7 @@ export interface LimitGroupDocument {
   readonly matches: readonly MatchRule[];
   readonly headroom?: HeadroomDocument | null | undefined;
   readonly overage?: { readonly max: number | null } | undefined;
-  readonly alerts?: readonly number[] | undefined;
+  readonly alerts?: readonly (number | "pace")[] | undefined;
   readonly perMember?: { readonly quota: number } | undefined;
   readonly period?: GroupPeriodDocument | undefined;
 }
@@ -352,10 +361,16 @@ function compileGroup(limit: LimitGroupDocument, ofPlan: HeadroomDocument | null
     matches: limit.matches,
     headroom: headroom === null ? null : compileHeadroom(headroom),
     overage: limit.overage === undefined ? null : compileOverage(limit.overage),
-    alerts: (limit.alerts ?? []).map((percent) => ({ percent, share: larger(amountOf(percent), 1n) })),
+    alerts: compileAlerts(limit.alerts ?? []),
     perMember: limit.perMember === undefined ? null : amountOf(limit.perMember.quota),
     period,
   };
+}
+
+function compileAlerts(alerts: NonNullable<LimitGroupDocument["alerts"]>): Alert[] {
+  const percents = alerts.filter((alert) => alert !== "pace");
+  const compiled = percents.map((percent) => ({ percent, share: larger(amountOf(percent), 1n) }));
+  return percents.length === alerts.length ? compiled : [...compiled, { percent: PACE, share: 0n }];
 }
 
 function compileOverage({ max }: NonNullable<LimitGroupDocument["overage"]>): Overage {

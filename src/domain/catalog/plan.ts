@@ -17,12 +17,16 @@ export interface Headroom {
   readonly value: Amount;
 }
 
-/** A percent of a group's quota at which webhooks receive an alert. */
+/** A percent of a group's quota at which webhooks receive an alert, or its pace. */
 export interface Alert {
+  /** Above 0; PACE for the pace. */
   readonly percent: number;
   /** The percent as an amount. */
   readonly share: Amount;
 }
+
+/** In place of a percent: the pace, at which the quota is used up before the window ends. */
+export const PACE = 0;
 
 /** What a group sells past its quota. */
 export interface Overage {
@@ -40,7 +44,7 @@ export interface LimitGroup {
   readonly headroom: Headroom | null;
   /** What it sells past its quota; null for nothing, as for every guard and every group with headroom. */
   readonly overage: Overage | null;
-  /** Ascending. */
+  /** The percents ascending, then the pace. */
   readonly alerts: readonly Alert[];
   /** The most that each user below may use of it; null for no such limit. */
   readonly perMember: Amount | null;

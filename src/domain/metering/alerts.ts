@@ -3,16 +3,19 @@
 // threshold and window. A lowered quota and a plan change fire too; a threshold that the catalog lowers fires when the
 // count next rises. A quota of 0 never fires, nor does a block, which is no usage.
 //
+// A group may also name its pace. That fires once per group and window, when a turn raises the count, a quarter of the window
+// has passed, and the count would reach the quota before the window ends if it went on rising as it did since the start.
+//
 // The counter remembers what fired, so a release does not arm it again. A raised quota does, where the count is below the
 // threshold under it. A quota that the catalog raised is noticed when the count next rises, which is compared as before.
 
 import { type Amount, amountOf } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
-import { thresholdData } from "../state/message.ts";
-import type { LimitGroup } from "../catalog/plan.ts";
+import { paceData, thresholdData } from "../state/message.ts";
+import { type LimitGroup, PACE } from "../catalog/plan.ts";
 import { type ActivePlan, activePlanOf } from "../plans/entitlement.ts";
-import type { Millis } from "../values/period.ts";
+import type { Millis, Window } from "../values/period.ts";
 import { windowFor } from "../plans/windows.ts";
 import { addOnsOf, quotaOf } from "../state/subscription.ts";
 import { alertedAt, type Counter, NO_ALERTS } from "../state/counter.ts";
@@ -61,26 +64,32 @@ export function fireAlerts(draft: Draft, base: AlertBase | null, context: Contex
     const isRunning = counter.windowStart === running.start;
     // Another quota is that of the running window; a merge may write counters of others and leave their counts.
     if (!rises && (quota === quotaBefore || !isRunning)) continue;
+    // Windows that start at the same time share a counter, with the latest end of them.
+    const window = { start: counter.windowStart, end: isRunning ? running.end : counter.windowEnd };
     // Marks that came along are compared with the count that they came with.
     const cameAlong = counter.alerted !== (before?.alerted ?? NO_ALERTS);
-    const marked = underQuota(counter, quota, cameAlong ? count : countBefore);
+    const marked = underQuota(counter, quota, cameAlong ? count : countBefore, { window, now: context.now });
     const { alerted } = marked;
-    const fired = group.alerts.filter((alert) =>
-      !alerted.includes(alert.percent) && isReached(alert.share, count, quota) &&
+    const projectedAt = rises ? projectedEnd(count, quota, window, context.now) : null;
+    const fired = group.alerts.filter(({ percent, share }) => {
+      if (alerted.includes(percent)) return false;
+      if (percent === PACE) return projectedAt !== null;
       // A threshold that the catalog moved below the count fires when the count next rises.
-      (rises || (counter.block === undefined && !isReached(alert.share, countBefore, quotaBefore)))
-    );
+      return isReached(share, count, quota) &&
+        (rises || (counter.block === undefined && !isReached(share, countBefore, quotaBefore)));
+    });
     if (fired.length === 0) {
       if (marked !== counter) draft.putCounter(marked);
       continue;
     }
     draft.putCounter(alertedAt(marked, quota, [...alerted, ...fired.map(({ percent }) => percent)]));
-    // Windows that start at the same time share a counter, with the latest end of them.
-    const end = isRunning ? running.end : counter.windowEnd;
-    const window = { start: counter.windowStart, end };
+    const reached = { group, quota, current: count, window };
     for (const { percent } of fired) {
-      const reached = { group, percent, quota, current: count, window };
-      draft.tell("usage.threshold_reached", context.now, thresholdData(draft.user.id, reached));
+      if (percent !== PACE) {
+        draft.tell("usage.threshold_reached", context.now, thresholdData(draft.user.id, reached, percent));
+      } else if (projectedAt !== null) {
+        draft.tell("usage.pace_exceeded", context.now, paceData(draft.user.id, reached, projectedAt));
+      }
     }
   }
 }
@@ -118,12 +127,41 @@ function hasSameQuotas(a: ActivePlan, b: ActivePlan): boolean {
     a.addOns.every(({ row, plan }, place) => row === b.addOns[place]?.row && plan === b.addOns[place]?.plan);
 }
 
-/** Compares what fired with another quota: under a raised one it can fire again where the count is below it. */
-function underQuota(counter: Counter, quota: Amount, count: Amount): Counter {
+/**
+ * Compares what fired with another quota: under a raised one a threshold can fire again where the count is below it, and the
+ * pace where it uses up no more than the quota.
+ */
+function underQuota(
+  counter: Counter,
+  quota: Amount,
+  count: Amount,
+  { window, now }: { readonly window: Window; readonly now: Millis },
+): Counter {
   const { alerted, alertedQuota = quota } = counter;
   if (alerted.length === 0 || counter.alertedQuota === quota) return counter;
   if (quota <= alertedQuota) return alertedAt(counter, quota, alerted);
-  return alertedAt(counter, quota, alerted.filter((percent) => isReached(amountOf(percent), count, quota)));
+  const still = alerted.filter((percent) =>
+    percent === PACE
+      ? projectedEnd(count, quota, window, now) !== null
+      : isReached(amountOf(percent), count, quota)
+  );
+  return alertedAt(counter, quota, still);
+}
+
+/**
+ * Returns when a count reaches its quota if it goes on rising as it did since the start of its window, rounded down; null if
+ * that is not before the end, if the quota is reached already, and before a quarter of the window has passed.
+ */
+export function projectedEnd(
+  count: Amount,
+  quota: Amount,
+  { start, end }: Window,
+  now: Millis,
+): Millis | null {
+  const elapsed = now - start;
+  if (end === null || elapsed * 4 < end - start || count <= 0n || count >= quota) return null;
+  const needed = BigInt(elapsed) * quota;
+  return needed < BigInt(end - start) * count ? start + Number(needed / count) : null;
 }
 
 function isReached(share: Amount, count: Amount, quota: Amount): boolean {

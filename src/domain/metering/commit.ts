@@ -9,15 +9,16 @@ import { type Amount, larger } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
 import { metadataOf } from "../values/match.ts";
-import type { Unit } from "../catalog/plan.ts";
-import { isOfGuard } from "../values/period.ts";
+import { type Unit, UNITS } from "../catalog/plan.ts";
+import { isOfGuard, type Millis } from "../values/period.ts";
 import { answered, refused, type Result } from "../state/result.ts";
 import type { Charge, MeteringEvent } from "../state/event.ts";
 import type { PriceRow } from "../catalog/price_row.ts";
 import { canRate, type CreditCost, creditCostOf, creditsOf, eventCredits } from "../pricing/credits.ts";
 import type { Pricing } from "../pricing/amounts.ts";
 import { type Cost, costOf, type Warning, warningsOf } from "../pricing/cost.ts";
-import { finalAmounts, NO_USAGE, type Usage, workOfUsage } from "../pricing/usage.ts";
+import { finalAmounts, NO_USAGE, saysTokens, type Usage, workOfUsage } from "../pricing/usage.ts";
+import type { Work } from "../state/work.ts";
 import { eventStep, settleStep } from "../state/run.ts";
 import { levelCharges } from "./levels.ts";
 import { eventQuantity, recordEvent } from "./record_event.ts";
@@ -125,6 +126,7 @@ export function commit(draft: Draft, input: CommitInput, context: Context): Resu
       reservationId: row.id,
       reason: null,
       errorCode: null,
+      work: workOf(row, input, { now: context.now, costCents, isRated, finalOf: settlement.finalOf }),
       ...charge,
       ...levelCharges(parts.map((part) => ({ userKey: part.draft.user.key, ...part.charge }))),
       ...inRun,
@@ -264,6 +266,30 @@ function withCredits(
 function centsOfRate(row: Reservation, input: CommitInput, priceRow: PriceRow | null): Amount | null {
   if (priceRow === null && !row.toldCents && !corrects(input, "cents")) return null;
   return correctedAmount(row, "cents", input);
+}
+
+/** The work of a commit: its final amounts, priced anew only by a reported usage. */
+function workOf(
+  row: Reservation,
+  { usage = null, costCents: told }: CommitInput,
+  { now, costCents, isRated, finalOf }: {
+    readonly now: Millis;
+    readonly costCents: Amount;
+    readonly isRated: boolean;
+    readonly finalOf: (unit: Unit) => Amount;
+  },
+): Work {
+  const [cents, credits] = [finalOf("cents"), finalOf("credits")];
+  const inputTokens = finalOf("tokens");
+  return {
+    size: { quantity: finalOf("seconds"), count: finalOf("count"), inputTokens, inputCostCents: cents },
+    costCents: costCents === cents ? null : costCents,
+    // Where the caller's cost counts as cents, the usage must not price them.
+    usage: row.perUnit && told !== null ? null : usage,
+    credits: (isRated || credits > 0n) && (usage === null || !saysTokens(usage)) ? credits : null,
+    heldForMs: now - row.createdAt,
+    held: UNITS.some((unit) => finalOf(unit) > row.amounts[unit]) ? row.amounts : null,
+  };
 }
 
 function estimated(metadata: string | null): string {

@@ -7,6 +7,7 @@ import type { Movement } from "../credits/ledger.ts";
 import { refundCredits } from "../credits/wallet.ts";
 import { refundShares } from "../accounts/shares.ts";
 import type { Draft } from "../state/draft.ts";
+import { workOfReleased } from "../state/work.ts";
 import { answered, refused, type Result } from "../state/result.ts";
 import { eventQuantity, recordEvent } from "./record_event.ts";
 import {
@@ -60,6 +61,7 @@ export function release(
       reservationId: row.id,
       reason: cutCharacters(input.reason, REASON_LENGTH_MAX),
       errorCode: cutCharacters(input.errorCode, ERROR_CODE_LENGTH_MAX),
+      work: workOfReleased(row.amounts, context.now - row.createdAt),
       lines: [],
       credits: [],
       uncovered: {},

@@ -38,6 +38,8 @@ export interface TrackInput {
   readonly costCents: Amount | null;
   /** What the model server reported, in place of `inputTokens`, `inputCostCents` and `costCents`. */
   readonly usage?: Usage | null;
+  /** What it costs in credits, in place of the rate; only of recorded work. Absent or null for the rate. */
+  readonly credits?: Amount | null;
   /** Prompt and response are uncut, and kept only if texts are logged. */
   readonly prompt?: string | null;
   readonly response?: string | null;
@@ -70,8 +72,9 @@ export function track(draft: Draft, input: TrackInput, context: Context): Result
   const runs = found.answer;
   const priceRow = priceRowOf(context.catalog, event, metadata);
   const rate = rateOf(context.catalog, event, metadata);
-  const amounts = trackAmounts(size, { costCents: input.costCents, usage }, { row: priceRow, rate });
-  const isRated = canRate(rate, knownCents(size, priceRow, amounts.cents));
+  const priced = trackAmounts(size, { costCents: input.costCents, usage }, { row: priceRow, rate });
+  const amounts = input.credits == null ? priced : { ...priced, credits: input.credits };
+  const isRated = input.credits != null || canRate(rate, knownCents(size, priceRow, amounts.cents));
   const toldCents = input.costCents !== null || size.inputCostCents !== null;
   const isUnpriced = priceRow === null && !toldCents;
   const call = { event, metadata, amounts, isUnpriced, row: priceRow, rate, isRated };
@@ -110,6 +113,7 @@ export function track(draft: Draft, input: TrackInput, context: Context): Result
       reservationId: null,
       reason: null,
       errorCode: null,
+      work: { size, costCents: input.costCents, usage, credits: null, heldForMs: null, held: null },
       ...charge,
       ...levelCharges(charges.map((level) => ({
         userKey: level.draft.user.key,

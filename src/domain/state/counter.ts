@@ -45,7 +45,7 @@ export interface Counter {
   readonly adjusted: Amount;
   /** The cost of the window's counted events, without open holds. */
   readonly costCents: Amount;
-  /** The percents of the quota that fired as alerts in this window. */
+  /** The percents of the quota that fired as alerts in this window, and PACE where its pace did. */
   readonly alerted: readonly number[];
   /** The quota that they were last compared with; absent without alerts, and where an older version wrote them. */
   readonly alertedQuota?: Amount;

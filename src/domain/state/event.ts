@@ -9,6 +9,7 @@ import type { Unit } from "../catalog/plan.ts";
 import type { Amounts } from "../pricing/amounts.ts";
 import type { Line } from "./reservation.ts";
 import type { ShareLine } from "./share.ts";
+import type { Work } from "./work.ts";
 
 export const MATCH_STATUSES = [
   "matched",
@@ -61,6 +62,8 @@ export interface MeteringEvent extends Charge {
   readonly runId?: string;
   /** What it counts in its run, and in those around it; absent where it counts nothing there. */
   readonly runAmounts?: Amounts;
+  /** By what it can be decided anew. */
+  readonly work: Work;
 }
 
 /** The texts of an event, kept apart from it for a limited time. */

@@ -50,6 +50,16 @@ interface ShownPeriod {
   readonly end: string | null;
 }
 
+/** A group and window whose alert a message is about. */
+interface OfQuota extends OfUser {
+  readonly groupId: string;
+  readonly label: string;
+  readonly unit: Unit;
+  readonly quota: number;
+  readonly current: number;
+  readonly period: ShownPeriod;
+}
+
 /** A group and window whose overage a message is about. */
 interface OfOverage extends OfUser {
   readonly groupId: string;
@@ -66,15 +76,8 @@ export interface OverageSold extends OfOverage {
 /** The data of each type of message, beside app and mode. Amounts and times as on the wire. */
 export type MessageData =
   & {
-    readonly "usage.threshold_reached": OfUser & {
-      readonly groupId: string;
-      readonly label: string;
-      readonly unit: Unit;
-      readonly thresholdPercent: number;
-      readonly quota: number;
-      readonly current: number;
-      readonly period: ShownPeriod;
-    };
+    readonly "usage.threshold_reached": OfQuota & { readonly thresholdPercent: number };
+    readonly "usage.pace_exceeded": OfQuota & { readonly projectedAt: string };
     readonly "usage.overage": OfOverage & {
       readonly hour: string;
       readonly amount: number;
@@ -101,6 +104,7 @@ export type MessageType = keyof MessageData;
 export const MESSAGE_TYPES = Object.keys(
   {
     "usage.threshold_reached": true,
+    "usage.pace_exceeded": true,
     "usage.overage": true,
     "usage.overage_started": true,
     "usage.cap_reached": true,
@@ -230,10 +234,9 @@ export function subscriptionData(
   return { userId, subscriptionId, planId, previousPlanId, reason, ...shown };
 }
 
-/** A counter past one of its thresholds. */
-export interface Threshold {
+/** A counter with an alert. */
+export interface AlertedCounter {
   readonly group: { readonly id: string; readonly label: string; readonly unit: Unit };
-  readonly percent: number;
   readonly quota: Amount;
   readonly current: Amount;
   readonly window: Window;
@@ -242,14 +245,28 @@ export interface Threshold {
 /** Makes the data of a message about a threshold. */
 export function thresholdData(
   userId: string,
-  { group, percent, quota, current, window }: Threshold,
+  counter: AlertedCounter,
+  percent: number,
 ): MessageData["usage.threshold_reached"] {
+  return alertData(userId, counter, { thresholdPercent: percent });
+}
+
+/** Makes the data of a message about a pace that uses up a quota before the window ends. */
+export function paceData(
+  userId: string,
+  counter: AlertedCounter,
+  projectedAt: Millis,
+): MessageData["usage.pace_exceeded"] {
+  return alertData(userId, counter, { projectedAt: timeText(projectedAt) });
+}
+
+function alertData<Cause>(userId: string, { group, quota, current, window }: AlertedCounter, cause: Cause) {
   return {
     userId,
     groupId: group.id,
     label: group.label,
     unit: group.unit,
-    thresholdPercent: percent,
+    ...cause,
     quota: numberOf(quota),
     current: numberOf(current),
     period: periodOf(window),

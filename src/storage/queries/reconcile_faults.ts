@@ -100,11 +100,11 @@ const MARKS = `
   select user_key, (select id from users where key = part.user_key) as user_id, kind, text from (
     select user_key, 'alerted' as kind, 'counter ' || to_json(group_id)::text || ' of plan ' ||
       to_json(plan_id)::text || ' from ' || window_start_ms || ' ms: alerted ' || to_json(alerted)::text ||
-      ', but these are percents above 0 and up to 100, none twice' as text
+      ', but these are percents up to 100, or 0 for the pace, none twice' as text
     from counters
     where alerted is not null and ${inRange("user_key")} and not case
       when alerted ~ '^${PERCENTS}(,${PERCENTS})*$' then (
-        select bool_and(percent::numeric > 0 and percent::numeric <= 100)
+        select bool_and(percent::numeric <= 100)
           and count(*) = count(distinct percent::numeric)
         from unnest(string_to_array(alerted, ',')) percent)
       else false

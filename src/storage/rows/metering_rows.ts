@@ -13,6 +13,7 @@ import type { Unit } from "../../domain/catalog/plan.ts";
 import { copyText, NULL } from "../database.ts";
 import { decodeCredits, decodeLines, encodeCredits, encodeLines } from "./charge_text.ts";
 import { decodeShares, encodeShares } from "./share_rows.ts";
+import { encodeWork } from "./work_text.ts";
 import { amount, column, type Found, mapped, type StoredRow, type Table, table } from "./columns.ts";
 
 export const COUNTERS: Table<Counter> = {
@@ -119,7 +120,7 @@ function rarePartsOf(stored: StoredRow): RareParts | undefined {
   };
 }
 
-/** Parses percents: "80,100"; null for none. */
+/** Parses percents, with 0 for the pace: "80,100,0"; null for none. */
 function alertedOf(text: string | null): readonly number[] {
   return text === null ? NO_ALERTS : text.split(",").map(Number);
 }
@@ -328,9 +329,10 @@ export const EVENTS: Omit<Table<MeteringEvent>, "read"> = {
     "run_amounts",
     "shares",
     "cost_credits",
+    "work",
   ],
   mutable: [],
-  later: ["[]", NULL, NULL, NULL, NULL, NULL, NULL],
+  later: ["[]", NULL, NULL, NULL, NULL, NULL, NULL, NULL],
   encode: encodeEvent,
 };
 
@@ -357,6 +359,7 @@ function encodeEvent(row: MeteringEvent): string {
     row.runAmounts === undefined ? NULL : textOfAmounts(row.runAmounts),
     row.shares === undefined ? NULL : copyText(encodeShares(row.shares)),
     amountText(row.costCredits ?? null),
+    encodeWork(row.work),
   ].join("\t");
 }
 

@@ -1,5 +1,5 @@
 // What is wrong with the periods of limit groups: members that their type lacks or does not have, seconds out of range,
-// members that no guard has, and a kind that changes under an id.
+// members that no guard has, a pace where no window has a fixed length, and a kind that changes under an id.
 
 import type { CatalogDocument } from "../../domain/catalog/catalog.ts";
 import { PERIOD_TYPES } from "../../domain/values/period.ts";
@@ -18,12 +18,13 @@ export function* periodFaults(
   inForce: CatalogDocument | null,
 ): Iterable<CatalogFault> {
   const before = new Map([...groupsOf(inForce)].map(({ key, group }) => [key, looseOf(group.period)]));
-  for (const { key, path, group } of groupsOf(document)) {
+  for (const { key, path, group, plan } of groupsOf(document)) {
     const period = looseOf(group.period);
     if (isObject(group.period)) {
       yield* memberFaults(period, `${path}.period`);
       if (isGuardType(period.type)) yield* guardFaults(group, path);
     }
+    yield* paceFaults(group, looseOf(group.period ?? plan.period).type, path);
     const known = before.get(key);
     if (known !== undefined) yield* kindFaults(known, period, `${path}.period`);
   }
@@ -57,6 +58,16 @@ function* guardFaults(group: Loose, path: string): Iterable<CatalogFault> {
   }
 }
 
+/** The pace needs a window whose start and end no use decides. Guards have no alerts at all. */
+function* paceFaults({ alerts }: Loose, type: unknown, path: string): Iterable<CatalogFault> {
+  const place = Array.isArray(alerts) ? alerts.indexOf("pace") : -1;
+  if (place < 0 || (type !== "lifetime" && type !== "session")) return;
+  yield {
+    path: `${path}.alerts[${place}]`,
+    message: `must not be "pace" when the period is a ${type}: only windows of a fixed length have a pace`,
+  };
+}
+
 /** Counters are kept under the group's id, so another kind of window would misread them. */
 function* kindFaults(known: Loose, period: Loose, path: string): Iterable<CatalogFault> {
   const [before, after] = [kindOf(known.type), kindOf(period.type)];
@@ -79,11 +90,13 @@ function isGuardType(type: unknown): boolean {
 }
 
 /** The groups of a document, by plan and id. */
-function* groupsOf(document: unknown): Iterable<{ key: string; path: string; group: Loose }> {
+function* groupsOf(
+  document: unknown,
+): Iterable<{ key: string; path: string; group: Loose; plan: Loose }> {
   for (const [index, plan] of listOf(looseOf(document), "plans").entries()) {
     for (const [limit, group] of listOf(plan, "limits").entries()) {
       const path = `plans[${index}].limits[${limit}]`;
-      yield { key: JSON.stringify([plan.id, group.id]), path, group };
+      yield { key: JSON.stringify([plan.id, group.id]), path, group, plan };
     }
   }
 }

@@ -60,15 +60,22 @@ const limitGroup = z.strictObject({
   }),
   matches,
   headroom: headroom.nullish().meta({ description: "Replaces the headroom of the plan.", default: null }),
-  alerts: z.array(z.number().positive().max(100)).max(10).refine(
-    isAscending,
+  alerts: z.array(
+    z.union([z.number().positive().max(100), z.literal("pace")], 'must be a number or "pace"'),
+  ).max(10).refine(
+    (alerts) => isAscending(alerts.filter((alert) => alert !== "pace")),
     "must be ascending, each percent once",
+  ).refine(
+    (alerts) => alerts.indexOf("pace") === alerts.lastIndexOf("pace"),
+    'must have "pace" once',
   ).optional().meta({
     description:
       "Percents of the effective quota. Webhooks receive `usage.threshold_reached` when the usage, holds " +
-      "included, reaches one: once per user, percent and window.",
+      'included, reaches one: once per user, percent and window. `"pace"`: they receive `usage.pace_exceeded`, once per user ' +
+      "and window, when usage rises, a quarter of the window has passed, and at its pace so far the quota is used up before " +
+      "the window ends. Lifetimes, sessions and guards have no pace.",
     default: [],
-    examples: [[80, 100]],
+    examples: [[80, 100, "pace"]],
   }),
   overage: z.strictObject({
     max: amount.nullable().meta({

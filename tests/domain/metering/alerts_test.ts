@@ -5,7 +5,10 @@ import type { PlanDocument } from "../../../src/domain/catalog/catalog.ts";
 import { groupOf, planOf, Scene } from "../scene.ts";
 
 /** A plan of one group of 10 that alerts at 50, 80 and 100 percent. */
-function alertingPlan(id: string, more: Partial<PlanDocument> & { quota?: number; alerts?: number[] } = {}) {
+function alertingPlan(
+  id: string,
+  more: Partial<PlanDocument> & { quota?: number; alerts?: (number | "pace")[] } = {},
+) {
   const { quota = 10, alerts = [50, 80, 100], ...plan } = more;
   return planOf(id, {}, { limits: [{ ...groupOf("g", quota), alerts }], ...plan });
 }
@@ -69,6 +72,80 @@ for (const [what, act, fired] of STEPS) {
     assert.deepEqual(firedOf(scene), fired);
   });
 }
+
+const PACED = [
+  alertingPlan("a", { alerts: ["pace"] }),
+  alertingPlan("wide", { quota: 30, rank: 2, alerts: ["pace"] }),
+  alertingPlan("both", { rank: 3, alerts: ["pace", 30] }),
+  alertingPlan("anew", { onPlanChange: "reset", rank: 4, alerts: ["pace"] }),
+  alertingPlan("full", { onPlanChange: "block", rank: 5, alerts: ["pace"] }),
+];
+
+/** Of the 31 days of March, 7.75 are a quarter. */
+function march(day: number): string {
+  return new Date(Date.UTC(2026, 2, 1) + day * 86_400_000).toISOString();
+}
+
+// deno-fmt-ignore: a row a case, with the projected days of the messages, in days since 1 March
+const PACES: readonly [string, (scene: Scene) => void, number[]][] = [
+  ["before a quarter has passed", (scene) => scene.at(march(7.74)).hold(9), []],
+  ["at exactly a quarter", (scene) => scene.at(march(7.75)).hold(4), [19.375]],
+  ["a pace that ends with the window", (scene) => scene.at(march(15.5)).hold(5), []],
+  ["a pace that ends right before it", (scene) => scene.at(march(15.4)).hold(5), [30.8]],
+  ["a day that is no whole number of milliseconds, rounded down", (scene) => scene.at(march(9.5)).hold(7), [1172571428 / 86_400_000]],
+  ["a count at its quota", (scene) => scene.at(march(15)).hold(10), []],
+  ["right below it", (scene) => scene.at(march(15)).track(9.999999), [15.000002]],
+  ["past it", (scene) => scene.at(march(15)).commit(scene.hold(4), { actual: { count: 12 } }), []],
+  ["a rise below the pace, then one above it", (scene) => { scene.at(march(20)).hold(6); scene.hold(1); }, [28.571428]],
+  ["once a window", (scene) => { scene.at(march(15)).hold(6); scene.hold(1); scene.at(march(45)).hold(6); }, [25, 31 + 14 * 10 / 6]],
+  ["nothing without a rise", (scene) => { scene.at(march(1)).track(6); scene.at(march(15)).ask("settle", {}); scene.reserve(5); }, []],
+  ["a lapsed hold arms nothing", (scene) => { scene.at(march(15)).hold(6, { ttlMs: 10_000 }); scene.wait(60).hold(6); }, [25]],
+  ["a commit into a window that is over", (scene) => { const id = scene.at(march(30.999)).hold(4); scene.at(march(31.001)).commit(id, { actual: { count: 9 } }); }, []],
+  ["a raised quota that the pace still uses up arms nothing", (scene) => { scene.at(march(15)).hold(8); scene.subscribe("a", { customLimits: { g: 12_000_000n } }); scene.hold(1); }, [18.75]],
+  ["a raised quota that lasts arms it", (scene) => { scene.at(march(15)).hold(6); scene.subscribe("a", { customLimits: { g: 20_000_000n } }); scene.hold(4); }, [25, 30]],
+  ["a lowered quota without a rise", (scene) => { scene.at(march(15)).hold(4); scene.subscribe("a", { customLimits: { g: 6_000_000n } }); }, []],
+  ["a mark that is carried", (scene) => { scene.at(march(15)).hold(6); scene.subscribe("both"); scene.hold(1); }, [25]],
+  ["a carried count under a larger quota", (scene) => { scene.at(march(15)).hold(9); scene.subscribe("wide"); scene.hold(6); }, [150 / 9, 30]],
+  ["a carried count is a rise", (scene) => { scene.subscribe("wide"); scene.at(march(15)).hold(7); scene.subscribe("a"); }, [21.428571]],
+  ["a reset starts afresh", (scene) => { scene.at(march(15)).hold(6); scene.subscribe("anew"); scene.hold(6); }, [25, 25]],
+  ["a block is no usage", (scene) => { scene.at(march(15)).hold(6); scene.subscribe("full"); }, [25]],
+];
+
+for (const [what, act, days] of PACES) {
+  Deno.test(`pace: ${what}`, () => {
+    const scene = new Scene(PACED, march(0), [], { listensTo: ["usage.pace_exceeded"] });
+    scene.subscribe("a");
+    act(scene);
+    const projected = scene.messages.map(({ body }) => Date.parse(JSON.parse(body).data.projectedAt));
+    const rounded = days.map((day) => Math.floor(Date.parse(march(day)) / 1000));
+    assert.deepEqual(projected.map((at) => Math.floor(at / 1000)), rounded);
+  });
+}
+
+Deno.test("a message of a pace follows those of thresholds, and says when the quota is used up", () => {
+  const scene = new Scene(PACED, march(10), [], { listensTo: ["usage.*"] });
+  scene.subscribe("both");
+  scene.hold(7);
+  const [reached, paced] = scene.messages.map(({ body }) => JSON.parse(body));
+  assert.equal(reached.data.thresholdPercent, 30);
+  assert.deepEqual(paced, {
+    type: "usage.pace_exceeded",
+    timestamp: march(10),
+    data: {
+      appId: "app_1",
+      mode: "live",
+      userId: "u",
+      groupId: "g",
+      label: "g",
+      unit: "count",
+      projectedAt: "2026-03-15T06:51:25.714Z",
+      quota: 10,
+      current: 7,
+      period: { start: "2026-03-01T00:00:00.000Z", end: "2026-04-01T00:00:00.000Z" },
+    },
+  });
+  assert.deepEqual([...scene.state.counters.values()].map(({ alerted }) => alerted), [[30, 0]]);
+});
 
 Deno.test("a threshold that the catalog moved below the count fires when the count next rises, and not before", () => {
   const scene = sceneOn("a");

@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.10.2";
+import type { Change } from "../../../src/domain/state/user.ts";
 import { amountOf, numberOf } from "../../../src/domain/values/amount.ts";
 import type { ModelDocument } from "../../../src/domain/catalog/price_row.ts";
 import { finalAmounts, NO_USAGE, type Usage } from "../../../src/domain/pricing/usage.ts";
@@ -98,6 +99,15 @@ function rowsOf({ state: { user, counters, reservations, balances } }: Scene) {
   return { user, rows: [counters, reservations, balances].map((rows) => [...rows.values()]) };
 }
 
+type Pair = [unknown, unknown];
+
+/** Changes without the work of events, which keeps the usage that was reported. */
+function withoutWork(changes: readonly Change[]) {
+  return changes.map((change) =>
+    change.table === "events" ? { ...change, row: { ...change.row, work: null } } : change
+  );
+}
+
 Deno.test("a commit with usage leaves what one with the same actual tokens, cents and seconds leaves", () => {
   let committed = 0;
   fc.assert(
@@ -133,8 +143,8 @@ Deno.test("a commit with usage leaves what one with the same actual tokens, cent
         reported.scene.do("commit", { reservationId: reported.id, ...more, actual: {}, usage }),
         corrected.scene.do("commit", { reservationId: corrected.id, ...more, actual }),
       ];
-      assert.deepEqual(answers[0], answers[1]);
-      assert.deepEqual(reported.scene.changes, corrected.scene.changes);
+      assert.deepEqual(...answers.map((each) => ({ ...each, changes: withoutWork(each.changes) })) as Pair);
+      assert.deepEqual(...[reported, corrected].map(({ scene }) => withoutWork(scene.changes)) as Pair);
       assert.deepEqual(rowsOf(reported.scene), rowsOf(corrected.scene));
       if (actual.tokens !== undefined && answers[0]?.result.ok === true) {
         const event = reported.scene.event();

@@ -89,9 +89,9 @@ Deno.test("the examples are what the service answers now", async () => {
 });
 
 Deno.test("every operation that answers JSON has an example", () => {
-  // Texts, and what differs from store to store: an examination, a list of processes, roles of the database.
+  // Texts and lines, and what differs from store to store: an examination, a list of processes, roles of the database.
   const others = new Set(["getMetrics", "getOpenapi", "getReference", "examine", "showCluster"].concat(
-    ["listReaders", "createReader", "removeReader", "listStores"],
+    ["listReaders", "createReader", "removeReader", "listStores", "whatIf"],
   ));
   const lacking = DOCUMENTED.filter(({ id, isForeign }) =>
     !isForeign && !others.has(id) && examples[id]?.success === undefined
@@ -186,6 +186,16 @@ const SAID: MessageData = {
     quota: 100,
     current: 81,
     period: { start: "2026-01-01T00:00:00.000Z", end: null },
+  },
+  "usage.pace_exceeded": {
+    userId: "u",
+    groupId: "lg",
+    label: "Images",
+    unit: "count",
+    projectedAt: "2026-01-20T12:00:00.000Z",
+    quota: 100,
+    current: 81,
+    period: { start: "2026-01-01T00:00:00.000Z", end: "2026-02-01T00:00:00.000Z" },
   },
   "usage.overage": { ...OVERAGE, hour: "2026-01-10T12:00:00.000Z", amount: 3, total: 10 },
   "usage.overage_started": { ...OVERAGE, max: null, overage: 3 },

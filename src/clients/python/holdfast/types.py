@@ -2197,6 +2197,26 @@ class ThresholdMessageData(TypedDict):
     """Present if a call of a user below userId caused the message: the id of that user."""
 
 
+class PaceMessageData(TypedDict):
+    """The data of a message about a pace."""
+
+    appId: str
+    mode: Mode
+    userId: str
+    groupId: str
+    label: str
+    unit: Unit
+    projectedAt: str
+    """When the quota is used up, if usage goes on as since the start of the period."""
+    quota: float
+    """The quota in force."""
+    current: float
+    """Used and held."""
+    period: Period
+    causedBy: NotRequired[str]
+    """Present if a call of a user below userId caused the message: the id of that user."""
+
+
 class CreditsMessageData(TypedDict):
     """The data of a message about a credit balance."""
 
@@ -2381,6 +2401,7 @@ class Ping(TypedDict):
 
 WebhookData = TypedDict("WebhookData", {
     "usage.threshold_reached": 'ThresholdMessageData',
+    "usage.pace_exceeded": 'PaceMessageData',
     "usage.overage": 'UsageOverage',
     "usage.overage_started": 'UsageOverageStarted',
     "usage.cap_reached": 'UsageCapReached',
