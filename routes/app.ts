@@ -2,6 +2,7 @@
 
 import { type Context, Hono } from "hono";
 import { ADMIN_ENDPOINTS } from "./calls/admin.ts";
+import { CATALOG_ENDPOINTS } from "./calls/catalogs.ts";
 import { READERS } from "./calls/readers.ts";
 import { ACCOUNTS } from "./calls/accounts.ts";
 import { ADMIN_USERS } from "./calls/admin_users.ts";
@@ -85,6 +86,7 @@ export const ENDPOINTS: readonly Endpoint<Serving>[] = [
 const KEYLESS: readonly KeylessEndpoint<Serving>[] = [
   ...DOWNLOADS,
   ...ADMIN_ENDPOINTS,
+  ...CATALOG_ENDPOINTS,
   ...READERS,
   ...SERVICE,
   ...ADMIN_USERS,

@@ -97,6 +97,7 @@ Deno.test("landed migrations are never edited", () => {
     "0033_rates": "eec736598035e5622b2eceaf9dc50be7105853b7a38ed4456cbccaa7c7075027",
     "0036_overage": "03531a4711d5e8ce58d364336eede6ff3be7f55b8e813ae7a2136503b19f3895",
     "0037_readers": "0afc3ab9d0828126c5f9cfc3193392b8e8455610e2cfdce264038256df2284bd",
+    "0045_catalog_versions": "7431dea3c1f23d80d86a232ecf7f463c5753074f2411a29a982a25ec931bf1bf",
     "0038_views": "4ced3aa0a89272305f26de1379c241de61fe1e77f459c9ab1864f18689c0b975",
     "0014_webhooks": "884eb3249c6d202d96091a89c11c4d12680f0b6aa9de9edcf0ad895a2912c332",
   };

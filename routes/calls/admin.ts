@@ -1,6 +1,6 @@
-// Workspaces, apps, API keys and catalogs, with the admin token.
+// Workspaces, apps and API keys, with the admin token.
 
-import { failure, success } from "../http/answer.ts";
+import { success } from "../http/answer.ts";
 import { keylessEndpointsOn } from "../http/endpoint.ts";
 import type { KeylessEndpoint } from "../http/endpoint_types.ts";
 import type { DataOf } from "../contract/definition.ts";
@@ -9,7 +9,6 @@ import { Refused } from "../http/errors.ts";
 import { timeText, timeTextOrNull } from "../contract/fields.ts";
 import {
   type AdminWorld,
-  applyCatalog,
   changeWorkspace,
   createApp,
   createKey,
@@ -23,7 +22,7 @@ import type { ApiKey } from "../../src/storage/rows/registry_rows.ts";
 
 const endpoint = keylessEndpointsOn<AdminWorld>();
 
-/** Workspaces, apps, keys and catalogs. */
+/** Workspaces, apps and keys. */
 export const ADMIN_ENDPOINTS: readonly KeylessEndpoint<AdminWorld>[] = [
   endpoint(contract.listWorkspaces, ({ world }) => success(listWorkspaces(world)), {
     // Ids grow with time.
@@ -64,16 +63,6 @@ export const ADMIN_ENDPOINTS: readonly KeylessEndpoint<AdminWorld>[] = [
     const key = keysOf(world, app).find(({ keyId }) => keyId === input.keyId);
     return success(showKey(await revokeKey(world, key ?? unknown("Key"))));
   }),
-  endpoint(contract.getCatalog, ({ world, input }) => {
-    const { applied } = appOf(world, input.appId);
-    return success({ version: applied?.version ?? 0, ...applied?.document });
-  }),
-  endpoint(contract.applyCatalog, async ({ world, input: { appId, dryRun, catalog } }) => {
-    const { document, expectedVersion } = catalog;
-    const options = { isDryRun: dryRun === "true", expectedVersion };
-    const result = await applyCatalog(world, appOf(world, appId), document, options);
-    return "code" in result ? failure(result) : success(result);
-  }),
 ];
 
 /** @throws Refused when the app is unknown */
@@ -94,8 +83,9 @@ export function unknown(what: string): never {
   throw new Refused("not_found", `${what} not found`);
 }
 
-function showApp({ record, applied }: App): DataOf<typeof contract.getApp> {
+function showApp({ record, realms }: App): DataOf<typeof contract.getApp> {
   const { appId, workspaceId, name, createdAt } = record;
+  const { applied } = realms.live;
   return { appId, workspaceId, name, createdAt: timeText(createdAt), catalogVersion: applied?.version ?? 0 };
 }
 

@@ -63,6 +63,8 @@ export interface KeylessCall<World> {
   readonly caller: null;
   readonly members: Members;
   readonly input: unknown;
+  /** The name of the operator who makes a write, or "api"; absent for a read. */
+  readonly who?: string | undefined;
 }
 
 export type CheckedCall<World> = KeyedCall<World> | KeylessCall<World>;

@@ -51,4 +51,6 @@ export interface KeylessRequest<World, Input> {
   readonly input: Input;
   /** The request id that its answer carries. */
   readonly requestId: string;
+  /** The name of the operator of the console who makes the call, or "api". */
+  readonly who: string;
 }

@@ -2,7 +2,7 @@
 // change. The service checks the whole document. Each fault is printed with its exact path.
 
 import type { Command } from "commander";
-import { applyCatalog, getCatalog } from "../../routes/contract/admin.ts";
+import { applyCatalog, getCatalog } from "../../routes/contract/catalogs.ts";
 import type { AnswerOf } from "../../routes/contract/definition.ts";
 import { messageOf } from "../process/log.ts";
 import { commandOf, type Groups, withApp } from "./admin_call.ts";

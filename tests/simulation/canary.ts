@@ -53,7 +53,10 @@ export class Canary {
       if (this.#begin(`cap ${tenant.no}`)) return this.#setCap(tenant);
     }
     if (kind === "createKey" && this.#keys.length < KEYS_MAX && this.#begin("createKey")) {
-      return { client: reader, request: { op: "createKey", input: { class: "secret", mode: "live" } } };
+      return {
+        client: reader,
+        request: { op: "createKey", input: { class: "secret", mode: this.#first.caps.mode } },
+      };
     }
     if (kind === "revokeKey" && this.#keys.length > 1) return this.#revoke();
     if (kind === "track" && this.#capped.length > 0) {

@@ -16,7 +16,7 @@ import {
   type PageResult,
   type PageRoute,
 } from "../parts/page_context.ts";
-import { applyCatalog, getCatalog } from "../../contract/admin.ts";
+import { applyCatalog, getCatalog } from "../../contract/catalogs.ts";
 
 const PATH = "/console/apps/:appId/:mode/catalog";
 

@@ -7,7 +7,7 @@ import type { RateDocument } from "../../../src/domain/catalog/rate_row.ts";
 import { type DiffLine, diffLines } from "../parts/line_diff.ts";
 import type { PageRequest } from "../parts/page_context.ts";
 import type { AnswerOf } from "../../contract/definition.ts";
-import type { applyCatalog } from "../../contract/admin.ts";
+import type { applyCatalog } from "../../contract/catalogs.ts";
 
 /** The catalog in force. */
 export interface InForce {
