@@ -98,7 +98,7 @@ export const dropCatalog = defineCall({
   path: "/admin/v1/apps/:appId/catalog",
   access: "admin",
   about: "appId",
-  input: z.object({ ...appPath, mode: z.literal("test") }),
+  input: z.object({ ...appPath, mode: z.enum(["test"]) }),
   tag: "Administration",
   summary: "Drop the catalog of test mode",
   description: "Test mode uses the catalog of live mode again. Refused while test users have a plan or " +
