@@ -137,7 +137,7 @@ function isBeginning(one: NumberedRows, other: NumberedRows): boolean {
   return one.priceRows.length <= other.priceRows.length && one.rateRows.length <= other.rateRows.length;
 }
 
-/** Every numbered row of an app: its catalogs number their rows in one list, of which each has a beginning. */
+/** Every numbered row of an app. Its catalogs number their rows in one list; each catalog stores a beginning of it. */
 export function longerRows(one: NumberedRows, other: NumberedRows): NumberedRows {
   const longer = <Row>(a: readonly Row[], b: readonly Row[]) => a.length >= b.length ? a : b;
   return {

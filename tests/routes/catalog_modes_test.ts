@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { ADMIN_TOKEN, type Answer, send, type TestApp } from "../support/test_service.ts";
+import { readOldPrices, readOpenApps } from "../../src/storage/queries/store_facts.ts";
 import { assertRefused, CATALOG, dataOf, serviceOfFile } from "./support.ts";
 
 const service = serviceOfFile();
@@ -177,6 +178,26 @@ Deno.test("versions say who made them, in which mode and what changed, and can b
   assert.deepEqual(await quotas(app), { live: QUOTA, test: QUOTA });
   assertRefused(await call(app, "GET", "/versions/9"), 404, "not_found");
   assertRefused(await call(app, "GET", "/versions/x"), 400, "invalid_request");
+});
+
+Deno.test("the doctor looks at the gateway of test mode's catalog, and at the prices of both", async () => {
+  const checkedAt = "2020-01-01T00:00:00.000Z";
+  const model = { ...CATALOG.models[0], checkedAt };
+  const app = await service.newApp({ ...CATALOG, gateway: {}, models: [model] });
+  const { database } = service.store;
+  const seen = async () => [
+    (await readOpenApps(database, 1000)).includes(app.appId),
+    (await readOldPrices(database, Date.parse(checkedAt) + 1, 1000)).filter(({ appId }) =>
+      appId === app.appId
+    ),
+  ];
+  const old = (id: string) => ({ appId: app.appId, model: id });
+  assert.deepEqual(await seen(), [false, [old("gpt")]]);
+  const other = { ...model, id: "other" };
+  await dataOf(call(app, "PUT", "?mode=test", { ...CATALOG, models: [model, other] }));
+  assert.deepEqual(await seen(), [true, [old("gpt"), old("other")]]);
+  await dataOf(call(app, "DELETE", "?mode=test"));
+  assert.deepEqual(await seen(), [false, [old("gpt")]]);
 });
 
 Deno.test("a dry run counts the users of each mode whose plan changes", async () => {

@@ -1,4 +1,4 @@
-// The catalog in the console beyond its editor: tried in test mode, promoted, dropped, and put back as it was.
+// The catalog in the console beyond its editor: tried in test mode, promoted, dropped, and put back.
 
 import assert from "node:assert/strict";
 import { consoleOf, formOf, hasButton, SUPPORT_TOKEN, type Visit, Visitor } from "./console_support.ts";
