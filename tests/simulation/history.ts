@@ -19,7 +19,15 @@ const POSTS = {
   batch: "/batch",
 } as const;
 
-const REGISTRY_OPS = ["plans", "applyCatalog", "setCap", "createKey", "revokeKey", "setWebhook"] as const;
+const REGISTRY_OPS = [
+  "plans",
+  "applyCatalog",
+  "promoteCatalog",
+  "setCap",
+  "createKey",
+  "revokeKey",
+  "setWebhook",
+] as const;
 
 const KEY_OPS = ["createUserKey", "revokeUserKey", "ownUsage"] as const;
 
@@ -58,6 +66,8 @@ export function wireOfRequest(request: SimRequest, { workspaceId, appId, caps }:
       return { method: "GET", path: "/api/v1/plans" };
     case "applyCatalog":
       return admin("PUT", `/apps/${appId}/catalog${caps.mode === "test" ? "?mode=test" : ""}`, input);
+    case "promoteCatalog":
+      return admin("POST", `/apps/${appId}/catalog/promote`, input);
     case "setCap":
       return admin("PATCH", `/workspaces/${workspaceId}`, input);
     case "createKey":
