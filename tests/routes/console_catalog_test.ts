@@ -44,7 +44,7 @@ Deno.test("a catalog is tried in test mode from the editor, and promoted after a
   assert.deepEqual(await quotas(), [3000, 2000]);
 
   const preview = await visitor.get(`${base}/test/catalog/promote`);
-  assert.match(preview.text, /Changes: plans\[0\]\.limits\[1\]\.quota changed/);
+  assert.match(preview.text, /Changes: plans\[0\]\.limits\[1\]\.quota \(lg_chat\) changed/);
   const promoted = await visitor.press(preview, "Promote");
   assert.match(promoted.text, /Version 4 of the catalog is in force in live and test mode/);
   assert.deepEqual(await quotas(), [2000, 2000]);
@@ -77,7 +77,10 @@ Deno.test("versions are listed, compared with the catalog in force, and put back
   const checked = await check(visitor, await visitor.get(`${base}/live/catalog`), 2000);
   await visitor.press(checked, "Apply as version 2", { catalog: editorOf(checked) });
   const list = await visitor.get(`${base}/live/catalog/versions`);
-  assert.match(list.text, /Version 2 in force: live and test .*admin.*quota changed.*Version 1.*API/s);
+  assert.match(
+    list.text,
+    /Version 2 in force: live and test .*admin.*quota \(lg_chat\) changed.*Version 1.*API/s,
+  );
   const first = await visitor.get(`${base}/live/catalog/versions/1`);
   assert.match(first.html, /<del>[^<]*&quot;quota&quot;: 2000.*<ins>[^<]*&quot;quota&quot;: 1000/s);
   const preview = await visitor.get(`${base}/live/catalog/versions/1/put-back`);

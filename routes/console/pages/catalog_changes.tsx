@@ -47,7 +47,9 @@ export function LineDiff({ before, after }: { before: string; after: string }) {
 
 /** Changes in one sentence. */
 export function changesText(changes: AppliedChange["changes"], shownMax = 5): string {
-  const shown = changes.slice(0, shownMax).map(({ path, change }) => `${path} ${change}`);
+  const shown = changes.slice(0, shownMax).map(({ path, id, change }) =>
+    `${path}${path.startsWith(id) ? "" : ` (${id})`} ${change}`
+  );
   const rest = changes.length - shown.length;
   return `${shown.join(", ")}${rest === 0 ? "" : ` and ${rest} more`}`;
 }

@@ -58,7 +58,6 @@ function Versions({ inForce, versions }: { inForce: InForce; versions: readonly 
       columns={[
         {
           head: "Version",
-          kind: "head",
           cell: ({ version }) => (
             <>
               <a class="row" href={versionsPath(inForce.app, version)}>Version {version}</a>{" "}
