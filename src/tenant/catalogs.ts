@@ -72,7 +72,7 @@ export async function applyCatalog(
       return movedCatalog(version, expectedVersion);
     }
     const { changes } = replacement;
-    return await replacing(world, app, replacement, async () => {
+    return await replacing(world, replacement, async () => {
       if (isDryRun) {
         return { version, changes, usersAffected: await countAffected(world, app, replacement) };
       }
@@ -109,7 +109,6 @@ export async function promoteCatalog(
     if ("code" in replacement) return replacement;
     return await replacing(
       world,
-      app,
       replacement,
       () =>
         write(world, app, replacement, { mode: "live", who }, [tombstoneOf(test.applied as AppliedCatalog)]),
@@ -133,7 +132,6 @@ export async function dropTestCatalog(world: AdminWorld, app: App): Promise<Appl
     const { changes } = replacement;
     return await replacing(
       world,
-      app,
       replacement,
       () => world.changes.change(app.cell, () => ({ rows, answer: { version, changes } })),
     );
@@ -160,7 +158,6 @@ function movedCatalog(version: number, expected: number): Refusal {
 /** Replaces a catalog unless a user has a plan or pack that is being removed. */
 async function replacing(
   world: AdminWorld,
-  app: App,
   { realms, document }: Replacement,
   replace: () => Promise<AppliedChange>,
 ): Promise<AppliedChange | Refusal> {

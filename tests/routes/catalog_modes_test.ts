@@ -143,7 +143,7 @@ Deno.test("a hold of test mode keeps the price of its reserve when the catalog w
   const app = await service.newApp({ plans: [plan], models: [model(2)] });
   const ask = (path: string, body: object) =>
     dataOf(send(service.http, "POST", `/api/v1${path}`, body, { key: app.secretTest }));
-  await ask("/subscriptions", { userId: "u", planId: plan.id as string });
+  await ask("/subscriptions", { userId: "u", planId: "plan_pro" });
   await dataOf(call(app, "PUT", "?mode=test", { plans: [plan], models: [model(30)] }));
   const body = { userId: "u", event: "image.x", metadata: { model: "m" } };
   const { reservationId } = await ask("/reserve", body);
