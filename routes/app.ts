@@ -2,6 +2,7 @@
 
 import { type Context, Hono } from "hono";
 import { ADMIN_ENDPOINTS } from "./calls/admin.ts";
+import { CATALOG_ENDPOINTS } from "./calls/catalogs.ts";
 import { READERS } from "./calls/readers.ts";
 import { ACCOUNTS } from "./calls/accounts.ts";
 import { ADMIN_USERS } from "./calls/admin_users.ts";
@@ -89,6 +90,7 @@ const KEYLESS: readonly KeylessEndpoint<Serving>[] = [
   ...DOWNLOADS,
   ...ADMIN_ENDPOINTS,
   ...WHAT_IF,
+  ...CATALOG_ENDPOINTS,
   ...READERS,
   ...SERVICE,
   ...ADMIN_USERS,

@@ -43,6 +43,7 @@ import agentGrants from "./0041_agent_grants.sql" with { type: "text" };
 import failedRequests from "./0042_failed_requests.sql" with { type: "text" };
 import keyUse from "./0043_key_use.sql" with { type: "text" };
 import attempts from "./0044_attempts.sql" with { type: "text" };
+import catalogVersions from "./0045_catalog_versions.sql" with { type: "text" };
 import work from "./0046_work.sql" with { type: "text" };
 import stores from "./0048_stores.sql" with { type: "text" };
 
@@ -95,6 +96,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0042_failed_requests", sql: failedRequests },
   { name: "0043_key_use", sql: keyUse },
   { name: "0044_attempts", sql: attempts },
+  { name: "0045_catalog_versions", sql: catalogVersions },
   { name: "0046_work", sql: work },
   { name: "0048_stores", sql: stores },
 ];

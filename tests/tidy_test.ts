@@ -103,6 +103,7 @@ Deno.test("landed migrations are never edited", () => {
     "0042_failed_requests": "b91c433039f652bb9acabd594ba8951051c680c7f30410e97ef2183e81910141",
     "0043_key_use": "755eeba9e5345824319bb77db700222c0d0b2925f18a9c2092f024e017c6d02e",
     "0044_attempts": "95b04001f6516e1f086c534d23b0e375917085617feb7e00e32d283a2abd0520",
+    "0045_catalog_versions": "7431dea3c1f23d80d86a232ecf7f463c5753074f2411a29a982a25ec931bf1bf",
     "0046_work": "a9d96c6860e8e6016ba12d6d1f8aee1eb1cfb41cbb1acddd9d5c34333bf14931",
     "0048_stores": "26e304e9371681b19f6d09afb563e353297b96ce7d3bf85b64eac8e5a80e9f93",
   };

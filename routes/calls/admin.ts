@@ -1,6 +1,6 @@
-// Workspaces, apps, API keys and catalogs, with the admin token.
+// Workspaces, apps and API keys, with the admin token.
 
-import { failure, success } from "../http/answer.ts";
+import { success } from "../http/answer.ts";
 import { keylessEndpointsOn } from "../http/endpoint.ts";
 import type { KeylessEndpoint, StoreSource } from "../http/endpoint_types.ts";
 import type { DataOf } from "../contract/definition.ts";
@@ -10,7 +10,6 @@ import { namedStore } from "../http/across_stores.ts";
 import { timeText, timeTextOrNull } from "../contract/fields.ts";
 import {
   type AdminWorld,
-  applyCatalog,
   changeWorkspace,
   createApp,
   createKey,
@@ -31,7 +30,7 @@ type World = AdminWorld & {
 
 const endpoint = keylessEndpointsOn<World>();
 
-/** Workspaces, apps, keys and catalogs. */
+/** Workspaces, apps and keys. */
 export const ADMIN_ENDPOINTS: readonly KeylessEndpoint<World>[] = [
   endpoint(
     contract.listWorkspaces,
@@ -55,8 +54,8 @@ export const ADMIN_ENDPOINTS: readonly KeylessEndpoint<World>[] = [
       join: (answers) => answers.flat().toSorted((one, other) => one.appId < other.appId ? -1 : 1),
     },
   }),
-  endpoint(contract.createApp, async ({ world, input: { name, workspaceId }, operator }) => {
-    const createdBy = operator ?? ADMIN;
+  endpoint(contract.createApp, async ({ world, input: { name, workspaceId }, who }) => {
+    const createdBy = creatorOf(who);
     const created = await createApp(world, { name, workspaceId: workspaceId ?? undefined, createdBy });
     return success(created ?? unknown("Workspace"));
   }, {
@@ -77,12 +76,12 @@ export const ADMIN_ENDPOINTS: readonly KeylessEndpoint<World>[] = [
   ),
   endpoint(
     contract.createKey,
-    async ({ world, input: { appId, name = null, ...of }, operator }) =>
-      success(await createKey(world, appOf(world, appId), { ...of, name, createdBy: operator ?? ADMIN })),
+    async ({ world, input: { appId, name = null, ...of }, who }) =>
+      success(await createKey(world, appOf(world, appId), { ...of, name, createdBy: creatorOf(who) })),
   ),
-  endpoint(contract.rollKey, async ({ world, input, operator }) => {
+  endpoint(contract.rollKey, async ({ world, input, who }) => {
     const keepOldMs = Math.round((input.keepOldSeconds ?? contract.KEEP_OLD_SECONDS_DEFAULT) * 1000);
-    const rolled = await rollKey(world, keyOf(world, input), keepOldMs, operator ?? ADMIN);
+    const rolled = await rollKey(world, keyOf(world, input), keepOldMs, creatorOf(who));
     if (rolled === null) throw invalidMember("keyId", "names a key that is invalid: create a new one");
     return success({ ...rolled, oldValidUntil: timeText(rolled.oldValidUntil) });
   }),
@@ -90,16 +89,6 @@ export const ADMIN_ENDPOINTS: readonly KeylessEndpoint<World>[] = [
     const revoked = await revokeKey(world, keyOf(world, input));
     const [shown] = await showKeys(world, [revoked]);
     return success(shown as NonNullable<typeof shown>);
-  }),
-  endpoint(contract.getCatalog, ({ world, input }) => {
-    const { applied } = appOf(world, input.appId);
-    return success({ version: applied?.version ?? 0, ...applied?.document });
-  }),
-  endpoint(contract.applyCatalog, async ({ world, input: { appId, dryRun, catalog } }) => {
-    const { document, expectedVersion } = catalog;
-    const options = { isDryRun: dryRun === "true", expectedVersion };
-    const result = await applyCatalog(world, appOf(world, appId), document, options);
-    return "code" in result ? failure(result) : success(result);
   }),
 ];
 
@@ -136,13 +125,16 @@ export function unknown(what: string): never {
   throw new Refused("not_found", `${what} not found`);
 }
 
-function showApp({ record, applied }: App): DataOf<typeof contract.getApp> {
+function showApp({ record, realms }: App): DataOf<typeof contract.getApp> {
   const { appId, workspaceId, name, createdAt } = record;
+  const { applied } = realms.live;
   return { appId, workspaceId, name, createdAt: timeText(createdAt), catalogVersion: applied?.version ?? 0 };
 }
 
-/** Who creates a key with the admin token. */
-const ADMIN = "admin";
+/** Who creates a key: an operator by name, or the holder of the admin token. */
+function creatorOf(who: string): string {
+  return who === "api" ? "admin" : who;
+}
 
 function keyOf(
   world: AdminWorld,

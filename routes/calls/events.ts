@@ -44,7 +44,7 @@ export const EVENTS: readonly Endpoint<FeedWorld>[] = [
       limit,
       offset,
     });
-    return success({ events, limit, offset, logPromptsEnabled: caller.app.catalog.promptLogging });
+    return success({ events, limit, offset, logPromptsEnabled: caller.realm.catalog.promptLogging });
   }),
   endpoint(contract.getEvent, async ({ world, caller, input }) => {
     await world.term.flush();

@@ -63,8 +63,11 @@ export const USERS: readonly Endpoint<UsersWorld>[] = [
       await world.term.tree.mayHaveTree(caller.realm.realm) && await countChildren(world.database, keys) > 0;
     return success(showUser(result.answer, caller.realm.catalog, history, isInTree));
   }),
-  endpoint(contract.listPlans, ({ caller }) => success(listPlans(caller.app))),
-  endpoint(contract.listRates, ({ caller }) => success({ rates: caller.app.applied?.document.rates ?? [] })),
+  endpoint(contract.listPlans, ({ caller }) => success(listPlans(caller.realm))),
+  endpoint(
+    contract.listRates,
+    ({ caller }) => success({ rates: caller.realm.applied?.document.rates ?? [] }),
+  ),
 ];
 
 function showUser(

@@ -10,7 +10,7 @@ import {
 import type { Downloads } from "../../src/process/downloads.ts";
 import { log, messageOf } from "../../src/process/log.ts";
 import { checkCatalog } from "../../src/tenant/catalog/check.ts";
-import type { App, Registry } from "../../src/tenant/registry.ts";
+import type { App, AppRealm, Registry } from "../../src/tenant/registry.ts";
 import type { RawAnswer } from "../http/answer.ts";
 import { type ReadingWorld, worldOf } from "../http/app_world.ts";
 import { keylessEndpointsOn } from "../http/endpoint.ts";
@@ -63,7 +63,7 @@ export const WHAT_IF: readonly KeylessEndpoint<WhatIfWorld>[] = [
  * @throws Refused where the catalog is invalid, or another fold of the app runs
  */
 export async function startFold(world: WhatIfWorld, app: App, { mode, from, to, catalog }: Asked) {
-  const tried = await catalogOf(app, catalog);
+  const tried = await catalogOf(app.realms[mode], catalog);
   if (folding.has(app)) throw busy();
   await world.term.flush();
   const { realm } = app.realms[mode];
@@ -86,7 +86,7 @@ async function* alone(app: App, pieces: ReturnType<typeof fold>): ReturnType<typ
 }
 
 /** The catalog in force, or the checked one. @throws Refused where it has faults */
-async function catalogOf({ applied }: App, sent: unknown): Promise<FoldedCatalog> {
+async function catalogOf({ applied }: AppRealm, sent: unknown): Promise<FoldedCatalog> {
   const { priceRows = [], rateRows = [], document = {} } = applied ?? {};
   if (sent === null) return { document, priceRows, rateRows };
   const checked = await checkCatalog(sent, null);

@@ -15,8 +15,10 @@ import { WEBHOOK_ACTIONS } from "./pages/webhooks_actions.tsx";
 import { childrenPage } from "./pages/accounts.tsx";
 import { appsPage } from "./pages/apps.tsx";
 import { AUDIT_PAGES } from "./pages/audit.tsx";
+import { CATALOG_ACTIONS } from "./pages/catalog_actions.tsx";
 import { catalogAction, catalogPage } from "./pages/catalog.tsx";
 import { whatIfAction, whatIfPage } from "./pages/what_if.tsx";
+import { CATALOG_VERSION_PAGES } from "./pages/catalog_versions.tsx";
 import { EVENT_PAGES } from "./pages/events.tsx";
 import { explainPage } from "./pages/explain.tsx";
 import { keysPage } from "./pages/keys.tsx";
@@ -45,6 +47,7 @@ const STEPPED_ACTIONS = [
   ...ACCOUNT_ACTIONS,
   ...RUN_ACTIONS,
   ...CLOCK_ACTIONS,
+  ...CATALOG_ACTIONS,
   ...KEY_ACTIONS,
   ...USER_KEY_ACTIONS,
   ...WEBHOOK_ACTIONS,
@@ -61,6 +64,7 @@ export const PAGES: readonly PageRoute[] = [
   requestsPage,
   catalogPage,
   whatIfPage,
+  ...CATALOG_VERSION_PAGES,
   keysPage,
   searchPage,
   ...userPages,

@@ -1,10 +1,9 @@
-// Workspaces, apps, API keys and catalogs, with the admin token.
+// Workspaces, apps and API keys, with the admin token.
 
 import { z } from "zod";
 import { defineCall } from "./definition.ts";
 import { appPath, mode, nameOf } from "./fields.ts";
 import { time } from "./records.ts";
-import { catalogSchema, envelopeMembers } from "../../src/tenant/catalog/schema.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
 const workspacePath = { workspaceId: z.string() };
@@ -56,26 +55,6 @@ const rollInput = z.object({
 const identityInput = z.object({
   keepOldSeconds: z.number().min(0).max(KEEP_OLD_SECONDS_MAX).nullish()
     .describe(`How many seconds the old secret stays valid. Default ${KEEP_OLD_SECONDS_DEFAULT}`),
-});
-
-const expectedVersion = z.int().min(0).nullish()
-  .describe("The version that the document is based on. The call is refused if another version is in force");
-
-/** The body of a catalog, for the reference; `src/tenant/catalog` checks the document. */
-const catalogBody = z.strictObject({ ...catalogSchema.shape, ...envelopeMembers, expectedVersion })
-  .meta({ id: "Catalog" });
-
-/** The members beside the document; the handler checks the document itself. */
-const catalogInput = z.object({
-  dryRun: z.enum(["true", "false"]).optional(),
-  catalog: z.custom<Record<string, unknown>>(() => true).transform((document, context) => {
-    const { success, data } = expectedVersion.safeParse(document.expectedVersion);
-    if (!success) {
-      const message = "must be an integer, 0 or more";
-      context.addIssue({ code: "custom", path: ["expectedVersion"], message });
-    }
-    return { document, expectedVersion: data ?? null };
-  }),
 });
 
 const setCap = z.number().nullable().describe("null: no limit");
@@ -301,49 +280,4 @@ export const revokeKey = defineCall({
   description: "Takes effect at once.",
   answer: keyAnswer,
   errors: ["not_found"],
-});
-
-/** `GET /admin/v1/apps/{appId}/catalog` */
-export const getCatalog = defineCall({
-  id: "getCatalog",
-  method: "GET",
-  path: "/admin/v1/apps/:appId/catalog",
-  access: "admin",
-  about: "appId",
-  input: z.object(appPath),
-  tag: "Administration",
-  summary: "Get the catalog in force",
-  description: "The whole document, with its version.",
-  answer: z.strictObject({
-    version: z.int().describe("0 before the first catalog"),
-    ...catalogSchema.shape,
-  }),
-  errors: ["not_found"],
-});
-
-/** `PUT /admin/v1/apps/{appId}/catalog` */
-export const applyCatalog = defineCall({
-  id: "applyCatalog",
-  method: "PUT",
-  path: "/admin/v1/apps/:appId/catalog",
-  access: "admin",
-  about: "appId",
-  input: catalogInput.extend(appPath),
-  inQuery: ["dryRun"],
-  wholeBody: { member: "catalog", schema: catalogBody },
-  tag: "Administration",
-  summary: "Replace the catalog",
-  description: "A catalog with a fault is refused as a whole; details list each fault with its path. With " +
-    "dryRun=true nothing is changed, and the answer lists what would change. With expectedVersion, the " +
-    "call is refused if another version is in force. version and $schema are ignored, so that the " +
-    "answer of GET can be sent back.",
-  answer: z.strictObject({
-    version: z.int(),
-    changes: z.array(z.strictObject({
-      path: z.string(),
-      id: z.string().describe('Id of the innermost element that has one; "settings" for settings'),
-      change: z.enum(["added", "changed", "removed"]),
-    })),
-  }),
-  errors: ["not_found", "catalog_in_use"],
 });

@@ -4,13 +4,11 @@ import { listChildren, listMembers, setParent } from "./accounts.ts";
 import { deleteTopUp, getTopUp, listTopUps, putTopUp } from "./top_ups.ts";
 import { createUserKey, listUserKeys, revokeUserKey } from "./user_keys.ts";
 import {
-  applyCatalog,
   changeWorkspace,
   createApp,
   createKey,
   createWorkspace,
   getApp,
-  getCatalog,
   listApps,
   listKeys,
   listWorkspaces,
@@ -20,6 +18,14 @@ import {
 } from "./admin.ts";
 import { findPersonLinks, listCoveredIds, listHolds, listUsers, lookUpId } from "./admin_users.ts";
 import { batch, trackBatch } from "./batch.ts";
+import {
+  applyCatalog,
+  dropCatalog,
+  getCatalog,
+  getCatalogVersion,
+  listCatalogVersions,
+  promoteCatalog,
+} from "./catalogs.ts";
 import { compose } from "./compose.ts";
 import { extendCredits, grantCredits, listCredits, listLedger, revokeCredits } from "./credits.ts";
 import { aliasCustomer, aliasCustomers, getCustomer } from "./customers.ts";
@@ -138,6 +144,10 @@ export const CONTRACT = callsById({
   getCatalog,
   applyCatalog,
   whatIf,
+  dropCatalog,
+  promoteCatalog,
+  listCatalogVersions,
+  getCatalogVersion,
   examine,
   showCluster,
   listStores,

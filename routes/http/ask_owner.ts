@@ -40,7 +40,7 @@ export const COUNT: InternalCall<unknown, Record<string, never>, EndUser | null>
 
 /** Counts a call of a key at the owner of its workspace. */
 export async function countAtOwner(world: DispatchWorld, caller: Caller, origin: Origin): Promise<void> {
-  if (caller.app.catalog.rateLimit === null) return;
+  if (caller.realm.catalog.rateLimit === null) return;
   const { ok } = await askOwner(world, COUNT, { caller, isCounted: false }, {}, origin);
   if (!ok) throw new Unavailable("Workspace temporarily unavailable");
 }

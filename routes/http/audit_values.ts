@@ -54,8 +54,16 @@ export const AUDIT_VALUES: Readonly<Record<string, AuditOf>> = {
   },
   applyCatalog: {
     isWrite: ({ dryRun }) => dryRun !== "true",
-    before: (registry, input) => ({ version: appOf(registry, input)?.applied?.version ?? 0 }),
-    after: (_, { version, changes }) => ({ version, changes: changesText(changes as CatalogChange[]) }),
+    before: (registry, input) => versionOf(registry, input, input["mode"] as Mode | undefined),
+    after: ({ mode }, data) => ({ mode, ...catalogValues(data) }),
+  },
+  promoteCatalog: {
+    before: (registry, input) => versionOf(registry, input),
+    after: (_, data) => catalogValues(data),
+  },
+  dropCatalog: {
+    before: (registry, input) => versionOf(registry, input, "test"),
+    after: ({ mode }, data) => ({ mode, ...catalogValues(data) }),
   },
   whatIf: { isWrite: () => false, after: () => null },
   createWebhook: { after: (input, { webhookId }) => ({ webhookId, ...webhookValues(input) }) },
@@ -90,6 +98,14 @@ export const AUDIT_VALUES: Readonly<Record<string, AuditOf>> = {
 
 function appOf({ apps }: AuditedWorld["registry"], { appId }: Values): App | undefined {
   return apps.get(appId as string);
+}
+
+function versionOf(registry: AuditedWorld["registry"], input: Values, mode: Mode = "live"): Values {
+  return { version: appOf(registry, input)?.realms[mode].applied?.version ?? 0 };
+}
+
+function catalogValues({ version, changes }: Values): Values {
+  return { version, changes: changesText(changes as CatalogChange[]) };
 }
 
 /** The members of a record that the changes name. */

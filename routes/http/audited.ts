@@ -82,9 +82,9 @@ export async function dispatchAudited<World extends DispatchWorld & AuditWorld &
   author: Author,
 ): Promise<Outcome> {
   const { target } = call;
-  const operator = author.via === "console" ? author.who : null;
-  const run = () => dispatch(world, { ...call, operator }, origin);
-  if (!isWrite(target, call.input)) return await run();
+  if (!isWrite(target, call.input)) return await dispatch(world, call, origin);
+  const who = author.via === "console" ? author.who : "api";
+  const run = () => dispatch(world, { ...call, who }, origin);
   const about = target.about?.({ world, input: call.input }) ?? null;
   const appId = about !== null && "appId" in about ? about.appId : null;
   const values = AUDIT_VALUES[target.id];

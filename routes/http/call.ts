@@ -63,8 +63,8 @@ export interface KeylessCall<World> {
   readonly caller: null;
   readonly members: Members;
   readonly input: unknown;
-  /** The operator who writes; left out for the holder of the admin token. */
-  readonly operator?: string | null;
+  /** The name of the operator who makes a write, or "api"; absent for a read. */
+  readonly who?: string | undefined;
 }
 
 export type CheckedCall<World> = KeyedCall<World> | KeylessCall<World>;

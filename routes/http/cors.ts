@@ -59,7 +59,7 @@ export function allowOrigin(request: Request, response: Response, source: Source
 
 function isListed(request: Request, origin: string, source: Source<unknown>): boolean {
   try {
-    return authenticate(request, source).caller.app.catalog.corsOrigins.has(origin);
+    return authenticate(request, source).caller.realm.catalog.corsOrigins.has(origin);
   } catch {
     // An unknown key belongs to no app.
     return false;

@@ -90,6 +90,6 @@ export interface KeylessRequest<World, Input> {
   readonly input: Input;
   /** The request id that its answer carries. */
   readonly requestId: string;
-  /** The operator of the console; null for the holder of the admin token. */
-  readonly operator?: string | null;
+  /** The name of the operator of the console who makes the call, or "api". */
+  readonly who: string;
 }

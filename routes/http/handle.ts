@@ -106,7 +106,8 @@ export async function handleKeyless<World extends DispatchWorld & AuditWorld & A
     const { members, input } = await inputOf(context, endpoint);
     if (isHead(request) && endpoint.head !== undefined) {
       const world = await worldOf(source, endpoint, input);
-      return metrics.ended(startedAt, "ok", endpoint.head({ world, input, requestId: requestId(request) }));
+      const call = { world, input, requestId: requestId(request), who: "api" };
+      return metrics.ended(startedAt, "ok", endpoint.head(call));
     }
     const call = { target: endpoint, caller: null, members, input };
     const outcome = await dispatchAcross(source, call, request, ADMIN);

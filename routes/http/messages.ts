@@ -19,8 +19,8 @@ export type Message = readonly [
   sender: Sender | null,
   /** Whether the receiver answers for its own cells alone. */
   isPart: boolean,
-  /** The operator of the console who makes a call of the admin API. */
-  operator?: string | null,
+  /** Who makes a write on behalf of no caller. */
+  who?: string | undefined,
 ];
 
 /** On whose behalf a call is made, and what only such a call has. */
@@ -52,9 +52,9 @@ export function messageOf<World extends DispatchWorld>(
   requestId: string,
   isPart = false,
 ): Message {
-  const sender = call.caller === null ? null : senderOf(call);
-  const operator = call.caller === null ? call.operator ?? null : null;
-  return [call.target.id, registry.version, requestId, call.members, sender, isPart, operator];
+  const message = [call.target.id, registry.version, requestId, call.members] as const;
+  if (call.caller !== null) return [...message, senderOf(call), isPart];
+  return call.who === undefined ? [...message, null, isPart] : [...message, null, isPart, call.who];
 }
 
 function senderOf(
@@ -78,20 +78,12 @@ function senderOf(
 export function callOf<World extends DispatchWorld>(
   { registry }: World,
   targets: ReadonlyMap<string, CallTarget<World>>,
-  [id, , , members, sender, , operator]: Message,
+  [id, , , members, sender, , who]: Message,
 ): CheckedCall<World> {
   const target = targets.get(id);
   if (target === undefined) throw new Error(`No call has the id "${id}"`);
   const input = inputOf(target, members);
-  if (sender === null) {
-    return {
-      target: target as KeylessEndpoint<World>,
-      caller: null,
-      members,
-      input,
-      operator: operator ?? null,
-    };
-  }
+  if (sender === null) return { target: target as KeylessEndpoint<World>, caller: null, members, input, who };
   const [keyId, endUserId, isCounted, kept, url] = sender;
   const caller = registry.callerById(keyId);
   if (caller === null) throw new Refused("invalid_key", "The API key is missing, malformed or revoked");

@@ -16,8 +16,8 @@ export interface CountingWorld {
 }
 
 /** Counts a call of a key; refuses it where its bucket is empty. Only the owner of the key's cell may count. */
-export function countCall({ buckets, clock }: CountingWorld, { key, app }: Caller): void {
-  const rateLimit = app.catalog.rateLimit ?? (key.class === "public" ? PUBLIC_RATE_LIMIT : null);
+export function countCall({ buckets, clock }: CountingWorld, { key, app, realm }: Caller): void {
+  const rateLimit = realm.catalog.rateLimit ?? (key.class === "public" ? PUBLIC_RATE_LIMIT : null);
   if (rateLimit === null) return;
   const waitMs = buckets.take(app.cell, key.keyId, rateLimit, clock.now());
   if (waitMs === 0) return;

@@ -78,8 +78,7 @@ function begin<World extends DispatchWorld>(
   origin: Origin,
 ): Promise<Outcome> | Outcome {
   if (call.caller === null) {
-    const { input, operator = null } = call;
-    return call.target.handle({ world, input, requestId: idOf(origin), operator });
+    return call.target.handle({ world, input: call.input, requestId: idOf(origin), who: call.who ?? "api" });
   }
   const { target, caller } = call;
   // A call that waits outside of its cell checks the key itself, at each read.

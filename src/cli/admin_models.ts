@@ -2,7 +2,7 @@
 // src/tenant/catalog. Here the file is read, the differences are printed and the catalog is sent.
 
 import type { Command } from "commander";
-import { getCatalog } from "../../routes/contract/admin.ts";
+import { getCatalog } from "../../routes/contract/catalogs.ts";
 import builtinPrices from "../tenant/catalog/builtin_prices.json" with { type: "json" };
 import {
   importPrices,

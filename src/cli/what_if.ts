@@ -176,13 +176,19 @@ async function placeOf(
   const appId = app ?? apps[0]?.appId;
   const found = realms.find((row) => row.appId === appId && row.mode === mode);
   if (found === undefined) throw new TaskError(`App not found: ${safeText(String(appId))}`, EXIT.refused);
-  const { priceRows = [], rateRows = [], document = {} } = catalogs.find((row) => row.appId === appId) ?? {};
+  const { priceRows = [], rateRows = [], document = {} } = inForce(catalogs, appId, mode) ?? {};
   const { realm } = found;
   if (sent === null) return { realm, catalog: { document, priceRows, rateRows } };
   const checked = await checkCatalog(sent, null);
   if ("catalog" in checked) return { realm, catalog: { document: checked.catalog, priceRows, rateRows } };
   const faults = checked.faults.map(({ path, message }) => `${path}: ${message}`);
   throw new TaskError(safeText(`Catalog is invalid: ${faults.join("; ")}`), EXIT.refused);
+}
+
+/** The catalog in force: test mode may have one of its own. */
+function inForce(catalogs: RegistryRows["catalogs"], appId: string | undefined, mode: string) {
+  const ofApp = catalogs.filter((row) => row.appId === appId && !row.removed);
+  return ofApp.find((row) => row.mode === mode) ?? ofApp.find((row) => row.mode === "live");
 }
 
 function textOf({ events, users, refused }: WhatIf): string {

@@ -1,26 +1,18 @@
-// The admin API's work: workspaces, apps, keys and catalogs. Each write is one change of the registry, in force in every
-// process when it is answered. A call that names a workspace runs at the owner of its cell.
+// The admin API's work: workspaces, apps and keys; catalogs are in `catalogs.ts`. Each write is one change of the registry,
+// in force in every process when it is answered. A call that names a workspace runs at the owner of its cell.
 
-import { withRateRows } from "../domain/catalog/rate_row.ts";
-import { withPriceRows } from "../domain/catalog/price_row.ts";
 import { randomText } from "../process/secrets/random.ts";
 import type { Term } from "../../actors/term.ts";
 import { numberOf } from "../domain/values/amount.ts";
 import type { IdSource } from "../domain/values/ids.ts";
-import { compileCatalog } from "../domain/catalog/catalog.ts";
 import type { Millis } from "../domain/values/period.ts";
-import { type Refusal, refusal } from "../domain/values/refusal.ts";
 import type { Clock } from "../process/clock.ts";
-import { inTurn } from "../process/in_turn.ts";
 import { hashOf } from "../process/secrets/hash.ts";
 import type { Database } from "../storage/database.ts";
-import { newRealms, packsInUse, plansInUse } from "../storage/stores/registry_store.ts";
-import { type CatalogChange, diffCatalogs } from "./catalog/changes.ts";
-import { checkCatalog } from "./catalog/check.ts";
-import type { CatalogInput } from "./catalog/schema.ts";
+import { newRealms } from "../storage/stores/registry_store.ts";
 import { cellOf } from "./cell_of.ts";
 import type { App, Registry } from "./registry.ts";
-import type { ApiKey, AppliedCatalog, AppRecord, Workspace } from "../storage/rows/registry_rows.ts";
+import type { ApiKey, AppRecord, Workspace } from "../storage/rows/registry_rows.ts";
 import type { RegistryChanges } from "./registry_changes.ts";
 
 /** What the admin API uses. */
@@ -224,128 +216,6 @@ export async function revokeKey(
     const revoked: ApiKey = { ...key, revokedAt: key.revokedAt ?? clock.now() };
     return { rows: { keys: [revoked] }, answer: revoked };
   });
-}
-
-/** How to apply a catalog. */
-export interface ApplyOptions {
-  /** Reports what would change, and changes nothing. */
-  readonly isDryRun: boolean;
-  /** The version that the document was made from; refused when another one is in force. Null: any version. */
-  readonly expectedVersion: number | null;
-}
-
-/** Applies a catalog document, or reports what would change. Refused as a whole when any part is invalid. */
-export async function applyCatalog(
-  world: AdminWorld,
-  app: App,
-  document: unknown,
-  { isDryRun, expectedVersion }: ApplyOptions = { isDryRun: false, expectedVersion: null },
-): Promise<{ version: number; changes: CatalogChange[] } | Refusal> {
-  return await inTurn(world.registry, async () => {
-    // Within the turn: units are compared with the catalog in force, which another call may replace.
-    const checked = await checkCatalog(document, app.applied?.document ?? null);
-    if ("faults" in checked) {
-      return refusal("invalid_request", "Catalog is invalid", checked.faults);
-    }
-    const version = app.applied?.version ?? 0;
-    if (expectedVersion !== null && expectedVersion !== version) {
-      return movedCatalog(version, expectedVersion);
-    }
-    const changes = diffCatalogs(app.applied?.document ?? {}, checked.catalog);
-    const removed = removedParts(app, checked.catalog);
-    const inForce = app.catalog;
-    // From here on no user gets a plan or pack that is being removed; the flush then shows every user who has one.
-    if (!isDryRun) closeParts(app, removed);
-    try {
-      const inUse = await findInUse(world, app, removed);
-      if (inUse !== null) return inUse;
-      if (isDryRun) return { version, changes };
-      if (changes.length === 0) {
-        await world.changes.confirm();
-        return { version, changes };
-      }
-      const applied = nextCatalog(app, checked.catalog);
-      const answer = { version: applied.version, changes };
-      return await world.changes.change(app.cell, () => ({ rows: { catalogs: [applied] }, answer }));
-    } finally {
-      // The catalog with closed parts is replaced when no new one was put in force.
-      if (app.applied?.version === inForce.version) app.catalog = inForce;
-    }
-  });
-}
-
-function movedCatalog(version: number, expected: number): Refusal {
-  const message = `Catalog changed: current version is ${version}, expectedVersion is ${expected}`;
-  return refusal("catalog_in_use", message, { version });
-}
-
-/** Ids of plans and packs that a new catalog no longer has. */
-interface RemovedParts {
-  readonly plans: readonly string[];
-  readonly packs: readonly string[];
-}
-
-/** Refuses a catalog that lacks a plan or pack in use; null when none is. */
-async function findInUse(
-  world: AdminWorld,
-  app: App,
-  { plans, packs }: RemovedParts,
-): Promise<Refusal | null> {
-  if (plans.length === 0 && packs.length === 0) return null;
-  await world.term.flush();
-  const realms = Object.values(app.realms).map((realm) => ({ realm: realm.realm, now: realm.now() }));
-  const inUse = {
-    plans: plans.length === 0 ? [] : await plansInUse(world.database, realms, plans),
-    packs: packs.length === 0 ? [] : await packsInUse(world.database, realms, packs),
-  };
-  const faults = [
-    ...inUse.plans.length === 0 ? [] : [`plans with active subscriptions: ${inUse.plans.join(", ")}`],
-    ...inUse.packs.length === 0 ? [] : [`packs with live balances: ${inUse.packs.join(", ")}`],
-  ];
-  if (faults.length === 0) return null;
-  return refusal("catalog_in_use", `Cannot be removed, only archived: ${faults.join("; ")}`, [
-    ...inUse.plans.map((planId) => ({ planId })),
-    ...inUse.packs.map((packId) => ({ packId })),
-  ]);
-}
-
-function closeParts(app: App, { plans, packs }: RemovedParts): void {
-  if (app.applied === null || plans.length === 0 && packs.length === 0) return;
-  const { document, version, priceRows, rateRows } = app.applied;
-  const closed = <Part extends { id: string; archived?: boolean | undefined }>(
-    parts: readonly Part[] | undefined,
-    ids: readonly string[],
-  ) => (parts ?? []).map((part) => ({ ...part, archived: part.archived === true || ids.includes(part.id) }));
-  app.catalog = compileCatalog(
-    { ...document, plans: closed(document.plans, plans), packs: closed(document.packs, packs) },
-    version,
-    priceRows,
-    rateRows,
-  );
-}
-
-function removedParts({ applied }: App, next: CatalogInput): RemovedParts {
-  const removed = (before: readonly { id: string }[] = [], after: readonly { id: string }[] = []) => {
-    const left = new Set(after.map(({ id }) => id));
-    return before.map(({ id }) => id).filter((id) => !left.has(id));
-  };
-  return {
-    plans: removed(applied?.document.plans, next.plans),
-    packs: removed(applied?.document.packs, next.packs),
-  };
-}
-
-function nextCatalog(app: App, document: CatalogInput): AppliedCatalog {
-  const known = app.applied?.planOrder ?? [];
-  const added = (document.plans ?? []).map(({ id }) => id).filter((id) => !known.includes(id));
-  return {
-    appId: app.record.appId,
-    version: (app.applied?.version ?? 0) + 1,
-    document,
-    planOrder: [...known, ...added],
-    priceRows: withPriceRows(app.applied?.priceRows ?? [], document.models ?? []),
-    rateRows: withRateRows(app.applied?.rateRows ?? [], document.rates ?? []),
-  };
 }
 
 /** What a new key is made of. */

@@ -1,11 +1,11 @@
 // The public listing of an app's plans: oldest first, without archived plans, prices and the policy for plan changes.
 
-import type { App } from "./registry.ts";
+import type { AppRealm } from "./registry.ts";
 
-/** The plans on offer. Both modes share them. */
-export function listPlans(app: App) {
-  const order = app.applied?.planOrder ?? [];
-  const documents = app.applied?.document.plans ?? [];
+/** The plans on offer in a mode. */
+export function listPlans({ applied }: Pick<AppRealm, "applied">) {
+  const order = applied?.planOrder ?? [];
+  const documents = applied?.document.plans ?? [];
   return [...documents]
     .filter((plan) => plan.archived !== true)
     .sort((a, b) => order.indexOf(a.id) - order.indexOf(b.id))

@@ -35,8 +35,8 @@ export interface App {
   /** The cell of its workspace. */
   readonly cell: number;
   record: AppRecord;
-  catalog: Catalog;
-  applied: AppliedCatalog | null;
+  /** The rows of its catalogs. `realms` has the one that is in force in each mode. */
+  readonly catalogs: Map<Mode, AppliedCatalog>;
   readonly realms: Record<Mode, AppRealm>;
   /** By id, oldest first. */
   readonly webhooks: Map<string, Webhook>;
@@ -74,6 +74,8 @@ export function identitySecretsOf({ record }: App, nowMs: Millis): readonly stri
   return [record.identitySecret, ...old.map(({ secret }) => secret)];
 }
 
+const NO_CATALOG = compileCatalog({}, 0);
+
 /** One app in one mode, with its clock. */
 export class AppRealm implements Realm {
   readonly realm: number;
@@ -81,6 +83,10 @@ export class AppRealm implements Realm {
   /** How far a test clock is ahead of real time; set when a process takes the cell. */
   clockOffsetMs = 0;
   outbox: Outbox | null = null;
+  /** The catalog in force in this mode: every reader of a catalog reads it here. */
+  catalog: Catalog = NO_CATALOG;
+  /** Its document; null before the first catalog. That of live mode where test mode has none of its own. */
+  applied: AppliedCatalog | null = null;
   readonly #registry: Registry;
   readonly #clock: Clock;
   app!: App;
@@ -96,10 +102,6 @@ export class AppRealm implements Realm {
     return this.#clock.now() + this.clockOffsetMs;
   }
 
-  get catalog(): Catalog {
-    return this.app.catalog;
-  }
-
   get cell(): number {
     return this.app.cell;
   }
@@ -112,7 +114,51 @@ export class AppRealm implements Realm {
 /** The form of the key id under which an operator of the console acts for an app. */
 const OPERATED = /^console:([^:]+):(live|test)$/;
 
-const NO_CATALOG = compileCatalog({}, 0);
+/** Whether test mode has a catalog of its own. */
+export function hasTestCatalog({ catalogs }: App): boolean {
+  return catalogs.get("test")?.removed === false;
+}
+
+/** Puts the catalogs of an app in force after one has changed: of live mode, and of test mode that has its own or the same. */
+function putInForce({ catalogs, realms: { live, test } }: App, changed: Mode): void {
+  const [ofLive, ofTest] = [catalogs.get("live") ?? null, catalogs.get("test") ?? null];
+  if (changed === "live" && ofLive !== null) {
+    live.applied = ofLive;
+    live.catalog = compiled(ofLive, ofLive);
+  }
+  test.applied = ofTest?.removed === false ? ofTest : ofLive;
+  // Holds of test mode may have numbers of rows that only its own catalog had.
+  const isShared = test.applied === ofLive &&
+    (ofTest === null || ofLive !== null && isBeginning(ofTest, ofLive));
+  test.catalog = isShared ? live.catalog : compiled(test.applied ?? NO_ROWS, ofTest ?? NO_ROWS);
+}
+
+type NumberedRows = Pick<AppliedCatalog, "priceRows" | "rateRows">;
+
+const NO_ROWS = { document: {}, version: 0, priceRows: [], rateRows: [] };
+
+/** Compiles a document with the longer lists of two rows: the shorter list is the beginning of the longer one. */
+function compiled(
+  applied: Pick<AppliedCatalog, "document" | "version"> & NumberedRows,
+  other: NumberedRows,
+): Catalog {
+  const { priceRows, rateRows } = longerRows(applied, other);
+  return compileCatalog(applied.document, applied.version, priceRows, rateRows);
+}
+
+/** Whether a catalog has every numbered row of another one. */
+function isBeginning(one: NumberedRows, other: NumberedRows): boolean {
+  return one.priceRows.length <= other.priceRows.length && one.rateRows.length <= other.rateRows.length;
+}
+
+/** Every numbered row of an app. Its catalogs number their rows in one list; each catalog stores a beginning of it. */
+export function longerRows(one: NumberedRows, other: NumberedRows): NumberedRows {
+  const longer = <Row>(a: readonly Row[], b: readonly Row[]) => a.length >= b.length ? a : b;
+  return {
+    priceRows: longer(one.priceRows, other.priceRows),
+    rateRows: longer(one.rateRows, other.rateRows),
+  };
+}
 
 const NOTHING: RegistryRows = {
   workspaces: [],
@@ -297,8 +343,7 @@ export class Registry {
     const app: App = {
       cell,
       record,
-      catalog: NO_CATALOG,
-      applied: null,
+      catalogs: new Map(),
       realms: { live, test },
       webhooks: new Map(),
       stripe: new Map(),
@@ -314,16 +359,17 @@ export class Registry {
   /** Every origin that any app allows. */
   get origins(): ReadonlySet<string> {
     return this.#origins ??= new Set(
-      [...this.apps.values()].flatMap(({ catalog }) => [...catalog.corsOrigins]),
+      [...this.realms.values()].flatMap(({ catalog }) => [...catalog.corsOrigins]),
     );
   }
 
-  #setCatalog(applied: AppliedCatalog): void {
-    const app = this.apps.get(applied.appId);
-    if (app === undefined || app.applied?.version === applied.version) return;
-    app.applied = applied;
+  #setCatalog(row: AppliedCatalog): void {
+    const app = this.apps.get(row.appId);
+    const known = app?.catalogs.get(row.mode);
+    if (app === undefined || known?.version === row.version && known.removed === row.removed) return;
+    app.catalogs.set(row.mode, row);
     this.#origins = null;
-    app.catalog = compileCatalog(applied.document, applied.version, applied.priceRows, applied.rateRows);
+    putInForce(app, row.mode);
   }
 
   /** Adds, changes or removes a webhook; in force for messages of its realm from the next turn on. */

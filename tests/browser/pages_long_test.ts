@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import axe from "npm:axe-core@4.14.1";
 import type { Page } from "npm:puppeteer-core@25.16.0";
-import { appWithUser, dataOf } from "../routes/support.ts";
+import { appWithUser, CATALOG, dataOf } from "../routes/support.ts";
 import { ADMIN_TOKEN, type TestApp, type TestService } from "../support/test_service.ts";
 import { browserOfFile } from "./browser.ts";
 
@@ -16,7 +16,7 @@ const PHONE_PX = 360;
 function kindOf(path: string, app: TestApp): string {
   return path.replace(/\?.*$/, "").replaceAll(app.appId, "APP")
     .replaceAll(/\/(evt|rsv|crb|sub|mrg|whk|whm|key|cle|run)_[^/]+/g, "/$1")
-    .replaceAll(/\/users\/[^/]+/g, "/users/ID");
+    .replaceAll(/\/users\/[^/]+/g, "/users/ID").replace(/\/versions\/\d+/, "/versions/N");
 }
 
 /** The violations that axe finds: the rule, and the first elements that violate it. */
@@ -48,6 +48,8 @@ async function liveliness(service: TestService): Promise<TestApp> {
   await post("/customers/alias", { from: "old", to: "u" });
   await dataOf(app.call("PUT", "/users/member/parent", { parentId: "u" }));
   await post("/track", { userId: "member", event: "image.x" });
+  const tried = { ...CATALOG, settings: { promptLogging: true } };
+  await dataOf(service.admin("PUT", `/apps/${app.appId}/catalog?mode=test`, tried));
   await post("/runs", { userId: "u", name: "Task", limits: [{ unit: "count", quota: 5 }] });
   return app;
 }

@@ -75,7 +75,7 @@ inApp(
     await press(page, "Check");
     assert.match(await wordsOf(page), /Changes[\s\S]*changed plans\[0\]\.limits\[0\]\.quota/);
     await press(page, "Apply as version 2");
-    assert.match(await wordsOf(page), /version 2 is in force/);
+    assert.match(await wordsOf(page), /version 2 is in force in live and test mode/);
     const inForce = (await stage.service.admin("GET", `/apps/${app.appId}/catalog`)).body.data;
     assert.deepEqual([inForce.version, inForce.plans[0].limits[0].quota], [2, 120]);
   },

@@ -59,5 +59,5 @@ Deno.test("names that every object has are ids like any other: known where the c
 });
 
 Deno.test("generated requests to every route find no 500, no leak, no drift, and no trace of a refusal", async () => {
-  await assertNothingFound(scene(), 20_261_121, 3);
+  await assertNothingFound(scene(), 20_261_121, 4);
 });

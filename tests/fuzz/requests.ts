@@ -4,6 +4,7 @@
 import type { z } from "zod";
 import { WHAT_IF } from "../../routes/calls/what_if.ts";
 import { ADMIN_ENDPOINTS } from "../../routes/calls/admin.ts";
+import { CATALOG_ENDPOINTS } from "../../routes/calls/catalogs.ts";
 import { ENDPOINTS } from "../../routes/app.ts";
 import { SERVICE } from "../../routes/calls/service.ts";
 import { STRIPE } from "../../routes/calls/stripe.ts";
@@ -45,8 +46,8 @@ export function routesOf({ service }: Pick<FuzzScene, "service">): Route[] {
 function schemaOf(method: string, path: string): z.ZodType | null {
   const operation = ENDPOINTS.find((each) => each.method === method && `/api${each.path}` === path);
   if (operation !== undefined) return operation.hasNoBody === true ? null : operation.input;
-  if (path.endsWith("/catalog")) return catalogSchema;
-  const admin = [...ADMIN_ENDPOINTS, ...SERVICE, ...WEBHOOKS, ...STRIPE, ...WHAT_IF]
+  if (method === "PUT" && path.endsWith("/catalog")) return catalogSchema;
+  const admin = [...ADMIN_ENDPOINTS, ...CATALOG_ENDPOINTS, ...SERVICE, ...WEBHOOKS, ...STRIPE, ...WHAT_IF]
     .find((each) => each.method === method && `/api${each.path}` === path);
   return admin?.hasNoBody === true ? null : admin?.input ?? null;
 }

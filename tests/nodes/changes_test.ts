@@ -47,6 +47,32 @@ const CHANGES: Readonly<Record<string, (by: TestMember, scene: Scene, round: num
       for (const { body } of seen) assert.equal(body.data.allowed, isAllowed, JSON.stringify(body.data));
     }
   },
+  "a catalog of test mode is in force there alone, until it is dropped or promoted": async (
+    by,
+    scene,
+    round,
+  ) => {
+    const { app } = scene;
+    const path = `/apps/${app.appId}/catalog`;
+    const quotaOf = async (key: string) => {
+      const seen = await scene.everywhere((node) => node.ask(key, "GET", "/plans"), 200);
+      return [...new Set(seen.map(({ body }) => body.data[0].limits[0].quota))];
+    };
+    const [before] = await quotaOf(app.secretLive);
+    const [plan, ...rest] = CATALOG.plans;
+    const limits = plan?.limits.map((limit) => ({ ...limit, quota: 5000 + round }));
+    const tried = { ...CATALOG, plans: [{ ...plan, limits }, ...rest] };
+    await scene.must(by.admin("PUT", `${path}?mode=test`, tried));
+    assert.deepEqual([await quotaOf(app.secretLive), await quotaOf(app.secretTest)], [[before], [
+      5000 + round,
+    ]]);
+    const isPromoted = round % 2 === 0;
+    await scene.must(
+      isPromoted ? by.admin("POST", `${path}/promote`, {}) : by.admin("DELETE", `${path}?mode=test`),
+    );
+    const after = [isPromoted ? 5000 + round : before];
+    assert.deepEqual([await quotaOf(app.secretLive), await quotaOf(app.secretTest)], [after, after]);
+  },
   "a cap stops what is above it": async (by, scene) => {
     const app = await by.newApp(CATALOG);
     await scene.must(by.ask(app.secretLive, "POST", "/subscriptions", { userId: "u", planId: "plan_pro" }));

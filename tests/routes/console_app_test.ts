@@ -160,7 +160,7 @@ Deno.test("errors in a catalog are shown at their places, changes as a differenc
   assert.equal(editorOf(edited), other);
 
   const applied = await visitor.press(checked, "Apply as version 2", { catalog: right });
-  assert.match(applied.text, /Version 2 of the catalog is in force/);
+  assert.match(applied.text, /Version 2 of the catalog is in force in live and test mode/);
   const inForce = await dataOf(service.admin("GET", `/apps/${app.appId}/catalog`));
   assert.deepEqual([inForce.version, inForce.plans[0].limits[1].quota], [2, 2000]);
   assert.match((await visitor.press(applied, "Check")).text, /No changes/);

@@ -47,13 +47,20 @@ export class Canary {
     const random = this.#random;
     const kind = random.weighted({ catalog: 1, cap: 1, createKey: 1, revokeKey: 1, plans: 5, track: 6 });
     const reader = { tenant: this.#first, bearer: random.pick(this.#keys.slice(-4)).key };
-    if (kind === "catalog" && this.#begin("catalog")) return this.#applyCatalog();
+    if (kind === "catalog" && this.#begin("catalog")) {
+      // What is promoted stays in force in test mode, so its readers see the same plans.
+      const isPromoting = this.#first.caps.mode === "test" && this.#markers > 0 && random.chance(0.5);
+      return isPromoting ? this.#promoteCatalog() : this.#applyCatalog();
+    }
     if (kind === "cap" && this.#capped.length > 0) {
       const tenant = random.pick(this.#capped);
       if (this.#begin(`cap ${tenant.no}`)) return this.#setCap(tenant);
     }
     if (kind === "createKey" && this.#keys.length < KEYS_MAX && this.#begin("createKey")) {
-      return { client: reader, request: { op: "createKey", input: { class: "secret", mode: "live" } } };
+      return {
+        client: reader,
+        request: { op: "createKey", input: { class: "secret", mode: this.#first.caps.mode } },
+      };
     }
     if (kind === "revokeKey" && this.#keys.length > 1) return this.#revoke();
     if (kind === "track" && this.#capped.length > 0) {
@@ -68,12 +75,13 @@ export class Canary {
     const data = answer?.model.data ?? {};
     const details = answer?.model.details as { version?: unknown } | undefined;
     switch (op) {
-      case "applyCatalog": {
+      case "applyCatalog":
+      case "promoteCatalog": {
         this.#busy.delete("catalog");
         const version = data["version"] ?? details?.version;
         // Where another attempt of the same change came first, the document is sent again under the new version.
         if (typeof version === "number") this.#version = Math.max(this.#version, version);
-        if (answer?.status === 200) this.#markers = markersOf(input);
+        if (op === "applyCatalog" && answer?.status === 200) this.#markers = markersOf(input);
         return;
       }
       case "setCap":
@@ -105,6 +113,11 @@ export class Canary {
     }));
     const input = { ...catalog, plans: [...catalog.plans, ...added], expectedVersion: this.#version };
     return { client: { tenant: this.#first, bearer: key }, request: { op: "applyCatalog", input } };
+  }
+
+  #promoteCatalog(): CanaryRequest {
+    const client = { tenant: this.#first, bearer: this.#first.key };
+    return { client, request: { op: "promoteCatalog", input: {} } };
   }
 
   #setCap(tenant: Tenant): CanaryRequest {

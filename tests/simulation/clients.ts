@@ -33,6 +33,7 @@ const READS: ReadonlySet<string> = new Set([
   "ownUsage",
   // Changes of the registry have no keys, and may be sent again.
   "applyCatalog",
+  "promoteCatalog",
   "setCap",
   "createKey",
   "revokeKey",

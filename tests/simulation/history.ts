@@ -19,7 +19,15 @@ const POSTS = {
   batch: "/batch",
 } as const;
 
-const REGISTRY_OPS = ["plans", "applyCatalog", "setCap", "createKey", "revokeKey", "setWebhook"] as const;
+const REGISTRY_OPS = [
+  "plans",
+  "applyCatalog",
+  "promoteCatalog",
+  "setCap",
+  "createKey",
+  "revokeKey",
+  "setWebhook",
+] as const;
 
 const KEY_OPS = ["createUserKey", "revokeUserKey", "ownUsage"] as const;
 
@@ -41,7 +49,7 @@ export interface SimWireRequest {
 }
 
 /** The HTTP form of a request of a tenant. */
-export function wireOfRequest(request: SimRequest, { workspaceId, appId }: Tenant): SimWireRequest {
+export function wireOfRequest(request: SimRequest, { workspaceId, appId, caps }: Tenant): SimWireRequest {
   if (isOfModel(request)) {
     const wire = wireOf(request);
     return { ...wire, path: `/api/v1${wire.path}` };
@@ -57,7 +65,9 @@ export function wireOfRequest(request: SimRequest, { workspaceId, appId }: Tenan
     case "plans":
       return { method: "GET", path: "/api/v1/plans" };
     case "applyCatalog":
-      return admin("PUT", `/apps/${appId}/catalog`, input);
+      return admin("PUT", `/apps/${appId}/catalog${caps.mode === "test" ? "?mode=test" : ""}`, input);
+    case "promoteCatalog":
+      return admin("POST", `/apps/${appId}/catalog/promote`, input);
     case "setCap":
       return admin("PATCH", `/workspaces/${workspaceId}`, input);
     case "createKey":

@@ -79,7 +79,7 @@ export function tenantsOf(
     const no = index + 1;
     const isCanary = index >= count;
     const caps = isCanary
-      ? { mode: "live", operationCap: null, testCreditBalanceCap: null } as const
+      ? { mode: canaryMode(seed, index - count), operationCap: null, testCreditBalanceCap: null } as const
       : capsOf(seed + 5 * index);
     // Drawn last, and only where there may be any, so that worlds without them are unchanged.
     const known = catalogOf(seed, isCanary ? "example" : random.pick(["example", "tiny", "ladder"] as const));
@@ -104,6 +104,11 @@ export function tenantsOf(
       hasWindows: catalog === WINDOWS_CATALOG,
     };
   });
+}
+
+/** In every third world the canary whose catalog changes is in test mode, and changes a catalog of test mode alone. */
+function canaryMode(seed: number, place: number): "live" | "test" {
+  return seed % 3 === 1 && place === 0 ? "test" : "live";
 }
 
 /**

@@ -81,6 +81,30 @@ Deno.test("a catalog's faults are a table of paths, and nothing is applied", asy
   });
 });
 
+Deno.test("a catalog is tried in test mode and promoted from the command line, and an older version is put back", async () => {
+  await withService(async (service) => {
+    await service.newApp();
+    const admin = async (...args: string[]) => {
+      const { shell, out } = testShell(operatorOf(service));
+      assert.equal(await runAdmin(["catalog", ...args], shell), EXIT.ok);
+      return out();
+    };
+    const tried = { ...catalog, settings: { ...catalog.settings, reservationTtlSeconds: 77 } };
+    await withFile("catalog.json", JSON.stringify(tried), async (file) => {
+      const dryRun = await admin("apply", file, "--mode", "test", "--dry-run");
+      assert.match(dryRun, /Users on plans that change: 0 live, 0 test/);
+      assert.match(await admin("apply", file, "--mode", "test"), /^Version 2 is in force/);
+    });
+    assert.match(await admin("show"), /^Version 1\n/);
+    assert.match(await admin("promote"), /^Version 3 is in force\n/);
+    assert.match(await admin("drop", "--mode", "test"), /^No changes: version 3/);
+    assert.match(await admin("versions"), /\n +3 +live .*api +settings.reservationTtlSeconds \w+/);
+    await withFile("first.json", await admin("version", "1", "--json"), async (file) => {
+      assert.match(await admin("apply", file), /^Version 4 is in force/);
+    });
+  });
+});
+
 Deno.test("workspace changes keep what is not given, and none lifts a cap", async () => {
   await withService(async (service) => {
     const run = async (...args: string[]) => {
@@ -170,7 +194,7 @@ Deno.test("every admin command has help with an example", async () => {
     ...["list", "create", "update"].map((verb) => ["workspaces", verb]),
     ...["list", "create", "show"].map((verb) => ["apps", verb]),
     ...["list", "create", "revoke"].map((verb) => ["keys", verb]),
-    ...["show", "apply"].map((verb) => ["catalog", verb]),
+    ...["show", "apply", "promote", "drop", "versions", "version"].map((verb) => ["catalog", verb]),
     ...["list", "create", "update", "delete", "rotate", "ping", "messages", "redeliver"].map((
       verb,
     ) => ["webhooks", verb]),

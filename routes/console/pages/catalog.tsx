@@ -4,8 +4,8 @@
 
 import type { Refusal } from "../../../src/domain/values/refusal.ts";
 import { hashOf } from "../../../src/process/secrets/hash.ts";
-import { CatalogPage, type Findings, type InForce } from "./catalog_editor.tsx";
-import { appOf, errorPage } from "../parts/subject.tsx";
+import { CatalogPage, type Findings } from "./catalog_editor.tsx";
+import { catalogPath, changedMode, type InForce, placeOfChange, readInForce } from "./catalog_in_force.ts";
 import { offsetAt, readJson } from "../parts/json_places.ts";
 import { crumbsOf } from "../parts/page.tsx";
 import {
@@ -16,7 +16,7 @@ import {
   type PageResult,
   type PageRoute,
 } from "../parts/page_context.ts";
-import { applyCatalog, getCatalog } from "../../contract/admin.ts";
+import { applyCatalog, listCatalogVersions } from "../../contract/catalogs.ts";
 
 const PATH = "/console/apps/:appId/:mode/catalog";
 
@@ -29,7 +29,7 @@ export const catalogPage: PageRoute = {
   },
 };
 
-/** Its buttons: check and apply. */
+/** Its buttons: check, apply, and try in test mode. */
 export const catalogAction: ActionRoute = {
   path: PATH,
   async run(request) {
@@ -62,23 +62,38 @@ async function checkOrApply(
   { text, catalog, places }: Edited,
 ): Promise<PageResult> {
   const { ask, form } = request;
-  const { appId } = appOf(request);
-  const call = (dryRun: "true" | "false") => ask.admin(applyCatalog, { appId, dryRun, catalog });
+  const { app: { appId } } = inForce;
+  const step = form.get("step");
+  // Without a catalog of its own test mode has the one that the text was checked against.
+  const isTry = step === "try" && inForce.ofTest === null;
+  const mode = isTry ? "test" : changedMode(inForce.app);
+  const call = (dryRun: "true" | "false") => ask.admin(applyCatalog, { appId, mode, dryRun, catalog });
   const fail = (refusal: Refusal) => show(request, inForce, text, findingsOf(refusal, places));
   const checked = await call("true");
   if (!checked.ok) return fail(checked.error);
-  if (form.get("step") !== "apply") return show(request, inForce, text, { checked: checked.data });
+  if (step !== "apply" && !isTry) {
+    return show(request, inForce, text, { checked: checked.data, next: await nextVersion(request, inForce) });
+  }
   // For example after a second click.
-  if (checked.data.changes.length === 0) return done(request, inForce.version);
+  if (checked.data.changes.length === 0) return done(inForce, inForce.version);
   if (form.get("fingerprint") !== fingerprintOf(inForce.version, text)) {
     const reason = form.get("version") !== String(inForce.version)
       ? `Version ${inForce.version} was applied in the meantime, so your text was not applied.`
       : "The text has changed since it was checked, so it was not applied.";
     const note = `${reason} These are its changes now.`;
-    return show(request, inForce, text, { checked: checked.data, note, status: 409 });
+    const next = await nextVersion(request, inForce);
+    return show(request, inForce, text, { checked: checked.data, next, note, status: 409 });
   }
   const applied = await call("false");
-  return applied.ok ? done(request, applied.data.version) : fail(applied.error);
+  if (!applied.ok) return fail(applied.error);
+  const { app } = inForce;
+  return done(isTry ? { ...inForce, app: { ...app, mode: "test" } } : inForce, applied.data.version);
+}
+
+/** The number of the next version; both modes share the sequence. */
+async function nextVersion({ ask }: PageRequest, { app: { appId }, version }: InForce): Promise<number> {
+  const versions = await ask.admin(listCatalogVersions, { appId });
+  return 1 + Math.max(version, versions.ok ? versions.data[0]?.version ?? 0 : 0);
 }
 
 /** The errors that a refused call names, each at its place; a note where it names none. */
@@ -91,36 +106,10 @@ function findingsOf({ message, details }: Refusal, places: ReadonlyMap<string, n
   return { note: `${message}. The catalog and your text are unchanged.`, status: 409 };
 }
 
-function done({ path }: PageRequest, version: number): PageResult {
-  return { to: path, note: `Version ${version} of the catalog is in force.` };
+function done(inForce: InForce, version: number): PageResult {
+  const note = `Version ${version} of the catalog is in force ${placeOfChange(inForce)}.`;
+  return { to: catalogPath(inForce.app), note };
 }
-
-async function readInForce(request: PageRequest): Promise<InForce | PageContent> {
-  const { appId } = appOf(request);
-  const catalog = await request.ask.admin(getCatalog, { appId });
-  if (!catalog.ok) return errorPage(catalog.error);
-  const { version, ...document } = catalog.data;
-  const text = JSON.stringify(version === 0 ? FIRST_CATALOG : document, null, 2);
-  return { version, text, rates: document.rates ?? [] };
-}
-
-/** The text in the editor of an app without a catalog. */
-const FIRST_CATALOG = {
-  settings: {},
-  models: [],
-  plans: [
-    {
-      id: "plan_free",
-      name: "Free",
-      rank: 0,
-      period: { type: "monthly", anchor: "calendar" },
-      limits: [
-        { id: "lg_calls", label: "Calls", unit: "count", quota: 100, matches: [{ event: "*" }] },
-      ],
-    },
-  ],
-  packs: [],
-};
 
 function fingerprintOf(version: number, text: string): string {
   return hashOf(`${version}\n${text}`);
@@ -130,7 +119,7 @@ function show(request: PageRequest, inForce: InForce, text: string, findings: Fi
   return {
     title: "Catalog",
     status: findings.status ?? 200,
-    crumbs: crumbsOf(appOf(request), "Catalog"),
+    crumbs: crumbsOf(inForce.app, "Catalog"),
     content: (
       <CatalogPage
         request={request}

@@ -3,18 +3,16 @@
 import { FormKeys } from "../parts/form.tsx";
 import { placeOf } from "../parts/json_places.ts";
 import { RateCard } from "./rate_card.tsx";
-import type { RateDocument } from "../../../src/domain/catalog/rate_row.ts";
-import { type DiffLine, diffLines } from "../parts/line_diff.ts";
 import type { PageRequest } from "../parts/page_context.ts";
-import type { AnswerOf } from "../../contract/definition.ts";
-import type { applyCatalog } from "../../contract/admin.ts";
-
-/** The catalog in force. */
-export interface InForce {
-  readonly version: number;
-  readonly text: string;
-  readonly rates: readonly RateDocument[];
-}
+import { affectedText, type AppliedChange, ChangeList, LineDiff } from "./catalog_changes.tsx";
+import {
+  catalogPath,
+  documentOf,
+  type InForce,
+  placeOfChange,
+  textOf,
+  versionsPath,
+} from "./catalog_in_force.ts";
 
 /** An error in a text. */
 interface TextFault {
@@ -23,14 +21,14 @@ interface TextFault {
   readonly offset: number;
 }
 
-type Applied = AnswerOf<typeof applyCatalog>;
-
 /** The result of a check. */
 export interface Findings {
   readonly faults?: readonly TextFault[];
   /** A message without a place in the text. */
   readonly note?: string;
-  readonly checked?: Applied;
+  readonly checked?: AppliedChange;
+  /** The number that a checked text gets. */
+  readonly next?: number;
   readonly status?: number;
 }
 
@@ -52,20 +50,54 @@ export function CatalogPage({ mayEdit, ...editing }: Editing & { mayEdit: boolea
       <div class="head">
         <h1>Catalog</h1>
         <span class="soft">
-          {inForce.version === 0 ? "no version yet" : `version ${inForce.version} is in force`}
-          {" · "}
-          shared by live and test mode
+          <Where inForce={inForce} /> · <a href={versionsPath(inForce.app)}>Versions</a>
         </span>
       </div>
       {note === undefined ? null : <div class="note warn" role="alert">{note}</div>}
       {faults.length === 0 ? null : <Faults faults={faults} text={text} />}
+      <OwnOfTest inForce={inForce} mayEdit={mayEdit} />
       {mayEdit ? <Editor {...editing} /> : <Document inForce={inForce} />}
-      <RateCard rates={inForce.rates} />
+      <RateCard rates={inForce.document.rates ?? []} />
       <p class="hint">
         The reference under <a href="/docs">/docs</a>{" "}
         describes every member. “Check” shows all changes before you apply them.
       </p>
     </>
+  );
+}
+
+/** Which catalog is in force in which mode. */
+function Where({ inForce: { app, version, live, ofTest } }: { inForce: InForce }) {
+  if (ofTest === null) {
+    return <>{version === 0 ? "no version yet" : `version ${version} is in force in live and test mode`}</>;
+  }
+  const other = (mode: "live" | "test", { version }: { version: number }) => (
+    <a href={catalogPath({ appId: app.appId, mode })}>{mode} mode has version {version}</a>
+  );
+  return app.mode === "test"
+    ? <>version {version} is in force in test mode alone; {other("live", live)}</>
+    : <>version {version} is in force in live mode alone; {other("test", ofTest)}</>;
+}
+
+/** On the page of test mode: how its own catalog differs from that of live mode. */
+function OwnOfTest(
+  { inForce: { app, live, ofTest, text }, mayEdit }: { inForce: InForce; mayEdit: boolean },
+) {
+  if (app.mode !== "test" || ofTest === null) return null;
+  const ofLive = live.version === 0 ? "" : textOf(documentOf(live));
+  return (
+    <section class="card">
+      <h2>Compared with live mode</h2>
+      {ofLive === text ? <p class="empty">No difference.</p> : <LineDiff before={ofLive} after={text} />}
+      {mayEdit
+        ? (
+          <div class="buttons">
+            <a class="button primary" href={`${catalogPath(app)}/promote`}>Promote to live mode</a>
+            <a class="button" href={`${catalogPath(app)}/drop`}>Drop</a>
+          </div>
+        )
+        : null}
+    </section>
   );
 }
 
@@ -80,13 +112,14 @@ function Document({ inForce: { version, text } }: { inForce: InForce }) {
   );
 }
 
-function Editor({ request, inForce, text, fingerprint, findings: { faults = [], checked } }: Editing) {
+function Editor({ request, inForce, text, fingerprint, findings }: Editing) {
+  const { faults = [], checked, next = inForce.version + 1 } = findings;
   return (
     <form method="post" action={request.path} class="editor">
       <FormKeys session={request.session} />
       {checked === undefined
         ? null
-        : <Changes checked={checked} inForce={inForce} text={text} fingerprint={fingerprint} />}
+        : <Changes checked={checked} inForce={inForce} text={text} fingerprint={fingerprint} next={next} />}
       <section class="card">
         <label for="catalog">Plans, packs, models, rates, compose types and settings as JSON</label>
         <textarea
@@ -140,52 +173,31 @@ function Faults({ faults, text }: { faults: readonly TextFault[]; text: string }
   );
 }
 
-const SIGNS: Readonly<Record<DiffLine["kind"], string>> = { same: " ", added: "+", removed: "-", gap: "⋯" };
-
-/** The changes of a checked text, with the button that applies them. */
-function Changes({ checked: { changes }, inForce, text, fingerprint }: {
-  checked: Applied;
+/** The changes of a checked text, with the buttons that apply them. */
+function Changes({ checked, inForce, text, fingerprint, next }: {
+  checked: AppliedChange;
   inForce: InForce;
   text: string;
   fingerprint: string;
+  next: number;
 }) {
-  if (changes.length === 0) return <div class="note good" role="status">No changes</div>;
-  const before = inForce.version === 0 ? "" : inForce.text;
-  const lines = diffLines(before, JSON.stringify(JSON.parse(text), null, 2));
+  if (checked.changes.length === 0) return <div class="note good" role="status">No changes</div>;
   return (
     <section class="card" aria-label="Changes">
-      <h2>Changes</h2>
-      <ul class="would-change">
-        {changes.slice(0, CHANGES_MAX).map(({ path, id, change }) => (
-          <li>
-            <span class={`tag ${TAGS[change]}`}>{change}</span> <code>{path}</code>{" "}
-            <span class="soft">{path.startsWith(id) ? "" : id}</span>
-          </li>
-        ))}
-      </ul>
-      {changes.length > CHANGES_MAX ? <p class="soft">and {changes.length - CHANGES_MAX} more</p> : null}
-      {lines === null
-        ? <p class="soft">Too many changes for a line-by-line view</p>
-        : (
-          <div class="diff" tabindex={0} role="region" aria-label="Line by line">
-            {lines.map(({ kind, text }) => (
-              <div class={kind}>
-                <span>{SIGNS[kind]}</span>
-                {kind === "added" ? <ins>{text}</ins> : kind === "removed" ? <del>{text}</del> : text}
-              </div>
-            ))}
-          </div>
-        )}
+      <h2>Changes {placeOfChange(inForce)}</h2>
+      <p>{affectedText(checked)}</p>
+      <ChangeList changes={checked.changes} />
+      <LineDiff before={inForce.version === 0 ? "" : inForce.text} after={textOf(JSON.parse(text))} />
       <input type="hidden" name="fingerprint" value={fingerprint} />
       <input type="hidden" name="version" value={String(inForce.version)} />
       <div class="buttons">
         <button type="submit" name="step" value="apply" class="primary">
-          Apply as version {inForce.version + 1}
+          Apply as version {next}
         </button>
+        {inForce.app.mode === "live" && inForce.ofTest === null
+          ? <button type="submit" name="step" value="try">Try in test mode</button>
+          : null}
       </div>
     </section>
   );
 }
-
-const CHANGES_MAX = 50;
-const TAGS = { added: "good", changed: "warn", removed: "bad" } as const;

@@ -7,7 +7,7 @@ import { TimeExact } from "../parts/format.tsx";
 import { crumbsOf } from "../parts/page.tsx";
 import { mayChange, type PageRoute } from "../parts/page_context.ts";
 import { Table } from "../parts/table.tsx";
-import { getCatalog } from "../../contract/admin.ts";
+import { getCatalog } from "../../contract/catalogs.ts";
 import type { AnswerOf } from "../../contract/definition.ts";
 import { listUnhandledStripe } from "../../contract/stripe.ts";
 
@@ -18,7 +18,7 @@ export const stripePage: PageRoute = {
     const subject = await loadStripe(request);
     if (!("stripe" in subject)) return subject;
     const { app, stripe } = subject;
-    const catalog = await request.ask.admin(getCatalog, { appId: app.appId });
+    const catalog = await request.ask.admin(getCatalog, { appId: app.appId, mode: app.mode });
     if (!catalog.ok) return errorPage(catalog.error);
     const kept = await request.ask.admin(listUnhandledStripe, { appId: app.appId, mode: app.mode });
     if (!kept.ok) return errorPage(kept.error);

@@ -3,7 +3,7 @@
 
 import type { WhatIf } from "../../../src/operations/what_if/what_if.ts";
 import type { FieldFault, Refusal } from "../../../src/domain/values/refusal.ts";
-import { getCatalog } from "../../contract/admin.ts";
+import { getCatalog } from "../../contract/catalogs.ts";
 import { whatIf } from "../../contract/what_if.ts";
 import {
   type Fault,
@@ -40,9 +40,10 @@ const SPAN: readonly Field[] = [
 export const whatIfPage: PageRoute = {
   path: PATH,
   async show(request) {
-    const catalog = await request.ask.admin(getCatalog, { appId: appOf(request).appId });
+    const { appId, mode } = appOf(request);
+    const catalog = await request.ask.admin(getCatalog, { appId, mode });
     if (!catalog.ok) return errorPage(catalog.error);
-    const { version: _, ...document } = catalog.data;
+    const { version: _, testOnly: __, ...document } = catalog.data;
     return show(request, { text: JSON.stringify(document, null, 2), values: lastDays(request) });
   },
 };

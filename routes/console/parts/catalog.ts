@@ -3,16 +3,16 @@
 import type { AppMode } from "./ask.ts";
 import type { PageRequest } from "./page_context.ts";
 import type { AnswerOf } from "../../contract/definition.ts";
-import { getCatalog } from "../../contract/admin.ts";
+import { getCatalog } from "../../contract/catalogs.ts";
 
 /** The catalog as the API returns it. */
 export type ShownCatalog = AnswerOf<typeof getCatalog>;
 type Plan = NonNullable<ShownCatalog["plans"]>[number];
 type Pack = NonNullable<ShownCatalog["packs"]>[number];
 
-/** Reads an app's catalog; an empty one where the call fails. */
-export async function readCatalog({ ask }: PageRequest, { appId }: AppMode): Promise<ShownCatalog> {
-  const catalog = await ask.admin(getCatalog, { appId });
+/** Reads the catalog of an app and mode; an empty one where the call fails. */
+export async function readCatalog({ ask }: PageRequest, { appId, mode }: AppMode): Promise<ShownCatalog> {
+  const catalog = await ask.admin(getCatalog, { appId, mode });
   return catalog.ok ? catalog.data : { version: 0 };
 }
 

@@ -3,6 +3,7 @@
 import { momentOf } from "../../domain/values/ids.ts";
 import type { Millis } from "../../domain/values/period.ts";
 import type { Session } from "../database.ts";
+import { CATALOGS_OF_TEST_MODE, LIVE_AND_TEST_CATALOGS } from "../rows/registry_rows.ts";
 
 type Reader = Pick<Session, "query">;
 
@@ -161,8 +162,8 @@ export async function readOldPrices(
 ): Promise<readonly OldPrice[]> {
   // Times in documents are UTC texts of one format, so comparing the texts compares the times.
   return await reader.query<OldPrice>(
-    `select c.app_id as "appId", m.model ->> 'id' as model
-     from catalogs c, json_array_elements(coalesce(c.document::json -> 'models', '[]'::json)) as m(model)
+    `select distinct c.app_id as "appId", m.model ->> 'id' as model
+     from ${LIVE_AND_TEST_CATALOGS} c, json_array_elements(coalesce(c.document::json -> 'models', '[]'::json)) as m(model)
      where (m.model ->> 'checkedAt') collate "C" < $1
      order by c.app_id, m.model ->> 'id' limit $2::int`,
     [new Date(checkedBefore).toISOString(), limit],
@@ -170,13 +171,13 @@ export async function readOldPrices(
 }
 
 /**
- * Lists apps whose current catalog says nothing of the gateway, so that their test keys may call models.
+ * Lists apps whose catalog of test mode says nothing of the gateway, so that their test keys may call models.
  *
  * @param limit the most ids
  */
 export async function readOpenApps(reader: Reader, limit: number): Promise<readonly string[]> {
   const rows = await reader.query<{ readonly appId: string }>(
-    `select app_id as "appId" from catalogs
+    `select app_id as "appId" from ${CATALOGS_OF_TEST_MODE} c
      where document::json -> 'gateway' is null and document::json -> 'settings' -> 'gateway' is null
      order by app_id limit $1::int`,
     [limit],
@@ -194,7 +195,7 @@ export interface PriceChecks {
 export async function readPriceChecks(reader: Reader): Promise<PriceChecks> {
   const [row] = await reader.query<PriceChecks>(
     `select count(*)::int as prices, count(m.model ->> 'checkedAt')::int as checked
-     from catalogs c, json_array_elements(coalesce(c.document::json -> 'models', '[]'::json)) as m(model)`,
+     from ${LIVE_AND_TEST_CATALOGS} c, json_array_elements(coalesce(c.document::json -> 'models', '[]'::json)) as m(model)`,
     [],
   );
   return row as PriceChecks;

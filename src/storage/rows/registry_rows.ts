@@ -54,6 +54,9 @@ export interface ApiKey {
 /** A catalog in force. */
 export interface AppliedCatalog {
   readonly appId: string;
+  /** "live" is also that of test mode, unless test mode has its own. */
+  readonly mode: Mode;
+  /** Both modes number their catalogs in one sequence. */
   readonly version: number;
   readonly document: CatalogDocument;
   /** Every plan id ever added, oldest first. */
@@ -62,6 +65,34 @@ export interface AppliedCatalog {
   readonly priceRows: readonly ModelDocument[];
   /** Every rate that the app's catalogs ever had, indexed by its number. */
   readonly rateRows: readonly RateDocument[];
+  /** Whether a catalog of test mode was promoted or dropped; only the row with its version and numbers is left. */
+  readonly removed: boolean;
+}
+
+/** The SQL for app_id and document of the catalogs in force: of live mode, and of test mode where it has its own. */
+export const LIVE_AND_TEST_CATALOGS = `(select app_id, document from catalogs
+  union all select app_id, document from test_catalogs where not removed)`;
+
+/** The same for the catalog that each app uses in test mode. */
+export const CATALOGS_OF_TEST_MODE = `(select c.app_id, coalesce(t.document, c.document) as document
+  from (select app_id, document from catalogs) c
+  full join (select app_id, document from test_catalogs where not removed) t using (app_id))`;
+
+/** A catalog document that is or was in force. */
+export interface CatalogVersion {
+  readonly appId: string;
+  readonly version: number;
+  /** "test": applied to test mode alone. */
+  readonly mode: Mode;
+  readonly at: Millis;
+  /** The name of an operator, or "api"; null where it is not known. */
+  readonly who: string | null;
+  /** The differences to the catalog before, not all of a long list. */
+  readonly changes: readonly {
+    readonly path: string;
+    readonly id: string;
+    readonly change: "added" | "changed" | "removed";
+  }[];
 }
 
 /** A realm. Its clock is not here: only the owner of its cell knows and moves it. */

@@ -1,5 +1,5 @@
-// The registry's rows: workspaces, apps, keys, catalogs and realms, and their counts. Each row has the version of the
-// registry in which it was written, so that a node reads only changes.
+// The registry's rows: workspaces, apps, keys and realms, and their counts; catalogs are in `catalog_store.ts`. Each row
+// has the version of the registry in which it was written, so that a node reads only changes.
 
 import {
   type CellParts,
@@ -10,12 +10,10 @@ import {
   Unavailable,
 } from "../../../actors/port.ts";
 import { parseAmount } from "../../domain/values/amount.ts";
-import type { CatalogDocument } from "../../domain/catalog/catalog.ts";
 import type { Millis } from "../../domain/values/period.ts";
 import { LEASE_LIMITS, REGISTRY_LIMITS } from "../../process/limits.ts";
 import type {
   ApiKey,
-  AppliedCatalog,
   AppRecord,
   RealmRecord,
   RegistryRows,
@@ -25,6 +23,7 @@ import type {
 } from "../rows/registry_rows.ts";
 import { arrayText, LOCK_NOT_AVAILABLE, type Session } from "../database.ts";
 import { REALMS_PER_STORE } from "../nodes/store_numbers.ts";
+import { readCatalogs, saveCatalog } from "./catalog_store.ts";
 
 type Reader = Pick<Session, "query">;
 
@@ -99,30 +98,6 @@ export async function readRegistry(reader: Reader, since: number): Promise<Regis
     webhooks,
     stripe,
   };
-}
-
-async function readCatalogs(reader: Reader, since: number): Promise<AppliedCatalog[]> {
-  const rows = await reader.query<
-    {
-      appId: string;
-      version: number;
-      document: string;
-      planOrder: string;
-      priceRows: string | null;
-      rateRows: string | null;
-    }
-  >(
-    `select app_id as "appId", version, document, plan_order as "planOrder", price_rows as "priceRows",
-       rate_rows as "rateRows"
-     from catalogs where changed_in > $1::bigint`,
-    [since],
-  );
-  return rows.map((row) => {
-    const document: CatalogDocument = JSON.parse(row.document);
-    const priceRows = row.priceRows === null ? document.models ?? [] : JSON.parse(row.priceRows);
-    const rateRows = row.rateRows === null ? [] : JSON.parse(row.rateRows);
-    return { ...row, document, planOrder: JSON.parse(row.planOrder), priceRows, rateRows };
-  });
 }
 
 async function readWebhooks(reader: Reader, since: number): Promise<Webhook[]> {
@@ -312,32 +287,6 @@ async function saveKey(session: Session, key: ApiKey, version: number): Promise<
   );
 }
 
-async function saveCatalog(
-  session: Session,
-  applied: AppliedCatalog,
-  version: number,
-  at: Millis,
-): Promise<void> {
-  await session.query(
-    `insert into catalogs (app_id, version, document, plan_order, price_rows, rate_rows, applied_at_ms, changed_in)
-     values ($1, $2::int, $3, $4, $5, $6, $7::bigint, $8::bigint)
-     on conflict (app_id) do update set version = excluded.version, document = excluded.document,
-       plan_order = excluded.plan_order, price_rows = excluded.price_rows,
-       rate_rows = excluded.rate_rows,
-       applied_at_ms = excluded.applied_at_ms, changed_in = excluded.changed_in`,
-    [
-      applied.appId,
-      applied.version,
-      JSON.stringify(applied.document),
-      JSON.stringify(applied.planOrder),
-      JSON.stringify(applied.priceRows),
-      applied.rateRows.length === 0 ? null : JSON.stringify(applied.rateRows),
-      at,
-      version,
-    ],
-  );
-}
-
 /** Saves a webhook. Enabling it clears its failures: otherwise the next failure could disable it at once. */
 async function saveWebhook(session: Session, webhook: Webhook, version: number): Promise<void> {
   await session.query(
@@ -396,49 +345,4 @@ export async function lockClockOffset(session: Session, realm: number): Promise<
     [realm],
   );
   return (row as { offset_ms: number }).offset_ms;
-}
-
-/** Lists the plans that an active subscription in one of the realms has, or will change to. */
-export async function plansInUse(
-  reader: Reader,
-  realms: readonly RealmMoment[],
-  planIds: readonly string[],
-): Promise<string[]> {
-  const rows = await reader.query<{ planId: string }>(
-    `select p.id as "planId" from unnest($1::text::text[]) as p(id)
-     where exists (
-       select 1 from subscriptions s join users u on u.key = s.user_key
-       join unnest($2::text::int[], $3::text::bigint[]) as r(realm, now_ms) on r.realm = u.realm
-       where (s.plan_id = p.id or s.scheduled_plan_id = p.id or s.then_plan_id = p.id) and not s.ended and (s.ends_at_ms is null or s.ends_at_ms > r.now_ms))`,
-    [arrayText(planIds), ...momentsText(realms)],
-  );
-  return rows.map(({ planId }) => planId);
-}
-
-/** Lists the packs with a balance in the realms that can still be used, or get a refund. */
-export async function packsInUse(
-  reader: Reader,
-  realms: readonly RealmMoment[],
-  packIds: readonly string[],
-): Promise<string[]> {
-  const rows = await reader.query<{ packId: string }>(
-    `select p.id as "packId" from unnest($1::text::text[]) as p(id)
-     where exists (
-       select 1 from credit_balances b
-       join unnest($2::text::int[], $3::text::bigint[]) as r(realm, now_ms) on r.realm = b.realm
-       where b.pack_id = p.id and b.revoked_at_ms is null and (b.held > 0
-         or b.remaining > 0 and (b.expires_at_ms is null or b.expires_at_ms > r.now_ms)))`,
-    [arrayText(packIds), ...momentsText(realms)],
-  );
-  return rows.map(({ packId }) => packId);
-}
-
-/** A realm with the time of its clock. */
-export interface RealmMoment {
-  readonly realm: number;
-  readonly now: Millis;
-}
-
-function momentsText(realms: readonly RealmMoment[]): [string, string] {
-  return [arrayText(realms.map(({ realm }) => realm)), arrayText(realms.map(({ now }) => now))];
 }

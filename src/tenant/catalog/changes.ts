@@ -1,5 +1,6 @@
 // Lists the differences between two catalog documents.
 
+import type { CatalogDocument } from "../../domain/catalog/catalog.ts";
 import { isObject, type Loose, pathText } from "./loose.ts";
 
 /** A difference between two documents. */
@@ -13,6 +14,13 @@ export interface CatalogChange {
 /** What changes from one document to another; elements of lists are followed by their id or name. */
 export function diffCatalogs(before: unknown, after: unknown): CatalogChange[] {
   return diff(before, after, { steps: [], id: null });
+}
+
+/** The ids of plans that a new document changes or removes. */
+export function changedPlans(before: CatalogDocument, after: CatalogDocument): string[] {
+  const next = new Map((after.plans ?? []).map((plan) => [plan.id, plan]));
+  return (before.plans ?? []).filter((plan) => diffCatalogs(plan, next.get(plan.id)).length > 0)
+    .map(({ id }) => id);
 }
 
 /** Where a value stands, and what it belongs to. */

@@ -397,6 +397,11 @@ export const envelopeMembers = {
     description: "The version that a catalog was read as. Ignored, so that what was read can be put back.",
     examples: [3],
   }),
+  testOnly: z.unknown().optional().meta({
+    type: "boolean",
+    description: "Whether a catalog was read as that of test mode alone. Ignored, like version.",
+    examples: [true],
+  }),
   expectedVersion: z.unknown().optional().meta({
     type: "integer",
     description:

@@ -4,7 +4,8 @@
 import type { Directory } from "../../../actors/directory.ts";
 import type { Realm } from "../../../actors/call.ts";
 import type { Term } from "../../../actors/term.ts";
-import { type AdminWorld, applyCatalog, createApp, createWorkspace, type ShownKey } from "../admin.ts";
+import { type AdminWorld, createApp, createWorkspace, type ShownKey } from "../admin.ts";
+import { applyCatalog } from "../catalogs.ts";
 import catalog from "./catalog.json" with { type: "json" };
 
 /** What making the demo uses. */

@@ -259,6 +259,12 @@ export async function walkAdministration(tour: Tour): Promise<void> {
   await refuse("applyCatalog", "invalid_request", { parameters: { appId }, body: faulty });
   await record("applyCatalog", { parameters: { appId, dryRun: "false" }, body: SMALL_CATALOG });
   await record("getCatalog", { parameters: { appId } });
+  await record("listCatalogVersions", { parameters: { appId } });
+  await record("getCatalogVersion", { parameters: { appId, version: "1" } });
+  const tried = { ...SMALL_CATALOG, settings: { promptLogging: false } };
+  await service.admin("PUT", `/apps/${appId}/catalog?mode=test`, tried);
+  await record("promoteCatalog", { parameters: { appId }, body: { expectedVersion: 2 } });
+  await record("dropCatalog", { parameters: { appId, mode: "test" } });
   await walkStripe(tour);
   const lessPlans = { ...catalog, plans: catalog.plans.filter(({ id }) => id !== "plan_pro") };
   await refuse("applyCatalog", "catalog_in_use", { parameters: { appId: app.appId }, body: lessPlans });

@@ -23,7 +23,13 @@ export function registryChecker(): Checker {
   };
 }
 
-const CHANGES: ReadonlySet<string> = new Set(["applyCatalog", "setCap", "createKey", "revokeKey"]);
+const CHANGES: ReadonlySet<string> = new Set([
+  "applyCatalog",
+  "promoteCatalog",
+  "setCap",
+  "createKey",
+  "revokeKey",
+]);
 
 function isWithKey({ request: { op } }: Call): boolean {
   return !CHANGES.has(op);

@@ -39,11 +39,20 @@ function put(start: string, table: string, columns: readonly string[], mutable: 
   }];
 }
 
+/** The columns of a catalog beside its app. */
+const CATALOG = ["version", "document", "planOrder", "priceRows", "rateRows", "appliedAt", "changedIn"];
+
 const ROWS: readonly Entry[] = [
   changed('changed workspaces: select id as "workspaceId"', "workspaces"),
   changed('changed apps: select id as "appId"', "apps"),
   changed('changed API keys: select id as "keyId"', "keys"),
-  changed('changed catalogs: select app_id as "appId", version', "catalogs"),
+  read(`changed catalogs: select app_id as "appId", 'live' as mode, version`, (tables, [since]) => {
+    const rowsOf = (table: string, members: Fields) =>
+      tables.list(table, ({ changedIn }) => Number(changedIn) > Number(since))
+        .map((row) => ({ ...row, ...members }));
+    const ofTest = rowsOf("test_catalogs", { mode: "test" });
+    return [...rowsOf("catalogs", { mode: "live", removed: false }), ...ofTest];
+  }),
   read('realms: select r.realm, r.app_id as "appId", r.mode from realms r join apps', (tables, [since]) => {
     const apps = new Set(
       tables.list("apps", ({ changedIn }) => Number(changedIn) > Number(since)).map(({ appId }) => appId),
@@ -79,16 +88,31 @@ const ROWS: readonly Entry[] = [
     make: () => () => NOTHING,
   }],
   read("last uses of an app's API keys: select id, last_used_at_ms as at from keys", () => []),
-  put("write a catalog: insert into catalogs (app_id, version", "catalogs", [
-    "appId",
-    "version",
-    "document",
-    "planOrder",
-    "priceRows",
-    "rateRows",
-    "appliedAt",
-    "changedIn",
-  ], ["version", "document", "planOrder", "priceRows", "rateRows", "appliedAt", "changedIn"]),
+  put("write a catalog: insert into catalogs (app_id, version", "catalogs", ["appId", ...CATALOG], CATALOG),
+  put(
+    "write a catalog of test mode: insert into test_catalogs (app_id, version",
+    "test_catalogs",
+    ["appId", ...CATALOG, "removed"],
+    [...CATALOG, "removed"],
+  ),
+  ["keep a version of a catalog: insert into catalog_versions", {
+    kind: "write",
+    make: ([appId, version]) => (tables) => {
+      const key = { appId: String(appId), version: Number(version) };
+      tables.put("catalog_versions", JSON.stringify(key), key);
+      return NOTHING;
+    },
+  }],
+  ["remove old versions of a catalog: delete from catalog_versions", {
+    kind: "write",
+    make: ([appId, kept]) => (tables) => {
+      const versions = tables.list("catalog_versions", (row) => row.appId === appId)
+        .map(({ version }) => Number(version)).sort((a, b) => b - a);
+      const last = versions[Number(kept)] ?? 0;
+      tables.remove("catalog_versions", (row) => row.appId === appId && Number(row.version) <= last);
+      return NOTHING;
+    },
+  }],
   read(
     'clocks of realms: select realm, clock_offset_ms as "offsetMs", coalesce(m.at_ms - clock_offset_ms, 0)',
     (tables, [realms]) =>

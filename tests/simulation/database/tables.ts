@@ -13,6 +13,8 @@ const OTHERS = [
   "apps",
   "keys",
   "catalogs",
+  "test_catalogs",
+  "catalog_versions",
   "realms",
   "erasure_jobs",
   "members",
