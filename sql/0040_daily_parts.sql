@@ -1,4 +1,4 @@
--- Usage by day by model and by plan. A new event keeps both, so that the sweep that adds events up can tell them apart. What
+-- Usage by day by model, plan and hour. A new event keeps both, so that the sweep that adds events up can tell them apart. What
 -- an older process adds up is in the sums of daily_use alone: reads show the rest of a day as unknown.
 
 alter table events add column plan_id text;
@@ -14,7 +14,7 @@ create index events_status on events (realm, match_status, created_at_ms desc, i
 create table daily_use_parts (
   realm integer not null,
   day integer not null,
-  kind text collate "C" not null check (kind in ('known', 'plan', 'model')),
+  kind text collate "C" not null check (kind in ('known', 'plan', 'model', 'hour')),
   part text collate "C" not null,
   events bigint not null check (events >= 0),
   blocked bigint not null check (blocked >= 0),
@@ -28,7 +28,7 @@ create index daily_use_parts_leaders on daily_use_parts (realm, day, kind, event
 create index daily_use_parts_cost on daily_use_parts (realm, day, kind, cost_cents desc) where cost_cents > 0;
 create index daily_use_parts_blocked on daily_use_parts (realm, day, kind, blocked desc) where blocked > 0;
 comment on table daily_use_parts is
-  'Sums of a day''s events by model and by plan, no characters for none; of kind known the sum of all that have both.';
+  'Sums of a day''s events by plan, model and hour in UTC, no characters for none; of kind known all that have them.';
 comment on column daily_use_parts.unpriced is 'Events of models without a price, which are in events too.';
 
 create table daily_use_parts_of_users (
@@ -36,6 +36,7 @@ create table daily_use_parts_of_users (
   day integer not null,
   plan_id text collate "C" not null,
   model text collate "C" not null,
+  hour smallint not null check (hour between 0 and 23),
   realm integer not null,
   events bigint not null check (events >= 0),
   blocked bigint not null check (blocked >= 0),
@@ -43,7 +44,7 @@ create table daily_use_parts_of_users (
   quantity numeric not null,
   cost_cents numeric not null,
   cost_credits numeric not null,
-  primary key (user_key, day, plan_id, model)
+  primary key (user_key, day, plan_id, model, hour)
 ) with (fillfactor = 70);
 comment on table daily_use_parts_of_users is 'The same sums by user, which an erasure takes off those of all users.';
 

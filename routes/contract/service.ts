@@ -155,7 +155,7 @@ export const listAudit = defineCall({
 const DAY_MS = 86_400_000;
 
 /** What daily usage can be divided into. */
-export const DAILY_PARTS = ["event", "user", "model", "plan"] as const;
+export const DAILY_PARTS = ["event", "user", "model", "plan", "hour"] as const;
 
 /** A day in UTC, as days since 1970-01-01. */
 const day = z.iso.date("must be a date, such as 2026-11-22").transform((text) => Date.parse(text) / DAY_MS)
@@ -191,7 +191,9 @@ const use = {
 };
 
 const unpriced = z.int().min(0).optional()
-  .describe("Events of models without a price, whose cost is not known; by model and by plan");
+  .describe(
+    "The number of events of models without a price: their cost is unknown. Absent by event type and by user",
+  );
 
 /** `GET /admin/v1/apps/{appId}/usage/daily` */
 export const listDailyUse = defineCall({
@@ -204,7 +206,7 @@ export const listDailyUse = defineCall({
   tag: "Administration",
   summary: "Get daily usage",
   description:
-    "By event type, user, model or plan. Days are of the app's clock, in UTC. The numbers of a day are of all " +
+    "By event type, user, model, plan or hour. Days are of the app's clock, in UTC. The numbers of a day are of all " +
     "users, or of userId; parts leave out users that the feed hides. The plan of an event is the primary one of " +
     "its user, or of the nearest account above that has one, at the event; its model is that of the price row, " +
     "or the one that the call names.",
@@ -221,6 +223,7 @@ export const listDailyUse = defineCall({
         userId: z.string().nullable(),
         model: z.string().nullable().describe("By model, null for events without a model"),
         planId: z.string().nullable().describe("By plan, null for events without a plan"),
+        hour: z.int().min(0).max(23).nullable().describe("By hour, in UTC: all 24 hours can be parts"),
         isUnknown: z.literal(true).optional()
           .describe("Present on the part of events that were stored without their model and plan"),
         ...use,

@@ -44,6 +44,7 @@ Deno.test("each day has its own sums, and what was blocked or released is no use
     userId: null,
     model: null,
     planId: null,
+    hour: null,
     events,
     blocked,
     costCents: 0,
@@ -135,11 +136,13 @@ Deno.test("by model and by plan, the parts are the whole, and events without a p
     ["u", 5, 1, 83],
     ["member", 1, 0, 40],
   ]);
-  for (const by of ["event", "user", "model", "plan"] as const) {
+  for (const by of ["event", "user", "model", "plan", "hour"] as const) {
     const [day] = (await daily(app, `by=${by}&status=blocked`, 1)).days;
     assert.deepEqual([day.events, day.blocked], [7, 1]);
     assert.deepEqual(day.parts.map(({ blocked }: { blocked: number }) => blocked), [1], by);
   }
+  const { hour } = (await daily(app, "by=hour", 1)).days[0].parts[0];
+  assert.equal(hour, new Date(service.clock.now()).getUTCHours());
   const [own] = (await daily(app, "by=model&userId=member", 1)).days;
   assert.deepEqual(partsOf([own], "model"), [["veo", 1, 0, 40, 0]]);
 });

@@ -7,8 +7,8 @@ import type { Millis } from "../../domain/values/period.ts";
 import { arrayText, type Database } from "../database.ts";
 import { SHOWN, shownKey } from "./feed.ts";
 
-/** What the parts of a day are: event types, users, models or plans. */
-export type DailyPart = "event" | "user" | "model" | "plan";
+/** What the parts of a day are: event types, users, models, plans or hours. */
+export type DailyPart = "event" | "user" | "model" | "plan" | "hour";
 
 /** The number by which parts lead; parts without it are no leaders. */
 export type DailyMeasure = "events" | "cost_cents" | "blocked";
@@ -38,6 +38,8 @@ export interface PartName {
   readonly userId: string | null;
   readonly model: string | null;
   readonly planId: string | null;
+  /** An hour of the day, from 0 to 23 in UTC. */
+  readonly hour: number | null;
   /** Whether it is the part of events whose model and plan were not kept. */
   readonly isUnknown?: true;
 }
@@ -57,6 +59,7 @@ export interface DayOfUse extends Use {
 
 /** The number of parts that are shown. */
 const PARTS_MAX = 10;
+const HOURS = Array.from({ length: 24 }, (_, hour) => String(hour));
 /** The number of leaders that are read of each day. */
 const LEADERS_MAX = 20;
 
@@ -84,23 +87,24 @@ interface Found {
   readonly nameOf: (part: string) => PartName;
 }
 
-const NAMELESS: PartName = { event: null, userId: null, model: null, planId: null };
+const NAMELESS: PartName = { event: null, userId: null, model: null, planId: null, hour: null };
 
 /** Lists every day of a range, oldest first, with the leading parts. */
 export async function listDailyUse(database: Database, query: DailyUseQuery): Promise<DayOfUse[]> {
   const { by, userId } = query;
   if (userId !== null) return await daysOfUser(database, query, userId);
   if (by === "user") return await daysOfUsers(database, query);
-  const leaders = await leadingParts(database, query);
+  const leaders = by === "hour" ? HOURS : await leadingParts(database, query);
   const [whole, rows] = await Promise.all([
     wholeDays(database, query),
-    rowsOfParts(database, query, leaders),
+    by === "hour" ? rowsOfHours(database, query) : rowsOfParts(database, query, leaders),
   ]);
   return daysOf(query, { ...whole, rows, leaders, nameOf: namer(by, null) });
 }
 
-/** Names parts that are no users. No characters stand for events without a model or plan. */
+/** Names parts other than users. An empty text is the part of events without a model or plan. */
 function namer(by: Exclude<DailyPart, "user">, userId: string | null): Found["nameOf"] {
+  if (by === "hour") return (part) => ({ ...NAMELESS, userId, hour: Number(part) });
   const member = by === "plan" ? "planId" : by;
   return (part) => ({ ...NAMELESS, userId, [member]: part === "" ? null : part });
 }
@@ -128,13 +132,13 @@ async function daysOfUser(database: Database, query: DailyUseQuery, userId: stri
   const [rows, known] = by === "event"
     ? [await rowsOfUserByType(database, query, key), null]
     : await Promise.all([
-      rowsOfUserByPart(database, query, key, by === "plan" ? "d.plan_id" : "d.model"),
+      rowsOfUserByPart(database, query, key, COLUMN[by]),
       rowsOfUserByPart(database, query, key, "''"),
     ]);
   const sums = new Map<string, number>();
   for (const row of rows) sums.set(row.part, (sums.get(row.part) ?? 0) + Number(row[measure]));
-  const leaders = [...sums].filter(([, sum]) => measure === "events" || sum > 0)
-    .sort(([, one], [, other]) => other - one).map(([part]) => part);
+  const leaders = by === "hour" ? HOURS : [...sums].filter(([, sum]) => measure === "events" || sum > 0)
+    .sort(([, one], [, other]) => other - one).slice(0, PARTS_MAX).map(([part]) => part);
   return daysOf(query, { totals, rows, leaders, known, nameOf });
 }
 
@@ -195,6 +199,16 @@ function rowsOfParts(
   );
 }
 
+function rowsOfHours(database: Database, { realm, from, to }: DailyUseQuery): Promise<SumRow[]> {
+  return database.query<SumRow>(
+    `select found.* from ${DAYS} cross join lateral (
+       select day, part, events, blocked, quantity, cost_cents, cost_credits, unpriced from daily_use_parts
+       where realm = $3::int and day = days.day and kind = 'hour'
+     ) found`,
+    [from, to, realm],
+  );
+}
+
 /** Reads the sums of whole days and those of their known events, in one statement: between two, events may be added. */
 async function wholeDays(
   database: Database,
@@ -202,7 +216,7 @@ async function wholeDays(
 ): Promise<Pick<Found, "totals" | "known">> {
   const sums = "day, events, blocked, quantity, cost_cents, cost_credits";
   const of = "where realm = $3::int and day between $1::int and $2::int";
-  const known = by === "model" || by === "plan"
+  const known = by in COLUMN
     ? ` union all select 'known', ${sums} from daily_use_parts ${of} and kind = 'known' and part = ''`
     : "";
   const rows = await database.query<SumRow>(
@@ -269,6 +283,9 @@ function rowsOfUserByType(
   );
 }
 
+/** SQL of what a row of a user is a part of. */
+const COLUMN = { plan: "d.plan_id", model: "d.model", hour: "d.hour::text" } as const;
+
 /** @param part SQL of the part of a row */
 function rowsOfUserByPart(
   database: Database,
@@ -282,7 +299,7 @@ function rowsOfUserByPart(
        from ${OWNERS} ${ofOwner("daily_use_parts_of_users")} group by 1, 2
      )
      select * from sums where part in (
-       select part from sums group by part order by sum(${measure}) desc, part limit ${PARTS_MAX})`,
+       select part from sums group by part order by sum(${measure}) desc, part limit ${HOURS.length})`,
     [from, to, arrayText([key])],
   );
 }

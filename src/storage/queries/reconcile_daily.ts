@@ -11,7 +11,7 @@ const costText = (cents: string, credits: string) =>
   `trim_scale(${cents}) || ' cents' || coalesce(' and ' || trim_scale(nullif(${credits}, 0)) || ' credits', '')`;
 
 /**
- * SQL of the users whose sums are wrong.
+ * SQL of the users with wrong sums.
  *
  * @param events SQL of the events that are in the sums
  * @param isWrong SQL of when they are wrong

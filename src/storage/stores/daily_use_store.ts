@@ -28,7 +28,8 @@ async function lockDailyUse(session: Reader, realm: number): Promise<DailyUseMar
   return mark as DailyUseMark;
 }
 
-const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 
 const SUMMED = ["events", "blocked", "quantity", "cost_cents", "cost_credits"];
 const SUMMED_OF_PARTS = [...SUMMED, "unpriced"];
@@ -54,25 +55,26 @@ const SUMS = `count(*) ${IS_USE} as events,
       coalesce(sum(cost_cents) ${IS_USE}, 0) as cost_cents,
       coalesce(sum(cost_credits) ${IS_USE}, 0) as cost_credits`;
 
-/** SQL of sums by user, plan and model as those of all users: by plan, by model, and of all that have both. */
+/** SQL of sums by user, plan, model and hour as those of all users: by each of these, and of all. */
 const asParts = (rows: string) =>
   `select day, 'known', '', ${PARTS.totals} from ${rows} group by day
     union all select day, 'plan', plan_id, ${PARTS.totals} from ${rows} group by day, plan_id
-    union all select day, 'model', model, ${PARTS.totals} from ${rows} group by day, model`;
+    union all select day, 'model', model, ${PARTS.totals} from ${rows} group by day, model
+    union all select day, 'hour', hour::text, ${PARTS.totals} from ${rows} group by day, hour`;
 
 /** Leaves out released holds, which used nothing. Events of older versions have no plan and no model. */
 const ADD_UP = `
   with taken as materialized (
     select id, user_key, type, quantity, cost_cents, cost_credits, match_status, created_at_ms, plan_id, model,
-      is_unpriced, (created_at_ms / ${DAY_MS})::int as day from events
+      is_unpriced, (created_at_ms / ${DAY_MS})::int as day, (created_at_ms / ${HOUR_MS} % 24)::smallint as hour from events
     where realm = $1::int and (created_at_ms, id) > ($2::bigint, $3::text) and created_at_ms < $4::bigint
     order by created_at_ms, id limit $5::int
   ), sums as materialized (
     select day, user_key, type, ${SUMS} from taken where match_status <> 'released' group by 1, 2, 3
   ), parts as materialized (
-    select day, user_key, plan_id, model, ${SUMS},
+    select day, user_key, plan_id, model, hour, ${SUMS},
       count(*) filter (where is_unpriced and match_status <> 'blocked') as unpriced
-    from taken where match_status <> 'released' and plan_id is not null and model is not null group by 1, 2, 3, 4
+    from taken where match_status <> 'released' and plan_id is not null and model is not null group by 1, 2, 3, 4, 5
   ), of_users as (
     insert into daily_use_of_users as kept (realm, user_key, day, type, ${ALL.columns})
     select $1::int, user_key, day, type, ${ALL.columns} from sums order by user_key, day, type
@@ -83,9 +85,10 @@ const ADD_UP = `
     union all select $1::int, day, '', ${ALL.totals} from sums group by day
     on conflict (realm, day, type) do update set ${ALL.add}
   ), parts_of_users as (
-    insert into daily_use_parts_of_users as kept (realm, user_key, day, plan_id, model, ${PARTS.columns})
-    select $1::int, user_key, day, plan_id, model, ${PARTS.columns} from parts order by user_key, day, plan_id, model
-    on conflict (user_key, day, plan_id, model) do update set ${PARTS.add}
+    insert into daily_use_parts_of_users as kept (realm, user_key, day, plan_id, model, hour, ${PARTS.columns})
+    select $1::int, user_key, day, plan_id, model, hour, ${PARTS.columns} from parts
+    order by user_key, day, plan_id, model, hour
+    on conflict (user_key, day, plan_id, model, hour) do update set ${PARTS.add}
   ), of_parts as (
     insert into daily_use_parts as kept (realm, day, kind, part, ${PARTS.columns})
     select $1::int, each.* from (${asParts("parts")}) each
@@ -161,7 +164,7 @@ export async function removeDailyUse(
 async function removeParts(session: Session, realm: number, keys: string): Promise<void> {
   await session.query(
     `with gone as (
-       select day, plan_id, model, ${PARTS.columns} from daily_use_parts_of_users
+       select day, plan_id, model, hour, ${PARTS.columns} from daily_use_parts_of_users
        where user_key = any($2::text::bigint[])
      ), sums (day, kind, part, ${PARTS.columns}) as (${asParts("gone")})
      update daily_use_parts d set ${PARTS.take} from sums
@@ -172,7 +175,7 @@ async function removeParts(session: Session, realm: number, keys: string): Promi
     `delete from daily_use_parts d using daily_use_parts_of_users gone
      where gone.user_key = any($2::text::bigint[]) and d.realm = $1::int and d.day = gone.day
        and d.events = 0 and d.blocked = 0
-       and (d.kind, d.part) in (('known', ''), ('plan', gone.plan_id), ('model', gone.model))`,
+       and (d.kind, d.part) in (('known', ''), ('plan', gone.plan_id), ('model', gone.model), ('hour', gone.hour::text))`,
     [realm, keys],
   );
   await session.query("delete from daily_use_parts_of_users where user_key = any($1::text::bigint[])", [
