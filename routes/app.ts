@@ -41,6 +41,7 @@ import { respondTo } from "./http/respond.ts";
 import { invalidMember, methodNotAllowed, STATUS, unknownPath } from "./http/errors.ts";
 import { OVERAGE } from "./calls/overage.ts";
 import { RUNS } from "./calls/runs.ts";
+import { MARGINS } from "./calls/margins.ts";
 import { SERVICE } from "./calls/service.ts";
 import { STRIPE } from "./calls/stripe.ts";
 import { SURFACE } from "./surface.ts";
@@ -87,6 +88,7 @@ const KEYLESS: readonly KeylessEndpoint<Serving>[] = [
   ...ADMIN_ENDPOINTS,
   ...READERS,
   ...SERVICE,
+  ...MARGINS,
   ...ADMIN_USERS,
   ...WEBHOOKS,
   ...STRIPE,

@@ -20,6 +20,8 @@ export interface DailyUseQuery {
   readonly to: number;
   readonly by: DailyPart;
   readonly measure: DailyMeasure;
+  /** The most parts; absent for ten. */
+  readonly partsMax?: number;
   /** Only this user's usage; null for all users. */
   readonly userId: string | null;
 }
@@ -138,7 +140,7 @@ async function daysOfUser(database: Database, query: DailyUseQuery, userId: stri
   const sums = new Map<string, number>();
   for (const row of rows) sums.set(row.part, (sums.get(row.part) ?? 0) + Number(row[measure]));
   const leaders = by === "hour" ? HOURS : [...sums].filter(([, sum]) => measure === "events" || sum > 0)
-    .sort(([, one], [, other]) => other - one).slice(0, PARTS_MAX).map(([part]) => part);
+    .sort(([, one], [, other]) => other - one).slice(0, query.partsMax ?? PARTS_MAX).map(([part]) => part);
   return daysOf(query, { totals, rows, leaders, known, nameOf });
 }
 
@@ -167,15 +169,15 @@ function partsTable(
 }
 
 async function leadingParts(database: Database, query: DailyUseQuery): Promise<string[]> {
-  const { realm, from, to, by, measure } = query;
+  const { realm, from, to, by, measure, partsMax = PARTS_MAX } = query;
   const { table, part, where } = partsTable(by);
   // The sum of all types is one of the table's rows.
   const isPart = by === "event" ? " and type <> ''" : "";
   const rows = await database.query<{ part: string }>(
     `select leaders.part from ${DAYS} cross join lateral (
        select ${part} as part, ${measure} as measured from ${table} where ${where}${isPart}${HAS[measure]}
-       order by ${measure} desc limit ${LEADERS_MAX}
-     ) leaders group by leaders.part order by sum(leaders.measured) desc, leaders.part limit ${PARTS_MAX}`,
+       order by ${measure} desc limit ${Math.max(LEADERS_MAX, partsMax)}
+     ) leaders group by leaders.part order by sum(leaders.measured) desc, leaders.part limit ${partsMax}`,
     [from, to, realm],
   );
   return rows.map((row) => row.part);
