@@ -14,7 +14,7 @@ create index events_status on events (realm, match_status, created_at_ms desc, i
 create table daily_use_parts (
   realm integer not null,
   day integer not null,
-  kind text collate "C" not null check (kind in ('known', 'plan', 'model', 'hour')),
+  kind text collate "C" not null check (kind in ('known', 'users', 'plan', 'model', 'hour')),
   part text collate "C" not null,
   events bigint not null check (events >= 0),
   blocked bigint not null check (blocked >= 0),
@@ -28,7 +28,7 @@ create index daily_use_parts_leaders on daily_use_parts (realm, day, kind, event
 create index daily_use_parts_cost on daily_use_parts (realm, day, kind, cost_cents desc) where cost_cents > 0;
 create index daily_use_parts_blocked on daily_use_parts (realm, day, kind, blocked desc) where blocked > 0;
 comment on table daily_use_parts is
-  'Sums of a day''s events by plan, model and hour in UTC, no characters for none; of kind known all that have them.';
+  'Sums of a day''s events by plan, model and hour in UTC, no characters for none; of kind known all that have them; of kind users the events are the users with calls.';
 comment on column daily_use_parts.unpriced is 'Events of models without a price, which are in events too.';
 
 create table daily_use_parts_of_users (

@@ -218,6 +218,10 @@ export const listDailyUse = defineCall({
     days: z.array(z.strictObject({
       day: z.iso.date(),
       ...use,
+      users: z.int().min(0).nullable().describe(
+        "Users with events or blocked events, an alias until its merge as one; null with userId, and for days " +
+          "that older versions counted",
+      ),
       parts: z.array(z.strictObject({
         event: z.string().nullable(),
         userId: z.string().nullable(),

@@ -53,12 +53,13 @@ Deno.test("each day has its own sums, and what was blocked or released is no use
   const now = service.clock.now();
   assert.equal(countedUntil, new Date(now).toISOString());
   assert.deepEqual(days, [
-    { day: dayOf(now - 2 * DAY_MS), events: 0, blocked: 0, costCents: 0, parts: [] },
+    { day: dayOf(now - 2 * DAY_MS), events: 0, blocked: 0, costCents: 0, users: 0, parts: [] },
     {
       day: dayOf(now - DAY_MS),
       events: 2,
       blocked: 0,
       costCents: 0,
+      users: 1,
       parts: [part("image.a", 1, 2), part("one", 1, 1)],
     },
     {
@@ -66,6 +67,7 @@ Deno.test("each day has its own sums, and what was blocked or released is no use
       events: 2,
       blocked: 1,
       costCents: 0,
+      users: 2,
       parts: [part("image.a", 2, 4), part("one", 0, 0, 1)],
     },
   ]);
@@ -180,6 +182,7 @@ Deno.test("who opted out is not named and still counts, and who was erased does 
   assert.deepEqual([...kept], []);
   const byPlan = partsOf((await daily(app, "by=plan", 1)).days, "planId");
   assert.deepEqual(byPlan.map(([plan, events]) => [plan, events]), [[null, 1], ["plan_pro", 1]]);
+  assert.equal((await daily(app, "by=plan", 1)).days[0].users, 2);
 });
 
 Deno.test("steps of any size give the same sums, each event once, also after a restart", async () => {

@@ -56,6 +56,8 @@ export interface PartOfUse extends Use, PartName {
 /** A day with its parts, in the order of their measure over all days, most first. */
 export interface DayOfUse extends Use {
   readonly day: number;
+  /** The users with events or blocked events; null where it is not known. */
+  readonly users: number | null;
   readonly parts: readonly PartOfUse[];
 }
 
@@ -84,8 +86,10 @@ interface Found {
   readonly rows: readonly SumRow[];
   /** The parts to show, in order. */
   readonly leaders: readonly string[];
-  /** The sums of the events of each day whose model and plan are known; null where parts are neither. */
-  readonly known: readonly SumRow[] | null;
+  /** The sums of the events of each day whose model and plan are known. */
+  readonly known: readonly SumRow[];
+  /** The users of each day, as events; null where the days are of one user. */
+  readonly users: readonly SumRow[] | null;
   readonly nameOf: (part: string) => PartName;
 }
 
@@ -122,17 +126,19 @@ async function daysOfUsers(database: Database, query: DailyUseQuery): Promise<Da
   return daysOf(query, { ...whole, rows, leaders: [...names.keys()], nameOf });
 }
 
+const NONE = { known: [], users: null } as const;
+
 async function daysOfUser(database: Database, query: DailyUseQuery, userId: string): Promise<DayOfUse[]> {
   const { by, measure } = query;
   const key = await shownKey(database, query.realm, userId);
   const nameOf = by === "user" ? () => ({ ...NAMELESS, userId }) : namer(by, userId);
-  if (key === null) return daysOf(query, { totals: [], rows: [], leaders: [], known: null, nameOf });
+  if (key === null) return daysOf(query, { ...NONE, totals: [], rows: [], leaders: [], nameOf });
   const totals = await rowsOfUsers(database, query, [key]);
   if (by === "user") {
-    return daysOf(query, { totals, rows: totals, leaders: [String(key)], known: null, nameOf });
+    return daysOf(query, { ...NONE, totals, rows: totals, leaders: [String(key)], nameOf });
   }
   const [rows, known] = by === "event"
-    ? [await rowsOfUserByType(database, query, key), null]
+    ? [await rowsOfUserByType(database, query, key), []]
     : await Promise.all([
       rowsOfUserByPart(database, query, key, COLUMN[by]),
       rowsOfUserByPart(database, query, key, "''"),
@@ -141,7 +147,7 @@ async function daysOfUser(database: Database, query: DailyUseQuery, userId: stri
   for (const row of rows) sums.set(row.part, (sums.get(row.part) ?? 0) + Number(row[measure]));
   const leaders = by === "hour" ? HOURS : [...sums].filter(([, sum]) => measure === "events" || sum > 0)
     .sort(([, one], [, other]) => other - one).slice(0, query.partsMax ?? PARTS_MAX).map(([part]) => part);
-  return daysOf(query, { totals, rows, leaders, known, nameOf });
+  return daysOf(query, { ...NONE, totals, rows, leaders, known, nameOf });
 }
 
 /** SQL of the days of a range, its first and last day being $1 and $2. */
@@ -214,19 +220,17 @@ function rowsOfHours(database: Database, { realm, from, to }: DailyUseQuery): Pr
 /** Reads the sums of whole days and those of their known events, in one statement: between two, events may be added. */
 async function wholeDays(
   database: Database,
-  { realm, from, to, by }: DailyUseQuery,
-): Promise<Pick<Found, "totals" | "known">> {
+  { realm, from, to }: DailyUseQuery,
+): Promise<Pick<Found, "totals" | "known" | "users">> {
   const sums = "day, events, blocked, quantity, cost_cents, cost_credits";
   const of = "where realm = $3::int and day between $1::int and $2::int";
-  const known = by in COLUMN
-    ? ` union all select 'known', ${sums} from daily_use_parts ${of} and kind = 'known' and part = ''`
-    : "";
   const rows = await database.query<SumRow>(
-    `select '' as part, ${sums} from daily_use ${of} and type = ''${known}`,
+    `select '' as part, ${sums} from daily_use ${of} and type = ''
+     union all select kind, ${sums} from daily_use_parts ${of} and kind in ('known', 'users') and part = ''`,
     [from, to, realm],
   );
-  const [totals, rest] = [rows.filter(({ part }) => part === ""), rows.filter(({ part }) => part !== "")];
-  return { totals, known: known === "" ? null : rest };
+  const rowsOf = (kind: string) => rows.filter(({ part }) => part === kind);
+  return { totals: rowsOf(""), known: rowsOf("known"), users: rowsOf("users") };
 }
 
 /** Lists the leading users, without users who are hidden from the feed. */
@@ -308,28 +312,29 @@ function rowsOfUserByPart(
 
 /** Makes every day of the range, with its total and its parts in the given order; what is not known is the last part. */
 function daysOf(
-  { from, to, measure }: DailyUseQuery,
-  { totals, rows, leaders, known, nameOf }: Found,
+  { from, to, by, measure }: DailyUseQuery,
+  { totals, rows, leaders, known, users, nameOf }: Found,
 ): DayOfUse[] {
-  const totalOf = new Map(totals.map((row) => [row.day, row]));
-  const knownOf = known === null ? null : new Map(known.map((row) => [row.day, row]));
+  const [totalOf, knownOf, usersOf] = [byDay(totals), byDay(known), byDay(users ?? [])];
   const byPlace = new Map(rows.map((row) => [`${row.day} ${row.part}`, row]));
   return Array.from({ length: Math.max(to - from + 1, 0) }, (_, index) => {
     const day = from + index;
     const total = totalOf.get(day);
+    const unknown = unknownOf(total, knownOf.get(day));
     const parts: PartOfUse[] = leaders.flatMap((part) => {
       const row = byPlace.get(`${day} ${part}`);
       if (row === undefined || (measure === "blocked" && row.blocked === 0)) return [];
-      return [{
-        ...nameOf(part),
-        ...useOf(row),
-        ...unpricedOf(row),
-        quantity: numberOf(parseAmount(row.quantity)),
-      }];
+      const quantity = numberOf(parseAmount(row.quantity));
+      return [{ ...nameOf(part), ...useOf(row), ...unpricedOf(row), quantity }];
     });
-    const unknown = knownOf === null ? null : unknownOf(total, knownOf.get(day));
-    return { day, ...useOf(total), parts: unknown === null ? parts : [...parts, unknown] };
+    if (unknown !== null && by in COLUMN) parts.push(unknown);
+    const counted = usersOf.get(day)?.events ?? 0;
+    return { day, ...useOf(total), users: users === null || unknown !== null ? null : counted, parts };
   });
+}
+
+function byDay(rows: readonly SumRow[]): ReadonlyMap<number, SumRow> {
+  return new Map(rows.map((row) => [row.day, row]));
 }
 
 function unpricedOf({ unpriced }: SumRow): { readonly unpriced?: number } {

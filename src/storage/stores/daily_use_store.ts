@@ -34,13 +34,13 @@ const DAY_MS = 24 * HOUR_MS;
 const SUMMED = ["events", "blocked", "quantity", "cost_cents", "cost_credits"];
 const SUMMED_OF_PARTS = [...SUMMED, "unpriced"];
 
-/** SQL of some columns in the forms that the statements need. */
+/** SQL of some columns in the forms that the statements need. Older processes do not count all that is taken off. */
 function sqlOf(summed: readonly string[]) {
   return {
     columns: summed.join(", "),
     add: summed.map((column) => `${column} = kept.${column} + excluded.${column}`).join(", "),
     totals: summed.map((column) => `sum(${column}) as ${column}`).join(", "),
-    take: summed.map((column) => `${column} = d.${column} - sums.${column}`).join(", "),
+    take: summed.map((column) => `${column} = greatest(d.${column} - sums.${column}, 0)`).join(", "),
   };
 }
 
@@ -62,6 +62,10 @@ const asParts = (rows: string) =>
     union all select day, 'model', model, ${PARTS.totals} from ${rows} group by day, model
     union all select day, 'hour', hour::text, ${PARTS.totals} from ${rows} group by day, hour`;
 
+/** SQL of a day's users as a row of parts. */
+const usersIn = (rows: string) =>
+  SUMMED_OF_PARTS.map((column) => column === "events" ? `count(distinct ${rows}.user_key)` : "0").join(", ");
+
 /** Leaves out released holds, which used nothing. Events of older versions have no plan and no model. */
 const ADD_UP = `
   with taken as materialized (
@@ -75,6 +79,9 @@ const ADD_UP = `
     select day, user_key, plan_id, model, hour, ${SUMS},
       count(*) filter (where is_unpriced and match_status <> 'blocked') as unpriced
     from taken where match_status <> 'released' and plan_id is not null and model is not null group by 1, 2, 3, 4, 5
+  ), new_users as (
+    select distinct day, user_key from sums s where not exists (
+      select from daily_use_of_users o where o.user_key = s.user_key and o.day = s.day)
   ), of_users as (
     insert into daily_use_of_users as kept (realm, user_key, day, type, ${ALL.columns})
     select $1::int, user_key, day, type, ${ALL.columns} from sums order by user_key, day, type
@@ -92,6 +99,7 @@ const ADD_UP = `
   ), of_parts as (
     insert into daily_use_parts as kept (realm, day, kind, part, ${PARTS.columns})
     select $1::int, each.* from (${asParts("parts")}) each
+    union all select $1::int, day, 'users', '', ${usersIn("new_users")} from new_users group by day
     on conflict (realm, day, kind, part) do update set ${PARTS.add}
   ), last as (
     select created_at_ms, id from taken order by created_at_ms desc, id desc limit 1
@@ -164,9 +172,12 @@ export async function removeDailyUse(
 async function removeParts(session: Session, realm: number, keys: string): Promise<void> {
   await session.query(
     `with gone as (
-       select day, plan_id, model, hour, ${PARTS.columns} from daily_use_parts_of_users
+       select user_key, day, plan_id, model, hour, ${PARTS.columns} from daily_use_parts_of_users
        where user_key = any($2::text::bigint[])
-     ), sums (day, kind, part, ${PARTS.columns}) as (${asParts("gone")})
+     ), sums (day, kind, part, ${PARTS.columns}) as (
+       ${asParts("gone")}
+       union all select day, 'users', '', ${usersIn("gone")} from gone group by day
+     )
      update daily_use_parts d set ${PARTS.take} from sums
      where d.realm = $1::int and d.day = sums.day and d.kind = sums.kind and d.part = sums.part`,
     [realm, keys],
@@ -175,7 +186,7 @@ async function removeParts(session: Session, realm: number, keys: string): Promi
     `delete from daily_use_parts d using daily_use_parts_of_users gone
      where gone.user_key = any($2::text::bigint[]) and d.realm = $1::int and d.day = gone.day
        and d.events = 0 and d.blocked = 0
-       and (d.kind, d.part) in (('known', ''), ('plan', gone.plan_id), ('model', gone.model), ('hour', gone.hour::text))`,
+       and (d.kind, d.part) in (('known', ''), ('users', ''), ('plan', gone.plan_id), ('model', gone.model), ('hour', gone.hour::text))`,
     [realm, keys],
   );
   await session.query("delete from daily_use_parts_of_users where user_key = any($1::text::bigint[])", [
