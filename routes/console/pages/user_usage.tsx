@@ -233,8 +233,10 @@ function BalanceActions({ user, balance }: { user: string; balance: CreditBalanc
   const path = `${user}/balances/${encodeURIComponent(balanceId)}`;
   return (
     <div>
-      {expiresAt === null || endsWithPlan ? null : <a href={`${path}/extend`}>Extend</a>}
-      <a href={`${path}/revoke`}>Revoke</a>
+      {expiresAt === null || endsWithPlan
+        ? null
+        : <a id={`extend-${balanceId}`} href={`${path}/extend`}>Extend</a>}
+      <a id={`revoke-${balanceId}`} href={`${path}/revoke`}>Revoke</a>
     </div>
   );
 }
@@ -262,7 +264,9 @@ function Holds(
           holds.some(({ heldFor }) => heldFor !== undefined)
             ? {
               head: "User",
-              cell: ({ heldFor = user.userId }) => <a href={userPath(app, heldFor)}>{heldFor}</a>,
+              cell: ({ reservationId, heldFor = user.userId }) => (
+                <a id={`held-for-${reservationId}`} href={userPath(app, heldFor)}>{heldFor}</a>
+              ),
             }
             : null,
           {
@@ -285,7 +289,10 @@ function Holds(
               head: "Actions",
               kind: "actions",
               cell: ({ reservationId }) => (
-                <a href={`${userPath(app, user.userId)}/holds/${encodeURIComponent(reservationId)}/release`}>
+                <a
+                  id={`release-${reservationId}`}
+                  href={`${userPath(app, user.userId)}/holds/${encodeURIComponent(reservationId)}/release`}
+                >
                   Release
                 </a>
               ),

@@ -83,7 +83,7 @@ export function LimitBar(
             {capPath === null ? null : (
               <>
                 {" "}
-                <a href={capPath}>Cap</a>
+                <a id={`cap-${group.groupId}`} href={capPath}>Cap</a>
               </>
             )}
           </span>
