@@ -74,7 +74,7 @@ export const usagePage: PageRoute = {
           days={usage.days.map(({ day }) => day)}
           series={measured === "events" ? [...series, ...blockedSeries(usage)] : series}
           measure={measured}
-          label={`${label} of ${usage.days.length} days by ${PARTS[by]}`}
+          label={`${label} of ${daysText(usage)} by ${PARTS[by]}`}
         />
       );
     };
@@ -91,7 +91,7 @@ export const usagePage: PageRoute = {
           <ViewFilter path={path} view={view} />
           <LagNote usage={usage} now={now} />
           <div class="figures">
-            <Figure value={sums.events} text={`events in ${usage.days.length} days`} />
+            <Figure value={sums.events} text={`events in ${daysText(usage)}`} />
             <Figure value={sums.blocked} text="blocked" />
             <Figure value={sums.costCents} unit="cents" text="cost" />
             {hasCredits(usage) ? <Figure value={sums.costCredits} text="credits" /> : null}
@@ -149,6 +149,10 @@ function viewOf(query: URLSearchParams, now: number): View {
     from: dayOf(from),
     to: dayOf(to),
   };
+}
+
+function daysText({ days }: DailyUsage): string {
+  return days.length === 1 ? "1 day" : `${days.length} days`;
 }
 
 /** Whether the catalog has rates, so that days have credits. */

@@ -23,7 +23,11 @@ export function UsageChart(
   if (series.length === 0) return <p class="empty">No usage in this period</p>;
   const text = (value: number) => measure === "cents" ? amountText(value, "cents") : amountText(value);
   const most = scaleOf(
-    Math.max(...days.map((_, day) => series.reduce((sum, { values }) => sum + (values[day] ?? 0), 0))),
+    Math.max(
+      // Half of one event is none.
+      measure === "cents" ? 0 : 2,
+      ...days.map((_, day) => series.reduce((sum, { values }) => sum + (values[day] ?? 0), 0)),
+    ),
   );
   return (
     <>
@@ -103,11 +107,11 @@ function Bar({ day, place, series, most, text }: {
   );
 }
 
-/** The top of a scale: the next of 1, 2, 4, 5 and 10 times a power of ten. */
+/** The top of a scale: 1, 2, 4, 6, 8 or 10 times a power of ten, whose half is as short. */
 export function scaleOf(most: number): number {
   if (most <= 0) return 1;
   const power = 10 ** Math.floor(Math.log10(most));
-  return ([1, 2, 4, 5, 10].find((step) => step * power >= most) ?? 10) * power;
+  return ([1, 2, 4, 6, 8, 10].find((step) => step * power >= most) ?? 10) * power;
 }
 
 /** Days that share the width evenly, the first and the last among them. */
