@@ -29,8 +29,8 @@ export function Comparison({ value, unit, text, href, compared }: {
   unit?: "cents";
   text: string;
   href: string;
-  /** What is compared; null where nothing can be. */
-  compared: { readonly now: number; readonly before: number } | null;
+  /** What is compared, and with `until` up to which time of the day; null where nothing can be. */
+  compared: { readonly now: number; readonly before: number; readonly until?: string } | null;
 }) {
   return (
     <a class="figure" href={href}>
@@ -40,6 +40,7 @@ export function Comparison({ value, unit, text, href, compared }: {
       <span>{text}</span>
       {compared === null ? null : (
         <span class="delta" title={`${compared.now} against ${compared.before}`}>
+          {compared.until === undefined ? null : `${amountText(compared.now, unit)} by ${compared.until}: `}
           {deltaText(compared, unit)}
         </span>
       )}
