@@ -109,12 +109,12 @@ Deno.test("the overview compares with the same hours of a week ago, and names wh
   const visitor = await Visitor.signedIn(consoleOf(service));
   // 7:00 of today is not over: what came in it is in today's number, and not compared.
   const { text } = await visitor.get(base);
-  assert.match(text, /compared until 07:00 UTC with \w+ a week ago/);
-  assert.match(text, /2 events −100 % from 4/);
+  assert.match(text, /compared up to 07:00 UTC with \w+ a week ago/);
+  assert.match(text, /2 events 0 by 07:00: −100 % from 4/);
   assert.match(text, /2 users /);
-  assert.match(text, /1 events of sdxl in 30 days have no price/);
+  assert.match(text, /Events without a price in 30 days: 1 of sdxl/);
   service.clock.advance(hour);
-  assert.match((await visitor.get(base)).text, /2 events −50 % from 4/);
+  assert.match((await visitor.get(base)).text, /2 events 2 by 08:00: −50 % from 4/);
   assert.match((await visitor.get(`${base}/margins`)).text, /Pro\s+1\s+1\s/);
 });
 

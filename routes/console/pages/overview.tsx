@@ -131,9 +131,10 @@ function Attention({ app, failing, models }: {
       {unpriced.length === 0 ? null : (
         <div class="note warn">
           <p>
-            {unpriced.map(({ name, unpriced: count }) => `${count.toLocaleString("en-US")} events of ${name}`)
-              .join(", ")} in {DAYS} days have no price, so their cost is missing here. Add the models to the
-            {" "}
+            Events without a price in {DAYS} days:{" "}
+            {unpriced.map(({ name, unpriced: count }) => `${count.toLocaleString("en-US")} of ${name}`).join(
+              ", ",
+            )}. Their cost is missing here. Add the models to the{" "}
             <a href={`${appPath(app)}/catalog`}>catalog</a>.
           </p>
         </div>
@@ -147,26 +148,23 @@ function Today({ app, usage, hours, now }: { app: App; usage: DailyUsage; hours:
   const [today, before] = [usage.days.at(-1), usage.days.at(-1 - WEEK)];
   if (today === undefined || before === undefined) return null;
   const hour = Math.floor(now / HOUR_MS) % 24;
-  const until = (day: DayOfUsage | undefined) =>
+  const upToHour = (day: DayOfUsage | undefined) =>
     addUp((day?.parts ?? []).filter((part) => part.hour !== null && part.hour < hour));
   const isKnown = (day: DayOfUsage | undefined) =>
     day?.parts.every(({ isUnknown }) => isUnknown !== true) ?? false;
   const [hoursToday, hoursBefore] = [hours.days.at(-1), hours.days.at(-1 - WEEK)];
-  const [now_, then] = [until(hoursToday), until(hoursBefore)];
+  const [sums, earlier] = [upToHour(hoursToday), upToHour(hoursBefore)];
+  const until = `${String(hour).padStart(2, "0")}:00`;
   const isComparable = hour > 0 && isKnown(hoursToday) && isKnown(hoursBefore);
   const compared = (of: "events" | "blocked" | "costCents") =>
-    isComparable ? { now: now_[of], before: then[of] } : null;
+    isComparable ? { now: sums[of], before: earlier[of], until } : null;
   const base = appPath(app);
   return (
     <section class="card">
       <div class="head">
         <h2>Today</h2>
         <span class="soft">
-          {isComparable
-            ? `compared until ${String(hour).padStart(2, "0")}:00 UTC with ${
-              weekdayOf(before.day)
-            } a week ago`
-            : "in UTC"}
+          {isComparable ? `compared up to ${until} UTC with ${weekdayOf(before.day)} a week ago` : "in UTC"}
         </span>
       </div>
       <div class="figures">

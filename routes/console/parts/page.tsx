@@ -95,18 +95,29 @@ function Shortcuts() {
         ))}
       </dl>
       <form method="dialog" class="buttons">
-        <button>Close</button>
+        <button type="submit">Close</button>
       </form>
     </dialog>
   );
 }
 
-/** Places of an app by their paths below it. */
-const PLACES = [["", "Overview"], ["/search?q=", "Users"], ["/usage", "Usage"], ["/refusals", "Limits hit"], [
-  "/events",
-  "Events",
-], ["/catalog", "Catalog"]] as const;
-const DEVELOPERS = [["/keys", "API keys"], ["/webhooks", "Webhooks"], ["/stripe", "Stripe"]] as const;
+/** A page of an app: its path below the app, and its name. */
+type Place = readonly [path: string, name: string];
+
+/** The pages of an app in the navigation, and those of its menu for developers. */
+const PLACES: readonly Place[] = [
+  ["", "Overview"],
+  ["/search?q=", "Users"],
+  ["/usage", "Usage"],
+  ["/refusals", "Limits hit"],
+  ["/events", "Events"],
+  ["/catalog", "Catalog"],
+];
+const DEVELOPERS: readonly Place[] = [
+  ["/keys", "API keys"],
+  ["/webhooks", "Webhooks"],
+  ["/stripe", "Stripe"],
+];
 
 function Navigation({ frame, session }: { frame: Frame; session: Session }) {
   const { app, path } = frame;
