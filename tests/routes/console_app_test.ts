@@ -90,7 +90,7 @@ Deno.test("usage is shown as a chart and as a table of the same numbers", async 
   );
   const blocked = await visitor.get(`${base}/usage?by=plan&status=blocked&from=${day}&to=${day}`);
   assert.match(blocked.html, /Blocked events of 1 day by plan/);
-  assert.match(blocked.text, /Pro\s+1\s+1\s/);
+  assert.match(blocked.text, /Pro\s+2\s+1\s/);
   assert.match(
     (await visitor.get(`${base}/usage?by=x&from=yesterday&to=2026-02-31`)).text,
     /events in 30 days/,

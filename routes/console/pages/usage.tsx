@@ -160,7 +160,7 @@ function hasCredits({ days }: DailyUsage): boolean {
   return days.some(({ costCredits }) => costCredits !== undefined);
 }
 
-/** The parts over all days, and the totals of which they are the leading ones. */
+/** The leading parts over all days, and the totals of all parts. */
 function Totals({ app, by, usage, sums, parts }: {
   app: AppMode;
   by: View["by"];

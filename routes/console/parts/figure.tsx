@@ -23,7 +23,7 @@ export function Figure({ value, unit, text, href }: {
     : <a class="figure" href={href}>{content}</a>;
 }
 
-/** A number with what became of it since an earlier time: the difference in percent, or as a number where it was 0. */
+/** A number, with its difference from an earlier time in percent, or as a number if that was 0. */
 export function Comparison({ value, unit, text, href, compared }: {
   value: number;
   unit?: "cents";

@@ -107,7 +107,7 @@ function Bar({ day, place, series, most, text }: {
   );
 }
 
-/** The top of a scale: 1, 2, 4, 6, 8 or 10 times a power of ten, whose half is as short. */
+/** The top of a scale: 1, 2, 4, 6, 8 or 10 times a power of ten, so that its half is short too. */
 export function scaleOf(most: number): number {
   if (most <= 0) return 1;
   const power = 10 ** Math.floor(Math.log10(most));
