@@ -43,6 +43,7 @@ import { invalidMember, methodNotAllowed, STATUS, unknownPath } from "./http/err
 import { OVERAGE } from "./calls/overage.ts";
 import { REQUESTS } from "./calls/requests.ts";
 import { RUNS } from "./calls/runs.ts";
+import { MARGINS } from "./calls/margins.ts";
 import { SERVICE } from "./calls/service.ts";
 import { STRIPE } from "./calls/stripe.ts";
 import { SURFACE } from "./surface.ts";
@@ -93,6 +94,7 @@ const KEYLESS: readonly KeylessEndpoint<Serving>[] = [
   ...CATALOG_ENDPOINTS,
   ...READERS,
   ...SERVICE,
+  ...MARGINS,
   ...ADMIN_USERS,
   ...REQUESTS,
   ...WEBHOOKS,

@@ -38,6 +38,7 @@ export const EVENTS: readonly Endpoint<FeedWorld>[] = [
       logs: logViewOf(caller),
       userId: input.userId ?? null,
       eventType: input.eventType ?? null,
+      status: input.status ?? null,
       runId: input.runId ?? null,
       from,
       to,

@@ -92,12 +92,14 @@ export const SERVICE: readonly KeylessEndpoint<World>[] = [
     },
   }),
   endpoint(contract.listDailyUse, async ({ world, input }) => {
-    const { appId, mode, from, to, by, userId } = input;
+    const { appId, mode, from, to, by, status, order, userId } = input;
     const realm = appOf(world, appId).realms[mode];
     const hasRates = realm.catalog.rates.length > 0;
     const now = realm.now();
     await addSomeUp(world, realm);
-    const query = { realm: realm.realm, from, to, by, userId: userId ?? null };
+    const ranked = order === "cost" ? "cost_cents" : "events";
+    const measure = status === "blocked" ? "blocked" : ranked;
+    const query = { realm: realm.realm, from, to, by, measure, userId: userId ?? null } as const;
     const [days, unadded] = await Promise.all([
       listDailyUse(world.database, query),
       firstUnadded(world.database, realm.realm),

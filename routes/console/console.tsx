@@ -53,6 +53,8 @@ const UNCHANGED = 204;
 const FROM_ELSEWHERE = "This form was sent from another site. Sign in here.";
 /** Members of paths that have an id of a user. */
 const USER_IDS: ReadonlySet<string> = new Set(["userId", "alias"]);
+/** Apps in the menu that switches between them. */
+const APPS_SHOWN = 20;
 const ONCE = /^[A-Za-z0-9]{16,64}$/;
 
 const POLICY = [
@@ -297,13 +299,13 @@ class Console {
       return response;
     }
     if ("text" in result) return download(result);
-    const { title, crumbs = [], content, status = 200, hasCharts = false } = result;
+    const { title, crumbs = [], content, status = 200 } = result;
     if (status === UNCHANGED) return secured(new Response(null, { status }));
     // The fragment escapes content that is plain text.
     if (request.isPartial) return html(<>{content}</>, status);
     const note = noteOf(context.req.raw, session, path);
     const response = await this.#page(
-      { session, app, title, crumbs, path, note, hasCharts },
+      { session, app, title, crumbs, path, note },
       content,
       status,
     );
@@ -313,7 +315,8 @@ class Console {
 
   async #page(frame: Omit<Frame, "assets">, content: Child, status: number): Promise<Response> {
     const assets = await this.#files();
-    return html(<Page frame={{ ...frame, assets }}>{content}</Page>, status, "<!doctype html>");
+    const apps = frame.app === null ? [] : this.#appsBeside(frame.app);
+    return html(<Page frame={{ ...frame, apps, assets }}>{content}</Page>, status, "<!doctype html>");
   }
 
   async #bare(context: Context, title: string, content: Child, status = 200): Promise<Response> {
@@ -328,7 +331,25 @@ class Console {
     status: number,
   ): Promise<Response> {
     const content = <Message title={title} text={text} />;
-    return await this.#page({ session, app: null, title, path: context.req.path }, content, status);
+    const { path } = context.req;
+    return await this.#page({ session, app: this.#appAt(path), title, path }, content, status);
+  }
+
+  /** The app and mode of a path; null for any other path. */
+  #appAt(path: string): Frame["app"] {
+    const [, id = "", mode] = /^\/console\/apps\/([^/]+)\/(live|test)(?:\/|$)/.exec(path) ?? [];
+    const record = this.#service.serving?.registry.apps.get(id)?.record;
+    return record === undefined ? null : { appId: id, name: record.name, mode: mode as "live" | "test" };
+  }
+
+  /** An app, and some others to switch to. */
+  #appsBeside({ appId, name }: NonNullable<Frame["app"]>): NonNullable<Frame["apps"]> {
+    const others = (this.#service.serving?.registry.apps.values() ?? [][Symbol.iterator]())
+      .filter(({ record }) => record.appId !== appId).take(APPS_SHOWN - 1);
+    return [
+      { appId, name },
+      ...[...others].map(({ record }) => ({ appId: record.appId, name: record.name })),
+    ];
   }
 
   #refuseForm(context: Context, session: Session): Promise<Response> {
@@ -362,13 +383,13 @@ class Console {
       path: context.req.path,
       error: messageOf(error),
     });
+    const title = "Something went wrong";
     const text = `Request ID: ${id}. The log of the service has the details.`;
-    return await this.#bare(
-      context,
-      "Something went wrong",
-      <Message title="Something went wrong" text={text} />,
-      500,
-    );
+    const admitted = await this.#admit(context).catch(() => null);
+    if (admitted !== null && !(admitted instanceof Response)) {
+      return await this.#message(context, admitted.session, title, text, 500);
+    }
+    return await this.#bare(context, title, <Message title={title} text={text} />, 500);
   }
 
   async #unavailable(context: Context): Promise<Response> {

@@ -23,6 +23,7 @@ import { EVENT_PAGES } from "./pages/events.tsx";
 import { explainPage } from "./pages/explain.tsx";
 import { keysPage } from "./pages/keys.tsx";
 import { ledgerPage } from "./pages/ledger.tsx";
+import { marginsPage } from "./pages/margins.tsx";
 import { mergePage } from "./pages/merge.tsx";
 import { membersPage } from "./pages/members.tsx";
 import { overviewPage } from "./pages/overview.tsx";
@@ -58,6 +59,7 @@ const STEPPED_ACTIONS = [
 export const PAGES: readonly PageRoute[] = [
   appsPage,
   overviewPage,
+  marginsPage,
   usagePage,
   ...EVENT_PAGES,
   refusalsPage,

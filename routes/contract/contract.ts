@@ -34,6 +34,7 @@ import { getEvent, listEvents } from "./events.ts";
 import { getFeature, listFeatures } from "./features.ts";
 import { canUse, commit, explain, release, reserve, track } from "./metering.ts";
 import { examine, listAudit, listDailyUse, listStores, moveHistory, showCluster, sweep } from "./service.ts";
+import { listMargins } from "./margins.ts";
 import { aliasPerson, capture, identify } from "./people.ts";
 import { deletePerson, getDeletionStatus, isOptedOut, optIn, optOut } from "./privacy.ts";
 import { downloadExport, exportPerson } from "./export.ts";
@@ -182,4 +183,5 @@ export const CONTRACT = callsById({
   listUnknownKeys,
   listAudit,
   listDailyUse,
+  listMargins,
 });

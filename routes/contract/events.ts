@@ -3,8 +3,12 @@
 import { z } from "zod";
 import { defineCall } from "./definition.ts";
 import { anyId, endUserId, eventName, moment, nameOf, wholeNumber } from "./fields.ts";
+import { MATCH_STATUSES } from "../../src/domain/state/event.ts";
 import { event, eventDetail } from "./records.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
+
+/** The statuses by which the feed can be filtered: most events are matched, so the others are found by an index. */
+export const FEED_STATUSES = MATCH_STATUSES.filter((status) => status !== "matched");
 
 /** `GET /v1/events` */
 export const listEvents = defineCall({
@@ -15,6 +19,7 @@ export const listEvents = defineCall({
   input: z.object({
     userId: endUserId.optional(),
     eventType: eventName.optional(),
+    status: z.enum(FEED_STATUSES).optional().describe("Only events of this status"),
     runId: anyId(REQUEST_LIMITS.idLengthMax).optional().describe(
       "Events of this run, without those of runs within it",
     ),

@@ -183,6 +183,9 @@ export const listAudit = defineCall({
 
 const DAY_MS = 86_400_000;
 
+/** What daily usage can be divided into. */
+export const DAILY_PARTS = ["event", "user", "model", "plan", "hour"] as const;
+
 /** A day in UTC, as days since 1970-01-01. */
 const day = z.iso.date("must be a date, such as 2026-11-22").transform((text) => Date.parse(text) / DAY_MS)
   .register(SHOWN_AS, { type: "string", format: "date" });
@@ -196,7 +199,12 @@ const dailyUseInput = z.object({
   mode,
   from: day.describe("First day"),
   to: day.describe("Last day"),
-  by: z.enum(["event", "user"]),
+  by: z.enum(DAILY_PARTS),
+  status: z.enum(["used", "blocked"]).default("used")
+    .describe("blocked: the parts are those with blocked events, and those with most of them lead"),
+  order: z.enum(["events", "cost"]).default("events").describe(
+    "By which number parts lead; not with blocked",
+  ),
   userId: endUserId.optional().describe("Usage of this user only"),
 }).refine(({ from, to }) => from <= to, { path: ["to"], message: "must not be before from" })
   .refine(({ from, to }) => to - from < DAILY_USE_LIMITS.daysMax, {
@@ -211,6 +219,11 @@ const use = {
   costCredits: z.number().optional().describe("Present if the catalog has rates"),
 };
 
+const unpriced = z.int().min(0).optional()
+  .describe(
+    "The number of events of models without a price: their cost is unknown. Absent by event type and by user",
+  );
+
 /** `GET /admin/v1/apps/{appId}/usage/daily` */
 export const listDailyUse = defineCall({
   id: "listDailyUse",
@@ -222,24 +235,34 @@ export const listDailyUse = defineCall({
   tag: "Administration",
   summary: "Get daily usage",
   description:
-    "By event type or by user. Days are of the app's clock, in UTC. The numbers of a day are of all " +
-    "users, or of userId; parts leave out users that the feed hides.",
+    "By event type, user, model, plan or hour. Days are of the app's clock, in UTC. The numbers of a day are of all " +
+    "users, or of userId; parts leave out users that the feed hides. The plan of an event is the primary one of " +
+    "its user, or of the nearest account above that has one, at the event; its model is that of the price row, " +
+    "or the one that the call names.",
   answer: z.strictObject({
-    by: z.enum(["event", "user"]),
+    by: z.enum(DAILY_PARTS),
     from: z.iso.date(),
     to: z.iso.date(),
     countedUntil: time.describe("Later events are not counted yet"),
     days: z.array(z.strictObject({
       day: z.iso.date(),
       ...use,
+      users: z.int().min(0).nullable().describe(
+        "Users with events or blocked events, an alias until its merge as one; null with userId, and for days " +
+          "that older versions counted",
+      ),
       parts: z.array(z.strictObject({
         event: z.string().nullable(),
         userId: z.string().nullable(),
+        model: z.string().nullable().describe("By model, null for events without a model"),
+        planId: z.string().nullable().describe("By plan, null for events without a plan"),
+        hour: z.int().min(0).max(23).nullable().describe("By hour, in UTC: all 24 hours can be parts"),
+        isUnknown: z.literal(true).optional()
+          .describe("Present on the part of events that were stored without their model and plan"),
         ...use,
+        unpriced,
         quantity: z.number(),
-      })).describe(
-        "The ten event types, or users, that lead on most days; without those that have no usage on this day",
-      ),
+      })).describe("The ten parts that lead on most days; without those that have no usage on this day"),
     })).describe("Every day of the range, oldest first"),
   }),
   errors: ["not_found"],

@@ -1574,6 +1574,9 @@ export interface DeletionStatus {
 export interface EventQuery {
   readonly userId?: string | undefined;
   readonly eventType?: string | undefined;
+  /** Only events of this status. */
+  readonly status?: "matched_credits_only" | "unmatched" | "blocked" | "no_subscription" | "released"
+    | undefined;
   /** Events of this run, without those of runs within it. */
   readonly runId?: string | undefined;
   /** Only events at and after this time. */

@@ -74,24 +74,70 @@ Deno.test("refusals show who hit which limit, and how often", async () => {
 Deno.test("usage is shown as a chart and as a table of the same numbers", async () => {
   const { app, visitor, base } = await scene();
   await dataOf(track(app, "u", "image.a"));
+  await dataOf(track(app, "u", "one"));
+  await track(app, "u", "one");
   await dataOf(track(app, MARKUP, "video.a", { metadata: { model: "veo" } }));
   service.clock.advance(1);
-  const overview = await visitor.get(base);
-  assert.match(overview.text, /2 events today \$0\.40 cost today/);
-  assert.match(overview.html, /uplot\.js/);
   const page = await visitor.get(`${base}/usage?by=user&days=7`);
   assert.ok(!page.html.includes(MARKUP));
-  const [, chart = ""] = /data-chart="([^"]*)"/.exec(page.html) ?? [];
-  const { series, days } = JSON.parse(
-    chart.replaceAll("&quot;", '"').replaceAll("&lt;", "<").replaceAll("&gt;", ">"),
-  );
-  assert.equal(days.length, 7);
-  assert.deepEqual(series.map(({ name }: { name: string }) => name).toSorted(), [MARKUP, "u"].toSorted());
+  assert.equal(page.html.match(/<g>/g)?.length, 2 * 7);
+  const day = new Date(service.clock.now()).toISOString().slice(0, 10);
+  assert.match(page.text, new RegExp(`${day} · u 2 · .* 1 · blocked 1`));
+  assert.match(page.text, /Total\s+3\s+1\s+\$0\.40/);
   assert.equal(
     (await visitor.get(`${base}/usage?by=user&days=7&as=csv`)).html.split("\r\n").length,
     1 + 7 + 2 + 1,
   );
-  assert.ok(!(await visitor.get(`${base}/events`)).html.includes("uplot.js"));
+  const blocked = await visitor.get(`${base}/usage?by=plan&status=blocked&from=${day}&to=${day}`);
+  assert.match(blocked.html, /Blocked events of 1 day by plan/);
+  assert.match(blocked.text, /Pro\s+2\s+1\s/);
+  assert.match(
+    (await visitor.get(`${base}/usage?by=x&from=yesterday&to=2026-02-31`)).text,
+    /events in 30 days/,
+  );
+});
+
+Deno.test("the overview compares with the same hours of a week ago, and names what needs attention", async () => {
+  const { app, base } = await scene();
+  const hour = 3_600_000;
+  service.clock.advance(24 * hour - service.clock.now() % (24 * hour) + 5 * hour);
+  for (let count = 0; count < 4; count++) await dataOf(track(app, "u", "image.a"));
+  service.clock.advance(7 * 24 * hour + 2 * hour);
+  await dataOf(track(app, "v", "image.a"));
+  await dataOf(track(app, "u", "image.a", { metadata: { model: "sdxl" } }));
+  service.clock.advance(1);
+  const visitor = await Visitor.signedIn(consoleOf(service));
+  // 7:00 of today is not over: what came in it is in today's number, and not compared.
+  const { text } = await visitor.get(base);
+  assert.match(text, /compared up to 07:00 UTC with \w+ a week ago/);
+  assert.match(text, /2 events 0 by 07:00: −100 % from 4/);
+  assert.match(text, /2 users /);
+  assert.match(text, /Events without a price in 30 days: 1 of sdxl/);
+  service.clock.advance(hour);
+  assert.match((await visitor.get(base)).text, /2 events 2 by 08:00: −50 % from 4/);
+  assert.match((await visitor.get(`${base}/margins`)).text, /Pro\s+1\s+1\s/);
+});
+
+Deno.test("pages that are missing keep the navigation of the app", async () => {
+  const { visitor, base } = await scene();
+  for (const path of [`${base}/nowhere`, `${base}/events/evt_x`]) {
+    const page = await visitor.get(path);
+    assert.equal(page.status, 404);
+    assert.ok(page.html.includes(`href="${base}/usage"`), path);
+  }
+});
+
+Deno.test("a live list that has not changed is answered without one, and can be filtered by status", async () => {
+  const { app, visitor, base } = await scene();
+  await dataOf(track(app, "u", "one"));
+  await track(app, "u", "one");
+  const { html } = await visitor.get(`${base}/events?status=blocked`);
+  assert.equal(html.match(/class="row"/g)?.length, 1);
+  const [, poll = ""] = /hx-get="([^"]*)"/.exec(html) ?? [];
+  const ask = () => visitor.get(poll.replaceAll("&amp;", "&"), { "hx-request": "true" });
+  assert.equal((await ask()).status, 204);
+  await track(app, "u", "one");
+  assert.equal((await ask()).status, 200);
 });
 
 Deno.test("an API key is shown once, in the answer to the form that created it, and is valid until it is revoked", async () => {

@@ -5,7 +5,10 @@ import { csvFile } from "../../routes/console/parts/csv.ts";
 import { agoText, comingText } from "../../routes/console/parts/format.tsx";
 import { offsetAt, placeOf, readJson } from "../../routes/console/parts/json_places.ts";
 import { diffLines } from "../../routes/console/parts/line_diff.ts";
-import { seriesOf } from "../../routes/console/parts/usage_chart.tsx";
+import { colourOf, coloursOf } from "../../routes/console/parts/colours.ts";
+import { deltaText } from "../../routes/console/parts/figure.tsx";
+import { scaleOf } from "../../routes/console/parts/usage_chart.tsx";
+import { seriesOf } from "../../routes/console/parts/daily_usage.tsx";
 
 const FAULTS: readonly (readonly [text: string, line: number, column: number, message: RegExp])[] = [
   ["", 1, 1, /unexpected end/],
@@ -117,6 +120,9 @@ Deno.test("the series of a chart add up to the sums of the days, the largest fir
   const part = (event: string, events: number) => ({
     event,
     userId: null,
+    model: null,
+    planId: null,
+    hour: null,
     events,
     blocked: 0,
     costCents: events / 10,
@@ -127,6 +133,7 @@ Deno.test("the series of a chart add up to the sums of the days, the largest fir
     day: `2026-01-0${day + 1}`,
     events: events + 40,
     blocked: 0,
+    users: 1,
     costCents: (events + 40) / 10,
     parts: names.map((name, index) => part(name, index + (day === 1 && name === "a" ? 20 : 0))),
   }));
@@ -138,4 +145,22 @@ Deno.test("the series of a chart add up to the sums of the days, the largest fir
   });
   const cents = seriesOf({ by: "event", days }, "cents");
   assert.ok(cents.every(({ values }) => values.every((value) => String(value).length < 9)));
+});
+
+Deno.test("a name keeps its colour whatever is shown beside it, and two names get two", () => {
+  const names = Array.from({ length: 12 }, (_, place) => `image.${place}`);
+  const colours = coloursOf(names);
+  assert.equal(new Set(colours.values()).size, 12);
+  assert.deepEqual(coloursOf(names.toReversed()), colours);
+  assert.equal(colourOf(coloursOf([]), "image.1"), coloursOf(["image.1"]).get("image.1"));
+  assert.equal(coloursOf([...names, "one more"]).size, 13);
+});
+
+Deno.test("scales end at round numbers, and differences say from where", () => {
+  const rows: [number, number][] = [[0, 1], [0.3, 0.4], [1, 1], [3, 4], [41, 60], [99, 100], [101, 200]];
+  for (const [most, top] of rows) assert.equal(scaleOf(most), top, String(most));
+  assert.equal(deltaText({ now: 3, before: 3 }), "unchanged");
+  assert.equal(deltaText({ now: 5, before: 0 }), "+5 from 0");
+  assert.equal(deltaText({ now: 150, before: 200 }, "cents"), "−25 % from $2.00");
+  assert.equal(deltaText({ now: 205, before: 200 }), "+2.5 % from 200");
 });

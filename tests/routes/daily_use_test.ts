@@ -42,6 +42,9 @@ Deno.test("each day has its own sums, and what was blocked or released is no use
   const part = (event: string, events: number, quantity: number, blocked = 0) => ({
     event,
     userId: null,
+    model: null,
+    planId: null,
+    hour: null,
     events,
     blocked,
     costCents: 0,
@@ -50,12 +53,13 @@ Deno.test("each day has its own sums, and what was blocked or released is no use
   const now = service.clock.now();
   assert.equal(countedUntil, new Date(now).toISOString());
   assert.deepEqual(days, [
-    { day: dayOf(now - 2 * DAY_MS), events: 0, blocked: 0, costCents: 0, parts: [] },
+    { day: dayOf(now - 2 * DAY_MS), events: 0, blocked: 0, costCents: 0, users: 0, parts: [] },
     {
       day: dayOf(now - DAY_MS),
       events: 2,
       blocked: 0,
       costCents: 0,
+      users: 1,
       parts: [part("image.a", 1, 2), part("one", 1, 1)],
     },
     {
@@ -63,6 +67,7 @@ Deno.test("each day has its own sums, and what was blocked or released is no use
       events: 2,
       blocked: 1,
       costCents: 0,
+      users: 2,
       parts: [part("image.a", 2, 4), part("one", 0, 0, 1)],
     },
   ]);
@@ -91,6 +96,74 @@ Deno.test("by user, those of an alias are the canonical user's, moved or not, an
   assert.deepEqual([nobody.events, nobody.parts], [0, []]);
 });
 
+/** The parts of the last day, each as its name and the numbers of a test. */
+function partsOf(days: readonly { parts: readonly Record<string, unknown>[] }[], name: string) {
+  return (days.at(-1)?.parts ?? []).map((part) => [
+    part.isUnknown === true ? "unknown" : part[name],
+    part.events,
+    part.blocked,
+    part.costCents,
+    part.unpriced,
+  ]);
+}
+
+Deno.test("by model and by plan, the parts are the whole, and events without a price are counted apart", async () => {
+  const app = await appWithUser(service);
+  await dataOf(track(app, "u", "image.a", { metadata: { model: "sdxl" } }));
+  await dataOf(track(app, "u", "image.a", { metadata: { model: "sdxl" }, costCents: 3 }));
+  await dataOf(track(app, "u", "image.a", { metadata: { model: "two\nlines" } }));
+  await dataOf(track(app, "u", "video.veo", { quantity: 2 }));
+  await dataOf(track(app, "u", "one"));
+  assertRefused(await track(app, "u", "one"), 429, "limit_reached");
+  await dataOf(track(app, "nobody", "image.a"));
+  await dataOf(app.call("PUT", "/users/member/parent", { parentId: "u" }));
+  const { reservationId } = await dataOf(
+    app.call("POST", "/reserve", { userId: "member", event: "video.veo", quantity: 1 }),
+  );
+  await dataOf(app.call("POST", "/commit", { reservationId }));
+  const byModel = (await daily(app, "by=model", 1)).days;
+  assert.deepEqual(partsOf(byModel, "model"), [
+    [null, 3, 1, 0, 0],
+    ["sdxl", 2, 0, 3, 1],
+    ["veo", 2, 0, 120, 0],
+  ]);
+  assert.deepEqual(partsOf((await daily(app, "by=plan", 1)).days, "planId"), [
+    ["plan_pro", 6, 1, 123, 1],
+    [null, 1, 0, 0, 0],
+  ]);
+  const byCost = partsOf((await daily(app, "by=model&order=cost", 1)).days, "model");
+  assert.deepEqual(byCost.map(([name]) => name), ["veo", "sdxl"]);
+  const costly = (await daily(app, "by=user&order=cost", 1)).days;
+  assert.deepEqual(partsOf(costly, "userId").map((part) => part.slice(0, 4)), [
+    ["u", 5, 1, 83],
+    ["member", 1, 0, 40],
+  ]);
+  for (const by of ["event", "user", "model", "plan", "hour"] as const) {
+    const [day] = (await daily(app, `by=${by}&status=blocked`, 1)).days;
+    assert.deepEqual([day.events, day.blocked], [7, 1]);
+    assert.deepEqual(day.parts.map(({ blocked }: { blocked: number }) => blocked), [1], by);
+  }
+  const { hour } = (await daily(app, "by=hour", 1)).days[0].parts[0];
+  assert.equal(hour, new Date(service.clock.now()).getUTCHours());
+  const [own] = (await daily(app, "by=model&userId=member", 1)).days;
+  assert.deepEqual(partsOf([own], "model"), [["veo", 1, 0, 40, 0]]);
+});
+
+Deno.test("events whose model and plan were not stored are a part of their own", async () => {
+  const app = await appWithUser(service);
+  await dataOf(track(app, "u", "video.veo", { quantity: 1 }));
+  await service.serving().term.flush();
+  await service.store.database.query(
+    "update events set plan_id = null, model = null where type = 'video.veo'",
+  );
+  await daily(app);
+  await dataOf(track(app, "u", "image.a"));
+  for (const query of ["by=plan", "by=plan&userId=u"]) {
+    const { days } = await daily(app, query, 1);
+    assert.deepEqual(partsOf(days, "planId"), [["plan_pro", 1, 0, 0, 0], ["unknown", 1, 0, 40, 0]], query);
+  }
+});
+
 Deno.test("who opted out is not named and still counts, and who was erased does not count any more", async () => {
   const app = await appWithUser(service);
   const customer = new Customer(app, "gone", app.secretLive);
@@ -103,9 +176,13 @@ Deno.test("who opted out is not named and still counts, and who was erased does 
   assert.deepEqual(today.parts.map(({ userId }: { userId: string }) => userId), ["u"]);
   assert.equal(today.events, 2);
   const kept = await service.store.database.query(
-    "select 1 from daily_use_of_users d where not exists (select 1 from users u where u.key = d.user_key)",
+    `select 1 from (select user_key from daily_use_of_users union select user_key from daily_use_parts_of_users) d
+     where not exists (select 1 from users u where u.key = d.user_key)`,
   );
   assert.deepEqual([...kept], []);
+  const byPlan = partsOf((await daily(app, "by=plan", 1)).days, "planId");
+  assert.deepEqual(byPlan.map(([plan, events]) => [plan, events]), [[null, 1], ["plan_pro", 1]]);
+  assert.equal((await daily(app, "by=plan", 1)).days[0].users, 2);
 });
 
 Deno.test("steps of any size give the same sums, each event once, also after a restart", async () => {

@@ -139,17 +139,22 @@ const SUMS: readonly Fault[] = [
   [
     "an event that is twice in the sums by day",
     "update daily_use_of_users set events = 2 where user_key = 1",
-    ["daily_use 1 user_1 sums by day: 2 events for 0.5 cents, but there are 1 for 0.5"],
+    ["daily_use 1 user_1 sums by day: 2 events for 0.5 cents, but there are 1 for 0.5 cents"],
   ],
   [
     "credits that no event of a day has",
     "update daily_use_of_users set cost_credits = 3 where user_key = 1",
-    ["daily_use 1 user_1 sums by day: 1 events for 0.5 cents and 3 credits, but there are 1 for 0.5"],
+    ["daily_use 1 user_1 sums by day: 1 events for 0.5 cents and 3 credits, but there are 1 for 0.5 cents"],
   ],
   [
     "a mark that is past what was added up",
     "update daily_use_marks set event_id = 'evt_3'",
-    ["daily_use 1 user_1 sums by day: 1 events for 0.5 cents, but there are 2 for 1"],
+    ["daily_use 1 user_1 sums by day: 1 events for 0.5 cents, but there are 2 for 1 cents"],
+  ],
+  [
+    "a plan and model with more than their events",
+    "update daily_use_parts_of_users set cost_cents = 0.6 where user_key = 1",
+    ["daily_use 1 user_1 sums by day, plan and model: 1 events for 0.6 cents, but there are 1 for 0.5 cents"],
   ],
   [
     "a lost ledger row",

@@ -137,6 +137,10 @@ const CLEAN: readonly string[] = [
   // One event is in the sums by day.
   `insert into daily_use_marks values (1, ${START}, 'evt_1')`,
   `insert into daily_use_of_users values (1, ${START / 86_400_000}, 'x.make', 1, 1, 0, 1, 0.5)`,
+  `insert into daily_use_parts_of_users values (1, ${
+    START / 86_400_000
+  }, 'plan', '', 0, 1, 1, 0, 0, 1, 0.5, 0)`,
+  "update events set plan_id = 'plan', model = '' where id in ('evt_1', 'evt_2')",
   `update counters set alerted = '0.000001,5e-7,99.5,100' where user_key = 1 and group_id = 'g'`,
   subscription("sub_1", 1, END + 1, false),
   subscription("sub_2", 1, START, true),
@@ -172,7 +176,7 @@ const TABLES = [
     "runs",
     "users",
   ],
-  ...["daily_use_marks", "daily_use_of_users"],
+  ...["daily_use_marks", "daily_use_of_users", "daily_use_parts_of_users"],
   ...["stripe_purchases", "stripe_payments", "stripe_refunds", "stripe_disputes"],
   ...["webhook_messages", "webhooks", "realms", "apps", "workspaces"],
 ];

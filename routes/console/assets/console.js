@@ -1,4 +1,4 @@
-// The script of pages: keyboard shortcuts, forms that are sent once, the editor of the catalog, and charts.
+// The script of pages: keyboard shortcuts, menus, forms that are sent once, the editor of the catalog, numbers of charts.
 "use strict";
 
 const isTyping = (element) =>
@@ -13,15 +13,20 @@ const rowsAround = (element) => {
 
 document.addEventListener("keydown", (event) => {
   const { key, target } = event;
-  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const isSearch = key === "/" || (key === "k" && (event.ctrlKey || event.metaKey));
+  if (!isSearch && (event.ctrlKey || event.metaKey || event.altKey)) return;
   if (key === "Escape") {
-    const dialog = document.querySelector("details.menu[open]");
-    if (dialog !== null) dialog.open = false;
-    else if (isTyping(target)) target.blur();
+    const menu = document.querySelector("details.menu[open]");
+    if (menu !== null) {
+      menu.open = false;
+      menu.querySelector("summary").focus();
+    } else if (isTyping(target)) target.blur();
     return;
   }
-  if (isTyping(target)) return;
-  if (key === "/") {
+  if (isTyping(target) || document.querySelector("dialog[open]") !== null) return;
+  if (key === "?") {
+    document.getElementById("shortcuts")?.showModal();
+  } else if (isSearch) {
     const search = document.getElementById("search");
     if (search === null) return;
     event.preventDefault();
@@ -39,6 +44,15 @@ document.addEventListener("keydown", (event) => {
     rows[next].focus();
   }
 });
+
+/** A menu closes with a click elsewhere, also in another menu. */
+document.addEventListener("click", ({ target }) => {
+  for (const menu of document.querySelectorAll("details.menu[open]")) {
+    if (!menu.contains(target)) menu.open = false;
+  }
+  if (target.closest?.("[data-opens]")) document.getElementById("shortcuts").showModal();
+});
+for (const button of document.querySelectorAll("[data-opens]")) button.hidden = false;
 
 /** A form is sent once, however often its button is pressed. The server ensures the same. */
 document.addEventListener("submit", (event) => {
@@ -110,71 +124,31 @@ if (firstFault !== null) {
   showLine(area, Number(firstFault.dataset.jumps));
 }
 
-/** Draws the charts of the page: stacked bars by day. */
-const drawCharts = () => {
-  if (typeof uPlot === "undefined") return;
-  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
-  const short = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
-  for (const place of document.querySelectorAll("[data-chart]")) {
-    const { days, series, measure } = JSON.parse(place.dataset.chart);
-    const dollars = new Intl.NumberFormat("en-US", {
-      style: "currency",
-      currency: "USD",
-      maximumSignificantDigits: 3,
-    });
-    const shown = measure === "cents" ? (value) => dollars.format(value / 100) : (value) => String(value);
-    const onAxis = measure === "cents" ? shown : (value) => short.format(value);
-    // The largest sum is drawn first, and each smaller sum over it.
-    const stacked = series.map((_, index) =>
-      days.map((_, day) => series.slice(0, index + 1).reduce((sum, { values }) => sum + values[day], 0))
-    ).reverse();
-    const bars = uPlot.paths.bars({ size: [0.8, 40], gap: 1 });
-    const axis = {
-      stroke: colour("soft"),
-      grid: { stroke: colour("line"), width: 1 },
-      ticks: { show: false },
-    };
-    place.replaceChildren();
-    const chart = new uPlot(
-      {
-        width: place.clientWidth,
-        height: 220,
-        legend: { show: false },
-        cursor: { drag: { x: false, y: false }, points: { show: false } },
-        tzDate: (at) => uPlot.tzDate(new Date(at * 1e3), "Etc/UTC"),
-        scales: { y: { range: (_, __, most) => [0, most <= 0 ? 1 : most * 1.05] } },
-        axes: [{
-          ...axis,
-          incrs: [1, 2, 7, 14].map((count) => count * 86_400),
-          values: (_, splits) => splits.map((at) => new Date(at * 1e3).toISOString().slice(5, 10)),
-        }, { ...axis, size: 60, values: (_, splits) => splits.map(onAxis) }],
-        series: [
-          {},
-          ...series.map(({ name }, index) => ({
-            label: name,
-            fill: colour(name === "all others" ? "others" : `colour-${index + 1}`),
-            width: 0,
-            paths: bars,
-            points: { show: false },
-          })).reverse(),
-        ],
-        hooks: {
-          setCursor: [({ cursor }) => {
-            const { idx } = cursor;
-            if (idx == null) return;
-            const parts = series.filter(({ values }) => values[idx] > 0)
-              .map(({ name, values }) => `${name} ${shown(values[idx])}`);
-            place.nextElementSibling.textContent = [days[idx], ...parts].join(" · ");
-          }],
-        },
-      },
-      [days.map((day) => Date.parse(day) / 1000), ...stacked],
-      place,
-    );
-    new ResizeObserver(() => {
-      if (place.clientWidth !== chart.width) chart.setSize({ width: place.clientWidth, height: 220 });
-    }).observe(place);
-  }
+/** Shows the numbers of a day of a chart, under the pointer or chosen with the arrow keys. */
+const showDay = (chart, place) => {
+  const days = [...chart.querySelectorAll("g")];
+  const day = days[Math.min(Math.max(place, 0), days.length - 1)];
+  if (day === undefined) return;
+  chart.querySelector("g.shown")?.classList.remove("shown");
+  day.classList.add("shown");
+  chart.nextElementSibling.textContent = day.querySelector("title").textContent;
 };
-addEventListener("DOMContentLoaded", drawCharts);
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawCharts);
+const dayAt = (chart) => [...chart.querySelectorAll("g")].findIndex((day) => day.matches(".shown"));
+for (const type of ["pointerover", "pointerdown"]) {
+  document.addEventListener(type, ({ target }) => {
+    const chart = target.closest?.(".chart");
+    const day = target.closest?.("g");
+    if (chart && day) showDay(chart, [...chart.querySelectorAll("g")].indexOf(day));
+  });
+}
+document.addEventListener("keydown", (event) => {
+  const chart = event.target;
+  if (!chart.matches?.(".chart") || event.ctrlKey || event.metaKey || event.altKey) return;
+  const at = dayAt(chart);
+  const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+  if (step !== undefined) showDay(chart, at < 0 ? Infinity : at + step);
+  else if (event.key === "Home") showDay(chart, 0);
+  else if (event.key === "End") showDay(chart, Infinity);
+  else return;
+  event.preventDefault();
+});

@@ -1,17 +1,19 @@
 // The feed of events, and the page of one event.
 
+import { createHash } from "node:crypto";
 import { appOf, errorPage } from "../parts/subject.tsx";
 import { csvFile, withCredits } from "../parts/csv.ts";
-import { EventTable, type FeedEvent, StatusTag } from "../parts/event_table.tsx";
-import { Filter, FilterText } from "../parts/filter.tsx";
+import { COLOUR_DAYS, nowOf, readDailyUsage } from "../parts/daily_usage.tsx";
+import { EventTable, type FeedEvent, StatusTag, statusText } from "../parts/event_table.tsx";
+import { Filter, FilterSelect, FilterText } from "../parts/filter.tsx";
 import { AmountText, TimeExact } from "../parts/format.tsx";
 import { appPath, crumbsOf, userPath } from "../parts/page.tsx";
 import { CsvLink, listAsAsked, Pager } from "../parts/pager.tsx";
-import type { PageRoute } from "../parts/page_context.ts";
+import type { PageRequest, PageRoute } from "../parts/page_context.ts";
 import type { AppMode } from "../parts/ask.ts";
 import { Table } from "../parts/table.tsx";
 import type { AnswerOf } from "../../contract/definition.ts";
-import { getEvent, listEvents } from "../../contract/events.ts";
+import { FEED_STATUSES, getEvent, listEvents } from "../../contract/events.ts";
 
 /** `/console/apps/{appId}/{mode}/events` */
 const eventsPage: PageRoute = {
@@ -21,16 +23,22 @@ const eventsPage: PageRoute = {
     const app = appOf(request);
     const userId = query.get("user") || undefined;
     const eventType = query.get("type") || undefined;
+    const status = FEED_STATUSES.find((each) => each === query.get("status"));
     const listed = await listAsAsked(query, {
-      read: (part) => ask.app(app, listEvents, { userId, eventType, ...part }),
+      read: (part) => ask.app(app, listEvents, { userId, eventType, status, ...part }),
       rowsOf: ({ events }) => events,
       fileOf: (rows) => eventsFile(app.mode, rows),
     });
     if (!("rows" in listed)) return listed;
     const { rows: events, offset } = listed;
-    const isFiltered = userId !== undefined || eventType !== undefined;
+    const isFiltered = userId !== undefined || eventType !== undefined || status !== undefined;
     const isLive = offset === 0 && query.get("live") !== "off";
-    const self = `${path}?${query}`;
+    const hash = hashOf(events);
+    if (request.isPartial && query.get("seen") === hash) {
+      return { title: "Events", content: null, status: 204 };
+    }
+    const self = new URLSearchParams([...query].filter(([name]) => name !== "seen"));
+    const types = request.isPartial ? [] : await typesOf(request, app);
     return {
       title: "Events",
       crumbs: crumbsOf(app, "Events"),
@@ -42,20 +50,33 @@ const eventsPage: PageRoute = {
           </div>
           <Filter path={path} isFiltered={isFiltered}>
             <FilterText name="user" label="User" value={userId} />
-            <FilterText name="type" label="Event type" value={eventType} />
+            <FilterSelect name="type" label="Event type" none="all types" options={types} value={eventType} />
+            <FilterSelect
+              name="status"
+              label="Status"
+              none="all statuses"
+              options={FEED_STATUSES}
+              textOf={(each) => statusText(each)}
+              value={status}
+            />
           </Filter>
           <section
             class="card"
             id="feed"
             {...(isLive
-              ? { "hx-get": self, "hx-trigger": "every 4s", "hx-select": "#feed", "hx-swap": "outerHTML" }
+              ? {
+                "hx-get": `${path}?${self}&seen=${hash}`,
+                "hx-trigger": "every 4s",
+                "hx-select": "#feed",
+                "hx-swap": "outerHTML",
+              }
               : {})}
           >
             <h2 class="visually-hidden">List</h2>
             {events.length > 0
               ? <EventTable app={app} events={events} />
               : <NoEvents isFiltered={isFiltered} userId={userId} />}
-            <Pager query={query} offset={offset} rows={events.length} />
+            <Pager query={self} offset={offset} rows={events.length} />
           </section>
           {events.length === 0 ? null : (
             <p class="hint">
@@ -67,6 +88,19 @@ const eventsPage: PageRoute = {
     };
   },
 };
+
+/** A short hash of what the list shows: a poll for the same list is answered without one. */
+function hashOf(events: readonly FeedEvent[]): string {
+  return createHash("sha256").update(JSON.stringify(events)).digest("base64url").slice(0, 12);
+}
+
+/** The leading event types of the last days. */
+async function typesOf({ ask, ...request }: PageRequest, app: AppMode): Promise<string[]> {
+  const now = await nowOf({ ask, ...request }, app);
+  const usage = await readDailyUsage(ask, app, { now, days: COLOUR_DAYS, by: "event" });
+  if (!usage.ok) return [];
+  return [...new Set(usage.data.days.flatMap(({ parts }) => parts.map(({ event }) => event ?? "")))].sort();
+}
 
 function eventsFile(mode: string, events: readonly FeedEvent[]) {
   const rows = events.map((event) => ({

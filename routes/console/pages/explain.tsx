@@ -17,7 +17,7 @@ import { AmountText, amountText, TimeOr } from "../parts/format.tsx";
 import { readCatalog } from "../parts/catalog.ts";
 import { helpFor, HelpList, waitsOf } from "../parts/help.tsx";
 import { userPath } from "../parts/page.tsx";
-import { nowOf } from "../parts/usage_chart.tsx";
+import { nowOf } from "../parts/daily_usage.tsx";
 import { readRefusals, RefusalsOfUser } from "./user_activity.tsx";
 import { metadataOf } from "../../../src/domain/values/match.ts";
 import { Counting } from "../parts/limit_bar.tsx";

@@ -5,7 +5,7 @@ import type { AppMode } from "../parts/ask.ts";
 import { csvFile, wantsCsv } from "../parts/csv.ts";
 import { CsvLink, FILE_ROWS } from "../parts/pager.tsx";
 import type { Download, PageRequest, PageRoute } from "../parts/page_context.ts";
-import { nowOf } from "../parts/usage_chart.tsx";
+import { nowOf } from "../parts/daily_usage.tsx";
 import { LedgerTable } from "./user_records.tsx";
 import type { AnswerOf, InputOf } from "../../contract/definition.ts";
 import { listCredits, listLedger } from "../../contract/credits.ts";

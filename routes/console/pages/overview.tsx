@@ -1,16 +1,42 @@
-// An app in one mode at a glance: today's usage, a chart of the last days, and the newest events.
+// An app in one mode at a glance: today against the same day of last week, 30 days against the 30 before, what costs most,
+// and what needs attention.
 
 import type { AppMode } from "../parts/ask.ts";
 import { appOf } from "../parts/subject.tsx";
+import {
+  addUp,
+  blockedSeries,
+  COLOUR_DAYS,
+  type DailyUsage,
+  type DayOfUsage,
+  LagNote,
+  nowOf,
+  readDailyUsage,
+  seriesOf,
+  sumsOfParts,
+  typeColours,
+} from "../parts/daily_usage.tsx";
 import { EventTable } from "../parts/event_table.tsx";
-import { Figure } from "../parts/figure.tsx";
-import { appPath } from "../parts/page.tsx";
-import type { PageRoute } from "../parts/page_context.ts";
-import { type DailyUsage, LagNote, nowOf, readDailyUsage, UsageChart } from "../parts/usage_chart.tsx";
+import { Comparison } from "../parts/figure.tsx";
+import { AmountText, TimeExact } from "../parts/format.tsx";
+import { appPath, userPath } from "../parts/page.tsx";
+import type { PageRequest, PageRoute } from "../parts/page_context.ts";
+import { Sparkline } from "../parts/sparkline.tsx";
+import { Table } from "../parts/table.tsx";
+import { UsageChart } from "../parts/usage_chart.tsx";
 import { listEvents } from "../../contract/events.ts";
+import { listWebhooks } from "../../contract/webhooks.ts";
+import { marginsPath } from "./margins.tsx";
+import { Cost } from "./usage.tsx";
+import { webhookPath } from "./webhooks_actions.tsx";
 
 const SHOWN = 10;
 const DAYS = 30;
+/** The same weekday of the week before. */
+const WEEK = 7;
+const HOUR_MS = 3_600_000;
+
+type App = AppMode & { readonly name: string };
 
 /** `/console/apps/{appId}/{mode}` */
 export const overviewPage: PageRoute = {
@@ -19,66 +45,315 @@ export const overviewPage: PageRoute = {
     const { ask } = request;
     const app = appOf(request);
     const now = await nowOf(request, app);
-    const [feed, answer] = await Promise.all([
+    const read = async (query: Omit<Parameters<typeof readDailyUsage>[2], "now">) => {
+      const answer = await readDailyUsage(ask, app, { now, ...query });
+      return answer.ok ? answer.data : null;
+    };
+    // The first read adds new events to the sums, so that the others find them there.
+    const usage = await read({ days: COLOUR_DAYS, by: "event" });
+    const [feed, hours, models, costly, users, webhooks] = await Promise.all([
       ask.app(app, listEvents, { limit: String(SHOWN) }),
-      readDailyUsage(ask, app, { now, days: DAYS, by: "event", userId: null }),
+      read({ days: WEEK + 1, by: "hour" }),
+      read({ days: DAYS, by: "model" }),
+      read({ days: DAYS, by: "model", order: "cost" }),
+      read({ days: DAYS, by: "user", order: "cost" }),
+      ask.admin(listWebhooks, { appId: app.appId }),
     ]);
     const events = feed.ok ? feed.data.events : [];
-    const usage = answer.ok ? answer.data : null;
+    const failing = webhooks.ok
+      ? webhooks.data.filter(({ mode, failingSince, disabled }) =>
+        mode === app.mode && (failingSince !== null || disabled)
+      )
+      : [];
     return {
       title: app.name,
-      hasCharts: true,
       content: (
         <>
           <div class="head">
             <h1>{app.name}</h1>
-            <code class="soft">{app.appId}</code>
+            <span class="soft">
+              <code>{app.appId}</code>
+              {app.mode === "test"
+                ? (
+                  <>
+                    {" · test clock "}
+                    <TimeExact at={new Date(now).toISOString()} />
+                  </>
+                )
+                : null}
+            </span>
           </div>
-          {usage === null ? null : <Today app={app} usage={usage} />}
-          {usage === null || events.length === 0 ? null : (
-            <section class="card">
-              <div class="head">
-                <h2>Events by day</h2>
-                <a href={`${appPath(app)}/usage`}>Usage</a>
-              </div>
-              <LagNote usage={usage} now={now} />
-              <UsageChart
-                usage={usage}
-                measure="events"
-                label={`Events of the last ${DAYS} days by event type`}
-              />
-            </section>
+          {usage === null ? null : <LagNote usage={usage} now={now} />}
+          <Attention app={app} failing={failing} models={models} />
+          {usage === null || hours === null ? null : (
+            <>
+              <Today app={app} usage={usage} hours={hours} now={now} />
+              <Month app={app} usage={usage} />
+            </>
           )}
-          <section class="card">
-            <div class="head">
-              <h2>Newest events</h2>
-              {events.length === 0 ? null : <a href={`${appPath(app)}/events`}>All events</a>}
-            </div>
-            {events.length === 0
-              ? (
-                <p class="empty">
-                  No events yet. Send events from your server with an{" "}
-                  <a href={`${appPath(app)}/keys`}>API key</a> of this mode; the{" "}
-                  <a href={`${appPath(app)}/catalog`}>catalog</a> defines plans and limits.
-                </p>
-              )
-              : <EventTable app={app} events={events} />}
-          </section>
+          <div class="columns">
+            <CostByModel models={costly} app={app} />
+            <TopUsers users={users} app={app} />
+          </div>
+          {usage === null || addUp(usage.days).events === 0 ? null : <Plans request={request} app={app} />}
+          <NewestEvents app={app} events={events} />
         </>
       ),
     };
   },
 };
 
-function Today({ app, usage: { days } }: { app: AppMode; usage: DailyUsage }) {
-  const today = days.at(-1);
-  if (today === undefined) return null;
-  const { events, costCents, blocked } = today;
+/** Failing webhooks, and models without a price. */
+function Attention({ app, failing, models }: {
+  app: App;
+  failing: readonly {
+    readonly webhookId: string;
+    readonly url: string;
+    readonly failingSince: string | null;
+  }[];
+  models: DailyUsage | null;
+}) {
+  const unpriced = models === null ? [] : sumsOfParts(models, "events").filter((row) => row.unpriced > 0);
   return (
-    <div class="figures">
-      <Figure value={events} text="events today" href={`${appPath(app)}/events`} />
-      <Figure value={costCents} unit="cents" text="cost today" href={`${appPath(app)}/usage`} />
-      <Figure value={blocked} text="blocked events today" href={`${appPath(app)}/refusals`} />
-    </div>
+    <>
+      {failing.map(({ webhookId, url, failingSince }) => (
+        <div class="note bad">
+          <p>
+            Webhook <a class="wrap" href={webhookPath(app, webhookId)}>{url}</a>{" "}
+            {failingSince === null ? "is disabled." : (
+              <>
+                fails since <TimeExact at={failingSince} />.
+              </>
+            )}
+          </p>
+        </div>
+      ))}
+      {unpriced.length === 0 ? null : (
+        <div class="note warn">
+          <p>
+            Events without a price in {DAYS} days:{" "}
+            {unpriced.map(({ name, unpriced: count }) => `${count.toLocaleString("en-US")} of ${name}`).join(
+              ", ",
+            )}. Their cost is missing here. Add the models to the{" "}
+            <a href={`${appPath(app)}/catalog`}>catalog</a>.
+          </p>
+        </div>
+      )}
+    </>
+  );
+}
+
+/** Today up to the last full hour, against the same hours of the same weekday. */
+function Today({ app, usage, hours, now }: { app: App; usage: DailyUsage; hours: DailyUsage; now: number }) {
+  const [today, before] = [usage.days.at(-1), usage.days.at(-1 - WEEK)];
+  if (today === undefined || before === undefined) return null;
+  const hour = Math.floor(now / HOUR_MS) % 24;
+  const upToHour = (day: DayOfUsage | undefined) =>
+    addUp((day?.parts ?? []).filter((part) => part.hour !== null && part.hour < hour));
+  const isKnown = (day: DayOfUsage | undefined) =>
+    day?.parts.every(({ isUnknown }) => isUnknown !== true) ?? false;
+  const [hoursToday, hoursBefore] = [hours.days.at(-1), hours.days.at(-1 - WEEK)];
+  const [sums, earlier] = [upToHour(hoursToday), upToHour(hoursBefore)];
+  const until = `${String(hour).padStart(2, "0")}:00`;
+  const isComparable = hour > 0 && isKnown(hoursToday) && isKnown(hoursBefore);
+  const compared = (of: "events" | "blocked" | "costCents") =>
+    isComparable ? { now: sums[of], before: earlier[of], until } : null;
+  const base = appPath(app);
+  return (
+    <section class="card">
+      <div class="head">
+        <h2>Today</h2>
+        <span class="soft">
+          {isComparable ? `compared up to ${until} UTC with ${weekdayOf(before.day)} a week ago` : "in UTC"}
+        </span>
+      </div>
+      <div class="figures">
+        <Comparison
+          value={today.events}
+          text="events"
+          href={`${base}/events`}
+          compared={compared("events")}
+        />
+        <Comparison
+          value={today.users ?? 0}
+          text="users"
+          href={`${base}/usage?by=user&days=7`}
+          compared={null}
+        />
+        <Comparison
+          value={today.costCents}
+          unit="cents"
+          text="cost"
+          href={`${base}/usage?by=model&days=7`}
+          compared={compared("costCents")}
+        />
+        <Comparison
+          value={today.blocked}
+          text="blocked events"
+          href={`${base}/refusals`}
+          compared={compared("blocked")}
+        />
+      </div>
+    </section>
+  );
+}
+
+const WEEKDAY = new Intl.DateTimeFormat("en-US", { weekday: "long", timeZone: "UTC" });
+
+function weekdayOf(day: string): string {
+  return WEEKDAY.format(new Date(`${day}T00:00:00Z`));
+}
+
+/** 30 days against the 30 before, with a chart. */
+function Month({ app, usage }: { app: App; usage: DailyUsage }) {
+  const [before, days] = [usage.days.slice(-2 * DAYS, -DAYS), usage.days.slice(-DAYS)];
+  const [sums, earlier] = [addUp(days), addUp(before)];
+  const compared = (of: "events" | "blocked" | "costCents") => ({ now: sums[of], before: earlier[of] });
+  const base = appPath(app);
+  const shown = { by: usage.by, days };
+  const [users, usersBefore] = [usersADay(days), usersADay(before)];
+  return (
+    <section class="card">
+      <div class="head">
+        <h2>Last {DAYS} days</h2>
+        <span class="soft">today included, compared with the {DAYS} days before</span>
+      </div>
+      <div class="figures">
+        <Comparison value={sums.events} text="events" href={`${base}/usage`} compared={compared("events")} />
+        {users === null ? null : (
+          <Comparison
+            value={users}
+            text="users a day"
+            href={`${base}/usage?by=user`}
+            compared={usersBefore === null ? null : { now: users, before: usersBefore }}
+          />
+        )}
+        <Comparison
+          value={sums.costCents}
+          unit="cents"
+          text="cost"
+          href={`${base}/usage?by=model`}
+          compared={compared("costCents")}
+        />
+        <Comparison
+          value={sums.blocked}
+          text="blocked events"
+          href={`${base}/usage?status=blocked`}
+          compared={compared("blocked")}
+        />
+      </div>
+      <UsageChart
+        days={days.map(({ day }) => day)}
+        series={[...seriesOf(shown, "events", typeColours(usage)), ...blockedSeries(shown)]}
+        measure="events"
+        label={`Events of the last ${DAYS} days by event type, with blocked ones`}
+      />
+    </section>
+  );
+}
+
+/** The average number of users on a day; null where a day is not known. */
+function usersADay(days: readonly DayOfUsage[]): number | null {
+  let sum = 0;
+  for (const { users } of days) {
+    if (users === null) return null;
+    sum += users;
+  }
+  return Math.round(sum / days.length);
+}
+
+function CostByModel({ models, app }: { models: DailyUsage | null; app: App }) {
+  const rows = models === null ? [] : sumsOfParts(models, "cents");
+  return (
+    <section class="card">
+      <div class="head">
+        <h2>Cost by model</h2>
+        <a href={`${appPath(app)}/usage?by=model`}>All models</a>
+      </div>
+      {rows.length === 0 ? <p class="empty">No cost in {DAYS} days</p> : (
+        <Table
+          rows={rows}
+          columns={[
+            { head: "Model", cell: ({ name }) => <span class="wrap">{name}</span> },
+            { head: "Events", kind: "number", cell: ({ events }) => <AmountText value={events} /> },
+            { head: "Cost", kind: "number", cell: (row) => <Cost of={row} /> },
+          ]}
+        />
+      )}
+    </section>
+  );
+}
+
+function TopUsers({ users, app }: { users: DailyUsage | null; app: App }) {
+  const rows = users === null ? [] : sumsOfParts(users, "cents");
+  const days = users?.days ?? [];
+  return (
+    <section class="card">
+      <div class="head">
+        <h2>Users with the highest cost</h2>
+        <a href={`${appPath(app)}/usage?by=user`}>All users</a>
+      </div>
+      {rows.length === 0 ? <p class="empty">No cost in {DAYS} days</p> : (
+        <Table
+          rows={rows}
+          columns={[
+            {
+              head: "User",
+              cell: ({ name }) => <a class="row wrap" href={userPath(app, name)}>{name}</a>,
+            },
+            {
+              head: "Cost by day",
+              cell: ({ name }) => (
+                <Sparkline
+                  values={days.map(({ parts }) =>
+                    parts.find(({ userId }) => userId === name)?.costCents ?? 0
+                  )}
+                  label={`Cost of ${name} by day`}
+                />
+              ),
+            },
+            { head: "Cost", kind: "number", cell: (row) => <Cost of={row} /> },
+          ]}
+        />
+      )}
+    </section>
+  );
+}
+
+/** Plans with their margins: loaded after the page, because it counts the seats of all subscriptions. */
+function Plans({ request, app }: { request: PageRequest; app: App }) {
+  const path = marginsPath(app);
+  return (
+    <section class="card" aria-labelledby="plans" aria-live={request.isPartial ? undefined : "off"}>
+      <div class="head">
+        <h2 id="plans">Plans</h2>
+        <a href={path}>Margins</a>
+      </div>
+      <div hx-get={path} hx-trigger="load" hx-select="#margins" hx-swap="outerHTML">
+        <p class="empty">
+          <a href={path}>Show cost, revenue and margin of each plan</a>
+        </p>
+      </div>
+    </section>
+  );
+}
+
+function NewestEvents({ app, events }: { app: App; events: Parameters<typeof EventTable>[0]["events"] }) {
+  const base = appPath(app);
+  return (
+    <section class="card">
+      <div class="head">
+        <h2>Newest events</h2>
+        {events.length === 0 ? null : <a href={`${base}/events`}>All events</a>}
+      </div>
+      {events.length === 0
+        ? (
+          <p class="empty">
+            No events yet. Send events from your server with an <a href={`${base}/keys`}>API key</a>{" "}
+            of this mode; the <a href={`${base}/catalog`}>catalog</a> defines plans and limits.
+          </p>
+        )
+        : <EventTable app={app} events={events} />}
+    </section>
   );
 }

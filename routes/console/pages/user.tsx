@@ -13,7 +13,7 @@ import {
   type PageRequest,
   type PageRoute,
 } from "../parts/page_context.ts";
-import { nowOf } from "../parts/usage_chart.tsx";
+import { nowOf } from "../parts/daily_usage.tsx";
 import { readUserDays, UseCard } from "./user_days.tsx";
 import { readRefusal, RefusalBanner } from "./user_refusal.tsx";
 import { type FoundThing, KINDS } from "./search.tsx";

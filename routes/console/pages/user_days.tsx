@@ -5,7 +5,7 @@ import { appPath } from "../parts/page.tsx";
 import type { PageRequest } from "../parts/page_context.ts";
 import { Sparkline } from "../parts/sparkline.tsx";
 import type { UserSubject } from "../parts/subject.tsx";
-import { type DailyUsage, readDailyUsage } from "../parts/usage_chart.tsx";
+import { type DailyUsage, readDailyUsage } from "../parts/daily_usage.tsx";
 
 /** The sums of the days; null where the call failed. */
 type Days = Pick<DailyUsage, "days" | "countedUntil"> | null;

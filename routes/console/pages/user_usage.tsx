@@ -281,8 +281,8 @@ function Holds(
           holds.some(({ heldFor }) => heldFor !== undefined)
             ? {
               head: "User",
-              cell: ({ heldFor = user.userId, reservationId }) => (
-                <a id={`user-${reservationId}`} href={userPath(app, heldFor)}>{heldFor}</a>
+              cell: ({ reservationId, heldFor = user.userId }) => (
+                <a id={`held-for-${reservationId}`} href={userPath(app, heldFor)}>{heldFor}</a>
               ),
             }
             : null,

@@ -1,4 +1,4 @@
-// The files that pages load: styles, our script, and two libraries. They are part of the program and served compressed,
+// The files that pages load: styles, our script, and a library. They are part of the program and served compressed,
 // under a path with a hash of the content, so that browsers cache them for good.
 
 import { Buffer } from "node:buffer";
@@ -6,7 +6,6 @@ import { createHash } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import script from "../assets/console.js" with { type: "text" };
 import styles from "../assets/console.css" with { type: "text" };
-import chartStyles from "../assets/uplot.css" with { type: "text" };
 
 /** A compressed file. */
 interface Asset {
@@ -23,7 +22,6 @@ export interface Assets {
   readonly styles: string;
   readonly script: string;
   readonly htmx: string;
-  readonly charts: string;
   /** The response for a path; null for an unknown path. */
   answer(path: string): Response | null;
 }
@@ -31,19 +29,16 @@ export interface Assets {
 /** Reads the files, on the first visit: a process without visitors needs no memory for them. */
 export async function readAssets(): Promise<Assets> {
   const { default: htmx } = await import("../assets/htmx.js.gz", { with: { type: "bytes" } });
-  const { default: charts } = await import("../assets/uplot.js.gz", { with: { type: "bytes" } });
   const assets = {
-    styles: compressed("console.css", STYLE_TYPE, styles + chartStyles),
+    styles: compressed("console.css", STYLE_TYPE, styles),
     script: compressed("console.js", SCRIPT_TYPE, script),
     htmx: named("htmx.js", SCRIPT_TYPE, new Uint8Array(htmx)),
-    charts: named("uplot.js", SCRIPT_TYPE, new Uint8Array(charts)),
   };
   const byPath = new Map(Object.values(assets).map((asset) => [asset.path, asset]));
   return {
     styles: assets.styles.path,
     script: assets.script.path,
     htmx: assets.htmx.path,
-    charts: assets.charts.path,
     answer(path) {
       const asset = byPath.get(path);
       if (asset === undefined) return null;

@@ -26,6 +26,11 @@ export function StatusTag({ status }: { status: FeedEvent["matchStatus"] }) {
   return <span class={`tag ${kind}`} title={status}>{text}</span>;
 }
 
+/** What people read of a status. */
+export function statusText(status: FeedEvent["matchStatus"]): string {
+  return STATUSES[status].text;
+}
+
 /** The path of an event's page. */
 function eventPath(app: AppMode, eventId: string): string {
   return `${appPath(app)}/events/${encodeURIComponent(eventId)}`;
@@ -53,7 +58,12 @@ export function EventTable({ app, events, now, showsUsers = true, showsPrompts =
           ),
         },
         showsUsers
-          ? { head: "User", cell: ({ endUserId }) => <a href={userPath(app, endUserId)}>{endUserId}</a> }
+          ? {
+            head: "User",
+            cell: ({ id, endUserId }) => (
+              <a id={`user-of-${id}`} href={userPath(app, endUserId)}>{endUserId}</a>
+            ),
+          }
           : null,
         { head: "Event type", cell: ({ eventType }) => eventType },
         { head: "Quantity", kind: "number", cell: ({ quantity }) => <AmountText value={quantity} /> },

@@ -19,12 +19,12 @@ export interface Frame {
   readonly session: Session | null;
   /** The app of the page; null for pages of the whole service. */
   readonly app: (AppMode & { readonly name: string }) | null;
+  /** Some apps to switch to. */
+  readonly apps?: readonly { readonly appId: string; readonly name: string }[];
   readonly title: string;
   readonly crumbs?: readonly Crumb[];
   /** The path of the page, which the navigation marks. */
   readonly path: string;
-  /** Whether the page has charts. */
-  readonly hasCharts?: boolean;
   /** The note of the action that was just done. */
   readonly note?: string | null;
 }
@@ -47,7 +47,6 @@ export function Page({ frame, children }: { frame: Frame; children?: Child }) {
         <link rel="icon" href="data:," />
         <link rel="stylesheet" href={assets.styles} />
         {session === null ? null : <script src={assets.htmx} defer></script>}
-        {frame.hasCharts === true ? <script src={assets.charts} defer></script> : null}
         {session === null ? null : <script src={assets.script} defer></script>}
       </head>
       <body>
@@ -61,50 +60,110 @@ export function Page({ frame, children }: { frame: Frame; children?: Child }) {
         {session === null ? null : (
           <footer>
             <span>Times are UTC.</span>
-            <span>
-              <kbd>/</kbd> search
-            </span>
+            <button type="button" class="quiet" data-opens="shortcuts" hidden>
+              <kbd>?</kbd> shortcuts
+            </button>
           </footer>
         )}
+        {session === null ? null : <Shortcuts />}
       </body>
     </html>
   );
 }
 
+const SHORTCUTS = [
+  ["/ or Ctrl K", "Search"],
+  ["j, k or arrow keys", "Move through the rows of a list"],
+  ["Enter", "Open the row"],
+  ["Left, right", "Show the days of a chart that has the focus"],
+  ["Esc", "Close a menu, leave a field"],
+  ["?", "Show these shortcuts"],
+] as const;
+
+function Shortcuts() {
+  return (
+    <dialog id="shortcuts" aria-labelledby="shortcuts-title">
+      <h2 id="shortcuts-title">Keyboard shortcuts</h2>
+      <dl class="facts">
+        {SHORTCUTS.map(([keys, text]) => (
+          <>
+            <dt>
+              <kbd>{keys}</kbd>
+            </dt>
+            <dd>{text}</dd>
+          </>
+        ))}
+      </dl>
+      <form method="dialog" class="buttons">
+        <button type="submit">Close</button>
+      </form>
+    </dialog>
+  );
+}
+
+/** A page of an app: its path below the app, and its name. */
+type Place = readonly [path: string, name: string];
+
+/** The pages of an app in the navigation, and those of its menu for developers. */
+const PLACES: readonly Place[] = [
+  ["", "Overview"],
+  ["/users", "Users"],
+  ["/usage", "Usage"],
+  ["/refusals", "Limits hit"],
+  ["/events", "Events"],
+  ["/catalog", "Catalog"],
+];
+const DEVELOPERS: readonly Place[] = [
+  ["/keys", "API keys"],
+  ["/webhooks", "Webhooks"],
+  ["/requests", "Request log"],
+  ["/stripe", "Stripe"],
+];
+
 function Navigation({ frame, session }: { frame: Frame; session: Session }) {
   const { app, path } = frame;
-  const link = (href: string, text: string, isApart = false) => (
-    <a href={href} class={isApart ? "apart" : undefined} aria-current={path === href ? "page" : undefined}>
+  const isWithin = (href: string) => path.startsWith(`${href}/`);
+  const link = (href: string, text: string, isApart = false, hasPages = true) => (
+    <a
+      href={href}
+      class={isApart ? "apart" : undefined}
+      aria-current={path === href.replace(/\?.*/, "")
+        ? "page"
+        : hasPages && isWithin(href)
+        ? "true"
+        : undefined}
+    >
       {text}
     </a>
   );
   const base = app === null ? null : appPath(app);
+  const isOfDevelopers = DEVELOPERS.some(([place]) =>
+    path === `${base}${place}` || isWithin(`${base}${place}`)
+  );
   return (
     <header class="bar">
       <a class="brand" href="/console/apps">Holdfast</a>
-      {app === null ? null : <AppSwitch app={app} />}
+      {app === null ? null : <AppSwitch app={app} apps={frame.apps ?? []} />}
       {base === null ? null : <Search base={base} />}
       <nav class="places" aria-label="Main">
         {base === null ? null : (
           <>
-            {link(base, "Overview")}
-            {link(`${base}/events`, "Events")}
-            {link(`${base}/usage`, "Usage")}
-            {link(`${base}/refusals`, "Refusals")}
-            {link(`${base}/requests`, "Request log")}
-            {link(`${base}/catalog`, "Catalog")}
-            {link(`${base}/keys`, "API keys")}
-            {link(`${base}/webhooks`, "Webhooks")}
+            {PLACES.map(([place, text]) => link(base + place, text, false, place !== ""))}
+            <details class="menu">
+              <summary class={isOfDevelopers ? "current" : undefined}>Developers</summary>
+              <div class="items start">
+                {DEVELOPERS.map(([place, text]) => link(base + place, text))}
+              </div>
+            </details>
             <span
               hx-get={`${base}/webhooks/failing`}
               hx-trigger="load"
               hx-select="#failing"
               hx-swap="outerHTML"
             />
-            {link(`${base}/stripe`, "Stripe")}
           </>
         )}
-        {link("/console/apps", "Apps", base !== null)}
+        {link("/console/apps", "Apps", base !== null, false)}
         {link("/console/system", "System")}
         {link("/console/audit", "Audit log")}
       </nav>
@@ -120,10 +179,23 @@ function Navigation({ frame, session }: { frame: Frame; session: Session }) {
   );
 }
 
-function AppSwitch({ app }: { app: NonNullable<Frame["app"]> }) {
+function AppSwitch({ app, apps }: { app: NonNullable<Frame["app"]>; apps: NonNullable<Frame["apps"]> }) {
   return (
     <div class="where">
-      <a href={appPath(app)}>{app.name}</a>
+      <details class="menu">
+        <summary>{app.name}</summary>
+        <nav class="items start" aria-label="Apps">
+          {apps.map(({ appId, name }) => (
+            <a
+              href={appPath({ appId, mode: app.mode })}
+              aria-current={appId === app.appId ? "true" : undefined}
+            >
+              {name}
+            </a>
+          ))}
+          <a href="/console/apps">All apps</a>
+        </nav>
+      </details>
       <nav class="modes" aria-label="Mode">
         {(["live", "test"] as const).map((mode) => (
           <a

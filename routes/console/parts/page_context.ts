@@ -31,8 +31,6 @@ export interface PageContent {
   readonly status?: number;
   /** Set when an action was done: a second click gets the same page, and nothing runs again. */
   readonly isDone?: boolean;
-  /** Whether the page needs the script that draws charts. */
-  readonly hasCharts?: boolean;
 }
 
 /** A redirect of the browser. */

@@ -20,13 +20,15 @@ export interface Column<Row> {
  * A table. On a phone each row becomes a list of labels and values, unless `isWide`.
  *
  * @param columns null for a column that this person does not get
+ * @param foot the cells of a last row with totals
  * @param idOf the id of a row's element, for links that lead to the row
  */
-export function Table<Row>({ columns, rows, idOf, isWide = false }: {
+export function Table<Row>({ columns, rows, idOf, isWide = false, foot }: {
   columns: readonly (Column<Row> | null)[];
   rows: readonly Row[];
   idOf?: (row: Row) => string;
   isWide?: boolean;
+  foot?: readonly Child[];
 }) {
   const shown = columns.filter((column) => column !== null);
   return (
@@ -45,6 +47,15 @@ export function Table<Row>({ columns, rows, idOf, isWide = false }: {
           </tr>
         ))}
       </tbody>
+      {foot === undefined ? null : (
+        <tfoot>
+          <tr>
+            {shown.map(({ head, kind }, place) => (
+              <td class={kind} data-label={foot[place] === "" ? undefined : head}>{foot[place]}</td>
+            ))}
+          </tr>
+        </tfoot>
+      )}
     </table>
   );
 }

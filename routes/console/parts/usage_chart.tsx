@@ -1,127 +1,63 @@
-// Usage by day as a chart: stacked bars by event type or by user, with a table of the same numbers for screen readers.
-// console.js draws the numbers in the attribute `data-chart`.
+// A chart of usage by day: stacked bars, drawn on the server, with a table of the same numbers. The script adds the line that
+// says the numbers of the day under the pointer, or of the one that the arrow keys chose.
 
-import type { ApiAnswer, ApiCaller, AppMode } from "./ask.ts";
-import { amountText, TimeExact } from "./format.tsx";
-import type { PageRequest } from "./page_context.ts";
+import type { Measure, Series } from "./daily_usage.tsx";
+import { amountText } from "./format.tsx";
 import { type Column, Table } from "./table.tsx";
-import type { AnswerOf } from "../../contract/definition.ts";
-import { listDailyUse } from "../../contract/service.ts";
-import { getTestClock } from "../../contract/test_clock.ts";
 
-/** The usage by day as the admin API returns it. */
-export type DailyUsage = AnswerOf<typeof listDailyUse>;
-
-const DAY_MS = 86_400_000;
-
-/** The current time of the app's mode. */
-export async function nowOf({ ask }: Pick<PageRequest, "ask">, app: AppMode): Promise<number> {
-  if (app.mode === "live") return ask.serving.clock.now();
-  const clock = await ask.app(app, getTestClock, {});
-  return clock.ok ? Date.parse(clock.data.now) : ask.serving.clock.now();
-}
-
-/** Reads the usage of the days up to a time. */
-export function readDailyUsage(
-  ask: ApiCaller,
-  { appId, mode }: AppMode,
-  { now, days, by, userId }: { now: number; days: number; by: "event" | "user"; userId: string | null },
-): Promise<ApiAnswer<DailyUsage>> {
-  const day = (at: number) => new Date(at).toISOString().slice(0, 10);
-  return ask.admin(listDailyUse, {
-    appId,
-    mode,
-    by,
-    from: day(now - (days - 1) * DAY_MS),
-    to: day(now),
-    userId: userId ?? undefined,
-  });
-}
-
-/** The rest of a day, beside the series with a colour of their own. */
-const OTHERS = "all others";
-/** The most series with a colour of their own. */
-const COLOURS = 7;
-
-/** The number that a chart shows. */
-export type Measure = "events" | "cents";
-
-const MEASURES: Readonly<Record<Measure, (use: { events: number; costCents: number }) => number>> = {
-  events: ({ events }) => events,
-  cents: ({ costCents }) => costCents,
-};
-
-/** The series of a chart, the largest first, each with its values by day. */
-export function seriesOf(
-  { by, days }: Pick<DailyUsage, "by" | "days">,
-  measure: Measure,
-): { name: string; values: number[] }[] {
-  const valueOf = MEASURES[measure];
-  const nameOf = (part: DailyUsage["days"][number]["parts"][number]) =>
-    (by === "event" ? part.event : part.userId) ?? "";
-  const names = new Set<string>();
-  // Each day names its parts in the same order, without those that it doesn't have.
-  const longest = days.toSorted((one, other) => other.parts.length - one.parts.length);
-  for (const { parts } of longest) for (const part of parts) names.add(nameOf(part));
-  const all = [...names].map((name) => ({
-    name,
-    values: days.map(({ parts }) => {
-      const part = parts.find((each) => nameOf(each) === name);
-      return part === undefined ? 0 : valueOf(part);
-    }),
-  }));
-  const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
-  const shown = all.filter(({ values }) => sum(values) > 0)
-    .toSorted((one, other) => sum(other.values) - sum(one.values)).slice(0, COLOURS);
-  const rest = days.map((day, index) =>
-    Math.max(0, rounded(valueOf(day) - shown.reduce((total, { values }) => total + (values[index] ?? 0), 0)))
-  );
-  return sum(rest) > 0 ? [...shown, { name: OTHERS, values: rest }] : shown;
-}
-
-/** Rounds to the six decimal places of cents. */
-function rounded(value: number): number {
-  return Math.round(value * 1e6) / 1e6;
-}
-
-/** How far sums may lag behind before pages show it. */
-const LAG_SHOWN_MS = 60_000;
-
-/** A note where the newest events are not in the sums yet. */
-export function LagNote({ usage: { countedUntil }, now }: { usage: DailyUsage; now: number }) {
-  if (Date.parse(countedUntil) >= now - LAG_SHOWN_MS) return null;
-  return (
-    <div class="note warn">
-      <p>
-        These sums do not include events since <TimeExact at={countedUntil} />{" "}
-        yet. They are updated in the background.
-      </p>
-    </div>
-  );
-}
+const HEIGHT = 100;
+/** The part of a day's width that its bar takes. */
+const BAR_WIDTH = 0.8;
+const DATES_MAX = 5;
 
 /** The chart with its legend and table. */
 export function UsageChart(
-  { usage, measure, label }: { usage: DailyUsage; measure: Measure; label: string },
+  { days, series, measure, label }: {
+    days: readonly string[];
+    /** From the bottom to the top of a bar. */
+    series: readonly Series[];
+    measure: Measure;
+    label: string;
+  },
 ) {
-  const series = seriesOf(usage, measure);
   if (series.length === 0) return <p class="empty">No usage in this period</p>;
-  const days = usage.days.map(({ day }) => day);
   const text = (value: number) => measure === "cents" ? amountText(value, "cents") : amountText(value);
+  const most = scaleOf(
+    Math.max(
+      // Half of one event is none.
+      measure === "cents" ? 0 : 2,
+      ...days.map((_, day) => series.reduce((sum, { values }) => sum + (values[day] ?? 0), 0)),
+    ),
+  );
   return (
     <>
-      <div
-        class="chart"
-        role="img"
-        aria-label={`${label}. The table below has the numbers.`}
-        data-chart={JSON.stringify({ days, series, measure })}
-      >
+      <div class="chart" tabindex={0} role="group" aria-label={`${label}. The table below has the numbers.`}>
+        <div class="scale" aria-hidden="true">
+          {[most, most / 2, 0].map((value) => <span>{text(value)}</span>)}
+        </div>
+        <div class="plot" aria-hidden="true">
+          <svg viewBox={`0 0 ${days.length} ${HEIGHT}`} preserveAspectRatio="none">
+            {[0, HEIGHT / 2, HEIGHT].map((y) => <line x1="0" x2={days.length} y1={y} y2={y} />)}
+            {days.map((day, place) => (
+              <Bar
+                day={day}
+                place={place}
+                series={series}
+                most={most}
+                text={text}
+              />
+            ))}
+          </svg>
+          <div class="dates">{datesOf(days).map((day) => <span>{shortDate(day)}</span>)}</div>
+        </div>
       </div>
-      <p class="hint reading" aria-hidden="true">Hover for details</p>
+      <p class="hint reading" role="status">
+        Hover, or focus the chart and press the arrow keys, for details
+      </p>
       <ul class="legend keys">
-        {series.map(({ name }, index) => (
+        {series.map(({ name, colour }) => (
           <li>
-            <i class={name === OTHERS ? "others" : `colour-${index + 1}`}></i>
+            <i class={colour}></i>
             {name}
           </li>
         ))}
@@ -145,4 +81,56 @@ export function UsageChart(
       </details>
     </>
   );
+}
+
+function Bar({ day, place, series, most, text }: {
+  day: string;
+  place: number;
+  series: readonly Series[];
+  most: number;
+  text: (value: number) => string;
+}) {
+  let top = HEIGHT;
+  const x = rounded(place + (1 - BAR_WIDTH) / 2);
+  const shown = series.filter(({ values }) => (values[place] ?? 0) > 0);
+  const reading = shown.map(({ name, values }) => `${name} ${text(values[place] ?? 0)}`);
+  return (
+    <g>
+      <title>{[day, ...reading].join(" · ")}</title>
+      <rect class="hit" x={place} y="0" width="1" height={HEIGHT} />
+      {shown.map(({ values, colour }) => {
+        const height = rounded((values[place] ?? 0) / most * HEIGHT);
+        top -= height;
+        return <rect class={colour} x={x} y={rounded(top)} width={BAR_WIDTH} height={height} />;
+      })}
+    </g>
+  );
+}
+
+/** The top of a scale: 1, 2, 4, 6, 8 or 10 times a power of ten, so that its half is short too. */
+export function scaleOf(most: number): number {
+  if (most <= 0) return 1;
+  const power = 10 ** Math.floor(Math.log10(most));
+  return ([1, 2, 4, 6, 8, 10].find((step) => step * power >= most) ?? 10) * power;
+}
+
+/** Days that share the width evenly, the first and the last among them. */
+function datesOf(days: readonly string[]): string[] {
+  const steps = Math.min(DATES_MAX, days.length) - 1;
+  if (steps < 1) return [...days];
+  return Array.from(
+    { length: steps + 1 },
+    (_, step) => days[Math.round(step * (days.length - 1) / steps)] as string,
+  );
+}
+
+const SHORT = new Intl.DateTimeFormat("en-US", { month: "short", day: "numeric", timeZone: "UTC" });
+
+/** A day as "Nov 20". */
+function shortDate(day: string): string {
+  return SHORT.format(new Date(`${day}T00:00:00Z`));
+}
+
+function rounded(value: number): number {
+  return Math.round(value * 1e3) / 1e3;
 }

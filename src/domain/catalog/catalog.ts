@@ -25,6 +25,12 @@ import {
 } from "./plan.ts";
 import { compileFeatures, type FeatureCatalog, type FeatureValues } from "./feature.ts";
 
+/** What a seat of a plan costs its user a period, in the smallest unit of the currency. */
+export interface PlanPrice {
+  readonly amount: number;
+  readonly currency: string;
+}
+
 export type PackKind = "per_type" | "generic";
 
 export interface HeadroomDocument {
@@ -147,6 +153,7 @@ export interface CatalogDocument {
   readonly models?: readonly ModelDocument[] | undefined;
   readonly rates?: readonly RateDocument[] | undefined;
   readonly plans?: readonly PlanDocument[] | undefined;
+  readonly planPrices?: Readonly<Record<string, PlanPrice>> | undefined;
   readonly featureDefaults?: FeatureValues | undefined;
   readonly packs?: readonly PackDocument[] | undefined;
   readonly composeTypes?: readonly ComposeTypeDocument[] | undefined;
@@ -203,6 +210,8 @@ export interface Catalog {
   readonly unpricedModels: "warn" | "refuse";
   readonly gateway: GatewaySettings;
   readonly plans: ReadonlyMap<string, Plan>;
+  /** What plans cost their users, by the plan's id. */
+  readonly planPrices: ReadonlyMap<string, PlanPrice>;
   readonly features: FeatureCatalog;
   /** Whether any group of any plan has alerts. */
   readonly hasAlerts: boolean;
@@ -273,6 +282,7 @@ export function compileCatalog(
     unpricedModels: document.settings?.unpricedModels ?? "warn",
     gateway: compileGateway(document.gateway, document.settings?.gateway),
     plans: new Map(plans.map((plan) => [plan.id, plan])),
+    planPrices: new Map(Object.entries(document.planPrices ?? {})),
     features: compileFeatures(document.featureDefaults ?? {}, plans.map((plan) => plan.features)),
     hasAlerts: plans.some(({ groups }) => groups.some(({ alerts }) => alerts.length > 0)),
     hasAddOns: plans.some(({ addon }) => addon),

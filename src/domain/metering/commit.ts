@@ -16,7 +16,7 @@ import type { Charge, MeteringEvent } from "../state/event.ts";
 import type { PriceRow } from "../catalog/price_row.ts";
 import { canRate, type CreditCost, creditCostOf, creditsOf, eventCredits } from "../pricing/credits.ts";
 import type { Pricing } from "../pricing/amounts.ts";
-import { type Cost, costOf, type Warning, warningsOf } from "../pricing/cost.ts";
+import { type Cost, costOf, eventModel, type Warning, warningsOf } from "../pricing/cost.ts";
 import { finalAmounts, NO_USAGE, saysTokens, type Usage, workOfUsage } from "../pricing/usage.ts";
 import type { Work } from "../state/work.ts";
 import { eventStep, settleStep } from "../state/run.ts";
@@ -94,6 +94,7 @@ export function commit(draft: Draft, input: CommitInput, context: Context): Resu
   const credits = finalAmount(row, "credits", final);
   const isRated = canRate(rate, centsOfRate(row, final, priceRow));
   const costCents = finalCost(row, final);
+  const toldCents = row.toldCents || tellsCents(input);
   const eventId = context.ids.next("event");
   const settlement: Settlement = {
     status: transition.next,
@@ -120,6 +121,7 @@ export function commit(draft: Draft, input: CommitInput, context: Context): Resu
       quantity: eventQuantity(row, finalAmount(row, "seconds", final)),
       costCents,
       ...eventCredits(credits, isRated),
+      ...eventModel(priceRow, metadata, toldCents),
       matchStatus: isMatched ? "matched" : "matched_credits_only",
       createdAt: context.now,
       metadata: input.isEstimate === true ? estimated(row.metadata) : row.metadata,
@@ -143,7 +145,6 @@ export function commit(draft: Draft, input: CommitInput, context: Context): Resu
   const lacksRate = !isRated && !corrects(input, "credits") && (holdIn(holds, "credits") ||
     hasCreditsFor(draft, context, call) ||
     parts.some((part) => isOfQuota(part.row) && hasCreditsFor(part.draft, context, call)));
-  const toldCents = row.toldCents || tellsCents(input);
   const warnings = warningsOf(priceRow, { countsCents, toldCents, usage: input.usage ?? null, lacksRate });
   const levels = levelsOf(draft, parts);
   const groups = [...own.values()];

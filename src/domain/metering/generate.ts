@@ -106,6 +106,7 @@ export function generate(draft: Draft, input: GenerateInput, context: Context): 
       quantity: ONE,
       costCents,
       ...eventCredits(credits, rate !== null),
+      model: input.model,
       matchStatus,
       createdAt: context.now,
       metadata: metadata.text,

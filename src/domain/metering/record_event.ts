@@ -6,6 +6,7 @@ import type { Draft } from "../state/draft.ts";
 import type { MeteringEvent } from "../state/event.ts";
 import { mayLog } from "./prompt_log.ts";
 import type { Reservation } from "../state/reservation.ts";
+import { primaryOf } from "../state/subscription.ts";
 
 /** The texts of an event, already cut. */
 export interface Texts {
@@ -13,7 +14,7 @@ export interface Texts {
   readonly response: string | null;
 }
 
-/** Records an event, and its texts and error code if texts may be logged. */
+/** Records an event with the plan that it is under, and its texts and error code if texts may be logged. */
 export function recordEvent(
   draft: Draft,
   event: MeteringEvent,
@@ -21,7 +22,8 @@ export function recordEvent(
   context: Context,
 ): void {
   const isLogged = mayLog(draft, context);
-  draft.appendEvent(isLogged || event.errorCode === null ? event : { ...event, errorCode: null });
+  const errorCode = isLogged ? event.errorCode : null;
+  draft.appendEvent({ ...event, errorCode, ...planOf(draft, context) });
   if (!isLogged || (prompt === null && response === null)) return;
   const { id: eventId, userKey, realm, createdAt: at } = event;
   draft.appendRecord({
@@ -29,6 +31,19 @@ export function recordEvent(
     table: "event_logs",
     row: { eventId, userKey, realm, prompt, response, at },
   });
+}
+
+const NO_PLAN: Pick<MeteringEvent, "planId"> = {};
+
+/** The primary plan of the user, or of the nearest account above that has one. */
+function planOf(draft: Draft, { catalog, now }: Context): typeof NO_PLAN {
+  const own = primaryOf(draft.subscriptions(), catalog, now);
+  if (own !== null) return { planId: own.planId };
+  for (const level of draft.above) {
+    const row = primaryOf(level.subscriptions(), catalog, now);
+    if (row !== null) return { planId: row.planId };
+  }
+  return NO_PLAN;
 }
 
 /** The quantity of an event: the final seconds for a model priced by the second, else as sent, else the count, else 1. */

@@ -14,7 +14,7 @@ import { type Charge, isCounted, type MatchStatus } from "../state/event.ts";
 import type { Unit } from "../catalog/plan.ts";
 import { type Amounts, type CallSize, knownCents, priceRowOf, trackAmounts } from "../pricing/amounts.ts";
 import { canRate, type CreditCost, creditCostOf, eventCredits, rateOf } from "../pricing/credits.ts";
-import { type Cost, costOf, type Warning, warningsOf } from "../pricing/cost.ts";
+import { type Cost, costOf, eventModel, type Warning, warningsOf } from "../pricing/cost.ts";
 import type { Usage } from "../pricing/usage.ts";
 import { eventStep, type Run } from "../state/run.ts";
 import { eventQuantity, recordEvent } from "./record_event.ts";
@@ -107,6 +107,7 @@ export function track(draft: Draft, input: TrackInput, context: Context): Result
       quantity: eventQuantity({ perUnit, quantity, count }, amounts.seconds),
       costCents,
       ...eventCredits(amounts.credits, isRated),
+      ...eventModel(priceRow, metadata, toldCents),
       matchStatus,
       createdAt: context.now,
       metadata: metadata?.text ?? null,

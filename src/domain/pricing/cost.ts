@@ -1,6 +1,7 @@
 // The cost that commit and track return, and the warnings about its price.
 
 import type { Amount } from "../values/amount.ts";
+import type { Metadata } from "../values/match.ts";
 import type { PriceRow } from "../catalog/price_row.ts";
 import type { Usage } from "./usage.ts";
 
@@ -11,6 +12,24 @@ export interface Cost {
   readonly priced: boolean;
   /** The row's id; null for none. */
   readonly model: string | null;
+}
+
+/** What an event keeps of its model. */
+export interface EventModel {
+  readonly model?: string;
+  readonly isUnpriced?: true;
+}
+
+const NO_MODEL: EventModel = {};
+/** Names that a table and a page can show. */
+const MODEL_NAME = /^[^\p{Cc}\p{Cs}]{1,128}$/u;
+
+/** The model of an event: that of its price row, else the one in `metadata.model`, if that can be a name. */
+export function eventModel(row: PriceRow | null, metadata: Metadata | null, toldCents: boolean): EventModel {
+  if (row !== null) return { model: row.id };
+  const named = metadata?.members.model;
+  if (typeof named !== "string" || !MODEL_NAME.test(named)) return NO_MODEL;
+  return toldCents ? { model: named } : { model: named, isUnpriced: true };
 }
 
 /** What a caller should know of a call's price. */

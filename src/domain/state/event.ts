@@ -45,6 +45,12 @@ export interface MeteringEvent extends Charge {
   readonly type: string;
   readonly quantity: Amount;
   readonly costCents: Amount;
+  /** The plan of the user, or of the nearest account above that has one, at the event; absent for none. */
+  readonly planId?: string;
+  /** The id of its price row, else the model that the call names; absent for none. */
+  readonly model?: string;
+  /** Whether it names a model, and neither a price row nor the caller says what it costs. */
+  readonly isUnpriced?: true;
   /** What it costs in credits; absent where neither a rate nor the caller says it. */
   readonly costCredits?: Amount;
   readonly matchStatus: MatchStatus;

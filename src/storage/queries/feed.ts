@@ -23,6 +23,8 @@ export interface FeedQuery {
   readonly logs: LogView;
   readonly userId: string | null;
   readonly eventType: string | null;
+  /** Absent or null for events of any status; "matched" has no index. */
+  readonly status?: MatchStatus | null;
   /** Absent or null for events of any call. */
   readonly runId?: string | null;
   /** Only events at and after this moment. */
@@ -121,9 +123,12 @@ function pageOfRealm(
   );
 }
 
-/** The condition of the times of a page, on the column that its indexes end with. */
-function within({ from = null, to = null }: FeedQuery, params: Param[]): string {
-  return (from === null ? "" : ` and created_at_ms >= $${params.push(from)}::bigint`) +
+/** The condition of status and times of a page; the times are the column that its indexes end with. */
+function within({ status = null, from = null, to = null }: FeedQuery, params: Param[]): string {
+  return (status === null
+    ? ""
+    : ` and match_status <> 'matched' and match_status = $${params.push(status)}`) +
+    (from === null ? "" : ` and created_at_ms >= $${params.push(from)}::bigint`) +
     (to === null ? "" : ` and created_at_ms < $${params.push(to)}::bigint`);
 }
 

@@ -10,6 +10,7 @@ import type { Database, Session } from "../database.ts";
 import type { Millis } from "../../domain/values/period.ts";
 import { RECONCILE_LIMITS } from "../../process/limits.ts";
 import { type FaultKind, FAULTS, inRange, owned } from "./reconcile_faults.ts";
+import { DAILY } from "./reconcile_daily.ts";
 import { SOLD, TOLD_OVERAGE } from "./reconcile_overage.ts";
 import { RUNS } from "./reconcile_runs.ts";
 import { TOP_UP_FAULTS } from "./reconcile_top_ups.ts";
@@ -19,7 +20,6 @@ export type DriftKind =
   | "count"
   | "remaining"
   | "held"
-  | "daily_use"
   | "unknown_balance"
   | "unknown_user"
   | FaultKind;
@@ -174,8 +174,7 @@ async function proveRange(
   await eachRow<OwnerlessRow>(session, OWNERLESS, range, (row) => tell(ownerlessDrift(row)));
   await eachRow<CounterSums>(session, counterSums(now), range, (row) => tell(counterDrift(row)));
   await eachRow<BalanceSums>(session, BALANCE_SUMS, range, (row) => balanceDrifts(row).forEach(tell));
-  await eachRow<DailySums>(session, DAILY_SUMS, range, (row) => tell(dailyDrift(row)));
-  for (const sql of [SHARES, SOLD, TOLD_OVERAGE, RUNS, ...FAULTS, TOP_UP_FAULTS]) {
+  for (const sql of [...DAILY, SHARES, SOLD, TOLD_OVERAGE, RUNS, ...FAULTS, TOP_UP_FAULTS]) {
     await eachRow<FaultRow>(session, sql, range, (row) => tell(faultDrift(row)));
   }
 }
@@ -386,47 +385,6 @@ function balanceDrifts(row: BalanceSums): Drift[] {
     drifts.push({ kind: "held", ...owner, text });
   }
   return drifts;
-}
-
-// Sums by day: those of events up to the realm's mark. An erasure under way has removed events, but not yet the sums.
-
-interface DailySums extends OwnedRow {
-  readonly kept: number;
-  readonly events: number;
-  readonly kept_cost: string;
-  readonly cost: string;
-}
-
-const DAILY_SUMS = `
-  select user_key, u.id as user_id, kept, events,
-    trim_scale(kept_cents) || ' cents' || coalesce(' and ' || trim_scale(nullif(kept_credits, 0)) || ' credits', '') as kept_cost,
-    trim_scale(cents) || coalesce(' cents and ' || trim_scale(nullif(credits, 0)) || ' credits', '') as cost
-  from (
-    select user_key, sum(kept)::bigint as kept, sum(events)::bigint as events, sum(kept_cents) as kept_cents,
-      sum(cents) as cents, sum(kept_credits) as kept_credits, sum(credits) as credits
-    from (
-      select user_key, events + blocked as kept, 0 as events, cost_cents as kept_cents, 0::numeric as cents,
-        cost_credits as kept_credits, 0::numeric as credits
-      from ${owned("daily_use_of_users", "t.events, t.blocked, t.cost_cents, t.cost_credits")}
-      union all
-      select user_key, 0, 1, 0, case when match_status = 'blocked' then 0 else cost_cents end,
-        0, case when match_status = 'blocked' then 0 else coalesce(cost_credits, 0) end
-      from ${
-  owned(
-    "events",
-    "t.realm, t.id, t.created_at_ms, t.match_status, t.cost_cents, t.cost_credits",
-    "t.match_status <> 'released'",
-  )
-}
-      join daily_use_marks m on m.realm = of_events.realm and (created_at_ms, of_events.id) <= (m.at_ms, m.event_id)
-    ) part group by user_key
-  ) sums join users u on u.key = sums.user_key and not u.erasing
-  where kept <> events or kept_cents <> cents or kept_credits <> credits
-  order by user_key`;
-
-function dailyDrift({ kept, events, kept_cost: keptCost, cost, ...row }: DailySums): Drift {
-  const text = `sums by day: ${kept} events for ${keptCost}, but there are ${events} for ${cost}`;
-  return { kind: "daily_use", ...ownerOf(row), text };
 }
 
 /** A drift with a text made by SQL. */

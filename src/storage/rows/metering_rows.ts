@@ -329,10 +329,13 @@ export const EVENTS: Omit<Table<MeteringEvent>, "read"> = {
     "run_amounts",
     "shares",
     "cost_credits",
+    "plan_id",
+    "model",
+    "is_unpriced",
     "work",
   ],
   mutable: [],
-  later: ["[]", NULL, NULL, NULL, NULL, NULL, NULL, NULL],
+  later: ["[]", NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL],
   encode: encodeEvent,
 };
 
@@ -359,6 +362,9 @@ function encodeEvent(row: MeteringEvent): string {
     row.runAmounts === undefined ? NULL : textOfAmounts(row.runAmounts),
     row.shares === undefined ? NULL : copyText(encodeShares(row.shares)),
     amountText(row.costCredits ?? null),
+    copyText(row.planId ?? ""),
+    copyText(row.model ?? ""),
+    row.isUnpriced === true ? "t" : NULL,
     encodeWork(row.work),
   ].join("\t");
 }

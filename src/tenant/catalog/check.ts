@@ -116,11 +116,20 @@ function* crossFaults(document: unknown): Iterable<CatalogFault> {
   }
   yield* overageFaults(plans);
   yield* trialFaults(plans);
+  yield* planPriceFaults(catalog, plans);
   yield* featureFaults(catalog, plans);
   yield* modelFaults(models);
   yield* packFaults(packs);
   yield* priceFaults(plans, packs);
   yield* composeFaults(composeTypes, models);
+}
+
+/** A price of a plan that is not there is nearly always a typing error, and a margin would be missing. */
+function* planPriceFaults(catalog: Loose, plans: readonly Loose[]): Iterable<CatalogFault> {
+  for (const id of Object.keys(looseOf(catalog.planPrices))) {
+    if (plans.some((plan) => plan.id === id)) continue;
+    yield { path: pathText(["planPrices", id]), message: "must be named by the id of a plan of the catalog" };
+  }
 }
 
 /** Overage is sold past the quota; headroom stops before it. */

@@ -2,6 +2,7 @@
 // neither can say anything else than what is checked.
 
 import { z } from "zod";
+import { looseOf } from "./loose.ts";
 import { catalogSchema, envelopeMembers } from "./schema.ts";
 
 /** The members of a JSON Schema that are read here. */
@@ -12,6 +13,7 @@ interface Part {
   readonly properties?: Readonly<Record<string, Part>>;
   readonly required?: readonly string[];
   readonly items?: Part;
+  readonly additionalProperties?: Part | boolean;
   readonly enum?: readonly unknown[];
   readonly const?: unknown;
   readonly default?: unknown;
@@ -67,6 +69,7 @@ function tables(): string {
       "Headroom",
       "Overage",
       "MemberLimit",
+      "PlanPrice",
       "Pack",
       "PackPrice",
       "PackItem",
@@ -127,6 +130,8 @@ function valueOf(part: Part): string {
   if (anyOf !== undefined) return anyOf.map(valueOf).join(" or ");
   if (only !== undefined) return code(JSON.stringify(only));
   if (values !== undefined) return values.map((value) => code(JSON.stringify(value))).join(", ");
+  const { $ref: named } = looseOf(part.additionalProperties);
+  if (typeof named === "string") return `object of ${linkTo(named)} by id`;
   if (type === "array") return `list of ${items === undefined ? "values" : valueOf(items)}`;
   return `${type ?? "any value"}${rangeOf(part)}`;
 }

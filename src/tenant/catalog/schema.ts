@@ -317,6 +317,17 @@ const pack = z.strictObject({
   }),
 }).meta({ id: "CatalogPack", title: "Pack", description: "Credits that can be granted beside a plan." });
 
+const planPrice = z.strictObject({
+  amount: z.int().min(0).max(99_999_999).meta({
+    description: "What a seat costs a period of the plan, in the smallest unit of the currency.",
+    examples: [2000],
+  }),
+  currency: z.string().regex(/^[a-z]{3}$/, "must be three lower-case letters").meta({
+    description: "An ISO code in lower case.",
+    examples: ["usd"],
+  }),
+}).meta({ id: "CatalogPlanPrice", title: "Plan price", description: "What a plan costs its user." });
+
 const composeType = z.strictObject({
   name: z.string().regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, "must be in kebab-case").max(100).meta({
     description: "What a compose call names. In kebab-case, up to 100 characters, unique.",
@@ -374,6 +385,13 @@ export const catalogSchema = z.strictObject({
     default: [],
   }),
   plans: z.array(plan).optional().meta({ description: "What subscriptions entitle to.", default: [] }),
+  planPrices: z.record(z.string(), planPrice).optional().meta({
+    description:
+      "What plans cost their users, by the id of the plan. Margins of the console are computed with it; " +
+      "nothing is charged by it, and no user reads it.",
+    default: {},
+    examples: [{ plan_pro: { amount: 2000, currency: "usd" } }],
+  }),
   featureDefaults: featureValues.optional().meta({
     description: "Features of every user whose own plan, and those of the users above, lack the key.",
     examples: [{ sso: false, seats: 1 }],

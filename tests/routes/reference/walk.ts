@@ -279,6 +279,7 @@ export async function walkAdministration(tour: Tour): Promise<void> {
   await record("listAudit", { parameters: { appId, limit: "2" } });
   const range = { from: "2026-01-15", to: "2026-01-15" };
   await record("listDailyUse", { parameters: { appId: app.appId, mode: "live", by: "event", ...range } });
+  await record("listMargins", { parameters: { appId: app.appId, mode: "live" } });
   await walkFeatures(tour);
   await walkTopUps(tour);
   await walkOverage(tour);

@@ -173,6 +173,7 @@ export const ERASURE: readonly Entry[] = [
   read("events since a mark: select at_ms as at, event_id", () => []),
   write("remove use of erased events: with gone as ( select day, type", () => 0),
   write("remove daily use: delete from daily_use", () => 0),
+  write("remove parts of erased events: with gone as ( select user_key, day", () => 0),
   ...[
     "subscriptions",
     "counters",

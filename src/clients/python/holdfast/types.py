@@ -2044,6 +2044,7 @@ class DeletionStatus(TypedDict):
 EventQuery = TypedDict("EventQuery", {
     "userId": 'NotRequired[str]',
     "eventType": 'NotRequired[str]',
+    "status": 'NotRequired[Literal["matched_credits_only", "unmatched", "blocked", "no_subscription", "released"]]',
     "runId": 'NotRequired[str]',
     "from": 'NotRequired[Moment]',
     "to": 'NotRequired[Moment]',

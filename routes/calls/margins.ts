@@ -1,0 +1,123 @@
+// Margins: what plans bring in against what their calls cost.
+
+import type { Realm } from "../../actors/call.ts";
+import { MARGIN_DAYS, marginOf } from "../../src/domain/plans/margin.ts";
+import { amountOf, numberOf } from "../../src/domain/values/amount.ts";
+import type { Millis } from "../../src/domain/values/period.ts";
+import { type AddingWorld, addSomeUp } from "../../src/operations/sweeps/daily_use.ts";
+import { type DayOfUse, firstUnadded, listDailyUse } from "../../src/storage/queries/daily_use.ts";
+import { countSeats, type PlanSeats } from "../../src/storage/queries/plan_seats.ts";
+import type { Registry } from "../../src/tenant/registry.ts";
+import { timeText } from "../contract/fields.ts";
+import { listMargins } from "../contract/margins.ts";
+import { dayText } from "../contract/service.ts";
+import { success } from "../http/answer.ts";
+import { keylessEndpointsOn } from "../http/endpoint.ts";
+import type { KeylessEndpoint } from "../http/endpoint_types.ts";
+import { appOf } from "./admin.ts";
+
+type World = AddingWorld & {
+  readonly database: Parameters<typeof listDailyUse>[0];
+  readonly registry: Pick<Registry, "apps">;
+};
+
+const endpoint = keylessEndpointsOn<World>();
+
+const DAY_MS = 86_400_000;
+/** The most plans of an answer. */
+const PLANS_MAX = 1_000;
+/** Seats are counted again when so many times has passed as counting took. */
+const REST_FACTOR = 20;
+
+/** Margins of plans. */
+export const MARGINS: readonly KeylessEndpoint<World>[] = [
+  endpoint(listMargins, async ({ world, input }) => {
+    const { appId, mode, userId = null } = input;
+    const realm = appOf(world, appId).realms[mode];
+    const now = realm.now();
+    await addSomeUp(world, realm);
+    const to = Math.floor(now / DAY_MS);
+    const from = to - MARGIN_DAYS + 1;
+    const query = {
+      realm: realm.realm,
+      from,
+      to,
+      by: "plan",
+      measure: "events",
+      partsMax: PLANS_MAX,
+      userId,
+    } as const;
+    const [days, unadded, seats] = await Promise.all([
+      listDailyUse(world.database, query),
+      firstUnadded(world.database, realm.realm),
+      userId === null ? seatsOf(world, realm) : countNow(world, realm, userId),
+    ]);
+    return success({
+      from: dayText(from),
+      to: dayText(to),
+      countedUntil: timeText(Math.min(unadded ?? now, now)),
+      seatsAt: timeText(seats.at),
+      plans: marginsOf(realm, seats.plans, days),
+    });
+  }),
+];
+
+/** Seats, and the moment of the realm at which they were counted. */
+interface Counted {
+  readonly at: Millis;
+  readonly plans: readonly PlanSeats[];
+}
+
+async function countNow({ database }: World, realm: Realm, userId: string | null): Promise<Counted> {
+  const at = realm.now();
+  return { at, plans: await countSeats(database, realm.realm, at, userId) };
+}
+
+const KEPT = new WeakMap<Realm, { counted: Promise<Counted>; until: number }>();
+
+/** Counts the seats of a realm, or returns what was counted a moment ago: counting reads every subscription. */
+async function seatsOf(world: World, realm: Realm): Promise<Counted> {
+  const startedAt = performance.now();
+  const kept = KEPT.get(realm);
+  if (kept !== undefined && startedAt < kept.until) return await kept.counted;
+  const entry = { counted: countNow(world, realm, null), until: Infinity };
+  KEPT.set(realm, entry);
+  const rest = () => void (entry.until = performance.now() + (performance.now() - startedAt) * REST_FACTOR);
+  return await entry.counted.finally(rest);
+}
+
+/** Joins prices, seats and cost by plan: plans of the catalog in their order, then others, then events without a plan. */
+function marginsOf({ catalog }: Realm, seats: readonly PlanSeats[], days: readonly DayOfUse[]) {
+  const cost = new Map<string | null, { costCents: number; unpriced: number }>();
+  for (const { planId, costCents, unpriced = 0 } of days.flatMap(({ parts }) => parts)) {
+    const sum = cost.get(planId) ?? { costCents: 0, unpriced: 0 };
+    cost.set(planId, { costCents: sum.costCents + costCents, unpriced: sum.unpriced + unpriced });
+  }
+  const seatsOfPlan = new Map(seats.map((each) => [each.planId, each]));
+  const { plans, planPrices } = catalog;
+  const ids = new Set<string | null>([...plans.keys(), ...seatsOfPlan.keys(), ...cost.keys()]);
+  return [...ids].flatMap((planId) => {
+    const price = planPrices.get(planId ?? "") ?? null;
+    const [counted, used] = [seatsOfPlan.get(planId ?? ""), cost.get(planId)];
+    if (price === null && counted === undefined && used === undefined) return [];
+    const plan = plans.get(planId ?? "");
+    const costCents = amountOf(used?.costCents ?? 0);
+    const { revenue, margin } = marginOf(price, plan?.period ?? NO_PERIOD, counted?.seats ?? 0, costCents);
+    return [{
+      planId,
+      planName: plan?.name ?? null,
+      price,
+      users: counted?.users ?? 0,
+      seats: counted?.seats ?? 0,
+      revenue: revenue === null || price === null
+        ? null
+        : { amount: numberOf(revenue), currency: price.currency },
+      costCents: numberOf(costCents),
+      unpriced: used?.unpriced ?? 0,
+      marginCents: margin === null ? null : numberOf(margin),
+    }];
+  });
+}
+
+/** Of a plan that the catalog lacks. */
+const NO_PERIOD = { type: "lifetime" } as const;

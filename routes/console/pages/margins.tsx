@@ -1,0 +1,114 @@
+// Margins of plans: what they bring in 30 days against what their calls cost.
+
+import type { AppMode } from "../parts/ask.ts";
+import { appOf, errorPage } from "../parts/subject.tsx";
+import { AmountText, TimeExact } from "../parts/format.tsx";
+import { appPath, crumbsOf } from "../parts/page.tsx";
+import type { PageRoute } from "../parts/page_context.ts";
+import { Table } from "../parts/table.tsx";
+import { listMargins } from "../../contract/margins.ts";
+import type { AnswerOf } from "../../contract/definition.ts";
+import { Cost } from "./usage.tsx";
+
+type Margins = AnswerOf<typeof listMargins>;
+type Money = NonNullable<Margins["plans"][number]["price"]>;
+
+/** The path of the page. */
+export function marginsPath(app: AppMode): string {
+  return `${appPath(app)}/margins`;
+}
+
+/** `/console/apps/{appId}/{mode}/margins` */
+export const marginsPage: PageRoute = {
+  path: "/console/apps/:appId/:mode/margins",
+  async show(request) {
+    const app = appOf(request);
+    const answer = await request.ask.admin(listMargins, { appId: app.appId, mode: app.mode });
+    if (!answer.ok) return errorPage(answer.error);
+    const { data } = answer;
+    return {
+      title: "Margins",
+      crumbs: crumbsOf(app, "Margins"),
+      content: (
+        <>
+          <h1>Margins of 30 days</h1>
+          <section class="card">
+            <h2 class="visually-hidden">Plans</h2>
+            <div id="margins">
+              <PlanTable app={app} margins={data} />
+            </div>
+          </section>
+        </>
+      ),
+    };
+  },
+};
+
+function PlanTable({ app, margins: { plans, seatsAt, countedUntil } }: { app: AppMode; margins: Margins }) {
+  if (plans.length === 0) return <p class="empty">No plan has subscriptions or events</p>;
+  const hasPrices = plans.some(({ price }) => price !== null);
+  return (
+    <>
+      <Table
+        rows={plans}
+        columns={[
+          {
+            head: "Plan",
+            cell: ({ planId, planName }) =>
+              planId === null
+                ? <span class="soft">no plan, or unknown</span>
+                : <span title={planId}>{planName ?? planId}</span>,
+          },
+          { head: "Users", kind: "number", cell: ({ users }) => <AmountText value={users} /> },
+          { head: "Seats", kind: "number", cell: ({ seats }) => <AmountText value={seats} /> },
+          hasPrices
+            ? {
+              head: "Price",
+              kind: "number",
+              cell: ({ price }) => <MoneyText money={price} none="no price" />,
+            }
+            : null,
+          hasPrices
+            ? {
+              head: "Revenue",
+              kind: "number",
+              cell: ({ revenue }) => <MoneyText money={revenue} none="none" />,
+            }
+            : null,
+          { head: "Cost", kind: "number", cell: (row) => <Cost of={row} /> },
+          hasPrices
+            ? {
+              head: "Margin",
+              kind: "number",
+              cell: ({ marginCents }) =>
+                marginCents === null
+                  ? <span class="soft">none</span>
+                  : <AmountText value={marginCents} unit="cents" />,
+            }
+            : null,
+        ]}
+      />
+      <p class="hint">
+        Of 30 days. Subscriptions on trial are not counted; seats are those of{" "}
+        <TimeExact at={seatsAt} />, cost until <TimeExact at={countedUntil} />.{" "}
+        {hasPrices ? "A margin needs a price in usd; a lifetime plan has none." : (
+          <>
+            Add <code>planPrices</code> to the <a href={`${appPath(app)}/catalog`}>catalog</a> to see margins.
+          </>
+        )}
+      </p>
+    </>
+  );
+}
+
+function MoneyText({ money, none }: { money: Money | null; none: string }) {
+  if (money === null) return <span class="soft">{none}</span>;
+  return <>{moneyText(money)}</>;
+}
+
+/** An amount of the smallest unit of a currency, such as "$20.00" or "¥500". */
+function moneyText({ amount, currency }: Money): string {
+  const format = new Intl.NumberFormat("en-US", { style: "currency", currency });
+  const { maximumFractionDigits = 2 } = format.resolvedOptions();
+  return format.format(amount / 10 ** maximumFractionDigits);
+}
