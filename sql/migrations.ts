@@ -39,6 +39,7 @@ import topUps from "./0035_top_ups.sql" with { type: "text" };
 import overage from "./0036_overage.sql" with { type: "text" };
 import readers from "./0037_readers.sql" with { type: "text" };
 import views from "./0038_views.sql" with { type: "text" };
+import userLists from "./0039_user_lists.sql" with { type: "text" };
 
 /** A migration: a name that says its place, and its SQL. */
 export interface Migration {
@@ -85,4 +86,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0036_overage", sql: overage },
   { name: "0037_readers", sql: readers },
   { name: "0038_views", sql: views },
+  { name: "0039_user_lists", sql: userLists },
 ];

@@ -98,6 +98,7 @@ Deno.test("landed migrations are never edited", () => {
     "0036_overage": "03531a4711d5e8ce58d364336eede6ff3be7f55b8e813ae7a2136503b19f3895",
     "0037_readers": "0afc3ab9d0828126c5f9cfc3193392b8e8455610e2cfdce264038256df2284bd",
     "0038_views": "4ced3aa0a89272305f26de1379c241de61fe1e77f459c9ab1864f18689c0b975",
+    "0039_user_lists": "7740d6b0e06007f14404fa258efd27a248ce0cc7ffe3856545d84dfd68c3b590",
     "0014_webhooks": "884eb3249c6d202d96091a89c11c4d12680f0b6aa9de9edcf0ad895a2912c332",
   };
   for (const { name, sql } of MIGRATIONS) {

@@ -44,6 +44,8 @@ import { SHARES } from "../../src/storage/rows/share_rows.ts";
 import { SUBSCRIPTIONS } from "../../src/storage/rows/subscription_rows.ts";
 import { isUnderWay } from "../../src/domain/state/top_up.ts";
 import { readOperations, readSubscriptionEvent, topUpRows } from "./memory_rows.ts";
+import type { UserSummary } from "../../src/domain/state/summary.ts";
+import { USER_SUMMARIES } from "../../src/storage/rows/summary_rows.ts";
 import { TOP_UPS } from "../../src/storage/rows/top_up_rows.ts";
 import { END_USER_KEYS } from "../../src/storage/rows/end_user_key_rows.ts";
 import { USERS } from "../../src/storage/rows/user_rows.ts";
@@ -137,6 +139,8 @@ export class MemoryTables {
   readonly endUserKeys = (user: UserKey): EndUserKey[] =>
     this.#of(user, "end_user_keys").map((row) => END_USER_KEYS.read(row));
 
+  readonly summaries = (user: UserKey): UserSummary[] =>
+    this.#of(user, "user_summaries").map((row) => USER_SUMMARIES.read(row));
   readonly topUps = (user: UserKey) => this.#of(user, "top_ups").map((row) => TOP_UPS.read(row));
 
   /** Oldest first. */
@@ -217,7 +221,9 @@ export class MemoryTables {
     const endUserKeys = this.endUserKeys(user.key).filter(({ revokedAt }) => revokedAt === null);
     const topUps = this.topUps(user.key).filter(isUnderWay);
     const rows = { subscriptions, counters, reservations, balances, runs, shares, overages };
-    return { user, aliases, ...rows, endUserKeys, topUps };
+    const [summary] = this.summaries(user.key);
+    const known = summary === undefined ? {} : { summary };
+    return { user, aliases, ...rows, endUserKeys, topUps, ...known };
   }
 
   /** A reservation that is not live, with the counters of its lines. */
