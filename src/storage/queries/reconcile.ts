@@ -14,6 +14,7 @@ import { SOLD, TOLD_OVERAGE } from "./reconcile_overage.ts";
 import { RUNS } from "./reconcile_runs.ts";
 import { TOP_UP_FAULTS } from "./reconcile_top_ups.ts";
 import { SHARES } from "./reconcile_shares.ts";
+import { SUMMARIES } from "./reconcile_summaries.ts";
 
 export type DriftKind =
   | "count"
@@ -175,7 +176,7 @@ async function proveRange(
   await eachRow<CounterSums>(session, counterSums(now), range, (row) => tell(counterDrift(row)));
   await eachRow<BalanceSums>(session, BALANCE_SUMS, range, (row) => balanceDrifts(row).forEach(tell));
   await eachRow<DailySums>(session, DAILY_SUMS, range, (row) => tell(dailyDrift(row)));
-  for (const sql of [SHARES, SOLD, TOLD_OVERAGE, RUNS, ...FAULTS, TOP_UP_FAULTS]) {
+  for (const sql of [SHARES, SOLD, TOLD_OVERAGE, RUNS, ...FAULTS, TOP_UP_FAULTS, SUMMARIES]) {
     await eachRow<FaultRow>(session, sql, range, (row) => tell(faultDrift(row)));
   }
 }

@@ -15,6 +15,7 @@ export type FaultKind =
   | "share"
   | "overage"
   | "run"
+  | "summary"
   | "top_up";
 
 /** SQL of the condition that a column is above the first parameter and up to the second. */

@@ -109,7 +109,8 @@ async function idsOfShown(database: Database, realm: number, ids: readonly strin
 /** The ids of users who buy as a customer of Stripe: by messages, by top-ups, and by what they set for top-ups. */
 async function idsOfCustomer(database: Database, realm: number, customerId: string): Promise<string[]> {
   const rows = await database.query<{ id: string }>(
-    `select user_id as id from stripe_customers where realm = $1::int and customer_id = $2
+    `select c.id from stripe_customers s join users u on u.realm = s.realm and u.id = s.user_id
+     join users c on c.key = coalesce(u.merged_into, u.key) where s.realm = $1::int and s.customer_id = $2
      union
      select c.id from top_ups t join users u on u.key = t.user_key
      join users c on c.key = coalesce(u.merged_into, u.key) where t.realm = $1::int and t.customer_id = $2
