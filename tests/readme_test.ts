@@ -19,7 +19,7 @@ const DOCUMENTS = [
 /** What a newcomer's shell has of this process's variables; settings of the service are not among them. */
 const KEPT_ENVIRONMENT = ["HOME", "DENO_DIR", "TMPDIR"];
 const COMMAND_MS = 60_000;
-const EXIT_MS = 10_000;
+const EXIT_MS = 60_000;
 const START = /^((?:\w+=\S+ )*)deno task start$/;
 const ASSIGNMENT = /^[A-Z]+=\S+$/;
 

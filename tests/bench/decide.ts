@@ -5,8 +5,8 @@ import type { LimitGroupDocument } from "../../src/domain/catalog/catalog.ts";
 import { amountOf } from "../../src/domain/values/amount.ts";
 import { groupOf, planOf, Scene } from "../domain/scene.ts";
 
-const ROUNDS = 5;
-const DECISIONS = 2_000;
+const ROUNDS = 40;
+const DECISIONS = 500;
 const QUOTA = 1e9;
 
 const PACKS = ["x.*", "y.*"].map((event, index) => ({
@@ -56,18 +56,15 @@ function limitedBy(limits: readonly LimitGroupDocument[]): Scene {
 }
 
 function microsPerDecision(scene: Scene, count: number): number {
-  const times: number[] = [];
-  for (let round = 0; round < ROUNDS; round++) {
-    const start = performance.now();
-    for (let made = 0; made < DECISIONS; made++) {
-      const id = scene.reserve(count) as string;
-      scene.do("release", { reservationId: id, reason: null, errorCode: null });
-      scene.state.forget(id);
-    }
-    times.push((performance.now() - start) * 1000 / DECISIONS / 2);
+  const start = performance.now();
+  for (let made = 0; made < DECISIONS; made++) {
+    const id = scene.reserve(count) as string;
+    scene.do("release", { reservationId: id, reason: null, errorCode: null });
+    scene.state.forget(id);
+    // As the service does once they are written: kept, they would measure the garbage collector.
     scene.changes.length = 0;
   }
-  return times.sort((a, b) => a - b)[ROUNDS >> 1] as number;
+  return (performance.now() - start) * 1000 / DECISIONS / 2;
 }
 
 if (import.meta.main) {
@@ -81,7 +78,14 @@ if (import.meta.main) {
     ["3 quotas", limitedBy(QUOTAS), 1],
     ["5 groups, 2 of them guards", limitedBy([...QUOTAS, ...GUARDS]), 1],
   ];
-  for (const [name, scene, count] of cases) {
-    console.log(`${name.padEnd(42)} ${microsPerDecision(scene, count).toFixed(1).padStart(8)} µs`);
+  // In turn, and the best round of each: other work on the machine only adds to a time.
+  const best = cases.map(() => Infinity);
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const [place, [, scene, count]] of cases.entries()) {
+      best[place] = Math.min(best[place] as number, microsPerDecision(scene, count));
+    }
+  }
+  for (const [place, [name]] of cases.entries()) {
+    console.log(`${name.padEnd(42)} ${(best[place] as number).toFixed(2).padStart(8)} µs`);
   }
 }

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { ADMIN_TOKEN, Stage } from "./stage.ts";
 import { answerOf, once } from "./wire.ts";
 
-const EXIT_MS = 30_000;
+const EXIT_MS = 60_000;
 
 Deno.test("HOLDFAST_ADMIN_LISTEN moves admin API, console and metrics, and its port closes with the process", async () => {
   await using stage = await Stage.open();

@@ -11,7 +11,7 @@ import { roundsOf } from "../support/depth.ts";
 import { testServerUrl } from "../support/test_store.ts";
 
 const BREAKS = roundsOf(2, 4);
-const BACK_MS = 20_000;
+const BACK_MS = 60_000;
 const ignore = testServerUrl() === null;
 
 /** Sessions of the program; the appending session holds the locks of cells. */

@@ -10,7 +10,7 @@ import { roundsOf } from "../support/depth.ts";
 
 const STORM_MS = 2_500;
 const ROUNDS = roundsOf(2, 3);
-const STOP_MS = 20_000;
+const STOP_MS = 60_000;
 
 /** Checks the books of the tables; the program must have ended. */
 async function assertReconciled(stage: Stage): Promise<void> {

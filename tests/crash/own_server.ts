@@ -4,8 +4,8 @@
 import { openPostgres } from "../../src/storage/postgres_database.ts";
 import { pause, until, within } from "./program.ts";
 
-const READY_MS = 30_000;
-const STOP_MS = 15_000;
+const READY_MS = 60_000;
+const STOP_MS = 60_000;
 /** Where systems keep the programs when they are not on the path. */
 const INSTALLED = "/usr/lib/postgresql";
 /** The server refuses to run as root; its packages make this user for it. */

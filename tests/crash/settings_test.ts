@@ -7,7 +7,7 @@ import { ADMIN_TOKEN, Stage } from "./stage.ts";
 import { answerOf, once } from "./wire.ts";
 import { testServerUrl } from "../support/test_store.ts";
 
-const EXIT_MS = 30_000;
+const EXIT_MS = 60_000;
 const isServer = testServerUrl() !== null;
 
 async function assertRefused(program: Program, ...words: readonly string[]): Promise<void> {

@@ -26,7 +26,7 @@ export const OPEN_QUOTA = 4;
 export const WIDE_USERS: readonly string[] = ["hot", ...Array.from({ length: 7 }, (_, index) => `u${index}`)];
 
 const READY_MS = 60_000;
-const CLEANUP_MS = 20_000;
+const CLEANUP_MS = 60_000;
 
 const CATALOG = {
   plans: [

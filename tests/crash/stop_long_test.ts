@@ -13,7 +13,7 @@ import { roundsOf } from "../support/depth.ts";
 import { testServerUrl } from "../support/test_store.ts";
 
 const ROUNDS = roundsOf(2, 3);
-const EXIT_MS = 20_000;
+const EXIT_MS = 60_000;
 
 for (const signal of ["SIGTERM", "SIGINT"] as const) {
   Deno.test(`on ${signal} under load no call is cut off and everything is drained`, async () => {

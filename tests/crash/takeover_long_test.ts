@@ -158,7 +158,7 @@ Deno.test({
       napper.program.signal("SIGSTOP");
       await pause(Math.random() * 4_000);
       napper.program.signal("SIGCONT");
-      await untilReady(napper.origin, 20_000);
+      await untilReady(napper.origin, 60_000);
     }
     await load.stop();
     assert.deepEqual(await audit(stage, load, nodes), [], load.record.summary());

@@ -12,7 +12,7 @@ const HALF_SENT = 500;
 const SLOW = 20;
 const MEMORY_MORE = 256 * 1024 * 1024;
 const FEW_FILES = 250;
-const BACK_MS = 30_000;
+const BACK_MS = 60_000;
 const filesMax = await openFilesMax();
 const isTooFew = filesMax < IDLE + HALF_SENT + 1_000;
 

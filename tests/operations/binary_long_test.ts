@@ -17,7 +17,7 @@ import { WORKERS } from "./workers.ts";
 
 const ROOT = new URL("../..", import.meta.url).pathname;
 const READY_MS = 60_000;
-const EXIT_MS = 20_000;
+const EXIT_MS = 60_000;
 const PRIVACY_SECRET = "binary-privacy-secret-0123456789";
 
 /** Where a program runs: its port, and a folder or a database. */

@@ -7,7 +7,7 @@ import { ADMIN_TOKEN, Stage, untilReady } from "../crash/stage.ts";
 import { copyEmptyStore } from "../support/kept_stores.ts";
 import { testServerUrl } from "../support/test_store.ts";
 
-const EXIT_MS = 30_000;
+const EXIT_MS = 60_000;
 
 /** The one line with which a program of these settings ends. */
 async function lastLine(settings: Readonly<Record<string, string>>): Promise<string> {

@@ -8,7 +8,7 @@ import { until, within } from "../crash/program.ts";
 
 const INSTALL_MS = 120_000;
 const READY_MS = 120_000;
-const EXIT_MS = 30_000;
+const EXIT_MS = 60_000;
 
 async function run(program: string, args: readonly string[], cwd: string): Promise<string> {
   const process = new Deno.Command(program, { args: [...args], cwd, stderr: "piped" });

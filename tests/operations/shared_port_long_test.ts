@@ -12,7 +12,7 @@ const CALLERS = 16;
 const BROKEN_MAX = CALLERS / 2;
 /** Between two calls of a caller while no process is stopped. */
 const CALM_MS = 50;
-const EXIT_MS = 20_000;
+const EXIT_MS = 60_000;
 const READY_MS = 60_000;
 
 Deno.test({

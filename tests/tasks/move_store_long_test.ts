@@ -90,7 +90,7 @@ Deno.test({
       const after = await shownOf(onServer.origin, key);
       assert.match((await move("folder", second)).err, /The source is in use/);
       onServer.program.signal("SIGTERM");
-      await onServer.program.exit(30_000);
+      await onServer.program.exit(60_000);
 
       const back = await move("folder", second);
       assert.equal(back.code, EXIT.ok, back.err);

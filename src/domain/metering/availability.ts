@@ -112,8 +112,13 @@ export function assess(
 
 /** The quota groups; the same list where there are no guards. */
 function quotasOf(groups: readonly GroupReading[]): readonly GroupReading[] {
-  const hasGuards = groups.some(({ window }) => isOfGuard(window));
-  return hasGuards ? groups.filter(({ window }) => !isOfGuard(window)) : groups;
+  let quotas: GroupReading[] | null = null;
+  for (let at = 0; at < groups.length; at++) {
+    const reading = groups[at] as GroupReading;
+    if (isOfGuard(reading.window)) quotas ??= groups.slice(0, at);
+    else quotas?.push(reading);
+  }
+  return quotas ?? groups;
 }
 
 function assessGroups(

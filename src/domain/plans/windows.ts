@@ -11,7 +11,6 @@ import {
   IN_FLIGHT,
   type Millis,
   type Period,
-  slotAt,
   type Window,
 } from "../values/period.ts";
 import type { Include, LimitGroup, Plan } from "../catalog/plan.ts";
@@ -38,7 +37,7 @@ export function windowFor(
     case "session":
       return runningSession(draft, plan.id, id, now) ?? nextSession(now, period.seconds);
     case "rolling":
-      return slotAt(now, period.seconds);
+      return draft.state.shared.slotOf(period, now);
     case "concurrent":
       return IN_FLIGHT;
     default:

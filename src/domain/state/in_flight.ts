@@ -51,7 +51,7 @@ export class InFlight {
   }
 
   #add(planId: string, groupId: string, taken: Amount): void {
-    this.#held.set(planId, groupId, (this.#held.get(planId, groupId) ?? 0n) + taken);
+    this.#held.update(planId, groupId, (held = 0n) => held + taken);
   }
 }
 
@@ -86,6 +86,13 @@ export class ByGroup<Value> {
     const entry = this.#find(planId, groupId);
     if (entry === undefined) this.#entries.push({ planId, groupId, value });
     else entry.value = value;
+  }
+
+  /** Replaces a value by what a function makes of it. */
+  update(planId: string, groupId: string, next: (value: Value | undefined) => Value): void {
+    const entry = this.#find(planId, groupId);
+    if (entry === undefined) this.#entries.push({ planId, groupId, value: next(undefined) });
+    else entry.value = next(entry.value);
   }
 
   #find(planId: string, groupId: string) {

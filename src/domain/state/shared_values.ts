@@ -2,7 +2,15 @@
 // of them and passes it to the state of every user, so the rules have no memory of their own. What it remembers of keys
 // and windows only saves work: equal questions have equal answers.
 
-import { contains, type Millis, type Period, type Window, windowAt } from "../values/period.ts";
+import {
+  contains,
+  type Millis,
+  type Period,
+  type RollingPeriod,
+  slotAt,
+  type Window,
+  windowAt,
+} from "../values/period.ts";
 import { counterKey } from "./counter.ts";
 import { HoldTexts } from "./hold_text.ts";
 import { anchorOf, type Subscription } from "./subscription.ts";
@@ -32,6 +40,9 @@ export class SharedValues {
    */
   readonly #windows = new WeakMap<Subscription | Period, KnownWindow>();
 
+  /** The newest slot of each rate, and when the next one begins. */
+  readonly #slots = new WeakMap<RollingPeriod, { readonly window: Window; readonly next: Millis }>();
+
   /** @param room for the texts that callers give to holds */
   constructor(room?: TextRoom) {
     this.holds = new HoldTexts(room);
@@ -58,6 +69,15 @@ export class SharedValues {
     if (known !== undefined && known.period === period && contains(known.window, at)) return known.window;
     const window = windowAt(period, at, anchorOf(row), row.startedAt);
     this.#windows.set(owner, { period, window });
+    return window;
+  }
+
+  /** Returns the slot of a rate that contains a moment. */
+  slotOf(rate: RollingPeriod, at: Millis): Window {
+    const known = this.#slots.get(rate);
+    if (known !== undefined && at >= known.window.start && at < known.next) return known.window;
+    const window = slotAt(at, rate.seconds);
+    this.#slots.set(rate, { window, next: (window.end as Millis) - rate.seconds * 1000 });
     return window;
   }
 }

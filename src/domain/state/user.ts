@@ -360,15 +360,18 @@ export class UserState {
   }
 
   #setCounter(row: Counter): void {
-    this.counters.set(row.key, row);
-    if (row.kind === undefined && this.#passing === null) return;
-    const { planId, groupId, key } = row;
-    const passing = this.#passing?.get(planId, groupId) ?? [];
+    const { planId, groupId, key, kind } = row;
+    this.counters.set(key, row);
+    const passing = this.#passing?.get(planId, groupId);
+    if (passing === undefined) {
+      if (kind !== undefined) (this.#passing ??= new ByGroup()).set(planId, groupId, [row]);
+      return;
+    }
     const place = passing.findLastIndex((each) => each.key === key);
-    if (row.kind === undefined) {
+    if (kind === undefined) {
       if (place >= 0) passing.splice(place, 1);
     } else if (place >= 0) passing[place] = row;
-    else (this.#passing ??= new ByGroup()).set(planId, groupId, [...this.#counting(passing, row), row]);
+    else this.#passing?.set(planId, groupId, [...this.#counting(passing, row), row]);
   }
 
   /** Drops what no longer counts. No settlement changes the slot of a rate after its time. */
