@@ -120,7 +120,7 @@ const SUMS: readonly Fault[] = [
   [
     "a summary of nobody",
     "update user_summaries set user_key = 9 where user_key = 2",
-    ["summary 9 null summary: there is no such user"],
+    ["summary 9 - summary: there is no such user"],
   ],
   [
     "a wrong share",

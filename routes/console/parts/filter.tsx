@@ -41,3 +41,26 @@ export function FilterText({ name, label, value, placeholder }: {
     </div>
   );
 }
+
+/** A choice; a value that is no option, such as one from a link, is one too. */
+export function FilterSelect<Value extends string>({ name, label, none, options, value, textOf = String }: {
+  name: string;
+  label: string;
+  /** The text of no choice. */
+  none: string;
+  options: readonly Value[];
+  value: Value | undefined;
+  textOf?: (value: Value) => string;
+}) {
+  const id = `filter-${name}`;
+  const all = value === undefined || options.includes(value) ? options : [value, ...options];
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      <select id={id} name={name}>
+        <option value="">{none}</option>
+        {all.map((each) => <option value={each} selected={each === value}>{textOf(each)}</option>)}
+      </select>
+    </div>
+  );
+}

@@ -88,6 +88,7 @@ function Navigation({ frame, session }: { frame: Frame; session: Session }) {
         {base === null ? null : (
           <>
             {link(base, "Overview")}
+            {link(`${base}/users`, "Users")}
             {link(`${base}/events`, "Events")}
             {link(`${base}/usage`, "Usage")}
             {link(`${base}/refusals`, "Refusals")}

@@ -47,7 +47,8 @@ export interface Redirect {
 export interface Download {
   readonly name: string;
   readonly type: string;
-  readonly text: string;
+  /** The whole file, or its pieces as they are read. */
+  readonly text: string | ReadableStream<Uint8Array>;
 }
 
 export type PageResult = PageContent | Redirect | Download;
