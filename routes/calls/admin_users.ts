@@ -10,7 +10,7 @@ import {
   listUserPage,
   readUserCursor,
 } from "../../src/storage/queries/user_list.ts";
-import { findUsers } from "../../src/storage/queries/user_search.ts";
+import { findUsers } from "../../src/storage/stores/user_search.ts";
 import { lookUp } from "../../src/storage/queries/users.ts";
 import { type AddingWorld, addSomeUp } from "../../src/operations/sweeps/daily_use.ts";
 import { idsErasedWith } from "../../src/people/erasure.ts";

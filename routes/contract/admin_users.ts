@@ -5,7 +5,8 @@ import { defineCall } from "./definition.ts";
 import { appPath, endUserId, mode, nameOf, textOf, wholeNumber } from "./fields.ts";
 import { amounts, time } from "./records.ts";
 import { NEAR_PERCENT } from "../../src/domain/state/summary.ts";
-import { REQUEST_LIMITS, USER_LIST_LIMITS } from "../../src/process/limits.ts";
+import { REQUEST_LIMITS } from "../../src/process/limits.ts";
+import { USER_LIST_LIMITS } from "../../src/process/user_list_limits.ts";
 
 const inMode = { ...appPath, mode };
 

@@ -43,9 +43,7 @@ import { OVERAGE_WINDOWS } from "../../src/storage/rows/overage_rows.ts";
 import { SHARES } from "../../src/storage/rows/share_rows.ts";
 import { SUBSCRIPTIONS } from "../../src/storage/rows/subscription_rows.ts";
 import { isUnderWay } from "../../src/domain/state/top_up.ts";
-import { readOperations, readSubscriptionEvent, topUpRows } from "./memory_rows.ts";
-import type { UserSummary } from "../../src/domain/state/summary.ts";
-import { USER_SUMMARIES } from "../../src/storage/rows/summary_rows.ts";
+import { readOperations, readSubscriptionEvent, summaryRow, topUpRows } from "./memory_rows.ts";
 import { TOP_UPS } from "../../src/storage/rows/top_up_rows.ts";
 import { END_USER_KEYS } from "../../src/storage/rows/end_user_key_rows.ts";
 import { USERS } from "../../src/storage/rows/user_rows.ts";
@@ -139,8 +137,6 @@ export class MemoryTables {
   readonly endUserKeys = (user: UserKey): EndUserKey[] =>
     this.#of(user, "end_user_keys").map((row) => END_USER_KEYS.read(row));
 
-  readonly summaries = (user: UserKey): UserSummary[] =>
-    this.#of(user, "user_summaries").map((row) => USER_SUMMARIES.read(row));
   readonly topUps = (user: UserKey) => this.#of(user, "top_ups").map((row) => TOP_UPS.read(row));
 
   /** Oldest first. */
@@ -221,9 +217,7 @@ export class MemoryTables {
     const endUserKeys = this.endUserKeys(user.key).filter(({ revokedAt }) => revokedAt === null);
     const topUps = this.topUps(user.key).filter(isUnderWay);
     const rows = { subscriptions, counters, reservations, balances, runs, shares, overages };
-    const [summary] = this.summaries(user.key);
-    const known = summary === undefined ? {} : { summary };
-    return { user, aliases, ...rows, endUserKeys, topUps, ...known };
+    return { user, aliases, ...rows, endUserKeys, topUps, ...summaryRow(this, user.key) };
   }
 
   /** A reservation that is not live, with the counters of its lines. */

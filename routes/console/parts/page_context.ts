@@ -47,7 +47,7 @@ export interface Redirect {
 export interface Download {
   readonly name: string;
   readonly type: string;
-  /** The whole file, or its pieces as they are read. */
+  /** The whole file, or a stream of its pieces. */
   readonly text: string | ReadableStream<Uint8Array>;
 }
 

@@ -14,7 +14,7 @@ import { counterIn, windowFor } from "./windows.ts";
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** What a turn tells of the user beside its state. */
+/** What a summary needs of a turn beside the state. */
 export interface Seen {
   /** When the user was seen, to the minute; null for a time that is known already. */
   readonly seenAt: Millis | null;

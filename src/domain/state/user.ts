@@ -179,7 +179,6 @@ export interface UserRows {
   readonly endUserKeys?: readonly EndUserKey[];
   /** Top-ups under way; absent for none. */
   readonly topUps?: readonly TopUpIntent[];
-  /** Absent for a user without one. */
   readonly summary?: UserSummary;
 }
 
@@ -228,7 +227,6 @@ export class UserState {
   #overages: Map<string, OverageWindow> | null = null;
   /** Keys of the user that are not revoked, by id, oldest first; null for none, as most users have. */
   endUserKeys: Map<string, EndUserKey> | null = null;
-  /** What lists show of the user; null until a turn writes it. */
   summary: UserSummary | null;
 
   /** @param shared what the states of all users share */

@@ -3,8 +3,7 @@
 // window has what its plan includes once, each paid top-up its grant, each refund its revoke, each message its webhook.
 // It reads one snapshot, walks through the users by key in steps, and sums in SQL, so memory holds only a page of drifts.
 //
-// counters.cost_cents is left out: a plan change moves or clears cost (src/domain/plans/entitlement.ts) without a record of
-// the amount, so events cannot prove it.
+// counters.cost_cents is left out: a plan change moves or clears cost without a record, so events cannot prove it.
 
 import type { Database, Session } from "../database.ts";
 import type { Millis } from "../../domain/values/period.ts";

@@ -5,7 +5,7 @@ import { Buffer } from "node:buffer";
 import type { UserKey } from "../../domain/values/ids.ts";
 import { NEAR_PERCENT } from "../../domain/state/summary.ts";
 import type { Millis } from "../../domain/values/period.ts";
-import { USER_LIST_LIMITS } from "../../process/limits.ts";
+import { USER_LIST_LIMITS } from "../../process/user_list_limits.ts";
 import { arrayText, type Database } from "../database.ts";
 import {
   byId,

@@ -3,9 +3,9 @@
 
 import type { UserKey } from "../../domain/values/ids.ts";
 import type { Millis } from "../../domain/values/period.ts";
-import { USER_LIST_LIMITS } from "../../process/limits.ts";
+import { USER_LIST_LIMITS } from "../../process/user_list_limits.ts";
 import type { Database, Param } from "../database.ts";
-import { endOfRange } from "./users.ts";
+import { endOfRange } from "../prefix_range.ts";
 
 /** What a list is sorted by. */
 export type UserSort = "id" | "limit" | "cost" | "refusals" | "lastSeen" | "plan";

@@ -5,7 +5,7 @@
 import type { UserKey } from "../../domain/values/ids.ts";
 import { numberOf, parseAmount } from "../../domain/values/amount.ts";
 import type { Millis } from "../../domain/values/period.ts";
-import { USER_LIST_LIMITS } from "../../process/limits.ts";
+import { USER_LIST_LIMITS } from "../../process/user_list_limits.ts";
 import { arrayText, type Database } from "../database.ts";
 
 const DAY_MS = 86_400_000;

@@ -4,10 +4,10 @@
 
 import { SCOPE_BITS } from "../../domain/state/user.ts";
 import type { UserKey } from "../../domain/values/ids.ts";
-import { USER_LIST_LIMITS } from "../../process/limits.ts";
+import { USER_LIST_LIMITS } from "../../process/user_list_limits.ts";
 import { arrayText, type Database } from "../database.ts";
-import { idsOfPeople, readPersonState } from "../stores/people_store.ts";
-import { endOfRange } from "./users.ts";
+import { idsOfPeople, readPersonState } from "./people_store.ts";
+import { endOfRange } from "../prefix_range.ts";
 
 /** The users that a search found. */
 export interface FoundUsers {
