@@ -20,13 +20,13 @@ import {
   refuseSharedTokens,
   refuseUnknown,
 } from "./process/settings.ts";
+import { serversOf } from "./process/server_address.ts";
 import { stopOnSignal } from "./process/stop.ts";
 import { readSecret } from "./process/secrets/data_folder.ts";
 import { openNetwork } from "./cluster/cluster_address.ts";
 import { Service } from "./cluster/service.ts";
 import { openStore } from "./cluster/store.ts";
 import { FolderError } from "./storage/embedded/folder_lock.ts";
-import { serverOf } from "./storage/postgres_database.ts";
 import { MigrationError } from "./storage/migrate.ts";
 import { adminTokenOf } from "./tenant/admin_token.ts";
 import { greet, type PreparedDemo, prepareDemo } from "./tenant/demo/greeting.ts";
@@ -74,7 +74,7 @@ async function main(): Promise<void> {
  * socket of a server on this machine.
  */
 function dropWriting({ databaseUrl }: Config): void {
-  if (databaseUrl !== null && serverOf(databaseUrl).folder === null) {
+  if (databaseUrl !== null && serversOf(databaseUrl).servers.every(({ folder }) => folder === null)) {
     Deno.permissions.revokeSync({ name: "write" });
   }
 }

@@ -23,7 +23,7 @@ import { openAdminClient, ServiceRefusal } from "./admin_client.ts";
 import { adminUrl, EXIT, type Shell, TaskError, withExample } from "./shell.ts";
 import { safeText } from "./table.ts";
 import type { Database } from "../storage/database.ts";
-import { serverOf } from "../storage/postgres_database.ts";
+import { serversOf } from "../process/server_address.ts";
 import { isFolderInUse } from "../storage/embedded/folder_lock.ts";
 
 const ASK_TIMEOUT_MS = 10_000;
@@ -63,7 +63,7 @@ async function examineAll(url: string | undefined, shell: Shell): Promise<Check[
 function checkSettings({ databaseUrl, dataDir, adminToken, features }: Config): Check {
   const store = databaseUrl === null
     ? `the embedded store in "${dataDir}"`
-    : `the server ${serverOf(databaseUrl).folder ?? new URL(databaseUrl).host}`;
+    : `the server ${serversOf(databaseUrl).servers.map(({ name }) => name).join(" or ")}`;
   const found = `readable; the store is ${store}`;
   if (databaseUrl !== null && adminToken === null) {
     return warn(

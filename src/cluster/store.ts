@@ -8,6 +8,7 @@ import { PROCESS_LIMITS } from "../process/limits.ts";
 import { messageOf } from "../process/log.ts";
 import { type Database, probe } from "../storage/database.ts";
 import { migrate } from "../storage/migrate.ts";
+import { probeServer } from "../storage/server_probe.ts";
 import { openPostgres } from "../storage/postgres_database.ts";
 
 /** Opens and migrates the store; returns the names of the migrations that were applied now. */
@@ -18,7 +19,7 @@ export async function openStore(
     ? await openFolder(config.dataDir)
     : openPostgres(config.databaseUrl, PROCESS_LIMITS.poolConnectionsMax);
   try {
-    await probe(database);
+    await probeServer(database);
   } catch (error) {
     await database.close();
     throw new ConfigError(`Cannot start: DATABASE_URL: ${messageOf(error)}`);

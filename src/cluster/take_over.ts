@@ -69,14 +69,14 @@ async function take(parts: NodeParts, found: readonly CellRow[]): Promise<void> 
  * @returns the rows that were replaced
  */
 async function claim(parts: NodeParts, found: readonly CellRow[]): Promise<CellRow[]> {
-  const { database, writer } = parts;
+  const { database, writer, clock, hub } = parts;
   const claimed: CellRow[] = [];
   let left = found;
   while (left.length > 0) {
     for (const [before, group] of Map.groupBy(left, ({ term }) => term)) {
       if (before !== null && before !== writer.term) await bury(parts, before, group.length);
       const cells = group.map(({ cell }) => cell);
-      const taken = await claimCells(database, cells, before, writer.term);
+      const taken = await claimCells(database, cells, before, writer.term, hub === null ? 0 : clock.now());
       const given = new Map(taken.map(({ cell, now }) => [cell, now]));
       claimed.push(...group.flatMap((row) => {
         const now = given.get(row.cell);
@@ -93,7 +93,8 @@ async function claim(parts: NodeParts, found: readonly CellRow[]): Promise<CellR
 
 /**
  * The earliest moment for the clock of the new owner. No node's clock is ahead of the server's, so every moment that a
- * dead owner used is before the server's clock now; an orderly hand-over stored the last moment.
+ * dead owner used is before the server's clock now; an orderly hand-over stored the last moment. So did this node when it
+ * joined, where the server is another one with a clock that is behind (`keepTime`).
  */
 function floorOf({ hub }: NodeParts, clockMs: Millis, databaseNow: Millis): Millis {
   return hub === null ? clockMs : Math.max(clockMs, databaseNow);
@@ -138,6 +139,7 @@ async function load(parts: NodeParts, rows: readonly CellRow[]): Promise<void> {
   // A node with a clock that is behind may still count in the previous month.
   const totals = await loadTotals(database, all, monthOf(clock.now() - MONTH_MS));
   const clocks = await loadClocks(database, all.realms);
+  if (isLed(clock)) clock.raise(Math.max(0, ...clocks.map(({ usedMs }) => usedMs)));
   // No await from here on: a failed attempt must leave nothing in memory.
   if (term.hasEnded || term.doors.isSealed) throw new Unavailable("The term has ended");
   term.assertEmpty(all);

@@ -5,6 +5,7 @@ import { z } from "zod";
 import { type Features, type ModelServer, SERVER_KINDS, type Upstream } from "./features.ts";
 import { GATEWAY_LIMITS } from "./limits.ts";
 import { LOG_LEVELS, type LogLevel } from "./log.ts";
+import { readServerAddress } from "./server_address.ts";
 import { readStripeKeys } from "./stripe_keys.ts";
 import { nearestName } from "./nearest.ts";
 import { type OperatorToken, readOperators, SECRET_LENGTH_MIN, shareToken } from "./operators.ts";
@@ -52,8 +53,10 @@ const environment = z.object({
   PORT: z.string().regex(/^\d+$/, "must be a port number from 0 to 65535").transform(Number)
     .refine((port) => port <= 65_535, "must be a port number from 0 to 65535").default(8000),
   HOLDFAST_HOST: z.string().default("127.0.0.1"),
-  DATABASE_URL: z.string()
-    .refine(isPostgresUrl, "must be a URL such as postgres://user:password@host:5432/name").optional(),
+  DATABASE_URL: z.string().superRefine((text, context) => {
+    const read = readServerAddress(text);
+    if (typeof read === "string") context.addIssue({ code: "custom", message: read });
+  }).optional(),
   HOLDFAST_DATA_DIR: z.string().default(".holdfast"),
   HOLDFAST_ADMIN_TOKEN: secret.optional(),
   HOLDFAST_ADMIN_LISTEN: z.string().transform((text, context) => {
@@ -262,10 +265,6 @@ export function isLoopback(host: string): boolean {
 
 /** Hosts that mean every address of a machine. */
 export const WILDCARD_HOSTS: ReadonlySet<string> = new Set(["0.0.0.0", "::", "*"]);
-
-function isPostgresUrl(text: string): boolean {
-  return URL.canParse(text) && ["postgres:", "postgresql:"].includes(new URL(text).protocol);
-}
 
 function isWebUrl(text: string): boolean {
   return URL.canParse(text) && ["http:", "https:"].includes(new URL(text).protocol);

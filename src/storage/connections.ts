@@ -4,24 +4,24 @@
 
 import { Unavailable } from "../../actors/port.ts";
 
-/** One place for a connection; null while it has none. */
+/** One place for a connection; null while it has none and none is being opened. */
 interface Place<Client> {
-  client: Client | null;
+  client: Promise<Client> | null;
 }
 
 /** A bounded number of clients, each with one connection. */
 export class Connections<Client> {
-  readonly #open: (onClose: () => void) => Client;
+  readonly #open: (onClose: () => void) => Promise<Client>;
   readonly #places: readonly Place<Client>[];
   readonly #free: Place<Client>[];
   readonly #waiting: ((place: Place<Client>) => void)[] = [];
   #isClosed = false;
 
   /**
-   * @param open makes a client, which connects at its first statement; `onClose` is to be called when its connection is lost:
-   *   the client is never used again, and the next statement makes another one
+   * @param open makes a client and connects it; `onClose` is to be called when its connection is lost: the client is never
+   *   used again, and the next statement makes another one
    */
-  constructor(max: number, open: (onClose: () => void) => Client) {
+  constructor(max: number, open: (onClose: () => void) => Promise<Client>) {
     this.#open = open;
     this.#places = Array.from({ length: max }, () => ({ client: null }));
     this.#free = [...this.#places];
@@ -32,7 +32,7 @@ export class Connections<Client> {
     const place = this.#free.pop() ?? await new Promise<Place<Client>>((free) => this.#waiting.push(free));
     try {
       if (this.#isClosed) throw new Unavailable("The connections to the database are closed");
-      return await work(place.client ??= this.#connect(place));
+      return await work(await (place.client ??= this.#connect(place)));
     } finally {
       const next = this.#waiting.shift();
       if (next === undefined) this.#free.push(place);
@@ -41,15 +41,17 @@ export class Connections<Client> {
   }
 
   /** Takes no more work; returns the clients, for the caller to end. */
-  close(): Client[] {
+  close(): Promise<Client>[] {
     this.#isClosed = true;
     return this.#places.flatMap(({ client }) => client === null ? [] : [client]);
   }
 
-  #connect(place: Place<Client>): Client {
-    const client = this.#open(() => {
+  #connect(place: Place<Client>): Promise<Client> {
+    const forget = () => {
       if (place.client === client) place.client = null;
-    });
+    };
+    const client = this.#open(forget);
+    client.catch(forget);
     return client;
   }
 }

@@ -7,6 +7,8 @@ import { Buffer } from "node:buffer";
 import { createConnection, type NetConnectOpts, type Socket } from "node:net";
 import { finished } from "node:stream/promises";
 import { Unavailable } from "../../actors/port.ts";
+import { log } from "../process/log.ts";
+import { type ServerPlace, serversOf } from "../process/server_address.ts";
 import { Connections } from "./connections.ts";
 import {
   type Database,
@@ -45,7 +47,7 @@ export function openPostgres(
   };
   const pool = new Connections(
     connectionsMax,
-    (onClose) => connect(url, { max: 1, connection: session }, onClose),
+    (onClose) => open(url, session, onClose),
   );
   return {
     kind: "postgres",
@@ -59,21 +61,16 @@ export function openPostgres(
     script: (text) =>
       pool.use(async (client) => {
         await client.unsafe(text);
+        assertReplicated(client);
       }),
     close: async () => {
-      await Promise.all(pool.close().map((client) => client.end({ timeout: 5 })));
+      await Promise.allSettled(pool.close().map(async (client) => (await client).end({ timeout: 5 })));
     },
   };
 }
 
 async function pin(url: string, name: string, onClose: () => void): Promise<PinnedSession> {
-  const client = connect(url, { max: 1, connection: { application_name: name } }, onClose);
-  try {
-    await run(client, "select 1");
-  } catch (error) {
-    void client.end({ timeout: 0 });
-    throw error;
-  }
+  const client = await open(url, { application_name: name }, onClose);
   return {
     ...sessionOf(client),
     transaction: (work) => transact(client, work),
@@ -81,26 +78,71 @@ async function pin(url: string, name: string, onClose: () => void): Promise<Pinn
   };
 }
 
+/** The server that answered last, by the URL: the next connection tries it first. */
+const answered = new Map<string, number>();
+
+/**
+ * The first statement of each connection. A commit waits for the disk and for synchronous standbys even where the role or
+ * the database sets less, and the warning that it did not wait reaches us whatever the role wants to hear.
+ */
+const GREETING = `select pg_is_in_recovery() as "isStandby",
+  set_config('client_min_messages', 'warning', false),
+  case when current_setting('synchronous_commit') in ('off', 'local')
+    then set_config('synchronous_commit', 'on', false) end`;
+
+/** Connects to the first server of a URL that answers, and that is the primary where one is wanted. */
+async function open(url: string, session: SessionSettings, onClose: () => void): Promise<Client> {
+  const { servers, needsPrimary } = serversOf(url);
+  const first = answered.get(url) ?? 0;
+  let fault: unknown;
+  for (let tried = 0; tried < servers.length; tried++) {
+    const index = (first + tried) % servers.length;
+    let isOpen = false;
+    const client = connect(servers[index] as ServerPlace, session, () => {
+      if (isOpen) onClose();
+    });
+    try {
+      const [row] = await run<{ isStandby: boolean }>(client, GREETING);
+      if (needsPrimary && row?.isStandby === true) {
+        throw new Unavailable("The server is a standby: it takes no writes");
+      }
+      isOpen = true;
+      answered.set(url, index);
+      return client;
+    } catch (error) {
+      void client.end({ timeout: 0 });
+      fault = error;
+    }
+  }
+  throw fault;
+}
+
+type SessionSettings = NonNullable<postgres.Options<Record<string, never>>["connection"]>;
+
 /** Creates a client of one connection, which ends when that is lost. */
 function connect(
-  url: string,
-  options: postgres.Options<Record<string, postgres.PostgresType>>,
+  { address, folder }: ServerPlace,
+  session: SessionSettings,
   onClose: () => void,
 ): Client {
-  const { address, folder } = serverOf(url);
   const client = postgres(address, {
     ...(folder === null ? {} : { host: folder }),
+    max: 1,
+    connection: session,
     connect_timeout: CONNECT_TIMEOUT_S,
     idle_timeout: 0,
     max_lifetime: null,
-    onnotice: () => {},
+    onnotice: (notice) => {
+      if (notice.routine !== WAIT_FOR_STANDBY) return;
+      giveUp(client);
+      onClose();
+    },
     // Disables the query for array types: its promise is never awaited, and a connection lost meanwhile would crash the
     // process. Arrays are bound as text and cast, so the types are not needed.
     fetch_types: false,
     // The driver has this option, but its types lack it.
     ...{ socket: openSocket },
     types: { int8: { to: TYPE_OID.int8, from: [TYPE_OID.int8], serialize: String, parse: Number } },
-    ...options,
     onclose: () => {
       onClose();
       void client.end({ timeout: 0 });
@@ -109,18 +151,27 @@ function connect(
   return client;
 }
 
+/** The routine of PostgreSQL in which a commit waits for synchronous standbys. Its messages are translated, this is not. */
+const WAIT_FOR_STANDBY = "SyncRepWaitForLSN";
+
+/** Clients with a commit that may be on the primary alone. */
+const unreplicated = new WeakSet<object>();
+
 /**
- * Splits a URL into the folder of the server's socket, if it names one, and the URL without it. As in libpq the folder may
- * be in place of the host or in the parameter `host`. The driver would resolve the first as a host name and send the
- * second as a session setting.
+ * Ends a client whose wait for a synchronous standby was cancelled. PostgreSQL answers such a commit with a warning and
+ * then as a success, although a failover would lose it. The warning arrives before the success, which is thus never
+ * reported to our caller, nor any later one of this connection.
  */
-export function serverOf(url: string): { readonly address: string; readonly folder: string | null } {
-  const address = new URL(url);
-  const folder = address.searchParams.get("host") ?? decodeURIComponent(address.hostname);
-  if (!folder.startsWith("/")) return { address: url, folder: null };
-  address.hostname = "localhost";
-  address.searchParams.delete("host");
-  return { address: address.href, folder };
+function giveUp(client: Client): void {
+  log("warn", "The wait for a synchronous standby was cancelled: the commit is not reported as done");
+  unreplicated.add(client);
+  void client.end({ timeout: 0 });
+}
+
+function assertReplicated(client: object): void {
+  if (unreplicated.has(client)) {
+    throw new Unavailable("The commit may not have reached a synchronous standby");
+  }
 }
 
 /** A target of postgres.js: a path, or hosts to try in order. */
@@ -152,6 +203,10 @@ async function openSocket({ path, host, port }: SocketTarget): Promise<Socket> {
 function connectSocket(target: NetConnectOpts): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = createConnection(target);
+    // A balancer without a server closes at once. The driver would connect again and again without a pause.
+    socket.once("end", () => {
+      if (socket.bytesRead === 0) socket.destroy(closedAtOnce());
+    });
     socket.setTimeout(CONNECT_TIMEOUT_S * 1000, () => socket.destroy(new Error("The server did not answer")));
     socket.once("error", reject);
     socket.once("connect", () => {
@@ -161,6 +216,10 @@ function connectSocket(target: NetConnectOpts): Promise<Socket> {
       resolve(socket);
     });
   });
+}
+
+function closedAtOnce(): Error {
+  return Object.assign(new Error("The server closed the connection at once"), { code: "ECONNRESET" });
 }
 
 /**
@@ -175,7 +234,7 @@ async function transact<T>(client: Client, work: (session: Session) => Promise<T
     <Args extends unknown[], R>(call: (...args: Args) => Promise<R>) => (...args: Args): Promise<R> =>
       isLost ? standStill() : call(...args);
   try {
-    return await client.begin(async (inner) => {
+    const done = await client.begin(async (inner) => {
       const { query, copy } = sessionOf(inner);
       try {
         const result = await work({ query: guard(query) as Session["query"], copy: guard(copy) });
@@ -185,6 +244,8 @@ async function transact<T>(client: Client, work: (session: Session) => Promise<T
         throw error;
       }
     }) as T;
+    assertReplicated(client);
+    return done;
   } catch (error) {
     isLost = true;
     throw faultOf(error);
@@ -210,8 +271,8 @@ function isLoss(error: unknown): boolean {
   return error instanceof Error && typeof (error as { code?: unknown }).code === "string";
 }
 
-/** SQLSTATEs of a server that cannot be reached, ends sessions, or has no free resources. */
-const AWAY = /^(08...|53...|57...|58...|55000|25P0[34])$/;
+/** SQLSTATEs of a server that cannot be reached, ends sessions, takes no writes, or has no free resources. */
+const AWAY = /^(08...|53...|57...|58...|55000|25006|25P0[34])$/;
 
 function sessionOf(client: Client | Transaction): Session {
   return {
@@ -227,6 +288,7 @@ function sessionOf(client: Client | Transaction): Session {
       }
       stream.end();
       await Promise.race([done, stalled(table)]);
+      assertReplicated(client);
     },
   };
 }
@@ -254,7 +316,9 @@ async function run<Row>(
 ): Promise<Row[]> {
   const query = client.unsafe(text, params as never[], { prepare: true });
   try {
-    return await query as unknown as Row[];
+    const rows = await query as unknown as Row[];
+    assertReplicated(client);
+    return rows;
   } catch (error) {
     throw faultOf(error);
   } finally {

@@ -11,6 +11,7 @@ import { firstSeq } from "../../src/storage/journal/ranges.ts";
 import { claimCells, readCells } from "../../src/storage/nodes/cell_store.ts";
 import { endNode, insertNode } from "../../src/storage/nodes/node_store.ts";
 import { encodeChanges } from "../../src/storage/rows/tables.ts";
+import { loadClocks } from "../../src/storage/stores/registry_store.ts";
 import { isSettled } from "../actors/runtime.ts";
 import { LONER, NOW } from "../storage/sample.ts";
 import { testServerUrl } from "../support/test_store.ts";
@@ -279,4 +280,19 @@ Deno.test("a hand-over that fails after memory was emptied ends the term, and wa
     assert.equal(status, "rejected");
     assert.equal(parts.term.isServing, false);
     assert.deepEqual(doors.held, []);
+  }));
+
+Deno.test("the clock of a realm is loaded with the real time of the last event in its sums by day", () =>
+  withMember(async ({ store: { database } }) => {
+    await database.query(
+      "insert into workspaces (id, name, created_at_ms, changed_in) values ('w', 'w', 0, 0)",
+    );
+    await database.query(
+      "insert into apps (id, workspace_id, name, identity_secret, created_at_ms, changed_in) values ('a', 'w', 'a', '', 0, 0)",
+    );
+    await database.query(
+      "insert into realms (realm, app_id, mode, clock_offset_ms) values (71, 'a', 'test', 500)",
+    );
+    await database.query("insert into daily_use_marks (realm, at_ms, event_id) values (71, 1700, 'e')");
+    assert.deepEqual([...await loadClocks(database, [71])], [{ realm: 71, offsetMs: 500, usedMs: 1200 }]);
   }));

@@ -23,7 +23,7 @@ const SETTINGS = [
 ];
 
 /** Whom the server's programs run as; the own user where this process is not root. */
-interface Owner {
+export interface Owner {
   readonly uid?: number;
   readonly gid?: number;
 }
@@ -52,8 +52,17 @@ export class OwnServer implements AsyncDisposable {
     return this.#folder;
   }
 
-  /** Makes a server and starts it; null where PostgreSQL is not installed. */
-  static async open(): Promise<OwnServer | null> {
+  /** The host and port. */
+  get place(): string {
+    return `127.0.0.1:${this.#port}`;
+  }
+
+  /**
+   * Makes a server and starts it; null where PostgreSQL is not installed.
+   *
+   * @param primary makes a standby of this server, which streams from it
+   */
+  static async open(primary: OwnServer | null = null): Promise<OwnServer | null> {
     const programs = await findPrograms();
     if (programs === null) return null;
     const owner = Deno.uid() === 0 ? await ownerOf(SERVER_USER) : {};
@@ -61,7 +70,12 @@ export class OwnServer implements AsyncDisposable {
     if (owner.uid !== undefined) await Deno.chown(folder, owner.uid, owner.gid ?? owner.uid);
     const server = new OwnServer(programs, folder, owner);
     try {
-      await server.#run("initdb", ["-D", `${folder}/data`, "-U", "postgres", "-A", "trust", "--no-sync"]);
+      const data = ["-D", `${folder}/data`, "-U", "postgres", "--no-sync"];
+      if (primary === null) await server.#run("initdb", [...data, "-A", "trust"]);
+      else {
+        const source = ["-h", "127.0.0.1", "-p", String(primary.#port), "-R", "-c", "fast"];
+        await server.#run("pg_basebackup", [...data, ...source]);
+      }
       await server.start();
     } catch (error) {
       await server[Symbol.asyncDispose]();
@@ -85,6 +99,16 @@ export class OwnServer implements AsyncDisposable {
     signalTo(postmaster, signal);
     await within(postmaster.status, STOP_MS, () => "the server's end");
     this.#postmaster = null;
+  }
+
+  /** Runs statements of an administrator, each in a session of its own. */
+  async tell(...statements: readonly string[]): Promise<void> {
+    const database = openPostgres(this.url, 1);
+    try {
+      for (const statement of statements) await database.query(statement);
+    } finally {
+      await database.close();
+    }
   }
 
   /** Kills one process of the server, which makes the server drop every session and recover. */
@@ -164,7 +188,7 @@ async function isFile(path: string): Promise<boolean> {
   return await Deno.stat(path).then((info) => info.isFile, () => false);
 }
 
-async function ownerOf(user: string): Promise<Owner> {
+export async function ownerOf(user: string): Promise<Owner> {
   const [uid, gid] = await Promise.all(["-u", "-g"].map(async (flag) => {
     const { stdout, success } = await new Deno.Command("id", { args: [flag, user] }).output();
     if (!success) throw new Error(`There is no user "${user}" that the server could run as`);

@@ -85,9 +85,9 @@ export class Stage implements AsyncDisposable {
     const name = `holdfast_crash_${crypto.randomUUID().replaceAll("-", "").slice(0, 16)}`;
     const admin = openPostgres(server, 2);
     await admin.script(`create database ${name}`);
-    const url = new URL(server);
-    url.pathname = `/${name}`;
-    return new Stage({ folder: null, server: admin, name, url: url.href });
+    // The URL may name several servers, which the class URL cannot read.
+    const url = server.replace(/(\/\/[^/?]+)(\/[^?]*)?/, `$1/${name}`);
+    return new Stage({ folder: null, server: admin, name, url });
   }
 
   /** The scratch database's name and a connection beside it, on a server. */

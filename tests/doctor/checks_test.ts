@@ -43,6 +43,7 @@ function memberOf(term: number, changed: Partial<NodeFacts> = {}): NodeFacts {
 const MEMBERS = [memberOf(7), memberOf(8), memberOf(9, { share: 0, cells: [] })];
 const CLUSTER: ClusterFacts = { registryVersion: 4, nodes: MEMBERS, free: [] };
 const clusterOf = (...nodes: NodeFacts[]) => ({ cluster: { ...CLUSTER, nodes } });
+const STANDBY = { name: "db2", state: "streaming", syncState: "sync" };
 const SOUND: StoreFacts = {
   database: {
     kind: "postgres",
@@ -50,6 +51,7 @@ const SOUND: StoreFacts = {
     roundTripMs: 0.31,
     fsync: true,
     synchronousCommit: "on",
+    replication: { configured: "on", names: "*", standbys: [STANDBY] },
     checkpoints: { timed: 40, requested: 7, maxWalMegabytes: 1_024, timeoutSeconds: 300, compression: "off" },
   },
   migrations: { applied: ["0001_core", "0002_credits"], missing: [], changed: [], unknown: [] },
@@ -78,6 +80,7 @@ Deno.test("sound facts are ok in every check, for the writer and from beside it"
       checks.map(({ name, verdict }) => `${verdict} ${name}`),
       [
         "ok database",
+        "ok standbys",
         "ok migrations",
         "ok members",
         "ok clock",
@@ -94,6 +97,31 @@ Deno.test("sound facts are ok in every check, for the writer and from beside it"
   }
 });
 
+/** A store on a server with a replica, a setting or both. */
+function replicated(changed: Partial<StoreFacts["database"]["replication"]>): Partial<StoreFacts> {
+  return { database: { ...database, replication: { ...database.replication, ...changed } } };
+}
+
+Deno.test("a synchronous standby is named with its state, and a setting that sessions raise is shown", () => {
+  const hidden = { name: "", state: null, syncState: null };
+  const sound: readonly [Partial<StoreFacts>, string][] = [
+    [{}, "db2 (sync, streaming); synchronous_commit on; synchronous_standby_names *"],
+    [
+      replicated({ configured: "local", names: "", standbys: [] }),
+      "none; synchronous_commit local, raised to on; synchronous_standby_names empty",
+    ],
+    [
+      replicated({ standbys: [hidden] }),
+      "one whose state this role may not see (grant pg_monitor); synchronous_commit on; synchronous_standby_names *",
+    ],
+    [{ database: { ...database, kind: "embedded" } }, "the embedded store has none"],
+  ];
+  for (const [changed, found] of sound) {
+    const check = checkStore({ ...SOUND, ...changed }, null).find(({ name }) => name === "standbys");
+    assert.deepEqual([check?.verdict, check?.found], ["ok", found]);
+  }
+});
+
 /** What is wrong, as seen by the writer (true) or from beside it, and the one verdict that changes. */
 const TROUBLES: readonly (readonly [Partial<StoreFacts>, boolean, string, RegExp])[] = [
   [{ database: { ...database, version: "14.1" } }, true, "fail database", /14\.1/],
@@ -106,6 +134,9 @@ const TROUBLES: readonly (readonly [Partial<StoreFacts>, boolean, string, RegExp
   ],
   [{ database: { ...database, synchronousCommit: "off" } }, true, "fail database", /synchronous_commit off/],
   [{ database: { ...database, roundTripMs: 45 } }, true, "warn database", /45\.0 ms/],
+  [replicated({ names: "" }), true, "warn standbys", /db2 .*names empty/],
+  [replicated({ standbys: [] }), true, "fail standbys", /^none; .*names \*/],
+  [replicated({ standbys: [{ ...STANDBY, syncState: "async" }] }), true, "fail standbys", /db2 \(async/],
   [{ migrations: { ...migrations, missing: ["0003_x"] } }, true, "fail migrations", /not applied: 0003_x/],
   [{ migrations: { ...migrations, unknown: ["0009_y"] } }, true, "fail migrations", /newer program.*0009_y/],
   [{ migrations: { ...migrations, changed: ["0001_z"] } }, true, "fail migrations", /another text: 0001_z/],

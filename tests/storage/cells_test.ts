@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import { Unavailable } from "../../actors/port.ts";
-import { claimCells, freeCells, inCellOf, readCells } from "../../src/storage/nodes/cell_store.ts";
+import { claimCells, freeCells, inCellOf, keepTime, readCells } from "../../src/storage/nodes/cell_store.ts";
+import { readNodes } from "../../src/storage/nodes/node_store.ts";
 import { NOW, untilWaiting, withWriter } from "./sample.ts";
 import { testServerUrl } from "../support/test_store.ts";
 import { barrier } from "../actors/runtime.ts";
@@ -115,3 +116,29 @@ Deno.test({
       await other.close();
     }),
 });
+
+Deno.test("after a failover to a server with a slower clock no cell's time goes back, and dead nodes grow silent", () =>
+  withWriter(async ({ store: { database } }) => {
+    const session = await database.pin(() => {});
+    const hourAhead = "update members set seen_at = clock_timestamp() + interval '1 hour' returning seen_at";
+    await keepTime(session);
+    const untouched = await readCells(database, [1, 2]);
+    assert.ok(untouched.every(({ clockMs }) => clockMs === 0), "a clock that is right changes nothing");
+    await database.query(hourAhead);
+    const [seen] = await database.query<{ at: number }>(
+      "select ceil(extract(epoch from max(seen_at)) * 1000)::bigint as at from members",
+    );
+    await keepTime(session);
+    const cells = await readCells(database);
+    assert.ok(cells.every(({ clockMs }) => clockMs === seen?.at));
+    const nodes = await readNodes(database);
+    assert.ok(nodes.every(({ silentMs }) => silentMs >= 0));
+    await session.close();
+  }));
+
+Deno.test("a new owner with a clock ahead of the database's stores it for the owners after it", () =>
+  withWriter(async ({ store: { database } }) => {
+    await claimCells(database, [1], null, FIRST, NOW);
+    await claimCells(database, [1], FIRST, SECOND, NOW - 5);
+    assert.equal((await readCells(database, [1]))[0]?.clockMs, NOW);
+  }));

@@ -60,6 +60,25 @@ Deno.test("a session that the server ends at once is a fault, and has no other e
   }
 });
 
+Deno.test("a balancer without a server, which closes at once, is asked once for each statement", async () => {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  let times = 0;
+  const serving = (async () => {
+    for await (const connection of listener) {
+      times += 1;
+      connection.close();
+    }
+  })();
+  const place = `127.0.0.1:${listener.addr.port}`;
+  const database = openPostgres(`postgres://someone@${place},${place}/none`, 1);
+  await assert.rejects(database.query("select 1"), Unavailable);
+  await assert.rejects(database.pin(() => assert.fail("it was never open")), Unavailable);
+  await database.close();
+  listener.close();
+  await serving;
+  assert.equal(times, 4, "two hosts for each");
+});
+
 Deno.test("a server is reached by the folder of its socket, instead of a host or as the parameter host", async () => {
   const folder = await Deno.makeTempDir();
   const listener = Deno.listen({ transport: "unix", path: `${folder}/.s.PGSQL.5433` });

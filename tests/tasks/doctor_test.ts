@@ -37,6 +37,7 @@ Deno.test("a running service examines itself, and all is well", async () => {
         "settings",
         "service",
         "database",
+        "standbys",
         "migrations",
         "members",
         "clock",

@@ -5,6 +5,7 @@ import type {
   BacklogFacts,
   OldPrice,
   PriceChecks,
+  StandbyFacts,
   UnhandledCount,
   WebhookFacts,
 } from "../../storage/queries/store_facts.ts";
@@ -19,6 +20,7 @@ import {
   troublesOf,
 } from "../../cluster/examine.ts";
 import type { MigrationState } from "../../storage/migrate.ts";
+import { SERVER_MAJOR_MIN } from "../../storage/server_probe.ts";
 
 export type Verdict = "ok" | "warn" | "fail";
 
@@ -39,8 +41,6 @@ export interface TermFacts {
   readonly view: ClusterView;
 }
 
-/** The oldest PostgreSQL that the statements are written for. */
-const SERVER_MAJOR_MIN = 15;
 const EVERYTHING = "Run deno task reconcile, which proves everything and names each drift";
 
 /**
@@ -54,6 +54,7 @@ export function checkStore(facts: StoreFacts, term: TermFacts | null): Check[] {
   const isServed = term !== null || cluster !== null && cluster.nodes.some(isLiving);
   return [
     checkDatabase(database),
+    checkStandbys(database),
     checkMigrations(migrations),
     cluster === null ? unread("members") : checkMembers(database, cluster, term?.view ?? null),
     checkClock(skewMs),
@@ -153,6 +154,38 @@ function checkDatabase(facts: DatabaseFacts): Check {
     return warn(name, found, "Each request waits for a round trip: bring the process nearer to its database");
   }
   return checkCheckpoints(name, found, facts);
+}
+
+/** Whether a failover keeps every answer: only a synchronous standby has each commit before its answer. */
+function checkStandbys({ kind, replication: { configured, names, standbys } }: DatabaseFacts): Check {
+  const name = "standbys";
+  if (kind === "embedded") return ok(name, "the embedded store has none");
+  const setting = `synchronous_commit ${configured}`;
+  const commits = ["off", "local"].includes(configured) ? `${setting}, raised to on` : setting;
+  const listed = standbys.length === 0 ? "none" : standbys.map(standbyText).join(", ");
+  const found = `${listed}; ${commits}; synchronous_standby_names ${names === "" ? "empty" : names}`;
+  if (names === "") {
+    if (standbys.length === 0) return ok(name, found);
+    return warn(
+      name,
+      found,
+      "A failover loses answers that a standby has not yet received: set synchronous_standby_names",
+    );
+  }
+  const isHidden = standbys.some(({ syncState }) => syncState === null);
+  if (isHidden || standbys.some(({ syncState }) => syncState === "sync" || syncState === "quorum")) {
+    return ok(name, found);
+  }
+  return fail(
+    name,
+    found,
+    "Every call waits for a synchronous standby: start it, or change synchronous_standby_names until it is back",
+  );
+}
+
+function standbyText({ name, state, syncState }: StandbyFacts): string {
+  if (state === null) return "one whose state this role may not see (grant pg_monitor)";
+  return `${name} (${syncState}, ${state})`;
 }
 
 /** Where the log fills before it is time for a checkpoint, settings that leave it more room. */

@@ -18,6 +18,7 @@ import {
 import type { Millis } from "../../domain/values/period.ts";
 import { LEASE_LIMITS, RUNTIME_LIMITS } from "../../process/limits.ts";
 import { arrayText, type Database, type PinnedSession } from "../database.ts";
+import { keepTime } from "../nodes/cell_store.ts";
 import {
   forgetOldNodes,
   insertNode,
@@ -63,6 +64,7 @@ export async function joinCluster(
 ): Promise<Writer | null> {
   if (!await lockShared(session) || !await isReady(database, session)) return null;
   await forgetOldNodes(session);
+  await keepTime(session);
   const term = await nextTerm(session);
   await session.query("select set_config('holdfast.seq', $1, false)", [String(firstSeq(term))]);
   await session.query("select set_config('application_name', $1, false)", [sessionNameOf(term)]);

@@ -4,7 +4,8 @@
 import { Unavailable } from "../../../actors/port.ts";
 import type { Millis } from "../../domain/values/period.ts";
 import { LEASE_LIMITS } from "../../process/limits.ts";
-import { arrayText, type Database, type Session } from "../database.ts";
+import { log } from "../../process/log.ts";
+import { arrayText, type Database, type PinnedSession, type Session } from "../database.ts";
 
 type Reader = Pick<Session, "query">;
 
@@ -32,6 +33,7 @@ export function readCells(reader: Reader, cells: readonly number[] | null = null
  * Makes a node that holds the locks of cells their owner. Waits a bounded time for fenced writes of the last owner.
  *
  * @param before the owner that was read before; cells that have another one by now are left out
+ * @param clockMs the node's clock, which may be ahead of the database's after a failover; 0 if it cannot be
  * @returns the cells that were claimed, with the database's clock
  */
 export async function claimCells(
@@ -39,15 +41,46 @@ export async function claimCells(
   cells: readonly number[],
   before: number | null,
   term: number,
+  clockMs: Millis = 0,
 ): Promise<{ readonly cell: number; readonly now: Millis }[]> {
   return await database.transaction(async (session) => {
     await session.query(`set local lock_timeout = ${LEASE_LIMITS.staleDrainMs}`);
     return await session.query(
-      `update cells set term = $3::bigint, side = null
+      `update cells set term = $3::bigint, side = null, clock_ms = greatest(clock_ms, $4::bigint)
        where cell = any($1::text::int[]) and term is not distinct from $2::bigint
        returning cell, (extract(epoch from clock_timestamp()) * 1000)::bigint as now`,
-      [arrayText(cells), before, term],
+      [arrayText(cells), before, term, clockMs],
     );
+  });
+}
+
+/**
+ * Keeps time from going back where the database's clock is behind the times in its tables: after a failover to a server
+ * with a slower clock, or when the clock was set back. No later owner's clock begins before the last heartbeat or the last
+ * commit that came from the former primary. Heartbeats of the former clock are set to now: they would make dead nodes look
+ * alive until this clock has caught up.
+ */
+export async function keepTime(session: Pick<PinnedSession, "query" | "transaction">): Promise<void> {
+  const [row] = await session.query<{ seenMs: Millis | null; nowMs: Millis }>(
+    `select ceil(extract(epoch from greatest(max(seen_at), pg_last_xact_replay_timestamp())) * 1000)::bigint as "seenMs",
+       (extract(epoch from clock_timestamp()) * 1000)::bigint as "nowMs"
+     from members`,
+  );
+  // The first number is rounded up.
+  const aheadMs = (row?.seenMs ?? 0) - (row?.nowMs ?? 0) - 1;
+  if (row?.seenMs == null || aheadMs <= 0) return;
+  log(
+    "warn",
+    "The database's clock is behind the times in its tables: time stands still until it has caught up",
+    {
+      behindMs: aheadMs,
+    },
+  );
+  const { seenMs } = row;
+  await session.transaction(async (inner) => {
+    await inner.query(`set local lock_timeout = ${LEASE_LIMITS.staleDrainMs}`);
+    await inner.query("update cells set clock_ms = $1::bigint where clock_ms < $1::bigint", [seenMs]);
+    await inner.query("update members set seen_at = clock_timestamp() where seen_at > clock_timestamp()");
   });
 }
 

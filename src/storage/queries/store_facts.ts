@@ -31,6 +31,24 @@ export interface CheckpointFacts {
   readonly compression: string;
 }
 
+/** A standby that streams from the server. */
+export interface StandbyFacts {
+  readonly name: string;
+  /** Such as "streaming" or "catchup"; null if the role may not see it. */
+  readonly state: string | null;
+  /** "sync", "quorum", "potential" or "async"; null if the role may not see it. */
+  readonly syncState: string | null;
+}
+
+/** Who has a copy of what the server commits. */
+export interface ReplicationFacts {
+  /** `synchronous_commit` as server, database and role set it; our sessions raise "off" and "local" to "on". */
+  readonly configured: string;
+  /** `synchronous_standby_names`; empty if commits wait for no standby. */
+  readonly names: string;
+  readonly standbys: readonly StandbyFacts[];
+}
+
 /** The version and the settings of the database. */
 export interface ServerFacts {
   /** Such as "15.20". */
@@ -39,6 +57,7 @@ export interface ServerFacts {
   /** The setting of the server: "on", "off", "local" or another. */
   readonly synchronousCommit: string;
   readonly checkpoints: CheckpointFacts;
+  readonly replication: ReplicationFacts;
 }
 
 /** Reads the database's clock. */
@@ -59,7 +78,26 @@ export async function readServer(reader: Reader): Promise<ServerFacts> {
     fsync: row?.fsync === "on",
     synchronousCommit: row?.commits ?? "",
     checkpoints: await readCheckpoints(reader, Number.parseInt(row?.version ?? "")),
+    replication: await readReplication(reader),
   };
+}
+
+/** The most standbys that are listed. */
+const STANDBYS_MAX = 20;
+
+/** Leaves out copies that no failover can use: base backups, archives of the log, and subscribers to single tables. */
+async function readReplication(reader: Reader): Promise<ReplicationFacts> {
+  const [row] = await reader.query<Omit<ReplicationFacts, "standbys">>(
+    `select (select reset_val from pg_settings where name = 'synchronous_commit') as configured,
+       current_setting('synchronous_standby_names') as names`,
+  );
+  const standbys = await reader.query<StandbyFacts>(
+    `select coalesce(application_name, '') as name, state, sync_state as "syncState" from pg_stat_replication r
+     where application_name is distinct from 'pg_basebackup' and application_name is distinct from 'pg_receivewal'
+       and not exists (select from pg_replication_slots s where s.active_pid = r.pid and s.slot_type = 'logical')
+     order by name, pid limit ${STANDBYS_MAX}`,
+  );
+  return { configured: row?.configured ?? "", names: row?.names ?? "", standbys };
 }
 
 async function readCheckpoints(reader: Reader, major: number): Promise<CheckpointFacts> {

@@ -208,13 +208,23 @@ export async function loadTotals(reader: Reader, parts: CellParts, month: string
   return { operations, issues, aiSpend, gatewaySpend };
 }
 
-/** Loads how far the test clocks of realms are ahead of real time. */
+/** What is stored about the clock of a realm. */
+export interface RealmClock {
+  readonly realm: number;
+  /** How far a test clock is ahead of real time. */
+  readonly offsetMs: Millis;
+  /** The real time of the last event that is in the sums by day; 0 for none. */
+  readonly usedMs: Millis;
+}
+
+/** Loads the clocks of realms. */
 export function loadClocks(
   reader: Reader,
   realms: Iterable<number>,
-): Promise<{ readonly realm: number; readonly offsetMs: number }[]> {
+): Promise<RealmClock[]> {
   return reader.query(
-    `select realm, clock_offset_ms as "offsetMs" from realms where realm = any($1::text::int[])`,
+    `select realm, clock_offset_ms as "offsetMs", coalesce(m.at_ms - clock_offset_ms, 0) as "usedMs"
+     from realms left join daily_use_marks m using (realm) where realm = any($1::text::int[])`,
     [arrayText([...realms])],
   );
 }

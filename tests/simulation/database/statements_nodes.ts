@@ -178,6 +178,11 @@ const JOINING: readonly Entry[] = [
       return [{ version: tables.version, now: Math.floor(tables.time.unleapt) }];
     },
   ),
+  // The simulated server's clock never goes back, so nothing follows from this.
+  read("times of heartbeats: select ceil(extract(epoch from greatest(max(seen_at)", (tables) => [{
+    seenMs: Math.max(0, ...tables.list("members").map(({ seen_at }) => Number(seen_at))),
+    nowMs: tables.time.now,
+  }]),
   read("nodes: select term, address, share, fingerprints, registry_version", (tables) => {
     const named = new Set(tables.list("cells").map(({ term }) => term));
     const { now } = tables.time;
@@ -213,14 +218,20 @@ const CELL_ROWS: readonly Entry[] = [
     return tables.list("cells", ({ cell }) => asked === null || asked.has(cell as number)).sort(by("cell"))
       .map((row) => ({ ...row, clockMs: row.clock_ms as number }));
   }),
-  ["take over cells: update cells set term = $3::bigint, side = null where cell = any", {
+  ["take over cells: update cells set term = $3::bigint, side = null, clock_ms = greatest", {
     kind: "write",
     locks: ([cells]) => numbersOf(cells).map((cell) => cellLock(cell, false)),
-    make: ([cells, before, term]) => (tables) =>
+    make: ([cells, before, term, clockMs]) => (tables) =>
       numbersOf(cells).flatMap((cell) => {
-        const isMeant = (row: Fields) => row.cell === cell && row.term === before;
-        const changed = tables.update("cells", isMeant, { term: Number(term), side: null });
-        return changed === 0 ? [] : [{ cell, now: tables.time.calendar() }];
+        const [row] = tables.list("cells", (each) => each.cell === cell && each.term === before);
+        if (row === undefined) return [];
+        const clock = Math.max(Number(row.clock_ms), Number(clockMs));
+        tables.update("cells", (each) => each.cell === cell, {
+          term: Number(term),
+          side: null,
+          clock_ms: clock,
+        });
+        return [{ cell, now: tables.time.calendar() }];
       }),
   }],
   ["give up cells: update cells c set term = null, clock_ms = greatest", {

@@ -82,10 +82,10 @@ const ROWS: readonly Entry[] = [
     "changedIn",
   ], ["version", "document", "planOrder", "priceRows", "rateRows", "appliedAt", "changedIn"]),
   read(
-    'clocks of realms: select realm, clock_offset_ms as "offsetMs" from realms where realm = any',
+    'clocks of realms: select realm, clock_offset_ms as "offsetMs", coalesce(m.at_ms - clock_offset_ms, 0)',
     (tables, [realms]) =>
       tables.list("realms", ({ realm }) => numbersOf(realms).includes(realm as number))
-        .map((row) => ({ realm: row.realm as number, offsetMs: row.clockOffsetMs as number })),
+        .map((row) => ({ realm: row.realm as number, offsetMs: row.clockOffsetMs as number, usedMs: 0 })),
   ),
 ];
 
