@@ -39,6 +39,7 @@ import topUps from "./0035_top_ups.sql" with { type: "text" };
 import overage from "./0036_overage.sql" with { type: "text" };
 import readers from "./0037_readers.sql" with { type: "text" };
 import views from "./0038_views.sql" with { type: "text" };
+import userLists from "./0039_user_lists.sql" with { type: "text" };
 import dailyParts from "./0040_daily_parts.sql" with { type: "text" };
 import agentGrants from "./0041_agent_grants.sql" with { type: "text" };
 import failedRequests from "./0042_failed_requests.sql" with { type: "text" };
@@ -93,6 +94,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0036_overage", sql: overage },
   { name: "0037_readers", sql: readers },
   { name: "0038_views", sql: views },
+  { name: "0039_user_lists", sql: userLists },
   { name: "0040_daily_parts", sql: dailyParts },
   { name: "0041_agent_grants", sql: agentGrants },
   { name: "0042_failed_requests", sql: failedRequests },

@@ -1,15 +1,28 @@
 // Users of an app, for its operators: a list by prefix, the open holds of a user, and lookup of any id.
 
 import type { Directory } from "../../actors/directory.ts";
+import type { RefusedCalls } from "../../actors/refused_calls.ts";
 import type { Term } from "../../actors/term.ts";
 import { listHolds } from "../../src/storage/queries/holds.ts";
-import { listUsers, lookUp, readUsersCursor } from "../../src/storage/queries/users.ts";
+import {
+  cursorText,
+  type ListedUser,
+  listUserPage,
+  readUserCursor,
+} from "../../src/storage/queries/user_list.ts";
+import { findUsers } from "../../src/storage/stores/user_search.ts";
+import { lookUp } from "../../src/storage/queries/users.ts";
+import { type AddingWorld, addSomeUp } from "../../src/operations/sweeps/daily_use.ts";
 import { idsErasedWith } from "../../src/people/erasure.ts";
 import { idsCoveredBy } from "../../src/people/people.ts";
 import { listUnrecorded } from "../../src/storage/stores/person_link_store.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 import type { Registry } from "../../src/tenant/registry.ts";
 import { appOf } from "./admin.ts";
+import type { Catalog } from "../../src/domain/catalog/catalog.ts";
+import type { Database } from "../../src/storage/database.ts";
+import type { CheckedOf, DataOf } from "../contract/definition.ts";
+import { timeText } from "../contract/fields.ts";
 import { failure, success } from "../http/answer.ts";
 import { keylessEndpointsOn } from "../http/endpoint.ts";
 import type { KeylessEndpoint } from "../http/endpoint_types.ts";
@@ -18,8 +31,12 @@ import { invalidMember } from "../http/errors.ts";
 
 interface World {
   readonly registry: Pick<Registry, "apps">;
-  readonly term: Pick<Term, "flush"> & { readonly directory: Pick<Directory, "runById"> };
-  readonly database: Parameters<typeof idsErasedWith>[0]["database"];
+  readonly inCell: AddingWorld["inCell"];
+  readonly term: Pick<Term, "flush" | "isServing"> & {
+    readonly directory: Pick<Directory, "runById">;
+    readonly refusedCalls: Pick<RefusedCalls, "write">;
+  };
+  readonly database: Parameters<typeof idsErasedWith>[0]["database"] & Database;
 }
 
 const endpoint = keylessEndpointsOn<World>();
@@ -28,15 +45,46 @@ function refuseCursor(): never {
   throw invalidMember("cursor", "must be the nextCursor of a previous page");
 }
 
+type ListInput = CheckedOf<typeof contract.listUsers>;
+
+/** Lists a page of users, with everything that was decided and counted before. */
+async function listPage(world: World, input: ListInput) {
+  const { q, sort = "id", filter = null, plan: planId = null, startsWith = "", limit } = input;
+  const realm = appOf(world, input.appId).realms[input.mode];
+  const after = input.cursor === undefined ? null : readUserCursor(input.cursor, sort) ?? refuseCursor();
+  await Promise.all([addSomeUp(world, realm), world.term.refusedCalls.write([realm.realm])]);
+  const found = q === undefined ? null : await findUsers(world.database, realm.realm, q);
+  const page = await listUserPage(world.database, {
+    ...{ realm: realm.realm, now: realm.now(), sort, filter, planId, startsWith, after },
+    order: input.order ?? (sort === "id" || sort === "plan" ? "asc" : "desc"),
+    found: found?.keys ?? null,
+    limit: limit ?? REQUEST_LIMITS.feedLimitDefault,
+  });
+  return {
+    users: page.users.map((user) => showUser(user, realm.catalog)),
+    nextCursor: page.next === null ? null : cursorText(sort, page.next),
+    isExact: page.isExact && found?.isComplete !== false,
+  };
+}
+
+function showUser(user: ListedUser, { plans }: Catalog): DataOf<typeof contract.listUsers>["users"][number] {
+  const { groupId, percent, planId, seenAt } = user;
+  return {
+    userId: user.id,
+    aliasOf: user.aliasOf,
+    deletionPending: user.isErasing,
+    planId,
+    planName: planId === null ? null : plans.get(planId)?.name ?? planId,
+    fullest: groupId === null ? null : { groupId, percent },
+    costCents30d: user.costCents,
+    refusals7d: user.refusals,
+    lastSeenAt: seenAt === null ? null : timeText(seenAt),
+  };
+}
+
 /** Lists of users, their open holds, and lookup of ids. */
 export const ADMIN_USERS: readonly KeylessEndpoint<World>[] = [
-  endpoint(contract.listUsers, async ({ world, input }) => {
-    const { realm } = appOf(world, input.appId).realms[input.mode];
-    const after = input.cursor === undefined ? null : readUsersCursor(input.cursor) ?? refuseCursor();
-    await world.term.flush();
-    const { startsWith = "", limit = REQUEST_LIMITS.feedLimitDefault } = input;
-    return success(await listUsers(world.database, { realm, startsWith, after, limit }));
-  }),
+  endpoint(contract.listUsers, async ({ world, input }) => success(await listPage(world, input))),
   endpoint(contract.listHolds, async ({ world, input }) => {
     const realm = appOf(world, input.appId).realms[input.mode];
     const result = await world.term.directory.runById(input.userId, { realm, name: "user", input: {} });

@@ -28,6 +28,7 @@ import { Message } from "./parts/message.tsx";
 import { SignIn } from "./pages/sign_in.tsx";
 import {
   type ActionRoute,
+  type Download,
   mayRun,
   type PageRequest,
   type PageResult,
@@ -448,7 +449,7 @@ function redirect(to: string): Response {
   return secured(new Response(null, { status: 303, headers: { location: to } }));
 }
 
-function download({ name, type, text }: { name: string; type: string; text: string }): Response {
+function download({ name, type, text }: Download): Response {
   const headers = {
     "content-type": type,
     "content-disposition": `attachment; filename="${name.replaceAll(/[^\w.-]/g, "_")}"`,

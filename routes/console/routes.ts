@@ -37,6 +37,7 @@ import { usagePage } from "./pages/usage.tsx";
 import { WEBHOOK_PAGES } from "./pages/webhooks.tsx";
 import { USER_KEY_ACTIONS } from "./pages/user_keys_actions.tsx";
 import { userPages } from "./pages/user.tsx";
+import { USER_LIST_PAGES } from "./pages/users.tsx";
 import type { ActionRoute, PageRoute } from "./parts/page_context.ts";
 
 const STEPPED_ACTIONS = [
@@ -69,6 +70,7 @@ export const PAGES: readonly PageRoute[] = [
   ...CATALOG_VERSION_PAGES,
   keysPage,
   searchPage,
+  ...USER_LIST_PAGES,
   ...userPages,
   childrenPage,
   membersPage,

@@ -4,7 +4,9 @@ import { z } from "zod";
 import { defineCall } from "./definition.ts";
 import { appPath, endUserId, mode, nameOf, textOf, wholeNumber } from "./fields.ts";
 import { amounts, time } from "./records.ts";
+import { NEAR_PERCENT } from "../../src/domain/state/summary.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
+import { USER_LIST_LIMITS } from "../../src/process/user_list_limits.ts";
 
 const inMode = { ...appPath, mode };
 
@@ -17,21 +19,49 @@ export const listUsers = defineCall({
   about: "appId",
   input: z.object({
     ...inMode,
-    startsWith: textOf(REQUEST_LIMITS.idLengthMax).optional(),
+    q: nameOf(REQUEST_LIMITS.idLengthMax).optional().describe(
+      "Finds this text inside ids, and inside the email and name of people, without regard to case; a customer " +
+        "of Stripe (cus_...) exactly",
+    ),
+    startsWith: textOf(REQUEST_LIMITS.idLengthMax).optional().describe("Prefix of the ids, case-sensitive"),
+    filter: z.enum(["near", "hit"]).optional().describe(
+      `near: the fullest limit is at ${NEAR_PERCENT} % or more; hit: refused in the last 7 x 24 hours`,
+    ),
+    plan: nameOf(REQUEST_LIMITS.idLengthMax).optional().describe("The id of the current plan"),
+    sort: z.enum(["id", "limit", "cost", "refusals", "lastSeen", "plan"]).optional().describe("Default id"),
+    order: z.enum(["asc", "desc"]).optional().describe("Default asc for id and plan, else desc"),
     limit: wholeNumber(1, REQUEST_LIMITS.feedLimitMax).optional(),
-    cursor: z.string().optional(),
+    cursor: z.string().optional().describe("The nextCursor of the previous page, under the same sort"),
   }),
   tag: "Administration",
   summary: "List the users of an app",
-  description: "startsWith is a prefix of the ids, case-sensitive. Aliases are listed too. cursor is the " +
-    "nextCursor of the previous page.",
+  description:
+    "Plan, fullest limit and lastSeenAt are of the user's last call; costs and refusals are summed up when " +
+    "the list is read. Aliases are listed when sorted by id, and found by q. A search looks through " +
+    `${
+      USER_LIST_LIMITS.searchedMax.toLocaleString("en-US")
+    } ids and people. A page of a filter may have fewer ` +
+    "users than limit and still a nextCursor.",
   answer: z.strictObject({
     users: z.array(z.strictObject({
       userId: z.string(),
       aliasOf: z.string().nullable().describe("The canonical id behind an alias; null if the id is no alias"),
       deletionPending: z.boolean().describe("Whether a deletion was requested and is not complete"),
-    })).describe("Sorted by id, in the order of code points"),
+      planId: z.string().nullable().describe("The current plan; null for none, and for an alias"),
+      planName: z.string().nullable().describe("The id if the catalog no longer has the plan"),
+      fullest: z.strictObject({
+        groupId: z.string(),
+        percent: z.int().min(0).describe("Rounded down, with holds; above 100 where overage was sold"),
+      }).nullable().describe("The fullest limit of the plan; null for none"),
+      costCents30d: z.number().describe("Today and the 29 days before, UTC"),
+      refusals7d: z.int().min(0).describe("Refused calls of the last 7 x 24 hours"),
+      lastSeenAt: time.nullable().describe("Start of the minute of the last metering call; null for none"),
+    })),
     nextCursor: z.string().nullable(),
+    isExact: z.boolean().describe(
+      "False if the search looked through a part of the users only, or if more users have a cost or refusals " +
+        "than are compared: the users with the largest ones come first, and others follow by id",
+    ),
   }),
   errors: ["not_found"],
 });

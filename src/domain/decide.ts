@@ -6,7 +6,8 @@
 //  4. credits that run low start a top-up, where the user has such a setting;
 //  5. the time at which the user is due next is updated;
 //  6. messages for webhooks are recorded among the changes;
-//  7. the caller receives the draft's changes, makes them durable, applies them and then sends the result.
+//  7. the summary of the user is written, where it changed;
+//  8. the caller receives the draft's changes, makes them durable, applies them and then sends the result.
 //
 // It is pure: the state is read and never written, and the same inputs give the same decision. Step 1 comes before
 // every command, so it makes no difference whether a sweep has run.
@@ -45,6 +46,8 @@ import { mirror } from "./plans/mirror.ts";
 import { schedule } from "./plans/schedule.ts";
 import { spendCap } from "./plans/spend_cap.ts";
 import { subscribe } from "./plans/subscribe.ts";
+import { minuteOf, type Seen, summarize, summarizeRefused } from "./plans/summary.ts";
+import type { RefusedCall } from "./state/refused_call.ts";
 import { answered, type Decision, type Result } from "./state/result.ts";
 import { members, usage, user } from "./usage.ts";
 import type { Change, User, UserState } from "./state/user.ts";
@@ -103,6 +106,12 @@ const HANDLERS: Handlers = {
 const ALONE: readonly UserState[] = [];
 const NO_DRAFTS: readonly Draft[] = [];
 const NO_BASES: readonly (AlertBase | null)[] = [];
+const NO_GROUPS: readonly string[] = [];
+
+/** The commands by which a user is seen. */
+const USES: ReadonlySet<CommandName> = new Set(
+  ["reserve", "commit", "release", "prolong", "track", "generate", "openRun", "endRun"],
+);
 
 /**
  * Decides a command. The changes are not applied to the states.
@@ -124,10 +133,15 @@ export function decide<Name extends CommandName>(
   const settled = settleDue(draft, context);
   const alerts = alertBase(draft, context);
   const result = name === "settle" ? answered(settled) : HANDLERS[name](draft, input, context);
-  finish(draft, alerts, context);
-  const { operations, issued, refusedCall } = draft;
+  const { refusedCall } = draft;
+  const seenAt = USES.has(name) ? minuteOf(context.now) : null;
+  finish(draft, alerts, context, { seenAt, refusing: refusingGroups(draft, refusedCall) });
+  const { operations, issued } = draft;
   if (levels.length === 0) return { result, changes: draft.changes(), operations, issued, refusedCall };
-  levels.forEach((level, place) => finish(level, bases[place] ?? null, context, draft.user));
+  levels.forEach((level, place) => {
+    const seen = { seenAt, refusing: refusingGroups(level, refusedCall) };
+    finish(level, bases[place] ?? null, context, seen, draft.user);
+  });
   return {
     result,
     changes: changesOf(draft, levels),
@@ -151,6 +165,12 @@ function settleLevel(level: Draft, context: Context): AlertBase | null {
   return alertBase(level, context);
 }
 
+/** The groups of a user that refused a call. */
+function refusingGroups({ user }: Draft, call: RefusedCall | null): readonly string[] {
+  if (call === null || (call.refusedBy.length > 0 && !call.refusedBy.includes(user.id))) return NO_GROUPS;
+  return call.groupIds;
+}
+
 /**
  * Completes a draft after the command.
  *
@@ -160,6 +180,7 @@ function finish(
   draft: Draft,
   alerts: AlertBase | null,
   context: Context,
+  seen: Seen,
   causedBy: User | null = null,
 ): void {
   if (draft.changesSubscriptions) settleIncluded(draft, context);
@@ -168,6 +189,8 @@ function finish(
   if (!draft.isEmpty && !draft.state.recorded) draft.putUser({});
   updateDueAt(draft, context.now);
   for (const change of messagesOf(draft, context, causedBy)) draft.appendRecord(change);
+  if (!draft.isEmpty) summarize(draft, seen, context);
+  else if (draft.refusedCall !== null || seen.refusing.length > 0) summarizeRefused(draft, seen, context);
 }
 
 function changesOf(draft: Draft, levels: readonly Draft[]): readonly Change[] {

@@ -1,5 +1,5 @@
 // Every bound of the service, with its unit in its name; those of what callers send are in `sent_limits.ts`, those of
-// webhooks in `webhook_limits.ts`. At a bound a call is answered with `unavailable` 503
+// webhooks in `webhook_limits.ts`, those of lists of users in `user_list_limits.ts`. At a bound a call is answered with `unavailable` 503
 // and Retry-After, or with an error code of its own; the process never crashes.
 
 /** Bounds of the actor runtime. */

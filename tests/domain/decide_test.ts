@@ -14,7 +14,7 @@ Deno.test("the row of a user is written with the first change, not by reads and 
   assert.equal(scene.reason(1), "no_subscription");
   assert.deepEqual([scene.changes, scene.state.recorded], [[], false]);
   scene.track(1);
-  assert.deepEqual([tablesOf(scene, 0), scene.state.recorded], [["events", "users"], true]);
+  assert.deepEqual([tablesOf(scene, 0), scene.state.recorded], [["events", "user_summaries", "users"], true]);
   const from = scene.changes.length;
   scene.track(1);
   assert.deepEqual(tablesOf(scene, from), ["events"]);
@@ -26,7 +26,7 @@ Deno.test("a refusal keeps what was due, and a command sees the state after it",
   const id = scene.hold(10, { ttlMs: 60_000 });
   const from = scene.wait(60).changes.length;
   assert.equal(scene.release(id), "reservation_not_pending");
-  assert.deepEqual(tablesOf(scene, from), ["counters", "reservations", "users"]);
+  assert.deepEqual(tablesOf(scene, from), ["counters", "reservations", "user_summaries", "users"]);
   assert.equal(scene.reason(10), "ok");
 });
 

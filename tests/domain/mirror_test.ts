@@ -46,6 +46,7 @@ const SHARED: Readonly<Record<string, string>> = {
   "state/end_user_key": "accounts/end_user_keys",
   "state/overage": "metering/overage",
   "state/share": "accounts/shares",
+  "state/summary": "plans/summary",
   "stripe/answer_sale": "stripe/answer_message",
   "stripe/facts": "stripe/answer_message",
   "stripe/fields": "stripe/message",

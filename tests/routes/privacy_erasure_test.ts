@@ -73,8 +73,9 @@ async function bystanders(app: Zebra["customer"]["app"]): Promise<void> {
 async function buys(service: TestService, app: Zebra["customer"]["app"], userId: string): Promise<void> {
   const metadata = { holdfast_user: userId, holdfast_pack: "cpk_wallet" };
   const session = (id: string) => sessionOf({ id: `cs_${id}`, payment_intent: `pi_${id}`, metadata });
+  const customer = `cus_${userId}`;
   const events = [
-    eventOf("customer.subscription.created", subscriptionOf({ id: `sub_${userId}`, metadata })),
+    eventOf("customer.subscription.created", subscriptionOf({ id: `sub_${userId}`, metadata, customer })),
     eventOf("checkout.session.completed", session(userId)),
     eventOf("checkout.session.completed", session(`${userId}-back`)),
     eventOf("charge.refunded", { id: "ch_1", payment_intent: `pi_${userId}-back`, refunded: true }),
@@ -141,6 +142,7 @@ for (const erasedBy of [`${MARK}-older`, `${MARK}-device`]) {
           "consents",
           "audit",
           "webhook_messages",
+          "stripe_customers",
           "stripe_subscriptions",
           "stripe_purchases",
           "stripe_payments",

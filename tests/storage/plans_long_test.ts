@@ -6,7 +6,8 @@ import { firstUnadded, listDailyUse } from "../../src/storage/queries/daily_use.
 import { listEvents } from "../../src/storage/queries/feed.ts";
 import { listHolds } from "../../src/storage/queries/holds.ts";
 import { listLedger } from "../../src/storage/queries/ledger.ts";
-import { listUsers, lookUp } from "../../src/storage/queries/users.ts";
+import { listUserPage, type UserListQuery } from "../../src/storage/queries/user_list.ts";
+import { lookUp } from "../../src/storage/queries/users.ts";
 import { listRefusedCalls } from "../../src/storage/queries/refused_calls.ts";
 import type { Database, Session } from "../../src/storage/database.ts";
 import { addUpDailyUse, listUnadded } from "../../src/storage/stores/daily_use_store.ts";
@@ -185,24 +186,28 @@ Deno.test("users by the beginning of an id, open holds and ids that are looked u
       insert into users (key, realm, id, merged_into)
         select n, 1 + n % 2, 'user_' || lpad(n::text, 6, '0'), case n % 10 when 0 then n + 2 end
         from generate_series(1, 60000) n;
+      insert into user_summaries select n, 1, 'g', n % 120, n % 10, n from generate_series(1, 60000) n;
       insert into credit_balances select 'crb_' || n, n, 1 + n % 2, 'p', 'P', null, 'generic', 'count', '[]', 0, 1, 0, null,
         'order_' || n, 'purchase', null, 1, 0, 0, null, 0, 0 from generate_series(1, 20000) n;
       insert into subscriptions select 'sub_' || n, n, 'plan', 'stripe', 'si_' || n, 0, null, false, null, '{}'
         from generate_series(1, 20000) n;`);
-    for (const table of ["users", "credit_balances", "subscriptions"]) {
+    for (const table of ["users", "user_summaries", "credit_balances", "subscriptions"]) {
       await store.database.query(`vacuum analyze ${table}`);
     }
     const plans: Plan[] = [];
     const database = explaining(store.database, (plan) => plans.push(plan));
-    const page = { realm: 1, after: null, limit: 20 };
+    const list = (more: Partial<UserListQuery> = {}) => () =>
+      listUserPage(database, {
+        ...{ realm: 1, now: 5, sort: "id", order: "asc", filter: null, planId: null, startsWith: "" },
+        ...{ found: null, after: null, limit: 10, ...more },
+      });
     const works: [what: string, work: () => Promise<unknown>][] = [
-      ["all users", () => listUsers(database, { ...page, startsWith: "" })],
-      ["a prefix of many", () => listUsers(database, { ...page, startsWith: "user_0" })],
-      [
-        "a page deep in it",
-        () => listUsers(database, { ...page, startsWith: "user_0", after: "user_030001" }),
-      ],
-      ["a prefix of no user", () => listUsers(database, { ...page, startsWith: "unknown" })],
+      ["all users", list()],
+      ["a prefix of many", list({ startsWith: "user_0" })],
+      ["a page deep in it", list({ startsWith: "user_0", after: ["head", "user_030001"] })],
+      ["a prefix of no user", list({ startsWith: "unknown" })],
+      ["users by their limits", list({ sort: "limit", order: "desc" })],
+      ["users by their last calls", list({ sort: "lastSeen", order: "desc" })],
       ["a subscription", () => lookUp(database, 2, "sub_17", 20)],
       ["a reference of a balance", () => lookUp(database, 2, "order_17", 20)],
       ["a reference of a subscription", () => lookUp(database, 2, "si_17", 20)],

@@ -3,7 +3,7 @@
 import type { ColumnValue } from "../../src/storage/database.ts";
 
 const NUMBERS =
-  /_ms$|\.(user_key|account_key|realm|used|price_row|issued|priority|from_key|to_key|merged_into|parent_key|caused_by|opted_out|told|open_holds)$|^users\.key$|^idempotency\.status$|^subscriptions\.quantity$|^top_ups\.(quantity|amount|attempt)$/;
+  /_ms$|\.(user_key|account_key|realm|used|price_row|issued|priority|from_key|to_key|merged_into|parent_key|caused_by|opted_out|told|open_holds)$|^users\.key$|^idempotency\.status$|^subscriptions\.quantity$|^top_ups\.(quantity|amount|attempt)$|^user_summaries\.percent$/;
 const BOOLEANS = /\.(ended|per_unit|told_cents|erasing|plan_carried|confirmed|called_off)$/;
 const UNESCAPED: Record<string, string> = { n: "\n", r: "\r", t: "\t", "\\": "\\" };
 

@@ -6,9 +6,12 @@ import { decodeCredits, decodeLines } from "../../src/storage/rows/charge_text.t
 import { parseAmount } from "../../src/domain/values/amount.ts";
 import type { OperationsRow } from "../../actors/port.ts";
 import type { SubscriptionEvent } from "../../src/domain/state/subscription.ts";
+import type { UserSummary } from "../../src/domain/state/summary.ts";
 import type { TopUpIntent } from "../../src/domain/state/top_up.ts";
 import type { OlderRows } from "../../src/domain/state/user.ts";
 import type { UserKey } from "../../src/domain/values/ids.ts";
+import type { ColumnValue } from "../../src/storage/database.ts";
+import { USER_SUMMARIES } from "../../src/storage/rows/summary_rows.ts";
 
 /** A row of the history of subscriptions. */
 export function readSubscriptionEvent(row: Readonly<Record<string, unknown>>): SubscriptionEvent {
@@ -66,4 +69,13 @@ export function readEvent(row: Readonly<Record<string, unknown>>): MeteringEvent
     uncovered: {},
     work: decodeWork(row.work as string),
   };
+}
+
+/** The summary of a user, for its load. */
+export function summaryRow(
+  tables: { list(table: string): Readonly<Record<string, ColumnValue>>[] },
+  user: UserKey,
+): { readonly summary?: UserSummary } {
+  const row = tables.list("user_summaries").find(({ user_key: key }) => key === user);
+  return row === undefined ? {} : { summary: USER_SUMMARIES.read(row) };
 }

@@ -42,7 +42,7 @@ import { OVERAGE_WINDOWS } from "../../src/storage/rows/overage_rows.ts";
 import { SHARES } from "../../src/storage/rows/share_rows.ts";
 import { SUBSCRIPTIONS } from "../../src/storage/rows/subscription_rows.ts";
 import { isUnderWay } from "../../src/domain/state/top_up.ts";
-import { readEvent, readOperations, readSubscriptionEvent, topUpRows } from "./memory_rows.ts";
+import { readEvent, readOperations, readSubscriptionEvent, summaryRow, topUpRows } from "./memory_rows.ts";
 import { TOP_UPS } from "../../src/storage/rows/top_up_rows.ts";
 import { END_USER_KEYS } from "../../src/storage/rows/end_user_key_rows.ts";
 import { USERS } from "../../src/storage/rows/user_rows.ts";
@@ -199,7 +199,7 @@ export class MemoryTables {
     const endUserKeys = this.endUserKeys(user.key).filter(({ revokedAt }) => revokedAt === null);
     const topUps = this.topUps(user.key).filter(isUnderWay);
     const rows = { subscriptions, counters, reservations, balances, runs, shares, overages };
-    return { user, aliases, ...rows, endUserKeys, topUps };
+    return { user, aliases, ...rows, endUserKeys, topUps, ...summaryRow(this, user.key) };
   }
 
   /** A reservation that is not live, with the counters of its lines. */

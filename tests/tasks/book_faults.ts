@@ -108,6 +108,21 @@ const SUMS: readonly Fault[] = [
     [`due 4 user_4 due at ${END} ms, but overage is reported: "sold" at ${START} ms`],
   ],
   [
+    "a summary without a counter",
+    "update user_summaries set group_id = 'gone' where user_key = 1",
+    [`summary 1 user_1 summary: 67 % of "gone" until ${END} ms, but there is no counter`],
+  ],
+  [
+    "a summary of a plan that ended",
+    `update users set held_until_ms = ${START} where key = 2`,
+    ['summary 2 user_2 summary: group "none", but its user has no plan'],
+  ],
+  [
+    "a summary of nobody",
+    "update user_summaries set user_key = 9 where user_key = 2",
+    ["summary 9 - summary: there is no such user"],
+  ],
+  [
     "a wrong share",
     "update shares set count = 2 where group_id = 'g'",
     [`${SHARE_G} count 2, but open holds 1 + events 1.5`],

@@ -120,6 +120,9 @@ const CLEAN: readonly string[] = [
   // Two lines of a counter without a row, with a sum of 0.
   event("evt_5", 2, lines(["gone", "4"], ["gone", "-4"])),
   user(3),
+  // A summary of a counter, and one of a quota of 0 that refused something.
+  "update users set held_plan_id = 'plan_a' where key in (1, 2)",
+  `insert into user_summaries values (1, 1, 'idle', 67, ${END}, ${START}), (2, 1, 'none', 100, ${END}, null)`,
   // A counter that sold 3 past its quota: 2 by an event, 0.5 of it still pending, and 1 by a hold.
   user(4, END),
   counter(4, "sold", "4", "0"),
@@ -172,6 +175,7 @@ const TABLES = [
     "shares",
     "overage_windows",
     "overage_hours",
+    "user_summaries",
     "subscriptions",
     "runs",
     "users",

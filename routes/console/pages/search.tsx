@@ -1,4 +1,5 @@
-// Search: by a user ID or its beginning, by any ID or reference of Holdfast or of the caller, or by the ID of a failed request.
+// Search: by a text inside a user's ID, email or name, a customer of Stripe, any ID or reference of Holdfast or of the
+// caller, or the ID of a failed request.
 
 import { appOf, errorPage } from "../parts/subject.tsx";
 import { appPath, crumbsOf, userPath } from "../parts/page.tsx";
@@ -8,6 +9,7 @@ import { Table } from "../parts/table.tsx";
 import type { AnswerOf } from "../../contract/definition.ts";
 import { listRequests } from "../../contract/requests.ts";
 import { listUsers, lookUpId } from "../../contract/admin_users.ts";
+import { INEXACT_SEARCH } from "./users.tsx";
 
 /** The record that has an ID. */
 export type FoundThing = AnswerOf<typeof lookUpId>["found"][number];
@@ -15,7 +17,7 @@ type ListedUser = AnswerOf<typeof listUsers>["users"][number];
 
 const LISTED = "50";
 
-/** `/console/apps/{appId}/{mode}/search?q=`. A "*" at the end always lists, even where the text is an ID. */
+/** `/console/apps/{appId}/{mode}/search?q=`. A "*" at the end lists the IDs that begin so, even where the text is an ID. */
 export const searchPage: PageRoute = {
   path: "/console/apps/:appId/:mode/search",
   async show(request): Promise<PageResult> {
@@ -37,30 +39,25 @@ async function search(
 ): Promise<PageResult | null> {
   const isList = text.endsWith("*");
   const startsWith = isList ? text.slice(0, -1) : text;
-  const [listed, found, failed] = await Promise.all([
-    request.ask.admin(listUsers, {
-      appId: app.appId,
-      mode: app.mode,
-      startsWith,
+  const { ask } = request;
+  const ofApp = { appId: app.appId, mode: app.mode };
+  const isSearch = !isList && text !== "";
+  const [listed, exact, found, failed] = await Promise.all([
+    ask.admin(listUsers, {
+      ...ofApp,
+      ...isSearch ? { q: text } : { startsWith },
       limit: LISTED,
       cursor: request.query.get("cursor") ?? undefined,
     }),
-    isList || text === "" ? null : request.ask.admin(lookUpId, {
-      appId: app.appId,
-      mode: app.mode,
-      id: text,
-    }),
-    isList || text === "" ? null : request.ask.admin(listRequests, {
-      appId: app.appId,
-      mode: app.mode,
-      requestId: text,
-    }),
+    isSearch ? ask.admin(listUsers, { ...ofApp, startsWith: text, limit: "1" }) : null,
+    isSearch ? ask.admin(lookUpId, { ...ofApp, id: text }) : null,
+    isSearch ? ask.admin(listRequests, { ...ofApp, requestId: text }) : null,
   ]);
   if (!listed.ok) return errorPage(listed.error, "Search failed");
-  const { users, nextCursor } = listed.data;
+  if (exact?.ok === true && exact.data.users[0]?.userId === text) return { to: userPath(app, text) };
+  const { users, nextCursor, isExact } = listed.data;
   const things = found?.ok === true ? found.data.found : [];
   const [first] = users;
-  if (!isList && first?.userId === text) return { to: userPath(app, text) };
   if (users.length + things.length === 0) {
     const isRequest = failed?.ok === true && failed.data.requests.length > 0;
     return isRequest ? { to: `${appPath(app)}/requests?${new URLSearchParams({ requestId: text })}` } : null;
@@ -78,6 +75,7 @@ async function search(
       {users.length === 0
         ? null
         : <Users app={app} users={users} next={nextCursor === null ? null : nextOf(request, nextCursor)} />}
+      {isExact ? null : <p class="hint">{INEXACT_SEARCH}</p>}
     </>,
   );
 }
@@ -177,7 +175,10 @@ function NoResults({ app, asked }: { app: AppMode; asked: string }) {
         <b>No results in {app.mode} mode</b>
       </p>
       <ul>
-        <li>IDs are case-sensitive and match from the start.</li>
+        <li>
+          Users are found by a part of their ID, email or name, and by a Stripe customer. Other IDs match
+          exactly.
+        </li>
         <li>A user is created by the first subscription, credit or call.</li>
         <li>
           <a href={there}>Search in {other} mode</a>, or in another <a href="/console/apps">app</a>.

@@ -16,9 +16,41 @@ export function csvFile<Column extends string>(
   columns: readonly Column[],
   rows: readonly Readonly<Record<Column, CsvValue>>[],
 ): Download {
-  const lines = [columns, ...rows.map((row) => columns.map((column) => row[column]))];
-  const text = lines.map((line) => line.map(fieldOf).join(",") + "\r\n").join("");
-  return { name: `${name}.csv`, type: "text/csv; charset=UTF-8", text };
+  return { ...fileOf(name), text: linesOf([columns]) + linesOf(cellsOf(columns, rows)) };
+}
+
+/** A CSV file that is sent while its rows are read, a page after the other. */
+export function csvStream<Column extends string>(
+  name: string,
+  columns: readonly Column[],
+  pages: AsyncIterator<readonly Readonly<Record<Column, CsvValue>>[]>,
+): Download {
+  const encoder = new TextEncoder();
+  const text = new ReadableStream<Uint8Array>({
+    start: (controller) => controller.enqueue(encoder.encode(linesOf([columns]))),
+    async pull(controller) {
+      const page = await pages.next();
+      if (page.done === true) controller.close();
+      else controller.enqueue(encoder.encode(linesOf(cellsOf(columns, page.value))));
+    },
+    cancel: async () => void await pages.return?.(),
+  });
+  return { ...fileOf(name), text };
+}
+
+function fileOf(name: string): Pick<Download, "name" | "type"> {
+  return { name: `${name}.csv`, type: "text/csv; charset=UTF-8" };
+}
+
+function cellsOf<Column extends string>(
+  columns: readonly Column[],
+  rows: readonly Readonly<Record<Column, CsvValue>>[],
+): CsvValue[][] {
+  return rows.map((row) => columns.map((column) => row[column]));
+}
+
+function linesOf(lines: readonly (readonly CsvValue[])[]): string {
+  return lines.map((line) => line.map(fieldOf).join(",") + "\r\n").join("");
 }
 
 function fieldOf(value: CsvValue): string {

@@ -45,7 +45,8 @@ export interface Redirect {
 export interface Download {
   readonly name: string;
   readonly type: string;
-  readonly text: string;
+  /** The whole file, or a stream of its pieces. */
+  readonly text: string | ReadableStream<Uint8Array>;
 }
 
 export type PageResult = PageContent | Redirect | Download;

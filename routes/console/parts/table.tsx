@@ -14,6 +14,8 @@ export interface Column<Row> {
   readonly hidesHead?: boolean;
   /** Explains the heading on hover. */
   readonly hint?: string;
+  /** The link that sorts the list by this column, and how it is sorted now; null for not. */
+  readonly sort?: { readonly href: string; readonly order: "ascending" | "descending" | null };
 }
 
 /**
@@ -61,11 +63,19 @@ export function Table<Row>({ columns, rows, idOf, isWide = false, foot }: {
 }
 
 function Head(
-  { head, kind, hint, hidesHead = false }: Pick<Column<never>, "head" | "kind" | "hint" | "hidesHead">,
+  { head, kind, hint, sort, hidesHead = false }: Omit<Column<never>, "cell">,
 ) {
   return (
-    <th class={kind === "head" ? undefined : kind} title={hint}>
-      {hidesHead ? <span class="visually-hidden">{head}</span> : head}
+    <th
+      class={kind === "head" ? undefined : kind}
+      title={hint}
+      aria-sort={sort?.order ?? undefined}
+    >
+      {hidesHead
+        ? <span class="visually-hidden">{head}</span>
+        : sort === undefined
+        ? head
+        : <a class="sort" href={sort.href}>{head}</a>}
     </th>
   );
 }

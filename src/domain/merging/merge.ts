@@ -10,6 +10,8 @@ import { messagesOf } from "../messages/record.ts";
 import { mergeOverage } from "../metering/overage.ts";
 import { mergeShares } from "../accounts/shares.ts";
 import { activePlanOf, duplicatesOf, entitlementOf, isRunning, leftPlanOf } from "../plans/entitlement.ts";
+import { summarize } from "../plans/summary.ts";
+import { emptySummary } from "../state/summary.ts";
 import { answered, type Decision, refused } from "../state/result.ts";
 import { type Change, type Entitlement, newUser, PATH_MAX, type UserState } from "../state/user.ts";
 import { type Refusal, refusal } from "../values/refusal.ts";
@@ -66,6 +68,7 @@ export function merge(
   const alerts = alertBase(to, context);
   const merged = joinRows(from, to, context);
   fireAlerts(to, alerts, context);
+  mergeSummaries(from, to, context);
 
   const mergeId = input.isDryRun ? null : context.ids.next("merge");
   const billableOperations = from.operations + to.operations - settled;
@@ -231,6 +234,16 @@ function writeMerge(from: Draft, to: Draft, report: MergeReport, id: string, { n
       at: now,
     },
   });
+}
+
+/** Sums up both users as one: it was seen when either was. The alias's summary is emptied. */
+function mergeSummaries(from: Draft, to: Draft, context: Context): void {
+  const { summary } = from.state;
+  const seenAt = Math.max(summary?.seenAt ?? 0, to.state.summary?.seenAt ?? 0) || null;
+  summarize(to, { seenAt, refusing: [] }, context);
+  if (summary === null) return;
+  const row = emptySummary(from.user.key, from.user.realm);
+  from.appendRecord({ verb: "put", table: "user_summaries", row });
 }
 
 /** Moves open holds, and settled reservations that are not in the tables yet. Returns the number of open holds. */

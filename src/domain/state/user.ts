@@ -20,6 +20,7 @@ import type { Millis } from "../values/period.ts";
 import { isUnderWay, type TopUp, type TopUpIntent } from "./top_up.ts";
 import type { Run } from "./run.ts";
 import type { Subscription, SubscriptionEvent } from "./subscription.ts";
+import type { UserSummary } from "./summary.ts";
 
 /** The plan that a user entered last, and how its windows are stepped. */
 export interface Entitlement {
@@ -155,7 +156,8 @@ export type Change =
   | { readonly verb: "append"; readonly table: "history_moves"; readonly row: HistoryMove }
   | { readonly verb: "append"; readonly table: "webhook_messages"; readonly row: WebhookMessage }
   | { readonly verb: "append" | "put"; readonly table: "end_user_keys"; readonly row: EndUserKey }
-  | { readonly verb: "append" | "put"; readonly table: "top_ups"; readonly row: TopUpIntent };
+  | { readonly verb: "append" | "put"; readonly table: "top_ups"; readonly row: TopUpIntent }
+  | { readonly verb: "put"; readonly table: "user_summaries"; readonly row: UserSummary };
 
 /** The rows from which a user's state is made. */
 export interface UserRows {
@@ -177,6 +179,7 @@ export interface UserRows {
   readonly endUserKeys?: readonly EndUserKey[];
   /** Top-ups under way; absent for none. */
   readonly topUps?: readonly TopUpIntent[];
+  readonly summary?: UserSummary;
 }
 
 /** Rows that a command names and that need not be in memory. */
@@ -224,12 +227,14 @@ export class UserState {
   #overages: Map<string, OverageWindow> | null = null;
   /** Keys of the user that are not revoked, by id, oldest first; null for none, as most users have. */
   endUserKeys: Map<string, EndUserKey> | null = null;
+  summary: UserSummary | null;
 
   /** @param shared what the states of all users share */
   constructor(rows: UserRows, readonly shared: SharedValues) {
     this.user = rows.user;
     this.recorded = rows.recorded;
     this.aliases = rows.aliases;
+    this.summary = rows.summary ?? null;
     this.reservations = new ReservationBook(rows.user.key, rows.user.realm, shared.holds);
     for (const row of rows.subscriptions) this.subscriptions.set(row.id, row);
     for (const row of rows.endUserKeys ?? []) this.#setEndUserKey(row);
@@ -323,16 +328,10 @@ export class UserState {
         case "end_user_keys":
           this.#setEndUserKey(change.row);
           break;
-        case "events":
-        case "overage_hours":
-        case "consents":
-        case "event_logs":
-        case "generations":
-        case "subscription_events":
-        case "credit_ledger":
-        case "history_moves":
-        case "webhook_messages":
+        case "user_summaries":
+          this.summary = change.row;
           break;
+        default: // Not in memory.
       }
     }
     if (openBefore >= this.openHolds) this.holds.trim((id, at) => this.lapsesAt(id, at), this.openHolds);

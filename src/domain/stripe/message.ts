@@ -28,6 +28,8 @@ export interface Head {
   /** When Stripe made the event. */
   readonly created: Millis;
   readonly isLive: boolean;
+  /** Stripe's id of the customer; absent where the message names none. */
+  readonly customerId?: string;
 }
 
 /** Whether a subscription entitles to its plan: now, no longer, or not yet. */
@@ -205,10 +207,12 @@ export function readMessage(event: unknown): StripeMessage | null {
   const type = nameOf(typeName);
   const at = timeOf(created);
   if (eventId === null || type === null || at === null) return null;
-  const head = { eventId, type, created: at, isLive: livemode === true };
+  const object = fieldsOf(fieldsOf(data).object);
+  const customerId = idOf(object.customer);
+  const ofCustomer = customerId === null ? {} : { customerId };
+  const head = { eventId, type, created: at, isLive: livemode === true, ...ofCustomer };
   // The customer of a platform writes the metadata of its own account, and could name any user and pack there.
   if (account !== undefined && account !== null) return other(head, "the event is of a connected account");
-  const object = fieldsOf(fieldsOf(data).object);
   const read = READERS.get(type);
   return read === undefined ? other(head, NOT_HANDLED) : read(head, object);
 }

@@ -16,7 +16,14 @@ import type { Clock } from "../../process/clock.ts";
 import { inTurn } from "../../process/in_turn.ts";
 import type { Session } from "../../storage/database.ts";
 import type { InCell } from "../../storage/nodes/cell_store.ts";
-import { keepLast, keepLearned, keepSettled, linksOf, readKnown } from "../../storage/stores/stripe_store.ts";
+import {
+  keepCustomer,
+  keepLast,
+  keepLearned,
+  keepSettled,
+  linksOf,
+  readKnown,
+} from "../../storage/stores/stripe_store.ts";
 import {
   forgetUnhandled,
   keepUnhandled,
@@ -104,6 +111,8 @@ async function answer(world: StripeWorld, realm: Realm, received: StripeMessage)
     const known = await readKnown(session, realm.realm, message);
     const outcome = answerMessage(message, known, realm.catalog);
     await keepLearned(session, realm.realm, outcome.learned, realm.now());
+    const { customerId } = message.head;
+    if (customerId !== undefined) await keepCustomer(session, realm.realm, customerId, namedIn(outcome));
     return outcome;
   });
   const done: Done[] = [];
@@ -125,6 +134,12 @@ async function answer(world: StripeWorld, realm: Realm, received: StripeMessage)
     return await readUnhandled(session, realm.realm, { links: linksOf(message) });
   });
   return { received: result, waiting };
+}
+
+/** The users that a message is about. */
+function namedIn({ learned, acts }: StripeOutcome): readonly string[] {
+  const named = [learned.subscription, ...learned.purchases, ...acts].map((each) => each?.userId ?? null);
+  return [...new Set(named.filter((id) => id !== null))];
 }
 
 /** Adds what a message of a top-up needs to know of it. */

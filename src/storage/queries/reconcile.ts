@@ -3,8 +3,7 @@
 // window has what its plan includes once, each paid top-up its grant, each refund its revoke, each message its webhook.
 // It reads one snapshot, walks through the users by key in steps, and sums in SQL, so memory holds only a page of drifts.
 //
-// counters.cost_cents is left out: a plan change moves or clears cost (src/domain/plans/entitlement.ts) without a record of
-// the amount, so events cannot prove it.
+// counters.cost_cents is left out: a plan change moves or clears cost without a record, so events cannot prove it.
 
 import type { Database, Session } from "../database.ts";
 import type { Millis } from "../../domain/values/period.ts";
@@ -15,6 +14,7 @@ import { SOLD, TOLD_OVERAGE } from "./reconcile_overage.ts";
 import { RUNS } from "./reconcile_runs.ts";
 import { TOP_UP_FAULTS } from "./reconcile_top_ups.ts";
 import { SHARES } from "./reconcile_shares.ts";
+import { SUMMARIES } from "./reconcile_summaries.ts";
 
 export type DriftKind =
   | "count"
@@ -174,7 +174,7 @@ async function proveRange(
   await eachRow<OwnerlessRow>(session, OWNERLESS, range, (row) => tell(ownerlessDrift(row)));
   await eachRow<CounterSums>(session, counterSums(now), range, (row) => tell(counterDrift(row)));
   await eachRow<BalanceSums>(session, BALANCE_SUMS, range, (row) => balanceDrifts(row).forEach(tell));
-  for (const sql of [...DAILY, SHARES, SOLD, TOLD_OVERAGE, RUNS, ...FAULTS, TOP_UP_FAULTS]) {
+  for (const sql of [...DAILY, SHARES, SOLD, TOLD_OVERAGE, RUNS, ...FAULTS, TOP_UP_FAULTS, SUMMARIES]) {
     await eachRow<FaultRow>(session, sql, range, (row) => tell(faultDrift(row)));
   }
 }

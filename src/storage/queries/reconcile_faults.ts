@@ -16,6 +16,7 @@ export type FaultKind =
   | "overage"
   | "run"
   | "daily_use"
+  | "summary"
   | "top_up";
 
 /** SQL of the condition that a column is above the first parameter and up to the second. */

@@ -1,75 +1,8 @@
-// Users of a realm by the beginning of their ids, and the user of any other id: one of ours, or a caller's reference.
-// Callers wait for the drain first.
+// The user of an id that is no user's: one of ours, or a caller's reference. Callers wait for the drain first.
 
-import { Buffer } from "node:buffer";
 import { ownerOf as firstOwnerOf } from "../../domain/values/ids.ts";
 import type { ReservationStatus } from "../../domain/state/reservation.ts";
-import type { Database, Param } from "../database.ts";
-
-/** Selects the users of a page. */
-export interface UsersQuery {
-  readonly realm: number;
-  /** The beginning of their ids, exact by code points; "" for all. */
-  readonly startsWith: string;
-  /** The last id of the previous page; null for the first page. */
-  readonly after: string | null;
-  readonly limit: number;
-}
-
-/** Decodes a cursor; undefined if it is invalid. */
-export function readUsersCursor(cursor: string): string | undefined {
-  const id = Buffer.from(cursor, "base64url").toString();
-  return id !== "" && cursorOf(id) === cursor ? id : undefined;
-}
-
-function cursorOf(id: string): string {
-  return Buffer.from(id).toString("base64url");
-}
-
-interface UserRecord {
-  readonly id: string;
-  readonly alias_of: string | null;
-  readonly erasing: boolean;
-}
-
-/** Lists a page of users in the order of their ids, including aliases, with the cursor of the next page. */
-export async function listUsers(database: Database, { realm, startsWith, after, limit }: UsersQuery) {
-  const params: Param[] = [realm, limit + 1, startsWith];
-  const end = endOfRange(startsWith);
-  const isBefore = end === null ? "" : `and u.id < $${params.push(end)}`;
-  const isAfter = after === null ? "" : `and u.id > $${params.push(after)}`;
-  const records = await database.query<UserRecord>(
-    `select u.id, c.id as alias_of, u.erasing or coalesce(c.erasing, false) as erasing
-     from (
-       select u.id, u.merged_into, u.erasing from users u
-       where u.realm = $1::int and u.id >= $3 ${isBefore} ${isAfter} order by u.id limit $2::int
-     ) u left join users c on c.key = u.merged_into order by u.id`,
-    params,
-  );
-  const shown = records.slice(0, limit);
-  const last = shown.at(-1);
-  return {
-    users: shown.map(({ id, alias_of, erasing }) => ({
-      userId: id,
-      aliasOf: alias_of,
-      deletionPending: erasing,
-    })),
-    nextCursor: records.length > limit && last !== undefined ? cursorOf(last.id) : null,
-  };
-}
-
-const LAST_CODE_POINT = 0x10FFFF;
-const BEFORE_SURROGATES = 0xD7FF;
-const AFTER_SURROGATES = 0xE000;
-
-/** The first text, by code points, after all texts with a prefix, or null. */
-export function endOfRange(prefix: string): string | null {
-  const points = [...prefix].map((character) => character.codePointAt(0) as number);
-  while (points.at(-1) === LAST_CODE_POINT) points.pop();
-  const last = points.pop();
-  if (last === undefined) return null;
-  return String.fromCodePoint(...points, last === BEFORE_SURROGATES ? AFTER_SURROGATES : last + 1);
-}
+import type { Database } from "../database.ts";
 
 /** The kind of record that an id names. */
 export type ThingKind = "event" | "reservation" | "balance" | "subscription" | "merge";

@@ -13,6 +13,7 @@ import { SHARES } from "./share_rows.ts";
 import { SUBSCRIPTION_EVENTS, SUBSCRIPTIONS } from "./subscription_rows.ts";
 import { END_USER_KEYS } from "./end_user_key_rows.ts";
 import { TOP_UPS } from "./top_up_rows.ts";
+import { USER_SUMMARIES } from "./summary_rows.ts";
 import { WEBHOOK_MESSAGES } from "./message_rows.ts";
 import { CONSENTS, HISTORY_MOVES, MERGES, USERS } from "./user_rows.ts";
 
@@ -49,6 +50,7 @@ const BY_NAME: { readonly [Name in RowChange["table"]]: Encoder<RowOf<Name>> } =
   top_ups: TOP_UPS,
   overage_windows: OVERAGE_WINDOWS,
   overage_hours: OVERAGE_HOURS,
+  user_summaries: USER_SUMMARIES,
 };
 
 /** The tables in the order of their marks. */

@@ -302,6 +302,7 @@ const OF_USERS = [
   "shares",
   "overage_windows",
   "overage_hours",
+  "user_summaries",
   "history_moves",
   "idempotency",
 ];

@@ -144,7 +144,7 @@ export async function moveHistory(session: Session, alias: UserKey, limit: numbe
   }
   if (hasMoved) await countMoved(session, alias, moved);
   if (left <= 0) return limit;
-  for (const table of ["counters", "shares", "overage_windows"]) {
+  for (const table of ["counters", "shares", "overage_windows", "user_summaries"]) {
     await session.query(`delete from ${table} where user_key = $1::bigint`, [alias]);
   }
   const ended = await session.query(

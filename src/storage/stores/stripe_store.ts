@@ -201,6 +201,21 @@ export async function keepLearned(
   for (const dispute of disputes) await saveDispute(session, realm, dispute, at);
 }
 
+/** Stores which users the messages of a customer are about. */
+export async function keepCustomer(
+  session: Session,
+  realm: number,
+  customerId: string,
+  userIds: readonly string[],
+): Promise<void> {
+  if (userIds.length === 0) return;
+  await session.query(
+    `insert into stripe_customers (realm, customer_id, user_id)
+     select $1::int, $2, named.id from unnest($3::text::text[]) as named(id) order by 3 on conflict do nothing`,
+    [realm, customerId, arrayText(userIds)],
+  );
+}
+
 async function saveDispute(session: Session, realm: number, row: Dispute, at: Millis): Promise<void> {
   const { payment, disputeId, money, isWithdrawn, isReinstated } = row;
   await session.query(
@@ -324,6 +339,10 @@ export async function deleteStripeFacts(
     [realm, texts],
   );
   await deleteUnhandledOf(session, realm, ids);
+  await session.query(
+    "delete from stripe_customers where realm = $1::int and user_id = any($2::text::text[])",
+    [realm, texts],
+  );
   await session.query(
     `update stripe_subscriptions set left_user_ids = (
        select coalesce(jsonb_agg(name), '[]')::text

@@ -13,6 +13,7 @@ import type { Run } from "../../domain/state/run.ts";
 import type { OverageWindow } from "../../domain/state/overage.ts";
 import type { Share, ShareLine } from "../../domain/state/share.ts";
 import { originsOf, type Subscription } from "../../domain/state/subscription.ts";
+import type { UserSummary } from "../../domain/state/summary.ts";
 import type { TopUpIntent } from "../../domain/state/top_up.ts";
 import type { CallerTexts } from "../../domain/state/text_room.ts";
 import { type Alias, type OlderRows, PATH_MAX, type User } from "../../domain/state/user.ts";
@@ -31,6 +32,7 @@ import { RUNS } from "../rows/run_rows.ts";
 import { IDEMPOTENCY } from "../rows/runtime_rows.ts";
 import { SHARES } from "../rows/share_rows.ts";
 import { SUBSCRIPTIONS } from "../rows/subscription_rows.ts";
+import { USER_SUMMARIES } from "../rows/summary_rows.ts";
 import { TOP_UPS } from "../rows/top_up_rows.ts";
 import { USERS } from "../rows/user_rows.ts";
 
@@ -108,6 +110,7 @@ async function load(
     endUserKeys,
     overages,
     [sold],
+    summaries,
   ] = await Promise.all([
     database.query<{ key: number; id: string; merged_into: number }>(
       "select key, id, merged_into from users where merged_into = any($1::text::bigint[]) order by key",
@@ -150,6 +153,9 @@ async function load(
       "select 1 from overage_windows where user_key = any($1::text::bigint[]) limit 1",
       [keyText],
     ),
+    database.query<StoredRow>("select * from user_summaries where user_key = any($1::text::bigint[])", [
+      keyText,
+    ]),
   ]);
   const loaded = new Map([...users.values()].map((user) => [user.key, emptyRows(user)]));
   for (const { key, id, merged_into: canonical } of aliases) loaded.get(canonical)?.aliases.push({ key, id });
@@ -192,6 +198,11 @@ async function load(
     const row = END_USER_KEYS.read(stored);
     const rows = loaded.get(row.userKey);
     if (rows !== undefined) (rows.endUserKeys ??= []).push(row);
+  }
+  for (const stored of summaries) {
+    const summary = USER_SUMMARIES.read(stored);
+    const rows = loaded.get(summary.userKey);
+    if (rows !== undefined) rows.summary = summary;
   }
   for (const row of await loadTopUps(database, [...users.values()])) {
     const rows = loaded.get(row.userKey);
@@ -271,6 +282,7 @@ interface Rows {
   overages?: OverageWindow[];
   endUserKeys?: EndUserKey[];
   topUps?: TopUpIntent[];
+  summary?: UserSummary;
 }
 
 function emptyRows(user: User): Rows {

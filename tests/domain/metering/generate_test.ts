@@ -211,7 +211,12 @@ Deno.test("credits that were spent have a ledger entry that names the event", ()
 
 Deno.test("a first generation of an unknown user records the user too", () => {
   const { changes } = generate(sceneOf(null));
-  assert.deepEqual(changes.map(({ table }) => table).sort(), ["events", "generations", "users"]);
+  assert.deepEqual(changes.map(({ table }) => table).sort(), [
+    "events",
+    "generations",
+    "user_summaries",
+    "users",
+  ]);
 });
 
 Deno.test("the texts are logged where the app logs, and not of a user who was erased meanwhile", () => {

@@ -21,12 +21,13 @@ const KEYS: Readonly<Record<string, readonly string[]>> = {
   runs: ["id"],
   end_user_keys: ["id"],
   top_ups: ["id"],
+  user_summaries: ["user_key"],
   merges: ["id"],
   operations: ["workspace_id", "mode", "month"],
 };
 const MOVED: ReadonlySet<string> = new Set(["events", "credit_ledger", "subscription_events"]);
 /** The history move removes those of an alias. */
-const OF_CANONICAL: ReadonlySet<string> = new Set(["counters", "shares", "overage_windows"]);
+const OF_CANONICAL: ReadonlySet<string> = new Set(["counters", "shares", "overage_windows", "user_summaries"]);
 const OWNED = [
   "subscriptions",
   "subscription_events",
@@ -41,6 +42,7 @@ const OWNED = [
   "runs",
   "end_user_keys",
   "top_ups",
+  "user_summaries",
   "idempotency",
   "history_moves",
   "webhook_messages",

@@ -183,6 +183,7 @@ export const ERASURE: readonly Entry[] = [
     "overage_hours",
     "end_user_keys",
     "top_ups",
+    "user_summaries",
     "history_moves",
     "idempotency",
   ].map((

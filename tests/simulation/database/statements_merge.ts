@@ -90,7 +90,7 @@ export const MERGES: readonly Entry[] = [
       return Array.from({ length: moved }, () => ({}));
     },
   }]),
-  ...["counters", "shares", "overage_windows"].map((
+  ...["counters", "shares", "overage_windows", "user_summaries"].map((
     table,
   ): Entry => [`remove ${table} of a user: delete from ${table} where user_key = $1::bigint`, {
     kind: "write",

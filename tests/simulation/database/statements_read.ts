@@ -47,6 +47,10 @@ export const READS: readonly Entry[] = [
     const isLive = (row: Fields) => wanted.includes(row.user_key as number) && row.revoked_at_ms === null;
     return tables.list("end_user_keys", isLive).sort(by("id"));
   }),
+  read("summaries of users: select * from user_summaries where user_key = any", (tables, [keys]) => {
+    const wanted = numbersOf(keys);
+    return tables.list("user_summaries", (row) => wanted.includes(row.user_key as number));
+  }),
   read("top-ups of users: select * from top_ups where user_key = any", (tables, [keys]) => {
     const wanted = numbersOf(keys);
     const isOf = (row: Fields) => wanted.includes(row.user_key as number);
