@@ -50,5 +50,4 @@ comment on table daily_use_parts_of_users is 'The same sums by user, which an er
 
 create index daily_use_cost on daily_use (realm, day, cost_cents desc) where cost_cents > 0;
 create index daily_use_blocked on daily_use (realm, day, blocked desc) where blocked > 0;
-create index daily_use_of_users_cost on daily_use_of_users (realm, day, cost_cents desc) where cost_cents > 0;
 create index daily_use_of_users_blocked on daily_use_of_users (realm, day, blocked desc) where blocked > 0;

@@ -11,7 +11,7 @@ import { BODY_LIMITS } from "../../src/process/sent_limits.ts";
 import { log, messageOf } from "../../src/process/log.ts";
 import type { Stores } from "../../src/cluster/stores.ts";
 import type { Endpoint, KeylessEndpoint } from "../http/endpoint_types.ts";
-import { formRules, refuseForeignEscapes } from "../http/body.ts";
+import { formRules } from "../http/body.ts";
 import { Refused, STATUS } from "../http/errors.ts";
 import { addressOf, type Guess, type Guesses } from "../http/guesses.ts";
 import { requestId } from "../http/respond.ts";
@@ -21,6 +21,7 @@ import { Operators } from "./parts/operators.ts";
 import { noteCookie, noteOf, readNoteCookie } from "./parts/note.ts";
 import { type Frame, idOf, Page } from "./parts/page.tsx";
 import { ConfirmedForms } from "./confirmed_forms.ts";
+import { download, html, isReadable, redirect, secured } from "./responses.ts";
 import { isFromElsewhere, readForm } from "./sent_forms.ts";
 import { notAllowed } from "./parts/action.tsx";
 import { ACTIONS, PAGES } from "./routes.ts";
@@ -28,7 +29,6 @@ import { Message } from "./parts/message.tsx";
 import { SignIn } from "./pages/sign_in.tsx";
 import {
   type ActionRoute,
-  type Download,
   mayRun,
   type PageRequest,
   type PageResult,
@@ -57,17 +57,6 @@ const USER_IDS: ReadonlySet<string> = new Set(["userId", "alias"]);
 /** Apps in the menu that switches between them. */
 const APPS_SHOWN = 20;
 const ONCE = /^[A-Za-z0-9]{16,64}$/;
-
-const POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' data:",
-  "connect-src 'self'",
-  "form-action 'self'",
-  "base-uri 'none'",
-  "frame-ancestors 'none'",
-].join("; ");
 
 /** The routes of the console. */
 export function consoleRoutes(
@@ -339,13 +328,14 @@ class Console {
   /** The app and mode of a path; null for any other path. */
   #appAt(path: string): Frame["app"] {
     const [, id = "", mode] = /^\/console\/apps\/([^/]+)\/(live|test)(?:\/|$)/.exec(path) ?? [];
-    const record = this.#service.serving?.registry.apps.get(id)?.record;
+    const [app] = this.#service.terms.flatMap(({ registry }) => registry.apps.get(id) ?? []);
+    const record = app?.record;
     return record === undefined ? null : { appId: id, name: record.name, mode: mode as "live" | "test" };
   }
 
   /** An app, and some others to switch to. */
   #appsBeside({ appId, name }: NonNullable<Frame["app"]>): NonNullable<Frame["apps"]> {
-    const others = (this.#service.serving?.registry.apps.values() ?? [][Symbol.iterator]())
+    const others = this.#service.terms.values().flatMap(({ registry }) => registry.apps.values())
       .filter(({ record }) => record.appId !== appId).take(APPS_SHOWN - 1);
     return [
       { appId, name },
@@ -428,41 +418,4 @@ function pagePathOf(path: string | undefined): string {
   const { host, pathname, search } = new URL(path, "http://host");
   const isPage = host === "host" && /^\/console(\/|$)/.test(pathname) && pathname !== SIGN_IN;
   return isPage ? pathname + search : HOME;
-}
-
-/** Whether every escape in an address encodes valid text; others could be read as another ID. */
-function isReadable(url: string): boolean {
-  try {
-    for (const part of url.split(/[/?&=]/)) refuseForeignEscapes(part, "");
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-function html(content: Child, status: number, before = ""): Response {
-  const headers = { "content-type": "text/html; charset=UTF-8" };
-  return secured(new Response(before + String(content), { status, headers }));
-}
-
-function redirect(to: string): Response {
-  return secured(new Response(null, { status: 303, headers: { location: to } }));
-}
-
-function download({ name, type, text }: Download): Response {
-  const headers = {
-    "content-type": type,
-    "content-disposition": `attachment; filename="${name.replaceAll(/[^\w.-]/g, "_")}"`,
-  };
-  return secured(new Response(text, { headers }));
-}
-
-function secured(response: Response): Response {
-  const { headers } = response;
-  headers.set("cache-control", "no-store");
-  headers.set("content-security-policy", POLICY);
-  headers.set("x-frame-options", "DENY");
-  headers.set("x-content-type-options", "nosniff");
-  headers.set("referrer-policy", "same-origin");
-  return response;
 }

@@ -27,7 +27,12 @@ const KEYS: Readonly<Record<string, readonly string[]>> = {
 };
 const MOVED: ReadonlySet<string> = new Set(["events", "credit_ledger", "subscription_events"]);
 /** The history move removes those of an alias. */
-const OF_CANONICAL: ReadonlySet<string> = new Set(["counters", "shares", "overage_windows", "user_summaries"]);
+const OF_CANONICAL: ReadonlySet<string> = new Set([
+  "counters",
+  "shares",
+  "overage_windows",
+  "user_summaries",
+]);
 const OWNED = [
   "subscriptions",
   "subscription_events",
