@@ -30,6 +30,7 @@ const OTHERS = [
   "stripe_payments",
   "stripe_refunds",
   "stripe_disputes",
+  "stripe_customers",
   "stripe_unhandled",
 ];
 
