@@ -137,7 +137,8 @@ Deno.test("an unknown user has a page with the next steps", async () => {
 
 Deno.test("the live part is replaced when something has changed, with the changed limit highlighted, and is empty otherwise", async () => {
   const { visitor, user, post } = await world();
-  const partOf = (html: string) => /hx-get="([^"]*)"/.exec(html)?.[1]?.replaceAll("&amp;", "&") ?? "";
+  const partOf = (html: string) =>
+    /hx-get="([^"]*seen=[^"]*)"/.exec(html)?.[1]?.replaceAll("&amp;", "&") ?? "";
   const headers = { "hx-request": "true" };
   const first = partOf((await visitor.get(user)).html);
   const same = await visitor.get(first, headers);
@@ -178,7 +179,7 @@ Deno.test("limits with a period of their own say when they count, live and on th
   const before = await visitor.get(user);
   assert.match(before.text, /Session 0 of 50 used 0 left 50 starts with the next call/);
   await post("/reserve", { userId: "ann", event: "image.x", count: 2 });
-  const part = /hx-get="([^"]*)"/.exec(before.html)?.[1]?.replaceAll("&amp;", "&") ?? "";
+  const part = /hx-get="([^"]*seen=[^"]*)"/.exec(before.html)?.[1]?.replaceAll("&amp;", "&") ?? "";
   const live = await visitor.get(part, { "hx-request": "true" });
   for (
     const words of [

@@ -326,7 +326,7 @@ function TopUsers({ users, app }: { users: DailyUsage | null; app: App }) {
   );
 }
 
-/** The users whose limits are the fullest, from 80 % on. */
+/** Users who have used 80 % of a limit or more, the fullest first. */
 function NearLimits(
   { app, users, catalog }: { app: App; users: readonly ListedUser[]; catalog: ShownCatalog },
 ) {

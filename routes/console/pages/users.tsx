@@ -227,7 +227,7 @@ export function Fullness(
   const level = percent >= FULL ? "full" : percent >= NEAR ? "near" : undefined;
   const word = level === undefined ? "" : level === "full" ? ", full" : ", near limit";
   return (
-    <>
+    <div>
       <span>
         {label} <b>{percent.toLocaleString("en-US")} %</b>
       </span>
@@ -241,7 +241,7 @@ export function Fullness(
         <rect class="left" width="100%" height="100%" />
         <rect class="used" width={`${Math.min(percent, FULL)}%`} height="100%" />
       </svg>
-    </>
+    </div>
   );
 }
 
