@@ -266,7 +266,7 @@ function Deliveries({ path, messages, status, mayEdit }: {
         {
           head: "Last response",
           cell: ({ messageId, lastStatus, lastError }) => {
-            const text = lastError ?? lastStatus;
+            const text = lastStatus ?? lastError;
             return text === null ? "" : <a href={`${path}/messages/${messageId}`}>{text}</a>;
           },
         },
