@@ -96,7 +96,8 @@ inApp("an API key is created, shown once, and revoked after a confirmation", asy
   assert.ok(!(await page.content()).includes(key));
   const revoke = await page.$$eval("tr", (rows, prefix) => {
     const row = rows.find((each) => (each as unknown as { innerText: string }).innerText.includes(prefix));
-    return (row?.querySelector("a.row") as unknown as { href: string }).href;
+    return ([...row?.querySelectorAll("a") ?? []] as unknown as { href: string; innerText: string }[])
+      .find(({ innerText }) => innerText === "Revoke")?.href ?? "";
   }, key.slice(0, 12));
   await page.goto(revoke);
   await page.type("#field-typed", key.slice(0, 12));

@@ -307,7 +307,9 @@ async function readFeed({ client }: Scene): Promise<void> {
   const times = { from: new Date(0), to: "2100-01-01" };
   const { events } = await client.events.list({ userId: "u", limit: 100, ...times });
   assert.deepEqual(all, events.map(({ matchStatus }) => matchStatus));
-  assert.ok(all.includes("blocked") && all.includes("released"));
+  const { events: blocked } = await client.events.list({ userId: "u", status: "blocked" });
+  assert.deepEqual(blocked.map(({ matchStatus }) => matchStatus), all.filter((one) => one === "blocked"));
+  assert.ok(blocked.length > 0 && all.includes("released"));
 }
 
 async function generate({ client }: Scene): Promise<void> {

@@ -47,6 +47,7 @@ export class Values {
       case "object":
         return this.#members(Object.entries(definition.shape ?? {}));
       case "optional":
+      case "default":
         return random.chance(OMITTED) ? undefined : this.valid(definition.innerType as z.ZodType, name);
       case "nullable":
         return random.chance(NULLED) ? null : this.valid(definition.innerType as z.ZodType, name);

@@ -121,6 +121,7 @@ export async function assertTools(client: Client): Promise<void> {
   assert.deepEqual(Object.keys(list?.properties ?? {}), [
     "userId",
     "eventType",
+    "status",
     "runId",
     "from",
     "to",

@@ -2,7 +2,15 @@
 
 import assert from "node:assert/strict";
 import type { TestApp } from "../support/test_service.ts";
-import { consoleOf, formOf, hasButton, SUPPORT_TOKEN, type Visit, Visitor } from "./console_support.ts";
+import {
+  consoleOf,
+  formOf,
+  hasButton,
+  pollOf,
+  SUPPORT_TOKEN,
+  type Visit,
+  Visitor,
+} from "./console_support.ts";
 import { appWithUser, CATALOG, dataOf, serviceOfFile } from "./support.ts";
 import { eventOf, send, sessionOf } from "./stripe_support.ts";
 
@@ -133,8 +141,7 @@ Deno.test("a live list that has not changed is answered without one, and can be 
   await track(app, "u", "one");
   const { html } = await visitor.get(`${base}/events?status=blocked`);
   assert.equal(html.match(/class="row"/g)?.length, 1);
-  const [, poll = ""] = /hx-get="([^"]*seen=[^"]*)"/.exec(html) ?? [];
-  const ask = () => visitor.get(poll.replaceAll("&amp;", "&"), { "hx-request": "true" });
+  const ask = () => visitor.get(pollOf(html), { "hx-request": "true" });
   assert.equal((await ask()).status, 204);
   await track(app, "u", "one");
   assert.equal((await ask()).status, 200);

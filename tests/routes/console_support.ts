@@ -141,6 +141,12 @@ export function formOf(html: string, button: string): FoundForm {
   throw new Error(`No form has a button "${button}"`);
 }
 
+/** The path at which the live part of a page is asked for again; "" for a page without one. */
+export function pollOf(html: string): string {
+  const [, path = ""] = /hx-get="([^"]*)" hx-trigger="every /.exec(html) ?? [];
+  return unescaped(path);
+}
+
 /** Whether a page has a button of this text. */
 export function hasButton(html: string, button: string): boolean {
   return [...html.matchAll(/<button[^>]*>([\s\S]*?)<\/button>/g)].some(([, text = ""]) =>

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { userPath } from "../../routes/console/parts/page.tsx";
-import { consoleOf, SUPPORT_TOKEN, Visitor } from "./console_support.ts";
+import { consoleOf, pollOf, SUPPORT_TOKEN, Visitor } from "./console_support.ts";
 import { stopQueued } from "./privacy_support.ts";
 import { dataOf, serviceOfFile } from "./support.ts";
 import { planOf } from "../domain/short_catalog.ts";
@@ -137,10 +137,8 @@ Deno.test("an unknown user has a page with the next steps", async () => {
 
 Deno.test("the live part is replaced when something has changed, with the changed limit highlighted, and is empty otherwise", async () => {
   const { visitor, user, post } = await world();
-  const partOf = (html: string) =>
-    /hx-get="([^"]*seen=[^"]*)"/.exec(html)?.[1]?.replaceAll("&amp;", "&") ?? "";
   const headers = { "hx-request": "true" };
-  const first = partOf((await visitor.get(user)).html);
+  const first = pollOf((await visitor.get(user)).html);
   const same = await visitor.get(first, headers);
   assert.deepEqual([same.status, same.html], [204, ""]);
   await post("/track", { userId: "ann", event: "chat.reply", inputTokens: 700 });
@@ -154,7 +152,7 @@ Deno.test("the live part is replaced when something has changed, with the change
   assert.deepEqual(bars.filter(([, name]) => name === "group changed").map(([, , label]) => label), [
     "Tokens for chat and recaps",
   ]);
-  assert.equal((await visitor.get(partOf(changed.html), headers)).status, 204);
+  assert.equal((await visitor.get(pollOf(changed.html), headers)).status, 204);
 });
 
 Deno.test("limits with a period of their own say when they count, live and on the form of custom limits", async () => {
@@ -179,8 +177,7 @@ Deno.test("limits with a period of their own say when they count, live and on th
   const before = await visitor.get(user);
   assert.match(before.text, /Session 0 of 50 used 0 left 50 starts with the next call/);
   await post("/reserve", { userId: "ann", event: "image.x", count: 2 });
-  const part = /hx-get="([^"]*seen=[^"]*)"/.exec(before.html)?.[1]?.replaceAll("&amp;", "&") ?? "";
-  const live = await visitor.get(part, { "hx-request": "true" });
+  const live = await visitor.get(pollOf(before.html), { "hx-request": "true" });
   for (
     const words of [
       "Rate 2 of 4 in the last 60 s used 0 held 2 left 2",

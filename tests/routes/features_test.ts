@@ -195,7 +195,7 @@ Deno.test("the console shows the features of a user, and what a change of plan c
   await subscribe(app, "u", "Pro", { customFeatures: { seats: 7 } });
   const visitor = await Visitor.signedIn(consoleOf(service));
   const base = `/console/apps/${app.appId}/live/users`;
-  const { text, html } = await visitor.get(`${base}/u`);
+  const { text, html } = await visitor.get(`${base}/u/billing`);
   assert.match(
     text,
     /Features Feature Value From sso on plan of org seats 7 custom value of the subscription/,
@@ -208,5 +208,8 @@ Deno.test("the console shows the features of a user, and what a change of plan c
   assert.match(preview.text, /The custom features are removed/);
   assert.match(preview.text, /Feature seats 5 none Feature models small, large none Feature sso none on/);
   const without = await appWithUser(service);
-  assert.doesNotMatch((await visitor.get(`/console/apps/${without.appId}/live/users/u`)).text, /Features/);
+  assert.doesNotMatch(
+    (await visitor.get(`/console/apps/${without.appId}/live/users/u/billing`)).text,
+    /Features/,
+  );
 });

@@ -324,6 +324,8 @@ export function emptiedServiceOfFile(): (work: (service: TestService) => Promise
   const service = serviceOfFile();
   return async (work) => {
     await service.serving().term.flush();
+    // What the test before left in memory would otherwise come into the tables at any moment.
+    await service.service.requestLog.write();
     const tables = (await tablesOf(service)).filter((name) => !KEPT_TABLES.includes(name));
     await service.store.database.query(`truncate ${tables.map((name) => `"${name}"`).join(", ")}`);
     await service.restart();

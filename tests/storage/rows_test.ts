@@ -27,6 +27,11 @@ const text = fc.oneof(
   fc.constantFrom(...HOSTILE_TEXTS),
   fc.string({ unit: "binary", maxLength: 20 }).map((any) => any.replaceAll("\0", "").toWellFormed()),
 );
+/**
+ * Keys of objects. Once JSON.parse of V8 has read the key of one backslash, it reads another key of one character that is
+ * escaped, such as "\\u0001", as that backslash.
+ */
+const name = text.filter((each) => each !== "__proto__" && each !== "\\");
 const amount = fc.oneof(
   fc.bigInt({ min: -(10n ** 20n), max: 10n ** 20n }),
   fc.bigInt({ min: -5_000_000n, max: 5_000_000n }),
@@ -186,16 +191,16 @@ const subscription: fc.Arbitrary<Subscription> = record({
   endsAt: orNull(millis),
   ended: fc.boolean(),
   cycleAnchorAt: orNull(millis),
-  customLimits: fc.dictionary(text.filter((name) => name !== "__proto__"), size, { maxKeys: 3 }),
+  customLimits: fc.dictionary(name, size, { maxKeys: 3 }),
   quantity: fc.integer({ min: 1, max: 10_000 }),
   scheduled: orNull(record({ at: millis, planId: text })),
   trial: orNull(record({ endsAt: millis, thenPlanId: orNull(text) })),
   trials: fc.array(text, { maxLength: 2 }),
-  firstHeld: fc.dictionary(text.filter((name) => name !== "__proto__"), millis, { maxKeys: 3 }),
-  trialCredits: fc.dictionary(text.filter((name) => name !== "__proto__"), millis, { maxKeys: 3 }),
+  firstHeld: fc.dictionary(name, millis, { maxKeys: 3 }),
+  trialCredits: fc.dictionary(name, millis, { maxKeys: 3 }),
   providerTrialEndsAt: orNull(millis),
   customFeatures: fc.dictionary(
-    text.filter((name) => name !== "__proto__"),
+    name,
     fc.oneof(fc.boolean(), fc.integer(), text, fc.array(text, { maxLength: 3 })),
     { maxKeys: 3 },
   ),
@@ -277,8 +282,8 @@ const user: fc.Arbitrary<User> = record({
     record({ accountKey: key, groupId: text, windowStart: millis, windowEnd: orNull(millis), at: millis }),
     { minLength: 1, maxLength: 2 },
   )),
-  memberLimits: orNull(fc.dictionary(text.filter((name) => name !== "__proto__"), size, { maxKeys: 3 })),
-  spendCaps: orNull(fc.dictionary(text.filter((name) => name !== "__proto__"), size, { maxKeys: 3 })),
+  memberLimits: orNull(fc.dictionary(name, size, { maxKeys: 3 })),
+  spendCaps: orNull(fc.dictionary(name, size, { maxKeys: 3 })),
 });
 
 Deno.test("a reservation is decoded unchanged", () => {

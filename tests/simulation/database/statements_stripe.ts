@@ -52,6 +52,7 @@ const KEYS: Readonly<Record<string, readonly string[]>> = {
   stripe_payments: ["payment", "source"],
   stripe_refunds: ["payment"],
   stripe_disputes: ["payment", "dispute"],
+  stripe_customers: ["customer_id", "user_id"],
 };
 
 const SUBSCRIPTION = [
@@ -176,6 +177,12 @@ const KEPT: readonly Entry[] = [
     const key = keyOf(params.slice(0, 2));
     tables.put("stripe_subscriptions", key, rowOf(SUBSCRIPTION, params));
   }),
+  write("keep a customer: insert into stripe_customers", (tables, [realm = null, customer = null, ids]) => {
+    for (const user of textsOf(ids)) {
+      const row = { realm: realm as number, customer_id: customer as string, user_id: user };
+      tables.put("stripe_customers", keyOf([realm, customer, user]), row);
+    }
+  }),
   write("keep a purchase: insert into stripe_purchases", (tables, params) => {
     const key = keyOf(params.slice(0, 2));
     const row = rowOf(PURCHASE, params);
@@ -250,8 +257,10 @@ const REMOVED: readonly Entry[] = [
       });
     }
   }),
-  // No message there names a customer.
-  write("erase customers of Stripe: delete from stripe_customers where realm", () => {}),
+  write("erase customers of Stripe: delete from stripe_customers where realm", (tables, [realm, ids]) => {
+    const named = textsOf(ids);
+    tables.remove("stripe_customers", (row) => row.realm === realm && named.includes(String(row.user_id)));
+  }),
   write("erase subscriptions: delete from stripe_subscriptions where realm", (tables, [realm, ids]) => {
     const named = textsOf(ids);
     const isMeant = (row: Fields) =>

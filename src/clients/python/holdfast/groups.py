@@ -311,6 +311,7 @@ class Events(Group):
         *,
         user_id: Optional[str] = None,
         event_type: Optional[str] = None,
+        status: Optional[str] = None,
         run_id: Optional[str] = None,
         from_time: Optional[Moment] = None,
         to_time: Optional[Moment] = None,
@@ -319,12 +320,14 @@ class Events(Group):
     ) -> EventPage:
         """Lists events, newest first.
 
+        :param status: only events of it, such as ``"blocked"``; not ``"matched"``
         :param from_time: only events at and after it
         :param to_time: only events before it
         """
         query = {
             "userId": user_id,
             "eventType": event_type,
+            "status": status,
             "runId": run_id,
             "from": from_time,
             "to": to_time,
@@ -334,13 +337,23 @@ class Events(Group):
         return cast(EventPage, self._send(Call("GET", "/events", query=query)))
 
     def all(
-        self, *, user_id: Optional[str] = None, event_type: Optional[str] = None, run_id: Optional[str] = None
+        self,
+        *,
+        user_id: Optional[str] = None,
+        event_type: Optional[str] = None,
+        status: Optional[str] = None,
+        run_id: Optional[str] = None,
     ) -> Iterator[MeteredEvent]:
         """All events, newest first, page by page, each once."""
         seen = set()
         for offset in range(0, EVENTS_OFFSET_MAX + 1, EVENTS_PAGE):
             page = self.list(
-                user_id=user_id, event_type=event_type, run_id=run_id, limit=EVENTS_PAGE, offset=offset
+                user_id=user_id,
+                event_type=event_type,
+                status=status,
+                run_id=run_id,
+                limit=EVENTS_PAGE,
+                offset=offset,
             )
             for event in page["events"]:
                 if event["id"] not in seen:
