@@ -53,6 +53,12 @@ Deno.test("users are listed with bars that say how full a limit is, sorted and f
     assert.deepEqual(namesOf((await visitor.get(`${base}/users?${query}`)).html), expected, query);
   }
   assert.equal((await visitor.get(`${base}/users?cursor=nonsense`)).status, 400);
+  const overview = await visitor.get(base);
+  assert.match(overview.text, /Users near a limit All .* bob Pro Images 100 % .* ann Pro Images 85 % /);
+  assert.match(overview.html, /\/users\?filter=near"/);
+  const billing = await visitor.get(`${base}/users/bob/billing`);
+  assert.match(billing.text, /Margin of 30 days All plans .*Pro 1 /);
+  assert.doesNotMatch(billing.text, /Margin of 30 days .*Team/);
 });
 
 Deno.test("all users of a list are in the file, and no text of it is a formula", async () => {

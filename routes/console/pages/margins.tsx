@@ -1,10 +1,10 @@
 // Margins of plans: what they bring in 30 days against what their calls cost.
 
 import type { AppMode } from "../parts/ask.ts";
-import { appOf, errorPage } from "../parts/subject.tsx";
+import { appOf, errorPage, type UserSubject } from "../parts/subject.tsx";
 import { AmountText, TimeExact } from "../parts/format.tsx";
 import { appPath, crumbsOf } from "../parts/page.tsx";
-import type { PageRoute } from "../parts/page_context.ts";
+import type { PageRequest, PageRoute } from "../parts/page_context.ts";
 import { Table } from "../parts/table.tsx";
 import { listMargins } from "../../contract/margins.ts";
 import type { AnswerOf } from "../../contract/definition.ts";
@@ -44,8 +44,44 @@ export const marginsPage: PageRoute = {
   },
 };
 
-function PlanTable({ app, margins: { plans, seatsAt, countedUntil } }: { app: AppMode; margins: Margins }) {
-  if (plans.length === 0) return <p class="empty">No plan has subscriptions or events</p>;
+/** Reads the margins of a user; null where the call fails. */
+export async function readMarginsOfUser(
+  { ask }: PageRequest,
+  { app: { appId, mode }, user: { userId } }: UserSubject,
+): Promise<Margins | null> {
+  const answer = await ask.admin(listMargins, { appId, mode, userId });
+  return answer.ok ? answer.data : null;
+}
+
+/** What the user brought in and cost in 30 days. */
+export function MarginsOfUserCard(
+  { subject: { app }, margins }: { subject: UserSubject; margins: Margins | null },
+) {
+  return (
+    <section class="card" aria-labelledby="margin">
+      <div class="head">
+        <h2 id="margin">Margin of 30 days</h2>
+        <a href={marginsPath(app)}>All plans</a>
+      </div>
+      {margins === null
+        ? <p class="empty">Not available</p>
+        : <PlanTable app={app} margins={margins} ofUser />}
+    </section>
+  );
+}
+
+function PlanTable({ app, margins: { plans: all, seatsAt, countedUntil }, ofUser = false }: {
+  app: AppMode;
+  margins: Margins;
+  ofUser?: boolean;
+}) {
+  // The call also lists plans that the user has nothing of.
+  const plans = ofUser
+    ? all.filter(({ seats, costCents, unpriced }) => seats > 0 || costCents > 0 || unpriced > 0)
+    : all;
+  if (plans.length === 0) {
+    return <p class="empty">{ofUser ? "No cost and no plan" : "No plan has subscriptions or events"}</p>;
+  }
   const hasPrices = plans.some(({ price }) => price !== null);
   return (
     <>
@@ -59,7 +95,9 @@ function PlanTable({ app, margins: { plans, seatsAt, countedUntil } }: { app: Ap
                 ? <span class="soft">no plan, or unknown</span>
                 : <span title={planId}>{planName ?? planId}</span>,
           },
-          { head: "Users", kind: "number", cell: ({ users }) => <AmountText value={users} /> },
+          ofUser
+            ? null
+            : { head: "Users", kind: "number", cell: ({ users }) => <AmountText value={users} /> },
           { head: "Seats", kind: "number", cell: ({ seats }) => <AmountText value={seats} /> },
           hasPrices
             ? {
@@ -80,10 +118,9 @@ function PlanTable({ app, margins: { plans, seatsAt, countedUntil } }: { app: Ap
             ? {
               head: "Margin",
               kind: "number",
-              cell: ({ marginCents }) =>
-                marginCents === null
-                  ? <span class="soft">none</span>
-                  : <AmountText value={marginCents} unit="cents" />,
+              cell: ({ marginCents }) => marginCents === null
+                ? <span class="soft">none</span>
+                : <AmountText value={marginCents} unit="cents" />,
             }
             : null,
         ]}

@@ -3,6 +3,7 @@
 
 import type { AppMode } from "../parts/ask.ts";
 import { appOf } from "../parts/subject.tsx";
+import { readCatalog, type ShownCatalog } from "../parts/catalog.ts";
 import {
   addUp,
   blockedSeries,
@@ -18,19 +19,22 @@ import {
 } from "../parts/daily_usage.tsx";
 import { EventTable } from "../parts/event_table.tsx";
 import { Comparison } from "../parts/figure.tsx";
-import { AmountText, TimeExact } from "../parts/format.tsx";
+import { AmountText, TimeExact, TimeOr } from "../parts/format.tsx";
 import { appPath, userPath } from "../parts/page.tsx";
 import type { PageRequest, PageRoute } from "../parts/page_context.ts";
 import { Sparkline } from "../parts/sparkline.tsx";
 import { Table } from "../parts/table.tsx";
 import { UsageChart } from "../parts/usage_chart.tsx";
+import { listUsers } from "../../contract/admin_users.ts";
 import { listEvents } from "../../contract/events.ts";
 import { listWebhooks } from "../../contract/webhooks.ts";
 import { marginsPath } from "./margins.tsx";
+import { Fullness, type ListedUser, UserLink } from "./users.tsx";
 import { Cost } from "./usage.tsx";
 import { webhookPath } from "./webhooks_actions.tsx";
 
 const SHOWN = 10;
+const SHOWN_NEAR = 5;
 const DAYS = 30;
 /** The same weekday of the week before. */
 const WEEK = 7;
@@ -51,13 +55,15 @@ export const overviewPage: PageRoute = {
     };
     // The first read adds new events to the sums, so that the others find them there.
     const usage = await read({ days: COLOUR_DAYS, by: "event" });
-    const [feed, hours, models, costly, users, webhooks] = await Promise.all([
+    const [feed, hours, models, costly, users, webhooks, near, catalog] = await Promise.all([
       ask.app(app, listEvents, { limit: String(SHOWN) }),
       read({ days: WEEK + 1, by: "hour" }),
       read({ days: DAYS, by: "model" }),
       read({ days: DAYS, by: "model", order: "cost" }),
       read({ days: DAYS, by: "user", order: "cost" }),
       ask.admin(listWebhooks, { appId: app.appId }),
+      ask.admin(listUsers, { ...app, sort: "limit", filter: "near", limit: String(SHOWN_NEAR) }),
+      readCatalog(request, app),
     ]);
     const events = feed.ok ? feed.data.events : [];
     const failing = webhooks.ok
@@ -87,7 +93,7 @@ export const overviewPage: PageRoute = {
           <Attention app={app} failing={failing} models={models} />
           {usage === null || hours === null ? null : (
             <>
-              <Today app={app} usage={usage} hours={hours} now={now} />
+              <Today app={app} hours={hours} now={now} />
               <Month app={app} usage={usage} />
             </>
           )}
@@ -95,6 +101,7 @@ export const overviewPage: PageRoute = {
             <CostByModel models={costly} app={app} />
             <TopUsers users={users} app={app} />
           </div>
+          <NearLimits app={app} users={near.ok ? near.data.users : []} catalog={catalog} />
           {usage === null || addUp(usage.days).events === 0 ? null : <Plans request={request} app={app} />}
           <NewestEvents app={app} events={events} />
         </>
@@ -144,18 +151,17 @@ function Attention({ app, failing, models }: {
 }
 
 /** Today up to the last full hour, against the same hours of the same weekday. */
-function Today({ app, usage, hours, now }: { app: App; usage: DailyUsage; hours: DailyUsage; now: number }) {
-  const [today, before] = [usage.days.at(-1), usage.days.at(-1 - WEEK)];
+function Today({ app, hours, now }: { app: App; hours: DailyUsage; now: number }) {
+  // Of one read: sums that lag behind are further on in each next one.
+  const [today, before] = [hours.days.at(-1), hours.days.at(-1 - WEEK)];
   if (today === undefined || before === undefined) return null;
   const hour = Math.floor(now / HOUR_MS) % 24;
-  const upToHour = (day: DayOfUsage | undefined) =>
-    addUp((day?.parts ?? []).filter((part) => part.hour !== null && part.hour < hour));
-  const isKnown = (day: DayOfUsage | undefined) =>
-    day?.parts.every(({ isUnknown }) => isUnknown !== true) ?? false;
-  const [hoursToday, hoursBefore] = [hours.days.at(-1), hours.days.at(-1 - WEEK)];
-  const [sums, earlier] = [upToHour(hoursToday), upToHour(hoursBefore)];
+  const upToHour = (day: DayOfUsage) =>
+    addUp(day.parts.filter((part) => part.hour !== null && part.hour < hour));
+  const isKnown = (day: DayOfUsage) => day.parts.every(({ isUnknown }) => isUnknown !== true);
+  const [sums, earlier] = [upToHour(today), upToHour(before)];
   const until = `${String(hour).padStart(2, "0")}:00`;
-  const isComparable = hour > 0 && isKnown(hoursToday) && isKnown(hoursBefore);
+  const isComparable = hour > 0 && isKnown(today) && isKnown(before);
   const compared = (of: "events" | "blocked" | "costCents") =>
     isComparable ? { now: sums[of], before: earlier[of], until } : null;
   const base = appPath(app);
@@ -313,6 +319,31 @@ function TopUsers({ users, app }: { users: DailyUsage | null; app: App }) {
               ),
             },
             { head: "Cost", kind: "number", cell: (row) => <Cost of={row} /> },
+          ]}
+        />
+      )}
+    </section>
+  );
+}
+
+/** Users who have used 80 % of a limit or more, the fullest first. */
+function NearLimits(
+  { app, users, catalog }: { app: App; users: readonly ListedUser[]; catalog: ShownCatalog },
+) {
+  return (
+    <section class="card" aria-labelledby="near">
+      <div class="head">
+        <h2 id="near">Users near a limit</h2>
+        <a href={`${appPath(app)}/users?filter=near`}>All</a>
+      </div>
+      {users.length === 0 ? <p class="empty">No user is near a limit</p> : (
+        <Table
+          rows={users}
+          columns={[
+            { head: "User", cell: (user) => <UserLink app={app} user={user} /> },
+            { head: "Plan", cell: ({ planName }) => planName ?? <span class="soft">none</span> },
+            { head: "Fullest limit", cell: (user) => <Fullness user={user} catalog={catalog} /> },
+            { head: "Last seen", cell: ({ lastSeenAt }) => <TimeOr at={lastSeenAt} none="never" /> },
           ]}
         />
       )}

@@ -15,6 +15,8 @@ import { listRefusals } from "../../contract/refused_calls.ts";
 /** Refused calls as the API lists them. */
 export type ShownRefusals = AnswerOf<typeof listRefusals>["refusals"][number];
 
+const TITLE = "Limits hit";
+
 /** `/console/apps/{appId}/{mode}/refusals` */
 export const refusalsPage: PageRoute = {
   path: "/console/apps/:appId/:mode/refusals",
@@ -33,13 +35,13 @@ export const refusalsPage: PageRoute = {
     const { rows: refusals, offset } = listed;
     const isFiltered = [userId, event, refusedBy].some((value) => value !== undefined);
     return {
-      title: "Refusals",
-      crumbs: crumbsOf(app, "Refusals"),
+      title: TITLE,
+      crumbs: crumbsOf(app, TITLE),
       content: (
         <>
           <div class="head">
-            <h1>Refusals</h1>
-            <span class="soft">users who hit a limit in the last 90 days</span>
+            <h1>{TITLE}</h1>
+            <span class="soft">refused calls of the last 90 days</span>
           </div>
           <Filter path={path} isFiltered={isFiltered}>
             <FilterText name="user" label="User" value={userId} />

@@ -4,7 +4,7 @@ import { appOf, errorPage } from "../parts/subject.tsx";
 import type { AppMode } from "../parts/ask.ts";
 import { Filter, FilterText } from "../parts/filter.tsx";
 import { AmountText, Time } from "../parts/format.tsx";
-import { crumbsOf, userPath } from "../parts/page.tsx";
+import { appPath, crumbsOf, userPath } from "../parts/page.tsx";
 import { CursorPager, PAGE_ROWS } from "../parts/pager.tsx";
 import type { PageRoute } from "../parts/page_context.ts";
 import { Table } from "../parts/table.tsx";
@@ -62,8 +62,8 @@ export const requestsPage: PageRoute = {
             <CursorPager query={query} cursor={cursor} next="Older" />
           </section>
           <p class="hint">
-            Alike requests of a key within an hour are one row, which shows the newest of them. Refused
-            reserves are under “Refusals”.
+            Alike requests of a key within an hour are one row, which shows the newest of them. Refused calls
+            are under <a href={`${appPath(app)}/refusals`}>Limits hit</a>.
           </p>
         </>
       ),
@@ -79,7 +79,10 @@ function Requests({ app, requests }: { app: AppMode; requests: readonly ShownReq
         { head: "Last seen", cell: ({ lastAt }) => <Time at={lastAt} /> },
         { head: "Status", cell: ({ status, code }) => <>{status} {code}</> },
         { head: "Request", cell: (row) => <Request row={row} /> },
-        { head: "Key", cell: ({ keyPrefix, keyId }) => <code title={keyId}>{keyPrefix}…</code> },
+        {
+          head: "Key",
+          cell: ({ keyPrefix, keyId }) => <code class="whole" title={keyId}>{keyPrefix}…</code>,
+        },
         {
           head: "User",
           cell: ({ userId }) =>

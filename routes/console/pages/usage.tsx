@@ -179,7 +179,7 @@ function Totals({ app, by, usage, sums, parts }: {
       foot={["Total", "", sums.events, sums.blocked, <AmountText value={sums.costCents} unit="cents" />]}
       columns={[
         {
-          head: PARTS[by],
+          head: PARTS[by].charAt(0).toUpperCase() + PARTS[by].slice(1),
           cell: ({ name, part }) =>
             by === "user" && part.userId !== null
               ? <a class="row" href={userPath(app, part.userId)}>{name}</a>

@@ -3,9 +3,10 @@
 import type { Child } from "hono/jsx";
 import { AccountCard, readBelow } from "./accounts.tsx";
 import { planName, readCatalog, type ShownCatalog } from "../parts/catalog.ts";
+import { MarginsOfUserCard, readMarginsOfUser } from "./margins.tsx";
 import { hasParent, loadUser, type TabPath, type UserSubject } from "../parts/subject.tsx";
 import { Time } from "../parts/format.tsx";
-import { appPath, crumbsOf, userPath } from "../parts/page.tsx";
+import { appPath, crumbsOf, userPath, usersCrumb } from "../parts/page.tsx";
 import {
   mayChange,
   mayMake,
@@ -23,7 +24,7 @@ import { ConsentCard, IdsCard, LedgerCard, readConsents } from "./user_records.t
 import { readUserKeys, UserKeysCard } from "./user_keys_actions.tsx";
 import { readTopUps, TopUpsCard } from "./top_ups.tsx";
 import { FeaturesCard } from "./features.tsx";
-import { readStripeOfUser, StripeOfUserCard } from "./user_stripe.tsx";
+import { readStripeOfUser, StripeOfUserCard, UnhandledNote } from "./user_stripe.tsx";
 import {
   EventsCard,
   readEvents,
@@ -88,10 +89,11 @@ const nowTab: Tab = {
   path: "",
   title: "Now",
   async show({ request, subject, now }) {
-    const [usage, below, use] = await Promise.all([
+    const [usage, below, use, stripe] = await Promise.all([
       readCurrentUsage(request, subject),
       readBelow(request, subject),
       readUserDays(request, subject, now),
+      readStripeOfUser(request, subject),
     ]);
     if (!("groups" in usage)) return usage;
     const refusal = await lastRefusalOf({ request, subject, now });
@@ -99,6 +101,7 @@ const nowTab: Tab = {
       content: (
         <>
           {refusal}
+          <UnhandledNote subject={subject} stripe={stripe} now={now} />
           <CurrentUsageCards request={request} subject={subject} usage={usage} seen={null} now={now} />
           <AccountCard subject={subject} below={below} levels={usage.levels} />
           <UseCard subject={subject} use={use} now={now} />
@@ -112,16 +115,18 @@ const billingTab: Tab = {
   path: "/billing",
   title: "Plan and billing",
   async show({ request, subject, catalog, now }) {
-    const [ledger, topUps, stripe] = await Promise.all([
+    const [ledger, topUps, stripe, margins] = await Promise.all([
       readLedger(request, subject),
       readTopUps(request, subject),
       readStripeOfUser(request, subject),
+      readMarginsOfUser(request, subject),
     ]);
     return {
       content: (
         <>
           <SubscriptionsCard subject={subject} catalog={catalog} now={now} />
           <StripeOfUserCard subject={subject} stripe={stripe} catalog={catalog} now={now} />
+          <MarginsOfUserCard subject={subject} margins={margins} />
           <TopUpsCard shown={topUps} />
           <LedgerCard subject={subject} ledger={ledger} now={now} />
           <FeaturesCard subject={subject} />
@@ -205,7 +210,7 @@ function pageOf(tab: Tab): PageRoute {
       const banner = known === null ? await lastRefusalOf(asked) : null;
       return {
         title: tab.path === "" ? user.userId : `${tab.title} of ${user.userId}`,
-        crumbs: crumbsOf(app, user.userId),
+        crumbs: crumbsOf(app, usersCrumb(app), user.userId),
         content: (
           <>
             <Head subject={subject} catalog={catalog} isDeleting={isDeleting} />

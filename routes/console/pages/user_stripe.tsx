@@ -2,7 +2,7 @@
 
 import { packOf, type ShownCatalog } from "../parts/catalog.ts";
 import { Ago, moneyText } from "../parts/format.tsx";
-import { appPath } from "../parts/page.tsx";
+import { appPath, userPath } from "../parts/page.tsx";
 import type { PageRequest } from "../parts/page_context.ts";
 import type { UserSubject } from "../parts/subject.tsx";
 import { Table } from "../parts/table.tsx";
@@ -56,6 +56,24 @@ export function StripeOfUserCard(
       {payments.length === 0 ? null : <Payments payments={payments} catalog={catalog} now={now} />}
       {subscriptions.length === 0 ? null : <Subscriptions subscriptions={subscriptions} now={now} />}
     </section>
+  );
+}
+
+/** A note on the first tab when the user paid for something and did not receive it. */
+export function UnhandledNote(
+  { subject: { app, user }, stripe: { unhandled: [newest] }, now }: {
+    subject: UserSubject;
+    stripe: StripeOfUser;
+    now: number;
+  },
+) {
+  if (newest === undefined) return null;
+  return (
+    <div class="note warn">
+      {newest.amount === null ? "A payment" : `A payment of ${paidText(newest)}`}{" "}
+      <Ago at={newest.createdAt} now={now} /> was not handled.{" "}
+      <a href={`${userPath(app, user.userId)}/billing`}>See Plan and billing</a>
+    </div>
   );
 }
 

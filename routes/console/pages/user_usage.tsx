@@ -2,7 +2,7 @@
 // replaces it only when it has changed.
 
 import { createHash } from "node:crypto";
-import { errorPage, type UserSubject } from "../parts/subject.tsx";
+import { errorPage, hasParent, type UserSubject } from "../parts/subject.tsx";
 import { AmountText, amountText, Time, TimeOr } from "../parts/format.tsx";
 import { LimitBar, type OwnWindow } from "../parts/limit_bar.tsx";
 import { userPath } from "../parts/page.tsx";
@@ -113,7 +113,9 @@ export function CurrentUsageCards(
           ? (
             <p class="empty">
               {usage.subscription === null
-                ? "This user has no plan. Only credits can be used."
+                ? hasParent(user)
+                  ? "This user has no plan. Limits of the users above apply, see Account."
+                  : "This user has no plan. Only credits can be used."
                 : "The plan has no limits."}
             </p>
           )

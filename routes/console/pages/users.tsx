@@ -14,7 +14,8 @@ import type { AnswerOf, InputOf } from "../../contract/definition.ts";
 import { listUsers } from "../../contract/admin_users.ts";
 
 type UserList = AnswerOf<typeof listUsers>;
-type ListedUser = UserList["users"][number];
+/** A user in the list. */
+export type ListedUser = UserList["users"][number];
 type Sort = "limit" | "cost" | "refusals" | "lastSeen" | "id" | "plan";
 
 /** Rows of a CSV file. */
@@ -202,7 +203,10 @@ function columnsOf(
   ];
 }
 
-function UserLink({ app, user: { userId, aliasOf, deletionPending } }: { app: AppMode; user: ListedUser }) {
+/** A link to the user, with what is special about the ID. */
+export function UserLink(
+  { app, user: { userId, aliasOf, deletionPending } }: { app: AppMode; user: ListedUser },
+) {
   return (
     <>
       <a class="row" href={userPath(app, userId)}>{userId}</a>
@@ -213,7 +217,9 @@ function UserLink({ app, user: { userId, aliasOf, deletionPending } }: { app: Ap
 }
 
 /** The fullest limit as a bar with its percent. */
-function Fullness({ user: { planId, fullest }, catalog }: { user: ListedUser; catalog: ShownCatalog }) {
+export function Fullness(
+  { user: { planId, fullest }, catalog }: { user: ListedUser; catalog: ShownCatalog },
+) {
   if (fullest === null) return <span class="soft">no limits</span>;
   const { groupId, percent } = fullest;
   const plan = catalog.plans?.find(({ id }) => id === planId);
@@ -221,7 +227,7 @@ function Fullness({ user: { planId, fullest }, catalog }: { user: ListedUser; ca
   const level = percent >= FULL ? "full" : percent >= NEAR ? "near" : undefined;
   const word = level === undefined ? "" : level === "full" ? ", full" : ", near limit";
   return (
-    <>
+    <div>
       <span>
         {label} <b>{percent.toLocaleString("en-US")} %</b>
       </span>
@@ -235,7 +241,7 @@ function Fullness({ user: { planId, fullest }, catalog }: { user: ListedUser; ca
         <rect class="left" width="100%" height="100%" />
         <rect class="used" width={`${Math.min(percent, FULL)}%`} height="100%" />
       </svg>
-    </>
+    </div>
   );
 }
 

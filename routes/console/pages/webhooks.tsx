@@ -265,7 +265,10 @@ function Deliveries({ path, messages, status, mayEdit }: {
         { head: "Attempts", kind: "number", cell: ({ attempts }) => attempts },
         {
           head: "Last response",
-          cell: ({ lastStatus, lastError }) => <>{lastStatus ?? ""} {lastError ?? ""}</>,
+          cell: ({ messageId, lastStatus, lastError }) => {
+            const text = lastStatus ?? lastError;
+            return text === null ? "" : <a href={`${path}/messages/${messageId}`}>{text}</a>;
+          },
         },
         { head: "Next attempt", cell: ({ nextAttemptAt }) => <TimeOr at={nextAttemptAt} none="none" /> },
         mayEdit

@@ -245,6 +245,11 @@ export function crumbsOf(app: AppMode & { readonly name: string }, ...crumbs: (C
   return [{ title: app.name, href: appPath(app) }, ...own];
 }
 
+/** The breadcrumb of the list of users. */
+export function usersCrumb(app: AppMode): Crumb {
+  return { title: "Users", href: `${appPath(app)}/users` };
+}
+
 /** The path of an app's pages. */
 export function appPath({ appId, mode }: AppMode): string {
   return `/console/apps/${encodeURIComponent(appId)}/${mode}`;

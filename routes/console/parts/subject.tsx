@@ -3,7 +3,7 @@
 import type { Refusal } from "../../../src/domain/values/refusal.ts";
 import type { AppMode } from "./ask.ts";
 import { STATUS } from "../../http/errors.ts";
-import { crumbsOf, userPath } from "./page.tsx";
+import { crumbsOf, userPath, usersCrumb } from "./page.tsx";
 import { Message } from "./message.tsx";
 import type { PageContent, PageRequest } from "./page_context.ts";
 import type { AnswerOf } from "../../contract/definition.ts";
@@ -60,5 +60,8 @@ export function tabLocation(tab: TabPath) {
 
 function locationIn(tab: TabPath, { app, user }: UserSubject) {
   const path = userPath(app, user.userId);
-  return { crumbs: crumbsOf(app, { title: user.userId, href: path }), back: `${path}${tab}` };
+  return {
+    crumbs: crumbsOf(app, usersCrumb(app), { title: user.userId, href: path }),
+    back: `${path}${tab}`,
+  };
 }
