@@ -69,8 +69,11 @@ export interface StoreOptions {
 /** How long a node that hands everything over waits for its last calls. */
 const LEAVE_MS = 3_000;
 
-/** How long a stopping process waits for its last calls before it frees its cells in the tables. */
-const LAST_CALLS_MS = 20;
+/**
+ * How long a stopping process waits for what is inside its cells before it frees them in the tables: a step of a sweep,
+ * which has a flush and a transaction. Calls had longer before.
+ */
+const LAST_CALLS_MS = 500;
 
 /** How long a stopping process waits for a move of cells that it has begun. */
 const LAST_ROUND_MS = 2_500;

@@ -12,7 +12,7 @@ import { answerOf, once, type Outcome } from "./wire.ts";
 export const SILENT_TAKEOVER_MS = 30_000;
 /** Others have the cells of a killed process within this time; we see one second, on a busy machine more. */
 export const TAKEOVER_MS = 10_000;
-const SPREAD_MS = 60_000;
+const SPREAD_MS = 180_000;
 
 /** A process and where it listens. */
 export interface ClusterNode {

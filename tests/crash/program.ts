@@ -4,7 +4,7 @@
 const ROOT = new URL("../../", import.meta.url);
 const KEPT_ENVIRONMENT = ["PATH", "HOME", "DENO_DIR", "TMPDIR"];
 const LISTENS = /Holdfast listens on (http:\/\/\S+)/;
-const START_MS = 60_000;
+const START_MS = 180_000;
 
 /**
  * What a child of a test runs with beside its settings: like the suite's own stores, an embedded one in a short process

@@ -6,7 +6,7 @@ import type { Fetch } from "../../src/client/transport.ts";
 import { type ClusterNode, startNode, startNodes, untilSpread } from "./nodes.ts";
 import type { Stage } from "./stage.ts";
 
-const EXIT_MS = 25_000;
+const EXIT_MS = 60_000;
 
 /** Processes of one store, which are all replaced again and again. */
 export class Rolling {

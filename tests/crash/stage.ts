@@ -25,7 +25,7 @@ export const OPEN_QUOTA = 4;
 /** Everyone else, the hot one first. */
 export const WIDE_USERS: readonly string[] = ["hot", ...Array.from({ length: 7 }, (_, index) => `u${index}`)];
 
-const READY_MS = 60_000;
+const READY_MS = 180_000;
 const CLEANUP_MS = 60_000;
 
 const CATALOG = {

@@ -12,7 +12,7 @@ const FUNDS = 100_000;
 const TWIN_AMOUNT = 10;
 const TWIN_REFS = 4;
 /** A call that is sent again is answered within this time, not counting the time without a process. */
-const ANSWER_MS = 90_000;
+const ANSWER_MS = 240_000;
 const AGAIN_MS = 50;
 /** How often a client goes to another process, which costs it a connection. */
 const MOVE_SHARE = 0.1;

@@ -16,7 +16,7 @@ import { Storm } from "./storm.ts";
 import { copyMigratedStore } from "../support/kept_stores.ts";
 
 /** A process serves again by itself within this time of the database's return. */
-export const BACK_MS = 60_000;
+export const BACK_MS = 180_000;
 /** A stopping process has ended by then. */
 export const EXIT_MS = 60_000;
 /** The embedded store is made in a few seconds, unless the machine has other things to do. */
