@@ -73,6 +73,7 @@ export const ADMIN_ENDPOINTS: readonly KeylessEndpoint<World>[] = [
   endpoint(
     contract.listKeys,
     async ({ world, input }) => success(await showKeys(world, keysOf(world, appOf(world, input.appId)))),
+    { across: { about: ({ appId }) => ({ appId }) } },
   ),
   endpoint(
     contract.createKey,

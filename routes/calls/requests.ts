@@ -41,11 +41,19 @@ export const REQUESTS: readonly KeylessEndpoint<World>[] = [
       requests: shown.map(showRequest),
       cursor: rows.length > limit && last !== undefined ? `${last.last_at_ms}-${last.id}` : null,
     });
-  }),
+  }, { across: { about: ({ appId }) => ({ appId }) } }),
   endpoint(contract.listUnknownKeys, async ({ world }) => {
     const limit = REQUEST_LOG_LIMITS.unknownShownMax;
     const rows = await read(world, { appId: "", after: null, limit });
     return success({ keys: rows.map(showKey) });
+  }, {
+    across: {
+      join: (answers) => ({
+        keys: answers.flatMap(({ keys }) => keys)
+          .toSorted((one, other) => one.lastAt < other.lastAt ? 1 : -1)
+          .slice(0, REQUEST_LOG_LIMITS.unknownShownMax),
+      }),
+    },
   }),
 ];
 
