@@ -27,7 +27,7 @@ const SHOWS_FROM: Readonly<Record<string, number>> = {
   "the cap lets one operation more through": 4,
   "a move of the test clock is not kept": 10,
   "the first answer of a move of the test clock is kept after the move": 5,
-  "a term whose last drain left nothing is not replayed": 156,
+  "a term whose last drain left nothing is not replayed": 97,
   "cells are freed without the drain and without a look at the journal": 19,
   "a term is replayed once more after its cells have changed hands": 3,
   "a version of the registry is confirmed before it is in force": 146,
