@@ -30,7 +30,7 @@ const SHOWS_FROM: Readonly<Record<string, number>> = {
   "a term whose last drain left nothing is not replayed": 97,
   "cells are freed without the drain and without a look at the journal": 19,
   "a term is replayed once more after its cells have changed hands": 3,
-  "a version of the registry is confirmed before it is in force": 146,
+  "a version of the registry is confirmed before it is in force": 46,
   "calls that wait at a door are forgotten at a hand-over": 44,
   "calls that wait at a door run here although the cell has gone": 111,
   "a call with a lost answer is sent again": 12,
