@@ -34,7 +34,7 @@ const SHOWS_FROM: Readonly<Record<string, number>> = {
   "calls that wait at a door are forgotten at a hand-over": 44,
   "calls that wait at a door run here although the cell has gone": 111,
   "a call with a lost answer is sent again": 12,
-  "a node's cells are served while it may still answer": 346,
+  "a node's cells are served while it may still answer": 47,
   "a user is loaded by key alone": 58,
   "refunds go to balances in the wrong order": 13,
   "a released hold can be committed": 2,
