@@ -40,7 +40,7 @@ const SHOWS_FROM: Readonly<Record<string, number>> = {
   "a released hold can be committed": 2,
   "a failed replay counts as done": 38,
   "an owner runs what it is passed without a look at its cell": 6,
-  "a user leaves memory while its call waits for users above": 17,
+  "a user leaves memory while its call waits for users above": 9,
   "a path changes under a hold: a user that moved settles nothing above": 2,
   "two changes of a tree run at once": 14,
   "a release gives nothing back to its run": 9,
