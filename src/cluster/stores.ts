@@ -108,8 +108,9 @@ export class Stores {
       this.#hints.set(presented, service);
       return { world: service.serving, caller };
     }
-    const [world] = this.requireAll() as [Serving];
-    return { world, caller: null };
+    // A key that one of them revoked is refused whatever else is away.
+    const knowing = this.terms.find(({ registry }) => registry.keyNamed(presented) !== null);
+    return { world: knowing ?? this.requireAll()[0] as Serving, caller: null };
   }
 
   /** The running term whose database knows a key, which may be invalid by now; else any. Null while there is none. */

@@ -9,6 +9,7 @@ import { embedded, holdfast } from "./contestants/holdfast.ts";
 import { redis } from "./contestants/redis.ts";
 import { transaction } from "./contestants/transaction.ts";
 import { benchNodes, nodesTable } from "./nodes.ts";
+import { benchStores } from "./stores.ts";
 import { type Options, readOptions } from "./options.ts";
 import { Cleanup, messageOf, withCleanup } from "./processes.ts";
 import { AT_DEPTH, callsOf, COLD, type Machine, type Report, summarize, table } from "./report.ts";
@@ -213,6 +214,10 @@ async function main(args: string[]): Promise<number> {
   if (options.members === 2) {
     const runs = await withCleanup((cleanup) => benchNodes(options, cleanup, progress));
     console.log(options.json ? JSON.stringify(runs, null, 2) : nodesTable(runs));
+    return 0;
+  }
+  if (options.databases) {
+    console.log(await withCleanup((cleanup) => benchStores(options, cleanup, progress)));
     return 0;
   }
   const report = await withCleanup((cleanup) => bench(options, cleanup));

@@ -17,6 +17,8 @@ export interface Options {
   databaseUrl: string;
   /** How many nodes serve: with 2, the table of nodes in place of the contestants. */
   members: 1 | 2;
+  /** Whether the table of processes with several databases is made in place of the contestants. */
+  databases: boolean;
   /** Whether the table of contestants is made. */
   table: boolean;
   /** Sustained runs; null for none. */
@@ -33,6 +35,7 @@ const USAGE = `deno task bench [options]
   --rounds N         repeat all scenarios, interleaved, and take medians (1)
   --connections N    kept-alive connections, one request in flight on each (64)
   --members 2        two members on one database: rates, and processor time by member and thread
+  --databases        processes with 1, 2 and 4 databases: processor time and memory
   --sustained N      only sustained runs, of N seconds each (60 with everything else), beside --log-bytes if asked
   --users NAME       spread or hot: sustained runs and bytes of log of these alone
   --load NAME        full or half: sustained runs of this load alone
@@ -71,6 +74,7 @@ export function readOptions(args: string[], names: string[]): Options | null {
   return {
     generator,
     members,
+    databases: values.databases === true,
     table: isAll,
     isEmbedded,
     sustained: values.sustained === undefined && !isWhole && !isEmbedded ? null : {
@@ -102,6 +106,7 @@ function parse(args: string[]) {
       connections: { type: "string" },
       only: { type: "string" },
       members: { type: "string" },
+      databases: { type: "boolean" },
       sustained: { type: "string" },
       users: { type: "string" },
       load: { type: "string" },

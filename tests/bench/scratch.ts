@@ -25,8 +25,8 @@ export const NO_SCRATCH: Scratch = {
   checkpoint: () => Promise.resolve(),
 };
 
-/** Makes `holdfast_bench_<pid>` on the server that `url` points to. */
-export async function makeScratch(url: string, cleanup: Cleanup): Promise<Scratch> {
+/** Makes `holdfast_bench_<pid>`, with a suffix where a run has several, on the server that `url` points to. */
+export async function makeScratch(url: string, cleanup: Cleanup, suffix = ""): Promise<Scratch> {
   const { hostname } = new URL(url);
   if (hostname !== "127.0.0.1" && hostname !== "localhost") {
     throw new Error(`the benchmark stays on this machine; the database is on ${hostname}`);
@@ -37,7 +37,7 @@ export async function makeScratch(url: string, cleanup: Cleanup): Promise<Scratc
   if (facts.synchronousCommit !== "on" || facts.fsync !== "on") {
     throw new Error(`needs synchronous_commit=on and fsync=on: ${JSON.stringify(facts)}`);
   }
-  const name = `holdfast_bench_${Deno.pid}`;
+  const name = `holdfast_bench_${Deno.pid}${suffix}`;
   // Before it exists: an interruption while it is being made must drop it too, on the same connection, so after it.
   cleanup.add(`drop database ${name}`, async () => {
     await sql.unsafe(`drop database if exists ${name} with (force)`);

@@ -33,6 +33,8 @@ export interface CampaignOptions {
   readonly members?: number;
   /** Whether a cable that can be cut leads to the server; left out: in some worlds. */
   readonly isWired?: boolean;
+  /** How many databases the processes have, all on one server; left out: one. */
+  readonly databases?: number;
   readonly progress: (text: string) => void;
 }
 
@@ -146,6 +148,7 @@ class Campaign {
         ownServer: this.#ownServer,
         nodes: this.#nodesOf(),
         isWired: this.#options.store === "postgres" && this.#isWired(),
+        databases: this.#options.databases ?? 1,
       });
       this.#report.worlds++;
       const done: string[] = [];
@@ -207,11 +210,20 @@ class Campaign {
     await goOn(world, ...LOAD_MS);
     const isMoving = world.nodes.length > 1 && this.#random.chance(MOVING_SHARE);
     if (isMoving) await world.startMoves();
+    world.aim();
+    const mayTouchOthers = fault.isOfDatabase !== true || isMoving;
+    if (!mayTouchOthers) await world.untilCalmBeside();
     const struckAt = performance.now();
+    const failedBeside = world.failedBeside;
     const when = `${Math.round(struckAt - this.#startedAt)} ms`;
-    done.push(`${fault.kind} at ${when}${isMoving ? " while cells moved" : ""}`);
+    const where = world.stage.storeName === null ? "" : ` to ${world.stage.storeName}`;
+    done.push(`${fault.kind}${where} at ${when}${isMoving ? " while cells moved" : ""}`);
     const faults = await fault.strike(world);
     const backMs = Math.round(performance.now() - struckAt);
+    const failed = world.failedBeside - failedBeside;
+    if (!mayTouchOthers && failed > 0) {
+      world.faults.push(`${failed} calls failed that were to another database than ${world.stage.storeName}`);
+    }
     if (isMoving) {
       this.#report.amidMoves++;
       await world.stop(world.anyone);
@@ -229,7 +241,7 @@ class Campaign {
     const outcome = faults === null ? "the moment never came" : `back after ${backMs} ms`;
     const { store, faults: wanted } = this.#options;
     this.#options.progress(
-      `${store} ${this.#report.faults}/${wanted} ${fault.kind}: ${outcome}; ${world.load.record.summary()}`,
+      `${store} ${this.#report.faults}/${wanted} ${fault.kind}: ${outcome}; ${world.summary()}`,
     );
     return found;
   }
@@ -270,7 +282,7 @@ class Campaign {
 
   #add(world: World): void {
     const { outcomes } = this.#report;
-    for (const [outcome, count] of world.load?.record.answers ?? []) {
+    for (const [outcome, count] of world.loads.flatMap(({ record }) => [...record.answers])) {
       outcomes[outcome] = (outcomes[outcome] ?? 0) + count;
     }
     this.#report.stormCalls += world.storm.calls;

@@ -9,7 +9,7 @@ import { testServerUrl } from "../support/test_store.ts";
 const LIMIT_MS = 600_000;
 
 async function run(
-  options: Pick<CampaignOptions, "store" | "server" | "faults" | "isWired">,
+  options: Pick<CampaignOptions, "store" | "server" | "faults" | "isWired" | "databases" | "members">,
   kinds: readonly string[],
 ): Promise<CampaignReport> {
   const seed = Math.floor(Math.random() * 2 ** 32);
@@ -40,6 +40,22 @@ Deno.test({
   fn: async () => {
     const { faults } = await run({ store: "postgres", server: null, faults: 1 }, ["tail"]);
     assert.equal(faults, 1);
+  },
+});
+
+Deno.test({
+  name:
+    "what is done to one of two databases leaves every call to the other answered, and none of its rows there",
+  ignore: !isServer,
+  fn: async () => {
+    const { byKind } = await run(
+      {
+        ...{ store: "postgres", server: testServerUrl(), faults: 4, isWired: true },
+        ...{ databases: 2, members: 2 },
+      },
+      ["refuse", "cut", "silent"],
+    );
+    assert.deepEqual(byKind, { refuse: 1, cut: 2, silent: 1 });
   },
 });
 

@@ -18,6 +18,8 @@ export interface Fault {
   readonly needs: Need;
   /** How often it is drawn beside the others. */
   readonly weight: number;
+  /** Whether it is done to one database alone, so that nothing of another one may fail. */
+  readonly isOfDatabase?: boolean;
   /** Does it and has the service back; answers how many faults that were, or null when the moment never came. */
   strike(world: World): Promise<number | null>;
 }
@@ -44,7 +46,7 @@ async function killStarts(world: World): Promise<number> {
   const { random } = world;
   const alone = world.nodes.length === 1;
   await world.kill(world.anyone);
-  if (alone) await world.load.stop();
+  if (alone) await world.stopLoad();
   const early = random.whole(1, EARLY_KILLS_MAX);
   for (let count = 0; count < early; count++) {
     const program = world.startOne();
@@ -60,9 +62,9 @@ async function stop(world: World): Promise<number> {
   const cuts = answers.get("cut") ?? 0;
   const alone = world.nodes.length === 1;
   const leaver = world.anyone;
-  const term = world.stage.isEmbedded ? null : termOf(leaver);
+  const term = world.stage.isEmbedded ? null : termOf(leaver, world.stage.storeName);
   await world.stop(leaver, world.random.chance(0.5) ? "SIGTERM" : "SIGINT");
-  if (alone) await world.load.stop();
+  if (alone) await world.stopLoad();
   const more = (answers.get("cut") ?? 0) - cuts;
   if (more > 0) world.faults.push(`A stop cut off ${more} calls`);
   const left = await batchesLeft(world, term);

@@ -20,11 +20,14 @@ async function main(options: Options): Promise<number> {
   const reports: CampaignReport[] = [];
   for (const store of options.stores) {
     if (stop.signal.aborted) break;
-    const { rounds: faults, kinds, seed, server, members } = options;
+    const { rounds: faults, kinds, seed, server, members, databases } = options;
     const size = members === undefined ? {} : { members };
     progress(`${store}: ${faults} faults, seed ${seed}`);
     reports.push(
-      await runCampaign({ store, faults, kinds, seed, server, ...size, untilMs, progress }, stop.signal),
+      await runCampaign(
+        { store, faults, kinds, seed, server, databases, ...size, untilMs, progress },
+        stop.signal,
+      ),
     );
   }
   if (options.isJson) console.log(JSON.stringify({ reports }, null, 2));

@@ -43,9 +43,14 @@ export async function startNodes(
   return nodes;
 }
 
-/** The number under which a process serves now, which it prints at each begin. */
-export function termOf({ program }: ClusterNode): number {
-  const said = [...program.stderr.matchAll(/"message":"Serving","term":(\d+)/g)].at(-1)?.[1];
+/**
+ * The number under which a process serves now, which it prints at each begin.
+ *
+ * @param store the database's name, where the process has several
+ */
+export function termOf({ program }: ClusterNode, store: string | null = null): number {
+  const lines = program.stderr.matchAll(/"message":"Serving","term":(\d+),[^}]*?(?:"store":"(\w+)")?}/g);
+  const said = [...lines].filter(([, , name]) => store === null || name === store).at(-1)?.[1];
   if (said === undefined) throw new Error("This process has never served");
   return Number(said);
 }
@@ -60,7 +65,7 @@ export async function ownersOf(stage: Stage): Promise<(number | null)[]> {
 export async function untilSpread(stage: Stage, nodes: readonly ClusterNode[]): Promise<void> {
   await until("every cell is where it should be", SPREAD_MS, async () => {
     const owners = await ownersOf(stage);
-    const wanted = wantedOwners(nodes.map(termOf));
+    const wanted = wantedOwners(nodes.map((node) => termOf(node, stage.storeName)));
     return owners.every((owner, cell) => owner === wanted[cell]) ? true : null;
   });
 }

@@ -14,6 +14,7 @@ export interface Options {
   readonly server: string | null;
   /** Undefined: as the campaign chooses. */
   readonly members: number | undefined;
+  readonly databases: number;
   readonly isJson: boolean;
 }
 
@@ -48,6 +49,7 @@ that a client got with what the service answers afterwards and with its tables. 
   --minutes M      end earlier, after the round that passes this time
   --kinds a,b,...  only these kinds
   --members N      processes that serve at a time, on a server (default: 1 to 3, from store to store)
+  --databases N    databases of the processes, on one server: a fault of one must leave the others alone (1)
   --seed N         the order of kinds and the moments; how processes interleave stays the machine's (default: random)
   --server URL     a PostgreSQL server for a scratch database (default: a server of our own in a temporary folder)
   --json           one JSON document in place of the summary
@@ -69,6 +71,7 @@ export function readOptions(args: string[]): Options | null {
       kinds: { type: "string" },
       seed: { type: "string" },
       members: { type: "string" },
+      databases: { type: "string" },
       server: { type: "string" },
     },
   });
@@ -80,7 +83,11 @@ export function readOptions(args: string[]): Options | null {
   const kinds = values.kinds?.split(",").map((kind) => kind.trim()) ?? known;
   const unknown = kinds.find((kind) => !known.includes(kind));
   if (unknown !== undefined) throw new Error(`--kinds: ${unknown} is not one of ${known.join(", ")}`);
-  const stores = values.store === undefined ? STORES : STORES.filter((name) => name === values.store);
+  const databases = whole("databases", values.databases, 1, 1, 4);
+  // The embedded store is always alone.
+  const named = values.store ?? (databases > 1 ? "postgres" : undefined);
+  const stores = named === undefined ? STORES : STORES.filter((name) => name === named);
+  if (databases > 1 && named !== "postgres") throw new Error("--databases needs --store postgres");
   if (stores.length === 0) throw new Error(`--store is one of ${STORES.join(", ")}`);
   return {
     stores,
@@ -90,6 +97,7 @@ export function readOptions(args: string[]): Options | null {
     seed: whole("seed", values.seed, Math.floor(Math.random() * SEED_MAX), 0, SEED_MAX),
     server: values.server ?? null,
     members: values.members === undefined ? undefined : whole("members", values.members, 1, 1, 8),
+    databases,
     isJson: values.json === true,
   };
 }

@@ -9,6 +9,7 @@ import { BACK_MS, type World } from "./world.ts";
 
 const HUNT_MS = 3_000;
 const OUTAGE_MAX_MS = 3_000;
+const SILENT_MS = [4_000, 11_000] as const;
 const LAST_CALLS_MS = 50;
 /** Drains are over by then, and no node has been silent for so long that others end its sessions. */
 const DRAINED_MS = 6_000;
@@ -122,6 +123,13 @@ async function swallow(world: World, direction: "query" | "answer"): Promise<num
   return await sameIsBack(world);
 }
 
+/** The cable carries no answers for longer than a node may be silent, and breaks nothing until then. */
+async function silence(world: World): Promise<number> {
+  const ms = world.random.whole(...SILENT_MS);
+  await Promise.all(world.someCables().map((cable) => cable.swallow("answer", ms)));
+  return await sameIsBack(world);
+}
+
 async function crashServer(world: World, signal: "SIGKILL" | "SIGQUIT"): Promise<number> {
   await world.ownServer?.crash(signal);
   await pause(world.random.pick([0, 0, 1_500]) * world.random.next());
@@ -134,6 +142,8 @@ async function crashServer(world: World, signal: "SIGKILL" | "SIGQUIT"): Promise
  * the batch is in the journal again when the server is back. Null where it was on the disk already.
  */
 async function loseTail(world: World): Promise<number | null> {
+  // The heartbeats of the other database would take the drain's commit along: one server has one log.
+  if (world.stages.length > 1) return null;
   await world.calm();
   // So that there is something to drain, and no process that drains it.
   world.load.start();
@@ -210,13 +220,13 @@ async function freeze(world: World): Promise<number> {
   frozen.program.signal("SIGSTOP");
   await world.untilOwned();
   await pause(world.random.whole(0, 800));
-  const term = termOf(frozen);
+  const term = termOf(frozen, world.stage.storeName);
   const asked = await askWhileStopped(world.stage, frozen);
   frozen.program.signal("SIGCONT");
   for (const outcome of await Promise.all(asked)) assertUnavailable(outcome);
   world.add(frozen);
   await world.back();
-  if (termOf(frozen) === term) {
+  if (termOf(frozen, world.stage.storeName) === term) {
     world.faults.push(`ClusterNode ${term} was silent, lost its cells, and went on`);
   }
   return 1;
@@ -229,6 +239,7 @@ function ending(kind: string, text: string, condition: string): Fault {
     text,
     needs: "server",
     weight: 1,
+    isOfDatabase: true,
     strike: async (world) => {
       await terminate(world, condition);
       return await sameIsBack(world);
@@ -244,6 +255,7 @@ export const SERVER_FAULTS: readonly Fault[] = [
     text: "pg_terminate_backend of one session that appends, of several processes",
     needs: "nodes",
     weight: 2,
+    isOfDatabase: true,
     strike: endOneWriter,
   },
   ending("pool", "pg_terminate_backend of the sessions that read and drain", `not ${LOCKING}`),
@@ -253,6 +265,7 @@ export const SERVER_FAULTS: readonly Fault[] = [
     text: "pg_terminate_backend while a commit is being written",
     needs: "server",
     weight: 4,
+    isOfDatabase: true,
     strike: (world) => endAt(world, momentOfCommit(world)),
   },
   {
@@ -267,6 +280,7 @@ export const SERVER_FAULTS: readonly Fault[] = [
     text: "every session ended, and no new ones for seconds",
     needs: "server",
     weight: 1,
+    isOfDatabase: true,
     strike: refuseConnections,
   },
   {
@@ -274,6 +288,7 @@ export const SERVER_FAULTS: readonly Fault[] = [
     text: "the cable to the server cut, at once or for seconds",
     needs: "cable",
     weight: 2,
+    isOfDatabase: true,
     strike: cut,
   },
   {
@@ -288,6 +303,7 @@ export const SERVER_FAULTS: readonly Fault[] = [
     text: "the cable cut after queries that never arrived",
     needs: "cable",
     weight: 2,
+    isOfDatabase: true,
     strike: (world) => swallow(world, "query"),
   },
   {
@@ -295,7 +311,16 @@ export const SERVER_FAULTS: readonly Fault[] = [
     text: "the cable cut after commits whose answers never arrived",
     needs: "cable",
     weight: 3,
+    isOfDatabase: true,
     strike: (world) => swallow(world, "answer"),
+  },
+  {
+    kind: "silent",
+    text: "the cable silent for seconds, longer than a process may answer, then cut",
+    needs: "cable",
+    weight: 1,
+    isOfDatabase: true,
+    strike: silence,
   },
   {
     kind: "moves",

@@ -62,6 +62,8 @@ export class Stage implements AsyncDisposable {
   readonly #name: string;
   readonly #url: string | null;
   #look: Database | null = null;
+  /** The database's name, where the processes have several. */
+  storeName: string | null = null;
   secretKey = "";
   workspaceId = "";
   /** Whether the store stays when the stage ends. */
@@ -136,7 +138,7 @@ export class Stage implements AsyncDisposable {
 
   /** Makes the app, its catalog and its users. */
   async populate(origin: string): Promise<void> {
-    const app = await makeApp(origin, "Crash");
+    const app = await makeApp(origin, "Crash", this.storeName);
     this.secretKey = app.secretKey;
     this.workspaceId = app.workspaceId;
     const plans = new Map([[TIGHT_USER, "plan_tight"], [GUARDED_USER, "plan_guarded"]]);
@@ -179,14 +181,20 @@ export class Stage implements AsyncDisposable {
   }
 }
 
-/** Makes an app in a workspace of its own, with the catalog of this file. */
+/**
+ * Makes an app in a workspace of its own, with the catalog of this file.
+ *
+ * @param store the database of the workspace, where there are several
+ */
 export async function makeApp(
   origin: string,
   name: string,
+  store: string | null = null,
 ): Promise<{ readonly workspaceId: string; readonly secretKey: string }> {
   const admin = (method: string, path: string, body: unknown) =>
     must(origin, { method, path: `/api/admin/v1${path}`, bearer: ADMIN_TOKEN, body });
-  const { workspaceId } = (await admin("POST", "/workspaces", { name })).body.data;
+  const { workspaceId } =
+    (await admin("POST", "/workspaces", store === null ? { name } : { name, store })).body.data;
   const app = (await admin("POST", "/apps", { name, workspaceId })).body.data;
   await admin("PUT", `/apps/${app.appId}/catalog`, CATALOG);
   const isSecret = (key: { class: string; mode: string }) => key.class === "secret" && key.mode === "live";

@@ -8,7 +8,8 @@ import type { Database } from "../../src/storage/database.ts";
 import { auditAnswers, auditTables, auditUsage } from "./audit.ts";
 import { Cable } from "./cable.ts";
 import { Load } from "./load.ts";
-import { type ClusterNode, ownersOf, termOf } from "./nodes.ts";
+import { foreignRows, sharedWorkspaces } from "./foreign_rows.ts";
+import { type ClusterNode, ownersOf, termOf, untilSpread } from "./nodes.ts";
 import type { OwnServer } from "./own_server.ts";
 import { pause, type Program, until } from "./program.ts";
 import { readiness, Stage, untilReady } from "./stage.ts";
@@ -40,13 +41,16 @@ export interface WorldOptions {
   readonly ownServer: OwnServer | null;
   /** How many processes serve at a time. */
   readonly nodes: number;
-  /** Whether the processes reach their database through a cable that can be cut. */
+  /** Whether the processes reach each database through a cable that can be cut. */
   readonly isWired: boolean;
+  /** How many databases the processes have, all on one server. */
+  readonly databases: number;
 }
 
-/** A store with everything that goes on around it. */
+/** A store, or several databases, with everything that goes on around it. */
 export class World implements AsyncDisposable {
-  readonly stage: Stage;
+  /** One for each database. All have the same processes, which are listed in the first. */
+  readonly stages: readonly Stage[];
   readonly random: Random;
   readonly ownServer: OwnServer | null;
   /** Whether each process reaches the database by a cable of its own. */
@@ -56,61 +60,108 @@ export class World implements AsyncDisposable {
   /** The processes that serve, or are about to. */
   readonly nodes: ClusterNode[] = [];
   readonly storm = new Storm(true);
-  load!: Load;
+  /** The clients of each database. */
+  loads: readonly Load[] = [];
   /** How long the last start took. */
   startMs = 1_000;
   /** What was found wrong beside the audits. */
   readonly faults: string[] = [];
-  readonly #cables = new Map<Program, Cable>();
+  readonly #cables = new Map<Program, readonly Cable[]>();
   /** By term: what leads to its channel's address. */
   readonly #relays = new Map<number, Cable>();
   readonly #size: number;
   #blowing: Promise<void> | null = null;
+  /** The place of the database that the next fault is done to. */
+  #struck = 0;
 
-  private constructor(stage: Stage, { random, ownServer, isWired, nodes }: WorldOptions) {
-    this.stage = stage;
+  private constructor(stages: readonly Stage[], { random, ownServer, isWired, nodes }: WorldOptions) {
+    this.stages = stages;
     this.random = random;
     this.ownServer = ownServer;
     this.isWired = isWired;
-    this.isRelayed = nodes > 1 && random.chance(0.5);
+    this.isRelayed = nodes > 1 && stages.length === 1 && random.chance(0.5);
     this.#size = nodes;
   }
 
   /** Makes an empty store; nothing runs on it yet. */
   static async open(options: WorldOptions): Promise<World> {
-    const stage = await Stage.open(options.server);
-    const world = new World(stage, options);
+    const stages: Stage[] = [];
+    for (let place = 1; place <= options.databases; place++) {
+      const stage = await Stage.open(options.server);
+      if (options.databases > 1) stage.storeName = `eu${place}`;
+      stages.push(stage);
+    }
+    const world = new World(stages, options);
     if (options.server !== null && options.random.chance(0.3)) await world.#slowCommits();
     return world;
   }
 
+  /** The database that a fault is done to. */
+  get stage(): Stage {
+    return this.stages[this.#struck] as Stage;
+  }
+
+  /** Its clients. */
+  get load(): Load {
+    return this.loads[this.#struck] as Load;
+  }
+
+  /** Chooses the database that the next fault is done to. */
+  aim(): void {
+    if (this.stages.length > 1) this.#struck = this.random.whole(0, this.stages.length - 1);
+  }
+
+  /** How many calls to other databases than the struck one had another outcome than an answer. */
+  get failedBeside(): number {
+    const others = this.loads.filter((load) => load !== this.load);
+    return others.flatMap(({ record }) => [...record.answers]).reduce(
+      (sum, [outcome, count]) => typeof outcome === "number" && outcome < 500 ? sum : sum + count,
+      0,
+    );
+  }
+
+  /** Waits until no cell of another database than the struck one is about to move. */
+  async untilCalmBeside(): Promise<void> {
+    const others = this.stages.filter((stage) => stage !== this.stage);
+    await Promise.all(others.map((stage) => untilSpread(stage, this.nodes)));
+  }
+
+  /** What the clients know, in few words. */
+  summary(): string {
+    return this.loads.map(({ record }) => record.summary()).join("; ");
+  }
+
   /** Keeps the store for an investigation; returns its place. */
   keep(): string {
-    this.stage.isKept = true;
+    for (const stage of this.stages) stage.isKept = true;
     if (this.stage.isEmbedded) return this.stage.folder;
-    const { url } = this.stage.server;
-    if (this.ownServer === null) return url;
+    const urls = this.stages.map(({ server: { url } }) => url);
+    if (this.ownServer === null) return urls.join(" and ");
     this.ownServer.isKept = true;
-    return `${new URL(url).pathname.slice(1)} in ${this.ownServer.folder}`;
+    return `${urls.map((url) => new URL(url).pathname.slice(1)).join(" and ")} in ${this.ownServer.folder}`;
   }
 
   /** The last output of the processes. */
   get lastWords(): string {
-    return this.stage.programs.slice(-1 - this.#size).map(({ stderr }) => stderr.slice(-STDERR_SHOWN)).join(
+    return this.#programs.slice(-1 - this.#size).map(({ stderr }) => stderr.slice(-STDERR_SHOWN)).join(
       "\n--\n",
     );
   }
 
+  get #programs(): readonly Program[] {
+    return (this.stages[0] as Stage).programs;
+  }
+
   /** Starts the first processes, and makes apps and users. */
   async begin(): Promise<void> {
-    if (this.stage.isEmbedded && this.stage.programs.length === 0) await copyMigratedStore(this.stage.folder);
+    if (this.stage.isEmbedded && this.#programs.length === 0) await copyMigratedStore(this.stage.folder);
     while (this.nodes.length < this.#size) await this.start();
-    await this.stage.populate(this.anyone.origin);
-    this.load = new Load(this.anyone.origin, this.stage.secretKey);
+    for (const stage of this.stages) await stage.populate(this.anyone.origin);
+    this.loads = this.stages.map(({ secretKey }) => new Load(this.anyone.origin, secretKey));
     this.#aim();
     await this.storm.populate(FIRST_USERS);
     if (!this.random.chance(0.5)) return;
-    this.load.feedShare = LAZY.feedShare;
+    for (const load of this.loads) load.feedShare = LAZY.feedShare;
     this.storm.readPauseMs = LAZY.readPauseMs;
   }
 
@@ -121,29 +172,35 @@ export class World implements AsyncDisposable {
 
   /** Starts a process that may fail before it serves. */
   startOne(): Program {
-    if (!this.isWired) return this.stage.start();
-    const { url } = this.stage.server;
-    const cable = new Cable(url);
-    const program = this.stage.start({ DATABASE_URL: cable.through(url) });
-    this.#cables.set(program, cable);
+    const [first] = this.stages as [Stage];
+    if (first.isEmbedded) return first.start();
+    const cables = this.isWired ? this.stages.map(({ server }) => new Cable(server.url)) : [];
+    const urls = this.stages.map(({ server: { url } }, place) => cables[place]?.through(url) ?? url);
+    const list = this.stages.map(({ storeName }, place) => `${storeName}=${urls[place]}`).join(",");
+    const program = first.start(
+      urls.length === 1
+        ? { DATABASE_URL: urls[0] as string }
+        : { DATABASE_URL: "", HOLDFAST_DATABASES: list },
+    );
+    this.#cables.set(program, cables);
     return program;
   }
 
-  /** The cables of all processes, or of one. */
+  /** The cables of all processes, or of one, to the struck database. */
   someCables(): Cable[] {
-    const cables = this.nodes.flatMap(({ program }) => this.#cables.get(program) ?? []);
+    const cables = this.nodes.flatMap(({ program }) => this.#cables.get(program)?.[this.#struck] ?? []);
     return this.random.chance(0.5) ? cables : [this.random.pick(cables)];
   }
 
   /** Starts one process more and waits until everybody serves; calls may reach it before. */
   async start(): Promise<ClusterNode> {
     // Without a listener the calls would only count how fast they are refused.
-    if (this.nodes.length === 0) await this.load?.stop();
+    if (this.nodes.length === 0) await this.stopLoad();
     const program = this.startOne();
     const node = { program, origin: await program.origin(FIRST_START_MS) };
     const isFirst = this.nodes.push(node) === 1;
     this.#aim();
-    if (isFirst && this.#blowing !== null && this.random.chance(0.5)) this.load.start();
+    if (isFirst && this.#blowing !== null && this.random.chance(0.5)) this.#startLoad();
     await this.back();
     this.startMs = performance.now() - program.startedAt;
     if (this.isRelayed) await this.#relay();
@@ -207,7 +264,7 @@ export class World implements AsyncDisposable {
     if (this.nodes.length === 0) return;
     const origins = this.nodes.map(({ origin }) => origin);
     this.storm.origins = origins;
-    if (this.load !== undefined) this.load.origins = origins;
+    for (const load of this.loads) load.origins = origins;
   }
 
   /** Waits until every process serves, and every cell has one of them as its owner, by itself. */
@@ -226,8 +283,11 @@ export class World implements AsyncDisposable {
     if (this.stage.isEmbedded) return;
     await until("every cell has a living owner", BACK_MS, async () => {
       try {
-        const terms = new Set<number | null>(this.nodes.map(termOf));
-        return (await ownersOf(this.stage)).every((term) => terms.has(term)) ? true : null;
+        const isOwned = await Promise.all(this.stages.map(async (stage) => {
+          const terms = new Set<number | null>(this.nodes.map((node) => termOf(node, stage.storeName)));
+          return (await ownersOf(stage)).every((term) => terms.has(term));
+        }));
+        return isOwned.includes(false) ? null : true;
       } catch {
         // The look itself may have met the fault.
         return null;
@@ -238,48 +298,72 @@ export class World implements AsyncDisposable {
   /** Starts all clients. */
   async blow(): Promise<void> {
     await this.storm.addUsers(USERS_A_ROUND);
-    this.load.start();
+    this.#startLoad();
     this.storm.isOver = false;
     this.#blowing = this.storm.blow(MERGE_SHARE, STORM_PAUSE_MS);
     // A later wait reports its failure.
     this.#blowing.catch(() => {});
   }
 
+  #startLoad(): void {
+    for (const load of this.loads) load.start();
+  }
+
+  /** Ends the clients of every database, but not the storm. */
+  async stopLoad(): Promise<void> {
+    await Promise.all(this.loads.map((load) => load.stop()));
+  }
+
   /** Ends all clients; calls with a key are sent until they are answered. */
   async calm(): Promise<void> {
-    await this.load.stop();
+    await this.stopLoad();
     this.storm.isOver = true;
-    await Promise.all([this.load.finish(this.anyone.origin), this.#blowing]);
+    const { origin } = this.anyone;
+    await Promise.all([...this.loads.map((load) => load.finish(origin)), this.#blowing]);
     this.#blowing = null;
   }
 
   /** Compares what the clients know with what the service answers, and where it may be looked at, with its tables. */
   async audit(): Promise<string[]> {
     const { origin } = this.anyone;
-    const { secretKey } = this.stage;
-    const faults = [
-      ...this.faults,
-      ...await inWords("feed and holds", () => auditAnswers(this.load, origin, secretKey)),
+    const faults = [...this.faults];
+    for (const [place, { secretKey }] of this.stages.entries()) {
+      const load = this.loads[place] as Load;
+      faults.push(...await inWords("feed and holds", () => auditAnswers(load, origin, secretKey)));
+    }
+    faults.push(
       ...await inWords("storm", async () => {
         await this.storm.audit();
         return [];
       }),
-    ];
+    );
     if (this.stage.isEmbedded) return faults;
-    const usage = await this.#withTables((database) => auditUsage(database, origin, secretKey));
-    return [...faults, ...usage, ...await this.auditTables()];
+    for (const stage of this.stages) {
+      const { secretKey } = stage;
+      faults.push(...await withTables(stage, (database) => auditUsage(database, origin, secretKey)));
+    }
+    return [...faults, ...await this.auditTables()];
   }
 
   /** Compares what the clients know with the tables; on the embedded store the process must have ended. */
-  auditTables(): Promise<string[]> {
-    return this.#withTables(async (database) => {
-      const faults = await auditTables(this.load.record, database);
-      const { undrainedBatches } = await reconcile(database, ({ userId, text }) => {
-        faults.push(`${userId}: ${text}`);
+  async auditTables(): Promise<string[]> {
+    const all: string[] = [];
+    const workspaces: string[][] = [];
+    for (const [place, stage] of this.stages.entries()) {
+      const found = await withTables(stage, async (database) => {
+        const faults = await auditTables((this.loads[place] as Load).record, database);
+        const { undrainedBatches } = await reconcile(database, ({ userId, text }) => {
+          faults.push(`${userId}: ${text}`);
+        });
+        if (undrainedBatches > 0) faults.push(`${undrainedBatches} batches are left in the journal`);
+        if (this.stages.length === 1) return faults;
+        const rows = await database.query<{ id: string }>("select id from workspaces");
+        workspaces.push(rows.map(({ id }) => id));
+        return [...faults, ...await foreignRows(database)];
       });
-      if (undrainedBatches > 0) faults.push(`${undrainedBatches} batches are left in the journal`);
-      return faults;
-    });
+      all.push(...found.map((text) => stage.storeName === null ? text : `${stage.storeName}: ${text}`));
+    }
+    return [...all, ...sharedWorkspaces(workspaces)];
   }
 
   /**
@@ -300,24 +384,27 @@ export class World implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.load?.stop();
+    await this.stopLoad();
     this.storm.isOver = true;
-    await this.stage[Symbol.asyncDispose]();
+    for (const stage of this.stages) await stage[Symbol.asyncDispose]();
     await Promise.all(
-      [...this.#cables.values(), ...this.#relays.values()].map((cable) => cable[Symbol.asyncDispose]()),
+      [...[...this.#cables.values()].flat(), ...this.#relays.values()].map((cable) =>
+        cable[Symbol.asyncDispose]()
+      ),
     );
-  }
-
-  #withTables(look: (database: Database) => Promise<string[]>): Promise<string[]> {
-    return this.stage.withDatabase((database) => inWords("tables", () => look(database)));
   }
 
   async #slowCommits(): Promise<void> {
-    const { admin, name } = this.stage.server;
-    await admin.script(
-      `alter database ${name} set commit_delay = ${COMMIT_DELAY_US}; alter database ${name} set commit_siblings = 0`,
-    );
+    for (const { server: { admin, name } } of this.stages) {
+      await admin.script(
+        `alter database ${name} set commit_delay = ${COMMIT_DELAY_US}; alter database ${name} set commit_siblings = 0`,
+      );
+    }
   }
+}
+
+function withTables(stage: Stage, look: (database: Database) => Promise<string[]>): Promise<string[]> {
+  return stage.withDatabase((database) => inWords("tables", () => look(database)));
 }
 
 /** The faults that an audit found, including a failure of the audit itself. */

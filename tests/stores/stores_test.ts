@@ -103,6 +103,9 @@ Deno.test("with a database away its workspaces and all lists are 503, and nothin
   const near = await process.app("eu1", CATALOG);
   const away = await process.app("eu2", WITH_ORIGIN);
   const userKey = (await dataOf(away.call("POST", "/users/u/keys", {}))).key;
+  const keysPath = `/apps/${near.appId}/keys`;
+  const revoked = await dataOf(process.admin("POST", keysPath, { class: "secret", mode: "live" }));
+  await dataOf(process.admin("DELETE", `${keysPath}/${revoked.keyId}`));
   const call = (path: string, key?: string) =>
     send(process.http, "GET", path, undefined, key === undefined ? {} : { key });
   const preflight = () =>
@@ -115,6 +118,7 @@ Deno.test("with a database away its workspaces and all lists are 503, and nothin
     away: () => away.call("POST", "/reserve", reserve),
     awayUserKey: () => call("/api/v1/usage", userKey),
     unknownKey: () => call("/api/v1/usage?userId=u", "sk_live_0123456789012345678901234567890123456789"),
+    revokedKey: () => call("/api/v1/usage?userId=u", revoked.key),
     noKey: () => call("/api/v1/usage?userId=u"),
     preflight,
     unknownApp: () => process.admin("GET", "/apps/app_nowhere"),
@@ -136,7 +140,15 @@ Deno.test("with a database away its workspaces and all lists are 503, and nothin
   };
   const whole = {
     ...Object.fromEntries(Object.keys(requests).map((name) => [name, 200])),
-    ...{ unknownKey: 401, noKey: 401, preflight: 204, unknownApp: 404, tools: 406, gateway: 501 },
+    ...{
+      unknownKey: 401,
+      revokedKey: 401,
+      noKey: 401,
+      preflight: 204,
+      unknownApp: 404,
+      tools: 406,
+      gateway: 501,
+    },
   };
   assert.deepEqual(await statusesOf(requests), whole);
   const term = process.of("eu1").serving?.lease.term;

@@ -9,7 +9,9 @@ import { Service } from "../../src/cluster/service.ts";
 import { StoreList } from "../../src/cluster/store_list.ts";
 import { Stores } from "../../src/cluster/stores.ts";
 import { makeIdSource } from "../../src/process/id_source.ts";
+import type { Features } from "../../src/process/features.ts";
 import type { Database, ExpectedDatabase } from "../../src/storage/database.ts";
+import { OPERATORS } from "../routes/console_support.ts";
 import {
   ADMIN_TOKEN,
   ManualClock,
@@ -56,20 +58,38 @@ export function listOf(databases: Readonly<Record<string, SwitchedDatabase>>): S
   );
 }
 
+/** What of a process a test chooses. */
+interface ProcessOptions {
+  readonly features?: Partial<Features>;
+  /** The databases of another process; by default fresh ones. */
+  readonly databases?: Readonly<Record<string, SwitchedDatabase>>;
+  /** 0 for a front. */
+  readonly share?: number;
+  /** False: the start does not wait until the process is ready. */
+  readonly isReady?: false;
+}
+
 /** A process on several databases. */
 export class StoresProcess implements AsyncDisposable {
   readonly databases: Readonly<Record<string, SwitchedDatabase>>;
   readonly clock = new ManualClock();
   readonly stores: Stores;
   readonly http: Hono;
+  /** Whether its databases are closed with it: those of another process are not. */
+  readonly #ownsDatabases: boolean;
 
-  private constructor(databases: Readonly<Record<string, SwitchedDatabase>>) {
+  private constructor(
+    databases: Readonly<Record<string, SwitchedDatabase>>,
+    { features = {}, share = 1, databases: others }: ProcessOptions,
+  ) {
     this.databases = databases;
+    this.#ownsDatabases = others === undefined;
     const list = listOf(databases);
     const services: Service[] = [];
     for (const store of list.stores) {
       services.push(
-        new Service(store.database, makeIdSource(this.clock), this.clock, TEST_FEATURES, {
+        new Service(store.database, makeIdSource(this.clock), this.clock, { ...TEST_FEATURES, ...features }, {
+          share,
           network: store.database.kind === "postgres" ? tcpNetwork("127.0.0.1:0") : null,
           adminToken: ADMIN_TOKEN,
           store: {
@@ -83,9 +103,8 @@ export class StoresProcess implements AsyncDisposable {
       );
     }
     this.stores = new Stores(services);
-    const operators = [{ name: "admin", role: "admin", token: ADMIN_TOKEN }] as const;
     this.http = makeApp(this.stores, ADMIN_TOKEN, {
-      operators,
+      operators: OPERATORS,
       isSecure: false,
       supportSeesPrompts: true,
       agentGrants: 100,
@@ -93,11 +112,17 @@ export class StoresProcess implements AsyncDisposable {
   }
 
   /** Starts a process on databases with these names. */
-  static async start(...names: string[]): Promise<StoresProcess> {
-    const opened = await Promise.all(names.map(async (name) => [name, await openSwitched()] as const));
-    const process = new StoresProcess(Object.fromEntries(opened));
+  static start(...names: string[]): Promise<StoresProcess> {
+    return StoresProcess.startWith({}, ...names);
+  }
+
+  /** The same, with some options. */
+  static async startWith(options: ProcessOptions, ...names: string[]): Promise<StoresProcess> {
+    const fresh = names.map(async (name) => [name, await openSwitched()] as const);
+    const databases = options.databases ?? Object.fromEntries(await Promise.all(fresh));
+    const process = new StoresProcess(databases, options);
     void process.stores.start();
-    await process.stores.ready();
+    if (options.isReady !== false) await process.stores.ready();
     return process;
   }
 
@@ -118,6 +143,11 @@ export class StoresProcess implements AsyncDisposable {
   /** Takes a database away, as when its server is gone: its term ends, and no other begins. */
   takeAway(name: string): void {
     (this.databases[name] as SwitchedDatabase).isAway = true;
+    this.endTerm(name);
+  }
+
+  /** Ends the term of a database; another one begins if it can. */
+  endTerm(name: string): void {
     this.of(name).serving?.term.fail(new Unavailable(AWAY));
   }
 
@@ -128,6 +158,7 @@ export class StoresProcess implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stores.stop();
+    if (!this.#ownsDatabases) return;
     await Promise.all(Object.values(this.databases).map(({ store }) => store.close()));
   }
 }

@@ -222,7 +222,7 @@ export class ApiCaller {
   async unitsLeft(): Promise<number | null> {
     const { session: { operator: { role, name: who } }, agentGrants } = this.#context;
     if (role !== "agent") return null;
-    return numberOf(await leftToGrant(this.serving, { who, cap: amountOf(agentGrants) }));
+    return numberOf(await leftToGrant(this.#source.requireAll(), { who, cap: amountOf(agentGrants) }));
   }
 
   get #author(): Author {
@@ -260,7 +260,8 @@ export class ApiCaller {
     const cap = amountOf(agentGrants);
     const who = session.operator.name;
     const key = `${session.id}.${once}.units`;
-    const taken = await takeForGrant(this.serving, { who, units, cap, key, until: session.until });
+    const all = this.#source.requireAll();
+    const taken = await takeForGrant(this.serving, all, { who, units, cap, key, until: session.until });
     if ("left" in taken) {
       const [asked, left, all] = [units, taken.left, cap].map(decimalOf);
       throw new Refused(

@@ -11,7 +11,7 @@ const STORES_MAX = 64;
 
 /** How many realms and users a store can number. The largest realm is an int4, the largest user key a safe integer. */
 export const REALMS_PER_STORE = 2 ** 25;
-const KEYS_PER_STORE = 2 ** 47;
+export const KEYS_PER_STORE = 2 ** 47;
 
 /** A database of the service. */
 export interface StoreRow {

@@ -168,10 +168,10 @@ export async function setUp(
 }
 
 /** Gives every user of the benchmark a plan and credits. */
-export async function subscribeAll(base: string, key: string): Promise<void> {
+export async function subscribeAll(base: string, key: string, users = USERS): Promise<void> {
   let next = 0;
   const connection = async () => {
-    while (next < USERS) {
+    while (next < users) {
       const user = userId(next++);
       await call("POST", `${base}/api/v1/subscriptions`, key, { userId: user, planId: PLAN_ID });
       await call("POST", `${base}/api/v1/credits/grant`, key, {
