@@ -63,6 +63,13 @@ const STORELESS = [
   ].map((name) => `tests/routes/${name}`),
 ];
 
+/** What files of the long suite prove on a server too, and more of it. */
+const SHORT_OF_LONG = [
+  "tests/crash/crash_test.ts",
+  "tests/simulation/reconcile_test.ts",
+  "tests/webhooks/order_test.ts",
+];
+
 const isPath = (arg: string) => /^(\.\/)?tests(\/|$)/.test(arg);
 const KINDS = ["--long", "--stored"];
 const kinds = Deno.args.filter((arg) => KINDS.includes(arg));
@@ -92,7 +99,8 @@ async function storedFiles(): Promise<ReadonlySet<string>> {
       if (imports.some(({ target }) => stored.has(target))) stored.add(file);
     }
   }
-  return new Set([...stored].filter((file) => !STORELESS.some((path) => file.startsWith(path))));
+  const leftOut = [...STORELESS, ...kinds.includes("--long") ? SHORT_OF_LONG : []];
+  return new Set([...stored].filter((file) => !leftOut.some((path) => file.startsWith(path))));
 }
 
 /** The files of each worker, in the order in which they begin. */
