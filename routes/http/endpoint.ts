@@ -1,15 +1,9 @@
 // Binds calls of the contract to their handlers.
 
+import type { Belonging } from "../../src/cluster/stores.ts";
 import type { CheckedOf, DataOf, KeyedDefinition, KeylessDefinition } from "../contract/definition.ts";
 import type { Answer, Handled, RawAnswer } from "./answer.ts";
-import type {
-  About,
-  Across,
-  Endpoint,
-  EndpointRequest,
-  KeylessEndpoint,
-  KeylessRequest,
-} from "./endpoint_types.ts";
+import type { Across, Endpoint, EndpointRequest, KeylessEndpoint, KeylessRequest } from "./endpoint_types.ts";
 
 /** Binds calls to handlers that work on `World`: a handler gets the call's input and returns the call's answer. */
 export function endpointsOn<World>() {
@@ -32,7 +26,7 @@ interface KeylessOptions<World, Call extends KeylessDefinition>
   /** Set if the input names neither an app nor a workspace. */
   readonly about?: (
     request: Pick<KeylessRequest<World, CheckedOf<Call>>, "world" | "input">,
-  ) => About | null;
+  ) => Belonging | null;
   readonly head?: (request: KeylessRequest<World, CheckedOf<Call>>) => Response;
   readonly gather?: (answers: readonly DataOf<Call>[]) => DataOf<Call>;
   readonly across?: Across<World, CheckedOf<Call>, DataOf<Call>>;
@@ -53,8 +47,8 @@ export function keylessEndpointsOn<World>() {
 }
 
 function aboutMember(member: "appId" | "workspaceId") {
-  return ({ input }: { readonly input: unknown }): About | null => {
+  return ({ input }: { readonly input: unknown }): Belonging | null => {
     const id = (input as Readonly<Record<string, string | null | undefined>>)[member] ?? null;
-    return id === null ? null : { [member]: id } as About;
+    return id === null ? null : { [member]: id } as Belonging;
   };
 }

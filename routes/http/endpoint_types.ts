@@ -1,6 +1,7 @@
 // The two kinds of endpoints, and what their handlers get.
 
 import type { IdempotentCall } from "../../actors/idempotency.ts";
+import type { Belonging } from "../../src/cluster/stores.ts";
 import type { Caller } from "../../src/tenant/registry.ts";
 import type { Answer, Handled } from "./answer.ts";
 import type { EndUser, Source } from "./auth.ts";
@@ -19,7 +20,7 @@ export interface KeylessEndpoint<World> extends Omit<KeylessDefinition, "about">
   /** Whether a request may be read, by the members of its path. Others are refused with `misfit`, and no byte of their body is read. */
   readonly admits?: (world: World, path: Readonly<Record<string, string>>) => boolean;
   /** Returns the app or workspace that a call is about: the call runs at the owner of its cell. Left out: it runs anywhere. */
-  readonly about?: (request: Pick<KeylessRequest<World, unknown>, "world" | "input">) => About | null;
+  readonly about?: (request: Pick<KeylessRequest<World, unknown>, "world" | "input">) => Belonging | null;
   /** Answers HEAD where the answer to GET costs much to make; else HEAD makes that answer and drops its body. */
   readonly head?: (request: KeylessRequest<World, unknown>) => Response;
   /** Makes one answer of the answers of all owners, where each owner answers for its own cells. */
@@ -42,7 +43,7 @@ export interface StoreSource<World> extends Source<World> {
   /** The terms of all databases. @throws MayNotAnswer where one is missing */
   requireAll(): readonly World[];
   /** The term of the database that has an app or workspace. @throws MayNotAnswer where it may be on a missing one */
-  requireServingOf(about: About): World;
+  requireServingOf(about: Belonging): World;
   /** The place of the database with a name, or, for null, of the one with the fewest workspaces; -1 for an unknown name. */
   placeFor(name: string | null): number;
 }
@@ -63,13 +64,10 @@ export interface Across<World, Input = unknown, Data = unknown> {
   /** Makes the answer for a database that cannot answer. */
   readonly absent?: (store: Stored) => Data;
   /** An app or workspace that limits a call of all to one database; undefined for none. */
-  readonly about?: (input: Input) => About | undefined;
+  readonly about?: (input: Input) => Belonging | undefined;
   /** Chooses the database, by its place in the list; undefined: by the app or workspace. */
   readonly choose?: (source: StoreSource<World>, input: Input) => number | undefined | Promise<number>;
 }
-
-/** The app or workspace that a call is about. */
-export type About = { readonly appId: string } | { readonly workspaceId: string };
 
 /** A request that has passed every check. */
 export interface EndpointRequest<World, Input> {

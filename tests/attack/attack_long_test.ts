@@ -3,10 +3,11 @@
 
 import assert from "node:assert/strict";
 import { testServerUrl } from "../support/test_store.ts";
+import { isDeep } from "../support/depth.ts";
 import { ATTACKS } from "./attacks.ts";
 import { faultsOf, runAttack } from "./run.ts";
 
-const SECONDS = 3;
+const SECONDS = isDeep ? 5 : 2;
 /** A quarter of the task's: other tests run beside. */
 const RATE = 50;
 

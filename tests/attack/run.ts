@@ -34,7 +34,7 @@ export async function runAttack(attack: Attack, seconds: number, rate = STEADY_R
   const memory = watchMemory(scene, stop.signal);
   const end = setTimeout(() => stop.abort(), seconds * 1000);
   try {
-    await pause(1000);
+    await pause(500);
     const breach = await attack.run(scene, stop.signal);
     await new Promise<void>((resolve) => {
       if (stop.signal.aborted) resolve();

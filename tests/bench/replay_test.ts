@@ -99,7 +99,7 @@ async function subscribed(service: ServedService, quota = 1_000_000): Promise<Te
 Deno.test("a replay as a program counts for every user exactly what the trace says", async () => {
   await withService(async (service) => {
     const app = await service.newApp(catalogOf(1_000_000));
-    const rows = rowsOf(500);
+    const rows = rowsOf(150);
     await withFile("trace.csv", traceText(rows), async (file) => {
       const args = [file, "--key", app.secretLive, "--url", service.url, "--users", "7"];
       const outcome = await runTask("replay", [...args, "--plan", "plan_chat", "--json"]);
@@ -108,7 +108,7 @@ Deno.test("a replay as a program counts for every user exactly what the trace sa
       const tokens = rows.reduce((sum, row) => sum + row.contextTokens + row.generatedTokens, 0);
       assert.deepEqual(
         [summary.sent, summary.allowed, summary.committed, summary.failed, summary.tokens.committed],
-        [500, 500, 500, 0, tokens],
+        [150, 150, 150, 0, tokens],
       );
       assert.ok(summary.latency.reserve.p50Ms <= summary.latency.reserve.maxMs);
     });

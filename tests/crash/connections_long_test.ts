@@ -10,7 +10,7 @@ import { Stage, untilReady } from "./stage.ts";
 import { roundsOf } from "../support/depth.ts";
 import { testServerUrl } from "../support/test_store.ts";
 
-const BREAKS = roundsOf(2, 4);
+const BREAKS = roundsOf(2);
 const BACK_MS = 60_000;
 const ignore = testServerUrl() === null;
 

@@ -11,7 +11,7 @@ import { isKept } from "../../src/process/secrets/data_folder.ts";
 import { roundsOf } from "../support/depth.ts";
 import { copyEmptyStore } from "../support/kept_stores.ts";
 
-const ROUNDS = roundsOf(4, 8);
+const ROUNDS = roundsOf(4);
 const LOAD_MS = 1_500;
 const START_MS = 1_500;
 /** The embedded store can be looked into only while its program is stopped, which takes its time. */

@@ -9,7 +9,7 @@ import { Storm } from "./storm.ts";
 import { roundsOf } from "../support/depth.ts";
 
 const STORM_MS = 2_500;
-const ROUNDS = roundsOf(2, 3);
+const ROUNDS = roundsOf(2);
 const STOP_MS = 60_000;
 
 /** Checks the books of the tables; the program must have ended. */

@@ -12,7 +12,7 @@ import { answerOf, type Outcome, Wire } from "./wire.ts";
 import { roundsOf } from "../support/depth.ts";
 import { testServerUrl } from "../support/test_store.ts";
 
-const ROUNDS = roundsOf(2, 3);
+const ROUNDS = roundsOf(2);
 const EXIT_MS = 60_000;
 
 for (const signal of ["SIGTERM", "SIGINT"] as const) {

@@ -8,9 +8,10 @@ import { type ClusterNode, ownersOf, startNodes, termOf } from "./nodes.ts";
 import { pause } from "./program.ts";
 import { Stage } from "./stage.ts";
 import { answerOf, Wire } from "./wire.ts";
+import { isDeep } from "../support/depth.ts";
 import { testServerUrl } from "../support/test_store.ts";
 
-const WORKSPACES = 5_000;
+const WORKSPACES = isDeep ? 5_000 : 2_000;
 const LOOPS = 16;
 const EXIT_MS = 60_000;
 

@@ -24,7 +24,7 @@ import { answerOf, once } from "./wire.ts";
 import { isDeep, roundsOf } from "../support/depth.ts";
 import { testServerUrl } from "../support/test_store.ts";
 
-const ROUNDS = roundsOf(2, 4);
+const ROUNDS = roundsOf(2);
 /** Clients call for as long as a silent session lives: ones that never rest would take both cores for all that time. */
 const REST_MAX_MS = isDeep ? 12 : 60;
 const ignore = testServerUrl() === null;

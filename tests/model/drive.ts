@@ -27,6 +27,8 @@ export interface DriveOptions {
   testCreditBalanceCap?: number | null;
   /** Puts a catalog of other prices in force, now and then; without it prices stay. */
   apply?: (catalog: CatalogDocument) => void | Promise<void>;
+  /** Whether the run may end before its last step, by what it has met. */
+  isEnough?: (isMet: (outcome: string) => boolean) => boolean;
   /** Who listens changes now and then; with `apply` also alerts, quotas and what is little. */
   webhooks?: Webhooks;
   /** Sets the system's clock to `nowMs`, sends the request, and reads the answer (`replyFromWire`). */
@@ -73,8 +75,11 @@ export async function drive(options: DriveOptions): Promise<Outcomes> {
     model.listen(listeners);
   };
   await listen([...LISTENERS]);
+  const isMet = (outcome: string) => outcomes.has(outcome) || model.cases.has(outcome);
   let before: Sent | null = null;
-  for (let n = 0; n < options.steps; n++) {
+  let isLast = false;
+  for (let n = 0; !isLast; n++) {
+    isLast = n >= options.steps - 1 || options.isEnough?.(isMet) === true;
     if (n % STEPS_A_CATALOG === STEPS_A_CATALOG - 1) {
       // What fell due is of the catalog and the listeners until now.
       await webhooks?.settle(workload.nowMs);
@@ -111,7 +116,6 @@ export async function drive(options: DriveOptions): Promise<Outcomes> {
       const said = await options.send(structuredClone(tighter), now);
       differences.push(...compare(model.handle(tighter, now, said), said).map((each) => `tighter: ${each}`));
     }
-    const isLast = n === options.steps - 1;
     if (isLast) await webhooks?.settle(now);
     if (webhooks && (isLast || n % webhooks.every === 0)) {
       differences.push(...model.take(await webhooks.recorded()), ...isLast ? model.missing(now) : []);
@@ -135,6 +139,20 @@ export async function drive(options: DriveOptions): Promise<Outcomes> {
   }
   for (const [name, times] of model.cases) outcomes.set(name, times);
   return outcomes;
+}
+
+/** Drives runs one after another until all of these outcomes are met; returns those that no run met. */
+export async function unmetBy(runs: Iterable<DriveOptions>, wanted: readonly string[]): Promise<string[]> {
+  const missing = new Set(wanted);
+  const isEnough: DriveOptions["isEnough"] = (isMet) => {
+    for (const outcome of missing) if (isMet(outcome)) missing.delete(outcome);
+    return missing.size === 0;
+  };
+  for (const run of runs) {
+    const outcomes = await drive({ ...run, isEnough });
+    if (isEnough((outcome) => outcomes.has(outcome))) break;
+  }
+  return [...missing];
 }
 
 /** The differences between an explain and the can-use right before it. */

@@ -4,20 +4,22 @@
 import assert from "node:assert/strict";
 import { catalogs } from "./catalogs.ts";
 import type { ModelRequest } from "./document.ts";
-import { drive } from "./drive.ts";
+import { drive, unmetBy } from "./drive.ts";
 import { compare, Model } from "./model.ts";
+import { seedsFrom } from "../support/depth.ts";
 import { shadow } from "./shadow.ts";
 
 Deno.test("a workload over each catalog meets every outcome, and equals itself by seed", async () => {
-  const seen = new Set<string>();
-  for (const [name, catalog] of Object.entries(catalogs)) {
+  const runs = function* () {
     for (const seed of [1, 2]) {
-      const run = () => drive({ catalog, seed, steps: 2500, invalid: true, send: shadow(catalog) });
-      const outcomes = await run();
-      if (seed === 1 && name === "tiny") assert.deepEqual(await run(), outcomes);
-      for (const outcome of outcomes.keys()) seen.add(outcome);
+      for (const catalog of Object.values(catalogs)) {
+        yield { catalog, seed, steps: 2500, invalid: true, send: shadow(catalog) };
+      }
     }
-  }
+  };
+  const catalog = catalogs.tiny;
+  const again = () => drive({ catalog, seed: 1, steps: 500, invalid: true, send: shadow(catalog) });
+  assert.deepEqual(await again(), await again());
   const wanted = [
     "reserve no_subscription",
     "reserve unmatched_event",
@@ -79,7 +81,7 @@ Deno.test("a workload over each catalog meets every outcome, and equals itself b
     "usage active",
     "explain: metadata",
   ];
-  assert.deepEqual(wanted.filter((outcome) => !seen.has(outcome)), []);
+  assert.deepEqual(await unmetBy(runs(), wanted), []);
 });
 
 /** Cases of credits, with how often a run of 2,000 steps over all catalogs must meet each. */
@@ -120,7 +122,7 @@ const CREDIT_CASES = {
 
 Deno.test("workloads of 2,000 steps meet every case of credits, and meet them often", async () => {
   const met = new Map<string, number>();
-  const seeds = [1, 2];
+  const seeds = seedsFrom(1, 1);
   for (const seed of seeds) {
     for (const catalog of Object.values(catalogs)) {
       const outcomes = await drive({ catalog, seed, steps: 2000, send: shadow(catalog) });

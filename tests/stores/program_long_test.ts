@@ -10,7 +10,7 @@ import { reconcile } from "../../src/storage/queries/reconcile.ts";
 import { roundsOf } from "../support/depth.ts";
 import { testServerUrl } from "../support/test_store.ts";
 
-const ROUNDS = roundsOf(1, 5);
+const ROUNDS = roundsOf(1);
 const CALLERS = 4;
 const BACK_MS = 30_000;
 const ignore = testServerUrl() === null;

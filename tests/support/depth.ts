@@ -1,14 +1,23 @@
-// How far the searches of the long suite go: some of the way on each merge, and all of it where HOLDFAST_LONG is "deep".
+// How much the searches of the suites do: what a test says, on each merge, and several times as much where HOLDFAST_LONG is
+// "deep".
 
-/** Whether searches go as far as they can in a test. */
+/** Whether searches go far. */
 export const isDeep = Deno.env.get("HOLDFAST_LONG") === "deep";
 
-/** Seeds from one on: a few, or as many as a deep search takes. */
-export function seedsFrom(first: number, few: number, many: number): number[] {
-  return Array.from({ length: isDeep ? many : few }, (_, at) => first + at);
+/** How many times as much a deep search does. */
+const FURTHER = 8;
+
+/** Steps, cases or lives of a search. */
+export function far(few: number): number {
+  return isDeep ? few * FURTHER : few;
 }
 
-/** How often something is done to real processes: as HOLDFAST_CRASH_ROUNDS says, else a few times, or many in a deep search. */
-export function roundsOf(few: number, many: number): number {
-  return Number(Deno.env.get("HOLDFAST_CRASH_ROUNDS")) || (isDeep ? many : few);
+/** Seeds from one on. */
+export function seedsFrom(first: number, few: number): number[] {
+  return Array.from({ length: far(few) }, (_, at) => first + at);
+}
+
+/** How often something is done to real processes: as HOLDFAST_CRASH_ROUNDS says, else as a search goes far. */
+export function roundsOf(few: number): number {
+  return Number(Deno.env.get("HOLDFAST_CRASH_ROUNDS")) || far(few);
 }

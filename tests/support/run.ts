@@ -9,8 +9,14 @@ import { importGraph, sourceFiles } from "../structure/sources.ts";
 /** Files in one worker. With more, the last worker would keep one core busy while the other has no work. */
 const FILES_MAX = 8;
 
-/** Files that take longest: they begin first, each in a worker of its own, so that no core waits for them in the end. */
+/** Files that take longest, the longest first: they begin before all others, each in a worker of its own. */
 const SLOW = [
+  "tests/simulation/simulation_long_test.ts",
+  "tests/domain/model_long_test.ts",
+  "tests/actors/model_long_test.ts",
+  "tests/crash/campaign_long_test.ts",
+  "tests/crash/rolling_long_test.ts",
+  "tests/attack/attack_long_test.ts",
   "tests/crash/crash_test.ts",
   "tests/crash/settings_test.ts",
   "tests/crash/gateway_kill_test.ts",
@@ -23,28 +29,45 @@ const SLOW = [
 /** Folders whose files take least: they fill both cores to the end. */
 const QUICK = ["actors", "channel", "cluster", "domain", "model", "process", "tenant"];
 
-/** What proves the same on any store: programs that use the API, and answers that depend on no row. */
+/**
+ * What proves the same on any store: programs that use the API, answers that depend on no row, and what the gateway does
+ * with bodies (what it writes is in `gateway_test.ts`, on either store).
+ */
 const STORELESS = [
   "tests/bench/",
   "tests/browser/",
   "tests/client/",
   "tests/mcp/",
   "tests/model/",
-  "tests/operations/",
+  ...["compile", "container", "kubernetes"].map((what) => `tests/operations/${what}_test.ts`),
   ...[
     "bad_",
+    "body_limits_test.ts",
     "compose_answers_test.ts",
     "compose_deadline_test.ts",
+    "compose_template_test.ts",
     "console_",
     "contract_types_test.ts",
     "cors_test.ts",
     "features_test.ts",
+    ...["anthropic", "bodies", "failures", "fit", "images", "refusals"].map((what) =>
+      `gateway_${what}_test.ts`
+    ),
     "home_test.ts",
     "known_paths_test.ts",
     "plain_input_test.ts",
     "reference/",
     "refusal_form_test.ts",
+    "unknown_members_test.ts",
+    "usage_shapes_test.ts",
   ].map((name) => `tests/routes/${name}`),
+];
+
+/** What files of the long suite prove on a server too, and more of it. */
+const SHORT_OF_LONG = [
+  "tests/crash/crash_test.ts",
+  "tests/simulation/reconcile_test.ts",
+  "tests/webhooks/order_test.ts",
 ];
 
 const isPath = (arg: string) => /^(\.\/)?tests(\/|$)/.test(arg);
@@ -76,15 +99,16 @@ async function storedFiles(): Promise<ReadonlySet<string>> {
       if (imports.some(({ target }) => stored.has(target))) stored.add(file);
     }
   }
-  return new Set([...stored].filter((file) => !STORELESS.some((path) => file.startsWith(path))));
+  const leftOut = [...STORELESS, ...kinds.includes("--long") ? SHORT_OF_LONG : []];
+  return new Set([...stored].filter((file) => !leftOut.some((path) => file.startsWith(path))));
 }
 
 /** The files of each worker, in the order in which they begin. */
 function workersOf(files: readonly string[]): string[][] {
   const isAlone = (file: string) => isLong(file) || SLOW.includes(file);
   const workers = [
-    ...files.filter(isLong),
     ...SLOW.filter((file) => files.includes(file)),
+    ...files.filter((file) => isLong(file) && !SLOW.includes(file)),
   ].map((file) => [file]);
   const folders = Object.entries(Object.groupBy(files.filter((file) => !isAlone(file)), folderOf));
   folders.sort(([one], [other]) => Number(QUICK.includes(one)) - Number(QUICK.includes(other)));

@@ -6,7 +6,7 @@ import { decide } from "../../../src/domain/decide.ts";
 import type { Fit, ReserveAnswer, ReserveInput } from "../../../src/domain/metering/reserve.ts";
 import { amountOf, numberOf } from "../../../src/domain/values/amount.ts";
 import { Random } from "../../model/random.ts";
-import { isDeep } from "../../support/depth.ts";
+import { far } from "../../support/depth.ts";
 import { countedIds } from "../decide_system.ts";
 import { groupOf, PACKS, planOf, Scene } from "../scene.ts";
 import { callOf, sizeOf } from "../scene_input.ts";
@@ -162,7 +162,7 @@ Deno.test("the largest answer of the first model that passes is held, as plain r
   const random = new Random(20_261_126);
   const limiting = new Map<string, number>();
   let fitted = 0;
-  const cases = isDeep ? 100_000 : 4_000;
+  const cases = far(4_000);
   for (let done = 0; done < cases;) {
     const each = newCase(random);
     for (let times = 0; times < 20; times++, done++) fitted += Number(checkCase(each, random, limiting));
