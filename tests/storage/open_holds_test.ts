@@ -8,7 +8,7 @@ import { listHolds } from "../../src/storage/queries/holds.ts";
 import { lookUp } from "../../src/storage/queries/users.ts";
 import type { Reservation } from "../../src/domain/state/reservation.ts";
 import type { Database, Session } from "../../src/storage/database.ts";
-import { drainBatches, prepareDrain } from "../../src/storage/journal/drain.ts";
+import { drainBatches } from "../../src/storage/journal/drain.ts";
 import { Pace } from "../../src/storage/journal/pace.ts";
 import { migrate } from "../../src/storage/migrate.ts";
 import type { Table } from "../../src/storage/rows/columns.ts";
@@ -168,9 +168,8 @@ for (const [way, spreadMs] of WAYS) {
       const drain = async (...changes: RowChange[]) => {
         const { seq } = await append(changes);
         const [row] = await database.query<{ payload: string }>("select payload from journal");
-        await prepareDrain(session);
         await session.transaction((inner) =>
-          drainBatches(inner, [{ seq, payload: row?.payload as string }], new Pace(spreadMs))
+          drainBatches(inner, [{ seq, payload: row?.payload as string }], new Set(), new Pace(spreadMs))
         );
       };
       const of = (key: number) => Array.from({ length: 300 }, (_, number) => hold(key, number));

@@ -40,24 +40,23 @@ const READING = 0.25;
 const BY_INDEX = `select set_config(name, 'off', true) from unnest(
   '{enable_seqscan,enable_bitmapscan,enable_hashjoin,enable_mergejoin,jit}'::text[]) as names(name)`;
 
-/** Creates the temporary tables of a session that drains. */
-export async function prepareDrain(session: Session): Promise<void> {
-  for (const { name, mutable } of TABLES) {
-    if (mutable.length === 0) continue;
-    await session.query(
-      `create temp table if not exists staged_${name} (like ${name} including defaults) on commit delete rows`,
-    );
-  }
+/** Fails where the role may not make temporary tables; makes the one that nearly every drain uses. */
+export async function prepareDrain(session: Session, staged: Set<string>): Promise<void> {
+  await stage(session, "users");
+  staged.add("users");
 }
 
 /**
  * Moves batches from the journal into the tables, within the caller's transaction.
  *
  * @param batches in order of seq
+ * @param staged names of tables that have a temporary table in this session; grows. The caller clears it where the
+ *   transaction fails, which takes along what it made.
  */
 export async function drainBatches(
   session: Session,
   batches: readonly DrainBatch[],
+  staged: Set<string>,
   pace: Pace = new Pace(0),
 ): Promise<void> {
   const work = await coalesce(batches, pace);
@@ -82,8 +81,18 @@ export async function drainBatches(
       await session.copy(spec.name, spec.columns, chunksOf(piece));
       await rest();
     }
-    if (puts.length > 0) await writeValues(session, spec, puts, piecesOf(puts, pieceRows), rest);
+    if (puts.length === 0) continue;
+    if (!staged.has(spec.name)) await stage(session, spec.name);
+    staged.add(spec.name);
+    await writeValues(session, spec, puts, piecesOf(puts, pieceRows), rest);
   }
+}
+
+/** Makes the temporary table for values of a table: not before it is needed, since each commit empties all that there are. */
+async function stage(session: Session, name: string): Promise<void> {
+  await session.query(
+    `create temp table if not exists staged_${name} (like ${name} including defaults) on commit delete rows`,
+  );
 }
 
 function piecesOf(lines: readonly string[], pieceRows: number): number {

@@ -49,27 +49,31 @@ export interface Drainer {
 /** Starts a drainer with a session in this thread. */
 export async function openSessionDrainer(database: Database): Promise<Drainer> {
   const session = await database.pin(() => {});
+  const staged = new Set<string>();
   try {
-    await prepareDrain(session);
+    await prepareDrain(session, staged);
   } catch (error) {
     await session.close().catch(() => {});
     throw error;
   }
-  return new SessionDrainer(database, session);
+  return new SessionDrainer(database, session, staged);
 }
 
 class SessionDrainer implements Drainer {
   readonly #database: Database;
   readonly #session: PinnedSession;
+  /** Tables that have a temporary table in the session. */
+  readonly #staged: Set<string>;
   /** Sessions of the replays that run. */
   readonly #replaying = new Set<PinnedSession>();
   readonly #kept = new Map<number, string>();
   #isHurried = false;
   #pace: Pace | null = null;
 
-  constructor(database: Database, session: PinnedSession) {
+  constructor(database: Database, session: PinnedSession, staged: Set<string>) {
     this.#database = database;
     this.#session = session;
+    this.#staged = staged;
   }
 
   keep({ seq, payload }: DrainBatch): void {
@@ -81,9 +85,9 @@ class SessionDrainer implements Drainer {
     const pace = new Pace(spreadMs);
     this.#pace = pace;
     if (this.#isHurried) pace.hurry();
-    await this.#session.transaction(async (session) => {
+    await transact(this.#session, this.#staged, async (session) => {
       await session.query(COMMIT_LATER);
-      await drainBatches(session, batches, pace);
+      await drainBatches(session, batches, this.#staged, pace);
     });
     this.#pace = null;
     this.#isHurried = false;
@@ -99,7 +103,6 @@ class SessionDrainer implements Drainer {
     const session = await this.#database.pin(() => {});
     this.#replaying.add(session);
     try {
-      await prepareDrain(session);
       const lock = [REPLAY_LOCKS, term ?? 0] as const;
       await takeLock(session, lock);
       try {
@@ -121,6 +124,20 @@ class SessionDrainer implements Drainer {
     const payload = this.#kept.get(seq);
     if (payload === undefined) throw new Error(`Cannot drain: batch ${seq} is not kept here`);
     return payload;
+  }
+}
+
+/** Runs a transaction of a session that drains; one that fails takes its temporary tables along. */
+async function transact<T>(
+  session: PinnedSession,
+  staged: Set<string>,
+  work: (session: Session) => Promise<T>,
+): Promise<T> {
+  try {
+    return await session.transaction(work);
+  } catch (error) {
+    staged.clear();
+    throw error;
   }
 }
 
@@ -154,9 +171,10 @@ async function takeLock(session: PinnedSession, lock: readonly [kind: number, te
  */
 async function replayRange(session: PinnedSession, term: number | null): Promise<void> {
   const [from, to] = term === null ? [0, Number.MAX_SAFE_INTEGER] : [firstSeq(term), lastSeq(term)];
+  const staged = new Set<string>();
   while (true) {
     try {
-      if (await session.transaction((inner) => replaySome(inner, from, to)) > 0) continue;
+      if (await transact(session, staged, (inner) => replaySome(inner, from, to, staged)) > 0) continue;
     } catch (error) {
       if ((error as { code?: unknown }).code !== LOCK_NOT_AVAILABLE) throw error;
       await (term === null ? endStaleDrains(session) : endSessionsNamed(session, sessionNameOf(term)));
@@ -167,7 +185,12 @@ async function replayRange(session: PinnedSession, term: number | null): Promise
 }
 
 /** Drains the first batches of a range; returns how many. */
-async function replaySome(session: Session, from: number, to: number): Promise<number> {
+async function replaySome(
+  session: Session,
+  from: number,
+  to: number,
+  staged: Set<string>,
+): Promise<number> {
   await session.query(`set local lock_timeout = ${LEASE_LIMITS.staleDrainMs}`);
   const rows = await session.query<{ seq: number; payload: string }>(
     `select seq, payload from journal where seq > $1::bigint and seq <= $2::bigint
@@ -175,7 +198,7 @@ async function replaySome(session: Session, from: number, to: number): Promise<n
     [from, to, REPLAY_BATCHES],
   );
   const batches = rows.map(({ seq, payload }) => ({ seq, payload: withLaterColumns(payload) }));
-  if (rows.length > 0) await drainBatches(session, batches);
+  if (rows.length > 0) await drainBatches(session, batches, staged);
   return rows.length;
 }
 
