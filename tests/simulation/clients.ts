@@ -17,6 +17,8 @@ export interface ClientWorld {
   readonly recorder: Recorder;
   readonly processes: readonly SimProcess[];
   readonly calls: Call[];
+  /** What the service wants the keys of a caller's new calls to begin with, by API key. */
+  readonly keyPrefixes: Map<string, string>;
 }
 
 /** Calls that only read need no key to be sent again. */
@@ -66,7 +68,7 @@ export async function perform(
   const no = calls.length + 1;
   // Some settle without a key: nothing else comes of doing that twice.
   const isLoose = KEYLESS.has(request.op) && random.chance(0.15);
-  const key = isRead || isLoose ? null : takenKey ?? `key-${no}`;
+  const key = isRead || isLoose ? null : takenKey ?? `${world.keyPrefixes.get(bearer) ?? ""}key-${no}`;
   const call: Call = {
     no,
     tenant,
@@ -86,6 +88,8 @@ export async function perform(
     const reply = await sendOnce(world, call);
     if (reply !== null && isFinal(reply)) {
       call.answer = reply;
+      const { keyPrefix } = request.op === "batch" ? JSON.parse(reply.body).data ?? {} : {};
+      if (keyPrefix !== undefined) world.keyPrefixes.set(bearer, keyPrefix);
       call.answeredAt = ++recorder.tick;
       return call;
     }
