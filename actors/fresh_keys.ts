@@ -1,6 +1,6 @@
 // Idempotency keys that are certainly new, so that no look-up has to show it.
 //
-// A realm has a prefix of random letters, made here and told to its callers. Nobody could use it before, and from then on
+// A realm has a prefix of random letters, made here and sent to its callers. Nobody could use it before, and from then on
 // until the realm leaves this node every call of the realm is decided here. So each key with the prefix has passed `take`, and a
 // key that `take` has not marked has no first answer anywhere. Marks are bits of a hash: two keys may share theirs, and
 // the later one is then looked up in vain. No mark is ever lost while its prefix is in force. Any other key is looked up:
@@ -57,7 +57,7 @@ class Generation {
   }
 }
 
-/** The prefixes of one realm in force; callers are told the newer one. */
+/** The prefixes of one realm in force; callers receive the newer one. */
 interface Prefixes {
   readonly now: Generation;
   /** Null for the first one. */

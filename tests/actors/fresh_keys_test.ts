@@ -5,7 +5,7 @@ import { FreshKeys } from "../../actors/fresh_keys.ts";
 import { RUNTIME_LIMITS } from "../../src/process/limits.ts";
 import { changedLimits } from "../support/limits.ts";
 
-/** Takes keys under whatever prefix is told; returns them, and how many were certainly new. */
+/** Takes keys with the prefix that a caller would receive; returns them, and how many were certainly new. */
 function takeMany(keys: FreshKeys, count: number): { readonly taken: string[]; readonly fresh: number } {
   let fresh = 0;
   const taken = Array.from({ length: count }, (_, place) => {

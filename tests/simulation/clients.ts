@@ -17,8 +17,6 @@ export interface ClientWorld {
   readonly recorder: Recorder;
   readonly processes: readonly SimProcess[];
   readonly calls: Call[];
-  /** What the service wants the keys of a caller's new calls to begin with, by API key. */
-  readonly keyPrefixes: Map<string, string>;
 }
 
 /** Calls that only read need no key to be sent again. */
@@ -68,7 +66,7 @@ export async function perform(
   const no = calls.length + 1;
   // Some settle without a key: nothing else comes of doing that twice.
   const isLoose = KEYLESS.has(request.op) && random.chance(0.15);
-  const key = isRead || isLoose ? null : takenKey ?? `${world.keyPrefixes.get(bearer) ?? ""}key-${no}`;
+  const key = isRead || isLoose ? null : takenKey ?? `${keyPrefixOf(calls, bearer)}key-${no}`;
   const call: Call = {
     no,
     tenant,
@@ -88,8 +86,6 @@ export async function perform(
     const reply = await sendOnce(world, call);
     if (reply !== null && isFinal(reply)) {
       call.answer = reply;
-      const { keyPrefix } = request.op === "batch" ? JSON.parse(reply.body).data ?? {} : {};
-      if (keyPrefix !== undefined) world.keyPrefixes.set(bearer, keyPrefix);
       call.answeredAt = ++recorder.tick;
       return call;
     }
@@ -97,6 +93,14 @@ export async function perform(
   }
   call.isGivenUp = true;
   return call;
+}
+
+/** What the service wants the keys of a caller's new calls to begin with, by the caller's last answer to a batch. */
+function keyPrefixOf(calls: readonly Call[], bearer: string): string {
+  const last = calls.findLast((call) =>
+    call.bearer === bearer && call.request.op === "batch" && call.answer?.status === 200
+  );
+  return last === undefined ? "" : JSON.parse(last.answer?.body ?? "").data.keyPrefix;
 }
 
 function sleep({ time }: ClientWorld, ms: number): Promise<void> {

@@ -134,18 +134,7 @@ class Simulation {
         port,
       });
     });
-    this.#world = {
-      time,
-      random,
-      faults,
-      recorder,
-      server,
-      wire,
-      processes,
-      calls: [],
-      keyPrefixes: new Map(),
-      troubles,
-    };
+    this.#world = { time, random, faults, recorder, server, wire, processes, calls: [], troubles };
     this.#stripe = stripe ? new SimStripe({ time, random, faults, server, processes }, tenants) : null;
     this.#watch = new Watch(
       everyChecker(this.#stripe, this.#topUps),
