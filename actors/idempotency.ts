@@ -2,6 +2,7 @@
 // and another call under the same key is refused. A first answer is kept in one batch with the changes of its turn, so
 // both are durable or neither. Answers of 400, 401, 403 and 5xx, and answers with a secret, are not kept.
 
+import { FreshKeys } from "./fresh_keys.ts";
 import type { Batch } from "./gate.ts";
 import { Loader } from "./loader.ts";
 import type { IdempotencyRow, UserStore } from "./port.ts";
@@ -87,6 +88,7 @@ export class Idempotency {
   readonly #recent = new Map<string, Known & { readonly batch: Batch }>();
   /** How many of these each realm has. */
   readonly #counts = new Map<number, number>();
+  readonly #fresh = new FreshKeys();
   /** The batch of the newest first answer. */
   #newest: Batch | null = null;
   readonly #loader: Loader<{ realm: number; key: string }, IdempotencyRow | null>;
@@ -114,7 +116,7 @@ export class Idempotency {
   remember(row: IdempotencyRow, batch: Batch): void {
     const before = this.#recent.size;
     this.#recent.set(nameOf(row), { row, batch });
-    if (this.#recent.size > before) this.#counts.set(row.realm, this.sizeOf(row.realm) + 1);
+    if (this.#recent.size > before) this.#counts.set(row.realm, this.#answersOf(row.realm) + 1);
     // Once for each batch: a search at every answer would cost more than the memory.
     if (batch === this.#newest) return;
     this.#newest = batch;
@@ -138,20 +140,30 @@ export class Idempotency {
    * others that are drained, which are forgotten too: so the search is short for the realms that follow.
    */
   *dropRealms(realms: ReadonlySet<number>): Iterable<void> {
+    for (const realm of realms) this.#fresh.drop(realm);
     for (const [name, { row, batch }] of this.#recent) {
       if (batch.isDrained || realms.has(row.realm)) this.#remove(name, row);
       yield;
     }
   }
 
-  /** First answers in memory of a realm. */
+  /** What memory has of a realm: first answers, and prefixes of keys. */
   sizeOf(realm: number): number {
+    return this.#answersOf(realm) + this.#fresh.sizeOf(realm);
+  }
+
+  /** Returns what the keys of new calls of a realm should begin with: such a key needs no look-up while it is new. */
+  keyPrefixOf(realm: number): string {
+    return this.#fresh.prefixOf(realm);
+  }
+
+  #answersOf(realm: number): number {
     return this.#counts.get(realm) ?? 0;
   }
 
   #remove(name: string, { realm }: IdempotencyRow): void {
     if (!this.#recent.delete(name)) return;
-    const left = this.sizeOf(realm) - 1;
+    const left = this.#answersOf(realm) - 1;
     if (left === 0) this.#counts.delete(realm);
     else this.#counts.set(realm, left);
   }
@@ -178,6 +190,8 @@ export class Idempotency {
     const before = this.#flights.get(name);
     if (before !== undefined && !isSameCall(before.call, call)) return null;
     const flight = new Flight(call, name, before?.ended ?? null);
+    // Each call passes here before it is decided, so a key without a mark has no first answer.
+    if (this.#fresh.take(call.realm, call.key)) flight.known = null;
     this.#flights.set(name, flight);
     return flight;
   }
@@ -207,10 +221,11 @@ export class Idempotency {
   /**
    * Looks up the first answers of calls that do not wait for others, with one promise for all.
    *
-   * @returns null if memory has all of them; the promise rejects with Unavailable
+   * @returns null if that needs no query; the promise rejects with Unavailable
    */
   lookUp(flights: readonly Flight[]): Promise<void> | null {
     const asked = flights.filter((flight) => {
+      if (flight.known === null) return false;
       flight.known = this.#recent.get(flight.name);
       return flight.known === undefined;
     });

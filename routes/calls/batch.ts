@@ -1,7 +1,7 @@
 // Batches: events, and calls of five kinds. The status of the request depends on none of them.
 
 import type { IdempotentCall } from "../../actors/idempotency.ts";
-import type { RequestCounts } from "../../src/process/counts/request_counts.ts";
+import type { RequestCounts, RouteCounts } from "../../src/process/counts/request_counts.ts";
 import { REQUEST_LIMITS, RUNTIME_LIMITS } from "../../src/process/limits.ts";
 import type { Caller } from "../../src/tenant/registry.ts";
 import { batch, trackBatch } from "../contract/batch.ts";
@@ -44,7 +44,10 @@ export const BATCHES: readonly Endpoint<BatchWorld>[] = [
   }),
   endpoint(batch, async (request) => {
     const { calls } = request.input;
-    return await writtenBatch(request, await decideTogether(request, calls, CALLS));
+    const results = await decideTogether(request, calls, CALLS);
+    const { realm } = request.caller.realm;
+    const keyPrefix = JSON.stringify(request.world.term.idempotency.keyPrefixOf(realm));
+    return await writtenBatch(request, results, `,"keyPrefix":${keyPrefix}`);
   }),
 ];
 
@@ -127,11 +130,25 @@ function keyed({ realm, key: apiKey }: Caller, key: string, requestHash: string)
 }
 
 /** Counts a call as a request of its own route. */
-function count({ counts }: BatchWorld, { definition }: Kind, { code, isReplayed }: WrittenAnswer): void {
-  const route = counts.requests.of(definition.method, `/api${definition.path}`);
+function count({ counts }: BatchWorld, kind: Kind, { code, isReplayed }: WrittenAnswer): void {
+  const route = routeOf(counts.requests, kind);
   route.starts();
   route.ends(code, 0);
   if (isReplayed === true) route.replayed += 1;
+}
+
+/** The counts of the routes of kinds. To make the name of a route for each call would cost more than to count it. */
+const ROUTES = new WeakMap<object, Map<Kind, RouteCounts>>();
+
+function routeOf(requests: Pick<RequestCounts, "of">, kind: Kind): RouteCounts {
+  let routes = ROUTES.get(requests);
+  if (routes === undefined) ROUTES.set(requests, routes = new Map());
+  let route = routes.get(kind);
+  if (route === undefined) {
+    const { method, path } = kind.definition;
+    routes.set(kind, route = requests.of(method, `/api${path}`));
+  }
+  return route;
 }
 
 function resultText(answer: WrittenAnswer, thrown: unknown): string {
@@ -154,10 +171,11 @@ const WARNINGS: keyof Batched = "warnings";
 async function writtenBatch<Data>(
   { world, input, idempotent }: Request,
   { text, hasFault }: Results,
+  more = "",
 ): Promise<WrittenAnswer<Data>> {
   const warnings = joined(warningsAbout(input as object));
   const told = warnings === undefined ? "" : `,"${WARNINGS}":${JSON.stringify(warnings)}`;
-  const body = `{"ok":true,"data":{"${RESULTS}":[${text}]${told}}}`;
+  const body = `{"ok":true,"data":{"${RESULTS}":[${text}]${more}${told}}}`;
   if (idempotent !== null && !hasFault) {
     await world.term.keepAnswer({ ...idempotent, status: 200, body }, null);
   }

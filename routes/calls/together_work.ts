@@ -26,7 +26,10 @@ export interface TogetherWorld extends TurnWorld, CountingWorld {
     readonly batchRoom: BatchRoom;
     readonly doors: Pick<Doors, "remain" | "leave">;
     readonly drain: Pick<Drain, "roomForMore">;
-    readonly idempotency: Pick<Idempotency, "begin" | "end" | "lookUp" | "outcomeNow" | "runBegun">;
+    readonly idempotency: Pick<
+      Idempotency,
+      "begin" | "end" | "keyPrefixOf" | "lookUp" | "outcomeNow" | "runBegun"
+    >;
   };
 }
 

@@ -94,6 +94,10 @@ export const batch = defineCall({
         }).meta({ id: "BatchedRefusal" }),
       ]),
     ).describe("In the order of the calls"),
+    keyPrefix: z.string().describe(
+      "What idempotency keys of new calls may begin with, followed by a random text: the service then knows " +
+        "without a query that a key is new. It changes from time to time; every other key is as good",
+    ),
     warnings: warnings.describe("About members beside calls; those of a call are in its result"),
   }),
   errors: [],

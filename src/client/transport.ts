@@ -105,6 +105,7 @@ interface Sending {
 
 /** Keys that are the same in a header and in a body. */
 const PLAIN_KEY = /^[\x21-\x7e]{1,200}$/;
+const KEY_PREFIX = /^[\x21-\x7e]{1,50}$/;
 /** A larger call is sent by itself. */
 const TOGETHER_BYTES_MAX = 256 * 1024;
 
@@ -117,6 +118,8 @@ export class Transport {
   readonly #pause: typeof pause;
   /** Null where each call is sent by itself. */
   readonly #coalescer: Coalescer | null;
+  /** What the service wants new keys to begin with; empty until it said so. */
+  #keyPrefix = "";
 
   /** @param wait waits between tries; tests pass their own */
   constructor(options: ClientOptions, wait: typeof pause = pause) {
@@ -145,7 +148,7 @@ export class Transport {
     if (this.#isPublic) refusePublicKey(wire);
     const text = wire.text ?? (wire.body === undefined ? undefined : bodyOf(wire.body));
     const isWrite = wire.method !== "GET" && wire.isRead !== true;
-    const key = isWrite ? call.idempotencyKey ?? newKey() : undefined;
+    const key = isWrite ? call.idempotencyKey ?? newKey(this.#keyPrefix) : undefined;
     const begin = this.#coalescer !== null && text !== undefined && isKind(wire.path)
       ? await this.#together(this.#coalescer, wire, call, key, text)
       : await this.#byItself(wire, call, key, text);
@@ -207,8 +210,12 @@ export class Transport {
     const wire: WireCall = { method: "POST", path: "/batch", access: "secret" };
     const begin = this.#begins(wire, {}, undefined, text);
     const answer = await this.#once({ wire, call: {}, begin });
-    const { results } = dataOf(answer) as { results?: BatchAnswer["results"] };
+    const { results, keyPrefix } = dataOf(answer) as {
+      results?: BatchAnswer["results"];
+      keyPrefix?: unknown;
+    };
     if (!Array.isArray(results)) throw badAnswer(answer.status, answer.requestId, null);
+    this.#keyPrefix = typeof keyPrefix === "string" && KEY_PREFIX.test(keyPrefix) ? keyPrefix : "";
     return { results, requestId: answer.requestId };
   }
 
@@ -396,8 +403,16 @@ function soon(then: () => void): void {
   else next(then);
 }
 
-/** A random key. Pages without a secure context have no `crypto.randomUUID`. */
-export function newKey(): string {
+/**
+ * A random key. Pages without a secure context have no `crypto.randomUUID`.
+ *
+ * @param prefix what the service wants it to begin with, which is random too; empty for nothing
+ */
+export function newKey(prefix = ""): string {
+  return prefix === "" ? randomText() : prefix + randomText().slice(8);
+}
+
+function randomText(): string {
   const { randomUUID } = crypto as { randomUUID?: () => string };
   if (randomUUID !== undefined) return randomUUID.call(crypto).replaceAll("-", "");
   const bytes = crypto.getRandomValues(new Uint8Array(16));

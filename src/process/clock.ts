@@ -22,14 +22,22 @@ export function systemClock(): LedClock {
   let last = 0;
   /** The offset to monotonic time; null while it follows no other clock. */
   let base: number | null = null;
+  /** The machine's clock at the last reading. Asking it costs a third of asking monotonic time, and turns ask twice. */
+  let asked = NaN;
   return {
     now() {
-      const now = base === null ? Date.now() : Math.floor(base + performance.now());
+      const wall = Date.now();
+      if (wall === asked) return last;
+      asked = wall;
+      const now = base === null ? wall : Math.floor(base + performance.now());
       if (now > last) last = now;
       return last;
     },
     // The reading is older by the time of the answer's transport, so no process is ever ahead of the server.
-    follow: (said) => base = said - performance.now(),
+    follow: (said) => {
+      base = said - performance.now();
+      asked = NaN;
+    },
     raise: (floor) => last = Math.max(last, floor),
   };
 }

@@ -203,6 +203,44 @@ Deno.test("a call that has begun keeps others of its key waiting until it ends",
   assert.deepEqual([(await second).kind, (await last).kind], ["first", "replayed"]);
 });
 
+Deno.test("a new key with the prefix of its realm needs no query; once used, it is looked up when memory forgot it", async () => {
+  const { idempotency, stored, queries, row } = make();
+  const key = `${idempotency.keyPrefixOf(1)}k`;
+  const batch = durable();
+  const run = () =>
+    idempotency.run({ ...CALL, key }, () => {
+      idempotency.remember({ ...row, key }, batch);
+      return Promise.resolve(ANSWER);
+    });
+  assert.deepEqual([(await run()).kind, (await run()).kind], ["first", "replayed"]);
+  assert.deepEqual(queries, []);
+  stored.push({ ...row, key });
+  batch.isDrained = true;
+  idempotency.remember({ ...row, key: "other" }, new Batch());
+  assert.equal((await run()).kind, "replayed");
+  assert.deepEqual(queries, [[key]]);
+});
+
+Deno.test("a key whose first call failed, and one with a prefix of another realm or stay, are looked up", async () => {
+  const { idempotency, stored, queries, row } = make();
+  const prefix = idempotency.keyPrefixOf(1);
+  const key = `${prefix}k`;
+  const fails = () => Promise.reject(new Error("no answer"));
+  await assert.rejects(idempotency.run({ ...CALL, key }, fails));
+  stored.push({ ...row, key });
+  assert.equal((await idempotency.run({ ...CALL, key }, never)).kind, "replayed");
+  idempotency.keyPrefixOf(2);
+  await assert.rejects(idempotency.run({ ...CALL, realm: 2, key }, fails));
+  // The realm goes to another node, which answers a call of the key, and comes back.
+  assert.equal(idempotency.sizeOf(1), 1);
+  [...idempotency.dropRealms(new Set([1]))];
+  assert.equal(idempotency.sizeOf(1), 0);
+  assert.notEqual(idempotency.keyPrefixOf(1), prefix);
+  stored.push({ ...row, key: `${prefix}away` });
+  assert.equal((await idempotency.run({ ...CALL, key: `${prefix}away` }, never)).kind, "replayed");
+  assert.equal(queries.length, 3);
+});
+
 Deno.test("first answers leave memory when the tables have them", () => {
   const { idempotency, row } = make();
   const batches = [durable(), durable()];

@@ -338,3 +338,24 @@ Deno.test("callers at once are decided once each by the service, also where answ
   assert.equal(await countOf(app, "lg_images"), 50);
   assert.ok(paths.includes("/api/v1/batch"));
 });
+
+Deno.test("keys of new calls begin as the newest batch said, and a strange prefix is left alone", async () => {
+  const { open, fetch } = openFetch();
+  const client = clientWith(fetch);
+  const keys: unknown[] = [];
+  const calls: Promise<unknown>[] = [client.track("a", "image.x")];
+  await settle();
+  for (const keyPrefix of ["p1.", "p2.", "no\n", undefined]) {
+    calls.push(client.track("b", "image.x"), client.track("c", "image.x"));
+    await settle();
+    const batch = open.at(-1) as Open;
+    keys.push(
+      batch.calls.map(({ idempotencyKey }) => /^(p\d\.)?[0-9a-f]{24,32}$/.exec(String(idempotencyKey))?.[1]),
+    );
+    batch.answer(Response.json({ ok: true, data: { results: batch.calls.map(() => ok({})), keyPrefix } }));
+    await settle();
+  }
+  assert.deepEqual(keys, [[undefined, undefined], ["p1.", "p1."], ["p2.", "p2."], [undefined, undefined]]);
+  open[0]?.answer(success({}));
+  await Promise.all(calls);
+});

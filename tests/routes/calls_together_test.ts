@@ -290,3 +290,32 @@ Deno.test("a call without any key is waited for, and a batch with a fault is dec
   assert.deepEqual(again.map(({ status, replayed }) => [status, replayed]), [[200, true], [200, true]]);
   assert.equal(await countOf(app, "lg_images"), 3);
 });
+
+Deno.test("a new key that begins as the answer says counts once without a query, also after a restart", async () => {
+  const app = await appWithUser(service);
+  const { keyPrefix } = await dataOf(batch(app, [TRACK]));
+  const calls = [0, 1, 2].map((place) => ({ ...TRACK, idempotencyKey: `${keyPrefix}${place}` }));
+  const { query } = service.statements;
+  let looks = 0;
+  service.statements.query = (text, params) => {
+    if (text.includes("join idempotency")) looks += 1;
+    return query(text, params);
+  };
+  try {
+    const first = await resultsOf(app, calls);
+    assert.equal((await once(app, "/track", IMAGE, `${keyPrefix}single`)).status, 200);
+    assert.equal(looks, 0);
+    const again = first.map((result) => ({ ...result, replayed: true }));
+    assert.deepEqual(await resultsOf(app, calls), again);
+    await service.restart();
+    assert.deepEqual(await resultsOf(app, calls), again);
+    assert.equal(
+      (await once(app, "/track", IMAGE, `${keyPrefix}single`)).headers.get("idempotent-replayed"),
+      "true",
+    );
+    assert.equal(looks, 2);
+  } finally {
+    service.statements.query = query;
+  }
+  assert.equal(await countOf(app, "lg_images"), 5);
+});

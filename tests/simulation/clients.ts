@@ -66,7 +66,7 @@ export async function perform(
   const no = calls.length + 1;
   // Some settle without a key: nothing else comes of doing that twice.
   const isLoose = KEYLESS.has(request.op) && random.chance(0.15);
-  const key = isRead || isLoose ? null : takenKey ?? `key-${no}`;
+  const key = isRead || isLoose ? null : takenKey ?? `${keyPrefixOf(calls, bearer)}key-${no}`;
   const call: Call = {
     no,
     tenant,
@@ -93,6 +93,14 @@ export async function perform(
   }
   call.isGivenUp = true;
   return call;
+}
+
+/** What the service wants the keys of a caller's new calls to begin with, by the caller's last answer to a batch. */
+function keyPrefixOf(calls: readonly Call[], bearer: string): string {
+  const last = calls.findLast((call) =>
+    call.bearer === bearer && call.request.op === "batch" && call.answer?.status === 200
+  );
+  return last === undefined ? "" : JSON.parse(last.answer?.body ?? "").data.keyPrefix;
 }
 
 function sleep({ time }: ClientWorld, ms: number): Promise<void> {

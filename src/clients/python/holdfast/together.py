@@ -7,6 +7,7 @@ keeps its time, its retries and its key; there is no order between calls that di
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -60,6 +61,7 @@ class Together:
         self._queue: List[Waiting] = []
         self._out = 0
         self._singles_until = 0.0
+        self._key_prefix = ""
         self._senders = ThreadPoolExecutor(OUT_MAX, thread_name_prefix="holdfast")
 
     def send(self, call: Call, options: CallOptions, deadline: Optional[float] = None) -> Any:
@@ -68,7 +70,7 @@ class Together:
         :param deadline: when the call ends in all, by ``time.monotonic``
         """
         limit = self._transport.limit_of(call, options)
-        key = None if call.is_read else options.idempotency_key or new_key()
+        key = None if call.is_read else options.idempotency_key or new_key(self._key_prefix)
         keyed = options.with_(idempotency_key=key)
         retries = self._transport.retries_of(options)
         for retry in range(retries + 1):
@@ -181,9 +183,12 @@ class Together:
         text = b'{"calls":[' + b",".join(waiting.text for waiting in batch) + b"]}"
         call = Call("POST", "/batch", {}, is_read=True)
         answer = self._transport.once(call, text, CallOptions(timeout=BATCH_TIMEOUT))
-        results = answer.body.get("data", {}).get("results") if isinstance(answer.body, dict) else None
+        data = answer.body.get("data", {}) if isinstance(answer.body, dict) else {}
+        results = data.get("results")
         if not isinstance(results, list) or len(results) != len(batch):
             raise bad_answer(answer.status, answer.request_id, None)
+        prefix = data.get("keyPrefix")
+        self._key_prefix = prefix if isinstance(prefix, str) and re.fullmatch(r"[!-~]{1,50}", prefix) else ""
         return results
 
     def _settle(self, batch: List[Waiting], results: List[Any]) -> None:

@@ -208,9 +208,12 @@ class Transport:
         return {name: value for name, value in given.items() if value is not None}
 
 
-def new_key() -> str:
-    """A random idempotency key."""
-    return secrets.token_hex(16)
+def new_key(prefix: str = "") -> str:
+    """A random idempotency key.
+
+    :param prefix: what the service wants it to begin with, which is random too
+    """
+    return prefix + secrets.token_hex(12 if prefix else 16)
 
 
 def pause_before(retry: int, error: HoldfastError) -> Optional[float]:
