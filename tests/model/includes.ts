@@ -156,13 +156,13 @@ export function include(world: World, user: User, dueAt: number): void {
   const older = pairParts(before.filter((each) => !last.includes(each)), entered, true);
   user.leftLast = last.filter(({ part }) => !entered.some(({ isAddOn }) => isAddOn === part.isAddOn));
   user.leftIncludes = [...user.leftIncludes, ...left].filter(({ part }) => runs(part, at));
-  user.included = [
-    ...staying,
-    ...made.map((part) => ({
-      part,
-      balance: begin(world, user, part, [pairs.get(part), older.get(part)], at),
-    })),
-  ];
+  const begun = made.map((part) => ({
+    part,
+    balance: begin(world, user, part, [pairs.get(part), older.get(part)], at),
+  }));
+  // Choice: what ends at one moment rolls over in the order in which plan and add-ons include it.
+  const placeOf = ({ part }: Included) => parts.findIndex((each) => recordOf(each) === recordOf(part));
+  user.included = [...staying, ...begun].sort((a, b) => placeOf(a) - placeOf(b));
   forgetOver(world, user, at);
 }
 
