@@ -112,7 +112,10 @@ export async function drive(options: DriveOptions): Promise<Outcomes> {
       differences.push(...compare(model.handle(tighter, now, said), said).map((each) => `tighter: ${each}`));
     }
     const isLast = n === options.steps - 1;
-    if (isLast) await webhooks?.settle(now);
+    if (isLast) {
+      await webhooks?.settle(now);
+      model.settle(now);
+    }
     if (webhooks && (isLast || n % webhooks.every === 0)) {
       differences.push(...model.take(await webhooks.recorded()), ...isLast ? model.missing(now) : []);
     }

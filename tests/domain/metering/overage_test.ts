@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import type { PlanDocument } from "../../../src/domain/catalog/catalog.ts";
+import { chargedAmounts } from "../../../src/domain/state/event.ts";
 import { numberOf } from "../../../src/domain/values/amount.ts";
 import { type Final, groupOf, PACKS, planOf, Scene } from "../scene.ts";
 
@@ -160,6 +161,8 @@ Deno.test("carry copies counts without overage; that of an open hold is settled 
     scene.track(2);
     const answer = scene.commit(hold, { actual: { count: final } });
     assert.deepEqual([counts(scene), answer.groups], [{ g: q }, { g: q[0] }]);
+    const charged = chargedAmounts(scene.event()).map(({ amount }) => numberOf(amount));
+    assert.deepEqual(charged, final > 0 ? [final] : [], "as one amount of the group");
     scene.subscribe("p");
     const after = [Math.max(q[0], p[0] - p[1]) + p[1], p[1]];
     assert.deepEqual(counts(scene), { g: after }, "what p sold, and the usage of q without overage");
@@ -312,6 +315,18 @@ Deno.test("the first unit sold and the last are reported once a window, by holds
   scene.ask("spendCap", { groupId: "g", max: 3_000_000n });
   scene.hold(1);
   assert.deepEqual(told(scene).slice(-1), ["cap_reached g 3 of 3"], "of the user's own cap");
+});
+
+Deno.test("lines of a commit that meet on one counter are reported as one sale", () => {
+  const account = sceneOf(planWith([selling("g", 5)]));
+  const member = new Scene([], START, [], { beside: account, key: 8, id: "m", isCompared: false });
+  member.subscribe("p");
+  member.under(account);
+  const hold = member.hold(1);
+  member.under(null);
+  member.mergeInto(account);
+  account.commit(hold, { actual: { count: 12 } });
+  assert.deepEqual(told(account), ["overage_started g 5 of 5", "cap_reached g 5 of 5"]);
 });
 
 Deno.test("each level of a path sells its own groups", () => {
