@@ -91,8 +91,7 @@ function tellOfSale(draft: Draft, { line, more }: Sale, max: Amount | null, cont
 
 /** Tells what was settled of a window and not told yet, as of its time. */
 export function tellSettled(draft: Draft, row: OverageWindow, at: Millis): void {
-  const { key: _key, windowEnd: _end, total: _total, pending: amount, dueAt: _due, told: _told, ...ref } =
-    row;
+  const { key: _key, total: _total, pending: amount, dueAt: _due, told: _told, ...ref } = row;
   const hour = hourOf(at - 1);
   draft.putOverage({ ...row, pending: 0n, dueAt: null });
   draft.appendRecord({ verb: "append", table: "overage_hours", row: { ...ref, hour, at, amount } });

@@ -204,13 +204,10 @@ export class Draft {
     (this.#shares ??= new Overlay()).set(row.key, row);
   }
 
-  /** Returns a window of overage, an empty one if need be. Its end is the latest of those with its start. */
+  /** Returns a window of overage, an empty one if need be. */
   overage(ref: OverageRef): OverageWindow {
     const key = overageKey(ref);
-    const row = this.#overages?.get(key) ?? this.state.overages.get(key);
-    if (row === undefined) return emptyOverage(this.user.key, ref);
-    const windowEnd = laterEnd(row.windowEnd, ref.window.end);
-    return windowEnd === row.windowEnd ? row : { ...row, windowEnd };
+    return this.#overages?.get(key) ?? this.state.overages.get(key) ?? emptyOverage(this.user.key, ref);
   }
 
   /** What this turn sold past quotas, in its order. */

@@ -317,6 +317,34 @@ Deno.test("the first unit sold and the last are reported once a window, by holds
   assert.deepEqual(told(scene).slice(-1), ["cap_reached g 3 of 3"], "of the user's own cap");
 });
 
+Deno.test("windows that begin together and end at different times are reported apart, each with its own sums", () => {
+  const period = (type: "daily" | "monthly") => ({ type, anchor: "subscription_start" } as const);
+  const plans = [
+    planWith([selling("g", 50)], "day", { period: period("daily") }),
+    planWith([selling("g", 50, 12)], "month", { period: period("monthly"), rank: 2 }),
+  ];
+  for (const hours of [0, 1]) {
+    const scene = new Scene(plans, START, PACKS, { listensTo: LISTENS });
+    const sell = (plan: string, count: number) => {
+      scene.subscribe(plan);
+      scene.track(count);
+      scene.wait(hours * 3_600);
+    };
+    sell("day", 11);
+    sell("month", 3);
+    sell("day", 4);
+    scene.wait(3_600).ask("settle", {});
+    const sums = scene.messages.filter(({ type }) => type === "usage.overage").map(({ body }) => {
+      const { amount, total, period: { end } } = JSON.parse(body).data;
+      return `${amount} of ${total} until ${end.slice(5, 10)}`;
+    });
+    const want = hours === 0
+      ? ["5 of 5 until 03-11", "1 of 1 until 04-10"]
+      : ["1 of 1 until 03-11", "1 of 1 until 04-10", "4 of 5 until 03-11"];
+    assert.deepEqual(sums, want);
+  }
+});
+
 Deno.test("lines of a commit that meet on one counter are reported as one sale", () => {
   const account = sceneOf(planWith([selling("g", 5)]));
   const member = new Scene([], START, [], { beside: account, key: 8, id: "m", isCompared: false });
