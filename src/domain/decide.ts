@@ -34,6 +34,7 @@ import { type AlertBase, alertBase, fireAlerts } from "./metering/alerts.ts";
 import { commit } from "./metering/commit.ts";
 import { explain } from "./metering/explain.ts";
 import { generate } from "./metering/generate.ts";
+import { tellOfOverage } from "./metering/overage.ts";
 import { prolong } from "./metering/prolong.ts";
 import { detach, release } from "./metering/release.ts";
 import { reserveFitting } from "./metering/fit.ts";
@@ -184,6 +185,7 @@ function finish(
   causedBy: User | null = null,
 ): void {
   if (draft.changesSubscriptions) settleIncluded(draft, context);
+  tellOfOverage(draft, context);
   fireAlerts(draft, alerts, context);
   startTopUp(draft, context);
   if (!draft.isEmpty && !draft.state.recorded) draft.putUser({});

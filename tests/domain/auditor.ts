@@ -116,7 +116,7 @@ export class Auditor {
         }
         case "overage_hours": {
           const { row } = change;
-          const window = { start: row.windowStart, end: null };
+          const window = { start: row.windowStart, end: row.windowEnd };
           const key = `${this.#into.get(row.userKey) ?? row.userKey}\n${overageKey({ ...row, window })}`;
           assert.ok(row.amount > 0n, "nothing was reported");
           this.#toldOverage.set(key, (this.#toldOverage.get(key) ?? 0n) + row.amount);

@@ -20,11 +20,12 @@ export function answerOverage(system: DecideSystem, input: Input, now: Millis): 
   const all = [...told, ...pending];
   const sums = new Map<
     string,
-    { groupId: string; unit: string; windowStart: number; hour: number; amount: bigint }
+    { groupId: string; unit: string; window: string; hour: number; amount: bigint }
   >();
-  for (const { groupId, unit, windowStart, hour, amount } of all) {
-    const key = JSON.stringify([groupId, unit, windowStart, hour]);
-    const sum = sums.get(key) ?? { groupId, unit, windowStart, hour, amount: 0n };
+  for (const { groupId, unit, windowStart, windowEnd, hour, amount } of all) {
+    const window = `${windowStart} ${windowEnd}`;
+    const key = JSON.stringify([groupId, unit, window, hour]);
+    const sum = sums.get(key) ?? { groupId, unit, window, hour, amount: 0n };
     sums.set(key, { ...sum, amount: sum.amount + amount });
   }
   const rows = [...sums.values()];
@@ -37,7 +38,7 @@ export function answerOverage(system: DecideSystem, input: Input, now: Millis): 
     amount: numberOf(row.amount),
     total: numberOf(
       rows.filter((each) =>
-        each.groupId === row.groupId && each.unit === row.unit && each.windowStart === row.windowStart &&
+        each.groupId === row.groupId && each.unit === row.unit && each.window === row.window &&
         each.hour <= row.hour
       ).reduce((sum, { amount }) => sum + amount, 0n),
     ),

@@ -116,7 +116,10 @@ export async function drive(options: DriveOptions): Promise<Outcomes> {
       const said = await options.send(structuredClone(tighter), now);
       differences.push(...compare(model.handle(tighter, now, said), said).map((each) => `tighter: ${each}`));
     }
-    if (isLast) await webhooks?.settle(now);
+    if (isLast) {
+      await webhooks?.settle(now);
+      model.settle(now);
+    }
     if (webhooks && (isLast || n % webhooks.every === 0)) {
       differences.push(...model.take(await webhooks.recorded()), ...isLast ? model.missing(now) : []);
     }

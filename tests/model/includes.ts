@@ -151,18 +151,21 @@ export function include(world: World, user: User, dueAt: number): void {
   // Choice: where nothing is left now, what was left last counts while its window runs.
   const last = left.length > 0 ? left : user.leftLast.filter(({ part }) => runs(part, at));
   // Use within a window is never forgotten. Choice: but that of a lifetime, once another plan was entered.
-  const before = user.leftIncludes.filter(({ part }) => part.window.end !== null && runs(part, at));
+  const isOwn = ({ part }: Included) => entered.some((each) => recordOf(each) === recordOf(part));
+  const before = user.leftIncludes.filter((each) =>
+    each.part.window.end !== null && runs(each.part, at) && !isOwn(each)
+  );
   const pairs = pairParts(last, entered);
   const older = pairParts(before.filter((each) => !last.includes(each)), entered, true);
   user.leftLast = last.filter(({ part }) => !entered.some(({ isAddOn }) => isAddOn === part.isAddOn));
   user.leftIncludes = [...user.leftIncludes, ...left].filter(({ part }) => runs(part, at));
-  user.included = [
-    ...staying,
-    ...made.map((part) => ({
-      part,
-      balance: begin(world, user, part, [pairs.get(part), older.get(part)], at),
-    })),
-  ];
+  const begun = made.map((part) => ({
+    part,
+    balance: begin(world, user, part, [pairs.get(part), older.get(part)], at),
+  }));
+  // Choice: what ends at one moment rolls over in the order in which plan and add-ons include it.
+  const placeOf = ({ part }: Included) => parts.findIndex((each) => recordOf(each) === recordOf(part));
+  user.included = [...staying, ...begun].sort((a, b) => placeOf(a) - placeOf(b));
   forgetOver(world, user, at);
 }
 
@@ -204,17 +207,23 @@ function pairParts(left: Included[], made: Part[], byItemAlone = false): Map<Par
     (a, b) => keyOf(a) === keyOf(b),
     (a, b) => a.unit === b.unit && ruleSet(a) === ruleSet(b),
   ];
+  // Choice: of what others took over from, the most used one.
+  const inOrder = byItemAlone ? left.toSorted(byUse) : left;
   for (const same of byItemAlone ? alike.slice(0, 1) : alike) {
     for (const part of made) {
       if (pairs.has(part)) continue;
       const taken = [...pairs.values()];
-      const found = left.findLast((each) =>
+      const found = inOrder.findLast((each) =>
         !taken.includes(each) && each.part.isAddOn === part.isAddOn && same(each.part, part)
       );
       if (found) pairs.set(part, found);
     }
   }
   return pairs;
+}
+
+function byUse({ balance: a }: Included, { balance: b }: Included): number {
+  return usedOf(a) < usedOf(b) ? -1 : usedOf(a) > usedOf(b) ? 1 : 0;
 }
 
 /** The balance of a part whose window begins, or that a change brings. */

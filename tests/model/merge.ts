@@ -34,8 +34,6 @@ interface Asked {
   consentGiven: boolean;
 }
 
-const UNKNOWN = { creditBalances: ANYTHING, creditLedger: ANYTHING };
-
 type Outcome = { report: WireData } | { code: RefusalCode };
 
 export function alias(world: World, input: Input, now: number, realNow: number): ModelReply {
@@ -123,7 +121,7 @@ function refused(world: World, code: RefusalCode): Outcome {
 function repeated(world: World, { merge }: Alias, { from, to, dryRun, consentGiven }: Asked): WireData {
   world.note("merges: already merged");
   const { report } = merge;
-  const mayMove = report["historyPending"] === true || world.options.isConcurrent === true;
+  const mayMove = report["historyPending"] !== false || world.options.isConcurrent === true;
   const moved = report["moved"] as Record<string, number>;
   const isLinked = report["analytics"] === "linked";
   const analytics = isLinked ? "already_linked" : analyticsOf(from, to, consentGiven);
@@ -150,7 +148,7 @@ function repeated(world: World, { merge }: Alias, { from, to, dryRun, consentGiv
 /** Merges two users after all checks. */
 function merge(world: World, asked: Asked, now: number): MergeRow {
   const [from, to] = [world.user(asked.from), world.user(asked.to)];
-  const { movedInAll, ...moved } = countRows(world, from);
+  const { movedInAll, open, ...counted } = countRows(world, from);
   const children = movedChildren(world, from, to);
   const sides = [sideOf(world, from, now), sideOf(world, to, now)] as const;
   const row = world.name<MergeRow>("mrg_", { report: {}, movedInAll });
@@ -169,8 +167,9 @@ function merge(world: World, asked: Asked, now: number): MergeRow {
     if (event.userId === from.id) event.userId = to.id;
     for (const charge of event.amounts) if (charge.user === from) charge.user = to;
   }
-  // Choice: how many balances ended by themselves is not predicted.
+  // Choice: how many balances ended by themselves is not predicted, nor whether with them there are too many rows.
   const isOpen = includesAny(world);
+  const moved = isOpen ? withUnknownRows({ ...counted, open }, movedInAll) : counted;
   row.report = {
     from: asked.from,
     to: asked.to,
@@ -178,7 +177,7 @@ function merge(world: World, asked: Asked, now: number): MergeRow {
     dryRun: false,
     alreadyMerged: false,
     ...moved,
-    moved: { ...moved.moved, ...children, ...(isOpen ? UNKNOWN : {}) },
+    moved: { ...moved.moved, ...children },
     billableOperations: isOpen ? ANYTHING : merged + credits.moved + 2 * credits.dedupes,
     conflicts: {
       counters,
@@ -210,6 +209,7 @@ function countRows(world: World, user: User) {
   const ofHistory = (count: number) => historyPending ? 0 : count;
   return {
     historyPending,
+    open,
     movedInAll: { events, reservations: holds.length, subscriptionEvents, creditLedger },
     moved: {
       events: ofHistory(events),
@@ -223,6 +223,25 @@ function countRows(world: World, user: User) {
       mediaAssets: 0,
       composeGenerations: 0,
       aliasesRepointed: world.aliasesOf(user.id).length,
+    },
+  };
+}
+
+/** The report where there may be any number of balances with their ledger rows beside those that are counted. */
+function withUnknownRows(
+  { moved, historyPending, open }: Omit<ReturnType<typeof countRows>, "movedInAll">,
+  { events, reservations, subscriptionEvents }: ReturnType<typeof countRows>["movedInAll"],
+) {
+  const unknown = { creditBalances: ANYTHING, creditLedger: ANYTHING };
+  if (historyPending) return { historyPending, moved: { ...moved, ...unknown } };
+  return {
+    historyPending: EITHER,
+    moved: {
+      ...moved,
+      ...unknown,
+      events: oneOf(0, events),
+      reservations: oneOf(open, reservations),
+      subscriptionEvents: oneOf(0, subscriptionEvents),
     },
   };
 }

@@ -203,8 +203,10 @@ function takeOut(
     // What was sold is carried only where the plan stays.
     const isUsed = (same ? source.count : planCount(source)) > ZERO || source.cost > ZERO;
     if (toGroupId === undefined || target === undefined) {
-      if (isUsed) report.unpaired.push(id);
-      if (isUsed) world.note("merges: unpaired");
+      // What was sold is usage too.
+      if (source.count === ZERO && source.cost === ZERO) return [];
+      report.unpaired.push(id);
+      world.note("merges: unpaired");
       return [];
     }
     const place = { planId: surviving.planId, groupId: toGroupId, window: target };

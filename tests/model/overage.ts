@@ -108,10 +108,10 @@ function add(world: World, sale: Sale): void {
   else world.sales.push({ ...sale });
 }
 
-/** Choice: groups of one id and unit in several plans are one group where their windows begin together. */
+/** Choice: groups of one id and unit in several plans are one group where their windows are the same. */
 function isOfWindow(a: Sale, b: Sale): boolean {
   return a.userId === b.userId && a.groupId === b.groupId && a.unit === b.unit &&
-    a.window.start === b.window.start;
+    a.window.start === b.window.start && a.window.end === b.window.end;
 }
 
 /** What a window has sold up to and with an hour. */
@@ -202,7 +202,7 @@ export function tellSelling(
       ...(max !== null && overage >= max ? ["cap_reached" as const] : []),
     ];
     for (const event of events) {
-      const key = JSON.stringify([event, groupId, group.unit, windowStart]);
+      const key = JSON.stringify([event, groupId, group.unit, windowStart, windowEnd]);
       if (user.selling.has(key)) {
         world.note(`overage: ${event} again`);
         continue;

@@ -96,6 +96,8 @@ Deno.test("what goes past a quota is sold, told and listed, and a customer's own
       "before the clock's call answers",
     );
     assert.deepEqual(await ask("GET", "/overage?userId=u"), { overage: [sums] });
+    await service.store.database.query("update overage_hours set window_end_ms = null");
+    assert.deepEqual(await ask("GET", "/overage?userId=u"), { overage: [sums] }, "as of an older version");
     const later = new Date(now + 3_600_000).toISOString();
     assert.deepEqual(await ask("GET", `/overage?userId=u&from=${later}`), { overage: [] });
 

@@ -22,8 +22,8 @@ Deno.test("a run is a function of its seed", async () => {
   assert.notEqual(first.trace, other.trace);
 });
 
-Deno.test("nothing is wrong with seed 3", async () => {
-  const { violation, stripe } = await simulate({ seed: 3, steps: STEPS });
+Deno.test("nothing is wrong with seed 1", async () => {
+  const { violation, stripe } = await simulate({ seed: 1, steps: STEPS });
   assert.equal(violation, null);
   assert.ok((stripe.get("taken") ?? 0) > 0, "some pay by Stripe");
 });

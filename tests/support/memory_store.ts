@@ -27,12 +27,12 @@ import { type CreditBalance, type LedgerEntry, TOLD } from "../../src/domain/sta
 import type { MeteringEvent } from "../../src/domain/state/event.ts";
 import { ownerOf, type UserKey } from "../../src/domain/values/ids.ts";
 import type { HistoryCounts } from "../../src/domain/merging/merge_report.ts";
-import { beginsOf, type Millis } from "../../src/domain/values/period.ts";
+import type { Millis } from "../../src/domain/values/period.ts";
 import { countersOf, type Reservation } from "../../src/domain/state/reservation.ts";
 import type { Run } from "../../src/domain/state/run.ts";
 import type { OverageWindow } from "../../src/domain/state/overage.ts";
 import type { Share } from "../../src/domain/state/share.ts";
-import { originsOf, type Subscription, type SubscriptionEvent } from "../../src/domain/state/subscription.ts";
+import type { Subscription, SubscriptionEvent } from "../../src/domain/state/subscription.ts";
 import type { OlderRows, User } from "../../src/domain/state/user.ts";
 import { COUNTERS, RESERVATIONS } from "../../src/storage/rows/metering_rows.ts";
 import { APPENDED, CHANGE_HEAD, FIRST_TABLE, TABLES } from "../../src/storage/rows/tables.ts";
@@ -192,9 +192,8 @@ export class MemoryTables {
     const runs = this.runs(user.key).filter((run) => isLive(run, from));
     const shares = this.shares(user.key).filter(({ windowEnd }) => windowEnd === null || windowEnd > from);
     const subscriptions = this.subscriptions(user.key);
-    const begins = beginsOf(from, subscriptions.flatMap(originsOf));
-    const overages = this.overages(user.key).filter(({ windowStart, windowEnd, dueAt }) =>
-      windowEnd === null || windowEnd > from || dueAt !== null || begins.has(windowStart)
+    const overages = this.overages(user.key).filter(({ windowEnd, dueAt }) =>
+      windowEnd === null || windowEnd > from || dueAt !== null
     );
     const endUserKeys = this.endUserKeys(user.key).filter(({ revokedAt }) => revokedAt === null);
     const topUps = this.topUps(user.key).filter(isUnderWay);

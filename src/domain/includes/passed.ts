@@ -23,10 +23,6 @@ interface Passing {
   readonly source: Source | null;
 }
 
-function nameOf({ terms: { ownRef } }: Passing): string {
-  return ownRef ?? "";
-}
-
 /** A rollover without a turn since its begin. */
 interface Rolled {
   readonly terms: BalanceTerms;
@@ -69,6 +65,8 @@ class Walk {
   readonly #now: Millis;
   #passing: Passing[] = [];
   #rolled: Rolled[] = [];
+  /** What is included, in the order in which a change of plan would give it. */
+  #sources: readonly Source[] = [];
 
   constructor(draft: Draft, context: Context) {
     this.#draft = draft;
@@ -80,6 +78,7 @@ class Walk {
     const first = Math.min(...records.map(({ expiresAt }) => expiresAt ?? Infinity), this.#now);
     // Nothing about the subscriptions changed since the first of these windows ended.
     const sources = sourcesOf(this.#draft, { ...this.#context, now: Math.min(first, this.#now - 1) });
+    this.#sources = sources;
     this.#passing = records.map((record) => ({
       end: record.expiresAt as Millis,
       id: record.id,
@@ -98,15 +97,14 @@ class Walk {
     for (const { terms, amount, from, until } of this.#rolled) {
       if (until > this.#now) this.#issue(rolloverTerms(terms, amount, until), from);
     }
-    for (const { id, terms } of this.#passing) {
+    for (const { id, terms } of this.#inOrder(this.#passing)) {
       const start = terms.included?.windowStart ?? this.#now;
       if (id === null && start < this.#now) this.#issue(terms, start);
     }
   }
 
   #endWindows(at: Millis): void {
-    // In an order that does not depend on earlier looks: they share the room of their rollovers.
-    const over = this.#passing.filter(({ end }) => end === at).sort((a, b) => nameOf(a) < nameOf(b) ? -1 : 1);
+    const over = this.#inOrder(this.#passing.filter(({ end }) => end === at));
     this.#passing = this.#passing.filter(({ end }) => end > at);
     for (const { id } of over) if (id !== null) this.#expire(id, at);
     for (const passing of over) {
@@ -119,6 +117,16 @@ class Walk {
       const window = { start: Math.max(start, from), end };
       this.#passing.push({ end: end ?? Infinity, id: null, terms: termsOf(source, window), source });
     }
+  }
+
+  /**
+   * The order in which windows of one moment end, and the next ones begin. It does not depend on earlier looks: windows
+   * share the room of their rollovers, and what is alike in all else is used in the order of its making.
+   */
+  #inOrder(passing: readonly Passing[]): Passing[] {
+    const placeOf = ({ source }: Passing) =>
+      source === null ? this.#sources.length : this.#sources.indexOf(source);
+    return passing.toSorted((a, b) => placeOf(a) - placeOf(b));
   }
 
   /** Lets what is left of a window go on, as far as the maximum of live rollovers allows. */

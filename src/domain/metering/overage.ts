@@ -7,8 +7,8 @@
 import { type Amount, larger, smaller } from "../values/amount.ts";
 import type { LimitGroup } from "../catalog/plan.ts";
 import type { Context } from "../state/context.ts";
-import type { Counter } from "../state/counter.ts";
-import type { Draft } from "../state/draft.ts";
+import { type Counter, keyOf } from "../state/counter.ts";
+import type { Draft, Sale } from "../state/draft.ts";
 import { overageData, overageSoldData } from "../state/message.ts";
 import {
   addedOverage,
@@ -49,20 +49,30 @@ export function settleOverage(draft: Draft, lines: readonly Line[], now: Millis)
   }
 }
 
+/** Notes by how much a line changed the overage of its counter. */
+export function noteSold(draft: Draft, line: Line, more: Amount): void {
+  if (more !== 0n) draft.noteSale({ line, more });
+}
+
 /**
  * Tells that a turn began to sell past a quota, and that it sold the most in force, once for each user, group and window.
- *
- * @param line a line of the plan in force; its counter is changed already
- * @param more by how much the overage of its counter rose
+ * Several lines of one turn may have sold in one counter.
  */
-export function tellOfOverage(draft: Draft, line: Line, more: Amount, context: Context): void {
-  if (more <= 0n) return;
+export function tellOfOverage(draft: Draft, context: Context): void {
+  if (draft.sales.length === 0) return;
   const active = activePlanOf(draft, context);
-  const group = active?.plan.id === line.planId
-    ? active.plan.groups.find(({ id }) => id === line.groupId)
-    : undefined;
-  const max = group === undefined ? undefined : overageMaxOf(draft.user, group);
-  if (max === undefined) return;
+  for (const sales of Map.groupBy(draft.sales, ({ line }) => keyOf(line)).values()) {
+    const more = sales.reduce((sum, sale) => sum + sale.more, 0n);
+    const { line } = sales[0] as Sale;
+    const group = active?.plan.id === line.planId
+      ? active.plan.groups.find(({ id }) => id === line.groupId)
+      : undefined;
+    const max = group === undefined ? undefined : overageMaxOf(draft.user, group);
+    if (max !== undefined && more > 0n) tellOfSale(draft, { line, more }, max, context);
+  }
+}
+
+function tellOfSale(draft: Draft, { line, more }: Sale, max: Amount | null, context: Context): void {
   const { overage = 0n } = draft.counter(line);
   const row = draft.overage(line);
   const data = () => overageSoldData(draft.user.id, { row, max, overage });
@@ -81,8 +91,7 @@ export function tellOfOverage(draft: Draft, line: Line, more: Amount, context: C
 
 /** Tells what was settled of a window and not told yet, as of its time. */
 export function tellSettled(draft: Draft, row: OverageWindow, at: Millis): void {
-  const { key: _key, windowEnd: _end, total: _total, pending: amount, dueAt: _due, told: _told, ...ref } =
-    row;
+  const { key: _key, total: _total, pending: amount, dueAt: _due, told: _told, ...ref } = row;
   const hour = hourOf(at - 1);
   draft.putOverage({ ...row, pending: 0n, dueAt: null });
   draft.appendRecord({ verb: "append", table: "overage_hours", row: { ...ref, hour, at, amount } });

@@ -23,7 +23,7 @@ import { mayLog } from "./prompt_log.ts";
 import { refusedCall, type ReserveReason } from "../state/refused_call.ts";
 import { holdStep, type Run } from "../state/run.ts";
 import { type HeldRate, type Line, NO_PRICE_ROW, type Reservation } from "../state/reservation.ts";
-import { tellOfOverage } from "./overage.ts";
+import { noteSold } from "./overage.ts";
 import type { Assessment, GroupReading, SizedCall } from "./availability.ts";
 import { assessPath, type Level, partsIn, type PathAssessment } from "./levels.ts";
 import { sharesOf, takeShares } from "../accounts/shares.ts";
@@ -206,7 +206,7 @@ function hold(
 ): GroupReading[] {
   const movement = { reason: "reservation_held", eventId: null, reservationId, at: context.now } as const;
   takeCredits(draft, context, row.credits, movement);
-  const taken = groups.map((reading, index) => take(draft, reading, row.lines[index] as Line, context));
+  const taken = groups.map((reading, index) => take(draft, reading, row.lines[index] as Line));
   draft.putReservation(row);
   return taken;
 }
@@ -323,12 +323,12 @@ function unpriced(): Refusal {
 }
 
 /** Counts a line; returns the group after it. */
-function take(draft: Draft, reading: GroupReading, line: Line, context: Context): GroupReading {
+function take(draft: Draft, reading: GroupReading, line: Line): GroupReading {
   const { window, overage = 0n } = line;
   const counter = counted(reading.counter, line.taken, overage);
   if (!isOfGuard(window)) draft.putCounter(counter);
   else if (window.kind === "rate") draft.putCounter(counted(draft.counter(line), line.taken));
-  tellOfOverage(draft, line, overage, context);
+  noteSold(draft, line, overage);
   return { ...reading, window, counter };
 }
 

@@ -14,7 +14,7 @@ import { isOfGuard, type Millis } from "../values/period.ts";
 import type { Movement } from "../credits/ledger.ts";
 import { moveCredit, takeCredits } from "../credits/wallet.ts";
 import { finalParts } from "./final_parts.ts";
-import { settleOverage, tellOfOverage } from "./overage.ts";
+import { noteSold, settleOverage } from "./overage.ts";
 import {
   chargeLine,
   correctLeft,
@@ -75,7 +75,7 @@ export function settleCharge(
   const settled = settledLines(row.lines, parts.lines, isRecharge, now);
   const lines = spared.size === 0 ? settled : settled.map((line) => sparing(line, spared));
   settleOverage(draft, lines, now);
-  tellOfSold(draft, row.lines, parts.lines, { isRecharge, spared }, context);
+  noteSales(draft, row.lines, parts.lines, { isRecharge, spared });
   chargeCredits(draft, context, isRecharge ? [] : row.credits, credits, {
     reason: "event_committed",
     eventId,
@@ -126,18 +126,17 @@ function sparing(line: Line, spared: SparedCounters): Line {
   return { ...rest, taken: 0n };
 }
 
-/** Tells of what a commit sold beyond its hold. */
-function tellOfSold(
+/** Notes what a commit sold beyond its hold, or gave back. */
+function noteSales(
   draft: Draft,
   held: readonly HoldLine[],
   lines: readonly Line[],
   { isRecharge, spared }: Pick<Settlement, "isRecharge"> & { readonly spared: SparedCounters },
-  context: Context,
 ): void {
   lines.forEach((line, place) => {
-    if (line.overage === undefined || spared.has(keyOf(line))) return;
+    if (spared.has(keyOf(line))) return;
     const before = isRecharge ? 0n : held[place]?.overage ?? 0n;
-    tellOfOverage(draft, line, line.overage - before, context);
+    noteSold(draft, line, (line.overage ?? 0n) - before);
   });
 }
 
@@ -223,7 +222,7 @@ export function chargeEvent(
   for (const line of lines) {
     const { taken: delta, overage = 0n, window } = line;
     chargeLine(draft, line, { delta, overage, costCents: window.kind === "rate" ? 0n : costCents });
-    tellOfOverage(draft, line, overage, context);
+    noteSold(draft, line, overage);
   }
   settleOverage(draft, lines, context.now);
   takeCredits(draft, context, credits, {

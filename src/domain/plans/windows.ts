@@ -170,6 +170,21 @@ function guardCounter(draft: Draft, { planId, groupId, window }: CounterRef, cou
   };
 }
 
+/** Returns the windows of the slots of a rate that still count, also where the slot only has an open hold of 0. */
+function countingWindows(draft: Draft, planId: string, groupId: string, now: Millis): Window[] {
+  const windows = new Map<Millis, Window>();
+  for (const { windowStart: start, windowEnd: end } of countingSlots(draft, planId, groupId, now)) {
+    windows.set(start, { start, end, kind: "rate" });
+  }
+  for (const { lines } of draft.guardedHolds()) {
+    for (const { planId: ofPlan, groupId: ofGroup, window } of lines) {
+      const isOfRate = ofPlan === planId && ofGroup === groupId && window.kind === "rate";
+      if (isOfRate && window.end !== null && window.end > now) windows.set(window.start, window);
+    }
+  }
+  return [...windows.values()];
+}
+
 /** Returns the windows of a group whose usage still counts now. */
 export function runningWindows(
   draft: Draft,
@@ -184,11 +199,7 @@ export function runningWindows(
       return running === null ? [] : [running];
     }
     case "rolling":
-      return countingSlots(draft, planId, id, now).map(({ windowStart: start, windowEnd: end }) => ({
-        start,
-        end,
-        kind: "rate",
-      }));
+      return countingWindows(draft, planId, id, now);
     case "concurrent":
       return [IN_FLIGHT];
     default: {

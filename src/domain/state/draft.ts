@@ -19,7 +19,7 @@ import { emptyOverage, overageKey, type OverageRef, type OverageWindow } from ".
 import { Overlay } from "../values/overlay.ts";
 import type { Millis } from "../values/period.ts";
 import type { RefusedCall } from "./refused_call.ts";
-import type { Reservation } from "./reservation.ts";
+import type { Line, Reservation } from "./reservation.ts";
 import type { Run } from "./run.ts";
 import type { TopUpIntent } from "./top_up.ts";
 import { emptyShare, laterEnd, type Share, shareKey, type ShareRef } from "./share.ts";
@@ -28,10 +28,18 @@ import type { Change, User, UserState } from "./user.ts";
 
 const NO_COUNTERS: readonly Counter[] = [];
 const NO_OVERAGES: readonly OverageWindow[] = [];
+const NO_SALES: readonly Sale[] = [];
 const NO_RESERVATIONS: readonly Reservation[] = [];
 const NO_HOLDS: readonly GuardedHold[] = [];
 const NO_DRAFTS: readonly Draft[] = [];
 const NO_MESSAGES: readonly Message[] = [];
+
+/** A change of what a line's counter sold past its quota. */
+export interface Sale {
+  readonly line: Line;
+  /** By how much the overage of the counter rose, or fell where it is below 0. */
+  readonly more: Amount;
+}
 
 /** Changes of one decision over one user's state. */
 export class Draft {
@@ -57,6 +65,7 @@ export class Draft {
   #shares: Overlay<Share> | null = null;
   #topUps: Overlay<TopUpIntent> | null = null;
   #overages: Overlay<OverageWindow> | null = null;
+  #sales: Sale[] | null = null;
   #records: Change[] | null = null;
   #messages: Message[] | null = null;
 
@@ -195,13 +204,20 @@ export class Draft {
     (this.#shares ??= new Overlay()).set(row.key, row);
   }
 
-  /** Returns a window of overage, an empty one if need be. Its end is the latest of those with its start. */
+  /** Returns a window of overage, an empty one if need be. */
   overage(ref: OverageRef): OverageWindow {
     const key = overageKey(ref);
-    const row = this.#overages?.get(key) ?? this.state.overages.get(key);
-    if (row === undefined) return emptyOverage(this.user.key, ref);
-    const windowEnd = laterEnd(row.windowEnd, ref.window.end);
-    return windowEnd === row.windowEnd ? row : { ...row, windowEnd };
+    return this.#overages?.get(key) ?? this.state.overages.get(key) ?? emptyOverage(this.user.key, ref);
+  }
+
+  /** What this turn sold past quotas, in its order. */
+  get sales(): readonly Sale[] {
+    return this.#sales ?? NO_SALES;
+  }
+
+  /** Notes that the turn changed the overage of a line's counter. */
+  noteSale(sale: Sale): void {
+    (this.#sales ??= []).push(sale);
   }
 
   /** The windows of overage in memory, with this draft's changes. */

@@ -104,12 +104,19 @@ export type ChargedAmount =
   | { readonly groupId: string; readonly unit: Unit; readonly amount: Amount }
   | { readonly balanceId: string; readonly unit: Unit; readonly amount: Amount };
 
-/** Lists what an event was charged, groups first, without amounts of 0. */
+/** Lists what an event was charged, groups first, without amounts of 0. Several lines of one group are one amount. */
 export function chargedAmounts(
   { lines, credits }: Pick<MeteringEvent, "lines" | "credits">,
 ): ChargedAmount[] {
+  const groups = new Map<string, { groupId: string; unit: Unit; amount: Amount }>();
+  for (const { groupId, unit, taken } of linesOfQuotas(lines)) {
+    const name = `${groupId} ${unit}`;
+    const known = groups.get(name);
+    if (known === undefined) groups.set(name, { groupId, unit, amount: taken });
+    else known.amount += taken;
+  }
   const amounts: ChargedAmount[] = [
-    ...linesOfQuotas(lines).map(({ groupId, unit, taken }) => ({ groupId, unit, amount: taken })),
+    ...groups.values(),
     ...credits.map(({ balanceId, unit, taken }) => ({ balanceId, unit, amount: taken })),
   ];
   return amounts.filter(({ amount }) => amount > 0n);

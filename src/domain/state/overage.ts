@@ -5,9 +5,8 @@ import type { Unit } from "../catalog/plan.ts";
 import type { Amount } from "../values/amount.ts";
 import type { UserKey } from "../values/ids.ts";
 import type { Millis, Window } from "../values/period.ts";
-import { laterEnd } from "./share.ts";
 
-/** Identifies a window of overage within one user. Plans that have the group in the same window share it. */
+/** Identifies a window of overage within one user, by its begin and end. Plans that have the group in it share it. */
 export interface OverageRef {
   readonly groupId: string;
   readonly unit: Unit;
@@ -43,6 +42,8 @@ export interface OverageHour {
   readonly groupId: string;
   readonly unit: Unit;
   readonly windowStart: Millis;
+  /** null for a lifetime. */
+  readonly windowEnd: Millis | null;
   /** The beginning of the UTC hour in which it was settled. */
   readonly hour: Millis;
   /** When it was reported. */
@@ -55,7 +56,7 @@ export type SpendCaps = Readonly<Record<string, Amount>>;
 
 /** Makes the key of a window in maps. */
 export function overageKey({ groupId, unit, window }: OverageRef): string {
-  return `${groupId}\n${unit}\n${window.start}`;
+  return `${groupId}\n${unit}\n${window.start}\n${window.end}`;
 }
 
 /** Makes an empty window. */
@@ -97,7 +98,6 @@ export function addedOverage(row: OverageWindow, other: OverageWindow): OverageW
     : Math.min(row.dueAt, other.dueAt);
   return {
     ...row,
-    windowEnd: laterEnd(row.windowEnd, other.windowEnd),
     total: row.total + other.total,
     pending: row.pending + other.pending,
     dueAt,

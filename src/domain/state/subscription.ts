@@ -124,11 +124,6 @@ export function isPaid(row: Subscription): boolean {
   return row.provider !== null;
 }
 
-/** Returns all moments at which windows of a row may begin to be counted. */
-export function originsOf(row: Subscription): Millis[] {
-  return [anchorOf(row), row.startedAt, ...Object.values(row.firstHeld)];
-}
-
 /** Returns the anchor from which a row's windows are stepped. */
 export function anchorOf(row: Subscription): Millis {
   return row.cycleAnchorAt ?? row.startedAt;

@@ -126,17 +126,6 @@ export function windowAt(period: Period, at: Millis, anchor: Millis, startedAt: 
   }
 }
 
-/** Returns where the windows of every period begin that contain a moment, for these anchors and by the calendar. */
-export function beginsOf(at: Millis, anchors: Iterable<Millis>): Set<Millis> {
-  const begins = new Set<Millis>();
-  const add = (anchor: Period["anchor"], origin: Millis) => {
-    for (const type of PERIOD_TYPES) begins.add(windowAt({ type, anchor }, at, origin, origin).start);
-  };
-  for (const origin of anchors) add("subscription_start", origin);
-  add("calendar", at);
-  return begins;
-}
-
 function stepWindow(at: Millis, origin: Millis, step: Millis): Window {
   const start = origin + Math.floor((at - origin) / step) * step;
   return { start, end: start + step };

@@ -211,8 +211,11 @@ function valuesOf({ mutable, valueSql = {} }: TableSpec): string {
  *
  * @param alias SQL of the alias under which `t` is still stored; by default it is stored under its user
  */
-function isSame({ columns, keyColumns, found }: TableSpec, alias?: string): string {
-  const same = (column: string) => `t.${column} = s.${column}`;
+function isSame({ columns, keyColumns, nullable, found }: TableSpec, alias?: string): string {
+  const same = (column: string) => {
+    const operator = nullable?.includes(column) === true ? "is not distinct from" : "=";
+    return `t.${column} ${operator} s.${column}`;
+  };
   const parts = columns.slice(0, keyColumns).map(same);
   if (found !== undefined) {
     parts.push(same(found.at), alias === undefined ? same(found.user) : `t.${found.user} = ${alias}`);

@@ -48,6 +48,9 @@ export async function soldTo(
   return { keys, first: row?.first ?? null, caps };
 }
 
+/** SQL of an end after all others. */
+const NEVER = "9223372036854775807";
+
 /** Reads the hours of a user, told under any of its numbers, that begin within a span; oldest first. */
 export function readOverage(
   database: Pick<Database, "query">,
@@ -57,19 +60,24 @@ export function readOverage(
 ): Promise<OverageRecord[]> {
   return database.query<OverageRecord>(
     `select group_id, unit, hour_ms, trim_scale(amount)::text as amount, trim_scale(total)::text as total from (
-       select group_id, unit, window_start_ms, hour_ms, sum(amount) as amount,
-         sum(sum(amount)) over (partition by group_id, unit, window_start_ms order by hour_ms) as total
+       select group_id, unit, window_start_ms, end_ms, hour_ms, sum(amount) as amount,
+         sum(sum(amount)) over (partition by group_id, unit, window_start_ms, end_ms order by hour_ms) as total
        from (
-         select group_id, unit, window_start_ms, hour_ms, amount from overage_hours
-         where user_key = any($1::text::bigint[])
+         select h.group_id, h.unit, h.window_start_ms, coalesce(h.window_end_ms, (
+           select nullif(max(coalesce(w.window_end_ms, ${NEVER})), ${NEVER}) from overage_windows w
+           where w.user_key = any($1::text::bigint[]) and w.group_id = h.group_id and w.unit = h.unit
+             and w.window_start_ms = h.window_start_ms
+         ), 0) as end_ms, h.hour_ms, h.amount
+         from overage_hours h where h.user_key = any($1::text::bigint[])
          union all
-         select group_id, unit, window_start_ms, (due_at_ms - 1) / 3600000 * 3600000, pending from overage_windows
-         where user_key = any($1::text::bigint[]) and due_at_ms is not null
+         select group_id, unit, window_start_ms, coalesce(window_end_ms, 0),
+           (due_at_ms - 1) / 3600000 * 3600000, pending
+         from overage_windows where user_key = any($1::text::bigint[]) and due_at_ms is not null
        ) part
-       group by group_id, unit, window_start_ms, hour_ms
+       group by group_id, unit, window_start_ms, end_ms, hour_ms
      ) sums
      where hour_ms >= $2::bigint and hour_ms < $3::bigint
-     order by hour_ms, group_id, unit, window_start_ms`,
+     order by hour_ms, group_id, unit, window_start_ms, end_ms`,
     [arrayText(keys), from, to],
   );
 }

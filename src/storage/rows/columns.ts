@@ -14,6 +14,8 @@ export interface TableSpec {
   readonly columns: readonly string[];
   /** The number of leading columns that are the primary key. */
   readonly keyColumns: number;
+  /** Those of the key that may be null; absent for none. */
+  readonly nullable?: readonly string[];
   /** The columns that a put may change. */
   readonly mutable: readonly string[];
   /** SQL of the value that a put gives a column, of the stored row `t` and the put `s`; by default that of the put. */
@@ -53,6 +55,8 @@ export interface Later {
 interface Options {
   /** Whether a put may change the column. */
   readonly mutable?: boolean;
+  /** Whether a column of the key may be null. */
+  readonly nullable?: boolean;
   readonly later?: Later;
 }
 
@@ -125,12 +129,14 @@ export function table<Row>(
     const own = fields[member].columns as readonly Column<unknown>[];
     return own.map((column) => ({ ...column, member }));
   });
+  const nullable = columns.filter((each) => each.nullable === true).map((column) => column.name);
   columns.sort((a, b) => (a.later?.since ?? 0) - (b.later?.since ?? 0));
   return {
     name,
     keyColumns,
     columns: columns.map((column) => column.name),
     mutable: columns.filter(({ mutable }) => mutable === true).map((column) => column.name),
+    ...(nullable.length === 0 ? {} : { nullable }),
     ...(found === undefined ? {} : { found }),
     later: columns.flatMap(({ later }) => later === undefined ? [] : [copyText(later.value)]),
     encode: encodeLine ?? ((row) => {

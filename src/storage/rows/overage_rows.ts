@@ -1,14 +1,15 @@
 // Overage: the windows in which groups sold past their quotas, and what was reported of them.
 
 import { type OverageHour, overageKey, type OverageWindow } from "../../domain/state/overage.ts";
-import { amount, column, type StoredRow, type Table, table } from "./columns.ts";
+import type { Millis } from "../../domain/values/period.ts";
+import { amount, column, mapped, type StoredRow, type Table, table } from "./columns.ts";
 
-const WINDOWS = table<Omit<OverageWindow, "key">>("overage_windows", 4, {
+const WINDOWS = table<Omit<OverageWindow, "key">>("overage_windows", 5, {
   userKey: column("user_key"),
   groupId: column("group_id"),
   unit: column("unit"),
   windowStart: column("window_start_ms"),
-  windowEnd: column("window_end_ms", { mutable: true }),
+  windowEnd: column("window_end_ms", { nullable: true }),
   total: amount("total", { mutable: true }),
   pending: amount("pending", { mutable: true }),
   dueAt: column("due_at_ms", { mutable: true }),
@@ -23,7 +24,10 @@ function readWindow(stored: StoredRow): OverageWindow {
   return { key: overageKey({ groupId, unit, window: { start, end } }), ...row };
 }
 
-export const OVERAGE_HOURS = table<OverageHour>("overage_hours", 6, {
+/** Stands for the end of a lifetime: null is that of hours from before ends were stored. */
+const LIFETIME = 0;
+
+export const OVERAGE_HOURS = table<OverageHour>("overage_hours", 8, {
   userKey: column("user_key"),
   groupId: column("group_id"),
   unit: column("unit"),
@@ -31,4 +35,10 @@ export const OVERAGE_HOURS = table<OverageHour>("overage_hours", 6, {
   hour: column("hour_ms"),
   at: column("at_ms"),
   amount: amount("amount"),
+  windowEnd: mapped<Millis | null>(
+    "window_end_ms",
+    (end) => end ?? LIFETIME,
+    (stored) => stored === LIFETIME ? null : stored as Millis | null,
+    { later: { since: 49, value: null } },
+  ),
 });

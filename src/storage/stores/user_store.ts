@@ -7,12 +7,12 @@ import type { UserKey } from "../../domain/values/ids.ts";
 import type { EndUserKey } from "../../domain/state/end_user_key.ts";
 import type { Counter } from "../../domain/state/counter.ts";
 import { type CreditBalance, TOLD } from "../../domain/state/credit.ts";
-import { beginsOf, type Millis } from "../../domain/values/period.ts";
+import type { Millis } from "../../domain/values/period.ts";
 import { countersOf, type Reservation } from "../../domain/state/reservation.ts";
 import type { Run } from "../../domain/state/run.ts";
 import type { OverageWindow } from "../../domain/state/overage.ts";
 import type { Share, ShareLine } from "../../domain/state/share.ts";
-import { originsOf, type Subscription } from "../../domain/state/subscription.ts";
+import type { Subscription } from "../../domain/state/subscription.ts";
 import type { UserSummary } from "../../domain/state/summary.ts";
 import type { TopUpIntent } from "../../domain/state/top_up.ts";
 import type { CallerTexts } from "../../domain/state/text_room.ts";
@@ -109,7 +109,6 @@ async function load(
     shares,
     endUserKeys,
     overages,
-    [sold],
     summaries,
   ] = await Promise.all([
     database.query<{ key: number; id: string; merged_into: number }>(
@@ -149,10 +148,6 @@ async function load(
        or window_end_ms > least($2::bigint, (select min(created_at_ms) from (${OLDEST_HOLDS}) as oldest)))`,
       [keyText, from],
     ),
-    database.query<StoredRow>(
-      "select 1 from overage_windows where user_key = any($1::text::bigint[]) limit 1",
-      [keyText],
-    ),
     database.query<StoredRow>("select * from user_summaries where user_key = any($1::text::bigint[])", [
       keyText,
     ]),
@@ -184,12 +179,7 @@ async function load(
     const rows = loaded.get(row.userKey);
     if (rows !== undefined) (rows.shares ??= []).push(row);
   }
-  for (
-    const stored of [
-      ...overages,
-      ...sold !== undefined ? await loadBegun(database, [...loaded.values()], from) : [],
-    ]
-  ) {
+  for (const stored of overages) {
     const row = OVERAGE_WINDOWS.read(stored);
     const rows = loaded.get(row.userKey);
     if (rows !== undefined) (rows.overages ??= []).push(row);
@@ -223,23 +213,6 @@ interface AskedUser {
 
 function nameOf(ref: UserRef): string {
   return "key" in ref ? `${ref.realm}#${ref.key}` : `${ref.realm}/${ref.id}`;
-}
-
-/**
- * Loads windows of overage that ended, but began with a longer window that still runs: a group that counts by the day now
- * goes on from what it sold in the first hour.
- */
-function loadBegun(database: Database, loaded: readonly Rows[], from: Millis): Promise<StoredRow[]> {
-  const begins = loaded.flatMap(({ user, subscriptions, reservations }) => {
-    const at = Math.min(from, ...reservations.map(({ createdAt }) => createdAt));
-    return [...beginsOf(at, subscriptions.flatMap(originsOf))].map((start) => ({ key: user.key, start, at }));
-  });
-  return database.query<StoredRow>(
-    `select t.* from unnest($1::text::bigint[], $2::text::bigint[], $3::text::bigint[]) as begun(key, start, at)
-     join overage_windows t on t.user_key = begun.key and t.window_start_ms = begun.start
-       and t.window_end_ms <= begun.at and t.due_at_ms is null`,
-    (["key", "start", "at"] as const).map((name) => arrayText(begins.map((row) => row[name]))),
-  );
 }
 
 async function loadUsers(database: Database, refs: readonly UserRef[]): Promise<AskedUser[]> {

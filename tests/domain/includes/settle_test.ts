@@ -375,6 +375,16 @@ Deno.test("an add-on includes nothing without a plan", () => {
   assert.deepEqual(shown(scene), ["plan 50/50 04-01"]);
 });
 
+Deno.test("what begins at one moment is used in one order, whenever it is looked at", () => {
+  for (const at of ["2026-04-01T00:00:00.000Z", "2026-04-01T00:00:00.001Z"]) {
+    const scene = sceneOf();
+    scene.subscribe("same");
+    scene.pay("more", "x1");
+    scene.at(at);
+    assert.deepEqual(shown(scene), ["plan 200/200 05-01", "plan 50/50 05-01"], at);
+  }
+});
+
 Deno.test("a merge keeps the amount of the primary, whatever seats the other one had", () => {
   const scene = sceneOf();
   const alias = new Scene([], undefined, [], { beside: scene, key: 8, id: "alias" });

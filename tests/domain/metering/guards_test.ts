@@ -2,8 +2,10 @@
 
 import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.10.2";
+import { amountOf } from "../../../src/domain/values/amount.ts";
 import type { LimitGroupDocument } from "../../../src/domain/catalog/catalog.ts";
 import { groupOf, packOf, planOf, Scene } from "../scene.ts";
+import { correctionOf, usageOf } from "../scene_input.ts";
 import { TreeScene } from "../tree_scene.ts";
 
 const START = "2026-03-10T12:00:00.000Z";
@@ -179,6 +181,23 @@ Deno.test("a change of plan gives no fresh rate, under any policy, and holds sta
     assert.deepEqual([left, none], [2, 0], onPlanChange);
     scene.cancel({ provider: "stripe", externalId: "sub" });
     assert.equal(counts(scene).rate, 2, `back from ${onPlanChange}`);
+  }
+});
+
+Deno.test("a hold of nothing follows every change of plan, like one of something", () => {
+  const limits = (
+    quota: number,
+  ) => [groupOf("all", 100), { ...rate("rate", quota), unit: "tokens" as const }];
+  const plans = [4, 5, 6].map((quota) => planOf(`p${quota}`, {}, { limits: limits(quota) }));
+  for (const inputTokens of [1, 0]) {
+    const scene = new Scene(plans, START);
+    scene.subscribe("p4");
+    const held = scene.hold({ inputTokens });
+    for (const { id } of plans.slice(1)) scene.subscribe(id);
+    const [extra, actual, usage] = [correctionOf(undefined), correctionOf(undefined), usageOf(undefined)];
+    const final = { reservationId: held, extra, actual, usage, costCents: null, response: null };
+    const settled = scene.ask("commit", final).groups.find(({ groupId }) => groupId === "rate");
+    assert.equal(settled?.quota, amountOf(6));
   }
 });
 

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import type { PlanDocument } from "../../../src/domain/catalog/catalog.ts";
+import { chargedAmounts } from "../../../src/domain/state/event.ts";
 import { numberOf } from "../../../src/domain/values/amount.ts";
 import { type Final, groupOf, PACKS, planOf, Scene } from "../scene.ts";
 
@@ -160,6 +161,8 @@ Deno.test("carry copies counts without overage; that of an open hold is settled 
     scene.track(2);
     const answer = scene.commit(hold, { actual: { count: final } });
     assert.deepEqual([counts(scene), answer.groups], [{ g: q }, { g: q[0] }]);
+    const charged = chargedAmounts(scene.event()).map(({ amount }) => numberOf(amount));
+    assert.deepEqual(charged, final > 0 ? [final] : [], "as one amount of the group");
     scene.subscribe("p");
     const after = [Math.max(q[0], p[0] - p[1]) + p[1], p[1]];
     assert.deepEqual(counts(scene), { g: after }, "what p sold, and the usage of q without overage");
@@ -312,6 +315,46 @@ Deno.test("the first unit sold and the last are reported once a window, by holds
   scene.ask("spendCap", { groupId: "g", max: 3_000_000n });
   scene.hold(1);
   assert.deepEqual(told(scene).slice(-1), ["cap_reached g 3 of 3"], "of the user's own cap");
+});
+
+Deno.test("windows that begin together and end at different times are reported apart, each with its own sums", () => {
+  const period = (type: "daily" | "monthly") => ({ type, anchor: "subscription_start" } as const);
+  const plans = [
+    planWith([selling("g", 50)], "day", { period: period("daily") }),
+    planWith([selling("g", 50, 12)], "month", { period: period("monthly"), rank: 2 }),
+  ];
+  for (const hours of [0, 1]) {
+    const scene = new Scene(plans, START, PACKS, { listensTo: LISTENS });
+    const sell = (plan: string, count: number) => {
+      scene.subscribe(plan);
+      scene.track(count);
+      scene.wait(hours * 3_600);
+    };
+    sell("day", 11);
+    sell("month", 3);
+    sell("day", 4);
+    scene.wait(3_600).ask("settle", {});
+    const sums = scene.messages.filter(({ type }) => type === "usage.overage").map(({ body }) => {
+      const { amount, total, period: { end } } = JSON.parse(body).data;
+      return `${amount} of ${total} until ${end.slice(5, 10)}`;
+    });
+    const want = hours === 0
+      ? ["5 of 5 until 03-11", "1 of 1 until 04-10"]
+      : ["1 of 1 until 03-11", "1 of 1 until 04-10", "4 of 5 until 03-11"];
+    assert.deepEqual(sums, want);
+  }
+});
+
+Deno.test("lines of a commit that meet on one counter are reported as one sale", () => {
+  const account = sceneOf(planWith([selling("g", 5)]));
+  const member = new Scene([], START, [], { beside: account, key: 8, id: "m", isCompared: false });
+  member.subscribe("p");
+  member.under(account);
+  const hold = member.hold(1);
+  member.under(null);
+  member.mergeInto(account);
+  account.commit(hold, { actual: { count: 12 } });
+  assert.deepEqual(told(account), ["overage_started g 5 of 5", "cap_reached g 5 of 5"]);
 });
 
 Deno.test("each level of a path sells its own groups", () => {

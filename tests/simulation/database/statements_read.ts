@@ -93,22 +93,6 @@ export const READS: readonly Entry[] = [
       );
     })
   ),
-  read("whether any was sold: select 1 from overage_windows where user_key = any", (tables, [keys]) => {
-    const wanted = numbersOf(keys);
-    return tables.list("overage_windows", (row) => wanted.includes(row.user_key as number)).slice(0, 1);
-  }),
-  read("begun windows: select t.* from unnest($1::text::bigint[], $2", (tables, [keys, starts, times]) => {
-    const [ofKey, start, at] = [[...numbersOf(keys)], [...numbersOf(starts)], [...numbersOf(times)]];
-    return tables.list(
-      "overage_windows",
-      (row) =>
-        row.due_at_ms === null && row.window_end_ms !== null &&
-        ofKey.some((key, place) =>
-          key === row.user_key && start[place] === row.window_start_ms &&
-          (row.window_end_ms as number) <= (at[place] as number)
-        ),
-    );
-  }),
   read(
     "open reservations of users: select id, user_key, status, event, quantity,",
     (tables, [keys, bytesMax]) => {
