@@ -112,7 +112,7 @@ Deno.test("refusals and the explanation say which user above refuses", async () 
     "links lead to the account",
   );
   const user = await visitor.get(`${base}/users/ann/activity`);
-  assert.match(user.text, /Refusals .*Refused by .* limit reached acme Images 1 /);
+  assert.match(user.text, /Refusals .*Refused by .* limit reached acme Images \(Team\) 1 /);
   const explained = await visitor.get(`${base}/users/ann/explain?event=image.x&count=101`);
   assert.match(explained.text, /Refused at "acme" by the limit "Images"/);
   assert.match(explained.text, /Limits of team No limits Limits of acme refuses .* Images yes/);
