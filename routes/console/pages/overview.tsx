@@ -1,4 +1,5 @@
-// An app in one mode at a glance: today against the same day of last week, 30 days against the 30 before, what costs most,
+// An app in one mode at a glance: today against the same day of last week, this week against last
+// week, 30 days against the 30 before, what costs most,
 // and what needs attention.
 
 import type { AppMode } from "../parts/ask.ts";
@@ -16,6 +17,7 @@ import {
   seriesOf,
   sumsOfParts,
   typeColours,
+  usersADay,
 } from "../parts/daily_usage.tsx";
 import { EventTable } from "../parts/event_table.tsx";
 import { Comparison } from "../parts/figure.tsx";
@@ -29,6 +31,7 @@ import { listUsers } from "../../contract/admin_users.ts";
 import { listEvents } from "../../contract/events.ts";
 import { listWebhooks } from "../../contract/webhooks.ts";
 import { marginsPath } from "./margins.tsx";
+import { WeekCard } from "./overview_week.tsx";
 import { Fullness, type ListedUser, UserLink } from "./users.tsx";
 import { Cost } from "./usage.tsx";
 import { webhookPath } from "./webhooks_actions.tsx";
@@ -94,6 +97,7 @@ export const overviewPage: PageRoute = {
           {usage === null || hours === null ? null : (
             <>
               <Today app={app} hours={hours} now={now} />
+              <WeekCard app={app} usage={usage} />
               <Month app={app} usage={usage} />
             </>
           )}
@@ -256,16 +260,6 @@ function Month({ app, usage }: { app: App; usage: DailyUsage }) {
       />
     </section>
   );
-}
-
-/** The average number of users on a day; null where a day is not known. */
-function usersADay(days: readonly DayOfUsage[]): number | null {
-  let sum = 0;
-  for (const { users } of days) {
-    if (users === null) return null;
-    sum += users;
-  }
-  return Math.round(sum / days.length);
 }
 
 function CostByModel({ models, app }: { models: DailyUsage | null; app: App }) {

@@ -175,6 +175,17 @@ export function addUp(
   };
 }
 
+/** The average number of users on a day, below 10 with a decimal; null where a day is not known. */
+export function usersADay(days: readonly DayOfUsage[]): number | null {
+  let sum = 0;
+  for (const { users } of days) {
+    if (users === null) return null;
+    sum += users;
+  }
+  const mean = sum / days.length;
+  return mean < 10 ? Math.round(mean * 10) / 10 : Math.round(mean);
+}
+
 /** A part with its sums over all days, and its numbers by day. */
 export interface PartSums extends Sums {
   readonly name: string;
