@@ -138,7 +138,10 @@ Deno.test("the overview compares the last 7 full days with the 7 before, in word
   service.clock.advance(week);
   const text = await overview();
   assert.match(text, /25 % fewer events than in the week before\./);
-  assert.match(text, /Number This week Week before Difference Events 3 4 −25 % Users a day 0\.1 0\.1 unchanged/);
+  assert.match(
+    text,
+    /Number This week Week before Difference Events 3 4 −25 % Users a day 0\.1 0\.1 unchanged/,
+  );
 });
 
 Deno.test("pages that are missing keep the navigation of the app", async () => {

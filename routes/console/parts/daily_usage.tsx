@@ -34,6 +34,8 @@ export interface DailyQuery {
   readonly status?: "used" | "blocked";
   readonly order?: "events" | "cost";
   readonly userId?: string | null;
+  /** Whether the usage of users below is added to that of `userId`. */
+  readonly withMembers?: boolean;
 }
 
 /** Reads the usage of the days up to a time. */
@@ -49,9 +51,18 @@ export function readDailyUsage(
 export function readDays(
   ask: ApiCaller,
   { appId, mode }: AppMode,
-  { userId = null, ...query }: DailyQuery & { readonly from: string; readonly to: string },
+  { userId = null, withMembers = false, ...query }: DailyQuery & {
+    readonly from: string;
+    readonly to: string;
+  },
 ): Promise<ApiAnswer<DailyUsage>> {
-  return ask.admin(listDailyUse, { appId, mode, ...query, userId: userId ?? undefined });
+  return ask.admin(listDailyUse, {
+    appId,
+    mode,
+    ...query,
+    userId: userId ?? undefined,
+    withMembers: withMembers ? "true" : undefined,
+  });
 }
 
 /** The days by whose event types colours are chosen on every page. */

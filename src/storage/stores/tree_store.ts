@@ -4,6 +4,30 @@ import { Buffer } from "node:buffer";
 import type { UserKey } from "../../domain/values/ids.ts";
 import { arrayText, type Database } from "../database.ts";
 
+/** SQL of the users directly below each user of a list, also below its aliases. */
+const belowEach = (list: string) =>
+  `${list} b join users n on n.key = b.key or n.merged_into = b.key
+   join users c on c.parent_key = n.key and c.merged_into is null`;
+
+/** Lists the numbers of some users below a user, the nearest first. */
+export async function keysBelow(
+  database: Pick<Database, "query">,
+  realm: number,
+  userId: string,
+  limit: number,
+): Promise<UserKey[]> {
+  const rows = await database.query<{ key: UserKey }>(
+    `with recursive own (key) as (
+       select coalesce(merged_into, key) from users where realm = $1::int and id = $2
+     ), below (key) as (
+       select c.key from ${belowEach("own")} union select c.key from ${belowEach("below")}
+     )
+     select key from below limit $3::int`,
+    [realm, userId, limit],
+  );
+  return rows.map(({ key }) => key);
+}
+
 /**
  * Counts the users on the longest way down from a user, without itself.
  *
@@ -19,10 +43,7 @@ export async function heightBelow(
     `with recursive below (key, height) as (
        select c.key, 1 from users c where c.parent_key = any($1::text::bigint[]) and c.merged_into is null
        union
-       select c.key, b.height + 1 from below b
-         join users n on n.key = b.key or n.merged_into = b.key
-         join users c on c.parent_key = n.key and c.merged_into is null
-       where b.height < $2::int
+       select c.key, b.height + 1 from ${belowEach("below")} where b.height < $2::int
      )
      select max(height) as height from below`,
     [arrayText(keys), most],
