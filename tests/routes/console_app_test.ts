@@ -123,7 +123,7 @@ Deno.test("the overview compares with the same hours of a week ago, and names wh
   assert.match(text, /Events without a price in 30 days: 1 of sdxl/);
   service.clock.advance(hour);
   assert.match((await visitor.get(base)).text, /2 events 2 by 08:00: −50 % from 4/);
-  assert.match((await visitor.get(`${base}/margins`)).text, /Pro\s+1\s+1\s/);
+  assert.match((await visitor.get(`${base}/margins?plans`)).text, /Pro\s+1\s+1\s/);
 });
 
 Deno.test("the overview compares the last 7 full days with the 7 before, in words and in a table", async () => {

@@ -30,7 +30,7 @@ import { UsageChart } from "../parts/usage_chart.tsx";
 import { listUsers } from "../../contract/admin_users.ts";
 import { listEvents } from "../../contract/events.ts";
 import { listWebhooks } from "../../contract/webhooks.ts";
-import { marginsPath } from "./margins.tsx";
+import { MarginsLater, marginsPath } from "./margins.tsx";
 import { WeekCard } from "./overview_week.tsx";
 import { Fullness, type ListedUser, UserLink } from "./users.tsx";
 import { Cost } from "./usage.tsx";
@@ -345,20 +345,15 @@ function NearLimits(
   );
 }
 
-/** Plans with their margins: loaded after the page, because it counts the seats of all subscriptions. */
+/** Plans with their margins. */
 function Plans({ request, app }: { request: PageRequest; app: App }) {
-  const path = marginsPath(app);
   return (
     <section class="card" aria-labelledby="plans" aria-live={request.isPartial ? undefined : "off"}>
       <div class="head">
         <h2 id="plans">Plans</h2>
-        <a href={path}>Margins</a>
+        <a href={marginsPath(app)}>Margins</a>
       </div>
-      <div hx-get={path} hx-trigger="load" hx-select="#margins" hx-swap="outerHTML">
-        <p class="empty">
-          <a href={path}>Show cost, revenue and margin of each plan</a>
-        </p>
-      </div>
+      <MarginsLater app={app} />
     </section>
   );
 }
