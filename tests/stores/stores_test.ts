@@ -1,10 +1,10 @@
 // Several databases over HTTP: where workspaces are, what lists show, and what stays untouched when one is away.
 
 import assert from "node:assert/strict";
-import type { Answer } from "../support/test_service.ts";
+import type { Answer, TestApp } from "../support/test_service.ts";
 import { assertRefused, CATALOG, dataOf } from "../routes/support.ts";
 import { send } from "../support/test_service.ts";
-import { Visitor } from "../routes/console_support.ts";
+import { AGENT_TOKEN, Visitor } from "../routes/console_support.ts";
 import { StoresProcess } from "./support.ts";
 
 const ORIGIN = "https://shop.example.com";
@@ -188,6 +188,34 @@ Deno.test("metrics of a database have its name as a label, those of the process 
   assert.equal(of("holdfast_streams").length, 1);
   assert.equal(lines.filter((line) => line.startsWith("# HELP holdfast_append_seconds ")).length, 1);
   assert.equal(of("holdfast_append_seconds_count").length, 2);
+});
+
+Deno.test("an agent's units are counted on the database of the app, whichever others serve", async () => {
+  const packs = [{
+    id: "cpk_calls",
+    name: "Calls",
+    kind: "generic",
+    unit: "count",
+    matches: [{ event: "*" }],
+    items: [],
+  }];
+  const catalog = { ...CATALOG, packs };
+  const [first, second] = [await process.app("eu1", catalog), await process.app("eu2", catalog)];
+  const agent = await Visitor.signedIn(process.http, AGENT_TOKEN);
+  const formOf = ({ appId }: TestApp) => agent.get(`/console/apps/${appId}/live/users/ann/grant`);
+  const granted = async (app: TestApp, quantity: string) => {
+    const sent = { packId: "cpk_calls", quantity };
+    return await agent.press(await agent.press(await formOf(app), "Continue", sent), "Grant");
+  };
+  assert.match((await granted(second, "20")).text, /Granted/);
+  assert.match((await formOf(first)).text, /You may grant 20 more units today/);
+  process.takeAway("eu1");
+  try {
+    assert.match((await formOf(second)).text, /You may grant 0 more units today/);
+    assert.equal((await granted(second, "1")).status, 403);
+  } finally {
+    await process.giveBack("eu1");
+  }
 });
 
 Deno.test("the console shows the workspaces of all databases, and a sign-out holds after any of them was away", async () => {

@@ -18,6 +18,7 @@ import {
   TEST_FEATURES,
   type TestApp,
 } from "../support/test_service.ts";
+import { AGENT_GRANTS, OPERATORS } from "../routes/console_support.ts";
 import { openTestStore, type TestStore } from "../support/test_store.ts";
 
 const AWAY = "The database is away";
@@ -83,12 +84,11 @@ export class StoresProcess implements AsyncDisposable {
       );
     }
     this.stores = new Stores(services);
-    const operators = [{ name: "admin", role: "admin", token: ADMIN_TOKEN }] as const;
     this.http = makeApp(this.stores, ADMIN_TOKEN, {
-      operators,
+      operators: OPERATORS,
       isSecure: false,
       supportSeesPrompts: true,
-      agentGrants: 100,
+      agentGrants: AGENT_GRANTS,
     });
   }
 
