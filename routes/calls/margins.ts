@@ -77,7 +77,7 @@ async function countNow({ database }: World, realm: Realm, userId: string | null
   return { at, plans: await countSeats(database, realm.realm, at, userId) };
 }
 
-/** The seats of a realm as they were counted last. Times are of the process. */
+/** The last count of the seats of a realm. Times are of the process. */
 interface Kept {
   readonly counted: Promise<Counted>;
   /** Until when they are not counted again; Infinity while they are. */

@@ -249,8 +249,8 @@ export const listDailyUse = defineCall({
     countedUntil: time.describe("Later events are not counted yet"),
     members: z.strictObject({
       counted: z.int().min(0),
-      hasMore: z.boolean().describe("Whether there are users below whose usage is not added"),
-    }).optional().describe("Present with withMembers: the users below whose usage is added"),
+      hasMore: z.boolean().describe("Whether there are further users below, who are not added"),
+    }).optional().describe("Present with withMembers: the users below who are added"),
     days: z.array(z.strictObject({
       day: z.iso.date(),
       ...use,

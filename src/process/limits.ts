@@ -286,7 +286,7 @@ export const DAILY_USE_LIMITS = {
   /** Days of one answer. */
   daysMax: 92,
   /** Users below a user whose usage an answer adds to that of the user. */
-  membersMax: 1_000,
+  membersMax: 500,
 } as const;
 
 /** Bounds of the process. */

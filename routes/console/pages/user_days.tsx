@@ -18,7 +18,7 @@ export async function readUserDays(
   { app, user: { userId } }: UserSubject,
   now: number,
 ): Promise<Days> {
-  const read = await readDailyUsage(ask, app, { now, days: DAYS, by: "event", userId, withMembers: true });
+  const read = await readDailyUsage(ask, app, { now, days: DAYS, by: "user", userId, withMembers: true });
   return read.ok ? read.data : null;
 }
 

@@ -24,7 +24,7 @@ export interface DailyUseQuery {
   readonly partsMax?: number;
   /** Only this user's usage; null for all users. */
   readonly userId: string | null;
-  /** Users whose usage is added to that of `userId`; absent for none. */
+  /** Users to add to `userId`; absent for none. */
   readonly members?: readonly UserKey[];
 }
 
