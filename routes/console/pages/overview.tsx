@@ -12,6 +12,7 @@ import {
   type DailyUsage,
   type DayOfUsage,
   LagNote,
+  lagsBehind,
   nowOf,
   readDailyUsage,
   seriesOf,
@@ -97,8 +98,8 @@ export const overviewPage: PageRoute = {
           {usage === null || hours === null ? null : (
             <>
               <Today app={app} hours={hours} now={now} />
-              <WeekCard app={app} usage={usage} />
-              <Month app={app} usage={usage} />
+              {lagsBehind(usage, now) ? null : <WeekCard app={app} usage={usage} />}
+              <Month app={app} usage={usage} now={now} />
             </>
           )}
           <div class="columns">
@@ -165,7 +166,7 @@ function Today({ app, hours, now }: { app: App; hours: DailyUsage; now: number }
   const isKnown = (day: DayOfUsage) => day.parts.every(({ isUnknown }) => isUnknown !== true);
   const [sums, earlier] = [upToHour(today), upToHour(before)];
   const until = `${String(hour).padStart(2, "0")}:00`;
-  const isComparable = hour > 0 && isKnown(today) && isKnown(before);
+  const isComparable = hour > 0 && isKnown(today) && isKnown(before) && !lagsBehind(hours, now);
   const compared = (of: "events" | "blocked" | "costCents") =>
     isComparable ? { now: sums[of], before: earlier[of], until } : null;
   const base = appPath(app);
@@ -215,10 +216,12 @@ function weekdayOf(day: string): string {
 }
 
 /** 30 days against the 30 before, with a chart. */
-function Month({ app, usage }: { app: App; usage: DailyUsage }) {
+function Month({ app, usage, now }: { app: App; usage: DailyUsage; now: number }) {
   const [before, days] = [usage.days.slice(-2 * DAYS, -DAYS), usage.days.slice(-DAYS)];
   const [sums, earlier] = [addUp(days), addUp(before)];
-  const compared = (of: "events" | "blocked" | "costCents") => ({ now: sums[of], before: earlier[of] });
+  const isComparable = !lagsBehind(usage, now);
+  const compared = (of: "events" | "blocked" | "costCents") =>
+    isComparable ? { now: sums[of], before: earlier[of] } : null;
   const base = appPath(app);
   const shown = { by: usage.by, days };
   const [users, usersBefore] = [usersADay(days), usersADay(before)];
@@ -226,7 +229,9 @@ function Month({ app, usage }: { app: App; usage: DailyUsage }) {
     <section class="card">
       <div class="head">
         <h2>Last {DAYS} days</h2>
-        <span class="soft">today included, compared with the {DAYS} days before</span>
+        <span class="soft">
+          today included{isComparable ? `, compared with the ${DAYS} days before` : ""}
+        </span>
       </div>
       <div class="figures">
         <Comparison value={sums.events} text="events" href={`${base}/usage`} compared={compared("events")} />
@@ -235,7 +240,7 @@ function Month({ app, usage }: { app: App; usage: DailyUsage }) {
             value={users}
             text="users a day"
             href={`${base}/usage?by=user`}
-            compared={usersBefore === null ? null : { now: users, before: usersBefore }}
+            compared={usersBefore === null || !isComparable ? null : { now: users, before: usersBefore }}
           />
         )}
         <Comparison

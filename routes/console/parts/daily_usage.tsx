@@ -230,9 +230,15 @@ export function sumsOfParts(
 /** How far sums may lag behind before pages show it. */
 const LAG_SHOWN_MS = 60_000;
 
+/** Whether the sums lag behind so far that they cannot be compared. */
+export function lagsBehind({ countedUntil }: Pick<DailyUsage, "countedUntil">, now: number): boolean {
+  return Date.parse(countedUntil) < now - LAG_SHOWN_MS;
+}
+
 /** A note where the newest events are not in the sums yet. */
-export function LagNote({ usage: { countedUntil }, now }: { usage: DailyUsage; now: number }) {
-  if (Date.parse(countedUntil) >= now - LAG_SHOWN_MS) return null;
+export function LagNote({ usage, now }: { usage: DailyUsage; now: number }) {
+  if (!lagsBehind(usage, now)) return null;
+  const { countedUntil } = usage;
   return (
     <div class="note warn">
       <p>
