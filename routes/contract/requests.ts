@@ -32,7 +32,7 @@ export const listRequests = defineCall({
     "Answers with a 4xx or 5xx status to requests with a key that is or was the app's. A refused reserve " +
     "is a 200, and not listed; failed calls of a batch are, under the path of the batch. Requests of one key " +
     "with the same method, route, status and code within one hour (UTC) are one row with a count; it shows the " +
-    "newest of them. All keys of the app's users count as one key. Rows are there within seconds and kept for " +
+    "newest of them; those with the status 429 are one row a day. All keys of the app's users count as one key. Rows are there within seconds and kept for " +
     "7 days, at most 10,000 an app. Deleting a user's data removes the rows about the user.",
   answer: z.strictObject({
     requests: z.array(

@@ -100,6 +100,20 @@ Deno.test("failed calls of a batch are rows of its path by code, which show the 
   assert.deepEqual(JSON.parse(String(row?.body)), { ...calls[3], prompt: "[hidden]" });
 });
 
+Deno.test("calls above a limit are one row a day, others one an hour", async () => {
+  const app = await appWithUser(service);
+  service.clock.advance(DAY - service.clock.now() % DAY);
+  for (let hour = 0; hour < 3; hour++) {
+    for (const count of [1000, -1]) {
+      await app.call("POST", "/track", { userId: "u", event: "image.x", count });
+    }
+    service.clock.advance(12 * 3_600_000);
+  }
+  const counts = async (status: number) =>
+    (await requestsOf(app, `&status=${status}`)).map((row) => row.count);
+  assert.deepEqual([await counts(429), await counts(400)], [[1, 2], [1, 1, 1]]);
+});
+
 Deno.test("keys of an app's users share rows, so that many users leave room for the app's own keys", async () => {
   const app = await appWithUser(service);
   for (const userId of ["u", "other"]) {

@@ -9,6 +9,8 @@ const HEIGHT = 100;
 /** The part of a day's width that its bar takes. */
 const BAR_WIDTH = 0.8;
 const DATES_MAX = 5;
+/** The most days that all have their date. */
+const WEEK = 7;
 
 /** The chart with its legend and table. */
 export function UsageChart(
@@ -112,8 +114,8 @@ export function scaleOf(most: number): number {
 
 /** Days that share the width evenly, the first and the last among them. */
 function datesOf(days: readonly string[]): string[] {
-  const steps = Math.min(DATES_MAX, days.length) - 1;
-  if (steps < 1) return [...days];
+  if (days.length <= WEEK) return [...days];
+  const steps = DATES_MAX - 1;
   return Array.from(
     { length: steps + 1 },
     (_, step) => days[Math.round(step * (days.length - 1) / steps)] as string,

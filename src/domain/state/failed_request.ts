@@ -1,6 +1,7 @@
 // Failed requests: what is recorded of an answer with a 4xx or 5xx status to a caller with an API key. Requests of one key that
-// are alike in method, route, status and code, within one UTC hour, are one row with a count. All keys of an app's users count
-// as one key: each of them may fail, and their rows would push out those of the app's server. No decision depends on it.
+// are alike in method, route, status and code, within one UTC hour, are one row with a count; those above a limit within one
+// UTC day. All keys of an app's users count as one key: each of them may fail, and their rows would push out those of the app's
+// server. No decision depends on it.
 
 import type { Millis } from "../values/period.ts";
 
@@ -38,7 +39,7 @@ export interface FailedRequest {
 
 /** Failed requests of one key that are alike; what is not counted is that of the newest one. */
 export interface FailedRequestRow extends Omit<FailedRequest, "key" | "requestId" | "at">, RequestKey {
-  /** Start of the UTC hour. */
+  /** Start of the UTC hour; of the UTC day for a 429, since a limit refuses for hours, and its rows would hide all others. */
   readonly hour: Millis;
   readonly count: number;
   readonly firstAt: Millis;
@@ -57,6 +58,8 @@ const TEXT_MAX = 300;
 const UNKNOWN_PREFIX_LENGTH = 12;
 
 const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+const TOO_MANY = 429;
 
 /** Names the key of any user of an app. */
 export function keyOfUsers(appId: string, mode: "live" | "test"): RequestKey {
@@ -79,7 +82,7 @@ export function failedRowOf({ key, requestId, at, count = 1, ...failed }: Failed
     message: wellFormed(failed.message.slice(0, TEXT_MAX)),
     userId: isUnknown ? null : failed.userId,
     body: isUnknown ? null : failed.body,
-    hour: at - at % HOUR_MS,
+    hour: at - at % (failed.status === TOO_MANY ? DAY_MS : HOUR_MS),
     count,
     firstAt: at,
     lastAt: at,
