@@ -28,6 +28,10 @@ const DAY_MS = 86_400_000;
 const PLANS_MAX = 1_000;
 /** Seats are counted again when so many times has passed as counting took. */
 const REST_FACTOR = 20;
+/** Counting that took longer is not waited for, ... */
+const SLOW_MS = 50;
+/** ... while what was counted before is not older. */
+const STALE_MS = 3_600_000;
 
 /** Margins of plans. */
 export const MARGINS: readonly KeylessEndpoint<World>[] = [
@@ -73,17 +77,36 @@ async function countNow({ database }: World, realm: Realm, userId: string | null
   return { at, plans: await countSeats(database, realm.realm, at, userId) };
 }
 
-const KEPT = new WeakMap<Realm, { counted: Promise<Counted>; until: number }>();
+/** The last count of the seats of a realm. Times are of the process. */
+interface Kept {
+  readonly counted: Promise<Counted>;
+  /** Until when they are not counted again; Infinity while they are. */
+  until: number;
+  /** Until when a caller gets them while they are counted again. */
+  staleUntil: number;
+}
 
-/** Counts the seats of a realm, or returns what was counted a moment ago: counting reads every subscription. */
+const KEPT = new WeakMap<Realm, Kept>();
+
+/** Counts the seats of a realm, or returns what was counted before: counting reads every subscription. */
 async function seatsOf(world: World, realm: Realm): Promise<Counted> {
   const startedAt = performance.now();
   const kept = KEPT.get(realm);
   if (kept !== undefined && startedAt < kept.until) return await kept.counted;
-  const entry = { counted: countNow(world, realm, null), until: Infinity };
-  KEPT.set(realm, entry);
-  const rest = () => void (entry.until = performance.now() + (performance.now() - startedAt) * REST_FACTOR);
-  return await entry.counted.finally(rest);
+  const entry: Kept = { counted: countNow(world, realm, null), until: Infinity, staleUntil: 0 };
+  const counted = entry.counted.finally(() => {
+    const now = performance.now();
+    const took = now - startedAt;
+    entry.until = now + took * REST_FACTOR;
+    if (took > SLOW_MS) entry.staleUntil = now + STALE_MS;
+  });
+  if (kept === undefined || startedAt >= kept.staleUntil) {
+    KEPT.set(realm, entry);
+    return await counted;
+  }
+  kept.until = Infinity;
+  counted.then(() => KEPT.set(realm, entry), () => KEPT.delete(realm));
+  return await kept.counted;
 }
 
 /** Joins prices, seats and cost by plan: plans of the catalog in their order, then others, then events without a plan. */

@@ -10,8 +10,9 @@ import {
 } from "../../src/operations/doctor/examine.ts";
 import { type AddingWorld, addSomeUp } from "../../src/operations/sweeps/daily_use.ts";
 import { runSweep, sweepAll } from "../../src/operations/sweeps/sweeps.ts";
-import { AUDIT_LIMITS } from "../../src/process/limits.ts";
+import { AUDIT_LIMITS, DAILY_USE_LIMITS } from "../../src/process/limits.ts";
 import { firstUnadded, listDailyUse } from "../../src/storage/queries/daily_use.ts";
+import { keysBelow } from "../../src/storage/stores/tree_store.ts";
 import type { Registry } from "../../src/tenant/registry.ts";
 import type { DataOf } from "../contract/definition.ts";
 import { timeText } from "../contract/fields.ts";
@@ -92,14 +93,18 @@ export const SERVICE: readonly KeylessEndpoint<World>[] = [
     },
   }),
   endpoint(contract.listDailyUse, async ({ world, input }) => {
-    const { appId, mode, from, to, by, status, order, userId } = input;
+    const { appId, mode, from, to, by, status, order, userId, withMembers } = input;
     const realm = appOf(world, appId).realms[mode];
     const hasRates = realm.catalog.rates.length > 0;
     const now = realm.now();
     await addSomeUp(world, realm);
     const ranked = order === "cost" ? "cost_cents" : "events";
     const measure = status === "blocked" ? "blocked" : ranked;
-    const query = { realm: realm.realm, from, to, by, measure, userId: userId ?? null } as const;
+    const below = withMembers !== "true" || userId === undefined
+      ? null
+      : await keysBelow(world.database, realm.realm, userId, DAILY_USE_LIMITS.membersMax + 1);
+    const members = below?.slice(0, DAILY_USE_LIMITS.membersMax) ?? [];
+    const query = { realm: realm.realm, from, to, by, measure, userId: userId ?? null, members } as const;
     const [days, unadded] = await Promise.all([
       listDailyUse(world.database, query),
       firstUnadded(world.database, realm.realm),
@@ -109,6 +114,9 @@ export const SERVICE: readonly KeylessEndpoint<World>[] = [
       from: contract.dayText(from),
       to: contract.dayText(to),
       countedUntil: timeText(Math.min(unadded ?? now, now)),
+      ...below === null
+        ? {}
+        : { members: { counted: members.length, hasMore: below.length > members.length } },
       days: days.map(({ day, parts, ...use }) => ({
         day: contract.dayText(day),
         ...useOf(use, hasRates),

@@ -30,9 +30,10 @@ export const listRequests = defineCall({
   summary: "List the failed requests of an app",
   description:
     "Answers with a 4xx or 5xx status to requests with a key that is or was the app's. A refused reserve " +
-    "is a 200, and not listed. Requests of one key with the same method, route, status and code within " +
-    "one hour (UTC) are one row with a count; it shows the newest of them. Rows are there within seconds " +
-    "and kept for 7 days, at most 10,000 an app. Deleting a user's data removes the rows about the user.",
+    "is a 200, and not listed; failed calls of a batch are, under the path of the batch. Requests of one key " +
+    "with the same method, route, status and code within one hour (UTC) are one row with a count; it shows the " +
+    "newest of them; those with the status 429 are one row a day. All keys of the app's users count as one key. Rows are there within seconds and kept for " +
+    "7 days, at most 10,000 an app. Deleting a user's data removes the rows about the user.",
   answer: z.strictObject({
     requests: z.array(
       z.strictObject({
@@ -45,14 +46,14 @@ export const listRequests = defineCall({
         status: z.int(),
         code: z.string(),
         message: z.string().nullable(),
-        keyId: z.string(),
+        keyId: z.string().describe("`users` for the keys of users"),
         keyPrefix: z.string(),
         userId: z.string().nullable().describe("As the request named the user"),
         body: z.string().nullable().describe(
           "The first 500 characters of the members of path, query and body as JSON. Prompts, responses and " +
             'free metadata are "[hidden]". Only the length of a body that is not JSON',
         ),
-        count: z.int().min(1),
+        count: z.int().min(1).describe("Requests, or calls of a batch"),
         firstAt: time,
         lastAt: time,
       }).meta({ id: "FailedRequest" }),

@@ -206,6 +206,9 @@ const dailyUseInput = z.object({
     "By which number parts lead; not with blocked",
   ),
   userId: endUserId.optional().describe("Usage of this user only"),
+  withMembers: z.enum(["true", "false"]).optional().describe(
+    `true: with the usage of the users who are below userId now, at most ${DAILY_USE_LIMITS.membersMax}`,
+  ),
 }).refine(({ from, to }) => from <= to, { path: ["to"], message: "must not be before from" })
   .refine(({ from, to }) => to - from < DAILY_USE_LIMITS.daysMax, {
     path: ["from"],
@@ -244,6 +247,10 @@ export const listDailyUse = defineCall({
     from: z.iso.date(),
     to: z.iso.date(),
     countedUntil: time.describe("Later events are not counted yet"),
+    members: z.strictObject({
+      counted: z.int().min(0),
+      hasMore: z.boolean().describe("Whether there are further users below, who are not added"),
+    }).optional().describe("Present with withMembers: the users below who are added"),
     days: z.array(z.strictObject({
       day: z.iso.date(),
       ...use,

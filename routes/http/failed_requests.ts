@@ -1,10 +1,12 @@
 // Which answers the log of failed requests records, and what of them.
 
 import type { RequestLog } from "../../src/audit/request_log.ts";
-import { type RequestKey, shownBody, unknownKey } from "../../src/domain/state/failed_request.ts";
+import { keyOfUsers, type RequestKey, shownBody, unknownKey } from "../../src/domain/state/failed_request.ts";
+import type { RefusalCode } from "../../src/domain/values/refusal.ts";
 import type { Clock } from "../../src/process/clock.ts";
 import type { Registry } from "../../src/tenant/registry.ts";
 import { type EndUser, presentedKey } from "./auth.ts";
+import { STATUS } from "./errors.ts";
 import type { Members } from "./json_body.ts";
 
 /** Where failed requests are recorded. */
@@ -28,6 +30,8 @@ export interface Failure {
   readonly code: string;
   readonly message: string;
   readonly requestId: string;
+  /** The number of alike calls of a batch; absent for one request. */
+  readonly count?: number;
 }
 
 /** What a request sent. */
@@ -75,9 +79,53 @@ function keyOf(
   if (named === null || named.key.class === "user" && code === "invalid_key") {
     return { key: unknownKey(presented), aheadMs: 0 };
   }
-  const { app, key: { keyId, mode }, prefix } = named;
-  const key = { appId: app.record.appId, mode, keyId, keyPrefix: prefix };
+  const { app, key: { class: keyClass, keyId, mode }, prefix } = named;
+  const { appId } = app.record;
+  const key = keyClass === "user" ? keyOfUsers(appId, mode) : { appId, mode, keyId, keyPrefix: prefix };
   return { key, aheadMs: app.realms[mode].now() - at };
+}
+
+/** The result of a call in the answer to a batch. */
+interface CallResult {
+  readonly ok: boolean;
+  readonly status?: number;
+  readonly error?: { readonly code: RefusalCode; readonly message: string };
+}
+
+/** Failed calls of a batch that are alike in status and code, as the last of them. */
+interface FailedCalls extends Pick<Failure, "status" | "code" | "message"> {
+  readonly count: number;
+  readonly members: Members | null;
+}
+
+/**
+ * Finds the calls of a batch that failed.
+ *
+ * @param body the answer to the batch
+ * @param sent the members of its request, with the list of its calls
+ */
+export function failedCallsOf(body: string, sent: Members): readonly FailedCalls[] {
+  if (!body.includes('"ok":false')) return [];
+  const { data } = JSON.parse(body) as { readonly data: { readonly results: readonly CallResult[] } };
+  const [name, calls] = Object.entries(sent).find(([, value]) => Array.isArray(value)) ?? ["", []];
+  const found = new Map<string, FailedCalls>();
+  for (
+    const [place, { error, status = error === undefined ? 200 : STATUS[error.code] }] of data.results
+      .entries()
+  ) {
+    if (error === undefined) continue;
+    const { code, message } = error;
+    const members = (calls as readonly unknown[])[place];
+    const kind = `${status} ${code}`;
+    found.set(kind, {
+      status,
+      code,
+      message: `${name}[${place}]: ${message}`,
+      members: typeof members === "object" ? members as Members | null : null,
+      count: (found.get(kind)?.count ?? 0) + 1,
+    });
+  }
+  return [...found.values()];
 }
 
 function pathOf({ url }: Request): string {

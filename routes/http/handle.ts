@@ -60,6 +60,7 @@ export async function handle<World extends DispatchWorld>(
       return await refuseInput(admitted, request, error);
     }
     const handled = await dispatch(world, call, request) as Handled;
+    if (endpoint.isBatch === true) metrics.failedInside(request, handled, sent);
     return metrics.answered(startedAt, request, handled, sent, user);
   } catch (error) {
     return metrics.threw(startedAt, request, error, sent, user);

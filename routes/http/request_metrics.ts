@@ -3,7 +3,7 @@
 
 import { type Answer, codeOf, type Handled, statusOf, write } from "./answer.ts";
 import type { EndUser } from "./auth.ts";
-import { type FailureSource, recordFailure, type Sent } from "./failed_requests.ts";
+import { failedCallsOf, type FailureSource, recordFailure, type Sent } from "./failed_requests.ts";
 import { STATUS } from "./errors.ts";
 import type { Members } from "./json_body.ts";
 import { refusalOf, refuseThrown, requestId, respond } from "./respond.ts";
@@ -95,6 +95,18 @@ export class RouteMetrics {
     if (this.#failures === null) return;
     const { route } = this.#counts;
     recordFailure(this.#failures, request, { ...failure, method: request.method, route }, sent);
+  }
+
+  /** Records the calls of a batch that failed, in an answer with the status 200. */
+  failedInside(request: Request, handled: Handled, sent: Members | null): void {
+    const { status, body, requestId: id = requestId(request) } = write(handled);
+    if (this.#failures === null || status !== 200 || sent === null) return;
+    const { route } = this.#counts;
+    for (const { members, ...failure } of failedCallsOf(body, sent)) {
+      recordFailure(this.#failures, request, { ...failure, method: request.method, route, requestId: id }, {
+        members,
+      });
+    }
   }
 
   /** Counts a response that is about to be sent, and returns it. */

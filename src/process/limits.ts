@@ -290,6 +290,8 @@ export const DAILY_USE_LIMITS = {
   restMsMax: 1_000,
   /** Days of one answer. */
   daysMax: 92,
+  /** Users below a user whose usage an answer adds to that of the user. */
+  membersMax: 500,
 } as const;
 
 /** Bounds of the process. */

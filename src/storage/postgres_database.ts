@@ -115,10 +115,11 @@ const answered = new Map<string, number>();
 
 /**
  * The first statement of each connection. A commit waits for the disk and for synchronous standbys even where the role or
- * the database sets less, and the warning that it did not wait reaches us whatever the role wants to hear.
+ * the database sets less, and the warning that it did not wait reaches us whatever the role wants to hear. No statement runs
+ * for long, so compiling one takes more time than it saves: seconds where a few rows lead to very many others.
  */
 const GREETING = `select pg_is_in_recovery() as "isStandby",
-  set_config('client_min_messages', 'warning', false),
+  set_config('client_min_messages', 'warning', false), set_config('jit', 'off', false),
   case when current_setting('synchronous_commit') in ('off', 'local')
     then set_config('synchronous_commit', 'on', false) end`;
 

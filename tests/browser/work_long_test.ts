@@ -214,6 +214,26 @@ inBrowser(
   },
 );
 
+inApp("a new event in the live list keeps the focus on its row", async ({ stage, app, base }) => {
+  const track = (quantity: number) =>
+    dataOf(app.call("POST", "/track", { userId: "u", event: "image.render", quantity }));
+  for (let quantity = 1; quantity <= 3; quantity++) await track(quantity);
+  const page = await stage.signedIn();
+  await page.goto(`${base}/events`);
+  await page.keyboard.press("j");
+  await page.keyboard.press("j");
+  const focused = () =>
+    page.evaluate("[document.activeElement.id, document.activeElement.closest('tr')?.innerText]");
+  const before = await focused() as string[];
+  assert.match(String(before), /^row-evt_.*image\.render/s);
+  await track(71);
+  await until(page, /\b71\b/);
+  assert.deepEqual(await focused(), before);
+  await page.keyboard.press("k");
+  await page.keyboard.press("k");
+  assert.match(String(await focused()), /\b71\b/);
+});
+
 inApp("a live change keeps the focus, the place and open details", async ({ stage, app, base }) => {
   const post = (path: string, body: object) => dataOf(app.call("POST", path, { userId: "u", ...body }));
   await post("/credits/grant", { packId: "cpk_images" });

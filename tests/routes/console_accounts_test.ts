@@ -2,6 +2,8 @@
 
 import assert from "node:assert/strict";
 import { consoleOf, SUPPORT_TOKEN, Visitor } from "./console_support.ts";
+import { DAILY_USE_LIMITS } from "../../src/process/limits.ts";
+import { changedLimits } from "../support/limits.ts";
 import { CATALOG, dataOf, serviceOfFile } from "./support.ts";
 
 const service = serviceOfFile();
@@ -40,6 +42,26 @@ Deno.test("the page of a user links its path and the users below, in pages, with
     (await visitor.get(`${base}/users/team/children${next}`)).text,
     /Users below it bob099 0 First page/,
   );
+});
+
+Deno.test("the last 30 days of an account include the users below, also those of an alias, up to a bound", async () => {
+  const { app, base, post, visitor } = await account();
+  await post("/track", { userId: "ann", event: "image.x" });
+  await post("/track", { userId: "team", event: "image.x" });
+  await post("/track", { userId: "old", event: "image.x" });
+  await post("/customers/alias", { from: "team", to: "crew" });
+  service.clock.advance(1);
+  const days = async (userId: string) => (await visitor.get(`${base}/users/${userId}`)).text;
+  assert.match(await days("acme"), /Includes the 2 users below this user\. Events 2 /);
+  assert.match(await days("crew"), /Includes the user below this user\. Events 2 /);
+  assert.match(await days("ann"), /Usage Events 1 /);
+  using _limits = changedLimits(DAILY_USE_LIMITS, { membersMax: 1 });
+  assert.match(await days("acme"), /Includes 1 of the users below this user\. Events 1 /);
+  const read = await service.admin(
+    "GET",
+    `/apps/${app.appId}/usage/daily?mode=live&from=2020-01-01&to=2020-01-01&by=model&userId=acme&withMembers=true`,
+  );
+  assert.deepEqual((await dataOf(Promise.resolve(read))).members, { counted: 1, hasMore: true });
 });
 
 Deno.test("an admin sets and clears the parent after a preview; a circle is refused at the field", async () => {
@@ -112,7 +134,7 @@ Deno.test("refusals and the explanation say which user above refuses", async () 
     "links lead to the account",
   );
   const user = await visitor.get(`${base}/users/ann/activity`);
-  assert.match(user.text, /Refusals .*Refused by .* limit reached acme Images 1 /);
+  assert.match(user.text, /Refusals .*Refused by .* limit reached acme Images \(Team\) 1 /);
   const explained = await visitor.get(`${base}/users/ann/explain?event=image.x&count=101`);
   assert.match(explained.text, /Refused at "acme" by the limit "Images"/);
   assert.match(explained.text, /Limits of team No limits Limits of acme refuses .* Images yes/);

@@ -71,7 +71,7 @@ Deno.test("refusals show who hit which limit, and how often", async () => {
   await dataOf(track(app, "u", "one"));
   for (let count = 0; count < 3; count++) await track(app, "u", "one");
   const { text, html } = await visitor.get(`${base}/refusals`);
-  assert.match(text, /one limit reached: lg_one 3/);
+  assert.match(text, /one limit reached: One 3/);
   assert.match(html, /users\/u"/);
   assert.match(
     (await visitor.get(`${base}/refusals?as=csv`)).html,
@@ -123,7 +123,25 @@ Deno.test("the overview compares with the same hours of a week ago, and names wh
   assert.match(text, /Events without a price in 30 days: 1 of sdxl/);
   service.clock.advance(hour);
   assert.match((await visitor.get(base)).text, /2 events 2 by 08:00: −50 % from 4/);
-  assert.match((await visitor.get(`${base}/margins`)).text, /Pro\s+1\s+1\s/);
+  assert.match((await visitor.get(`${base}/margins?plans`)).text, /Pro\s+1\s+1\s/);
+});
+
+Deno.test("the overview compares the last 7 full days with the 7 before, in words and in a table", async () => {
+  const { app, visitor: admin, base } = await scene();
+  const week = 7 * 24 * 3_600_000;
+  assert.ok(!(await admin.get(base)).text.includes("against last week"));
+  for (let count = 0; count < 4; count++) await dataOf(track(app, "u", "image.a"));
+  service.clock.advance(week);
+  for (let count = 0; count < 3; count++) await dataOf(track(app, "u", "image.a"));
+  const overview = async () => (await (await Visitor.signedIn(consoleOf(service))).get(base)).text;
+  assert.match(await overview(), /There was no usage in the week before\..* Events 4 0 \+4/);
+  service.clock.advance(week);
+  const text = await overview();
+  assert.match(text, /25 % fewer events than in the week before\./);
+  assert.match(
+    text,
+    /Number This week Week before Difference Events 3 4 −25 % Users a day 0\.1 0\.1 unchanged/,
+  );
 });
 
 Deno.test("pages that are missing keep the navigation of the app", async () => {

@@ -28,7 +28,7 @@ Deno.test("the page says by day and group which calls the edited catalog would r
   const page = await visitor.press({ ...await visitor.get(path), path }, "Try", { catalog });
   assert.equal(page.status, 200);
   assert.match(page.text, /Calls that would be refused Of 5 events of 1 users\./);
-  assert.match(page.text, /2026-01-15 lg 2 1/);
+  assert.match(page.text, /2026-01-15 Calls 2 1/);
   const same = await visitor.press(await visitor.get(path), "Try", {
     catalog: JSON.stringify(catalogOf(100)),
   });

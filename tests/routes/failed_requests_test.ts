@@ -80,6 +80,52 @@ Deno.test("a row has who the newest request was about, and its body without what
   assert.equal(row?.message, "count: must be greater than 0");
 });
 
+Deno.test("failed calls of a batch are rows of its path by code, which show the last of them", async () => {
+  const app = await appWithUser(service);
+  const tracked = (count: number) => ({ userId: "u", event: "image.x", count, prompt: "SECRET" });
+  const calls = [tracked(-1), tracked(1), tracked(1000), tracked(-2)].map((sent) => ({
+    call: "track",
+    ...sent,
+  }));
+  assert.equal((await dataOf(app.call("POST", "/batch", { calls }))).results.length, 4);
+  await dataOf(app.call("POST", "/track/batch", { events: [tracked(1), "text"] }));
+  assert.deepEqual((await shownOf(app)).sort(), [
+    "400 invalid_request POST /api/v1/batch live 2",
+    "400 invalid_request POST /api/v1/track/batch live 1",
+    "429 limit_reached POST /api/v1/batch live 1",
+  ]);
+  const [row] = await requestsOf(app, "&status=400&path=v1/batch");
+  assert.equal(row?.message, "calls[3]: count: must be greater than 0");
+  assert.equal(row?.userId, "u");
+  assert.deepEqual(JSON.parse(String(row?.body)), { ...calls[3], prompt: "[hidden]" });
+});
+
+Deno.test("calls above a limit are one row a day, others one an hour", async () => {
+  const app = await appWithUser(service);
+  service.clock.advance(DAY - service.clock.now() % DAY);
+  for (let hour = 0; hour < 3; hour++) {
+    for (const count of [1000, -1]) {
+      await app.call("POST", "/track", { userId: "u", event: "image.x", count });
+    }
+    service.clock.advance(12 * 3_600_000);
+  }
+  const counts = async (status: number) =>
+    (await requestsOf(app, `&status=${status}`)).map((row) => row.count);
+  assert.deepEqual([await counts(429), await counts(400)], [[1, 2], [1, 1, 1]]);
+});
+
+Deno.test("keys of an app's users share rows, so that many users leave room for the app's own keys", async () => {
+  const app = await appWithUser(service);
+  for (const userId of ["u", "other"]) {
+    await dataOf(app.call("POST", "/can-use", { userId, event: "image.x" }));
+    const { key } = await dataOf(app.call("POST", `/users/${userId}/keys`, { name: "Laptop" }));
+    assertRefused(await app.call("POST", "/can-use", { event: 1 }, { key }), 403, "requires_secret_key");
+  }
+  const [row, ...others] = await requestsOf(app);
+  assert.deepEqual(others, []);
+  assert.deepEqual([row?.count, row?.keyPrefix], [2, "uk_live_"]);
+});
+
 Deno.test("a revoked key is the app's, an unknown one is of no app, and no key is nobody's", async () => {
   const app = await appWithUser(service);
   const { keyId, key } = await dataOf(

@@ -1,6 +1,8 @@
 // The list of users for operators: what it shows of each, its orders, filters and pages, and whom a search finds.
 
 import assert from "node:assert/strict";
+import { USER_LIST_LIMITS } from "../../src/process/user_list_limits.ts";
+import { changedLimits } from "../support/limits.ts";
 import type { TestApp } from "../support/test_service.ts";
 import { deletePerson } from "./privacy_support.ts";
 import { Customer } from "./credits_support.ts";
@@ -173,6 +175,15 @@ Deno.test("a search finds inside ids, names and customers, whatever the case, an
     ["nobody", []],
   ];
   for (const [q, expected] of FOUND) assert.deepEqual((await idsOf(app, { q })).sort(), expected, q);
+  {
+    using _limits = changedLimits(USER_LIST_LIMITS, { searchedMax: 0 });
+    assert.deepEqual(
+      await idsOf(app, { q: "Hidden@POST" }),
+      ["hidden"],
+      "the beginning of an email is found",
+    );
+    assert.deepEqual(await idsOf(app, { q: "post.example" }), [], "its middle is not");
+  }
   await dataOf(app.call("POST", "/opt-out", { distinctId: "hidden", scope: "analytics" }));
   assert.deepEqual((await idsOf(app, { q: "post.EXAMPLE" })).sort(), ["user_1"]);
   assert.deepEqual(await idsOf(app, { q: "HIDD" }), ["hidden"]);

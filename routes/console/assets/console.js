@@ -83,13 +83,6 @@ const showLine = (area, at) => {
   area.scrollTop = Math.max(0, (lines - 4) * parseFloat(getComputedStyle(area).lineHeight));
 };
 
-/** A click elsewhere closes an open menu. */
-document.addEventListener("click", ({ target }) => {
-  for (const menu of document.querySelectorAll("details.menu[open]")) {
-    if (!menu.contains(target)) menu.open = false;
-  }
-});
-
 document.addEventListener("click", async ({ target }) => {
   const link = target.closest?.("[data-jumps], [data-copies]");
   if (link === null || link === undefined) return;

@@ -2,7 +2,7 @@
 
 import { type Action, actionRoutes } from "../parts/action.tsx";
 import type { AppMode } from "../parts/ask.ts";
-import { NewSecret } from "../parts/new_secret.tsx";
+import { secretPage } from "../parts/new_secret.tsx";
 import { appPath, crumbsOf } from "../parts/page.tsx";
 import type { PageContent, PageRequest } from "../parts/page_context.ts";
 import { appOf, errorPage } from "../parts/subject.tsx";
@@ -61,19 +61,17 @@ const create: Action<OfApp, typeof createKey> = {
     changes: [],
     verb: "Create API key",
   }),
-  done: ({ app }, _, { key }) => ({
-    title: "New API key",
-    crumbs: keysLocation({ app }).crumbs,
-    content: (
-      <NewSecret
-        title="New API key"
-        secret={key}
-        text="Only a hash of it is stored. If you lose it, create a new key."
-        back={keysPath(app)}
-      />
-    ),
-  }),
+  done: (subject, _, { key }) => newKeyPage(subject, key, "If you lose it, create a new key."),
 };
+
+function newKeyPage(subject: OfApp, secret: string, text: string): PageContent {
+  return secretPage({
+    title: "New API key",
+    secret,
+    text: `Only a hash of it is stored. ${text}`,
+    ...keysLocation(subject),
+  });
+}
 
 interface KeySubject extends OfApp {
   readonly key: ShownKey;
@@ -119,18 +117,8 @@ const roll: Action<KeySubject, typeof rollKey> = {
     changes: [],
     verb: "Roll API key",
   }),
-  done: ({ app, key: old }, _, { key, oldValidUntil }) => ({
-    title: "New API key",
-    crumbs: keysLocation({ app }).crumbs,
-    content: (
-      <NewSecret
-        title="New API key"
-        secret={key}
-        text={`Only a hash of it is stored. The old key ${old.prefix}… is valid until ${oldValidUntil}.`}
-        back={keysPath(app)}
-      />
-    ),
-  }),
+  done: (subject, _, { key, oldValidUntil }) =>
+    newKeyPage(subject, key, `The old key ${subject.key.prefix}… is valid until ${oldValidUntil}.`),
 };
 
 const rotateIdentity: Action<OfApp, typeof rotateIdentitySecret> = {
@@ -153,18 +141,13 @@ const rotateIdentity: Action<OfApp, typeof rotateIdentitySecret> = {
     changes: [],
     verb: "Rotate identity secret",
   }),
-  done: ({ app }, _, { identitySecret, oldValidUntil }) => ({
-    title: "New identity secret",
-    crumbs: keysLocation({ app }).crumbs,
-    content: (
-      <NewSecret
-        title="New identity secret"
-        secret={identitySecret}
-        text={`Tokens that the old secret signed are valid until ${oldValidUntil} at most.`}
-        back={keysPath(app)}
-      />
-    ),
-  }),
+  done: ({ app }, _, { identitySecret, oldValidUntil }) =>
+    secretPage({
+      title: "New identity secret",
+      secret: identitySecret,
+      text: `Tokens that the old secret signed are valid until ${oldValidUntil} at most.`,
+      ...keysLocation({ app }),
+    }),
 };
 
 const revoke: Action<KeySubject, typeof revokeKey> = {

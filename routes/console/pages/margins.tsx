@@ -18,14 +18,14 @@ export function marginsPath(app: AppMode): string {
   return `${appPath(app)}/margins`;
 }
 
-/** `/console/apps/{appId}/{mode}/margins` */
+/** `/console/apps/{appId}/{mode}/margins?plans` */
 export const marginsPage: PageRoute = {
   path: "/console/apps/:appId/:mode/margins",
   async show(request) {
     const app = appOf(request);
-    const answer = await request.ask.admin(listMargins, { appId: app.appId, mode: app.mode });
-    if (!answer.ok) return errorPage(answer.error);
-    const { data } = answer;
+    const isPart = request.query.has(PART);
+    const answer = isPart ? await request.ask.admin(listMargins, { appId: app.appId, mode: app.mode }) : null;
+    if (answer?.ok === false) return errorPage(answer.error);
     return {
       title: "Margins",
       crumbs: crumbsOf(app, "Margins"),
@@ -34,15 +34,32 @@ export const marginsPage: PageRoute = {
           <h1>Margins of 30 days</h1>
           <section class="card">
             <h2 class="visually-hidden">Plans</h2>
-            <div id="margins">
-              <PlanTable app={app} margins={data} />
-            </div>
+            {answer === null ? <MarginsLater app={app} /> : (
+              <div id="margins">
+                <PlanTable app={app} margins={answer.data} />
+              </div>
+            )}
           </section>
         </>
       ),
     };
   },
 };
+
+/** The member of the query that asks for the plans too. */
+const PART = "plans";
+
+/** The margins of plans, loaded after the page around them: they need the seats of all subscriptions, which may take a second. */
+export function MarginsLater({ app }: { app: AppMode }) {
+  const path = `${marginsPath(app)}?${PART}`;
+  return (
+    <div hx-get={path} hx-trigger="load" hx-select="#margins" hx-swap="outerHTML">
+      <p class="empty">
+        <a href={path}>Show cost, revenue and margin of each plan</a>
+      </p>
+    </div>
+  );
+}
 
 /** Reads the margins of a user; null where the call fails. */
 export async function readMarginsOfUser(

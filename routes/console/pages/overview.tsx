@@ -1,4 +1,5 @@
-// An app in one mode at a glance: today against the same day of last week, 30 days against the 30 before, what costs most,
+// An app in one mode at a glance: today against the same day of last week, this week against last
+// week, 30 days against the 30 before, what costs most,
 // and what needs attention.
 
 import type { AppMode } from "../parts/ask.ts";
@@ -11,11 +12,13 @@ import {
   type DailyUsage,
   type DayOfUsage,
   LagNote,
+  lagsBehind,
   nowOf,
   readDailyUsage,
   seriesOf,
   sumsOfParts,
   typeColours,
+  usersADay,
 } from "../parts/daily_usage.tsx";
 import { EventTable } from "../parts/event_table.tsx";
 import { Comparison } from "../parts/figure.tsx";
@@ -28,7 +31,8 @@ import { UsageChart } from "../parts/usage_chart.tsx";
 import { listUsers } from "../../contract/admin_users.ts";
 import { listEvents } from "../../contract/events.ts";
 import { listWebhooks } from "../../contract/webhooks.ts";
-import { marginsPath } from "./margins.tsx";
+import { MarginsLater, marginsPath } from "./margins.tsx";
+import { WeekCard } from "./overview_week.tsx";
 import { Fullness, type ListedUser, UserLink } from "./users.tsx";
 import { Cost } from "./usage.tsx";
 import { webhookPath } from "./webhooks_actions.tsx";
@@ -94,7 +98,8 @@ export const overviewPage: PageRoute = {
           {usage === null || hours === null ? null : (
             <>
               <Today app={app} hours={hours} now={now} />
-              <Month app={app} usage={usage} />
+              {lagsBehind(usage, now) ? null : <WeekCard app={app} usage={usage} />}
+              <Month app={app} usage={usage} now={now} />
             </>
           )}
           <div class="columns">
@@ -161,7 +166,7 @@ function Today({ app, hours, now }: { app: App; hours: DailyUsage; now: number }
   const isKnown = (day: DayOfUsage) => day.parts.every(({ isUnknown }) => isUnknown !== true);
   const [sums, earlier] = [upToHour(today), upToHour(before)];
   const until = `${String(hour).padStart(2, "0")}:00`;
-  const isComparable = hour > 0 && isKnown(today) && isKnown(before);
+  const isComparable = hour > 0 && isKnown(today) && isKnown(before) && !lagsBehind(hours, now);
   const compared = (of: "events" | "blocked" | "costCents") =>
     isComparable ? { now: sums[of], before: earlier[of], until } : null;
   const base = appPath(app);
@@ -211,10 +216,12 @@ function weekdayOf(day: string): string {
 }
 
 /** 30 days against the 30 before, with a chart. */
-function Month({ app, usage }: { app: App; usage: DailyUsage }) {
+function Month({ app, usage, now }: { app: App; usage: DailyUsage; now: number }) {
   const [before, days] = [usage.days.slice(-2 * DAYS, -DAYS), usage.days.slice(-DAYS)];
   const [sums, earlier] = [addUp(days), addUp(before)];
-  const compared = (of: "events" | "blocked" | "costCents") => ({ now: sums[of], before: earlier[of] });
+  const isComparable = !lagsBehind(usage, now);
+  const compared = (of: "events" | "blocked" | "costCents") =>
+    isComparable ? { now: sums[of], before: earlier[of] } : null;
   const base = appPath(app);
   const shown = { by: usage.by, days };
   const [users, usersBefore] = [usersADay(days), usersADay(before)];
@@ -222,7 +229,9 @@ function Month({ app, usage }: { app: App; usage: DailyUsage }) {
     <section class="card">
       <div class="head">
         <h2>Last {DAYS} days</h2>
-        <span class="soft">today included, compared with the {DAYS} days before</span>
+        <span class="soft">
+          today included{isComparable ? `, compared with the ${DAYS} days before` : ""}
+        </span>
       </div>
       <div class="figures">
         <Comparison value={sums.events} text="events" href={`${base}/usage`} compared={compared("events")} />
@@ -231,7 +240,7 @@ function Month({ app, usage }: { app: App; usage: DailyUsage }) {
             value={users}
             text="users a day"
             href={`${base}/usage?by=user`}
-            compared={usersBefore === null ? null : { now: users, before: usersBefore }}
+            compared={usersBefore === null || !isComparable ? null : { now: users, before: usersBefore }}
           />
         )}
         <Comparison
@@ -256,16 +265,6 @@ function Month({ app, usage }: { app: App; usage: DailyUsage }) {
       />
     </section>
   );
-}
-
-/** The average number of users on a day; null where a day is not known. */
-function usersADay(days: readonly DayOfUsage[]): number | null {
-  let sum = 0;
-  for (const { users } of days) {
-    if (users === null) return null;
-    sum += users;
-  }
-  return Math.round(sum / days.length);
 }
 
 function CostByModel({ models, app }: { models: DailyUsage | null; app: App }) {
@@ -351,20 +350,15 @@ function NearLimits(
   );
 }
 
-/** Plans with their margins: loaded after the page, because it counts the seats of all subscriptions. */
+/** Plans with their margins. */
 function Plans({ request, app }: { request: PageRequest; app: App }) {
-  const path = marginsPath(app);
   return (
     <section class="card" aria-labelledby="plans" aria-live={request.isPartial ? undefined : "off"}>
       <div class="head">
         <h2 id="plans">Plans</h2>
-        <a href={path}>Margins</a>
+        <a href={marginsPath(app)}>Margins</a>
       </div>
-      <div hx-get={path} hx-trigger="load" hx-select="#margins" hx-swap="outerHTML">
-        <p class="empty">
-          <a href={path}>Show cost, revenue and margin of each plan</a>
-        </p>
-      </div>
+      <MarginsLater app={app} />
     </section>
   );
 }

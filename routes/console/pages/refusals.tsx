@@ -1,5 +1,6 @@
 // Refused calls: users who hit a limit. Equal refusals within an hour are one row.
 
+import { groupLabels, readCatalog } from "../parts/catalog.ts";
 import { appOf } from "../parts/subject.tsx";
 import { csvFile } from "../parts/csv.ts";
 import type { AppMode } from "../parts/ask.ts";
@@ -33,6 +34,7 @@ export const refusalsPage: PageRoute = {
     });
     if (!("rows" in listed)) return listed;
     const { rows: refusals, offset } = listed;
+    const labels = groupLabels(await readCatalog(request, app));
     const isFiltered = [userId, event, refusedBy].some((value) => value !== undefined);
     return {
       title: TITLE,
@@ -50,7 +52,7 @@ export const refusalsPage: PageRoute = {
           </Filter>
           <section class="card">
             <h2 class="visually-hidden">List</h2>
-            {refusals.length > 0 ? <Refusals app={app} refusals={refusals} /> : (
+            {refusals.length > 0 ? <Refusals {...{ app, refusals, labels }} /> : (
               <p class="empty">
                 {isFiltered
                   ? "No results match these filters. IDs and event types are matched exactly."
@@ -84,7 +86,11 @@ function refusalsFile(mode: string, rows: readonly ShownRefusals[]) {
   );
 }
 
-function Refusals({ app, refusals }: { app: AppMode; refusals: readonly ShownRefusals[] }) {
+function Refusals({ app, refusals, labels }: {
+  app: AppMode;
+  refusals: readonly ShownRefusals[];
+  labels: ReadonlyMap<string, string>;
+}) {
   return (
     <Table
       rows={refusals}
@@ -92,7 +98,7 @@ function Refusals({ app, refusals }: { app: AppMode; refusals: readonly ShownRef
         { head: "Last seen", cell: ({ lastAt }) => <Time at={lastAt} /> },
         { head: "User", cell: ({ userId }) => <a class="row" href={userPath(app, userId)}>{userId}</a> },
         { head: "Event type", cell: ({ event }) => event },
-        { head: "Reason", cell: (row) => <Reasons row={row} /> },
+        { head: "Reason", cell: (row) => <Reasons row={row} labels={labels} /> },
         refusedByColumn(app, refusals),
         { head: "Calls", kind: "number", cell: ({ count }) => <AmountText value={count} /> },
         { head: "First seen", cell: ({ firstAt }) => <Time at={firstAt} /> },
@@ -139,12 +145,14 @@ export const REASONS: Readonly<Record<ShownRefusals["reasons"][number], string>>
   ai_budget_exceeded: "AI budget used up",
 };
 
-/** The reasons, with the limits that were reached. */
-function Reasons({ row: { reasons, groupIds } }: { row: ShownRefusals }) {
+/** The reasons, with the limits that were reached: those that the catalog has by their labels, others by their IDs. */
+function Reasons(
+  { row: { reasons, groupIds }, labels }: { row: ShownRefusals; labels: ReadonlyMap<string, string> },
+) {
   return (
-    <span title={reasons.join(", ")}>
+    <span title={[...reasons, ...groupIds].join(", ")}>
       {reasons.map((reason) => REASONS[reason]).join(", ")}
-      {groupIds.length === 0 ? null : <>: {groupIds.map((id) => <code class="group-id">{id}</code>)}</>}
+      {groupIds.length === 0 ? null : `: ${groupIds.map((id) => labels.get(id) ?? id).join(", ")}`}
     </span>
   );
 }

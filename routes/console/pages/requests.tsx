@@ -62,8 +62,9 @@ export const requestsPage: PageRoute = {
             <CursorPager query={query} cursor={cursor} next="Older" />
           </section>
           <p class="hint">
-            Alike requests of a key within an hour are one row, which shows the newest of them. Refused calls
-            are under <a href={`${appPath(app)}/refusals`}>Limits hit</a>.
+            Similar requests of a key within an hour are one row, or within a day where they were above a
+            limit. A row shows the newest of them. Failed calls of a batch are listed under the path of the
+            batch. Users who hit a limit are under <a href={`${appPath(app)}/refusals`}>Limits hit</a>.
           </p>
         </>
       ),

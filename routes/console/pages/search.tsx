@@ -42,19 +42,20 @@ async function search(
   const { ask } = request;
   const ofApp = { appId: app.appId, mode: app.mode };
   const isSearch = !isList && text !== "";
-  const [listed, exact, found, failed] = await Promise.all([
+  // Searching inside of texts looks through many of them, and is not needed where the text is an ID.
+  const exact = isSearch ? await ask.admin(listUsers, { ...ofApp, startsWith: text, limit: "1" }) : null;
+  if (exact?.ok === true && exact.data.users[0]?.userId === text) return { to: userPath(app, text) };
+  const [listed, found, failed] = await Promise.all([
     ask.admin(listUsers, {
       ...ofApp,
       ...isSearch ? { q: text } : { startsWith },
       limit: LISTED,
       cursor: request.query.get("cursor") ?? undefined,
     }),
-    isSearch ? ask.admin(listUsers, { ...ofApp, startsWith: text, limit: "1" }) : null,
     isSearch ? ask.admin(lookUpId, { ...ofApp, id: text }) : null,
     isSearch ? ask.admin(listRequests, { ...ofApp, requestId: text }) : null,
   ]);
   if (!listed.ok) return errorPage(listed.error, "Search failed");
-  if (exact?.ok === true && exact.data.users[0]?.userId === text) return { to: userPath(app, text) };
   const { users, nextCursor, isExact } = listed.data;
   const things = found?.ok === true ? found.data.found : [];
   const [first] = users;

@@ -1,4 +1,4 @@
-// The last 30 days of a user in small: events, blocked events and cost.
+// The last 30 days of a user and of the users below in small: events, blocked events and cost.
 
 import { Ago, amountText } from "../parts/format.tsx";
 import { appPath } from "../parts/page.tsx";
@@ -8,7 +8,7 @@ import type { UserSubject } from "../parts/subject.tsx";
 import { type DailyUsage, readDailyUsage } from "../parts/daily_usage.tsx";
 
 /** The sums of the days; null where the call failed. */
-type Days = Pick<DailyUsage, "days" | "countedUntil"> | null;
+type Days = Pick<DailyUsage, "days" | "countedUntil" | "members"> | null;
 
 const DAYS = 30;
 
@@ -18,7 +18,7 @@ export async function readUserDays(
   { app, user: { userId } }: UserSubject,
   now: number,
 ): Promise<Days> {
-  const read = await readDailyUsage(ask, app, { now, days: DAYS, by: "event", userId });
+  const read = await readDailyUsage(ask, app, { now, days: DAYS, by: "user", userId, withMembers: true });
   return read.ok ? read.data : null;
 }
 
@@ -27,7 +27,7 @@ export function UseCard(
   { subject: { app, user }, use, now }: { subject: UserSubject; use: Days; now: number },
 ) {
   if (use === null) return null;
-  const { days, countedUntil } = use;
+  const { days, countedUntil, members } = use;
   const of = `?user=${encodeURIComponent(user.userId)}`;
   const lines = [
     { title: "Events", values: days.map(({ events }) => events), unit: undefined },
@@ -46,6 +46,9 @@ export function UseCard(
           <a href={`${appPath(app)}/usage${of}`}>Usage</a>
         </span>
       </div>
+      {members === undefined || members.counted === 0
+        ? null
+        : <p class="soft">Includes {membersText(members)} below this user.</p>}
       {isEmpty ? <p class="empty">No usage in this period</p> : (
         <div class="sparklines">
           {lines.map(({ title, values, unit }) => {
@@ -65,4 +68,9 @@ export function UseCard(
       )}
     </section>
   );
+}
+
+function membersText({ counted, hasMore }: NonNullable<DailyUsage["members"]>): string {
+  if (hasMore) return `${amountText(counted)} of the users`;
+  return counted === 1 ? "the user" : `the ${amountText(counted)} users`;
 }

@@ -3,7 +3,7 @@
 import { type Action, actionRoutes } from "../parts/action.tsx";
 import { Time, timeLabel } from "../parts/format.tsx";
 import { textIn, timeIn } from "../parts/form.tsx";
-import { NewSecret } from "../parts/new_secret.tsx";
+import { secretPage } from "../parts/new_secret.tsx";
 import { segmentOf, userPath } from "../parts/page.tsx";
 import { mayChange, type PageContent, type PageRequest } from "../parts/page_context.ts";
 import { errorPage, loadUser, tabLocation, type UserSubject } from "../parts/subject.tsx";
@@ -103,18 +103,13 @@ const create: Action<UserSubject, typeof createUserKey> = {
       verb: "Create key",
     };
   },
-  done: (subject, _, { key }) => ({
-    title: "New key",
-    crumbs: tabLocation("/privacy")(subject).crumbs,
-    content: (
-      <NewSecret
-        title="New key"
-        secret={key}
-        text="Only a hash of it is stored. If you lose it, create a new key."
-        back={tabLocation("/privacy")(subject).back}
-      />
-    ),
-  }),
+  done: (subject, _, { key }) =>
+    secretPage({
+      title: "New key",
+      secret: key,
+      text: "Only a hash of it is stored. If you lose it, create a new key.",
+      ...tabLocation("/privacy")(subject),
+    }),
 };
 
 interface KeySubject extends UserSubject {

@@ -254,8 +254,8 @@ function emptyText(isFiltered: boolean, next: string | null): string {
 
 /** The hint below results of a search that may not be all. */
 export const INEXACT_SEARCH =
-  "More users may match: a search looks through 100,000 IDs and people, and finds up to 1,000 users. The beginning of " +
-  "an ID, with its capitals, is always found.";
+  "More users may match: a search looks through 50,000 IDs and people, and finds up to 1,000 users. The beginning of an " +
+  "ID, with its capitals, and of an email is always found.";
 
 function inexactText(isSearch: boolean): string {
   return isSearch

@@ -3,7 +3,7 @@
 import { type Action, actionRoutes } from "../parts/action.tsx";
 import type { AppMode } from "../parts/ask.ts";
 import { type Field, textIn, type Values } from "../parts/form.tsx";
-import { NewSecret } from "../parts/new_secret.tsx";
+import { secretPage } from "../parts/new_secret.tsx";
 import { appPath, crumbsOf } from "../parts/page.tsx";
 import type { PageContent, PageRequest } from "../parts/page_context.ts";
 import { appOf, errorPage } from "../parts/subject.tsx";
@@ -114,26 +114,25 @@ const create: Action<OfApp, typeof createWebhook> = {
     changes: [],
     verb: "Add endpoint",
   }),
-  done: ({ app }, _, { secret, webhookId }) => secretPage(app, secret, webhookPath(app, webhookId)),
+  done: ({ app }, _, { secret, webhookId }) => signingSecretPage(app, secret, webhookPath(app, webhookId)),
 };
 
 function eventsText(events: readonly string[]): string {
   return events.includes("*") ? "all events" : `the events ${events.join(", ")}`;
 }
 
-function secretPage(app: AppMode & { readonly name: string }, secret: string, back: string): PageContent {
-  return {
+function signingSecretPage(
+  app: AppMode & { readonly name: string },
+  secret: string,
+  back: string,
+): PageContent {
+  return secretPage({
     title: "Signing secret",
     crumbs: crumbsOf(app, { title: "Webhooks", href: webhooksPath(app) }),
-    content: (
-      <NewSecret
-        title="Signing secret"
-        secret={secret}
-        text="Your server verifies the signature of each message with it. If you lose it, rotate it."
-        back={back}
-      />
-    ),
-  };
+    secret,
+    text: "Your server verifies the signature of each message with it. If you lose it, rotate it.",
+    back,
+  });
 }
 
 const change: Action<WebhookSubject, typeof changeWebhook> = {
@@ -220,7 +219,8 @@ const rotate: Action<WebhookSubject, typeof rotateWebhookSecret> = {
     changes: [],
     verb: "Rotate secret",
   }),
-  done: ({ app, webhook }, _, { secret }) => secretPage(app, secret, webhookPath(app, webhook.webhookId)),
+  done: ({ app, webhook }, _, { secret }) =>
+    signingSecretPage(app, secret, webhookPath(app, webhook.webhookId)),
 };
 
 const ping: Action<WebhookSubject, typeof pingWebhook> = {

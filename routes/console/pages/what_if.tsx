@@ -5,6 +5,7 @@ import type { WhatIf } from "../../../src/operations/what_if/what_if.ts";
 import type { FieldFault, Refusal } from "../../../src/domain/values/refusal.ts";
 import { getCatalog } from "../../contract/catalogs.ts";
 import { whatIf } from "../../contract/what_if.ts";
+import { groupLabels, type ShownCatalog } from "../parts/catalog.ts";
 import {
   type Fault,
   faultsOf,
@@ -72,7 +73,10 @@ export const whatIfAction: ActionRoute = {
       catalog: catalog as Catalog,
     };
     const answer = await request.ask.lastLine<typeof whatIf, WhatIf>(whatIf, input);
-    return answer.ok ? show(request, { text, values, result: answer.data }) : fail(faultsIn(answer.error));
+    if (!answer.ok) return fail(faultsIn(answer.error));
+    // The call has checked it.
+    const labels = groupLabels(catalog as Pick<ShownCatalog, "plans">);
+    return show(request, { text, values, tried: { result: answer.data, labels } });
   },
 };
 
@@ -98,10 +102,17 @@ interface Shown {
   readonly text: string;
   readonly values: Values;
   readonly faults?: readonly Fault[];
-  readonly result?: WhatIf;
+  readonly tried?: Tried;
 }
 
-function show(request: PageRequest, { text, values, faults = [], result }: Shown): PageContent {
+/** What a catalog would have refused. */
+interface Tried {
+  readonly result: WhatIf;
+  /** The labels of its limit groups. */
+  readonly labels: ReadonlyMap<string, string>;
+}
+
+function show(request: PageRequest, { text, values, faults = [], tried }: Shown): PageContent {
   const app = appOf(request);
   const catalogPath = `${appPath(app)}/catalog`;
   return {
@@ -115,7 +126,7 @@ function show(request: PageRequest, { text, values, faults = [], result }: Shown
           Which recorded calls would this catalog refuse? Nothing is changed. A long span takes up to a
           minute.
         </p>
-        {result === undefined ? null : <Result result={result} />}
+        {tried === undefined ? null : <Result tried={tried} />}
         <FormFaults faults={faults} />
         {mayChange(request.session)
           ? <Form {...{ request, text, values, faults, catalogPath }} />
@@ -154,20 +165,24 @@ function Form({ request, text, values, faults, catalogPath }: {
 
 type RefusedOfDay = WhatIf["refused"][number];
 
-const COLUMNS: readonly Column<RefusedOfDay>[] = [
+const columnsOf = (labels: ReadonlyMap<string, string>): readonly Column<RefusedOfDay>[] => [
   { head: "Day (UTC)", kind: "head", cell: ({ day }) => day },
-  { head: "Limit group", cell: ({ groupId }) => groupId === null ? "no limit" : <code>{groupId}</code> },
+  {
+    head: "Limit",
+    cell: ({ groupId }) =>
+      groupId === null ? "no limit" : <span title={groupId}>{labels.get(groupId) ?? groupId}</span>,
+  },
   { head: "Refused calls", kind: "number", cell: ({ calls }) => calls.toLocaleString("en") },
   { head: "Users", kind: "number", cell: ({ users }) => users.toLocaleString("en") },
 ];
 
-function Result({ result: { events, users, refused } }: { result: WhatIf }) {
+function Result({ tried: { result: { events, users, refused }, labels } }: { tried: Tried }) {
   const of = `${events.toLocaleString("en")} events of ${users.toLocaleString("en")} users`;
   return (
     <section class="card" id="result">
       <h2>{refused.length === 0 ? "No call would be refused" : "Calls that would be refused"}</h2>
       <p class="soft">Of {of}.</p>
-      {refused.length === 0 ? null : <Table columns={COLUMNS} rows={refused} />}
+      {refused.length === 0 ? null : <Table columns={columnsOf(labels)} rows={refused} />}
     </section>
   );
 }

@@ -26,9 +26,14 @@ export function planName(catalog: ShownCatalog, planId: string): string {
   return planOf(catalog, planId)?.name ?? planId;
 }
 
-/** The labels of the limit groups of all plans, by ID. */
-export function groupLabels({ plans = [] }: ShownCatalog): ReadonlyMap<string, string> {
-  return new Map(plans.flatMap(({ limits }) => limits.map(({ id, label }) => [id, label] as const)));
+/** The labels of the limit groups of all plans, by ID. A label that several plans use is followed by the plan's name. */
+export function groupLabels({ plans = [] }: Pick<ShownCatalog, "plans">): ReadonlyMap<string, string> {
+  const groups = plans.flatMap(({ name, limits }) => limits.map(({ id, label }) => ({ id, label, name })));
+  const uses = Map.groupBy(groups, ({ label }) => label);
+  return new Map(groups.map(({ id, label, name }) => {
+    const isShared = uses.get(label)?.some((other) => other.name !== name) === true;
+    return [id, isShared ? `${label} (${name})` : label];
+  }));
 }
 
 /** A pack by its ID. */

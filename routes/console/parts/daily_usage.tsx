@@ -34,6 +34,8 @@ export interface DailyQuery {
   readonly status?: "used" | "blocked";
   readonly order?: "events" | "cost";
   readonly userId?: string | null;
+  /** Whether the usage of users below is added to that of `userId`. */
+  readonly withMembers?: boolean;
 }
 
 /** Reads the usage of the days up to a time. */
@@ -49,9 +51,18 @@ export function readDailyUsage(
 export function readDays(
   ask: ApiCaller,
   { appId, mode }: AppMode,
-  { userId = null, ...query }: DailyQuery & { readonly from: string; readonly to: string },
+  { userId = null, withMembers = false, ...query }: DailyQuery & {
+    readonly from: string;
+    readonly to: string;
+  },
 ): Promise<ApiAnswer<DailyUsage>> {
-  return ask.admin(listDailyUse, { appId, mode, ...query, userId: userId ?? undefined });
+  return ask.admin(listDailyUse, {
+    appId,
+    mode,
+    ...query,
+    userId: userId ?? undefined,
+    withMembers: withMembers ? "true" : undefined,
+  });
 }
 
 /** The days by whose event types colours are chosen on every page. */
@@ -175,6 +186,17 @@ export function addUp(
   };
 }
 
+/** The average number of users on a day, below 10 with a decimal; null where a day is not known. */
+export function usersADay(days: readonly DayOfUsage[]): number | null {
+  let sum = 0;
+  for (const { users } of days) {
+    if (users === null) return null;
+    sum += users;
+  }
+  const mean = sum / days.length;
+  return mean < 10 ? Math.round(mean * 10) / 10 : Math.round(mean);
+}
+
 /** A part with its sums over all days, and its numbers by day. */
 export interface PartSums extends Sums {
   readonly name: string;
@@ -208,9 +230,15 @@ export function sumsOfParts(
 /** How far sums may lag behind before pages show it. */
 const LAG_SHOWN_MS = 60_000;
 
+/** Whether the sums lag behind so far that they cannot be compared. */
+export function lagsBehind({ countedUntil }: Pick<DailyUsage, "countedUntil">, now: number): boolean {
+  return Date.parse(countedUntil) < now - LAG_SHOWN_MS;
+}
+
 /** A note where the newest events are not in the sums yet. */
-export function LagNote({ usage: { countedUntil }, now }: { usage: DailyUsage; now: number }) {
-  if (Date.parse(countedUntil) >= now - LAG_SHOWN_MS) return null;
+export function LagNote({ usage, now }: { usage: DailyUsage; now: number }) {
+  if (!lagsBehind(usage, now)) return null;
+  const { countedUntil } = usage;
   return (
     <div class="note warn">
       <p>

@@ -30,7 +30,7 @@ export function Comparison({ value, unit, text, href, compared }: {
   text: string;
   href: string;
   /** What is compared, and with `until` up to which time of the day; null where nothing can be. */
-  compared: { readonly now: number; readonly before: number; readonly until?: string } | null;
+  compared: Compared & { readonly until?: string } | null;
 }) {
   return (
     <a class="figure" href={href}>
@@ -48,16 +48,30 @@ export function Comparison({ value, unit, text, href, compared }: {
   );
 }
 
-/** A difference such as "+12 % from 300", "+5 from 0" or "unchanged". */
-export function deltaText(
-  { now, before }: { readonly now: number; readonly before: number },
-  unit?: "cents",
-): string {
+/** Two numbers of different times. */
+export interface Compared {
+  readonly now: number;
+  readonly before: number;
+}
+
+/** A difference with the number before, such as "+12 % from 300", "+5 from 0" or "unchanged". */
+export function deltaText(compared: Compared, unit?: "cents"): string {
+  const difference = differenceText(compared, unit);
+  return compared.now === compared.before
+    ? difference
+    : `${difference} from ${amountText(compared.before, unit)}`;
+}
+
+/** A difference such as "+12 %", "+5" where the number before was 0, or "unchanged". */
+export function differenceText({ now, before }: Compared, unit?: "cents"): string {
   if (now === before) return "unchanged";
   const sign = now > before ? "+" : "−";
-  const from = amountText(before, unit);
-  if (before === 0) return `${sign}${amountText(now, unit)} from ${from}`;
+  return `${sign}${before === 0 ? amountText(now, unit) : percentText({ now, before })}`;
+}
+
+/** How far a number is from the number before, such as "12 %". */
+export function percentText({ now, before }: Compared): string {
   const percent = Math.abs(now - before) / before * 100;
   const digits = percent < 10 ? 1 : 0;
-  return `${sign}${percent.toLocaleString("en-US", { maximumFractionDigits: digits })} % from ${from}`;
+  return `${percent.toLocaleString("en-US", { maximumFractionDigits: digits })} %`;
 }

@@ -1,4 +1,4 @@
-// A chart of usage by day: stacked bars, drawn on the server, with a table of the same numbers. The script adds the line that
+// A chart of usage by day: bars on or beside each other, drawn on the server, with a table of the same numbers. The script adds the line that
 // says the numbers of the day under the pointer, or of the one that the arrow keys chose.
 
 import type { Measure, Series } from "./daily_usage.tsx";
@@ -9,26 +9,29 @@ const HEIGHT = 100;
 /** The part of a day's width that its bar takes. */
 const BAR_WIDTH = 0.8;
 const DATES_MAX = 5;
+/** The most days that all have their date. */
+const WEEK = 7;
 
 /** The chart with its legend and table. */
 export function UsageChart(
-  { days, series, measure, label }: {
+  { days, series, measure, label, isBeside = false }: {
     days: readonly string[];
     /** From the bottom to the top of a bar. */
     series: readonly Series[];
     measure: Measure;
     label: string;
+    /** Whether each series of a day has a bar of its own. */
+    isBeside?: boolean;
   },
 ) {
   if (series.length === 0) return <p class="empty">No usage in this period</p>;
   const text = (value: number) => measure === "cents" ? amountText(value, "cents") : amountText(value);
-  const most = scaleOf(
-    Math.max(
-      // Half of one event is none.
-      measure === "cents" ? 0 : 2,
-      ...days.map((_, day) => series.reduce((sum, { values }) => sum + (values[day] ?? 0), 0)),
-    ),
-  );
+  const heights = days.flatMap((_, day) => {
+    const values = series.map(({ values }) => values[day] ?? 0);
+    return isBeside ? values : values.reduce((sum, value) => sum + value, 0);
+  });
+  // Half of one event is none.
+  const most = scaleOf(Math.max(measure === "cents" ? 0 : 2, ...heights));
   return (
     <>
       <div class="chart" tabindex={0} role="group" aria-label={`${label}. The table below has the numbers.`}>
@@ -38,15 +41,7 @@ export function UsageChart(
         <div class="plot" aria-hidden="true">
           <svg viewBox={`0 0 ${days.length} ${HEIGHT}`} preserveAspectRatio="none">
             {[0, HEIGHT / 2, HEIGHT].map((y) => <line x1="0" x2={days.length} y1={y} y2={y} />)}
-            {days.map((day, place) => (
-              <Bar
-                day={day}
-                place={place}
-                series={series}
-                most={most}
-                text={text}
-              />
-            ))}
+            {days.map((day, place) => <Bar {...{ day, place, series, most, text, isBeside }} />)}
           </svg>
           <div class="dates">{datesOf(days).map((day) => <span>{shortDate(day)}</span>)}</div>
         </div>
@@ -83,25 +78,28 @@ export function UsageChart(
   );
 }
 
-function Bar({ day, place, series, most, text }: {
+function Bar({ day, place, series, most, text, isBeside }: {
   day: string;
   place: number;
   series: readonly Series[];
   most: number;
   text: (value: number) => string;
+  isBeside: boolean;
 }) {
   let top = HEIGHT;
-  const x = rounded(place + (1 - BAR_WIDTH) / 2);
-  const shown = series.filter(({ values }) => (values[place] ?? 0) > 0);
+  const width = isBeside ? BAR_WIDTH / series.length : BAR_WIDTH;
+  const left = place + (1 - BAR_WIDTH) / 2;
+  const shown = series.map((each, index) => ({ ...each, x: rounded(isBeside ? left + index * width : left) }))
+    .filter(({ values }) => (values[place] ?? 0) > 0);
   const reading = shown.map(({ name, values }) => `${name} ${text(values[place] ?? 0)}`);
   return (
     <g>
       <title>{[day, ...reading].join(" · ")}</title>
       <rect class="hit" x={place} y="0" width="1" height={HEIGHT} />
-      {shown.map(({ values, colour }) => {
+      {shown.map(({ values, colour, x }) => {
         const height = rounded((values[place] ?? 0) / most * HEIGHT);
-        top -= height;
-        return <rect class={colour} x={x} y={rounded(top)} width={BAR_WIDTH} height={height} />;
+        top = (isBeside ? HEIGHT : top) - height;
+        return <rect class={colour} x={x} y={rounded(top)} width={rounded(width)} height={height} />;
       })}
     </g>
   );
@@ -116,8 +114,8 @@ export function scaleOf(most: number): number {
 
 /** Days that share the width evenly, the first and the last among them. */
 function datesOf(days: readonly string[]): string[] {
-  const steps = Math.min(DATES_MAX, days.length) - 1;
-  if (steps < 1) return [...days];
+  if (days.length <= WEEK) return [...days];
+  const steps = DATES_MAX - 1;
   return Array.from(
     { length: steps + 1 },
     (_, step) => days[Math.round(step * (days.length - 1) / steps)] as string,

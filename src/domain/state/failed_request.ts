@@ -1,5 +1,7 @@
 // Failed requests: what is recorded of an answer with a 4xx or 5xx status to a caller with an API key. Requests of one key that
-// are alike in method, route, status and code, within one UTC hour, are one row with a count. No decision depends on it.
+// are alike in method, route, status and code, within one UTC hour, are one row with a count; those above a limit within one
+// UTC day. All keys of an app's users count as one key: each of them may fail, and their rows would push out those of the app's
+// server. No decision depends on it.
 
 import type { Millis } from "../values/period.ts";
 
@@ -8,7 +10,7 @@ export interface RequestKey {
   /** Empty for an unknown key, like the mode. */
   readonly appId: string;
   readonly mode: "live" | "test" | "";
-  /** Of an unknown key its first characters. */
+  /** Of an unknown key its first characters; `users` for every key of a user. */
   readonly keyId: string;
   readonly keyPrefix: string;
 }
@@ -31,11 +33,13 @@ export interface FailedRequest {
   readonly message: string;
   readonly userId: string | null;
   readonly body: string | null;
+  /** The number of alike calls of a batch; absent for one request. */
+  readonly count?: number;
 }
 
 /** Failed requests of one key that are alike; what is not counted is that of the newest one. */
 export interface FailedRequestRow extends Omit<FailedRequest, "key" | "requestId" | "at">, RequestKey {
-  /** Start of the UTC hour. */
+  /** Start of the UTC hour; of the UTC day for a 429, since a limit refuses for hours, and its rows would hide all others. */
   readonly hour: Millis;
   readonly count: number;
   readonly firstAt: Millis;
@@ -54,6 +58,13 @@ const TEXT_MAX = 300;
 const UNKNOWN_PREFIX_LENGTH = 12;
 
 const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+const TOO_MANY = 429;
+
+/** Names the key of any user of an app. */
+export function keyOfUsers(appId: string, mode: "live" | "test"): RequestKey {
+  return { appId, mode, keyId: "users", keyPrefix: `uk_${mode}_` };
+}
 
 /** Names a key that belongs to no app. */
 export function unknownKey(presented: string): RequestKey {
@@ -62,7 +73,7 @@ export function unknownKey(presented: string): RequestKey {
 }
 
 /** Makes the row of one failed request. Of a request with an unknown key it has nothing that the caller sent but its prefix. */
-export function failedRowOf({ key, requestId, at, ...failed }: FailedRequest): FailedRequestRow {
+export function failedRowOf({ key, requestId, at, count = 1, ...failed }: FailedRequest): FailedRequestRow {
   const isUnknown = key.appId === "";
   return {
     ...failed,
@@ -71,8 +82,8 @@ export function failedRowOf({ key, requestId, at, ...failed }: FailedRequest): F
     message: wellFormed(failed.message.slice(0, TEXT_MAX)),
     userId: isUnknown ? null : failed.userId,
     body: isUnknown ? null : failed.body,
-    hour: at - at % HOUR_MS,
-    count: 1,
+    hour: at - at % (failed.status === TOO_MANY ? DAY_MS : HOUR_MS),
+    count,
     firstAt: at,
     lastAt: at,
     requestIds: [requestId],

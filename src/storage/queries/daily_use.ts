@@ -24,6 +24,8 @@ export interface DailyUseQuery {
   readonly partsMax?: number;
   /** Only this user's usage; null for all users. */
   readonly userId: string | null;
+  /** Users to add to `userId`; absent for none. */
+  readonly members?: readonly UserKey[];
 }
 
 /** Usage of one day. */
@@ -133,15 +135,16 @@ async function daysOfUser(database: Database, query: DailyUseQuery, userId: stri
   const key = await shownKey(database, query.realm, userId);
   const nameOf = by === "user" ? () => ({ ...NAMELESS, userId }) : namer(by, userId);
   if (key === null) return daysOf(query, { ...NONE, totals: [], rows: [], leaders: [], nameOf });
-  const totals = await rowsOfUsers(database, query, [key]);
+  const keys = [key, ...query.members ?? []];
+  const totals = await sumsOfUsers(database, query, keys, String(key));
   if (by === "user") {
     return daysOf(query, { ...NONE, totals, rows: totals, leaders: [String(key)], nameOf });
   }
   const [rows, known] = by === "event"
-    ? [await rowsOfUserByType(database, query, key), []]
+    ? [await rowsOfUserByType(database, query, keys), []]
     : await Promise.all([
-      rowsOfUserByPart(database, query, key, COLUMN[by]),
-      rowsOfUserByPart(database, query, key, "''"),
+      rowsOfUserByPart(database, query, keys, COLUMN[by]),
+      rowsOfUserByPart(database, query, keys, "''"),
     ]);
   const sums = new Map<string, number>();
   for (const row of rows) sums.set(row.part, (sums.get(row.part) ?? 0) + Number(row[measure]));
@@ -272,10 +275,23 @@ function rowsOfUsers(
   );
 }
 
+/** @param part what the sums of all these users are the part of */
+function sumsOfUsers(
+  database: Database,
+  { from, to }: DailyUseQuery,
+  keys: readonly UserKey[],
+  part: string,
+): Promise<SumRow[]> {
+  return database.query<SumRow>(
+    `select d.day, $4 as part, ${SUMS} from ${OWNERS} ${ofOwner("daily_use_of_users")} group by d.day`,
+    [from, to, arrayText(keys), part],
+  );
+}
+
 function rowsOfUserByType(
   database: Database,
   { from, to, measure }: DailyUseQuery,
-  key: UserKey,
+  keys: readonly UserKey[],
 ): Promise<SumRow[]> {
   return database.query<SumRow>(
     `with sums as materialized (
@@ -285,7 +301,7 @@ function rowsOfUserByType(
      )
      select * from sums where part in (
        select part from sums group by part order by sum(${measure}) desc, part limit ${PARTS_MAX})`,
-    [from, to, arrayText([key])],
+    [from, to, arrayText(keys)],
   );
 }
 
@@ -296,7 +312,7 @@ const COLUMN = { plan: "d.plan_id", model: "d.model", hour: "d.hour::text" } as 
 function rowsOfUserByPart(
   database: Database,
   { from, to, measure }: DailyUseQuery,
-  key: UserKey,
+  keys: readonly UserKey[],
   part: string,
 ): Promise<SumRow[]> {
   return database.query<SumRow>(
@@ -306,7 +322,7 @@ function rowsOfUserByPart(
      )
      select * from sums where part in (
        select part from sums group by part order by sum(${measure}) desc, part limit ${HOURS.length})`,
-    [from, to, arrayText([key])],
+    [from, to, arrayText(keys)],
   );
 }
 

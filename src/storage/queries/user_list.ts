@@ -137,11 +137,14 @@ class UserList {
     const { limit, after } = this.#query;
     const users: ListedUser[] = [];
     const parts = this.#parts;
+    const { firstChunkUsers, chunkUsers } = USER_LIST_LIMITS;
     let looked = 0;
+    let chunk: number = firstChunkUsers;
     for (const part of parts.slice(after === null ? 0 : Math.max(parts.indexOf(after[0]), 0))) {
       let place: Place | null = after !== null && after[0] === part ? after.slice(1) as Place : null;
       while (true) {
-        const asked = this.#skipsNone(part) ? limit + 1 - users.length : USER_LIST_LIMITS.chunkUsers;
+        const asked = this.#skipsNone(part) ? limit + 1 - users.length : chunk;
+        chunk = Math.min(2 * chunk, chunkUsers);
         const keys = await this.#next(part, place, asked);
         for (const user of await this.#read(keys)) {
           const cursor = this.#cursorOf(user);

@@ -4,6 +4,30 @@ import { Buffer } from "node:buffer";
 import type { UserKey } from "../../domain/values/ids.ts";
 import { arrayText, type Database } from "../database.ts";
 
+/** SQL of the users directly below each user of a list, also below its aliases. */
+const belowEach = (list: string) =>
+  `${list} b join users n on n.key = b.key or n.merged_into = b.key
+   join users c on c.parent_key = n.key and c.merged_into is null`;
+
+/** Lists the numbers of some users below a user, the nearest first. */
+export async function keysBelow(
+  database: Pick<Database, "query">,
+  realm: number,
+  userId: string,
+  limit: number,
+): Promise<UserKey[]> {
+  const rows = await database.query<{ key: UserKey }>(
+    `with recursive own (key) as (
+       select coalesce(merged_into, key) from users where realm = $1::int and id = $2
+     ), below (key) as (
+       select c.key from ${belowEach("own")} union select c.key from ${belowEach("below")}
+     )
+     select key from below limit $3::int`,
+    [realm, userId, limit],
+  );
+  return rows.map(({ key }) => key);
+}
+
 /**
  * Counts the users on the longest way down from a user, without itself.
  *
@@ -19,10 +43,7 @@ export async function heightBelow(
     `with recursive below (key, height) as (
        select c.key, 1 from users c where c.parent_key = any($1::text::bigint[]) and c.merged_into is null
        union
-       select c.key, b.height + 1 from below b
-         join users n on n.key = b.key or n.merged_into = b.key
-         join users c on c.parent_key = n.key and c.merged_into is null
-       where b.height < $2::int
+       select c.key, b.height + 1 from ${belowEach("below")} where b.height < $2::int
      )
      select max(height) as height from below`,
     [arrayText(keys), most],
@@ -78,15 +99,19 @@ export interface ChildrenQuery {
 /** Lists a page of direct children by id, each with the number of its own children, and the cursor of the next page. */
 export async function listChildren(database: Pick<Database, "query">, { keys, after, limit }: ChildrenQuery) {
   const rows = await database.query<{ id: string; children: number }>(
+    // Row by row along the index: the planner would read all users with a parent where one of them has very many below.
     `with page as (
-       select key, id from users where parent_key = any($1::text::bigint[]) and merged_into is null
-         and id > $2 order by id limit $3::int
+       select c.key, c.id from unnest($1::text::bigint[]) as own(key) cross join lateral (
+         select key, id from users where parent_key = own.key and id > $2 and merged_into is null
+         order by id limit $3::int
+       ) c order by c.id limit $3::int
      )
      select p.id, (
-       select count(*)::int from users c where c.merged_into is null
-         and c.parent_key in (
+       select count(*)::int from (
          select p.key union all select a.key from users a where a.merged_into = p.key
-       )
+       ) as own cross join lateral (
+         select from users where parent_key = own.key and merged_into is null offset 0
+       ) c
      ) as children from page p order by p.id`,
     [arrayText(keys), after ?? "", limit + 1],
   );
