@@ -48,6 +48,7 @@ import attempts from "./0044_attempts.sql" with { type: "text" };
 import catalogVersions from "./0045_catalog_versions.sql" with { type: "text" };
 import work from "./0046_work.sql" with { type: "text" };
 import stores from "./0048_stores.sql" with { type: "text" };
+import splits from "./0050_splits.sql" with { type: "text" };
 
 /** A migration: a name that says its place, and its SQL. */
 export interface Migration {
@@ -103,4 +104,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0045_catalog_versions", sql: catalogVersions },
   { name: "0046_work", sql: work },
   { name: "0048_stores", sql: stores },
+  { name: "0050_splits", sql: splits },
 ];

@@ -108,6 +108,7 @@ Deno.test("landed migrations are never edited", () => {
     "0045_catalog_versions": "7431dea3c1f23d80d86a232ecf7f463c5753074f2411a29a982a25ec931bf1bf",
     "0046_work": "a9d96c6860e8e6016ba12d6d1f8aee1eb1cfb41cbb1acddd9d5c34333bf14931",
     "0048_stores": "26e304e9371681b19f6d09afb563e353297b96ce7d3bf85b64eac8e5a80e9f93",
+    "0050_splits": "6c471a4591ffaa841ddbc8c20818bc808be671b3d39e575f4e3a1965752ce5f8",
   };
   for (const { name, sql } of MIGRATIONS) {
     const known = landed[name];

@@ -51,7 +51,8 @@ export async function readCluster(reader: Pick<Session, "query">): Promise<Clust
       ...node,
       cells: cells.filter(({ term }) => term === node.term).map(({ cell }) => cell),
     })),
-    free: cells.filter(({ term }) => term === null || !known.has(term)).map(({ cell }) => cell),
+    free: cells.filter(({ term, isMoved }) => !isMoved && (term === null || !known.has(term)))
+      .map(({ cell }) => cell),
   };
 }
 

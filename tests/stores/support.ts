@@ -77,6 +77,7 @@ export class StoresProcess implements AsyncDisposable {
             names: list.names,
             beside: services[0] ?? null,
             open: () => list.open(store),
+            plan: (to) => list.plan(store.name, to),
             endsProcess: () => false,
           },
         }),
@@ -95,7 +96,12 @@ export class StoresProcess implements AsyncDisposable {
   /** Starts a process on databases with these names. */
   static async start(...names: string[]): Promise<StoresProcess> {
     const opened = await Promise.all(names.map(async (name) => [name, await openSwitched()] as const));
-    const process = new StoresProcess(Object.fromEntries(opened));
+    return await StoresProcess.on(Object.fromEntries(opened));
+  }
+
+  /** Starts a process on databases that are there. */
+  static async on(databases: Readonly<Record<string, SwitchedDatabase>>): Promise<StoresProcess> {
+    const process = new StoresProcess(databases);
     void process.stores.start();
     await process.stores.ready();
     return process;
