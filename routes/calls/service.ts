@@ -60,7 +60,10 @@ export const SERVICE: readonly KeylessEndpoint<World>[] = [
     across: {
       join: (answers, _input, stores) =>
         joinExaminations(answers.map(({ checks }, place) => ({ name: stores[place]?.name ?? "", checks }))),
-      absent: ({ state }) => ({ verdict: "fail" as const, checks: [checkAbsent(state)] }),
+      absent: ({ state, awaited }) => {
+        const check = checkAbsent(state, awaited);
+        return { verdict: check.verdict, checks: [check] };
+      },
     },
   }),
   endpoint(

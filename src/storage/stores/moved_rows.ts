@@ -2,13 +2,10 @@
 // none writes them. A workspace's own row goes last, so what is left of it is found again, however often this stops.
 
 import { arrayText, type Session } from "../database.ts";
+import { CELL_OF_WORKSPACE } from "../nodes/moved_cells.ts";
 
 /** How many users lose their rows in one step, with up to `limit` rows of each table. */
 const STEP_USERS = 100;
-
-/** The cell of a workspace, as everywhere else: the first four bytes of the SHA-256 of its id, modulo 64. */
-const CELL =
-  `mod(('x' || substr(encode(sha256(convert_to(w.id, 'UTF8')), 'hex'), 1, 8))::bit(32)::bigint, 64)`;
 
 /** Tables by the column that says whose their rows are. */
 interface OwnedTables {
@@ -28,7 +25,7 @@ export const MOVED_USER = "moved";
 /** Removes some rows of one workspace that another store serves; returns how many, 0 when nothing is left. */
 export async function deleteMovedRows(session: Session, limit: number): Promise<number> {
   const [workspace] = await session.query<{ id: string }>(
-    `select w.id from workspaces w join cells c on c.cell = ${CELL} join stores s on s.number = c.store
+    `select w.id from workspaces w join cells c on c.cell = ${CELL_OF_WORKSPACE} join stores s on s.number = c.store
      where s.state = 'open' and s.cluster_id <> (select cluster_id from registry)
      order by w.id limit 1 for update of w skip locked`,
   );
