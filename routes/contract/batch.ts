@@ -72,7 +72,7 @@ export const batch = defineCall({
     "it may be sent again: it is the Idempotency-Key of the call alone. A call with a key that is not " +
     "decided after a second is answered unavailable and finished all the same. With the header " +
     "Idempotency-Key each call without a key has one derived from it and its place. Each call counts as one " +
-    "call for the rate limit.",
+    "call for the rate limit. The body may have 8 MiB.",
   answer: z.strictObject({
     results: z.array(
       z.union([

@@ -145,13 +145,9 @@ function messageOf(issue: z.core.$ZodRawIssue): string | undefined {
     case "invalid_value":
       return `must be one of ${issue.values.map((value) => JSON.stringify(value)).join(", ")}`;
     case "too_big":
-      return `must be ${issue.inclusive === false ? "below" : "at most"} ${issue.maximum}${
-        unitOf(issue.origin)
-      }`;
+      return boundOf(issue.inclusive === false ? "below" : "at most", issue.maximum, issue.origin);
     case "too_small":
-      return `must be ${issue.inclusive === false ? "above" : "at least"} ${issue.minimum}${
-        unitOf(issue.origin)
-      }`;
+      return boundOf(issue.inclusive === false ? "above" : "at least", issue.minimum, issue.origin);
     default:
       return undefined;
   }
@@ -167,6 +163,9 @@ const TYPES: Readonly<Record<string, string>> = {
   array: "an array",
 };
 
-function unitOf(origin: string): string {
-  return origin === "string" ? " characters long" : origin === "array" ? " elements long" : "";
+function boundOf(which: string, bound: number | bigint, origin: string): string {
+  if (origin === "array") {
+    return `must have ${which} ${bound} ${Number(bound) === 1 ? "element" : "elements"}`;
+  }
+  return `must be ${which} ${bound}${origin === "string" ? " characters long" : ""}`;
 }

@@ -15,7 +15,9 @@ export const MEANING: Readonly<Record<RefusalCode, string>> = {
   rate_limited:
     "The rate limit of the API key is exceeded, or too many wrong tokens were sent; retry after " +
     "Retry-After.",
-  payload_too_large: "The body is larger than 1 MiB, or than 64 KiB with a public key.",
+  payload_too_large:
+    "The body is larger than 1 MiB (a batch 8 MiB, a call of the gateway 32 MiB), or than 64 KiB with a " +
+    "public key.",
   invalid_request: "The request is malformed; the message and details name the invalid member.",
   idempotency_conflict: "The Idempotency-Key was used for another call.",
   not_implemented: "A setting that this call requires is not configured.",

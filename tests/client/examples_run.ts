@@ -56,6 +56,18 @@ Deno.test("every call of the client has an example", async () => {
   assert.deepEqual(missing, []);
 });
 
+Deno.test("the README's table names every call of the client", async () => {
+  const readme = await Deno.readTextFile(new URL("../../src/client/README.md", import.meta.url));
+  const rows = readme.split("\n").filter((line) => line.startsWith("| `"));
+  const client = library.createClient({ apiKey: "sk_live_x", baseUrl: "https://holdfast.example.com" });
+  const isNamed = (call: string) => {
+    const [name, area] = call.split(".").toReversed();
+    const [start, part] = area === undefined ? ["", `\`${name}(`] : [`\`${area}.`, `.${name}(`];
+    return rows.some((row) => row.includes(start) && row.includes(part));
+  };
+  assert.deepEqual(callsOf(client).filter((call) => !isNamed(call)), []);
+});
+
 /** The calls of a client by name, those of its areas as "area.call". */
 function callsOf(client: HoldfastClient): string[] {
   const areas = Object.entries(client).flatMap(([area, calls]) =>

@@ -102,8 +102,17 @@ Deno.test("what is no call is a result, and the batch is refused for its list an
     results[4].error.message,
     /^call: must be one of "reserve", "commit", "release", "can-use", "track"/,
   );
-  for (const calls of [undefined, [], RESERVE, Array(501).fill(RESERVE)]) {
-    assertRefused(await batch(app, calls), 400, "invalid_request");
+  for (
+    const [calls, message] of [
+      [undefined, "is required"],
+      [[], "must have at least 1 element"],
+      [RESERVE, "must be an array"],
+      [Array(501).fill(RESERVE), "must have at most 500 elements"],
+    ] as const
+  ) {
+    const refused = await batch(app, calls);
+    assertRefused(refused, 400, "invalid_request");
+    assert.equal(refused.body.error.message, `calls: ${message}`);
   }
   const call = (body: unknown) => app.call("POST", "/batch", body, { key: app.publicLive });
   assertRefused(await call({ calls: [TRACK] }), 403, "requires_secret_key");

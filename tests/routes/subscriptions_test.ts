@@ -50,6 +50,14 @@ Deno.test("a change of plan that is asked for ahead is shown, keeps its plan in 
   assert.deepEqual([last.type, last.reason, last.at], ["plan_changed", "scheduled", at]);
 });
 
+Deno.test("a change that is asked for ahead without the ids of its subscription says that it needs them", async () => {
+  const app = await service.newApp({ plans: PLANS });
+  await dataOf(app.call("POST", "/subscriptions", { ...TEAM, provider: "stripe", externalId: "sub_1" }));
+  const ahead = { userId: "u", planId: "plan_less", at: "period_end" };
+  const { message } = assertRefused(await app.call("POST", "/subscriptions", ahead), 404, "not_found");
+  assert.match(message, /provider and externalId/);
+});
+
 Deno.test("nothing else may be changed together with a change that is asked for ahead", async () => {
   const app = await service.newApp({ plans: PLANS });
   await dataOf(app.call("POST", "/subscriptions", TEAM));
@@ -103,7 +111,7 @@ Deno.test("a trial is shown where the catalog has one, is had once, and ends in 
   const { subscription, history: [last] } = await dataOf(app.call("GET", "/users/u", undefined, key));
   assert.deepEqual([subscription.planId, subscription.trialEndsAt], ["plan_less", null]);
   assert.deepEqual([last.type, last.reason, last.at], ["plan_changed", "trial_ended", trialEndsAt]);
-  assertRefused(await subscribe({ trial: true }), 409, "trial_used");
+  assert.match(assertRefused(await subscribe({ trial: true }), 409, "trial_used").message, /leave trial out/);
 });
 
 Deno.test("an add-on adds to the quotas of the plan, and explain shows the parts", async () => {

@@ -115,7 +115,9 @@ function explainText({ assessment, groups, credits, limited, fullShares }: Expla
     case "no_subscription":
       return `Refused: ${noPlan(assessment)}. ${shortCredits(credits)}`;
     case "unmatched_event":
-      return `Refused: ${noPlan(assessment)}. ${nearMiss(groups) ?? shortCredits(credits)}`;
+      return `Refused: ${noPlan(assessment)}. ${guardsAlone(covering)}${
+        nearMiss(groups) ?? shortCredits(credits)
+      }`;
     case "unpriced_model":
       return unpriced(covering);
     case "limit_reached":
@@ -243,6 +245,13 @@ function noPlan({ active }: Assessment): string {
   return active === null
     ? "the user has no active subscription"
     : `no limit of the plan ${quoted(active.plan.name)} covers the event`;
+}
+
+/** Names the guards of an event that no quota group covers; "" for none. */
+function guardsAlone(guards: readonly Covering[]): string {
+  if (guards.length === 0) return "";
+  const only = guards.length === 1 ? "only refuses" : "only refuse";
+  return `${labelsOf(guards)} ${only}: a rate or concurrency limit covers no event. `;
 }
 
 /** Names the groups that would cover the event with other metadata. */

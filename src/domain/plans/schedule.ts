@@ -24,13 +24,17 @@ export interface ScheduleInput {
   readonly change: { readonly plan: string; readonly at: Millis | "period_end" } | null;
 }
 
+const NO_ROW = "Subscription not found";
+const NO_DEFAULT_ROW =
+  `${NO_ROW}: the user has none without provider and externalId; send those of the one to change`;
+
 /** Decides a change that is asked for ahead. */
 export function schedule(draft: Draft, input: ScheduleInput, context: Context): Result<SubscriptionAnswer> {
   const found = input.change === null
     ? rowWithChange(draft, input, context)
     : findRow(draft.subscriptions(), input, context);
   if (found === null || !("planId" in found)) {
-    return refused(found ?? refusal("not_found", "Subscription not found"));
+    return refused(found ?? refusal("not_found", input.provider === null ? NO_DEFAULT_ROW : NO_ROW));
   }
   const scheduled = input.change === null ? null : changeOf(draft, found, input.change, context);
   if (scheduled !== null && "code" in scheduled) return refused(scheduled);

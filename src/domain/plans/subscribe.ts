@@ -96,6 +96,8 @@ function checkInput(
   return customFault(input.customFeatures ?? {}, catalog);
 }
 
+const WITHOUT_TRIAL = "leave trial out to subscribe without one";
+
 /** Refuses a trial that the plan does not have, or that the user had; one that runs may be asked for again. */
 function checkTrial(
   draft: Draft,
@@ -106,9 +108,11 @@ function checkTrial(
   if (before?.planId === plan.id && before.trial !== null) return null;
   if (plan.trial === null) return invalidField("trial", "the plan has no trial");
   for (const row of draft.subscriptions()) {
-    if (row.trials.includes(plan.id)) return refusal("trial_used", "The user had the trial of this plan");
+    if (row.trials.includes(plan.id)) {
+      return refusal("trial_used", `The user had the trial of this plan: ${WITHOUT_TRIAL}`);
+    }
     if (row.planId === plan.id && isActive(row, now)) {
-      return refusal("trial_used", "The user has this plan without a trial");
+      return refusal("trial_used", `The user has this plan without a trial: ${WITHOUT_TRIAL}`);
     }
   }
   return null;

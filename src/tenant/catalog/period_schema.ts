@@ -39,7 +39,9 @@ export const groupPeriod = z.strictObject({
   id: "CatalogGroupPeriod",
   title: "Group period",
   description:
-    "When a group counts. `rolling` and `concurrent` make the group a guard: it only refuses, no credit pays " +
-    "for it, and it has no headroom, alerts, overage or perMember. Type and seconds of sessions and guards never " +
-    "change under an id.",
+    "When a group counts. `rolling` and `concurrent` make the group a guard: it only refuses, so an event that " +
+    "no other group and no credits cover is refused as `unmatched_event`. No credit pays for a guard, and it has " +
+    "no headroom, alerts, overage or perMember. Type and seconds of sessions and guards never change under an " +
+    "id. A change of plan empties no guard. Of a session, `carry` takes the running window along, `reset` ends " +
+    "it, and `block` fills the one of the entered plan, if it runs.",
 });

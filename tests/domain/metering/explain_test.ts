@@ -11,6 +11,7 @@ const TEN = [groupOf("g", 10)];
 const TWO = [groupOf("wide", 10), groupOf("narrow", 3)];
 const UNITS = [groupOf("t", 100, "tokens"), groupOf("c", 50, "cents")];
 const HD = { ...groupOf("hd", 5), matches: [{ event: "x.*", metadata: { style: "hd" } }] };
+const RATE: LimitGroupDocument = { ...groupOf("rate", 5), period: { type: "rolling", seconds: 60 } };
 const PERCENT = { mode: "percent", value: 80 } as const;
 const TWICE = { mode: "multiplier", value: 2 } as const;
 
@@ -49,6 +50,7 @@ const TEXTS: readonly Row[] = [
   { name: "no subscription, and credits that fall short", groups: null, credits: [["count", 1]], size: 2, text: "Refused: the user has no active subscription. Matching credits do not cover it: 1 left." },
   { name: "no group names the event", event: "y", size: 1, text: 'Refused: no limit of the plan "p" covers the event. No matching credits.' },
   { name: "metadata differs", groups: [HD, { ...HD, id: "sd", label: "sd" }], metadata: { style: "a secret" }, size: 1, text: 'Refused: no limit of the plan "p" covers the event. "hd" and "sd" apply only with other metadata.' },
+  { name: "a guard alone covers the event", groups: [RATE], size: 1, text: 'Refused: no limit of the plan "p" covers the event. "rate" only refuses: a rate or concurrency limit covers no event. No matching credits.' },
   { name: "nothing says what it costs", groups: UNITS, refuseUnpriced: true, size: {}, text: 'Refused: the limit "c" (cents), with 0 of 50 used, needs to know what the call costs. The call names neither a model with a price nor its cost.' },
 ];
 
