@@ -49,6 +49,7 @@ import catalogVersions from "./0045_catalog_versions.sql" with { type: "text" };
 import work from "./0046_work.sql" with { type: "text" };
 import stores from "./0048_stores.sql" with { type: "text" };
 import overageEnds from "./0049_overage_ends.sql" with { type: "text" };
+import splits from "./0050_splits.sql" with { type: "text" };
 import consoleLists from "./0051_console_lists.sql" with { type: "text" };
 
 /** A migration: a name that says its place, and its SQL. */
@@ -106,5 +107,6 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0046_work", sql: work },
   { name: "0048_stores", sql: stores },
   { name: "0049_overage_ends", sql: overageEnds },
+  { name: "0050_splits", sql: splits },
   { name: "0051_console_lists", sql: consoleLists },
 ];

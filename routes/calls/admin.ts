@@ -100,12 +100,12 @@ function storeOf({ storeName }: World): { store?: string } {
 
 /** The database of the oldest workspace, to which an app belongs that names none; without any, where one is created. */
 function storeOfFirst(source: StoreSource<World>): number {
-  const firsts = source.requireAll().flatMap(({ registry }, place) => {
+  const firsts = source.requireAll().flatMap(({ registry, storeName }) => {
     const [first] = registry.workspaces.keys();
-    return first === undefined ? [] : [{ place, first }];
+    return first === undefined ? [] : [{ storeName, first }];
   });
   const [oldest] = firsts.toSorted((one, other) => one.first < other.first ? -1 : 1);
-  return oldest?.place ?? namedStore(source, null);
+  return namedStore(source, oldest?.storeName ?? null);
 }
 
 /** @throws Refused when the app is unknown */

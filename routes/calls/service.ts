@@ -13,6 +13,15 @@ import { runSweep, sweepAll } from "../../src/operations/sweeps/sweeps.ts";
 import { AUDIT_LIMITS, DAILY_USE_LIMITS } from "../../src/process/limits.ts";
 import { firstUnadded, listDailyUse } from "../../src/storage/queries/daily_use.ts";
 import { keysBelow } from "../../src/storage/stores/tree_store.ts";
+import type { Database } from "../../src/storage/database.ts";
+import type { StoreRow } from "../../src/storage/nodes/store_numbers.ts";
+import { MOVED_USER } from "../../src/storage/stores/moved_rows.ts";
+import {
+  readSplits,
+  requestSplit,
+  SplitRefused,
+  type SplitRow,
+} from "../../src/storage/stores/split_store.ts";
 import type { Registry } from "../../src/tenant/registry.ts";
 import type { DataOf } from "../contract/definition.ts";
 import { timeText } from "../contract/fields.ts";
@@ -21,7 +30,7 @@ import { success } from "../http/answer.ts";
 import { keylessEndpointsOn } from "../http/endpoint.ts";
 import type { KeylessEndpoint } from "../http/endpoint_types.ts";
 import { namedStore } from "../http/across_stores.ts";
-import { invalidMember } from "../http/errors.ts";
+import { invalidMember, Refused } from "../http/errors.ts";
 import { appOf } from "./admin.ts";
 
 type World =
@@ -31,12 +40,18 @@ type World =
   & AddingWorld
   & {
     readonly database: Parameters<typeof listDailyUse>[0];
+    /** Rows of nodes and cells. */
+    readonly upkeep: Pick<Database, "query" | "transaction">;
+    /** Plans a store that a split makes of a standby; null where the process has one database. */
+    readonly planStore: ((to: string) => Promise<StoreRow>) | null;
     readonly registry: Pick<Registry, "apps" | "workspaces">;
     /** Null where the process has one database. */
     readonly storeName: string | null;
   };
 
 const endpoint = keylessEndpointsOn<World>();
+
+type Entry = DataOf<typeof contract.listAudit>["entries"][number];
 
 const CURSOR = new RegExp(`^${ID_PREFIX.audit}[0-9a-v]{20}$`);
 
@@ -46,7 +61,10 @@ export const SERVICE: readonly KeylessEndpoint<World>[] = [
     across: {
       join: (answers, _input, stores) =>
         joinExaminations(answers.map(({ checks }, place) => ({ name: stores[place]?.name ?? "", checks }))),
-      absent: ({ state }) => ({ verdict: "fail" as const, checks: [checkAbsent(state)] }),
+      absent: ({ state, awaited }) => {
+        const check = checkAbsent(state, awaited);
+        return { verdict: check.verdict, checks: [check] };
+      },
     },
   }),
   endpoint(
@@ -59,13 +77,25 @@ export const SERVICE: readonly KeylessEndpoint<World>[] = [
   endpoint(contract.listStores, async ({ world }) => {
     const { storeName, registry } = world;
     const cluster = showCluster(world, await examineCluster(world));
-    return success([{ store: storeName, state: "serving", workspaces: registry.workspaces.size, cluster }]);
+    const splits = (await readSplits(world.database)).map(showSplit);
+    const workspaces = registry.workspaces.size;
+    return success([{ store: storeName, state: "serving", workspaces, cluster, waitsFor: null, splits }]);
   }, {
     across: {
       join: (answers) => answers.flat(),
-      absent: ({ name, state }) => [{ store: name, state, workspaces: null, cluster: null }],
+      absent: ({ name, state, awaited }) => [
+        { store: name, state, workspaces: null, cluster: null, waitsFor: awaited, splits: [] },
+      ],
     },
   }),
+  endpoint(contract.splitStore, async ({ world, input: { to, cells } }) => {
+    if (world.planStore === null) throw invalidMember("store", "names a database of HOLDFAST_DATABASES");
+    try {
+      return success(showSplit(await beginSplit(world, world.planStore, to, cells)));
+    } catch (error) {
+      throw error instanceof SplitRefused ? new Refused("invalid_request", error.message) : error;
+    }
+  }, { across: { choose: (source, { store }) => namedStore(source, store) } }),
   endpoint(contract.sweep, async ({ world }) => success(await sweepAll(world)), { gather: sumOf }),
   endpoint(
     contract.moveHistory,
@@ -83,8 +113,12 @@ export const SERVICE: readonly KeylessEndpoint<World>[] = [
     across: {
       about: ({ appId }) => appId === undefined ? undefined : { appId },
       join: (answers, { limit = AUDIT_LIMITS.pageDefault }) => {
+        // A split leaves entries on both databases; where a workspace has gone, its users are erased from them.
+        const last = (entries: readonly Entry[]) =>
+          entries.find(({ userId }) => userId !== MOVED_USER) ?? entries[0];
+        const byId = Map.groupBy(answers.flatMap(({ entries }) => entries), ({ auditId }) => auditId);
         // Ids grow with time.
-        const all = answers.flatMap(({ entries }) => entries)
+        const all = [...byId.values()].flatMap((entries) => last(entries) ?? [])
           .toSorted((one, other) => one.auditId > other.auditId ? -1 : 1);
         const entries = all.slice(0, limit);
         const hasMore = all.length > limit || answers.some(({ nextCursor }) => nextCursor !== null);
@@ -168,6 +202,21 @@ function showCluster(
 /** Milliseconds as seconds with three decimal places. */
 function secondsOf(ms: number): number {
   return Math.max(0, Math.round(ms)) / 1000;
+}
+
+async function beginSplit(
+  { upkeep }: World,
+  plan: (to: string) => Promise<StoreRow>,
+  to: string,
+  cells: readonly number[],
+): Promise<SplitRow> {
+  await requestSplit(upkeep, { cells, to: await plan(to) });
+  const split = (await readSplits(upkeep)).find((each) => each.to === to);
+  return split as SplitRow;
+}
+
+function showSplit({ to, state, cells, left }: SplitRow): DataOf<typeof contract.splitStore> {
+  return { to, state, cells: [...cells], left: [...left] };
 }
 
 function showEntry(entry: AuditEntry) {

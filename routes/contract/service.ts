@@ -71,6 +71,17 @@ export const showCluster = defineCall({
   errors: [],
 });
 
+const cellList = z.array(z.int());
+
+const split = z.strictObject({
+  to: z.string().describe("The name of the new database"),
+  state: z.enum(["planned", "released", "open"]).describe(
+    "planned until every cell is handed over, released until the new database has begun, then open",
+  ),
+  cells: cellList.describe("The cells that were handed over"),
+  left: cellList.describe("The cells that are still to be handed over"),
+});
+
 /** `GET /admin/v1/stores` */
 export const listStores = defineCall({
   id: "listStores",
@@ -88,7 +99,33 @@ export const listStores = defineCall({
     state: z.string().describe("What the answering process does with it: serving, or why not"),
     workspaces: z.int().min(0).nullable(),
     cluster: cluster.nullable().describe("Its processes"),
+    waitsFor: z.string().nullable().describe(
+      "What it waits for, where it is a standby that a split can make a database; null for any other",
+    ),
+    splits: z.array(split).describe("The databases that were split off from it"),
   })),
+  errors: [],
+});
+
+/** `POST /admin/v1/stores/{store}/split` */
+export const splitStore = defineCall({
+  id: "splitStore",
+  method: "POST",
+  path: "/admin/v1/stores/:store/split",
+  access: "admin",
+  input: z.object({
+    store: storeName,
+    to: storeName.describe("The name of the new database: a standby of the other one until now"),
+    cells: z.array(z.int().min(0).max(63)).min(1).max(63)
+      .refine((cells) => new Set(cells).size === cells.length, "must name each cell once")
+      .describe("The cells whose workspaces move; each workspace is in one of 64"),
+  }),
+  tag: "Administration",
+  summary: "Split a database",
+  description:
+    "Hands cells over to a standby, which becomes a database of its own. It goes on by itself after the answer; see " +
+    "GET /admin/v1/stores. Repeating the call changes nothing.",
+  answer: split,
   errors: [],
 });
 
@@ -117,6 +154,7 @@ export const sweep = defineCall({
     stripeRetries: rowCount,
     failedSignIns: rowCount,
     failedRequests: rowCount,
+    movedRows: rowCount.describe("Of workspaces that a split moved to another database"),
     erasures: rowCount,
   }),
   errors: [],

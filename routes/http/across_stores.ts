@@ -63,13 +63,14 @@ async function joined<World>(
   run: (world: World) => Promise<Outcome>,
 ): Promise<Outcome> {
   const absent = target.across?.absent;
-  const parts = await Promise.all(source.services.map(async (service) => {
-    const { storeName: name, state } = service;
+  const services = absent === undefined ? source.needed : source.services;
+  const parts = await Promise.all(services.map(async (service) => {
+    const { storeName: name, state, awaited } = service;
     try {
       return { name, answer: valueOf(await run(service.requireServing()) as Exclude<Outcome, Response>) };
     } catch (error) {
       if (absent === undefined || !(error instanceof Unavailable)) throw error;
-      return { name, answer: success(absent({ name: name ?? "", state })) };
+      return { name, answer: success(absent({ name: name ?? "", state, awaited })) };
     }
   }));
   const refused = parts.find(({ answer }) => !answer.ok);
@@ -77,7 +78,8 @@ async function joined<World>(
   const answers = parts.map(({ answer }) => answer.ok ? answer.data : null);
   const stores = parts.map(({ name }, place) => ({
     name: name ?? "",
-    state: source.services[place]?.state ?? "",
+    state: services[place]?.state ?? "",
+    awaited: services[place]?.awaited ?? null,
   }));
   return success(join(answers, input, stores));
 }

@@ -17,7 +17,7 @@ import { requestId } from "./respond.ts";
 
 /** What the dispatch of calls needs of the running term. */
 export interface DispatchWorld extends CountingWorld, ReadingWorld {
-  readonly registry: Pick<Registry, "authenticate" | "callerById" | "apps" | "version">;
+  readonly registry: Pick<Registry, "authenticate" | "callerById" | "apps" | "version" | "heirs">;
   readonly node: ClusterNode;
   readonly term: Pick<Term, "keepAnswer" | "doors" | "isServing"> & {
     readonly idempotency: Pick<Idempotency, "run">;

@@ -4,7 +4,6 @@
 //
 // A call leaves this process once, and is sent again only after its receiver has replied that it did not run.
 
-import { CELLS } from "../../actors/doors.ts";
 import { CellGone, Unavailable } from "../../actors/port.ts";
 import type { Reply, StreamedReply } from "../../src/channel/hub.ts";
 import { callSender, isNotRun, passOn, streamSender } from "../../src/cluster/passing.ts";
@@ -105,7 +104,9 @@ async function gathered<World extends DispatchWorld>(
     if (refused !== undefined) return refused.answer;
     const covered = parts?.flatMap(({ cells }) => cells) ?? [];
     // Cells that changed hands meanwhile are missing, or there twice: then every owner is asked again.
-    if (parts !== null && covered.length === CELLS && new Set(covered).size === CELLS) {
+    if (
+      parts !== null && covered.length === node.parts.owners.cells && new Set(covered).size === covered.length
+    ) {
       return success(gather(parts.map(({ answer }) => answer.ok ? answer.data : null)));
     }
     if (performance.now() > until) throw new Unavailable("Some workspaces have no owner now");

@@ -35,11 +35,9 @@ export interface KeylessEndpoint<World> extends Omit<KeylessDefinition, "about">
 /** The running terms of the databases of a process. */
 export interface StoreSource<World> extends Source<World> {
   readonly isOne: boolean;
-  readonly services: readonly {
-    readonly storeName: string | null;
-    readonly state: string;
-    requireServing(): World;
-  }[];
+  readonly services: readonly StoreService<World>[];
+  /** Those with workspaces. */
+  readonly needed: readonly StoreService<World>[];
   /** The terms of all databases. @throws MayNotAnswer where one is missing */
   requireAll(): readonly World[];
   /** The term of the database that has an app or workspace. @throws MayNotAnswer where it may be on a missing one */
@@ -48,10 +46,20 @@ export interface StoreSource<World> extends Source<World> {
   placeFor(name: string | null): number;
 }
 
+/** The service of a database. */
+export interface StoreService<World> {
+  readonly storeName: string | null;
+  readonly state: string;
+  /** What it waits for while it is a standby of another one; null for any other. */
+  readonly awaited: string | null;
+  requireServing(): World;
+}
+
 /** A database of several, and what the process does with it. */
 export interface Stored {
   readonly name: string;
   readonly state: string;
+  readonly awaited: string | null;
 }
 
 /**

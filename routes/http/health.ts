@@ -35,6 +35,7 @@ export function metricsRoutes(service: Stores): Hono {
 
 const NOT_SERVING: Readonly<Record<Exclude<ServiceState, "serving">, string>> = {
   starting: "This process is starting, or has lost its database",
+  copying: "The database is a standby of another one",
   standby: "This process waits until those of another version have ended",
   leaving: "This process is about to stop: others have its workspaces",
   stopping: "This process is stopping",

@@ -1,5 +1,6 @@
 // The form of calls and replies between processes, the same for every kind of call.
 
+import { Unavailable } from "../../actors/port.ts";
 import { RateLimited, Refused } from "./errors.ts";
 import type { Reply, StreamedReply } from "../../src/channel/hub.ts";
 import { checkInput } from "./input.ts";
@@ -86,6 +87,8 @@ export function callOf<World extends DispatchWorld>(
   if (sender === null) return { target: target as KeylessEndpoint<World>, caller: null, members, input, who };
   const [keyId, endUserId, isCounted, kept, url] = sender;
   const caller = registry.callerById(keyId);
+  // The sender may not know yet that another store serves the workspace.
+  if (caller === null && registry.heirs.size > 0) throw new Unavailable("Another store may serve the caller");
   if (caller === null) throw new Refused("invalid_key", "The API key is missing, malformed or revoked");
   const idempotent = kept === null ? null : { realm: caller.realm.realm, key: kept[0], requestHash: kept[1] };
   const endUser = endUserId === null ? null : { userId: endUserId };

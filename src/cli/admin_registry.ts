@@ -1,5 +1,6 @@
 // The commands of `deno task admin` about workspaces, apps, keys and the service as a whole.
 
+import type { Command } from "commander";
 import {
   changeWorkspace,
   createApp,
@@ -15,8 +16,16 @@ import {
 } from "../../routes/contract/admin.ts";
 import type { AnswerOf } from "../../routes/contract/definition.ts";
 import { createReader, listReaders, removeReader } from "../../routes/contract/readers.ts";
-import { listStores, moveHistory, showCluster, sweep } from "../../routes/contract/service.ts";
+import {
+  listStores,
+  moveHistory,
+  showCluster,
+  type splitStore,
+  sweep,
+} from "../../routes/contract/service.ts";
 import { commandOf, type Groups } from "./admin_call.ts";
+import type { AdminAction } from "./admin_run.ts";
+import { addSplitCommand } from "./admin_split.ts";
 import { type Columns, renderTable, safeText, tableOf } from "./table.ts";
 
 /** Printed above a secret. */
@@ -112,7 +121,13 @@ const STORE: Columns<AnswerOf<typeof listStores>[number]> = [
   ["WORKSPACES", "workspaces"],
   ["PROCESSES", ({ cluster }) => cluster?.members.filter(({ hasEnded }) => !hasEnded).length ?? null],
   ["CELLS WITHOUT OWNER", ({ cluster }) => cluster?.cellsWithoutOwner.length ?? null],
+  ["SPLIT", ({ splits }) => splits.map(splitText).join("; ") || null],
 ];
+function splitText({ to, state, cells, left }: AnswerOf<typeof splitStore>): string {
+  if (state === "open") return `${cells.length} cells to ${to}`;
+  return `${cells.length} of ${cells.length + left.length} cells to ${to}, which does not serve yet`;
+}
+
 const READER_COMMANDS = [
   commandOf("list", listReaders, ["name"], "admin reader list"),
   commandOf("create", createReader, ({ url }) => `${ONCE}\n${url}`, "admin reader create", {
@@ -138,7 +153,10 @@ export const SERVICE_COMMANDS = [
   }),
   commandOf("move-history", moveHistory, countsText, "move-history"),
   commandOf("cluster", showCluster, clusterText, "admin cluster --json"),
-  commandOf("stores", listStores, STORE, "admin stores"),
+  (program: Command, action: AdminAction) => {
+    commandOf("stores", listStores, STORE, "admin stores")(program, action);
+    addSplitCommand(program.commands.at(-1) as Command, action);
+  },
 ];
 
 function createdAppText({ appId, workspaceId, identitySecret, keys }: AnswerOf<typeof createApp>): string {

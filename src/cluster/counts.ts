@@ -26,6 +26,7 @@ export const SWEEP_NAMES = [
   "stripe_retry",
   "failed_sign_ins",
   "failed_requests",
+  "moved",
   "key_uses",
   "runs",
   "rates",

@@ -5,6 +5,7 @@ import { LEASE_LIMITS } from "../process/limits.ts";
 import type { Session } from "../storage/database.ts";
 import { readCells } from "../storage/nodes/cell_store.ts";
 import { type NodeRow, readNodes } from "../storage/nodes/node_store.ts";
+import { readSplits, type SplitRow } from "../storage/stores/split_store.ts";
 import { readVersion } from "../storage/stores/registry_store.ts";
 
 /** A silent node without cells is not reported any more after this time. */
@@ -22,6 +23,8 @@ export interface ClusterFacts {
   readonly nodes: readonly NodeFacts[];
   /** Cells without an owner. */
   readonly free: readonly number[];
+  /** The databases that were split off from it. */
+  readonly splits: readonly SplitRow[];
 }
 
 /** The node that asks, and which nodes it has a channel to. */
@@ -51,7 +54,9 @@ export async function readCluster(reader: Pick<Session, "query">): Promise<Clust
       ...node,
       cells: cells.filter(({ term }) => term === node.term).map(({ cell }) => cell),
     })),
-    free: cells.filter(({ term }) => term === null || !known.has(term)).map(({ cell }) => cell),
+    splits: await readSplits(reader),
+    free: cells.filter(({ term, isMoved }) => !isMoved && (term === null || !known.has(term)))
+      .map(({ cell }) => cell),
   };
 }
 
@@ -70,6 +75,7 @@ export function troublesOf(facts: ClusterFacts, view: ClusterView | null): Troub
   if (living.length === 0) return [];
   return [
     ...cellTroubles(facts, living),
+    ...splitTroubles(facts),
     ...silentTroubles(facts, living),
     ...reachTroubles(living, view),
     ...versionTroubles(facts, living),
@@ -87,6 +93,25 @@ function cellTroubles({ nodes, free }: ClusterFacts, living: readonly NodeFacts[
     return [{ isBad: true, found, advice }];
   }
   return [{ isBad: true, found, advice: "Only fronts serve: start a process without HOLDFAST_CELLS=none" }];
+}
+
+function splitTroubles({ splits }: ClusterFacts): Trouble[] {
+  return splits.flatMap(({ to, state, cells, left }) => {
+    if (state === "open") return [];
+    const waiting = left.length === 0 ? [] : [{
+      isBad: false,
+      found: `${named("cell", left)} to be handed over to "${to}"`,
+      advice: "Long calls keep their cells; if it takes minutes, see the logs",
+    }];
+    const handed = cells.length === 0 ? [] : [{
+      isBad: true,
+      found: `"${to}" does not serve ${
+        named("cell", cells)
+      } yet: calls for their workspaces are answered 503`,
+      advice: `\`deno task admin stores split\` again shows what "${to}" waits for`,
+    }];
+    return [...waiting, ...handed];
+  });
 }
 
 function silentTroubles({ nodes }: ClusterFacts, living: readonly NodeFacts[]): Trouble[] {

@@ -8,6 +8,7 @@ import { log } from "../process/log.ts";
 import { within } from "../process/rest.ts";
 import { firstSeq } from "../storage/journal/ranges.ts";
 import { freeCells } from "../storage/nodes/cell_store.ts";
+import { giveToStore } from "../storage/stores/split_store.ts";
 import type { NodeParts, Note } from "./parts.ts";
 
 /**
@@ -15,6 +16,7 @@ import type { NodeParts, Note } from "./parts.ts";
  *
  * @param to the term of the node to notify; null notifies all
  * @param closedMs how long the last calls may take
+ * @param toStore whether the cells go to the store that their rows name
  * @returns whether the cells were handed over
  * @throws when freeing them failed, which ends the term
  */
@@ -23,6 +25,7 @@ export async function handOver(
   cells: readonly number[],
   to: number | null,
   closedMs: number = CELL_LIMITS.closedMs,
+  toStore = false,
 ): Promise<boolean> {
   const { term, writer, hub, owners, counts } = parts;
   const { doors } = term;
@@ -54,7 +57,8 @@ export async function handOver(
       sides.set(cell, parts.buckets.remove(cell));
     }
     const batches = [firstSeq(writer.term), await seqOf(last)] as const;
-    await freeCells(parts.database, { term: writer.term, batches, clockMs: parts.clock.now(), sides });
+    const freed = { term: writer.term, batches, clockMs: parts.clock.now(), sides };
+    await (toStore ? giveToStore(parts.database, freed) : freeCells(parts.database, freed));
     await writer.unlockCells(cells);
   } catch (error) {
     // The memory of the cells is gone, and their rows may or may not be free: the next term reads them anew.

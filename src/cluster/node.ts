@@ -6,6 +6,7 @@
 // version of the registry; it alone entitles this node to answer. A round reads nodes and cells and moves cells; rounds
 // run one after another, after each heartbeat and after each sign of a change.
 
+import { CELLS } from "../../actors/doors.ts";
 import { Unavailable } from "../../actors/port.ts";
 import type { Reply } from "../channel/hub.ts";
 import { isLed } from "../process/clock.ts";
@@ -14,6 +15,7 @@ import { log, messageOf } from "../process/log.ts";
 import { sessionNameOf } from "../storage/journal/ranges.ts";
 import { type CellRow, readCells } from "../storage/nodes/cell_store.ts";
 import { endNode, endSessionsNamed, type NodeRow, readNodes } from "../storage/nodes/node_store.ts";
+import { releaseStores } from "../storage/stores/split_store.ts";
 import { handOver } from "./hand_over.ts";
 import type { NodeParts, Note } from "./parts.ts";
 import { wantedOwners } from "./rendezvous.ts";
@@ -32,6 +34,12 @@ export class ClusterNode {
   readonly #gone = new Set<number>();
   /** For how many rounds each free cell has been free. */
   readonly #freeRounds = new Map<number, number>();
+  /** The cells that go to another store. */
+  readonly #leaving = new Set<number>();
+  /** Since when some do; null without any. */
+  #leavingSince: number | null = null;
+  /** Whether a new store may wait for its release. */
+  #mayRelease = true;
   /** The cells that are being taken. */
   readonly #taking = new Set<number>();
   #timer: ReturnType<typeof setInterval> | null = null;
@@ -258,7 +266,14 @@ export class ClusterNode {
   #learn(cells: readonly CellRow[]): void {
     const { owners, term } = this.parts;
     const living = new Set(this.living.map(({ term }) => term));
-    for (const { cell, term: owner } of cells) {
+    this.#leaving.clear();
+    for (const { cell, term: owner, isMoved, movesTo } of cells) {
+      if (movesTo !== null) this.#leaving.add(cell);
+      if (isMoved && !owners.isMoved(cell)) {
+        owners.move(cell);
+        this.#mayRelease = true;
+      }
+      if (isMoved) continue;
       if (term.doors.isHere(cell)) owners.set([cell], this.term);
       else owners.set([cell], owner !== null && owner !== this.term && living.has(owner) ? owner : null);
     }
@@ -288,10 +303,13 @@ export class ClusterNode {
   async #moveCells(): Promise<Taking[]> {
     const { term, owners } = this.parts;
     if (this.#isClosed || term.hasEnded || this.#share === 0) return [];
+    await this.#split();
     const takers = this.living.filter(({ term, share }) => term === this.term || share > 0);
     const wanted = wantedOwners(takers.map(({ term }) => term));
     const free = wanted.flatMap((_, cell) =>
-      !term.doors.isHere(cell) && owners.of(cell) === null && !this.#taking.has(cell) ? [cell] : []
+      !term.doors.isHere(cell) && !owners.isMoved(cell) && owners.of(cell) === null && !this.#taking.has(cell)
+        ? [cell]
+        : []
     );
     const asked = free.filter((cell) => wanted[cell] === this.term || this.#isStale(cell));
     const takings = await this.#take(asked);
@@ -317,6 +335,34 @@ export class ClusterNode {
     return takings;
   }
 
+  /** Hands cells over that go to another store, and releases that store once it has all of them. */
+  async #split(): Promise<void> {
+    const { database, owners, registry, changes } = this.parts;
+    const own = this.#ownLeaving();
+    if (own.length > 0 && await handOver(this.parts, own, null, CELL_LIMITS.closedMs, true)) {
+      for (const cell of own) {
+        owners.move(cell);
+        this.#leaving.delete(cell);
+      }
+      this.#mayRelease = true;
+      // A heartbeat would read it as well, and confirm it.
+      await changes.catchUp();
+      await this.announce(registry.version);
+    }
+    if (!this.#mayRelease || this.#leaving.size > 0) return;
+    this.#mayRelease = owners.cells < CELLS && !await releaseStores(database);
+  }
+
+  /** The cells of this node to hand over to another store now: all of them, or, after a wait, those without a long call. */
+  #ownLeaving(): number[] {
+    const { doors } = this.parts.term;
+    const own = doors.held.filter((cell) => this.#leaving.has(cell));
+    this.#leavingSince = own.length === 0 ? null : this.#leavingSince ?? performance.now();
+    const free = own.filter((cell) => !doors.isPinned(cell));
+    const waitedMs = performance.now() - (this.#leavingSince ?? 0);
+    return free.length === own.length || waitedMs > CELL_LIMITS.pinnedWaitMs ? free : [];
+  }
+
   /** Counts a round in which a cell stayed free; returns whether any node may take it now. */
   #isStale(cell: number): boolean {
     const rounds = (this.#freeRounds.get(cell) ?? 0) + 1;
@@ -328,7 +374,9 @@ export class ClusterNode {
   async #handOverOne(wanted: readonly (number | null)[]): Promise<void> {
     const { doors } = this.parts.term;
     const ready = new Set(this.#others().filter((node) => this.#isSettled(node)).map(({ term }) => term));
-    const cell = doors.held.find((held) => ready.has(wanted[held] as number) && !doors.isPinned(held));
+    const cell = doors.held.find((held) =>
+      ready.has(wanted[held] as number) && !doors.isPinned(held) && !this.#leaving.has(held)
+    );
     if (cell === undefined) return;
     if (await handOver(this.parts, [cell], wanted[cell] as number)) this.wake();
   }

@@ -100,6 +100,7 @@ async function openSeveral(
           names: list.names,
           beside: services[0] ?? null,
           open: () => list.open(store),
+          plan: (to) => list.plan(store.name, to),
           endsProcess: () => stores.isStarting,
         },
       }),

@@ -46,6 +46,7 @@ export async function passOn<Answer extends { readonly head: unknown }>(
   let named: number | null = null;
   while (true) {
     if (term.doors.isHere(cell)) return null;
+    if (owners.isMoved(cell)) throw new Unavailable("Another store serves this workspace");
     const owner: number | null = named ?? owners.of(cell);
     const reply: Answer | null = owner === null ? null : await sent(send, owner);
     const newOwner: number | null = reply === null ? null : ownerIfNotRun(reply.head);

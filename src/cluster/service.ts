@@ -20,18 +20,20 @@ import type { Database, PinnedSession } from "../storage/database.ts";
 import { firstSeq, lastSeq } from "../storage/journal/ranges.ts";
 import { joinCluster } from "../storage/journal/writer.ts";
 import { freeCells } from "../storage/nodes/cell_store.ts";
+import type { StoreRow } from "../storage/nodes/store_numbers.ts";
 import { endEveryNode, endNode, readIdentity, readNodes } from "../storage/nodes/node_store.ts";
 import { AttemptThread } from "../webhooks/attempt_thread.ts";
 import type { Transport } from "../webhooks/transport.ts";
 import { type OpenStripe, stripeOpener } from "../integrations/stripe/stripe_client.ts";
 import { NodeLink, type PassedHandlers } from "./node_link.ts";
+import { ToCome } from "./store_list.ts";
 import { assemble, type ProcessParts, type Serving } from "./serving.ts";
 import { rest, within } from "../process/rest.ts";
 
 export type { Serving } from "./serving.ts";
 
 /** What a process is doing. */
-export type ServiceState = "starting" | "standby" | "serving" | "leaving" | "stopping";
+export type ServiceState = "starting" | "copying" | "standby" | "serving" | "leaving" | "stopping";
 
 /** How a process takes part in the cluster. */
 export interface ServiceOptions {
@@ -60,8 +62,10 @@ export interface StoreOptions {
   readonly names: string;
   /** A service of the same process, with which it shares what is of the process; null for the first. */
   readonly beside: Service | null;
-  /** Opens and checks the database before each term. */
+  /** Opens and checks the database before each term. @throws ToCome while it is a standby of another one */
   readonly open: () => Promise<void>;
+  /** Plans a store that a split makes of a standby. */
+  readonly plan: (to: string) => Promise<StoreRow>;
   /** Whether a setting that differs from that of other nodes ends the process; otherwise it keeps this database unserved. */
   readonly endsProcess: () => boolean;
 }
@@ -93,6 +97,7 @@ export class Service {
   #state: ServiceState = "starting";
   #serving: Serving | null = null;
   #isPrepared = false;
+  #awaited: string | null = null;
   #loop: Promise<void> | null = null;
   #wake: () => void = () => {};
   #handlers: PassedHandlers | null = null;
@@ -120,6 +125,7 @@ export class Service {
       requestLog: this.requestLog,
       openStripe,
       storeName: options.store?.name ?? null,
+      planStore: options.store?.plan ?? null,
     };
     this.#options = options;
   }
@@ -141,6 +147,11 @@ export class Service {
   /** Null without tracing. */
   get spans(): Spans | null {
     return this.#parts.spans;
+  }
+
+  /** What a database waits for that is a standby of another one; null for any other. */
+  get awaited(): string | null {
+    return this.#state === "copying" ? this.#awaited : null;
   }
 
   get state(): ServiceState {
@@ -250,7 +261,8 @@ export class Service {
           this.#state = "stopping";
           throw error;
         }
-        this.#warn("Cannot serve", error);
+        if (error instanceof ToCome) this.#awaitSplit(error);
+        else this.#warn("Cannot serve", error);
       }
       if (!this.#isStopping()) await this.#pause(PROCESS_LIMITS.reconnectMs);
     }
@@ -345,6 +357,13 @@ export class Service {
       await letGo(serving);
       throw error;
     }
+  }
+
+  /** Says once why a database is not yet one of its own. */
+  #awaitSplit({ message }: ToCome): void {
+    if (this.#awaited !== message) log("info", message);
+    this.#awaited = message;
+    if (!this.#isStopping()) this.#state = "copying";
   }
 
   /** What log lines say of the database, where there are several. */

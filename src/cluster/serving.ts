@@ -13,6 +13,7 @@ import { FairReads } from "../storage/fair_reads.ts";
 import { sessionNameOf } from "../storage/journal/ranges.ts";
 import type { Writer } from "../storage/journal/writer.ts";
 import { type InCell, inCellOf } from "../storage/nodes/cell_store.ts";
+import type { StoreRow } from "../storage/nodes/store_numbers.ts";
 import { openRefusedCallStore } from "../storage/stores/refused_call_store.ts";
 import { openUserStore } from "../storage/stores/user_store.ts";
 import { RateBuckets } from "../tenant/rate_buckets.ts";
@@ -59,6 +60,8 @@ export interface Serving {
   readonly downloads: Downloads;
   /** The name of the database where the process has several; else null. */
   readonly storeName: string | null;
+  /** Plans a store that a split makes of a standby; null where the process has one database. */
+  readonly planStore: ((to: string) => Promise<StoreRow>) | null;
   /** The failed requests of this process; they outlive terms. */
   readonly requestLog: RequestLog;
 }
@@ -77,13 +80,14 @@ export interface ProcessParts {
   readonly downloads: Downloads;
   /** Null where the process has one database. */
   readonly storeName: string | null;
+  readonly planStore: ((to: string) => Promise<StoreRow>) | null;
   readonly requestLog: RequestLog;
 }
 
 /** Puts the parts of a term together. */
 export function assemble(process: ProcessParts, writer: Writer, link: NodeLink, share: number): Serving {
   const { ids, clock, features, counts, spans, transport, downloads, requestLog } = process;
-  const { openStripe, storeName } = process;
+  const { openStripe, storeName, planStore } = process;
   const pools = openPools(process.database, sessionNameOf(writer.term));
   const { upkeep, writes } = pools;
   const reads = new FairReads(pools.reads, counts.runtime);
@@ -158,6 +162,7 @@ export function assemble(process: ProcessParts, writer: Writer, link: NodeLink, 
     counts,
     downloads,
     storeName,
+    planStore,
     requestLog,
     close,
   };

@@ -10,23 +10,33 @@ import { MIGRATIONS } from "../../sql/migrations.ts";
 import { Unavailable } from "../../actors/port.ts";
 import { inTurn } from "../process/in_turn.ts";
 import { messageOf } from "../process/log.ts";
-import { within } from "../process/rest.ts";
+import { rest, within } from "../process/rest.ts";
 import { ConfigError } from "../process/settings.ts";
-import { type Database, type ExpectedDatabase, probe } from "../storage/database.ts";
+import type { Database, ExpectedDatabase } from "../storage/database.ts";
 import { migrate } from "../storage/migrate.ts";
 import {
   addStores,
+  becomeStore,
   giveNumber,
   readStoreFacts,
   type StoreFacts,
   type StoreRow,
   takeNumber,
 } from "../storage/nodes/store_numbers.ts";
+import { hasReplayed, isInRecovery, promote, readPosition } from "../storage/nodes/standby.ts";
+import { SplitRefused } from "../storage/stores/split_store.ts";
 
 /** How long a database may take to say who it is. */
 const OPEN_MS = 10_000;
+/** How far a standby may be behind when a split begins: its workspaces are answered 503 for that long. */
+const FOLLOW_MS = 5_000;
+/** How long a standby may take to become a primary, in seconds; less than it may take to answer. */
+const PROMOTE_S = 8;
 /** The name of sessions that ask. */
 const SESSION = "holdfast";
+
+/** A database is a standby of another one, and becomes a store of its own when a split has handed cells over to it. */
+export class ToCome extends Unavailable {}
 
 /** A database of the list. */
 export interface ListedStore {
@@ -61,13 +71,15 @@ export class StoreList {
    * @throws Error where the database cannot be reached, or has a schema of another program
    */
   async open(store: ListedStore): Promise<void> {
-    const read = await this.#read(store);
+    const read = await this.#adopted(store, await this.#read(store));
     const { own, known } = read.own !== null ? read : await inTurn(this, () => this.#number(store));
     if (own === null) throw new Error("The database has no number");
     this.#check(store, own, known);
     this.#checked.set(store, own);
     store.expected.clusterId = own.clusterId;
-    for (const row of known) this.#known.set(row.number, row);
+    for (const row of known) {
+      if (row.state === "open" || !this.#known.has(row.number)) this.#known.set(row.number, row);
+    }
     const tell = (each: ListedStore) =>
       onFresh(each, (database) => addStores(database, [...this.#known.values()]));
     // The others need not answer: they know it when they are opened again.
@@ -75,19 +87,76 @@ export class StoreList {
     await tell(store);
   }
 
-  async #read(store: ListedStore): Promise<StoreFacts> {
-    if (!this.#migrated.has(store)) {
-      await probe(store.database);
+  async #read(store: ListedStore): Promise<OpenedFacts> {
+    const isStandby = await onFresh(store, isInRecovery);
+    if (!isStandby && !this.#migrated.has(store)) {
       // It may take as long as it takes.
       await migrate(store.database, MIGRATIONS);
       this.#migrated.add(store);
     }
-    return await onFresh(store, readStoreFacts);
+    return { ...await onFresh(store, readStoreFacts), isStandby };
+  }
+
+  /**
+   * Plans a store that a split makes of a standby: gives its number out, with an identity that it takes later.
+   *
+   * @throws Unavailable where its database, or the one with number 0, cannot be read
+   * @throws SplitRefused that says why there can be no such store
+   */
+  async plan(from: string, to: string): Promise<StoreRow> {
+    const source = this.stores.find(({ name }) => name === from) as ListedStore;
+    const store = this.stores.find(({ name }) => name === to);
+    if (store === undefined) throw new SplitRefused(`HOLDFAST_DATABASES lacks "${to}"`);
+    const { known, isStandby, clusterId } = await this.#read(store);
+    const begun = known.find(({ name, state }) => name === to && state !== "planned");
+    if (begun !== undefined) return begun;
+    if (!isStandby || clusterId !== source.expected.clusterId) {
+      throw new SplitRefused(`"${to}" is not a standby of "${from}"`);
+    }
+    if (!await follows(store, source)) throw new SplitRefused(`"${to}" has not caught up with "${from}"`);
+    const first = [...this.#checked].find(([, { number }]) => number === 0)?.[0];
+    if (first === undefined) throw new Unavailable("The database with number 0 cannot be read");
+    const asks = { name: to, clusterId: crypto.randomUUID(), state: "planned" } as const;
+    const all = await onFresh(
+      first,
+      (database) => giveNumber(database, asks, [...this.#known.values()]),
+    );
+    const row = all?.find(({ name }) => name === to);
+    if (row === undefined) throw new SplitRefused(`"${to}" is the name of another database of this service`);
+    await onFresh(source, (database) => addStores(database, [row]));
+    return row;
+  }
+
+  /** What a database says of itself, after it has become a store of its own where it is a copy that was released. */
+  async #adopted(store: ListedStore, facts: OpenedFacts): Promise<OpenedFacts> {
+    const { name } = store;
+    const { own, known, isStandby } = facts;
+    const planned = known.find((row) => row.name === name && row.state !== "open");
+    if (own !== null && own.name === name || planned === undefined && !isStandby) return facts;
+    const from = own?.name ?? "another database";
+    if (planned?.state !== "released") {
+      if (isStandby) {
+        throw new ToCome(`"${name}" is a standby of "${from}", which a split can make a database`);
+      }
+      throw new ToCome(
+        `"${name}" was promoted before "${from}" had handed its cells over: make it anew as a standby of "${from}"`,
+      );
+    }
+    if (!isStandby) {
+      return { ...await onFresh(store, (database) => becomeStore(database, planned)), isStandby };
+    }
+    await onFresh(store, (database) => promote(database, PROMOTE_S))
+      .catch(async (error) => {
+        // Another process may have done it.
+        if (!await onFresh(store, isInRecovery)) return;
+        throw new ToCome(`"${name}" has all of its cells: promote it (pg_promote: ${messageOf(error)})`);
+      });
+    return await this.#adopted(store, await this.#read(store));
   }
 
   /** Gives a database its number. */
-  async #number(store: ListedStore): Promise<StoreFacts> {
-    const all = await Promise.all(this.stores.map(async (each): Promise<Read> => {
+  async #number(store: ListedStore): Promise<OpenedFacts> {
+    const read = await Promise.all(this.stores.map(async (each): Promise<Read> => {
       try {
         return { store: each, facts: await this.#read(each) };
       } catch (error) {
@@ -95,6 +164,8 @@ export class StoreList {
         throw new Unavailable(`${wait}; "${each.name}" cannot: ${messageOf(error)}`);
       }
     }));
+    // A standby is a copy of another one.
+    const all = read.filter(({ facts: { isStandby } }) => !isStandby);
     const { facts } = all.find((each) => each.store === store) as Read;
     if (facts.own !== null) return facts;
     const numbered = all.find(({ facts: { own } }) => own?.number === 0);
@@ -137,14 +208,14 @@ async function give(
   from: ListedStore,
   { store, facts }: Read,
   known: readonly StoreRow[],
-): Promise<StoreFacts> {
+): Promise<OpenedFacts> {
   const { name } = store;
-  const asks = { name, clusterId: facts.clusterId };
+  const asks = { name, clusterId: facts.clusterId, state: "open" } as const;
   const all = await onFresh(from, (database) => giveNumber(database, asks, known));
   if (all === null) {
     throw fault(`"${name}" is the name of another database, or a copy of one, of this service`);
   }
-  return await onFresh(store, (database) => takeNumber(database, all));
+  return { ...await onFresh(store, (database) => takeNumber(database, all)), isStandby: false };
 }
 
 /**
@@ -162,9 +233,26 @@ async function onFresh<T>(store: ListedStore, work: (database: Database) => Prom
   }
 }
 
+/** What a database says of itself. */
+interface OpenedFacts extends StoreFacts {
+  /** Whether it follows another server. */
+  readonly isStandby: boolean;
+}
+
 interface Read {
   readonly store: ListedStore;
-  readonly facts: StoreFacts;
+  readonly facts: OpenedFacts;
+}
+
+/** Whether a standby has, within a while, all that its primary has now. */
+async function follows(standby: ListedStore, primary: ListedStore): Promise<boolean> {
+  const position = await onFresh(primary, readPosition);
+  const until = performance.now() + FOLLOW_MS;
+  while (performance.now() < until) {
+    if (await onFresh(standby, (database) => hasReplayed(database, position))) return true;
+    await rest(50);
+  }
+  return false;
 }
 
 /** The database that gets number 0 where none has it. */

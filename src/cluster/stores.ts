@@ -68,6 +68,16 @@ export class Stores {
     return this.services.flatMap(({ serving }) => serving ?? []);
   }
 
+  /**
+   * The services of all databases that have workspaces. A standby that a split is to make a database has none until cells are
+   * handed over to it.
+   */
+  get needed(): readonly Service[] {
+    if (!this.services.some(({ state }) => state === "copying")) return this.services;
+    const heirs = new Set(this.terms.flatMap(({ registry }) => [...registry.heirs]));
+    return this.services.filter(({ state, storeName }) => state !== "copying" || heirs.has(storeName ?? ""));
+  }
+
   /** A running term, for what is about no workspace; null while this process may not answer for any database. */
   get serving(): Serving | null {
     if (this.#only !== null) return this.#only.serving;
@@ -82,7 +92,7 @@ export class Stores {
 
   /** The running term of every database. @throws MayNotAnswer where one is missing: a list over all is whole, or refused */
   requireAll(): readonly Serving[] {
-    return this.services.map((service) => service.requireServing());
+    return this.needed.map((service) => service.requireServing());
   }
 
   /**
@@ -177,7 +187,7 @@ export class Stores {
   /** Whether a new process still waits for one of its databases. */
   get isStarting(): boolean {
     return performance.now() - this.#startedAt < START_MS &&
-      this.services.some(({ counts }) => counts.termsBegun === 0);
+      this.services.some(({ counts, state }) => counts.termsBegun === 0 && state !== "copying");
   }
 
   /** Starts to serve every database. The promise resolves when all have stopped, and rejects as that of a service. */

@@ -40,7 +40,10 @@ export async function beginTaking(parts: NodeParts, asked: readonly number[]): P
   const { writer, database } = parts;
   const locked = await writer.lockCells(asked);
   if (locked.length === 0) return [];
-  const rows = await readCells(database, locked);
+  const read = await readCells(database, locked);
+  const moved = read.flatMap(({ cell, isMoved }) => isMoved ? [cell] : []);
+  if (moved.length > 0) await writer.unlockCells(moved);
+  const rows = read.filter(({ isMoved }) => !isMoved);
   return [...Map.groupBy(rows, ({ term }) => term)].map(([before, group]) => ({
     cells: group.map(({ cell }) => cell),
     isLong: before !== null && before !== writer.term,
@@ -87,6 +90,7 @@ async function claim(parts: NodeParts, found: readonly CellRow[]): Promise<CellR
     const missed = found.flatMap(({ cell }) => done.has(cell) ? [] : [cell]);
     // The last holder of the lock may have written after our read: then the row is read again.
     left = missed.length === 0 ? [] : await readCells(database, missed);
+    if (left.some(({ isMoved }) => isMoved)) throw new Unavailable("Another store serves a cell by now");
   }
   return claimed;
 }

@@ -160,6 +160,8 @@ export const CELL_LIMITS = {
   doorWaitMs: 2_000,
   /** A hand-over is given up when its last calls take longer than this; the door opens again. */
   closedMs: 1_500,
+  /** How long cells that go to another store wait for each other's long calls; then those with one come later. */
+  pinnedWaitMs: 30_000,
   /** A cell is handed over only to a process of this age ... */
   settledMs: 5_000,
   /** ... with a last heartbeat of at most this age. */
@@ -264,6 +266,8 @@ export const TOKEN_LIMITS = {
 export const SWEEP_LIMITS = {
   /** Users settled, or rows removed, by one step. */
   stepRowsMax: 500,
+  /** Steps of one run that remove rows of workspaces on another database: the next run goes on. */
+  movedStepsMax: 500,
   /** How long first answers are kept under their idempotency keys, in real time. */
   idempotencyKeptMs: 24 * 3_600_000,
 } as const;

@@ -62,12 +62,20 @@ export async function createWorkspace(
   world: AdminWorld,
   input: WorkspaceInput & { readonly name: string },
 ): Promise<Workspace> {
-  const workspace = newWorkspace(world, input);
-  return await world.changes.change(null, () => ({ rows: { workspaces: [workspace] }, answer: workspace }));
+  return await world.changes.change(null, () => {
+    const workspace = newWorkspace(world, input);
+    return { rows: { workspaces: [workspace] }, answer: workspace };
+  });
 }
 
-function newWorkspace({ ids }: AdminWorld, input: WorkspaceInput & { readonly name: string }): Workspace {
-  return { workspaceId: ids.next("workspace"), ...DEFAULT_CAPS, ...input };
+/** A workspace in a cell that this store serves. */
+function newWorkspace(
+  { ids, registry }: AdminWorld,
+  input: WorkspaceInput & { readonly name: string },
+): Workspace {
+  let workspaceId = ids.next("workspace");
+  while (registry.isMoved(cellOf(workspaceId))) workspaceId = ids.next("workspace");
+  return { workspaceId, ...DEFAULT_CAPS, ...input };
 }
 
 export async function changeWorkspace(

@@ -168,6 +168,7 @@ const NOTHING: RegistryRows = {
   realms: [],
   webhooks: [],
   stripe: [],
+  moved: [],
 };
 
 /** The registry of a term. */
@@ -190,6 +191,8 @@ export class Registry {
     realms: new Set<number>(),
   }));
   #origins: ReadonlySet<string> | null = null;
+  /** The names of the stores that serve moved cells, by cell. */
+  readonly #moved = new Map<number, string>();
   #version = -1;
 
   constructor(clock: Clock) {
@@ -203,28 +206,65 @@ export class Registry {
 
   /**
    * Puts rows in force from the next request on. Ignores a read that is older than the version in force, which could bring
-   * a revoked key back.
+   * a revoked key back. What another store serves is left out, and forgotten: it is found there alone.
    *
    * @param version of the registry with these rows, all earlier ones included
    */
   admit(rows: Partial<RegistryRows>, version: number): void {
     if (version <= this.#version) return;
-    const { workspaces, apps, keys, catalogs, realms, webhooks, stripe } = { ...NOTHING, ...rows };
+    const { workspaces, apps, keys, catalogs, realms, webhooks, stripe, moved } = { ...NOTHING, ...rows };
+    for (const { cell, store } of moved) this.#move(cell, store);
     for (const workspace of workspaces) {
+      const cell = cellOf(workspace.workspaceId);
+      if (this.#moved.has(cell)) continue;
       this.workspaces.set(workspace.workspaceId, workspace);
-      this.#cells[cellOf(workspace.workspaceId)]?.workspaces.add(workspace.workspaceId);
+      this.#cells[cell]?.workspaces.add(workspace.workspaceId);
     }
     const realmsByApp = Map.groupBy(realms, ({ appId }) => appId);
     for (const record of apps) {
       const known = this.apps.get(record.appId);
       if (known !== undefined) known.record = record;
-      else this.#addApp(record, realmsByApp.get(record.appId) ?? []);
+      else if (!this.#moved.has(cellOf(record.workspaceId))) {
+        this.#addApp(record, realmsByApp.get(record.appId) ?? []);
+      }
     }
     for (const applied of catalogs) this.#setCatalog(applied);
-    for (const key of keys) this.#setKey(key);
+    for (const key of keys) if (this.apps.has(key.appId)) this.#setKey(key);
     for (const webhook of webhooks) this.#setWebhook(webhook);
     for (const connection of stripe) this.#setStripe(connection);
     this.#version = version;
+  }
+
+  /** Whether another store serves a cell. */
+  isMoved(cell: number): boolean {
+    return this.#moved.has(cell);
+  }
+
+  /** The names of the stores that serve cells of this one. */
+  get heirs(): ReadonlySet<string> {
+    return new Set(this.#moved.values());
+  }
+
+  /** Forgets what is in a cell: another store serves it from now on. */
+  #move(cell: number, store: string): void {
+    if (this.#moved.has(cell)) return;
+    this.#moved.set(cell, store);
+    const { workspaces, realms } = this.partsOf(cell);
+    for (const workspaceId of workspaces) this.workspaces.delete(workspaceId);
+    for (const realm of realms) {
+      this.apps.delete(this.realms.get(realm)?.app.record.appId as string);
+      this.realms.delete(realm);
+    }
+    for (const [keyId, { appId, hash }] of this.keys) {
+      if (this.apps.has(appId)) continue;
+      this.keys.delete(keyId);
+      this.#keysByHash.delete(hash);
+    }
+    for (const [keyId, at] of this.uses) this.#earlierUses.set(keyId, at);
+    this.#callers.clear();
+    this.#callersById.clear();
+    this.#origins = null;
+    this.#cells[cell] = { workspaces: new Set(), realms: new Set() };
   }
 
   /** The workspaces and realms of a cell. */

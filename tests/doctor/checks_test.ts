@@ -41,7 +41,13 @@ function memberOf(term: number, changed: Partial<NodeFacts> = {}): NodeFacts {
 }
 
 const MEMBERS = [memberOf(7), memberOf(8), memberOf(9, { share: 0, cells: [] })];
-const CLUSTER: ClusterFacts = { registryVersion: 4, nodes: MEMBERS, free: [] };
+function splitOf(split: Partial<ClusterFacts["splits"][number]>): { cluster: ClusterFacts } {
+  return {
+    cluster: { ...CLUSTER, splits: [{ to: "eu2", state: "planned", cells: [], left: [], ...split }] },
+  };
+}
+
+const CLUSTER: ClusterFacts = { registryVersion: 4, nodes: MEMBERS, free: [], splits: [] };
 const clusterOf = (...nodes: NodeFacts[]) => ({ cluster: { ...CLUSTER, nodes } });
 const STANDBY = { name: "db2", state: "streaming", syncState: "sync" };
 const SOUND: StoreFacts = {
@@ -140,6 +146,8 @@ const TROUBLES: readonly (readonly [Partial<StoreFacts>, boolean, string, RegExp
   [{ migrations: { ...migrations, missing: ["0003_x"] } }, true, "fail migrations", /not applied: 0003_x/],
   [{ migrations: { ...migrations, unknown: ["0009_y"] } }, true, "fail migrations", /newer program.*0009_y/],
   [{ migrations: { ...migrations, changed: ["0001_z"] } }, true, "fail migrations", /another text: 0001_z/],
+  [splitOf({ left: [40] }), true, "warn members", /^cell 40 to be handed over to "eu2"$/],
+  [splitOf({ cells: [40], state: "released" }), true, "fail members", /^"eu2" does not serve cell 40 yet/],
   [clusterOf(), false, "warn members", /no process serves/],
   [clusterOf(memberOf(7, { silentMs: 3_000 })), false, "warn members", /no process serves/],
   [

@@ -323,6 +323,7 @@ Deno.test("a sweep settles what is due of idle users in both modes, counts it by
     stripeRetries: 0,
     failedSignIns: 0,
     failedRequests: 0,
+    movedRows: 0,
     erasures: 0,
   };
   assert.deepEqual(await dataOf(service.admin("POST", "/sweep")), empty);

@@ -26,13 +26,22 @@ Deno.test("only the owner of a cell hands it over, and its clock never goes back
     await assert.rejects(
       freeCells(database, { term: SECOND, batches: [0, 0], clockMs: NOW, sides: new Map([[1, "theirs"]]) }),
     );
-    assert.deepEqual([...await readCells(database, [1])], [{ cell: 1, term: FIRST, clockMs: 0, side: null }]);
+    assert.deepEqual([...await readCells(database, [1])], [{
+      cell: 1,
+      term: FIRST,
+      clockMs: 0,
+      side: null,
+      isMoved: false,
+      movesTo: null,
+    }]);
     await freeCells(database, { term: FIRST, batches: [0, 0], clockMs: NOW, sides: new Map([[1, "mine"]]) });
     assert.deepEqual([...await readCells(database, [1])], [{
       cell: 1,
       term: null,
       clockMs: NOW,
       side: "mine",
+      isMoved: false,
+      movesTo: null,
     }]);
     await claimCells(database, [1], null, SECOND);
     await freeCells(database, {
@@ -46,6 +55,8 @@ Deno.test("only the owner of a cell hands it over, and its clock never goes back
       term: null,
       clockMs: NOW,
       side: null,
+      isMoved: false,
+      movesTo: null,
     }]);
   }));
 

@@ -5,69 +5,15 @@ import assert from "node:assert/strict";
 import { Cable } from "../crash/cable.ts";
 import { pause, type Program, until } from "../crash/program.ts";
 import { ADMIN_TOKEN, makeApp, readiness, Stage, untilReady } from "../crash/stage.ts";
-import { answerOf, once, Wire } from "../crash/wire.ts";
+import { answerOf, once } from "../crash/wire.ts";
 import { reconcile } from "../../src/storage/queries/reconcile.ts";
 import { roundsOf } from "../support/depth.ts";
 import { testServerUrl } from "../support/test_store.ts";
+import { CALLERS, Callers } from "./callers.ts";
 
 const ROUNDS = roundsOf(1);
-const CALLERS = 4;
 const BACK_MS = 30_000;
 const ignore = testServerUrl() === null;
-
-/** Callers of one app, who repeat each call under its key until it is answered. */
-class Callers {
-  /** Calls that were answered with 200; each counts once. */
-  counted = 0;
-  /** Answers other than 200, and calls without an answer. */
-  readonly faults: string[] = [];
-  origin: string;
-  readonly #key: string;
-  readonly #running: Promise<void>[];
-  #isOver = false;
-
-  constructor(origin: string, key: string) {
-    this.origin = origin;
-    this.#key = key;
-    this.#running = Array.from({ length: CALLERS }, (_, place) => this.#call(`u${place % 2}`));
-  }
-
-  async #call(userId: string): Promise<void> {
-    const wire = new Wire(this.origin);
-    const body = { userId, event: "image.track" };
-    while (!this.#isOver) {
-      const idempotencyKey = crypto.randomUUID();
-      while (true) {
-        wire.moveTo(this.origin);
-        const call = { method: "POST", path: "/api/v1/track", bearer: this.#key, body, idempotencyKey };
-        const outcome = await wire.call(call);
-        if (outcome.kind === "answer" && outcome.answer.status === 200) break;
-        this.faults.push(outcome.kind === "answer" ? String(outcome.answer.status) : outcome.kind);
-        await pause(30);
-      }
-      this.counted += 1;
-      await pause(5);
-    }
-    wire.close();
-  }
-
-  async end(): Promise<void> {
-    this.#isOver = true;
-    await Promise.all(this.#running);
-  }
-
-  /** Use as the service counts it. */
-  async used(): Promise<number> {
-    let sum = 0;
-    for (const userId of ["u0", "u1"]) {
-      const path = `/api/v1/usage?userId=${userId}`;
-      const { status, body } = answerOf(await once(this.origin, { method: "GET", path, bearer: this.#key }));
-      assert.equal(status, 200, JSON.stringify(body));
-      for (const { count } of body.data.counters) sum += count;
-    }
-    return sum;
-  }
-}
 
 /** Two databases, each behind a cable, with an app on each. */
 class Two implements AsyncDisposable {

@@ -11,7 +11,6 @@ import { Stores } from "../../src/cluster/stores.ts";
 import { makeIdSource } from "../../src/process/id_source.ts";
 import type { Features } from "../../src/process/features.ts";
 import type { Database, ExpectedDatabase } from "../../src/storage/database.ts";
-import { OPERATORS } from "../routes/console_support.ts";
 import {
   ADMIN_TOKEN,
   ManualClock,
@@ -62,8 +61,10 @@ export function listOf(databases: Readonly<Record<string, SwitchedDatabase>>): S
 /** What of a process a test chooses. */
 interface ProcessOptions {
   readonly features?: Partial<Features>;
-  /** The databases of another process; by default fresh ones. */
+  /** Databases that are there; by default fresh ones. */
   readonly databases?: Readonly<Record<string, SwitchedDatabase>>;
+  /** Whether databases that are there are closed with the process; by default another one closes them. */
+  readonly ownsDatabases?: true;
   /** 0 for a front. */
   readonly share?: number;
   /** False: the start does not wait until the process is ready. */
@@ -81,10 +82,10 @@ export class StoresProcess implements AsyncDisposable {
 
   private constructor(
     databases: Readonly<Record<string, SwitchedDatabase>>,
-    { features = {}, share = 1, databases: others }: ProcessOptions,
+    { features = {}, share = 1, databases: others, ownsDatabases }: ProcessOptions,
   ) {
     this.databases = databases;
-    this.#ownsDatabases = others === undefined;
+    this.#ownsDatabases = others === undefined || ownsDatabases === true;
     const list = listOf(databases);
     const services: Service[] = [];
     for (const store of list.stores) {
@@ -98,6 +99,7 @@ export class StoresProcess implements AsyncDisposable {
             names: list.names,
             beside: services[0] ?? null,
             open: () => list.open(store),
+            plan: (to) => list.plan(store.name, to),
             endsProcess: () => false,
           },
         }),
@@ -117,7 +119,12 @@ export class StoresProcess implements AsyncDisposable {
     return StoresProcess.startWith({}, ...names);
   }
 
-  /** The same, with some options. */
+  /** Starts a process on databases that are there, and closes them with it. */
+  static on(databases: Readonly<Record<string, SwitchedDatabase>>): Promise<StoresProcess> {
+    return StoresProcess.startWith({ databases, ownsDatabases: true });
+  }
+
+  /** Starts a process with some options. */
   static async startWith(options: ProcessOptions, ...names: string[]): Promise<StoresProcess> {
     const fresh = names.map(async (name) => [name, await openSwitched()] as const);
     const databases = options.databases ?? Object.fromEntries(await Promise.all(fresh));

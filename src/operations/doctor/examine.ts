@@ -7,6 +7,7 @@ import {
   checkGateway,
   checkStore,
   fail,
+  ok,
   type Verdict,
   worstOf,
 } from "./checks.ts";
@@ -57,8 +58,13 @@ export async function examine(world: ExaminedWorld): Promise<Examination> {
   return { verdict: worstOf(checks), checks };
 }
 
-/** The check of a database that this process cannot serve. */
-export function checkAbsent(state: string): Check {
+/**
+ * The check of a database that this process cannot serve.
+ *
+ * @param awaited what it waits for, where it is a standby that a split can make a database
+ */
+export function checkAbsent(state: string, awaited: string | null): Check {
+  if (awaited !== null) return ok("database", awaited);
   const advice = "Look at this database and at the log of the process; all others are served";
   return fail(
     "database",

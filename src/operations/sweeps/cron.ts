@@ -22,6 +22,7 @@ export function registerSweeps(service: Stores): void {
   Deno.cron("remove old failed sign-ins", "37 * * * *", () => run(service, "failed_sign_ins"));
   Deno.cron("store last uses of API keys", "* * * * *", () => run(service, "key_uses"));
   Deno.cron("remove old failed requests", "43 * * * *", () => run(service, "failed_requests"));
+  Deno.cron("remove rows of cells on another database", "* * * * *", () => run(service, "moved"));
   Deno.cron("forget old first answers", "17 * * * *", () => run(service, "idempotency"));
 }
 

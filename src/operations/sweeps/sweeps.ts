@@ -18,6 +18,7 @@ import { REQUEST_LOG_LIMITS } from "../../process/sent_limits.ts";
 import { deleteOldFailedSignIns } from "../../storage/stores/audit_store.ts";
 import { deleteOldFailedRequests } from "../../storage/stores/failed_request_store.ts";
 import { saveKeyUses } from "../../storage/stores/key_use_store.ts";
+import { deleteMovedRows } from "../../storage/stores/moved_rows.ts";
 import { deleteOldAnswers } from "../../storage/stores/retention_store.ts";
 import { addAllUp } from "./daily_use.ts";
 import type { Registry } from "../../tenant/registry.ts";
@@ -29,7 +30,7 @@ export interface SweepWorld extends Omit<RetentionWorld, "term">, ErasureWorld {
   readonly term: Term;
   readonly store: Pick<UserStore, "listDue">;
   readonly clock: Clock;
-  readonly registry: ErasureWorld["registry"] & Pick<Registry, "takeUses">;
+  readonly registry: ErasureWorld["registry"] & Pick<Registry, "takeUses" | "heirs">;
   readonly counts: Pick<Counts, "sweeps" | "stripe">;
 }
 
@@ -49,6 +50,7 @@ export interface SweepCounts {
   readonly erasures: number;
   readonly failedSignIns: number;
   readonly failedRequests: number;
+  readonly movedRows: number;
 }
 
 /** Runs every sweep to its end. */
@@ -67,6 +69,7 @@ export async function sweepAll(world: SweepWorld): Promise<SweepCounts> {
   const failedSignIns = await runSweep(world, "failed_sign_ins");
   await runSweep(world, "key_uses");
   const failedRequests = await runSweep(world, "failed_requests");
+  const movedRows = await runSweep(world, "moved");
   return {
     ...due,
     idempotencyRecords,
@@ -81,6 +84,7 @@ export async function sweepAll(world: SweepWorld): Promise<SweepCounts> {
     erasures,
     failedSignIns,
     failedRequests,
+    movedRows,
   };
 }
 
@@ -101,6 +105,7 @@ const SWEEPS = {
   failed_sign_ins: removeUnowned(AUDIT_LIMITS.failedKeptMs, deleteOldFailedSignIns),
   key_uses: storeKeyUses,
   failed_requests: removeUnowned(REQUEST_LOG_LIMITS.keptMs, deleteOldFailedRequests),
+  moved: removeMoved,
 } satisfies Record<SweepName, (world: SweepWorld) => Promise<unknown>>;
 
 type SweepAnswer<Name extends SweepName> = Awaited<ReturnType<(typeof SWEEPS)[Name]>>;
@@ -165,6 +170,20 @@ async function storeKeyUses({ inCell, registry }: Pick<SweepWorld, "inCell" | "r
   const uses = registry.takeUses();
   if (uses.size > 0) await inCell(NO_CELLS, (session) => saveKeyUses(session, uses));
   return uses.size;
+}
+
+/** Removes rows of workspaces that another store serves since a split. They belong to no cell of this one. */
+async function removeMoved(
+  { term, inCell, registry }: Pick<SweepWorld, "term" | "inCell" | "registry">,
+): Promise<number> {
+  if (registry.heirs.size === 0) return 0;
+  let removed = 0;
+  for (let step = 0; step < SWEEP_LIMITS.movedStepsMax && term.isServing; step++) {
+    const rows = await inCell(NO_CELLS, (session) => deleteMovedRows(session, SWEEP_LIMITS.stepRowsMax));
+    if (rows === 0) break;
+    removed += rows;
+  }
+  return removed;
 }
 
 /** Makes a sweep that removes old rows which belong to no cell, by real time. */

@@ -18,12 +18,21 @@ export interface CellRow {
   readonly clockMs: Millis;
   /** State that the last owner had only in memory: the rate-limit buckets. Null for none. */
   readonly side: string | null;
+  /** Whether another store serves the cell, for ever. */
+  readonly isMoved: boolean;
+  /** The number of the store that the owner is to hand the cell over to; null for none. */
+  readonly movesTo: number | null;
 }
+
+/** The number of this store, in a statement: null in a database that was never one of several. */
+const OWN_NUMBER = "(select number from stores join registry using (cluster_id))";
 
 /** Reads some cells, or all of them. */
 export function readCells(reader: Reader, cells: readonly number[] | null = null): Promise<CellRow[]> {
   return reader.query<CellRow>(
-    `select cell, term, clock_ms as "clockMs", side from cells
+    `select cell, term, clock_ms as "clockMs", side, moves_to as "movesTo",
+       store is not null and store is distinct from ${OWN_NUMBER} as "isMoved"
+     from cells
      where $1::text is null or cell = any($1::text::int[]) order by cell`,
     [cells === null ? null : arrayText(cells)],
   );
@@ -34,7 +43,7 @@ export function readCells(reader: Reader, cells: readonly number[] | null = null
  *
  * @param before the owner that was read before; cells that have another one by now are left out
  * @param clockMs the node's clock, which may be ahead of the database's after a failover; 0 if it cannot be
- * @returns the cells that were claimed, with the database's clock
+ * @returns the cells that were claimed, with the database's clock; none that another store serves
  */
 export async function claimCells(
   database: Pick<Database, "transaction">,
@@ -48,6 +57,7 @@ export async function claimCells(
     return await session.query(
       `update cells set term = $3::bigint, side = null, clock_ms = greatest(clock_ms, $4::bigint)
        where cell = any($1::text::int[]) and term is not distinct from $2::bigint
+         and (store is null or store = ${OWN_NUMBER})
        returning cell, (extract(epoch from clock_timestamp()) * 1000)::bigint as now`,
       [arrayText(cells), before, term, clockMs],
     );
@@ -92,6 +102,8 @@ export interface FreedCells {
   readonly clockMs: Millis;
   /** The state of each cell that its owner had only in memory. */
   readonly sides: ReadonlyMap<number, string | null>;
+  /** Whether the cells go to the store that their rows name, and never come back. */
+  readonly toStore?: boolean;
 }
 
 /**
@@ -100,31 +112,39 @@ export interface FreedCells {
  *
  * @throws Error if a cell has another owner, or the journal may still hold changes of the cells; then none is freed
  */
-export async function freeCells(
-  database: Pick<Database, "transaction">,
-  { term, batches, clockMs, sides }: FreedCells,
-): Promise<void> {
-  const cells = [...sides.keys()];
+export async function freeCells(database: Pick<Database, "transaction">, freed: FreedCells): Promise<void> {
   await database.transaction(async (session) => {
     await session.query(`set local lock_timeout = ${LEASE_LIMITS.staleDrainMs}`);
-    const freed = await session.query(
-      `update cells c set term = null, clock_ms = greatest(c.clock_ms, $2::bigint), side = given.side
-       from unnest($3::text::int[], $4::text::text[]) as given(cell, side)
-       where c.cell = given.cell and c.term = $1::bigint
-         and not exists (select 1 from journal where seq > $5::bigint and seq <= $6::bigint)
-       returning c.cell`,
-      [
-        term,
-        clockMs,
-        arrayText(cells),
-        arrayText(cells.map((cell) => sides.get(cell) ?? null)),
-        ...batches,
-      ],
-    );
-    if (freed.length !== cells.length) {
-      throw new Error("A cell has another owner in the tables, or changes that are only in the journal");
-    }
+    await freeCellsIn(session, freed);
   });
+}
+
+/** The same in a transaction of the caller. */
+export async function freeCellsIn(
+  session: Pick<Session, "query">,
+  { term, batches, clockMs, sides, toStore = false }: FreedCells,
+): Promise<void> {
+  const cells = [...sides.keys()];
+  const freed = await session.query(
+    `update cells c set term = null, clock_ms = greatest(c.clock_ms, $2::bigint), side = given.side,
+       store = case when $7::boolean then c.moves_to else c.store end,
+       moves_to = case when $7::boolean then null else c.moves_to end
+     from unnest($3::text::int[], $4::text::text[]) as given(cell, side)
+     where c.cell = given.cell and c.term = $1::bigint and (c.moves_to is not null or not $7::boolean)
+       and not exists (select 1 from journal where seq > $5::bigint and seq <= $6::bigint)
+     returning c.cell`,
+    [
+      term,
+      clockMs,
+      arrayText(cells),
+      arrayText(cells.map((cell) => sides.get(cell) ?? null)),
+      ...batches,
+      toStore,
+    ],
+  );
+  if (freed.length !== cells.length) {
+    throw new Error("A cell has another owner in the tables, or changes that are only in the journal");
+  }
 }
 
 /**

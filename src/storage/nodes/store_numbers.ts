@@ -18,6 +18,8 @@ export interface StoreRow {
   readonly number: number;
   readonly name: string;
   readonly clusterId: string;
+  /** Whether it serves: one that a split makes is first planned, then released by the store that it is split off from. */
+  readonly state: "planned" | "released" | "open";
 }
 
 /** What a database says of itself and of the others that it was served with. */
@@ -33,7 +35,7 @@ export interface StoreFacts {
 /** Reads what a database says of itself. */
 export async function readStoreFacts(reader: Reader): Promise<StoreFacts> {
   const known = await reader.query<StoreRow>(
-    `select number, name, cluster_id as "clusterId" from stores order by number`,
+    `select number, name, cluster_id as "clusterId", state from stores order by number`,
   );
   const [row] = await reader.query<{ clusterId: string; isUsed: boolean }>(
     `select cluster_id as "clusterId",
@@ -51,7 +53,7 @@ export async function readStoreFacts(reader: Reader): Promise<StoreFacts> {
  */
 export function giveNumber(
   database: Pick<Database, "transaction">,
-  { name, clusterId }: Omit<StoreRow, "number">,
+  { name, clusterId, state }: Omit<StoreRow, "number">,
   known: readonly StoreRow[],
 ): Promise<readonly StoreRow[] | null> {
   return database.transaction(async (session) => {
@@ -60,9 +62,11 @@ export function giveNumber(
     const all = (await readStoreFacts(session)).known;
     const given = all.find((store) => store.clusterId === clusterId);
     if (given !== undefined) return given.name === name ? all : null;
+    // A store that is split off has no identity before it has its number, so a repeat is known by the name.
+    if (state === "planned" && all.some((store) => store.name === name && store.state !== "open")) return all;
     const number = Math.max(-1, ...all.map(({ number }) => number)) + 1;
     if (number >= STORES_MAX || all.some((store) => store.name === name)) return null;
-    const own = { number, name, clusterId };
+    const own = { number, name, clusterId, state };
     await addStores(session, [own]);
     return [...all, own];
   });
@@ -86,12 +90,41 @@ export async function takeNumber(
   });
 }
 
-/** Writes stores into a database that it does not know yet. */
+/** Writes stores into a database that it does not know yet, and that a store is open. */
 export async function addStores(session: Reader, stores: readonly StoreRow[]): Promise<void> {
-  for (const { number, name, clusterId } of stores) {
+  for (const { number, name, clusterId, state } of stores) {
     await session.query(
-      "insert into stores (number, name, cluster_id) values ($1::int, $2, $3) on conflict do nothing",
-      [number, name, clusterId],
+      `insert into stores (number, name, cluster_id, state) values ($1::int, $2, $3, $4) on conflict do nothing`,
+      [number, name, clusterId, state === "open" ? state : "planned"],
+    );
+    if (state !== "open") continue;
+    await session.query(
+      "update stores set state = 'open' where number = $1::int and cluster_id = $2 and state <> 'open'",
+      [number, clusterId],
     );
   }
+}
+
+/**
+ * Gives a copy of another store, which that one has released, its own identity and numbers. What the journal of the copy has
+ * is of cells that stay: the cells that moved were in the tables before they were handed over. The nodes in its rows serve
+ * the other store.
+ */
+export async function becomeStore(
+  database: Pick<Database, "transaction">,
+  { number, clusterId }: StoreRow,
+): Promise<StoreFacts> {
+  return await database.transaction(async (session) => {
+    await session.query("lock table stores in share row exclusive mode");
+    const before = await readStoreFacts(session);
+    const isReleased = before.known.some((row) => row.number === number && row.state === "released");
+    if (before.clusterId === clusterId || !isReleased) return before;
+    await session.query("update registry set cluster_id = $1, version = version + 1", [clusterId]);
+    await session.query("update stores set state = 'open' where number = $1::int", [number]);
+    await session.query("delete from journal");
+    await session.query("delete from members");
+    await session.query("update cells set term = null where store <> $1::int", [number]);
+    await session.query("select setval('user_keys', $1::bigint, false)", [number * KEYS_PER_STORE + 1]);
+    return await readStoreFacts(session);
+  });
 }

@@ -144,4 +144,13 @@ export interface RegistryRows {
   readonly realms: readonly RealmRecord[];
   readonly webhooks: readonly Webhook[];
   readonly stripe: readonly StripeConnection[];
+  /** Every cell that another store serves since a split. */
+  readonly moved: readonly MovedCell[];
+}
+
+/** A cell that another store serves. */
+export interface MovedCell {
+  readonly cell: number;
+  /** The name of that store. */
+  readonly store: string;
 }

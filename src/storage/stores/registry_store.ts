@@ -15,6 +15,7 @@ import { LEASE_LIMITS, REGISTRY_LIMITS } from "../../process/limits.ts";
 import type {
   ApiKey,
   AppRecord,
+  MovedCell,
   RealmRecord,
   RegistryRows,
   StripeConnection,
@@ -56,7 +57,7 @@ export async function lockRegistry(session: Session): Promise<number> {
   }
 }
 
-/** Reads rows that were written after a version; -1 for all. The caller provides one snapshot. */
+/** Reads rows that were written after a version; -1 for all. The caller provides one snapshot. Moved cells are always all. */
 export async function readRegistry(reader: Reader, since: number): Promise<RegistryRows> {
   const workspaces = await reader.query<Record<keyof Workspace, string>>(
     `select id as "workspaceId", name, operation_cap as "operationCap",
@@ -97,7 +98,16 @@ export async function readRegistry(reader: Reader, since: number): Promise<Regis
     realms,
     webhooks,
     stripe,
+    moved: await readMoved(reader),
   };
+}
+
+/** Reads the cells that another store serves. */
+function readMoved(reader: Reader): Promise<MovedCell[]> {
+  return reader.query<MovedCell>(
+    `select c.cell, s.name as store from cells c join stores s on s.number = c.store
+     where s.cluster_id <> (select cluster_id from registry) order by c.cell`,
+  );
 }
 
 async function readWebhooks(reader: Reader, since: number): Promise<Webhook[]> {

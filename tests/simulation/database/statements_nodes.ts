@@ -213,10 +213,10 @@ const JOINING: readonly Entry[] = [
 ];
 
 const CELL_ROWS: readonly Entry[] = [
-  read('cells: select cell, term, clock_ms as "clockMs", side from cells', (tables, [cells]) => {
+  read('cells: select cell, term, clock_ms as "clockMs", side, moves_to as "movesTo"', (tables, [cells]) => {
     const asked = cells === null ? null : new Set(numbersOf(cells));
     return tables.list("cells", ({ cell }) => asked === null || asked.has(cell as number)).sort(by("cell"))
-      .map((row) => ({ ...row, clockMs: row.clock_ms as number }));
+      .map((row) => ({ ...row, clockMs: row.clock_ms as number, movesTo: null, isMoved: false }));
   }),
   ["take over cells: update cells set term = $3::bigint, side = null, clock_ms = greatest", {
     kind: "write",

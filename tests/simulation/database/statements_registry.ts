@@ -59,6 +59,7 @@ const ROWS: readonly Entry[] = [
     );
     return tables.list("realms", ({ appId }) => apps.has(appId as string));
   }),
+  read("moved cells: select c.cell, s.name as store from cells c join stores s", () => []),
   put("write a workspace: insert into workspaces (id, name", "workspaces", [
     "workspaceId",
     "name",
