@@ -97,7 +97,7 @@ export function mergeUsage(
   for (const row of [...to.counters()]) if (row.resetAt !== undefined) to.putCounter(withoutReset(row));
   const surviving = active === null
     ? null
-    : survivingOf(active, primary === to ? [to, from] : [from, to], context);
+    : survivingOf(active, to, primary === to ? [to, from] : [from, to], context);
   if (surviving !== null) {
     tally.summed += meetingsApart(from, to, surviving, context);
     for (const side of [to, from]) {
@@ -123,11 +123,12 @@ function usedCounters(draft: Draft): Set<string> {
 
 /**
  * Decides the window of each group. Of sessions that is the one that the first side would have if it entered the surviving
- * plan by `carry`, else the second side.
+ * plan by `carry`, else the second side. A lifetime begins when either user first had the plan.
  *
+ * @param to has the subscriptions of both users
  * @param sides the side of the primary subscription first
  */
-function survivingOf(active: ActivePlan, sides: readonly Draft[], context: Context): Surviving {
+function survivingOf(active: ActivePlan, to: Draft, sides: readonly Draft[], context: Context): Surviving {
   const { now } = context;
   const sessions = new Map<string, Window>();
   for (const side of sides) {
@@ -145,8 +146,7 @@ function survivingOf(active: ActivePlan, sides: readonly Draft[], context: Conte
       if (window !== null && !sessions.has(id)) sessions.set(id, window);
     }
   }
-  const [draft] = sides as [Draft];
-  return { active, windowOf: (group) => sessions.get(group.id) ?? windowFor(draft, active, group, now) };
+  return { active, windowOf: (group) => sessions.get(group.id) ?? windowFor(to, active, group, now) };
 }
 
 /** Of the running sessions of a group of the surviving plan one goes on. */

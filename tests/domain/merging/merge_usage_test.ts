@@ -23,6 +23,10 @@ const PLANS = [
     onPlanChange: "block",
     period: { type: "daily", anchor: "subscription_start" },
   }),
+  planOf("life", {}, {
+    rank: 10,
+    limits: [{ ...groupOf("g", 20), period: { type: "lifetime", anchor: "calendar" } }],
+  }),
 ];
 
 type Act = (scene: Scene) => void;
@@ -68,6 +72,8 @@ const ROWS: readonly Row[] = [
   { name: "the losing plan of the alias is carried by rules and ids, whatever the policy", from: proUsed, to: plan("team", 11), counts: { p: 18, chat: 30 }, moved: 3, carried: [g, chat], unpaired: ["only"] },
   { name: "the losing plan of the canonical user too", from: plan("team", 11), to: proUsed, counts: { p: 18, chat: 30 }, moved: 1, carried: [g, chat], unpaired: ["only"] },
   { name: "one group in running windows that differ: added into the primary's", from: plan("daily", 4, hoursAgo(7)), to: plan("daily", 5, hoursAgo(1)), counts: { g: 9 }, moved: 1, summed: 1 },
+  { name: "a lifetime begins when either side first had the plan, also with the later one's as primary", from: plan("life", 4, hoursAgo(1)), to: plan("life", 5, hoursAgo(7)), counts: { g: 9 }, moved: 1, summed: 1 },
+  { name: "a lifetime of the alias that began earlier goes on", from: plan("life", 4, hoursAgo(7)), to: plan("life", 5, hoursAgo(1)), counts: { g: 9 }, moved: 1, summed: 1 },
   { name: "also where the alias's is primary", from: plan("daily", 5, hoursAgo(1)), to: plan("daily", 4, hoursAgo(7)), counts: { g: 9 }, moved: 1, summed: 1 },
   { name: "a plan that ended in its running window is carried", from: ended("pro", 5), to: plan("team", 0), counts: { p: 5, chat: 0 }, moved: 1, carried: [g] },
   { name: "without any plan it waits", from: ended("pro", 6), to: none, counts: {}, moved: 1 },
