@@ -151,6 +151,7 @@ function withoutSecrets(text: string, app: TestApp): string {
     .replace(/"([sp]k_(?:live|test)_)[0-9A-Za-z]{40}"/g, '"$1EXAMPLE"')
     .replace(/"(uk_(?:live|test)_)[0-9A-Za-z]{32}_[0-9a-z_]*"/g, '"$1EXAMPLE"')
     .replace(/"keyPrefix":"([spu]k_(?:live|test)_)[0-9A-Za-z]*"/g, '"keyPrefix":"$1EXAM"')
+    .replace(/"keyPrefix":"[0-9a-v]{12}\."/g, '"keyPrefix":"EXAMPLE."')
     .replace(/"prefix":"([spu]k_(?:live|test)_)[0-9A-Za-z]*"/g, '"prefix":"$1EXAM"')
     .replace(/[A-Za-z0-9_-]{40,}\.[A-Za-z0-9_-]{43}/g, "EXAMPLE_TOKEN");
 }
