@@ -33,7 +33,16 @@ import { callsById } from "./definition.ts";
 import { getEvent, listEvents } from "./events.ts";
 import { getFeature, listFeatures } from "./features.ts";
 import { canUse, commit, explain, release, reserve, track } from "./metering.ts";
-import { examine, listAudit, listDailyUse, listStores, moveHistory, showCluster, sweep } from "./service.ts";
+import {
+  examine,
+  listAudit,
+  listDailyUse,
+  listStores,
+  moveHistory,
+  showCluster,
+  splitStore,
+  sweep,
+} from "./service.ts";
 import { listMargins } from "./margins.ts";
 import { aliasPerson, capture, identify } from "./people.ts";
 import { deletePerson, getDeletionStatus, isOptedOut, optIn, optOut } from "./privacy.ts";
@@ -152,6 +161,7 @@ export const CONTRACT = callsById({
   examine,
   showCluster,
   listStores,
+  splitStore,
   sweep,
   moveHistory,
   listUsers,

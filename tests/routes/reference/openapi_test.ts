@@ -91,7 +91,7 @@ Deno.test("the examples are what the service answers now", async () => {
 Deno.test("every operation that answers JSON has an example", () => {
   // Texts and lines, and what differs from store to store: an examination, a list of processes, roles of the database.
   const others = new Set(["getMetrics", "getOpenapi", "getReference", "examine", "showCluster"].concat(
-    ["listReaders", "createReader", "removeReader", "listStores", "whatIf"],
+    ["listReaders", "createReader", "removeReader", "listStores", "splitStore", "whatIf"],
   ));
   const lacking = DOCUMENTED.filter(({ id, isForeign }) =>
     !isForeign && !others.has(id) && examples[id]?.success === undefined
