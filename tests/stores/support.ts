@@ -19,7 +19,7 @@ import {
   TEST_FEATURES,
   type TestApp,
 } from "../support/test_service.ts";
-import { AGENT_GRANTS, OPERATORS } from "../routes/console_support.ts";
+import { OPERATORS } from "../routes/console_support.ts";
 import { openTestStore, type TestStore } from "../support/test_store.ts";
 
 const AWAY = "The database is away";
@@ -110,7 +110,7 @@ export class StoresProcess implements AsyncDisposable {
       operators: OPERATORS,
       isSecure: false,
       supportSeesPrompts: true,
-      agentGrants: AGENT_GRANTS,
+      agentGrants: 100,
     });
   }
 
