@@ -178,7 +178,7 @@ class SimLine implements Connection {
     const { owner, peer } = this;
     const together = faults.togetherAt(owner.host, peer.owner.host);
     this.#arrivesAt = Math.max(this.#arrivesAt, time.now + faults.latency(), together);
-    time.after(this.#arrivesAt - time.now, WORLD, () => {
+    time.at(this.#arrivesAt, WORLD, () => {
       if (!this.#isDark) time.after(0, peer.owner, () => peer.#arrive(arrival));
     });
   }

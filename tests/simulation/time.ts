@@ -98,7 +98,12 @@ export class VirtualTime {
 
   /** Runs something later. */
   after(ms: number, owner: Owner, run: () => void): () => void {
-    const event = this.#add(ms, owner, run, null, false);
+    return this.at(this.now + ms, owner, run);
+  }
+
+  /** Runs something at a moment. Of two with the same moment the one that was asked for first runs first. */
+  at(moment: number, owner: Owner, run: () => void): () => void {
+    const event = this.#add(moment, owner, run, null, false);
     return () => {
       event.run = null;
     };
@@ -149,7 +154,7 @@ export class VirtualTime {
     const { getRandomValues, randomUUID } = crypto;
     const timer = (everyMs: boolean) => (run: (...args: unknown[]) => void, ms = 0, ...args: unknown[]) => {
       const event = this.#add(
-        Math.max(1, ms),
+        this.now + Math.max(1, ms),
         this.current,
         () => run(...args),
         everyMs ? Math.max(1, ms) : null,
@@ -167,7 +172,7 @@ export class VirtualTime {
       setInterval: timer(true),
       clearTimeout: clear,
       clearInterval: clear,
-      setImmediate: (run: () => void) => void this.#add(0, this.current, run, null),
+      setImmediate: (run: () => void) => void this.#add(this.now, this.current, run, null),
     });
     Deno.unrefTimer = (id) => {
       const event = this.#timers.get(id as number);
@@ -202,8 +207,8 @@ export class VirtualTime {
     }
   }
 
-  #add(ms: number, owner: Owner, run: () => void, everyMs: number | null, isTimer = true): Event {
-    const event = { at: this.now + ms, no: ++this.#made, owner, run, everyMs, isTimer };
+  #add(at: number, owner: Owner, run: () => void, everyMs: number | null, isTimer = true): Event {
+    const event = { at, no: ++this.#made, owner, run, everyMs, isTimer };
     this.#push(event);
     return event;
   }

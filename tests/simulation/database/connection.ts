@@ -68,12 +68,12 @@ class Connection {
         server.receive(this.#session, message, onReply);
         if (fate === "answer lost") this.#break(faults.isSilent());
       };
-      const cancel = time.after(this.#deliverAt - time.now, WORLD, arrive);
+      const cancel = time.at(this.#deliverAt, WORLD, arrive);
       const pending: Pending = { cancel, isDelivered: false, reject };
       this.#pending.add(pending);
       if (fate === "lost") {
         cancel();
-        time.after(this.#deliverAt - time.now, WORLD, () => this.breakOff(faults.isSilent(), 0));
+        time.at(this.#deliverAt, WORLD, () => this.breakOff(faults.isSilent(), 0));
       }
     });
   }
@@ -100,7 +100,7 @@ class Connection {
     for (const { reject } of this.#pending) reject(lost());
     this.#pending.clear();
     const endsAt = Math.max(this.#deliverAt, time.now + faults.latency());
-    time.after(endsAt - time.now, WORLD, () => server.end(this.#session));
+    time.at(endsAt, WORLD, () => server.end(this.#session));
     return Promise.resolve();
   }
 
@@ -177,7 +177,7 @@ class Connection {
     if (this.isBroken) return;
     const { time, faults, owner } = this.#line;
     this.#replyAt = Math.max(this.#replyAt, time.now + faults.latency());
-    time.after(this.#replyAt - time.now, owner, () => {
+    time.at(this.#replyAt, owner, () => {
       if (!this.#pending.delete(pending)) return;
       if ("rows" in reply) resolve(reply.rows.map((row) => ({ ...row })));
       else reject(Object.assign(new Error(reply.error), { code: reply.code }));
