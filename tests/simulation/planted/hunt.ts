@@ -48,7 +48,6 @@ const SHOWS_FROM: Readonly<Record<string, number>> = {
   "an erasure leaves what is kept of purchases": 13,
   "an erasure leaves what is kept of subscriptions": 34,
   "slots of rates are removed while they count": 43,
-  "a share is kept after a reset": 270,
 };
 
 /** How a bug was found; null where no seed did. */

@@ -84,15 +84,6 @@ const BUGS: readonly PlantedBug[] = [
         }),
   },
   {
-    name: "a share is kept after a reset",
-    plant: () =>
-      withoutChanges((changes) =>
-        changes.map((change) =>
-          change.table === "users" ? { ...change, row: { ...change.row, shareResets: null } } : change
-        )
-      ),
-  },
-  {
     name: "two changes of a tree run at once",
     plant: () => replace(TreeChanges.prototype, "inTurn", () => (_realm, change) => change()),
   },
