@@ -92,6 +92,7 @@ export const AUDIT_VALUES: Readonly<Record<string, AuditOf>> = {
   },
   retryUnhandledStripe: { after: ({ eventId }, { handled }) => ({ eventId, handled }) },
   deleteStripe: { after: ({ mode }) => ({ mode, isSet: false }) },
+  splitStore: { after: ({ store, to, cells }) => ({ store, to, cells }) },
   sweep: { after: counts },
   moveHistory: { after: counts },
 };

@@ -253,7 +253,7 @@ Deno.test("a banner says what was refused last and what would help, with a reply
   assert.match(explained.html, /value="image\.x"/, "the newest refusal is filled in");
   assert.match(
     explained.text,
-    /Allowed .* Last refusals Last seen Event type .* image\.x limit reached Images a month 2 Check again/,
+    /Allowed .* Last refusals Last seen Event type .* image\.x limit reached Images a month \(Pro\) 2 Check again/,
   );
   service.clock.advance(8 * 24 * 3_600_000);
   const later = await Visitor.signedIn(consoleOf(service));
