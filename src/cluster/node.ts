@@ -72,6 +72,8 @@ export class ClusterNode {
     // In turn: a channel that opens meanwhile asks for a round, and two rounds that take one cell would load it twice.
     const takings = await this.#inTurn(() => this.#lookAndMove());
     await Promise.all(takings.map(({ done }) => done));
+    // The round did not wait for the replay of a dead owner, and on the embedded store no other round follows.
+    this.#noteReach();
     if (this.parts.database.kind === "embedded") return;
     this.#timer = setInterval(() => void this.#keepAlive(), LEASE_LIMITS.beatEveryMs);
   }
