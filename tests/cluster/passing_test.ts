@@ -7,6 +7,7 @@ import type { Hub, Reply } from "../../src/channel/hub.ts";
 import type { ClusterNode } from "../../src/cluster/node.ts";
 import { Owners } from "../../src/cluster/owners.ts";
 import { callSender, notRun, passOn } from "../../src/cluster/passing.ts";
+import { dispatch } from "../../routes/http/dispatch.ts";
 import { CELL_LIMITS } from "../../src/process/limits.ts";
 
 const CELL = 3;
@@ -125,4 +126,20 @@ Deno.test("a call goes through a third node only where there is no channel to th
   assert.ok(send(5) !== null && send(9) !== null);
   assert.equal(send(6), null, "no node can reach it");
   assert.deepEqual(calls, [[5, [0, "x"]], [8, [9, "x"]]]);
+});
+
+Deno.test("a part of an answer of all owners that fails beside an owner who cannot be asked is a failed call", async () => {
+  const { node, owners } = memberThat();
+  owners.set([...Array(64).keys()], OWN_TERM);
+  owners.set([CELL], 5);
+  const world = {
+    node,
+    registry: { version: 1 },
+    term: { doors: { held: [], isHere: () => true }, isServing: false },
+  };
+  const target = { id: "sweep", gather: () => 0, handle: () => Promise.resolve({ status: 200, body: "{}" }) };
+  const call = { target, caller: null, input: {}, members: {} };
+  // A failure that nobody awaited would end this process.
+  await assert.rejects(dispatch(world as never, call as never, "req_1"), Unavailable);
+  await new Promise((resolve) => setTimeout(resolve));
 });
