@@ -24,6 +24,11 @@ interface ShownCounts {
   readonly counters?: readonly { readonly count: number }[];
 }
 
+/** Whether a batch has a result that a repetition may change: its answer is not kept. */
+function isToRepeat(body: { data?: { results?: readonly BatchResult[] } }): boolean {
+  return body.data?.results?.some((result) => result.error?.code === "unavailable") === true;
+}
+
 /** Clients of one service, whichever process serves it. */
 export class Load {
   readonly record = new Record();
@@ -263,7 +268,7 @@ export class Load {
   /** Takes the outcome of a call, and keeps a first answer. */
   #take({ request, take }: Pending, outcome: Outcome): boolean {
     const { idempotencyKey } = request;
-    if (idempotencyKey != null && isDone(outcome)) {
+    if (idempotencyKey != null && isDone(outcome) && !isToRepeat(outcome.answer.body)) {
       const { status, body } = outcome.answer;
       const answer = { request, status, body: JSON.stringify(body) };
       const first = this.record.firstAnswers.get(idempotencyKey);
