@@ -20,7 +20,6 @@ import { covers, isGuard } from "./rules.ts";
 import { memberOf } from "./shares.ts";
 import { sellingAnswer } from "./overage.ts";
 import {
-  type Charge,
   type Counter,
   type EventRow,
   type HistoryRow,
@@ -235,21 +234,6 @@ export function events(world: World, input: Input): ModelReply {
   });
 }
 
-/** Charges with one for each group of a user. */
-function metInGroups(charges: readonly Charge[]): Charge[] {
-  const met: Charge[] = [];
-  for (const charge of charges) {
-    const place = met.findIndex((each) =>
-      "groupId" in each && "groupId" in charge && each.groupId === charge.groupId &&
-      each.unit === charge.unit && each.user === charge.user
-    );
-    const before = met[place];
-    if (before === undefined) met.push(charge);
-    else met[place] = { ...before, amount: before.amount + charge.amount };
-  }
-  return met;
-}
-
 export function event(world: World, input: Input): ModelReply {
   const row = world.events.find((each) => each.id === input["eventId"]);
   if (!row) return refusal("not_found");
@@ -257,8 +241,8 @@ export function event(world: World, input: Input): ModelReply {
     ...eventAnswer(row),
     metadata: row.metadata,
     matchedGroupIds: row.matchedGroupIds,
-    // Choice: an amount of 0 was not charged, and two parts that met in one group are one amount.
-    amounts: metInGroups(row.amounts).filter(({ amount }) => amount > ZERO).map((charge) => ({
+    // Choice: an amount of 0 was not charged.
+    amounts: row.amounts.filter(({ amount }) => amount > ZERO).map((charge) => ({
       ...("balance" in charge ? { balanceId: shownId(charge.balance) } : { groupId: charge.groupId }),
       unit: charge.unit,
       amount: toNumber(charge.amount),

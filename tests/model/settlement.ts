@@ -280,6 +280,18 @@ function planRoom(world: World, hold: Reservation, unit: Unit, now: number): Mic
   return rooms.length === 0 ? ZERO : rooms.reduce(smaller);
 }
 
+/** Choice: two lines of one part that met in one group are one amount. */
+function metInGroups<Of extends { groupId: string; unit: string; amount: Micros }>(charges: Of[]): Of[] {
+  const met: Of[] = [];
+  for (const charge of charges) {
+    const place = met.findIndex((each) => each.groupId === charge.groupId && each.unit === charge.unit);
+    const before = met[place];
+    if (before === undefined) met.push(charge);
+    else met[place] = { ...before, amount: before.amount + charge.amount };
+  }
+  return met;
+}
+
 /** What the event was charged in the end: what was held, if it was still held, and the corrections. */
 function amountsCharged(
   { state, lines, credits }: Reservation,
@@ -287,11 +299,11 @@ function amountsCharged(
   isSpared: (line: Line) => boolean,
 ): Charge[] {
   const isHeld = state === "held";
-  const ofLines = lines.map((line) => {
+  const ofLines = metInGroups(lines.map((line) => {
     const delta = corrections.find(({ unit }) => unit === line.unit)?.onLines ?? ZERO;
     const amount = isSpared(line) ? ZERO : (isHeld ? line.amount : ZERO) + delta;
     return { groupId: line.groupId, unit: line.unit, amount };
-  });
+  }));
   const held = isHeld ? credits : [];
   const moves = [
     ...held,
