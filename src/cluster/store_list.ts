@@ -24,6 +24,7 @@ import {
   takeNumber,
 } from "../storage/nodes/store_numbers.ts";
 import { hasReplayed, isInRecovery, promote, readPosition } from "../storage/nodes/standby.ts";
+import { probeServer } from "../storage/server_probe.ts";
 import { SplitRefused } from "../storage/stores/split_store.ts";
 
 /** How long a database may take to say who it is. */
@@ -90,6 +91,7 @@ export class StoreList {
   async #read(store: ListedStore): Promise<OpenedFacts> {
     const isStandby = await onFresh(store, isInRecovery);
     if (!isStandby && !this.#migrated.has(store)) {
+      await probeServer(store.database);
       // It may take as long as it takes.
       await migrate(store.database, MIGRATIONS);
       this.#migrated.add(store);
