@@ -1,10 +1,11 @@
 // Idempotency keys that are certainly new, so that no look-up has to show it.
 //
-// A realm has a prefix of random letters, made here and sent to its callers. Nobody could use it before, and from then on
-// until the realm leaves this node every call of the realm is decided here. So each key with the prefix has passed `take`, and a
-// key that `take` has not marked has no first answer anywhere. Marks are bits of a hash: two keys may share theirs, and
-// the later one is then looked up in vain. No mark is ever lost while its prefix is in force. Any other key is looked up:
-// one that a caller chose, or one with the prefix of another node, of an earlier stay of the realm, or of an old generation.
+// A realm has a prefix of random letters. It is made here and sent to the callers, so no earlier key can begin with it.
+// Until the realm leaves this node, every call of the realm is decided here, and its key passes `take` before. So a key
+// with the prefix that `take` has not marked has no first answer.
+//
+// Marks are bits of a hash. If two keys have the same bits, the later one is looked up in vain. No mark is lost while its
+// prefix is in force. Every other key is looked up, also one with the prefix of another node or of an older generation.
 
 import { RUNTIME_LIMITS } from "../src/process/limits.ts";
 

@@ -127,7 +127,7 @@ async function askAll<World extends DispatchWorld>(
   const asked = [...owners as ReadonlySet<number>].map((owner) =>
     owner === node.term ? runPart(world, call, id) : send(owner)?.then(partOf) ?? null
   );
-  // Also where one cannot be asked: parts that were begun may fail, and a failure that nobody awaits ends the process.
+  // Parts that were begun may fail. An unhandled rejection would end the process, so all are awaited.
   const parts = await Promise.all(asked);
   return parts.includes(null) ? null : parts as Part[];
 }
