@@ -18,6 +18,8 @@ export class Delivery {
   readonly cell: number;
   /** Whether the webhook was disabled when it was last seen. */
   isDisabled: boolean;
+  /** How often the webhook was enabled again. An attempt begun before the last time no longer disables it. */
+  timesEnabled = 0;
   /** Whether messages that wait for a retry are sent at once. */
   isHurried = false;
   /** Whether to wait before the next look, after a fault of this service. */

@@ -109,12 +109,17 @@ export class Flights {
     const realm = registry.realms.get(message.realm);
     if (webhook === undefined || realm === undefined) return;
     const at = clock.now();
+    const { timesEnabled } = delivery;
     const { id: messageId, body } = message;
     const secrets = webhook.secrets.filter(({ validUntil }) => validUntil === null || validUntil > at)
       .map(({ secret }) => secret);
     const result = await transport.attempt({ messageId, url: webhook.url, body, secrets, at }, signal);
-    await this.#write(delivery, message, realm, isScheduled, result, at);
+    const failingSince = await this.#write(delivery, message, realm, isScheduled, result, at);
+    const isLast = result.fault !== null && isLastStraw(result.status, failingSince, clock.now());
+    if (isLast) void this.#disable(delivery, result.status, timesEnabled);
   }
+
+  /** Writes what came of an attempt; returns since when its endpoint has only failed. */
 
   async #write(
     delivery: Delivery,
@@ -123,7 +128,7 @@ export class Flights {
     isScheduled: boolean,
     { status: lastStatus, fault: lastError, answer }: AttemptResult,
     begunAt: Millis,
-  ): Promise<void> {
+  ): Promise<Millis | null> {
     const { clock, chance, counts } = this.#world;
     const { webhookId, cell } = delivery;
     const at = clock.now();
@@ -153,22 +158,27 @@ export class Flights {
     if (isDelivered && message.status !== "delivered") counts.delivered += 1;
     if (isGivenUp) counts.failed += 1;
     if (nextAttemptAt !== null) delivery.nextRetryAt = Math.min(delivery.nextRetryAt, nextAttemptAt);
-    if (!isDelivered && isLastStraw(lastStatus, failingSince, at)) void this.#disable(delivery, lastStatus);
+    return failingSince;
   }
 
   #webhookOf({ appId, webhookId }: Delivery): Webhook | undefined {
     return this.#world.registry.apps.get(appId)?.webhooks.get(webhookId);
   }
 
-  /** Disables an endpoint that refuses all messages. Pending messages wait until it is enabled. */
-  async #disable(delivery: Delivery, status: number | null): Promise<void> {
+  /**
+   * Disables an endpoint that refuses all messages. Pending messages wait until it is enabled.
+   *
+   * @param timesEnabled the delivery's count when the attempt began: if the endpoint was enabled since, it stays enabled
+   */
+  async #disable(delivery: Delivery, status: number | null, timesEnabled: number): Promise<void> {
     const { changes, counts } = this.#world;
     if (this.#webhookOf(delivery)?.disabled !== false) return;
     const { webhookId, cell } = delivery;
     try {
       const isDone = await changes.change(cell, () => {
         const webhook = this.#webhookOf(delivery);
-        if (webhook === undefined || webhook.disabled) return { rows: {}, answer: false };
+        const isEnabledSince = delivery.timesEnabled !== timesEnabled;
+        if (webhook === undefined || webhook.disabled || isEnabledSince) return { rows: {}, answer: false };
         return { rows: { webhooks: [{ ...webhook, disabled: true }] }, answer: true };
       });
       if (!isDone) return;

@@ -106,6 +106,7 @@ export class Sender {
     } else if (known === undefined) this.#add(webhook, app.cell);
     else if (known.isDisabled && !disabled) {
       known.isDisabled = false;
+      known.timesEnabled += 1;
       known.isHurried = true;
       known.startOver();
       this.#want(known);

@@ -101,6 +101,25 @@ Deno.test("410 disables a webhook at once; what waits goes out when it is enable
   await sending.close();
 });
 
+Deno.test("an attempt that began before a webhook was enabled again does not disable it", async () => {
+  const transport = new ScriptedTransport();
+  const held = Promise.withResolvers<AttemptResult>();
+  transport.answer = () => held.promise;
+  const sending = await startSending(transport);
+  await sending.put("whk_1", { events: ["credits.*"] });
+  await grant(sending.app, "u1", "ref_1");
+  await until(() => transport.attempts.length === 1);
+  await sending.put("whk_1", { disabled: true });
+  await sending.put("whk_1", { disabled: false });
+  held.resolve({ status: 410, fault: "answered 410" });
+  await until(async () => (await sending.messages())[0]?.attempts === 1);
+  transport.answer = () => OK;
+  await grant(sending.app, "u2", "ref_2");
+  await until(() => transport.attempts.length === 2);
+  assert.equal(sending.serving().registry.apps.get(sending.app.appId)?.webhooks.get("whk_1")?.disabled, false);
+  await sending.close();
+});
+
 Deno.test("what waits for another attempt is not waited for once its webhook is enabled", async () => {
   const transport = new ScriptedTransport();
   transport.answer = () => BROKEN;

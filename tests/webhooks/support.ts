@@ -174,7 +174,11 @@ export class ScriptedTransport implements Transport {
 export const OK: AttemptResult = { status: 200, fault: null };
 export const BROKEN: AttemptResult = { status: 500, fault: "answered 500" };
 
-/** Waits until a condition holds. */
+/** Waits until a condition holds, for at most a minute. */
 export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  while (!await condition()) await new Promise((resolve) => setTimeout(resolve, 2));
+  const deadline = performance.now() + 60_000;
+  while (!await condition()) {
+    if (performance.now() > deadline) throw new Error(`Not within a minute: ${condition}`);
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
 }
