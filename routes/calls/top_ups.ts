@@ -40,8 +40,9 @@ export const TOP_UPS: readonly Endpoint<TopUpsWorld>[] = [
       const name = `STRIPE_API_KEY_${caller.realm.mode.toUpperCase()}__${caller.app.record.appId}`;
       throw new Refused("not_implemented", `${name} is not set`);
     }
-    const { userId, packId, quantity = null, below, maxPerMonth, enabled = true } = input;
-    const { stripeCustomerId: customerId = null, stripePaymentMethodId: paymentMethodId = null } = input;
+    const { userId, packId, below, maxPerMonth } = input;
+    const customerId = input.stripeCustomerId ?? null;
+    const paymentMethodId = input.stripePaymentMethodId ?? null;
     if (endUser !== null && (customerId !== null || paymentMethodId !== null)) {
       const message = "stripeCustomerId and stripePaymentMethodId: only a secret key may set them";
       throw new Refused("forbidden", message);
@@ -50,9 +51,9 @@ export const TOP_UPS: readonly Endpoint<TopUpsWorld>[] = [
       ...{
         pack: packId,
         below: amountOf(below),
-        quantity,
+        quantity: input.quantity ?? null,
         maxPerMonth,
-        enabled,
+        enabled: input.enabled ?? true,
         customerId,
         paymentMethodId,
       },

@@ -2,6 +2,9 @@
 // names the member, and changes nothing.
 
 import assert from "node:assert/strict";
+import { z } from "zod";
+import { CONTRACT } from "../../routes/contract/contract.ts";
+import type { CallDefinition } from "../../routes/contract/definition.ts";
 import { appWithUser, assertRefused, dataOf, holdImages, pictureOf, serviceOfFile } from "./support.ts";
 
 const service = serviceOfFile();
@@ -227,6 +230,22 @@ Deno.test("null for an optional member is the same as leaving it out", async () 
   await dataOf(
     app.call("DELETE", "/subscriptions", { userId: "u", ...none("provider externalId endsAt reason") }),
   );
+});
+
+Deno.test("every call takes null for an optional member of its body", () => {
+  const refused = Object.values(CONTRACT as Record<string, CallDefinition>).flatMap(
+    ({ id, method, path, input, inQuery = [], wholeBody }) => {
+      if (method === "GET" || wholeBody !== undefined || !(input instanceof z.ZodObject)) return [];
+      const inBody = Object.entries(input.shape as Record<string, z.ZodType>).filter(([name]) =>
+        !inQuery.includes(name) && !path.split("/").includes(`:${name}`)
+      );
+      return inBody.filter(([, member]) =>
+        member.safeParse(undefined).success && !member.safeParse(null).success
+      )
+        .map(([name]) => `${id}: ${name}`);
+    },
+  );
+  assert.deepEqual(refused, []);
 });
 
 Deno.test("what a subscription cannot be is refused after its plan was looked up, and changes nothing", async () => {

@@ -941,7 +941,7 @@ class OverageList(TypedDict):
 class SpendCapInput(TypedDict):
     """A user's own cap to set."""
 
-    userId: NotRequired[str]
+    userId: NotRequired[Union[str, None]]
     groupId: str
     max: Union[float, None]
     """From 0 to the max of the catalog; null for no cap of the user's own."""
@@ -1564,15 +1564,15 @@ class TopUpInput(TypedDict):
     """The id or the name of a pack with a price, and one item or none."""
     below: float
     """Buys when less than this is left of active balances with the pack's unit and rules."""
-    quantity: NotRequired[int]
+    quantity: NotRequired[Union[int, None]]
     """Packs, default 1; units of a pack without items, where it is required."""
     maxPerMonth: int
     """The most that may be paid in a UTC month, in the smallest unit of the currency."""
-    stripeCustomerId: NotRequired[str]
+    stripeCustomerId: NotRequired[Union[str, None]]
     """Required the first time. Only your backend may set it."""
-    stripePaymentMethodId: NotRequired[str]
+    stripePaymentMethodId: NotRequired[Union[str, None]]
     """A saved card of the customer. Required the first time. Only your backend may set it."""
-    enabled: NotRequired[bool]
+    enabled: NotRequired[Union[bool, None]]
     """Default true."""
 
 
