@@ -52,7 +52,7 @@ export async function examine(world: ExaminedWorld): Promise<Examination> {
   };
   const checks = [
     ...checkStore(facts, own),
-    checkGateway(features, facts.openApps ?? null),
+    checkGateway(features, facts),
     checkFeatures(features),
   ];
   return { verdict: worstOf(checks), checks };

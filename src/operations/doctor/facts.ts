@@ -7,11 +7,13 @@ import { messageOf } from "../../process/log.ts";
 import { type Drift, reconcileSample, type SampleSummary } from "../../storage/queries/reconcile.ts";
 import {
   type BacklogFacts,
+  type NamedServer,
   type OldPrice,
   type PriceChecks,
   readBacklog,
   readClock,
   readLateTopUps,
+  readNamedServers,
   readOldPrices,
   readOpenApps,
   readPriceChecks,
@@ -51,6 +53,8 @@ export interface StoreFacts {
   readonly priceChecks?: PriceChecks | null;
   /** Apps whose catalog says nothing of the gateway; up to a bound. */
   readonly openApps?: readonly string[] | null;
+  /** The servers of models that catalogs name; up to a bound. */
+  readonly namedServers?: readonly NamedServer[] | null;
   readonly webhooks: WebhookFacts | null;
   readonly unhandled: readonly UnhandledCount[] | null;
   /** Top-ups that have been under way for long. */
@@ -78,6 +82,7 @@ export async function storeFacts(database: Database, now: () => number): Promise
       : null,
     priceChecks: isReadable ? await readPriceChecks(database) : null,
     openApps: isReadable ? await readOpenApps(database, DOCTOR_LIMITS.countMax) : null,
+    namedServers: isReadable ? await readNamedServers(database, DOCTOR_LIMITS.countMax) : null,
     webhooks: isReadable ? await webhookFacts(database, now()) : null,
     lateTopUps: isReadable ? await readLateTopUps(database, now() - DOCTOR_LIMITS.topUpLateMs) : null,
     unhandled: isReadable ? await readUnhandledCounts(database, now(), STRIPE_LIMITS.unhandledKeptMs) : null,
