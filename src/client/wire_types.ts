@@ -1335,7 +1335,10 @@ export interface AliasReport {
       readonly unpaired: readonly string[];
     };
     readonly subscriptions: DuplicateActiveSubscriptions | null;
-    /** Subscriptions without provider, ended because of a paid one. */
+    /**
+     * Subscriptions without provider that ended, because of a paid one or of a better one without
+     * provider.
+     */
     readonly endedSubscriptions: readonly SubscriptionRef[];
     /** Grants that both ids had, by their externalRef. */
     readonly credits: readonly {

@@ -1710,7 +1710,9 @@ class AliasReportConflicts(TypedDict):
     counters: AliasReportConflictsCounters
     subscriptions: Union[DuplicateActiveSubscriptions, None]
     endedSubscriptions: List[SubscriptionRef]
-    """Subscriptions without provider, ended because of a paid one."""
+    """Subscriptions without provider that ended, because of a paid one or of a better one
+    without provider.
+    """
     credits: List[AliasReportConflictsCredits]
     """Grants that both ids had, by their externalRef."""
 
