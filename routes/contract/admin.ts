@@ -27,7 +27,7 @@ export const storeName = z.string().max(31);
 const workspaceInput = z.object({
   name,
   ...caps,
-  store: storeName.optional().describe(
+  store: storeName.nullish().describe(
     "With HOLDFAST_DATABASES: the database that gets the workspace, for ever. Default: the one with the fewest",
   ),
 });
