@@ -59,7 +59,7 @@ export function checkStore(facts: StoreFacts, term: TermFacts | null): Check[] {
     cluster === null ? unread("members") : checkMembers(database, cluster, term?.view ?? null),
     checkClock(skewMs),
     backlog === null ? unread("backlog") : checkBacklog(backlog, term, isServed),
-    drift === null ? unread("drift") : checkDrift(drift),
+    ...drift === undefined ? [] : [drift === null ? unread("drift") : checkDrift(drift)],
     oldPrices === null ? unread("prices") : checkPrices(oldPrices, priceChecks ?? null),
     webhooks === null ? unread("webhooks") : checkWebhooks(webhooks),
     unhandled === null ? unread("stripe") : checkStripe(unhandled),
@@ -385,7 +385,8 @@ function ageText(ms: number): string {
   return hours < 48 ? `${hours} hours` : `${Math.floor(hours / 24)} days`;
 }
 
-function checkDrift(facts: DriftFacts): Check {
+/** What comparing the accounts of a sample found. */
+export function checkDrift(facts: DriftFacts): Check {
   const name = "drift";
   if ("fault" in facts) return warn(name, `could not be proved: ${facts.fault}`, EVERYTHING);
   const { summary, first } = facts;

@@ -47,7 +47,8 @@ export interface StoreFacts {
   /** The process's clock minus the database's. */
   readonly skewMs: number;
   readonly backlog: BacklogFacts | null;
-  readonly drift: DriftFacts | null;
+  /** Left out where it was not asked for. */
+  readonly drift?: DriftFacts | null;
   /** Prices that were not compared with their source for a long time. */
   readonly oldPrices: readonly OldPrice[] | null;
   readonly priceChecks?: PriceChecks | null;
@@ -65,8 +66,13 @@ export interface StoreFacts {
  * Reads the facts of a store.
  *
  * @param now the process's clock
+ * @param withAccounts whether the accounts of a sample of users are compared
  */
-export async function storeFacts(database: Database, now: () => number): Promise<StoreFacts> {
+export async function storeFacts(
+  database: Database,
+  now: () => number,
+  withAccounts = true,
+): Promise<StoreFacts> {
   const { skewMs, roundTripMs } = await clockFacts(database, now);
   const migrations = await migrationState(database, MIGRATIONS);
   const isReadable = migrations.missing.length === 0;
@@ -76,7 +82,7 @@ export async function storeFacts(database: Database, now: () => number): Promise
     cluster: isReadable ? await readCluster(database) : null,
     skewMs,
     backlog: isReadable ? await backlogFacts(database, now()) : null,
-    drift: isReadable ? await driftFacts(database) : null,
+    ...withAccounts ? { drift: isReadable ? await driftFacts(database) : null } : {},
     oldPrices: isReadable
       ? await readOldPrices(database, now() - DOCTOR_LIMITS.pricesOldMs, DOCTOR_LIMITS.countMax)
       : null,
@@ -112,8 +118,8 @@ function webhookFacts(database: Database, now: number): Promise<WebhookFacts> {
   return readWebhookFacts(database, now - DOCTOR_LIMITS.webhookLateMs, now, DOCTOR_LIMITS.countMax);
 }
 
-/** Each call samples another place, so that calls over time see all of the users. */
-async function driftFacts(database: Database): Promise<DriftFacts> {
+/** Compares the accounts of a sample. Each call takes another place, so that calls over time see all of the users. */
+export async function driftFacts(database: Database): Promise<DriftFacts> {
   let first: string | null = null;
   const keep = ({ userKey, text }: Drift) => first ??= `user ${userKey}: ${text}`;
   try {
