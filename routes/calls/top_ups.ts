@@ -40,9 +40,8 @@ export const TOP_UPS: readonly Endpoint<TopUpsWorld>[] = [
       const name = `STRIPE_API_KEY_${caller.realm.mode.toUpperCase()}__${caller.app.record.appId}`;
       throw new Refused("not_implemented", `${name} is not set`);
     }
-    const { userId, packId, below, maxPerMonth } = input;
-    const customerId = input.stripeCustomerId ?? null;
-    const paymentMethodId = input.stripePaymentMethodId ?? null;
+    const { userId, packId, quantity = null, below, maxPerMonth } = input;
+    const { stripeCustomerId: customerId = null, stripePaymentMethodId: paymentMethodId = null } = input;
     if (endUser !== null && (customerId !== null || paymentMethodId !== null)) {
       const message = "stripeCustomerId and stripePaymentMethodId: only a secret key may set them";
       throw new Refused("forbidden", message);
@@ -51,7 +50,7 @@ export const TOP_UPS: readonly Endpoint<TopUpsWorld>[] = [
       ...{
         pack: packId,
         below: amountOf(below),
-        quantity: input.quantity ?? null,
+        quantity,
         maxPerMonth,
         enabled: input.enabled ?? true,
         customerId,

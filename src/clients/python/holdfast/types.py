@@ -530,7 +530,8 @@ class TrackAnswerLevelsCounters(TypedDict):
     """
     window: NotRequired[TrackAnswerLevelsCountersWindow]
     """Present for a guard: a rate or a concurrency limit. count is what counts now."""
-    member: TrackAnswerLevelsCountersMember
+    member: NotRequired[TrackAnswerLevelsCountersMember]
+    """Absent for a guard, of which no shares are kept."""
 
 
 class TrackAnswerLevels(TypedDict):
@@ -882,7 +883,8 @@ class UsageLevelsCounters(TypedDict):
     period: NotRequired[Union[Period, None]]
     window: NotRequired[UsageLevelsCountersWindow]
     """Present for a guard: a rate or a concurrency limit. count is what counts now."""
-    member: UsageLevelsCountersMember
+    member: NotRequired[UsageLevelsCountersMember]
+    """Absent for a guard, of which no shares are kept."""
 
 
 class UsageLevels(TypedDict):
@@ -1136,6 +1138,8 @@ class User(TypedDict):
     """The canonical id."""
     aliases: List[str]
     subscription: Union[Subscription, None]
+    addOns: NotRequired[List[Subscription]]
+    """Present if the catalog has add-ons: those in force."""
     history: List[SubscriptionEvent]
     """Newest first, at most 50."""
     period: Union[Period, None]
