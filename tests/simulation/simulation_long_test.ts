@@ -37,6 +37,13 @@ for (const seed of seedsFrom(10, 1)) {
   });
 }
 
+// In those with an even number all trouble is of one database.
+for (const seed of seedsFrom(5, 3)) {
+  Deno.test(`nothing is wrong with seed ${seed} where a service has two databases`, async () => {
+    assert.equal((await simulate({ seed, steps: STEPS, databases: 2 })).violation, null);
+  });
+}
+
 // In 26 the clock of one machine is half an hour ahead, and its cells go to others.
 Deno.test("nothing is wrong with seed 26 where some buy automatically", async () => {
   assert.equal((await simulate({ seed: 26, steps: STEPS, money: 0 })).violation, null);

@@ -74,11 +74,10 @@ export async function examine(world: ExaminedWorld, accounts: WithAccounts = "wi
 export function checkAbsent(state: string, awaited: string | null): Check {
   if (awaited !== null) return ok("database", awaited);
   const advice = "Look at this database and at the log of the process; all others are served";
-  return fail(
-    "database",
-    `this process does not serve it (${state}): its workspaces are answered 503`,
-    advice,
-  );
+  const found = state === "serving"
+    ? "it did not answer the check"
+    : `this process does not serve it (${state}): its workspaces are answered 503`;
+  return fail("database", found, advice);
 }
 
 /**

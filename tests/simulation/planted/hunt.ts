@@ -48,6 +48,9 @@ const SHOWS_FROM: Readonly<Record<string, number>> = {
   "an erasure leaves what is kept of purchases": 13,
   "an erasure leaves what is kept of subscriptions": 34,
   "slots of rates are removed while they count": 43,
+  "a call waits until every database is served": 2,
+  "what is about no workspace needs the first database": 4,
+  "users of every database are numbered from one": 2,
 };
 
 /** How a bug was found; null where no seed did. */
@@ -97,6 +100,7 @@ async function violationWithout(bug: PlantedBug, seed: number): Promise<Violatio
 function worldOf(
   {
     nodes,
+    databases = 1,
     troubles,
     stripe = false,
     batches = false,
@@ -111,5 +115,5 @@ function worldOf(
 ): RunOptions {
   const shares = { windows: windows ? 1 : 0, money: money ? 1 : 0 };
   const kinds = { stripe, batches, trees, userKeys, overage, topUps };
-  return { seed, steps: STEPS, nodes, troubles, ...shares, ...kinds };
+  return { seed, steps: STEPS, nodes, databases, troubles, ...shares, ...kinds };
 }
