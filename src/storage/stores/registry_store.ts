@@ -182,7 +182,9 @@ export async function loadTotals(reader: Reader, parts: CellParts, month: string
     [arrayText([...parts.realms])],
   );
   const operations = await reader.query<OperationsRow>(
-    `select workspace_id as "workspaceId", mode, month, used from ${ofListed("operations", "workspace_id", "text")}
+    `select workspace_id as "workspaceId", mode, month, used from ${
+      ofListed("operations", "workspace_id", "text")
+    }
      where month >= $2`,
     [workspaces, month],
   );
@@ -193,7 +195,9 @@ export async function loadTotals(reader: Reader, parts: CellParts, month: string
   );
   const aiSpend = spend.map((row) => ({ ...row, cents: parseAmount(row.cents) }));
   const spentByApps = await reader.query<Omit<GatewaySpendRow, "cents"> & { cents: string }>(
-    `select workspace_id as "workspaceId", app_id as "appId", month, cents from ${ofListed("gateway_spend", "workspace_id", "text")}
+    `select workspace_id as "workspaceId", app_id as "appId", month, cents from ${
+      ofListed("gateway_spend", "workspace_id", "text")
+    }
      where month >= $2`,
     [workspaces, month],
   );
