@@ -112,14 +112,10 @@ export function checkFeatures(
   return warn(name, found, "Set HOLDFAST_PRIVACY_SECRET: people may ask for their erasure");
 }
 
-/**
- * Which gateways are on, and whether they cost money that nobody expects.
- *
- * @param openApps apps whose catalog says nothing of the gateway; null where that is not known
- */
+/** Which gateways are on, whether catalogs name servers that there are not, and whether test keys spend real money. */
 export function checkGateway(
   features: Pick<Features, "modelServer" | "anthropicServer" | "upstreams">,
-  openApps: readonly string[] | null,
+  { openApps, namedServers }: Pick<StoreFacts, "openApps" | "namedServers">,
 ): Check {
   const name = "gateway";
   const { modelServer, anthropicServer, upstreams } = features;
@@ -128,6 +124,15 @@ export function checkGateway(
   const found = [`for OpenAI ${state(modelServer)}`, `for Anthropic ${state(anthropicServer)}`, ...more].join(
     ", ",
   );
+  const absent = namedServers?.find(({ upstream }) => upstreams.every(({ name }) => name !== upstream));
+  if (absent !== undefined) {
+    const { appId, upstream } = absent;
+    return warn(
+      name,
+      `${found}; the catalog of ${appId} names the server "${upstream}", which this service lacks`,
+      `Add "${upstream}" to HOLDFAST_UPSTREAMS: calls of its models are answered 501`,
+    );
+  }
   const isOn = [modelServer, anthropicServer, ...upstreams.map(({ server }) => server)].some((each) =>
     each !== null
   );

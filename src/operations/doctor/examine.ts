@@ -50,7 +50,7 @@ export async function examine(world: ExaminedWorld, long: WithLong = "with"): Pr
   const now = () => clock.now();
   if (long === "only") {
     const facts = await longFacts(database, now);
-    return examinationOf([...checkLong(facts), checkGateway(features, facts.openApps ?? null)]);
+    return examinationOf([...checkLong(facts), checkGateway(features, facts)]);
   }
   const facts = await storeFacts(database, now, long === "with");
   const own = {
@@ -61,7 +61,7 @@ export async function examine(world: ExaminedWorld, long: WithLong = "with"): Pr
   };
   return examinationOf([
     ...checkStore(facts, own),
-    ...long === "with" ? [checkGateway(features, facts.openApps ?? null)] : [],
+    ...long === "with" ? [checkGateway(features, facts)] : [],
     checkFeatures(features),
   ]);
 }

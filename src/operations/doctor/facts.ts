@@ -7,11 +7,13 @@ import { messageOf } from "../../process/log.ts";
 import { type Drift, reconcileSample, type SampleSummary } from "../../storage/queries/reconcile.ts";
 import {
   type BacklogFacts,
+  type NamedServer,
   type OldPrice,
   type PriceChecks,
   readBacklog,
   readClock,
   readLateTopUps,
+  readNamedServers,
   readOldPrices,
   readOpenApps,
   readPriceChecks,
@@ -45,6 +47,8 @@ export interface LongFacts {
   readonly priceChecks?: PriceChecks | null;
   /** Apps whose catalog says nothing of the gateway; up to a bound. */
   readonly openApps?: readonly string[] | null;
+  /** The servers of models that catalogs name; up to a bound. */
+  readonly namedServers?: readonly NamedServer[] | null;
 }
 
 /** All facts of a store. What needs the service's own tables is null where they do not exist. */
@@ -95,6 +99,7 @@ export async function longFacts(database: Database, now: () => number): Promise<
     oldPrices: await readOldPrices(database, now() - DOCTOR_LIMITS.pricesOldMs, DOCTOR_LIMITS.countMax),
     priceChecks: await readPriceChecks(database),
     openApps: await readOpenApps(database, DOCTOR_LIMITS.countMax),
+    namedServers: await readNamedServers(database, DOCTOR_LIMITS.countMax),
   };
 }
 
