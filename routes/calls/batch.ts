@@ -118,7 +118,7 @@ function idempotentOf(
   { idempotencyKey: key, members }: Pick<Element, "idempotencyKey" | "members">,
   place: number,
 ): IdempotentCall | null {
-  if (key === undefined) return idempotent === null ? null : partOf(idempotent, place);
+  if (key === undefined || key === null) return idempotent === null ? null : partOf(idempotent, place);
   if (typeof key !== "string" || key.length < 1 || key.length > REQUEST_LIMITS.idempotencyKeyLengthMax) {
     throw invalidMember("idempotencyKey", "must be a string of 1 to 200 characters");
   }

@@ -159,7 +159,7 @@ async function examineStore(place: StorePlace, { features }: Pick<Config, "featu
     }
     database = await openUnmigrated(place);
     const facts = await storeFacts(database, Date.now);
-    return [...checkStore(facts, null), checkGateway(features, facts.openApps ?? null), last];
+    return [...checkStore(facts, null), checkGateway(features, facts), last];
   } catch (error) {
     const found = messageOf(error).replace(/^Cannot start: /, "");
     return [fail("database", found, adviceFor(server !== null)), last];

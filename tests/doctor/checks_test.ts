@@ -329,11 +329,11 @@ Deno.test("features say what is on, and only a missing privacy secret is a warni
 
 Deno.test("the gateways are shown, and apps are named whose test keys spend real money", () => {
   const server = { apiKey: "k", baseUrl: null };
-  const off = checkGateway(NO_FEATURES, ["app_1"]);
+  const off = checkGateway(NO_FEATURES, { openApps: ["app_1"] });
   assert.deepEqual([off.verdict, off.found], ["ok", "for OpenAI off, for Anthropic off"]);
   const upstreams = [{ name: "eu", kind: "openai" as const, keyVariable: "K", server: null }];
   const on = { ...NO_FEATURES, anthropicServer: server, upstreams };
-  const sound = checkGateway(on, []);
+  const sound = checkGateway(on, { namedServers: [{ appId: "app_1", upstream: "eu" }] });
   assert.deepEqual([sound.verdict, sound.found], [
     "ok",
     "for OpenAI off, for Anthropic on, eu without a key",
@@ -344,9 +344,15 @@ Deno.test("the gateways are shown, and apps are named whose test keys spend real
       /app_1 and of other apps/,
     ]] as const
   ) {
-    const check = checkGateway(on, apps);
+    const check = checkGateway(on, { openApps: apps });
     assert.equal(check.verdict, "warn");
     assert.match(check.found, found);
     assert.match(check.advice ?? "", /Test keys of such an app spend real money/);
   }
+});
+
+Deno.test("a server that a catalog names and the service lacks is a warning, also while every gateway is off", () => {
+  const check = checkGateway(NO_FEATURES, { namedServers: [{ appId: "app_1", upstream: "us" }] });
+  assert.equal(check.verdict, "warn");
+  assert.match(check.found, /of app_1 names the server "us", which this service lacks/);
 });

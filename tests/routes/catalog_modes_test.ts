@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { ADMIN_TOKEN, type Answer, send, type TestApp } from "../support/test_service.ts";
-import { readOldPrices, readOpenApps } from "../../src/storage/queries/store_facts.ts";
+import { readNamedServers, readOldPrices, readOpenApps } from "../../src/storage/queries/store_facts.ts";
 import { assertRefused, CATALOG, dataOf, serviceOfFile } from "./support.ts";
 
 const service = serviceOfFile();
@@ -183,8 +183,11 @@ Deno.test("versions say who made them, in which mode and what changed, and can b
 Deno.test("the doctor looks at the gateway of test mode's catalog, and at the prices of both", async () => {
   const checkedAt = "2020-01-01T00:00:00.000Z";
   const model = { ...CATALOG.models[0], checkedAt };
-  const app = await service.newApp({ ...CATALOG, gateway: {}, models: [model] });
+  const upstreams = [{ models: ["gpt"], upstream: "us" }, { models: ["o*"], upstream: "us" }];
+  const app = await service.newApp({ ...CATALOG, gateway: { upstreams }, models: [model] });
   const { database } = service.store;
+  const named = await readNamedServers(database, 1000);
+  assert.deepEqual(named.filter(({ appId }) => appId === app.appId), [{ appId: app.appId, upstream: "us" }]);
   const seen = async () => [
     (await readOpenApps(database, 1000)).includes(app.appId),
     (await readOldPrices(database, Date.parse(checkedAt) + 1, 1000)).filter(({ appId }) =>

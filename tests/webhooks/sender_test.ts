@@ -116,7 +116,10 @@ Deno.test("an attempt that began before a webhook was enabled again does not dis
   transport.answer = () => OK;
   await grant(sending.app, "u2", "ref_2");
   await until(() => transport.attempts.length === 2);
-  assert.equal(sending.serving().registry.apps.get(sending.app.appId)?.webhooks.get("whk_1")?.disabled, false);
+  assert.equal(
+    sending.serving().registry.apps.get(sending.app.appId)?.webhooks.get("whk_1")?.disabled,
+    false,
+  );
   await sending.close();
 });
 

@@ -59,7 +59,7 @@ export function checkStore(facts: StoreFacts, term: TermFacts | null): Check[] {
     cluster === null ? unread("members") : checkMembers(database, cluster, term?.view ?? null),
     checkClock(skewMs),
     backlog === null ? unread("backlog") : checkBacklog(backlog, term, isServed),
-    drift === null ? unread("drift") : checkDrift(drift),
+    ...drift === undefined ? [] : [drift === null ? unread("drift") : checkDrift(drift)],
     oldPrices === null ? unread("prices") : checkPrices(oldPrices, priceChecks ?? null),
     webhooks === null ? unread("webhooks") : checkWebhooks(webhooks),
     unhandled === null ? unread("stripe") : checkStripe(unhandled),
@@ -104,14 +104,10 @@ export function checkFeatures(
   return warn(name, found, "Set HOLDFAST_PRIVACY_SECRET: people may ask for their erasure");
 }
 
-/**
- * Which gateways are on, and whether they cost money that nobody expects.
- *
- * @param openApps apps whose catalog says nothing of the gateway; null where that is not known
- */
+/** Which gateways are on, whether catalogs name servers that there are not, and whether test keys spend real money. */
 export function checkGateway(
   features: Pick<Features, "modelServer" | "anthropicServer" | "upstreams">,
-  openApps: readonly string[] | null,
+  { openApps, namedServers }: Pick<StoreFacts, "openApps" | "namedServers">,
 ): Check {
   const name = "gateway";
   const { modelServer, anthropicServer, upstreams } = features;
@@ -120,6 +116,15 @@ export function checkGateway(
   const found = [`for OpenAI ${state(modelServer)}`, `for Anthropic ${state(anthropicServer)}`, ...more].join(
     ", ",
   );
+  const absent = namedServers?.find(({ upstream }) => upstreams.every(({ name }) => name !== upstream));
+  if (absent !== undefined) {
+    const { appId, upstream } = absent;
+    return warn(
+      name,
+      `${found}; the catalog of ${appId} names the server "${upstream}", which this service lacks`,
+      `Add "${upstream}" to HOLDFAST_UPSTREAMS: calls of its models are answered 501`,
+    );
+  }
   const isOn = [modelServer, anthropicServer, ...upstreams.map(({ server }) => server)].some((each) =>
     each !== null
   );
@@ -380,7 +385,8 @@ function ageText(ms: number): string {
   return hours < 48 ? `${hours} hours` : `${Math.floor(hours / 24)} days`;
 }
 
-function checkDrift(facts: DriftFacts): Check {
+/** What comparing the accounts of a sample found. */
+export function checkDrift(facts: DriftFacts): Check {
   const name = "drift";
   if ("fault" in facts) return warn(name, `could not be proved: ${facts.fault}`, EVERYTHING);
   const { summary, first } = facts;

@@ -4,6 +4,7 @@
 import {
   type Check,
   checkFeatures,
+  checkDrift,
   checkGateway,
   checkStore,
   fail,
@@ -18,7 +19,7 @@ import {
   type Trouble,
   troublesOf,
 } from "../../cluster/examine.ts";
-import { storeFacts } from "./facts.ts";
+import { driftFacts, storeFacts } from "./facts.ts";
 import type { Term } from "../../../actors/term.ts";
 import type { Clock } from "../../process/clock.ts";
 import type { Features } from "../../process/features.ts";
@@ -39,11 +40,18 @@ export interface ExaminedWorld {
   readonly node: ClusterView;
 }
 
+/** Whether an examination compares the accounts of a sample of users, or does nothing else. */
+export type WithAccounts = "with" | "without" | "only";
+
 /** Examines the running service. */
-export async function examine(world: ExaminedWorld): Promise<Examination> {
+export async function examine(world: ExaminedWorld, accounts: WithAccounts = "with"): Promise<Examination> {
   const { database, clock, term, features, node: view } = world;
   const { drain, gate } = term;
-  const facts = await storeFacts(database, () => clock.now());
+  if (accounts === "only") {
+    const check = checkDrift(await driftFacts(database));
+    return { verdict: check.verdict, checks: [check] };
+  }
+  const facts = await storeFacts(database, () => clock.now(), accounts === "with");
   const own = {
     backlogChanges: drain.backlogChanges,
     backlogBytes: drain.backlogBytes,
@@ -52,7 +60,7 @@ export async function examine(world: ExaminedWorld): Promise<Examination> {
   };
   const checks = [
     ...checkStore(facts, own),
-    checkGateway(features, facts.openApps ?? null),
+    checkGateway(features, facts),
     checkFeatures(features),
   ];
   return { verdict: worstOf(checks), checks };
@@ -82,7 +90,8 @@ export function joinExaminations(
 ): { verdict: Verdict; checks: Check[] } {
   const texts = parts.map(({ checks }) => new Set(checks.map((check) => JSON.stringify(check))));
   const examined = texts.filter(({ size }) => size > 1);
-  const isShared = (check: Check) => examined.every((others) => others.has(JSON.stringify(check)));
+  const isShared = (check: Check) =>
+    examined.length > 0 && examined.every((others) => others.has(JSON.stringify(check)));
   const apart = parts.flatMap(({ name, checks }) =>
     checks.filter((check) => !isShared(check)).map((check) => ({
       ...check,

@@ -7,11 +7,13 @@ import { messageOf } from "../../process/log.ts";
 import { type Drift, reconcileSample, type SampleSummary } from "../../storage/queries/reconcile.ts";
 import {
   type BacklogFacts,
+  type NamedServer,
   type OldPrice,
   type PriceChecks,
   readBacklog,
   readClock,
   readLateTopUps,
+  readNamedServers,
   readOldPrices,
   readOpenApps,
   readPriceChecks,
@@ -45,12 +47,15 @@ export interface StoreFacts {
   /** The process's clock minus the database's. */
   readonly skewMs: number;
   readonly backlog: BacklogFacts | null;
-  readonly drift: DriftFacts | null;
+  /** Left out where it was not asked for. */
+  readonly drift?: DriftFacts | null;
   /** Prices that were not compared with their source for a long time. */
   readonly oldPrices: readonly OldPrice[] | null;
   readonly priceChecks?: PriceChecks | null;
   /** Apps whose catalog says nothing of the gateway; up to a bound. */
   readonly openApps?: readonly string[] | null;
+  /** The servers of models that catalogs name; up to a bound. */
+  readonly namedServers?: readonly NamedServer[] | null;
   readonly webhooks: WebhookFacts | null;
   readonly unhandled: readonly UnhandledCount[] | null;
   /** Top-ups that have been under way for long. */
@@ -61,8 +66,13 @@ export interface StoreFacts {
  * Reads the facts of a store.
  *
  * @param now the process's clock
+ * @param withAccounts whether the accounts of a sample of users are compared
  */
-export async function storeFacts(database: Database, now: () => number): Promise<StoreFacts> {
+export async function storeFacts(
+  database: Database,
+  now: () => number,
+  withAccounts = true,
+): Promise<StoreFacts> {
   const { skewMs, roundTripMs } = await clockFacts(database, now);
   const migrations = await migrationState(database, MIGRATIONS);
   const isReadable = migrations.missing.length === 0;
@@ -72,12 +82,13 @@ export async function storeFacts(database: Database, now: () => number): Promise
     cluster: isReadable ? await readCluster(database) : null,
     skewMs,
     backlog: isReadable ? await backlogFacts(database, now()) : null,
-    drift: isReadable ? await driftFacts(database) : null,
+    ...withAccounts ? { drift: isReadable ? await driftFacts(database) : null } : {},
     oldPrices: isReadable
       ? await readOldPrices(database, now() - DOCTOR_LIMITS.pricesOldMs, DOCTOR_LIMITS.countMax)
       : null,
     priceChecks: isReadable ? await readPriceChecks(database) : null,
     openApps: isReadable ? await readOpenApps(database, DOCTOR_LIMITS.countMax) : null,
+    namedServers: isReadable ? await readNamedServers(database, DOCTOR_LIMITS.countMax) : null,
     webhooks: isReadable ? await webhookFacts(database, now()) : null,
     lateTopUps: isReadable ? await readLateTopUps(database, now() - DOCTOR_LIMITS.topUpLateMs) : null,
     unhandled: isReadable ? await readUnhandledCounts(database, now(), STRIPE_LIMITS.unhandledKeptMs) : null,
@@ -107,8 +118,8 @@ function webhookFacts(database: Database, now: number): Promise<WebhookFacts> {
   return readWebhookFacts(database, now - DOCTOR_LIMITS.webhookLateMs, now, DOCTOR_LIMITS.countMax);
 }
 
-/** Each call samples another place, so that calls over time see all of the users. */
-async function driftFacts(database: Database): Promise<DriftFacts> {
+/** Compares the accounts of a sample. Each call takes another place, so that calls over time see all of the users. */
+export async function driftFacts(database: Database): Promise<DriftFacts> {
   let first: string | null = null;
   const keep = ({ userKey, text }: Drift) => first ??= `user ${userKey}: ${text}`;
   try {

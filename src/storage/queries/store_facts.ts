@@ -185,6 +185,23 @@ export async function readOpenApps(reader: Reader, limit: number): Promise<reado
   return rows.map(({ appId }) => appId);
 }
 
+/** A server that the catalog of an app gives calls of models to. */
+export interface NamedServer {
+  readonly appId: string;
+  readonly upstream: string;
+}
+
+/** Lists the servers that current catalogs name. */
+export function readNamedServers(reader: Reader, limit: number): Promise<NamedServer[]> {
+  return reader.query<NamedServer>(
+    `select distinct c.app_id as "appId", r.rule ->> 'upstream' as upstream
+     from ${LIVE_AND_TEST_CATALOGS} c,
+       json_array_elements(coalesce(c.document::json -> 'gateway' -> 'upstreams', '[]'::json)) as r(rule)
+     order by 1, 2 limit $1::int`,
+    [limit],
+  );
+}
+
 /** How many price rows of current catalogs there are, and how many were ever compared with their source. */
 export interface PriceChecks {
   readonly prices: number;
