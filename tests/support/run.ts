@@ -44,6 +44,7 @@ const STORELESS = [
   "tests/bench/",
   "tests/browser/",
   "tests/client/",
+  "tests/crash/admin_listen_test.ts",
   "tests/mcp/",
   "tests/model/",
   ...["compile", "container", "kubernetes"].map((what) => `tests/operations/${what}_test.ts`),
@@ -75,6 +76,7 @@ const SHORT_OF_LONG = [
   "tests/actors/model_test.ts",
   "tests/crash/crash_test.ts",
   "tests/simulation/reconcile_test.ts",
+  "tests/top_ups/lives_test.ts",
   "tests/webhooks/order_test.ts",
 ];
 
@@ -178,9 +180,13 @@ try {
     Deno.writeTextFileSync(module, text);
     return module;
   });
+  // One more at a time than there are cores: some tests wait for programs that they start.
   const process = new Deno.Command(Deno.execPath(), {
     args: [...options, ...modules],
-    env: Deno.stdout.isTerminal() && !Deno.noColor ? { FORCE_COLOR: "1" } : {},
+    env: {
+      DENO_JOBS: Deno.env.get("DENO_JOBS") ?? String(navigator.hardwareConcurrency + 1),
+      ...Deno.stdout.isTerminal() && !Deno.noColor ? { FORCE_COLOR: "1" } : {},
+    },
     stdout: "piped",
   }).spawn();
   await print(process.stdout, workers);

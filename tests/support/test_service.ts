@@ -163,10 +163,11 @@ export async function startTestService(
     if (owner.service.serving === null) throw new Error("The service does not serve");
     return owner.service.serving;
   };
+  const realms = () => owner.service.serving?.registry.realms ?? new Map<number, unknown>();
   const retired = new Set<number>();
   const admin = (method: string, path: string, body?: unknown) => {
     // A restart has loaded them again.
-    if (path === "/sweep") { for (const realm of retired) serving().registry.realms.delete(realm); }
+    if (path === "/sweep") retired.forEach((realm) => realms().delete(realm));
     return send(http, method, `/api/admin/v1${path}`, body, { key: ADMIN_TOKEN });
   };
   return {
@@ -178,7 +179,7 @@ export async function startTestService(
     statements,
     admin,
     retireApps: () => {
-      for (const realm of owner.service.serving?.registry.realms.keys() ?? []) retired.add(realm);
+      for (const realm of realms().keys()) retired.add(realm);
     },
     newApp: (document = catalog, workspace = {}) => newApp(http, admin, document, workspace),
     restart: async () => {

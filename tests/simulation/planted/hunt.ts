@@ -36,7 +36,7 @@ const SHOWS_FROM: Readonly<Record<string, number>> = {
   "calls that wait at a door run here although the cell has gone": 161,
   "a call with a lost answer is sent again": 16,
   "a node's cells are served while it may still answer": 75,
-  "a user is loaded by key alone": 75,
+  "a user is loaded by key alone": 3,
   "refunds go to balances in the wrong order": 13,
   "a released hold can be committed": 2,
   "a failed replay counts as done": 40,
