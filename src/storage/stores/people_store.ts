@@ -222,7 +222,7 @@ const LONG_EMAIL = new RegExp(
   "gu",
 );
 
-/** Returns properties as they are stored: a long email begins with an escape, which the index of emails does not read. */
+/** Makes the stored form of properties: a long email begins with an escape, which the index of emails does not read. */
 function storedProperties(properties: string): string {
   return properties.replaceAll(
     LONG_EMAIL,
