@@ -258,6 +258,8 @@ export class Nodes implements AsyncDisposable {
       statements: this.store.database,
       admin,
       newApp: (document = demoCatalog, workspace = {}) => newApp(http, admin, document, workspace),
+      // Each node sweeps for itself, and tests of several nodes make few apps.
+      retireApps: () => {},
       restart: () => this.break(pick()),
       close: () => this[Symbol.asyncDispose](),
     };
