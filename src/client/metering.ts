@@ -404,15 +404,23 @@ function requireReservation(reservationId: string | undefined): void {
   throw invalidInput("reservationId: is missing; work that was allowed with `unmetered: true` has none");
 }
 
-/** The key of the event of a job that has a key: another one than that of its reserve, which the service may know. */
 /** A question that is asked again needs another key: with the first one the service would repeat its refusal. */
 function askedAgain(call: CallOptions | undefined, time: number): CallOptions | undefined {
   if (time === 1 || call?.idempotencyKey === undefined) return call;
-  return { ...call, idempotencyKey: `${call.idempotencyKey.slice(0, 180)}:${time}` };
+  return { ...call, idempotencyKey: keyWith(call.idempotencyKey, `:${time}`) };
 }
 
+/** The key of the event of a job that has a key: another one than that of its reserve, which the service may know. */
 function trackKeyOf(key: string): string {
-  return `${key.slice(0, 180)}:unmetered`;
+  return keyWith(key, ":unmetered");
+}
+
+/** A key has at most so many characters. */
+const KEY_LENGTH_MAX = 200;
+
+/** Another key of the same job. As little as possible is cut off, because the ends of long keys may tell jobs apart. */
+function keyWith(key: string, end: string): string {
+  return key.slice(0, KEY_LENGTH_MAX - end.length) + end;
 }
 
 function errorOf(thrown: unknown): HoldfastError {

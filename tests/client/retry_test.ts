@@ -272,6 +272,10 @@ Deno.test("a reserve waits while guards alone refuse, each time with another key
   const done = await asked.client.withReservation(work, () => ({ value: 1 }), call);
   assert.equal(done.allowed && done.value, 1);
   assert.deepEqual(asked.keys().slice(0, 3), ["job_7", "job_7:2", "job_7:3"]);
+  const long = waitingOn(refusedFor(400), succeed(HELD));
+  const [common, own] = ["x".repeat(189), "job_8"];
+  await long.client.reserve("u", "e", 1, {}, { waitSeconds: 10 }, { idempotencyKey: common + own });
+  assert.equal(long.keys()[1], `${common}${own}:2`, "the end of a long key is kept");
 });
 
 Deno.test("a reserve does not wait unless told, past its seconds, for what never passes, or after its signal", async () => {

@@ -53,6 +53,7 @@ from .wire import Call, nullable
 OnError = Callable[[HoldfastError, Dict[str, Any]], None]
 COMPOSE_TIMEOUT = 90.0
 WAIT_PAUSE_MAX = 1.0
+KEY_LENGTH_MAX = 200
 
 
 class Holdfast:
@@ -509,12 +510,12 @@ class Holdfast:
         key = self._options.idempotency_key
         if turn == 1 or key is None:
             return self._options
-        return self._options.with_(idempotency_key=f"{key[:180]}:{turn}")
+        return self._options.with_(idempotency_key=_key_with(key, f":{turn}"))
 
     def _track_unmetered(self, body: Dict[str, Any], commit: Dict[str, Any]) -> None:
         """Tracks work that was allowed without a decision, when the service is back."""
         key = self._options.idempotency_key
-        self._track_in_background(_event_of(body, commit), None if key is None else f"{key[:180]}:unmetered")
+        self._track_in_background(_event_of(body, commit), None if key is None else _key_with(key, ":unmetered"))
 
     def _track_in_background(self, body: Dict[str, Any], key: Optional[str]) -> None:
         call = Call("POST", "/track", body)
@@ -544,6 +545,11 @@ class Holdfast:
                 lost = {**failed, "isRetried": False}
                 self._background.add(call, key, lambda last: self._on_commit_error(last, lost))
             return None
+
+
+def _key_with(key: str, end: str) -> str:
+    """Another key of the same job. As little as possible is cut off: the ends of long keys may tell jobs apart."""
+    return key[: KEY_LENGTH_MAX - len(end)] + end
 
 
 def _commit_call(reservation_id: str, body: Dict[str, Any]) -> Call:
