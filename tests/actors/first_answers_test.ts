@@ -22,7 +22,7 @@ function find(answers: FirstAnswers, key: string, realm = 1) {
   return answers.get(nameOf({ realm, key }));
 }
 
-Deno.test("each first answer is found unchanged, from a batch that is closed and from the one that is open", () => {
+Deno.test("each first answer is found unchanged, in a closed batch and in the open one", () => {
   const rows = [
     row("a"),
     row("line\nfeed\t\u0001", { requestHash: "", status: 429, userKey: null }),

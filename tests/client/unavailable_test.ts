@@ -62,9 +62,11 @@ Deno.test("a decision ends in its time, retries included, even if fetch does not
 
 Deno.test("a decision whose time ends in a pause between its tries ends with it, and is not tried again", async () => {
   const { fetch, sent } = scriptedFetch(breakOff);
-  const client = createClient({ apiKey: "sk_live_x", baseUrl: BASE_URL, fetch });
+  // The pause is far longer than the time, and the time far longer than a try.
+  const retries = { baseDelayMs: 60_000, maxDelayMs: 60_000 };
+  const client = createClient({ apiKey: "sk_live_x", baseUrl: BASE_URL, fetch, retries });
   await assert.rejects(
-    client.reserve("u", "e", 1, {}, {}, { timeoutMs: 5 }),
+    client.reserve("u", "e", 1, {}, {}, { timeoutMs: 400 }),
     (error) => error instanceof HoldfastError && error.code === "timeout",
   );
   assert.equal(sent.length, 1);
