@@ -121,6 +121,9 @@ export function showUser(
     ...memberLimits === null ? {} : { memberLimits },
     aliases: answer.aliases.map(({ id }) => id),
     subscription: answer.subscription && showSubscription(answer.userId, answer.subscription, catalog),
+    ...answer.addOns && {
+      addOns: answer.addOns.map((row) => showSubscription(answer.userId, row, catalog)),
+    },
     history: rows.map(({ userKey: _, at, ...row }) => ({ ...row, at: timeText(at) })),
   };
 }
