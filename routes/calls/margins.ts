@@ -4,8 +4,8 @@ import type { Realm } from "../../actors/call.ts";
 import { MARGIN_DAYS, marginOf } from "../../src/domain/plans/margin.ts";
 import { amountOf, numberOf } from "../../src/domain/values/amount.ts";
 import type { Millis } from "../../src/domain/values/period.ts";
-import { type AddingWorld, addSomeUp } from "../../src/operations/sweeps/daily_use.ts";
-import { type DayOfUse, firstUnadded, listDailyUse } from "../../src/storage/queries/daily_use.ts";
+import { addForRead, type AddingWorld } from "../../src/operations/sweeps/daily_use.ts";
+import { type DayOfUse, listDailyUse } from "../../src/storage/queries/daily_use.ts";
 import { countSeats, type PlanSeats } from "../../src/storage/queries/plan_seats.ts";
 import type { Registry } from "../../src/tenant/registry.ts";
 import { timeText } from "../contract/fields.ts";
@@ -31,16 +31,15 @@ const REST_FACTOR = 20;
 /** Counting that took longer is not waited for, ... */
 const SLOW_MS = 50;
 /** ... while what was counted before is not older. */
-const STALE_MS = 3_600_000;
+const STALE_MS = 86_400_000;
 
 /** Margins of plans. */
 export const MARGINS: readonly KeylessEndpoint<World>[] = [
   endpoint(listMargins, async ({ world, input }) => {
     const { appId, mode, userId = null } = input;
     const realm = appOf(world, appId).realms[mode];
-    const now = realm.now();
-    await addSomeUp(world, realm);
-    const to = Math.floor(now / DAY_MS);
+    const to = Math.floor(realm.now() / DAY_MS);
+    const countedUntil = await addForRead(world, realm);
     const from = to - MARGIN_DAYS + 1;
     const query = {
       realm: realm.realm,
@@ -51,15 +50,14 @@ export const MARGINS: readonly KeylessEndpoint<World>[] = [
       partsMax: PLANS_MAX,
       userId,
     } as const;
-    const [days, unadded, seats] = await Promise.all([
+    const [days, seats] = await Promise.all([
       listDailyUse(world.database, query),
-      firstUnadded(world.database, realm.realm),
       userId === null ? seatsOf(world, realm) : countNow(world, realm, userId),
     ]);
     return success({
       from: dayText(from),
       to: dayText(to),
-      countedUntil: timeText(Math.min(unadded ?? now, now)),
+      countedUntil: timeText(countedUntil),
       seatsAt: timeText(seats.at),
       plans: marginsOf(realm, seats.plans, days),
     });

@@ -8,10 +8,10 @@ import {
   examineCluster,
   joinExaminations,
 } from "../../src/operations/doctor/examine.ts";
-import { type AddingWorld, addSomeUp } from "../../src/operations/sweeps/daily_use.ts";
+import { addForRead, type AddingWorld } from "../../src/operations/sweeps/daily_use.ts";
 import { runSweep, sweepAll } from "../../src/operations/sweeps/sweeps.ts";
 import { AUDIT_LIMITS, DAILY_USE_LIMITS } from "../../src/process/limits.ts";
-import { firstUnadded, listDailyUse } from "../../src/storage/queries/daily_use.ts";
+import { listDailyUse } from "../../src/storage/queries/daily_use.ts";
 import { keysBelow } from "../../src/storage/stores/tree_store.ts";
 import type { Database } from "../../src/storage/database.ts";
 import type { StoreRow } from "../../src/storage/nodes/store_numbers.ts";
@@ -57,7 +57,9 @@ const CURSOR = new RegExp(`^${ID_PREFIX.audit}[0-9a-v]{20}$`);
 
 /** Health, processes, sweeps, the audit log and daily usage. */
 export const SERVICE: readonly KeylessEndpoint<World>[] = [
-  endpoint(contract.examine, async ({ world }) => success(await examine(world)), {
+  endpoint(contract.examine, async ({ world, input: { long } }) => {
+    return success(await examine(world, long ?? "with"));
+  }, {
     across: {
       join: (answers, _input, stores) =>
         joinExaminations(answers.map(({ checks }, place) => ({ name: stores[place]?.name ?? "", checks }))),
@@ -130,8 +132,7 @@ export const SERVICE: readonly KeylessEndpoint<World>[] = [
     const { appId, mode, from, to, by, status, order, userId, withMembers } = input;
     const realm = appOf(world, appId).realms[mode];
     const hasRates = realm.catalog.rates.length > 0;
-    const now = realm.now();
-    await addSomeUp(world, realm);
+    const countedUntil = await addForRead(world, realm);
     const ranked = order === "cost" ? "cost_cents" : "events";
     const measure = status === "blocked" ? "blocked" : ranked;
     const below = withMembers !== "true" || userId === undefined
@@ -139,15 +140,12 @@ export const SERVICE: readonly KeylessEndpoint<World>[] = [
       : await keysBelow(world.database, realm.realm, userId, DAILY_USE_LIMITS.membersMax + 1);
     const members = below?.slice(0, DAILY_USE_LIMITS.membersMax) ?? [];
     const query = { realm: realm.realm, from, to, by, measure, userId: userId ?? null, members } as const;
-    const [days, unadded] = await Promise.all([
-      listDailyUse(world.database, query),
-      firstUnadded(world.database, realm.realm),
-    ]);
+    const days = await listDailyUse(world.database, query);
     return success({
       by,
       from: contract.dayText(from),
       to: contract.dayText(to),
-      countedUntil: timeText(Math.min(unadded ?? now, now)),
+      countedUntil: timeText(countedUntil),
       ...below === null
         ? {}
         : { members: { counted: members.length, hasMore: below.length > members.length } },

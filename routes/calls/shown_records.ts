@@ -55,8 +55,9 @@ export function endOf(window: Window): string | null {
   return isOfGuard(window) || window.isNext === true ? null : timeTextOrNull(window.end);
 }
 
-/** A counter of a user above, with the share of the user whose usage it is. */
+/** A counter of a user above, with the share of the user whose usage it is. Guards have no shares. */
 export function showSharedCounter(reading: CounterReading): Shown<typeof records.sharedCounter> {
+  if (isOfGuard(reading.window)) return showCounter(reading);
   const { count, quota } = reading.member ?? { count: 0n, quota: null };
   const member = { count: numberOf(count), quota: quota === null ? null : numberOf(quota) };
   return { ...showCounter(reading), member };
@@ -82,16 +83,17 @@ export function showFeatures({ features }: Pick<UsageAnswer, "features">) {
   return features === null ? NOTHING : { features };
 }
 
-/** A user above: whole for a secret key, else without who it is and what it costs. */
+/** A user above: whole for a secret key, else without who it is, what it costs and what it buys past its quotas. */
 function showLevel({ userId, period, counters }: LevelUsage, isWhole: boolean) {
   const shownPeriod = showWindow(period);
   const shown = counters.map(showSharedCounter);
   if (isWhole) return { userId, period: shownPeriod, counters: shown };
   return {
     counters: shown.map((
-      { event: _event, costCents: _cost, filters: _filters, period, window, ...counter },
+      { groupId, label, unit, quota, count, remaining, member, period, window },
     ) => ({
-      ...counter,
+      ...{ groupId, label, unit, quota, count, remaining },
+      ...member === undefined ? {} : { member },
       period: period === undefined ? shownPeriod : period,
       ...window === undefined ? {} : { window },
     })),

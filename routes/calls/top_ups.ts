@@ -40,7 +40,7 @@ export const TOP_UPS: readonly Endpoint<TopUpsWorld>[] = [
       const name = `STRIPE_API_KEY_${caller.realm.mode.toUpperCase()}__${caller.app.record.appId}`;
       throw new Refused("not_implemented", `${name} is not set`);
     }
-    const { userId, packId, quantity = null, below, maxPerMonth, enabled = true } = input;
+    const { userId, packId, quantity = null, below, maxPerMonth } = input;
     const { stripeCustomerId: customerId = null, stripePaymentMethodId: paymentMethodId = null } = input;
     if (endUser !== null && (customerId !== null || paymentMethodId !== null)) {
       const message = "stripeCustomerId and stripePaymentMethodId: only a secret key may set them";
@@ -52,7 +52,7 @@ export const TOP_UPS: readonly Endpoint<TopUpsWorld>[] = [
         below: amountOf(below),
         quantity,
         maxPerMonth,
-        enabled,
+        enabled: input.enabled ?? true,
         customerId,
         paymentMethodId,
       },

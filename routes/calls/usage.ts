@@ -76,13 +76,14 @@ function showUser(
   history: DataOf<typeof contract.getUser>["history"],
   isInTree: boolean,
 ): DataOf<typeof contract.getUser> {
-  const { userId, aliases, subscription, parentId, path, memberLimits, spendCaps } = answer;
+  const { userId, aliases, subscription, addOns, parentId, path, memberLimits, spendCaps } = answer;
   const limits = showQuotas(memberLimits);
   const { period, counters, credits } = showUsage(answer, false);
   return {
     userId,
     aliases: aliases.map(({ id }) => id),
     subscription: subscription === null ? null : showSubscription(userId, subscription, catalog),
+    ...addOns === null ? {} : { addOns: addOns.map((row) => showSubscription(userId, row, catalog)) },
     history,
     period,
     counters,

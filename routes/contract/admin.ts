@@ -12,9 +12,11 @@ const keyPath = { ...appPath, keyId: z.string() };
 const name = nameOf(REQUEST_LIMITS.idLengthMax);
 const cap = z.number().min(0).max(REQUEST_LIMITS.amountMax).nullable().optional();
 const caps = {
-  operationCap: cap.describe("Metering calls a month in live mode"),
+  operationCap: cap.describe(
+    "Operations a month in live mode: events that counted, and rows that merges and promotions write",
+  ),
   aiBudgetCents: cap.describe("Cents a month for AI calls"),
-  testOperationCap: cap.describe("Metering calls a month in test mode"),
+  testOperationCap: cap.describe("The same in test mode"),
   testCreditBalanceCap: cap.describe("Credit balances that an app may issue in test mode"),
 };
 const keyClass = z.enum(["secret", "public", "reader"]);
@@ -25,7 +27,7 @@ export const storeName = z.string().max(31);
 const workspaceInput = z.object({
   name,
   ...caps,
-  store: storeName.optional().describe(
+  store: storeName.nullish().describe(
     "With HOLDFAST_DATABASES: the database that gets the workspace, for ever. Default: the one with the fewest",
   ),
 });

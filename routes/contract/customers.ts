@@ -51,7 +51,9 @@ export const aliasReport = z.strictObject({
     }),
     subscriptions: duplicates.nullable(),
     endedSubscriptions: z.array(subRef)
-      .describe("Subscriptions without provider, ended because of a paid one"),
+      .describe(
+        "Subscriptions without provider that ended, because of a paid one or of a better one without provider",
+      ),
     credits: z.array(z.strictObject({
       externalRef: z.string(),
       survivorId: z.string(),

@@ -51,7 +51,7 @@ export const setSpendCap = defineCall({
   path: "/v1/usage/spend-cap",
   access: "end_user",
   input: z.object({
-    userId: endUserId.optional(),
+    userId: endUserId.nullish(),
     groupId: nameOf(REQUEST_LIMITS.idLengthMax),
     max: amount.nullable().describe("From 0 to the max of the catalog; null for no cap of the user's own"),
   }),

@@ -18,7 +18,12 @@ export const examine = defineCall({
   method: "GET",
   path: "/admin/v1/health",
   access: "admin",
-  input: null,
+  input: z.object({
+    long: z.enum(["with", "without", "only"]).nullish().describe(
+      "Whether the checks are made that read every catalog and the accounts of a sample of users, which may take " +
+        "seconds, or no others. Default: with",
+    ),
+  }),
   tag: "Administration",
   summary: "Run the health checks",
   description: "Each check has a verdict, what was found, and what to do if the verdict is not ok.",

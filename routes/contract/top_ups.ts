@@ -50,19 +50,19 @@ export const putTopUp = defineCall({
     below: positiveAmount.describe(
       "Buys when less than this is left of active balances with the pack's unit and rules",
     ),
-    quantity: z.int().min(1).max(QUANTITY_MAX).optional().describe(
+    quantity: z.int().min(1).max(QUANTITY_MAX).nullish().describe(
       "Packs, default 1; units of a pack without items, where it is required",
     ),
     maxPerMonth: z.int().min(1).max(AMOUNT_MAX).describe(
       "The most that may be paid in a UTC month, in the smallest unit of the currency",
     ),
-    stripeCustomerId: ids.stripeCustomerId.optional().describe(
+    stripeCustomerId: ids.stripeCustomerId.nullish().describe(
       "Required the first time. Only your backend may set it",
     ),
-    stripePaymentMethodId: ids.stripePaymentMethodId.optional().describe(
+    stripePaymentMethodId: ids.stripePaymentMethodId.nullish().describe(
       "A saved card of the customer. Required the first time. Only your backend may set it",
     ),
-    enabled: z.boolean().optional().describe("Default true"),
+    enabled: z.boolean().nullish().describe("Default true"),
   }),
   tag: "Top-ups",
   summary: "Let a user buy credits automatically",

@@ -27,7 +27,7 @@ const usageMembers = {
   features: userFeatures,
 };
 
-/** A counter of a user above. End users see neither its rules nor its cost, but its period. */
+/** A counter of a user above. End users see neither its rules nor its cost and overage, but its period. */
 const levelCounter = z.strictObject({
   groupId: z.string(),
   event: z.string().optional(),
@@ -103,6 +103,9 @@ export const getUser = defineCall({
     userId: z.string().describe("The canonical id"),
     aliases: z.array(z.string()),
     subscription: subscription.nullable(),
+    addOns: z.array(subscription).optional().describe(
+      "Present if the catalog has add-ons: those in force",
+    ),
     history: z.array(z.strictObject({
       id: z.string(),
       type: z.enum(["created", "plan_changed", "canceled", "reactivated", "ended", "merged", "promoted"]),

@@ -8,7 +8,7 @@ import { success, valueOf } from "./answer.ts";
 import type { AuditedWorld } from "./audit_values.ts";
 import { dispatchAudited } from "./audited.ts";
 import type { DispatchWorld, KeylessCall, Origin, Outcome } from "./call.ts";
-import type { KeylessEndpoint, Stored, StoreSource } from "./endpoint_types.ts";
+import type { KeylessEndpoint, Stored, StoreService, StoreSource } from "./endpoint_types.ts";
 import { invalidMember } from "./errors.ts";
 
 type AnyWorld = DispatchWorld & AuditWorld & AuditedWorld;
@@ -65,21 +65,21 @@ async function joined<World>(
   const absent = target.across?.absent;
   const services = absent === undefined ? source.needed : source.services;
   const parts = await Promise.all(services.map(async (service) => {
-    const { storeName: name, state, awaited } = service;
     try {
-      return { name, answer: valueOf(await run(service.requireServing()) as Exclude<Outcome, Response>) };
+      return valueOf(await run(service.requireServing()) as Exclude<Outcome, Response>);
     } catch (error) {
       if (absent === undefined || !(error instanceof Unavailable)) throw error;
-      return { name, answer: success(absent({ name: name ?? "", state, awaited })) };
+      return success(absent(storedOf(service)));
     }
   }));
-  const refused = parts.find(({ answer }) => !answer.ok);
-  if (refused !== undefined) return refused.answer;
-  const answers = parts.map(({ answer }) => answer.ok ? answer.data : null);
-  const stores = parts.map(({ name }, place) => ({
-    name: name ?? "",
-    state: services[place]?.state ?? "",
-    awaited: services[place]?.awaited ?? null,
-  }));
-  return success(join(answers, input, stores));
+  const refused = parts.find(({ ok }) => !ok);
+  if (refused !== undefined) return refused;
+  const answers = parts.map((answer) => answer.ok ? answer.data : null);
+  return success(join(answers, input, services.map(storedOf)));
+}
+
+/** What callers are told of a database: one that has not answered for a while is not served, although its term may go on. */
+export function storedOf({ storeName, state, serving, awaited }: StoreService<unknown>): Stored {
+  const isLost = state === "serving" && serving === null;
+  return { name: storeName ?? "", state: isLost ? "starting" : state, awaited };
 }

@@ -146,8 +146,8 @@ export async function runPart<World extends DispatchWorld>(
   id: string,
 ): Promise<Part> {
   const { doors } = world.term;
-  const before = doors.held;
+  const before = doors.held.filter((cell) => doors.isOpen(cell));
   const answer = valueOf(await runOutside(world, call, id));
-  // It is unknown whether the answer covers a cell that was given away meanwhile, so that one is asked for again.
-  return { answer, cells: before.filter((cell) => doors.isHere(cell)) };
+  // The answer may leave out a cell that is being handed over, or was meanwhile, so that one is asked for again.
+  return { answer, cells: before.filter((cell) => doors.isOpen(cell)) };
 }

@@ -52,6 +52,8 @@ export interface StoreService<World> {
   readonly state: string;
   /** What it waits for while it is a standby of another one; null for any other. */
   readonly awaited: string | null;
+  /** The running term; null while the process may not answer for it. */
+  readonly serving: World | null;
   requireServing(): World;
 }
 

@@ -2,6 +2,7 @@
 
 import { Hono } from "hono";
 import { refusal } from "../../src/domain/values/refusal.ts";
+import { storedOf } from "./across_stores.ts";
 import { success, write } from "./answer.ts";
 import { headersOf, lastOf, refuse, requestId, respond } from "./respond.ts";
 import { makeMetrics } from "../../src/operations/metrics/metrics.ts";
@@ -44,7 +45,7 @@ const NOT_SERVING: Readonly<Record<Exclude<ServiceState, "serving">, string>> = 
 /** The state of each database, where there are several. */
 function statesOf({ isOne, services }: Stores): { stores?: Record<string, string> } {
   if (isOne) return {};
-  return { stores: Object.fromEntries(services.map(({ storeName, state }) => [storeName ?? "", state])) };
+  return { stores: Object.fromEntries(services.map(storedOf).map(({ name, state }) => [name, state])) };
 }
 
 function whyNotReady({ state, serving }: Stores): string {

@@ -465,7 +465,8 @@ export interface TrackAnswer {
         /** Of a rate. */
         readonly seconds?: number;
       };
-      readonly member: {
+      /** Absent for a guard: it has no shares. */
+      readonly member?: {
         /** What the user used and holds of the group. */
         readonly count: number;
         /** The most that it may use; null for no limit. */
@@ -714,7 +715,8 @@ export interface Usage {
         /** Of a rate. */
         readonly seconds?: number;
       };
-      readonly member: {
+      /** Absent for a guard: it has no shares. */
+      readonly member?: {
         /** What the user used and holds of the group. */
         readonly count: number;
         /** The most that it may use; null for no limit. */
@@ -898,6 +900,8 @@ export interface User {
   readonly userId: string;
   readonly aliases: readonly string[];
   readonly subscription: Subscription | null;
+  /** Present if the catalog has add-ons: those in force. */
+  readonly addOns?: readonly Subscription[];
   /** Newest first, at most 50. */
   readonly history: readonly SubscriptionEvent[];
   /** null without a plan. */
@@ -1335,7 +1339,10 @@ export interface AliasReport {
       readonly unpaired: readonly string[];
     };
     readonly subscriptions: DuplicateActiveSubscriptions | null;
-    /** Subscriptions without provider, ended because of a paid one. */
+    /**
+     * Subscriptions without provider that ended, because of a paid one or of a better one without
+     * provider.
+     */
     readonly endedSubscriptions: readonly SubscriptionRef[];
     /** Grants that both ids had, by their externalRef. */
     readonly credits: readonly {

@@ -56,8 +56,12 @@ export class StoreList {
   /** Every database that one of them knows, by number. */
   readonly #known = new Map<number, StoreRow>();
 
-  constructor(stores: readonly ListedStore[]) {
+  readonly #prepare: (database: Database) => Promise<unknown>;
+
+  /** @param prepare makes a database ready, once */
+  constructor(stores: readonly ListedStore[], prepare = probeAndMigrate) {
     this.stores = stores;
+    this.#prepare = prepare;
   }
 
   /** The names of all in alphabetical order. */
@@ -91,9 +95,7 @@ export class StoreList {
   async #read(store: ListedStore): Promise<OpenedFacts> {
     const isStandby = await onFresh(store, isInRecovery);
     if (!isStandby && !this.#migrated.has(store)) {
-      await probeServer(store.database);
-      // It may take as long as it takes.
-      await migrate(store.database, MIGRATIONS);
+      await this.#prepare(store.database);
       this.#migrated.add(store);
     }
     return { ...await onFresh(store, readStoreFacts), isStandby };
@@ -203,6 +205,12 @@ export class StoreList {
       throw fault(`"${twin[0].name}" and "${name}" are one database, or one is a copy of the other`);
     }
   }
+}
+
+/** It may take as long as it takes. */
+async function probeAndMigrate(database: Database): Promise<unknown> {
+  await probeServer(database);
+  return await migrate(database, MIGRATIONS);
 }
 
 /** Gives a database its number, in the database with number 0 and then in its own. A crash between the two changes nothing. */

@@ -16,7 +16,7 @@ import { patternCovers } from "./values/match.ts";
 import { type ActivePlan, activePlanOf, type Duplicates, duplicatesOf } from "./plans/entitlement.ts";
 import { counterIn, countingSlots, windowFor } from "./plans/windows.ts";
 import { type Features, featuresOf } from "./plans/features.ts";
-import { nextDueOf, quotaOf, type Subscription } from "./state/subscription.ts";
+import { addOnsOf, nextDueOf, quotaOf, type Subscription } from "./state/subscription.ts";
 import { answered, type Result } from "./state/result.ts";
 
 export interface UsageInput {
@@ -56,10 +56,12 @@ export interface UsageAnswer extends LevelUsage {
 /** The slots where a plan has no rates. */
 export const NO_SLOTS: readonly Counter[] = [];
 
-/** Usage, aliases and the primary subscription. */
+/** Usage, aliases, the primary subscription and add-ons. */
 export interface UserAnswer extends UsageAnswer {
   readonly aliases: readonly Alias[];
   readonly subscription: Subscription | null;
+  /** The rows of add-ons in force, by id; null for a catalog without add-ons. */
+  readonly addOns: readonly Subscription[] | null;
   /** The user directly above; null for none. */
   readonly parentId: string | null;
   /** The ids of the path, the user first. */
@@ -81,11 +83,16 @@ export function user(draft: Draft, _input: Record<never, never>, context: Contex
     ...readUsage(draft, { event: null }, context),
     aliases: draft.state.aliases,
     subscription: activePlanOf(draft, context)?.row ?? null,
+    addOns: addOnRows(draft, context),
     parentId: draft.above[0]?.user.id ?? null,
     path: [draft.user.id, ...draft.above.map((level) => level.user.id)],
     memberLimits: draft.above.length === 0 ? null : draft.user.memberLimits,
     spendCaps: draft.user.spendCaps,
   });
+}
+
+function addOnRows(draft: Draft, { catalog, now }: Context): readonly Subscription[] | null {
+  return catalog.hasAddOns ? addOnsOf(draft.subscriptions(), catalog, now).map(({ row }) => row) : null;
 }
 
 function readUsage(draft: Draft, input: UsageInput, context: Context): UsageAnswer {

@@ -128,7 +128,7 @@ export function memberAnswer(
   group: LimitGroup,
   now: number,
 ): WireData {
-  if (isGuard(group)) return { member: { count: 0, quota: null } };
+  if (isGuard(group)) return {};
   const window = world.windowOf(row.userId, row, group, now);
   const { count, quota } = memberOf(world, member, world.user(row.userId), { group, window, now });
   return { member: { count: toNumber(count), quota: quota === null ? null : toNumber(quota) } };

@@ -2,6 +2,8 @@
 
 import assert from "node:assert/strict";
 import { makeApp } from "../../routes/app.ts";
+import { rest } from "../../src/process/rest.ts";
+import { cellOf } from "../../src/tenant/cell_of.ts";
 import { ADMIN_TOKEN, type Answer, send } from "../support/test_service.ts";
 import { appWithUser, assertRefused, CATALOG, dataOf, holdImages, serviceOfFile } from "./support.ts";
 
@@ -133,6 +135,17 @@ Deno.test("a workspace takes its defaults, null means no limit, and the list sho
       assert.deepEqual(workspaceOf(list, workspace.workspaceId), { ...workspace, ...used });
     }
   }
+});
+
+Deno.test("a list waits for a workspace whose cell is being handed over, and never leaves it out", async () => {
+  const { workspaceId } = await dataOf(service.admin("POST", "/workspaces", { name: "Moving" }));
+  const { doors } = service.serving().term;
+  const moving = [cellOf(workspaceId)];
+  await doors.shut(moving);
+  const asked = service.admin("GET", "/workspaces");
+  const opened = rest(20).then(() => doors.open(moving));
+  assert.ok(workspaceOf(await asked, workspaceId) !== undefined);
+  await opened;
 });
 
 Deno.test("a PATCH changes the members it names and no others, also beside a parallel one", async () => {

@@ -189,7 +189,11 @@ Deno.test("batches and single calls that come at once with the same keys decide 
 
 Deno.test("a key of the batch gives the whole answer again, and derives keys for calls without one", async () => {
   const app = await appWithUser(service);
-  const calls = [RESERVE, { ...TRACK, idempotencyKey: "own" }, { ...TRACK, count: 500 }];
+  const calls = [
+    { ...RESERVE, idempotencyKey: null },
+    { ...TRACK, idempotencyKey: "own" },
+    { ...TRACK, count: 500 },
+  ];
   const first = await batch(app, calls, "key");
   const again = await batch(app, calls, "key");
   assert.deepEqual(again.body, first.body);

@@ -148,6 +148,18 @@ const MISMATCHES: [name: string, reply: ModelReply, isPaid: boolean][] = [
     { content: JSON.stringify(GOOD), usage: { prompt_tokens: 1.5, completion_tokens: 5 } },
     false,
   ],
+  [
+    "details of the usage that are not whole",
+    {
+      content: JSON.stringify(GOOD),
+      usage: {
+        prompt_tokens: 5,
+        completion_tokens: 5,
+        completion_tokens_details: { reasoning_tokens: 5.5 },
+      },
+    },
+    false,
+  ],
   ["JSON that is no completion", { status: 200, body: '{"choices":"none"}' }, false],
 ];
 

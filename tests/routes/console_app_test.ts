@@ -377,8 +377,53 @@ Deno.test("the system page shows caps, processes and health checks", async () =>
   assert.match(page.text, /this process/);
   assert.ok(!page.html.includes(MARKUP));
   const checks = await visitor.get("/console/system/checks");
-  assert.match(checks.text, /drift OK none in/);
+  assert.match(checks.text, /backlog OK/);
+  assert.doesNotMatch(checks.text, /drift|gateway/);
+  assert.match(checks.html, /hx-get="\/console\/system\/checks\?long"/);
+  const long = await visitor.get("/console/system/checks?long");
+  assert.match(long.text, /drift OK none in[^]*prices OK[^]*gateway OK/);
+  assert.doesNotMatch(long.text, /backlog/);
   const part = await visitor.get("/console/system/checks", { "hx-request": "true" });
   assert.match(part.html, /<section class="card" id="checks">/);
   assert.ok(!part.html.includes("<html"));
+});
+
+Deno.test("many apps are listed a page at a time, found by a part of a name or ID, and never all in one menu", async () => {
+  const { visitor } = await scene();
+  const { workspaceId } = await dataOf(service.admin("POST", "/workspaces", { name: "Many" }));
+  for (let count = 0; count < 51; count++) {
+    await dataOf(service.admin("POST", "/apps", { name: `Many ${count}.`, workspaceId }));
+  }
+  const found = await visitor.get("/console/apps?q=mANY");
+  assert.equal(found.html.match(/<tr>/g)?.length, 51, "50 apps and their headings");
+  const { appId, name } = (await dataOf(service.admin("GET", "/apps"))).find(({ name }: { name: string }) =>
+    name === "Many 50."
+  );
+  assert.ok(!found.html.includes(appId));
+  const next = /href="([^"]*)" rel="next"/.exec(found.html)?.[1] ?? "";
+  const rest = await visitor.get(`/console/apps${next.replaceAll("&amp;", "&")}`);
+  assert.ok(
+    rest.html.includes(appId) && rest.html.includes('rel="prev"') && !rest.html.includes('rel="next"'),
+  );
+  for (const asked of [name, appId]) {
+    const { html } = await visitor.get(`/console/apps?q=${encodeURIComponent(asked)}`);
+    assert.equal(html.match(/<tr>/g)?.length, 2, asked);
+  }
+  assert.match((await visitor.get("/console/apps?q=none")).text, /No results match this filter/);
+});
+
+Deno.test("of many workspaces the system page shows those nearest to a cap", async () => {
+  const { visitor } = await scene();
+  for (let count = 0; count < 21; count++) {
+    await dataOf(service.admin("POST", "/workspaces", { name: `Idle ${count}.`, operationCap: 10 }));
+  }
+  const { app } = await scene();
+  await dataOf(track(app, "u", "image.a"));
+  const { workspaceId } = await dataOf(service.admin("GET", `/apps/${app.appId}`));
+  const busy = { name: "Nearly full", operationCap: 2 };
+  await dataOf(service.admin("PATCH", `/workspaces/${workspaceId}`, busy));
+  const { text } = await visitor.get("/console/system");
+  assert.match(text, /The 20 of \d+ workspaces that are nearest to a cap/);
+  assert.equal(text.match(/Operations \d+ /g)?.length, 20);
+  assert.match(text, /month Nearly full/);
 });

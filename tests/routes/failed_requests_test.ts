@@ -2,6 +2,7 @@
 // do to them.
 
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import type { TestApp } from "../support/test_service.ts";
 import { REQUEST_LOG_LIMITS } from "../../src/process/sent_limits.ts";
 import { changedLimits } from "../support/limits.ts";
@@ -78,6 +79,17 @@ Deno.test("a row has who the newest request was about, and its body without what
   assert.equal(row?.userId, "u");
   assert.deepEqual(JSON.parse(String(row?.body)), { ...body, metadata: "[hidden]", prompt: "[hidden]" });
   assert.equal(row?.message, "count: must be greater than 0");
+});
+
+Deno.test("a method that a caller made up is cut, and the log goes on", async () => {
+  const app = await appWithUser(service);
+  const method = "x" + randomBytes(2500).toString("hex");
+  assertRefused(await app.call(method, "/plans"), 405, "method_not_allowed");
+  assertRefused(await app.call("GET", "/nowhere"), 404, "not_found");
+  assert.deepEqual((await requestsOf(app)).map((row) => row.method).sort(), [
+    "GET",
+    method.slice(0, 20),
+  ]);
 });
 
 Deno.test("failed calls of a batch are rows of its path by code, which show the last of them", async () => {

@@ -120,6 +120,21 @@ Deno.test("what goes past a quota is sold, told and listed, and a customer's own
     assert.equal((await ask("POST", "/reserve", image("u", 0.1))).allowed, false);
     assert.deepEqual((await ask("GET", "/users/u")).spendCaps, { lg_images: { max: 4 } });
     assert.equal((await ask("GET", "/usage?userId=u")).counters[0].overageMax, 4);
+    await ask("PUT", "/users/member/parent", { parentId: "u" });
+    const ofMember = { "x-end-user-token": endUserToken(app.identitySecret, { userId: "member", exp }) };
+    const seen = await dataOf(
+      app.call("GET", "/usage?levels=true", undefined, { key: app.publicTest, headers: ofMember }),
+    );
+    assert.deepEqual(Object.keys(seen.levels[0].counters[0]).sort(), [
+      "count",
+      "groupId",
+      "label",
+      "member",
+      "period",
+      "quota",
+      "remaining",
+      "unit",
+    ]);
     assert.deepEqual(await driftsOf(service), []);
   });
 });

@@ -1,6 +1,7 @@
 // People: capture and identify. What is accepted, whose an event is, which properties win, and the merge of a session.
 
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { appWithUser, assertRefused, dataOf, serviceOfFile } from "./support.ts";
 import {
   captured,
@@ -345,6 +346,17 @@ Deno.test("a person has at most 64 KiB of properties, and more change nothing", 
   const { properties } = (await exportOf(service, app, "u")).person;
   assert.deepEqual(Object.keys(properties).sort(), ["a", "b", "c", "d", "f"]);
   await identified(app, merge("u", "anon_1"));
+});
+
+Deno.test("an email may be longer than its index can hold, also that of a merged person", async () => {
+  const app = await service.newApp();
+  const long = (first: string) => first + randomBytes(3000).toString("base64url");
+  const emails = { email: long("😀"), $email: long("b"), name: long("c") };
+  await identified(app, { distinctId: "u", properties: emails });
+  await identified(app, { distinctId: "v" });
+  await dataOf(app.call("POST", "/alias", { distinctId: "u", alias: "v" }));
+  const { person } = await exportOf(service, app, "v");
+  assert.deepEqual([person.properties, person.distinctIds], [emails, ["u", "v"]]);
 });
 
 Deno.test("bad input is refused, and a test key has people of its own", async () => {

@@ -2,6 +2,7 @@
 // answer carries.
 
 import assert from "node:assert/strict";
+import { Buffer } from "node:buffer";
 import { send, type TestApp } from "../support/test_service.ts";
 import {
   appWithUser,
@@ -191,6 +192,18 @@ Deno.test("a query reads as URLSearchParams does, the first of a repeated name c
     }),
     { numRuns: 3000 },
   );
+});
+
+Deno.test("a cursor that names what no text may have is invalid", async () => {
+  const app = await appWithUser(service);
+  const lists = [["users/u/children", "a\0"], ["users/u/members?groupId=lg_images", "1 a\0"], [
+    "runs?userId=u",
+    "1 a\0",
+  ]];
+  for (const [path = "", place = ""] of lists) {
+    const cursor = `${path.includes("?") ? "&" : "?"}cursor=${Buffer.from(place).toString("base64url")}`;
+    assertRefused(await app.call("GET", `/${path}${cursor}`), 400, "invalid_request", path);
+  }
 });
 
 Deno.test("members named as those of objects are plain members of a query", () => {

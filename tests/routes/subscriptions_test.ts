@@ -127,6 +127,10 @@ Deno.test("an add-on adds to the quotas of the plan, and explain shows the parts
   );
   const user = await dataOf(app.call("GET", "/users/u"));
   assert.deepEqual([user.counters[0].quota, user.duplicateActiveSubscriptions], [32, null]);
+  const rows = user.addOns.map((
+    row: Record<string, unknown>,
+  ) => [row.subscriptionId, row.planId, row.quantity]);
+  assert.deepEqual([user.subscription.planId, rows], [TEAM.planId, [[subscriptionId, "plan_more", 3]]]);
   const { groups: [group] } = await dataOf(app.call("POST", "/explain", { userId: "u", event: "x.y" }));
   const addOns = [{ subscriptionId, planId: "plan_more", quantity: 3, quota: 12 }];
   assert.deepEqual([group.quota, group.quotaParts], [32, { own: 20, quantity: 2, addOns }]);

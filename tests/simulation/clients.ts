@@ -38,6 +38,10 @@ const READS: ReadonlySet<string> = new Set([
   "createKey",
   "revokeKey",
   "setWebhook",
+  "listWorkspaces",
+  "listApps",
+  "listStores",
+  "createWorkspace",
 ]);
 
 const KEYLESS: ReadonlySet<string> = new Set(["commit", "release", "track"]);
@@ -133,7 +137,7 @@ function deliver(
   const sentOnMs = time.calendar();
   time.after(there, WORLD, () => {
     // There is no listener: the connect fails at once.
-    if (!process.isAlive || process.service === undefined) {
+    if (!process.isAlive || !process.hasBegun) {
       time.after(there, WORLD, () => answer(null));
       return;
     }
@@ -143,6 +147,8 @@ function deliver(
       process: process.owner,
       sentAt,
       sentOnMs,
+      arrivedMs: time.now,
+      tookMs: Infinity,
       seenOnMs: [],
       turns: [],
       reply: null,
@@ -150,10 +156,11 @@ function deliver(
     };
     call.attempts.push(attempt);
     recorder.attempts.set(attempt.id, attempt);
-    time.after(0, process.owner, () => {
+    time.after(0, process.ownerFor(call.tenant), () => {
       void process.handle(attempt, wireOfRequest(call.request, call.tenant)).then((reply) => {
         attempt.reply = reply;
         attempt.repliedAt = ++recorder.tick;
+        attempt.tookMs = time.now - attempt.arrivedMs;
         attempt.seenOnMs.push(time.calendar());
         const back = faults.way();
         if (back !== null) time.after(back, WORLD, () => answer(reply));

@@ -27,6 +27,7 @@ const REGISTRY_OPS = [
   "createKey",
   "revokeKey",
   "setWebhook",
+  ...["listWorkspaces", "listApps", "listStores", "createWorkspace"] as const,
 ] as const;
 
 const KEY_OPS = ["createUserKey", "revokeUserKey", "ownUsage"] as const;
@@ -90,6 +91,14 @@ export function wireOfRequest(request: SimRequest, { workspaceId, appId, caps }:
       return { method: "DELETE", path: `/api/v1/users/${input["userId"]}/top-up` };
     case "useUp":
       return { method: "POST", path: "/api/v1/track", body: { ...input, event: "image.make" } };
+    case "listWorkspaces":
+      return admin("GET", "/workspaces");
+    case "createWorkspace":
+      return admin("POST", "/workspaces", input);
+    case "listApps":
+      return admin("GET", "/apps");
+    case "listStores":
+      return admin("GET", "/stores");
     case "setWebhook":
       return admin("PATCH", `/apps/${appId}/webhooks/${input["webhookId"]}`, { disabled: input["disabled"] });
     default:
@@ -125,6 +134,10 @@ export interface Attempt {
   readonly sentAt: number;
   /** The calendar at that time. */
   readonly sentOnMs: number;
+  /** Virtual milliseconds when it arrived. */
+  readonly arrivedMs: number;
+  /** How long its process took to answer. */
+  tookMs: number;
   /** The calendar when a process knew its caller, that which was asked and then the owner, and when it answered. */
   readonly seenOnMs: number[];
   /** Turns that ran for it; the last one answered. */

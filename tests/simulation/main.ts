@@ -3,7 +3,8 @@
 // `--members N` is for worlds of that many, `--no-stripe` for worlds without Stripe, `--no-trees` for users without parents,
 // `--no-user-keys` for users without keys of their own, `--no-windows` for limit groups without periods of their own,
 // `--windows` for worlds where all have them, `--overage` for quota groups that sell past their quotas, `--money` for rates,
-// overage and included packs in every workspace, `--no-money` for none, `--top-ups` for users who buy automatically.
+// overage and included packs in every workspace, `--no-money` for none, `--top-ups` for users who buy automatically,
+// `--databases 2` for two databases.
 
 import { PLANTED } from "./planted/bugs.ts";
 import { hunt, SEEDS_A_BUG, STEPS } from "./planted/hunt.ts";
@@ -43,7 +44,10 @@ const money = Deno.args.includes("--no-money") ? 0 : Deno.args.includes("--money
 /** Whether users of one workspace buy automatically; undefined: each seed says. */
 const topUps = Deno.args.includes("--top-ups") ? true : undefined;
 
-const WORLD = { nodes: members, stripe, trees, userKeys, windows, overage, money, topUps };
+/** How many databases the service has. */
+const databases = option("databases", undefined);
+
+const WORLD = { nodes: members, databases, stripe, trees, userKeys, windows, overage, money, topUps };
 
 /** The options that say which worlds. */
 const KINDS = [
@@ -60,7 +64,11 @@ async function runOne(seed: number, steps: number): Promise<boolean> {
   if (violation === null) return true;
   console.log(`${violation.checker}: ${violation.message}`);
   for (const line of storyOf(outcome.calls, outcome.notes, violation.message)) console.log(line);
-  const more = [members === undefined ? "" : ` --members ${members}`, ...kinds.map((kind) => ` ${kind}`)]
+  const numbers = Object.entries({ members, databases });
+  const more = [
+    ...numbers.map(([name, count]) => count === undefined ? "" : ` --${name} ${count}`),
+    ...kinds.map((kind) => ` ${kind}`),
+  ]
     .join("");
   console.log(`Again: deno task sim --seed ${seed} --steps ${steps}${more}`);
   return false;

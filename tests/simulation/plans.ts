@@ -14,7 +14,24 @@ export const PLANS = [
 export const MEMBERS = [3, 2, 3, 1, 3, 2] as const;
 
 /** How many workspaces have traffic, in as many cells, and how many beside them show changes of the registry. */
-export const TENANTS = [[5, 3], [1, 0], [2, 1], [5, 3]] as const;
+const TENANTS = [[5, 3], [1, 0], [2, 1], [5, 3]] as const;
+
+/** What befalls a database whose trouble another one has. */
+export const CALM = { message: 0, slow: 0, network: 0 };
+
+/** The names of the databases of a world, as in HOLDFAST_DATABASES. */
+export const NAMES = ["eu1", "eu2"] as const;
+
+/** How many workspaces a world has: at least one of each kind for each database, where there are several. */
+export function countsOf(seed: number, databases: number): readonly [number, number] {
+  const [count, canaries] = TENANTS[seed % TENANTS.length] as readonly [number, number];
+  return databases === 1 ? [count, canaries] : [Math.max(count, databases), Math.max(canaries, databases)];
+}
+
+/** In half of the worlds with several databases, the place of the one that all trouble is of; null for worlds without it. */
+export function sickPlaceOf(seed: number, databases: number): number | null {
+  return databases === 1 || seed % 2 === 1 ? null : seed / 2 % databases;
+}
 
 /** What a run is made of. */
 export interface RunOptions {
@@ -40,4 +57,6 @@ export interface RunOptions {
   readonly money?: number | undefined;
   /** Whether groups sell past their quotas. Default false. */
   readonly overage?: boolean | undefined;
+  /** Databases among which the workspaces are spread, at most two. Default 1. */
+  readonly databases?: number | undefined;
 }

@@ -1,5 +1,5 @@
-// One simulated process: the product's whole service with its HTTP routes over the simulated database. It can be
-// crashed, paused, stopped and started again; pending work of a crashed process is lost.
+// One simulated process: the product's whole service with its HTTP routes over one simulated database or several. It can
+// be crashed, paused, stopped and started again; pending work of a crashed process is lost.
 
 import { BUYING, type SimTopUps } from "./top_ups.ts";
 import type { Hono } from "hono";
@@ -8,16 +8,21 @@ import type { Features } from "../../src/process/features.ts";
 import { makeIdSource } from "../../src/process/id_source.ts";
 import type { Registry } from "../../src/tenant/registry.ts";
 import type { PassedHandlers } from "../../src/cluster/node_link.ts";
-import { Service, type Serving } from "../../src/cluster/service.ts";
+import { Service, type ServiceOptions, type Serving } from "../../src/cluster/service.ts";
+import { type ListedStore, StoreList } from "../../src/cluster/store_list.ts";
+import { Stores } from "../../src/cluster/stores.ts";
+import { ConfigError } from "../../src/process/settings.ts";
 import { SimClock } from "./clock.ts";
 import type { Random } from "../model/random.ts";
 import { replyFromWire } from "../model/document.ts";
-import { type Line, SimDatabase } from "./database/connection.ts";
+import { SimDatabase } from "./database/connection.ts";
+import type { Faults } from "./faults.ts";
 import type { Attempt, Reply, SimWireRequest } from "./history.ts";
-import type { Wire } from "./network.ts";
 import type { Receiver } from "./receiver.ts";
 import { nameSending, observedRegistry, type Recorder } from "./recorder.ts";
-import { newOwner, type Owner, WORLD } from "./time.ts";
+import type { Site } from "./sites.ts";
+import type { Tenant } from "./tenants.ts";
+import { newOwner, type Owner, ownerBeside, type VirtualTime, WORLD } from "./time.ts";
 
 const ADMIN_TOKEN = "simulated-admin-token-0123456789";
 
@@ -37,8 +42,9 @@ const FEATURES: Features = {
 
 /** What a process runs in. */
 export interface ProcessWorld {
-  readonly line: Omit<Line, "owner">;
-  readonly wire: Wire;
+  readonly time: VirtualTime;
+  readonly faults: Faults;
+  readonly sites: readonly Site[];
   readonly recorder: Recorder;
   readonly receiver: Receiver;
   readonly random: Random;
@@ -55,15 +61,27 @@ export interface ProcessOptions {
   readonly port: number;
 }
 
+/** What a process has of one database in one of its lives. */
+export interface SimPart {
+  readonly site: Site;
+  readonly owner: Owner;
+  readonly database: SimDatabase;
+  readonly service: Service;
+  /** The running term, if it has joined, as far as it knows. */
+  readonly serving: Serving | null;
+}
+
 /** A process, alive or between two lives. */
 export class SimProcess {
   owner: Owner;
-  service!: Service;
-  database!: SimDatabase;
+  /** Those of the last life, by database; none before it has begun. */
+  parts: readonly SimPart[] = [];
   readonly name: string;
   readonly #world: ProcessWorld;
   readonly #options: ProcessOptions;
   #http!: Hono;
+  /** What stops it. */
+  #whole!: Pick<Service, "leave" | "stop">;
   #attempt: Attempt | null = null;
   #begun = 0;
   readonly #services: Service[] = [];
@@ -79,37 +97,93 @@ export class SimProcess {
   /** Starts a life, unless one is under way. */
   start(): void {
     if (this.isAlive) return;
-    const { random, line, wire, receiver, topUps } = this.#world;
-    const { time, faults } = line;
-    const { share, port } = this.#options;
+    this.parts = [];
+    const { random, time, faults, sites } = this.#world;
     faults.setDark(this.name, false);
     const skewMs = random.pick([0, random.whole(-2_000, 2_000), random.whole(-3_600_000, 3_600_000)]);
     const owner = this.owner = newOwner(`${this.name}.${this.#begun += 1}`, this.name, skewMs);
     time.after(0, owner, () => {
-      this.database = new SimDatabase({ ...line, owner });
+      const owners = sites.map(({ name }, place) =>
+        place === 0 ? owner : ownerBeside(owner, `${owner.name} ${name}`)
+      );
+      this.parts = this.#newParts(owners);
+      const services = this.parts.map(({ service }) => service);
+      this.#services.push(...services);
+      this.#whole = services.length === 1 ? services[0] as Service : new Stores(services);
+      this.#http = makeApp(new Stores(services.map((service) => this.#viewOf(service))), ADMIN_TOKEN);
+      for (const { service, owner: each } of this.parts) {
+        if (each === owner) void service.start();
+        else time.after(0, each, () => void service.start());
+      }
+    });
+  }
+
+  /** The services of a life, each over its database, as the settings would make them. */
+  #newParts(owners: readonly Owner[]): SimPart[] {
+    const { time, sites, receiver, topUps } = this.#world;
+    const { share, port } = this.#options;
+    const parts: SimPart[] = [];
+    const list = this.#newList(owners);
+    for (const [place, { database }] of list.stores.entries()) {
+      const [site, owner] = [sites[place] as Site, owners[place] as Owner];
       const clock = new SimClock(time);
       owner.clock = () => clock.now();
-      this.service = new Service(this.database, makeIdSource(clock), clock, FEATURES, {
-        network: wire.networkOf(owner, port),
+      const service = new Service(database, makeIdSource(clock), clock, FEATURES, {
+        network: site.wire.networkOf(owner, port === 0 ? 0 : port + place),
         share,
         adminToken: ADMIN_TOKEN,
         transport: receiver.transportOf(owner),
         ...topUps === null ? {} : { openStripe: topUps.openerOf(owner) },
+        ...sites.length === 1 ? {} : { store: this.#storeOf(list, place, parts[0]?.service ?? null) },
       });
-      this.#services.push(this.service);
-      this.#http = makeApp(this.#viewOf(this.service), ADMIN_TOKEN);
-      void this.service.start();
-    });
+      const servingOf = () => this.isAlive ? time.seenBy(owner, () => service.serving) : null;
+      parts.push({
+        ...{ site, owner, service, database: database as SimDatabase },
+        get serving() {
+          return servingOf();
+        },
+      });
+    }
+    return parts;
+  }
+
+  /** The databases as a life has them; their tables are there. */
+  #newList(owners: readonly Owner[]): StoreList {
+    const stores = this.#world.sites.map(({ name, line }, place): ListedStore => ({
+      name,
+      database: new SimDatabase({ ...line, owner: owners[place] as Owner }),
+      expected: { clusterId: null },
+    }));
+    return new StoreList(stores, () => Promise.resolve());
+  }
+
+  /** One of several databases as the product's start makes it. */
+  #storeOf(list: StoreList, place: number, beside: Service | null): NonNullable<ServiceOptions["store"]> {
+    const store = list.stores[place] as ListedStore;
+    return {
+      ...{ name: store.name, names: list.names, beside },
+      open: () =>
+        list.open(store).catch((error) => {
+          if (error instanceof ConfigError) this.#world.recorder.nodes.report(error.message);
+          throw error;
+        }),
+      plan: (to) => list.plan(store.name, to),
+      endsProcess: () => false,
+    };
   }
 
   get isAlive(): boolean {
     return this.owner.isAlive;
   }
 
-  /** The running term, if this process has joined, as far as it knows. */
-  get serving(): Serving | null {
-    if (!this.isAlive || this.service === undefined) return null;
-    return this.#world.line.time.seenBy(this.owner, () => this.service.serving);
+  /** Whether it listens, if it is alive. */
+  get hasBegun(): boolean {
+    return this.parts.length > 0;
+  }
+
+  /** Who handles the calls of a workspace. */
+  ownerFor({ store }: Pick<Tenant, "store">): Owner {
+    return this.parts[store]?.owner ?? this.owner;
   }
 
   /** What its lives counted of cells and of calls between nodes. */
@@ -125,23 +199,24 @@ export class SimProcess {
 
   /** Ends this life at once. Others see its connections go, or only its silence: then its machine is gone with it. */
   crash(isSilent: boolean): void {
-    const { line: { faults }, wire } = this.#world;
     this.owner.isAlive = false;
-    if (isSilent) faults.setDark(this.name, true);
-    this.database?.breakAll(isSilent);
-    wire.end(this.owner, isSilent);
+    if (isSilent) this.#world.faults.setDark(this.name, true);
+    for (const { database, owner, site: { wire } } of this.parts) {
+      database.breakAll(isSilent);
+      wire.end(owner, isSilent);
+    }
   }
 
   /** Stops in good order, handing its cells over where it is asked to, and starts again after a while. */
   stop(restartMs: number, isLeaving: boolean): void {
     const { owner } = this;
-    const { random, line: { time } } = this.#world;
+    const { random, time } = this.#world;
     const patienceMs = random.pick([random.whole(1, 1_500), 5_000]);
     const stop = async () => {
       // The program waits for a while, and stops beside a hand-over that goes on.
       const tired = new Promise<void>((resolve) => time.after(patienceMs, owner, resolve));
-      if (isLeaving) await Promise.race([this.service?.leave(), tired]);
-      await this.service?.stop();
+      if (isLeaving) await Promise.race([this.#whole.leave(), tired]);
+      await this.#whole.stop();
       if (!owner.isAlive) return;
       this.crash(false);
       time.after(restartMs, WORLD, () => this.start());
@@ -152,7 +227,7 @@ export class SimProcess {
   /** Stops for a while; what was due meanwhile happens afterwards. While it sleeps its monotonic clock is stopped. */
   pause(ms: number, isSleep: boolean): void {
     const { owner } = this;
-    const { now } = this.#world.line.time;
+    const { now } = this.#world.time;
     // Ending an earlier pause would let later messages overtake those that wait for it.
     const until = Math.max(owner.pausedUntil, now + ms);
     if (isSleep) owner.sleptMs += until - Math.max(owner.pausedUntil, now);
@@ -230,6 +305,7 @@ export class SimProcess {
         return serving === null ? null : viewOf(serving);
       },
       requestLog: service.requestLog,
+      storeName: service.storeName,
       requireServing: () => viewOf(service.requireServing()),
       handlePassed: ({ onCall, onRequest }: PassedHandlers) =>
         service.handlePassed({
@@ -240,6 +316,9 @@ export class SimProcess {
       spans: service.spans,
       get state() {
         return service.state;
+      },
+      get awaited() {
+        return service.awaited;
       },
     } as Service;
   }

@@ -34,7 +34,7 @@ export interface ReceiverWorld {
 /** Every endpoint of a world. */
 export class Receiver {
   /** Called with each message as it arrives, before the answer. */
-  onReceipt: (receipt: Receipt) => void = () => {};
+  readonly listeners: ((receipt: Receipt) => void)[] = [];
   readonly #world: ReceiverWorld;
   readonly #manners = new Map<string, Manner>();
   /** How often a message was sent, whether or not it came. */
@@ -99,7 +99,7 @@ export class Receiver {
     const manner = faults.isQuiet ? "well" : this.#manners.get(url) ?? "well";
     if (manner === "dead") return answer({ status: null, fault: "connection refused" });
     const receipt: Receipt = { url, messageId, body, process, status: null };
-    this.onReceipt(receipt);
+    for (const listen of this.listeners) listen(receipt);
     const answerWith = (status: number) => {
       receipt.status = status;
       if (status < 300) this.#taken.add(messageId);

@@ -45,14 +45,15 @@ export class Recorder {
   /** Every sending of a call, by its id. */
   readonly attempts = new Map<string, Attempt>();
   /** Called with each batch as it becomes durable, in order. */
-  onDurable: (batch: NotedBatch, payload: string) => void = () => {};
+  onDurable: (store: number, batch: NotedBatch, payload: string) => void = () => {};
   /** What is seen of nodes. */
   readonly nodes: NodeWatch;
   readonly #time: VirtualTime;
   readonly #batches = new WeakMap<Batch, NotedBatch>();
-  /** What each gate has not sent yet, oldest first, by process; a process has one gate at a time. */
+  /** What each gate has not sent yet, oldest first, by the part of a process in a database, which has one gate at a time. */
   readonly #unsent = new Map<Owner, { gate: Gate; batches: NotedBatch[] }>();
-  readonly #flying = new Map<number, NotedBatch>();
+  /** By database and number. */
+  readonly #flying = new Map<string, NotedBatch>();
   #last: Turn | null = null;
 
   constructor(time: VirtualTime) {
@@ -109,21 +110,21 @@ export class Recorder {
   }
 
   /** A process sends a message to the database; an append takes the oldest of its batches that are not sent yet. */
-  sees(message: Message, process: Owner): void {
+  sees(store: number, message: Message, process: Owner): void {
     this.nodes.sees(message);
     if (message.kind !== "query" || !message.text.startsWith("insert into journal")) return;
     const seq = Number(message.params[0]);
     const batch = this.#unsent.get(process)?.batches.shift();
     if (batch === undefined) throw new Error("An append without a batch");
-    this.#flying.set(seq, batch);
+    this.#flying.set(`${store} ${seq}`, batch);
   }
 
   /** A batch is in the journal. */
-  durable(seq: number, payload: string): void {
-    const batch = this.#flying.get(seq);
+  durable(store: number, seq: number, payload: string): void {
+    const batch = this.#flying.get(`${store} ${seq}`);
     if (batch === undefined) throw new Error("A batch in the journal that no process sent");
     batch.durableAt = ++this.tick;
-    this.onDurable(batch, payload);
+    this.onDurable(store, batch, payload);
   }
 
   /** The request that asked for a merge: it reads the clock once, when its users are paused. */

@@ -3,28 +3,29 @@
 
 import { createHash } from "node:crypto";
 import { Random } from "../model/random.ts";
-import { CELL_LIMITS } from "../../src/process/limits.ts";
 import { Canary } from "./canary.ts";
+import { checkDatabases } from "./checks/databases.ts";
+import { Everywhere } from "./everywhere.ts";
 import { type Client, type ClientWorld, perform } from "./clients.ts";
-import { type Message, Server } from "./database/server.ts";
 import type { SimTables } from "./database/tables.ts";
 import { Faults } from "./faults.ts";
+import { hearLog, hurry } from "./hooks.ts";
 import { type Call, isOfModel, type SimRequest } from "./history.ts";
 import { Wire } from "./network.ts";
-import { SimProcess } from "./process.ts";
+import { type SimPart, SimProcess } from "./process.ts";
 import { Receiver } from "./receiver.ts";
 import { Recorder } from "./recorder.ts";
 import type { Note } from "./story.ts";
-import { MEMBERS, PLANS, type RunOptions, TENANTS } from "./plans.ts";
-import { everyChecker } from "./checks/every.ts";
-import { SimStripe, trustSignatures } from "./stripe.ts";
+import { CALM, countsOf, MEMBERS, NAMES, PLANS, type RunOptions, sickPlaceOf } from "./plans.ts";
+import { Site } from "./sites.ts";
+import { type SimStripe, trustSignatures } from "./stripe.ts";
 import { BUYING, SimTopUps } from "./top_ups.ts";
-import { seedTenants, type Tenant, tenantsOf } from "./tenants.ts";
-import { type Owner, VirtualTime, WORLD } from "./time.ts";
+import { type Tenant, tenantsOf } from "./tenants.ts";
+import { VirtualTime, WORLD } from "./time.ts";
 import { Traffic } from "./traffic.ts";
 import { KeyHolders } from "./user_keys.ts";
-import { inProcess, scheduleTrouble, sweep, type TroubleWorld } from "./troubles.ts";
-import { type Violation, Watch } from "./watch.ts";
+import { OF_ONE_DATABASE, scheduleTrouble, startWithout, sweep, type TroubleWorld } from "./troubles.ts";
+import type { Violation } from "./watch.ts";
 
 export type { RunOptions } from "./plans.ts";
 
@@ -64,6 +65,7 @@ interface Visited {
   readonly tenant: Tenant;
   readonly traffic: Traffic;
   readonly holders: KeyHolders;
+  readonly site: Site;
   /** How far its test clock is ahead of the calendar, as far as clients have heard. */
   aheadMs: number;
 }
@@ -74,11 +76,11 @@ class Simulation {
   readonly #time: VirtualTime;
   readonly #recorder: Recorder;
   readonly #world: ClientWorld & TroubleWorld;
-  readonly #watch: Watch;
+  readonly #sites: readonly Site[];
   readonly #visited: readonly Visited[];
   readonly #canary: Canary | null;
-  /** Null in a world without Stripe. */
-  readonly #stripe: SimStripe | null;
+  /** Null in a world with one database. */
+  readonly #everywhere: Everywhere | null;
   /** Null in a world without top-ups. */
   readonly #topUps: SimTopUps | null;
   readonly #hash = createHash("sha256");
@@ -102,92 +104,92 @@ class Simulation {
       topUps = stripe && seed % 4 === 2,
       money = 0.25,
       overage = false,
+      databases = 1,
     } = options;
     const random = this.#random = new Random(seed);
     const plan = this.#plan = random.pick(PLANS);
     const time = this.#time = new VirtualTime(STARTS_AT, random);
     const recorder = this.#recorder = new Recorder(time);
     const faults = new Faults(random, plan, time, (kind) => this.#note(kind));
-    const server: Server = new Server(time, { onAppend: (seq, payload) => recorder.durable(seq, payload) });
-    const counts = TENANTS[seed % TENANTS.length] as readonly [number, number];
+    const counts = countsOf(seed, databases);
     const tenants = tenantsOf(seed, random, counts, {
       hasStripe: stripe,
       windowsShare: windows,
       moneyShare: money,
       hasOverage: overage,
+      databases,
     });
     this.#topUps = topUps ? new SimTopUps(seed) : null;
     if (topUps) tenants.push(BUYING);
-    seedTenants(server.tables, tenants, STARTS_AT);
     const [wire, receiver] = [new Wire(time, faults), new Receiver({ time, random, faults })];
     const endpoints = tenants.flatMap(({ webhooks }) => webhooks.slice(1).map(({ url }) => url));
     this.#startMoods = () => receiver.scheduleMoods(endpoints);
-    const onSend = (message: Message, owner: Owner) => recorder.sees(message, owner);
-    const line = { time, server, faults, onSend };
+    const names = NAMES.slice(0, databases);
+    const place = sickPlaceOf(seed, databases);
+    const calm = { faults: new Faults(random, CALM, time, (kind) => this.#note(kind)) };
+    const sites = this.#sites = names.map((_, each) => {
+      const isCalm = place !== null && place !== each;
+      const ways = isCalm ? { ...calm, wire: new Wire(time, calm.faults) } : { faults, wire };
+      return new Site(each, names, tenants, STARTS_AT, { time, recorder, ...ways });
+    });
     const processes = ["a", "b", "c"].slice(0, nodes).map((name, place) => {
       // Now and then the last one is a front.
       const share = place === 2 && random.chance(0.2) ? 0 : 1;
       const port = random.chance(0.5) ? 0 : 900;
-      return new SimProcess({ line, wire, recorder, receiver, random, topUps: this.#topUps }, {
-        name,
-        share,
-        port,
-      });
+      const parts = { time, faults, sites, recorder, receiver, random, topUps: this.#topUps };
+      return new SimProcess(parts, { name, share, port });
     });
-    this.#world = { time, random, faults, recorder, server, wire, processes, calls: [], troubles };
-    this.#stripe = stripe ? new SimStripe({ time, random, faults, server, processes }, tenants) : null;
-    this.#watch = new Watch(
-      everyChecker(this.#stripe, this.#topUps),
-      tenants,
-      server,
-      this.#world.calls,
-      receiver,
-    );
+    const sick = place === null ? null : sites[place] as Site;
+    const calls: Call[] = [];
+    this.#world = {
+      ...{ time, random, faults, recorder, sites, sick, wire, processes, calls },
+      troubles: sick === null ? troubles : OF_ONE_DATABASE,
+    };
+    for (const site of sites) {
+      site.open({ random, processes, calls, receiver, hasStripe: stripe, topUps: this.#topUps });
+    }
     this.#topUps?.begin({ time, faults, processes });
-    recorder.nodes.report = (message) => this.#watch.report("nodes", message);
-    recorder.onDurable = (batch, payload) => this.#watch.take(batch, payload);
+    recorder.nodes.report = (message) => this.#report("nodes", message);
+    recorder.onDurable = (store, batch, payload) => sites[store]?.watch.take(batch, payload);
     this.#visited = tenants.filter(({ isCanary }) => !isCanary).map((tenant) => {
       const traffic = new Traffic(random, tenant.catalog, {
         hasGone: tenant.caps.operationCap === null,
         hasTrees: trees,
       });
-      return { tenant, traffic, holders: new KeyHolders(random, tenant), aheadMs: 0 };
+      const site = sites[tenant.store] as Site;
+      return { tenant, traffic, holders: new KeyHolders(random, tenant), site, aheadMs: 0 };
     });
+    this.#everywhere = databases === 1 ? null : new Everywhere(random, names);
     this.#canary = counts[1] === 0
       ? null
       : new Canary(random, tenants.filter((each) => each.isCanary && each !== BUYING));
   }
 
   async run(): Promise<Outcome> {
-    const trusting = this.#stripe === null && this.#topUps === null ? [] : [await trustSignatures()];
+    const isPaying = this.#options.stripe !== false || this.#topUps !== null;
+    const trusting = isPaying ? [await trustSignatures()] : [];
     const undo = [
       ...trusting,
       this.#time.install(),
       this.#recorder.install(),
-      this.#listen(),
-      this.#hurry(),
+      hearLog((isError, line, text) => {
+        if (isError) this.#report("no error", line);
+        this.#note(`${this.#time.current.name}: ${text}`);
+      }),
+      hurry(this.#random),
     ];
     try {
+      startWithout(this.#world);
       for (const process of this.#world.processes) process.start();
       this.#scheduleArrival();
       scheduleTrouble(this.#world, this.#plan.troubleMs);
       this.#startMoods();
-      await this.#until(() => this.#arrived >= this.#options.steps || this.#watch.violation !== null);
-      if (this.#watch.violation === null) await this.#calmDown();
+      await this.#until(() => this.#arrived >= this.#options.steps || this.#violation !== null);
+      if (this.#violation === null) await this.#calmDown();
       return this.#outcome();
     } finally {
       for (const each of undo.reverse()) each();
     }
-  }
-
-  /** In most worlds a newcomer gets its cells soon: a world lasts less than a minute, and most nodes live for seconds. */
-  #hurry(): () => void {
-    const limits = CELL_LIMITS as { settledMs: number };
-    const { settledMs } = limits;
-    limits.settledMs = this.#random.pick([300, 1_500, settledMs]);
-    return () => {
-      limits.settledMs = settledMs;
-    };
   }
 
   /** Lets time pass until something is the case; whether it became so within a limit. */
@@ -208,7 +210,7 @@ class Simulation {
     const isBurst = this.#visited.some(({ traffic }) => traffic.isChasing) || this.#random.chance(0.3);
     this.#time.after(this.#random.next() * (isBurst ? 4 : 2 * this.#plan.paceMs), WORLD, () => {
       this.#arrived += 1;
-      if (this.#canary !== null && this.#random.chance(0.15)) this.#askCanary(this.#canary);
+      if (this.#canary !== null && this.#random.chance(0.15)) this.#askFrom(this.#canary);
       else this.#arrive(isBurst);
       this.#scheduleArrival();
     });
@@ -218,15 +220,13 @@ class Simulation {
     const visited = this.#whoIsNext();
     if (!isBurst) this.#leap(visited);
     if (this.#random.chance(0.03)) this.#setWebhook(visited);
-    if (this.#stripe !== null) this.#sell(this.#stripe, visited);
+    if (visited.site.stripe !== null) this.#sell(visited.site.stripe, visited);
     if (this.#options.batches !== false && this.#random.chance(0.08)) {
       this.#ask(visited, visited.traffic.batch(visited.tenant.workspaceId));
     }
-    if (this.#options.userKeys !== false && this.#random.chance(0.08)) this.#askHolder(visited.holders);
-    if (this.#topUps !== null && this.#random.chance(0.25)) {
-      const { client, request } = this.#topUps.next();
-      this.#perform(client, request, () => {});
-    }
+    if (this.#options.userKeys !== false && this.#random.chance(0.08)) this.#askFrom(visited.holders);
+    if (this.#topUps !== null && this.#random.chance(0.25)) this.#askFrom(this.#topUps);
+    if (this.#everywhere !== null && this.#random.chance(0.1)) this.#askFrom(this.#everywhere);
     const request = visited.traffic.next(this.#clock(visited));
     // Now and then a call names an object of another workspace.
     const isStray = (request.op === "commit" || request.op === "release") && this.#random.chance(0.05);
@@ -280,14 +280,10 @@ class Simulation {
     });
   }
 
-  #askHolder(holders: KeyHolders): void {
-    const { client, request } = holders.next();
-    this.#perform(client, request, (call) => holders.observe(call));
-  }
-
-  #askCanary(canary: Canary): void {
-    const { client, request } = canary.next();
-    this.#perform(client, request, (call) => canary.observe(call));
+  /** The next call of those who say it themselves. */
+  #askFrom(asking: SimTopUps | Everywhere | KeyHolders | Canary): void {
+    const { client, request } = asking.next();
+    this.#perform(client, request, (call) => "observe" in asking && asking.observe(call));
   }
 
   #perform(client: Client, request: SimRequest, observe: (call: Call) => void): void {
@@ -304,17 +300,19 @@ class Simulation {
 
   /** Stops faults, waits for everything that was begun, and reads it once more. */
   async #calmDown(): Promise<void> {
-    this.#world.faults.isQuiet = true;
-    this.#tables = { rows: this.#world.server.tables.clone(), atMs: this.#time.calendar() };
+    const [{ server }] = this.#sites as [Site];
+    for (const { line } of this.#sites) line.faults.isQuiet = true;
+    this.#tables = { rows: server.tables.clone(), atMs: this.#time.calendar() };
     if (!await this.#until(() => this.#open === 0, CALM_MS)) {
       return this.#fail(`${this.#open} calls have no answer`);
     }
-    if (!await this.#until(() => this.#stripe?.isAllTaken !== false, CALM_MS)) {
+    const isAllTaken = () => this.#sites.every(({ stripe }) => stripe?.isAllTaken !== false);
+    if (!await this.#until(isAllTaken, CALM_MS)) {
       return this.#fail("messages of Stripe are not taken");
     }
     if (!await this.#enableWebhooks()) return this.#fail("a webhook cannot be enabled");
     this.#time.jump(45 * DAY_MS);
-    if (!await this.#until(() => this.#topUps?.isSettled(this.#world.server.tables) !== false, CALM_MS)) {
+    if (!await this.#until(() => this.#topUps?.isSettled(server.tables) !== false, CALM_MS)) {
       return this.#fail("a top-up is under way for ever");
     }
     if (!await this.#sweepAll()) return this.#fail("a sweep does not end");
@@ -323,20 +321,20 @@ class Simulation {
     }
     // A call that its client had given up may have arrived since: what it holds lapses as well.
     this.#time.jump(2 * DAY_MS);
-    this.#watch.scene.sweptAtMs = this.#time.calendar();
+    for (const { watch } of this.#sites) watch.scene.sweptAtMs = this.#time.calendar();
     if (!await this.#sweepAll()) return this.#fail("a sweep does not end");
     if (!await this.#deliverAll()) return this.#fail("messages of webhooks wait for ever");
     // A caller that waits on a silent connection is notified in the end.
     await this.#until(() => this.#hasAnswered(), 60_000);
-    this.#watch.end();
+    for (const { watch } of this.#sites) watch.end();
+    if (this.#sites.length > 1) this.#sites[0]?.watch.try("databases", () => checkDatabases(this.#world));
   }
 
   /** Enables every disabled webhook, so that its pending messages are sent. */
   async #enableWebhooks(): Promise<boolean> {
-    const { tables } = this.#world.server;
     for (const visited of this.#visited) {
       for (const { webhookId } of visited.tenant.webhooks) {
-        const [row] = tables.list("webhooks", (each) => each.webhookId === webhookId);
+        const [row] = visited.site.server.tables.list("webhooks", (each) => each.webhookId === webhookId);
         if (row?.changedIn === 0) continue;
         this.#ask(visited, { op: "setWebhook", input: { webhookId, disabled: false } });
       }
@@ -356,8 +354,8 @@ class Simulation {
   }
 
   #hasPendingMessages(): boolean {
-    const { tables } = this.#world.server;
-    return tables.list("webhook_messages", (row) => (row.status ?? "pending") === "pending").length > 0;
+    const isPending = ({ status = "pending" }: { status?: unknown }) => (status ?? "pending") === "pending";
+    return this.#sites.some(({ server }) => server.tables.list("webhook_messages", isPending).length > 0);
   }
 
   #hasAnswered(): boolean {
@@ -381,22 +379,24 @@ class Simulation {
   /** Every process runs every sweep, and twice: the second finds nothing new. */
   async #sweepAll(): Promise<boolean> {
     for (let round = 0; round < 2; round++) {
-      for (const process of this.#world.processes) if (!await this.#sweepIn(process)) return false;
+      for (const process of this.#world.processes) {
+        for (const { place } of this.#sites) if (!await this.#sweepIn(process, place)) return false;
+      }
     }
     return true;
   }
 
-  async #sweepIn(process: SimProcess): Promise<boolean> {
+  async #sweepIn(process: SimProcess, place: number): Promise<boolean> {
     let hasEnded = false;
-    let asked: Owner | null = null;
+    let asked: SimPart | null = null;
     return await this.#until(() => {
-      const { owner, serving } = process;
+      const part = process.parts[place];
       // What a process was asked in an earlier life has no answer.
-      if (serving !== null && asked !== owner) {
-        asked = owner;
-        inProcess(this.#world, process, () =>
-          void sweep(process).then(async (isDone) => {
-            await process.serving?.term.flush();
+      if (part !== undefined && part.serving !== null && asked !== part) {
+        asked = part;
+        this.#time.after(0, part.owner, () =>
+          void sweep(part).then(async (isDone) => {
+            await part.serving?.term.flush();
             hasEnded = isDone;
           }).catch(() => {}).finally(() => asked = null));
       }
@@ -409,25 +409,16 @@ class Simulation {
   }
 
   #fail(message: string): void {
-    this.#watch.report("liveness", message);
+    this.#report("liveness", message);
   }
 
-  /** The product's log goes nowhere; what it calls an error is one. */
-  #listen(): () => void {
-    const { writeSync } = Deno.stderr;
-    const decoder = new TextDecoder();
-    Deno.stderr.writeSync = (bytes) => {
-      const line = decoder.decode(bytes);
-      const { level, message, error = "" } = JSON.parse(line) as Record<string, string>;
-      // A process must have nothing of a new cell in memory: it would be older than the tables.
-      const isError = level === "error" || error.includes("is still in memory");
-      if (isError) this.#watch.report("no error", line);
-      this.#note(`${this.#time.current.name}: ${message} ${error}`);
-      return bytes.length;
-    };
-    return () => {
-      Deno.stderr.writeSync = writeSync;
-    };
+  #report(checker: string, message: string): void {
+    this.#sites[0]?.watch.report(checker, message);
+  }
+
+  /** What was found at the first database where something was. */
+  get #violation(): Violation | null {
+    return this.#sites.map(({ watch }) => watch.violation).find((found) => found !== null) ?? null;
   }
 
   #outcome(): Outcome {
@@ -436,13 +427,21 @@ class Simulation {
       notes: this.#notes,
       faults: this.#world.faults.counts,
       moves: this.#world.processes.map(({ moves }) => moves),
-      stripe: this.#stripe?.counts ?? new Map(),
+      stripe: sumOf(this.#sites.map(({ stripe }) => stripe?.counts ?? new Map())),
       virtualMs: this.#time.now,
       calendarMs: this.#time.calendar() - STARTS_AT,
       events: this.#events,
       trace: this.#hash.digest("hex"),
-      violation: this.#watch.violation,
+      violation: this.#violation,
       tables: this.#tables,
     };
   }
+}
+
+function sumOf(counts: readonly ReadonlyMap<string, number>[]): ReadonlyMap<string, number> {
+  const sum = new Map<string, number>();
+  for (const [name, times] of counts.flatMap((each) => [...each])) {
+    sum.set(name, (sum.get(name) ?? 0) + times);
+  }
+  return sum;
 }

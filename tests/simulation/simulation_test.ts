@@ -32,6 +32,13 @@ Deno.test("nothing is wrong where every workspace has rates, overage or included
   assert.equal((await simulate({ seed: 5, steps: STEPS, money: 1 })).violation, null);
 });
 
+Deno.test("nothing is wrong where a service has two databases, and all trouble is of one", async () => {
+  const { violation, faults, moves } = await simulate({ seed: 4, steps: 150, databases: 2 });
+  assert.equal(violation, null);
+  assert.ok(["away", "frozen", "unreachable", "cut"].some((kind) => faults.has(kind)), "there is trouble");
+  assert.ok(moves.some(({ passedOn = 0 }) => passedOn > 0), "calls are passed on");
+});
+
 // One of the output gate, one of cells, one of Stripe.
 const SOME = [
   "an answer leaves before its changes are appended",

@@ -422,10 +422,10 @@ export class SimStripe {
     const there = faults.way();
     if (there === null) return;
     time.after(there, WORLD, () => {
-      if (!process.isAlive || process.service === undefined) {
+      if (!process.isAlive || !process.hasBegun) {
         return void time.after(there, WORLD, () => end(false));
       }
-      time.after(0, process.owner, () => {
+      time.after(0, process.ownerFor(tenant), () => {
         void process.takeOfStripe(path, JSON.stringify(event), id).then((status) => {
           const back = faults.way();
           if (back !== null) time.after(back, WORLD, () => end(status === 200));

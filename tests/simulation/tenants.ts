@@ -9,6 +9,7 @@ import { moneyCatalogs } from "../model/money_catalogs.ts";
 import { Random } from "../model/random.ts";
 import type { SimTables } from "./database/tables.ts";
 import { CELLS } from "../../actors/doors.ts";
+import { REALMS_PER_STORE } from "../../src/storage/nodes/store_numbers.ts";
 import { WINDOWS_CATALOG } from "./windows.ts";
 
 /** What a workspace may do in the one mode that is used; null = no limit. */
@@ -29,6 +30,8 @@ export interface SimWebhook {
 /** A workspace with its app and key. */
 export interface Tenant {
   readonly no: number;
+  /** The place of its database among those of the world. */
+  readonly store: number;
   readonly workspaceId: string;
   readonly appId: string;
   readonly keyId: string;
@@ -66,6 +69,8 @@ export interface TenantOptions {
   /** The share of workspaces that sell credits, past quotas, or plans that include packs. */
   readonly moneyShare: number;
   readonly hasOverage: boolean;
+  /** Over how many databases they are spread. */
+  readonly databases: number;
 }
 
 /** The tenants of a world: so many with traffic, and so many canaries. */
@@ -73,11 +78,12 @@ export function tenantsOf(
   seed: number,
   random: Random,
   [count, canaries]: readonly [number, number],
-  { hasStripe, windowsShare, moneyShare, hasOverage }: TenantOptions,
+  { hasStripe, windowsShare, moneyShare, hasOverage, databases }: TenantOptions,
 ): Tenant[] {
   return Array.from({ length: count + canaries }, (_, index): Tenant => {
     const no = index + 1;
     const isCanary = index >= count;
+    const store = (no + seed) % databases;
     const caps = isCanary
       ? { mode: canaryMode(seed, index - count), operationCap: null, testCreditBalanceCap: null } as const
       : capsOf(seed + 5 * index);
@@ -90,11 +96,12 @@ export function tenantsOf(
         (hasWindows ? WINDOWS_CATALOG : known);
     return {
       no,
+      store,
       workspaceId: `ws_${no}`,
       appId: `app_${no}`,
       keyId: `key_${no}`,
       key: `sk_${caps.mode}_simulation${String(no).padStart(22, "0")}`,
-      realm: caps.mode === "live" ? 2 * no - 1 : 2 * no,
+      realm: realmsOf({ no, store })[caps.mode],
       catalog: catalogSelling(catalog, hasOverage && !isCanary),
       caps,
       webhooks: isCanary ? [] : webhooksOf(no, random),
@@ -104,6 +111,12 @@ export function tenantsOf(
       hasWindows: catalog === WINDOWS_CATALOG,
     };
   });
+}
+
+/** The realms of a tenant, in the range of its database. */
+function realmsOf({ no, store }: Pick<Tenant, "no" | "store">): Readonly<Record<Mode, number>> {
+  const live = store * REALMS_PER_STORE + 2 * no - 1;
+  return { live, test: live + 1 };
 }
 
 /** In every third world the canary whose catalog changes is in test mode, and changes a catalog of test mode alone. */
@@ -181,7 +194,7 @@ export function seedTenants(tables: SimTables, tenants: readonly Tenant[], creat
 }
 
 function seed(tables: SimTables, tenant: Tenant, createdAt: number): void {
-  const { no, workspaceId, appId, keyId, key, catalog, caps, webhooks, isSold } = tenant;
+  const { workspaceId, appId, keyId, key, catalog, caps, webhooks, isSold } = tenant;
   const { mode, operationCap, testCreditBalanceCap } = caps;
   const row = { createdAt, changedIn: 0 };
   tables.put("workspaces", workspaceId, {
@@ -237,8 +250,7 @@ function seed(tables: SimTables, tenant: Tenant, createdAt: number): void {
       ...{ removed: false, lastSuccessAt: null, failingSince: null },
     });
   }
-  for (const [index, each] of ["live", "test"].entries()) {
-    const realm = 2 * no - 1 + index;
+  for (const [each, realm] of Object.entries(realmsOf(tenant))) {
     tables.put("realms", String(realm), { realm, appId, mode: each, clockOffsetMs: 0 });
   }
 }

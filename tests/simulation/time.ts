@@ -26,6 +26,11 @@ export function newOwner(name: string, host: string, skewMs: number): Owner {
   return { name, host, isAlive: true, pausedUntil: 0, skewMs, sleptMs: 0, clock: null };
 }
 
+/** Another owner of the same process, with a clock of its own: all else befalls both. */
+export function ownerBeside(owner: Owner, name: string): Owner {
+  return Object.assign(Object.create(owner), { name, clock: null });
+}
+
 /** Owns what no process owns: network, database server, clients. */
 export const WORLD: Owner = newOwner("world", "world", 0);
 

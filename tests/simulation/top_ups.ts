@@ -33,6 +33,7 @@ const CATALOG = {
 /** The workspace whose users buy automatically. */
 export const BUYING: Tenant = {
   no: NO,
+  store: 0,
   workspaceId: `ws_${NO}`,
   appId: `app_${NO}`,
   keyId: `key_${NO}`,
@@ -183,9 +184,9 @@ export class SimTopUps {
         else this.#open -= 1;
       };
       time.after(10_000, WORLD, () => end(false));
-      if (!process.isAlive || process.service === undefined) return end(false);
+      if (!process.isAlive || !process.hasBegun) return end(false);
       const path = `/api/v1/stripe/${BUYING.appId}/live`;
-      time.after(1, process.owner, () => {
+      time.after(1, process.ownerFor(BUYING), () => {
         void process.takeOfStripe(path, JSON.stringify(event), `top-up-${this.#sent}`)
           .then((status) => time.after(1, WORLD, () => end(status === 200)), () => {});
       });

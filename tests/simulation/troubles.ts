@@ -3,10 +3,10 @@
 import { sweepAll } from "../../src/operations/sweeps/sweeps.ts";
 import { passivateIdle } from "../actors/runtime.ts";
 import type { Random } from "../model/random.ts";
-import type { Server } from "./database/server.ts";
 import type { Faults } from "./faults.ts";
 import type { Wire } from "./network.ts";
-import type { SimProcess } from "./process.ts";
+import type { SimPart, SimProcess } from "./process.ts";
+import type { Site } from "./sites.ts";
 import { type VirtualTime, WORLD } from "./time.ts";
 
 /** What trouble needs of the world. */
@@ -14,7 +14,9 @@ export interface TroubleWorld {
   readonly time: VirtualTime;
   readonly random: Random;
   readonly faults: Faults;
-  readonly server: Server;
+  readonly sites: readonly Site[];
+  /** The only database that anything befalls; null for all. */
+  readonly sick: Site | null;
   readonly wire: Wire;
   readonly processes: readonly SimProcess[];
   /** What comes more or less often than else. */
@@ -46,13 +48,32 @@ const CHANNEL_KINDS = {
   alone: 0.3,
 };
 
+/** What befalls one of several databases as a whole. */
+const DATABASE_KINDS = {
+  away: 0.4,
+  frozen: 0.4,
+  unreachable: 0.4,
+};
+
+const EVERY_KIND = { ...KINDS, ...CHANNEL_KINDS, ...DATABASE_KINDS };
+
 /** How often each kind of trouble comes, beside the others. */
-export type Troubles = Partial<Record<keyof typeof KINDS | keyof typeof CHANNEL_KINDS, number>>;
+export type Troubles = Partial<typeof EVERY_KIND>;
 
 /** No other trouble than these. */
 export function only(troubles: Troubles): Troubles {
-  const none = Object.fromEntries(Object.keys({ ...KINDS, ...CHANNEL_KINDS }).map((kind) => [kind, 0]));
+  const none = Object.fromEntries(Object.keys(EVERY_KIND).map((kind) => [kind, 0]));
   return { ...none, ...troubles };
+}
+
+/** The trouble of one database: all that no process and no line between two shares. */
+export const OF_ONE_DATABASE = only({
+  ...{ ...DATABASE_KINDS, cut: 1, connections: 1, restart: 0.3, stuck: 0.3, passivate: 1, sweep: 1 },
+});
+
+/** Now and then the database that all trouble is of is away when the processes start. */
+export function startWithout({ random, sick }: TroubleWorld): void {
+  if (sick !== null && random.chance(0.3)) sick.server.crash(random.whole(1_000, 20_000), 0);
 }
 
 /** Lets trouble come again and again, until faults are over. */
@@ -66,19 +87,45 @@ export function scheduleTrouble(world: TroubleWorld, everyMs: number): void {
 }
 
 function makeTrouble(world: TroubleWorld): void {
-  const { random, faults, processes, troubles } = world;
+  const { random, faults, processes, sites, sick, troubles } = world;
+  const isOwner = ({ serving }: SimPart) => serving !== null && serving.term.doors.held.length > 0;
   // Mostly an owner of cells: a standby or a front has little to lose.
-  const owners = processes.filter(({ serving }) => serving !== null && serving.term.doors.held.length > 0);
+  const owners = processes.filter(({ parts }) => parts.some(isOwner));
   const process = owners.length > 0 && random.chance(0.7) ? random.pick(owners) : random.pick(processes);
   if (!process.isAlive) return;
-  const usual: Troubles = processes.length > 1 ? { ...KINDS, ...CHANNEL_KINDS } : KINDS;
+  const ofChannels = processes.length > 1 ? CHANNEL_KINDS : {};
+  const ofDatabases = sites.length > 1 ? DATABASE_KINDS : {};
+  const usual: Troubles = { ...KINDS, ...ofChannels, ...ofDatabases };
   const kind = random.weighted({ ...usual, ...troubles } as Required<Troubles>);
   faults.note(kind);
-  if (kind in CHANNEL_KINDS) between(world, process, kind as keyof typeof CHANNEL_KINDS);
-  else befall(world, process, kind as keyof typeof KINDS);
+  const site = sick ?? (sites.length > 1 ? random.pick(sites) : sites[0] as Site);
+  const part = process.parts[site.place];
+  if (part === undefined) return;
+  if (kind in CHANNEL_KINDS) between(world, process, part, kind as keyof typeof CHANNEL_KINDS);
+  else if (kind in DATABASE_KINDS) befallDatabase(world, site, kind as keyof typeof DATABASE_KINDS);
+  else befall(world, process, part, kind as keyof typeof KINDS);
 }
 
-function befall(world: TroubleWorld, process: SimProcess, kind: keyof typeof KINDS): void {
+/** A database is away, answers nothing, or is reached by no process. */
+function befallDatabase(
+  { time, random, processes }: TroubleWorld,
+  { server, place }: Site,
+  kind: keyof typeof DATABASE_KINDS,
+): void {
+  const ms = random.pick([random.whole(500, 4_000), random.whole(4_000, 20_000)]);
+  switch (kind) {
+    case "away":
+      return server.crash(ms, 0);
+    case "frozen":
+      server.frozenUntil = Math.max(server.frozenUntil, time.now + ms);
+      return;
+    case "unreachable":
+      for (const { parts } of processes) cutOff(parts[place], ms);
+      return;
+  }
+}
+
+function befall(world: TroubleWorld, process: SimProcess, part: SimPart, kind: keyof typeof KINDS): void {
   const { time, random } = world;
   switch (kind) {
     case "crash":
@@ -92,41 +139,42 @@ function befall(world: TroubleWorld, process: SimProcess, kind: keyof typeof KIN
       );
       return;
     case "cut":
-      cutOff(world, process, random.whole(10, 12_000));
+      cutOff(part, random.whole(10, 12_000));
       return;
     case "connections":
-      process.database?.breakAll(false);
+      part.database.breakAll(false);
       return;
     case "unheard":
-      endUnheard(world, process);
+      endUnheard(world, process, part);
       return;
     case "restart":
-      restart(world, random.chance(0.75) ? LOOKS_MAX : 0);
+      restart(world, part.site, random.chance(0.75) ? LOOKS_MAX : 0);
       return;
     case "passivate":
-      inProcess(world, process, () => {
-        if (process.serving !== null) passivateIdle(process.serving.term.directory);
+      time.after(0, part.owner, () => {
+        if (part.serving !== null) passivateIdle(part.serving.term.directory);
       });
       return;
     case "sweep":
-      inProcess(world, process, () => void sweep(process));
+      time.after(0, part.owner, () => void sweep(part));
       return;
     case "stuck":
-      world.faults.stick(process.owner, random.whole(2_000, 20_000));
+      part.site.line.faults.stick(part.owner, random.whole(2_000, 20_000));
       return;
     case "stop":
     case "leave":
-      inProcess(world, process, () => process.stop(random.whole(1, 3_000), kind === "leave"));
+      time.after(0, process.owner, () => process.stop(random.whole(1, 3_000), kind === "leave"));
       return;
   }
 }
 
-/** The server crashes, mostly when there are commits that it may lose: so many looks are taken for such a moment. */
-function restart(world: TroubleWorld, looks: number): void {
-  const { time, random, faults, server } = world;
+/** A server crashes, mostly when there are commits that it may lose: so many looks are taken for such a moment. */
+function restart(world: TroubleWorld, site: Site, looks: number): void {
+  const { time, random, faults } = world;
+  const { server } = site;
   if (looks > 0 && server.unwritten === 0) {
     time.after(LOOK_MS, WORLD, () => {
-      if (!faults.isQuiet) restart(world, looks - 1);
+      if (!faults.isQuiet) restart(world, site, looks - 1);
     });
     return;
   }
@@ -136,47 +184,52 @@ function restart(world: TroubleWorld, looks: number): void {
 }
 
 /** The server ends a node's sessions silently; now and then the other nodes cannot report it either. */
-function endUnheard({ random, faults, wire, processes }: TroubleWorld, process: SimProcess): void {
+function endUnheard(
+  { random, faults, wire, processes }: TroubleWorld,
+  process: SimProcess,
+  { owner, database }: SimPart,
+): void {
   const ms = random.whole(1_000, 8_000);
-  faults.cut(process.owner, ms);
-  process.database?.endUnheard();
+  faults.cut(owner, ms);
+  database.endUnheard();
   if (random.chance(0.5)) return;
   for (const other of processes) if (other !== process) faults.part(process.name, other.name, ms);
-  wire.breakLines(process.owner, random.chance(0.5));
+  wire.breakLines(owner, random.chance(0.5));
 }
 
-/** A node cannot reach the database for a while. */
-function cutOff({ faults }: TroubleWorld, process: SimProcess, ms: number): void {
-  faults.cut(process.owner, ms);
-  process.database?.breakAll(true);
+/** A node cannot reach its database for a while. */
+function cutOff(part: SimPart | undefined, ms: number): void {
+  if (part === undefined) return;
+  part.site.line.faults.cut(part.owner, ms);
+  part.database.breakAll(true);
 }
 
 /** Trouble between a node and the others, which all reach the database unless the node is alone. */
-function between(world: TroubleWorld, process: SimProcess, kind: keyof typeof CHANNEL_KINDS): void {
+function between(
+  world: TroubleWorld,
+  process: SimProcess,
+  { owner }: SimPart,
+  kind: keyof typeof CHANNEL_KINDS,
+): void {
   const { random, faults, wire, processes } = world;
   const others = processes.filter((other) => other !== process);
   const ms = random.pick([random.whole(10, 2_000), random.whole(2_000, 12_000)]);
   switch (kind) {
     case "lines":
-      wire.breakLines(process.owner, random.chance(0.4));
+      wire.breakLines(owner, random.chance(0.4));
       return;
     case "apart":
       faults.part(process.name, random.pick(others).name, ms);
       return;
     case "alone":
       for (const other of others) faults.part(process.name, other.name, ms);
-      cutOff(world, process, ms);
+      for (const part of process.parts) cutOff(part, ms);
       return;
   }
 }
 
-/** Runs every sweep in a process; whether they came to their end. */
-export async function sweep({ serving }: SimProcess): Promise<boolean> {
+/** Runs every sweep of a process in one database; whether they came to their end. */
+export async function sweep({ serving }: SimPart): Promise<boolean> {
   if (serving === null) return false;
   return await sweepAll(serving).then(() => true, () => false);
-}
-
-/** Runs something as an event of a process. */
-export function inProcess({ time }: TroubleWorld, process: SimProcess, run: () => void): void {
-  time.after(0, process.owner, run);
 }

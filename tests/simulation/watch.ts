@@ -17,12 +17,13 @@ export interface Violation {
   readonly message: string;
 }
 
-/** A run as checkers see it. */
+/** A run on one database, as checkers see it. */
 export interface Scene {
   readonly tenants: readonly Tenant[];
   readonly server: Server;
   /** The tables if every durable batch had been written at once. */
   readonly expected: SimTables;
+  /** About its workspaces. */
   readonly calls: readonly Call[];
   readonly receiver: Receiver;
   /** The calendar when the last sweep of all began. */
@@ -69,18 +70,21 @@ export class Watch {
       tenants,
       server,
       expected,
-      calls,
+      get calls() {
+        return calls.filter(({ tenant }) => tenants.includes(tenant));
+      },
       receiver,
       sweptAtMs: 0,
       isGone: (key) => isGone(this.#ids.get(key)),
       isUnmodelled: (key) => isUnmodelled(this.#ids.get(key)),
       tenantOf: (key) => this.#tenants.get(key),
     };
-    receiver.onReceipt = (receipt) => {
-      for (const checker of checkers) {
-        this.#try(checker.name, () => checker.onReceipt?.(receipt, this.scene));
+    const urls = tenants.flatMap(({ webhooks }) => webhooks.map(({ url }) => url));
+    receiver.listeners.push((receipt) => {
+      for (const checker of urls.includes(receipt.url) ? checkers : []) {
+        this.try(checker.name, () => checker.onReceipt?.(receipt, this.scene));
       }
-    };
+    });
     server.tables.onForgotten = (keys) => expected.forget(keys);
   }
 
@@ -88,17 +92,17 @@ export class Watch {
   take(batch: NotedBatch, payload: string): void {
     const { expected } = this.scene;
     for (const turn of batch.turns) {
-      this.#try("tables", () => expected.write(encodeChanges(turn.changes)));
+      this.try("tables", () => expected.write(encodeChanges(turn.changes)));
       for (const { table, row } of turn.changes) {
         if (table === "users") this.#learn(row);
       }
-      for (const checker of this.#checkers) this.#try(checker.name, () => checker.onTurn?.(turn, this.scene));
+      for (const checker of this.#checkers) this.try(checker.name, () => checker.onTurn?.(turn, this.scene));
     }
     // Totals leave with a batch and with no turn.
     const totals = payload.split("\n").filter((line) =>
       TOTALS.has(TABLES[line.charCodeAt(0) - FIRST_TABLE]?.name ?? "")
     );
-    if (totals.length > 0) this.#try("tables", () => expected.write(totals.join("\n")));
+    if (totals.length > 0) this.try("tables", () => expected.write(totals.join("\n")));
   }
 
   #learn({ key, id, realm }: User): void {
@@ -109,7 +113,7 @@ export class Watch {
 
   /** Asks every checker at the end. */
   end(): void {
-    for (const checker of this.#checkers) this.#try(checker.name, () => checker.atEnd?.(this.scene));
+    for (const checker of this.#checkers) this.try(checker.name, () => checker.atEnd?.(this.scene));
   }
 
   /** Notes something that was found. */
@@ -117,7 +121,8 @@ export class Watch {
     this.violation ??= { checker, message };
   }
 
-  #try(checker: string, look: () => void): void {
+  /** Notes what a look throws. */
+  try(checker: string, look: () => void): void {
     try {
       look();
     } catch (error) {

@@ -188,6 +188,24 @@ Deno.test("with a database away its workspaces and all lists are 503, and nothin
   assert.deepEqual(await statusesOf(requests), whole);
 });
 
+Deno.test("a database that has not answered for a while is not shown as served, although its term goes on", async () => {
+  const lease = process.of("eu2").requireServing().lease;
+  const { isValid } = lease;
+  Object.assign(lease, { isValid: () => false });
+  try {
+    const [, lost] = await listed("/stores");
+    assert.deepEqual([lost.state, lost.workspaces], ["starting", null]);
+    const { checks } = await listed("/health");
+    assert.ok(
+      checks.some(({ found }: { found: string }) => /^eu2: this process does not serve it/.test(found)),
+    );
+    const ready = await send(process.http, "GET", "/readyz", undefined, {});
+    assert.deepEqual(ready.body.data.stores, { eu1: "serving", eu2: "starting" });
+  } finally {
+    Object.assign(lease, { isValid });
+  }
+});
+
 Deno.test("metrics of a database have its name as a label, those of the process none", async () => {
   const { body } = await send(process.http, "GET", "/metrics", undefined, {});
   const lines: string[] = body.split("\n");

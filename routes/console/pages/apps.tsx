@@ -1,9 +1,11 @@
-// The apps of the service by workspace, with the usage of each workspace this month.
+// The apps of the service by workspace, a page at a time, with the usage of each workspace this month.
 
 import type { PageRoute } from "../parts/page_context.ts";
+import { Filter, FilterText } from "../parts/filter.tsx";
 import { Figure } from "../parts/figure.tsx";
 import { amountText } from "../parts/format.tsx";
 import { appPath } from "../parts/page.tsx";
+import { offsetOf, PAGE_ROWS, Pager } from "../parts/pager.tsx";
 import { errorPage } from "../parts/subject.tsx";
 import { Table } from "../parts/table.tsx";
 import type { AnswerOf } from "../../contract/definition.ts";
@@ -12,16 +14,27 @@ import { listApps, listWorkspaces } from "../../contract/admin.ts";
 type Workspace = AnswerOf<typeof listWorkspaces>[number];
 type App = AnswerOf<typeof listApps>[number];
 
-/** `/console/apps` */
+/** An app on the page, or a workspace without apps. */
+interface Entry {
+  readonly workspace: Workspace;
+  readonly app: App | null;
+}
+
+/** `/console/apps?q=&offset=`. The filter is shown where there is more than a page. */
 export const appsPage: PageRoute = {
   path: "/console/apps",
-  async show({ ask }) {
+  async show({ ask, query, path }) {
     const [workspaces, apps] = await Promise.all([
       ask.admin(listWorkspaces, {}),
       ask.admin(listApps, {}),
     ]);
     if (!workspaces.ok) return errorPage(workspaces.error);
     if (!apps.ok) return errorPage(apps.error);
+    const asked = query.get("q")?.trim() ?? "";
+    const all = entriesOf(workspaces.data, apps.data);
+    const found = asked === "" ? all : all.filter((entry) => isNamed(entry, asked.toLowerCase()));
+    const offset = offsetOf(query);
+    const shown = found.slice(offset, offset + PAGE_ROWS);
     return {
       title: "Apps",
       content: (
@@ -29,24 +42,50 @@ export const appsPage: PageRoute = {
           <div class="head">
             <h1>Apps</h1>
           </div>
-          {apps.data.length === 0
+          {all.length <= PAGE_ROWS ? null : (
+            <Filter path={path} isFiltered={asked !== ""}>
+              <FilterText name="q" label="Name or ID" value={asked} placeholder="of an app or a workspace" />
+            </Filter>
+          )}
+          {all.length === 0
             ? (
               <p class="empty">
                 No apps yet. Create one with <code>deno task admin app create --name "My app"</code>.
               </p>
             )
+            : shown.length === 0
+            ? <p class="empty">No results match this filter.</p>
             : null}
-          {workspaces.data.map((workspace) => (
+          {[...Map.groupBy(shown, ({ workspace }) => workspace)].map(([workspace, entries]) => (
             <WorkspaceCard
               workspace={workspace}
-              apps={apps.data.filter(({ workspaceId }) => workspaceId === workspace.workspaceId)}
+              apps={entries.flatMap(({ app }) => app ?? [])}
             />
           ))}
+          <Pager
+            query={query}
+            offset={offset}
+            rows={offset + shown.length < found.length ? PAGE_ROWS : 0}
+            words={["Previous", "Next"]}
+          />
         </>
       ),
     };
   },
 };
+
+/** Apps in the order of their workspaces. */
+function entriesOf(workspaces: readonly Workspace[], apps: readonly App[]): Entry[] {
+  const byWorkspace = Map.groupBy(apps, ({ workspaceId }) => workspaceId);
+  return workspaces.flatMap((workspace): Entry[] =>
+    byWorkspace.get(workspace.workspaceId)?.map((app) => ({ workspace, app })) ?? [{ workspace, app: null }]
+  );
+}
+
+function isNamed({ workspace, app }: Entry, text: string): boolean {
+  return [workspace.name, workspace.workspaceId, app?.name ?? "", app?.appId ?? ""]
+    .some((name) => name.toLowerCase().includes(text));
+}
 
 function WorkspaceCard({ workspace, apps }: { workspace: Workspace; apps: readonly App[] }) {
   const { name, workspaceId, store, operationCap, operationsUsed, aiBudgetCents, aiSpentCents } = workspace;

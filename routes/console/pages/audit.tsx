@@ -2,7 +2,7 @@
 
 import { errorPage } from "../parts/subject.tsx";
 import { csvFile, wantsCsv } from "../parts/csv.ts";
-import { Filter, FilterText } from "../parts/filter.tsx";
+import { Filter, FilterSelect, FilterText } from "../parts/filter.tsx";
 import { AmountText, Time } from "../parts/format.tsx";
 import { appPath, userPath } from "../parts/page.tsx";
 import { CsvLink, CursorPager, FILE_ROWS, PAGE_ROWS } from "../parts/pager.tsx";
@@ -16,6 +16,8 @@ type ShownEntry = AnswerOf<typeof listAudit>["entries"][number];
 type ShownValues = ShownEntry["before"];
 
 const FILE_STEP = 200;
+/** The most apps in a menu; where there are more, the filter is an ID. */
+const CHOICES_MAX = 200;
 
 /** `/console/audit` */
 const auditPage: PageRoute = {
@@ -100,15 +102,18 @@ function LogFilter({ query, path, names, isFiltered }: {
 }) {
   return (
     <Filter path={path} isFiltered={isFiltered}>
-      <div class="field">
-        <label for="filter-app">App</label>
-        <select id="filter-app" name="app">
-          <option value="">All apps</option>
-          {[...names].map(([appId, name]) => (
-            <option value={appId} selected={query.get("app") === appId}>{name}</option>
-          ))}
-        </select>
-      </div>
+      {names.size > CHOICES_MAX
+        ? <FilterText name="app" label="App" value={query.get("app")} placeholder="app_…" />
+        : (
+          <FilterSelect
+            name="app"
+            label="App"
+            none="All apps"
+            options={[...names.keys()]}
+            value={query.get("app") || undefined}
+            textOf={(appId) => names.get(appId) ?? appId}
+          />
+        )}
       <FilterText name="user" label="User" value={query.get("user")} />
     </Filter>
   );

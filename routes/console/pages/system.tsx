@@ -18,6 +18,9 @@ type Health = AnswerOf<typeof examine>;
 type UnknownKey = AnswerOf<typeof listUnknownKeys>["keys"][number];
 
 const CHECKS_PATH = "/console/system/checks";
+/** The member of the query that asks for the checks that take long, and no others. */
+const LONG = "long";
+const LONG_PATH = `${CHECKS_PATH}?${LONG}`;
 
 /** `/console/system` */
 const systemPage: PageRoute = {
@@ -44,7 +47,7 @@ const systemPage: PageRoute = {
               ? <p class="empty">{workspaces.error.message}</p>
               : workspaces.data.length === 0
               ? <p class="empty">No workspaces yet. The first app creates one.</p>
-              : workspaces.data.map((workspace) => <Caps workspace={workspace} />)}
+              : <Fullest workspaces={workspaces.data} />}
           </section>
           {keys.ok && keys.data.keys.length > 0 ? <UnknownKeys keys={keys.data.keys} /> : null}
           {stores.data.map((store) => <StoreCard store={store} />)}
@@ -68,11 +71,12 @@ const systemPage: PageRoute = {
   },
 };
 
-/** `/console/system/checks`: a page of its own and a part of the page above, because the checks take a while. */
+/** `/console/system/checks?long`: a page of its own and a part of the page above. The checks that take long are a part of it. */
 const checksPage: PageRoute = {
   path: CHECKS_PATH,
-  async show({ ask }) {
-    const health = await ask.admin(examine, {});
+  async show({ ask, query }) {
+    const isPart = query.has(LONG);
+    const health = await ask.admin(examine, { long: isPart ? "only" : "without" });
     if (!health.ok) return errorPage(health.error);
     return {
       title: "Health checks",
@@ -80,7 +84,7 @@ const checksPage: PageRoute = {
       content: (
         <>
           <h1>Health checks</h1>
-          <Checks health={health.data} />
+          {isPart ? <LongChecks health={health.data} /> : <Checks health={health.data} />}
         </>
       ),
     };
@@ -115,30 +119,55 @@ const VERDICTS = {
 } as const;
 
 function Checks({ health: { verdict, checks } }: { health: Health }) {
-  const tag = (of: Health["verdict"]) => <span class={`tag ${VERDICTS[of].kind}`}>{VERDICTS[of].text}</span>;
   return (
     <section class="card" id="checks">
       <div class="head">
         <h2>Results</h2>
         <span>
-          {tag(verdict)} <a href={CHECKS_PATH}>Run checks again</a>
+          <Verdict of={verdict} /> <a href={CHECKS_PATH}>Run checks again</a>
         </span>
       </div>
-      <Table
-        rows={checks}
-        columns={[
-          { head: "Check", cell: ({ name }) => name },
-          { head: "Status", cell: (check) => tag(check.verdict) },
-          { head: "Result", cell: ({ found }) => found },
-          { head: "Advice", cell: ({ advice }) => advice ?? "none" },
-        ]}
-      />
+      <CheckTable checks={checks} />
+      <h3>Catalogs and accounts</h3>
+      <div hx-get={LONG_PATH} hx-trigger="load" hx-select="#long-checks" hx-swap="outerHTML">
+        <p class="empty">
+          <a href={LONG_PATH}>Check all catalogs and the accounts of a sample of users</a>: takes up to
+          seconds.
+        </p>
+      </div>
+    </section>
+  );
+}
+
+/** The checks of all catalogs and of the accounts of a sample of users, loaded after the others. */
+function LongChecks({ health: { checks } }: { health: Health }) {
+  return (
+    <div id="long-checks">
+      <CheckTable checks={checks} />
       <p class="hint">
         Each run compares the accounts of another sample of users. <code>deno task reconcile</code>{" "}
         compares those of all users.
       </p>
-    </section>
+    </div>
   );
+}
+
+function CheckTable({ checks }: Pick<Health, "checks">) {
+  return (
+    <Table
+      rows={checks}
+      columns={[
+        { head: "Check", cell: ({ name }) => name },
+        { head: "Status", cell: ({ verdict }) => <Verdict of={verdict} /> },
+        { head: "Result", cell: ({ found }) => found },
+        { head: "Advice", cell: ({ advice }) => advice ?? "none" },
+      ]}
+    />
+  );
+}
+
+function Verdict({ of }: { of: Health["verdict"] }) {
+  return <span class={`tag ${VERDICTS[of].kind}`}>{VERDICTS[of].text}</span>;
 }
 
 function Troubles({ cluster: { troubles, cellsWithoutOwner } }: { cluster: Cluster }) {
@@ -155,6 +184,46 @@ function Troubles({ cluster: { troubles, cellsWithoutOwner } }: { cluster: Clust
         : <p>{cellsWithoutOwner.length} of 64 cells have no owner: their workspaces are unavailable.</p>}
     </div>
   );
+}
+
+/** Workspaces that are listed: where there are more, those nearest to a cap. */
+const WORKSPACES_SHOWN = 20;
+
+function Fullest({ workspaces }: { workspaces: readonly Workspace[] }) {
+  const hasMore = workspaces.length > WORKSPACES_SHOWN;
+  const shown = hasMore
+    ? workspaces.toSorted((one, other) => fullnessOf(other) - fullnessOf(one)).slice(0, WORKSPACES_SHOWN)
+    : workspaces;
+  return (
+    <>
+      {shown.map((workspace) => <Caps workspace={workspace} />)}
+      {hasMore
+        ? (
+          <p class="hint">
+            The {WORKSPACES_SHOWN} of {workspaces.length.toLocaleString("en-US")}{" "}
+            workspaces that are nearest to a cap. All are under <a href="/console/apps">Apps</a>.
+          </p>
+        )
+        : null}
+    </>
+  );
+}
+
+/** The largest part of a cap that is used. */
+function fullnessOf(
+  { operationsUsed, operationCap, aiSpentCents, aiBudgetCents, testOperationsUsed, testOperationCap }:
+    Workspace,
+): number {
+  return Math.max(
+    partOf(operationsUsed, operationCap),
+    partOf(aiSpentCents, aiBudgetCents),
+    partOf(testOperationsUsed, testOperationCap),
+  );
+}
+
+/** The used part of a cap, from 0 to 1. */
+function partOf(used: number, cap: number | null): number {
+  return cap === null ? 0 : cap === 0 ? (used > 0 ? 1 : 0) : Math.min(used / cap, 1);
 }
 
 function Caps({ workspace }: { workspace: Workspace }) {
@@ -180,7 +249,7 @@ function CapBar({ label, used, cap, unit }: {
   cap: number | null;
   unit?: Unit;
 }) {
-  const part = cap === null ? 0 : cap === 0 ? (used > 0 ? 1 : 0) : Math.min(used / cap, 1);
+  const part = partOf(used, cap);
   return (
     <div class="cap">
       <div class="title">

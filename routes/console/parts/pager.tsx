@@ -52,7 +52,7 @@ export async function listAsAsked<Data, Row>(
 }
 
 /** The offset in a query; 0 where it is missing or out of range. */
-function offsetOf(query: URLSearchParams): number {
+export function offsetOf(query: URLSearchParams): number {
   const offset = Number(query.get("offset") ?? 0);
   return Number.isInteger(offset) && offset >= 0 && offset <= OFFSET_MAX ? offset : 0;
 }
@@ -63,7 +63,12 @@ export function CsvLink({ query }: { query: URLSearchParams }) {
 }
 
 /** Links to the newer and older pages. A full page may have an older one. */
-export function Pager({ query, offset, rows }: { query: URLSearchParams; offset: number; rows: number }) {
+export function Pager({ query, offset, rows, words = ["Newer", "Older"] }: {
+  query: URLSearchParams;
+  offset: number;
+  rows: number;
+  words?: readonly [before: string, after: string];
+}) {
   const to = (next: number) => {
     const copy = new URLSearchParams(query);
     copy.delete("as");
@@ -75,8 +80,8 @@ export function Pager({ query, offset, rows }: { query: URLSearchParams; offset:
   if (offset === 0 && !isFull) return null;
   return (
     <nav class="pager" aria-label="Pages">
-      {offset > 0 ? <a href={to(offset - PAGE_ROWS)} rel="prev">Newer</a> : null}
-      {isFull ? <a href={to(offset + PAGE_ROWS)} rel="next">Older</a> : null}
+      {offset > 0 ? <a href={to(offset - PAGE_ROWS)} rel="prev">{words[0]}</a> : null}
+      {isFull ? <a href={to(offset + PAGE_ROWS)} rel="next">{words[1]}</a> : null}
     </nav>
   );
 }

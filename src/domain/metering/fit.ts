@@ -6,6 +6,8 @@ import { runsOf } from "../accounts/run.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
 import type { Result } from "../state/result.ts";
+import { UNITS } from "../catalog/plan.ts";
+import type { Amounts } from "../pricing/amounts.ts";
 import { type Amount, ONE } from "../values/amount.ts";
 import { withMember } from "../values/match.ts";
 import { assessPath } from "./levels.ts";
@@ -25,9 +27,12 @@ export function reserveFitting(
   const candidates = candidatesOf(input, fit);
   for (const { model, call } of candidates) {
     const sizedTo = (tokens: Amount) => withOutput(call, tokens);
-    if (!isAllowed(sizedTo(fit.minOutputTokens))) continue;
+    const passes = (tokens: Amount) => isAllowed(sizedTo(tokens));
     const most = input.size.maxOutputTokens ?? fit.minOutputTokens;
-    const maxOutputTokens = largest((tokens) => isAllowed(sizedTo(tokens)), fit.minOutputTokens, most);
+    const needs = (tokens: Amount) => sizedReserve(sizedTo(tokens), context).amounts;
+    const first = firstTokens(needs, fit.minOutputTokens, most).find(passes);
+    if (first === undefined) continue;
+    const maxOutputTokens = largest(passes, first, most);
     const result = reserve(draft, sizedTo(maxOutputTokens), context);
     return result.ok
       ? { ...result, answer: { ...result.answer, fitted: { model, maxOutputTokens } } }
@@ -65,7 +70,18 @@ function withOutput(input: ReserveInput, maxOutputTokens: Amount): ReserveInput 
 }
 
 /**
- * The largest whole number of tokens that passes: where some pass, all below them do.
+ * The numbers of tokens at which a call may begin to pass, the largest first: the fewest, and where a unit is needed at all.
+ * Credits that pay alone pay in a unit that the call needs, and fewer tokens may need nothing of it.
+ */
+function firstTokens(needs: (tokens: Amount) => Amounts, least: Amount, most: Amount): Amount[] {
+  const [fewest, all] = [needs(least), needs(most)];
+  const starts = UNITS.filter((unit) => fewest[unit] === 0n && all[unit] > 0n)
+    .map((unit) => largest((tokens) => needs(tokens)[unit] === 0n, least, most) + ONE);
+  return [...starts, least].sort((a, b) => a < b ? 1 : a > b ? -1 : 0);
+}
+
+/**
+ * The largest whole number of tokens that passes: from the least on, where some pass, all below them do.
  *
  * @param least a number that passes
  */

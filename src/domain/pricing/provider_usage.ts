@@ -127,7 +127,7 @@ function hourWritesIn(details: unknown): Amount {
 /** Reads the usage that an object reports, or its fault; paths are within the object. */
 export function readProviderUsage(object: ProviderUsage): Usage | FieldFault {
   // The AI SDK keeps the server's own object beside its own numbers, which leave out some of it.
-  const raw = isObject(object.raw) ? readProviderUsage(object.raw) : null;
+  const raw = isObject(object.raw) ? readProviderUsage({ ...object.raw, raw: null }) : null;
   if (raw !== null && !("path" in raw)) return raw;
   if (Array.isArray(object.iterations) && object.iterations.length > 0) {
     return usageOfIterations(object.iterations, object);
@@ -160,7 +160,7 @@ function usageOfIterations(iterations: readonly unknown[], object: ProviderUsage
   for (const [place, iteration] of iterations.entries()) {
     const path = `iterations[${place}]`;
     if (!isObject(iteration)) return { path, message: "must be an object" };
-    const usage = readProviderUsage({ ...iteration, iterations: null });
+    const usage = readProviderUsage({ ...iteration, iterations: null, raw: null });
     if ("path" in usage) return { ...usage, path: usage.path === "" ? path : `${path}.${usage.path}` };
     for (const [name, amount] of Object.entries(usage)) {
       if (typeof amount === "bigint") sum[name] = (sum[name] ?? 0n) + amount;

@@ -18,6 +18,7 @@ export interface RequestKey {
 /** A request that failed. */
 export interface FailedRequest {
   readonly key: RequestKey;
+  /** Any word: callers make methods up. */
   readonly method: string;
   /** The path with the names of its parameters. */
   readonly route: string;
@@ -54,6 +55,8 @@ export const REQUEST_IDS_MAX = 20;
 const BODY_MAX = 500;
 /** Characters of a path and of a message that are kept. */
 const TEXT_MAX = 300;
+/** Characters of a method that are kept; the longest that is registered has 17. */
+const METHOD_MAX = 20;
 /** Characters by which an unknown key is named. */
 const UNKNOWN_PREFIX_LENGTH = 12;
 
@@ -78,6 +81,7 @@ export function failedRowOf({ key, requestId, at, count = 1, ...failed }: Failed
   return {
     ...failed,
     ...key,
+    method: failed.method.slice(0, METHOD_MAX),
     path: isUnknown ? failed.route : wellFormed(failed.path.slice(0, TEXT_MAX)),
     message: wellFormed(failed.message.slice(0, TEXT_MAX)),
     userId: isUnknown ? null : failed.userId,

@@ -6,7 +6,7 @@ import type { Budget } from "../../../actors/budget.ts";
 import type { Directory } from "../../../actors/directory.ts";
 import { Unavailable } from "../../../actors/port.ts";
 import type { Term } from "../../../actors/term.ts";
-import type { Amount } from "../../domain/values/amount.ts";
+import { type Amount, wholeOf } from "../../domain/values/amount.ts";
 import type { GenerateInput } from "../../domain/metering/generate.ts";
 import { refusedAtCap } from "../../domain/state/refused_call.ts";
 import { centsOf, type Usage } from "../../domain/pricing/usage.ts";
@@ -214,17 +214,16 @@ interface Reported {
   readonly usage: Usage;
 }
 
-/** The usage that the model reported; details that contradict its totals are left out. Null without a report. */
+/**
+ * The usage that the model reported; details that contradict its totals are left out. Null without a report, and for one
+ * whose total or details make its tokens a fraction: a generation is stored with whole tokens.
+ */
 function usageOf({ model }: ComposeType, { usage }: ModelAnswer): Reported | null {
   const reported = readReport(usage);
   if (reported === null) return null;
-  const { inputTokens, outputTokens } = reported;
-  return {
-    inputTokens: inputTokens ?? 0n,
-    outputTokens: outputTokens ?? 0n,
-    costCents: centsOf(model, reported),
-    usage: reported,
-  };
+  const tokens = { inputTokens: reported.inputTokens ?? 0n, outputTokens: reported.outputTokens ?? 0n };
+  if (Object.values(tokens).some((amount) => wholeOf(amount) !== amount)) return null;
+  return { ...tokens, costCents: centsOf(model, reported), usage: reported };
 }
 
 function generationOf({ type, user, prompt }: Asking, usage: Reported, output: JsonObject): GenerateInput {

@@ -5,6 +5,7 @@ import {
   type Check,
   checkFeatures,
   checkGateway,
+  checkLong,
   checkStore,
   fail,
   ok,
@@ -18,7 +19,7 @@ import {
   type Trouble,
   troublesOf,
 } from "../../cluster/examine.ts";
-import { storeFacts } from "./facts.ts";
+import { longFacts, storeFacts } from "./facts.ts";
 import type { Term } from "../../../actors/term.ts";
 import type { Clock } from "../../process/clock.ts";
 import type { Features } from "../../process/features.ts";
@@ -39,22 +40,33 @@ export interface ExaminedWorld {
   readonly node: ClusterView;
 }
 
+/** Whether an examination makes the checks that read every catalog and the accounts of a sample, or makes no others. */
+export type WithLong = "with" | "without" | "only";
+
 /** Examines the running service. */
-export async function examine(world: ExaminedWorld): Promise<Examination> {
+export async function examine(world: ExaminedWorld, long: WithLong = "with"): Promise<Examination> {
   const { database, clock, term, features, node: view } = world;
   const { drain, gate } = term;
-  const facts = await storeFacts(database, () => clock.now());
+  const now = () => clock.now();
+  if (long === "only") {
+    const facts = await longFacts(database, now);
+    return examinationOf([...checkLong(facts), checkGateway(features, facts)]);
+  }
+  const facts = await storeFacts(database, now, long === "with");
   const own = {
     backlogChanges: drain.backlogChanges,
     backlogBytes: drain.backlogBytes,
     waitingChanges: gate.waitingChanges,
     view,
   };
-  const checks = [
+  return examinationOf([
     ...checkStore(facts, own),
-    checkGateway(features, facts),
+    ...long === "with" ? [checkGateway(features, facts)] : [],
     checkFeatures(features),
-  ];
+  ]);
+}
+
+function examinationOf(checks: readonly Check[]): Examination {
   return { verdict: worstOf(checks), checks };
 }
 
@@ -82,7 +94,8 @@ export function joinExaminations(
 ): { verdict: Verdict; checks: Check[] } {
   const texts = parts.map(({ checks }) => new Set(checks.map((check) => JSON.stringify(check))));
   const examined = texts.filter(({ size }) => size > 1);
-  const isShared = (check: Check) => examined.every((others) => others.has(JSON.stringify(check)));
+  const isShared = (check: Check) =>
+    examined.length > 0 && examined.every((others) => others.has(JSON.stringify(check)));
   const apart = parts.flatMap(({ name, checks }) =>
     checks.filter((check) => !isShared(check)).map((check) => ({
       ...check,

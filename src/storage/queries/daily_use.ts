@@ -386,7 +386,10 @@ function useOf(row: SumRow | undefined): Use {
 }
 
 /** Reads the time of the first event that is not in the sums yet; null if all are. */
-export async function firstUnadded(database: Database, realm: number): Promise<Millis | null> {
+export async function firstUnadded(
+  database: Pick<Database, "query">,
+  realm: number,
+): Promise<Millis | null> {
   const [row] = await database.query<{ at: Millis | null }>(
     `select (select e.created_at_ms from events e where e.realm = $1::int
          and (e.created_at_ms, e.id) > (coalesce(m.at_ms, -1), coalesce(m.event_id, ''))

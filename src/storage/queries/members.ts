@@ -161,7 +161,7 @@ export async function listDueMembers(
 /** Decodes a cursor; undefined if it is invalid. */
 export function readMembersCursor(cursor: string): MemberPlace | undefined {
   const text = Buffer.from(cursor, "base64url").toString();
-  const [, count, userId] = /^(\d+(?:\.\d+)?) (.+)$/su.exec(text) ?? [];
+  const [, count, userId] = /^(\d+(?:\.\d+)?) ([^\0]+)$/u.exec(text) ?? [];
   if (count === undefined || userId === undefined) return undefined;
   const place = { count, userId };
   return cursorOf(place) === cursor ? place : undefined;

@@ -99,7 +99,7 @@ export function runsCursor({ createdAt, id }: RunPlace): string {
 
 /** Decodes a cursor; null if it is invalid. */
 export function readRunsCursor(cursor: string): RunPlace | null {
-  const found = /^(\d{1,15}) (\S{1,200})$/.exec(Buffer.from(cursor, "base64url").toString());
+  const found = /^(\d{1,15}) (run_\w{1,200})$/.exec(Buffer.from(cursor, "base64url").toString());
   if (found === null) return null;
   const place = { createdAt: Number(found[1]), id: found[2] as string };
   return runsCursor(place) === cursor ? place : null;

@@ -125,6 +125,17 @@ export async function addUpDailyUse(
   return row?.events ?? 0;
 }
 
+/** Whether a realm has events after its mark and before a moment. */
+export async function hasUnadded(reader: Reader, realm: number, before: Millis): Promise<boolean> {
+  const rows = await reader.query(
+    `select from (select 1) one left join daily_use_marks m on m.realm = $1::int
+     where exists (select from events e where e.realm = $1::int
+       and (e.created_at_ms, e.id) > (coalesce(m.at_ms, -1), coalesce(m.event_id, '')) and e.created_at_ms < $2::bigint)`,
+    [realm, before],
+  );
+  return rows.length > 0;
+}
+
 /** Lists the realms, of these, that have events after their marks. */
 export async function listUnadded(reader: Reader, realms: readonly number[]): Promise<number[]> {
   const rows = await reader.query<{ realm: number }>(

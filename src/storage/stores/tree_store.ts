@@ -123,7 +123,7 @@ export async function listChildren(database: Pick<Database, "query">, { keys, af
 /** Decodes a cursor; undefined if it is invalid. */
 export function readChildrenCursor(cursor: string): string | undefined {
   const id = Buffer.from(cursor, "base64url").toString();
-  return id !== "" && cursorOf(id) === cursor ? id : undefined;
+  return id !== "" && !id.includes("\0") && cursorOf(id) === cursor ? id : undefined;
 }
 
 function cursorOf(id: string): string {

@@ -129,16 +129,21 @@ function checkCase(each: Case, random: Random, limiting: Map<string, number>): b
   const answer = answerOf(each, input);
   const models = [...named === null ? [] : [named], ...others.filter((model) => model !== named)];
   const candidates: (string | null)[] = models.length === 0 ? [null] : models;
-  const found = candidates.find((model) => plain(each, input, model, least).allowed);
   const { fitted, ...rest } = answer;
-  if (found === undefined) {
-    assert.equal(fitted, undefined);
+  const place = fitted === undefined
+    ? candidates.length
+    : candidates.findIndex((model) => (model ?? "make") === fitted.model);
+  for (const model of candidates.slice(0, place)) {
+    for (const tokens of [least, random.whole(least, most), most]) {
+      assert.ok(!plain(each, input, model, tokens).allowed, `${model} passes with ${tokens}`);
+    }
+  }
+  if (fitted === undefined) {
     assert.deepEqual(rest, plain(each, input, candidates[0] ?? null, least));
     return false;
   }
-  assert.ok(fitted !== undefined);
+  const found = candidates[place] as string | null;
   const tokens = numberOf(fitted.maxOutputTokens);
-  assert.equal(fitted.model, found ?? "make");
   assert.ok(Number.isInteger(tokens) && tokens >= least && tokens <= most);
   assert.deepEqual(rest, plain(each, input, found, tokens));
   if (tokens === most) return true;
@@ -187,6 +192,30 @@ function sceneOfOneCent(): Scene {
   scene.subscribe("A");
   return scene;
 }
+
+Deno.test("credits that pay alone pay for a longer answer where the shortest one needs nothing of their unit", () => {
+  const pennies = {
+    id: "penny",
+    modality: "text",
+    amountMode: "per_token",
+    outputCentsPerMillionTokens: 0.1,
+  } as const;
+  const scene = new Scene([planOf("A", {}, { limits: [] })], undefined, PACKS, {
+    models: [pennies],
+    isCompared: false,
+  });
+  scene.fund("cents", 0.000002);
+  const ask = (most: number, least = 1) =>
+    scene.ask("reserve", {
+      ...callOf(0, { event: "x.penny" }),
+      size: sizeOf({ maxOutputTokens: most }),
+      ttlMs: null,
+      fit: { minOutputTokens: amountOf(least), models: [] },
+    });
+  assert.equal(ask(4).fitted, undefined);
+  assert.equal(ask(900, 25).fitted, undefined);
+  assert.deepEqual(ask(900).fitted, { model: "penny", maxOutputTokens: amountOf(24) });
+});
 
 Deno.test("a fitted call keeps its other metadata and is priced as the model it was fitted to", () => {
   const scene = sceneOfOneCent();

@@ -231,3 +231,19 @@ Deno.test("a message of several runs is their sum, and a faulty run is named", (
   assert.ok(!("path" in thought));
   assert.equal(thought.reasoningTokens, amountOf(15));
 });
+
+Deno.test("the server's own object is looked for once, not within itself", () => {
+  const own = { input_tokens: 7, output_tokens: 3 };
+  for (const wrapped of [{ raw: own }, { raw: { iterations: [own] } }]) {
+    const read = readProviderUsage(wrapped);
+    assert.ok(!("path" in read));
+    assert.equal(read.inputTokens, amountOf(7));
+  }
+  for (
+    const wrap of [(inner: object) => ({ raw: inner }), (inner: object) => ({ iterations: [{ raw: inner }] })]
+  ) {
+    let deep: Record<string, unknown> = own;
+    for (let level = 0; level < 100_000; level++) deep = wrap(deep);
+    assert.ok("path" in readProviderUsage(deep));
+  }
+});

@@ -68,6 +68,7 @@ function check(told: readonly Told[]): void {
       id: `call-${index + 1}`,
       process: WORLD,
       sentAt: from,
+      ...{ arrivedMs: 0, tookMs: 0 },
       sentOnMs: NOW,
       seenOnMs: [],
       turns: [],

@@ -60,7 +60,11 @@ class Connection {
         return;
       }
       const fate = faults.fateOf(message, owner);
-      const arrivesAt = Math.max(time.now + faults.latency(), faults.stuckUntil(message, owner));
+      const arrivesAt = Math.max(
+        time.now + faults.latency(),
+        faults.stuckUntil(message, owner),
+        server.frozenUntil,
+      );
       this.#deliverAt = Math.max(this.#deliverAt, arrivesAt);
       const onReply = (reply: Reply) => this.#hear(pending, reply, resolve, reject);
       const arrive = () => {
@@ -309,7 +313,7 @@ export class SimDatabase implements Database {
 
   /** A connection, after the time that connecting takes. */
   #connect(onClose: () => void): Promise<Connection> {
-    const { time, faults, owner } = this.#line;
+    const { time, server, faults, owner } = this.#line;
     return new Promise((resolve, reject) => {
       const attempt = () => {
         try {
@@ -321,7 +325,7 @@ export class SimDatabase implements Database {
           reject(error);
         }
       };
-      time.after(faults.latency(), owner, attempt);
+      time.after(Math.max(faults.latency(), server.frozenUntil - time.now), owner, attempt);
     });
   }
 

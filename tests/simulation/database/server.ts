@@ -69,6 +69,8 @@ export class Server {
   isUp = true;
   /** When the server started last. */
   startedAt = -Infinity;
+  /** Until when it is frozen: what is sent to it waits. */
+  frozenUntil = 0;
   readonly advisory = new Locks<ServerSession>();
   readonly sessions = new Set<ServerSession>();
   readonly #time: VirtualTime;

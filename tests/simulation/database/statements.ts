@@ -11,6 +11,7 @@ import { READS } from "./statements_read.ts";
 import { FAILED_REQUESTS } from "./statements_failed_requests.ts";
 import { REFUSALS } from "./statements_refusals.ts";
 import { REGISTRY } from "./statements_registry.ts";
+import { STORES } from "./statements_stores.ts";
 import { RUNS } from "./statements_runs.ts";
 import { TREE } from "./statements_tree.ts";
 import { STRIPE } from "./statements_stripe.ts";
@@ -67,6 +68,7 @@ const EVERY: readonly Entry[] = [
   ...STRIPE,
   ...RUNS,
   ...STRIPE_UNHANDLED,
+  ...STORES,
 ];
 
 const known = new Map<string, Statement>();

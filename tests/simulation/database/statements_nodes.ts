@@ -129,10 +129,13 @@ const JOINING: readonly Entry[] = [
     tables.userKeys = tables.userKeys === 0 ? 1 : tables.userKeys + 1000;
     return [{ first: tables.userKeys }];
   }),
-  read('identity of the cluster: select cluster_id as "clusterId", secret from registry', () => [{
-    clusterId: "simulated",
-    secret: "simulated-cluster-secret",
-  }]),
+  read(
+    'identity of the cluster: select cluster_id as "clusterId", secret from registry',
+    ({ clusterId }) => [{
+      clusterId,
+      secret: `${clusterId}-cluster-secret`,
+    }],
+  ),
   write("remove old members: delete from members where coalesce(ended_at, seen_at)", () => (tables) => {
     const before = tables.time.now - DAY_MS;
     tables.remove(

@@ -32,6 +32,7 @@ const OTHERS = [
   "stripe_disputes",
   "stripe_customers",
   "stripe_unhandled",
+  "stores",
 ];
 
 /** All rows of a database at one moment. */
@@ -39,6 +40,7 @@ export class SimTables extends MemoryTables {
   journal = new Map<number, string>();
   /** Tables that share rows with a copy until either side changes them. */
   #shared = new Set<string>();
+  clusterId = "simulated";
   /** Terms so far. */
   terms = 0;
   /** The version of the registry. */
@@ -57,6 +59,11 @@ export class SimTables extends MemoryTables {
     for (const name of OTHERS) this.tables.set(name, new Map());
   }
 
+  /** Every table. */
+  get names(): readonly string[] {
+    return [...this.tables.keys()];
+  }
+
   /** The same rows, to be changed apart from these. */
   clone(): SimTables {
     const copy = new SimTables();
@@ -64,6 +71,7 @@ export class SimTables extends MemoryTables {
     this.#shared = new Set(this.tables.keys());
     copy.#shared = new Set(this.#shared);
     copy.journal = new Map(this.journal);
+    copy.clusterId = this.clusterId;
     copy.terms = this.terms;
     copy.version = this.version;
     copy.userKeys = this.userKeys;

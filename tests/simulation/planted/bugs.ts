@@ -27,6 +27,7 @@ import { SimDatabase } from "../database/connection.ts";
 import { SimTables } from "../database/tables.ts";
 import { SimProcess } from "../process.ts";
 import { CLUSTER_BUGS } from "./cluster_bugs.ts";
+import { DATABASE_BUGS } from "./database_bugs.ts";
 import { MONEY_BUGS } from "./money_bugs.ts";
 import { OVERAGE_BUGS } from "./overage_bugs.ts";
 import { type PlantedBug, replace, replaceGetter } from "./plant.ts";
@@ -189,7 +190,7 @@ export const PLANTED: readonly PlantedBug[] = [
         "handle",
         (handle) =>
           function (this: SimProcess, attempt, request) {
-            const lease = this.service.serving?.lease;
+            const lease = this.parts[0]?.service.serving?.lease;
             if (lease !== undefined) Object.assign(lease, { isValid: () => true });
             return handle.call(this, attempt, request);
           },
@@ -336,6 +337,7 @@ export const PLANTED: readonly PlantedBug[] = [
         }),
   },
   ...CLUSTER_BUGS.map((bug) => ({ ...bug, nodes: 3 })),
+  ...DATABASE_BUGS,
   ...WEBHOOK_BUGS,
   ...STRIPE_BUGS,
   ...TREE_BUGS,

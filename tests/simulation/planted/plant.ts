@@ -7,6 +7,8 @@ export interface PlantedBug {
   readonly name: string;
   /** Processes of the worlds in which it is looked for; left out: the seeds say. */
   readonly nodes?: number;
+  /** Databases of the worlds. Default 1. */
+  readonly databases?: number;
   /** What goes wrong in them, where it has to be something rare. */
   readonly troubles?: Troubles;
   /** Whether the worlds have Stripe. Default false. */

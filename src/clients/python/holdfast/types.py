@@ -530,7 +530,8 @@ class TrackAnswerLevelsCounters(TypedDict):
     """
     window: NotRequired[TrackAnswerLevelsCountersWindow]
     """Present for a guard: a rate or a concurrency limit. count is what counts now."""
-    member: TrackAnswerLevelsCountersMember
+    member: NotRequired[TrackAnswerLevelsCountersMember]
+    """Absent for a guard: it has no shares."""
 
 
 class TrackAnswerLevels(TypedDict):
@@ -882,7 +883,8 @@ class UsageLevelsCounters(TypedDict):
     period: NotRequired[Union[Period, None]]
     window: NotRequired[UsageLevelsCountersWindow]
     """Present for a guard: a rate or a concurrency limit. count is what counts now."""
-    member: UsageLevelsCountersMember
+    member: NotRequired[UsageLevelsCountersMember]
+    """Absent for a guard: it has no shares."""
 
 
 class UsageLevels(TypedDict):
@@ -941,7 +943,7 @@ class OverageList(TypedDict):
 class SpendCapInput(TypedDict):
     """A user's own cap to set."""
 
-    userId: NotRequired[str]
+    userId: NotRequired[Union[str, None]]
     groupId: str
     max: Union[float, None]
     """From 0 to the max of the catalog; null for no cap of the user's own."""
@@ -1136,6 +1138,8 @@ class User(TypedDict):
     """The canonical id."""
     aliases: List[str]
     subscription: Union[Subscription, None]
+    addOns: NotRequired[List[Subscription]]
+    """Present if the catalog has add-ons: those in force."""
     history: List[SubscriptionEvent]
     """Newest first, at most 50."""
     period: Union[Period, None]
@@ -1564,15 +1568,15 @@ class TopUpInput(TypedDict):
     """The id or the name of a pack with a price, and one item or none."""
     below: float
     """Buys when less than this is left of active balances with the pack's unit and rules."""
-    quantity: NotRequired[int]
+    quantity: NotRequired[Union[int, None]]
     """Packs, default 1; units of a pack without items, where it is required."""
     maxPerMonth: int
     """The most that may be paid in a UTC month, in the smallest unit of the currency."""
-    stripeCustomerId: NotRequired[str]
+    stripeCustomerId: NotRequired[Union[str, None]]
     """Required the first time. Only your backend may set it."""
-    stripePaymentMethodId: NotRequired[str]
+    stripePaymentMethodId: NotRequired[Union[str, None]]
     """A saved card of the customer. Required the first time. Only your backend may set it."""
-    enabled: NotRequired[bool]
+    enabled: NotRequired[Union[bool, None]]
     """Default true."""
 
 
@@ -1710,7 +1714,9 @@ class AliasReportConflicts(TypedDict):
     counters: AliasReportConflictsCounters
     subscriptions: Union[DuplicateActiveSubscriptions, None]
     endedSubscriptions: List[SubscriptionRef]
-    """Subscriptions without provider, ended because of a paid one."""
+    """Subscriptions without provider that ended, because of a paid one or of a better one
+    without provider.
+    """
     credits: List[AliasReportConflictsCredits]
     """Grants that both ids had, by their externalRef."""
 
