@@ -10,6 +10,7 @@ import { browserOfFile } from "./browser.ts";
 
 const inBrowser = browserOfFile();
 const THEMES = ["light", "dark"] as const;
+const OF_COLORS = { type: "rule", values: ["color-contrast", "link-in-text-block"] };
 const PHONE_PX = 360;
 
 /** The kind of a page: its path without IDs and query. */
@@ -19,9 +20,10 @@ function kindOf(path: string, app: TestApp): string {
     .replaceAll(/\/users\/[^/]+/g, "/users/ID").replace(/\/versions\/\d+/, "/versions/N");
 }
 
-/** The violations that axe finds: the rule, and the first elements that violate it. */
-async function violationsOf(page: Page): Promise<string[]> {
-  const { violations } = await page.evaluate("axe.run(document)") as {
+/** The violations that axe finds: the rule, and the first elements that violate it. Themes differ in colors alone. */
+async function violationsOf(page: Page, theme: (typeof THEMES)[number]): Promise<string[]> {
+  const options = theme === THEMES[0] ? {} : { runOnly: OF_COLORS };
+  const { violations } = await page.evaluate(`axe.run(document, ${JSON.stringify(options)})`) as {
     readonly violations: readonly {
       readonly id: string;
       readonly nodes: readonly { readonly html: string }[];
@@ -79,7 +81,9 @@ inBrowser(
       await page.evaluate(axe.source);
       for (const theme of THEMES) {
         await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: theme }]);
-        for (const violation of await violationsOf(page)) faults.push(`${kind}, ${theme}: ${violation}`);
+        for (const violation of await violationsOf(page, theme)) {
+          faults.push(`${kind}, ${theme}: ${violation}`);
+        }
       }
       await page.setViewport({ width: PHONE_PX, height: 800 });
       const over = await page.evaluate("document.documentElement.scrollWidth - innerWidth") as number;

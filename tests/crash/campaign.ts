@@ -5,7 +5,8 @@ import { Random } from "../model/random.ts";
 import { type Fault, killFirstStarts, type Need, PROCESS_FAULTS } from "./faults.ts";
 import { OwnServer } from "./own_server.ts";
 import { SERVER_FAULTS } from "./server_faults.ts";
-import { goOn, World } from "./world.ts";
+import { testServerUrl } from "../support/test_store.ts";
+import { goOn, World, type WorldOptions } from "./world.ts";
 
 /** Every kind that can be asked for. A first start has no service to disturb and so no strike of its own. */
 export const FAULTS: readonly Fault[] = [...PROCESS_FAULTS, ...SERVER_FAULTS];
@@ -35,6 +36,8 @@ export interface CampaignOptions {
   readonly isWired?: boolean;
   /** How many databases the processes have, all on one server; left out: one. */
   readonly databases?: number;
+  /** How hard the clients press; left out: as hard as they can. */
+  readonly pace?: WorldOptions["pace"];
   readonly progress: (text: string) => void;
 }
 
@@ -142,13 +145,16 @@ class Campaign {
 
   async run(): Promise<CampaignReport> {
     while (!this.#isOver()) {
+      const server = this.#options.store === "embedded" ? null : this.#ownServer?.url ?? this.#options.server;
       const world = await World.open({
         random: this.#random,
-        server: this.#options.store === "embedded" ? null : this.#ownServer?.url ?? this.#options.server,
+        server,
+        isEmpty: this.#options.kinds.has(FIRST_START) || server !== testServerUrl(),
         ownServer: this.#ownServer,
         nodes: this.#nodesOf(),
         isWired: this.#options.store === "postgres" && this.#isWired(),
         databases: this.#options.databases ?? 1,
+        pace: this.#options.pace ?? "hard",
       });
       this.#report.worlds++;
       const done: string[] = [];

@@ -8,6 +8,7 @@ import { pause } from "./program.ts";
 import { type BatchResult, type CallResult, isDone, outcomeAt, outcomeOf } from "./results.ts";
 import { GUARDED_USER, TIGHT_QUOTA, TIGHT_USER, WIDE_USERS, WITNESS_USER } from "./stage.ts";
 import { type Outcome, Wire, type WireCall, type WireResponse } from "./wire.ts";
+import { isDeep } from "../support/depth.ts";
 
 const LOOPS = 20;
 const TTL_SECONDS = 86_400;
@@ -34,8 +35,11 @@ export class Load {
   readonly record = new Record();
   /** Where the clients send; changed when another process serves. */
   origins: string[];
-  /** The longest pause of a client between two calls. */
-  pauseMaxMs = 12;
+  /**
+   * The longest pause of a client between two calls. All clients together have some call under way at nearly any moment;
+   * ones that hardly rest would take both cores from what is waited for, and leave ten times as much to audit.
+   */
+  pauseMaxMs = isDeep ? 12 : 120;
   /** How many of the reads look at the feed, which asks for a drain at once. */
   feedShare = 0.3;
   readonly #key: string;

@@ -13,6 +13,7 @@ export const SILENT_TAKEOVER_MS = 30_000;
 /** Others have the cells of a killed process within this time; we see one second, on a busy machine more. */
 export const TAKEOVER_MS = 10_000;
 const SPREAD_MS = 180_000;
+const LOOK_MS = 100;
 
 /** A process and where it listens. */
 export interface ClusterNode {
@@ -66,7 +67,10 @@ export async function untilSpread(stage: Stage, nodes: readonly ClusterNode[]): 
   await until("every cell is where it should be", SPREAD_MS, async () => {
     const owners = await ownersOf(stage);
     const wanted = wantedOwners(nodes.map((node) => termOf(node, stage.storeName)));
-    return owners.every((owner, cell) => owner === wanted[cell]) ? true : null;
+    if (owners.every((owner, cell) => owner === wanted[cell])) return true;
+    // Cells move seconds after a process came.
+    await pause(LOOK_MS);
+    return null;
   });
 }
 

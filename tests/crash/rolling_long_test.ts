@@ -16,18 +16,18 @@ const BASE_URL = "http://holdfast.test";
 const DECISION_MS = 20_000;
 const LOOPS = isDeep ? 12 : 4;
 /** A restart mostly waits for newcomers to settle: clients that never rest would take both cores for all that time. */
-const REST_MS = isDeep ? 5 : 1_000;
+const REST_MS = isDeep ? 5 : 2_000;
 /** The same for a client that exports a person with a long history, and a client that repeats all merges. */
-const EXPORT_REST_MS = isDeep ? 200 : 3_000;
-const BATCH_REST_MS = isDeep ? 0 : 2_000;
+const EXPORT_REST_MS = isDeep ? 200 : 5_000;
+const BATCH_REST_MS = isDeep ? 0 : 4_000;
 const FEATURES = {
   HOLDFAST_PRIVACY_SECRET: "crash-privacy-secret-0123456789",
   ANALYTICS_EXPORT_SECRET: "crash-export-secret-0123456789",
 };
 /** The id of the erased user: no row may contain it. */
 const MARK = "zebra-77";
-const PAIRS = isDeep ? 400 : 150;
-const EXPORTED_EVENTS = isDeep ? 2_000 : 500;
+const PAIRS = isDeep ? 400 : 60;
+const EXPORTED_EVENTS = isDeep ? 2_000 : 250;
 
 /** Clients that meter until stopped, and count the answers. */
 class Meters {

@@ -7,6 +7,7 @@ import { openPostgres } from "../../src/storage/postgres_database.ts";
 import { Program, until, within } from "./program.ts";
 import { answerOf, once, type WireCall, type WireResponse } from "./wire.ts";
 import { copyMigratedStore } from "../support/kept_stores.ts";
+import { copyTemplate } from "../support/server_stores.ts";
 import { testServerUrl } from "../support/test_store.ts";
 
 export const ADMIN_TOKEN = "crash-admin-token-0123456789";
@@ -78,15 +79,23 @@ export class Stage implements AsyncDisposable {
     this.#url = parts.url;
   }
 
-  /** Makes an empty store: a scratch database of a server where there is one, else a folder. */
-  static async open(server: string | null = testServerUrl()): Promise<Stage> {
+  /**
+   * Makes a store without rows: a scratch database of a server where there is one, else a folder.
+   *
+   * @param isEmpty whether the server's database lacks its tables too, which the first start makes; a folder always does
+   */
+  static async open(
+    server: string | null = testServerUrl(),
+    isEmpty: boolean = server !== testServerUrl(),
+  ): Promise<Stage> {
     if (server === null) {
       const folder = await Deno.makeTempDir({ prefix: "holdfast_crash_" });
       return new Stage({ folder, server: null, name: "", url: null });
     }
     const name = `holdfast_crash_${crypto.randomUUID().replaceAll("-", "").slice(0, 16)}`;
     const admin = openPostgres(server, 2);
-    await admin.script(`create database ${name}`);
+    if (isEmpty) await admin.script(`create database ${name}`);
+    else await copyTemplate(server, admin, name);
     // The URL may name several servers, which the class URL cannot read.
     const url = server.replace(/(\/\/[^/?]+)(\/[^?]*)?/, `$1/${name}`);
     return new Stage({ folder: null, server: admin, name, url });

@@ -11,7 +11,7 @@ import { answerOf, Wire } from "./wire.ts";
 import { isDeep } from "../support/depth.ts";
 import { testServerUrl } from "../support/test_store.ts";
 
-const WORKSPACES = isDeep ? 5_000 : 2_000;
+const WORKSPACES = isDeep ? 5_000 : 500;
 const LOOPS = 16;
 const EXIT_MS = 60_000;
 

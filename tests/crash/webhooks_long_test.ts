@@ -6,7 +6,7 @@ import { pause, until } from "./program.ts";
 import { roundsOf } from "../support/depth.ts";
 import { ADMIN_TOKEN, Stage } from "./stage.ts";
 
-const ROUNDS = roundsOf(2);
+const ROUNDS = roundsOf(1);
 const USERS = Array.from({ length: 6 }, (_, index) => `w${index}`);
 const SETTINGS = { HOLDFAST_WEBHOOKS_ALLOW_PRIVATE: "true" };
 const DELIVERED_MS = 60_000;

@@ -25,7 +25,8 @@ const FIRST_START_MS = 180_000;
 const FIRST_USERS = 8;
 const USERS_A_ROUND = 2;
 const MERGE_SHARE = 0.03;
-const STORM_PAUSE_MS = 60;
+/** The longest pauses of a client of the load, and of the storm, between two calls. */
+const PACES = { hard: [12, 60], calm: [240, 240] } as const;
 /** The feed is looked at rarely in some worlds, so that the journal grows between drains. */
 const LAZY = { feedShare: 0.01, readPauseMs: 5_000 };
 /** Commits of some worlds wait this long, so that more happens in their middle. */
@@ -45,6 +46,10 @@ export interface WorldOptions {
   readonly isWired: boolean;
   /** How many databases the processes have, all on one server. */
   readonly databases: number;
+  /** Whether the first start makes the tables. */
+  readonly isEmpty: boolean;
+  /** How hard the clients press. */
+  readonly pace: keyof typeof PACES;
 }
 
 /** A store, or several databases, with everything that goes on around it. */
@@ -70,24 +75,26 @@ export class World implements AsyncDisposable {
   /** By term: what leads to its channel's address. */
   readonly #relays = new Map<number, Cable>();
   readonly #size: number;
+  readonly #pace: readonly [loadMs: number, stormMs: number];
   #blowing: Promise<void> | null = null;
   /** The place of the database that the next fault is done to. */
   #struck = 0;
 
-  private constructor(stages: readonly Stage[], { random, ownServer, isWired, nodes }: WorldOptions) {
+  private constructor(stages: readonly Stage[], { random, ownServer, isWired, nodes, pace }: WorldOptions) {
     this.stages = stages;
     this.random = random;
     this.ownServer = ownServer;
     this.isWired = isWired;
     this.isRelayed = nodes > 1 && stages.length === 1 && random.chance(0.5);
     this.#size = nodes;
+    this.#pace = PACES[pace];
   }
 
   /** Makes an empty store; nothing runs on it yet. */
   static async open(options: WorldOptions): Promise<World> {
     const stages: Stage[] = [];
     for (let place = 1; place <= options.databases; place++) {
-      const stage = await Stage.open(options.server);
+      const stage = await Stage.open(options.server, options.isEmpty);
       if (options.databases > 1) stage.storeName = `eu${place}`;
       stages.push(stage);
     }
@@ -158,6 +165,7 @@ export class World implements AsyncDisposable {
     while (this.nodes.length < this.#size) await this.start();
     for (const stage of this.stages) await stage.populate(this.anyone.origin);
     this.loads = this.stages.map(({ secretKey }) => new Load(this.anyone.origin, secretKey));
+    for (const load of this.loads) load.pauseMaxMs = this.#pace[0];
     this.#aim();
     await this.storm.populate(FIRST_USERS);
     if (!this.random.chance(0.5)) return;
@@ -300,7 +308,7 @@ export class World implements AsyncDisposable {
     await this.storm.addUsers(USERS_A_ROUND);
     this.#startLoad();
     this.storm.isOver = false;
-    this.#blowing = this.storm.blow(MERGE_SHARE, STORM_PAUSE_MS);
+    this.#blowing = this.storm.blow(MERGE_SHARE, this.#pace[1]);
     // A later wait reports its failure.
     this.#blowing.catch(() => {});
   }

@@ -4,11 +4,12 @@
 import assert from "node:assert/strict";
 import { CATALOG, endUserToken } from "../routes/support.ts";
 import type { Answer, TestApp } from "../support/test_service.ts";
+import { far } from "../support/depth.ts";
 import { testServerUrl } from "../support/test_store.ts";
 import { Nodes, type TestMember } from "./support.ts";
 
 const ignore = testServerUrl() === null;
-const ROUNDS = 6;
+const ROUNDS = far(3);
 
 /** Checks: each makes a change through one node, and looks for it at all others. */
 const CHANGES: Readonly<Record<string, (by: TestMember, scene: Scene, round: number) => Promise<void>>> = {

@@ -5,12 +5,15 @@ import assert from "node:assert/strict";
 import { CATALOG } from "../routes/support.ts";
 import type { Answer, TestApp } from "../support/test_service.ts";
 import { sessionNameOf } from "../../src/storage/journal/ranges.ts";
+import { far, isDeep } from "../support/depth.ts";
 import { testServerUrl } from "../support/test_store.ts";
 import { Nodes, type TestMember } from "./support.ts";
 
 const ignore = testServerUrl() === null;
 const LOOPS = 10;
-const CHANGES = 5;
+const CHANGES = far(3);
+/** Forty clients that never rest would take both cores from the nodes that join. */
+const REST_MAX_MS = isDeep ? 0 : 60;
 /** Limits above all that a test uses. */
 const WIDE = {
   plans: [{
@@ -47,6 +50,7 @@ async function meter(nodes: Nodes, app: TestApp, isOver: () => boolean, keyed: b
     await post("/commit", { reservationId, actual: { count: 2 } });
     await post("/track", { userId: "u", event: "image.x" });
     counted += 3;
+    await new Promise((resolve) => setTimeout(resolve, Math.random() * REST_MAX_MS));
   }
   return counted;
 }

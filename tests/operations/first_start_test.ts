@@ -68,7 +68,7 @@ Deno.test({
   name: "a first start on a server prints commands that make the first app unchanged, a second one does not",
   ignore: testServerUrl() === null,
   fn: async () => {
-    await using stage = await Stage.open();
+    await using stage = await Stage.open(testServerUrl(), true);
     const program = stage.start();
     const origin = await program.origin();
     await untilReady(origin, EXIT_MS);

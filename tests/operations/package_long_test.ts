@@ -4,7 +4,7 @@
 
 import assert from "node:assert/strict";
 import { packService } from "../../src/cli/service_package.ts";
-import { until, within } from "../crash/program.ts";
+import { CHILD_ENVIRONMENT, until, within } from "../crash/program.ts";
 
 const INSTALL_MS = 120_000;
 const READY_MS = 120_000;
@@ -22,7 +22,7 @@ async function run(program: string, args: readonly string[], cwd: string): Promi
 function start(folder: string, port: number) {
   const child = new Deno.Command(`${folder}/node_modules/.bin/holdfast`, {
     cwd: folder,
-    env: { PORT: String(port), HOLDFAST_HOST: "127.0.0.1", HOLDFAST_DATA_DIR: "data", NO_COLOR: "1" },
+    env: { PORT: String(port), HOLDFAST_HOST: "127.0.0.1", HOLDFAST_DATA_DIR: "data", ...CHILD_ENVIRONMENT },
     stdin: "null",
     stdout: "piped",
     stderr: "piped",

@@ -5,13 +5,14 @@
 import assert from "node:assert/strict";
 import { pause, until } from "../crash/program.ts";
 import { ADMIN_TOKEN, Stage } from "../crash/stage.ts";
+import { isDeep } from "../support/depth.ts";
 import { testServerUrl } from "../support/test_store.ts";
 
 const CALLERS = 16;
 /** Connections that may break: those that came while one of two processes ended. */
 const BROKEN_MAX = CALLERS / 2;
 /** Between two calls of a caller while no process is stopped. */
-const CALM_MS = 50;
+const CALM_MS = isDeep ? 50 : 200;
 const EXIT_MS = 60_000;
 const READY_MS = 60_000;
 

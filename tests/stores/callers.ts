@@ -3,9 +3,12 @@
 import assert from "node:assert/strict";
 import { pause } from "../crash/program.ts";
 import { answerOf, once, Wire } from "../crash/wire.ts";
+import { isDeep } from "../support/depth.ts";
 
 /** How many callers an app has. */
 export const CALLERS = 4;
+/** Between two calls of a caller: some call of an app is always under way, and the cores are free for what is tried. */
+const REST_MS = isDeep ? 5 : 40;
 
 /** Callers of one app, who repeat each call under its key until it is answered. */
 export class Callers {
@@ -18,12 +21,16 @@ export class Callers {
   #answeredAt = performance.now();
   origin: string;
   readonly #key: string;
+  readonly #restMs: number;
   readonly #running: Promise<void>[];
   #isOver = false;
+  #isGivenUp = false;
 
-  constructor(origin: string, key: string) {
+  /** @param restMs between two calls of a caller */
+  constructor(origin: string, key: string, restMs: number = REST_MS) {
     this.origin = origin;
     this.#key = key;
+    this.#restMs = restMs;
     this.#running = Array.from({ length: CALLERS }, (_, place) => this.#call(`u${place % 2}`));
   }
 
@@ -32,7 +39,7 @@ export class Callers {
     const body = { userId, event: "image.track" };
     while (!this.#isOver) {
       const idempotencyKey = crypto.randomUUID();
-      while (true) {
+      while (!this.#isGivenUp) {
         wire.moveTo(this.origin);
         const call = { method: "POST", path: "/api/v1/track", bearer: this.#key, body, idempotencyKey };
         const outcome = await wire.call(call);
@@ -40,11 +47,12 @@ export class Callers {
         this.faults.push(outcome.kind === "answer" ? String(outcome.answer.status) : outcome.kind);
         await pause(30);
       }
+      if (this.#isGivenUp) break;
       this.counted += 1;
       const now = performance.now();
       this.silentMs = Math.max(this.silentMs, now - this.#answeredAt);
       this.#answeredAt = now;
-      await pause(5);
+      await pause(this.#restMs);
     }
     wire.close();
   }
@@ -55,9 +63,16 @@ export class Callers {
     this.silentMs = 0;
   }
 
+  /** Waits until each call has its answer. */
   async end(): Promise<void> {
     this.#isOver = true;
     await Promise.all(this.#running);
+  }
+
+  /** Ends without the answers that are still missing: nobody may be there to give them. */
+  async giveUp(): Promise<void> {
+    this.#isGivenUp = true;
+    await this.end();
   }
 
   /** Use as the service counts it. */

@@ -89,7 +89,7 @@ class Two implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all(this.callers.map((callers) => callers.end()));
+    await Promise.all(this.callers.map((callers) => callers.giveUp()));
     for (const stage of this.stages) await stage[Symbol.asyncDispose]();
     for (const cable of this.cables) await cable[Symbol.asyncDispose]();
   }
@@ -154,7 +154,7 @@ Deno.test({
     await using two = await Two.open();
     let first = await two.startReady();
     const all = await two.load(first.origin);
-    for (let round = 0; round < ROUNDS + 1; round++) {
+    for (let round = 0; round < ROUNDS; round++) {
       const second = await two.startReady();
       await pause(7_000);
       first.program.signal("SIGKILL");

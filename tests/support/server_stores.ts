@@ -50,6 +50,18 @@ export async function openServerStore(server: string): Promise<TestStore> {
   };
 }
 
+/** Makes a migrated database with an identity of its own, as a first start does. */
+export async function copyTemplate(
+  server: string,
+  admin: Pick<Database, "query">,
+  name: string,
+): Promise<void> {
+  await admin.query(`create database ${name} template ${await templateOf(server, admin)}`);
+  const database = openPostgres(urlOf(server, name), 1);
+  await database.query("update registry set cluster_id = gen_random_uuid()::text");
+  await database.close();
+}
+
 /** A migrated database that stays on the server: a copy of it is made faster than its tables are. */
 async function templateOf(server: string, admin: Pick<Database, "query">): Promise<string> {
   const parts = [MIGRATIONS, SHAPE, describe.toString(), forgetOldNodes.toString()];

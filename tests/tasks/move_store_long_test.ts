@@ -6,6 +6,7 @@ import { EXIT } from "../../src/cli/shell.ts";
 import { Program } from "../crash/program.ts";
 import { ADMIN_TOKEN, makeApp, Stage, untilReady } from "../crash/stage.ts";
 import { answerOf, once } from "../crash/wire.ts";
+import { copyMigratedStore } from "../support/kept_stores.ts";
 import { testServerUrl } from "../support/test_store.ts";
 import { runTask } from "./support.ts";
 
@@ -51,7 +52,7 @@ Deno.test({
   name: "a store moves from the folder to a server and back, and every answer and export stays",
   ignore: testServerUrl() === null,
   fn: async () => {
-    await using stage = await Stage.open();
+    await using stage = await Stage.open(testServerUrl(), true);
     const server = { DATABASE_URL: stage.server.url };
     const [folder, second] = [await Deno.makeTempDir(), await Deno.makeTempDir()];
     const programs: Program[] = [];
@@ -63,6 +64,7 @@ Deno.test({
     const move = (to: string, dataDir: string) =>
       runTask("admin", ["move-store", "--to", to], { ...server, HOLDFAST_DATA_DIR: dataDir });
     try {
+      await copyMigratedStore(folder);
       const first = await start({ HOLDFAST_DATA_DIR: folder });
       const key = await makeApp(first.origin, "Moved");
       for (const userId of USERS) {
