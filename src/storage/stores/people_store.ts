@@ -215,22 +215,6 @@ export async function attachId(
   return rows.some(({ id }) => id === distinctId);
 }
 
-/** An email longer than this is in no index: a row of an index has at most 2,704 bytes, and a code point up to 4. */
-const INDEXED_EMAIL_LENGTH_MAX = 500;
-const LONG_EMAIL = new RegExp(
-  String.raw`(?<="\$?email":")[^"\\](?=[^"\\]{${INDEXED_EMAIL_LENGTH_MAX}})`,
-  "gu",
-);
-
-/** Makes the stored form of properties: a long email begins with an escape, which the index of emails does not read. */
-function storedProperties(properties: string): string {
-  return properties.replaceAll(
-    LONG_EMAIL,
-    (first) =>
-      first.split("").map((half) => `\\u${half.charCodeAt(0).toString(16).padStart(4, "0")}`).join(""),
-  );
-}
-
 /** Writes the properties of a person and marks it as identified. */
 export async function saveProperties(
   session: Session,
@@ -240,7 +224,7 @@ export async function saveProperties(
 ): Promise<void> {
   await session.query(
     `update people set properties = $2, identified_at_ms = coalesce(identified_at_ms, $3::bigint) where id = $1`,
-    [personId, storedProperties(properties), at],
+    [personId, properties, at],
   );
 }
 
@@ -254,7 +238,7 @@ export async function pointPerson(
   const [merged] = await session.query<PersonRow>(
     `update people set properties = $2, identified_at_ms = least(identified_at_ms, $3::bigint),
        created_at_ms = least(created_at_ms, $4::bigint) where id = $1 returning *`,
-    [into.id, storedProperties(properties), from.identified_at_ms, from.created_at_ms],
+    [into.id, properties, from.identified_at_ms, from.created_at_ms],
   );
   await session.query(
     "update people set merged_into = $2, properties = '{}' where id = $1 or merged_into = $1",

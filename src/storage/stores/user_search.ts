@@ -87,8 +87,8 @@ async function idsWith(database: Database, realm: number, text: string): Promise
 /** Properties of a person by which it is found. */
 const NAMES = ["email", "name", "$email", "$name"];
 
-/** SQL of the email of a person in lower case, as an index has it. */
-const EMAIL = `lower(substring(properties from '"\\$?email":"([^"\\\\]+)"') collate "C")`;
+/** SQL of the beginning of a person's email in lower case, as an index has it. */
+const EMAIL = `left(lower(substring(properties from '"\\$?email":"([^"\\\\]+)"') collate "C"), 255)`;
 
 interface NamedPerson {
   readonly id: string;
