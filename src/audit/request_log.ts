@@ -14,6 +14,7 @@ import { CountedRows, countOf } from "../process/counts/counted_rows.ts";
 import type { RuntimeCounts } from "../process/counts/runtime_counts.ts";
 import { log, messageOf } from "../process/log.ts";
 import { REQUEST_LOG_LIMITS } from "../process/sent_limits.ts";
+import { isOfValues } from "../storage/database.ts";
 import type { InCell } from "../storage/nodes/cell_store.ts";
 import { addFailedRequests, trimFailedRequests } from "../storage/stores/failed_request_store.ts";
 import { NO_CELLS } from "./audit.ts";
@@ -97,7 +98,8 @@ export class RequestLog {
       });
     } catch (error) {
       // After the last statement only the commit can fail, with an unknown outcome: a second write might count twice.
-      if (isSent) this.#counts.failedRequestsLost += countOf(rows);
+      // Rows that the database refuses would keep those after them from being written.
+      if (isSent || isOfValues(error)) this.#counts.failedRequestsLost += countOf(rows);
       else for (const row of rows) this.#rows.add(row.appId, row);
       throw error;
     }

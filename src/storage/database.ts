@@ -107,3 +107,8 @@ export const TYPE_OID = { int8: 20, numeric: 1700 } as const;
 
 /** SQLSTATE of a lock that was not available in time. */
 export const LOCK_NOT_AVAILABLE = "55P03";
+
+/** Whether the database refused values as such, so that the same statement fails again: SQLSTATEs of classes 22 and 54. */
+export function isOfValues(error: unknown): boolean {
+  return /^(22|54)/.test(String((error as { code?: unknown } | null)?.code));
+}

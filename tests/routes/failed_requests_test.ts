@@ -92,6 +92,14 @@ Deno.test("a method that a caller made up is cut, and the log goes on", async ()
   ]);
 });
 
+Deno.test("a call with an id that no table can hold is logged like any other", async () => {
+  const app = await appWithUser(service);
+  const calls = [{ call: "track", userId: "u\0", event: "image.x" }];
+  assert.equal((await dataOf(app.call("POST", "/batch", { calls }))).results[0].status, 400);
+  await app.call("POST", "/track", { userId: "v".repeat(5000), event: "image.x" });
+  assert.deepEqual((await requestsOf(app)).map(({ userId }) => userId).sort(), ["u\uFFFD", "v".repeat(400)]);
+});
+
 Deno.test("failed calls of a batch are rows of its path by code, which show the last of them", async () => {
   const app = await appWithUser(service);
   const tracked = (count: number) => ({ userId: "u", event: "image.x", count, prompt: "SECRET" });

@@ -55,6 +55,8 @@ export const REQUEST_IDS_MAX = 20;
 const BODY_MAX = 500;
 /** Characters of a path and of a message that are kept. */
 const TEXT_MAX = 300;
+/** UTF-16 code units of the id of a user that are kept; a valid one has at most as many. */
+const USER_ID_MAX = 400;
 /** Characters of a method that are kept; the longest that is registered has 17. */
 const METHOD_MAX = 20;
 /** Characters by which an unknown key is named. */
@@ -84,7 +86,7 @@ export function failedRowOf({ key, requestId, at, count = 1, ...failed }: Failed
     method: failed.method.slice(0, METHOD_MAX),
     path: isUnknown ? failed.route : wellFormed(failed.path.slice(0, TEXT_MAX)),
     message: wellFormed(failed.message.slice(0, TEXT_MAX)),
-    userId: isUnknown ? null : failed.userId,
+    userId: isUnknown || failed.userId === null ? null : wellFormed(failed.userId.slice(0, USER_ID_MAX)),
     body: isUnknown ? null : failed.body,
     hour: at - at % (failed.status === TOO_MANY ? DAY_MS : HOUR_MS),
     count,
