@@ -4,14 +4,15 @@
 // Until the realm leaves this node, every call of the realm is decided here, and its key passes `take` before. So a key
 // with the prefix that `take` has not marked has no first answer.
 //
-// Marks are bits of a hash. If two keys have the same bits, the later one is looked up in vain. No mark is lost while its
-// prefix is in force. Every other key is looked up, also one with the prefix of another node or of an older generation.
+// Marks are bits of a hash. If two keys have the same bits, the later one is looked up in vain: that takes a query, and makes
+// rows of the first answers in memory, so it is very rare. No mark is lost while its prefix is in force. Every other key is
+// looked up, also one with the prefix of another node or of an older generation.
 
 import { RUNTIME_LIMITS } from "../src/process/limits.ts";
 
-/** Bits for each key: of keys that are new, one in 400 at most is looked up. */
-const BITS_OF_KEY = 16;
-const PROBES = 4;
+/** Bits for each key, and how many of them a key marks: of keys that are new, fewer than one in 100,000 is looked up. */
+const BITS_OF_KEY = 32;
+const PROBES = 8;
 const PREFIX_LENGTH = 12;
 const LETTERS = "0123456789abcdefghijklmnopqrstuv";
 

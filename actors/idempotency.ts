@@ -2,6 +2,7 @@
 // and another call under the same key is refused. A first answer is kept in one batch with the changes of its turn, so
 // both are durable or neither. Answers of 400, 401, 403 and 5xx, and answers with a secret, are not kept.
 
+import { FirstAnswers, nameOf, type RecentAnswer } from "./first_answers.ts";
 import { FreshKeys } from "./fresh_keys.ts";
 import type { Batch } from "./gate.ts";
 import { Loader } from "./loader.ts";
@@ -50,10 +51,7 @@ export type KnownOutcome =
   | { readonly kind: "conflict" };
 
 /** A known first answer; its batch is null once the tables have it. */
-interface Known {
-  readonly row: IdempotencyRow;
-  readonly batch: Batch | null;
-}
+type Known = RecentAnswer | { readonly row: IdempotencyRow; readonly batch: null };
 
 /** A call in flight, with its place among the calls of its key until it ends. */
 export class Flight {
@@ -85,12 +83,8 @@ export class Flight {
 /** Runs one call a key at a time, and keeps first answers in memory until the tables have them. */
 export class Idempotency {
   readonly #flights = new Map<string, Flight>();
-  readonly #recent = new Map<string, Known & { readonly batch: Batch }>();
-  /** How many of these each realm has. */
-  readonly #counts = new Map<number, number>();
+  readonly #recent = new FirstAnswers();
   readonly #fresh = new FreshKeys();
-  /** The batch of the newest first answer. */
-  #newest: Batch | null = null;
   readonly #loader: Loader<{ realm: number; key: string }, IdempotencyRow | null>;
   readonly #realNow: () => Millis;
 
@@ -114,58 +108,28 @@ export class Idempotency {
 
   /** Remembers a first answer until its batch is in the tables. */
   remember(row: IdempotencyRow, batch: Batch): void {
-    const before = this.#recent.size;
-    this.#recent.set(nameOf(row), { row, batch });
-    if (this.#recent.size > before) this.#counts.set(row.realm, this.#answersOf(row.realm) + 1);
-    // Once for each batch: a search at every answer would cost more than the memory.
-    if (batch === this.#newest) return;
-    this.#newest = batch;
-    for (const [name, { row, batch }] of this.#recent) {
-      if (!batch.isDrained) break;
-      this.#remove(name, row);
-    }
+    this.#recent.add(row, batch);
   }
 
   /** Forgets the first answers of erased users. */
   forget(users: readonly UserKey[]): void {
-    for (const [name, { row, batch }] of this.#recent) {
-      // An answer without a user may still name one, so it is forgotten too, once the tables have it.
-      const isGone = row.userKey === null ? batch.isDrained : users.includes(row.userKey);
-      if (isGone) this.#remove(name, row);
-    }
+    this.#recent.forget(users);
   }
 
-  /**
-   * Forgets the first answers of realms that another node owns from now on, one at each step. The tables have them, and all
-   * others that are drained, which are forgotten too: so the search is short for the realms that follow.
-   */
+  /** Forgets, in steps, what memory has of realms that another node owns from now on. */
   *dropRealms(realms: ReadonlySet<number>): Iterable<void> {
     for (const realm of realms) this.#fresh.drop(realm);
-    for (const [name, { row, batch }] of this.#recent) {
-      if (batch.isDrained || realms.has(row.realm)) this.#remove(name, row);
-      yield;
-    }
+    yield* this.#recent.dropRealms(realms);
   }
 
   /** What memory has of a realm: first answers, and prefixes of keys. */
   sizeOf(realm: number): number {
-    return this.#answersOf(realm) + this.#fresh.sizeOf(realm);
+    return this.#recent.sizeOf(realm) + this.#fresh.sizeOf(realm);
   }
 
   /** Returns what the keys of new calls of a realm should begin with: such a key needs no look-up while it is new. */
   keyPrefixOf(realm: number): string {
     return this.#fresh.prefixOf(realm);
-  }
-
-  #answersOf(realm: number): number {
-    return this.#counts.get(realm) ?? 0;
-  }
-
-  #remove(name: string, { realm }: IdempotencyRow): void {
-    if (!this.#recent.delete(name)) return;
-    const left = this.#answersOf(realm) - 1;
-    if (left === 0) this.#counts.delete(realm);
-    else this.#counts.set(realm, left);
   }
 
   /**
@@ -253,8 +217,4 @@ export class Idempotency {
     if (known == null || known.row.at + SWEEP_LIMITS.idempotencyKeptMs <= this.#realNow()) return null;
     return isSameCall(known.row, call) ? { kind: "replayed", answer: known.row } : { kind: "conflict" };
   }
-}
-
-function nameOf({ realm, key }: { readonly realm: number; readonly key: string }): string {
-  return `${realm}/${key}`;
 }

@@ -115,15 +115,19 @@ function membersOf(sent: unknown, fault: string): Element {
 function idempotentOf(
   { caller, idempotent }: Request,
   { definition: { path } }: Kind,
-  { idempotencyKey: key, members }: Pick<Element, "idempotencyKey" | "members">,
+  { idempotencyKey: sent, members }: Pick<Element, "idempotencyKey" | "members">,
   place: number,
 ): IdempotentCall | null {
-  if (key === undefined || key === null) return idempotent === null ? null : partOf(idempotent, place);
-  if (typeof key !== "string" || key.length < 1 || key.length > REQUEST_LIMITS.idempotencyKeyLengthMax) {
+  if (sent === undefined || sent === null) return idempotent === null ? null : partOf(idempotent, place);
+  // A header has no blanks at its ends, and the same call may come alone.
+  const key = typeof sent === "string" ? sent.replaceAll(BLANK_ENDS, "") : "";
+  if (key.length < 1 || key.length > REQUEST_LIMITS.idempotencyKeyLengthMax) {
     throw invalidMember("idempotencyKey", "must be a string of 1 to 200 characters");
   }
   return keyed(caller, key, valueHash(path, members));
 }
+
+const BLANK_ENDS = /^[\t\n\r ]+|[\t\n\r ]+$/g;
 
 function keyed({ realm, key: apiKey }: Caller, key: string, requestHash: string): IdempotentCall {
   return { realm: realm.realm, key: storedKey(apiKey, key), requestHash };

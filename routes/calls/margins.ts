@@ -31,7 +31,7 @@ const REST_FACTOR = 20;
 /** Counting that took longer is not waited for, ... */
 const SLOW_MS = 50;
 /** ... while what was counted before is not older. */
-const STALE_MS = 3_600_000;
+const STALE_MS = 86_400_000;
 
 /** Margins of plans. */
 export const MARGINS: readonly KeylessEndpoint<World>[] = [

@@ -57,8 +57,8 @@ const CURSOR = new RegExp(`^${ID_PREFIX.audit}[0-9a-v]{20}$`);
 
 /** Health, processes, sweeps, the audit log and daily usage. */
 export const SERVICE: readonly KeylessEndpoint<World>[] = [
-  endpoint(contract.examine, async ({ world, input: { accounts } }) => {
-    return success(await examine(world, accounts ?? "with"));
+  endpoint(contract.examine, async ({ world, input: { long } }) => {
+    return success(await examine(world, long ?? "with"));
   }, {
     across: {
       join: (answers, _input, stores) =>

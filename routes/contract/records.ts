@@ -127,7 +127,7 @@ export const member = z.strictObject({
   count: z.number().describe("What the user used and holds of the group"),
   quota: z.number().nullable().describe("The most that it may use; null for no limit"),
 }).meta({ id: "MemberShare", description: "The user's own share of a limit group of a user above." })
-  .optional().describe("Absent for a guard, of which no shares are kept");
+  .optional().describe("Absent for a guard: it has no shares");
 
 /** A counter of a user above, with the share of the call's user. */
 export const sharedCounter = z.strictObject({ ...counter.shape, member }).meta({ id: "SharedCounter" });

@@ -19,9 +19,9 @@ export const examine = defineCall({
   path: "/admin/v1/health",
   access: "admin",
   input: z.object({
-    accounts: z.enum(["with", "without", "only"]).nullish().describe(
-      "Whether the accounts of a sample of users are compared, which takes up to seconds, or nothing else is " +
-        "looked at. Default: with",
+    long: z.enum(["with", "without", "only"]).nullish().describe(
+      "Whether the checks are made that read every catalog and the accounts of a sample of users, which may take " +
+        "seconds, or no others. Default: with",
     ),
   }),
   tag: "Administration",

@@ -20,9 +20,10 @@ function canonicalText(value: unknown, depth: number): string {
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
   if (depth > DEPTH_MAX) throw invalidMember("", "The body is nested too deeply");
   if (Array.isArray(value)) return `[${value.map((each) => canonicalText(each, depth + 1)).join(",")}]`;
-  const names = Object.keys(value).sort();
-  const members = names.map((name) =>
-    `${JSON.stringify(name)}:${canonicalText((value as Record<string, unknown>)[name], depth + 1)}`
-  );
-  return `{${members.join(",")}}`;
+  let text = "";
+  for (const name of Object.keys(value).sort()) {
+    const member = canonicalText((value as Record<string, unknown>)[name], depth + 1);
+    text += `${text === "" ? "" : ","}${JSON.stringify(name)}:${member}`;
+  }
+  return `{${text}}`;
 }

@@ -83,12 +83,13 @@ export class Decisions {
     call: CallOptions = {},
     options: DecisionOptions = {},
   ): Promise<Answer | NoDecision> {
-    const { onUnavailable, timeoutMs = DECISION_MS } = { ...this.#defaults, ...present(options) };
+    const onUnavailable = options.onUnavailable ?? this.#defaults.onUnavailable;
+    const withinMs = call.timeoutMs ?? options.timeoutMs ?? this.#defaults.timeoutMs ?? DECISION_MS;
     const isProbe = this.#breaker.isOpen;
     if (!this.#breaker.mayTry()) return withoutDecision(notAsked(), onUnavailable);
     try {
       const limited = isProbe ? { ...call, maxRetries: 0 } : call;
-      const answer = await this.#inTime<Answer>(wire, limited, call.timeoutMs ?? timeoutMs);
+      const answer = await this.#transport.send<Answer>(wire, limited, withinMs);
       this.#breaker.succeeded();
       return answer;
     } catch (error) {
@@ -99,34 +100,6 @@ export class Decisions {
       }
       if (error.status > 0) this.#breaker.succeeded();
       throw error;
-    }
-  }
-
-  /** Sends a call; rejects with `timeout` when its time in all is over, also if `fetch` does not heed its signal. */
-  async #inTime<Answer>(wire: WireCall, call: CallOptions, timeoutMs: number): Promise<Answer> {
-    const stop = new AbortController();
-    const onAbort = () => stop.abort(call.signal?.reason);
-    if (call.signal?.aborted) onAbort();
-    call.signal?.addEventListener("abort", onAbort, { once: true });
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const end = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
-        const message = `No decision within ${timeoutMs} ms, retries included`;
-        const late = new HoldfastError({ code: "timeout", status: 0, message });
-        reject(late);
-        stop.abort(late);
-      }, timeoutMs);
-    });
-    try {
-      const sent = this.#transport.send<Answer>(wire, {
-        ...call,
-        timeoutMs: Infinity,
-        signal: stop.signal,
-      });
-      return await Promise.race([sent, end]);
-    } finally {
-      clearTimeout(timer);
-      call.signal?.removeEventListener("abort", onAbort);
     }
   }
 }
@@ -151,9 +124,4 @@ function notAsked(): HoldfastError {
     status: 0,
     message: `The service failed ${FAILURES_MAX} times in a row; it is tried again every second`,
   });
-}
-
-/** Options without those that are undefined, so that they don't replace defaults. */
-function present(options: DecisionOptions): DecisionOptions {
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 }

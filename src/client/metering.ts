@@ -4,7 +4,8 @@ import { Afterwards, tell } from "./afterwards.ts";
 import { Decisions, mayPassLater, NoDecision, UNMETERED } from "./decisions.ts";
 import { HoldfastError, invalidInput } from "./errors.ts";
 import { waitPauseMs, waitTimeMs } from "./retry.ts";
-import { type CallOptions, newKey, TIMEOUT_MS, type Transport, type WireCall } from "./transport.ts";
+import { newKey } from "./keys.ts";
+import { type CallOptions, TIMEOUT_MS, type Transport, type WireCall } from "./transport.ts";
 import { type UsageCalls, usageCallsOf } from "./usage_calls.ts";
 import { TrackLater } from "./track_later.ts";
 import {
@@ -334,8 +335,9 @@ export class Metering<Allowed extends Unmetered = never> {
   }
 
   async #reserveWork(asked: ReservedWork, call: CallOptions | undefined): Promise<ReserveAnswer | Unmetered> {
-    const { size, decision, waitSeconds, ...work } = partsOf(asked);
-    const wire = { method: "POST", path: "/reserve", access: "secret", body: { ...size, ...work } } as const;
+    const { userId, event, quantity, metadata, size, decision, waitSeconds } = partsOf(asked);
+    const body = { ...size, userId, event, quantity, metadata };
+    const wire = { method: "POST", path: "/reserve", access: "secret", body } as const;
     const until = this.#now() + waitTimeMs(waitSeconds);
     for (let time = 1;; time++) {
       const answer = await this.#decisions.ask<ReserveAnswer>(wire, askedAgain(call, time), decision);

@@ -3,7 +3,8 @@
 // once however often it is sent. Each event that was not counted is reported: no event is lost in silence.
 
 import { HoldfastError } from "./errors.ts";
-import { newKey, type Transport } from "./transport.ts";
+import { newKey } from "./keys.ts";
+import type { Transport } from "./transport.ts";
 import { tell, unreferenced } from "./afterwards.ts";
 import { bodyOf } from "./wire.ts";
 import type { LaterEvent, OnTrackError } from "./metering_types.ts";

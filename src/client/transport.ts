@@ -4,7 +4,9 @@
 
 import { type Answer, badAnswer, dataOf, readAnswer } from "./answer.ts";
 import { type BatchAnswer, Coalescer, type Coalescible, isKind, type Try } from "./coalesce.ts";
+import { Deadlines } from "./deadlines.ts";
 import { HoldfastError, invalidInput } from "./errors.ts";
+import { Keys } from "./keys.ts";
 import { DEFAULT_RETRIES, retryDelayMs, type RetryPolicy } from "./retry.ts";
 import { addressOf, bodyOf } from "./wire.ts";
 import type { DecisionOptions, OnTrackError } from "./metering_types.ts";
@@ -101,6 +103,8 @@ interface Sending {
   readonly call: CallOptions;
   /** Begins a try. */
   readonly begin: () => Try;
+  /** How long all tries together may take; infinite where each has its own time. */
+  readonly withinMs: number;
 }
 
 /** Keys that are the same in a header and in a body. */
@@ -118,8 +122,8 @@ export class Transport {
   readonly #pause: typeof pause;
   /** Null where each call is sent by itself. */
   readonly #coalescer: Coalescer | null;
-  /** What the service wants new keys to begin with; empty until it said so. */
-  #keyPrefix = "";
+  readonly #deadlines = new Deadlines();
+  readonly #keys = new Keys();
 
   /** @param wait waits between tries; tests pass their own */
   constructor(options: ClientOptions, wait: typeof pause = pause) {
@@ -143,29 +147,38 @@ export class Transport {
     });
   }
 
-  /** Sends a call until it is answered or out of retries; resolves to the data of the answer. */
-  async send<Data>(wire: WireCall, call: CallOptions = {}): Promise<Data> {
+  /**
+   * Sends a call until it is answered or out of retries; resolves to the data of the answer.
+   *
+   * @param withinMs how long that may take in all; without it each try has its own time
+   */
+  async send<Data>(wire: WireCall, call: CallOptions = {}, withinMs = Infinity): Promise<Data> {
     if (this.#isPublic) refusePublicKey(wire);
     const text = wire.text ?? (wire.body === undefined ? undefined : bodyOf(wire.body));
     const isWrite = wire.method !== "GET" && wire.isRead !== true;
-    const key = isWrite ? call.idempotencyKey ?? newKey(this.#keyPrefix) : undefined;
+    const key = isWrite ? call.idempotencyKey ?? this.#keys.next() : undefined;
+    const { endUserToken } = this.#options;
+    // One token for all tries: each has the same headers.
+    const sent = typeof endUserToken === "function" && call.endUserToken === undefined
+      ? { ...call, endUserToken: await endUserToken() }
+      : call;
     const begin = this.#coalescer !== null && text !== undefined && isKind(wire.path)
-      ? await this.#together(this.#coalescer, wire, call, key, text)
-      : await this.#byItself(wire, call, key, text);
-    return dataOf(await this.#retrying({ wire, call, begin })) as Data;
+      ? this.#together(this.#coalescer, wire, sent, key, text)
+      : this.#begins(wire, sent, key, text);
+    return dataOf(await this.#retrying({ wire, call, begin, withinMs })) as Data;
   }
 
   /** Returns what begins a try of a call that may leave together with others. */
-  async #together(
+  #together(
     coalescer: Coalescer,
     wire: WireCall,
     call: CallOptions,
     key: string | undefined,
     text: string,
-  ): Promise<() => Try> {
-    const isAlone = !isPlain(wire, call, key) || this.fetchesTokens || text.length * 3 > TOGETHER_BYTES_MAX;
+  ): () => Try {
+    const isAlone = !isPlain(wire, call, key) || text.length * 3 > TOGETHER_BYTES_MAX;
     // Headers are made before the first try, or by a try that leaves by itself.
-    let start = isAlone ? await this.#byItself(wire, call, key, text) : null;
+    let start = isAlone ? this.#begins(wire, call, key, text) : null;
     const own: Coalescible = {
       path: wire.path,
       text,
@@ -182,19 +195,7 @@ export class Transport {
     return () => coalescer.begin(own);
   }
 
-  /** Returns what begins a try of a call by itself. Each try has the same headers. */
-  async #byItself(
-    wire: WireCall,
-    call: CallOptions,
-    key: string | undefined,
-    text: string | undefined,
-  ): Promise<() => Try> {
-    const { endUserToken } = this.#options;
-    const token = call.endUserToken ??
-      (typeof endUserToken === "function" ? await endUserToken() : endUserToken);
-    return this.#begins(wire, { ...call, endUserToken: token }, key, text);
-  }
-
+  /** Returns what begins a try of a call by itself. */
   #begins(wire: WireCall, call: CallOptions, key: string | undefined, text: string | undefined): () => Try {
     const { endUserToken } = this.#options;
     const token = call.endUserToken ?? (typeof endUserToken === "string" ? endUserToken : undefined);
@@ -209,13 +210,13 @@ export class Transport {
   async #post(text: string): Promise<BatchAnswer> {
     const wire: WireCall = { method: "POST", path: "/batch", access: "secret" };
     const begin = this.#begins(wire, {}, undefined, text);
-    const answer = await this.#once({ wire, call: {}, begin });
+    const answer = await this.#once({ wire, call: {}, begin, withinMs: Infinity });
     const { results, keyPrefix } = dataOf(answer) as {
       results?: BatchAnswer["results"];
       keyPrefix?: unknown;
     };
     if (!Array.isArray(results)) throw badAnswer(answer.status, answer.requestId, null);
-    this.#keyPrefix = typeof keyPrefix === "string" && KEY_PREFIX.test(keyPrefix) ? keyPrefix : "";
+    this.#keys.prefix = typeof keyPrefix === "string" && KEY_PREFIX.test(keyPrefix) ? keyPrefix : "";
     return { results, requestId: answer.requestId };
   }
 
@@ -277,24 +278,26 @@ export class Transport {
   async download<Document>(url: string, call: CallOptions = {}): Promise<Document> {
     const wire: WireCall = { method: "GET", path: "/export-download", access: "any" };
     const begin = () => this.#request(url, { method: "GET" });
-    const answer = await this.#retrying({ wire, call, begin });
+    const answer = await this.#retrying({ wire, call, begin, withinMs: Infinity });
     return answer.body as Document;
   }
 
   async #retrying(sending: Sending): Promise<Answer> {
-    const { wire, call } = sending;
-    const policy = { ...this.#retries, maxRetries: call.maxRetries ?? this.#retries.maxRetries };
+    const { wire, call, withinMs } = sending;
+    const until = withinMs === Infinity ? Infinity : performance.now() + withinMs;
     for (let retry = 0;; retry++) {
       try {
-        return await this.#once(sending);
+        // A first try has just the time of other calls, with which it then shares a timer.
+        return await this.#once(sending, retry === 0 ? withinMs : until - performance.now());
       } catch (error) {
-        const delayMs = error instanceof HoldfastError
-          ? retryDelayMs(policy, retry, error, Math.random())
-          : null;
-        if (delayMs === null || call.signal?.aborted) throw error;
+        if (!(error instanceof HoldfastError)) throw error;
+        const policy = { ...this.#retries, maxRetries: call.maxRetries ?? this.#retries.maxRetries };
+        const delayMs = retryDelayMs(policy, retry, error, Math.random());
+        const leftMs = until - performance.now();
+        if (delayMs === null || leftMs <= 0 || call.signal?.aborted) throw error;
         const { method, path } = wire;
-        this.#options.onRetry?.({ method, path, retry: retry + 1, delayMs, error: error as HoldfastError });
-        await this.#pause(delayMs, call.signal);
+        this.#options.onRetry?.({ method, path, retry: retry + 1, delayMs, error });
+        await this.#pause(Math.min(delayMs, leftMs), call.signal);
       }
     }
   }
@@ -316,27 +319,31 @@ export class Transport {
     });
   }
 
-  /** One try. Its time begins now, also where it waits to be sent, and covers the answer's body too. */
-  #once({ wire, call: { signal, timeoutMs }, begin }: Sending): Promise<Answer> {
+  /**
+   * One try. Its time begins now, also where it waits to be sent, and covers the answer's body too.
+   *
+   * @param leftMs what is left of the time of all tries
+   */
+  #once({ wire, call: { signal, timeoutMs }, begin, withinMs }: Sending, leftMs = Infinity): Promise<Answer> {
     if (signal?.aborted) return Promise.reject(signal.reason);
-    const ms = timeoutMs ?? Math.max(this.#options.timeoutMs ?? TIMEOUT_MS, wire.timeoutMinMs ?? 0);
+    const ms = leftMs < Infinity
+      ? leftMs
+      : timeoutMs ?? Math.max(this.#options.timeoutMs ?? TIMEOUT_MS, wire.timeoutMinMs ?? 0);
+    const late = () => lateAfter(withinMs < Infinity ? `${withinMs} ms, retries included` : `${ms} ms`);
+    if (leftMs <= 0) return Promise.reject(late());
     return new Promise((resolve, reject) => {
-      let timer: ReturnType<typeof setTimeout> | undefined;
-      const onAbort = () => end(signal?.reason);
-      const ends = () => {
-        clearTimeout(timer);
-        signal?.removeEventListener("abort", onAbort);
-      };
       const begun = begin();
       const end = (reason: unknown) => {
         ends();
         reject(reason);
         begun.end(reason);
       };
-      if (ms < Infinity) {
-        const message = `No answer within ${ms} ms`;
-        timer = setTimeout(() => end(new HoldfastError({ code: "timeout", status: 0, message })), ms);
-      }
+      const onAbort = () => end(signal?.reason);
+      const clear = ms < Infinity ? this.#deadlines.set(ms, () => end(late())) : null;
+      const ends = () => {
+        clear?.();
+        signal?.removeEventListener("abort", onAbort);
+      };
       signal?.addEventListener("abort", onAbort, { once: true });
       begun.answer.then((value) => {
         ends();
@@ -364,6 +371,10 @@ export class Transport {
     };
     return { answer: answer(), end: (reason) => stop.abort(reason) };
   }
+}
+
+function lateAfter(time: string): HoldfastError {
+  return new HoldfastError({ code: "timeout", status: 0, message: `No answer within ${time}` });
 }
 
 function refusePublicKey({ access, path }: WireCall): void {
@@ -401,22 +412,6 @@ function soon(then: () => void): void {
   const { setImmediate: next } = globalThis as { setImmediate?: (then: () => void) => unknown };
   if (next === undefined) setTimeout(then, 0);
   else next(then);
-}
-
-/**
- * A random key. Pages without a secure context have no `crypto.randomUUID`.
- *
- * @param prefix what the service wants it to begin with, which is random too; empty for nothing
- */
-export function newKey(prefix = ""): string {
-  return prefix === "" ? randomText() : prefix + randomText().slice(8);
-}
-
-function randomText(): string {
-  const { randomUUID } = crypto as { randomUUID?: () => string };
-  if (randomUUID !== undefined) return randomUUID.call(crypto).replaceAll("-", "");
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 /** Waits; rejects with the signal's reason when it is aborted. */

@@ -465,7 +465,7 @@ export interface TrackAnswer {
         /** Of a rate. */
         readonly seconds?: number;
       };
-      /** Absent for a guard, of which no shares are kept. */
+      /** Absent for a guard: it has no shares. */
       readonly member?: {
         /** What the user used and holds of the group. */
         readonly count: number;
@@ -715,7 +715,7 @@ export interface Usage {
         /** Of a rate. */
         readonly seconds?: number;
       };
-      /** Absent for a guard, of which no shares are kept. */
+      /** Absent for a guard: it has no shares. */
       readonly member?: {
         /** What the user used and holds of the group. */
         readonly count: number;

@@ -85,8 +85,20 @@ interface CommitFaults extends Pick<DecisionOptions, "onCommitError"> {
 }
 
 /** Splits work into what is sent and what the client itself reads. */
-export function partsOf({ userId, event, quantity, metadata, ...rest }: ReservedWork) {
-  const { onUnavailable, timeoutMs, onAllowedUnmetered, onCommitError, waitSeconds, ...size } = rest;
+export function partsOf(
+  {
+    userId,
+    event,
+    quantity,
+    metadata,
+    onUnavailable,
+    timeoutMs,
+    onAllowedUnmetered,
+    onCommitError,
+    waitSeconds,
+    ...size
+  }: ReservedWork,
+) {
   const decision: DecisionOptions = { onUnavailable, timeoutMs, onAllowedUnmetered, onCommitError };
   return { userId, event, quantity, metadata, size, decision, waitSeconds };
 }

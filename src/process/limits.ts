@@ -26,7 +26,7 @@ export const RUNTIME_LIMITS = {
   loadQueueMax: 20_000,
   /** Idempotency keys that one prefix of a realm is made for: the first one, and later ones of a busy realm. */
   freshKeysMin: 512,
-  freshKeysMax: 32_768,
+  freshKeysMax: 16_384,
   /** Realms with such prefixes. */
   freshRealmsMax: 256,
   /** Queries that load users at a time: a second one begins when the first is slow, so that others do not wait for it. */

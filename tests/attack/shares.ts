@@ -35,9 +35,10 @@ async function hideEvents({ stage, attacker, ask }: AttackScene): Promise<void> 
   await ask({ method: "GET", path: "/api/v1/events?userId=hidden", bearer: attacker.secretLive });
   // Newer copies of the event, which the opt-out hides from the feed one by one.
   await stage.look.script(
-    `insert into events select (jsonb_populate_record(null::events, to_jsonb(e) || jsonb_build_object(
-       'id', 'evt_copy' || place, 'created_at_ms', e.created_at_ms + place))).*
-     from (select * from events order by created_at_ms desc limit 1) e, generate_series(1, 300000) place`,
+    `insert into events select copy.*
+     from (select * from events order by created_at_ms desc limit 1) e, generate_series(1, 300000) place,
+       jsonb_populate_record(null::events, to_jsonb(e) || jsonb_build_object(
+         'id', 'evt_copy' || place, 'created_at_ms', e.created_at_ms + place)) copy`,
   );
   const optOut = { distinctId: "hidden" };
   await ask({ method: "POST", path: "/api/v1/opt-out", bearer: attacker.secretLive, body: optOut });

@@ -60,6 +60,16 @@ Deno.test("a decision ends in its time, retries included, even if fetch does not
   }
 });
 
+Deno.test("a decision whose time ends in a pause between its tries ends with it, and is not tried again", async () => {
+  const { fetch, sent } = scriptedFetch(breakOff);
+  const client = createClient({ apiKey: "sk_live_x", baseUrl: BASE_URL, fetch });
+  await assert.rejects(
+    client.reserve("u", "e", 1, {}, {}, { timeoutMs: 5 }),
+    (error) => error instanceof HoldfastError && error.code === "timeout",
+  );
+  assert.equal(sent.length, 1);
+});
+
 Deno.test("five failures in a row open the breaker, which answers at once and tries one call a second", async () => {
   let now = 0;
   const { fetch, sent } = scriptedFetch(...Array(6).fill(breakOff), succeed({ allowed: true }));

@@ -59,6 +59,7 @@ function toldAgain(world: World, user: User, row: SubscriptionRow, input: Input,
   Object.assign(row, { ended: false, endsAt: end });
   if (!isOver && row.planId !== planId) {
     const previousPlanId = row.planId;
+    if (world.plan(previousPlanId).perSeat && !world.plan(planId).perSeat) row.quantity = 1;
     Object.assign(row, { planId, customLimits: new Map(), customFeatures: new Map(), trial: null });
     holdPlan(row, planId, now);
     writeHistory(world, user, "plan_changed", row, now, { previousPlanId });

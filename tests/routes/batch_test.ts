@@ -112,6 +112,19 @@ Deno.test("an event's key is the key of track: alone, in another batch, and afte
   assert.equal(await countOf(app, "lg_images"), 2);
 });
 
+Deno.test("an event's key may be null for none, and blanks at its ends are no part of it, as in a header", async () => {
+  const app = await appWithUser(service);
+  const alone = await dataOf(once(app, IMAGE, " job 1\t"));
+  const blank = { ...IMAGE, idempotencyKey: "\t job 1 " };
+  const results = await resultsOf(app, [blank, { ...IMAGE, idempotencyKey: null }, {
+    ...IMAGE,
+    idempotencyKey: " ",
+  }]);
+  assert.deepEqual(codesOf(results), ["matched", "matched", "invalid_request"]);
+  assert.equal(results[0].data.eventId, alone.eventId);
+  assert.equal(await countOf(app, "lg_images"), 2);
+});
+
 Deno.test("a key that stands twice in a batch counts once, and another event under it is refused", async () => {
   const app = await appWithUser(service);
   const keyed = { ...IMAGE, idempotencyKey: "k" };

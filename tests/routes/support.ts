@@ -51,6 +51,7 @@ export function serviceOfFile(features: Partial<Features> = {}): TestService {
   Deno.test.beforeAll(async () => {
     service = await startTestService(undefined, features);
   });
+  Deno.test.afterEach(() => service?.retireApps());
   Deno.test.afterAll(async () => {
     await service?.close();
   });

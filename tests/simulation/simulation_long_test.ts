@@ -1,5 +1,5 @@
-// Runs of the simulator over more seeds, and every bug that can be planted. A seed that a search found becomes a line
-// here, or a test of its own where the bug was.
+// Runs of the simulator over more seeds, and the bugs planted in worlds of any number of nodes; cluster_long_test.ts plants
+// the others. A seed that a search found becomes a line here, or a test of its own where the bug was.
 
 import assert from "node:assert/strict";
 import { PLANTED } from "./planted/bugs.ts";
@@ -58,4 +58,4 @@ Deno.test("nothing is wrong with three nodes and seed 149", async () => {
   );
 });
 
-for (const bug of PLANTED) testFinds(bug);
+for (const bug of PLANTED) if (bug.nodes === undefined) testFinds(bug);

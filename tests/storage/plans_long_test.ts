@@ -15,6 +15,7 @@ import { deleteHistory } from "../../src/storage/stores/erasure_store.ts";
 import { listLinkedIds } from "../../src/storage/stores/linked_ids.ts";
 import { idsOfPeople, readPersonState } from "../../src/storage/stores/people_store.ts";
 import { countHistory, moveHistory } from "../../src/storage/stores/merge_store.ts";
+import { loadClocks, loadTotals } from "../../src/storage/stores/registry_store.ts";
 import { openUserStore } from "../../src/storage/stores/user_store.ts";
 import {
   deleteOldRefusedCalls,
@@ -325,6 +326,31 @@ Deno.test("a merged user's pages are those of all its rows, moved or not", async
     for (let step = 0; step < 3; step++) {
       await store.database.transaction((session) => moveHistory(session, ALIAS, 500));
       assert.deepEqual(await pages(), expected);
+    }
+  } finally {
+    await store.close();
+  }
+});
+
+Deno.test("the clocks and counts of many apps are read without reading the list of them again for each row", async () => {
+  const store = await openTestStore();
+  try {
+    await store.database.script(`
+      insert into workspaces (id, name, created_at_ms) select 'ws_' || n, 'W', 0 from generate_series(1, 500) n;
+      insert into apps (id, workspace_id, name, identity_secret, created_at_ms)
+        select 'app_' || n, 'ws_' || n, 'A', 's', 0 from generate_series(1, 500) n;
+      insert into realms (realm, app_id, mode) select n, 'app_' || n, 'live' from generate_series(1, 500) n;
+      insert into operations select 'ws_' || n, 'live', '2026-01', n from generate_series(1, 500) n;
+      analyze;`);
+    const plans: Plan[] = [];
+    const database = explaining(store.database, (plan) => plans.push(plan));
+    const realms = Array.from({ length: 500 }, (_, place) => 1 + place);
+    const workspaces = realms.map((realm) => `ws_${realm}`);
+    assert.equal((await loadClocks(database, realms)).length, 500);
+    assert.equal((await loadTotals(database, { realms, workspaces }, "2026-01")).operations.length, 500);
+    assert.ok(plans.length > 0);
+    for (const { statement, lines } of plans) {
+      assert.ok(!lines.some((line) => /Filter:.*= ANY/.test(line)), `${statement}\n${lines.join("\n")}`);
     }
   } finally {
     await store.close();

@@ -1,17 +1,24 @@
 // Runs the tests: starts `deno test` on modules that are made here; each loads several test files into one worker.
 // Loading the service and starting a store take a second of processor time, which such files share.
 //
-// Arguments: `--long` adds the `_long_test.ts` files in place of the others; `--stored` adds the files that can open a
-// store; files or folders below tests/ leave out all others; the rest is passed on to deno.
+// Arguments: `--long` adds the `_long_test.ts` files in place of the others, and where searches go far those that search;
+// `--stored` adds the files that can open a store; files or folders below tests/ leave out all others; the rest is passed
+// on to deno.
 
 import { importGraph, sourceFiles } from "../structure/sources.ts";
+import { isDeep } from "./depth.ts";
 
-/** Files in one worker. With more, the last worker would keep one core busy while the other has no work. */
-const FILES_MAX = 8;
+/**
+ * Files in one worker. Each more worker takes seconds of processor time; with fewer of them the last one would keep one core
+ * busy while the other has no work, the more so on a server, where workers start no store.
+ */
+const FILES_MAX = 40;
+const STORED_FILES_MAX = 16;
 
 /** Files that take longest, the longest first: they begin before all others, each in a worker of its own. */
 const SLOW = [
   "tests/simulation/simulation_long_test.ts",
+  "tests/simulation/cluster_long_test.ts",
   "tests/domain/model_long_test.ts",
   "tests/actors/model_long_test.ts",
   "tests/crash/campaign_long_test.ts",
@@ -26,7 +33,7 @@ const SLOW = [
   "tests/readme_test.ts",
 ];
 
-/** Folders whose files take least: they fill both cores to the end. */
+/** Folders whose files take least: they come last, to fill both cores to the end. */
 const QUICK = ["actors", "channel", "cluster", "domain", "model", "process", "tenant"];
 
 /**
@@ -37,6 +44,7 @@ const STORELESS = [
   "tests/bench/",
   "tests/browser/",
   "tests/client/",
+  "tests/crash/admin_listen_test.ts",
   "tests/mcp/",
   "tests/model/",
   ...["compile", "container", "kubernetes"].map((what) => `tests/operations/${what}_test.ts`),
@@ -65,8 +73,10 @@ const STORELESS = [
 
 /** What files of the long suite prove on a server too, and more of it. */
 const SHORT_OF_LONG = [
+  "tests/actors/model_test.ts",
   "tests/crash/crash_test.ts",
   "tests/simulation/reconcile_test.ts",
+  "tests/top_ups/lives_test.ts",
   "tests/webhooks/order_test.ts",
 ];
 
@@ -81,26 +91,35 @@ const isLong = (file: string) => file.endsWith("_long_test.ts");
 
 /** The test files that are asked for. */
 async function chosen(): Promise<string[]> {
-  const stored = kinds.includes("--stored") ? await storedFiles() : null;
+  const added = new Set([
+    ...kinds.includes("--stored") ? await storedFiles() : [],
+    ...isDeep ? await filesOn("tests/support/depth.ts") : [],
+  ]);
   const files = (await sourceFiles("tests")).filter((file) => /[_./]test\.tsx?$/.test(file));
   return files.filter((file) =>
     (asked.length === 0 || asked.some((path) => `${file}/`.startsWith(`${path}/`))) &&
-    (isLong(file) ? kinds.includes("--long") : stored?.has(file) ?? !kinds.includes("--long"))
+    (isLong(file) ? kinds.includes("--long") : added.has(file) || kinds.length === 0)
   );
 }
 
-/** The files that import what opens a store, directly or not, except those that prove the same on any store. */
-async function storedFiles(): Promise<ReadonlySet<string>> {
+/** The files that import what opens a store, except those that prove the same on any store. */
+async function storedFiles(): Promise<string[]> {
+  const leftOut = [...STORELESS, ...kinds.includes("--long") ? SHORT_OF_LONG : []];
+  const files = [...await filesOn("tests/support/test_store.ts")];
+  return files.filter((file) => !leftOut.some((path) => file.startsWith(path)));
+}
+
+/** The files that import a module, directly or not. */
+async function filesOn(module: string): Promise<ReadonlySet<string>> {
   const graph = await importGraph();
-  const stored = new Set(["tests/support/test_store.ts"]);
-  for (let known = 0; known !== stored.size;) {
-    known = stored.size;
+  const found = new Set([module]);
+  for (let known = 0; known !== found.size;) {
+    known = found.size;
     for (const [file, imports] of graph) {
-      if (imports.some(({ target }) => stored.has(target))) stored.add(file);
+      if (imports.some(({ target }) => found.has(target))) found.add(file);
     }
   }
-  const leftOut = [...STORELESS, ...kinds.includes("--long") ? SHORT_OF_LONG : []];
-  return new Set([...stored].filter((file) => !leftOut.some((path) => file.startsWith(path))));
+  return found;
 }
 
 /** The files of each worker, in the order in which they begin. */
@@ -110,10 +129,11 @@ function workersOf(files: readonly string[]): string[][] {
     ...SLOW.filter((file) => files.includes(file)),
     ...files.filter((file) => isLong(file) && !SLOW.includes(file)),
   ].map((file) => [file]);
-  const folders = Object.entries(Object.groupBy(files.filter((file) => !isAlone(file)), folderOf));
-  folders.sort(([one], [other]) => Number(QUICK.includes(one)) - Number(QUICK.includes(other)));
-  for (const [, members = []] of folders) {
-    const size = Math.ceil(members.length / Math.ceil(members.length / FILES_MAX));
+  const isQuick = (file: string) => QUICK.includes(folderOf(file));
+  const shared = files.filter((file) => !isAlone(file));
+  const filesMax = kinds.includes("--stored") ? STORED_FILES_MAX : FILES_MAX;
+  for (const members of [shared.filter((file) => !isQuick(file)), shared.filter(isQuick)]) {
+    const size = Math.ceil(members.length / Math.ceil(members.length / filesMax));
     for (let at = 0; at < members.length; at += size) workers.push(members.slice(at, at + size));
   }
   return workers;
@@ -160,9 +180,13 @@ try {
     Deno.writeTextFileSync(module, text);
     return module;
   });
+  // One more at a time than there are cores: some tests wait for programs that they start.
   const process = new Deno.Command(Deno.execPath(), {
     args: [...options, ...modules],
-    env: Deno.stdout.isTerminal() && !Deno.noColor ? { FORCE_COLOR: "1" } : {},
+    env: {
+      DENO_JOBS: Deno.env.get("DENO_JOBS") ?? String(navigator.hardwareConcurrency + 1),
+      ...Deno.stdout.isTerminal() && !Deno.noColor ? { FORCE_COLOR: "1" } : {},
+    },
     stdout: "piped",
   }).spawn();
   await print(process.stdout, workers);

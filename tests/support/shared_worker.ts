@@ -2,6 +2,8 @@
 // tests, and the names of its tests begin with the file and the place where they are written. `run.ts` writes the modules
 // that call this, and takes files and places out of the names again.
 
+import { far } from "./depth.ts";
+
 const ROOT = new URL("../../", import.meta.url).href;
 
 type Work = () => unknown;
@@ -12,6 +14,9 @@ interface TestFile {
   readonly file: string;
   readonly hooks: Hooks;
 }
+
+/** A test that has not ended by then waits for what never comes: it fails, and the next one runs. */
+const TEST_MS_MAX = far(10) * 60_000;
 
 const newHooks = (): Hooks => ({ beforeAll: [], beforeEach: [], afterEach: [], afterAll: [] });
 
@@ -84,9 +89,20 @@ async function run({ file, hooks }: TestFile, test: Work): Promise<void> {
   await open.opened;
   await each([...common.beforeEach, ...hooks.beforeEach]);
   try {
-    await test();
+    await bounded(test);
   } finally {
     await each([...hooks.afterEach.toReversed(), ...common.afterEach.toReversed()]);
+  }
+}
+
+async function bounded(test: Work): Promise<void> {
+  const late = Promise.withResolvers<never>();
+  const fail = () => late.reject(new Error(`The test has not ended within ${TEST_MS_MAX / 60_000} minutes`));
+  const timer = setTimeout(fail, TEST_MS_MAX);
+  try {
+    await Promise.race([test(), late.promise]);
+  } finally {
+    clearTimeout(timer);
   }
 }
 

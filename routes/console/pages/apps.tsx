@@ -57,7 +57,10 @@ export const appsPage: PageRoute = {
             ? <p class="empty">No results match this filter.</p>
             : null}
           {[...Map.groupBy(shown, ({ workspace }) => workspace)].map(([workspace, entries]) => (
-            <WorkspaceCard workspace={workspace} apps={entries.flatMap(({ app }) => app ?? [])} />
+            <WorkspaceCard
+              workspace={workspace}
+              apps={entries.flatMap(({ app }) => app ?? [])}
+            />
           ))}
           <Pager
             query={query}

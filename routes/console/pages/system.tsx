@@ -18,9 +18,9 @@ type Health = AnswerOf<typeof examine>;
 type UnknownKey = AnswerOf<typeof listUnknownKeys>["keys"][number];
 
 const CHECKS_PATH = "/console/system/checks";
-/** The member of the query that asks for the accounts alone. */
-const ACCOUNTS = "accounts";
-const ACCOUNTS_PATH = `${CHECKS_PATH}?${ACCOUNTS}`;
+/** The member of the query that asks for the checks that take long, and no others. */
+const LONG = "long";
+const LONG_PATH = `${CHECKS_PATH}?${LONG}`;
 
 /** `/console/system` */
 const systemPage: PageRoute = {
@@ -71,15 +71,12 @@ const systemPage: PageRoute = {
   },
 };
 
-/**
- * `/console/system/checks?accounts`: a page of its own and a part of the page above. Comparing the accounts of a sample of users
- * takes longer than a page may: it is a part of this one.
- */
+/** `/console/system/checks?long`: a page of its own and a part of the page above. The checks that take long are a part of it. */
 const checksPage: PageRoute = {
   path: CHECKS_PATH,
   async show({ ask, query }) {
-    const isPart = query.has(ACCOUNTS);
-    const health = await ask.admin(examine, { accounts: isPart ? "only" : "without" });
+    const isPart = query.has(LONG);
+    const health = await ask.admin(examine, { long: isPart ? "only" : "without" });
     if (!health.ok) return errorPage(health.error);
     return {
       title: "Health checks",
@@ -87,7 +84,7 @@ const checksPage: PageRoute = {
       content: (
         <>
           <h1>Health checks</h1>
-          {isPart ? <Accounts health={health.data} /> : <Checks health={health.data} />}
+          {isPart ? <LongChecks health={health.data} /> : <Checks health={health.data} />}
         </>
       ),
     };
@@ -131,20 +128,21 @@ function Checks({ health: { verdict, checks } }: { health: Health }) {
         </span>
       </div>
       <CheckTable checks={checks} />
-      <h3>Accounts</h3>
-      <div hx-get={ACCOUNTS_PATH} hx-trigger="load" hx-select="#accounts" hx-swap="outerHTML">
+      <h3>Catalogs and accounts</h3>
+      <div hx-get={LONG_PATH} hx-trigger="load" hx-select="#long-checks" hx-swap="outerHTML">
         <p class="empty">
-          <a href={ACCOUNTS_PATH}>Compare the accounts of a sample of users</a>: this takes up to seconds.
+          <a href={LONG_PATH}>Check all catalogs and the accounts of a sample of users</a>: takes up to
+          seconds.
         </p>
       </div>
     </section>
   );
 }
 
-/** The accounts of a sample of users, loaded after the other checks. */
-function Accounts({ health: { checks } }: { health: Health }) {
+/** The checks of all catalogs and of the accounts of a sample of users, loaded after the others. */
+function LongChecks({ health: { checks } }: { health: Health }) {
   return (
-    <div id="accounts">
+    <div id="long-checks">
       <CheckTable checks={checks} />
       <p class="hint">
         Each run compares the accounts of another sample of users. <code>deno task reconcile</code>{" "}
@@ -213,7 +211,8 @@ function Fullest({ workspaces }: { workspaces: readonly Workspace[] }) {
 
 /** The largest part of a cap that is used. */
 function fullnessOf(
-  { operationsUsed, operationCap, aiSpentCents, aiBudgetCents, testOperationsUsed, testOperationCap }: Workspace,
+  { operationsUsed, operationCap, aiSpentCents, aiBudgetCents, testOperationsUsed, testOperationCap }:
+    Workspace,
 ): number {
   return Math.max(
     partOf(operationsUsed, operationCap),

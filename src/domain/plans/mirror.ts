@@ -1,6 +1,7 @@
 // Mirror: copies the state of a payment provider's subscription into its row. The provider has decided, so times in the
 // past are taken unchanged, and an archived plan is given to a user who pays for it. The same state again changes nothing.
 
+import type { Plan } from "../catalog/plan.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
 import { refusal } from "../values/refusal.ts";
@@ -24,7 +25,7 @@ export interface InForce {
   readonly startsAt: Millis | null;
   /** Its end; null for none. */
   readonly endsAt: Millis | null;
-  /** Seats; undefined keeps those of the row. */
+  /** Seats; undefined keeps those of the row, but for those of a plan by the seat that is left for another one. */
   readonly quantity: number | undefined;
   /** When its trial at the provider ends; absent for no trial. */
   readonly trialEndsAt?: Millis;
@@ -54,7 +55,8 @@ export function mirror(draft: Draft, input: MirrorInput, context: Context): Resu
   }
   const plan = context.catalog.plans.get(state.planId);
   if (plan === undefined) return refused(refusal("not_found", `Plan not found: ${state.planId}`));
-  const { startsAt, quantity } = state;
+  const { startsAt } = state;
+  const quantity = state.quantity ?? seatsAfter(before, plan, context);
   const trialEndsAt = (state.trialEndsAt ?? 0) > context.now ? state.trialEndsAt ?? null : null;
   const { provider, externalId } = input;
   const endsAt = before === null ? state.endsAt : endFrom(before.startedAt, state.endsAt);
@@ -91,6 +93,12 @@ export function mirror(draft: Draft, input: MirrorInput, context: Context): Resu
     draft.appendSubscriptionEvent(historyRow(row, "canceled", context));
   }
   return put(draft, row, context);
+}
+
+/** The seats of a plan that is not sold by the seat, after one that is: the provider's quantity was of that one. */
+function seatsAfter(before: Subscription | null, plan: Plan, { catalog }: Context): 1 | undefined {
+  const left = before === null ? undefined : catalog.plans.get(before.planId);
+  return left?.perSeat === true && !plan.perSeat ? 1 : undefined;
 }
 
 /** Moves an end that is before its start to the start. */

@@ -16,7 +16,7 @@ import {
 import type { UserKey } from "../values/ids.ts";
 import { type GuardedHold, guardedHold, heldBy } from "./in_flight.ts";
 import { emptyOverage, overageKey, type OverageRef, type OverageWindow } from "./overage.ts";
-import { Overlay } from "../values/overlay.ts";
+import { over, type Overlay } from "../values/overlay.ts";
 import type { Millis } from "../values/period.ts";
 import type { RefusedCall } from "./refused_call.ts";
 import type { Line, Reservation } from "./reservation.ts";
@@ -107,7 +107,7 @@ export class Draft {
   }
 
   putSubscription(row: Subscription): void {
-    (this.#subscriptions ??= new Overlay()).set(row.id, row);
+    this.#subscriptions = over(this.#subscriptions, row.id, row);
   }
 
   /**
@@ -170,7 +170,7 @@ export class Draft {
   }
 
   putCounter(row: Counter): void {
-    (this.#counters ??= new Overlay()).set(row.key, row);
+    this.#counters = over(this.#counters, row.key, row);
   }
 
   /**
@@ -201,7 +201,7 @@ export class Draft {
   }
 
   putShare(row: Share): void {
-    (this.#shares ??= new Overlay()).set(row.key, row);
+    this.#shares = over(this.#shares, row.key, row);
   }
 
   /** Returns a window of overage, an empty one if need be. */
@@ -229,7 +229,7 @@ export class Draft {
   }
 
   putOverage(row: OverageWindow): void {
-    (this.#overages ??= new Overlay()).set(row.key, row);
+    this.#overages = over(this.#overages, row.key, row);
   }
 
   reservation(id: string): Reservation | undefined {
@@ -237,7 +237,7 @@ export class Draft {
   }
 
   putReservation(row: Reservation): void {
-    (this.#reservations ??= new Overlay()).set(row.id, row);
+    this.#reservations = over(this.#reservations, row.id, row);
   }
 
   /** The reservations in memory, with this draft's changes. */
@@ -273,7 +273,7 @@ export class Draft {
   #setBalance(row: CreditBalance): void {
     const known = this.state.balances.get(row.id);
     if (known === undefined || known.expiresAt !== row.expiresAt) this.#movesBalances = true;
-    (this.#balances ??= new Overlay()).set(row.id, row);
+    this.#balances = over(this.#balances, row.id, row);
   }
 
   putBalance(row: CreditBalance): void {
@@ -299,7 +299,7 @@ export class Draft {
   }
 
   putRun(row: Run): void {
-    (this.#runs ??= new Overlay()).set(row.id, row);
+    this.#runs = over(this.#runs, row.id, row);
   }
 
   topUp(id: string): TopUpIntent | undefined {
@@ -315,7 +315,7 @@ export class Draft {
   }
 
   putTopUp(row: TopUpIntent): void {
-    (this.#topUps ??= new Overlay()).set(row.id, row);
+    this.#topUps = over(this.#topUps, row.id, row);
   }
 
   appendLedgerEntry(row: LedgerEntry): void {

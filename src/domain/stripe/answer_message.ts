@@ -154,7 +154,7 @@ function answerSubscription(message: SubscriptionMessage, known: Known, catalog:
     .map((purchase) => ({ ...purchase, userId: buyer }));
   const grants = purchases.flatMap((purchase) => grantOf(purchase, catalog));
   const reversals = reversalsOf(purchases, factsWith(known.money, { purchases }));
-  const mirrored = isLate ? null : mirrorOf(message, catalog);
+  const mirrored = isLate ? null : mirrorOf(message, before, catalog);
   const hasLeft = leftUserIds.length > 0;
   return {
     learned: { ...NOTHING, subscription },
@@ -204,14 +204,36 @@ function learnedOf(
 }
 
 /** The new state of the user's row; null for no change. */
-function mirrorOf(message: SubscriptionMessage, catalog: Catalog): MirrorInput | null {
+function mirrorOf(
+  message: SubscriptionMessage,
+  before: KnownSubscription | undefined,
+  catalog: Catalog,
+): MirrorInput | null {
   const { subscriptionId: externalId, state, status, startedAt: startsAt, endsAt, endedAt } = message;
   const row = { provider: STRIPE, externalId };
   if (state === "over") return { ...row, state: { endedAt, reason: `Stripe: ${status}` } };
+  if (state === "not_yet") return null;
   const best = bestItem(message, catalog);
-  if (state === "not_yet" || best === null) return null;
+  if (best === null) {
+    return before !== undefined && sellsNoPlan(message, catalog) ? { ...row, state: goneAt(message) } : null;
+  }
   const trial = trialOf(message);
   return { ...row, state: { planId: best.plan.id, startsAt, endsAt, quantity: seatsOf(best), ...trial } };
+}
+
+/**
+ * Whether a subscription without a plan sells none: each of its prices is listed, as that of an add-on or a pack. A price that
+ * the catalog lacks may be a plan's.
+ */
+function sellsNoPlan(message: SubscriptionMessage, { stripePrices }: Catalog): boolean {
+  const items = itemsOf(message);
+  return message.isCut !== true && items.length > 0 &&
+    items.every(({ priceId }) => stripePrices.has(priceId));
+}
+
+/** The end of the row of an item that is gone. */
+function goneAt({ head: { created } }: SubscriptionMessage): MirrorInput["state"] {
+  return { endedAt: created, reason: "Stripe: the item is gone" };
 }
 
 /** The trial that a subscription and all its items are on. */
@@ -271,28 +293,35 @@ function addOnItems(message: SubscriptionMessage, catalog: Catalog) {
   });
 }
 
-/** Mirrors each item that is an add-on in a row of its own, and ends the rows of items that are gone. */
+/**
+ * Mirrors each item that is an add-on in a row of its own, and ends the rows of items that are gone or sell something else. A
+ * price that the catalog lacks changes nothing.
+ */
 function addOnActs(
   message: SubscriptionMessage,
   { itemIds }: KnownSubscription,
   userId: string,
   catalog: Catalog,
 ): StripeAct[] {
-  const { state, status, startedAt, endsAt, endedAt, head: { created } } = message;
+  const { state, status, startedAt, endsAt, endedAt } = message;
   if (state === "not_yet") return [];
   const act = (externalId: string, state: MirrorInput["state"]): StripeAct => {
     return { kind: "mirror", userId, input: { provider: STRIPE, externalId, state } };
   };
   if (state === "over") return itemIds.map((id) => act(id, { endedAt, reason: `Stripe: ${status}` }));
-  const present = new Set(itemsOf(message).map(({ id }) => id));
-  const gone = itemIds.filter((id) => !present.has(id));
+  const addOns = addOnItems(message, catalog);
+  const kept = new Set([
+    ...addOns.map(({ item: { id } }) => id),
+    ...itemsOf(message).flatMap(({ id, priceId }) => catalog.stripePrices.has(priceId) ? [] : [id]),
+  ]);
+  const gone = message.isCut === true ? [] : itemIds.filter((id) => !kept.has(id));
   return [
-    ...addOnItems(message, catalog).map(({ plan, item }) => {
+    ...addOns.map(({ plan, item }) => {
       const startsAt = item.startedAt ?? startedAt;
       const quantity = seatsOf({ plan, item });
       return act(item.id, { planId: plan.id, startsAt, endsAt, quantity, ...trialOf(message) });
     }),
-    ...gone.map((id) => act(id, { endedAt: created, reason: "Stripe: the item is gone" })),
+    ...gone.map((id) => act(id, goneAt(message))),
   ];
 }
 

@@ -46,6 +46,8 @@ export interface SubscriptionMessage {
   readonly priceIds: readonly string[];
   /** Its items, each with its price; absent in a message that an earlier version of this service kept. */
   readonly items?: readonly SubscriptionItem[];
+  /** Whether the message lacks some of its items; absent for no. */
+  readonly isCut?: true;
   /** What its prices cost in one period; null if unknown. */
   readonly price: Money | null;
   readonly state: SubscriptionState;
@@ -263,6 +265,7 @@ function readSubscription(head: Head, object: Fields, rank: 0 | 1 | 2): StripeMe
     endsAt: timeOf(object.cancel_at),
     endedAt: isDeleted ? endedAt ?? head.created : endedAt,
     ...status === "trialing" && trialEndsAt !== null ? { trialEndsAt } : {},
+    ...fieldsOf(object.items).has_more === true ? { isCut: true } : {},
   };
 }
 

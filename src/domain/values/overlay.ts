@@ -5,9 +5,15 @@ const LISTED_MAX = 8;
 
 /** New values by key, in the order in which the keys came. */
 export class Overlay<Row> {
-  readonly keys: string[] = [];
-  readonly rows: Row[] = [];
+  /** Made with their first elements: an empty array that grows takes room for seventeen. */
+  readonly keys: string[];
+  readonly rows: Row[];
   #places: Map<string, number> | null = null;
+
+  constructor(key: string, row: Row) {
+    this.keys = [key];
+    this.rows = [row];
+  }
 
   get(key: string): Row | undefined {
     const place = this.#placeOf(key);
@@ -29,4 +35,11 @@ export class Overlay<Row> {
   #placeOf(key: string): number {
     return this.#places === null ? this.keys.indexOf(key) : this.#places.get(key) ?? -1;
   }
+}
+
+/** Sets a row of an overlay, which is made with its first row. */
+export function over<Row>(overlay: Overlay<Row> | null, key: string, row: Row): Overlay<Row> {
+  if (overlay === null) return new Overlay(key, row);
+  overlay.set(key, row);
+  return overlay;
 }

@@ -9,7 +9,7 @@ import type {
   UnhandledCount,
   WebhookFacts,
 } from "../../storage/queries/store_facts.ts";
-import type { DatabaseFacts, DriftFacts, StoreFacts } from "./facts.ts";
+import type { DatabaseFacts, DriftFacts, LongFacts, StoreFacts } from "./facts.ts";
 import type { Features } from "../../process/features.ts";
 import { DOCTOR_LIMITS, RUNTIME_LIMITS } from "../../process/limits.ts";
 import {
@@ -49,7 +49,7 @@ const EVERYTHING = "Run deno task reconcile, which proves everything and names e
  * @param term null where a process asks that does not serve
  */
 export function checkStore(facts: StoreFacts, term: TermFacts | null): Check[] {
-  const { database, migrations, cluster, skewMs, backlog, drift, oldPrices, priceChecks, webhooks } = facts;
+  const { database, migrations, cluster, skewMs, backlog, webhooks } = facts;
   const { unhandled, lateTopUps } = facts;
   const isServed = term !== null || cluster !== null && cluster.nodes.some(isLiving);
   return [
@@ -59,11 +59,19 @@ export function checkStore(facts: StoreFacts, term: TermFacts | null): Check[] {
     cluster === null ? unread("members") : checkMembers(database, cluster, term?.view ?? null),
     checkClock(skewMs),
     backlog === null ? unread("backlog") : checkBacklog(backlog, term, isServed),
-    ...drift === undefined ? [] : [drift === null ? unread("drift") : checkDrift(drift)],
-    oldPrices === null ? unread("prices") : checkPrices(oldPrices, priceChecks ?? null),
+    ...checkLong(facts),
     webhooks === null ? unread("webhooks") : checkWebhooks(webhooks),
     unhandled === null ? unread("stripe") : checkStripe(unhandled),
     lateTopUps === null ? unread("top-ups") : checkTopUps(lateTopUps),
+  ];
+}
+
+/** The checks of the facts that take long; none where they were not read. */
+export function checkLong({ drift, oldPrices, priceChecks = null }: Partial<LongFacts>): Check[] {
+  if (drift === undefined || oldPrices === undefined) return [];
+  return [
+    drift === null ? unread("drift") : checkDrift(drift),
+    oldPrices === null ? unread("prices") : checkPrices(oldPrices, priceChecks),
   ];
 }
 
@@ -385,8 +393,7 @@ function ageText(ms: number): string {
   return hours < 48 ? `${hours} hours` : `${Math.floor(hours / 24)} days`;
 }
 
-/** What comparing the accounts of a sample found. */
-export function checkDrift(facts: DriftFacts): Check {
+function checkDrift(facts: DriftFacts): Check {
   const name = "drift";
   if ("fault" in facts) return warn(name, `could not be proved: ${facts.fault}`, EVERYTHING);
   const { summary, first } = facts;

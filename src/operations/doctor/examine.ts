@@ -4,8 +4,8 @@
 import {
   type Check,
   checkFeatures,
-  checkDrift,
   checkGateway,
+  checkLong,
   checkStore,
   fail,
   ok,
@@ -19,7 +19,7 @@ import {
   type Trouble,
   troublesOf,
 } from "../../cluster/examine.ts";
-import { driftFacts, storeFacts } from "./facts.ts";
+import { longFacts, storeFacts } from "./facts.ts";
 import type { Term } from "../../../actors/term.ts";
 import type { Clock } from "../../process/clock.ts";
 import type { Features } from "../../process/features.ts";
@@ -40,29 +40,33 @@ export interface ExaminedWorld {
   readonly node: ClusterView;
 }
 
-/** Whether an examination compares the accounts of a sample of users, or does nothing else. */
-export type WithAccounts = "with" | "without" | "only";
+/** Whether an examination makes the checks that read every catalog and the accounts of a sample, or makes no others. */
+export type WithLong = "with" | "without" | "only";
 
 /** Examines the running service. */
-export async function examine(world: ExaminedWorld, accounts: WithAccounts = "with"): Promise<Examination> {
+export async function examine(world: ExaminedWorld, long: WithLong = "with"): Promise<Examination> {
   const { database, clock, term, features, node: view } = world;
   const { drain, gate } = term;
-  if (accounts === "only") {
-    const check = checkDrift(await driftFacts(database));
-    return { verdict: check.verdict, checks: [check] };
+  const now = () => clock.now();
+  if (long === "only") {
+    const facts = await longFacts(database, now);
+    return examinationOf([...checkLong(facts), checkGateway(features, facts)]);
   }
-  const facts = await storeFacts(database, () => clock.now(), accounts === "with");
+  const facts = await storeFacts(database, now, long === "with");
   const own = {
     backlogChanges: drain.backlogChanges,
     backlogBytes: drain.backlogBytes,
     waitingChanges: gate.waitingChanges,
     view,
   };
-  const checks = [
+  return examinationOf([
     ...checkStore(facts, own),
-    checkGateway(features, facts),
+    ...long === "with" ? [checkGateway(features, facts)] : [],
     checkFeatures(features),
-  ];
+  ]);
+}
+
+function examinationOf(checks: readonly Check[]): Examination {
   return { verdict: worstOf(checks), checks };
 }
 
@@ -74,10 +78,11 @@ export async function examine(world: ExaminedWorld, accounts: WithAccounts = "wi
 export function checkAbsent(state: string, awaited: string | null): Check {
   if (awaited !== null) return ok("database", awaited);
   const advice = "Look at this database and at the log of the process; all others are served";
-  const found = state === "serving"
-    ? "it did not answer the check"
-    : `this process does not serve it (${state}): its workspaces are answered 503`;
-  return fail("database", found, advice);
+  return fail(
+    "database",
+    `this process does not serve it (${state}): its workspaces are answered 503`,
+    advice,
+  );
 }
 
 /**

@@ -39,16 +39,9 @@ export type DriftFacts =
   | { readonly summary: SampleSummary; readonly first: string | null }
   | { readonly fault: string };
 
-/** All facts of a store. What needs the service's own tables is null where they do not exist. */
-export interface StoreFacts {
-  readonly database: DatabaseFacts;
-  readonly migrations: MigrationState;
-  readonly cluster: ClusterFacts | null;
-  /** The process's clock minus the database's. */
-  readonly skewMs: number;
-  readonly backlog: BacklogFacts | null;
-  /** Left out where it was not asked for. */
-  readonly drift?: DriftFacts | null;
+/** Facts whose reading takes the longer the more catalogs or events there are; null where the tables do not exist. */
+export interface LongFacts {
+  readonly drift: DriftFacts | null;
   /** Prices that were not compared with their source for a long time. */
   readonly oldPrices: readonly OldPrice[] | null;
   readonly priceChecks?: PriceChecks | null;
@@ -56,6 +49,16 @@ export interface StoreFacts {
   readonly openApps?: readonly string[] | null;
   /** The servers of models that catalogs name; up to a bound. */
   readonly namedServers?: readonly NamedServer[] | null;
+}
+
+/** All facts of a store. What needs the service's own tables is null where they do not exist. */
+export interface StoreFacts extends Partial<LongFacts> {
+  readonly database: DatabaseFacts;
+  readonly migrations: MigrationState;
+  readonly cluster: ClusterFacts | null;
+  /** The process's clock minus the database's. */
+  readonly skewMs: number;
+  readonly backlog: BacklogFacts | null;
   readonly webhooks: WebhookFacts | null;
   readonly unhandled: readonly UnhandledCount[] | null;
   /** Top-ups that have been under way for long. */
@@ -66,12 +69,12 @@ export interface StoreFacts {
  * Reads the facts of a store.
  *
  * @param now the process's clock
- * @param withAccounts whether the accounts of a sample of users are compared
+ * @param withLong whether to read those of `LongFacts` too
  */
 export async function storeFacts(
   database: Database,
   now: () => number,
-  withAccounts = true,
+  withLong = true,
 ): Promise<StoreFacts> {
   const { skewMs, roundTripMs } = await clockFacts(database, now);
   const migrations = await migrationState(database, MIGRATIONS);
@@ -82,16 +85,21 @@ export async function storeFacts(
     cluster: isReadable ? await readCluster(database) : null,
     skewMs,
     backlog: isReadable ? await backlogFacts(database, now()) : null,
-    ...withAccounts ? { drift: isReadable ? await driftFacts(database) : null } : {},
-    oldPrices: isReadable
-      ? await readOldPrices(database, now() - DOCTOR_LIMITS.pricesOldMs, DOCTOR_LIMITS.countMax)
-      : null,
-    priceChecks: isReadable ? await readPriceChecks(database) : null,
-    openApps: isReadable ? await readOpenApps(database, DOCTOR_LIMITS.countMax) : null,
-    namedServers: isReadable ? await readNamedServers(database, DOCTOR_LIMITS.countMax) : null,
+    ...withLong ? isReadable ? await longFacts(database, now) : { drift: null, oldPrices: null } : {},
     webhooks: isReadable ? await webhookFacts(database, now()) : null,
     lateTopUps: isReadable ? await readLateTopUps(database, now() - DOCTOR_LIMITS.topUpLateMs) : null,
     unhandled: isReadable ? await readUnhandledCounts(database, now(), STRIPE_LIMITS.unhandledKeptMs) : null,
+  };
+}
+
+/** Reads what takes long; the tables exist. @param now the process's clock */
+export async function longFacts(database: Database, now: () => number): Promise<LongFacts> {
+  return {
+    drift: await driftFacts(database),
+    oldPrices: await readOldPrices(database, now() - DOCTOR_LIMITS.pricesOldMs, DOCTOR_LIMITS.countMax),
+    priceChecks: await readPriceChecks(database),
+    openApps: await readOpenApps(database, DOCTOR_LIMITS.countMax),
+    namedServers: await readNamedServers(database, DOCTOR_LIMITS.countMax),
   };
 }
 
@@ -118,8 +126,8 @@ function webhookFacts(database: Database, now: number): Promise<WebhookFacts> {
   return readWebhookFacts(database, now - DOCTOR_LIMITS.webhookLateMs, now, DOCTOR_LIMITS.countMax);
 }
 
-/** Compares the accounts of a sample. Each call takes another place, so that calls over time see all of the users. */
-export async function driftFacts(database: Database): Promise<DriftFacts> {
+/** Each call samples another place, so that calls over time see all of the users. */
+async function driftFacts(database: Database): Promise<DriftFacts> {
   let first: string | null = null;
   const keep = ({ userKey, text }: Drift) => first ??= `user ${userKey}: ${text}`;
   try {

@@ -174,23 +174,27 @@ export async function fewOf(
 }
 
 /** Lists users with refusals since a moment; too many of them where their rows are too many to read. */
-function refusedUsers(
+async function refusedUsers(
   database: Pick<Database, "query">,
   realm: number,
   since: Millis,
 ): Promise<UserKey[]> {
-  return keysOf(
+  const { fewUsersMax, fewRefusalsMax } = USER_LIST_LIMITS;
+  // Without rows beyond the bound the inner query is not run.
+  return await keysOf(
     database,
-    `with newest as materialized (
-       select user_id from refusals where realm = $1::int and last_at_ms > $3::bigint
-       order by last_at_ms desc, id desc limit ${USER_LIST_LIMITS.fewRefusalsMax}
+    `with beyond as materialized (
+       select 0 as key from refusals where realm = $1::int and last_at_ms > $3::bigint
+       order by last_at_ms desc, id desc limit 1 offset ${fewRefusalsMax - 1}
      )
-     select distinct coalesce(u.merged_into, u.key) as key from (select distinct user_id from newest) as n
-     join users u on u.realm = $1::int and u.id = n.user_id
-     union all
-     select 0 from generate_series(1, $2::int) where (select count(*) from newest) >= ${USER_LIST_LIMITS.fewRefusalsMax}
+     select key from (
+       select distinct coalesce(u.merged_into, u.key) as key from (
+         select distinct user_id from refusals where realm = $1::int and last_at_ms > $3::bigint
+       ) as n join users u on u.realm = $1::int and u.id = n.user_id
+     ) as few where not exists (select from beyond)
+     union all select beyond.key from beyond cross join generate_series(1, $2::int)
      limit $2::int`,
-    [realm, USER_LIST_LIMITS.fewUsersMax + 1, since],
+    [realm, fewUsersMax + 1, since],
   );
 }
 

@@ -28,6 +28,29 @@ export interface PersonState {
   readonly isSplit: boolean;
 }
 
+/** SQL of all ids of the person of an id and of the ids linked with it, as common tables. @param id SQL of the id */
+const everyoneOf = (id: string) =>
+  `${linkedIds(`select ${id}`)}, owners as (
+       select distinct i.person_id from ids left join lateral (
+         select person_id from person_ids where realm = $1::int and distinct_id = ids.id limit 1
+       ) as i on true
+     ), everyone(id) as (
+       select i.distinct_id from owners cross join lateral (
+         select distinct_id from person_ids where person_id = owners.person_id offset 0
+       ) as i
+       union select id from ids
+     )`;
+
+/** SQL of the state of all of these. */
+const STATE = `(select count(*) from owners) > 1 as split,
+       coalesce(bit_or(c.opted_out), 0) as opted_out,
+       coalesce(bool_or(u.erasing or c.erasing), false) as erasing
+     from everyone cross join lateral (
+       select key, merged_into, erasing from users where realm = $1::int and id = everyone.id limit 1
+     ) as u cross join lateral (
+       select opted_out, erasing from users where key = coalesce(u.merged_into, u.key) limit 1
+     ) as c`;
+
 /**
  * Reads the state of an id. In a transaction this also locks the id: until the end it stays with its person, or with the
  * person that this one is merged into, and an erasure waits.
@@ -45,24 +68,8 @@ export async function readPersonState(
   }>(
     `with recursive own as (
        select person_id from person_ids where realm = $1::int and distinct_id = $2::text for key share
-     ), ${linkedIds("select $2::text")}, owners as (
-       select distinct i.person_id from ids left join lateral (
-         select person_id from person_ids where realm = $1::int and distinct_id = ids.id limit 1
-       ) as i on true
-     ), everyone(id) as (
-       select i.distinct_id from owners cross join lateral (
-         select distinct_id from person_ids where person_id = owners.person_id offset 0
-       ) as i
-       union select id from ids
-     )
-     select (select person_id from own) as person_id, (select count(*) from owners) > 1 as split,
-       coalesce(bit_or(c.opted_out), 0) as opted_out,
-       coalesce(bool_or(u.erasing or c.erasing), false) as erasing
-     from everyone cross join lateral (
-       select key, merged_into, erasing from users where realm = $1::int and id = everyone.id limit 1
-     ) as u cross join lateral (
-       select opted_out, erasing from users where key = coalesce(u.merged_into, u.key) limit 1
-     ) as c`,
+     ), ${everyoneOf("$2::text")}
+     select (select person_id from own) as person_id, ${STATE}`,
     [realm, distinctId],
   );
   return {
@@ -71,6 +78,22 @@ export async function readPersonState(
     isErasing: row?.erasing ?? false,
     isSplit: row?.split ?? false,
   };
+}
+
+/** Lists those of the ids that may be shown: no id of their person, or linked with them, opted out of the scopes or is being erased. */
+export async function idsNotHidden(
+  reader: Reader,
+  realm: number,
+  distinctIds: readonly string[],
+  scopes: number,
+): Promise<string[]> {
+  const rows = await reader.query<{ id: string }>(
+    `select asked.id from unnest($2::text::text[]) as asked(id) cross join lateral (
+       with recursive ${everyoneOf("asked.id")} select ${STATE} offset 0
+     ) as state where not state.erasing and (state.opted_out & $3::int) = 0`,
+    [realm, arrayText(distinctIds), scopes],
+  );
+  return rows.map(({ id }) => id);
 }
 
 /** Lists these ids, the ids linked with them, and all ids of their people. */
@@ -199,7 +222,7 @@ const LONG_EMAIL = new RegExp(
   "gu",
 );
 
-/** Returns properties as they are stored: a long email begins with an escape, which the index of emails does not read. */
+/** Makes the stored form of properties: a long email begins with an escape, which the index of emails does not read. */
 function storedProperties(properties: string): string {
   return properties.replaceAll(
     LONG_EMAIL,

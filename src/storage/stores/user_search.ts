@@ -6,7 +6,7 @@ import { SCOPE_BITS } from "../../domain/state/user.ts";
 import type { UserKey } from "../../domain/values/ids.ts";
 import { USER_LIST_LIMITS } from "../../process/user_list_limits.ts";
 import { arrayText, type Database } from "../database.ts";
-import { idsOfPeople, readPersonState } from "./people_store.ts";
+import { idsNotHidden, idsOfPeople } from "./people_store.ts";
 import { endOfRange } from "../prefix_range.ts";
 
 /** The users that a search found. */
@@ -18,20 +18,19 @@ export interface FoundUsers {
 
 /** Finds users by a text, which is not empty. */
 export async function findUsers(database: Database, realm: number, text: string): Promise<FoundUsers> {
-  const { foundMax, searchedMax, foundPeopleMax } = USER_LIST_LIMITS;
-  const [begun, inside, mailed, people, ofCustomer, isLooked] = await Promise.all([
+  const { foundMax, foundPeopleMax } = USER_LIST_LIMITS;
+  const [begun, inside, mailed, named, ofCustomer] = await Promise.all([
     idsBeginning(database, realm, text),
     idsWith(database, realm, text),
     peopleMailed(database, realm, text),
     peopleWith(database, realm, text),
     text.startsWith("cus_") ? idsOfCustomer(database, realm, text) : [],
-    isBelow(database, realm, searchedMax),
   ]);
-  const ofPeople = await idsOfShown(database, realm, [...new Set([...mailed, ...people])]);
-  const ids = new Set([...ofCustomer, ...begun, ...inside, ...ofPeople]);
+  const ofPeople = await idsOfShown(database, realm, [...new Set([...mailed, ...named.ids])]);
+  const ids = new Set([...ofCustomer, ...begun, ...inside.ids, ...ofPeople]);
   const keys = await keysOf(database, realm, [...ids].slice(0, foundMax));
-  const isComplete = isLooked && ids.size <= foundMax && inside.length <= foundMax &&
-    mailed.length < foundPeopleMax && people.length < foundPeopleMax;
+  const isComplete = inside.isWhole && named.isWhole && ids.size <= foundMax &&
+    mailed.length < foundPeopleMax && named.ids.length < foundPeopleMax;
   return { keys, isComplete };
 }
 
@@ -61,14 +60,28 @@ function isInside(text: string, value: unknown): boolean {
   return typeof value === "string" && value.toLowerCase().includes(text.toLowerCase());
 }
 
-async function idsWith(database: Database, realm: number, text: string): Promise<string[]> {
+/** Ids that were found among a bounded number. */
+interface Looked {
+  readonly ids: readonly string[];
+  /** Whether there are no others to look through, and all that were found are here. */
+  readonly isWhole: boolean;
+}
+
+/** SQL of the rows of `looked` that match the pattern, $2, as JSON up to a number, and of how many were looked through. */
+const matching = (row: string, text: string, max: number) =>
+  `select count(*)::int as looked, to_json((array_agg(${row}) filter (where ${text} like $2))[1:${max}])::text as found`;
+
+async function idsWith(database: Database, realm: number, text: string): Promise<Looked> {
   const { searchedMax, foundMax } = USER_LIST_LIMITS;
-  const rows = await database.query<{ id: string }>(
-    `select id from (select id from users where realm = $1::int order by id limit ${searchedMax}) as looked
-     where lower(id) like $2 limit ${foundMax + 1}`,
+  const [row] = await database.query<{ looked: number; found: string | null }>(
+    `${matching("id", "lower(id)", foundMax + 1)} from (
+       select id from users where realm = $1::int order by id limit ${searchedMax}
+     ) as users`,
     [realm, patternOf(text)],
   );
-  return rows.map(({ id }) => id).filter((id) => isInside(text, id));
+  const found = JSON.parse(row?.found ?? "[]") as string[];
+  const isWhole = (row?.looked ?? 0) < searchedMax && found.length <= foundMax;
+  return { ids: found.filter((id) => isInside(text, id)), isWhole };
 }
 
 /** Properties of a person by which it is found. */
@@ -95,17 +108,20 @@ async function peopleMailed(database: Database, realm: number, text: string): Pr
 }
 
 /** Lists an id of each person with the text in its email or name. */
-async function peopleWith(database: Database, realm: number, text: string): Promise<string[]> {
+async function peopleWith(database: Database, realm: number, text: string): Promise<Looked> {
   const { searchedMax, foundPeopleMax } = USER_LIST_LIMITS;
   // The pattern has no letters but those of ASCII, and case is far cheaper in the collation that knows no others.
-  const rows = await database.query<NamedPerson>(
-    `select id, properties from (
-       select id, properties from people where realm = $1::int and merged_into is null and properties <> '{}'
-       order by id desc limit ${searchedMax}
-     ) as looked where lower(properties collate "C") like $2 limit ${foundPeopleMax * 4}`,
+  const [row] = await database.query<{ looked: number; found: string | null }>(
+    `${matching("array[id, properties]", 'lower(properties collate "C")', foundPeopleMax * 4)} from (
+       select id collate "C" as id, properties collate "C" as properties from people
+       where realm = $1::int and merged_into is null and properties <> '{}' order by id desc limit ${searchedMax}
+     ) as people`,
     [realm, patternOf(text)],
   );
-  return await idsOfNamed(database, rows, text);
+  const found = JSON.parse(row?.found ?? "[]") as [id: string, properties: string][];
+  const people = found.map(([id, properties]) => ({ id, properties }));
+  const ids = await idsOfNamed(database, people, text);
+  return { ids, isWhole: (row?.looked ?? 0) < searchedMax };
 }
 
 /** Lists an id of each of these people that has the text in its email or name. */
@@ -129,11 +145,8 @@ async function idsOfNamed(
 
 /** Lists all ids of the people of these ids, without people who opted out of analytics or wait for their deletion. */
 async function idsOfShown(database: Database, realm: number, ids: readonly string[]): Promise<string[]> {
-  const shown: string[] = [];
-  for (const id of ids) {
-    const { optedOut, isErasing } = await readPersonState(database, realm, id);
-    if ((optedOut & SCOPE_BITS.analytics) === 0 && !isErasing) shown.push(id);
-  }
+  if (ids.length === 0) return [];
+  const shown = await idsNotHidden(database, realm, ids, SCOPE_BITS.analytics);
   return shown.length === 0 ? shown : await idsOfPeople(database, realm, shown);
 }
 
@@ -160,16 +173,4 @@ async function keysOf(database: Database, realm: number, ids: readonly string[])
     [realm, arrayText(ids)],
   );
   return rows.map(({ key }) => key);
-}
-
-/** Whether a realm has at most so many ids, and so many people. */
-async function isBelow(database: Database, realm: number, max: number): Promise<boolean> {
-  const rows = await database.query(
-    `(select 1 from users where realm = $1::int order by id offset $2::int limit 1)
-     union all
-     (select 1 from people where realm = $1::int and merged_into is null and properties <> '{}'
-      order by id offset $2::int limit 1)`,
-    [realm, max],
-  );
-  return rows.length === 0;
 }

@@ -6,9 +6,11 @@ import { catalogs } from "../../model/catalogs.ts";
 import type { CatalogDocument, ModelReply, ModelRequest } from "../../model/document.ts";
 import { compare, Model } from "../../model/model.ts";
 import { Random } from "../../model/random.ts";
+import { seedsFrom } from "../../support/depth.ts";
 import { DecideSystem } from "../decide_system.ts";
 
-const SEEDS = 60;
+/** In 4, 13, 40 and 45 all of the cases come up. */
+const SEEDS = new Set([...seedsFrom(1, 6), 13, 40, 45]);
 const STEPS = 120;
 const START_MS = Date.parse("2026-02-26T10:00:00.000Z");
 const PAUSES = [1, 1, 1_000, 30_000, 61_000, 3_600_000, 40_000_000];
@@ -104,7 +106,7 @@ class Changes {
 Deno.test("plan changes, holds across them and merges after them answer as the model predicts", () => {
   const seen = new Map<string, number>();
   for (const [name, catalog] of Object.entries(catalogs)) {
-    for (let seed = 1; seed <= SEEDS; seed++) {
+    for (const seed of SEEDS) {
       const system = new DecideSystem({
         catalog,
         merges: true,

@@ -8,6 +8,7 @@ const PLANS = [
   planOf("low", { g: 10 }),
   planOf("top", { g: 30 }, { rank: 3 }),
   planOf("old", { g: 5 }, { archived: true }),
+  planOf("seat", { g: 2 }, { rank: 2, perSeat: true }),
 ];
 const NOW = Date.parse("2026-03-10T12:00:00.000Z");
 const DAY_MS = 86_400_000;
@@ -90,6 +91,19 @@ Deno.test("mirror: another number of seats changes the row alone, and a report w
   for (const quantity of [2, 3, 3, undefined]) tell(scene, inForce("low", { quantity }));
   assert.equal([...scene.state.subscriptions.values()][0]?.quantity, 3);
   assert.deepEqual(scene.history(), ["created"]);
+});
+
+Deno.test("mirror: seats of a plan by the seat stay with it, and seats of our own with every plan", () => {
+  const seatsAfter = (...told: InForce[]) => {
+    const scene = sceneOf();
+    for (const state of told) tell(scene, state);
+    return [...scene.state.subscriptions.values()][0]?.quantity;
+  };
+  const five = inForce("seat", { quantity: 5 });
+  assert.equal(seatsAfter(five, inForce("top")), 1);
+  assert.equal(seatsAfter(five, inForce("top", { quantity: 3 })), 3);
+  assert.equal(seatsAfter(five, inForce("seat")), 5);
+  assert.equal(seatsAfter(inForce("low", { quantity: 4 }), inForce("top")), 4);
 });
 
 Deno.test("mirror: another subscription is promoted where this one is over, however that is reported", () => {

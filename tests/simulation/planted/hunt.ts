@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import type { PlantedBug } from "./plant.ts";
 import { type RunOptions, simulate } from "../simulation.ts";
+import { isDeep } from "../../support/depth.ts";
 import type { Violation } from "../watch.ts";
 
 /** Calls of one run. */
@@ -16,34 +17,34 @@ export const SEEDS_A_BUG = 60;
  */
 const SHOWS_FROM: Readonly<Record<string, number>> = {
   "a load forgets the rate of a hold": 2,
-  "a load forgets the payment of a top-up": 2,
-  "a first answer is kept after its effect": 60,
-  "users do not stand still while they are merged": 8,
+  "a load forgets the payment of a top-up": 3,
+  "a first answer is kept after its effect": 61,
+  "users do not stand still while they are merged": 9,
   "an idempotency key answers every caller that brings it": 4,
   "the lease is not looked at before an answer": 16,
   "the locks of cells are given to everybody": 91,
   "actors leave memory before the tables have their changes": 31,
   "a term goes on after a failed write": 47,
-  "the cap lets one operation more through": 4,
+  "the cap lets one operation more through": 7,
   "a move of the test clock is not kept": 10,
-  "the first answer of a move of the test clock is kept after the move": 5,
+  "the first answer of a move of the test clock is kept after the move": 10,
   "a term whose last drain left nothing is not replayed": 126,
-  "cells are freed without the drain and without a look at the journal": 19,
+  "cells are freed without the drain and without a look at the journal": 22,
   "a term is replayed once more after its cells have changed hands": 3,
-  "a version of the registry is confirmed before it is in force": 46,
+  "a version of the registry is confirmed before it is in force": 56,
   "calls that wait at a door are forgotten at a hand-over": 44,
   "calls that wait at a door run here although the cell has gone": 161,
-  "a call with a lost answer is sent again": 12,
+  "a call with a lost answer is sent again": 16,
   "a node's cells are served while it may still answer": 75,
-  "a user is loaded by key alone": 75,
+  "a user is loaded by key alone": 3,
   "refunds go to balances in the wrong order": 13,
   "a released hold can be committed": 2,
-  "a failed replay counts as done": 38,
+  "a failed replay counts as done": 40,
   "an owner runs what it is passed without a look at its cell": 6,
   "a user leaves memory while its call waits for users above": 54,
-  "a path changes under a hold: a user that moved settles nothing above": 2,
-  "two changes of a tree run at once": 14,
-  "a release gives nothing back to its run": 9,
+  "a path changes under a hold: a user that moved settles nothing above": 6,
+  "two changes of a tree run at once": 15,
+  "a release gives nothing back to its run": 13,
   "a dispute is not kept": 30,
   "an erasure leaves what is kept of purchases": 13,
   "an erasure leaves what is kept of subscriptions": 34,
@@ -51,6 +52,12 @@ const SHOWS_FROM: Readonly<Record<string, number>> = {
   "a call waits until every database is served": 2,
   "what is about no workspace needs the first database": 4,
   "users of every database are numbered from one": 2,
+  "overage is reported by every turn after its hour": 2,
+  "a load forgets overage that is pending": 2,
+  "a load forgets what a counter sold": 2,
+  "a revoked key of a user is still let in": 5,
+  "the ids of a merged user go their own ways": 11,
+  "drains wait for the replays of the same node": 4,
 };
 
 /** How a bug was found; null where no seed did. */
@@ -81,6 +88,8 @@ export function testFinds(bug: PlantedBug): void {
     const found = await hunt(bug, from);
     assert.ok(found !== null, `no seed of ${SEEDS_A_BUG} finds it`);
     if (found.seed !== from) console.log(`looked for from seed ${from} on, found at ${found.seed}`);
+    // A known seed was looked at without the bug when it was written down.
+    if (found.seed === from && !isDeep) return;
     const violation = await violationWithout(bug, found.seed);
     assert.equal(violation, null, `seed ${found.seed} fails without the bug too`);
   });

@@ -531,7 +531,7 @@ class TrackAnswerLevelsCounters(TypedDict):
     window: NotRequired[TrackAnswerLevelsCountersWindow]
     """Present for a guard: a rate or a concurrency limit. count is what counts now."""
     member: NotRequired[TrackAnswerLevelsCountersMember]
-    """Absent for a guard, of which no shares are kept."""
+    """Absent for a guard: it has no shares."""
 
 
 class TrackAnswerLevels(TypedDict):
@@ -884,7 +884,7 @@ class UsageLevelsCounters(TypedDict):
     window: NotRequired[UsageLevelsCountersWindow]
     """Present for a guard: a rate or a concurrency limit. count is what counts now."""
     member: NotRequired[UsageLevelsCountersMember]
-    """Absent for a guard, of which no shares are kept."""
+    """Absent for a guard: it has no shares."""
 
 
 class UsageLevels(TypedDict):

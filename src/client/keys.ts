@@ -1,0 +1,23 @@
+// Idempotency keys: each is a random text, so that no two calls have the same.
+
+/** A random key. Pages without a secure context have no `crypto.randomUUID`. */
+export function newKey(): string {
+  const { randomUUID } = crypto as { randomUUID?: () => string };
+  if (randomUUID !== undefined) return randomUUID.call(crypto).replaceAll("-", "");
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** The keys of one client: 96 random bits, which are asked for once, and a running number. */
+export class Keys {
+  /** What the service wants keys to begin with; empty until it said so. */
+  prefix = "";
+  /** Made with the first key: some platforms have no random numbers before a request. */
+  #random = "";
+  #number = 0;
+
+  next(): string {
+    if (this.#random === "") this.#random = newKey().slice(8);
+    return this.prefix + this.#random + (this.#number++).toString(16).padStart(8, "0");
+  }
+}
