@@ -23,6 +23,7 @@ import {
   type Counter,
   type EventRow,
   type HistoryRow,
+  isActive,
   iso,
   isoOrNull,
   shownCount,
@@ -56,8 +57,16 @@ export function users(world: World, input: Input, now: number, observed?: ModelR
     ...placeOf(world, user),
     aliases: world.aliasesOf(user.id),
     subscription: primary ? subscriptionRecord(world, primary) : null,
+    ...addOnsShown(world, user, now),
     history: user.history.toReversed().slice(0, HISTORY_ROWS_SHOWN).map(historyAnswer),
   });
+}
+
+/** The add-ons in force, where the catalog has any. */
+function addOnsShown(world: World, user: User, now: number): WireData {
+  if (!world.catalog.plans.some(({ addon }) => addon === true)) return {};
+  const rows = user.subscriptions.filter((row) => world.isAddOn(row) && isActive(row, now));
+  return { addOns: rows.map((row) => subscriptionRecord(world, row)) };
 }
 
 /** The place of a user in its tree. Choice: that of a parent at the top may be left out, which has a test of its own. */
