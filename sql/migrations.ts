@@ -51,6 +51,7 @@ import stores from "./0048_stores.sql" with { type: "text" };
 import overageEnds from "./0049_overage_ends.sql" with { type: "text" };
 import splits from "./0050_splits.sql" with { type: "text" };
 import consoleLists from "./0051_console_lists.sql" with { type: "text" };
+import parentsInViews from "./0052_parents_in_views.sql" with { type: "text" };
 
 /** A migration: a name that says its place, and its SQL. */
 export interface Migration {
@@ -109,4 +110,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0049_overage_ends", sql: overageEnds },
   { name: "0050_splits", sql: splits },
   { name: "0051_console_lists", sql: consoleLists },
+  { name: "0052_parents_in_views", sql: parentsInViews },
 ];

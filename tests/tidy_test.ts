@@ -111,6 +111,7 @@ Deno.test("landed migrations are never edited", () => {
     "0049_overage_ends": "97683f75c6ba8d4db293d835fd728ddd618cc00b903406f0db7b2847c5556c7d",
     "0050_splits": "6c471a4591ffaa841ddbc8c20818bc808be671b3d39e575f4e3a1965752ce5f8",
     "0051_console_lists": "a202ae34153d7be6db0d01227b094ca422896d7b0f8d35a79a9116d44a8b6e58",
+    "0052_parents_in_views": "e3221004ee30e9f9cb2552b25c11f4cc9025bfebbe3286600bd3629769d7fbc9",
   };
   for (const { name, sql } of MIGRATIONS) {
     const known = landed[name];

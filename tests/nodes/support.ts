@@ -258,6 +258,7 @@ export class Nodes implements AsyncDisposable {
       statements: this.store.database,
       admin,
       newApp: (document = demoCatalog, workspace = {}) => newApp(http, admin, document, workspace),
+      retireApps: () => {},
       restart: () => this.break(pick()),
       close: () => this[Symbol.asyncDispose](),
     };

@@ -64,6 +64,15 @@ Deno.test("the views have what they promise, and no prompts, people or metadata"
   assert.deepEqual((await read("accounts")).map(({ user_id, child_user_id }) => [user_id, child_user_id]), [
     ["team", "u"],
   ]);
+  await dataOf(
+    logged.app.call("POST", "/customers/alias", { from: "team", to: "firm" }, { key: logged.key }),
+  );
+  await service.admin("POST", "/sweep");
+  const users = await read("users");
+  assert.deepEqual(users.find(({ user_id }) => user_id === "u")?.parent_user_id, "firm");
+  assert.deepEqual((await read("accounts")).map(({ user_id, child_user_id }) => [user_id, child_user_id]), [
+    ["firm", "u"],
+  ]);
   assert.ok((await read("usage_windows")).some(({ count }) => Number(count) === 1));
   assert.equal((await read("subscriptions")).length, 1);
   for (const view of VIEWS) {
