@@ -78,7 +78,7 @@ async function joined<World>(
   return success(join(answers, input, services.map(storedOf)));
 }
 
-/** What answers say of a database: one that has not answered for a while is not served, although its term may go on. */
+/** Shows a database. One that has not answered for a while is not served, although its term may go on. */
 export function storedOf({ storeName, state, serving, awaited }: StoreService<unknown>): Stored {
   const isLost = state === "serving" && serving === null;
   return { name: storeName ?? "", state: isLost ? "starting" : state, awaited };

@@ -57,14 +57,14 @@ export function users(world: World, input: Input, now: number, observed?: ModelR
     ...placeOf(world, user),
     aliases: world.aliasesOf(user.id),
     subscription: primary ? subscriptionRecord(world, primary) : null,
-    ...addOnsOf(world, user, now),
+    ...addOnsShown(world, user, now),
     history: user.history.toReversed().slice(0, HISTORY_ROWS_SHOWN).map(historyAnswer),
   });
 }
 
 /** The add-ons in force, where the catalog has any. */
-function addOnsOf(world: World, user: User, now: number): WireData {
-  if (!world.catalog.plans.some(({ addon }) => addon)) return {};
+function addOnsShown(world: World, user: User, now: number): WireData {
+  if (!world.catalog.plans.some(({ addon }) => addon === true)) return {};
   const rows = user.subscriptions.filter((row) => world.isAddOn(row) && isActive(row, now));
   return { addOns: rows.map((row) => subscriptionRecord(world, row)) };
 }

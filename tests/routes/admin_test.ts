@@ -137,7 +137,7 @@ Deno.test("a workspace takes its defaults, null means no limit, and the list sho
   }
 });
 
-Deno.test("a list waits for a workspace while its cell changes hands, and never leaves it out", async () => {
+Deno.test("a list waits while a cell is handed over, and never leaves its workspaces out", async () => {
   const { workspaceId } = await dataOf(service.admin("POST", "/workspaces", { name: "Moving" }));
   const { doors } = service.serving().term;
   const moving = [cellOf(workspaceId)];

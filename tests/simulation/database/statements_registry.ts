@@ -124,7 +124,7 @@ const ROWS: readonly Entry[] = [
 
 const TOTALS: readonly Entry[] = [
   read(
-    "issued balances of realms: select realm, issued from unnest",
+    "issued balances of realms: select realm, issued from unnest($1::text::int[]) as listed",
     (tables, [realms]) =>
       tables.list("credit_issues", ({ realm }) => numbersOf(realms).includes(realm as number)),
   ),
@@ -148,7 +148,7 @@ const TOTALS: readonly Entry[] = [
       .map((row) => ({ ...row, workspaceId: row.workspace_id as string }));
   }),
   read(
-    'spending at the gateway: select workspace_id as "workspaceId", app_id as "appId", month, cents',
+    'spending at the gateway: select workspace_id as "workspaceId", app_id as "appId", month, cents from unnest',
     (tables, [workspaces, month]) => {
       const asked = textsOf(workspaces);
       return tables.list(
