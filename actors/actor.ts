@@ -79,9 +79,10 @@ export class Actor {
   /** Created for the first call that has to wait: most users never have one, and every object costs a memory access. */
   #mailbox: Mailbox | null = null;
   #lastBatch: Batch | null = null;
-  /** The range of the changes of this user's first turn within its last batch. */
+  /** The first changes in the last batch that have a counter of this user, and whether any have. */
   #from = 0;
   #to = 0;
+  #hasCounters = false;
   /** Null for none. */
   #settled: SettledRows | null = null;
   /** Null for a user without runs. */
@@ -373,29 +374,28 @@ export class Actor {
     if (this.state.runs.size > 0) (this.#runs ??= new RunBatches()).note(changes, batch, this.state);
   }
 
-  /** Hands changes to the gate, and remembers the range of each user's first changes in an open batch. */
+  /** Hands changes to the gate, and remembers where an open batch has the counters of each user. */
   #add(changes: readonly RowChange[], above: readonly Actor[]): Batch {
-    const { gate } = this.#term;
-    if (above.length === 0) {
-      const batch = gate.add(changes, this.#stretch());
-      this.#isIn(batch, changes.length);
-      return batch;
-    }
-    const batch = gate.add(changes, this.#stretch(), above.flatMap((actor) => actor.#stretch() ?? []));
-    for (const actor of [this, ...above]) actor.#isIn(batch, changes.length);
+    const stretches = above.length === 0 ? undefined : above.flatMap((actor) => actor.#stretch() ?? []);
+    const batch = this.#term.gate.add(changes, this.#stretch(), stretches);
+    this.#isIn(batch, changes);
+    for (const level of above) level.#isIn(batch, changes);
     return batch;
   }
 
-  /** The range of this user's first changes in the batch that is still open; null for none. */
+  /** Where the batch that is still open has this user's counters; null without one. */
   #stretch(): Stretch | null {
+    const { key: userKey } = this.state.user;
     const batch = this.#lastBatch;
-    return batch === null || batch.isSent ? null : { batch, from: this.#from, to: this.#to };
+    return batch === null || batch.isSent ? null : { batch, userKey, from: this.#from, to: this.#to };
   }
 
-  #isIn(batch: Batch, changes: number): void {
-    if (batch === this.#lastBatch) return;
+  #isIn(batch: Batch, changes: readonly RowChange[]): void {
+    if (batch === this.#lastBatch && this.#hasCounters) return;
+    const { user } = this.state;
+    this.#hasCounters = changes.some(({ table, row }) => table === "counters" && row.userKey === user.key);
     this.#to = batch.changes.length;
-    this.#from = Math.max(this.#to - changes, 0);
+    this.#from = Math.max(this.#to - changes.length, 0);
     this.#lastBatch = batch;
   }
 

@@ -12,6 +12,7 @@ import { Unavailable } from "./port.ts";
 import type { Counter } from "../src/domain/state/counter.ts";
 import type { TopUpIntent } from "../src/domain/state/top_up.ts";
 import type { WebhookMessage } from "../src/domain/state/message.ts";
+import type { UserKey } from "../src/domain/values/ids.ts";
 import { RUNTIME_LIMITS } from "../src/process/limits.ts";
 import type { RuntimeCounts } from "../src/process/counts/runtime_counts.ts";
 import type { Spans, WorkSpan } from "../src/process/counts/spans.ts";
@@ -96,9 +97,10 @@ const DURABLE = Promise.resolve();
 const NO_CHANGES: RowChange[] = [];
 const NO_TOTALS = new Map<string, RowChange>();
 
-/** The changes of one turn in a batch: from a place up to another, exclusive. */
+/** Where a batch has the counters of a user, if any: from a place up to another, exclusive. */
 export interface Stretch {
   readonly batch: Batch;
+  readonly userKey: UserKey;
   readonly from: number;
   readonly to: number;
 }
@@ -154,10 +156,10 @@ export class Gate {
   }
 
   /**
-   * Adds a turn's changes to the batch that leaves next. A counter that an earlier turn of the user wrote into the same
-   * batch is written once, with its last value.
+   * Adds a turn's changes to the batch that leaves next. A counter that an earlier turn wrote into the same batch is written
+   * once, with its last value.
    *
-   * @param earlier the changes of such a turn
+   * @param earlier where the user's counters are
    * @param others the same of users above
    */
   add(
@@ -257,7 +259,10 @@ export class Gate {
 
 const NO_STRETCHES: readonly Stretch[] = [];
 
-/** Adds changes to a batch; a counter within one of the stretches of the batch is replaced. */
+/**
+ * Adds changes to a batch; a counter within the stretch of its user is replaced. A counter of an account is not looked for
+ * among the changes of its members: it may be there, and again in those of a later turn, which would then count as newer.
+ */
 function addOver(batch: Batch, stretches: readonly Stretch[], changes: readonly RowChange[]): void {
   for (const change of changes) {
     const place = change.table === "counters" ? placeIn(batch, stretches, change.row) : -1;
@@ -266,17 +271,11 @@ function addOver(batch: Batch, stretches: readonly Stretch[], changes: readonly 
   }
 }
 
-function placeIn(batch: Batch, stretches: readonly Stretch[], row: Counter): number {
-  for (const { batch: of, from, to } of stretches) {
-    const place = of === batch ? placeOf(row, batch, from, to) : -1;
-    if (place >= 0) return place;
-  }
-  return -1;
-}
-
-function placeOf({ key, userKey }: Counter, { changes }: Batch, from: number, to: number): number {
-  for (let place = from; place < to; place++) {
-    const change = changes[place] as RowChange;
+function placeIn(batch: Batch, stretches: readonly Stretch[], { key, userKey }: Counter): number {
+  const own = stretches.find((stretch) => stretch.userKey === userKey);
+  if (own?.batch !== batch) return -1;
+  for (let place = own.from; place < own.to; place++) {
+    const change = batch.changes[place] as RowChange;
     if (change.table === "counters" && change.row.key === key && change.row.userKey === userKey) return place;
   }
   return -1;

@@ -96,6 +96,22 @@ Deno.test("of 100 members who race for the last unit one gets it, as a sibling's
   await assertBooks();
 });
 
+Deno.test("calls of members in one batch add up at the account, where the first of them counts nothing there", async () => {
+  const { app, subscribe, under, countsOf } = await scene();
+  for (const userId of ["org", "a", "b"]) await subscribe(userId, "plan_thousand");
+  await subscribe("full", "plan_one");
+  for (const userId of ["full", "a", "b"]) await under(userId, "org");
+  for (const userId of ["a", "b", "full"]) await dataOf(app.call("POST", "/track", image(userId)));
+  const tracks = ["a", "b", "a", "b", "b", "a"].map((userId) => ({ call: "track", ...image(userId) }));
+  const refused = { call: "reserve", ...image("full"), idempotencyKey: "refused" };
+  const { results } = await dataOf(app.call("POST", "/batch", { calls: [refused, ...tracks] }));
+  assert.equal(results[0].data.allowed, false);
+  assert.deepEqual(await countsOf("org", "a", "b"), [9, 4, 4]);
+  await service.restart();
+  assert.deepEqual(await countsOf("org", "a", "b"), [9, 4, 4]);
+  await assertBooks();
+});
+
 Deno.test("a hold of one account, of a user who moved to another that was merged, lapses and is committed late", async () => {
   const { subscribe, under, reserve, commit, alias, countsOf } = await scene();
   for (const userId of ["org1", "org2", "org3"]) await subscribe(userId, "plan_ten");
