@@ -6,7 +6,7 @@ Deno.test("every answer and every message is as the model predicts, whatever hap
   const troubles = [[0.03, crash], [0.04, passivate], [0.04, sweep]] as const;
   const outcomes = await runAll({
     seed: 302,
-    steps: 120,
+    steps: 80,
     troubles,
     merges: true,
     stripe: true,
