@@ -178,7 +178,7 @@ export class World {
   /**
    * Points the lines of open holds on one counter at another one.
    * @param leaves Whether the counter they leave keeps its count, and so goes on containing them.
-   * @returns whether there were any, and how much of them the other counter did not contain before
+   * @returns whether any were of the quota, and how much of these the other counter did not contain before
    */
   pointHolds(user: User, from: Place, to: Place, leaves: boolean): { any: boolean; added: Micros } {
     const pointed = { any: false, added: ZERO };
@@ -190,7 +190,7 @@ export class World {
         if (leaves) line.left.push({ planId, groupId, window });
         if (line.left.some((place) => isSamePlace(place, to))) this.note("carry: a hold returns");
         else pointed.added += line.amount - line.overage;
-        if (line.amount > ZERO) pointed.any = true;
+        if (line.amount > line.overage) pointed.any = true;
         line.left = line.left.filter((place) => !isSamePlace(place, to));
         if (!leaves && isSamePlace(line.soldAt, from)) line.soldAt = to;
         Object.assign(line, to);
