@@ -160,12 +160,20 @@ export class Transport {
     const { endUserToken } = this.#options;
     // One token for all tries: each has the same headers.
     const sent = typeof endUserToken === "function" && call.endUserToken === undefined
-      ? { ...call, endUserToken: await endUserToken() }
+      ? { ...call, endUserToken: await this.#inTime(endUserToken, withinMs) }
       : call;
     const begin = this.#coalescer !== null && text !== undefined && isKind(wire.path)
       ? this.#together(this.#coalescer, wire, sent, key, text)
       : this.#begins(wire, sent, key, text);
     return dataOf(await this.#retrying({ wire, call, begin, withinMs })) as Data;
+  }
+
+  /** Makes a token; rejects where that takes all the time of a call. */
+  async #inTime(makeToken: () => string | Promise<string>, withinMs: number): Promise<string> {
+    if (withinMs === Infinity) return await makeToken();
+    const late = Promise.withResolvers<never>();
+    const clear = this.#deadlines.set(withinMs, () => late.reject(lateAfter(`${withinMs} ms`)));
+    return await Promise.race([makeToken(), late.promise]).finally(clear);
   }
 
   /** Returns what begins a try of a call that may leave together with others. */

@@ -43,9 +43,10 @@ async function breakable(options: Partial<ClientOptions> = {}) {
   return { app, client, broken, keys };
 }
 
-Deno.test("a decision ends in its time, retries included, even if fetch does not heed its signal", async () => {
+Deno.test("a decision ends in its time, retries included, even if neither fetch nor a token ends", async () => {
   const deaf = () => new Promise<Response>(() => {});
-  for (const options of [{ timeoutMs: 20 }, {}]) {
+  const endUserToken = () => new Promise<string>(() => {});
+  for (const options of [{ timeoutMs: 20 }, {}, { endUserToken }]) {
     const client = createClient({ apiKey: "sk_live_x", baseUrl: BASE_URL, fetch: deaf, ...options });
     const call = "timeoutMs" in options ? {} : { timeoutMs: 20 };
     for (
