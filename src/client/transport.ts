@@ -171,9 +171,11 @@ export class Transport {
   /** Makes a token; rejects where that takes all the time of a call. */
   async #inTime(makeToken: () => string | Promise<string>, withinMs: number): Promise<string> {
     if (withinMs === Infinity) return await makeToken();
-    const late = Promise.withResolvers<never>();
-    const clear = this.#deadlines.set(withinMs, () => late.reject(lateAfter(`${withinMs} ms`)));
-    return await Promise.race([makeToken(), late.promise]).finally(clear);
+    let clear = () => {};
+    const late = new Promise<never>((_, reject) => {
+      clear = this.#deadlines.set(withinMs, () => reject(lateAfter(`${withinMs} ms`)));
+    });
+    return await Promise.race([makeToken(), late]).finally(clear);
   }
 
   /** Returns what begins a try of a call that may leave together with others. */
