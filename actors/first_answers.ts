@@ -75,7 +75,7 @@ class Pack {
 
 /** First answers in memory, until the tables have them. */
 export class FirstAnswers {
-  /** Those that nobody has looked for; the last one may be open. */
+  /** Packs that were not looked into yet, the oldest first. Rows may still be added to the last one. */
   #packs: Pack[] = [];
   readonly #byName = new Map<string, RecentAnswer>();
   /** How many each realm has. */

@@ -175,7 +175,8 @@ export class Transport {
     const late = new Promise<never>((_, reject) => {
       clear = this.#deadlines.set(withinMs, () => reject(lateAfter(`${withinMs} ms`)));
     });
-    return await Promise.race([makeToken(), late]).finally(clear);
+    // Also a token that throws at once clears the timer.
+    return await Promise.race([Promise.resolve().then(makeToken), late]).finally(clear);
   }
 
   /** Returns what begins a try of a call that may leave together with others. */

@@ -61,6 +61,16 @@ Deno.test("a decision ends in its time, retries included, even if neither fetch 
   }
 });
 
+Deno.test("a token that cannot be made fails its decision, and leaves no timer", async () => {
+  const endUserToken = () => {
+    throw new Error("no token");
+  };
+  const client = createClient({ apiKey: "sk_live_x", baseUrl: BASE_URL, fetch: breakOff, endUserToken });
+  await assert.rejects(client.reserve("u", "e", 1, {}, {}, { timeoutMs: 10 }), /no token/);
+  // A timer that was left would now reject a promise that nobody has.
+  await new Promise((resolve) => setTimeout(resolve, 30));
+});
+
 Deno.test("a decision whose time ends in a pause between its tries ends with it, and is not tried again", async () => {
   const { fetch, sent } = scriptedFetch(breakOff);
   // The pause is far longer than the time, and the time far longer than a try.
