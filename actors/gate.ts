@@ -49,7 +49,7 @@ export class Batch {
     return this.#waiting === null;
   }
 
-  /** Empty once the batch is durable. */
+  /** Empty once the batch was sent. */
   get changes(): RowChange[] {
     return this.#changes;
   }
@@ -78,12 +78,21 @@ export class Batch {
     }
   }
 
+  /** Gives its changes to the journal, and keeps none: the journal has them as text, and rows would outlive an append. */
+  send(): readonly RowChange[] {
+    const changes = this.#changes;
+    for (const total of this.#totals.values()) changes.push(total);
+    this.isSent = true;
+    this.#changes = NO_CHANGES;
+    this.#totals = NO_TOTALS;
+    this.span?.set("holdfast.changes", changes.length);
+    return changes;
+  }
+
   /** Sends the answers that wait for it. */
   open(): void {
     this.#waiting?.resolve();
     this.#waiting = null;
-    this.#changes = NO_CHANGES;
-    this.#totals = NO_TOTALS;
   }
 
   /** Refuses the answers that wait for it. */
@@ -92,7 +101,7 @@ export class Batch {
   }
 }
 
-/** Empty values of all durable batches. Changes never join a sent batch, so these stay empty. */
+/** Values of all durable batches, and of all that were sent. Changes never join a sent batch, so these stay empty. */
 const DURABLE = Promise.resolve();
 const NO_CHANGES: RowChange[] = [];
 const NO_TOTALS = new Map<string, RowChange>();
@@ -232,13 +241,11 @@ export class Gate {
 
   async #append(batch: Batch): Promise<void> {
     const { journal, onAppended, onFault, counts } = this.#options;
-    batch.isSent = true;
     this.#inFlight.push(batch);
     this.#waitingChanges -= batch.changes.length;
-    for (const total of batch.totals.values()) batch.changes.push(total);
     const startedAt = performance.now();
     try {
-      const appended = await journal.append(batch.changes);
+      const appended = await journal.append(batch.send());
       this.#inFlight.splice(this.#inFlight.indexOf(batch), 1);
       if (this.#fault !== null) return;
       batch.seq = appended.seq;
@@ -282,10 +289,8 @@ function placeIn(batch: Batch, stretches: readonly Stretch[], { key, userKey }: 
 }
 
 /** Ends the span of a batch that became durable or failed. */
-function endBatch({ span, changes }: Batch, fault?: Error): void {
-  if (span === null) return;
-  span.set("holdfast.changes", changes.length);
-  span.end(fault);
+function endBatch({ span }: Batch, fault?: Error): void {
+  span?.end(fault);
 }
 
 /** A batch that an answer must wait for; null for none. */

@@ -9,7 +9,7 @@ import { quotaOf } from "../state/subscription.ts";
 import { emptySummary, FULLEST_MAX, isSameSummary, type UserSummary } from "../state/summary.ts";
 import type { Millis } from "../values/period.ts";
 import { activePlanOf } from "./entitlement.ts";
-import { counterIn, windowFor } from "./windows.ts";
+import { windowFor } from "./windows.ts";
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -77,7 +77,8 @@ function fullestOf(
   for (const group of active.plan.groups) {
     if (isGuard(group)) continue;
     const window = windowFor(draft, active, group, context.now);
-    const count = shownCount(counterIn(draft, active.plan.id, group.id, window, context.now));
+    const counter = draft.storedCounter({ planId: active.plan.id, groupId: group.id, window });
+    const count = counter === undefined ? 0n : shownCount(counter);
     const quota = quotaOf(active, group);
     const until = window.isNext === true ? null : window.end;
     const percent = quota > 0n

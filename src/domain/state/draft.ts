@@ -26,13 +26,8 @@ import { emptyShare, laterEnd, type Share, shareKey, type ShareRef } from "./sha
 import { nextDueOf, type Subscription, type SubscriptionEvent } from "./subscription.ts";
 import type { Change, User, UserState } from "./user.ts";
 
-const NO_COUNTERS: readonly Counter[] = [];
-const NO_OVERAGES: readonly OverageWindow[] = [];
-const NO_SALES: readonly Sale[] = [];
-const NO_RESERVATIONS: readonly Reservation[] = [];
-const NO_HOLDS: readonly GuardedHold[] = [];
-const NO_DRAFTS: readonly Draft[] = [];
-const NO_MESSAGES: readonly Message[] = [];
+/** Every empty list of a draft: most drafts have one kind of changes or two. */
+const NONE: readonly never[] = [];
 
 /** A change of what a line's counter sold past its quota. */
 export interface Sale {
@@ -69,7 +64,7 @@ export class Draft {
   #records: Change[] | null = null;
   #messages: Message[] | null = null;
 
-  constructor(state: UserState, above: readonly Draft[] = NO_DRAFTS) {
+  constructor(state: UserState, above: readonly Draft[] = NONE) {
     this.state = state;
     this.above = above;
   }
@@ -115,18 +110,27 @@ export class Draft {
    * counter. Its end is the latest of theirs, so that it is loaded as long as any of them runs.
    */
   counter(ref: CounterRef): Counter {
-    const key = this.state.shared.counterKey(ref.planId, ref.groupId, ref.window.start);
-    const row = this.#counters?.get(key) ?? this.state.counters.get(key);
-    if (row === undefined) return emptyCounter(this.user.key, ref, key);
+    const row = this.storedCounter(ref);
+    if (row === undefined) return emptyCounter(this.user.key, ref, this.#keyOf(ref));
     const { end } = ref.window;
     const isLater = row.windowEnd !== null && (end === null || end > row.windowEnd);
     return isLater ? { ...row, windowEnd: end } : row;
   }
 
+  /** Returns the counter of a group and window as it was last written; undefined where nothing was counted yet. */
+  storedCounter(ref: CounterRef): Counter | undefined {
+    const key = this.#keyOf(ref);
+    return this.#counters?.get(key) ?? this.state.counters.get(key);
+  }
+
+  #keyOf({ planId, groupId, window }: CounterRef): string {
+    return this.state.shared.counterKey(planId, groupId, window.start);
+  }
+
   /** The counters in memory, with this draft's changes. */
   *counters(): Iterable<Counter> {
     for (const row of this.state.counters.values()) yield this.#counters?.get(row.key) ?? row;
-    for (const row of this.#counters?.rows ?? []) {
+    for (const row of this.#counters?.rows ?? NONE) {
       if (!this.state.counters.has(row.key)) yield row;
     }
   }
@@ -147,7 +151,7 @@ export class Draft {
   heldOf(planId: string, groupId: string): Amount {
     const { inFlight } = this.state;
     let held = inFlight?.heldOf(planId, groupId) ?? 0n;
-    for (const row of this.#reservations?.rows ?? NO_RESERVATIONS) {
+    for (const row of this.#reservations?.rows ?? NONE) {
       held += heldBy(guardedHold(row), planId, groupId) - heldBy(inFlight?.get(row.id), planId, groupId);
     }
     return held;
@@ -155,10 +159,10 @@ export class Draft {
 
   /** The open holds that count at guards. */
   *guardedHolds(): Iterable<GuardedHold> {
-    for (const hold of this.state.inFlight?.holds ?? NO_HOLDS) {
+    for (const hold of this.state.inFlight?.holds ?? NONE) {
       if (this.#reservations?.get(hold.id) === undefined) yield hold;
     }
-    for (const row of this.#reservations?.rows ?? NO_RESERVATIONS) {
+    for (const row of this.#reservations?.rows ?? NONE) {
       const hold = guardedHold(row);
       if (hold !== null) yield hold;
     }
@@ -166,7 +170,7 @@ export class Draft {
 
   /** The counters that this draft has changed, each with its last value. */
   changedCounters(): readonly Counter[] {
-    return this.#counters === null ? NO_COUNTERS : this.#counters.rows.slice();
+    return this.#counters === null ? NONE : this.#counters.rows.slice();
   }
 
   putCounter(row: Counter): void {
@@ -195,7 +199,7 @@ export class Draft {
   /** The shares in memory, with this draft's changes. */
   *shares(): Iterable<Share> {
     for (const row of this.state.shares.values()) yield this.#shares?.get(row.key) ?? row;
-    for (const row of this.#shares?.rows ?? []) {
+    for (const row of this.#shares?.rows ?? NONE) {
       if (!this.state.shares.has(row.key)) yield row;
     }
   }
@@ -212,7 +216,7 @@ export class Draft {
 
   /** What this turn sold past quotas, in its order. */
   get sales(): readonly Sale[] {
-    return this.#sales ?? NO_SALES;
+    return this.#sales ?? NONE;
   }
 
   /** Notes that the turn changed the overage of a line's counter. */
@@ -223,7 +227,7 @@ export class Draft {
   /** The windows of overage in memory, with this draft's changes. */
   *overages(): Iterable<OverageWindow> {
     for (const row of this.state.overages.values()) yield this.#overages?.get(row.key) ?? row;
-    for (const row of this.#overages?.rows ?? []) {
+    for (const row of this.#overages?.rows ?? NONE) {
       if (!this.state.overages.has(row.key)) yield row;
     }
   }
@@ -243,7 +247,7 @@ export class Draft {
   /** The reservations in memory, with this draft's changes. */
   *reservations(): Iterable<Reservation> {
     for (const id of this.state.reservations.keys()) yield this.reservation(id) as Reservation;
-    for (const row of this.#reservations?.rows ?? []) {
+    for (const row of this.#reservations?.rows ?? NONE) {
       if (!this.state.reservations.has(row.id)) yield row;
     }
   }
@@ -293,7 +297,7 @@ export class Draft {
   /** The runs in memory, with this draft's changes. */
   *runs(): Iterable<Run> {
     for (const row of this.state.runs.values()) yield this.#runs?.get(row.id) ?? row;
-    for (const row of this.#runs?.rows ?? []) {
+    for (const row of this.#runs?.rows ?? NONE) {
       if (!this.state.runs.has(row.id)) yield row;
     }
   }
@@ -309,7 +313,7 @@ export class Draft {
   /** The top-ups in memory, with this draft's changes. */
   *topUps(): Iterable<TopUpIntent> {
     for (const row of this.state.topUps.values()) yield this.#topUps?.get(row.id) ?? row;
-    for (const row of this.#topUps?.rows ?? []) {
+    for (const row of this.#topUps?.rows ?? NONE) {
       if (!this.state.topUps.has(row.id)) yield row;
     }
   }
@@ -352,7 +356,7 @@ export class Draft {
 
   /** Returns the messages recorded since the last call, in order. */
   takeMessages(): readonly Message[] {
-    const messages = this.#messages ?? NO_MESSAGES;
+    const messages = this.#messages ?? NONE;
     this.#messages = null;
     return messages;
   }
@@ -360,14 +364,14 @@ export class Draft {
   /** When the first of the rows that this draft wrote falls due, or infinity. */
   nextDueWritten(): Millis {
     let next = Infinity;
-    for (const row of this.#reservations?.rows ?? []) {
+    for (const row of this.#reservations?.rows ?? NONE) {
       if (row.status === "held") next = Math.min(next, row.expiresAt);
     }
-    for (const row of this.#subscriptions?.rows ?? []) {
+    for (const row of this.#subscriptions?.rows ?? NONE) {
       next = Math.min(next, nextDueOf(row));
     }
-    for (const row of this.#balances?.rows ?? []) next = Math.min(next, expiryDueOf(row) ?? Infinity);
-    for (const row of this.#overages?.rows ?? NO_OVERAGES) next = Math.min(next, row.dueAt ?? Infinity);
+    for (const row of this.#balances?.rows ?? NONE) next = Math.min(next, expiryDueOf(row) ?? Infinity);
+    for (const row of this.#overages?.rows ?? NONE) next = Math.min(next, row.dueAt ?? Infinity);
     return next;
   }
 
@@ -402,27 +406,27 @@ export class Draft {
       const verb = this.state.recorded ? "put" : "append";
       changes.push({ verb, table: "users", row: this.#user });
     }
-    for (const row of this.#subscriptions?.rows ?? []) {
+    for (const row of this.#subscriptions?.rows ?? NONE) {
       const verb = this.state.subscriptions.has(row.id) ? "put" : "append";
       changes.push({ verb, table: "subscriptions", row });
     }
-    for (const row of this.#counters?.rows ?? []) changes.push({ verb: "put", table: "counters", row });
-    for (const row of this.#shares?.rows ?? []) changes.push({ verb: "put", table: "shares", row });
-    for (const row of this.#overages?.rows ?? NO_OVERAGES) {
+    for (const row of this.#counters?.rows ?? NONE) changes.push({ verb: "put", table: "counters", row });
+    for (const row of this.#shares?.rows ?? NONE) changes.push({ verb: "put", table: "shares", row });
+    for (const row of this.#overages?.rows ?? NONE) {
       changes.push({ verb: "put", table: "overage_windows", row });
     }
-    for (const row of this.#reservations?.rows ?? []) {
+    for (const row of this.#reservations?.rows ?? NONE) {
       const verb = this.state.reservations.has(row.id) ? "put" : "append";
       changes.push({ verb, table: "reservations", row });
     }
-    for (const row of this.#balances?.rows ?? []) {
+    for (const row of this.#balances?.rows ?? NONE) {
       const verb = this.state.balances.has(row.id) ? "put" : "append";
       changes.push({ verb, table: "credit_balances", row });
     }
-    for (const row of this.#runs?.rows ?? []) {
+    for (const row of this.#runs?.rows ?? NONE) {
       changes.push({ verb: this.state.runs.has(row.id) ? "put" : "append", table: "runs", row });
     }
-    for (const row of this.#topUps?.rows ?? []) {
+    for (const row of this.#topUps?.rows ?? NONE) {
       changes.push({ verb: this.state.topUps.has(row.id) ? "put" : "append", table: "top_ups", row });
     }
     if (this.#records !== null) changes.push(...this.#records);

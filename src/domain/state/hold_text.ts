@@ -13,6 +13,8 @@ import type { HeldRate, Line, Reservation } from "./reservation.ts";
 import type { ShareLine } from "./share.ts";
 import { textBytes, TextRoom } from "./text_room.ts";
 
+type Field = string | number | bigint;
+
 const END = "\n";
 /** The form of null. */
 const NONE = "";
@@ -47,7 +49,7 @@ export interface RelatedText {
 export function textOfHold(row: Reservation, texts: HoldTexts): string | RelatedText {
   const { amounts, lines, credits, event, metadata, prompt, isBare } = row;
   const moment = momentOf(row.id);
-  const fields = [
+  const fields: Field[] = [
     row.expiresAt - moment,
     isBare === true ? BARE : textBytes(row),
     row.createdAt - moment,
@@ -76,33 +78,49 @@ export function textOfHold(row: Reservation, texts: HoldTexts): string | Related
   }
   fields.push(event.length, metadata?.length ?? NONE, prompt?.length ?? NONE);
   fields.push(event + (metadata ?? NONE) + (prompt ?? NONE));
-  // Joined, not added up: a sum of texts stays a tree of its pieces in memory.
-  const text = fields.join(END);
   // A caller's texts may be about a person, so they are kept nowhere but in that person's own rows.
-  const kept = metadata === null && prompt === null ? texts.shared(text) : text;
+  const kept = metadata === null && prompt === null ? texts.shared(event, fields) : fields.join(END);
   const relations = textOfRelations(row);
   return relations === NONE ? kept : { text: kept, relations };
 }
 
 /** Most texts to remember. Where all texts differ, as where each user's own credits pay, more would not help. */
 const TEXTS_MAX = 4096;
+/** Most events whose last hold is remembered. */
+const EVENTS_MAX = 256;
 
 /** Texts that the holds of many users share. The runtime makes one and hands it to every user's state. */
 export class HoldTexts {
   /** Room for the texts that they do not share. */
   readonly room: TextRoom;
   readonly #known = new Map<string, SharedHold>();
+  /** The fields of the last hold of each event, with their text. */
+  readonly #last = new Map<string, { readonly fields: readonly Field[]; readonly text: string }>();
 
   constructor(room = new TextRoom()) {
     this.room = room;
   }
 
+  /** Returns the text of a hold's fields, the same one for equal fields. Most are those of the event's last hold. */
+  shared(event: string, fields: readonly Field[]): string {
+    const last = this.#last.get(event);
+    if (last !== undefined && areEqual(last.fields, fields)) return last.text;
+    if (this.#last.size >= EVENTS_MAX) this.#last.clear();
+    // Joined, not added up: a sum of texts stays a tree of its pieces in memory.
+    const text = this.#first(fields.join(END));
+    this.#last.set(event, { fields, text });
+    return text;
+  }
+
   /** Returns the first text that was equal to this one. */
-  shared(text: string): string {
+  #first(text: string): string {
     const known = this.#known;
     const first = known.get(text);
     if (first !== undefined) return first.text;
-    if (known.size >= TEXTS_MAX) known.clear();
+    if (known.size >= TEXTS_MAX) {
+      known.clear();
+      this.#last.clear();
+    }
     known.set(text, { text, read: null });
     return text;
   }
@@ -112,6 +130,14 @@ export class HoldTexts {
     const known = bytesOfText(text) > 0 ? undefined : this.#known.get(text);
     return known === undefined ? readText(text) : known.read ??= readText(text);
   }
+}
+
+function areEqual(some: readonly Field[], others: readonly Field[]): boolean {
+  if (some.length !== others.length) return false;
+  for (let place = 0; place < some.length; place++) {
+    if (some[place] !== others[place]) return false;
+  }
+  return true;
 }
 
 /** A text that holds share, and what it says; null until it is read. */

@@ -59,9 +59,10 @@ const NO_LINES: readonly HoldLine[] = [];
 
 /** Returns the lines of guards of an open hold; null for none. */
 export function guardedHold({ id, status, expiresAt, lines }: Reservation): GuardedHold | null {
-  // Most holds have no such line.
-  if (status !== "held" || !lines.some(({ window }) => isOfGuard(window))) return null;
-  return { id, expiresAt, lines: lines.filter(({ window }) => isOfGuard(window)) };
+  if (status !== "held") return null;
+  let guards: HoldLine[] | null = null; // Most holds have no such line.
+  for (const line of lines) if (isOfGuard(line.window)) (guards ??= []).push(line);
+  return guards === null ? null : { id, expiresAt, lines: guards };
 }
 
 /** Returns what a hold holds of a concurrency limit. */

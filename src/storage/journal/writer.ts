@@ -193,8 +193,12 @@ export class Writer implements Lease, Journal {
     return !this.#isRemote || this.#proven.ageMs < LEASE_LIMITS.validMs;
   }
 
-  async append(changes: readonly RowChange[]): Promise<AppendedBatch> {
-    const payload = encodeChanges(changes);
+  /** Not async itself: while it waits, an async function would keep the rows that the text replaces. */
+  append(changes: readonly RowChange[]): Promise<AppendedBatch> {
+    return this.#append(encodeChanges(changes), changes.length);
+  }
+
+  async #append(payload: string, changes: number): Promise<AppendedBatch> {
     const before = this.#seq++;
     const seq = this.#seq;
     const rows = await this.#session.query(
@@ -207,7 +211,7 @@ export class Writer implements Lease, Journal {
     if (rows.length !== 1) throw this.#fail();
     this.#hear();
     this.#drainer.keep({ seq, payload });
-    return { seq, changes: changes.length, bytes: payload.length };
+    return { seq, changes, bytes: payload.length };
   }
 
   drain(batches: readonly AppendedBatch[], spreadMs = 0): Promise<void> {

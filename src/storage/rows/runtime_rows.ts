@@ -7,6 +7,7 @@ import type {
   IssuesRow,
   OperationsRow,
 } from "../../../actors/port.ts";
+import { copyText, NULL } from "../database.ts";
 import { amount, column, table } from "./columns.ts";
 
 export const IDEMPOTENCY = table<IdempotencyRow>("idempotency", 2, {
@@ -17,7 +18,14 @@ export const IDEMPOTENCY = table<IdempotencyRow>("idempotency", 2, {
   body: column("body", { mutable: true }),
   userKey: column("user_key", { mutable: true }),
   at: column("at_ms", { mutable: true }),
-});
+}, lineOfAnswer);
+
+/** Every call with a key writes one. */
+function lineOfAnswer({ realm, key, requestHash, status, body, userKey, at }: IdempotencyRow): string {
+  return [realm, copyText(key), copyText(requestHash), status, copyText(body), userKey ?? NULL, at].join(
+    "\t",
+  );
+}
 
 export const OPERATIONS = table<OperationsRow>("operations", 3, {
   workspaceId: column("workspace_id"),
