@@ -80,6 +80,9 @@ Deno.test("a call that runs at once says what it waits for, and does not pass th
   assert.deepEqual(statuses, ["matched", "matched", "limit_reached"]);
   const durable = allDurable(awaited);
   assert.equal(await isSettled(durable), false);
+  for (const { isSent, changes } of awaited) {
+    assert.deepEqual({ isSent, changes }, { isSent: true, changes: [] });
+  }
   const ahead = barrier();
   const waiting = actor.mailbox.run(() => {}, () => ahead.wait);
   assert.equal(actor.runNow({ realm, name: "track", input }, awaited), null);

@@ -102,6 +102,24 @@ Deno.test("holds of one kind share one text, whenever they were made", () => {
   assert.notEqual(textOfHold(one, texts), textOfHold({ ...other, expiresAt: one.expiresAt }, texts));
 });
 
+Deno.test("holds of one event that differ in one field are read with their own values, in any order", () => {
+  const texts = new HoldTexts();
+  const book = new ReservationBook(1, 1, texts);
+  const held = [1n, 2n, 1n, 2n].map((count, place): Reservation => {
+    const line = {
+      planId: "p",
+      groupId: "g",
+      window: { start: 0, end: 10 },
+      unit: "count",
+      taken: count,
+    } as const;
+    return { ...HELD, id: `rsv_1_${place}`, amounts: { ...HELD.amounts, count }, lines: [line] };
+  });
+  for (const row of held) book.set(row);
+  assert.deepEqual([...book.values()], held);
+  assert.equal(textOfHold(held[0] as Reservation, texts), textOfHold(held[2] as Reservation, texts));
+});
+
 Deno.test("a hold whose lines left counters keeps them", () => {
   const line = { ...BEHIND, planId: "new", unit: "count", taken: 1n, left: [BEHIND] } as const;
   const book = new ReservationBook(HELD.userKey, 1, new HoldTexts());
