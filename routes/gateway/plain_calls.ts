@@ -89,8 +89,7 @@ async function asking(
   asked: Parameters<typeof askServer>[2],
   request: Request,
 ): Promise<Response> {
-  const answer = await askServer(dialect, server, asked, request, request.signal)
-    .catch(() => Promise.reject(serverFailed("The model server did not answer")));
+  const answer = await askServer(dialect, server, asked, request, request.signal);
   if (refusesKey(answer)) throw keyRefused(answer);
   return answer;
 }
