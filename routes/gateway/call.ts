@@ -159,7 +159,7 @@ async function forward(request: Request, begun: Begun, { dialect, calls }: Gatew
   if (request.signal.aborted) leave();
   let answer: Response;
   try {
-    const asked = { path: kind.path, body: read.bytes as Uint8Array<ArrayBuffer>, type: read.type };
+    const asked = { path: kind.path, body: read.bytes, type: read.type };
     answer = await askServer(dialect, modelServer, asked, request, call.signal);
   } catch (error) {
     await call.fail((error as Refused).message);

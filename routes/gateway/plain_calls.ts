@@ -33,7 +33,7 @@ export function answerPlainCall(
     try {
       if (!isCounted) await countAtOwner(world, caller, request);
       const server = serverFor(dialect, world.features, caller.realm.catalog, model);
-      const asked = { path: kind.path, body: bytes as Uint8Array<ArrayBuffer>, type };
+      const asked = { path: kind.path, body: bytes, type };
       return await asking(dialect, server, asked, request);
     } finally {
       give();
