@@ -117,7 +117,7 @@ export class Draft {
     return isLater ? { ...row, windowEnd: end } : row;
   }
 
-  /** Returns the counter of a group and window as it was last written; undefined where nothing was counted yet. */
+  /** Returns the counter of a group and window by its last value; undefined where nothing was counted yet. */
   storedCounter(ref: CounterRef): Counter | undefined {
     const key = this.#keyOf(ref);
     return this.#counters?.get(key) ?? this.state.counters.get(key);
