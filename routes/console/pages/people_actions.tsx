@@ -32,7 +32,6 @@ const merge: Action<UserSubject, typeof aliasCustomer> = {
   title: "Merge with another ID",
   load: loadUser,
   location: userLocation,
-  userId: ({ user }) => user.userId,
   intro: ({ user }) => `Two IDs of one person become one user. This ID is ${user.userId}.`,
   fields: ({ user }) => [
     { name: "other", label: "Other ID", kind: "text", isRequired: true, hint: "Case-sensitive." },
@@ -166,7 +165,6 @@ function consentAction(isOut: boolean): Action<UserSubject, typeof optOut | type
     title: isOut ? "Opt out" : "Opt in",
     load: loadUser,
     location: userLocation,
-    userId: ({ user }) => user.userId,
     intro: ({ user }) => `For ${user.userId}. Metering continues in any case.`,
     fields: () => [{ name: "scope", label: "Scope", kind: "select", value: "all", options: SCOPE_OPTIONS }],
     call: isOut ? optOut : optIn,
@@ -209,8 +207,6 @@ const exportAction: Action<UserSubject, typeof exportPerson> = {
   title: "Export user data",
   load: loadUser,
   location: userLocation,
-  userId: ({ user }) => user.userId,
-  fields: () => [],
   call: exportPerson,
   input: ({ user }) => ({ distinctId: user.userId }),
   preview: async ({ ask }, { app, user }) => {
@@ -258,8 +254,6 @@ const deleteData: Action<UserSubject, typeof deletePerson> = {
   title: "Delete user data",
   load: loadUser,
   location: userLocation,
-  userId: ({ user }) => user.userId,
-  fields: () => [],
   call: deletePerson,
   input: ({ user }) => ({ distinctId: user.userId }),
   preview: async ({ ask }, { app, user }) => {

@@ -8,7 +8,7 @@ import type { Refusal } from "../../../src/domain/values/refusal.ts";
 import { STATUS } from "../../http/errors.ts";
 import type { AnswerOf, InputOf, KeyedDefinition, KeylessDefinition } from "../../contract/definition.ts";
 import type { ApiAnswer } from "./ask.ts";
-import { appOf } from "./subject.tsx";
+import { appOf, type UserSubject } from "./subject.tsx";
 import { ActionForm, ActionPreview, type Preview, TICKED } from "./action_pages.tsx";
 import { type Fault, faultsOf, type Field, type FormInput, type Values, valuesOf } from "./form.tsx";
 import type { Crumb } from "./page.tsx";
@@ -34,8 +34,8 @@ export interface Action<Subject, Call extends ApiCall> {
     /** The path of the page that offers the action, and that follows it. */
     readonly back: string;
   };
-  /** The fields of the form; the query fills fields of the same names. Without any, the preview is the first step. */
-  readonly fields: (subject: Subject) => readonly Field[];
+  /** The fields of the form; the query fills fields of the same names. Left out, the preview is the first step. */
+  readonly fields?: (subject: Subject) => readonly Field[];
   /** The sentence above the form. */
   readonly intro?: (subject: Subject) => string;
   readonly call: Call;
@@ -48,8 +48,6 @@ export interface Action<Subject, Call extends ApiCall> {
   ) => Promise<Preview | readonly Fault[]> | Preview | readonly Fault[];
   /** The result: a sentence for the page that follows, or a page of its own, such as one with a new secret. */
   readonly done: (subject: Subject, values: Values, answer: AnswerOf<Call>) => string | PageContent;
-  /** The user that it changes, for the audit log. */
-  readonly userId?: (subject: Subject) => string;
 }
 
 type ApiCall = KeyedDefinition | KeylessDefinition;
@@ -85,7 +83,7 @@ async function showAction<Subject, Call extends ApiCall>(
     return { title: "Not allowed", content: <p class="note warn">{text}</p>, status: 403 };
   }
   const subject = await action.load(request);
-  const fields = action.fields(subject);
+  const fields = fieldsOf(action, subject);
   const values = valuesOf(fields, request.query, true);
   return hasInput(fields)
     ? showForm(action, request, subject, values)
@@ -97,7 +95,7 @@ async function runAction<Subject, Call extends ApiCall>(
   request: PageRequest & Once,
 ): Promise<PageResult> {
   const subject = await action.load(request);
-  const values = valuesOf(action.fields(subject), request.form);
+  const values = valuesOf(fieldsOf(action, subject), request.form);
   const step = request.form.get("step") as Step | null;
   if (step === "confirm") return await confirmAction(action, request, subject, values);
   if (step === "form") return showForm(action, request, subject, values);
@@ -140,10 +138,15 @@ function callApi<Subject, Call extends ApiCall>(
   const input = action.input(subject, values) as never;
   if (isKeyless(call)) return ask.admin(call, input);
   return ask.app(appOf(request), call, input, once, {
-    userId: action.userId?.(subject) ?? null,
+    userId: userIdOf(subject),
     before: sideOf(preview, "before"),
     after: sideOf(preview, "after"),
   });
+}
+
+/** The user that an action changes, for the audit log; null for an action on something else. */
+function userIdOf(subject: unknown): string | null {
+  return (subject as Partial<UserSubject>).user?.userId ?? null;
 }
 
 function isKeyless(call: ApiCall): call is KeylessDefinition {
@@ -165,7 +168,7 @@ function failedAction<Subject, Call extends ApiCall>(
     const note = `${refusal.message}. Confirm again: even if it was already done, it happens only once.`;
     return showPreview(action, request, subject, values, { note, once, status: STATUS[refusal.code] });
   }
-  const fields = action.fields(subject);
+  const fields = fieldsOf(action, subject);
   return showForm(action, request, subject, values, faultsOf(refusal, fields), STATUS[refusal.code]);
 }
 
@@ -176,7 +179,7 @@ async function previewOf<Subject, Call extends ApiCall>(
   values: Values,
 ): Promise<Preview | readonly Fault[]> {
   const fault = request.ask.inputFault(action.call, action.input(subject, values));
-  if (fault !== null) return faultsOf(fault, action.fields(subject));
+  if (fault !== null) return faultsOf(fault, fieldsOf(action, subject));
   return await action.preview(request, subject, values);
 }
 
@@ -209,7 +212,7 @@ function showForm<Subject, Call extends ApiCall>(
         request={request}
         title={title}
         intro={action.intro?.(subject)}
-        fields={action.fields(subject)}
+        fields={fieldsOf(action, subject)}
         values={values}
         faults={faults}
         back={back}
@@ -248,7 +251,7 @@ async function showPreview<Subject, Call extends ApiCall>(
         title={title}
         preview={preview}
         values={{ ...values, fingerprint: fingerprintOf(preview, values) }}
-        hasForm={hasInput(action.fields(subject))}
+        hasForm={hasInput(fieldsOf(action, subject))}
         back={back}
         note={note}
         typedFault={typedFault}
@@ -256,6 +259,13 @@ async function showPreview<Subject, Call extends ApiCall>(
       />
     ),
   };
+}
+
+function fieldsOf<Subject, Call extends ApiCall>(
+  { fields }: Pick<Action<Subject, Call>, "fields">,
+  subject: Subject,
+): readonly Field[] {
+  return fields?.(subject) ?? [];
 }
 
 /** Whether a form has fields to fill in. */
