@@ -130,7 +130,7 @@ export class Service {
     this.#options = options;
   }
 
-  /** What makes the attempts to deliver webhook messages. */
+  /** Makes the attempts to deliver webhook messages. */
   get transport(): Transport {
     return this.#parts.transport;
   }

@@ -84,7 +84,7 @@ export class Stores {
     return this.services.find(({ serving }) => serving !== null)?.serving ?? null;
   }
 
-  /** The same. @throws MayNotAnswer, or Stopping, where it would be null */
+  /** Returns `serving`. @throws MayNotAnswer, or Stopping, if it is null */
   requireServing(): Serving {
     if (this.#only !== null) return this.#only.requireServing();
     return this.serving ?? this.#first.requireServing();
@@ -144,7 +144,7 @@ export class Stores {
     return found ?? this.requireAll()[0] as Serving;
   }
 
-  /** The same; null where it would throw. */
+  /** Like `requireServingOf`, but returns null where that throws. */
   servingOf(belonging: Belonging): Serving | null {
     if (this.#only !== null) return this.#only.serving;
     try {
