@@ -4,7 +4,8 @@ import { type Action, actionRoutes } from "../parts/action.tsx";
 import { timeLabel } from "../parts/format.tsx";
 import type { Values } from "../parts/form.tsx";
 import { userPath } from "../parts/page.tsx";
-import { loadUser, userLocation, type UserSubject } from "../parts/subject.tsx";
+import { dataOf, loadUser, userLocation, type UserSubject } from "../parts/subject.tsx";
+import type { PageRequest } from "../parts/page_context.ts";
 import type { AnswerOf } from "../../contract/definition.ts";
 import { listCoveredIds } from "../../contract/admin_users.ts";
 import { aliasCustomer } from "../../contract/customers.ts";
@@ -196,6 +197,11 @@ function consentAction(isOut: boolean): Action<UserSubject, typeof optOut | type
   };
 }
 
+/** Reads the ids of the person that an export and a deletion cover. */
+function readCovered({ ask }: PageRequest, { app: { appId, mode }, user: { userId } }: UserSubject) {
+  return ask.admin(listCoveredIds, { appId, mode, userId }).then(dataOf);
+}
+
 /** A sentence with every other id that an action covers. */
 function othersOf(userId: string, ids: readonly string[], words: string): string {
   const others = ids.filter((id) => id !== userId);
@@ -209,14 +215,9 @@ const exportAction: Action<UserSubject, typeof exportPerson> = {
   location: userLocation,
   call: exportPerson,
   input: ({ user }) => ({ distinctId: user.userId }),
-  preview: async ({ ask }, { app, user }) => {
-    const covered = await ask.admin(listCoveredIds, {
-      appId: app.appId,
-      mode: app.mode,
-      userId: user.userId,
-    });
-    if (!covered.ok) return [{ field: "", message: covered.error.message }];
-    const { exported } = covered.data;
+  preview: async (request, subject) => {
+    const { user } = subject;
+    const { exported } = await readCovered(request, subject);
     return {
       sentences: [
         `Creates a link to all data of ${user.userId}: person, analytics events, metering events and consents.`,
@@ -256,14 +257,9 @@ const deleteData: Action<UserSubject, typeof deletePerson> = {
   location: userLocation,
   call: deletePerson,
   input: ({ user }) => ({ distinctId: user.userId }),
-  preview: async ({ ask }, { app, user }) => {
-    const covered = await ask.admin(listCoveredIds, {
-      appId: app.appId,
-      mode: app.mode,
-      userId: user.userId,
-    });
-    if (!covered.ok) return [{ field: "", message: covered.error.message }];
-    const { deleted } = covered.data;
+  preview: async (request, subject) => {
+    const { user } = subject;
+    const { deleted } = await readCovered(request, subject);
     return {
       sentences: [
         `Deletes all data of ${user.userId}: subscriptions, usage, credits, events, prompts, analytics and consents.`,
