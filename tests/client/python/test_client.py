@@ -178,26 +178,39 @@ class TogetherTest(unittest.TestCase):
 
     def test_a_late_reservation_is_given_back_unless_its_key_was_sent_again(self) -> None:
         for asks_again, released in ((False, ["rsv_job"]), (True, [])):
-            transport = SlowBatch()
-            together = Together(cast(Transport, transport))
-            for _ in range(OUT_MAX):
-                together._enter(TRACK, CallOptions())
-            job = Call("POST", "/reserve", {"userId": "user_1", "event": "image.render"})
-            with ThreadPoolExecutor(1) as threads:
-                asked = threads.submit(together.send, job, CallOptions(idempotency_key="job", timeout=0.5))
-                while not together._queue:
-                    time.sleep(0.001)
-                together._leave()
-                with self.assertRaises(HoldfastError):
-                    asked.result()
+            together, transport = self.given_up()
             if asks_again:
-                together._enter(job, CallOptions(idempotency_key="job"))
+                together._enter(JOB, CallOptions(idempotency_key="job"))
             transport.answered.set()
             together._senders.shutdown()
             together._releaser.shutdown()
             self.assertEqual(transport.released, released)
 
+    def test_a_batch_whose_callers_have_gone_holds_up_no_call(self) -> None:
+        together, transport = self.given_up()
+        self.assertIsNone(together._enter(TRACK, CallOptions()), "sent at once")
+        self.assertIsNotNone(together._enter(TRACK, CallOptions()), "waits for its place")
+        transport.answered.set()
+        together._senders.shutdown()
+        self.assertEqual(together._out, OUT_MAX)
 
+    def given_up(self) -> Tuple[Together, "SlowBatch"]:
+        """Four requests out, one of them a batch of a reserve that has been given up."""
+        transport = SlowBatch()
+        together = Together(cast(Transport, transport))
+        for _ in range(OUT_MAX):
+            together._enter(TRACK, CallOptions())
+        with ThreadPoolExecutor(1) as threads:
+            asked = threads.submit(together.send, JOB, CallOptions(idempotency_key="job", timeout=0.5))
+            while not together._queue:
+                time.sleep(0.001)
+            together._leave()
+            with self.assertRaises(HoldfastError):
+                asked.result()
+        return together, transport
+
+
+JOB = Call("POST", "/reserve", {"userId": "user_1", "event": "image.render"})
 TRACK = Call("POST", "/track", {"userId": "user_1", "event": "image.render"})
 
 
