@@ -291,6 +291,28 @@ class FaultyTest(unittest.TestCase):
                     holdfast.reserve("user_1", "image.render")
         self.assertEqual(len(server.requests), 5)
 
+    @unittest.skipUnless(hasattr(os, "fork"), "needs fork")
+    def test_a_forked_process_has_connections_and_threads_of_its_own(self) -> None:
+        with Server([], delay=0.05) as server:
+            holdfast = client(base_url=server.url, max_retries=0)
+
+            def track_all() -> None:
+                with ThreadPoolExecutor(8) as threads:
+                    list(threads.map(lambda _: holdfast.track("user_1", "image.render"), range(16)))
+
+            track_all()
+            ports = {head["port"] for head, _ in server.requests}
+            child = os.fork()
+            if child == 0:
+                try:
+                    track_all()
+                    os._exit(0)
+                except BaseException:
+                    os._exit(1)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            self.assertTrue({head["port"] for head, _ in server.requests} - ports)
+            self.assertEqual(ports & {head["port"] for head, _ in server.requests[-4:]}, set())
+
     def test_a_service_without_batches_gets_single_calls(self) -> None:
         missing = {"ok": False, "error": {"code": "not_found", "message": "Unknown endpoint"}}
         with Server([], by_path={"/api/v1/batch": (404, missing)}, delay=0.02) as server:
@@ -316,7 +338,7 @@ class Server:
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 head = {name.lower(): value for name, value in self.headers.items()}
-                requests.append(({**head, "path": self.path}, body))
+                requests.append(({**head, "path": self.path, "port": str(self.client_address[1])}, body))
                 time.sleep(delay)
                 results = [{"ok": True, "status": 200, "data": {}} for _ in body.get("events", body.get("calls", []))]
                 success = (200, {"ok": True, "data": {"results": results}})

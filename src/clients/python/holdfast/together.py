@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Dict, List, Optional
 
 from .errors import HoldfastError
+from .forks import begin
 from .transport import CallOptions, Transport, bad_answer, new_key, pause_before
 from .wire import Call, text_of
 
@@ -75,13 +76,16 @@ class Together:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
+        self._singles_until = 0.0
+        self._key_prefix = ""
+        begin(self)
+
+    def begin(self) -> None:
         self._lock = threading.Lock()
         self._queue: List[Waiting] = []
         self._left: List[Waiting] = []
         """Calls that were given up while their batch is out."""
         self._out = 0
-        self._singles_until = 0.0
-        self._key_prefix = ""
         self._senders = ThreadPoolExecutor(SENDERS_MAX, thread_name_prefix="holdfast")
         self._releaser = ThreadPoolExecutor(1, thread_name_prefix="holdfast-release")
 
