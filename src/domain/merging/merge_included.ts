@@ -29,7 +29,7 @@ export interface MergedSides {
   readonly aliasKey: UserKey;
   /** The ids of the balances that were the alias's. */
   readonly ofAlias: ReadonlySet<string>;
-  /** Who had the primary subscription. */
+  /** The user with the primary subscription before the merge. */
   readonly ofPrimary: "from" | "to";
 }
 
