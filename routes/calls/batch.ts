@@ -169,18 +169,18 @@ const RESULTS: keyof Batched = "results";
 const WARNINGS: keyof Batched = "warnings";
 
 /**
- * Returns the answer of a batch. Under a key of its own it is kept whole, unless the service failed at one of its calls: a
- * retry then decides call by call.
+ * Returns the answer of a batch. Under a key of its own it is kept whole, unless one of its calls was not decided: a retry
+ * then decides call by call.
  */
 async function writtenBatch<Data>(
   { world, input, idempotent }: Request,
-  { text, hasFault }: Results,
+  { text, isPartial }: Results,
   more = "",
 ): Promise<WrittenAnswer<Data>> {
   const warnings = joined(warningsAbout(input as object));
   const told = warnings === undefined ? "" : `,"${WARNINGS}":${JSON.stringify(warnings)}`;
   const body = `{"ok":true,"data":{"${RESULTS}":[${text}]${more}${told}}}`;
-  if (idempotent !== null && !hasFault) {
+  if (idempotent !== null && !isPartial) {
     await world.term.keepAnswer({ ...idempotent, status: 200, body }, null);
   }
   return { code: "ok", status: 200, body };

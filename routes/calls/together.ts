@@ -46,7 +46,7 @@ export async function decideTogether<World extends TogetherWorld>(
   const decided = decideAll(work, placed);
   if (form.undecidedMs === null || await inTime(decided, form.undecidedMs)) {
     await decided;
-    return { text: work.texts.join(","), hasFault: work.hasFault };
+    return { text: work.texts.join(","), isPartial: work.isPartial };
   }
   return await answerEarly(work, placed, decided);
 }
@@ -77,13 +77,13 @@ async function answerEarly(
   const texts = [...work.texts];
   for (const { kind, place } of placed) {
     if (texts[place] !== "") continue;
-    work.hasFault = true;
+    work.isPartial = true;
     texts[place] = work.form.textOf(work.request, kind, UNDECIDED);
   }
   term.doors.remain(cell);
   decided.catch(() => {}).then(() => term.doors.leave(cell));
   await allDurable([...work.awaited]);
-  return { text: texts.join(","), hasFault: work.hasFault };
+  return { text: texts.join(","), isPartial: work.isPartial };
 }
 
 const UNDECIDED = refusedWith(

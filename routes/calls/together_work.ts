@@ -13,6 +13,7 @@ import { RUNTIME_LIMITS } from "../../src/process/limits.ts";
 import type { CallDefinition } from "../contract/definition.ts";
 import { failure, write, type WrittenAnswer } from "../http/answer.ts";
 import type { EndpointRequest } from "../http/endpoint_types.ts";
+import { RateLimited } from "../http/errors.ts";
 import type { Members } from "../http/json_body.ts";
 import type { CountingWorld } from "../http/rate_limit.ts";
 import { refusalOf } from "../http/respond.ts";
@@ -96,8 +97,8 @@ export interface Placed {
 export interface Results {
   /** As JSON texts, separated by commas. */
   readonly text: string;
-  /** Whether the service failed at one of them: a status of 500 or above. */
-  readonly hasFault: boolean;
+  /** Whether one of them was not decided: the service failed at it, or the rate limit refused it. */
+  readonly isPartial: boolean;
 }
 
 /** The calls of a request while they are decided. */
@@ -111,7 +112,7 @@ export class Work {
   /** Undecided calls without a key. */
   keyless = 0;
   onKeylessDecided: (() => void) | null = null;
-  hasFault = false;
+  isPartial = false;
 
   constructor(request: TogetherRequest, form: Form, calls: number) {
     this.request = request;
@@ -138,7 +139,7 @@ export class Work {
   }
 
   #show(place: number, kind: Kind | null, answer: WrittenAnswer, thrown: unknown): void {
-    if (answer.status >= 500) this.hasFault = true;
+    if (answer.status >= 500 || thrown instanceof RateLimited) this.isPartial = true;
     this.texts[place] = this.form.textOf(this.request, kind, answer, thrown);
   }
 }

@@ -294,7 +294,7 @@ export class Transport {
   }
 
   async #retrying(sending: Sending): Promise<Answer> {
-    const { wire, call, withinMs } = sending;
+    const { wire: { method, path }, call, withinMs } = sending;
     const until = withinMs === Infinity ? Infinity : performance.now() + withinMs;
     for (let retry = 0;; retry++) {
       try {
@@ -306,9 +306,10 @@ export class Transport {
         const delayMs = retryDelayMs(policy, retry, error, Math.random());
         const leftMs = until - performance.now();
         if (delayMs === null || leftMs <= 0 || call.signal?.aborted) throw error;
-        const { method, path } = wire;
-        this.#options.onRetry?.({ method, path, retry: retry + 1, delayMs, error });
+        if (delayMs < leftMs) this.#options.onRetry?.({ method, path, retry: retry + 1, delayMs, error });
         await this.#pause(Math.min(delayMs, leftMs), call.signal);
+        // A timer may fire a fraction of a millisecond early, which is no time for another try.
+        if (delayMs >= leftMs) throw lateAfter(`${withinMs} ms, retries included`);
       }
     }
   }

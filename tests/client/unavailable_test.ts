@@ -83,6 +83,19 @@ Deno.test("a decision whose time ends in a pause between its tries ends with it,
   assert.equal(sent.length, 1);
 });
 
+Deno.test("a decision whose last pause ends a moment early is not tried again", async () => {
+  const { fetch, sent } = scriptedFetch(breakOff, succeed({ allowed: true }));
+  const retries = { baseDelayMs: 60_000, maxDelayMs: 60_000 };
+  const early = () => Promise.resolve();
+  const transport = new Transport({ apiKey: "sk_live_x", baseUrl: BASE_URL, fetch, retries }, early);
+  const call = { method: "POST", path: "/reserve", access: "secret", body: {} } as const;
+  await assert.rejects(
+    transport.send(call, {}, 20_000),
+    (error) => error instanceof HoldfastError && error.code === "timeout",
+  );
+  assert.equal(sent.length, 1);
+});
+
 Deno.test("five failures in a row open the breaker, which answers at once and tries one call a second", async () => {
   let now = 0;
   const { fetch, sent } = scriptedFetch(...Array(6).fill(breakOff), succeed({ allowed: true }));

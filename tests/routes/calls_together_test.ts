@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { RUNTIME_LIMITS } from "../../src/process/limits.ts";
 import { changedLimits } from "../support/limits.ts";
 import type { Answer, TestApp } from "../support/test_service.ts";
+import { applyCatalog } from "./credits_support.ts";
 import {
   appWithUser,
   assertRefused,
@@ -215,6 +216,16 @@ Deno.test("a call is counted by rate limit and cap as alone, and says when to co
   const codes = (await resultsOf(capped, [TRACK, { ...TRACK, call: "can-use" }, TRACK, TRACK, RESERVE]))
     .map(({ ok, error }) => ok || error.code);
   assert.deepEqual(codes, [true, true, true, "workspace_limit_reached", "workspace_limit_reached"]);
+});
+
+Deno.test("a retry of a batch with a key makes the calls that the rate limit refused", async () => {
+  const rateLimit = { perSecond: 0.001, burst: 1 };
+  const app = await service.newApp({ ...CATALOG, settings: { rateLimit } }, {});
+  const retried = async () =>
+    (await resultsOf(app, [TRACK, TRACK], "key")).map(({ status, replayed }) => [status, replayed]);
+  assert.deepEqual(await retried(), [[200, undefined], [429, undefined]]);
+  await applyCatalog(service, app, CATALOG);
+  assert.deepEqual(await retried(), [[200, true], [200, undefined]]);
 });
 
 Deno.test("a call counts in the metrics as a request of its own route", async () => {

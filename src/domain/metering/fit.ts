@@ -6,8 +6,9 @@ import { runsOf } from "../accounts/run.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
 import type { Result } from "../state/result.ts";
+import type { Catalog } from "../catalog/catalog.ts";
 import { UNITS } from "../catalog/plan.ts";
-import type { Amounts } from "../pricing/amounts.ts";
+import { type Amounts, priceRowOf } from "../pricing/amounts.ts";
 import { type Amount, ONE } from "../values/amount.ts";
 import { withMember } from "../values/match.ts";
 import { assessPath } from "./levels.ts";
@@ -24,7 +25,7 @@ export function reserveFitting(
   if (!runs.ok) return runs;
   const isAllowed = (call: ReserveInput) =>
     assessPath(draft, context, sizedReserve(call, context), "gate", null, runs.answer).reasons.length === 0;
-  const candidates = candidatesOf(input, fit);
+  const candidates = candidatesOf(input, fit, context.catalog);
   for (const { model, call } of candidates) {
     const sizedTo = (tokens: Amount) => withOutput(call, tokens);
     const passes = (tokens: Amount) => isAllowed(sizedTo(tokens));
@@ -47,16 +48,16 @@ interface Candidate {
   readonly call: ReserveInput;
 }
 
-/** The models of the metadata and of the list; without both the one that the event names after its first dot. */
-function candidatesOf(input: ReserveInput, { models }: Fit): Candidate[] {
+/** The models of the metadata and of the list; without both the one of the catalog that the event names, if any. */
+function candidatesOf(input: ReserveInput, { models }: Fit, catalog: Catalog): Candidate[] {
   const { event, metadata } = input;
   const named = metadata?.members.model;
   const first = typeof named === "string" ? [{ model: named, call: input }] : [];
   const others = models.filter((model) => model !== named)
     .map((model) => ({ model, call: callOf(input, model) }));
   if (first.length + others.length > 0) return [...first, ...others];
-  const dot = event.indexOf(".");
-  return [{ model: dot < 0 ? null : event.slice(dot + 1), call: input }];
+  const isNamed = priceRowOf(catalog, event, null) !== null;
+  return [{ model: isNamed ? event.slice(event.indexOf(".") + 1) : null, call: input }];
 }
 
 /** The same call of another model, which decides the price where that of the call does. */

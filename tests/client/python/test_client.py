@@ -178,26 +178,39 @@ class TogetherTest(unittest.TestCase):
 
     def test_a_late_reservation_is_given_back_unless_its_key_was_sent_again(self) -> None:
         for asks_again, released in ((False, ["rsv_job"]), (True, [])):
-            transport = SlowBatch()
-            together = Together(cast(Transport, transport))
-            for _ in range(OUT_MAX):
-                together._enter(TRACK, CallOptions())
-            job = Call("POST", "/reserve", {"userId": "user_1", "event": "image.render"})
-            with ThreadPoolExecutor(1) as threads:
-                asked = threads.submit(together.send, job, CallOptions(idempotency_key="job", timeout=0.5))
-                while not together._queue:
-                    time.sleep(0.001)
-                together._leave()
-                with self.assertRaises(HoldfastError):
-                    asked.result()
+            together, transport = self.given_up()
             if asks_again:
-                together._enter(job, CallOptions(idempotency_key="job"))
+                together._enter(JOB, CallOptions(idempotency_key="job"))
             transport.answered.set()
             together._senders.shutdown()
             together._releaser.shutdown()
             self.assertEqual(transport.released, released)
 
+    def test_a_batch_whose_callers_have_gone_holds_up_no_call(self) -> None:
+        together, transport = self.given_up()
+        self.assertIsNone(together._enter(TRACK, CallOptions()), "sent at once")
+        self.assertIsNotNone(together._enter(TRACK, CallOptions()), "waits for its place")
+        transport.answered.set()
+        together._senders.shutdown()
+        self.assertEqual(together._out, OUT_MAX)
 
+    def given_up(self) -> Tuple[Together, "SlowBatch"]:
+        """Four requests out, one of them a batch of a reserve that has been given up."""
+        transport = SlowBatch()
+        together = Together(cast(Transport, transport))
+        for _ in range(OUT_MAX):
+            together._enter(TRACK, CallOptions())
+        with ThreadPoolExecutor(1) as threads:
+            asked = threads.submit(together.send, JOB, CallOptions(idempotency_key="job", timeout=0.5))
+            while not together._queue:
+                time.sleep(0.001)
+            together._leave()
+            with self.assertRaises(HoldfastError):
+                asked.result()
+        return together, transport
+
+
+JOB = Call("POST", "/reserve", {"userId": "user_1", "event": "image.render"})
 TRACK = Call("POST", "/track", {"userId": "user_1", "event": "image.render"})
 
 
@@ -278,6 +291,28 @@ class FaultyTest(unittest.TestCase):
                     holdfast.reserve("user_1", "image.render")
         self.assertEqual(len(server.requests), 5)
 
+    @unittest.skipUnless(hasattr(os, "fork"), "needs fork")
+    def test_a_forked_process_has_connections_and_threads_of_its_own(self) -> None:
+        with Server([], delay=0.05) as server:
+            holdfast = client(base_url=server.url, max_retries=0)
+
+            def track_all() -> None:
+                with ThreadPoolExecutor(8) as threads:
+                    list(threads.map(lambda _: holdfast.track("user_1", "image.render"), range(16)))
+
+            track_all()
+            ports = {head["port"] for head, _ in server.requests}
+            child = os.fork()
+            if child == 0:
+                try:
+                    track_all()
+                    os._exit(0)
+                except BaseException:
+                    os._exit(1)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            self.assertTrue({head["port"] for head, _ in server.requests} - ports)
+            self.assertEqual(ports & {head["port"] for head, _ in server.requests[-4:]}, set())
+
     def test_a_service_without_batches_gets_single_calls(self) -> None:
         missing = {"ok": False, "error": {"code": "not_found", "message": "Unknown endpoint"}}
         with Server([], by_path={"/api/v1/batch": (404, missing)}, delay=0.02) as server:
@@ -303,7 +338,7 @@ class Server:
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 head = {name.lower(): value for name, value in self.headers.items()}
-                requests.append(({**head, "path": self.path}, body))
+                requests.append(({**head, "path": self.path, "port": str(self.client_address[1])}, body))
                 time.sleep(delay)
                 results = [{"ok": True, "status": 200, "data": {}} for _ in body.get("events", body.get("calls", []))]
                 success = (200, {"ok": True, "data": {"results": results}})

@@ -130,9 +130,8 @@ function checkCase(each: Case, random: Random, limiting: Map<string, number>): b
   const models = [...named === null ? [] : [named], ...others.filter((model) => model !== named)];
   const candidates: (string | null)[] = models.length === 0 ? [null] : models;
   const { fitted, ...rest } = answer;
-  const place = fitted === undefined
-    ? candidates.length
-    : candidates.findIndex((model) => (model ?? "make") === fitted.model);
+  const place = fitted === undefined ? candidates.length : candidates.indexOf(fitted.model);
+  assert.ok(place >= 0, `no candidate: ${fitted?.model}`);
   for (const model of candidates.slice(0, place)) {
     for (const tokens of [least, random.whole(least, most), most]) {
       assert.ok(!plain(each, input, model, tokens).allowed, `${model} passes with ${tokens}`);

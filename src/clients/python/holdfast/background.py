@@ -14,6 +14,7 @@ from collections import deque
 from typing import Any, Callable, Deque, Dict, List, Optional
 
 from .errors import HoldfastError
+from .forks import begin
 from .transport import CallOptions, Transport, new_key
 from .wire import Call, text_of
 
@@ -48,6 +49,10 @@ class Background:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
+        begin(self)
+
+    def begin(self) -> None:
+        # In a child: the parent sends what waits.
         self._waiting: Deque[Write] = deque()
         self._changed = threading.Condition()
         self._sending = threading.Lock()

@@ -11,6 +11,7 @@ import time
 from typing import Any, Callable, Optional
 
 from .errors import HoldfastError
+from .forks import begin
 from .transport import CallOptions
 from .wire import Call
 
@@ -29,6 +30,9 @@ class Breaker:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
+        begin(self)
+
+    def begin(self) -> None:
         self._lock = threading.Lock()
         self._failures = 0
         self._probed_at = 0.0

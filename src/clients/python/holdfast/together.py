@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Dict, List, Optional
 
 from .errors import HoldfastError
+from .forks import begin
 from .transport import CallOptions, Transport, bad_answer, new_key, pause_before
 from .wire import Call, text_of
 
@@ -24,6 +25,8 @@ BYTES_MAX = 256 * 1024
 SINGLES_SECONDS = 600
 """How long calls are sent one by one to a service that does not know batches."""
 BATCH_TIMEOUT = 30.0
+SENDERS_MAX = 16 * OUT_MAX
+"""Threads that send batches. Those whose callers have all gone may wait for an answer beside the ones that are out."""
 
 NAMES = {
     "/reserve": "reserve",
@@ -46,6 +49,7 @@ class Waiting:
             form["idempotencyKey"] = key
         self.text = text_of(form)
         self.done = threading.Event()
+        self.batch: Optional[Batch] = None
         self.data: Any = None
         self.error: Optional[HoldfastError] = None
         self.must_be_single = False
@@ -54,19 +58,35 @@ class Waiting:
         """Whether its key was sent again after it was given up: what it may have reserved belongs to the later call."""
 
 
+class Batch:
+    """Calls that are sent together."""
+
+    def __init__(self, calls: List[Waiting]) -> None:
+        self.calls = calls
+        self.callers = len(calls)
+        """How many have not gone."""
+        self.is_out = True
+        """Whether it takes one of the places of requests."""
+        for waiting in calls:
+            waiting.batch = self
+
+
 class Together:
     """Collects calls of one client."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
+        self._singles_until = 0.0
+        self._key_prefix = ""
+        begin(self)
+
+    def begin(self) -> None:
         self._lock = threading.Lock()
         self._queue: List[Waiting] = []
         self._left: List[Waiting] = []
         """Calls that were given up while their batch is out."""
         self._out = 0
-        self._singles_until = 0.0
-        self._key_prefix = ""
-        self._senders = ThreadPoolExecutor(OUT_MAX, thread_name_prefix="holdfast")
+        self._senders = ThreadPoolExecutor(SENDERS_MAX, thread_name_prefix="holdfast")
         self._releaser = ThreadPoolExecutor(1, thread_name_prefix="holdfast-release")
 
     def send(self, call: Call, options: CallOptions, deadline: Optional[float] = None) -> Any:
@@ -130,17 +150,26 @@ class Together:
         return waiting
 
     def _give_up(self, waiting: Waiting) -> None:
-        """Takes a call out that was not sent; of one that was, an allowed reserve will be released."""
+        """Takes a call out that was not sent; of one that was, an allowed reserve will be released.
+
+        Once all callers of a batch have gone, it takes no place any more: a service that hangs holds up no later call.
+        """
         with self._lock:
             waiting.is_given_up = True
             if waiting in self._queue:
                 self._queue.remove(waiting)
                 return
-            is_late = waiting.done.is_set()
-            if not is_late:
+            is_late, batch = waiting.done.is_set(), waiting.batch
+            is_last = False
+            if not is_late and batch is not None:
                 self._left.append(waiting)
+                batch.callers -= 1
+                is_last = batch.callers == 0
+                batch.is_out = not is_last
         if is_late:
             self._give_back([waiting])
+        elif is_last:
+            self._leave()
 
     def _leave(self) -> None:
         """Gives the place of a request to the calls that were collected meanwhile."""
@@ -148,10 +177,11 @@ class Together:
             if time.monotonic() < self._singles_until:
                 self._send_singly(self._queue)
                 self._queue = []
-            batch = self._cut()
-            if not batch:
+            calls = self._cut()
+            if not calls:
                 self._out -= 1
                 return
+            batch = Batch(calls)
         self._senders.submit(self._send_batch, batch)
 
     def _send_singly(self, calls: List[Waiting]) -> None:
@@ -170,22 +200,24 @@ class Together:
         del self._queue[: len(batch)]
         return batch
 
-    def _send_batch(self, batch: List[Waiting]) -> None:
+    def _send_batch(self, batch: Batch) -> None:
         """Sends calls together and hands out their results."""
+        calls = batch.calls
         try:
-            self._settle(batch, self._results_of(batch))
+            self._settle(calls, self._results_of(calls))
         except HoldfastError as error:
             if error.status in (404, 405):
                 self._singles_until = time.monotonic() + SINGLES_SECONDS
             # What became of the calls is not known: each is sent by itself under its key.
-            self._send_singly(batch)
+            self._send_singly(calls)
         finally:
             with self._lock:
-                for waiting in batch:
+                for waiting in calls:
                     waiting.done.set()
                 self._left = [left for left in self._left if not left.done.is_set()]
-            self._give_back([waiting for waiting in batch if waiting.is_given_up])
-            self._leave()
+            self._give_back([waiting for waiting in calls if waiting.is_given_up])
+            if batch.is_out:
+                self._leave()
 
     def _results_of(self, batch: List[Waiting]) -> List[Any]:
         text = b'{"calls":[' + b",".join(waiting.text for waiting in batch) + b"]}"

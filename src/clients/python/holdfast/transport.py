@@ -20,6 +20,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 from urllib.parse import urlsplit
 
 from .errors import HoldfastError, invalid_input
+from .forks import begin
 from .wire import Call
 
 TIMEOUT = 30.0
@@ -59,6 +60,13 @@ class Connections:
         self._port = parts.port
         self._context = ssl.create_default_context() if parts.scheme == "https" else None
         self._free: List[http.client.HTTPConnection] = []
+        begin(self)
+
+    def begin(self) -> None:
+        # In a child: those of the parent stay open there.
+        for connection in self._free:
+            connection.close()
+        self._free = []
         self._lock = threading.Lock()
 
     def take(self) -> Tuple[http.client.HTTPConnection, bool]:
