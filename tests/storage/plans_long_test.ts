@@ -18,12 +18,9 @@ import { countHistory, listHistoryMoves, moveHistory } from "../../src/storage/s
 import { deleteMessagesOfRemoved, deleteOldAnswers } from "../../src/storage/stores/retention_store.ts";
 import { listUnderWay } from "../../src/storage/stores/top_up_store.ts";
 import { loadClocks, loadTotals } from "../../src/storage/stores/registry_store.ts";
+import { deleteOldRefusedCalls } from "../../src/storage/stores/retention_store.ts";
 import { openUserStore } from "../../src/storage/stores/user_store.ts";
-import {
-  deleteOldRefusedCalls,
-  deleteRefusedCalls,
-  moveRefusedCalls,
-} from "../../src/storage/stores/refused_call_store.ts";
+import { deleteRefusedCalls, moveRefusedCalls } from "../../src/storage/stores/refused_call_store.ts";
 import { explaining, pagesOf, type Plan } from "../bench/table_plans.ts";
 import { openTestStore } from "../support/test_store.ts";
 
