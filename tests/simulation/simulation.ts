@@ -128,8 +128,7 @@ class Simulation {
       const parts = { time, faults, sites, recorder, receiver, random, topUps: this.#topUps };
       return new SimProcess(parts, { name, share, port });
     });
-    const sick = place === null ? null : sites[place] as Site;
-    const calls: Call[] = [];
+    const [sick, calls] = [place === null ? null : sites[place] as Site, [] as Call[]];
     this.#world = {
       ...{ time, random, faults, recorder, sites, sick, wire, processes, calls },
       troubles: sick === null ? troubles : OF_ONE_DATABASE,

@@ -363,7 +363,10 @@ Deno.test("clocks, counts and steps of sweeps for many apps read the list of the
     assert.equal(await database.transaction((session) => deleteMessagesOfRemoved(session, listed, 10)), 0);
     assert.ok(plans.length > 0);
     for (const { statement, lines } of plans) {
-      assert.ok(!lines.some((line) => /Filter:.*(realm|workspace_id) = ANY/.test(line)), `${statement}\n${lines.join("\n")}`);
+      assert.ok(
+        !lines.some((line) => /Filter:.*(realm|workspace_id) = ANY/.test(line)),
+        `${statement}\n${lines.join("\n")}`,
+      );
     }
   } finally {
     await store.close();
