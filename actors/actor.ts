@@ -318,7 +318,7 @@ export class Actor {
 
   /**
    * Ends a decision on this user, of a turn or of a merge: applies its changes and hands them to the gate, together with
-   * the first answer and the totals of the workspace.
+   * the first answer and the totals of the workspace. Where a change does not fit its table, nothing has happened.
    *
    * @param above other users whose states the changes are for
    */
@@ -329,7 +329,8 @@ export class Actor {
     spend: Spend = NO_SPEND,
     above: readonly Actor[] = NOBODY,
   ): void {
-    const { budget, idempotency } = this.#term;
+    const { budget, idempotency, gate } = this.#term;
+    gate.checkFit(changes);
     try {
       if (realm.catalog.features.types.size > 0) touchBelow(this.#term.watches, [this, ...above], changes);
       this.#apply(changes);

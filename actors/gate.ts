@@ -164,6 +164,12 @@ export class Gate {
     return this.#waitingChanges >= RUNTIME_LIMITS.waitingChangesMax;
   }
 
+  /** Throws for changes that a table would refuse: no drain could write their batch, or any batch behind it. */
+  checkFit(changes: readonly RowChange[]): void {
+    const misfit = this.#options.journal.misfitOf(changes);
+    if (misfit !== null) throw new TypeError(`A row does not fit its table: ${misfit}`);
+  }
+
   /**
    * Adds a turn's changes to the batch that leaves next. A counter that an earlier turn wrote into the same batch is written
    * once, with its last value.

@@ -190,6 +190,8 @@ export interface Journal {
    * one fails, all later ones fail too.
    */
   append(changes: readonly RowChange[]): Promise<AppendedBatch>;
+  /** Says which value of these rows the tables would refuse; null for none. Such rows must not be appended. */
+  misfitOf(changes: readonly RowChange[]): string | null;
   /**
    * Writes appended batches into the tables and removes them from the journal, as one transaction.
    *

@@ -178,7 +178,13 @@ export function endOfToken(token: string, { record }: App, nowMs: number): numbe
   return end > nowMs ? end : null;
 }
 
-/** Returns the user of a token that is valid for a mode at a real moment, or null. */
+const TOKEN_DAYS = TOKEN_LIMITS.aheadMs / 86_400_000;
+
+/**
+ * Returns the user of a token that is valid for a mode at a real moment, or null.
+ *
+ * @throws Refused for a signed token that ends too late: its maker has to know why, and mostly wrote milliseconds
+ */
 function readEndUserToken(
   token: string,
   secrets: readonly string[],
@@ -188,8 +194,12 @@ function readEndUserToken(
   const payload = openToken(token, secrets)?.payload;
   if (typeof payload !== "object" || payload === null) return null;
   const { userId, exp, mode = keyMode } = payload as Record<string, unknown>;
-  if (typeof exp !== "number" || exp * 1000 <= nowMs || exp * 1000 > nowMs + TOKEN_LIMITS.aheadMs) {
-    return null;
+  if (typeof exp !== "number" || exp * 1000 <= nowMs) return null;
+  if (exp * 1000 > nowMs + TOKEN_LIMITS.aheadMs) {
+    throw new Refused(
+      "forbidden",
+      `exp of the end-user token must be in Unix seconds and at most ${TOKEN_DAYS} days ahead`,
+    );
   }
   if (mode !== keyMode) return null;
   // A token names only users that a call could name.

@@ -15,6 +15,8 @@ import type { Service, ServiceState, Serving } from "./service.ts";
 
 /** How long a new process waits for all of its databases before it calls itself ready without some. */
 const START_MS = 15_000;
+/** How long a stopping process waits for the hand-over of one database: longer than a hand-over may take, and it has 5 s. */
+const LEAVE_MS = 4_000;
 /** How long a stopping process waits for the work set by `beforeStop`. */
 const LAST_WORK_MS = 2_000;
 /** What a process with several databases does, if one of them does it. */
@@ -211,11 +213,19 @@ export class Stores {
     else this.#lastWork.add(work);
   }
 
-  /** Hands every cell of every database over; false if no other process can take those of one that is served. */
+  /**
+   * Hands the cells of every database over. One that hangs delays the others for a while and no longer; its cells, and those
+   * that no other process can take, are served on until the stop.
+   *
+   * @returns false if those of no database were handed over
+   */
   async leave(): Promise<boolean> {
     const served = this.services.filter(({ serving }) => serving !== null);
-    const left = await Promise.all(served.map((service) => service.leave()));
-    return left.length > 0 && !left.includes(false);
+    const left = await Promise.all(served.map(async (service) => {
+      const leaving = service.leave();
+      return await within(LEAVE_MS, leaving) && await leaving;
+    }));
+    return left.includes(true);
   }
 
   /** Refuses new calls; calls in flight go on. */

@@ -97,6 +97,14 @@ function quoteElement(value: string): string {
 const PLAIN_ELEMENT = /^[^"\\]*$/;
 const QUOTED_CHARS = /["\\]/g;
 
+/**
+ * SQL of the condition that a realm is among those of a parameter, an array as text. It reads the array once. `any($1::text::int[])`
+ * reads it again for each row that no index finds, which takes 9 ms with 40,000 realms.
+ */
+export function isAmong(realm: string, parameter: string): string {
+  return `(${realm} in (select unnest(${parameter}::text::int[]))) is true`;
+}
+
 /** Lets other work of the event loop run. Long encodings call it between pieces. */
 export function yieldToLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));

@@ -265,6 +265,9 @@ Deno.test("a token holds until its exp in seconds, by the real clock and not the
   for (const past of [inSeconds(-1), 0, -5, -1e308]) {
     assertRefused(await ask(app, "/usage/me", tokenOf(app, { userId: "u", exp: past })), 403, "forbidden");
   }
+  const late = await ask(app, "/usage/me", tokenOf(app, { userId: "u", exp: exp * 1000 }));
+  assertRefused(late, 403, "forbidden");
+  assert.match(late.body.error.message, /exp .* Unix seconds and at most 400 days ahead/);
 });
 
 Deno.test("a token changed at any one character is refused", async () => {

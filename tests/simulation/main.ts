@@ -2,9 +2,9 @@
 // searches seed after seed, `--planted` shows that planted bugs are found, all or those with a text in their name.
 // `--members N` is for worlds of that many, `--no-stripe` for worlds without Stripe, `--no-trees` for users without parents,
 // `--no-user-keys` for users without keys of their own, `--no-windows` for limit groups without periods of their own,
-// `--windows` for worlds where all have them, `--overage` for quota groups that sell past their quotas, `--money` for rates,
-// overage and included packs in every workspace, `--no-money` for none, `--top-ups` for users who buy automatically,
-// `--databases 2` for two databases.
+// `--crew` for members of an organisation who call at once, `--windows` for worlds where all have them, `--overage` for
+// quota groups that sell past their quotas, `--money` for rates, overage and included packs in every workspace,
+// `--no-money` for none, `--top-ups` for users who buy automatically, `--databases 2` for two databases.
 
 import { PLANTED } from "./planted/bugs.ts";
 import { hunt, SEEDS_A_BUG, STEPS } from "./planted/hunt.ts";
@@ -29,6 +29,9 @@ const stripe = !Deno.args.includes("--no-stripe");
 /** Whether users have parents. */
 const trees = !Deno.args.includes("--no-trees");
 
+/** Whether members of an organisation call at once; undefined: each seed says. */
+const crew = Deno.args.includes("--crew") ? true : undefined;
+
 /** Whether users have keys of their own. */
 const userKeys = !Deno.args.includes("--no-user-keys");
 
@@ -47,11 +50,11 @@ const topUps = Deno.args.includes("--top-ups") ? true : undefined;
 /** How many databases the service has. */
 const databases = option("databases", undefined);
 
-const WORLD = { nodes: members, databases, stripe, trees, userKeys, windows, overage, money, topUps };
+const WORLD = { nodes: members, databases, stripe, trees, crew, userKeys, windows, overage, money, topUps };
 
 /** The options that say which worlds. */
 const KINDS = [
-  ...["--no-stripe", "--no-trees", "--no-user-keys", "--no-windows", "--windows"],
+  ...["--no-stripe", "--no-trees", "--crew", "--no-user-keys", "--no-windows", "--windows"],
   ...["--overage", "--no-money", "--money", "--top-ups"],
 ];
 const kinds = KINDS.filter((kind) => Deno.args.includes(kind));

@@ -1,6 +1,10 @@
-// What a run is made of: how bad, and how large, its world is.
+// What a run is made of: how bad, and how large, its world is; and what became known of it.
 
+import type { SimTables } from "./database/tables.ts";
+import type { Call } from "./history.ts";
+import type { Note } from "./story.ts";
 import type { Troubles } from "./troubles.ts";
+import type { Violation } from "./watch.ts";
 
 /** How bad a world is: now and then a quiet one, in which only the order of things differs. */
 export const PLANS = [
@@ -45,6 +49,8 @@ export interface RunOptions {
   readonly stripe?: boolean | undefined;
   /** Whether users have parents; left out: they do. */
   readonly trees?: boolean | undefined;
+  /** Whether members of an organisation call at once; left out: in one of four worlds with trees. */
+  readonly crew?: boolean | undefined;
   /** Whether users have keys of their own; left out: they do. */
   readonly userKeys?: boolean | undefined;
   /** Whether clients send batches of events. Default true. */
@@ -59,4 +65,33 @@ export interface RunOptions {
   readonly overage?: boolean | undefined;
   /** Databases among which the workspaces are spread, at most two. Default 1. */
   readonly databases?: number | undefined;
+}
+
+/** What a run was. */
+export interface Outcome {
+  readonly calls: readonly Call[];
+  readonly notes: readonly Note[];
+  readonly faults: ReadonlyMap<string, number>;
+  /** What nodes counted of cells that changed hands and of calls that they passed on. */
+  readonly moves: readonly Readonly<Record<string, number>>[];
+  /** Messages of Stripe by type, and what came of their sendings. */
+  readonly stripe: ReadonlyMap<string, number>;
+  readonly virtualMs: number;
+  /** How far the calendar went. */
+  readonly calendarMs: number;
+  readonly events: number;
+  /** A hash of everything that happened. */
+  readonly trace: string;
+  readonly violation: Violation | null;
+  /** The tables and the calendar when faults stopped; null where something was found before. */
+  readonly tables: { readonly rows: SimTables; readonly atMs: number } | null;
+}
+
+/** Adds up counts by name. */
+export function sumOf(counts: readonly ReadonlyMap<string, number>[]): ReadonlyMap<string, number> {
+  const sum = new Map<string, number>();
+  for (const [name, times] of counts.flatMap((each) => [...each])) {
+    sum.set(name, (sum.get(name) ?? 0) + times);
+  }
+  return sum;
 }

@@ -90,8 +90,8 @@ export class Recorder {
     const { add } = Gate.prototype;
     // deno-lint-ignore no-this-alias -- the gate's method needs both
     const recorder = this;
-    Gate.prototype.add = function (this: Gate, changes) {
-      const batch = add.call(this, changes);
+    Gate.prototype.add = function (this: Gate, changes, ...stretches) {
+      const batch = add.call(this, changes, ...stretches);
       recorder.#noteChanges(this, batch, changes);
       return batch;
     };

@@ -7,7 +7,7 @@ import { Canary } from "./canary.ts";
 import { checkDatabases } from "./checks/databases.ts";
 import { Everywhere } from "./everywhere.ts";
 import { type Client, type ClientWorld, perform } from "./clients.ts";
-import type { SimTables } from "./database/tables.ts";
+import { Crew } from "./crew.ts";
 import { Faults } from "./faults.ts";
 import { hearLog, hurry } from "./hooks.ts";
 import { type Call, isOfModel, type SimRequest } from "./history.ts";
@@ -15,19 +15,35 @@ import { Wire } from "./network.ts";
 import { type SimPart, SimProcess } from "./process.ts";
 import { Receiver } from "./receiver.ts";
 import { Recorder } from "./recorder.ts";
-import type { Note } from "./story.ts";
-import { CALM, countsOf, MEMBERS, NAMES, PLANS, type RunOptions, sickPlaceOf } from "./plans.ts";
-import { Site } from "./sites.ts";
+import {
+  CALM,
+  countsOf,
+  MEMBERS,
+  NAMES,
+  type Outcome,
+  PLANS,
+  type RunOptions,
+  sickPlaceOf,
+  sumOf,
+} from "./plans.ts";
+import { Site, type Visited } from "./sites.ts";
 import { type SimStripe, trustSignatures } from "./stripe.ts";
 import { BUYING, SimTopUps } from "./top_ups.ts";
-import { type Tenant, tenantsOf } from "./tenants.ts";
+import { tenantsOf } from "./tenants.ts";
 import { VirtualTime, WORLD } from "./time.ts";
 import { Traffic } from "./traffic.ts";
 import { KeyHolders } from "./user_keys.ts";
-import { OF_ONE_DATABASE, scheduleTrouble, startWithout, sweep, type TroubleWorld } from "./troubles.ts";
+import {
+  holdUp,
+  OF_ONE_DATABASE,
+  scheduleTrouble,
+  startWithout,
+  sweep,
+  type TroubleWorld,
+} from "./troubles.ts";
 import type { Violation } from "./watch.ts";
 
-export type { RunOptions } from "./plans.ts";
+export type { Outcome, RunOptions } from "./plans.ts";
 
 const STARTS_AT = Date.UTC(2026, 0, 31, 10, 30, 0, 250);
 const DAY_MS = 24 * 3_600_000;
@@ -35,39 +51,9 @@ const DAY_MS = 24 * 3_600_000;
 /** The time within which everything that was begun must end, once faults have stopped. Most of it ends within 30 s. */
 const CALM_MS = 120_000;
 
-/** What a run was. */
-export interface Outcome {
-  readonly calls: readonly Call[];
-  readonly notes: readonly Note[];
-  readonly faults: ReadonlyMap<string, number>;
-  /** What nodes counted of cells that changed hands and of calls that they passed on. */
-  readonly moves: readonly Readonly<Record<string, number>>[];
-  /** Messages of Stripe by type, and what came of their sendings. */
-  readonly stripe: ReadonlyMap<string, number>;
-  readonly virtualMs: number;
-  /** How far the calendar went. */
-  readonly calendarMs: number;
-  readonly events: number;
-  /** A hash of everything that happened. */
-  readonly trace: string;
-  readonly violation: Violation | null;
-  /** The tables and the calendar when faults stopped; null where something was found before. */
-  readonly tables: { readonly rows: SimTables; readonly atMs: number } | null;
-}
-
 /** Runs a simulation. */
 export async function simulate(options: RunOptions): Promise<Outcome> {
   return await new Simulation(options).run();
-}
-
-/** A workspace with its traffic. */
-interface Visited {
-  readonly tenant: Tenant;
-  readonly traffic: Traffic;
-  readonly holders: KeyHolders;
-  readonly site: Site;
-  /** How far its test clock is ahead of the calendar, as far as clients have heard. */
-  aheadMs: number;
 }
 
 class Simulation {
@@ -79,12 +65,14 @@ class Simulation {
   readonly #sites: readonly Site[];
   readonly #visited: readonly Visited[];
   readonly #canary: Canary | null;
+  /** Null in a world without one, or where all workspaces have caps. */
+  readonly #crew: Crew | null;
   /** Null in a world with one database. */
   readonly #everywhere: Everywhere | null;
   /** Null in a world without top-ups. */
   readonly #topUps: SimTopUps | null;
   readonly #hash = createHash("sha256");
-  readonly #notes: Note[] = [];
+  readonly #notes: Outcome["notes"][number][] = [];
   readonly #plan: (typeof PLANS)[number];
   readonly #startMoods: () => void;
   #events = 0;
@@ -100,6 +88,7 @@ class Simulation {
       troubles = {},
       stripe = true,
       trees = true,
+      crew = trees && seed % 4 === 0,
       windows = 0.25,
       topUps = stripe && seed % 4 === 2,
       money = 0.25,
@@ -139,8 +128,7 @@ class Simulation {
       const parts = { time, faults, sites, recorder, receiver, random, topUps: this.#topUps };
       return new SimProcess(parts, { name, share, port });
     });
-    const sick = place === null ? null : sites[place] as Site;
-    const calls: Call[] = [];
+    const [sick, calls] = [place === null ? null : sites[place] as Site, [] as Call[]];
     this.#world = {
       ...{ time, random, faults, recorder, sites, sick, wire, processes, calls },
       troubles: sick === null ? troubles : OF_ONE_DATABASE,
@@ -159,6 +147,7 @@ class Simulation {
       const site = sites[tenant.store] as Site;
       return { tenant, traffic, holders: new KeyHolders(random, tenant), site, aheadMs: 0 };
     });
+    this.#crew = crew ? Crew.of(random, tenants) : null;
     this.#everywhere = databases === 1 ? null : new Everywhere(random, names);
     this.#canary = counts[1] === 0
       ? null
@@ -181,6 +170,7 @@ class Simulation {
     try {
       startWithout(this.#world);
       for (const process of this.#world.processes) process.start();
+      if (this.#crew !== null) await this.#gather(this.#crew);
       this.#scheduleArrival();
       scheduleTrouble(this.#world, this.#plan.troubleMs);
       this.#startMoods();
@@ -210,7 +200,9 @@ class Simulation {
     const isBurst = this.#visited.some(({ traffic }) => traffic.isChasing) || this.#random.chance(0.3);
     this.#time.after(this.#random.next() * (isBurst ? 4 : 2 * this.#plan.paceMs), WORLD, () => {
       this.#arrived += 1;
-      if (this.#canary !== null && this.#random.chance(0.15)) this.#askFrom(this.#canary);
+      if (this.#crew !== null && this.#random.chance(0.04)) {
+        this.#callAtOnce(this.#crew);
+      } else if (this.#canary !== null && this.#random.chance(0.15)) this.#askFrom(this.#canary);
       else this.#arrive(isBurst);
       this.#scheduleArrival();
     });
@@ -280,6 +272,29 @@ class Simulation {
     });
   }
 
+  /** Members of one organisation call together. */
+  #callAtOnce(crew: Crew): void {
+    holdUp(this.#world, this.#sites[crew.tenant.store] as Site);
+    this.#arrived += this.#askAll(crew, crew.burst()) - 1;
+  }
+
+  #askAll({ tenant }: Crew, requests: readonly SimRequest[]): number {
+    for (const request of requests) this.#perform({ tenant, bearer: tenant.key }, request, () => {});
+    return requests.length;
+  }
+
+  /** Makes the organisation whose members call together, before faults begin. */
+  async #gather(crew: Crew): Promise<void> {
+    this.#setQuiet(true);
+    this.#askAll(crew, crew.first);
+    await this.#until(() => this.#open === 0);
+    this.#setQuiet(false);
+  }
+
+  #setQuiet(isQuiet: boolean): void {
+    for (const { line } of this.#sites) line.faults.isQuiet = isQuiet;
+  }
+
   /** The next call of those who say it themselves. */
   #askFrom(asking: SimTopUps | Everywhere | KeyHolders | Canary): void {
     const { client, request } = asking.next();
@@ -301,7 +316,7 @@ class Simulation {
   /** Stops faults, waits for everything that was begun, and reads it once more. */
   async #calmDown(): Promise<void> {
     const [{ server }] = this.#sites as [Site];
-    for (const { line } of this.#sites) line.faults.isQuiet = true;
+    this.#setQuiet(true);
     this.#tables = { rows: server.tables.clone(), atMs: this.#time.calendar() };
     if (!await this.#until(() => this.#open === 0, CALM_MS)) {
       return this.#fail(`${this.#open} calls have no answer`);
@@ -347,15 +362,10 @@ class Simulation {
     for (let day = 0; day < 7; day++) {
       // A sender may have disabled some for what failed long ago.
       if (!await this.#enableWebhooks()) return false;
-      if (await this.#until(() => !this.#hasPendingMessages(), 60_000)) return true;
+      if (await this.#until(() => !this.#sites.some((site) => site.hasPendingMessages), 60_000)) return true;
       this.#time.jump(DAY_MS);
     }
     return false;
-  }
-
-  #hasPendingMessages(): boolean {
-    const isPending = ({ status = "pending" }: { status?: unknown }) => (status ?? "pending") === "pending";
-    return this.#sites.some(({ server }) => server.tables.list("webhook_messages", isPending).length > 0);
   }
 
   #hasAnswered(): boolean {
@@ -436,12 +446,4 @@ class Simulation {
       tables: this.#tables,
     };
   }
-}
-
-function sumOf(counts: readonly ReadonlyMap<string, number>[]): ReadonlyMap<string, number> {
-  const sum = new Map<string, number>();
-  for (const [name, times] of counts.flatMap((each) => [...each])) {
-    sum.set(name, (sum.get(name) ?? 0) + times);
-  }
-  return sum;
 }

@@ -10,10 +10,10 @@ import { seedsFrom } from "../support/depth.ts";
 // In 676 other users have turns while a merge reads, all at one moment, and join its users' ledger later.
 // In 20353 a reserve that its client had given up arrives when all calls are over, and holds for another day.
 // In 463 a message is due again as it lands, while its webhook is looked at.
-// All of them are of worlds without Stripe, and without keys of users.
+// All of them are of worlds without Stripe, without keys of users, and without members who call at once.
 for (const seed of [...seedsFrom(3, 2), 463, 676, 20353]) {
   Deno.test(`nothing is wrong with seed ${seed}`, async () => {
-    const kinds = { stripe: false, userKeys: false, money: 0 };
+    const kinds = { stripe: false, userKeys: false, crew: false, money: 0 };
     assert.equal((await simulate({ seed, steps: STEPS, ...kinds })).violation, null);
   });
 }
@@ -21,6 +21,12 @@ for (const seed of [...seedsFrom(3, 2), 463, 676, 20353]) {
 for (const seed of seedsFrom(11, 2)) {
   Deno.test(`nothing is wrong with seed ${seed} where some pay by Stripe`, async () => {
     assert.equal((await simulate({ seed, steps: STEPS })).violation, null);
+  });
+}
+
+for (const seed of seedsFrom(2, 2)) {
+  Deno.test(`nothing is wrong with seed ${seed} where members of an organisation call at once`, async () => {
+    assert.equal((await simulate({ seed, steps: STEPS, crew: true, stripe: false })).violation, null);
   });
 }
 

@@ -14,9 +14,21 @@ import type { Recorder } from "./recorder.ts";
 import { SimStripe } from "./stripe.ts";
 import { seedTenants, type Tenant } from "./tenants.ts";
 import type { VirtualTime } from "./time.ts";
+import type { Traffic } from "./traffic.ts";
+import type { KeyHolders } from "./user_keys.ts";
 import { BUYING, type SimTopUps } from "./top_ups.ts";
 import type { Random } from "../model/random.ts";
 import { Watch } from "./watch.ts";
+
+/** A workspace with its traffic. */
+export interface Visited {
+  readonly tenant: Tenant;
+  readonly traffic: Traffic;
+  readonly holders: KeyHolders;
+  readonly site: Site;
+  /** How far its test clock is ahead of the calendar, as far as clients have heard. */
+  aheadMs: number;
+}
 
 /** What a database is part of. */
 interface SiteWorld {
@@ -87,6 +99,12 @@ export class Site {
     this.stripe = hasStripe ? new SimStripe({ time, random, faults, server, processes }, tenants) : null;
     const checkers = everyChecker(this.stripe, tenants.includes(BUYING) ? topUps : null);
     this.watch = new Watch(checkers, tenants, server, calls, receiver);
+  }
+
+  /** Whether a webhook has a message that is neither taken nor given up. */
+  get hasPendingMessages(): boolean {
+    const isPending = ({ status = "pending" }: { status?: unknown }) => (status ?? "pending") === "pending";
+    return this.server.tables.list("webhook_messages", isPending).length > 0;
   }
 }
 

@@ -384,8 +384,8 @@ export class Traffic {
   }
 }
 
-/** Who pays by Stripe, whose events come in batches, and who has keys of its own. */
-const OTHERS = ["buyer-", "batch-", "holder-"];
+/** Who pays by Stripe, whose events come in batches, who has keys of its own, and who calls at once with others. */
+const OTHERS = ["buyer-", "batch-", "holder-", "crew-"];
 
 /** Whether the model is asked nothing about an id: those who get erased, and others. */
 export function isUnmodelled(id: unknown): boolean {

@@ -88,10 +88,7 @@ export function scheduleTrouble(world: TroubleWorld, everyMs: number): void {
 
 function makeTrouble(world: TroubleWorld): void {
   const { random, faults, processes, sites, sick, troubles } = world;
-  const isOwner = ({ serving }: SimPart) => serving !== null && serving.term.doors.held.length > 0;
-  // Mostly an owner of cells: a standby or a front has little to lose.
-  const owners = processes.filter(({ parts }) => parts.some(isOwner));
-  const process = owners.length > 0 && random.chance(0.7) ? random.pick(owners) : random.pick(processes);
+  const process = someProcess(world);
   if (!process.isAlive) return;
   const ofChannels = processes.length > 1 ? CHANNEL_KINDS : {};
   const ofDatabases = sites.length > 1 ? DATABASE_KINDS : {};
@@ -104,6 +101,34 @@ function makeTrouble(world: TroubleWorld): void {
   if (kind in CHANNEL_KINDS) between(world, process, part, kind as keyof typeof CHANNEL_KINDS);
   else if (kind in DATABASE_KINDS) befallDatabase(world, site, kind as keyof typeof DATABASE_KINDS);
   else befall(world, process, part, kind as keyof typeof KINDS);
+}
+
+/** Mostly an owner of cells: a standby or a front has little to lose. */
+function someProcess({ random, processes }: TroubleWorld): SimProcess {
+  const isOwner = ({ serving }: SimPart) => serving !== null && serving.term.doors.held.length > 0;
+  const owners = processes.filter(({ parts }) => parts.some(isOwner));
+  return owners.length > 0 && random.chance(0.7) ? random.pick(owners) : random.pick(processes);
+}
+
+/**
+ * A database answers nothing for a moment, so that the calls of that time are in one batch of the journal. Now and then a
+ * process dies or hands its cells over right behind it.
+ */
+export function holdUp(world: TroubleWorld, site: Site): void {
+  const { time, random, faults, sick } = world;
+  if (sick !== null && sick !== site || random.chance(0.3)) return;
+  faults.note("held up");
+  const ms = random.whole(20, 200);
+  site.server.frozenUntil = Math.max(site.server.frozenUntil, time.now + ms);
+  if (sick !== null || random.chance(0.5)) return;
+  time.after(ms + random.whole(0, 60), WORLD, () => {
+    const process = someProcess(world);
+    const part = process.parts[site.place];
+    if (faults.isQuiet || !process.isAlive || part === undefined) return;
+    const kind = random.pick(["crash", "leave"] as const);
+    faults.note(kind);
+    befall(world, process, part, kind);
+  });
 }
 
 /** A database is away, answers nothing, or is reached by no process. */

@@ -194,3 +194,26 @@ Deno.test({
     await two.audit(next);
   },
 });
+
+Deno.test({
+  name: "a process that stops while one database is frozen hands the other over: no call of it is refused",
+  ignore,
+  fn: async () => {
+    await using two = await Two.open();
+    const first = await two.startReady();
+    const [one, other] = await two.load(first.origin);
+    const second = await two.startReady();
+    await pause(7_000);
+    one.begin();
+    const frozen = two.cables[1].swallow("answer", 12_000);
+    await pause(100);
+    first.program.signal("SIGTERM");
+    await first.program.exit(30_000);
+    // Calls after the port has closed have no answer.
+    assert.deepEqual(one.faults.filter((fault) => fault === "503"), []);
+    for (const callers of [one, other]) callers.origin = second.origin;
+    await frozen;
+    await untilState(second.origin, "eu2", "serving");
+    await two.audit(second.program);
+  },
+});

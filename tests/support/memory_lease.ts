@@ -1,6 +1,7 @@
 // The right to write to a store in memory, and the journal that goes with it.
 
 import type { AppendedBatch, Journal, Lease, RowChange } from "../../actors/port.ts";
+import { misfitOf } from "../../src/storage/rows/misfits.ts";
 import { encodeChanges } from "../../src/storage/rows/tables.ts";
 
 /** The store of a lease. */
@@ -38,6 +39,7 @@ export class MemoryLease implements Lease {
         last.catch(() => {});
         return appended;
       },
+      misfitOf,
       drain: (batches) => store.drain(batches),
       hurry: () => {},
       drainChangesMax: Infinity,

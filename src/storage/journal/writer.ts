@@ -27,6 +27,7 @@ import {
   nextTerm,
   prepareKeys,
 } from "../nodes/node_store.ts";
+import { misfitOf } from "../rows/misfits.ts";
 import { encodeChanges } from "../rows/tables.ts";
 import { startDrainThread } from "./drain_thread.ts";
 import { type Drainer, openSessionDrainer } from "./drainer.ts";
@@ -212,6 +213,10 @@ export class Writer implements Lease, Journal {
     this.#hear();
     this.#drainer.keep({ seq, payload });
     return { seq, changes, bytes: payload.length };
+  }
+
+  misfitOf(changes: readonly RowChange[]): string | null {
+    return misfitOf(changes);
   }
 
   drain(batches: readonly AppendedBatch[], spreadMs = 0): Promise<void> {

@@ -2,7 +2,7 @@
 
 import type { UserKey } from "../../domain/values/ids.ts";
 import type { Millis } from "../../domain/values/period.ts";
-import { arrayText, type Session } from "../database.ts";
+import { arrayText, isAmong, type Session } from "../database.ts";
 import { HISTORY, reservationIdsOf, someRowsOf, someSettled } from "./history_tables.ts";
 
 type Reader = Pick<Session, "query">;
@@ -40,7 +40,7 @@ export async function insertJob(
 export async function listOpenJobs(reader: Reader, realms: readonly number[]): Promise<OpenJob[]> {
   const rows = await reader.query<{ id: string; realm: number; distinct_ids: string; queued: boolean }>(
     `select id, realm, distinct_ids, status = 'queued' as queued
-     from erasure_jobs where status in ('queued', 'in_progress') and realm = any($1::text::int[])
+     from erasure_jobs where status in ('queued', 'in_progress') and ${isAmong("realm", "$1")}
      order by requested_at_ms, id`,
     [arrayText(realms)],
   );

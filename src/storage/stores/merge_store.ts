@@ -10,7 +10,7 @@ import { CREDIT_BALANCES } from "../rows/credit_rows.ts";
 import { COUNTERS } from "../rows/metering_rows.ts";
 import { OVERAGE_WINDOWS } from "../rows/overage_rows.ts";
 import { SHARES } from "../rows/share_rows.ts";
-import { arrayText, type Session } from "../database.ts";
+import { arrayText, isAmong, type Session } from "../database.ts";
 import { moveRefusedCalls } from "./refused_call_store.ts";
 import { HISTORY, reservationIdsOf, someRowsOf, someSettled } from "./history_tables.ts";
 
@@ -109,7 +109,7 @@ export function listHistoryMoves(
 ): Promise<HistoryMove[]> {
   return reader.query<HistoryMove>(
     `select u.key, u.realm from history_moves h join users u on u.key = h.user_key
-     where u.realm = any($1::text::int[]) order by h.at_ms, u.key limit $2::int`,
+     where ${isAmong("u.realm", "$1")} order by h.at_ms, u.key limit $2::int`,
     [arrayText(realms), limit],
   );
 }

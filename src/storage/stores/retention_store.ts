@@ -1,7 +1,7 @@
 // Retention: each function removes a bounded number of expired rows and returns how many.
 
 import type { Millis } from "../../domain/values/period.ts";
-import { arrayText, type Session } from "../database.ts";
+import { arrayText, isAmong, type Session } from "../database.ts";
 
 /** Removes at most `limit` rows of a realm that were due at a time; returns how many. */
 export type RemoveOld = (session: Session, realm: number, before: Millis, limit: number) => Promise<number>;
@@ -37,7 +37,7 @@ export async function deleteOldAnswers(
 ): Promise<number> {
   const rows = await session.query(
     `delete from idempotency where ctid in (
-       select ctid from idempotency where at_ms <= $1::bigint and realm = any($3::text::int[])
+       select ctid from idempotency where at_ms <= $1::bigint and ${isAmong("realm", "$3")}
        order by at_ms limit $2::int)
      returning 1`,
     [before, limit, arrayText(realms)],
@@ -137,7 +137,7 @@ export async function deleteMessagesOfRemoved(
        select m.id from webhooks w join realms r on r.app_id = w.app_id and r.mode = w.mode cross join lateral (
          select id from webhook_messages where webhook_id = w.id order by id desc limit $2::int
          for update skip locked
-       ) as m where w.removed and r.realm = any($1::text::int[]) limit $2::int)) returning 1`,
+       ) as m where w.removed and ${isAmong("r.realm", "$1")} limit $2::int)) returning 1`,
     [arrayText(realms), limit],
   );
   return rows.length;

@@ -4,7 +4,7 @@ import type { TopUpIntent } from "../../domain/state/top_up.ts";
 import type { UserKey } from "../../domain/values/ids.ts";
 import type { StoredRow } from "../rows/columns.ts";
 import { TOP_UPS } from "../rows/top_up_rows.ts";
-import { arrayText, type Session } from "../database.ts";
+import { arrayText, isAmong, type Session } from "../database.ts";
 
 type Reader = Pick<Session, "query">;
 
@@ -22,7 +22,7 @@ export function listUnderWay(
   limit: number,
 ): Promise<UnderWay[]> {
   return reader.query<UnderWay & Record<string, string | number>>(
-    `select id, realm from top_ups where status in ('open', 'processing') and realm = any($1::text::int[])
+    `select id, realm from top_ups where status in ('open', 'processing') and ${isAmong("realm", "$1")}
        and id > $2 order by id limit $3::int`,
     [arrayText(realms), after, limit],
   );

@@ -44,6 +44,7 @@ const SHOWS_FROM: Readonly<Record<string, number>> = {
   "a user leaves memory while its call waits for users above": 54,
   "a path changes under a hold: a user that moved settles nothing above": 6,
   "two changes of a tree run at once": 15,
+  "a counter of an account is written over that of a member's turn": 7,
   "a release gives nothing back to its run": 13,
   "a dispute is not kept": 30,
   "an erasure leaves what is kept of purchases": 13,
@@ -114,6 +115,7 @@ function worldOf(
     stripe = false,
     batches = false,
     trees = false,
+    crew = false,
     userKeys = false,
     windows = false,
     overage = false,
@@ -123,6 +125,6 @@ function worldOf(
   seed: number,
 ): RunOptions {
   const shares = { windows: windows ? 1 : 0, money: money ? 1 : 0 };
-  const kinds = { stripe, batches, trees, userKeys, overage, topUps };
+  const kinds = { stripe, batches, trees, crew, userKeys, overage, topUps };
   return { seed, steps: STEPS, nodes, databases, troubles, ...shares, ...kinds };
 }

@@ -15,6 +15,8 @@ export interface PlantedBug {
   readonly stripe?: boolean;
   /** Whether users have parents. Default false. */
   readonly trees?: boolean;
+  /** Whether members of an organisation call at once. Default false. */
+  readonly crew?: boolean;
   /** Whether users have keys of their own. Default false. */
   readonly userKeys?: boolean;
   /** Whether clients send batches of events. Default false. */

@@ -1,6 +1,6 @@
 // Bugs of trees, shares, runs and keys of users to plant.
 
-import { Gate } from "../../../actors/gate.ts";
+import { type Batch, Gate, type Stretch } from "../../../actors/gate.ts";
 import { TreeChanges } from "../../../actors/tree.ts";
 import { Visit } from "../../../actors/levels.ts";
 import type { RowChange } from "../../../actors/port.ts";
@@ -92,7 +92,32 @@ const BUGS: readonly PlantedBug[] = [
     troubles: only({ passivate: 1 }),
     plant: () => replace(Visit.prototype, "pin", () => () => {}),
   },
+  {
+    name: "a counter of an account is written over that of a member's turn",
+    crew: true,
+    plant: lookAmongTheChangesOfMembers,
+  },
 ];
+
+/**
+ * Looks for a counter of an account among the changes of the member that calls, too, and else in the first turn of the account
+ * in the batch, even if it has none there.
+ */
+function lookAmongTheChangesOfMembers(): () => void {
+  const firsts = new WeakMap<Batch, Map<number, Stretch>>();
+  return replace(Gate.prototype, "add", (add) =>
+    function (this: Gate, changes, earlier = null, others = []) {
+      const wrong = others.map((other): Stretch => {
+        const { batch, userKey } = other;
+        const first = firsts.get(batch)?.get(userKey) ?? other;
+        firsts.set(batch, (firsts.get(batch) ?? new Map()).set(userKey, first));
+        const ofCaller = earlier?.batch === batch ? batch.changes.slice(earlier.from, earlier.to) : [];
+        const isThere = ofCaller.some(({ table, row }) => table === "counters" && row.userKey === userKey);
+        return isThere ? { ...earlier as Stretch, userKey } : first;
+      });
+      return add.call(this, changes, earlier, wrong);
+    });
+}
 
 export const TREE_BUGS: readonly PlantedBug[] = [
   ...BUGS.map((bug) => ({ ...bug, trees: true })),

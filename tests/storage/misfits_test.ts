@@ -1,0 +1,101 @@
+// A row that its table would refuse is not journaled: the turn that made it fails, and all others go on.
+
+import assert from "node:assert/strict";
+import type { RowChange } from "../../actors/port.ts";
+import { misfitOf, NARROW } from "../../src/storage/rows/misfits.ts";
+import { TABLES } from "../../src/storage/rows/tables.ts";
+import { serviceOfFile } from "../routes/support.ts";
+import { balance, counter, event, reservation, run, subscription, user, withWriter } from "./sample.ts";
+
+const service = serviceOfFile();
+
+/** A member's name as its column's. */
+const snake = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+Deno.test("the columns that take less than any whole number, and those of indexes, are known", () =>
+  withWriter(async ({ store: { database } }) => {
+    const columns = await database.query<{ name: string }>(
+      `select format_type(a.atttypid, null) || ' ' || t.relname || '.' || a.attname as name
+       from pg_class t join pg_attribute a on a.attrelid = t.oid and a.attnum > 0 and not a.attisdropped
+       where t.relnamespace = 'public'::regnamespace and t.relkind in ('r', 'p')
+         and format_type(a.atttypid, null) in ('integer', 'smallint', 'double precision')`,
+    );
+    const known = Object.entries(NARROW).flatMap(([table, { max = {}, fractions = [] }]) => [
+      ...Object.entries(max).map(([name, most]) =>
+        `${most > 2 ** 15 ? "integer" : "smallint"} ${table}.${snake(name)}`
+      ),
+      ...fractions.map((name) => `double precision ${table}.${snake(name)}`),
+    ]);
+    const journaled = new Map(TABLES.map(({ name, columns }) => [name, columns]));
+    const isWritten = (name: string) => {
+      const [, table = "", column = ""] = /(\w+)\.(\w+)$/.exec(name) ?? [];
+      return column !== "realm" && journaled.get(table)?.includes(column) === true;
+    };
+    assert.deepEqual(known.sort(), columns.map(({ name }) => name).filter(isWritten).sort());
+    const indexed = await database.query<{ name: string }>(
+      `select distinct t.relname || '.' || a.attname as name
+       from pg_index x join pg_class t on t.oid = x.indrelid
+       join pg_attribute a on a.attrelid = t.oid and a.attnum = any(x.indkey) and a.atttypid = 'text'::regtype
+       where t.relnamespace = 'public'::regnamespace`,
+    );
+    const bounded = new Set(
+      Object.entries(NARROW).flatMap(([table, { indexed = [] }]) =>
+        indexed.map((name) => `${table}.${snake(name)}`)
+      ),
+    );
+    // They come from the catalog.
+    const planIds = ["users.held_plan_id", "subscriptions.then_plan_id", "subscriptions.scheduled_plan_id"];
+    const missing = indexed.map(({ name }) => name).filter((name) => isWritten(name) && !bounded.has(name));
+    assert.deepEqual(missing.sort(), planIds.sort());
+  }));
+
+Deno.test("what the tables refuse is found in a row, and what they take is not", () =>
+  withWriter(async ({ write }) => {
+    const long = Array.from({ length: 3_000 }, (_, at) => String.fromCharCode(0x4e00 + at * 7 % 20_000)).join(
+      "",
+    );
+    const rows: RowChange[] = [
+      { verb: "put", table: "users", row: user({ dueAt: 1.5 }) },
+      { verb: "put", table: "users", row: user({ optedOut: 2 ** 31 }) },
+      { verb: "put", table: "users", row: user({ id: long }) },
+      { verb: "put", table: "counters", row: counter({ windowEnd: NaN }) },
+      { verb: "append", table: "reservations", row: reservation({ expiresAt: 2 ** 64 }) },
+      { verb: "append", table: "reservations", row: reservation({ event: "a\0b" }) },
+      { verb: "append", table: "events", row: event({ type: long }) },
+      { verb: "append", table: "credit_balances", row: balance({ told: 0.5 }) },
+      { verb: "append", table: "runs", row: run({ openHolds: 1e10 }) },
+      {
+        verb: "append",
+        table: "subscriptions",
+        row: subscription({ trial: { endsAt: 0.1, thenPlanId: null } }),
+      },
+    ];
+    for (const change of rows) assert.notEqual(misfitOf([change]), null, change.table);
+    await assert.rejects(write([rows[0] as RowChange]), /bigint/);
+    const fine: RowChange[] = [
+      { verb: "put", table: "users", row: user() },
+      { verb: "append", table: "reservations", row: reservation({ metadata: long }) },
+      { verb: "append", table: "credit_balances", row: balance({ priority: 0.5 }) },
+    ];
+    assert.equal(misfitOf(fine), null);
+  }));
+
+Deno.test("a turn whose row does not fit its table fails, and the user and all others go on", async () => {
+  const app = await service.newApp();
+  const other = await service.newApp();
+  const subscribe = { userId: "u", planId: "plan_pro" };
+  for (const each of [app, other]) {
+    assert.equal((await each.call("POST", "/subscriptions", subscribe)).status, 200);
+  }
+  const reserve = { userId: "u", event: "image.render" };
+  const { clock } = service;
+  const now = clock.now();
+  // No column takes a fraction of a millisecond.
+  clock.set(now + 0.5);
+  assert.equal((await app.call("POST", "/reserve", reserve)).status, 500);
+  clock.set(now + 1);
+  for (const each of [app, other]) assert.equal((await each.call("POST", "/reserve", reserve)).status, 200);
+  await service.restart();
+  const { body } = await app.call("GET", "/usage?userId=u&event=image.render");
+  assert.equal(body.data.counters[0].count, 1);
+});
