@@ -16,7 +16,7 @@ import { type SimPart, SimProcess } from "./process.ts";
 import { Receiver } from "./receiver.ts";
 import { Recorder } from "./recorder.ts";
 import type { Note } from "./story.ts";
-import { CALM, countsOf, MEMBERS, NAMES, PLANS, type RunOptions, sickPlaceOf } from "./plans.ts";
+import { CALM, CALM_MS, countsOf, MEMBERS, NAMES, PLANS, type RunOptions, sickPlaceOf } from "./plans.ts";
 import { Site } from "./sites.ts";
 import { type SimStripe, trustSignatures } from "./stripe.ts";
 import { BUYING, SimTopUps } from "./top_ups.ts";
@@ -31,9 +31,6 @@ export type { RunOptions } from "./plans.ts";
 
 const STARTS_AT = Date.UTC(2026, 0, 31, 10, 30, 0, 250);
 const DAY_MS = 24 * 3_600_000;
-
-/** The time within which everything that was begun must end, once faults have stopped. Most of it ends within 30 s. */
-const CALM_MS = 120_000;
 
 /** What a run was. */
 export interface Outcome {
@@ -301,18 +298,19 @@ class Simulation {
   /** Stops faults, waits for everything that was begun, and reads it once more. */
   async #calmDown(): Promise<void> {
     const [{ server }] = this.#sites as [Site];
+    const { calmMs = CALM_MS } = this.#options;
     for (const { line } of this.#sites) line.faults.isQuiet = true;
     this.#tables = { rows: server.tables.clone(), atMs: this.#time.calendar() };
-    if (!await this.#until(() => this.#open === 0, CALM_MS)) {
+    if (!await this.#until(() => this.#open === 0, calmMs)) {
       return this.#fail(`${this.#open} calls have no answer`);
     }
     const isAllTaken = () => this.#sites.every(({ stripe }) => stripe?.isAllTaken !== false);
-    if (!await this.#until(isAllTaken, CALM_MS)) {
+    if (!await this.#until(isAllTaken, calmMs)) {
       return this.#fail("messages of Stripe are not taken");
     }
     if (!await this.#enableWebhooks()) return this.#fail("a webhook cannot be enabled");
     this.#time.jump(45 * DAY_MS);
-    if (!await this.#until(() => this.#topUps?.isSettled(server.tables) !== false, CALM_MS)) {
+    if (!await this.#until(() => this.#topUps?.isSettled(server.tables) !== false, calmMs)) {
       return this.#fail("a top-up is under way for ever");
     }
     if (!await this.#sweepAll()) return this.#fail("a sweep does not end");
