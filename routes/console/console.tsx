@@ -26,6 +26,7 @@ import { isFromElsewhere, readForm } from "./sent_forms.ts";
 import { notAllowed } from "./parts/action.tsx";
 import { ACTIONS, PAGES } from "./routes.ts";
 import { Message } from "./parts/message.tsx";
+import { resultOf } from "./parts/subject.tsx";
 import { SignIn } from "./pages/sign_in.tsx";
 import {
   type ActionRoute,
@@ -277,7 +278,7 @@ class Console {
     make: () => Promise<PageResult> | PageResult,
   ): Promise<Response> {
     const { session, app, path } = request;
-    const result = await make();
+    const result = await resultOf(make);
     if ("to" in result) {
       const { to, note } = result;
       const response = request.isPartial

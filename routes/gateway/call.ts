@@ -159,11 +159,11 @@ async function forward(request: Request, begun: Begun, { dialect, calls }: Gatew
   if (request.signal.aborted) leave();
   let answer: Response;
   try {
-    const asked = { path: kind.path, body: read.bytes as Uint8Array<ArrayBuffer>, type: read.type };
+    const asked = { path: kind.path, body: read.bytes, type: read.type };
     answer = await askServer(dialect, modelServer, asked, request, call.signal);
-  } catch {
-    await call.fail("The model server did not answer");
-    throw serverFailed("The model server did not answer");
+  } catch (error) {
+    await call.fail((error as Refused).message);
+    throw error;
   } finally {
     read.give();
   }
@@ -191,7 +191,7 @@ async function forward(request: Request, begun: Begun, { dialect, calls }: Gatew
 }
 
 function isEventStream({ headers }: Response): boolean {
-  return headers.get("content-type")?.startsWith("text/event-stream") ?? false;
+  return /^text\/event-stream\b/i.test(headers.get("content-type") ?? "");
 }
 
 /** Returns the body of an answer without a stream. The call is settled first, or, for a long answer, before its last piece. */
@@ -229,8 +229,15 @@ async function wholeAnswer(
 /** The result of a read when the connection is lost. */
 const LOST = { done: null, value: undefined };
 
+/** Reads a whole answer: one that is no JSON may be a stream that its server sent as another type. */
 function progressOf(bytes: Uint8Array, shape: CallKind["shape"], isLogged: boolean): Progress {
   const value = parsed(new TextDecoder().decode(bytes));
+  if (value === undefined) {
+    const events = new EventReader(shape, false, isLogged);
+    events.take(bytes);
+    events.rest();
+    return events;
+  }
   const text = textOfAnswer(shape, value);
   return {
     report: reportIn(shape, value),

@@ -110,10 +110,23 @@ function fittingOf(members: Members, shape: AnswerShape, bytes: Uint8Array): Fit
 
 /** Returns the body with another model and without a limit above `limit`. All other bytes stay. */
 export function fittedBytes(
-  bytes: Uint8Array,
+  bytes: Uint8Array<ArrayBuffer>,
   places: readonly Place[],
   { model, limit }: { readonly model: string; readonly limit: number },
-): Uint8Array {
+): Uint8Array<ArrayBuffer> {
+  return withValues(
+    bytes,
+    places,
+    (name, sent) => name === "model" ? model : Math.min(sent as number, limit),
+  );
+}
+
+/** Returns a body with other values at some places, which are in the order of the body. All other bytes stay. */
+function withValues(
+  bytes: Uint8Array<ArrayBuffer>,
+  places: readonly Place[],
+  valueOf: (name: string, sent: unknown) => unknown,
+): Uint8Array<ArrayBuffer> {
   const pieces: Uint8Array[] = [];
   let at = 0;
   let length = 0;
@@ -123,7 +136,7 @@ export function fittedBytes(
   };
   for (const { name, from, to } of places) {
     const sent = JSON.parse(decode(bytes.subarray(from, to)));
-    const value = name === "model" ? model : Math.min(sent, limit);
+    const value = valueOf(name, sent);
     if (value === sent) continue;
     add(bytes.subarray(at, from));
     add(encoder.encode(JSON.stringify(value)));
@@ -176,7 +189,7 @@ const encoder = new TextEncoder();
 
 /**
  * Returns the body for the server: a stream of a chat is asked to report its usage, and a response is not stored unless the
- * app's settings allow it. Members are put before all others, so that the caller's bytes stay.
+ * app's settings allow it. A new member is put before all others, so that the caller's bytes stay.
  */
 function bodyFor(
   { shape, storedObjects }: CallReading,
@@ -192,7 +205,7 @@ function bodyFor(
   const names = Object.keys(more);
   if (names.length === 0) return { bytes, dropsReport };
   if (names.some((name) => Object.hasOwn(members, name))) {
-    return { bytes: encoder.encode(JSON.stringify({ ...members, ...more })), dropsReport };
+    return { bytes: withValues(bytes, placesOf(bytes, names), (name) => more[name]), dropsReport };
   }
   const place = bytes.indexOf(BRACE) + 1;
   const asking = encoder.encode(`${JSON.stringify(more).slice(1, -1)},`);

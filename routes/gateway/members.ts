@@ -167,17 +167,27 @@ export interface Place {
   readonly to: number;
 }
 
-/** Finds the texts, numbers and other values without structure of some members, in the order of the body. */
+/** Finds the values of some members, in the order of the body. */
 export function placesOf(bytes: Uint8Array, names: readonly string[]): Place[] {
   const places: Place[] = [];
   for (const { name, valueAt: from } of membersIn(bytes, bytes.indexOf(BRACE))) {
     if (!names.includes(name)) continue;
-    let to = from + 1;
-    if (bytes[from] === QUOTE) to = endOfText(bytes, from) + 1;
-    else while (to < bytes.byteLength && !ENDS.has(bytes[to] as number)) to += 1;
-    places.push({ name, from, to });
+    places.push({ name, from, to: endOfValue(bytes, from) });
   }
   return places;
+}
+
+/** Returns the index after the end of a value. */
+function endOfValue(bytes: Uint8Array, begin: number): number {
+  let depth = 0;
+  for (let at = begin; at < bytes.byteLength; at++) {
+    const byte = bytes[at] as number;
+    if (byte === QUOTE) at = endOfText(bytes, at);
+    else if (byte === BRACE || byte === BRACKET) depth += 1;
+    else if (depth === 0 && ENDS.has(byte)) return at;
+    else if (byte === BRACE_END || byte === BRACKET_END) depth -= 1;
+  }
+  return bytes.byteLength;
 }
 
 /** Returns the index of the quote that ends a text. */

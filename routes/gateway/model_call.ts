@@ -28,7 +28,7 @@ export interface ReadCall {
   /** The content type of the body. */
   readonly type: string;
   /** The body that goes to the server. */
-  readonly bytes: Uint8Array;
+  readonly bytes: Uint8Array<ArrayBuffer>;
   /** Whether the event with the report is not passed on, since the caller did not ask for it. */
   readonly dropsReport: boolean;
   readonly estimate: CallEstimate;

@@ -16,11 +16,11 @@ export interface Asked {
 }
 
 /**
- * Asks the server.
+ * Asks the server. A compressed answer is decompressed, though none was asked for.
  *
- * @throws what `fetch` throws when there is no answer
+ * @throws Refused with `generation_failed` when there is no answer, or one that can't be passed on
  */
-export function askServer(
+export async function askServer(
   { urlOf, keyHeaders, asked, passesQuery }: Dialect,
   { baseUrl, apiKey }: ModelServer,
   { path, body, type = "application/json" }: Asked,
@@ -41,7 +41,48 @@ export function askServer(
   const query = passesQuery ? new URL(request.url).search : "";
   const method = body === null ? "GET" : "POST";
   // A redirect could send the key to another host.
-  return fetch(urlOf(baseUrl, path) + query, { method, headers, body, signal, redirect: "manual" });
+  const asking = fetch(urlOf(baseUrl, path) + query, { method, headers, body, signal, redirect: "manual" });
+  const answer = await asking.catch(() => {
+    throw serverFailed("The model server did not answer");
+  });
+  const fault = faultOf(answer);
+  if (fault === null) return decompressed(answer);
+  discard(answer);
+  throw serverFailed(`The model server answered ${fault}`);
+}
+
+/** How the formats of `DecompressionStream` are called in a header. */
+const FORMATS: Readonly<Record<string, CompressionFormat>> = {
+  gzip: "gzip",
+  "x-gzip": "gzip",
+  deflate: "deflate",
+  br: "brotli",
+};
+
+function encodingOf({ headers }: Response): string {
+  return headers.get("content-encoding")?.trim().toLowerCase() ?? "";
+}
+
+/** What can't be passed on of an answer; null for nothing. */
+function faultOf(answer: Response): string | null {
+  const { status } = answer;
+  if (status < 200 || status > 599) return `${status}, which is no status of an answer`;
+  const encoding = encodingOf(answer);
+  const isKnown = encoding === "" || encoding === "identity" || Object.hasOwn(FORMATS, encoding);
+  return isKnown ? null : "with an unknown Content-Encoding";
+}
+
+/** The runtime decompresses nothing where a request says which encodings it takes. */
+function decompressed(answer: Response): Response {
+  const { body, status, headers } = answer;
+  const format = FORMATS[encodingOf(answer)];
+  if (format === undefined || body === null) return answer;
+  return new Response(body.pipeThrough(new DecompressionStream(format)), { status, headers });
+}
+
+/** Ends the connection of an answer that is not read. */
+function discard({ body }: Response): void {
+  void body?.cancel().catch(() => {});
 }
 
 /** Whether the server refused this service's key: its message would be about that key. */
@@ -50,9 +91,9 @@ export function refusesKey({ status }: Response): boolean {
 }
 
 /** The refusal when the server refused this service's key. */
-export function keyRefused({ status, body }: Response): Refused {
-  void body?.cancel().catch(() => {});
-  return serverFailed(`The model server refused this service's key with ${status}`);
+export function keyRefused(answer: Response): Refused {
+  discard(answer);
+  return serverFailed(`The model server refused this service's key with ${answer.status}`);
 }
 
 /** The refusal when the server gave no usable answer. */
@@ -78,5 +119,9 @@ export function passedOn(
     const value = answer.headers.get(name);
     if (value !== null) headers[name] = value;
   }
-  return new Response(body, { status: answer.status, headers: { ...headers, ...more } });
+  const { status } = answer;
+  return new Response(BODILESS.has(status) ? null : body, { status, headers: { ...headers, ...more } });
 }
+
+/** The statuses of answers without a body. */
+const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);

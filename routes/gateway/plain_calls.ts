@@ -33,7 +33,7 @@ export function answerPlainCall(
     try {
       if (!isCounted) await countAtOwner(world, caller, request);
       const server = serverFor(dialect, world.features, caller.realm.catalog, model);
-      const asked = { path: kind.path, body: bytes as Uint8Array<ArrayBuffer>, type };
+      const asked = { path: kind.path, body: bytes, type };
       return await asking(dialect, server, asked, request);
     } finally {
       give();
@@ -89,8 +89,7 @@ async function asking(
   asked: Parameters<typeof askServer>[2],
   request: Request,
 ): Promise<Response> {
-  const answer = await askServer(dialect, server, asked, request, request.signal)
-    .catch(() => Promise.reject(serverFailed("The model server did not answer")));
+  const answer = await askServer(dialect, server, asked, request, request.signal);
   if (refusesKey(answer)) throw keyRefused(answer);
   return answer;
 }

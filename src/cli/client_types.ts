@@ -26,6 +26,7 @@ const TYPES: Places = {
   MatchRule: ["MatchRule"],
   Period: ["Period", "The current window of a plan."],
   Counter: ["Counter", "The usage of a limit group in its current window."],
+  CounterWindow: ["Counter.window", "Of a rate or a concurrency limit: what counts now."],
   CreditBalance: ["CreditBalance", "A balance of credits."],
   SubscriptionRef: ["SubscriptionReference", "A subscription in a report."],
   FeatureValue: ["FeatureValue", "The value of a feature."],
@@ -42,6 +43,8 @@ const TYPES: Places = {
   "ReserveOptions extends HeldSize": ["ReserveRequest.options", "Options of a reserve."],
   ReserveReason: ["CanUseResponseData.reasons[]", "Why a reserve is not allowed."],
   ReservedGroup: ["ReserveResponseData.groups[]", "A limit group in a reserve's answer."],
+  LevelGroups: ["ReserveResponseData.levels[]", "The limit groups of a user above."],
+  RunState: ["ReserveResponseData.runs[]", "The limits of a run after the call."],
   ReserveReply: ["ReserveResponseData", "The answer to a reserve as the service writes it."],
   Extra: ["CommitRequest.extra", "Amounts to add to what was held; negative ones subtract."],
   Actual: ["CommitRequest.actual", "Final amounts, in place of what was held."],
@@ -50,9 +53,18 @@ const TYPES: Places = {
   CreditCost: ["CreditCost", "What a call costs in credits."],
   Warning: ["CommitResponseData.warnings[]", "A warning of an answer, such as `unpriced_model`."],
   CommittedGroup: ["CommitResponseData.groups[]", "A limit group after a commit."],
+  Uncovered: ["EventDetail.uncovered", "By unit, the amount that neither plan nor credits could cover."],
   CommitAnswer: ["CommitResponseData", "The answer to a commit."],
   ReleaseOptions: ["ReleaseRequest.options", "Options of a release."],
   TrackOptions: ["TrackRequest.options", "Options of a track."],
+  OwnShare: [
+    "TrackResponseData.levels[].counters[].member",
+    "The user's own share of a limit group of a user above.",
+  ],
+  "LevelCounter extends Counter": [
+    "TrackResponseData.levels[].counters[]",
+    "The usage of a limit group of a user above.",
+  ],
   TrackAnswer: ["TrackResponseData", "The answer to a track."],
   BatchResult: ["TrackBatchResponseData.results[]", "The result of one event of a batch."],
   CreditOffer: ["CanUseResponseData.details[].creditPacks[]", "Credits of a pack that could pay."],
@@ -161,6 +173,11 @@ const TYPES: Places = {
   ThresholdMessageData: ["ThresholdData", "The data of a message about a threshold."],
   PaceMessageData: ["PaceData", "The data of a message about a pace."],
   CreditsMessageData: ["CreditsData", "The data of a message about a credit balance."],
+  OverageMessageData: [
+    "UsageOverageStartedMessage.data",
+    "The data of a message about overage that begins, or reaches its cap.",
+  ],
+  TopUpMessageData: ["TopupPaidMessage.data", "The data of a message about an automatic top-up."],
   SubscriptionMessageData: ["SubscriptionData", "The data of a message about a subscription."],
 };
 

@@ -21,6 +21,7 @@ const COMMANDS = [
   "whatif",
   "mcp",
   "openapi",
+  "dashboard",
 ];
 
 /** Options with which the runtime compiles the pages of the console. */

@@ -1,7 +1,8 @@
 // Accounts: puts users under organisations and teams, and reads who is below them.
 
+import { CallGroup } from "./call_group.ts";
 import { pagesByCursor } from "./pages.ts";
-import type { CallOptions, Transport } from "./transport.ts";
+import type { CallOptions } from "./transport.ts";
 import { pathMember } from "./wire.ts";
 import type {
   Child,
@@ -17,14 +18,7 @@ import type {
 const PAGE_MAX = 100;
 
 /** `client.accounts`. */
-export class Accounts {
-  readonly #transport: Transport;
-
-  /** Called by the client. */
-  constructor(transport: Transport) {
-    this.#transport = transport;
-  }
-
+export class Accounts extends CallGroup {
   /**
    * Puts a user under another one, or with null under none. From the next call on, calls of the user count at every user
    * above it too. A new id becomes a user.
@@ -44,12 +38,10 @@ export class Accounts {
     options: Pick<ParentInput, "memberLimits"> = {},
     call?: CallOptions,
   ): Promise<ParentAnswer> {
-    return this.#transport.send({
-      method: "PUT",
-      path: `/users/${pathMember("userId", userId)}/parent`,
-      access: "secret",
-      body: { ...options, parentId },
-    }, call);
+    return this.send("PUT", `/users/${pathMember("userId", userId)}/parent`, "secret", call, {
+      ...options,
+      parentId,
+    });
   }
 
   /**
@@ -65,7 +57,7 @@ export class Accounts {
    */
   children(userId: string, query: ChildrenQuery = {}, call?: CallOptions): Promise<ChildrenPage> {
     const path = `/users/${pathMember("userId", userId)}/children`;
-    return this.#transport.send({ method: "GET", path, access: "secret", query }, call);
+    return this.send("GET", path, "secret", call, query);
   }
 
   /**
@@ -104,7 +96,7 @@ export class Accounts {
    */
   members(userId: string, query: MembersQuery, call?: CallOptions): Promise<MembersPage> {
     const path = `/users/${pathMember("userId", userId)}/members`;
-    return this.#transport.send({ method: "GET", path, access: "secret", query }, call);
+    return this.send("GET", path, "secret", call, query);
   }
 
   /**

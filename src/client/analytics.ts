@@ -1,6 +1,7 @@
 // Analytics of people: events, properties, consent, export and erasure.
 
-import type { CallOptions, Transport } from "./transport.ts";
+import { CallGroup } from "./call_group.ts";
+import type { CallOptions } from "./transport.ts";
 import type {
   CaptureAnswer,
   CaptureInput,
@@ -15,14 +16,7 @@ import type {
 } from "./wire_types.ts";
 
 /** `client.analytics`. */
-export class Analytics {
-  readonly #transport: Transport;
-
-  /** Called by the client. */
-  constructor(transport: Transport) {
-    this.#transport = transport;
-  }
-
+export class Analytics extends CallGroup {
   /**
    * Records something that a person did. A public key is enough.
    *
@@ -32,7 +26,7 @@ export class Analytics {
    * ```
    */
   capture(input: CaptureInput, call?: CallOptions): Promise<CaptureAnswer> {
-    return this.#transport.send({ method: "POST", path: "/capture", access: "any", body: input }, call);
+    return this.send("POST", "/capture", "any", call, input);
   }
 
   /**
@@ -51,7 +45,7 @@ export class Analytics {
    * ```
    */
   identify(input: IdentifyInput, call?: CallOptions): Promise<IdentifyAnswer> {
-    return this.#transport.send({ method: "POST", path: "/identify", access: "any", body: input }, call);
+    return this.send("POST", "/identify", "any", call, input);
   }
 
   /**
@@ -64,7 +58,7 @@ export class Analytics {
    * ```
    */
   alias(input: PersonAliasInput, call?: CallOptions): Promise<PersonAliasAnswer> {
-    return this.#write("/alias", input, call);
+    return this.#post("/alias", input, call);
   }
 
   /**
@@ -78,7 +72,7 @@ export class Analytics {
    * ```
    */
   async optOut(distinctId: string, scope?: ConsentScope | "all", call?: CallOptions): Promise<void> {
-    await this.#write("/opt-out", { distinctId, scope }, call);
+    await this.#post("/opt-out", { distinctId, scope }, call);
   }
 
   /**
@@ -92,7 +86,7 @@ export class Analytics {
    * ```
    */
   async optIn(distinctId: string, scope?: ConsentScope | "all", call?: CallOptions): Promise<void> {
-    await this.#write("/opt-in", { distinctId, scope }, call);
+    await this.#post("/opt-in", { distinctId, scope }, call);
   }
 
   /**
@@ -105,10 +99,7 @@ export class Analytics {
    */
   async isOptedOut(distinctId: string, scope?: ConsentScope, call?: CallOptions): Promise<boolean> {
     const query = { distinctId, scope };
-    const { optedOut } = await this.#transport.send<{ optedOut: boolean }>(
-      { method: "GET", path: "/opted-out", access: "secret", query },
-      call,
-    );
+    const { optedOut } = await this.send<{ optedOut: boolean }>("GET", "/opted-out", "secret", call, query);
     return optedOut;
   }
 
@@ -123,7 +114,7 @@ export class Analytics {
    * ```
    */
   exportPerson(distinctId: string, call?: CallOptions): Promise<PersonExportLink> {
-    return this.#write("/export-person", { distinctId }, call);
+    return this.#post("/export-person", { distinctId }, call);
   }
 
   /**
@@ -138,7 +129,7 @@ export class Analytics {
    * ```
    */
   downloadExport(downloadUrl: string, call?: CallOptions): Promise<PersonExport> {
-    return this.#transport.download(downloadUrl, call);
+    return this.transport.download(downloadUrl, call);
   }
 
   /**
@@ -152,7 +143,7 @@ export class Analytics {
    * ```
    */
   deletePerson(distinctId: string, call?: CallOptions): Promise<{ readonly jobId: string }> {
-    return this.#write("/delete-person", { distinctId }, call);
+    return this.#post("/delete-person", { distinctId }, call);
   }
 
   /**
@@ -166,13 +157,10 @@ export class Analytics {
    * ```
    */
   deletionStatus(jobId: string, call?: CallOptions): Promise<DeletionStatus> {
-    return this.#transport.send(
-      { method: "GET", path: "/deletion-status", access: "secret", query: { jobId } },
-      call,
-    );
+    return this.send("GET", "/deletion-status", "secret", call, { jobId });
   }
 
-  #write<Answer>(path: string, body: object, call: CallOptions | undefined): Promise<Answer> {
-    return this.#transport.send({ method: "POST", path, access: "secret", body }, call);
+  #post<Answer>(path: string, body: object, call: CallOptions | undefined): Promise<Answer> {
+    return this.send("POST", path, "secret", call, body);
   }
 }

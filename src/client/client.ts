@@ -23,54 +23,33 @@ import { type CallOptions, type ClientOptions, Transport } from "./transport.ts"
 /** A client of one service, with one key. `Allowed` is `Unmetered` for a client with `onUnavailable: "allow"`. */
 export class HoldfastClient<Allowed extends Unmetered = never> extends Metering<Allowed> {
   /** Writes and ends subscriptions. */
-  readonly subscriptions: Subscriptions;
+  readonly subscriptions: Subscriptions = new Subscriptions(this.transport);
   /** Reads everything about a user. */
-  readonly users: Users;
+  readonly users: Users = new Users(this.transport);
   /** Puts users under organisations and teams. */
-  readonly accounts: Accounts;
+  readonly accounts: Accounts = new Accounts(this.transport);
   /** Makes one user of several ids. */
-  readonly customers: Customers;
+  readonly customers: Customers = new Customers(this.transport);
   /** Grants, extends, revokes and lists credits. */
-  readonly credits: Credits;
+  readonly credits: Credits = new Credits(this.transport);
   /** Lists the plans on offer. */
-  readonly plans: Plans;
+  readonly plans: Plans = new Plans(this.transport);
   /** Opens, reads and ends runs: tasks with limits of their own. */
-  readonly runs: Runs;
+  readonly runs: Runs = new Runs(this.transport);
   /** Reads the features of users. */
-  readonly features: Features;
+  readonly features: Features = new Features(this.transport);
   /** Reads metered events. */
-  readonly events: Events;
+  readonly events: Events = new Events(this.transport);
   /** Reads users who hit a limit. */
-  readonly refusals: Refusals;
+  readonly refusals: Refusals = new Refusals(this.transport);
   /** Analytics of people, their consent, export and erasure. */
-  readonly analytics: Analytics;
+  readonly analytics: Analytics = new Analytics(this.transport);
   /** Creates, lists and revokes keys of users. */
-  readonly userKeys: UserKeys;
+  readonly userKeys: UserKeys = new UserKeys(this.transport);
   /** Lets users buy credits automatically. */
-  readonly topUps: TopUps;
+  readonly topUps: TopUps = new TopUps(this.transport);
   /** Reads and moves the clock of test mode. */
-  readonly testClock: TestClock;
-  readonly #transport: Transport;
-
-  /** Called by `createClient`. */
-  constructor(transport: Transport) {
-    super(transport);
-    this.#transport = transport;
-    this.subscriptions = new Subscriptions(transport);
-    this.users = new Users(transport);
-    this.accounts = new Accounts(transport);
-    this.customers = new Customers(transport);
-    this.credits = new Credits(transport);
-    this.plans = new Plans(transport);
-    this.runs = new Runs(transport);
-    this.features = new Features(transport);
-    this.events = new Events(transport);
-    this.refusals = new Refusals(transport);
-    this.analytics = new Analytics(transport);
-    this.userKeys = new UserKeys(transport);
-    this.topUps = new TopUps(transport);
-    this.testClock = new TestClock(transport);
-  }
+  readonly testClock: TestClock = new TestClock(this.transport);
 
   /**
    * Asks a model for a structured answer about a user, by a compose type of the catalog, and meters its cost. This may
@@ -92,7 +71,7 @@ export class HoldfastClient<Allowed extends Unmetered = never> extends Metering<
     vars?: Readonly<Record<string, unknown>>,
     { runId, ...call }: ComposeOptions = {},
   ): Promise<ComposeAnswer<Output>> {
-    return this.#transport.send(composeCall(type, userId, vars, runId), call);
+    return this.transport.send(composeCall(type, userId, vars, runId), call);
   }
 
   /**

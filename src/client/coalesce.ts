@@ -75,7 +75,9 @@ class Entry implements Try {
   /** Set while it is sent by itself. */
   single: Try | null = null;
   /** Called when it ends while it is sent together with others. */
-  onEnd: (() => void) | null = null;
+  onEnd: ((entry: Entry) => void) | null = null;
+  /** Whether its key was sent again after its end: what it may have reserved belongs to the later call. */
+  isAskedAgain = false;
 
   constructor(call: Coalescible) {
     this.call = call;
@@ -88,7 +90,7 @@ class Entry implements Try {
   end(reason: unknown): void {
     this.isEnded = true;
     this.single?.end(reason);
-    this.onEnd?.();
+    this.onEnd?.(this);
   }
 }
 
@@ -97,6 +99,8 @@ export class Coalescer {
   readonly #sender: Sender;
   #waiting: Entry[] = [];
   #alone: Entry[] = [];
+  /** Those whose callers have gone while their batch is out. */
+  readonly #left = new Set<Entry>();
   #out = 0;
   #isPlanned = false;
   #singlesUntil = -Infinity;
@@ -107,6 +111,7 @@ export class Coalescer {
 
   /** Begins a try of a call. */
   begin(call: Coalescible): Try {
+    for (const left of this.#left) if (left.call.key === call.key) left.isAskedAgain = true;
     if (this.#sender.now() < this.#singlesUntil) return call.start();
     const entry = new Entry(call);
     if (this.#out === 0 && !this.#isPlanned) this.#sendAlone(entry);
@@ -175,7 +180,8 @@ export class Coalescer {
       if (isOut) this.#returned();
       isOut = false;
     };
-    const onEnd = () => {
+    const onEnd = (entry: Entry) => {
+      this.#left.add(entry);
       waiting -= 1;
       if (waiting === 0) returned();
     };
@@ -186,7 +192,10 @@ export class Coalescer {
         for (const [place, entry] of entries.entries()) this.#arrived(entry, results[place], requestId);
       },
       (error) => this.#lost(entries, error),
-    ).then(returned);
+    ).then(() => {
+      if (this.#left.size > 0) { for (const entry of entries) this.#left.delete(entry); }
+      returned();
+    });
   }
 
   #returned(): void {
@@ -194,10 +203,11 @@ export class Coalescer {
     this.#plan();
   }
 
-  /** Gives a call its result. A reservation without a waiting caller is released. */
+  /** Gives a call its result. A reservation that no caller waits for, also not under the same key, is released. */
   #arrived(entry: Entry, result: BatchResult | undefined, requestId: string | null): void {
     const { call } = entry;
     if (result?.ok === true) {
+      if (entry.isAskedAgain) return;
       if (entry.isEnded) this.#giveBack(call, result.data);
       else entry.resolve({ body: result, status: result.status, requestId });
       return;

@@ -1,7 +1,8 @@
 // Credit packs: granting, extending and revoking, a user's balances, and the ledger.
 
+import { CallGroup } from "./call_group.ts";
 import { pagesByCursor } from "./pages.ts";
-import type { CallOptions, Transport } from "./transport.ts";
+import type { CallOptions } from "./transport.ts";
 import type {
   CreditList,
   CreditQuery,
@@ -19,14 +20,7 @@ import type {
 const LEDGER_PAGE_MAX = 500;
 
 /** `client.credits`. */
-export class Credits {
-  readonly #transport: Transport;
-
-  /** Called by the client. */
-  constructor(transport: Transport) {
-    this.#transport = transport;
-  }
-
+export class Credits extends CallGroup {
   /**
    * Grants a user the credits of a pack.
    *
@@ -40,10 +34,7 @@ export class Credits {
    * ```
    */
   grant(input: GrantInput, call?: CallOptions): Promise<GrantAnswer> {
-    return this.#transport.send(
-      { method: "POST", path: "/credits/grant", access: "credit_write", body: input },
-      call,
-    );
+    return this.send("POST", "/credits/grant", "credit_write", call, input);
   }
 
   /**
@@ -57,10 +48,7 @@ export class Credits {
    * ```
    */
   extend(input: ExtendInput, call?: CallOptions): Promise<ExtendAnswer> {
-    return this.#transport.send(
-      { method: "POST", path: "/credits/extend", access: "credit_write", body: input },
-      call,
-    );
+    return this.send("POST", "/credits/extend", "credit_write", call, input);
   }
 
   /**
@@ -74,10 +62,7 @@ export class Credits {
    * ```
    */
   revoke(input: RevokeInput, call?: CallOptions): Promise<RevokeAnswer> {
-    return this.#transport.send(
-      { method: "POST", path: "/credits/revoke", access: "credit_write", body: input },
-      call,
-    );
+    return this.send("POST", "/credits/revoke", "credit_write", call, input);
   }
 
   /**
@@ -91,7 +76,7 @@ export class Credits {
    * ```
    */
   list(query: CreditQuery, call?: CallOptions): Promise<CreditList> {
-    return this.#transport.send({ method: "GET", path: "/credits", access: "any", query }, call);
+    return this.send("GET", "/credits", "any", call, query);
   }
 
   /**
@@ -107,10 +92,7 @@ export class Credits {
    * ```
    */
   history(query: LedgerQuery, call?: CallOptions): Promise<LedgerPage> {
-    return this.#transport.send(
-      { method: "GET", path: "/credits/history", access: "secret", query },
-      call,
-    );
+    return this.send("GET", "/credits/history", "secret", call, query);
   }
 
   /**

@@ -1,6 +1,7 @@
 // Aliases: makes one user of two ids, one pair or many, and finds the user behind an id.
 
-import { type CallOptions, requireWhole, type Transport } from "./transport.ts";
+import { CallGroup } from "./call_group.ts";
+import { type CallOptions, requireWhole } from "./transport.ts";
 import { pathMember } from "./wire.ts";
 import type {
   AliasInput,
@@ -37,14 +38,7 @@ const CHUNK_PAIRS_MAX = 500;
 const BATCH_TIMEOUT_MS = 90_000;
 
 /** `client.customers`. */
-export class Customers {
-  readonly #transport: Transport;
-
-  /** Called by the client. */
-  constructor(transport: Transport) {
-    this.#transport = transport;
-  }
-
+export class Customers extends CallGroup {
   /**
    * Makes one user of two ids. Their usage adds up, and subscriptions, credits and history belong to one user. From
    * then on both ids name that user.
@@ -58,7 +52,7 @@ export class Customers {
    * ```
    */
   alias(input: AliasInput, call?: CallOptions): Promise<AliasReport> {
-    return this.#transport.send({
+    return this.transport.send({
       method: "POST",
       path: "/customers/alias",
       access: "secret",
@@ -123,7 +117,7 @@ export class Customers {
     { dryRun, consentGiven }: MergeOptions,
     call: Omit<CallOptions, "idempotencyKey">,
   ): Promise<AliasManyAnswer> {
-    return this.#transport.send({
+    return this.transport.send({
       method: "POST",
       path: "/customers/alias/batch",
       access: "secret",
@@ -146,6 +140,6 @@ export class Customers {
    */
   async get(id: string, call?: CallOptions): Promise<Customer> {
     const path = `/customers/${pathMember("id", id)}`;
-    return await this.#transport.send({ method: "GET", path, access: "secret" }, call);
+    return await this.send("GET", path, "secret", call);
   }
 }

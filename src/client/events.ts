@@ -1,7 +1,8 @@
 // Reads metered events.
 
+import { CallGroup } from "./call_group.ts";
 import { pagesByOffset } from "./pages.ts";
-import { type CallOptions, requireWhole, type Transport } from "./transport.ts";
+import { type CallOptions, requireWhole } from "./transport.ts";
 import { pathMember } from "./wire.ts";
 import type { EventDetail, EventPage, EventQuery, MeteredEvent } from "./wire_types.ts";
 
@@ -9,14 +10,7 @@ const PAGE_ROWS_MAX = 100;
 const OFFSET_MAX = 10_000;
 
 /** `client.events`. */
-export class Events {
-  readonly #transport: Transport;
-
-  /** Called by the client. */
-  constructor(transport: Transport) {
-    this.#transport = transport;
-  }
-
+export class Events extends CallGroup {
   /**
    * Reads a page of events, newest first.
    *
@@ -28,7 +22,7 @@ export class Events {
    * ```
    */
   list(query: EventQuery = {}, call?: CallOptions): Promise<EventPage> {
-    return this.#transport.send({ method: "GET", path: "/events", access: "secret", query }, call);
+    return this.send("GET", "/events", "secret", call, query);
   }
 
   /**
@@ -64,6 +58,6 @@ export class Events {
    */
   async get(eventId: string, call?: CallOptions): Promise<EventDetail> {
     const path = `/events/${pathMember("eventId", eventId)}`;
-    return await this.#transport.send({ method: "GET", path, access: "secret" }, call);
+    return await this.send("GET", path, "secret", call);
   }
 }

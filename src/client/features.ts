@@ -1,18 +1,12 @@
 // Features: what a user may use at all, by its plan, the plans of the users above and the defaults of the catalog.
 
-import type { CallOptions, Transport } from "./transport.ts";
+import { CallGroup } from "./call_group.ts";
+import type { CallOptions } from "./transport.ts";
 import { pathMember } from "./wire.ts";
 import type { UserFeature, UserFeatures } from "./wire_types.ts";
 
 /** `client.features`. */
-export class Features {
-  readonly #transport: Transport;
-
-  /** Called by the client. */
-  constructor(transport: Transport) {
-    this.#transport = transport;
-  }
-
+export class Features extends CallGroup {
   /**
    * Reads the features of a user, each with the user whose subscription gives it. With a public key and an end-user token
    * leave `userId` out.
@@ -25,7 +19,7 @@ export class Features {
    * ```
    */
   get(userId?: string, call?: CallOptions): Promise<UserFeatures> {
-    return this.#transport.send({ method: "GET", path: "/features", access: "any", query: { userId } }, call);
+    return this.send("GET", "/features", "any", call, { userId });
   }
 
   /**
@@ -40,7 +34,6 @@ export class Features {
    */
   async isOn(userId: string | undefined, key: string, call?: CallOptions): Promise<boolean> {
     const path = `/features/${pathMember("key", key)}`;
-    const wire = { method: "GET", path, access: "any", query: { userId } } as const;
-    return (await this.#transport.send<UserFeature>(wire, call)).value === true;
+    return (await this.send<UserFeature>("GET", path, "any", call, { userId })).value === true;
   }
 }

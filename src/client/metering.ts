@@ -1,6 +1,7 @@
 // The metering calls: reserve, commit, release, track, can-use, explain and usage. They are methods of the client itself.
 
 import { Afterwards, tell } from "./afterwards.ts";
+import { CallGroup } from "./call_group.ts";
 import { Decisions, mayPassLater, NoDecision, UNMETERED } from "./decisions.ts";
 import { HoldfastError, invalidInput } from "./errors.ts";
 import { waitPauseMs, waitTimeMs } from "./retry.ts";
@@ -35,10 +36,9 @@ import type {
 } from "./wire_types.ts";
 
 /** The metering calls. `Allowed` is what a reserve may answer without a decision: nothing, or `Unmetered`. */
-export class Metering<Allowed extends Unmetered = never> {
+export class Metering<Allowed extends Unmetered = never> extends CallGroup {
   /** Reads usage: `usage(...)` once, `usage.watch(...)` as it changes. */
   readonly usage: UsageCalls;
-  readonly #transport: Transport;
   readonly #later: TrackLater;
   readonly #afterwards: Afterwards;
   readonly #decisions: Decisions;
@@ -52,7 +52,7 @@ export class Metering<Allowed extends Unmetered = never> {
    * @param now a clock in milliseconds; tests pass their own
    */
   constructor(transport: Transport, now: () => number = () => Date.now()) {
-    this.#transport = transport;
+    super(transport);
     this.#now = now;
     this.usage = usageCallsOf(transport);
     this.#later = new TrackLater(transport, transport.onTrackError);
@@ -137,7 +137,7 @@ export class Metering<Allowed extends Unmetered = never> {
     options: CommitOptions = {},
     call?: CallOptions,
   ): Promise<CommitAnswer> {
-    return await this.#transport.send(commitCall(reservationId, options), call);
+    return await this.transport.send(commitCall(reservationId, options), call);
   }
 
   /**
@@ -154,7 +154,7 @@ export class Metering<Allowed extends Unmetered = never> {
   async release(reservationId: string, options: ReleaseOptions = {}, call?: CallOptions): Promise<void> {
     requireReservation(reservationId);
     const body = { ...options, reservationId };
-    await this.#transport.send({ ...RELEASE, body }, call);
+    await this.transport.send({ ...RELEASE, body }, call);
   }
 
   /**
@@ -179,7 +179,7 @@ export class Metering<Allowed extends Unmetered = never> {
     options: TrackOptions = {},
     call?: CallOptions,
   ): Promise<TrackAnswer> {
-    return this.#write("/track", { ...options, userId, event, quantity, metadata }, call);
+    return this.send("POST", "/track", "secret", call, { ...options, userId, event, quantity, metadata });
   }
 
   /**
@@ -265,7 +265,7 @@ export class Metering<Allowed extends Unmetered = never> {
     options: HeldSize = {},
     call?: CallOptions,
   ): Promise<Explanation> {
-    return this.#transport.send(
+    return this.transport.send(
       readCall("/explain", { ...options, userId, event, quantity, metadata }),
       call,
     );
@@ -284,10 +284,7 @@ export class Metering<Allowed extends Unmetered = never> {
    * ```
    */
   usageMe(event?: string, call?: CallOptions): Promise<Usage> {
-    return this.#transport.send(
-      { method: "GET", path: "/usage/me", access: "any", query: { event } },
-      call,
-    );
+    return this.send("GET", "/usage/me", "any", call, { event });
   }
 
   /**
@@ -330,10 +327,6 @@ export class Metering<Allowed extends Unmetered = never> {
     return reserveAndSettle(this, asked, work, call);
   }
 
-  #write<Answer>(path: string, body: object, call: CallOptions | undefined): Promise<Answer> {
-    return this.#transport.send({ method: "POST", path, access: "secret", body }, call);
-  }
-
   async #reserveWork(asked: ReservedWork, call: CallOptions | undefined): Promise<ReserveAnswer | Unmetered> {
     const { userId, event, quantity, metadata, size, decision, waitSeconds } = partsOf(asked);
     const body = { ...size, userId, event, quantity, metadata };
@@ -342,13 +335,13 @@ export class Metering<Allowed extends Unmetered = never> {
     for (let time = 1;; time++) {
       const answer = await this.#decisions.ask<ReserveAnswer>(wire, askedAgain(call, time), decision);
       if (answer instanceof NoDecision) {
-        const handler = decision.onAllowedUnmetered ?? this.#transport.decisions.onAllowedUnmetered;
+        const handler = decision.onAllowedUnmetered ?? this.transport.decisions.onAllowedUnmetered;
         if (handler !== undefined) tell(handler, answer.error, eventOfWork(asked, {}));
         return UNMETERED;
       }
       const pauseMs = waitPauseMs(answer, until - this.#now(), Math.random());
       if (pauseMs === null) return answer;
-      await this.#transport.wait(pauseMs, call?.signal);
+      await this.transport.wait(pauseMs, call?.signal);
     }
   }
 
@@ -367,10 +360,10 @@ export class Metering<Allowed extends Unmetered = never> {
   async #commitWork(
     ...[reservationId, options, call, { onCommitError, hasOther }]: Parameters<OwnCalls["commit"]>
   ): Promise<CommitAnswer | HoldfastError> {
-    const handler = onCommitError ?? this.#transport.decisions.onCommitError ?? printCommitError;
+    const handler = onCommitError ?? this.transport.decisions.onCommitError ?? printCommitError;
     const idempotencyKey = newKey();
     try {
-      return await this.#transport.send(commitCall(reservationId, options), { ...call, idempotencyKey });
+      return await this.transport.send(commitCall(reservationId, options), { ...call, idempotencyKey });
     } catch (thrown) {
       const error = errorOf(thrown);
       if (hasOther && error.code === "invalid_request") return error;

@@ -1,17 +1,11 @@
 // Reads refused calls: users who hit a limit.
 
-import type { CallOptions, Transport } from "./transport.ts";
+import { CallGroup } from "./call_group.ts";
+import type { CallOptions } from "./transport.ts";
 import type { RefusalPage, RefusalQuery } from "./wire_types.ts";
 
 /** `client.refusals`. */
-export class Refusals {
-  readonly #transport: Transport;
-
-  /** Called by the client. */
-  constructor(transport: Transport) {
-    this.#transport = transport;
-  }
-
+export class Refusals extends CallGroup {
   /**
    * Reads users who hit a limit, newest first: for sales of larger plans, and for support. Kept for 90 days.
    *
@@ -24,6 +18,6 @@ export class Refusals {
    * ```
    */
   list(query: RefusalQuery = {}, call?: CallOptions): Promise<RefusalPage> {
-    return this.#transport.send({ method: "GET", path: "/refusals", access: "secret", query }, call);
+    return this.send("GET", "/refusals", "secret", call, query);
   }
 }

@@ -1,21 +1,15 @@
 // Runs: the tasks of agents, each with limits that all of its calls share.
 
+import { CallGroup } from "./call_group.ts";
 import { pagesByCursor } from "./pages.ts";
-import { type CallOptions, requireWhole, type Transport } from "./transport.ts";
+import { type CallOptions, requireWhole } from "./transport.ts";
 import { pathMember } from "./wire.ts";
 import type { Run, RunDetail, RunInput, RunPage, RunQuery } from "./wire_types.ts";
 
 const PAGE_ROWS_MAX = 100;
 
 /** `client.runs`. */
-export class Runs {
-  readonly #transport: Transport;
-
-  /** Called by the client. */
-  constructor(transport: Transport) {
-    this.#transport = transport;
-  }
-
+export class Runs extends CallGroup {
   /**
    * Opens a run. Calls with its id are refused where its limits leave no room. It ends by itself after `ttlSeconds`.
    *
@@ -27,7 +21,7 @@ export class Runs {
    * ```
    */
   create(input: RunInput, call?: CallOptions): Promise<Run> {
-    return this.#transport.send({ method: "POST", path: "/runs", access: "secret", body: input }, call);
+    return this.send("POST", "/runs", "secret", call, input);
   }
 
   /**
@@ -43,7 +37,7 @@ export class Runs {
    */
   async get(runId: string, call?: CallOptions): Promise<RunDetail> {
     const path = `/runs/${pathMember("runId", runId)}`;
-    return await this.#transport.send({ method: "GET", path, access: "secret" }, call);
+    return await this.send("GET", path, "secret", call);
   }
 
   /**
@@ -57,7 +51,7 @@ export class Runs {
    * ```
    */
   list(query: RunQuery, call?: CallOptions): Promise<RunPage> {
-    return this.#transport.send({ method: "GET", path: "/runs", access: "secret", query }, call);
+    return this.send("GET", "/runs", "secret", call, query);
   }
 
   /**
@@ -94,7 +88,7 @@ export class Runs {
     call?: CallOptions,
   ): Promise<Run> {
     const path = `/runs/${pathMember("runId", runId)}/end`;
-    return await this.#transport.send({ method: "POST", path, access: "secret", body: options }, call);
+    return await this.send("POST", path, "secret", call, options);
   }
 }
 

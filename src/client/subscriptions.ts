@@ -1,6 +1,7 @@
 // Subscriptions, users and plans.
 
-import type { CallOptions, Transport } from "./transport.ts";
+import { CallGroup } from "./call_group.ts";
+import type { CallOptions } from "./transport.ts";
 import { pathMember } from "./wire.ts";
 import type {
   CanceledSubscription,
@@ -16,14 +17,7 @@ import type {
 export type SubscriptionKey = Pick<CancelInput, "userId" | "provider" | "externalId">;
 
 /** `client.subscriptions`. */
-export class Subscriptions {
-  readonly #transport: Transport;
-
-  /** Called by the client. */
-  constructor(transport: Transport) {
-    this.#transport = transport;
-  }
-
+export class Subscriptions extends CallGroup {
   /**
    * Writes a subscription: creates it, changes its plan, or reactivates it. Repeating a call changes nothing, so you can
    * make it on each webhook of your payment provider. `quantity` is the number of seats: the quotas of the plan are
@@ -42,10 +36,7 @@ export class Subscriptions {
    * ```
    */
   upsert(input: SubscriptionInput, call?: CallOptions): Promise<Subscription> {
-    return this.#transport.send(
-      { method: "POST", path: "/subscriptions", access: "secret", body: input },
-      call,
-    );
+    return this.send("POST", "/subscriptions", "secret", call, input);
   }
 
   /**
@@ -59,10 +50,7 @@ export class Subscriptions {
    * ```
    */
   unschedule(input: SubscriptionKey, call?: CallOptions): Promise<Subscription> {
-    return this.#transport.send(
-      { method: "DELETE", path: "/subscriptions/scheduled", access: "secret", query: input },
-      call,
-    );
+    return this.send("DELETE", "/subscriptions/scheduled", "secret", call, input);
   }
 
   /**
@@ -79,22 +67,12 @@ export class Subscriptions {
    * ```
    */
   cancel(input: CancelInput, call?: CallOptions): Promise<CanceledSubscription> {
-    return this.#transport.send(
-      { method: "DELETE", path: "/subscriptions", access: "secret", query: input },
-      call,
-    );
+    return this.send("DELETE", "/subscriptions", "secret", call, input);
   }
 }
 
 /** `client.users`. */
-export class Users {
-  readonly #transport: Transport;
-
-  /** Called by the client. */
-  constructor(transport: Transport) {
-    this.#transport = transport;
-  }
-
+export class Users extends CallGroup {
   /**
    * Reads everything about a user. An unknown user has empty values.
    *
@@ -107,19 +85,12 @@ export class Users {
    */
   async get(userId: string, call?: CallOptions): Promise<User> {
     const path = `/users/${pathMember("userId", userId)}`;
-    return await this.#transport.send({ method: "GET", path, access: "secret" }, call);
+    return await this.send("GET", path, "secret", call);
   }
 }
 
 /** `client.plans`. */
-export class Plans {
-  readonly #transport: Transport;
-
-  /** Called by the client. */
-  constructor(transport: Transport) {
-    this.#transport = transport;
-  }
-
+export class Plans extends CallGroup {
   /**
    * Lists the plans on offer, oldest first: for your pricing page, with a public key too.
    *
@@ -130,7 +101,7 @@ export class Plans {
    * ```
    */
   list(call?: CallOptions): Promise<Plan[]> {
-    return this.#transport.send({ method: "GET", path: "/plans", access: "any" }, call);
+    return this.send("GET", "/plans", "any", call);
   }
 
   /**
@@ -144,11 +115,7 @@ export class Plans {
    * ```
    */
   async rates(call?: CallOptions): Promise<Rate[]> {
-    const { rates } = await this.#transport.send<{ rates: Rate[] }>({
-      method: "GET",
-      path: "/rates",
-      access: "any",
-    }, call);
+    const { rates } = await this.send<{ rates: Rate[] }>("GET", "/rates", "any", call);
     return rates;
   }
 }

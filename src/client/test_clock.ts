@@ -1,17 +1,11 @@
 // The clock of test mode, for tests of your own product: a month passes in one call.
 
-import type { CallOptions, Transport } from "./transport.ts";
+import { CallGroup } from "./call_group.ts";
+import type { CallOptions } from "./transport.ts";
 import type { Moment, TestClockAnswer } from "./wire_types.ts";
 
 /** `client.testClock`; needs a secret key of test mode. */
-export class TestClock {
-  readonly #transport: Transport;
-
-  /** Called by the client. */
-  constructor(transport: Transport) {
-    this.#transport = transport;
-  }
-
+export class TestClock extends CallGroup {
   /**
    * Reads the clock.
    *
@@ -22,7 +16,7 @@ export class TestClock {
    * ```
    */
   read(call?: CallOptions): Promise<TestClockAnswer> {
-    return this.#transport.send({ method: "GET", path: "/test-clock", access: "secret" }, call);
+    return this.send("GET", "/test-clock", "secret", call);
   }
 
   /**
@@ -39,6 +33,6 @@ export class TestClock {
     to: { readonly advanceSeconds: number } | { readonly now: Moment },
     call?: CallOptions,
   ): Promise<TestClockAnswer> {
-    return this.#transport.send({ method: "POST", path: "/test-clock", access: "secret", body: to }, call);
+    return this.send("POST", "/test-clock", "secret", call, to);
   }
 }

@@ -1,18 +1,12 @@
 // Top-ups: packs that users buy automatically when their credits run low.
 
-import type { CallOptions, Transport } from "./transport.ts";
+import { CallGroup } from "./call_group.ts";
+import type { CallOptions } from "./transport.ts";
 import { pathMember } from "./wire.ts";
 import type { DeletedTopUp, TopUpInput, TopUpPage, TopUpQuery, TopUpSetting } from "./wire_types.ts";
 
 /** `client.topUps`. */
-export class TopUps {
-  readonly #transport: Transport;
-
-  /** Called by the client. */
-  constructor(transport: Transport) {
-    this.#transport = transport;
-  }
-
+export class TopUps extends CallGroup {
   /**
    * Lets a user buy a pack automatically. The first time your backend gives the customer and the saved card in Stripe; with
    * a public key and an end-user token leave them out.
@@ -28,23 +22,23 @@ export class TopUps {
    * ```
    */
   set(userId: string, input: TopUpInput, call?: CallOptions): Promise<TopUpSetting> {
-    return this.#transport.send({ method: "PUT", path: pathOf(userId), access: "any", body: input }, call);
+    return this.send("PUT", pathOf(userId), "any", call, input);
   }
 
   /** Reads the setting of a user; rejects with `not_found` where there is none. */
   get(userId: string, call?: CallOptions): Promise<TopUpSetting> {
-    return this.#transport.send({ method: "GET", path: pathOf(userId), access: "any" }, call);
+    return this.send("GET", pathOf(userId), "any", call);
   }
 
   /** Removes the setting. A top-up that may be paid already goes on. */
   remove(userId: string, call?: CallOptions): Promise<DeletedTopUp> {
-    return this.#transport.send({ method: "DELETE", path: pathOf(userId), access: "any" }, call);
+    return this.send("DELETE", pathOf(userId), "any", call);
   }
 
   /** Lists the top-ups of a user, newest first. */
   list(userId: string, query: TopUpQuery = {}, call?: CallOptions): Promise<TopUpPage> {
     const path = `${pathOf(userId)}s`;
-    return this.#transport.send({ method: "GET", path, access: "any", query: { ...query } }, call);
+    return this.send("GET", path, "any", call, query);
   }
 }
 

@@ -73,11 +73,14 @@ export interface Counter {
    */
   readonly period?: Period | null;
   /** Present for a guard: a rate or a concurrency limit. count is what counts now. */
-  readonly window?: {
-    readonly type: "rolling" | "concurrent";
-    /** Of a rate. */
-    readonly seconds?: number;
-  };
+  readonly window?: CounterWindow;
+}
+
+/** Of a rate or a concurrency limit: what counts now. */
+export interface CounterWindow {
+  readonly type: "rolling" | "concurrent";
+  /** Of a rate. */
+  readonly seconds?: number;
 }
 
 /** A balance of credits. */
@@ -225,6 +228,12 @@ export interface ReservedGroup {
   readonly resetsAt?: string | null;
 }
 
+/** The limit groups of a user above. */
+export interface LevelGroups { readonly userId: string; readonly groups: readonly ReservedGroup[] }
+
+/** The limits of a run after the call. */
+export interface RunState { readonly runId: string; readonly limits: readonly RunLimit[] }
+
 /** The answer to a reserve as the service writes it. */
 export interface ReserveReply {
   readonly allowed: boolean;
@@ -246,9 +255,9 @@ export interface ReserveReply {
    */
   readonly retryAfterMs?: number | null;
   /** Present if the user has a parent: the users above, nearest first. */
-  readonly levels?: readonly { readonly userId: string; readonly groups: readonly ReservedGroup[] }[];
+  readonly levels?: readonly LevelGroups[];
   /** With a runId: the run and those around it, innermost first, after the call. */
-  readonly runs?: readonly { readonly runId: string; readonly limits: readonly RunLimit[] }[];
+  readonly runs?: readonly RunState[];
   /** What the call costs in credits, of a hold at most; present if the catalog has rates. */
   readonly credits?: CreditCost;
   /** With fit, if allowed: the model and the output tokens that are held. */
@@ -344,6 +353,15 @@ export interface CommittedGroup {
   readonly overage?: number;
 }
 
+/** By unit, the amount that neither plan nor credits could cover. */
+export interface Uncovered {
+  readonly count?: number;
+  readonly tokens?: number;
+  readonly seconds?: number;
+  readonly cents?: number;
+  readonly credits?: number;
+}
+
 /** The answer to a commit. */
 export interface CommitAnswer {
   readonly eventId: string;
@@ -352,13 +370,7 @@ export interface CommitAnswer {
   readonly levels?: readonly {
     readonly userId: string;
     readonly groups: readonly CommittedGroup[];
-    readonly uncovered: {
-      readonly count?: number;
-      readonly tokens?: number;
-      readonly seconds?: number;
-      readonly cents?: number;
-      readonly credits?: number;
-    };
+    readonly uncovered: Uncovered;
   }[];
   /** Whether the reservation had expired and was charged again. */
   readonly recharged: boolean;
@@ -421,6 +433,20 @@ export interface TrackOptions {
   readonly response?: string | undefined;
 }
 
+/** The user's own share of a limit group of a user above. */
+export interface OwnShare {
+  /** What the user used and holds of the group. */
+  readonly count: number;
+  /** The most that it may use; null for no limit. */
+  readonly quota: number | null;
+}
+
+/** The usage of a limit group of a user above. */
+export interface LevelCounter extends Counter {
+  /** Absent for a guard: it has no shares. */
+  readonly member?: OwnShare;
+}
+
 /** The answer to a track. */
 export interface TrackAnswer {
   readonly eventId: string;
@@ -428,54 +454,9 @@ export interface TrackAnswer {
   readonly matchedGroupIds: readonly string[];
   readonly counters: readonly Counter[];
   /** Present if the user has a parent: the users above, nearest first. */
-  readonly levels?: readonly {
-    readonly userId: string;
-    readonly counters: readonly {
-      readonly groupId: string;
-      /** The pattern of the first rule of the group. */
-      readonly event: string;
-      readonly label: string;
-      readonly unit: Unit;
-      readonly quota: number;
-      /** Used and held. */
-      readonly count: number;
-      readonly remaining: number;
-      /** The cost of the counted events, without open holds. */
-      readonly costCents: number;
-      /** The distinct metadata values in the rules of the group. */
-      readonly filters: Readonly<Record<string, readonly string[]>>;
-      /**
-       * Present where the group has overage: the part of the count that was sold past the quota. It uses
-       * up none of the quota.
-       */
-      readonly overage?: number;
-      /**
-       * Present where the group has overage: the most in force, of the catalog or the user's own cap;
-       * null for no limit.
-       */
-      readonly overageMax?: number | null;
-      /**
-       * Present where the group has a period of its own: its running window; null where none runs, and
-       * for a guard.
-       */
-      readonly period?: Period | null;
-      /** Present for a guard: a rate or a concurrency limit. count is what counts now. */
-      readonly window?: {
-        readonly type: "rolling" | "concurrent";
-        /** Of a rate. */
-        readonly seconds?: number;
-      };
-      /** Absent for a guard: it has no shares. */
-      readonly member?: {
-        /** What the user used and holds of the group. */
-        readonly count: number;
-        /** The most that it may use; null for no limit. */
-        readonly quota: number | null;
-      };
-    }[];
-  }[];
+  readonly levels?: readonly { readonly userId: string; readonly counters: readonly LevelCounter[] }[];
   /** With a runId: the run and those around it, innermost first, after the call. */
-  readonly runs?: readonly { readonly runId: string; readonly limits: readonly RunLimit[] }[];
+  readonly runs?: readonly RunState[];
   readonly cost: Cost;
   /** What the call costs in credits, of a hold at most; present if the catalog has rates. */
   readonly credits?: CreditCost;
@@ -536,7 +517,7 @@ export interface CanUseAnswer {
   /** Present if the user has a parent: the users above, nearest first. */
   readonly levels?: readonly { readonly userId: string; readonly details: readonly UseDetail[] }[];
   /** With a runId: the run and those around it, innermost first, after the call. */
-  readonly runs?: readonly { readonly runId: string; readonly limits: readonly RunLimit[] }[];
+  readonly runs?: readonly RunState[];
   /** What the call costs in credits, of a hold at most; present if the catalog has rates. */
   readonly credits?: CreditCost;
   /**
@@ -660,7 +641,7 @@ export interface Explanation {
     readonly credits: readonly ExplainedCredit[];
   }[];
   /** With a runId: the run and those around it, innermost first, after the call. */
-  readonly runs?: readonly { readonly runId: string; readonly limits: readonly RunLimit[] }[];
+  readonly runs?: readonly RunState[];
   /** The most that the call costs in credits, and how that adds up; present if the catalog has rates. */
   readonly rate?: ExplainedRate;
   /**
@@ -710,18 +691,9 @@ export interface Usage {
       readonly filters?: Readonly<Record<string, readonly string[]>>;
       readonly period?: Period | null;
       /** Present for a guard: a rate or a concurrency limit. count is what counts now. */
-      readonly window?: {
-        readonly type: "rolling" | "concurrent";
-        /** Of a rate. */
-        readonly seconds?: number;
-      };
+      readonly window?: CounterWindow;
       /** Absent for a guard: it has no shares. */
-      readonly member?: {
-        /** What the user used and holds of the group. */
-        readonly count: number;
-        /** The most that it may use; null for no limit. */
-        readonly quota: number | null;
-      };
+      readonly member?: OwnShare;
     }[];
   }[];
   /** Only with a secret key. */
@@ -1415,7 +1387,7 @@ export interface Generated {
   readonly output: Readonly<Record<string, unknown>>;
   readonly usage: ComposeUsage;
   /** With a runId: the run and those around it, innermost first, after the call. */
-  readonly runs?: readonly { readonly runId: string; readonly limits: readonly RunLimit[] }[];
+  readonly runs?: readonly RunState[];
 }
 
 /** No generation: the user opted out of AI personalization. */
@@ -1425,7 +1397,7 @@ export interface OptedOut {
   readonly output: null;
   readonly usage: null;
   /** With a runId: the run and those around it, innermost first, after the call. */
-  readonly runs?: readonly { readonly runId: string; readonly limits: readonly RunLimit[] }[];
+  readonly runs?: readonly RunState[];
 }
 
 /** Properties by name, up to 16 KiB as JSON. */
@@ -1656,13 +1628,7 @@ export interface EventDetail extends MeteredEvent {
   readonly reservationId: string | null;
   readonly reason: string | null;
   /** By unit, the amount that neither plan nor credits could cover; usually empty. */
-  readonly uncovered: {
-    readonly count?: number;
-    readonly tokens?: number;
-    readonly seconds?: number;
-    readonly cents?: number;
-    readonly credits?: number;
-  };
+  readonly uncovered: Uncovered;
 }
 
 /** Which refused calls to list. */
@@ -1757,6 +1723,41 @@ export interface CreditsMessageData {
   readonly causedBy?: string;
 }
 
+/** The data of a message about overage that begins, or reaches its cap. */
+export interface OverageMessageData {
+  readonly appId: string;
+  readonly mode: Mode;
+  readonly userId: string;
+  readonly groupId: string;
+  readonly unit: Unit;
+  /** The window of the group. */
+  readonly period: Period;
+  /** The most in force; null for no limit. */
+  readonly max: number | null;
+  /** Sold so far, open holds included. */
+  readonly overage: number;
+  /** Present if a call of a user below userId caused the message: the id of that user. */
+  readonly causedBy?: string;
+}
+
+/** The data of a message about an automatic top-up. */
+export interface TopUpMessageData {
+  readonly appId: string;
+  readonly mode: Mode;
+  readonly userId: string;
+  /** null where the cap let none be made. */
+  readonly topUpId: string | null;
+  readonly packId: string;
+  readonly quantity: number;
+  /** In the smallest unit of the currency. */
+  readonly amount: number;
+  readonly currency: string;
+  /** Of topup.failed: a text for the customer. Of topup.capped: max_per_month or currency_changed. */
+  readonly reason: string | null;
+  /** Present if a call of a user below userId caused the message: the id of that user. */
+  readonly causedBy?: string;
+}
+
 /** The data of a message about a subscription. */
 export interface SubscriptionMessageData {
   readonly appId: string;
@@ -1789,36 +1790,8 @@ export interface WebhookData {
     /** All settled overage of the window, up to and with this message. */
     readonly total: number;
   };
-  readonly "usage.overage_started": {
-    readonly appId: string;
-    readonly mode: Mode;
-    readonly userId: string;
-    readonly groupId: string;
-    readonly unit: Unit;
-    /** The window of the group. */
-    readonly period: Period;
-    /** The most in force; null for no limit. */
-    readonly max: number | null;
-    /** Sold so far, open holds included. */
-    readonly overage: number;
-    /** Present if a call of a user below userId caused the message: the id of that user. */
-    readonly causedBy?: string;
-  };
-  readonly "usage.cap_reached": {
-    readonly appId: string;
-    readonly mode: Mode;
-    readonly userId: string;
-    readonly groupId: string;
-    readonly unit: Unit;
-    /** The window of the group. */
-    readonly period: Period;
-    /** The most in force; null for no limit. */
-    readonly max: number | null;
-    /** Sold so far, open holds included. */
-    readonly overage: number;
-    /** Present if a call of a user below userId caused the message: the id of that user. */
-    readonly causedBy?: string;
-  };
+  readonly "usage.overage_started": OverageMessageData;
+  readonly "usage.cap_reached": OverageMessageData;
   readonly "credits.granted": CreditsMessageData;
   readonly "credits.low": CreditsMessageData;
   readonly "credits.depleted": CreditsMessageData;
@@ -1845,54 +1818,9 @@ export interface WebhookData {
     readonly reservationId: string;
     readonly event: string;
   };
-  readonly "topup.paid": {
-    readonly appId: string;
-    readonly mode: Mode;
-    readonly userId: string;
-    /** null where the cap let none be made. */
-    readonly topUpId: string | null;
-    readonly packId: string;
-    readonly quantity: number;
-    /** In the smallest unit of the currency. */
-    readonly amount: number;
-    readonly currency: string;
-    /** Of topup.failed: a text for the customer. Of topup.capped: max_per_month or currency_changed. */
-    readonly reason: string | null;
-    /** Present if a call of a user below userId caused the message: the id of that user. */
-    readonly causedBy?: string;
-  };
-  readonly "topup.failed": {
-    readonly appId: string;
-    readonly mode: Mode;
-    readonly userId: string;
-    /** null where the cap let none be made. */
-    readonly topUpId: string | null;
-    readonly packId: string;
-    readonly quantity: number;
-    /** In the smallest unit of the currency. */
-    readonly amount: number;
-    readonly currency: string;
-    /** Of topup.failed: a text for the customer. Of topup.capped: max_per_month or currency_changed. */
-    readonly reason: string | null;
-    /** Present if a call of a user below userId caused the message: the id of that user. */
-    readonly causedBy?: string;
-  };
-  readonly "topup.capped": {
-    readonly appId: string;
-    readonly mode: Mode;
-    readonly userId: string;
-    /** null where the cap let none be made. */
-    readonly topUpId: string | null;
-    readonly packId: string;
-    readonly quantity: number;
-    /** In the smallest unit of the currency. */
-    readonly amount: number;
-    readonly currency: string;
-    /** Of topup.failed: a text for the customer. Of topup.capped: max_per_month or currency_changed. */
-    readonly reason: string | null;
-    /** Present if a call of a user below userId caused the message: the id of that user. */
-    readonly causedBy?: string;
-  };
+  readonly "topup.paid": TopUpMessageData;
+  readonly "topup.failed": TopUpMessageData;
+  readonly "topup.capped": TopUpMessageData;
   readonly "person.erased": {
     readonly appId: string;
     readonly mode: Mode;

@@ -97,6 +97,51 @@ inBrowser(
   },
 );
 
+inBrowser(
+  "names of 200 characters without a break fit every page, on a desk and on a phone",
+  async (stage) => {
+    const app = await appWithUser(stage.service);
+    const [userId, event, name] = ["W", "e", "n"].map((letter) => letter.repeat(200)) as [
+      string,
+      string,
+      string,
+    ];
+    const post = (path: string, body: object) => dataOf(app.call("POST", path, { userId, ...body }));
+    await post("/subscriptions", { planId: "plan_pro", provider: "p".repeat(100), externalId: name });
+    await post("/track", { event: "image.x", metadata: { model: name } });
+    await post("/reserve", { event });
+    await post("/runs", { name, limits: [{ unit: "count", quota: 5, event }] });
+    await dataOf(app.call("PUT", `/users/${"C".repeat(200)}/parent`, { parentId: userId }));
+    await dataOf(app.call("POST", "/customers/alias", { from: "A".repeat(200), to: userId }));
+    const url = `https://example.test/${name}`;
+    await dataOf(
+      stage.service.admin("POST", `/apps/${app.appId}/webhooks`, { url, mode: "live", events: ["*"] }),
+    );
+    const page = await stage.signedIn();
+    const faults: string[] = [];
+    const user = `/users/${userId}`;
+    const paths = [
+      "",
+      "/users",
+      "/events",
+      "/refusals",
+      "/webhooks",
+      user,
+      `${user}/billing`,
+      `${user}/activity`,
+    ];
+    for (const path of [...paths, `${user}/privacy`, `${user}/runs`, `${user}/ledger`, `${user}/grant`]) {
+      await page.goto(`${stage.origin}/console/apps/${app.appId}/live${path}`);
+      for (const width of [1200, PHONE_PX]) {
+        await page.setViewport({ width, height: 800 });
+        const over = await page.evaluate("document.documentElement.scrollWidth - innerWidth") as number;
+        if (over > 0) faults.push(`${path}: ${over} px wider than ${width}`);
+      }
+    }
+    assert.deepEqual(faults, []);
+  },
+);
+
 inBrowser("a first visit loads less than 200 KB, sign-in and the page after it", async (stage) => {
   await stage.service.newApp();
   const page = await stage.window();

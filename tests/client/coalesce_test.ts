@@ -187,6 +187,28 @@ Deno.test("a call that is aborted before it is sent is taken out; after it, its 
   await first;
 });
 
+Deno.test("a reservation is not given back where its key was sent again after the caller had gone", async () => {
+  const { open, fetch } = openFetch();
+  const client = clientWith(fetch, { retries: { maxRetries: 0 } });
+  const first = client.track("first", "e");
+  const job = (timeoutMs: number) =>
+    client.reserve("job", "e", 1, {}, {}, { idempotencyKey: "job", timeoutMs });
+  const other = client.track("other", "e");
+  assert.equal((await errorOf(job(20))).code, "timeout");
+  const again = job(60_000);
+  await settle();
+  assert.deepEqual(open.map(usersOf), [["first"], ["other", "job"], ["job"]]);
+  const [single, late, second] = open as [Open, Open, Open];
+  second.answer(success(held("rsv_job")));
+  assert.equal((await again).reservationId, "rsv_job");
+  late.answer(results(ok({}), ok(held("rsv_job"))));
+  await other;
+  await settle();
+  assert.deepEqual(open.slice(3).map(({ path }) => path), []);
+  single.answer(success({}));
+  await first;
+});
+
 Deno.test("each call has its own time, from the moment when it is made", async () => {
   const { open, fetch } = openFetch();
   const client = clientWith(fetch, { retries: { maxRetries: 0 } });

@@ -417,18 +417,20 @@ function uniteRecords(world: World, from: User, to: User): void {
   }
 }
 
-/** Takes from the rollovers of a merged user what is more than its plan allows, from what is used last. */
+/** Takes from the rollovers of a merged user what is more than its plan or an add-on allows, from what is used last. */
 export function cutRollovers(world: World, user: User, now: number): void {
-  for (const part of offeredTo(world, user, now)) {
-    const { rollover } = part.include;
-    if (rollover === undefined) continue;
+  const parts = offeredTo(world, user, now);
+  for (const part of parts) {
+    const allowed = parts.filter(({ packId, itemId }) => packId === part.packId && itemId === part.itemId)
+      .flatMap(({ include: { rollover } }) => rollover === undefined ? [] : [rollover.max]);
+    if (allowed.length === 0) continue;
     const live = inOrder(
       world.balances.filter((each) =>
         each.userId === user.id && each.origin === "rollover" && each.pack.id === part.packId &&
         each.packItemId === part.itemId && statusOf(each, now) === "active"
       ),
     );
-    let room = fromNumber(rollover.max);
+    let room = fromNumber(Math.max(...allowed));
     for (const each of live) {
       const kept = smaller(each.remaining, room);
       if (kept < each.remaining) world.note("merges: a rollover is cut");

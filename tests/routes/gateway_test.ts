@@ -90,7 +90,8 @@ Deno.test("the caller's bytes go to the server unchanged, except for the report 
   const app = await gatewayApp(service);
   const odd =
     `\n{ "model":"mini", "seed": 12345678901234567890, "temperature": 1.0,"messages": [], "user": "u"`;
-  for (const end of [" }", `, "stream": true }`]) {
+  const options = `"stream_options" : { "include_obfuscation": false,"more": ["}"] }`;
+  for (const end of [" }", `, "stream": true }`, `, "stream": true, ${options}, "end":{} }`]) {
     const response = await post(app.secretLive, odd + end);
     assert.equal(response.status, 200);
     await response.text();
@@ -100,6 +101,8 @@ Deno.test("the caller's bytes go to the server unchanged, except for the report 
     model.requests[1]?.text,
     `${odd.replace("{", `{"stream_options":{"include_usage":true},`)}, "stream": true }`,
   );
+  const asked = `"stream_options" : {"include_obfuscation":false,"more":["}"],"include_usage":true}`;
+  assert.equal(model.requests[2]?.text, `${odd}, "stream": true, ${asked}, "end":{} }`);
 });
 
 Deno.test("responses are metered, cached tokens at their own price, streamed or not", async () => {

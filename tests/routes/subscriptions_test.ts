@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { assertRefused, dataOf, serviceOfFile } from "./support.ts";
 import { connect, eventOf, send, subscriptionOf } from "./stripe_support.ts";
-import { planOf } from "../domain/short_catalog.ts";
+import { packOf, planOf } from "../domain/short_catalog.ts";
 
 const service = serviceOfFile();
 const PLANS = [planOf("plan_team", { lg_a: 10 }), planOf("plan_less", { lg_a: 5 }, { rank: 0 })];
@@ -164,4 +164,34 @@ Deno.test("items of Stripe give seats and add-ons, and an item that is gone take
     ["subscription_ended", "plan_more"],
   ]);
   assert.equal(await quota(), 20);
+});
+
+Deno.test("the latest test clock leaves each end that follows from it a year of four digits", async () => {
+  const includes = [{
+    packId: "cpk_a",
+    quantity: 9,
+    period: { type: "yearly", anchor: "calendar" } as const,
+    rollover: { max: 9, periods: 12 },
+  }];
+  const app = await service.newApp({
+    plans: [
+      planOf("plan_team", { lg_a: 10 }, { trial: { days: 3650 } }),
+      planOf("plan_year", {}, { includes }),
+    ],
+    packs: [packOf("cpk_a")],
+  });
+  const key = { key: app.secretTest };
+  const moved = (now: string) => app.call("POST", "/test-clock", { now }, key);
+  await dataOf(moved("9979-12-31T00:00:00.000Z"));
+  const { trialEndsAt } = await dataOf(app.call("POST", "/subscriptions", { ...TEAM, trial: true }, key));
+  assert.match(trialEndsAt, /^9989-/);
+  await dataOf(app.call("POST", "/subscriptions", { userId: "v", planId: "plan_year" }, key));
+  const { message } = assertRefused(await moved("9980-01-01T00:00:00.001Z"), 400, "invalid_request");
+  assert.match(message, /past the year 9979/);
+  await dataOf(moved("9980-01-01T00:00:00.000Z"));
+  const { credits } = await dataOf(app.call("GET", "/credits?userId=v", undefined, key));
+  assert.deepEqual(credits.map(({ expiresAt }: { expiresAt: string }) => expiresAt.slice(0, 4)), [
+    "9981",
+    "9992",
+  ]);
 });

@@ -16,12 +16,9 @@ import { listLinkedIds } from "../../src/storage/stores/linked_ids.ts";
 import { idsOfPeople, readPersonState } from "../../src/storage/stores/people_store.ts";
 import { countHistory, moveHistory } from "../../src/storage/stores/merge_store.ts";
 import { loadClocks, loadTotals } from "../../src/storage/stores/registry_store.ts";
+import { deleteOldRefusedCalls } from "../../src/storage/stores/retention_store.ts";
 import { openUserStore } from "../../src/storage/stores/user_store.ts";
-import {
-  deleteOldRefusedCalls,
-  deleteRefusedCalls,
-  moveRefusedCalls,
-} from "../../src/storage/stores/refused_call_store.ts";
+import { deleteRefusedCalls, moveRefusedCalls } from "../../src/storage/stores/refused_call_store.ts";
 import { explaining, pagesOf, type Plan } from "../bench/table_plans.ts";
 import { openTestStore } from "../support/test_store.ts";
 

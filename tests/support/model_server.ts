@@ -25,7 +25,11 @@ export interface ModelRequest {
 /** What the server does with a call. */
 export type ModelReply =
   | { readonly content: string | null; readonly usage?: ModelUsage | null }
-  | { readonly status: number; readonly body: string; readonly headers?: Readonly<Record<string, string>> }
+  | {
+    readonly status: number;
+    readonly body: string | Uint8Array;
+    readonly headers?: Readonly<Record<string, string>>;
+  }
   /** Any answer as JSON. */
   | { readonly answer: unknown }
   /** Server-sent events, or pieces of another type, each as a whole; written when its reader has taken those before. */
@@ -149,7 +153,8 @@ export class ModelServer {
       : completionOf(request, reply);
     const status = "status" in reply ? reply.status : 200;
     const headers = "status" in reply ? reply.headers : {};
-    await write(connection, head(status, new TextEncoder().encode(body).byteLength, headers) + body);
+    const bytes = Buffer.from(body);
+    await write(connection, Buffer.concat([Buffer.from(head(status, bytes.byteLength, headers)), bytes]));
   }
 }
 

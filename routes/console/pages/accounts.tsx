@@ -4,7 +4,7 @@ import { AmountText } from "../parts/format.tsx";
 import { appPath, userPath } from "../parts/page.tsx";
 import type { PageRequest, PageRoute } from "../parts/page_context.ts";
 import { CursorPager } from "../parts/pager.tsx";
-import { errorPage, loadUser, userLocation, type UserSubject } from "../parts/subject.tsx";
+import { dataOf, loadUser, userLocation, type UserSubject } from "../parts/subject.tsx";
 import { Table } from "../parts/table.tsx";
 import { levelOf, LevelTag } from "../parts/limit_bar.tsx";
 import { readShares, SharesTable } from "./members.tsx";
@@ -133,12 +133,13 @@ export const childrenPage: PageRoute = {
   path: "/console/apps/:appId/:mode/users/:userId/children",
   async show(request) {
     const subject = await loadUser(request);
-    if (!("user" in subject)) return subject;
     const { app, user: { userId } } = subject;
     const cursor = request.query.get("cursor") ?? undefined;
-    const listed = await request.ask.app(app, listChildren, { userId, limit: PAGE_ROWS, cursor });
-    if (!listed.ok) return errorPage(listed.error);
-    const { children, cursor: next } = listed.data;
+    const { children, cursor: next } = await request.ask.app(app, listChildren, {
+      userId,
+      limit: PAGE_ROWS,
+      cursor,
+    }).then(dataOf);
     const title = `Users below ${userId}`;
     return {
       title,

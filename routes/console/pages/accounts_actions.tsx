@@ -4,7 +4,7 @@ import { type Action, actionRoutes } from "../parts/action.tsx";
 import { amountText } from "../parts/format.tsx";
 import { numberIn, type Values } from "../parts/form.tsx";
 import type { PageRequest } from "../parts/page_context.ts";
-import { errorPage, loadUser, userLocation, type UserSubject } from "../parts/subject.tsx";
+import { loadUser, PageError, userLocation, type UserSubject } from "../parts/subject.tsx";
 import { setParent } from "../../contract/accounts.ts";
 import { getUsage, getUser } from "../../contract/usage.ts";
 import type { Unit } from "../../../src/domain/catalog/plan.ts";
@@ -75,11 +75,10 @@ const memberLimits: Action<MemberSubject, typeof setParent> = {
   title: "Member limits",
   load: async (request) => {
     const subject = await loadUser(request);
-    if (!("user" in subject)) return subject;
     const groups = await readGroups(request, subject);
     if (groups.length > 0) return { ...subject, groups };
     const message = "No user above has a limit. Give one a plan with limits, or change the parent.";
-    return errorPage({ code: "not_found", message }, "No limits above");
+    throw new PageError({ code: "not_found", message }, "No limits above");
   },
   location: userLocation,
   userId: ({ user }) => user.userId,

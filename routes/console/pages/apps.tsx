@@ -6,7 +6,7 @@ import { Figure } from "../parts/figure.tsx";
 import { amountText } from "../parts/format.tsx";
 import { appPath } from "../parts/page.tsx";
 import { offsetOf, PAGE_ROWS, Pager } from "../parts/pager.tsx";
-import { errorPage } from "../parts/subject.tsx";
+import { dataOf } from "../parts/subject.tsx";
 import { Table } from "../parts/table.tsx";
 import type { AnswerOf } from "../../contract/definition.ts";
 import { listApps, listWorkspaces } from "../../contract/admin.ts";
@@ -25,13 +25,11 @@ export const appsPage: PageRoute = {
   path: "/console/apps",
   async show({ ask, query, path }) {
     const [workspaces, apps] = await Promise.all([
-      ask.admin(listWorkspaces, {}),
-      ask.admin(listApps, {}),
+      ask.admin(listWorkspaces, {}).then(dataOf),
+      ask.admin(listApps, {}).then(dataOf),
     ]);
-    if (!workspaces.ok) return errorPage(workspaces.error);
-    if (!apps.ok) return errorPage(apps.error);
     const asked = query.get("q")?.trim() ?? "";
-    const all = entriesOf(workspaces.data, apps.data);
+    const all = entriesOf(workspaces, apps);
     const found = asked === "" ? all : all.filter((entry) => isNamed(entry, asked.toLowerCase()));
     const offset = offsetOf(query);
     const shown = found.slice(offset, offset + PAGE_ROWS);

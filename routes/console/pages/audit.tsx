@@ -1,6 +1,6 @@
 // The audit log: changes and sign-ins of people.
 
-import { errorPage } from "../parts/subject.tsx";
+import { dataOf } from "../parts/subject.tsx";
 import { csvFile, wantsCsv } from "../parts/csv.ts";
 import { Filter, FilterSelect, FilterText } from "../parts/filter.tsx";
 import { AmountText, Time } from "../parts/format.tsx";
@@ -25,12 +25,10 @@ const auditPage: PageRoute = {
   async show(request) {
     const { ask, query, path } = request;
     if (wantsCsv(query)) return await fileOf(request);
-    const [log, apps] = await Promise.all([
-      listOf(request, PAGE_ROWS, query.get("cursor") || undefined),
+    const [{ entries, nextCursor }, apps] = await Promise.all([
+      listOf(request, PAGE_ROWS, query.get("cursor") || undefined).then(dataOf),
       ask.admin(listApps, {}),
     ]);
-    if (!log.ok) return errorPage(log.error);
-    const { entries, nextCursor } = log.data;
     const names = new Map(apps.ok ? apps.data.map(({ appId, name }) => [appId, name]) : []);
     const isFiltered = Boolean(query.get("app") || query.get("user"));
     return {
@@ -81,10 +79,9 @@ async function fileOf(request: PageRequest) {
   const rows: ShownEntry[] = [];
   let cursor: string | undefined;
   do {
-    const page = await listOf(request, FILE_STEP, cursor);
-    if (!page.ok) return errorPage(page.error);
-    rows.push(...page.data.entries);
-    cursor = page.data.nextCursor ?? undefined;
+    const page = await listOf(request, FILE_STEP, cursor).then(dataOf);
+    rows.push(...page.entries);
+    cursor = page.nextCursor ?? undefined;
   } while (cursor !== undefined && rows.length < FILE_ROWS);
   const text = (values: ShownValues) => values === null ? null : JSON.stringify(values);
   return csvFile(

@@ -25,7 +25,7 @@ export const catalogPage: PageRoute = {
   path: PATH,
   async show(request) {
     const inForce = await readInForce(request);
-    return "content" in inForce ? inForce : show(request, inForce, inForce.text, {});
+    return show(request, inForce, inForce.text, {});
   },
 };
 
@@ -34,7 +34,6 @@ export const catalogAction: ActionRoute = {
   path: PATH,
   async run(request) {
     const inForce = await readInForce(request);
-    if ("content" in inForce) return inForce;
     const text = (request.form.get("catalog") ?? "").replaceAll("\r\n", "\n");
     const read = readJson(text);
     const fail = (message: string, offset: number) =>

@@ -16,8 +16,8 @@ import type { Preview } from "../parts/action_pages.tsx";
 import type { ShownCatalog } from "../parts/catalog.ts";
 import type { Fault } from "../parts/form.tsx";
 import { crumbsOf } from "../parts/page.tsx";
-import type { PageContent, PageRequest } from "../parts/page_context.ts";
-import { errorPage } from "../parts/subject.tsx";
+import type { PageRequest } from "../parts/page_context.ts";
+import { dataOf, PageError } from "../parts/subject.tsx";
 import { applyCatalog, dropCatalog, getCatalogVersion, promoteCatalog } from "../../contract/catalogs.ts";
 
 /** The catalogs of an app whose test mode has its own. */
@@ -25,13 +25,12 @@ interface OwnOfTest extends InForce {
   readonly ofTest: ShownCatalog;
 }
 
-async function loadOwn(request: PageRequest): Promise<OwnOfTest | PageContent> {
+async function loadOwn(request: PageRequest): Promise<OwnOfTest> {
   const inForce = await readInForce(request);
-  if ("content" in inForce) return inForce;
   const { ofTest } = inForce;
   if (ofTest !== null) return { ...inForce, ofTest };
   const message = "Test mode uses the catalog of live mode.";
-  return errorPage({ code: "not_found", message }, "No catalog of its own");
+  throw new PageError({ code: "not_found", message }, "No catalog of its own");
 }
 
 function location({ app }: InForce) {
@@ -119,10 +118,11 @@ const putBack: Action<Kept, typeof applyCatalog> = {
   title: "Put back a version",
   async load(request) {
     const inForce = await readInForce(request);
-    if ("content" in inForce) return inForce;
     const version = request.params["version"] ?? "";
-    const kept = await request.ask.admin(getCatalogVersion, { appId: inForce.app.appId, version });
-    return kept.ok ? { ...inForce, kept: kept.data } : errorPage(kept.error);
+    const kept = await request.ask.admin(getCatalogVersion, { appId: inForce.app.appId, version }).then(
+      dataOf,
+    );
+    return { ...inForce, kept };
   },
   location: ({ app, kept }) => ({
     crumbs: crumbsOf(

@@ -1,9 +1,9 @@
 // What the pages of a catalog read first: the catalog in force in the mode of the page, and what the other mode has.
 
 import type { AppMode } from "../parts/ask.ts";
-import type { PageContent, PageRequest } from "../parts/page_context.ts";
+import type { PageRequest } from "../parts/page_context.ts";
 import { appPath } from "../parts/page.tsx";
-import { appOf, errorPage } from "../parts/subject.tsx";
+import { appOf, dataOf } from "../parts/subject.tsx";
 import type { ShownCatalog } from "../parts/catalog.ts";
 import { getCatalog } from "../../contract/catalogs.ts";
 
@@ -21,16 +21,14 @@ export interface InForce {
 /** A catalog as it may be put back: without its version. */
 export type CatalogDocument = Omit<ShownCatalog, "version" | "testOnly">;
 
-/** Reads the catalogs of an app, or returns the error page. */
-export async function readInForce(request: PageRequest): Promise<InForce | PageContent> {
+/** Reads the catalogs of an app. */
+export async function readInForce(request: PageRequest): Promise<InForce> {
   const app = appOf(request);
   const { appId } = app;
-  const live = await request.ask.admin(getCatalog, { appId });
-  if (!live.ok) return errorPage(live.error);
-  const test = await request.ask.admin(getCatalog, { appId, mode: "test" });
-  if (!test.ok) return errorPage(test.error);
-  const ofTest = test.data.testOnly === true ? test.data : null;
-  const shown = app.mode === "test" ? ofTest ?? live.data : live.data;
+  const live = await request.ask.admin(getCatalog, { appId }).then(dataOf);
+  const test = await request.ask.admin(getCatalog, { appId, mode: "test" }).then(dataOf);
+  const ofTest = test.testOnly === true ? test : null;
+  const shown = app.mode === "test" ? ofTest ?? live : live;
   const { version } = shown;
   const document = documentOf(shown);
   return {
@@ -38,7 +36,7 @@ export async function readInForce(request: PageRequest): Promise<InForce | PageC
     version,
     document,
     text: textOf(version === 0 ? FIRST_CATALOG : document),
-    live: live.data,
+    live,
     ofTest,
   };
 }

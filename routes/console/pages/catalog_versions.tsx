@@ -12,7 +12,7 @@ import {
 import { Time } from "../parts/format.tsx";
 import { crumbsOf } from "../parts/page.tsx";
 import { mayChange, type PageRoute } from "../parts/page_context.ts";
-import { errorPage } from "../parts/subject.tsx";
+import { dataOf } from "../parts/subject.tsx";
 import { Table } from "../parts/table.tsx";
 import type { AnswerOf } from "../../contract/definition.ts";
 import { getCatalogVersion, listCatalogVersions } from "../../contract/catalogs.ts";
@@ -26,10 +26,8 @@ const versionsPage: PageRoute = {
   path: PATH,
   async show(request) {
     const inForce = await readInForce(request);
-    if ("content" in inForce) return inForce;
     const { app } = inForce;
-    const versions = await request.ask.admin(listCatalogVersions, { appId: app.appId });
-    if (!versions.ok) return errorPage(versions.error);
+    const versions = await request.ask.admin(listCatalogVersions, { appId: app.appId }).then(dataOf);
     return {
       title: "Versions of the catalog",
       crumbs: crumbsOf(app, { title: "Catalog", href: catalogPath(app) }, "Versions"),
@@ -41,9 +39,9 @@ const versionsPage: PageRoute = {
           </div>
           <section class="card">
             <h2 class="visually-hidden">List</h2>
-            {versions.data.length === 0
+            {versions.length === 0
               ? <p class="empty">No version yet.</p>
-              : <Versions inForce={inForce} versions={versions.data} />}
+              : <Versions inForce={inForce} versions={versions} />}
           </section>
         </>
       ),
@@ -91,13 +89,11 @@ const versionPage: PageRoute = {
   path: `${PATH}/:version`,
   async show(request) {
     const inForce = await readInForce(request);
-    if ("content" in inForce) return inForce;
     const { app, text } = inForce;
     const version = request.params["version"] ?? "";
-    const kept = await request.ask.admin(getCatalogVersion, { appId: app.appId, version });
-    if (!kept.ok) return errorPage(kept.error);
-    const title = `Version ${kept.data.version}`;
-    const document = textOf(documentOf(kept.data));
+    const kept = await request.ask.admin(getCatalogVersion, { appId: app.appId, version }).then(dataOf);
+    const title = `Version ${kept.version}`;
+    const document = textOf(documentOf(kept));
     return {
       title: `${title} of the catalog`,
       crumbs: crumbsOf(
@@ -110,10 +106,10 @@ const versionPage: PageRoute = {
         <>
           <div class="head">
             <h1>
-              {title} <ModesOf inForce={inForce} version={kept.data.version} />
+              {title} <ModesOf inForce={inForce} version={kept.version} />
             </h1>
             {mayChange(request.session) && document !== text
-              ? <a class="button" href={`${versionsPath(app, kept.data.version)}/put-back`}>Put back</a>
+              ? <a class="button" href={`${versionsPath(app, kept.version)}/put-back`}>Put back</a>
               : null}
           </div>
           <section class="card">

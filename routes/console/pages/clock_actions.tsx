@@ -4,8 +4,8 @@ import { type Action, actionRoutes } from "../parts/action.tsx";
 import { timeLabel } from "../parts/format.tsx";
 import { numberIn, timeIn, type Values } from "../parts/form.tsx";
 import { appPath, crumbsOf } from "../parts/page.tsx";
-import type { PageContent, PageRequest } from "../parts/page_context.ts";
-import { appOf, errorPage, type UserSubject } from "../parts/subject.tsx";
+import type { PageRequest } from "../parts/page_context.ts";
+import { appOf, dataOf, PageError, type UserSubject } from "../parts/subject.tsx";
 import { getTestClock, moveTestClock } from "../../contract/test_clock.ts";
 
 interface ClockSubject {
@@ -15,14 +15,14 @@ interface ClockSubject {
 
 const SECONDS: Readonly<Record<string, number>> = { minutes: 60, hours: 3600, days: 86_400 };
 
-async function loadClock(request: PageRequest): Promise<ClockSubject | PageContent> {
+async function loadClock(request: PageRequest): Promise<ClockSubject> {
   const app = appOf(request);
   if (app.mode === "live") {
     const message = "Live mode runs on real time. Switch to test mode to move its clock.";
-    return errorPage({ code: "forbidden", message }, "No test clock");
+    throw new PageError({ code: "forbidden", message }, "No test clock");
   }
-  const clock = await request.ask.app(app, getTestClock, {});
-  return clock.ok ? { app, now: clock.data.now } : errorPage(clock.error);
+  const { now } = await request.ask.app(app, getTestClock, {}).then(dataOf);
+  return { app, now };
 }
 
 function membersOf(values: Values) {

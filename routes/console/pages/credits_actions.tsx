@@ -5,9 +5,9 @@ import type { Unit } from "../../../src/domain/catalog/plan.ts";
 import { type Action, actionRoutes } from "../parts/action.tsx";
 import { amountText, timeLabel } from "../parts/format.tsx";
 import { type Fault, type Field, numberIn, textIn, timeField, timeIn, type Values } from "../parts/form.tsx";
-import type { PageContent, PageRequest } from "../parts/page_context.ts";
+import type { PageRequest } from "../parts/page_context.ts";
 import { packOf, readCatalog, type ShownCatalog } from "../parts/catalog.ts";
-import { errorPage, loadUser, userLocation, type UserSubject } from "../parts/subject.tsx";
+import { dataOf, loadUser, PageError, userLocation, type UserSubject } from "../parts/subject.tsx";
 import type { AnswerOf } from "../../contract/definition.ts";
 import { extendCredits, grantCredits, listCredits, revokeCredits } from "../../contract/credits.ts";
 
@@ -24,10 +24,9 @@ const grant: Action<GrantSubject, typeof grantCredits> = {
   title: "Grant credits",
   load: async (request) => {
     const subject = await loadUser(request);
-    if (!("user" in subject)) return subject;
     const catalog = await readCatalog(request, subject.app);
     if (offered(catalog).length === 0) {
-      return errorPage(
+      throw new PageError(
         { code: "not_found", message: "The catalog has no active credit pack. Add one first." },
         "No pack to grant",
       );
@@ -195,18 +194,15 @@ interface BalanceSubject extends UserSubject {
   readonly balance: CreditBalance;
 }
 
-async function loadBalance(request: PageRequest): Promise<BalanceSubject | PageContent> {
+async function loadBalance(request: PageRequest): Promise<BalanceSubject> {
   const subject = await loadUser(request);
-  if (!("user" in subject)) return subject;
-  const { app, user } = subject;
-  const credits = await request.ask.app(app, listCredits, {
-    userId: user.userId,
-    includeExpired: "true",
-  });
-  if (!credits.ok) return errorPage(credits.error);
-  const balance = credits.data.credits.find(({ balanceId }) => balanceId === request.params["balanceId"]);
+  const { app, user: { userId } } = subject;
+  const { credits } = await request.ask.app(app, listCredits, { userId, includeExpired: "true" }).then(
+    dataOf,
+  );
+  const balance = credits.find(({ balanceId }) => balanceId === request.params["balanceId"]);
   if (balance === undefined) {
-    return errorPage(
+    throw new PageError(
       { code: "credit_balance_not_found", message: "This user has no credit balance with this ID." },
       "Credit balance not found",
     );

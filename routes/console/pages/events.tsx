@@ -1,7 +1,7 @@
 // The feed of events, and the page of one event.
 
 import { createHash } from "node:crypto";
-import { appOf, errorPage } from "../parts/subject.tsx";
+import { appOf, dataOf } from "../parts/subject.tsx";
 import { csvFile, withCredits } from "../parts/csv.ts";
 import { COLOUR_DAYS, nowOf, readDailyUsage } from "../parts/daily_usage.tsx";
 import { EventTable, type FeedEvent, StatusTag, statusText } from "../parts/event_table.tsx";
@@ -147,8 +147,7 @@ const eventPage: PageRoute = {
   async show(request) {
     const app = appOf(request);
     const found = await request.ask.app(app, getEvent, { eventId: request.params["eventId"] ?? "" });
-    if (!found.ok) return { ...errorPage(found.error, "Event not found"), status: 404 };
-    const event = found.data;
+    const event = dataOf(found, "Event not found");
     return {
       title: event.eventType,
       crumbs: crumbsOf(app, { title: "Events", href: `${appPath(app)}/events` }, event.id),

@@ -91,7 +91,6 @@ export const explainPage: PageRoute = {
   path: "/console/apps/:appId/:mode/users/:userId/explain",
   async show(request) {
     const subject = await loadUser(request);
-    if (!("user" in subject)) return subject;
     const { query } = request;
     const [catalog, refusals, now] = await Promise.all([
       readCatalog(request, subject.app),

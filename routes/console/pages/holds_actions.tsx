@@ -3,7 +3,7 @@
 import { type Action, actionRoutes } from "../parts/action.tsx";
 import { amountText } from "../parts/format.tsx";
 import { textIn } from "../parts/form.tsx";
-import { errorPage, loadUser, userLocation, type UserSubject } from "../parts/subject.tsx";
+import { dataOf, loadUser, PageError, userLocation, type UserSubject } from "../parts/subject.tsx";
 import type { AnswerOf } from "../../contract/definition.ts";
 import { listHolds } from "../../contract/admin_users.ts";
 import { release } from "../../contract/metering.ts";
@@ -19,16 +19,12 @@ const releaseHold: Action<HoldSubject, typeof release> = {
   title: "Release hold",
   load: async (request) => {
     const subject = await loadUser(request);
-    if (!("user" in subject)) return subject;
     const { app: { appId, mode }, user: { userId } } = subject;
-    const held = await request.ask.admin(listHolds, { appId, mode, userId });
-    if (!held.ok) return errorPage(held.error);
-    const hold = held.data.holds.find(({ reservationId }) =>
-      reservationId === request.params["reservationId"]
-    );
+    const { holds } = await request.ask.admin(listHolds, { appId, mode, userId }).then(dataOf);
+    const hold = holds.find(({ reservationId }) => reservationId === request.params["reservationId"]);
     if (hold !== undefined) return { ...subject, hold };
     const message = "This reservation is no longer open: it was committed or released, or it expired.";
-    return errorPage({ code: "reservation_not_pending", message }, "Nothing to release");
+    throw new PageError({ code: "reservation_not_pending", message }, "Nothing to release");
   },
   location: userLocation,
   userId: ({ user }) => user.userId,

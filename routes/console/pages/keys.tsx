@@ -1,7 +1,7 @@
 // The API keys of an app in one mode. A key is shown only to the person who creates it.
 
 import { isValid, keysPath, type ShownKey } from "./keys_actions.tsx";
-import { appOf, errorPage } from "../parts/subject.tsx";
+import { appOf, dataOf } from "../parts/subject.tsx";
 import { Time } from "../parts/format.tsx";
 import { crumbsOf } from "../parts/page.tsx";
 import { mayChange, type PageRoute } from "../parts/page_context.ts";
@@ -13,10 +13,9 @@ export const keysPage: PageRoute = {
   path: "/console/apps/:appId/:mode/keys",
   async show(request) {
     const app = appOf(request);
-    const answer = await request.ask.admin(listKeys, { appId: app.appId });
-    if (!answer.ok) return errorPage(answer.error);
+    const all = await request.ask.admin(listKeys, { appId: app.appId }).then(dataOf);
     const now = request.ask.serving.clock.now();
-    const keys = answer.data.filter(({ mode }) => mode === app.mode)
+    const keys = all.filter(({ mode }) => mode === app.mode)
       .toSorted((one, other) => Number(isValid(other, now)) - Number(isValid(one, now)));
     const mayEdit = mayChange(request.session);
     const base = keysPath(app);

@@ -5,7 +5,7 @@ import type { AppMode } from "../parts/ask.ts";
 import { secretPage } from "../parts/new_secret.tsx";
 import { appPath, crumbsOf } from "../parts/page.tsx";
 import type { PageContent, PageRequest } from "../parts/page_context.ts";
-import { appOf, errorPage } from "../parts/subject.tsx";
+import { appOf, dataOf, PageError } from "../parts/subject.tsx";
 import type { AnswerOf } from "../../contract/definition.ts";
 import { createKey, listKeys, revokeKey, rollKey, rotateIdentitySecret } from "../../contract/admin.ts";
 
@@ -170,16 +170,15 @@ const revoke: Action<KeySubject, typeof revokeKey> = {
   done: ({ key }) => `The API key ${key.prefix}… is revoked.`,
 };
 
-async function loadKey(request: PageRequest): Promise<KeySubject | PageContent> {
+async function loadKey(request: PageRequest): Promise<KeySubject> {
   const app = appOf(request);
-  const keys = await request.ask.admin(listKeys, { appId: app.appId });
-  if (!keys.ok) return errorPage(keys.error);
-  const key = keys.data.find(({ keyId, mode }) => keyId === request.params["keyId"] && mode === app.mode);
+  const keys = await request.ask.admin(listKeys, { appId: app.appId }).then(dataOf);
+  const key = keys.find(({ keyId, mode }) => keyId === request.params["keyId"] && mode === app.mode);
   if (key === undefined) {
-    return { ...errorPage({ code: "not_found", message: "API key not found." }), status: 404 };
+    throw new PageError({ code: "not_found", message: "API key not found." });
   }
   if (!isValid(key, request.ask.serving.clock.now())) {
-    return errorPage(
+    throw new PageError(
       { code: "not_found", message: "This API key is already revoked or expired." },
       "Nothing to do",
     );

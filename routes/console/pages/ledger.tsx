@@ -1,6 +1,6 @@
 // The whole credit ledger of a user, page by page.
 
-import { errorPage, loadUser, userLocation } from "../parts/subject.tsx";
+import { dataOf, loadUser, userLocation } from "../parts/subject.tsx";
 import type { AppMode } from "../parts/ask.ts";
 import { csvFile, wantsCsv } from "../parts/csv.ts";
 import { CsvLink, FILE_ROWS } from "../parts/pager.tsx";
@@ -40,7 +40,6 @@ export const ledgerPage: PageRoute = {
   path: "/console/apps/:appId/:mode/users/:userId/ledger",
   async show(request) {
     const subject = await loadUser(request);
-    if (!("user" in subject)) return subject;
     const { ask, query, path } = request;
     const { app, user } = subject;
     const { userId } = user;
@@ -51,13 +50,11 @@ export const ledgerPage: PageRoute = {
       balanceId: query.get("balanceId") ?? undefined,
     };
     if (wantsCsv(query)) return await ledgerFile(request, app, asked);
-    const [page, listed, now] = await Promise.all([
-      ask.app(app, listLedger, asked),
+    const [{ entries, nextCursor }, listed, now] = await Promise.all([
+      ask.app(app, listLedger, asked).then(dataOf),
       ask.app(app, listCredits, { userId, includeExpired: "true" }),
       nowOf(request, app),
     ]);
-    if (!page.ok) return errorPage(page.error);
-    const { entries, nextCursor } = page.data;
     const { crumbs } = userLocation(subject);
     const next = new URLSearchParams(query);
     if (nextCursor !== null) next.set("cursor", nextCursor);

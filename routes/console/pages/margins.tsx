@@ -1,7 +1,7 @@
 // Margins of plans: what they bring in 30 days against what their calls cost.
 
 import type { AppMode } from "../parts/ask.ts";
-import { appOf, errorPage, type UserSubject } from "../parts/subject.tsx";
+import { appOf, dataOf, type UserSubject } from "../parts/subject.tsx";
 import { AmountText, TimeExact } from "../parts/format.tsx";
 import { appPath, crumbsOf } from "../parts/page.tsx";
 import type { PageRequest, PageRoute } from "../parts/page_context.ts";
@@ -24,8 +24,8 @@ export const marginsPage: PageRoute = {
   async show(request) {
     const app = appOf(request);
     const isPart = request.query.has(PART);
-    const answer = isPart ? await request.ask.admin(listMargins, { appId: app.appId, mode: app.mode }) : null;
-    if (answer?.ok === false) return errorPage(answer.error);
+    const asked = { appId: app.appId, mode: app.mode };
+    const margins = isPart ? await request.ask.admin(listMargins, asked).then(dataOf) : null;
     return {
       title: "Margins",
       crumbs: crumbsOf(app, "Margins"),
@@ -34,9 +34,9 @@ export const marginsPage: PageRoute = {
           <h1>Margins of 30 days</h1>
           <section class="card">
             <h2 class="visually-hidden">Plans</h2>
-            {answer === null ? <MarginsLater app={app} /> : (
+            {margins === null ? <MarginsLater app={app} /> : (
               <div id="margins">
-                <PlanTable app={app} margins={answer.data} />
+                <PlanTable app={app} margins={margins} />
               </div>
             )}
           </section>

@@ -5,7 +5,7 @@ import { AmountText } from "../parts/format.tsx";
 import { userPath } from "../parts/page.tsx";
 import type { PageRequest, PageRoute } from "../parts/page_context.ts";
 import { CursorPager } from "../parts/pager.tsx";
-import { errorPage, loadUser, type ShownUser, userLocation, type UserSubject } from "../parts/subject.tsx";
+import { dataOf, loadUser, type ShownUser, userLocation, type UserSubject } from "../parts/subject.tsx";
 import { type Column, Table } from "../parts/table.tsx";
 import type { AnswerOf } from "../../contract/definition.ts";
 import { listMembers } from "../../contract/accounts.ts";
@@ -82,7 +82,6 @@ export const membersPage: PageRoute = {
   path: "/console/apps/:appId/:mode/users/:userId/members",
   async show(request) {
     const subject = await loadUser(request);
-    if (!("user" in subject)) return subject;
     const { app, user: { userId } } = subject;
     const counters = limitsOf(subject.user);
     const asked = request.query.get("group");
@@ -90,8 +89,8 @@ export const membersPage: PageRoute = {
     const cursor = request.query.get("cursor") ?? undefined;
     const listed = group === undefined
       ? null
-      : await request.ask.app(app, listMembers, { userId, groupId: group.groupId, limit: PAGE_ROWS, cursor });
-    if (listed?.ok === false) return errorPage(listed.error);
+      : await request.ask.app(app, listMembers, { userId, groupId: group.groupId, limit: PAGE_ROWS, cursor })
+        .then(dataOf);
     const title = `Members of ${userId}`;
     return {
       title,
@@ -110,17 +109,17 @@ export const membersPage: PageRoute = {
             <h2 class="visually-hidden">List</h2>
             {group === undefined || listed === null
               ? <p class="empty">The plan in force has no such limit.</p>
-              : listed.data.members.length === 0
+              : listed.members.length === 0
               ? <p class="empty">No user below used this limit in the running window.</p>
               : (
                 <Table
-                  rows={listed.data.members.map((member) => ({ group, member }))}
+                  rows={listed.members.map((member) => ({ group, member }))}
                   columns={memberColumns(app)}
                 />
               )}
             <CursorPager
               query={request.query}
-              cursor={listed?.data.cursor ?? null}
+              cursor={listed?.cursor ?? null}
               first="First page"
               next="More"
             />

@@ -1,7 +1,7 @@
 // The stored report of a merge.
 
 import { mergeSentences, movedRows } from "./people_actions.tsx";
-import { errorPage, loadUser, userLocation } from "../parts/subject.tsx";
+import { dataOf, loadUser, PageError, userLocation } from "../parts/subject.tsx";
 import { AmountText } from "../parts/format.tsx";
 import type { PageRoute } from "../parts/page_context.ts";
 import { Table } from "../parts/table.tsx";
@@ -12,16 +12,13 @@ export const mergePage: PageRoute = {
   path: "/console/apps/:appId/:mode/users/:userId/merges/:alias",
   async show(request) {
     const subject = await loadUser(request);
-    if (!("user" in subject)) return subject;
     const { app, user } = subject;
     const alias = request.params["alias"] ?? "";
     const none = { code: "not_found", message: `${alias} is not an alias of ${user.userId}.` } as const;
-    if (!user.aliases.includes(alias)) return errorPage(none, "Alias not found");
+    if (!user.aliases.includes(alias)) throw new PageError(none, "Alias not found");
     // A dry run for a merged pair returns the report of its merge.
     const pair = { from: alias, to: user.userId, dryRun: true };
-    const kept = await request.ask.app(app, aliasCustomer, pair);
-    if (!kept.ok) return errorPage(kept.error);
-    const report = kept.data;
+    const report = await request.ask.app(app, aliasCustomer, pair).then(dataOf);
     const rows = movedRows(report);
     const { crumbs } = userLocation(subject);
     return {

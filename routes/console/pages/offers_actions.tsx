@@ -5,8 +5,8 @@ import { type Action, actionRoutes } from "../parts/action.tsx";
 import { planName, planOf } from "../parts/catalog.ts";
 import { timeLabel } from "../parts/format.tsx";
 import { type Field, numberIn, timeIn, type Values } from "../parts/form.tsx";
-import type { PageContent, PageRequest } from "../parts/page_context.ts";
-import { errorPage, type ShownUser, tabLocation } from "../parts/subject.tsx";
+import type { PageRequest } from "../parts/page_context.ts";
+import { PageError, type ShownUser, tabLocation } from "../parts/subject.tsx";
 import { unscheduleSubscription, upsertSubscription } from "../../contract/subscriptions.ts";
 import { idsOf, loadActive, onOffer, type PlanSubject } from "./subscriptions_actions.tsx";
 
@@ -15,13 +15,11 @@ interface InForce extends PlanSubject {
   readonly subscription: NonNullable<ShownUser["subscription"]>;
 }
 
-async function loadInForce(request: PageRequest): Promise<InForce | PageContent> {
+async function loadInForce(request: PageRequest): Promise<InForce> {
   const subject = await loadActive(request);
-  if (!("rows" in subject)) return subject;
   const { subscription } = subject.user;
-  return subscription === null
-    ? errorPage({ code: "not_found", message: "This user has no plan in force." }, "No plan")
-    : { ...subject, subscription };
+  if (subscription !== null) return { ...subject, subscription };
+  throw new PageError({ code: "not_found", message: "This user has no plan in force." }, "No plan");
 }
 
 const ABOUT_USER = {
@@ -147,9 +145,9 @@ const drop: Action<InForce, typeof unscheduleSubscription> = {
   title: "Drop the next plan",
   load: async (request) => {
     const subject = await loadInForce(request);
-    if (!("subscription" in subject) || subject.subscription.scheduled != null) return subject;
+    if (subject.subscription.scheduled != null) return subject;
     const message = "No change of the plan is scheduled.";
-    return errorPage({ code: "not_found", message }, "No scheduled change");
+    throw new PageError({ code: "not_found", message }, "No scheduled change");
   },
   fields: () => [],
   call: unscheduleSubscription,

@@ -1,6 +1,6 @@
 // The request log: failed requests of an app. Alike requests within an hour are one row.
 
-import { appOf, errorPage } from "../parts/subject.tsx";
+import { appOf, dataOf } from "../parts/subject.tsx";
 import type { AppMode } from "../parts/ask.ts";
 import { Filter, FilterText } from "../parts/filter.tsx";
 import { AmountText, Time } from "../parts/format.tsx";
@@ -25,15 +25,13 @@ export const requestsPage: PageRoute = {
       path: asked("path"),
       requestId: asked("requestId"),
     };
-    const listed = await ask.admin(listRequests, {
+    const { requests, cursor } = await ask.admin(listRequests, {
       appId: app.appId,
       mode: app.mode,
       ...filter,
       limit: String(PAGE_ROWS),
       cursor: query.get("cursor") || undefined,
-    });
-    if (!listed.ok) return errorPage(listed.error);
-    const { requests, cursor } = listed.data;
+    }).then(dataOf);
     const isFiltered = Object.values(filter).some((value) => value !== undefined);
     return {
       title: "Request log",

@@ -5,7 +5,7 @@ import { AmountText, Time } from "../parts/format.tsx";
 import { segmentOf, userPath } from "../parts/page.tsx";
 import { mayChange, type PageRequest, type PageRoute } from "../parts/page_context.ts";
 import { CursorPager } from "../parts/pager.tsx";
-import { errorPage, loadUser, userLocation, type UserSubject } from "../parts/subject.tsx";
+import { dataOf, loadUser, userLocation, type UserSubject } from "../parts/subject.tsx";
 import { Table } from "../parts/table.tsx";
 import type { AnswerOf } from "../../contract/definition.ts";
 import { listRuns } from "../../contract/runs.ts";
@@ -101,13 +101,15 @@ export const runsPage: PageRoute = {
   path: "/console/apps/:appId/:mode/users/:userId/runs",
   async show(request) {
     const subject = await loadUser(request);
-    if (!("user" in subject)) return subject;
     const { app, user: { userId } } = subject;
     const status = STATUSES.find((each) => each === request.query.get("status"));
     const cursor = request.query.get("cursor") ?? undefined;
-    const listed = await request.ask.app(app, listRuns, { userId, status, limit: PAGE_ROWS, cursor });
-    if (!listed.ok) return errorPage(listed.error);
-    const { runs, cursor: next } = listed.data;
+    const { runs, cursor: next } = await request.ask.app(app, listRuns, {
+      userId,
+      status,
+      limit: PAGE_ROWS,
+      cursor,
+    }).then(dataOf);
     const title = `Runs of ${userId}`;
     return {
       title,

@@ -2,7 +2,7 @@
 
 import { type Action, actionRoutes } from "../parts/action.tsx";
 import { textIn } from "../parts/form.tsx";
-import { errorPage, loadUser, tabLocation, type UserSubject } from "../parts/subject.tsx";
+import { dataOf, loadUser, PageError, tabLocation, type UserSubject } from "../parts/subject.tsx";
 import type { AnswerOf } from "../../contract/definition.ts";
 import { endRun, getRun } from "../../contract/runs.ts";
 
@@ -15,13 +15,13 @@ const end: Action<RunSubject, typeof endRun> = {
   title: "End run",
   load: async (request) => {
     const subject = await loadUser(request);
-    if (!("user" in subject)) return subject;
-    const found = await request.ask.app(subject.app, getRun, { runId: request.params["runId"] ?? "" });
-    if (!found.ok) return errorPage(found.error);
-    const { data: run } = found;
-    if (run.userId !== subject.user.userId) return errorPage({ code: "not_found", message: "Run not found" });
+    const { runId = "" } = request.params;
+    const run = await request.ask.app(subject.app, getRun, { runId }).then(dataOf);
+    if (run.userId !== subject.user.userId) {
+      throw new PageError({ code: "not_found", message: "Run not found" });
+    }
     if (run.status === "active") return { ...subject, run };
-    return errorPage({ code: "run_ended", message: "This run has already ended." }, "Nothing to end");
+    throw new PageError({ code: "run_ended", message: "This run has already ended." }, "Nothing to end");
   },
   location: tabLocation("/activity"),
   userId: ({ user }) => user.userId,

@@ -1,7 +1,7 @@
 // Search: by a text inside a user's ID, email or name, a customer of Stripe, any ID or reference of Holdfast or of the
 // caller, or the ID of a failed request.
 
-import { appOf, errorPage } from "../parts/subject.tsx";
+import { appOf, dataOf } from "../parts/subject.tsx";
 import { appPath, crumbsOf, userPath } from "../parts/page.tsx";
 import type { AppMode } from "../parts/ask.ts";
 import type { PageRequest, PageResult, PageRoute } from "../parts/page_context.ts";
@@ -55,8 +55,7 @@ async function search(
     isSearch ? ask.admin(lookUpId, { ...ofApp, id: text }) : null,
     isSearch ? ask.admin(listRequests, { ...ofApp, requestId: text }) : null,
   ]);
-  if (!listed.ok) return errorPage(listed.error, "Search failed");
-  const { users, nextCursor, isExact } = listed.data;
+  const { users, nextCursor, isExact } = dataOf(listed, "Search failed");
   const things = found?.ok === true ? found.data.found : [];
   const [first] = users;
   if (users.length + things.length === 0) {

@@ -3,21 +3,20 @@
 import { type Action, actionRoutes } from "../parts/action.tsx";
 import { amountText } from "../parts/format.tsx";
 import { numberIn, type Values } from "../parts/form.tsx";
-import type { PageContent, PageRequest } from "../parts/page_context.ts";
-import { errorPage, loadUser, type ShownUser, userLocation, type UserSubject } from "../parts/subject.tsx";
+import type { PageRequest } from "../parts/page_context.ts";
+import { loadUser, PageError, type ShownUser, userLocation, type UserSubject } from "../parts/subject.tsx";
 import { setSpendCap } from "../../contract/overage.ts";
 
 interface CapSubject extends UserSubject {
   readonly counter: ShownUser["counters"][number];
 }
 
-async function loadCounter(request: PageRequest): Promise<CapSubject | PageContent> {
+async function loadCounter(request: PageRequest): Promise<CapSubject> {
   const subject = await loadUser(request);
-  if (!("user" in subject)) return subject;
   const counter = subject.user.counters.find(({ groupId }) => groupId === request.params["groupId"]);
   if (counter?.overageMax !== undefined) return { ...subject, counter };
   const message = "The plan in force has no such limit, or the limit sells nothing past its quota.";
-  return errorPage({ code: "not_found", message }, "No overage");
+  throw new PageError({ code: "not_found", message }, "No overage");
 }
 
 const NONE = "none";

@@ -2,7 +2,7 @@
 
 import { loadStripe, type ShownStripe, stripePath } from "./stripe_actions.tsx";
 import type { AppMode } from "../parts/ask.ts";
-import { errorPage } from "../parts/subject.tsx";
+import { dataOf } from "../parts/subject.tsx";
 import { TimeExact } from "../parts/format.tsx";
 import { crumbsOf } from "../parts/page.tsx";
 import { mayChange, type PageRoute } from "../parts/page_context.ts";
@@ -16,13 +16,10 @@ export const stripePage: PageRoute = {
   path: "/console/apps/:appId/:mode/stripe",
   async show(request) {
     const subject = await loadStripe(request);
-    if (!("stripe" in subject)) return subject;
     const { app, stripe } = subject;
-    const catalog = await request.ask.admin(getCatalog, { appId: app.appId, mode: app.mode });
-    if (!catalog.ok) return errorPage(catalog.error);
-    const kept = await request.ask.admin(listUnhandledStripe, { appId: app.appId, mode: app.mode });
-    if (!kept.ok) return errorPage(kept.error);
-    const { plans = [], packs = [] } = catalog.data;
+    const { appId, mode } = app;
+    const { plans = [], packs = [] } = await request.ask.admin(getCatalog, { appId, mode }).then(dataOf);
+    const { unhandled } = await request.ask.admin(listUnhandledStripe, { appId, mode }).then(dataOf);
     const sold = [...pricesOf("plan", plans), ...pricesOf("pack", packs)];
     return {
       title: "Stripe",
@@ -41,7 +38,7 @@ export const stripePage: PageRoute = {
           <section class="card">
             <h2>Paid and not handled</h2>
             <Unhandled
-              messages={kept.data.unhandled}
+              messages={unhandled}
               retryPath={mayChange(request.session) ? `${stripePath(app)}/unhandled` : null}
             />
           </section>

@@ -3,8 +3,8 @@
 import { type Action, actionRoutes } from "../parts/action.tsx";
 import type { AppMode } from "../parts/ask.ts";
 import { appPath, crumbsOf } from "../parts/page.tsx";
-import type { PageContent, PageRequest } from "../parts/page_context.ts";
-import { appOf, errorPage } from "../parts/subject.tsx";
+import type { PageRequest } from "../parts/page_context.ts";
+import { appOf, dataOf, PageError } from "../parts/subject.tsx";
 import type { AnswerOf } from "../../contract/definition.ts";
 import { deleteStripe, getStripe, retryUnhandledStripe, setStripe } from "../../contract/stripe.ts";
 
@@ -21,11 +21,11 @@ export function stripePath(app: AppMode): string {
   return `${appPath(app)}/stripe`;
 }
 
-/** Reads the connection of the app and mode in the path, or returns the error page. */
-export async function loadStripe(request: PageRequest): Promise<StripeSubject | PageContent> {
+/** Reads the connection of the app and mode in the path. */
+export async function loadStripe(request: PageRequest): Promise<StripeSubject> {
   const app = appOf(request);
-  const answer = await request.ask.admin(getStripe, { appId: app.appId });
-  return answer.ok ? { app, stripe: answer.data[app.mode] } : errorPage(answer.error);
+  const byMode = await request.ask.admin(getStripe, { appId: app.appId }).then(dataOf);
+  return { app, stripe: byMode[app.mode] };
 }
 
 function stripeLocation({ app }: StripeSubject) {
@@ -71,8 +71,8 @@ const remove: Action<StripeSubject, typeof deleteStripe> = {
   title: "Disconnect Stripe",
   load: async (request) => {
     const subject = await loadStripe(request);
-    if (!("stripe" in subject) || subject.stripe.isSet) return subject;
-    return errorPage(
+    if (subject.stripe.isSet) return subject;
+    throw new PageError(
       { code: "not_found", message: "Stripe is not connected in this mode." },
       "Nothing to do",
     );

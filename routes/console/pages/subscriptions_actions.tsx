@@ -6,9 +6,9 @@ import { type Action, actionRoutes } from "../parts/action.tsx";
 import type { Preview } from "../parts/action_pages.tsx";
 import { amountText, durationText, timeLabel } from "../parts/format.tsx";
 import { type Fault, type Field, numberIn, textIn, timeField, timeIn, type Values } from "../parts/form.tsx";
-import type { PageContent, PageRequest } from "../parts/page_context.ts";
+import type { PageRequest } from "../parts/page_context.ts";
 import { planName, planOf, readCatalog, type ShownCatalog } from "../parts/catalog.ts";
-import { errorPage, loadUser, tabLocation, type UserSubject } from "../parts/subject.tsx";
+import { loadUser, PageError, tabLocation, type UserSubject } from "../parts/subject.tsx";
 import { cancelSubscription, upsertSubscription } from "../../contract/subscriptions.ts";
 
 /** A user with the catalog. */
@@ -27,9 +27,8 @@ interface Row {
   readonly endsAt: string | null;
 }
 
-async function loadPlan(request: PageRequest): Promise<PlanSubject | PageContent> {
+async function loadPlan(request: PageRequest): Promise<PlanSubject> {
   const subject = await loadUser(request);
-  if (!("user" in subject)) return subject;
   const { subscription, duplicateActiveSubscriptions } = subject.user;
   const others = duplicateActiveSubscriptions?.duplicates ?? [];
   const rows = [...subscription === null ? [] : [subscription], ...others];
@@ -37,11 +36,11 @@ async function loadPlan(request: PageRequest): Promise<PlanSubject | PageContent
 }
 
 /** Reads a user with an active subscription. */
-export async function loadActive(request: PageRequest): Promise<PlanSubject | PageContent> {
+export async function loadActive(request: PageRequest): Promise<PlanSubject> {
   const subject = await loadPlan(request);
-  if (!("rows" in subject) || subject.rows.length > 0) return subject;
+  if (subject.rows.length > 0) return subject;
   const message = "This user has no active subscription. Use “Change plan” to add one.";
-  return errorPage({ code: "not_found", message }, "No subscription");
+  throw new PageError({ code: "not_found", message }, "No subscription");
 }
 
 const NEW_ROW = "new";
@@ -82,9 +81,9 @@ const change: Action<PlanSubject, typeof upsertSubscription> = {
   title: "Change plan",
   load: async (request) => {
     const subject = await loadPlan(request);
-    if (!("rows" in subject) || onOffer(subject.catalog).length > 0) return subject;
+    if (onOffer(subject.catalog).length > 0) return subject;
     const message = "The catalog has no active plan. Add one first.";
-    return errorPage({ code: "not_found", message }, "No plan");
+    throw new PageError({ code: "not_found", message }, "No plan");
   },
   location: tabLocation("/billing"),
   userId: ({ user }) => user.userId,
@@ -209,9 +208,9 @@ const limits: Action<PlanSubject, typeof upsertSubscription> = {
   title: "Custom limits",
   load: async (request) => {
     const subject = await loadActive(request);
-    if (!("rows" in subject) || planOf(subject.catalog, planIdOf(subject)) !== null) return subject;
+    if (planOf(subject.catalog, planIdOf(subject)) !== null) return subject;
     const message = "The plan of this user is no longer in the catalog.";
-    return errorPage({ code: "not_found", message }, "No plan");
+    throw new PageError({ code: "not_found", message }, "No plan");
   },
   location: tabLocation("/billing"),
   userId: ({ user }) => user.userId,

@@ -1,7 +1,7 @@
 // The whole service: the usage of each workspace, the processes that serve, and the results of the health checks.
 
 import type { Unit } from "../../../src/domain/catalog/plan.ts";
-import { errorPage } from "../parts/subject.tsx";
+import { dataOf } from "../parts/subject.tsx";
 import { AmountText, amountText, Time } from "../parts/format.tsx";
 import type { PageRoute } from "../parts/page_context.ts";
 import { Table } from "../parts/table.tsx";
@@ -28,10 +28,9 @@ const systemPage: PageRoute = {
   async show({ ask }) {
     const [workspaces, stores, keys] = await Promise.all([
       ask.admin(listWorkspaces, {}),
-      ask.admin(listStores, {}),
+      ask.admin(listStores, {}).then(dataOf),
       ask.admin(listUnknownKeys, {}),
     ]);
-    if (!stores.ok) return errorPage(stores.error);
     return {
       title: "System",
       content: (
@@ -40,7 +39,7 @@ const systemPage: PageRoute = {
             <h1>System</h1>
             <a href="/metrics">Metrics</a>
           </div>
-          {stores.data.map(({ cluster }) => cluster === null ? null : <Troubles cluster={cluster} />)}
+          {stores.map(({ cluster }) => cluster === null ? null : <Troubles cluster={cluster} />)}
           <section class="card">
             <h2>Workspaces this month</h2>
             {!workspaces.ok
@@ -50,7 +49,7 @@ const systemPage: PageRoute = {
               : <Fullest workspaces={workspaces.data} />}
           </section>
           {keys.ok && keys.data.keys.length > 0 ? <UnknownKeys keys={keys.data.keys} /> : null}
-          {stores.data.map((store) => <StoreCard store={store} />)}
+          {stores.map((store) => <StoreCard store={store} />)}
           <section
             class="card"
             id="checks"
@@ -76,15 +75,14 @@ const checksPage: PageRoute = {
   path: CHECKS_PATH,
   async show({ ask, query }) {
     const isPart = query.has(LONG);
-    const health = await ask.admin(examine, { long: isPart ? "only" : "without" });
-    if (!health.ok) return errorPage(health.error);
+    const health = await ask.admin(examine, { long: isPart ? "only" : "without" }).then(dataOf);
     return {
       title: "Health checks",
       crumbs: [{ title: "System", href: "/console/system" }, { title: "Health checks", href: null }],
       content: (
         <>
           <h1>Health checks</h1>
-          {isPart ? <LongChecks health={health.data} /> : <Checks health={health.data} />}
+          {isPart ? <LongChecks health={health} /> : <Checks health={health} />}
         </>
       ),
     };

@@ -1,6 +1,6 @@
 // Usage by day: a chart and a table by event type, user, model or plan, of all users or of one.
 
-import { appOf, errorPage } from "../parts/subject.tsx";
+import { appOf, dataOf } from "../parts/subject.tsx";
 import { planName, readCatalog } from "../parts/catalog.ts";
 import { csvFile, csvQuery, wantsCsv, withCredits } from "../parts/csv.ts";
 import {
@@ -54,13 +54,11 @@ export const usagePage: PageRoute = {
     const now = await nowOf(request, app);
     const view = viewOf(query, now);
     const { by, status, userId, from, to } = view;
-    const [answer, types, catalog] = await Promise.all([
-      readDays(ask, app, { by, status, userId, from, to }),
+    const [usage, types, catalog] = await Promise.all([
+      readDays(ask, app, { by, status, userId, from, to }).then(dataOf),
       by === "event" ? readDailyUsage(ask, app, { now, days: COLOUR_DAYS, by }) : null,
       by === "plan" ? readCatalog(request, app) : null,
     ]);
-    if (!answer.ok) return errorPage(answer.error);
-    const usage = answer.data;
     if (wantsCsv(query)) return usageFile(app.mode, usage, userId);
     const names = new Map(
       (catalog?.plans ?? []).map(({ id }) => [id, planName(catalog ?? { version: 0 }, id)]),

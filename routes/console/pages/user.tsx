@@ -95,7 +95,6 @@ const nowTab: Tab = {
       readUserDays(request, subject, now),
       readStripeOfUser(request, subject),
     ]);
-    if (!("groups" in usage)) return usage;
     const refusal = await lastRefusalOf({ request, subject, now });
     return {
       content: (
@@ -195,7 +194,6 @@ function pageOf(tab: Tab): PageRoute {
     path: `/console/apps/:appId/:mode/users/:userId${tab.path}`,
     async show(request) {
       const subject = await loadUser(request);
-      if (!("user" in subject)) return subject;
       const { app, user } = subject;
       const [catalog, known, found, now] = await Promise.all([
         readCatalog(request, app),
@@ -373,10 +371,8 @@ const currentUsagePart: PageRoute = {
   path: "/console/apps/:appId/:mode/users/:userId/current-usage",
   async show(request) {
     const subject = await loadUser(request);
-    if (!("user" in subject)) return subject;
     const { app, user: { userId } } = subject;
     const [usage, now] = await Promise.all([readCurrentUsage(request, subject), nowOf(request, app)]);
-    if (!("groups" in usage)) return usage;
     const seen = request.query.get("seen");
     if (isUnchanged(usage, seen)) return { title: userId, content: null, status: 204 };
     return {

@@ -5,8 +5,8 @@ import { Time, timeLabel } from "../parts/format.tsx";
 import { textIn, timeIn } from "../parts/form.tsx";
 import { secretPage } from "../parts/new_secret.tsx";
 import { segmentOf, userPath } from "../parts/page.tsx";
-import { mayChange, type PageContent, type PageRequest } from "../parts/page_context.ts";
-import { errorPage, loadUser, tabLocation, type UserSubject } from "../parts/subject.tsx";
+import { mayChange, type PageRequest } from "../parts/page_context.ts";
+import { loadUser, PageError, tabLocation, type UserSubject } from "../parts/subject.tsx";
 import { Table } from "../parts/table.tsx";
 import type { AnswerOf } from "../../contract/definition.ts";
 import { createUserKey, listUserKeys, revokeUserKey } from "../../contract/user_keys.ts";
@@ -134,13 +134,12 @@ const revoke: Action<KeySubject, typeof revokeUserKey> = {
   done: ({ key }) => `The key ${key.prefix}… is revoked.`,
 };
 
-async function loadKey(request: PageRequest): Promise<KeySubject | PageContent> {
+async function loadKey(request: PageRequest): Promise<KeySubject> {
   const subject = await loadUser(request);
-  if (!("user" in subject)) return subject;
   const keys = await readUserKeys(request, subject);
   const key = keys.find(({ userKeyId }) => userKeyId === request.params["userKeyId"]);
   if (key !== undefined) return { ...subject, key };
-  return { ...errorPage({ code: "not_found", message: "Key not found, or already revoked." }), status: 404 };
+  throw new PageError({ code: "not_found", message: "Key not found, or already revoked." });
 }
 
 /** The actions on keys of users. */

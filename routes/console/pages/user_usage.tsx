@@ -2,11 +2,11 @@
 // replaces it only when it has changed.
 
 import { createHash } from "node:crypto";
-import { errorPage, hasParent, type UserSubject } from "../parts/subject.tsx";
+import { dataOf, hasParent, type UserSubject } from "../parts/subject.tsx";
 import { AmountText, amountText, Time, TimeOr } from "../parts/format.tsx";
 import { LimitBar, type OwnWindow } from "../parts/limit_bar.tsx";
 import { userPath } from "../parts/page.tsx";
-import { mayChange, mayMake, type PageContent, type PageRequest } from "../parts/page_context.ts";
+import { mayChange, mayMake, type PageRequest } from "../parts/page_context.ts";
 import { type Column, Table } from "../parts/table.tsx";
 import type { AnswerOf } from "../../contract/definition.ts";
 import { listHolds } from "../../contract/admin_users.ts";
@@ -35,34 +35,32 @@ export interface CurrentUsage {
 /** An event type that no rule matches: explain then returns every limit. */
 const UNMATCHED_EVENT = "-";
 
-/** Reads the current usage, or returns the error page. */
+/** Reads the current usage. */
 export async function readCurrentUsage(
   { ask }: PageRequest,
   { app, user }: UserSubject,
-): Promise<CurrentUsage | PageContent> {
+): Promise<CurrentUsage> {
   const { userId } = user;
-  const [explained, listed, held] = await Promise.all([
-    ask.app(app, explain, { userId, event: UNMATCHED_EVENT }),
-    ask.app(app, listCredits, { userId, includeExpired: "true" }),
-    ask.admin(listHolds, { appId: app.appId, mode: app.mode, userId }),
-  ]);
   // A call may fail while the user is being deleted or merged; the page shows the error and polls again.
-  if (!explained.ok) return errorPage(explained.error);
-  if (!listed.ok) return errorPage(listed.error);
-  if (!held.ok) return errorPage(held.error);
+  const [{ subscription, groups, levels = [], credits: spendable }, balances, { holds, hasMore }] =
+    await Promise.all([
+      ask.app(app, explain, { userId, event: UNMATCHED_EVENT }).then(dataOf),
+      ask.app(app, listCredits, { userId, includeExpired: "true" }).then(dataOf),
+      ask.admin(listHolds, { appId: app.appId, mode: app.mode, userId }).then(dataOf),
+    ]);
   return {
-    subscription: explained.data.subscription,
-    groups: explained.data.groups,
-    levels: explained.data.levels ?? [],
+    subscription,
+    groups,
+    levels,
     windows: new Map(
       user.counters.map((
         { groupId, period, window, overageMax },
       ) => [groupId, { period, window, overageMax }]),
     ),
-    spendable: explained.data.credits,
-    balances: listed.data.credits,
-    holds: held.data.holds,
-    hasMoreHolds: held.data.hasMore,
+    spendable,
+    balances: balances.credits,
+    holds,
+    hasMoreHolds: hasMore,
   };
 }
 

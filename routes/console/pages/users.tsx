@@ -1,6 +1,6 @@
 // Users of an app: plan, fullest limit, cost, refusals and last call of each, sorted and filtered, also as CSV.
 
-import { appOf, errorPage } from "../parts/subject.tsx";
+import { appOf, dataOf, PageError } from "../parts/subject.tsx";
 import { readCatalog, type ShownCatalog } from "../parts/catalog.ts";
 import { csvStream } from "../parts/csv.ts";
 import type { ApiCaller, AppMode } from "../parts/ask.ts";
@@ -34,12 +34,10 @@ const usersPage: PageRoute = {
     const app = appOf(request);
     const asked = askedOf(query);
     const cursor = query.get("cursor") || undefined;
-    const [listed, catalog] = await Promise.all([
-      ask.admin(listUsers, { ...app, ...asked, cursor, limit: String(PAGE_ROWS) }),
+    const [{ users, nextCursor, isExact }, catalog] = await Promise.all([
+      ask.admin(listUsers, { ...app, ...asked, cursor, limit: String(PAGE_ROWS) }).then(dataOf),
       readCatalog(request, app),
     ]);
-    if (!listed.ok) return errorPage(listed.error);
-    const { users, nextCursor, isExact } = listed.data;
     const isFiltered = [asked.filter, asked.plan, asked.q].some((value) => value !== undefined);
     return {
       title: "Users",
@@ -79,7 +77,7 @@ const usersFile: PageRoute = {
     const app = appOf(request);
     const pages = pagesOf(request.ask, app, askedOf(request.query));
     const first = await pages.next();
-    if (first.done !== true && "error" in first.value) return errorPage(first.value.error);
+    if (first.done !== true && "error" in first.value) throw new PageError(first.value.error);
     return csvStream(
       `users-${app.mode}`,
       [

@@ -1,7 +1,7 @@
 // The webhook endpoints of an app in one mode, and the deliveries to one of them.
 
 import { loadWebhook, type ShownWebhook, webhookPath, webhooksPath } from "./webhooks_actions.tsx";
-import { appOf, errorPage } from "../parts/subject.tsx";
+import { appOf, dataOf } from "../parts/subject.tsx";
 import { csvFile } from "../parts/csv.ts";
 import { StatusChoices } from "../parts/choices.tsx";
 import { AmountText, Time, TimeExact, TimeOr } from "../parts/format.tsx";
@@ -17,9 +17,8 @@ const webhooksPage: PageRoute = {
   path: "/console/apps/:appId/:mode/webhooks",
   async show(request) {
     const app = appOf(request);
-    const answer = await request.ask.admin(listWebhooks, { appId: app.appId });
-    if (!answer.ok) return errorPage(answer.error);
-    const webhooks = answer.data.filter(({ mode }) => mode === app.mode);
+    const all = await request.ask.admin(listWebhooks, { appId: app.appId }).then(dataOf);
+    const webhooks = all.filter(({ mode }) => mode === app.mode);
     return {
       title: "Webhooks",
       crumbs: crumbsOf(app, "Webhooks"),
@@ -83,9 +82,8 @@ const failingPage: PageRoute = {
   path: "/console/apps/:appId/:mode/webhooks/failing",
   async show(request) {
     const app = appOf(request);
-    const answer = await request.ask.admin(listWebhooks, { appId: app.appId });
-    if (!answer.ok) return errorPage(answer.error);
-    const failing = answer.data.filter(({ mode, disabled, failingSince }) =>
+    const all = await request.ask.admin(listWebhooks, { appId: app.appId }).then(dataOf);
+    const failing = all.filter(({ mode, disabled, failingSince }) =>
       mode === app.mode && !disabled && failingSince !== null
     );
     return {
@@ -110,7 +108,6 @@ const webhookPage: PageRoute = {
   path: "/console/apps/:appId/:mode/webhooks/:webhookId",
   async show(request) {
     const subject = await loadWebhook(request);
-    if (!("webhook" in subject)) return subject;
     const { app, webhook } = subject;
     const { query, path, ask, session } = request;
     const status = STATUSES.find((each) => each === query.get("status"));
@@ -291,12 +288,10 @@ const messagePage: PageRoute = {
   path: "/console/apps/:appId/:mode/webhooks/:webhookId/messages/:messageId",
   async show(request) {
     const subject = await loadWebhook(request);
-    if (!("webhook" in subject)) return subject;
     const { app, webhook: { webhookId, url } } = subject;
     const messageId = request.params["messageId"] ?? "";
-    const listed = await request.ask.admin(listAttempts, { appId: app.appId, webhookId, messageId });
-    if (!listed.ok) return errorPage(listed.error);
-    const attempts = listed.data;
+    const asked = { appId: app.appId, webhookId, messageId };
+    const attempts = await request.ask.admin(listAttempts, asked).then(dataOf);
     return {
       title: "Attempts",
       crumbs: crumbsOf(

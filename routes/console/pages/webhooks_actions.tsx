@@ -6,7 +6,7 @@ import { type Field, textIn, type Values } from "../parts/form.tsx";
 import { secretPage } from "../parts/new_secret.tsx";
 import { appPath, crumbsOf } from "../parts/page.tsx";
 import type { PageContent, PageRequest } from "../parts/page_context.ts";
-import { appOf, errorPage } from "../parts/subject.tsx";
+import { appOf, dataOf, PageError } from "../parts/subject.tsx";
 import type { AnswerOf } from "../../contract/definition.ts";
 import {
   changeWebhook,
@@ -40,15 +40,14 @@ export function webhookPath(app: AppMode, webhookId: string): string {
   return `${webhooksPath(app)}/${encodeURIComponent(webhookId)}`;
 }
 
-/** Reads the endpoint that the path names, or returns the error page. */
-export async function loadWebhook(request: PageRequest): Promise<WebhookSubject | PageContent> {
+/** Reads the endpoint that the path names. */
+export async function loadWebhook(request: PageRequest): Promise<WebhookSubject> {
   const app = appOf(request);
-  const list = await request.ask.admin(listWebhooks, { appId: app.appId });
-  if (!list.ok) return errorPage(list.error);
+  const list = await request.ask.admin(listWebhooks, { appId: app.appId }).then(dataOf);
   const { webhookId } = request.params;
-  const webhook = list.data.find((each) => each.webhookId === webhookId && each.mode === app.mode);
+  const webhook = list.find((each) => each.webhookId === webhookId && each.mode === app.mode);
   if (webhook !== undefined) return { app, webhook };
-  return { ...errorPage({ code: "not_found", message: "Webhook endpoint not found." }), status: 404 };
+  throw new PageError({ code: "not_found", message: "Webhook endpoint not found." });
 }
 
 function webhookLocation({ app, webhook }: WebhookSubject) {
@@ -171,8 +170,8 @@ function enabling(disabled: boolean): Action<WebhookSubject, typeof changeWebhoo
     title: `${verb} endpoint`,
     load: async (request) => {
       const subject = await loadWebhook(request);
-      if (!("webhook" in subject) || subject.webhook.disabled !== disabled) return subject;
-      return errorPage(
+      if (subject.webhook.disabled !== disabled) return subject;
+      throw new PageError(
         { code: "not_found", message: `The endpoint is already ${disabled ? "disabled" : "enabled"}.` },
         "Nothing to do",
       );

@@ -24,7 +24,7 @@ import {
   type PageRequest,
   type PageRoute,
 } from "../parts/page_context.ts";
-import { appOf, errorPage } from "../parts/subject.tsx";
+import { appOf, dataOf } from "../parts/subject.tsx";
 import { type Column, Table } from "../parts/table.tsx";
 
 const PATH = "/console/apps/:appId/:mode/catalog/what-if";
@@ -42,9 +42,8 @@ export const whatIfPage: PageRoute = {
   path: PATH,
   async show(request) {
     const { appId, mode } = appOf(request);
-    const catalog = await request.ask.admin(getCatalog, { appId, mode });
-    if (!catalog.ok) return errorPage(catalog.error);
-    const { version: _, testOnly: __, ...document } = catalog.data;
+    const catalog = await request.ask.admin(getCatalog, { appId, mode }).then(dataOf);
+    const { version: _, testOnly: __, ...document } = catalog;
     return show(request, { text: JSON.stringify(document, null, 2), values: lastDays(request) });
   },
 };

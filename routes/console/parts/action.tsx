@@ -27,8 +27,8 @@ export interface Action<Subject, Call extends ApiCall> {
   /** The path of the form; its steps are posted to the same path. */
   readonly path: string;
   readonly title: string;
-  /** Reads the subject, or returns a page that says why there is nothing to do. */
-  readonly load: (request: PageRequest) => Promise<Subject | PageContent> | Subject | PageContent;
+  /** Reads the subject; throws a `PageError` where there is nothing to do. */
+  readonly load: (request: PageRequest) => Promise<Subject> | Subject;
   readonly location: (subject: Subject, request: PageRequest) => {
     readonly crumbs: readonly Crumb[];
     /** The path of the page that offers the action, and that follows it. */
@@ -85,7 +85,6 @@ async function showAction<Subject, Call extends ApiCall>(
     return { title: "Not allowed", content: <p class="note warn">{text}</p>, status: 403 };
   }
   const subject = await action.load(request);
-  if (isPageContent(subject)) return subject;
   const fields = action.fields(subject);
   const values = valuesOf(fields, request.query, true);
   return hasInput(fields)
@@ -98,7 +97,6 @@ async function runAction<Subject, Call extends ApiCall>(
   request: PageRequest & Once,
 ): Promise<PageResult> {
   const subject = await action.load(request);
-  if (isPageContent(subject)) return subject;
   const values = valuesOf(action.fields(subject), request.form);
   const step = request.form.get("step") as Step | null;
   if (step === "confirm") return await confirmAction(action, request, subject, values);
@@ -263,8 +261,4 @@ async function showPreview<Subject, Call extends ApiCall>(
 /** Whether a form has fields to fill in. */
 function hasInput(fields: readonly Field[]): boolean {
   return fields.some(({ kind }) => kind !== "hidden" && kind !== "fixed");
-}
-
-function isPageContent(value: unknown): value is PageContent {
-  return typeof value === "object" && value !== null && "content" in value && "title" in value;
 }

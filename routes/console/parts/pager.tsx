@@ -1,9 +1,9 @@
 // Lists as the query asks for them: a page by limit and offset or by a cursor, or the newest rows as CSV.
 
 import type { ApiAnswer } from "./ask.ts";
-import { errorPage } from "./subject.tsx";
+import { dataOf } from "./subject.tsx";
 import { csvQuery, wantsCsv } from "./csv.ts";
-import type { Download, PageContent } from "./page_context.ts";
+import type { Download } from "./page_context.ts";
 
 /** Rows of one page. */
 export const PAGE_ROWS = 50;
@@ -32,11 +32,11 @@ export interface Listed<Row> {
   readonly offset: number;
 }
 
-/** Reads a page of a list, or its newest rows as a file where the query asks for CSV; an error page where the call fails. */
+/** Reads a page of a list, or its newest rows as a file where the query asks for CSV. */
 export async function listAsAsked<Data, Row>(
   query: URLSearchParams,
   { read, rowsOf, fileOf }: Listing<Data, Row>,
-): Promise<Listed<Row> | Download | PageContent> {
+): Promise<Listed<Row> | Download> {
   const ask = (limit: number, offset: number) => read({ limit: String(limit), offset: String(offset) });
   if (wantsCsv(query)) {
     return fileOf(
@@ -47,8 +47,7 @@ export async function listAsAsked<Data, Row>(
     );
   }
   const offset = offsetOf(query);
-  const page = await ask(PAGE_ROWS, offset);
-  return page.ok ? { rows: rowsOf(page.data), offset } : errorPage(page.error);
+  return { rows: rowsOf(await ask(PAGE_ROWS, offset).then(dataOf)), offset };
 }
 
 /** The offset in a query; 0 where it is missing or out of range. */

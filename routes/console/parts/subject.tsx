@@ -1,11 +1,11 @@
-// The user of a page or an action, and the error page for a call that failed.
+// The user of a page or an action, and the error of a call that failed.
 
 import type { Refusal } from "../../../src/domain/values/refusal.ts";
-import type { AppMode } from "./ask.ts";
+import type { ApiAnswer, AppMode } from "./ask.ts";
 import { STATUS } from "../../http/errors.ts";
 import { crumbsOf, userPath, usersCrumb } from "./page.tsx";
 import { Message } from "./message.tsx";
-import type { PageContent, PageRequest } from "./page_context.ts";
+import type { PageContent, PageRequest, PageResult } from "./page_context.ts";
 import type { AnswerOf } from "../../contract/definition.ts";
 import { getUser } from "../../contract/usage.ts";
 
@@ -29,20 +29,38 @@ export function appOf({ app }: PageRequest): AppMode & { readonly name: string }
   return app;
 }
 
-/** The page for a call that failed. */
-export function errorPage({ code, message }: Refusal, title = "This page could not be loaded"): PageContent {
-  return {
-    title,
-    content: <Message title={title} text={message} />,
-    status: STATUS[code],
-  };
+/** Ends a page or an action: the operator gets a page with the error. */
+export class PageError extends Error {
+  readonly page: PageContent;
+
+  constructor({ code, message }: Refusal, title = "This page could not be loaded") {
+    super(message);
+    this.page = { title, content: <Message title={title} text={message} />, status: STATUS[code] };
+  }
 }
 
-/** Reads the user that the path names, or returns the error page. */
-export async function loadUser(request: PageRequest): Promise<UserSubject | PageContent> {
+/** The result of a page or an action, or the page of the error that ended it. */
+export async function resultOf(make: () => Promise<PageResult> | PageResult): Promise<PageResult> {
+  try {
+    return await make();
+  } catch (error) {
+    if (error instanceof PageError) return error.page;
+    throw error;
+  }
+}
+
+/** Returns the data of an answer; throws a `PageError` for a call that failed. */
+export function dataOf<T>(answer: ApiAnswer<T>, title?: string): T {
+  if (!answer.ok) throw new PageError(answer.error, title);
+  return answer.data;
+}
+
+/** Reads the user that the path names. */
+export async function loadUser(request: PageRequest): Promise<UserSubject> {
   const app = appOf(request);
-  const answer = await request.ask.app(app, getUser, { userId: request.params["userId"] ?? "" });
-  return answer.ok ? { app, user: answer.data } : errorPage(answer.error);
+  const { userId = "" } = request.params;
+  const user = await request.ask.app(app, getUser, { userId }).then(dataOf);
+  return { app, user };
 }
 
 /** The tabs of a user's page, by the ends of their paths. */

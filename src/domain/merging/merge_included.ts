@@ -7,7 +7,7 @@ import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
 import { goneOf } from "../state/credit.ts";
 import type { UserKey } from "../values/ids.ts";
-import { isLiveRollover, windowRefOf } from "../credits/rollover.ts";
+import { isLiveRollover, isSameItem, type ItemOfPack, windowRefOf } from "../credits/rollover.ts";
 import { issueBalance } from "../credits/issue.ts";
 import { writeEntry } from "../credits/ledger.ts";
 import {
@@ -58,7 +58,7 @@ export function mergeIncluded(
     (wanted.some(({ source, window }) => refOf(source, window.start) === record.ownRef) ||
       isKept(record, sources, wanted));
   nameApart(to, sides, stays, context);
-  for (const source of sources) cutRollovers(to, context, source);
+  for (const source of sources) cutRollovers(to, context, source, sources);
   settleIncluded(to, context);
 }
 
@@ -146,12 +146,25 @@ function nameApart(
   }
 }
 
-/** Takes from the live rollovers of a pack item what is above the maximum of the plan, those that are used last first. */
-function cutRollovers(to: Draft, { ids, now }: Context, { include, pack, item }: Source): void {
-  if (include.rollover === null) return;
-  let room = include.rollover.max;
+/**
+ * Takes from the live rollovers of a pack item what is above the maximum of the plan, those that are used last first. Where an
+ * add-on includes the item too, the larger maximum counts: without a merge a user may have had as much.
+ */
+function cutRollovers(
+  to: Draft,
+  { ids, now }: Context,
+  source: Source,
+  sources: readonly Source[],
+): void {
+  const item = itemOf(source);
+  let room: Amount | null = null;
+  for (const each of sources) {
+    const { rollover } = each.include;
+    if (rollover !== null && isSameItem(itemOf(each), item)) room = larger(room ?? 0n, rollover.max);
+  }
+  if (room === null) return;
   for (const row of [...to.balancesInOrder()]) {
-    if (!isLiveRollover(row, { packId: pack.id, packItemId: item.id }, now)) continue;
+    if (!isLiveRollover(row, item, now)) continue;
     const cut = row.remaining - smaller(row.remaining, room);
     room -= row.remaining - cut;
     if (cut === 0n) continue;
@@ -165,4 +178,8 @@ function cutRollovers(to: Draft, { ids, now }: Context, { include, pack, item }:
     });
     to.operations += 1;
   }
+}
+
+function itemOf({ pack, item }: Source): ItemOfPack {
+  return { packId: pack.id, packItemId: item.id };
 }

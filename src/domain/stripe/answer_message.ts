@@ -213,12 +213,12 @@ function mirrorOf(
   const row = { provider: STRIPE, externalId };
   if (state === "over") return { ...row, state: { endedAt, reason: `Stripe: ${status}` } };
   if (state === "not_yet") return null;
-  const best = bestItem(message, catalog);
+  const best = bestPlan(message, catalog);
   if (best === null) {
     return before !== undefined && sellsNoPlan(message, catalog) ? { ...row, state: goneAt(message) } : null;
   }
-  const trial = trialOf(message);
-  return { ...row, state: { planId: best.plan.id, startsAt, endsAt, quantity: seatsOf(best), ...trial } };
+  const quantity = seatsOf(best.plan, best.items);
+  return { ...row, state: { planId: best.plan.id, startsAt, endsAt, quantity, ...trialOf(message) } };
 }
 
 /**
@@ -263,23 +263,15 @@ function whyNotMirrored({ state, priceIds }: SubscriptionMessage): string {
   return `no plan of the catalog lists ${priceIds.slice(0, PAID_MAX).join(" or ")} in stripePrices`;
 }
 
-/** A plan with the item that sells it. */
-interface PlanItem {
-  readonly plan: Plan;
-  readonly item: SubscriptionItem;
-}
-
-/** Finds the plan with the highest rank among those that the items sell. */
-function bestItem(message: SubscriptionMessage, catalog: Catalog): PlanItem | null {
-  let best: PlanItem | null = null;
+/** Finds the plan with the highest rank among those that the items sell, with all items that sell it. */
+function bestPlan(message: SubscriptionMessage, catalog: Catalog) {
+  let best: { readonly plan: Plan; readonly items: SubscriptionItem[] } | null = null;
   for (const item of itemsOf(message)) {
     const sold = catalog.stripePrices.get(item.priceId);
-    if (
-      sold !== undefined && "plan" in sold && !sold.plan.addon &&
-      (best === null || sold.plan.rank > best.plan.rank)
-    ) {
-      best = { plan: sold.plan, item };
-    }
+    if (sold === undefined || !("plan" in sold) || sold.plan.addon) continue;
+    const { plan } = sold;
+    if (best?.plan.id === plan.id) best.items.push(item);
+    else if (best === null || plan.rank > best.plan.rank) best = { plan, items: [item] };
   }
   return best;
 }
@@ -318,7 +310,7 @@ function addOnActs(
   return [
     ...addOns.map(({ plan, item }) => {
       const startsAt = item.startedAt ?? startedAt;
-      const quantity = seatsOf({ plan, item });
+      const quantity = seatsOf(plan, [item]);
       return act(item.id, { planId: plan.id, startsAt, endsAt, quantity, ...trialOf(message) });
     }),
     ...gone.map((id) => act(id, goneAt(message))),
@@ -330,9 +322,10 @@ function itemsOf({ items, priceIds }: SubscriptionMessage): readonly Subscriptio
   return items ?? priceIds.map((priceId) => ({ id: null, priceId, quantity: null, startedAt: null }));
 }
 
-/** The seats of an item, where the plan is sold by the seat. */
-function seatsOf({ plan, item: { quantity } }: PlanItem): number | undefined {
-  return plan.perSeat && quantity !== null ? Math.min(quantity, SEATS_MAX) : undefined;
+/** The seats of all items that sell a plan, where it is sold by the seat; undefined where no item says how many. */
+function seatsOf({ perSeat }: Plan, items: readonly SubscriptionItem[]): number | undefined {
+  const seats = items.reduce((sum, { quantity }) => sum + (quantity ?? 0), 0);
+  return perSeat && seats > 0 ? Math.min(seats, SEATS_MAX) : undefined;
 }
 
 function leaving({ subscriptionId, itemIds }: KnownSubscription, userId: string): StripeAct[] {

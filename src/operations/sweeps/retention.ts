@@ -5,21 +5,20 @@ import type { Realm } from "../../../actors/call.ts";
 import type { Term } from "../../../actors/term.ts";
 import { realmsHere, visit } from "../../../actors/visit.ts";
 import { ENDED_KEPT_MS } from "../../domain/state/run.ts";
-import type { Millis } from "../../domain/values/period.ts";
 import { REFUSAL_LIMITS, STRIPE_LIMITS, SWEEP_LIMITS } from "../../process/limits.ts";
 import { SENDER_LIMITS } from "../../process/webhook_limits.ts";
-import type { Session } from "../../storage/database.ts";
 import type { InCell } from "../../storage/nodes/cell_store.ts";
-import { deleteOldRefusedCalls } from "../../storage/stores/refused_call_store.ts";
 import {
   deleteEndedMessages,
   deleteEndedRuns,
   deleteMessagesOfRemoved,
   deleteOldLogs,
+  deleteOldRefusedCalls,
   deleteOldUnhandled,
   deletePassedSlots,
   deleteStrayStripeFacts,
   forgetOldPrompts,
+  type RemoveOld,
 } from "../../storage/stores/retention_store.ts";
 
 /** What the removal of old rows uses of a running term. */
@@ -32,7 +31,7 @@ export interface RetentionWorld {
 /** One kind of row: how long it is kept, and the statement that removes up to `limit` rows written before a time. */
 interface Retention {
   readonly keptMs: (realm: Realm) => number;
-  readonly remove: (session: Session, realm: number, before: Millis, limit: number) => Promise<number>;
+  readonly remove: RemoveOld;
 }
 
 const forPromptLogs = (realm: Realm) => realm.catalog.promptLogRetentionMs;

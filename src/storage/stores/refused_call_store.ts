@@ -3,7 +3,6 @@
 
 import type { RefusalStore } from "../../../actors/port.ts";
 import type { RefusalRow } from "../../domain/state/refused_call.ts";
-import type { Millis } from "../../domain/values/period.ts";
 import { arrayText, type Session } from "../database.ts";
 import type { InCell } from "../nodes/cell_store.ts";
 
@@ -123,23 +122,6 @@ export async function removeRefusers(
        select id from refusals where realm = $1::int and refused_by && $2::text::text[]
        order by id limit $3::int for update)) returning 1`,
     [realm, arrayText(ids), limit],
-  );
-  return rows.length;
-}
-
-/** Removes some rows of a realm with a last call up to a moment; returns how many. */
-export async function deleteOldRefusedCalls(
-  session: Session,
-  realm: number,
-  before: Millis,
-  limit: number,
-): Promise<number> {
-  const rows = await session.query(
-    `delete from refusals where id = any(array(
-       select id from refusals where realm = $1::int and last_at_ms <= $2::bigint
-       order by last_at_ms limit $3::int for update skip locked))
-     returning 1`,
-    [realm, before, limit],
   );
   return rows.length;
 }

@@ -3,40 +3,30 @@
 import type { Millis } from "../../domain/values/period.ts";
 import { arrayText, type Session } from "../database.ts";
 
-/** Removes prompts and responses of events that happened up to a moment. */
-export async function deleteOldLogs(
-  session: Session,
-  realm: number,
-  before: Millis,
-  limit: number,
-): Promise<number> {
-  const rows = await session.query(
-    `delete from event_logs where event_id in (
-       select event_id from event_logs where realm = $1::int and at_ms <= $2::bigint
-       order by at_ms limit $3::int for update skip locked)
-     returning 1`,
-    [realm, before, limit],
-  );
-  return rows.length;
+/** Removes at most `limit` rows of a realm that were due at a time; returns how many. */
+export type RemoveOld = (session: Session, realm: number, before: Millis, limit: number) => Promise<number>;
+
+/** @param sql a statement of these three values that returns a row for each row that it removes */
+function removal(sql: string): RemoveOld {
+  return async (session, realm, before, limit) => (await session.query(sql, [realm, before, limit])).length;
 }
 
+/** Removes prompts and responses of events that happened up to a moment. */
+export const deleteOldLogs = removal(
+  `delete from event_logs where event_id in (
+     select event_id from event_logs where realm = $1::int and at_ms <= $2::bigint
+     order by at_ms limit $3::int for update skip locked)
+   returning 1`,
+);
+
 /** Removes prompts of holds that expired up to a moment without a commit. */
-export async function forgetOldPrompts(
-  session: Session,
-  realm: number,
-  before: Millis,
-  limit: number,
-): Promise<number> {
-  const rows = await session.query(
-    `update reservations set prompt = null where id in (
-       select r.id from reservations r join users u on u.key = r.user_key
-       where u.realm = $1::int and r.prompt is not null and r.status = 'expired' and r.expires_at_ms <= $2::bigint
-       order by r.expires_at_ms limit $3::int for update of r skip locked) and status = 'expired'
-     returning 1`,
-    [realm, before, limit],
-  );
-  return rows.length;
-}
+export const forgetOldPrompts = removal(
+  `update reservations set prompt = null where id in (
+     select r.id from reservations r join users u on u.key = r.user_key
+     where u.realm = $1::int and r.prompt is not null and r.status = 'expired' and r.expires_at_ms <= $2::bigint
+     order by r.expires_at_ms limit $3::int for update of r skip locked) and status = 'expired'
+   returning 1`,
+);
 
 /** Removes first answers of some realms that were stored up to a moment of real time. */
 export async function deleteOldAnswers(
@@ -55,71 +45,51 @@ export async function deleteOldAnswers(
   return rows.length;
 }
 
+/** Removes refused calls with a last call up to a moment. */
+export const deleteOldRefusedCalls = removal(
+  `delete from refusals where id = any(array(
+     select id from refusals where realm = $1::int and last_at_ms <= $2::bigint
+     order by last_at_ms limit $3::int for update skip locked))
+   returning 1`,
+);
+
 /** Removes webhook messages that ended with a status up to a moment of their realm's clock. */
-export function deleteEndedMessages(status: "delivered" | "failed") {
-  return async (session: Session, realm: number, before: Millis, limit: number): Promise<number> => {
-    const rows = await session.query(
-      `delete from webhook_messages where id = any(array(
-         select id from webhook_messages where realm = $1::int and status = $2 and ended_at_ms <= $3::bigint
-         order by ended_at_ms limit $4::int for update skip locked)) returning 1`,
-      [realm, status, before, limit],
-    );
-    return rows.length;
-  };
-}
+export const deleteEndedMessages = (status: "delivered" | "failed") =>
+  removal(
+    `delete from webhook_messages where id = any(array(
+       select id from webhook_messages where realm = $1::int and status = '${status}' and ended_at_ms <= $2::bigint
+       order by ended_at_ms limit $3::int for update skip locked)) returning 1`,
+  );
 
 /**
  * Removes runs that ended up to a moment. One with a hold that no sweep has settled yet waits for it, and one within another
  * waits for that one, so that the counts of the outer run can be proved.
  */
-export async function deleteEndedRuns(
-  session: Session,
-  realm: number,
-  before: Millis,
-  limit: number,
-): Promise<number> {
-  const rows = await session.query(
-    `delete from runs where id = any(array(
-       select id from runs where realm = $1::int and coalesce(ended_at_ms, expires_at_ms) < $2::bigint
-         and open_holds = 0
-         and not exists (select from runs o where o.id = any(string_to_array(runs.around, ',')))
-       order by coalesce(ended_at_ms, expires_at_ms) limit $3::int for update skip locked)) returning 1`,
-    [realm, before, limit],
-  );
-  return rows.length;
-}
+export const deleteEndedRuns = removal(
+  `delete from runs where id = any(array(
+     select id from runs where realm = $1::int and coalesce(ended_at_ms, expires_at_ms) < $2::bigint
+       and open_holds = 0
+       and not exists (select from runs o where o.id = any(string_to_array(runs.around, ',')))
+     order by coalesce(ended_at_ms, expires_at_ms) limit $3::int for update skip locked)) returning 1`,
+);
 
 /** Removes slots of rates that stopped to count up to a moment, with what erased members had taken of them. */
-export async function deletePassedSlots(
-  session: Session,
-  realm: number,
-  before: Millis,
-  limit: number,
-): Promise<number> {
-  const rows = await session.query(
-    `with passed as (
-       delete from counters where ctid = any(array(
-         select c.ctid from counters c join users u on u.key = c.user_key
-         where c.kind = 'rate' and c.window_end_ms <= $2::bigint and u.realm = $1::int
-         order by c.window_end_ms limit $3::int for update of c skip locked))
-       returning user_key, plan_id, group_id, window_start_ms
-     ), erased as (
-       delete from erased_charges e using passed p where (e.user_key, e.plan_id, e.group_id, e.window_start_ms) =
-         (p.user_key, p.plan_id, p.group_id, p.window_start_ms)
-     )
-     select 1 from passed`,
-    [realm, before, limit],
-  );
-  return rows.length;
-}
+export const deletePassedSlots = removal(
+  `with passed as (
+     delete from counters where ctid = any(array(
+       select c.ctid from counters c join users u on u.key = c.user_key
+       where c.kind = 'rate' and c.window_end_ms <= $2::bigint and u.realm = $1::int
+       order by c.window_end_ms limit $3::int for update of c skip locked))
+     returning user_key, plan_id, group_id, window_start_ms
+   ), erased as (
+     delete from erased_charges e using passed p where (e.user_key, e.plan_id, e.group_id, e.window_start_ms) =
+       (p.user_key, p.plan_id, p.group_id, p.window_start_ms)
+   )
+   select 1 from passed`,
+);
 
 /** Removes payments, refunds and disputes of Stripe that arrived up to a moment and belong to no purchase. */
-export async function deleteStrayStripeFacts(
-  session: Session,
-  realm: number,
-  before: Millis,
-  limit: number,
-): Promise<number> {
+export const deleteStrayStripeFacts: RemoveOld = async (session, realm, before, limit) => {
   const refunds = await session.query(
     `delete from stripe_refunds where realm = $1::int and payment = any(array(
        select payment from stripe_refunds r where realm = $1::int and at_ms <= $2::bigint
@@ -147,23 +117,14 @@ export async function deleteStrayStripeFacts(
     [realm, before, limit - refunds.length - payments.length],
   );
   return refunds.length + payments.length + disputes.length;
-}
+};
 
 /** Removes messages of Stripe that were kept since a moment or before it, because they are not handled. */
-export async function deleteOldUnhandled(
-  session: Session,
-  realm: number,
-  before: Millis,
-  limit: number,
-): Promise<number> {
-  const rows = await session.query(
-    `delete from stripe_unhandled where realm = $1::int and event_id = any(array(
-       select event_id from stripe_unhandled where realm = $1::int and at_ms <= $2::bigint
-       order by at_ms limit $3::int)) returning 1`,
-    [realm, before, limit],
-  );
-  return rows.length;
-}
+export const deleteOldUnhandled = removal(
+  `delete from stripe_unhandled where realm = $1::int and event_id = any(array(
+     select event_id from stripe_unhandled where realm = $1::int and at_ms <= $2::bigint
+     order by at_ms limit $3::int)) returning 1`,
+);
 
 /** Removes the messages of removed webhooks of some realms. */
 export async function deleteMessagesOfRemoved(

@@ -72,7 +72,7 @@ function originOf(host: string, port: number): string {
 
 async function greetEmbedded(
   service: Started,
-  { dataDir }: Config,
+  { dataDir, adminToken }: Config,
   origin: string,
   demoOf: () => PreparedDemo,
 ): Promise<void> {
@@ -84,7 +84,8 @@ async function greetEmbedded(
     // Not by `console`: with tracing on, that would send the keys to the log collector.
     Deno.stdout.writeSync(new TextEncoder().encode(`${demoText(demo, origin)}\n`));
   }
-  console.log(`The admin token is in ${dataDir}/${ADMIN_TOKEN_FILE}`);
+  // A token of the settings is in no file.
+  if (adminToken === null) console.log(`The admin token is in ${dataDir}/${ADMIN_TOKEN_FILE}`);
   console.log(`Holdfast listens on ${origin}`);
 }
 

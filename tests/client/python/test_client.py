@@ -11,9 +11,13 @@ import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Dict, List, Tuple
+from types import SimpleNamespace
+from typing import Any, Dict, List, Tuple, cast
 
 from holdfast import Holdfast, HoldfastError, sign_end_user_token, verify_webhook
+from holdfast.together import OUT_MAX, Together
+from holdfast.transport import CallOptions, Transport
+from holdfast.wire import Call
 
 URL = os.environ["HOLDFAST_URL"]
 KEY = os.environ["HOLDFAST_KEY"]
@@ -170,6 +174,53 @@ class TogetherTest(unittest.TestCase):
             allowed = sum(threads.map(work, range(300)))
         self.assertEqual(allowed, 100)
         self.assertEqual(holdfast.usage(user_id, "image.render")["counters"][0]["count"], 100)
+
+
+    def test_a_late_reservation_is_given_back_unless_its_key_was_sent_again(self) -> None:
+        for asks_again, released in ((False, ["rsv_job"]), (True, [])):
+            transport = SlowBatch()
+            together = Together(cast(Transport, transport))
+            for _ in range(OUT_MAX):
+                together._enter(TRACK, CallOptions())
+            job = Call("POST", "/reserve", {"userId": "user_1", "event": "image.render"})
+            with ThreadPoolExecutor(1) as threads:
+                asked = threads.submit(together.send, job, CallOptions(idempotency_key="job", timeout=0.5))
+                while not together._queue:
+                    time.sleep(0.001)
+                together._leave()
+                with self.assertRaises(HoldfastError):
+                    asked.result()
+            if asks_again:
+                together._enter(job, CallOptions(idempotency_key="job"))
+            transport.answered.set()
+            together._senders.shutdown()
+            together._releaser.shutdown()
+            self.assertEqual(transport.released, released)
+
+
+TRACK = Call("POST", "/track", {"userId": "user_1", "event": "image.render"})
+
+
+class SlowBatch:
+    """A transport whose batches are answered when a test says."""
+
+    def __init__(self) -> None:
+        self.answered = threading.Event()
+        self.released: List[Any] = []
+
+    def limit_of(self, _call: Call, options: CallOptions) -> float:
+        return options.timeout or 30
+
+    def retries_of(self, _options: CallOptions) -> int:
+        return 0
+
+    def once(self, *_: Any) -> Any:
+        self.answered.wait()
+        held = {"ok": True, "status": 200, "data": {"allowed": True, "reservationId": "rsv_job"}}
+        return SimpleNamespace(status=200, request_id=None, body={"ok": True, "data": {"results": [held]}})
+
+    def send(self, call: Call, _options: CallOptions) -> None:
+        self.released.append((call.body or {})["reservationId"])
 
 
 class FaultyTest(unittest.TestCase):

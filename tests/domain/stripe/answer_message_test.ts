@@ -20,7 +20,7 @@ const DOCUMENT: CatalogDocument = {
   plans: [
     planOf("low", { g: 1 }, { rank: 1, stripePrices: ["price_low", "price_low_year"] }),
     planOf("top", { g: 2 }, { rank: 2, stripePrices: ["price_top"] }),
-    planOf("team", { g: 2 }, { rank: 2, perSeat: true, stripePrices: ["price_seat"] }),
+    planOf("team", { g: 2 }, { rank: 2, perSeat: true, stripePrices: ["price_seat", "price_seat_eu"] }),
     planOf("more", { g: 2 }, { rank: 99, addon: true, perSeat: true, stripePrices: ["price_more"] }),
     planOf("old", { g: 3 }, { rank: 9, archived: true, stripePrices: ["price_old"] }),
   ],
@@ -117,6 +117,7 @@ const ROWS: readonly Row[] = [
   ["a plan by its price", [subscription("created", of("ada"))], ["ada on low"]],
   ["the plan of the highest rank", [subscription("created", { ...of("ada"), ...priced("price_low", "price_top", "price_none") })], ["ada on top"]],
   ["the seats of a plan that is sold by the seat", [subscription("created", { ...of("ada"), items: { data: [{ price: "price_low", quantity: 2 }, { price: "price_seat", quantity: 5 }] } })], ["ada on team x 5"]],
+  ["the seats of all items of one plan", [subscription("created", { ...of("ada"), ...itemsOf(["si_1", "price_seat_eu", 3], ["si_2", "price_low", 9], ["si_3", "price_seat", 4]) })], ["ada on team x 7"]],
   ["more seats than a subscription may have", [subscription("created", { ...of("ada"), items: { data: [{ price: "price_seat", quantity: 20_000 }] } })], ["ada on team x 10000"]],
   ["a quantity of 0 keeps the seats", [subscription("created", { ...of("ada"), items: { data: [{ price: "price_seat", quantity: 0 }] } })], ["ada on team"]],
   ["an add-on beside a plan, in a row of its item", [subscription("created", { ...of("ada"), ...itemsOf(["si_1", "price_low"], ["si_2", "price_more", 3]) })], ["ada on low", "si_2: ada on more x 3"]],

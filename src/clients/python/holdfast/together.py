@@ -50,6 +50,8 @@ class Waiting:
         self.error: Optional[HoldfastError] = None
         self.must_be_single = False
         self.is_given_up = False
+        self.is_asked_again = False
+        """Whether its key was sent again after it was given up: what it may have reserved belongs to the later call."""
 
 
 class Together:
@@ -59,10 +61,13 @@ class Together:
         self._transport = transport
         self._lock = threading.Lock()
         self._queue: List[Waiting] = []
+        self._left: List[Waiting] = []
+        """Calls that were given up while their batch is out."""
         self._out = 0
         self._singles_until = 0.0
         self._key_prefix = ""
         self._senders = ThreadPoolExecutor(OUT_MAX, thread_name_prefix="holdfast")
+        self._releaser = ThreadPoolExecutor(1, thread_name_prefix="holdfast-release")
 
     def send(self, call: Call, options: CallOptions, deadline: Optional[float] = None) -> Any:
         """Sends a call, alone or with others, until it is answered or out of retries.
@@ -106,6 +111,8 @@ class Together:
     def _enter(self, call: Call, options: CallOptions) -> Optional[Waiting]:
         """Takes a place among the requests that are out, or a place in the queue."""
         with self._lock:
+            for left in self._left:
+                left.is_asked_again = left.is_asked_again or left.key == options.idempotency_key
             if self._out < OUT_MAX and not self._queue:
                 self._out += 1
                 return None
@@ -130,8 +137,10 @@ class Together:
                 self._queue.remove(waiting)
                 return
             is_late = waiting.done.is_set()
+            if not is_late:
+                self._left.append(waiting)
         if is_late:
-            self._release(waiting)
+            self._give_back([waiting])
 
     def _leave(self) -> None:
         """Gives the place of a request to the calls that were collected meanwhile."""
@@ -174,9 +183,8 @@ class Together:
             with self._lock:
                 for waiting in batch:
                     waiting.done.set()
-            for waiting in batch:
-                if waiting.is_given_up:
-                    self._release(waiting)
+                self._left = [left for left in self._left if not left.done.is_set()]
+            self._give_back([waiting for waiting in batch if waiting.is_given_up])
             self._leave()
 
     def _results_of(self, batch: List[Waiting]) -> List[Any]:
@@ -206,11 +214,20 @@ class Together:
                 result.get("retryAfterSeconds"),
             )
 
-    def _release(self, waiting: Waiting) -> None:
-        """Releases what was held for a call whose caller no longer waits."""
-        data, waiting.data = waiting.data, None
-        if waiting.call.path != "/reserve" or not isinstance(data, dict) or not data.get("allowed"):
-            return
+    def _give_back(self, calls: List[Waiting]) -> None:
+        """Releases what was held for calls whose callers no longer wait, unless a later call has the same key."""
+        for waiting in calls:
+            data, waiting.data = waiting.data, None
+            if waiting.is_asked_again or waiting.call.path != "/reserve" or not isinstance(data, dict):
+                continue
+            if data.get("allowed"):
+                try:
+                    # Neither a caller nor the next batch waits for it.
+                    self._releaser.submit(self._release, data)
+                except RuntimeError:
+                    return  # The interpreter ends. The reservation expires by itself.
+
+    def _release(self, data: Dict[str, Any]) -> None:
         body = {"reservationId": data.get("reservationId"), "reason": "The caller no longer waits"}
         try:
             self._transport.send(Call("POST", "/release", body), CallOptions(max_retries=0))

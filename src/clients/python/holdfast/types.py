@@ -60,14 +60,6 @@ class Period(TypedDict):
     """null for a lifetime period."""
 
 
-class CounterWindow(TypedDict):
-    """Present for a guard: a rate or a concurrency limit. count is what counts now."""
-
-    type: Literal["rolling", "concurrent"]
-    seconds: NotRequired[float]
-    """Of a rate."""
-
-
 class Counter(TypedDict):
     """The usage of a limit group in its current window."""
 
@@ -98,6 +90,14 @@ class Counter(TypedDict):
     """
     window: NotRequired[CounterWindow]
     """Present for a guard: a rate or a concurrency limit. count is what counts now."""
+
+
+class CounterWindow(TypedDict):
+    """Of a rate or a concurrency limit: what counts now."""
+
+    type: Literal["rolling", "concurrent"]
+    seconds: NotRequired[float]
+    """Of a rate."""
 
 
 class CreditBalance(TypedDict):
@@ -260,15 +260,15 @@ class ReservedGroup(TypedDict):
     """When the window ends; null for a lifetime, a guard, and a session that has not begun."""
 
 
-class ReserveReplyLevels(TypedDict):
-    """Members of ReserveReplyLevels."""
+class LevelGroups(TypedDict):
+    """The limit groups of a user above."""
 
     userId: str
     groups: List[ReservedGroup]
 
 
-class ReserveReplyRuns(TypedDict):
-    """Members of ReserveReplyRuns."""
+class RunState(TypedDict):
+    """The limits of a run after the call."""
 
     runId: str
     limits: List[RunLimit]
@@ -293,9 +293,9 @@ class ReserveReply(TypedDict):
     """Present where rates and concurrency limits alone refuse: how long until the same call
     passes them, unless another call or a settlement comes first; null where it never does.
     """
-    levels: NotRequired[List[ReserveReplyLevels]]
+    levels: NotRequired[List[LevelGroups]]
     """Present if the user has a parent: the users above, nearest first."""
-    runs: NotRequired[List[ReserveReplyRuns]]
+    runs: NotRequired[List[RunState]]
     """With a runId: the run and those around it, innermost first, after the call."""
     credits: NotRequired[CreditCost]
     """What the call costs in credits, of a hold at most; present if the catalog has rates."""
@@ -396,8 +396,8 @@ class CommittedGroup(TypedDict):
     """
 
 
-class CommitAnswerLevelsUncovered(TypedDict):
-    """Members of CommitAnswerLevelsUncovered."""
+class Uncovered(TypedDict):
+    """By unit, the amount that neither plan nor credits could cover."""
 
     count: NotRequired[float]
     tokens: NotRequired[float]
@@ -411,7 +411,7 @@ class CommitAnswerLevels(TypedDict):
 
     userId: str
     groups: List[CommittedGroup]
-    uncovered: CommitAnswerLevelsUncovered
+    uncovered: Uncovered
 
 
 class CommitAnswer(TypedDict):
@@ -483,15 +483,7 @@ class TrackOptions(TypedDict):
     """Cut after 32768 bytes of UTF-8."""
 
 
-class TrackAnswerLevelsCountersWindow(TypedDict):
-    """Present for a guard: a rate or a concurrency limit. count is what counts now."""
-
-    type: Literal["rolling", "concurrent"]
-    seconds: NotRequired[float]
-    """Of a rate."""
-
-
-class TrackAnswerLevelsCountersMember(TypedDict):
+class OwnShare(TypedDict):
     """The user's own share of a limit group of a user above."""
 
     count: float
@@ -500,37 +492,10 @@ class TrackAnswerLevelsCountersMember(TypedDict):
     """The most that it may use; null for no limit."""
 
 
-class TrackAnswerLevelsCounters(TypedDict):
-    """Members of TrackAnswerLevelsCounters."""
+class LevelCounter(Counter):
+    """The usage of a limit group of a user above."""
 
-    groupId: str
-    event: str
-    """The pattern of the first rule of the group."""
-    label: str
-    unit: Unit
-    quota: float
-    count: float
-    """Used and held."""
-    remaining: float
-    costCents: float
-    """The cost of the counted events, without open holds."""
-    filters: Dict[str, List[str]]
-    """The distinct metadata values in the rules of the group."""
-    overage: NotRequired[float]
-    """Present where the group has overage: the part of the count that was sold past the quota.
-    It uses up none of the quota.
-    """
-    overageMax: NotRequired[Union[float, None]]
-    """Present where the group has overage: the most in force, of the catalog or the user's own
-    cap; null for no limit.
-    """
-    period: NotRequired[Union[Period, None]]
-    """Present where the group has a period of its own: its running window; null where none
-    runs, and for a guard.
-    """
-    window: NotRequired[TrackAnswerLevelsCountersWindow]
-    """Present for a guard: a rate or a concurrency limit. count is what counts now."""
-    member: NotRequired[TrackAnswerLevelsCountersMember]
+    member: NotRequired[OwnShare]
     """Absent for a guard: it has no shares."""
 
 
@@ -538,14 +503,7 @@ class TrackAnswerLevels(TypedDict):
     """Members of TrackAnswerLevels."""
 
     userId: str
-    counters: List[TrackAnswerLevelsCounters]
-
-
-class TrackAnswerRuns(TypedDict):
-    """Members of TrackAnswerRuns."""
-
-    runId: str
-    limits: List[RunLimit]
+    counters: List[LevelCounter]
 
 
 class TrackAnswer(TypedDict):
@@ -557,7 +515,7 @@ class TrackAnswer(TypedDict):
     counters: List[Counter]
     levels: NotRequired[List[TrackAnswerLevels]]
     """Present if the user has a parent: the users above, nearest first."""
-    runs: NotRequired[List[TrackAnswerRuns]]
+    runs: NotRequired[List[RunState]]
     """With a runId: the run and those around it, innermost first, after the call."""
     cost: Cost
     credits: NotRequired[CreditCost]
@@ -629,13 +587,6 @@ class CanUseAnswerLevels(TypedDict):
     details: List[UseDetail]
 
 
-class CanUseAnswerRuns(TypedDict):
-    """Members of CanUseAnswerRuns."""
-
-    runId: str
-    limits: List[RunLimit]
-
-
 class CanUseAnswer(TypedDict):
     """The answer to a can-use: what a reserve would answer now."""
 
@@ -653,7 +604,7 @@ class CanUseAnswer(TypedDict):
     """
     levels: NotRequired[List[CanUseAnswerLevels]]
     """Present if the user has a parent: the users above, nearest first."""
-    runs: NotRequired[List[CanUseAnswerRuns]]
+    runs: NotRequired[List[RunState]]
     """With a runId: the run and those around it, innermost first, after the call."""
     credits: NotRequired[CreditCost]
     """What the call costs in credits, of a hold at most; present if the catalog has rates."""
@@ -796,13 +747,6 @@ class ExplanationLevels(TypedDict):
     credits: List[ExplainedCredit]
 
 
-class ExplanationRuns(TypedDict):
-    """Members of ExplanationRuns."""
-
-    runId: str
-    limits: List[RunLimit]
-
-
 class Explanation(TypedDict):
     """The answer to an explain: what a reserve would answer now, and why."""
 
@@ -827,7 +771,7 @@ class Explanation(TypedDict):
     """
     levels: NotRequired[List[ExplanationLevels]]
     """Present if the user has a parent: the users above, nearest first."""
-    runs: NotRequired[List[ExplanationRuns]]
+    runs: NotRequired[List[RunState]]
     """With a runId: the run and those around it, innermost first, after the call."""
     rate: NotRequired[ExplainedRate]
     """The most that the call costs in credits, and how that adds up; present if the catalog has
@@ -841,23 +785,6 @@ class Explanation(TypedDict):
     as the standard one. quantity_not_counted: quantity is above 1, but no matched limit group
     or balance counts it; use count.
     """
-
-
-class UsageLevelsCountersWindow(TypedDict):
-    """Present for a guard: a rate or a concurrency limit. count is what counts now."""
-
-    type: Literal["rolling", "concurrent"]
-    seconds: NotRequired[float]
-    """Of a rate."""
-
-
-class UsageLevelsCountersMember(TypedDict):
-    """The user's own share of a limit group of a user above."""
-
-    count: float
-    """What the user used and holds of the group."""
-    quota: Union[float, None]
-    """The most that it may use; null for no limit."""
 
 
 class UsageLevelsCounters(TypedDict):
@@ -881,9 +808,9 @@ class UsageLevelsCounters(TypedDict):
     costCents: NotRequired[float]
     filters: NotRequired[Dict[str, List[str]]]
     period: NotRequired[Union[Period, None]]
-    window: NotRequired[UsageLevelsCountersWindow]
+    window: NotRequired[CounterWindow]
     """Present for a guard: a rate or a concurrency limit. count is what counts now."""
-    member: NotRequired[UsageLevelsCountersMember]
+    member: NotRequired[OwnShare]
     """Absent for a guard: it has no shares."""
 
 
@@ -1800,13 +1727,6 @@ class ComposeUsage(TypedDict):
     eventId: str
 
 
-class GeneratedRuns(TypedDict):
-    """Members of GeneratedRuns."""
-
-    runId: str
-    limits: List[RunLimit]
-
-
 class Generated(TypedDict):
     """A generation."""
 
@@ -1815,15 +1735,8 @@ class Generated(TypedDict):
     output: Dict[str, Any]
     """Matches the output schema of the type."""
     usage: ComposeUsage
-    runs: NotRequired[List[GeneratedRuns]]
+    runs: NotRequired[List[RunState]]
     """With a runId: the run and those around it, innermost first, after the call."""
-
-
-class OptedOutRuns(TypedDict):
-    """Members of OptedOutRuns."""
-
-    runId: str
-    limits: List[RunLimit]
 
 
 class OptedOut(TypedDict):
@@ -1833,7 +1746,7 @@ class OptedOut(TypedDict):
     generationId: Any
     output: Any
     usage: Any
-    runs: NotRequired[List[OptedOutRuns]]
+    runs: NotRequired[List[RunState]]
     """With a runId: the run and those around it, innermost first, after the call."""
 
 
@@ -2116,16 +2029,6 @@ ChargedAmount = Union[ChargedAmount1, ChargedAmount2]
 """What an event took from one limit group or one credit balance."""
 
 
-class EventDetailUncovered(TypedDict):
-    """By unit, the amount that neither plan nor credits could cover; usually empty."""
-
-    count: NotRequired[float]
-    tokens: NotRequired[float]
-    seconds: NotRequired[float]
-    cents: NotRequired[float]
-    credits: NotRequired[float]
-
-
 class EventDetail(MeteredEvent):
     """An event with its details."""
 
@@ -2138,7 +2041,7 @@ class EventDetail(MeteredEvent):
     errorCode: Union[str, None]
     reservationId: Union[str, None]
     reason: Union[str, None]
-    uncovered: EventDetailUncovered
+    uncovered: Uncovered
     """By unit, the amount that neither plan nor credits could cover; usually empty."""
 
 
@@ -2240,6 +2143,45 @@ class CreditsMessageData(TypedDict):
     """Present if a call of a user below userId caused the message: the id of that user."""
 
 
+class OverageMessageData(TypedDict):
+    """The data of a message about overage that begins, or reaches its cap."""
+
+    appId: str
+    mode: Mode
+    userId: str
+    groupId: str
+    unit: Unit
+    period: Period
+    """The window of the group."""
+    max: Union[float, None]
+    """The most in force; null for no limit."""
+    overage: float
+    """Sold so far, open holds included."""
+    causedBy: NotRequired[str]
+    """Present if a call of a user below userId caused the message: the id of that user."""
+
+
+class TopUpMessageData(TypedDict):
+    """The data of a message about an automatic top-up."""
+
+    appId: str
+    mode: Mode
+    userId: str
+    topUpId: Union[str, None]
+    """null where the cap let none be made."""
+    packId: str
+    quantity: float
+    amount: float
+    """In the smallest unit of the currency."""
+    currency: str
+    reason: Union[str, None]
+    """Of topup.failed: a text for the customer. Of topup.capped: max_per_month or
+    currency_changed.
+    """
+    causedBy: NotRequired[str]
+    """Present if a call of a user below userId caused the message: the id of that user."""
+
+
 class SubscriptionMessageData(TypedDict):
     """The data of a message about a subscription."""
 
@@ -2272,42 +2214,6 @@ class UsageOverage(TypedDict):
     """All settled overage of the window, up to and with this message."""
 
 
-class UsageOverageStarted(TypedDict):
-    """Members of UsageOverageStarted."""
-
-    appId: str
-    mode: Mode
-    userId: str
-    groupId: str
-    unit: Unit
-    period: Period
-    """The window of the group."""
-    max: Union[float, None]
-    """The most in force; null for no limit."""
-    overage: float
-    """Sold so far, open holds included."""
-    causedBy: NotRequired[str]
-    """Present if a call of a user below userId caused the message: the id of that user."""
-
-
-class UsageCapReached(TypedDict):
-    """Members of UsageCapReached."""
-
-    appId: str
-    mode: Mode
-    userId: str
-    groupId: str
-    unit: Unit
-    period: Period
-    """The window of the group."""
-    max: Union[float, None]
-    """The most in force; null for no limit."""
-    overage: float
-    """Sold so far, open holds included."""
-    causedBy: NotRequired[str]
-    """Present if a call of a user below userId caused the message: the id of that user."""
-
-
 UserMerged = TypedDict("UserMerged", {
     "appId": 'str',
     "mode": 'Mode',
@@ -2325,69 +2231,6 @@ class ReservationExpired(TypedDict):
     userId: str
     reservationId: str
     event: str
-
-
-class TopupPaid(TypedDict):
-    """Members of TopupPaid."""
-
-    appId: str
-    mode: Mode
-    userId: str
-    topUpId: Union[str, None]
-    """null where the cap let none be made."""
-    packId: str
-    quantity: float
-    amount: float
-    """In the smallest unit of the currency."""
-    currency: str
-    reason: Union[str, None]
-    """Of topup.failed: a text for the customer. Of topup.capped: max_per_month or
-    currency_changed.
-    """
-    causedBy: NotRequired[str]
-    """Present if a call of a user below userId caused the message: the id of that user."""
-
-
-class TopupFailed(TypedDict):
-    """Members of TopupFailed."""
-
-    appId: str
-    mode: Mode
-    userId: str
-    topUpId: Union[str, None]
-    """null where the cap let none be made."""
-    packId: str
-    quantity: float
-    amount: float
-    """In the smallest unit of the currency."""
-    currency: str
-    reason: Union[str, None]
-    """Of topup.failed: a text for the customer. Of topup.capped: max_per_month or
-    currency_changed.
-    """
-    causedBy: NotRequired[str]
-    """Present if a call of a user below userId caused the message: the id of that user."""
-
-
-class TopupCapped(TypedDict):
-    """Members of TopupCapped."""
-
-    appId: str
-    mode: Mode
-    userId: str
-    topUpId: Union[str, None]
-    """null where the cap let none be made."""
-    packId: str
-    quantity: float
-    amount: float
-    """In the smallest unit of the currency."""
-    currency: str
-    reason: Union[str, None]
-    """Of topup.failed: a text for the customer. Of topup.capped: max_per_month or
-    currency_changed.
-    """
-    causedBy: NotRequired[str]
-    """Present if a call of a user below userId caused the message: the id of that user."""
 
 
 class PersonErased(TypedDict):
@@ -2410,8 +2253,8 @@ WebhookData = TypedDict("WebhookData", {
     "usage.threshold_reached": 'ThresholdMessageData',
     "usage.pace_exceeded": 'PaceMessageData',
     "usage.overage": 'UsageOverage',
-    "usage.overage_started": 'UsageOverageStarted',
-    "usage.cap_reached": 'UsageCapReached',
+    "usage.overage_started": 'OverageMessageData',
+    "usage.cap_reached": 'OverageMessageData',
     "credits.granted": 'CreditsMessageData',
     "credits.low": 'CreditsMessageData',
     "credits.depleted": 'CreditsMessageData',
@@ -2426,9 +2269,9 @@ WebhookData = TypedDict("WebhookData", {
     "subscription.promoted": 'SubscriptionMessageData',
     "user.merged": 'UserMerged',
     "reservation.expired": 'ReservationExpired',
-    "topup.paid": 'TopupPaid',
-    "topup.failed": 'TopupFailed',
-    "topup.capped": 'TopupCapped',
+    "topup.paid": 'TopUpMessageData',
+    "topup.failed": 'TopUpMessageData',
+    "topup.capped": 'TopUpMessageData',
     "person.erased": 'PersonErased',
     "ping": 'Ping',
 })
