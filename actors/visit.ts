@@ -46,7 +46,7 @@ export async function stay<T>(
   });
 }
 
-/** Runs a bounded step of work inside those of some cells that are open now. */
+/** Runs a bounded step of work inside the cells of a list that are open now. */
 export async function visitAll<T>(
   { doors }: VisitedTerm,
   cells: Iterable<number>,

@@ -1,4 +1,4 @@
-// Margins: what plans bring in against what their calls cost.
+// Margins: the revenue of each plan, by its price and its seats, against the cost of its calls.
 
 import type { Realm } from "../../actors/call.ts";
 import { MARGIN_DAYS, marginOf } from "../../src/domain/plans/margin.ts";
@@ -24,13 +24,13 @@ type World = AddingWorld & {
 const endpoint = keylessEndpointsOn<World>();
 
 const DAY_MS = 86_400_000;
-/** The most plans of an answer. */
+/** The most plans in an answer. */
 const PLANS_MAX = 1_000;
-/** Seats are counted again when so many times has passed as counting took. */
+/** Seats are counted again after this many times the duration of the last count. */
 const REST_FACTOR = 20;
-/** Counting that took longer is not waited for, ... */
+/** If the last count took longer than this, callers do not wait for the next one ... */
 const SLOW_MS = 50;
-/** ... while what was counted before is not older. */
+/** ... unless the last result is older than this. */
 const STALE_MS = 86_400_000;
 
 /** Margins of plans. */
@@ -64,7 +64,7 @@ export const MARGINS: readonly KeylessEndpoint<World>[] = [
   }),
 ];
 
-/** Seats, and the moment of the realm at which they were counted. */
+/** Seats, and when they were counted, by the clock of the realm. */
 interface Counted {
   readonly at: Millis;
   readonly plans: readonly PlanSeats[];
@@ -75,18 +75,18 @@ async function countNow({ database }: World, realm: Realm, userId: string | null
   return { at, plans: await countSeats(database, realm.realm, at, userId) };
 }
 
-/** The last count of the seats of a realm. Times are of the process. */
+/** The last count of the seats of a realm. Times are by the clock of the process. */
 interface Kept {
   readonly counted: Promise<Counted>;
-  /** Until when they are not counted again; Infinity while they are. */
+  /** No new count begins before this time; Infinity while a count runs. */
   until: number;
-  /** Until when a caller gets them while they are counted again. */
+  /** Until this time callers get the last result while a new count runs. */
   staleUntil: number;
 }
 
 const KEPT = new WeakMap<Realm, Kept>();
 
-/** Counts the seats of a realm, or returns what was counted before: counting reads every subscription. */
+/** Counts the seats of a realm, or returns the last result: a count reads every subscription. */
 async function seatsOf(world: World, realm: Realm): Promise<Counted> {
   const startedAt = performance.now();
   const kept = KEPT.get(realm);

@@ -41,7 +41,7 @@ interface StreamWorld extends DispatchWorld {
 interface StreamHolder extends Source<StreamWorld> {
   /** The running term of the database that has an app. @throws MayNotAnswer */
   requireServingOf(app: { readonly appId: string }): StreamWorld;
-  /** The same; null where it would throw. */
+  /** Like `requireServingOf`, but returns null where that throws. */
   servingOf(app: { readonly appId: string }): StreamWorld | null;
   readonly streams: Streams;
 }

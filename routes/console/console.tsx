@@ -49,6 +49,7 @@ export interface ConsoleOptions {
 
 const HOME = "/console/apps";
 const SIGN_IN = "/console/sign-in";
+const SIGN_OUT = "/console/sign-out";
 const RETRY_AFTER_S = "2";
 /** The answer to a poll for a part of a page that has not changed. */
 const UNCHANGED = 204;
@@ -75,7 +76,7 @@ export function consoleRoutes(
   app.get("/console", () => redirect(HOME));
   app.get(SIGN_IN, guarded((context) => console.showSignIn(context)));
   app.post(SIGN_IN, guarded((context) => console.signIn(context)));
-  app.post("/console/sign-out", guarded((context) => console.signOut(context)));
+  app.post(SIGN_OUT, guarded((context) => console.signOut(context)));
   for (const page of PAGES) app.get(page.path, guarded((context) => console.show(context, page)));
   for (const action of ACTIONS) app.post(action.path, guarded((context) => console.run(context, action)));
   app.all("/console/*", guarded((context) => console.notFound(context)));
@@ -403,11 +404,11 @@ function record(serving: World, who: string, what: string, after: Values | null 
   return recordAudited(serving, action, after);
 }
 
-/** Redirects to the sign-in page, which returns to the requested page. */
-function signInFrom({ raw, url, method }: HonoRequest): Response {
+/** Redirects to the sign-in page, which returns to the requested page, or to the form that was sent: it has the same path. */
+function signInFrom({ raw, url }: HonoRequest): Response {
   const isPartial = raw.headers.has("hx-request");
   // For a part of a page, the whole page goes to the sign-in form and returns to itself.
-  const from = isPartial ? raw.headers.get("hx-current-url") ?? "" : method === "GET" ? url : "";
+  const from = isPartial ? raw.headers.get("hx-current-url") ?? "" : url;
   const { pathname, search } = URL.canParse(from) ? new URL(from) : { pathname: HOME, search: "" };
   const to = `${SIGN_IN}?to=${encodeURIComponent(pathname + search)}`;
   return isPartial ? secured(new Response(null, { headers: { "hx-redirect": to } })) : redirect(to);
@@ -417,6 +418,7 @@ function signInFrom({ raw, url, method }: HonoRequest): Response {
 function pagePathOf(path: string | undefined): string {
   if (path === undefined || !path.startsWith("/console") || /[\\\p{Cc}]|\/\//u.test(path)) return HOME;
   const { host, pathname, search } = new URL(path, "http://host");
-  const isPage = host === "host" && /^\/console(\/|$)/.test(pathname) && pathname !== SIGN_IN;
+  const isPage = host === "host" && /^\/console(\/|$)/.test(pathname) &&
+    ![SIGN_IN, SIGN_OUT].includes(pathname);
   return isPage ? pathname + search : HOME;
 }

@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { defineCall } from "./definition.ts";
-import { endUserId, quotasByGroup, wholeNumber } from "./fields.ts";
+import { cursorPage, endUserId, quotasByGroup } from "./fields.ts";
 import { limitsByGroup } from "./records.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
@@ -43,9 +43,7 @@ export const listMembers = defineCall({
   input: z.object({
     userId: endUserId,
     groupId: z.string().describe("A limit group of the user's plan in force"),
-    limit: wholeNumber(1, REQUEST_LIMITS.childrenLimitMax).optional()
-      .describe(`1 to ${REQUEST_LIMITS.childrenLimitMax}, default ${REQUEST_LIMITS.childrenLimit}`),
-    cursor: z.string().optional().describe("cursor of the previous page"),
+    ...cursorPage(REQUEST_LIMITS.childrenLimitMax, REQUEST_LIMITS.childrenLimit),
   }),
   tag: "Accounts",
   summary: "List what each user below used of a limit group",
@@ -74,9 +72,7 @@ export const listChildren = defineCall({
   access: "secret",
   input: z.object({
     userId: endUserId,
-    limit: wholeNumber(1, REQUEST_LIMITS.childrenLimitMax).optional()
-      .describe(`1 to ${REQUEST_LIMITS.childrenLimitMax}, default ${REQUEST_LIMITS.childrenLimit}`),
-    cursor: z.string().optional().describe("The cursor of the previous page"),
+    ...cursorPage(REQUEST_LIMITS.childrenLimitMax, REQUEST_LIMITS.childrenLimit),
   }),
   tag: "Accounts",
   summary: "List the users directly below a user",

@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { defineCall } from "./definition.ts";
-import { endUserId, eventPattern, moment, nameOf, SHOWN_AS, textOf, wholeNumber } from "./fields.ts";
+import { endUserId, eventPattern, moment, nameOf, pageLimit, SHOWN_AS, textOf } from "./fields.ts";
 import { balance, time } from "./records.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
@@ -112,8 +112,7 @@ export const listLedger = defineCall({
   access: "secret",
   input: z.object({
     userId: endUserId,
-    limit: wholeNumber(1, REQUEST_LIMITS.ledgerLimitMax).optional()
-      .describe(`1 to ${REQUEST_LIMITS.ledgerLimitMax}, default ${REQUEST_LIMITS.ledgerLimitDefault}`),
+    limit: pageLimit(REQUEST_LIMITS.ledgerLimitMax, REQUEST_LIMITS.ledgerLimitDefault),
     cursor: z.string().optional().describe("nextCursor of the previous page"),
     balanceId: nameOf(REQUEST_LIMITS.idLengthMax).optional(),
   }),

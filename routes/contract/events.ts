@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { defineCall } from "./definition.ts";
-import { anyId, endUserId, eventName, moment, nameOf, wholeNumber } from "./fields.ts";
+import { anyId, endUserId, eventName, feedPage, moment, nameOf } from "./fields.ts";
 import { MATCH_STATUSES } from "../../src/domain/state/event.ts";
 import { event, eventDetail } from "./records.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
@@ -25,10 +25,7 @@ export const listEvents = defineCall({
     ),
     from: moment.optional().describe("Only events at and after this time"),
     to: moment.optional().describe("Only events before this time"),
-    limit: wholeNumber(1, REQUEST_LIMITS.feedLimitMax).optional()
-      .describe(`1 to ${REQUEST_LIMITS.feedLimitMax}, default ${REQUEST_LIMITS.feedLimitDefault}`),
-    offset: wholeNumber(0, REQUEST_LIMITS.feedOffsetMax).optional()
-      .describe(`0 to ${REQUEST_LIMITS.feedOffsetMax}, default 0`),
+    ...feedPage,
   }),
   tag: "Events",
   summary: "List events",

@@ -99,6 +99,26 @@ export function wholeNumber(min: number, max: number) {
     .register(SHOWN_AS, { type: "integer", minimum: min, maximum: max });
 }
 
+/** How many rows a page has. */
+export function pageLimit(most: number, byDefault: number) {
+  return wholeNumber(1, most).optional().describe(`1 to ${most}, default ${byDefault}`);
+}
+
+/** The page of a list by a cursor. */
+export function cursorPage(most: number, byDefault: number) {
+  return {
+    limit: pageLimit(most, byDefault),
+    cursor: z.string().optional().describe("The cursor of the previous page"),
+  };
+}
+
+/** The page of a list by an offset. */
+export const feedPage = {
+  limit: pageLimit(REQUEST_LIMITS.feedLimitMax, REQUEST_LIMITS.feedLimitDefault),
+  offset: wholeNumber(0, REQUEST_LIMITS.feedOffsetMax).optional()
+    .describe(`0 to ${REQUEST_LIMITS.feedOffsetMax}, default 0`),
+};
+
 const HALF_OF_SMALLEST = 5e-7;
 const size = z.number().max(REQUEST_LIMITS.amountMax);
 

@@ -68,7 +68,7 @@ export function* heldFaults(input: {
   }
 }
 
-/** Who uses what, and how much. */
+/** The user, the event and the amounts of a call. */
 export const meteredCall = {
   userId: endUserId,
   event: eventName.describe("The event type, such as image.render"),

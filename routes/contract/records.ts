@@ -31,7 +31,7 @@ export const REASONS = [
 
 export const reasons = z.array(z.enum(REASONS));
 
-/** Who refuses a call. */
+/** The users and runs that refuse a call. */
 export const refusedBy = z.array(z.string()).optional().describe(
   "Of a refused call with a runId, or of a user with a parent: the ids of the users that refuse, in the order of " +
     "the path, then those of runs, innermost first",

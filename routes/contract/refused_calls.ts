@@ -2,9 +2,8 @@
 
 import { z } from "zod";
 import { defineCall } from "./definition.ts";
-import { endUserId, eventName, wholeNumber } from "./fields.ts";
+import { endUserId, eventName, feedPage } from "./fields.ts";
 import { REASONS, time } from "./records.ts";
-import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
 /** `GET /v1/refusals` */
 export const listRefusals = defineCall({
@@ -16,10 +15,7 @@ export const listRefusals = defineCall({
     userId: endUserId.optional(),
     event: eventName.optional(),
     refusedBy: endUserId.optional().describe("Only calls that this user refused, above their own user"),
-    limit: wholeNumber(1, REQUEST_LIMITS.feedLimitMax).optional()
-      .describe(`1 to ${REQUEST_LIMITS.feedLimitMax}, default ${REQUEST_LIMITS.feedLimitDefault}`),
-    offset: wholeNumber(0, REQUEST_LIMITS.feedOffsetMax).optional()
-      .describe(`0 to ${REQUEST_LIMITS.feedOffsetMax}, default 0`),
+    ...feedPage,
   }),
   tag: "Events",
   summary: "List refused calls",

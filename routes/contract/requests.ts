@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { defineCall } from "./definition.ts";
-import { appPath, mode, textOf, wholeNumber } from "./fields.ts";
+import { appPath, cursorPage, mode, textOf, wholeNumber } from "./fields.ts";
 import { time } from "./records.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 import { REQUEST_LOG_LIMITS } from "../../src/process/sent_limits.ts";
@@ -22,9 +22,7 @@ export const listRequests = defineCall({
     code: filterText,
     path: filterText.describe("A part of the path, case-sensitive"),
     requestId: filterText.describe("One of the newest 20 request ids of a row"),
-    limit: wholeNumber(1, REQUEST_LIMITS.feedLimitMax).optional()
-      .describe(`1 to ${REQUEST_LIMITS.feedLimitMax}, default ${REQUEST_LIMITS.feedLimitDefault}`),
-    cursor: z.string().optional().describe("The cursor of the previous page"),
+    ...cursorPage(REQUEST_LIMITS.feedLimitMax, REQUEST_LIMITS.feedLimitDefault),
   }),
   tag: "Administration",
   summary: "List the failed requests of an app",

@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { defineCall } from "./definition.ts";
-import { amount, anyId, cutAt, endUserId, eventPattern, metadata, nameOf, wholeNumber } from "./fields.ts";
+import { amount, anyId, cursorPage, cutAt, endUserId, eventPattern, metadata, nameOf } from "./fields.ts";
 import { runLimit, time, unit } from "./records.ts";
 import { NESTING_MAX } from "../../src/domain/state/run.ts";
 import { REASON_LENGTH_MAX } from "../../src/domain/values/texts.ts";
@@ -90,9 +90,7 @@ export const listRuns = defineCall({
   input: z.object({
     userId: endUserId,
     status: status.optional(),
-    limit: wholeNumber(1, REQUEST_LIMITS.runsLimitMax).optional()
-      .describe(`1 to ${REQUEST_LIMITS.runsLimitMax}, default ${REQUEST_LIMITS.runsLimit}`),
-    cursor: z.string().optional().describe("cursor of the previous page"),
+    ...cursorPage(REQUEST_LIMITS.runsLimitMax, REQUEST_LIMITS.runsLimit),
   }),
   tag: "Runs",
   summary: "List the runs of a user",

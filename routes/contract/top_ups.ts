@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { defineCall } from "./definition.ts";
-import { endUserId, nameOf, positiveAmount, wholeNumber } from "./fields.ts";
+import { cursorPage, endUserId, nameOf, positiveAmount } from "./fields.ts";
 import { time } from "./records.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 
@@ -114,9 +114,7 @@ export const listTopUps = defineCall({
   access: "end_user",
   input: z.object({
     ...ofUser,
-    limit: wholeNumber(1, REQUEST_LIMITS.runsLimitMax).optional()
-      .describe(`1 to ${REQUEST_LIMITS.runsLimitMax}, default ${REQUEST_LIMITS.runsLimit}`),
-    cursor: z.string().optional().describe("cursor of the previous page"),
+    ...cursorPage(REQUEST_LIMITS.runsLimitMax, REQUEST_LIMITS.runsLimit),
   }),
   tag: "Top-ups",
   summary: "List a user's top-ups",

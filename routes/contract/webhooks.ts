@@ -2,11 +2,10 @@
 
 import { z } from "zod";
 import { defineCall } from "./definition.ts";
-import { appPath, mode, nameOf, SHOWN_AS, textOf, wholeNumber } from "./fields.ts";
+import { appPath, feedPage, mode, nameOf, SHOWN_AS, textOf } from "./fields.ts";
 import { nothing, time } from "./records.ts";
 import { MESSAGES } from "./webhook_messages.ts";
 import { isEventPattern, MESSAGE_TYPES } from "../../src/domain/state/message.ts";
-import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 import { WEBHOOK_LIMITS } from "../../src/process/webhook_limits.ts";
 
 const webhookPath = { ...appPath, webhookId: z.string() };
@@ -50,10 +49,7 @@ const messagesQuery = z.object({
   status: z.enum([...status.options, "failing"]).optional().describe(
     'Only messages with this status; "failing": not delivered, and at least one attempt failed',
   ),
-  limit: wholeNumber(1, REQUEST_LIMITS.feedLimitMax).optional()
-    .describe(`1 to ${REQUEST_LIMITS.feedLimitMax}, default ${REQUEST_LIMITS.feedLimitDefault}`),
-  offset: wholeNumber(0, REQUEST_LIMITS.feedOffsetMax).optional()
-    .describe(`0 to ${REQUEST_LIMITS.feedOffsetMax}, default 0`),
+  ...feedPage,
 });
 
 const shownWebhook = {

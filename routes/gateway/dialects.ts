@@ -37,7 +37,7 @@ export interface Dialect {
   readonly kind: ServerKind;
   /** The name that people know. */
   readonly label: string;
-  /** Where its calls are. */
+  /** The path under which its calls are. */
   readonly path: string;
   readonly calls: readonly CallKind[];
   /** Whether one model can be asked for, beside the list. */

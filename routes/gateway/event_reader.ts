@@ -24,7 +24,7 @@ const decoder = new TextDecoder();
 export class EventReader {
   /** The report of the usage; undefined until it has arrived. */
   report: unknown = undefined;
-  /** What was reported before that. */
+  /** The part of the usage that was reported before that. */
   begun: unknown = undefined;
   /** Whether the last event of the answer has arrived. */
   hasEnded = false;

@@ -37,7 +37,7 @@ import { fit, fitOf } from "../contract/fit.ts";
 import { runTurn, type TurnWorld } from "../http/turn.ts";
 import { rest } from "../../src/process/rest.ts";
 
-/** What is held for whom. */
+/** The input of a hold: the user and the amounts. */
 export const holdInput = z.object({
   userId: endUserId,
   event: eventName,

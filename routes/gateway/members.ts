@@ -61,7 +61,7 @@ export function refuseAmbiguous(bytes: Uint8Array, members: Members, shape: Answ
   if (fault !== null) throw invalidMember(fault.path, fault.message);
 }
 
-/** The same of a form, in which other names may be repeated, such as that of several files. */
+/** Refuses the same in a form. There, other names may be repeated, such as the name of several files. */
 export function refuseAmbiguousForm(parts: readonly FormPart[], members: Members, shape: AnswerShape): void {
   const rules = rulesOf(shape);
   const seen = new Set<string>();

@@ -38,7 +38,7 @@ export interface ReadCall {
   readonly holdsTokens: boolean;
   /** Whether texts may go into the log; the decision checks the user's consent. */
   readonly isLogged: boolean;
-  /** What is to be held. */
+  /** The amounts to hold, and for whom. */
   readonly hold: z.output<typeof holdInput>;
   /** What fitting needs; null for a call that does not ask for it. */
   readonly fitting: Fitting | null;

@@ -6,7 +6,7 @@ import { Refused } from "../http/errors.ts";
 import { headersOf } from "../http/respond.ts";
 import type { Dialect } from "./dialects.ts";
 
-/** What is asked of a server. */
+/** A request to a model server. */
 export interface Asked {
   readonly path: string;
   /** null for a GET. */

@@ -17,7 +17,7 @@ import { Stopping } from "../../actors/port.ts";
 import type { Source } from "../http/auth.ts";
 import { type Hold, type HoldSource, prolongAnywhere, settleAnywhere, type Settlement } from "./holds.ts";
 
-/** What is known of an answer so far. */
+/** The part of an answer that has arrived. */
 export interface Progress {
   /** The report of the usage; undefined until it has arrived. */
   readonly report?: unknown;

@@ -1,6 +1,6 @@
-// Runs calls without an API key where the process has several databases: on the one that has their app or workspace, on
-// the one that a call chooses, or on all of them, with their answers made one. An answer of all is whole or refused. With
-// one database, every call runs on it.
+// Runs calls without an API key in a process with several databases: on the database of their app or workspace, on a
+// database that the call names, or on all of them with the answers joined. If one of them cannot answer, a call to all is
+// refused. With one database, every call runs on it.
 
 import type { AuditWorld, Author } from "../../src/audit/audit.ts";
 import { Unavailable } from "../../actors/port.ts";
@@ -55,7 +55,7 @@ export function namedStore(source: StoreSource<unknown>, name: string | null): n
   throw invalidMember("store", which);
 }
 
-/** The answers of all databases as one. */
+/** Joins the answers of all databases. */
 async function joined<World>(
   source: StoreSource<World>,
   { target, input }: KeylessCall<World>,
@@ -78,7 +78,7 @@ async function joined<World>(
   return success(join(answers, input, services.map(storedOf)));
 }
 
-/** Shows a database. One that has not answered for a while is not served, although its term may go on. */
+/** Shows a database. A database that has not answered for a while is not shown as served, even if its term continues. */
 export function storedOf({ storeName, state, serving, awaited }: StoreService<unknown>): Stored {
   const isLost = state === "serving" && serving === null;
   return { name: storeName ?? "", state: isLost ? "starting" : state, awaited };

@@ -36,7 +36,7 @@ export interface KeylessEndpoint<World> extends Omit<KeylessDefinition, "about">
 export interface StoreSource<World> extends Source<World> {
   readonly isOne: boolean;
   readonly services: readonly StoreService<World>[];
-  /** Those with workspaces. */
+  /** The services of databases with workspaces. */
   readonly needed: readonly StoreService<World>[];
   /** The terms of all databases. @throws MayNotAnswer where one is missing */
   requireAll(): readonly World[];

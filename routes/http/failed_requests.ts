@@ -1,4 +1,4 @@
-// Which answers the log of failed requests records, and what of them.
+// Selects the answers that the log of failed requests records, and their parts.
 
 import type { RequestLog } from "../../src/audit/request_log.ts";
 import { keyOfUsers, type RequestKey, shownBody, unknownKey } from "../../src/domain/state/failed_request.ts";
@@ -30,7 +30,7 @@ export interface Failure {
   readonly code: string;
   readonly message: string;
   readonly requestId: string;
-  /** The number of alike calls of a batch; absent for one request. */
+  /** The number of similar calls of a batch; absent for one request. */
   readonly count?: number;
 }
 
@@ -92,7 +92,7 @@ interface CallResult {
   readonly error?: { readonly code: RefusalCode; readonly message: string };
 }
 
-/** Failed calls of a batch that are alike in status and code, as the last of them. */
+/** Failed calls of a batch with the same status and code; the details are of the last one. */
 interface FailedCalls extends Pick<Failure, "status" | "code" | "message"> {
   readonly count: number;
   readonly members: Members | null;
@@ -148,10 +148,10 @@ function bodyOf(members: Members): string | null {
   return text === "{}" ? null : text;
 }
 
-/** Codes of answers to a body that was read, or would have been. */
+/** Codes of answers to a request with a body that was read, or would have been read. */
 const OF_BODY: ReadonlySet<string> = new Set(["invalid_request", "payload_too_large"]);
 
-/** A body that is no JSON object is shown by its length. */
+/** A body that is not a JSON object is shown by its length. */
 function unreadBody({ headers }: Request, code: string): string | null {
   const bytes = Number(headers.get("content-length") ?? 0);
   return OF_BODY.has(code) && bytes > 0 ? `${bytes} bytes` : null;

@@ -16,7 +16,7 @@ export interface Guess {
 
 /** The wrong tokens that a process got. */
 export class Guesses {
-  /** Those of the last minute, without those that were above a limit. */
+  /** Wrong tokens of the last minute, without those above a limit. */
   #wrong: Guess[] = [];
   readonly #entries = new FailedSignIns();
 

@@ -120,7 +120,7 @@ export function checkMembers<Schema extends z.ZodType>(
  */
 function misfitOf(schema: z.ZodType, members: Members, wholeBody: string | undefined): Refused {
   const issues = schema.safeParse(members, { error: messageOf }).error?.issues ?? [];
-  const details = issues.flatMap(eachUnknown).slice(0, FAULTS_SHOWN_MAX)
+  const details = issues.filter(isOwnBound).flatMap(eachUnknown).slice(0, FAULTS_SHOWN_MAX)
     .map(({ path, message }) => ({
       path: (path[0] === wholeBody ? path.slice(1) : path).join("."),
       message,
@@ -128,6 +128,17 @@ function misfitOf(schema: z.ZodType, members: Members, wholeBody: string | undef
   const [first = { path: "", message: "The request is invalid" }] = details;
   const refused = invalidMember(first.path, first.message);
   return new Refused("invalid_request", refused.message, details);
+}
+
+/** Whether no narrower bound follows: before the bound of its schema, an integer has that of the integers that are exact. */
+function isOwnBound(
+  { code, path }: z.core.$ZodIssue,
+  place: number,
+  issues: readonly z.core.$ZodIssue[],
+): boolean {
+  const next = issues[place + 1];
+  const isBound = code === "too_big" || code === "too_small";
+  return !isBound || next?.code !== code || next.path.join() !== path.join();
 }
 
 /** Returns a fault about several unknown members as one fault for each, at its own path. */

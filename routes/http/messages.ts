@@ -20,7 +20,7 @@ export type Message = readonly [
   sender: Sender | null,
   /** Whether the receiver answers for its own cells alone. */
   isPart: boolean,
-  /** Who makes a write on behalf of no caller. */
+  /** The person who makes the write, for a call without a caller. */
   who?: string | undefined,
 ];
 
@@ -42,7 +42,7 @@ export type ReplyHead = readonly [
   retryAfterS: number,
   /** The cells that the answer covers, where it is a part. */
   cells?: readonly number[],
-  /** Those of a response without the envelope. */
+  /** The headers of a response without the envelope. */
   headers?: Readonly<Record<string, string>>,
 ];
 

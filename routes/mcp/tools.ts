@@ -54,7 +54,7 @@ export async function callTool(
   return members.ok ? await make(call, members.answer) : { ok: false, error: members.refusal };
 }
 
-/** Reads the members of a tool's input; refuses a member of the wrong type, and a missing member of the path. */
+/** Reads the members of a tool's input; refuses those that a path or a query could not have. */
 function membersOf(
   { path }: KeyedDefinition,
   schemas: Readonly<Record<string, JsonSchema>>,
@@ -63,14 +63,19 @@ function membersOf(
   const found: Record<string, string> = {};
   for (const [member, { type }] of Object.entries(schemas)) {
     const value = input[member] ?? undefined;
-    if (value === undefined && !path.includes(`:${member}`)) continue;
-    const isText = typeof value === "string" && value !== "" && value.isWellFormed();
-    if (type === "integer" ? typeof value !== "number" : !isText) {
-      return refused(invalidField(member, `must be ${type === "integer" ? "an integer" : "a string"}`));
-    }
+    const isOfPath = path.includes(`:${member}`);
+    if (value === undefined && !isOfPath) continue;
+    const fault = isOfPath && (value ?? "") === "" ? "is required" : faultOf(value, type === "integer");
+    if (fault !== null) return refused(invalidField(member, fault));
     found[member] = String(value);
   }
   return answered(found);
+}
+
+function faultOf(value: unknown, isNumber: boolean): string | null {
+  if (isNumber) return typeof value === "number" ? null : "must be an integer";
+  if (typeof value !== "string") return "must be a string";
+  return value.isWellFormed() ? null : "must not contain U+0000 or a lone surrogate";
 }
 
 /** The path of a call under `/api`, with its query unless its members are a body. */

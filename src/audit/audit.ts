@@ -51,7 +51,7 @@ export type Ending =
     readonly after: Values | null;
   }
   | { readonly kind: "refused" }
-  /** It is unknown whether the write happened. */
+  /** The write may have happened or not. */
   | { readonly kind: "unknown" };
 
 const UNKNOWN = JSON.stringify({ outcome: "unknown" });

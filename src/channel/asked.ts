@@ -23,7 +23,7 @@ import { ChannelFull, ChannelLost, type StreamedReply } from "./shapes.ts";
 /** Bytes that a request's head needs in a frame beside its JSON. */
 const LINE_BYTES = HEADER_BYTES + 64;
 
-/** One request under way. */
+/** A request that was sent and is not answered yet. */
 interface Asked {
   readonly bodyBytes: number;
   readonly resolve: (reply: StreamedReply) => void;

@@ -133,7 +133,7 @@ export class Channel {
     if (this.#outbox.hasRoomFor(json.length) && fitsFrame(json, BATCH_BYTES)) this.#outbox.addNote(json);
   }
 
-  /** Takes no new calls of either side, waits a short time for those under way, and closes. */
+  /** Takes no new calls of either side, waits a short time for those in flight, and closes. */
   async leave(): Promise<void> {
     this.#isLeaving = true;
     this.#outbox.addStreamFrame(textFrame(KIND.leaving, ""));
@@ -150,7 +150,7 @@ export class Channel {
     this.close();
   }
 
-  /** Closes at once, without `onEnd`; calls under way are lost. */
+  /** Closes at once, without `onEnd`; calls in flight are lost. */
   close(): void {
     this.#end("This process closed it", false);
   }

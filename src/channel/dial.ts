@@ -18,7 +18,7 @@ export interface Dialer {
   readonly network: Network;
   readonly identity: Identity;
   readonly stats: ChannelStats;
-  /** Functions that each give up one dial under way. */
+  /** Functions that each give up a dial in progress. */
   readonly giveUps: Set<() => void>;
 }
 

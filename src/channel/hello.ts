@@ -18,7 +18,7 @@ import type { ChannelStats, Identity } from "./shapes.ts";
 /** The intent of a dialer: to open a channel, or only to learn which node is there. */
 export type Intent = "channel" | "probe";
 
-/** A handshake under way. */
+/** A handshake in progress. */
 export interface Meeting {
   readonly connection: Connection;
   readonly reader: FrameReader;

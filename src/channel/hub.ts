@@ -167,7 +167,7 @@ export class Hub {
   }
 
   /**
-   * Closes in order: takes no new calls, and waits a short time for answers under way. After that the port refuses
+   * Closes in order: takes no new calls, and waits a short time for answers in flight. After that the port refuses
    * connections, which means to other nodes that this process is gone, so the caller must not answer anything after it.
    */
   close(): Promise<void> {

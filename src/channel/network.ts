@@ -10,7 +10,7 @@ export interface Connection {
   read(): Promise<Uint8Array | null>;
   /** Resolves when the bytes are handed to the system; rejects when the connection broke. */
   write(bytes: Uint8Array): Promise<void>;
-  /** Ends both directions; a read or write under way ends soon. May be called again. */
+  /** Ends both directions; a read or write in progress ends soon. May be called again. */
   close(): void;
 }
 

@@ -1,5 +1,5 @@
 // The writing side of a channel: one write at a time, in order. All that one turn of the event loop adds is written
-// together after it; while a write is under way, the next frames fill. Calls and answers go first, followed by one piece
+// together after it; while a write is in progress, the next frames fill. Calls and answers go first, followed by one piece
 // of a stream, so that neither waits long for the other.
 
 import { CHANNEL_LIMITS } from "../process/channel_limits.ts";
@@ -39,7 +39,7 @@ export class Outbox {
   #lastCall = 0;
   /** The id of the last call that the peer may receive; the writing of later calls has not begun. */
   lastCallLeft = 0;
-  /** Pieces written so far; while a write is under way and this does not change, the peer is not reading. */
+  /** Pieces written so far; while a write is in progress and this does not change, the peer is not reading. */
   writes = 0;
   isWriting = false;
 
@@ -85,7 +85,7 @@ export class Outbox {
     this.#schedule();
   }
 
-  /** Shows the peer that this side lives, unless a write is under way, which shows the same. */
+  /** Shows the peer that this side lives, unless a write in progress shows the same. */
   ping(): void {
     if (this.isWriting || this.#isStopped) return;
     this.#seal(PING, null);

@@ -20,7 +20,7 @@ import type { StreamedReply } from "./shapes.ts";
 /** Answers a request. */
 export type Serve = (head: unknown, body: Uint8Array, signal: AbortSignal) => Promise<StreamedReply>;
 
-/** One request under way. */
+/** A request that is being served. */
 interface Served {
   readonly id: number;
   readonly bodyBytes: number;

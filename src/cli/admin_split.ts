@@ -1,5 +1,5 @@
-// `deno task admin stores split`: asks the service to split a database, and shows how far that is until the new one serves.
-// The service goes on without it, so it may be ended and run again at any moment. Exit status: 0 the new database serves,
+// `deno task admin stores split`: asks the service to split a database, and shows the progress until the new one serves. The
+// service goes on without the command, so it may be stopped and run again at any time. Exit status: 0 the new database serves,
 // 1 refused or not yet there, 2 wrong usage, 3 the service is unreachable.
 
 import type { Command } from "commander";
@@ -40,7 +40,7 @@ export function readCells(text: string): number[] {
     const [from, to] = [Number(first), Number(last ?? first)];
     if (first === undefined || to < from || to > 63) {
       throw new TaskError(
-        `--cells: "${safeText(part)}" is no cell from 0 to 63, and no range of them`,
+        `--cells: "${safeText(part)}" must be a cell from 0 to 63 or a range, such as 32-63`,
         EXIT.usage,
       );
     }
@@ -72,7 +72,7 @@ async function split(
   }
 }
 
-/** How far a split is. */
+/** Returns the progress of a split. */
 function stepOf(stores: Stores, store: string, to: string): { isOver: boolean; text: string } {
   const split = stores.find((row) => row.store === store)?.splits.find((row) => row.to === to);
   const heir = stores.find((row) => row.store === to);

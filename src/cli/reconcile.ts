@@ -134,7 +134,7 @@ function counted(count: number, one: string, many = `${one}s`): string {
   return `${numberText(count)} ${count === 1 ? one : many}`;
 }
 
-/** One document a store, written a drift at a time. */
+/** Writes one JSON document for each store, drift by drift. */
 function jsonReport(shell: Shell, store: string | null): Report {
   let open: string | null = null;
   const of = store === null ? {} : { store };

@@ -1,15 +1,15 @@
-// Sends calls together: reserve, commit, release, can-use and track. A lone call is sent at once by itself. Calls that are made
-// while others are under way leave in one request as soon as fewer than four requests are out. Each call keeps its own
-// promise, time, signal, retries and key; what is sent together is no transaction and has no order.
+// Sends calls together: reserve, commit, release, can-use and track. A lone call is sent at once by itself. Calls that
+// are made while others are in flight are sent in one request as soon as fewer than four requests are in flight. Each
+// call keeps its own promise, time, signal, retries and key; what is sent together is no transaction and has no order.
 
 import type { Answer } from "./answer.ts";
 import { HoldfastError } from "./errors.ts";
 
-/** Requests of these calls that may be out at a time. */
+/** Requests of these calls that may be in flight at a time. */
 const OUT_MAX = 4;
 const CALLS_MAX = 500;
 const BYTES_MAX = 256 * 1024;
-/** How long an older service, which has no batch, is asked call by call. */
+/** How long calls are sent one by one to an older service without batches. */
 const SINGLES_MS = 10 * 60_000;
 
 /** The kinds of calls, by their paths. */
@@ -23,7 +23,7 @@ export function isKind(path: string): boolean {
 /** One try of a call. */
 export interface Try {
   readonly answer: Promise<Answer>;
-  /** Ends it; its caller has gone. */
+  /** Ends the try, because its caller no longer waits. */
   end(reason: unknown): void;
 }
 
@@ -34,9 +34,9 @@ export interface Coalescible {
   readonly text: string;
   /** Its idempotency key; undefined for a read. */
   readonly key: string | undefined;
-  /** Whether it is sent by itself: it has a header of its own, is large, or was lost with others. */
+  /** Whether the call is sent by itself: it has its own header, is large, or was in a batch that failed. */
   isAlone: boolean;
-  /** Sends it by itself. */
+  /** Sends the call by itself. */
   start(): Try;
 }
 
@@ -54,27 +54,27 @@ interface BatchResult {
   readonly retryAfterSeconds?: number;
 }
 
-/** What sends. */
+/** The functions by which calls are sent. */
 export interface Sender {
   /** Sends a batch, in one try. */
   post(text: string): Promise<BatchAnswer>;
   /** Releases a reservation that no caller waits for any more. */
   release(reservationId: string): void;
   now(): number;
-  /** Calls back once the callers who can go on have gone on. */
+  /** Calls back once the callers that can continue have continued. */
   soon(then: () => void): void;
 }
 
-/** A try that waits to be sent, or was. */
+/** A try that waits to be sent, or was sent in a batch. */
 class Entry implements Try {
   readonly call: Coalescible;
   readonly answer: Promise<Answer>;
   resolve!: (answer: Answer) => void;
   reject!: (error: unknown) => void;
   isEnded = false;
-  /** Set while it is sent by itself. */
+  /** Set while the try is sent by itself. */
   single: Try | null = null;
-  /** Called when it ends while it is sent together with others. */
+  /** Called when the try ends while its batch is in flight. */
   onEnd: ((entry: Entry) => void) | null = null;
   /** Whether its key was sent again after its end: what it may have reserved belongs to the later call. */
   isAskedAgain = false;
@@ -99,7 +99,7 @@ export class Coalescer {
   readonly #sender: Sender;
   #waiting: Entry[] = [];
   #alone: Entry[] = [];
-  /** Those whose callers have gone while their batch is out. */
+  /** Tries with a batch in flight and a caller that no longer waits. */
   readonly #left = new Set<Entry>();
   #out = 0;
   #isPlanned = false;
@@ -142,7 +142,7 @@ export class Coalescer {
     }
   }
 
-  /** What leaves next in one request; empty if nothing waits. */
+  /** Takes the tries of the next batch; none if no call waits. */
   #take(): Entry[] {
     const waitsAlone = (entry: Entry) => !entry.isEnded;
     const alone = this.#alone.findIndex(waitsAlone);
@@ -175,7 +175,8 @@ export class Coalescer {
     this.#out += 1;
     let waiting = entries.length;
     let isOut = true;
-    // Once all callers have gone the next ones need not wait for the answer. It may still bring reservations to give back.
+    // Once no caller waits for this batch, later calls need not wait for its answer. It may still bring reservations to
+    // release.
     const returned = () => {
       if (isOut) this.#returned();
       isOut = false;
@@ -225,7 +226,7 @@ export class Coalescer {
     this.#sender.release(reservationId);
   }
 
-  /** Sends the calls of a batch that failed by themselves: a fault of one must not be the fault of others. */
+  /** Sends each call of a failed batch by itself: one bad call must not fail the others. */
   #lost(entries: readonly Entry[], error: unknown): void {
     const status = error instanceof HoldfastError ? error.status : 0;
     const isUnknown = status === 404 || status === 405;

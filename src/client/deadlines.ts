@@ -1,14 +1,14 @@
-// Ends what takes too long. Calls that have the same time share one timer, since they end in the order in which they began:
-// to set a timer for each call would cost more than all else that the client does about its time.
+// Deadlines of calls. Calls with the same time limit end in the order in which they began, so they share one timer: a
+// timer for each call would cost more than the rest of the work on its deadline.
 
-/** What ends if it takes too long. */
+/** A pending deadline. */
 export interface Deadline {
   /** A moment of `performance.now()`. */
   readonly at: number;
   readonly end: () => void;
 }
 
-/** What has the same time, in the order of its end. */
+/** Deadlines with the same time limit, in the order in which they end. */
 interface Group {
   readonly ms: number;
   readonly waiting: Set<Deadline>;
@@ -22,7 +22,7 @@ export class Deadlines {
   /**
    * Calls `end` after a time, unless it is cleared before.
    *
-   * @returns what clears it
+   * @returns a function that clears it
    */
   set(ms: number, end: () => void): () => void {
     let group = this.#groups.get(ms);
@@ -32,7 +32,7 @@ export class Deadlines {
     waiting.add(deadline);
     if (group.timer === undefined) this.#arm(group, ms);
     return () => {
-      // A timer that waits for nothing would keep a program from ending.
+      // An unused timer would keep a program from ending.
       if (waiting.delete(deadline) && waiting.size === 0) this.#drop(group);
     };
   }
@@ -46,10 +46,10 @@ export class Deadlines {
     this.#groups.delete(group.ms);
   }
 
-  /** Ends what is due; the timer was set for a deadline that may have been cleared. */
+  /** Ends all deadlines that are due. The timer may have been set for one that was cleared. */
   #look(group: Group): void {
     const { waiting } = group;
-    // A timer may be a part of a millisecond early.
+    // A timer may fire a fraction of a millisecond early.
     const now = performance.now() + 1;
     for (const deadline of waiting) {
       if (deadline.at > now) return this.#arm(group, deadline.at - now + 1);

@@ -42,7 +42,7 @@ export interface ClientOptions extends DecisionOptions {
    */
   readonly timeoutMs?: number | undefined;
   /**
-   * Whether calls of reserve, commit, release, canUse and track that are made while others are under way are sent in one
+   * Whether calls of reserve, commit, release, canUse and track that are made while others are in flight are sent in one
    * request: true by default. A lone call is always sent at once.
    */
   readonly coalesce?: boolean | undefined;

@@ -933,7 +933,7 @@ export interface MembersQuery {
   readonly groupId: string;
   /** 1 to 100, default 20. */
   readonly limit?: number | undefined;
-  /** cursor of the previous page. */
+  /** The cursor of the previous page. */
   readonly cursor?: string | undefined;
 }
 
@@ -1073,7 +1073,7 @@ export interface RunQuery {
   readonly status?: "active" | "ended" | undefined;
   /** 1 to 100, default 20. */
   readonly limit?: number | undefined;
-  /** cursor of the previous page. */
+  /** The cursor of the previous page. */
   readonly cursor?: string | undefined;
 }
 
@@ -1237,7 +1237,7 @@ export interface DeletedTopUp {
 export interface TopUpQuery {
   /** 1 to 100, default 20. */
   readonly limit?: number | undefined;
-  /** cursor of the previous page. */
+  /** The cursor of the previous page. */
   readonly cursor?: string | undefined;
 }
 

@@ -78,7 +78,7 @@ export interface OwnCalls {
   ): Promise<CommitAnswer | HoldfastError>;
 }
 
-/** What is done about a commit that fails. */
+/** How a failed commit is handled. */
 interface CommitFaults extends Pick<DecisionOptions, "onCommitError"> {
   /** Whether another usage is committed if this one is refused as invalid; such a refusal is then not reported. */
   readonly hasOther: boolean;

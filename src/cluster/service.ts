@@ -26,7 +26,7 @@ import { AttemptThread } from "../webhooks/attempt_thread.ts";
 import type { Transport } from "../webhooks/transport.ts";
 import { type OpenStripe, stripeOpener } from "../integrations/stripe/stripe_client.ts";
 import { NodeLink, type PassedHandlers } from "./node_link.ts";
-import { ToCome } from "./store_list.ts";
+import { StillStandby } from "./store_list.ts";
 import { assemble, type ProcessParts, type Serving } from "./serving.ts";
 import { rest, within } from "../process/rest.ts";
 
@@ -62,7 +62,7 @@ export interface StoreOptions {
   readonly names: string;
   /** A service of the same process, with which it shares what is of the process; null for the first. */
   readonly beside: Service | null;
-  /** Opens and checks the database before each term. @throws ToCome while it is a standby of another one */
+  /** Opens and checks the database before each term. @throws StillStandby while it is a standby of another one */
   readonly open: () => Promise<void>;
   /** Plans a store that a split makes of a standby. */
   readonly plan: (to: string) => Promise<StoreRow>;
@@ -130,7 +130,7 @@ export class Service {
     this.#options = options;
   }
 
-  /** What makes the attempts to deliver webhook messages. */
+  /** Makes the attempts to deliver webhook messages. */
   get transport(): Transport {
     return this.#parts.transport;
   }
@@ -261,7 +261,7 @@ export class Service {
           this.#state = "stopping";
           throw error;
         }
-        if (error instanceof ToCome) this.#awaitSplit(error);
+        if (error instanceof StillStandby) this.#awaitSplit(error);
         else this.#warn("Cannot serve", error);
       }
       if (!this.#isStopping()) await this.#pause(PROCESS_LIMITS.reconnectMs);
@@ -360,7 +360,7 @@ export class Service {
   }
 
   /** Says once why a database is not yet one of its own. */
-  #awaitSplit({ message }: ToCome): void {
+  #awaitSplit({ message }: StillStandby): void {
     if (this.#awaited !== message) log("info", message);
     this.#awaited = message;
     if (!this.#isStopping()) this.#state = "copying";

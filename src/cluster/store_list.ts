@@ -1,10 +1,10 @@
-// The databases of a service with several: opens each one, gives a new one its number, and checks that every name leads to
-// the database that it led to before. Each is opened and checked apart, so that one that cannot be reached, or has another
-// schema, keeps no other from serving.
+// Opens the databases of a service with several, gives a new database its number, and checks that every name of the list
+// leads to the same database as before. Each database is opened by itself: one that cannot be reached, or has another schema,
+// does not keep the others from serving.
 //
-// The database with number 0 keeps the numbers of all. A list in which none has a number begins with the one that has
-// workspaces, else with the first name. While a number is given out every database must be readable: what any of them
-// knows counts, so that a database from an old backup gives no number out twice.
+// The database with number 0 assigns all numbers. In a new list number 0 goes to the database that has workspaces, or else to
+// the first name. To assign a number, every database must be readable: a database from an old backup does not know the
+// newest numbers, and the others do.
 
 import { MIGRATIONS } from "../../sql/migrations.ts";
 import { Unavailable } from "../../actors/port.ts";
@@ -27,17 +27,17 @@ import { hasReplayed, isInRecovery, promote, readPosition } from "../storage/nod
 import { probeServer } from "../storage/server_probe.ts";
 import { SplitRefused } from "../storage/stores/split_store.ts";
 
-/** How long a database may take to say who it is. */
+/** How long a database may take to return its number and its id. */
 const OPEN_MS = 10_000;
-/** How far a standby may be behind when a split begins: its workspaces are answered 503 for that long. */
+/** How far a standby may be behind when a split begins. Calls of the workspaces that move get 503 for that long. */
 const FOLLOW_MS = 5_000;
 /** How long a standby may take to become a primary, in seconds; less than it may take to answer. */
 const PROMOTE_S = 8;
-/** The name of sessions that ask. */
+/** The name of the sessions that open and check. */
 const SESSION = "holdfast";
 
-/** A database is a standby of another one, and becomes a store of its own when a split has handed cells over to it. */
-export class ToCome extends Unavailable {}
+/** The database is still a standby of another one. A split makes it a store of its own. */
+export class StillStandby extends Unavailable {}
 
 /** A database of the list. */
 export interface ListedStore {
@@ -58,7 +58,7 @@ export class StoreList {
 
   readonly #prepare: (database: Database) => Promise<unknown>;
 
-  /** @param prepare makes a database ready, once */
+  /** @param prepare probes and migrates a database, once */
   constructor(stores: readonly ListedStore[], prepare = probeAndMigrate) {
     this.stores = stores;
     this.#prepare = prepare;
@@ -70,10 +70,10 @@ export class StoreList {
   }
 
   /**
-   * Opens a database before it is served: migrates it, gives it a number where it has none, and checks who it is.
+   * Opens a database before it is served: migrates it, gives it a number where it has none, and checks its identity.
    *
-   * @throws ConfigError that names what is wrong with the list
-   * @throws Error where the database cannot be reached, or has a schema of another program
+   * @throws ConfigError for a list with a fault, which it names
+   * @throws Error if the database cannot be reached, or has the schema of another program
    */
   async open(store: ListedStore): Promise<void> {
     const read = await this.#adopted(store, await this.#read(store));
@@ -85,11 +85,11 @@ export class StoreList {
     for (const row of known) {
       if (row.state === "open" || !this.#known.has(row.number)) this.#known.set(row.number, row);
     }
-    const tell = (each: ListedStore) =>
+    const inform = (each: ListedStore) =>
       onFresh(each, (database) => addStores(database, [...this.#known.values()]));
-    // The others need not answer: they know it when they are opened again.
-    for (const other of this.#checked.keys()) if (other !== store) tell(other).catch(() => {});
-    await tell(store);
+    // The others need not answer: they receive the rows when they are opened again.
+    for (const other of this.#checked.keys()) if (other !== store) inform(other).catch(() => {});
+    await inform(store);
   }
 
   async #read(store: ListedStore): Promise<OpenedFacts> {
@@ -102,10 +102,10 @@ export class StoreList {
   }
 
   /**
-   * Plans a store that a split makes of a standby: gives its number out, with an identity that it takes later.
+   * Plans the store that a split makes of a standby: assigns its number and the cluster id that it will have.
    *
-   * @throws Unavailable where its database, or the one with number 0, cannot be read
-   * @throws SplitRefused that says why there can be no such store
+   * @throws Unavailable if its database, or the one with number 0, cannot be read
+   * @throws SplitRefused with the reason why the standby cannot become a store
    */
   async plan(from: string, to: string): Promise<StoreRow> {
     const source = this.stores.find(({ name }) => name === from) as ListedStore;
@@ -131,7 +131,7 @@ export class StoreList {
     return row;
   }
 
-  /** What a database says of itself, after it has become a store of its own where it is a copy that was released. */
+  /** Makes a released copy a store of its own; returns the facts of the database after that. */
   async #adopted(store: ListedStore, facts: OpenedFacts): Promise<OpenedFacts> {
     const { name } = store;
     const { own, known, isStandby } = facts;
@@ -140,9 +140,9 @@ export class StoreList {
     const from = own?.name ?? "another database";
     if (planned?.state !== "released") {
       if (isStandby) {
-        throw new ToCome(`"${name}" is a standby of "${from}", which a split can make a database`);
+        throw new StillStandby(`"${name}" is a standby of "${from}", which a split can make a database`);
       }
-      throw new ToCome(
+      throw new StillStandby(
         `"${name}" was promoted before "${from}" had handed its cells over: make it anew as a standby of "${from}"`,
       );
     }
@@ -151,9 +151,11 @@ export class StoreList {
     }
     await onFresh(store, (database) => promote(database, PROMOTE_S))
       .catch(async (error) => {
-        // Another process may have done it.
+        // Another process may have promoted it.
         if (!await onFresh(store, isInRecovery)) return;
-        throw new ToCome(`"${name}" has all of its cells: promote it (pg_promote: ${messageOf(error)})`);
+        throw new StillStandby(
+          `"${name}" has all of its cells: promote it (pg_promote: ${messageOf(error)})`,
+        );
       });
     return await this.#adopted(store, await this.#read(store));
   }
@@ -168,7 +170,7 @@ export class StoreList {
         throw new Unavailable(`${wait}; "${each.name}" cannot: ${messageOf(error)}`);
       }
     }));
-    // A standby is a copy of another one.
+    // A standby is a copy of another database, so it has no number of its own.
     const all = read.filter(({ facts: { isStandby } }) => !isStandby);
     const { facts } = all.find((each) => each.store === store) as Read;
     if (facts.own !== null) return facts;
@@ -178,7 +180,7 @@ export class StoreList {
       throw fault(`"${store.name}" has workspaces of its own; a database that is added must be new`);
     }
     const known = all.flatMap(({ facts: { known } }) => known);
-    // Number 0 is for the database that gives out all others.
+    // Number 0 is for the database that assigns all others.
     if (numbered === undefined) await give(first.store, first, known);
     return await give(first.store, { store, facts }, known);
   }
@@ -207,13 +209,16 @@ export class StoreList {
   }
 }
 
-/** It may take as long as it takes. */
+/** Has no time limit: a migration may take long. */
 async function probeAndMigrate(database: Database): Promise<unknown> {
   await probeServer(database);
   return await migrate(database, MIGRATIONS);
 }
 
-/** Gives a database its number, in the database with number 0 and then in its own. A crash between the two changes nothing. */
+/**
+ * Records a number in the database with number 0, then in the numbered database. After a crash between the two, a repeat gets
+ * the same number.
+ */
 async function give(
   from: ListedStore,
   { store, facts }: Read,
@@ -229,8 +234,8 @@ async function give(
 }
 
 /**
- * Runs work on a connection of its own, for a bounded time: a connection of before may be dead without a word, and a server
- * that froze must not keep this database from being tried again.
+ * Runs work on a new connection, for a bounded time: an old connection may be dead without a sign, and a frozen server must
+ * not prevent further attempts.
  */
 async function onFresh<T>(store: ListedStore, work: (database: Database) => Promise<T>): Promise<T> {
   const database = store.database.named(SESSION, { connections: 1 });
@@ -243,7 +248,7 @@ async function onFresh<T>(store: ListedStore, work: (database: Database) => Prom
   }
 }
 
-/** What a database says of itself. */
+/** The facts of a database that was opened. */
 interface OpenedFacts extends StoreFacts {
   /** Whether it follows another server. */
   readonly isStandby: boolean;
@@ -254,7 +259,7 @@ interface Read {
   readonly facts: OpenedFacts;
 }
 
-/** Whether a standby has, within a while, all that its primary has now. */
+/** Waits until a standby has replayed all that its primary has now; false if that takes too long. */
 async function follows(standby: ListedStore, primary: ListedStore): Promise<boolean> {
   const position = await onFresh(primary, readPosition);
   const until = performance.now() + FOLLOW_MS;
@@ -265,7 +270,7 @@ async function follows(standby: ListedStore, primary: ListedStore): Promise<bool
   return false;
 }
 
-/** The database that gets number 0 where none has it. */
+/** Returns the database that gets number 0, in a list without numbers. */
 function firstOf(all: readonly Read[]): Read {
   const [numbered] = all.flatMap(({ facts: { known } }) => known);
   if (numbered !== undefined) {

@@ -1,8 +1,8 @@
-// The databases of a process as its callers see them: one or several. Each has a service of its own, with its own term,
-// registry and users. A workspace is whole on one of them, and no decision spans two. A fault of one database ends its own
-// term alone: calls of its workspaces get a 503, and all others are untouched.
+// The databases of a process, one or several. Each has its own service, with its own term, registry and users. All data of
+// a workspace is on one database, and no decision spans two. A fault of a database ends only its own term: calls of its
+// workspaces get a 503, and all others continue.
 //
-// With one database every member does what the service does, and no more.
+// With one database, every method does the same as the method of its service.
 
 import { MayNotAnswer, Stopping } from "../../actors/port.ts";
 import { REQUEST_LIMITS } from "../process/limits.ts";
@@ -20,7 +20,7 @@ const LAST_WORK_MS = 2_000;
 /** What a process with several databases does, if one of them does it. */
 const STATES: readonly ServiceState[] = ["stopping", "leaving", "standby", "serving", "starting"];
 
-/** What leads to a database: a workspace, or an app of it. */
+/** The workspace, or an app of it, that leads to a database. */
 export type Belonging = { readonly appId: string } | { readonly workspaceId: string };
 
 /** The databases of a process. */
@@ -29,7 +29,7 @@ export class Stores {
   /** The service of the only database; null where there are several. */
   readonly #only: Service | null;
   readonly #first: Service;
-  /** Where keys were found last, so that each call asks one registry first. */
+  /** The service in which each key was found last: the next call with it looks there first. */
   readonly #hints = new Map<string, Service>();
   readonly #startedAt = performance.now();
   readonly #lastWork = new Set<() => Promise<void>>();
@@ -78,13 +78,13 @@ export class Stores {
     return this.services.filter(({ state, storeName }) => state !== "copying" || heirs.has(storeName ?? ""));
   }
 
-  /** A running term, for what is about no workspace; null while this process may not answer for any database. */
+  /** A running term, for calls that concern no workspace; null while this process may not answer for any database. */
   get serving(): Serving | null {
     if (this.#only !== null) return this.#only.serving;
     return this.services.find(({ serving }) => serving !== null)?.serving ?? null;
   }
 
-  /** The same. @throws MayNotAnswer, or Stopping, where it would be null */
+  /** Returns `serving`. @throws MayNotAnswer, or Stopping, if it is null */
   requireServing(): Serving {
     if (this.#only !== null) return this.#only.requireServing();
     return this.serving ?? this.#first.requireServing();
@@ -144,7 +144,7 @@ export class Stores {
     return found ?? this.requireAll()[0] as Serving;
   }
 
-  /** The same; null where it would throw. */
+  /** Like `requireServingOf`, but returns null where that throws. */
   servingOf(belonging: Belonging): Serving | null {
     if (this.#only !== null) return this.#only.serving;
     try {

@@ -7,7 +7,7 @@
 export const POOL_LIMITS = {
   /** Reading the registry, before a heartbeat counts. */
   registry: 1,
-  /** Who lives and who owns what: rounds, claims, taking and freeing cells. */
+  /** The rows of nodes and cells: rounds, claims, taking and freeing cells. */
   upkeep: 2,
   /** Writes beside the journal, and changes of the registry. */
   writes: 4,
@@ -19,9 +19,9 @@ export const POOL_LIMITS = {
 export const READ_LIMITS = {
   /** Reads that run at a time. */
   connections: 4,
-  /** Those of all apps: one connection is left for the service itself. */
+  /** Reads of all apps that run at a time: one connection is left for the service itself. */
   ofAppsMax: 3,
-  /** Those of one app, so that another app has a connection while this one's reads are slow. */
+  /** Reads of one app that run at a time, so that slow reads leave a connection for another app. */
   ofAppMax: 2,
   /** Reads of an app that wait for its others; one more is refused. */
   waitingOfAppMax: 100,

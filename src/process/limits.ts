@@ -57,7 +57,7 @@ export const RUNTIME_LIMITS = {
   stepMs: 8,
   /** What a batch of events decides before it waits for the journal: an append of others waits for all before it. */
   batchPieceBytes: 256 * 1024,
-  /** The same of all batches of one app that run side by side. */
+  /** The limit of `batchPieceBytes` for all batches of one app that run at the same time. */
   batchesOfAppBytesMax: 512 * 1024,
   /** How long a call of a batch that has a key may wait for its decision. It is finished all the same. */
   batchUndecidedMs: 1_000,
@@ -183,7 +183,7 @@ export const REGISTRY_LIMITS = {
 /** Bounds of requests. */
 export const REQUEST_LIMITS = {
   bodyBytesMax: 1024 * 1024,
-  /** Of a batch of events. */
+  /** The largest body of a batch of events. */
   batchBytesMax: 8 * 1024 * 1024,
   batchEventsMax: 500,
   batchCallsMax: 500,
@@ -243,7 +243,7 @@ export const STRIPE_LIMITS = {
   keyValidMs: 23 * 3_600_000,
   /** Top-ups that one process pays at a time. */
   payingMax: 8,
-  /** The same of one app, so that no app delays the others. */
+  /** Top-ups of one app that a process pays at a time, so that no app delays the others. */
   payingOfAppMax: 2,
   /** Top-ups that a process remembers; the tables have the others. */
   payingKnownMax: 10_000,

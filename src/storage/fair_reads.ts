@@ -20,7 +20,7 @@ interface Share {
   readonly waiting: Set<Waiting>;
 }
 
-/** What is counted of reads. */
+/** Counts of reads, for metrics. */
 export interface ReadCounts {
   /** Reads that were refused, because too many of their app ran and waited. */
   readsRefused: number;

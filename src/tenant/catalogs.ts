@@ -38,13 +38,13 @@ export interface AppliedChange {
   /** The version in force after it. */
   readonly version: number;
   readonly changes: CatalogChange[];
-  /** Of a dry run: the users with an active subscription to a plan that changes; null where they are too many to count. */
+  /** In a dry run: how many users have an active subscription to a plan that changes; null for too many to count. */
   readonly usersAffected?: Readonly<Record<Mode, number | null>>;
 }
 
 /** The document that some realms of an app get, and what it replaces. */
 interface Replacement {
-  /** They all have the same document now. */
+  /** Realms with the same current document. */
   readonly realms: readonly AppRealm[];
   readonly document: CatalogInput;
   readonly changes: CatalogChange[];

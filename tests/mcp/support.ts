@@ -53,21 +53,27 @@ export const CALLS: readonly (readonly [string, Record<string, unknown>, string]
   ["refusals", { userId: "u", limit: 5 }, "/refusals?userId=u&limit=5"],
 ];
 
-/** Calls that are refused, with the code. */
-export const REFUSALS: readonly (readonly [string, Record<string, unknown>, string])[] = [
+/** Calls that are refused, with the code, and with the message where it must be that of the REST call. */
+export const REFUSALS: readonly (readonly [string, Record<string, unknown>, string, string?])[] = [
   ["list_events", { limit: 0 }, "invalid_request"],
   ["list_events", { limit: 1.5 }, "invalid_request"],
   ["list_events", { limit: "5" }, "invalid_request"],
   ["list_events", { userId: 7 }, "invalid_request"],
   ["list_events", { userId: "x".repeat(201) }, "invalid_request"],
-  ["list_events", { userId: "\ud800" }, "invalid_request"],
+  [
+    "list_events",
+    { userId: "\ud800" },
+    "invalid_request",
+    "userId: must not contain U+0000 or a lone surrogate",
+  ],
+  ["usage", { userId: "" }, "invalid_request", "userId: must have 1 to 200 characters"],
   ["list_events", { userId: "\0" }, "invalid_request"],
   ["list_events", { offset: 10_001 }, "invalid_request"],
   ["usage", { userId: "u", levels: true }, "invalid_request"],
   ["explain", { userId: "u" }, "invalid_request"],
   ["explain", { userId: "u", event: "image.a", count: -1 }, "invalid_request"],
-  ["get_event", {}, "invalid_request"],
-  ["get_event", { eventId: "" }, "invalid_request"],
+  ["get_event", {}, "invalid_request", "eventId: is required"],
+  ["get_event", { eventId: "" }, "invalid_request", "eventId: is required"],
   ["get_event", { eventId: "\ud800" }, "invalid_request"],
   ["get_event", { eventId: "evt_unknown" }, "not_found"],
   ["get_event", { eventId: "../usage?userId=u" }, "not_found"],
@@ -96,12 +102,12 @@ export async function assertSameAsRest(client: Client, app: TestApp): Promise<vo
 
 /** Checks that every refusal of the list is a tool error with the error of the REST answer. */
 export async function assertRefusals(client: Client): Promise<void> {
-  for (const [name, input, code] of REFUSALS) {
+  for (const [name, input, code, message] of REFUSALS) {
     const { isError, text, structured } = await callTool(client, name, input);
     const note = `${name} ${JSON.stringify(input)}: ${JSON.stringify(text)}`;
     assert.equal(isError, true, note);
     assert.equal(text.code, code, note);
-    assert.equal(typeof text.message, "string", note);
+    assert.equal(text.message, message ?? String(text.message), note);
     assert.equal(structured, undefined, note);
   }
 }

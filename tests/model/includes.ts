@@ -417,13 +417,13 @@ function uniteRecords(world: World, from: User, to: User): void {
   }
 }
 
-/** Takes from the rollovers of a merged user what is more than its plan or an add-on allows, from what is used last. */
+/** Takes from the rollovers of a merged user what is more than its plan allows, or an add-on, from what is used last. */
 export function cutRollovers(world: World, user: User, now: number): void {
   const parts = offeredTo(world, user, now);
   for (const part of parts) {
+    if (part.isAddOn || part.include.rollover === undefined) continue;
     const allowed = parts.filter(({ packId, itemId }) => packId === part.packId && itemId === part.itemId)
-      .flatMap(({ include: { rollover } }) => rollover === undefined ? [] : [rollover.max]);
-    if (allowed.length === 0) continue;
+      .map(({ include: { rollover } }) => rollover?.max ?? 0);
     const live = inOrder(
       world.balances.filter((each) =>
         each.userId === user.id && each.origin === "rollover" && each.pack.id === part.packId &&

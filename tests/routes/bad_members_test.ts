@@ -231,6 +231,14 @@ Deno.test("null for an optional member is the same as leaving it out", async () 
   );
 });
 
+Deno.test("a number beyond every integer is refused by the bound of its member alone", async () => {
+  const app = await service.newApp();
+  for (const [quantity, message] of [[1e20, "must be at most 10000"], [-1e20, "must be at least 1"]]) {
+    const answer = await app.call("POST", "/subscriptions", { userId: "u", planId: "plan_pro", quantity });
+    assert.deepEqual(assertRefused(answer, 400, "invalid_request").details, [{ path: "quantity", message }]);
+  }
+});
+
 Deno.test("every optional member of a body takes null, on every call", () => {
   const refusing = SURFACE.calls.filter(({ id, method }) =>
     // A catalog is a document of its own, and strict.

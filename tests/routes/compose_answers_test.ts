@@ -186,6 +186,7 @@ for (const [name, reply, isPaid] of MISMATCHES) {
 }
 
 const FAILURES: [name: string, reply: ModelReply][] = [
+  ["a redirect", { status: 307, body: "", headers: { location: "/elsewhere" } }],
   ["an error of the server", { status: 500, body: '{"error":{"message":"down"}}' }],
   ["a refused key", { status: 401, body: JSON.stringify({ error: { message: `Bad key ${MODEL_KEY}` } }) }],
   ["too many requests", { status: 429, body: '{"error":{"message":"slow down"}}' }],

@@ -1,6 +1,7 @@
 // Who may sign in to the console, and for how long: wrong tokens, cookies, sessions in every process, ways back.
 
 import assert from "node:assert/strict";
+import { ACTIONS, PAGES } from "../../routes/console/routes.ts";
 import { scryptSync } from "node:crypto";
 import type { Hono } from "hono";
 import { makeApp } from "../../routes/app.ts";
@@ -263,6 +264,7 @@ Deno.test("a sign-in leads to the requested page, and only to pages of the conso
       "/console@evil.test",
       "javascript:alert(1)",
       "/console/sign-in",
+      "/console/sign-out",
       "/console/x/../sign-in?to=/console/sign-in",
       "",
     ]
@@ -271,6 +273,21 @@ Deno.test("a sign-in leads to the requested page, and only to pages of the conso
   }
   const strange = await signIn(http, ADMIN_TOKEN, {}, "/console/apps/é?q=%0d%0aü");
   assert.equal(strange.headers.get("location"), "/console/apps/%C3%A9?q=%0d%0a%C3%BC");
+});
+
+Deno.test("a form that is sent without a session returns to its own page after the sign-in", async () => {
+  const response = await request(
+    consoleOf(service),
+    "/console/apps/a/live/keys/new?x=1",
+    {},
+    new URLSearchParams(),
+  );
+  assert.equal(response.status, 303);
+  const to = encodeURIComponent("/console/apps/a/live/keys/new?x=1");
+  assert.equal(response.headers.get("location"), `/console/sign-in?to=${to}`);
+  await response.body?.cancel();
+  const pages = new Set(PAGES.map(({ path }) => path));
+  assert.deepEqual(ACTIONS.filter(({ path }) => !pages.has(path)), []);
 });
 
 Deno.test("a poll without a session sends the whole page to the sign-in", async () => {

@@ -21,7 +21,6 @@ const parent: Action<UserSubject, typeof setParent> = {
   title: "Change parent",
   load: loadUser,
   location: userLocation,
-  userId: ({ user }) => user.userId,
   intro: ({ user }) => `Calls of ${user.userId} count at its parent too, and at every user above.`,
   fields: ({ user }) => [{
     name: "parentId",
@@ -81,7 +80,6 @@ const memberLimits: Action<MemberSubject, typeof setParent> = {
     throw new PageError({ code: "not_found", message }, "No limits above");
   },
   location: userLocation,
-  userId: ({ user }) => user.userId,
   intro: ({ user }) => `The most that ${user.userId} may use of limits of the users above.`,
   fields: ({ user, groups }) =>
     groups.map(({ groupId, label, unit, accounts }) => {

@@ -72,7 +72,6 @@ const promote: Action<OwnOfTest, typeof promoteCatalog> = {
   title: "Promote the catalog of test mode",
   load: loadOwn,
   location,
-  fields: () => [],
   call: promoteCatalog,
   input: ({ app, ofTest }) => ({ appId: app.appId, expectedVersion: ofTest.version }),
   preview: (request, subject) => {
@@ -93,7 +92,6 @@ const drop: Action<OwnOfTest, typeof dropCatalog> = {
   title: "Drop the catalog of test mode",
   load: loadOwn,
   location,
-  fields: () => [],
   call: dropCatalog,
   input: ({ app }) => ({ appId: app.appId, mode: "test" }),
   preview: (request, subject) => {
@@ -132,7 +130,6 @@ const putBack: Action<Kept, typeof applyCatalog> = {
     ),
     back: catalogPath(app),
   }),
-  fields: () => [],
   call: applyCatalog,
   input: ({ app, version, kept }) => ({
     appId: app.appId,

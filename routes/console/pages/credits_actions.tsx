@@ -34,7 +34,6 @@ const grant: Action<GrantSubject, typeof grantCredits> = {
     return { ...subject, catalog, unitsLeft: await request.ask.unitsLeft() };
   },
   location: userLocation,
-  userId: ({ user }) => user.userId,
   intro: ({ user, unitsLeft }) =>
     unitsLeft === null
       ? `For ${user.userId}.`
@@ -215,7 +214,6 @@ const revoke: Action<BalanceSubject, typeof revokeCredits> = {
   title: "Revoke credits",
   load: loadBalance,
   location: userLocation,
-  userId: ({ user }) => user.userId,
   intro: ({ balance }) =>
     `Removes the remaining credits of ${balance.packName}. Used credits stay in the ledger.`,
   fields: () => [{ name: "reason", label: "Reason", kind: "long", hint: "Stored in the ledger." }],
@@ -250,7 +248,6 @@ const extend: Action<BalanceSubject, typeof extendCredits> = {
   title: "Extend credits",
   load: loadBalance,
   location: userLocation,
-  userId: ({ user }) => user.userId,
   intro: ({ user, balance }) =>
     `${balance.packName} of ${user.userId}: ${amountText(balance.remaining, balance.unit)} left.`,
   fields: ({ balance }) => [

@@ -242,34 +242,33 @@ function UsageApplied({ event: { amounts, uncovered } }: { event: EventDetail })
   const rest = Object.entries(uncovered).map(([unit, amount]) => `${amount} ${unit}`).join(", ");
   return (
     <>
-      {amounts.length === 0 ? <p class="empty">No limits or credits were used.</p> : (
-        <Table
-          isWide
-          rows={amounts}
-          columns={[
-            {
-              head: "Source",
-              cell: (from) =>
-                "groupId" in from
-                  ? (
-                    <>
-                      limit <code>{from.groupId}</code>
-                    </>
-                  )
-                  : (
-                    <>
-                      credits <code>{from.balanceId}</code>
-                    </>
-                  ),
-            },
-            {
-              head: "Amount",
-              kind: "number",
-              cell: ({ amount, unit }) => <AmountText value={amount} unit={unit} />,
-            },
-          ]}
-        />
-      )}
+      <Table
+        empty="No limits or credits were used."
+        isWide
+        rows={amounts}
+        columns={[
+          {
+            head: "Source",
+            cell: (from) =>
+              "groupId" in from
+                ? (
+                  <>
+                    limit <code>{from.groupId}</code>
+                  </>
+                )
+                : (
+                  <>
+                    credits <code>{from.balanceId}</code>
+                  </>
+                ),
+          },
+          {
+            head: "Amount",
+            kind: "number",
+            cell: ({ amount, unit }) => <AmountText value={amount} unit={unit} />,
+          },
+        ]}
+      />
       {rest === "" ? null : (
         <div class="note warn">
           <p>Not covered: {rest}. The user had less left when the event was settled.</p>

@@ -28,24 +28,23 @@ export function FeaturesCard({ subject: { app, user } }: { subject: UserSubject 
   return (
     <section class="card" aria-labelledby="features">
       <h2 id="features">Features</h2>
-      {rows.length === 0 ? <p class="empty">No features</p> : (
-        <Table
-          rows={rows}
-          columns={[
-            { head: "Feature", cell: ({ key }) => <code>{key}</code> },
-            { head: "Value", cell: ({ value }) => featureText(value) },
-            {
-              head: "From",
-              cell: ({ from, of }) =>
-                of === null || of === user.userId ? SOURCES[from] : (
-                  <>
-                    {SOURCES[from]} of <a href={userPath(app, of)}>{of}</a>
-                  </>
-                ),
-            },
-          ]}
-        />
-      )}
+      <Table
+        empty="No features"
+        rows={rows}
+        columns={[
+          { head: "Feature", cell: ({ key }) => <code>{key}</code> },
+          { head: "Value", cell: ({ value }) => featureText(value) },
+          {
+            head: "From",
+            cell: ({ from, of }) =>
+              of === null || of === user.userId ? SOURCES[from] : (
+                <>
+                  {SOURCES[from]} of <a href={userPath(app, of)}>{of}</a>
+                </>
+              ),
+          },
+        ]}
+      />
     </section>
   );
 }

@@ -27,7 +27,6 @@ const releaseHold: Action<HoldSubject, typeof release> = {
     throw new PageError({ code: "reservation_not_pending", message }, "Nothing to release");
   },
   location: userLocation,
-  userId: ({ user }) => user.userId,
   intro: ({ hold }) =>
     `Reservation ${hold.reservationId} for the event type ${hold.event}${
       hold.heldFor === undefined ? "" : `, of ${hold.heldFor}`

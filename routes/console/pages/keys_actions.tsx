@@ -155,7 +155,6 @@ const revoke: Action<KeySubject, typeof revokeKey> = {
   title: "Revoke API key",
   load: async (request) => await loadKey(request),
   location: keysLocation,
-  fields: () => [],
   call: revokeKey,
   input: ({ app, key }) => ({ appId: app.appId, keyId: key.keyId }),
   preview: (_, { key }) => ({

@@ -32,16 +32,15 @@ export const mergePage: PageRoute = {
             {report.historyPending ? "Its history is still being moved; pages show all of it meanwhile." : ""}
           </p>
           {mergeSentences(report).map((sentence) => <p>{sentence}</p>)}
-          {rows.length === 0 ? <p class="empty">There was nothing to move.</p> : (
-            <Table
-              isWide
-              rows={rows}
-              columns={[
-                { head: "Moved", cell: ([what]) => what },
-                { head: "Rows", kind: "number", cell: ([, count]) => <AmountText value={count} /> },
-              ]}
-            />
-          )}
+          <Table
+            empty="There was nothing to move."
+            isWide
+            rows={rows}
+            columns={[
+              { head: "Moved", cell: ([what]) => what },
+              { head: "Rows", kind: "number", cell: ([, count]) => <AmountText value={count} /> },
+            ]}
+          />
         </section>
       ),
     };

@@ -24,7 +24,6 @@ async function loadInForce(request: PageRequest): Promise<InForce> {
 
 const ABOUT_USER = {
   location: tabLocation("/billing"),
-  userId: ({ user }: InForce) => user.userId,
   intro: ({ user, catalog, subscription }: InForce) =>
     `For ${user.userId}, on ${planName(catalog, subscription.planId)}.`,
 };
@@ -149,7 +148,6 @@ const drop: Action<InForce, typeof unscheduleSubscription> = {
     const message = "No change of the plan is scheduled.";
     throw new PageError({ code: "not_found", message }, "No scheduled change");
   },
-  fields: () => [],
   call: unscheduleSubscription,
   input: ({ user, subscription }) => ({ userId: user.userId, ...idsOf(subscription) }),
   preview: (_, { user, catalog, subscription }) => ({

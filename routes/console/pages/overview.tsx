@@ -275,16 +275,15 @@ function CostByModel({ models, app }: { models: DailyUsage | null; app: App }) {
         <h2>Cost by model</h2>
         <a href={`${appPath(app)}/usage?by=model`}>All models</a>
       </div>
-      {rows.length === 0 ? <p class="empty">No cost in {DAYS} days</p> : (
-        <Table
-          rows={rows}
-          columns={[
-            { head: "Model", cell: ({ name }) => <span class="wrap">{name}</span> },
-            { head: "Events", kind: "number", cell: ({ events }) => <AmountText value={events} /> },
-            { head: "Cost", kind: "number", cell: (row) => <Cost of={row} /> },
-          ]}
-        />
-      )}
+      <Table
+        empty={<>No cost in {DAYS} days</>}
+        rows={rows}
+        columns={[
+          { head: "Model", cell: ({ name }) => <span class="wrap">{name}</span> },
+          { head: "Events", kind: "number", cell: ({ events }) => <AmountText value={events} /> },
+          { head: "Cost", kind: "number", cell: (row) => <Cost of={row} /> },
+        ]}
+      />
     </section>
   );
 }
@@ -298,29 +297,26 @@ function TopUsers({ users, app }: { users: DailyUsage | null; app: App }) {
         <h2>Users with the highest cost</h2>
         <a href={`${appPath(app)}/usage?by=user`}>All users</a>
       </div>
-      {rows.length === 0 ? <p class="empty">No cost in {DAYS} days</p> : (
-        <Table
-          rows={rows}
-          columns={[
-            {
-              head: "User",
-              cell: ({ name }) => <a class="row wrap" href={userPath(app, name)}>{name}</a>,
-            },
-            {
-              head: "Cost by day",
-              cell: ({ name }) => (
-                <Sparkline
-                  values={days.map(({ parts }) =>
-                    parts.find(({ userId }) => userId === name)?.costCents ?? 0
-                  )}
-                  label={`Cost of ${name} by day`}
-                />
-              ),
-            },
-            { head: "Cost", kind: "number", cell: (row) => <Cost of={row} /> },
-          ]}
-        />
-      )}
+      <Table
+        empty={<>No cost in {DAYS} days</>}
+        rows={rows}
+        columns={[
+          {
+            head: "User",
+            cell: ({ name }) => <a class="row wrap" href={userPath(app, name)}>{name}</a>,
+          },
+          {
+            head: "Cost by day",
+            cell: ({ name }) => (
+              <Sparkline
+                values={days.map(({ parts }) => parts.find(({ userId }) => userId === name)?.costCents ?? 0)}
+                label={`Cost of ${name} by day`}
+              />
+            ),
+          },
+          { head: "Cost", kind: "number", cell: (row) => <Cost of={row} /> },
+        ]}
+      />
     </section>
   );
 }
@@ -335,17 +331,16 @@ function NearLimits(
         <h2 id="near">Users near a limit</h2>
         <a href={`${appPath(app)}/users?filter=near`}>All</a>
       </div>
-      {users.length === 0 ? <p class="empty">No user is near a limit</p> : (
-        <Table
-          rows={users}
-          columns={[
-            { head: "User", cell: (user) => <UserLink app={app} user={user} /> },
-            { head: "Plan", cell: ({ planName }) => planName ?? <span class="soft">none</span> },
-            { head: "Fullest limit", cell: (user) => <Fullness user={user} catalog={catalog} /> },
-            { head: "Last seen", cell: ({ lastSeenAt }) => <TimeOr at={lastSeenAt} none="never" /> },
-          ]}
-        />
-      )}
+      <Table
+        empty="No user is near a limit"
+        rows={users}
+        columns={[
+          { head: "User", cell: (user) => <UserLink app={app} user={user} /> },
+          { head: "Plan", cell: ({ planName }) => planName ?? <span class="soft">none</span> },
+          { head: "Fullest limit", cell: (user) => <Fullness user={user} catalog={catalog} /> },
+          { head: "Last seen", cell: ({ lastSeenAt }) => <TimeOr at={lastSeenAt} none="never" /> },
+        ]}
+      />
     </section>
   );
 }

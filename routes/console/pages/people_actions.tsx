@@ -4,7 +4,8 @@ import { type Action, actionRoutes } from "../parts/action.tsx";
 import { timeLabel } from "../parts/format.tsx";
 import type { Values } from "../parts/form.tsx";
 import { userPath } from "../parts/page.tsx";
-import { loadUser, userLocation, type UserSubject } from "../parts/subject.tsx";
+import { dataOf, loadUser, userLocation, type UserSubject } from "../parts/subject.tsx";
+import type { PageRequest } from "../parts/page_context.ts";
 import type { AnswerOf } from "../../contract/definition.ts";
 import { listCoveredIds } from "../../contract/admin_users.ts";
 import { aliasCustomer } from "../../contract/customers.ts";
@@ -32,7 +33,6 @@ const merge: Action<UserSubject, typeof aliasCustomer> = {
   title: "Merge with another ID",
   load: loadUser,
   location: userLocation,
-  userId: ({ user }) => user.userId,
   intro: ({ user }) => `Two IDs of one person become one user. This ID is ${user.userId}.`,
   fields: ({ user }) => [
     { name: "other", label: "Other ID", kind: "text", isRequired: true, hint: "Case-sensitive." },
@@ -166,7 +166,6 @@ function consentAction(isOut: boolean): Action<UserSubject, typeof optOut | type
     title: isOut ? "Opt out" : "Opt in",
     load: loadUser,
     location: userLocation,
-    userId: ({ user }) => user.userId,
     intro: ({ user }) => `For ${user.userId}. Metering continues in any case.`,
     fields: () => [{ name: "scope", label: "Scope", kind: "select", value: "all", options: SCOPE_OPTIONS }],
     call: isOut ? optOut : optIn,
@@ -198,6 +197,11 @@ function consentAction(isOut: boolean): Action<UserSubject, typeof optOut | type
   };
 }
 
+/** Reads the ids of the person that an export and a deletion cover. */
+function readCovered({ ask }: PageRequest, { app: { appId, mode }, user: { userId } }: UserSubject) {
+  return ask.admin(listCoveredIds, { appId, mode, userId }).then(dataOf);
+}
+
 /** A sentence with every other id that an action covers. */
 function othersOf(userId: string, ids: readonly string[], words: string): string {
   const others = ids.filter((id) => id !== userId);
@@ -209,18 +213,11 @@ const exportAction: Action<UserSubject, typeof exportPerson> = {
   title: "Export user data",
   load: loadUser,
   location: userLocation,
-  userId: ({ user }) => user.userId,
-  fields: () => [],
   call: exportPerson,
   input: ({ user }) => ({ distinctId: user.userId }),
-  preview: async ({ ask }, { app, user }) => {
-    const covered = await ask.admin(listCoveredIds, {
-      appId: app.appId,
-      mode: app.mode,
-      userId: user.userId,
-    });
-    if (!covered.ok) return [{ field: "", message: covered.error.message }];
-    const { exported } = covered.data;
+  preview: async (request, subject) => {
+    const { user } = subject;
+    const { exported } = await readCovered(request, subject);
     return {
       sentences: [
         `Creates a link to all data of ${user.userId}: person, analytics events, metering events and consents.`,
@@ -258,18 +255,11 @@ const deleteData: Action<UserSubject, typeof deletePerson> = {
   title: "Delete user data",
   load: loadUser,
   location: userLocation,
-  userId: ({ user }) => user.userId,
-  fields: () => [],
   call: deletePerson,
   input: ({ user }) => ({ distinctId: user.userId }),
-  preview: async ({ ask }, { app, user }) => {
-    const covered = await ask.admin(listCoveredIds, {
-      appId: app.appId,
-      mode: app.mode,
-      userId: user.userId,
-    });
-    if (!covered.ok) return [{ field: "", message: covered.error.message }];
-    const { deleted } = covered.data;
+  preview: async (request, subject) => {
+    const { user } = subject;
+    const { deleted } = await readCovered(request, subject);
     return {
       sentences: [
         `Deletes all data of ${user.userId}: subscriptions, usage, credits, events, prompts, analytics and consents.`,

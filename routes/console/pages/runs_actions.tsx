@@ -24,7 +24,6 @@ const end: Action<RunSubject, typeof endRun> = {
     throw new PageError({ code: "run_ended", message: "This run has already ended." }, "Nothing to end");
   },
   location: tabLocation("/activity"),
-  userId: ({ user }) => user.userId,
   intro: ({ user, run }) => `The run ${nameOf(run)} of ${user.userId}.`,
   fields: () => [{ name: "reason", label: "Reason", kind: "long", hint: "Stored with the run." }],
   call: endRun,

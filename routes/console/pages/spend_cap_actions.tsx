@@ -34,7 +34,6 @@ const cap: Action<CapSubject, typeof setSpendCap> = {
   title: "Spend cap",
   load: loadCounter,
   location: userLocation,
-  userId: ({ user }) => user.userId,
   intro: ({ user, counter }) =>
     `The most that ${user.userId} may be sold past the quota of ${counter.label} in a window.`,
   fields: (subject) => {

@@ -44,21 +44,14 @@ export const stripePage: PageRoute = {
           </section>
           <section class="card">
             <h2>Prices</h2>
-            {sold.length === 0
-              ? (
-                <p class="empty">
-                  No plan or pack in the catalog has stripePrices, so payments in Stripe have no effect here.
-                </p>
-              )
-              : (
-                <Table
-                  rows={sold}
-                  columns={[
-                    { head: "Price", cell: ({ price }) => <code class="wrap">{price}</code> },
-                    { head: "Plan or pack", cell: ({ kind, name }) => <>{kind} {name}</> },
-                  ]}
-                />
-              )}
+            <Table
+              empty="No plan or pack in the catalog has stripePrices, so payments in Stripe have no effect here."
+              rows={sold}
+              columns={[
+                { head: "Price", cell: ({ price }) => <code class="wrap">{price}</code> },
+                { head: "Plan or pack", cell: ({ kind, name }) => <>{kind} {name}</> },
+              ]}
+            />
           </section>
         </>
       ),

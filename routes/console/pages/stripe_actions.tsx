@@ -78,7 +78,6 @@ const remove: Action<StripeSubject, typeof deleteStripe> = {
     );
   },
   location: stripeLocation,
-  fields: () => [],
   call: deleteStripe,
   input: ({ app }) => ({ appId: app.appId, mode: app.mode }),
   preview: (_, { app }) => ({
@@ -106,7 +105,6 @@ const retry: Action<UnhandledSubject, typeof retryUnhandledStripe> = {
     return "stripe" in subject ? { ...subject, eventId: request.params["eventId"] ?? "" } : subject;
   },
   location: stripeLocation,
-  fields: () => [],
   call: retryUnhandledStripe,
   input: ({ app, eventId }) => ({ appId: app.appId, eventId }),
   preview: (_, { eventId }) => ({

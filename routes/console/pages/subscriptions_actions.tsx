@@ -86,7 +86,6 @@ const change: Action<PlanSubject, typeof upsertSubscription> = {
     throw new PageError({ code: "not_found", message }, "No plan");
   },
   location: tabLocation("/billing"),
-  userId: ({ user }) => user.userId,
   intro: ({ user }) => `For ${user.userId}.`,
   fields: changeFields,
   call: upsertSubscription,
@@ -213,7 +212,6 @@ const limits: Action<PlanSubject, typeof upsertSubscription> = {
     throw new PageError({ code: "not_found", message }, "No plan");
   },
   location: tabLocation("/billing"),
-  userId: ({ user }) => user.userId,
   intro: ({ user, catalog, ...subject }) =>
     `Quotas for ${user.userId}, instead of those of ${
       planName(catalog, planIdOf({ user, catalog, ...subject }))
@@ -307,7 +305,6 @@ const cancel: Action<PlanSubject, typeof cancelSubscription> = {
   title: "Cancel subscription",
   load: loadActive,
   location: tabLocation("/billing"),
-  userId: ({ user }) => user.userId,
   intro: ({ user }) => `For ${user.userId}. The payment provider is not notified: cancel there too.`,
   fields: (subject) => [
     rowField(subject, false),

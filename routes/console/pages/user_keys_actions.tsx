@@ -38,31 +38,30 @@ export function UserKeysCard(
         <h2 id="user-keys">Keys of this user</h2>
         {changes ? <a href={`${base}/new`}>Create key</a> : null}
       </div>
-      {keys.length === 0 ? <p class="empty">No keys</p> : (
-        <Table
-          rows={keys}
-          columns={[
-            { head: "Key", cell: ({ prefix }) => <code>{prefix}…</code> },
-            { head: "Name", cell: ({ name }) => name ?? "" },
-            { head: "Created", cell: ({ createdAt }) => <Time at={createdAt} /> },
-            {
-              head: "Expires",
-              cell: ({ expiresAt }) => expiresAt === null ? "never" : <Time at={expiresAt} />,
-            },
-            {
-              head: "Last used",
-              cell: ({ lastUsedAt }) => lastUsedAt === null ? "never" : lastUsedAt.slice(0, 10),
-            },
-            changes
-              ? {
-                head: "Actions",
-                kind: "actions",
-                cell: ({ userKeyId }) => <a href={`${base}/${segmentOf(userKeyId)}/revoke`}>Revoke</a>,
-              }
-              : null,
-          ]}
-        />
-      )}
+      <Table
+        empty="No keys"
+        rows={keys}
+        columns={[
+          { head: "Key", cell: ({ prefix }) => <code>{prefix}…</code> },
+          { head: "Name", cell: ({ name }) => name ?? "" },
+          { head: "Created", cell: ({ createdAt }) => <Time at={createdAt} /> },
+          {
+            head: "Expires",
+            cell: ({ expiresAt }) => expiresAt === null ? "never" : <Time at={expiresAt} />,
+          },
+          {
+            head: "Last used",
+            cell: ({ lastUsedAt }) => lastUsedAt === null ? "never" : lastUsedAt.slice(0, 10),
+          },
+          changes
+            ? {
+              head: "Actions",
+              kind: "actions",
+              cell: ({ userKeyId }) => <a href={`${base}/${segmentOf(userKeyId)}/revoke`}>Revoke</a>,
+            }
+            : null,
+        ]}
+      />
     </section>
   );
 }
@@ -72,7 +71,6 @@ const create: Action<UserSubject, typeof createUserKey> = {
   title: "Create a key of a user",
   load: loadUser,
   location: tabLocation("/privacy"),
-  userId: ({ user }) => user.userId,
   intro: ({ user }) =>
     `For ${user.userId}: model calls through the gateway, and its own usage and features. No other call.`,
   fields: () => [
@@ -121,8 +119,6 @@ const revoke: Action<KeySubject, typeof revokeUserKey> = {
   title: "Revoke a key of a user",
   load: async (request) => await loadKey(request),
   location: tabLocation("/privacy"),
-  userId: ({ user }) => user.userId,
-  fields: () => [],
   call: revokeUserKey,
   input: ({ user, key }) => ({ userId: user.userId, userKeyId: key.userKeyId }),
   preview: (_, { user, key }) => ({

@@ -32,37 +32,29 @@ const webhooksPage: PageRoute = {
           </div>
           <section class="card">
             <h2 class="visually-hidden">Endpoints</h2>
-            {webhooks.length === 0
-              ? (
-                <p class="empty">
-                  No endpoints in {app.mode}{" "}
-                  mode yet. Add one to receive events about limits, credits, subscriptions and merges.
-                </p>
-              )
-              : (
-                <Table
-                  rows={webhooks}
-                  columns={[
-                    {
-                      head: "URL",
-                      cell: ({ webhookId, url }) => (
-                        <a class="row wrap" href={webhookPath(app, webhookId)}>{url}</a>
-                      ),
-                    },
-                    { head: "Events", cell: ({ events }) => events.join(", ") },
-                    { head: "Status", cell: (webhook) => <WebhookStatus webhook={webhook} /> },
-                    {
-                      head: "Pending",
-                      kind: "number",
-                      cell: ({ pending }) => <AmountText value={pending} />,
-                    },
-                    {
-                      head: "Last delivery",
-                      cell: ({ lastSuccessAt }) => <TimeOr at={lastSuccessAt} none="none yet" />,
-                    },
-                  ]}
-                />
-              )}
+            <Table
+              empty={`No endpoints in ${app.mode} mode yet. Add one to receive events about limits, credits, subscriptions and merges.`}
+              rows={webhooks}
+              columns={[
+                {
+                  head: "URL",
+                  cell: ({ webhookId, url }) => (
+                    <a class="row wrap" href={webhookPath(app, webhookId)}>{url}</a>
+                  ),
+                },
+                { head: "Events", cell: ({ events }) => events.join(", ") },
+                { head: "Status", cell: (webhook) => <WebhookStatus webhook={webhook} /> },
+                {
+                  head: "Pending",
+                  kind: "number",
+                  cell: ({ pending }) => <AmountText value={pending} />,
+                },
+                {
+                  head: "Last delivery",
+                  cell: ({ lastSuccessAt }) => <TimeOr at={lastSuccessAt} none="none yet" />,
+                },
+              ]}
+            />
           </section>
         </>
       ),

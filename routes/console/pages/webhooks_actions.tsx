@@ -177,7 +177,6 @@ function enabling(disabled: boolean): Action<WebhookSubject, typeof changeWebhoo
       );
     },
     location: webhookLocation,
-    fields: () => [],
     call: changeWebhook,
     input: (subject) => ({ ...idsOf(subject), ...{ disabled } }),
     preview: (_, { webhook }) => ({
@@ -207,7 +206,6 @@ const rotate: Action<WebhookSubject, typeof rotateWebhookSecret> = {
   title: "Rotate secret",
   load: loadWebhook,
   location: webhookLocation,
-  fields: () => [],
   call: rotateWebhookSecret,
   input: (subject) => (idsOf(subject)),
   preview: (_, { webhook }) => ({
@@ -227,7 +225,6 @@ const ping: Action<WebhookSubject, typeof pingWebhook> = {
   title: "Send test event",
   load: loadWebhook,
   location: webhookLocation,
-  fields: () => [],
   call: pingWebhook,
   input: (subject) => (idsOf(subject)),
   preview: (_, { webhook }) => ({
@@ -250,7 +247,6 @@ const remove: Action<WebhookSubject, typeof deleteWebhook> = {
       ? { ...location, back: webhooksPath(subject.app) }
       : location;
   },
-  fields: () => [],
   call: deleteWebhook,
   input: (subject) => (idsOf(subject)),
   preview: (_, { webhook }) => ({
@@ -277,7 +273,6 @@ const redeliver: Action<MessageSubject, typeof redeliverMessage> = {
     return "webhook" in subject ? { ...subject, messageId: request.params["messageId"] ?? "" } : subject;
   },
   location: webhookLocation,
-  fields: () => [],
   call: redeliverMessage,
   input: (subject) => ({ ...idsOf(subject), ...{ messageId: subject.messageId } }),
   preview: (_, { webhook, messageId }) => ({
@@ -301,7 +296,6 @@ function redeliveringAll(status: "failed" | "failing"): Action<WebhookSubject, t
     title: "Send all again",
     load: loadWebhook,
     location: webhookLocation,
-    fields: () => [],
     call: redeliverMessages,
     input: (subject) => ({ ...idsOf(subject), status }),
     preview: (_, { webhook }) => ({

@@ -3,12 +3,13 @@
 // the new preview is shown and nothing is done. The hash is compared just before the call, which locks nothing for that
 // long and decides by the state that it meets.
 
+import type { Child } from "hono/jsx";
 import { hashOf } from "../../../src/process/secrets/hash.ts";
 import type { Refusal } from "../../../src/domain/values/refusal.ts";
 import { STATUS } from "../../http/errors.ts";
 import type { AnswerOf, InputOf, KeyedDefinition, KeylessDefinition } from "../../contract/definition.ts";
 import type { ApiAnswer } from "./ask.ts";
-import { appOf } from "./subject.tsx";
+import { appOf, type UserSubject } from "./subject.tsx";
 import { ActionForm, ActionPreview, type Preview, TICKED } from "./action_pages.tsx";
 import { type Fault, faultsOf, type Field, type FormInput, type Values, valuesOf } from "./form.tsx";
 import type { Crumb } from "./page.tsx";
@@ -34,8 +35,8 @@ export interface Action<Subject, Call extends ApiCall> {
     /** The path of the page that offers the action, and that follows it. */
     readonly back: string;
   };
-  /** The fields of the form; the query fills fields of the same names. Without any, the preview is the first step. */
-  readonly fields: (subject: Subject) => readonly Field[];
+  /** The fields of the form; the query fills fields of the same names. Left out, the preview is the first step. */
+  readonly fields?: (subject: Subject) => readonly Field[];
   /** The sentence above the form. */
   readonly intro?: (subject: Subject) => string;
   readonly call: Call;
@@ -48,8 +49,6 @@ export interface Action<Subject, Call extends ApiCall> {
   ) => Promise<Preview | readonly Fault[]> | Preview | readonly Fault[];
   /** The result: a sentence for the page that follows, or a page of its own, such as one with a new secret. */
   readonly done: (subject: Subject, values: Values, answer: AnswerOf<Call>) => string | PageContent;
-  /** The user that it changes, for the audit log. */
-  readonly userId?: (subject: Subject) => string;
 }
 
 type ApiCall = KeyedDefinition | KeylessDefinition;
@@ -67,8 +66,6 @@ export function actionRoutes<Subject, Call extends ApiCall>(
   };
 }
 
-type Once = { readonly once: string };
-
 /** What an operator without the role for an action reads. */
 export function notAllowed({ operator: { role } }: Session): string {
   return role === "agent"
@@ -85,138 +82,22 @@ async function showAction<Subject, Call extends ApiCall>(
     return { title: "Not allowed", content: <p class="note warn">{text}</p>, status: 403 };
   }
   const subject = await action.load(request);
-  const fields = action.fields(subject);
-  const values = valuesOf(fields, request.query, true);
-  return hasInput(fields)
-    ? showForm(action, request, subject, values)
-    : await showPreview(action, request, subject, values);
+  const attempt = new Attempt(action, request, subject, (fields) => valuesOf(fields, request.query, true));
+  return attempt.hasInput ? attempt.showForm() : await attempt.showPreview();
 }
 
 async function runAction<Subject, Call extends ApiCall>(
   action: Action<Subject, Call>,
-  request: PageRequest & Once,
+  request: PageRequest & { readonly once: string },
 ): Promise<PageResult> {
   const subject = await action.load(request);
-  const values = valuesOf(action.fields(subject), request.form);
+  const attempt = new Attempt(action, request, subject, (fields) => valuesOf(fields, request.form));
   const step = request.form.get("step") as Step | null;
-  if (step === "confirm") return await confirmAction(action, request, subject, values);
-  if (step === "form") return showForm(action, request, subject, values);
-  return await showPreview(action, request, subject, values);
-}
-
-async function confirmAction<Subject, Call extends ApiCall>(
-  action: Action<Subject, Call>,
-  request: PageRequest & Once,
-  subject: Subject,
-  values: Values,
-): Promise<PageResult> {
-  const preview = await previewOf(action, request, subject, values);
-  if (!("verb" in preview)) return showForm(action, request, subject, values, preview);
-  if (request.form.get("fingerprint") !== fingerprintOf(preview, values)) {
-    return showPreview(action, request, subject, values, { preview, note: CHANGED });
-  }
-  const { danger } = preview;
-  if (danger !== undefined && request.form.get("typed") !== (danger.typed ?? TICKED)) {
-    const typedFault = danger.typed === null ? "Confirm to continue" : `Type "${danger.typed}"`;
-    return showPreview(action, request, subject, values, { preview, typedFault });
-  }
-  const answer = await callApi(action, request, subject, values, preview);
-  if (!answer.ok) return failedAction(action, request, subject, values, answer.error);
-  const result = action.done(subject, values, answer.data as AnswerOf<Call>);
-  if (typeof result !== "string") return { ...result, isDone: true };
-  return { to: action.location(subject, request).back, note: result, isDone: true };
-}
-
-function callApi<Subject, Call extends ApiCall>(
-  action: Action<Subject, Call>,
-  request: PageRequest & Once,
-  subject: Subject,
-  values: Values,
-  preview: Preview,
-): Promise<ApiAnswer<unknown>> {
-  const { ask, once } = request;
-  const call: ApiCall = action.call;
-  // The schema of the call checks it.
-  const input = action.input(subject, values) as never;
-  if (isKeyless(call)) return ask.admin(call, input);
-  return ask.app(appOf(request), call, input, once, {
-    userId: action.userId?.(subject) ?? null,
-    before: sideOf(preview, "before"),
-    after: sideOf(preview, "after"),
-  });
-}
-
-function isKeyless(call: ApiCall): call is KeylessDefinition {
-  return call.access === "admin" || call.access === "open";
+  if (step === "confirm") return await attempt.confirm(request.once);
+  return step === "form" ? attempt.showForm() : await attempt.showPreview();
 }
 
 const CHANGED = "Something changed since this preview, so nothing was done. This is the effect now.";
-
-function failedAction<Subject, Call extends ApiCall>(
-  action: Action<Subject, Call>,
-  request: PageRequest & Once,
-  subject: Subject,
-  values: Values,
-  refusal: Refusal,
-): Promise<PageResult> | PageResult {
-  const { once } = request;
-  // Whether it was done is unknown: under the same key it happens once.
-  if (STATUS[refusal.code] >= 500 && refusal.code !== "not_implemented") {
-    const note = `${refusal.message}. Confirm again: even if it was already done, it happens only once.`;
-    return showPreview(action, request, subject, values, { note, once, status: STATUS[refusal.code] });
-  }
-  const fields = action.fields(subject);
-  return showForm(action, request, subject, values, faultsOf(refusal, fields), STATUS[refusal.code]);
-}
-
-async function previewOf<Subject, Call extends ApiCall>(
-  action: Action<Subject, Call>,
-  request: PageRequest,
-  subject: Subject,
-  values: Values,
-): Promise<Preview | readonly Fault[]> {
-  const fault = request.ask.inputFault(action.call, action.input(subject, values));
-  if (fault !== null) return faultsOf(fault, action.fields(subject));
-  return await action.preview(request, subject, values);
-}
-
-/** The hash of everything that a preview says and was made from. */
-function fingerprintOf({ sentences, changes, basis, danger }: Preview, values: Values): string {
-  return hashOf(JSON.stringify([sentences, changes, basis ?? null, danger ?? null, Object.entries(values)]));
-}
-
-/** The changes of a preview for the audit log, in the words that the operator read. */
-function sideOf({ changes }: Preview, side: "before" | "after"): Record<string, string> {
-  return Object.fromEntries(changes.map((change) => [change.what, change[side]]));
-}
-
-function showForm<Subject, Call extends ApiCall>(
-  action: Action<Subject, Call>,
-  request: PageRequest,
-  subject: Subject,
-  values: Values,
-  faults: readonly Fault[] = [],
-  status = faults.length > 0 ? 400 : 200,
-): PageContent {
-  const { title } = action;
-  const { crumbs, back } = action.location(subject, request);
-  return {
-    title,
-    crumbs: [...crumbs, { title, href: null }],
-    status,
-    content: (
-      <ActionForm
-        request={request}
-        title={title}
-        intro={action.intro?.(subject)}
-        fields={action.fields(subject)}
-        values={values}
-        faults={faults}
-        back={back}
-      />
-    ),
-  };
-}
 
 /** How a preview differs from the first one of its form. */
 interface Repeated {
@@ -227,38 +108,142 @@ interface Repeated {
   readonly status?: number;
 }
 
-async function showPreview<Subject, Call extends ApiCall>(
-  action: Action<Subject, Call>,
-  request: PageRequest,
-  subject: Subject,
-  values: Values,
-  { note, typedFault, once, status, ...repeated }: Repeated = {},
-): Promise<PageContent> {
-  const preview = repeated.preview ?? await previewOf(action, request, subject, values);
-  if (!("verb" in preview)) return showForm(action, request, subject, values, preview);
-  const { title } = action;
-  const { crumbs, back } = action.location(subject, request);
-  return {
-    title,
-    crumbs: [...crumbs, { title, href: null }],
-    status: status ?? (note !== undefined ? 409 : typedFault !== undefined ? 400 : 200),
-    content: (
+/** One request for an action on a subject, with the values of its form. */
+class Attempt<Subject, Call extends ApiCall> {
+  readonly #action: Action<Subject, Call>;
+  readonly #request: PageRequest;
+  readonly #subject: Subject;
+  readonly #fields: readonly Field[];
+  readonly #values: Values;
+
+  constructor(
+    action: Action<Subject, Call>,
+    request: PageRequest,
+    subject: Subject,
+    read: (fields: readonly Field[]) => Values,
+  ) {
+    this.#action = action;
+    this.#request = request;
+    this.#subject = subject;
+    this.#fields = action.fields?.(subject) ?? [];
+    this.#values = read(this.#fields);
+  }
+
+  /** Whether the form has fields to fill in. */
+  get hasInput(): boolean {
+    return this.#fields.some(({ kind }) => kind !== "hidden" && kind !== "fixed");
+  }
+
+  /** @param once the key of the form: under the same one the action happens once */
+  async confirm(once: string): Promise<PageResult> {
+    const { form } = this.#request;
+    const preview = await this.#preview();
+    if (!("verb" in preview)) return this.showForm(preview);
+    if (form.get("fingerprint") !== fingerprintOf(preview, this.#values)) {
+      return this.showPreview({ preview, note: CHANGED });
+    }
+    const { danger } = preview;
+    if (danger !== undefined && form.get("typed") !== (danger.typed ?? TICKED)) {
+      const typedFault = danger.typed === null ? "Confirm to continue" : `Type "${danger.typed}"`;
+      return this.showPreview({ preview, typedFault });
+    }
+    const answer = await this.#call(preview, once);
+    if (!answer.ok) return this.#failed(answer.error, once);
+    const result = this.#action.done(this.#subject, this.#values, answer.data as AnswerOf<Call>);
+    if (typeof result !== "string") return { ...result, isDone: true };
+    return { to: this.#location.back, note: result, isDone: true };
+  }
+
+  #call(preview: Preview, once: string): Promise<ApiAnswer<unknown>> {
+    const { ask } = this.#request;
+    const call: ApiCall = this.#action.call;
+    // The schema of the call checks it.
+    const input = this.#action.input(this.#subject, this.#values) as never;
+    if (isKeyless(call)) return ask.admin(call, input);
+    return ask.app(appOf(this.#request), call, input, once, {
+      userId: userIdOf(this.#subject),
+      before: sideOf(preview, "before"),
+      after: sideOf(preview, "after"),
+    });
+  }
+
+  #failed(refusal: Refusal, once: string): Promise<PageResult> | PageResult {
+    // Whether it was done is unknown: under the same key it happens once.
+    if (STATUS[refusal.code] >= 500 && refusal.code !== "not_implemented") {
+      const note = `${refusal.message}. Confirm again: even if it was already done, it happens only once.`;
+      return this.showPreview({ note, once, status: STATUS[refusal.code] });
+    }
+    return this.showForm(faultsOf(refusal, this.#fields), STATUS[refusal.code]);
+  }
+
+  async #preview(): Promise<Preview | readonly Fault[]> {
+    const { call, input, preview } = this.#action;
+    const fault = this.#request.ask.inputFault(call, input(this.#subject, this.#values));
+    if (fault !== null) return faultsOf(fault, this.#fields);
+    return await preview(this.#request, this.#subject, this.#values);
+  }
+
+  get #location() {
+    return this.#action.location(this.#subject, this.#request);
+  }
+
+  showForm(faults: readonly Fault[] = [], status = faults.length > 0 ? 400 : 200): PageContent {
+    return this.#page(
+      status,
+      <ActionForm
+        request={this.#request}
+        title={this.#action.title}
+        intro={this.#action.intro?.(this.#subject)}
+        fields={this.#fields}
+        values={this.#values}
+        faults={faults}
+        back={this.#location.back}
+      />,
+    );
+  }
+
+  async showPreview(
+    { note, typedFault, once, status, ...repeated }: Repeated = {},
+  ): Promise<PageContent> {
+    const preview = repeated.preview ?? await this.#preview();
+    if (!("verb" in preview)) return this.showForm(preview);
+    return this.#page(
+      status ?? (note !== undefined ? 409 : typedFault !== undefined ? 400 : 200),
       <ActionPreview
-        request={request}
-        title={title}
+        request={this.#request}
+        title={this.#action.title}
         preview={preview}
-        values={{ ...values, fingerprint: fingerprintOf(preview, values) }}
-        hasForm={hasInput(action.fields(subject))}
-        back={back}
+        values={{ ...this.#values, fingerprint: fingerprintOf(preview, this.#values) }}
+        hasForm={this.hasInput}
+        back={this.#location.back}
         note={note}
         typedFault={typedFault}
         once={once}
-      />
-    ),
-  };
+      />,
+    );
+  }
+
+  #page(status: number, content: Child): PageContent {
+    const { title } = this.#action;
+    return { title, crumbs: [...this.#location.crumbs, { title, href: null }], status, content };
+  }
 }
 
-/** Whether a form has fields to fill in. */
-function hasInput(fields: readonly Field[]): boolean {
-  return fields.some(({ kind }) => kind !== "hidden" && kind !== "fixed");
+/** The user that an action changes, for the audit log; null for an action on something else. */
+function userIdOf(subject: unknown): string | null {
+  return (subject as Partial<UserSubject>).user?.userId ?? null;
+}
+
+function isKeyless(call: ApiCall): call is KeylessDefinition {
+  return call.access === "admin" || call.access === "open";
+}
+
+/** The hash of everything that a preview says and was made from. */
+function fingerprintOf({ sentences, changes, basis, danger }: Preview, values: Values): string {
+  return hashOf(JSON.stringify([sentences, changes, basis ?? null, danger ?? null, Object.entries(values)]));
+}
+
+/** The changes of a preview for the audit log, in the words that the operator read. */
+function sideOf({ changes }: Preview, side: "before" | "after"): Record<string, string> {
+  return Object.fromEntries(changes.map((change) => [change.what, change[side]]));
 }

@@ -22,16 +22,19 @@ export interface Column<Row> {
  * A table. On a phone each row becomes a list of labels and values, unless `isWide`.
  *
  * @param columns null for a column that this person does not get
+ * @param empty the text in place of a table without rows
  * @param foot the cells of a last row with totals
  * @param idOf the id of a row's element, for links that lead to the row
  */
-export function Table<Row>({ columns, rows, idOf, isWide = false, foot }: {
+export function Table<Row>({ columns, rows, empty, idOf, isWide = false, foot }: {
   columns: readonly (Column<Row> | null)[];
   rows: readonly Row[];
+  empty?: Child;
   idOf?: (row: Row) => string;
   isWide?: boolean;
   foot?: readonly Child[];
 }) {
+  if (rows.length === 0 && empty !== undefined) return <p class="empty">{empty}</p>;
   const shown = columns.filter((column) => column !== null);
   return (
     <table class={isWide ? undefined : "stack"}>

@@ -66,7 +66,7 @@ export interface PriceRow {
   /** The row's place among all rows that the app's catalogs ever had; holds store it. */
   readonly number: number;
   readonly amountMode: AmountMode;
-  /** Of a call that is above no tier. */
+  /** The prices of a call below all tiers. */
   readonly prices: TokenPrices;
   /** The highest first. */
   readonly tiers: readonly PriceTier[];

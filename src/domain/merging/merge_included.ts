@@ -29,7 +29,7 @@ export interface MergedSides {
   readonly aliasKey: UserKey;
   /** The ids of the balances that were the alias's. */
   readonly ofAlias: ReadonlySet<string>;
-  /** Who had the primary subscription. */
+  /** The user with the primary subscription before the merge. */
   readonly ofPrimary: "from" | "to";
 }
 
@@ -58,7 +58,7 @@ export function mergeIncluded(
     (wanted.some(({ source, window }) => refOf(source, window.start) === record.ownRef) ||
       isKept(record, sources, wanted));
   nameApart(to, sides, stays, context);
-  for (const source of sources) cutRollovers(to, context, source, sources);
+  for (const source of sources) if (!source.isAddOn) cutRollovers(to, context, source, sources);
   settleIncluded(to, context);
 }
 
@@ -156,13 +156,12 @@ function cutRollovers(
   source: Source,
   sources: readonly Source[],
 ): void {
+  if (source.include.rollover === null) return;
   const item = itemOf(source);
-  let room: Amount | null = null;
+  let room: Amount = source.include.rollover.max;
   for (const each of sources) {
-    const { rollover } = each.include;
-    if (rollover !== null && isSameItem(itemOf(each), item)) room = larger(room ?? 0n, rollover.max);
+    if (isSameItem(itemOf(each), item)) room = larger(room, each.include.rollover?.max ?? 0n);
   }
-  if (room === null) return;
   for (const row of [...to.balancesInOrder()]) {
     if (!isLiveRollover(row, item, now)) continue;
     const cut = row.remaining - smaller(row.remaining, room);

@@ -149,7 +149,7 @@ function survivingOf(active: ActivePlan, to: Draft, sides: readonly Draft[], con
   return { active, windowOf: (group) => sessions.get(group.id) ?? windowFor(to, active, group, now) };
 }
 
-/** Of the running sessions of a group of the surviving plan one goes on. */
+/** Ends all running sessions of a group but one: the group is of the surviving plan. */
 function closeOtherSessions(to: Draft, { active, windowOf }: Surviving, { now }: Context): void {
   for (const group of active.plan.groups) {
     if (group.period?.type !== "session") continue;

@@ -35,7 +35,7 @@ const MEDIA_TOKENS = 1_024;
 const IMAGE_TOKENS = 1_024;
 /** Base64 characters of a file or sound for each token, where they are counted by their size. */
 const MEDIA_CHARS_PER_TOKEN = { image: Infinity, file: 32, sound: 1_024 } as const;
-/** The same of a PDF in a call of Anthropic's API, which is held by its size. */
+/** Base64 characters for each token of a PDF in a call of Anthropic's API, which is held by its size. */
 const PDF_CHARS_PER_TOKEN = 40;
 const BYTES_PER_TOKEN = 4;
 const TOKENS_MAX = 1e12;
@@ -78,7 +78,7 @@ function answersOf(
   return { answers, maxOutputTokens: amountOf(tokens) };
 }
 
-/** The same of a call of Anthropic's messages. Its limit may be 0: the call then only fills the cache. */
+/** Estimates a call of Anthropic's messages. Its limit may be 0: the call then only fills the cache. */
 export function estimateMessages(call: ModelCall): CallEstimate | FieldFault {
   const { system, messages, tools, cache_control, thinking, max_tokens } = call;
   const input = inputOf([system, messages, tools], cache_control, mediaOfAnthropic);
@@ -92,7 +92,7 @@ export function estimateMessages(call: ModelCall): CallEstimate | FieldFault {
   return { ...input, asksReasoning, images: null, maxOutputTokens: amountOf(limit) };
 }
 
-/** The same of a call for images. */
+/** Estimates a call for images. */
 export function estimateImages(call: ModelCall): CallEstimate | FieldFault {
   const input = inputOf([call.prompt], undefined, mediaOfOpenAI);
   if (input === null) return TOO_DEEP;

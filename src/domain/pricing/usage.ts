@@ -102,7 +102,7 @@ const MILLION = 1_000_000n;
 
 /** What a work costs by the prices of a price book beside those of tokens. */
 interface WorkPrices {
-  /** Of a call, or an image. */
+  /** The price of a call or an image. */
   readonly perCall: Amount;
   readonly perSecond: Amount;
 }

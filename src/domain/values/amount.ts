@@ -73,24 +73,6 @@ export function multiply(left: Amount, right: Amount, divisor = 1n): Amount {
   return product < 0n ? -size : size;
 }
 
-/**
- * The sum of products of amounts, none negative, divided by a whole number (1 for none); rounded half up, once.
- *
- * @example A million tokens at 15 cents a million and half a million at 60
- * ```ts
- * import { amountOf, numberOf, weightedSum } from "./amount.ts";
- * import assert from "node:assert/strict";
- *
- * const parts = [[1_000_000, 15], [500_000, 60]].map((part) => part.map(amountOf) as [bigint, bigint]);
- * assert.equal(numberOf(weightedSum(parts, 1_000_000n)), 45);
- * ```
- */
-export function weightedSum(parts: readonly (readonly [Amount, Amount])[], divisor = 1n): Amount {
-  let sum = 0n;
-  for (const [left, right] of parts) sum += left * right;
-  return roundedSum(sum, divisor);
-}
-
 /** A sum of products of two amounts each, not negative, divided by a whole number; rounded half up. */
 export function roundedSum(sum: bigint, divisor: bigint): Amount {
   return divideHalfUp(sum, ONE * divisor);

@@ -64,6 +64,8 @@ function clientOf(Client: typeof OpenAI, server: ModelServer): OpenAI {
       organization: null,
       project: null,
       maxRetries: 0,
+      // A redirect could send the prompt to another host.
+      fetchOptions: { redirect: "manual" },
       logLevel: "off",
     });
     clients.set(server, client);

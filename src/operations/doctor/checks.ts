@@ -24,12 +24,12 @@ import { SERVER_MAJOR_MIN } from "../../storage/server_probe.ts";
 
 export type Verdict = "ok" | "warn" | "fail";
 
-/** What was looked at, what it looks like, and what to do. */
+/** The result of one check: its subject, its finding, and advice. */
 export interface Check {
   readonly name: string;
   readonly verdict: Verdict;
   readonly found: string;
-  /** null where nothing is to be done. */
+  /** null if no action is needed. */
   readonly advice: string | null;
 }
 

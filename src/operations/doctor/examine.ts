@@ -1,5 +1,4 @@
-// Examines the running service for the admin API: the facts of its store and of its term, as checks; and who serves
-// beside it.
+// Examines the running service for the admin API: checks of its store and of its term, and the other processes that serve.
 
 import {
   type Check,
@@ -40,7 +39,7 @@ export interface ExaminedWorld {
   readonly node: ClusterView;
 }
 
-/** Whether an examination makes the checks that read every catalog and the accounts of a sample, or makes no others. */
+/** Whether an examination leaves out the checks that read every catalog and a sample of accounts, or makes only these. */
 export type WithLong = "with" | "without" | "only";
 
 /** Examines the running service. */
@@ -73,7 +72,7 @@ function examinationOf(checks: readonly Check[]): Examination {
 /**
  * The check of a database that this process cannot serve.
  *
- * @param awaited what it waits for, where it is a standby that a split can make a database
+ * @param awaited the reason why it waits, if it is a standby for a split
  */
 export function checkAbsent(state: string, awaited: string | null): Check {
   if (awaited !== null) return ok("database", awaited);
@@ -86,8 +85,8 @@ export function checkAbsent(state: string, awaited: string | null): Check {
 }
 
 /**
- * The examinations of several databases as one. A check that says the same of all of them is about the process, and is there
- * once; any other names its database.
+ * Joins the examinations of several databases. A check with the same result for all of them is about the process and is
+ * listed once; any other names its database.
  */
 export function joinExaminations(
   parts: readonly { readonly name: string; readonly checks: readonly Check[] }[],
@@ -107,7 +106,7 @@ export function joinExaminations(
   return { verdict: worstOf(checks), checks };
 }
 
-/** Who serves the database, and what is wrong with them as this node sees it. */
+/** The processes that serve the database, and their troubles as this node sees them. */
 export async function examineCluster(
   { database, node }: Pick<ExaminedWorld, "database" | "node">,
 ): Promise<ClusterFacts & { readonly troubles: readonly Trouble[] }> {

@@ -1,5 +1,5 @@
-// What the doctor knows of a store, read from its tables and its server. The running service reads these facts for the
-// admin API, and the command line reads them itself when no service answers.
+// The facts about a store that the doctor checks, read from its tables and its server. The running service reads them for
+// the admin API; the command line reads them itself when no service answers.
 
 import { MIGRATIONS } from "../../../sql/migrations.ts";
 import { DOCTOR_LIMITS, STRIPE_LIMITS } from "../../process/limits.ts";
@@ -39,19 +39,19 @@ export type DriftFacts =
   | { readonly summary: SampleSummary; readonly first: string | null }
   | { readonly fault: string };
 
-/** Facts whose reading takes the longer the more catalogs or events there are; null where the tables do not exist. */
+/** Facts that take longer to read with more catalogs or events; null where the tables do not exist. */
 export interface LongFacts {
   readonly drift: DriftFacts | null;
-  /** Prices that were not compared with their source for a long time. */
+  /** Prices that were last compared with their source long ago. */
   readonly oldPrices: readonly OldPrice[] | null;
   readonly priceChecks?: PriceChecks | null;
-  /** Apps whose catalog says nothing of the gateway; up to a bound. */
+  /** Apps with a catalog without `gateway`; up to a bound. */
   readonly openApps?: readonly string[] | null;
-  /** The servers of models that catalogs name; up to a bound. */
+  /** The model servers that catalogs name; up to a bound. */
   readonly namedServers?: readonly NamedServer[] | null;
 }
 
-/** All facts of a store. What needs the service's own tables is null where they do not exist. */
+/** All facts of a store. Facts from the service's own tables are null where these do not exist. */
 export interface StoreFacts extends Partial<LongFacts> {
   readonly database: DatabaseFacts;
   readonly migrations: MigrationState;
@@ -61,7 +61,7 @@ export interface StoreFacts extends Partial<LongFacts> {
   readonly backlog: BacklogFacts | null;
   readonly webhooks: WebhookFacts | null;
   readonly unhandled: readonly UnhandledCount[] | null;
-  /** Top-ups that have been under way for long. */
+  /** Top-ups that began long ago and have not ended. */
   readonly lateTopUps: readonly UnhandledCount[] | null;
 }
 
@@ -92,7 +92,7 @@ export async function storeFacts(
   };
 }
 
-/** Reads what takes long; the tables exist. @param now the process's clock */
+/** Reads the facts that take long; the tables exist. @param now the process's clock */
 export async function longFacts(database: Database, now: () => number): Promise<LongFacts> {
   return {
     drift: await driftFacts(database),
@@ -126,7 +126,7 @@ function webhookFacts(database: Database, now: number): Promise<WebhookFacts> {
   return readWebhookFacts(database, now - DOCTOR_LIMITS.webhookLateMs, now, DOCTOR_LIMITS.countMax);
 }
 
-/** Each call samples another place, so that calls over time see all of the users. */
+/** Each call samples another range of users, so that repeated calls see all of them. */
 async function driftFacts(database: Database): Promise<DriftFacts> {
   let first: string | null = null;
   const keep = ({ userKey, text }: Drift) => first ??= `user ${userKey}: ${text}`;

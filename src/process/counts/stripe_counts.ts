@@ -2,11 +2,11 @@
 
 /** Messages of one process by result, those that were tried again included. */
 export class StripeCounts {
-  /** Those that changed something, or had before. */
+  /** Messages that changed something, now or when they first arrived. */
   handled = 0;
-  /** Those that nothing had to be done for. */
+  /** Messages that need no change. */
   ignored = 0;
-  /** Those about something that was paid for and is not granted. */
+  /** Messages about something that was paid for and is not granted. */
   unhandled = 0;
   /** Top-ups that the worker of this process has looked at until they were settled, or gave to another owner. */
   topUpsSettled = 0;

@@ -1,6 +1,6 @@
-// The rows of stores: which databases a service has, and the number of each. Realms and numbers of users come from ranges
-// by the store's number, so a user's key or an id leads to one store for ever. The store with number 0 gives out the
-// numbers of all others, each in one transaction of its own; no transaction spans two stores.
+// The rows of stores: which databases a service has, and the number of each. Each store numbers its realms and users within
+// a range of its own, so the number in an id always leads to the same store. The store with number 0 assigns the numbers of
+// the others, each in one transaction; no transaction spans two stores.
 
 import type { Database, Session } from "../database.ts";
 
@@ -18,11 +18,11 @@ export interface StoreRow {
   readonly number: number;
   readonly name: string;
   readonly clusterId: string;
-  /** Whether it serves: one that a split makes is first planned, then released by the store that it is split off from. */
+  /** Whether it serves. A store made by a split is first planned, then released by the store that it is split from. */
   readonly state: "planned" | "released" | "open";
 }
 
-/** What a database says of itself and of the others that it was served with. */
+/** The rows of a database about itself and about the others of its service. */
 export interface StoreFacts {
   readonly clusterId: string;
   /** Null for a database that was never one of several. */
@@ -32,7 +32,7 @@ export interface StoreFacts {
   readonly isUsed: boolean;
 }
 
-/** Reads what a database says of itself. */
+/** Reads the rows of a database about itself and the others. */
 export async function readStoreFacts(reader: Reader): Promise<StoreFacts> {
   const known = await reader.query<StoreRow>(
     `select number, name, cluster_id as "clusterId", state from stores order by number`,
@@ -46,9 +46,9 @@ export async function readStoreFacts(reader: Reader): Promise<StoreFacts> {
 }
 
 /**
- * Gives out a number, in the database that has number 0. A database that has one already gets it again.
+ * Assigns a number, in the database that has number 0. A database that has a number gets the same one again.
  *
- * @param known what all databases of the list know, this one from an old backup perhaps not
+ * @param known the rows of all databases of the list; this database may be an old backup and lack some
  * @returns every database with a number; null where the name belongs to another one, or all numbers are used
  */
 export function giveNumber(
@@ -72,7 +72,7 @@ export function giveNumber(
   });
 }
 
-/** Writes the numbers of all databases into one of them, once, and begins its numbers of users at its own. */
+/** Writes the numbers of all databases into a new one, once, and starts its user keys at the range of its own number. */
 export async function takeNumber(
   database: Pick<Database, "transaction">,
   all: readonly StoreRow[],
@@ -82,7 +82,7 @@ export async function takeNumber(
     if ((await readStoreFacts(session)).own === null) {
       await addStores(session, all);
       const number = (await readStoreFacts(session)).own?.number ?? 0;
-      // A used database gets number 0, and goes on where it is.
+      // A database with users gets number 0, and continues its own keys.
       const first = number * KEYS_PER_STORE + 1;
       if (number > 0) await session.query("select setval('user_keys', $1::bigint, false)", [first]);
     }
@@ -90,7 +90,7 @@ export async function takeNumber(
   });
 }
 
-/** Writes stores into a database that it does not know yet, and that a store is open. */
+/** Adds the stores that a database lacks, and marks those that are open. */
 export async function addStores(session: Reader, stores: readonly StoreRow[]): Promise<void> {
   for (const { number, name, clusterId, state } of stores) {
     await session.query(
@@ -106,9 +106,9 @@ export async function addStores(session: Reader, stores: readonly StoreRow[]): P
 }
 
 /**
- * Gives a copy of another store, which that one has released, its own identity and numbers. What the journal of the copy has
- * is of cells that stay: the cells that moved were in the tables before they were handed over. The nodes in its rows serve
- * the other store.
+ * Makes a released copy of another store a store of its own, with its own cluster id and range of numbers. Its journal and
+ * its rows of nodes belong to the other store and are removed: changes of the cells that moved were drained into the tables
+ * before the hand-over.
  */
 export async function becomeStore(
   database: Pick<Database, "transaction">,

@@ -9,7 +9,7 @@ import type { Database, Session } from "../database.ts";
 import type { Millis } from "../../domain/values/period.ts";
 import { RECONCILE_LIMITS } from "../../process/limits.ts";
 import { hasMovedCells, movedUsers } from "../nodes/moved_cells.ts";
-import { type FaultKind, FAULTS, inRange, owned } from "./reconcile_faults.ts";
+import { type FaultKind, FAULTS, inRange, LINES_OF_LEVELS, owned } from "./reconcile_faults.ts";
 import { DAILY } from "./reconcile_daily.ts";
 import { SOLD, TOLD_OVERAGE } from "./reconcile_overage.ts";
 import { RUNS } from "./reconcile_runs.ts";
@@ -289,22 +289,10 @@ function linesOf(table: string, inHolds: 0 | 1): string {
     cross join lateral jsonb_array_elements(lines::jsonb) line where ${COUNTED}`;
 }
 
-/**
- * SQL of the lines of events of other users that name a user of the range among their levels, as JSON:
- * [[userKey, lines, credits, uncovered], ...].
- */
+/** SQL of the lines of events of users below. */
 const LEVEL_LINES = `
   select owner, line ->> 0, line ->> 1, (line ->> 2)::bigint, ${SLOT_END}, 0, 0, 0, 0::numeric, (line ->> 5)::numeric
-  from (
-    select coalesce(u.merged_into, u.key) as owner, level -> 1 as lines
-    from events e cross join lateral jsonb_array_elements(e.levels::jsonb) level
-    join users u on u.key = (level ->> 0)::bigint
-    where e.level_keys is not null and e.level_keys && array(
-      select key from users where ${inRange("key")}
-      union all select key from users where ${inRange("merged_into")}
-    )
-  ) part cross join lateral jsonb_array_elements(part.lines) line
-  where ${inRange("owner")}`;
+  from ${LINES_OF_LEVELS} where ${inRange("owner")}`;
 
 /** SQL of the sums of counters. Slots of rates are proved while they count: after that nothing changes them. */
 const counterSums = (now: Millis) => `

@@ -40,6 +40,20 @@ export function owned(table: string, columns: string, where = "true"): string {
   ) of_${table}`;
 }
 
+/**
+ * SQL of a table with `owner` and `line`: the lines of events of other users that name a user of the range among their levels,
+ * as JSON: [[userKey, lines, credits, uncovered], ...].
+ */
+export const LINES_OF_LEVELS = `(
+    select coalesce(u.merged_into, u.key) as owner, level -> 1 as lines
+    from events e cross join lateral jsonb_array_elements(e.levels::jsonb) level
+    join users u on u.key = (level ->> 0)::bigint
+    where e.level_keys is not null and e.level_keys && array(
+      select key from users where ${inRange("key")}
+      union all select key from users where ${inRange("merged_into")}
+    )
+  ) part cross join lateral jsonb_array_elements(part.lines) line`;
+
 // Open holds: no index makes their ids unique, and a drain finds them by their user. So this proves that each is stored
 // once, and under a canonical user. The `offset 0` makes the planner look up settled ones by id, one after another.
 

@@ -1,7 +1,7 @@
 // The proof of overage: what the counters of a group sold past its quota is what open holds and events took as overage (a merge
 // moves it between windows), and what a window settled is that of its events, told or still to tell. An erasure under way has removed events, but not yet the counters.
 
-import { inRange, owned } from "./reconcile_faults.ts";
+import { inRange, LINES_OF_LEVELS, owned } from "./reconcile_faults.ts";
 
 /** SQL of the overage of lines, by counter: (user_key, plan_id, group_id, start_ms, holds, events). */
 function linesOf(table: string, inHolds: 0 | 1): string {
@@ -17,16 +17,7 @@ function linesOf(table: string, inHolds: 0 | 1): string {
 /** SQL of the same of events of users below, and of events that were erased. */
 const OF_LEVELS = `
   select owner, line ->> 0, line ->> 1, (line ->> 2)::bigint, 0::numeric, (line ->> 8)::numeric
-  from (
-    select coalesce(u.merged_into, u.key) as owner, level -> 1 as lines
-    from events e cross join lateral jsonb_array_elements(e.levels::jsonb) level
-    join users u on u.key = (level ->> 0)::bigint
-    where e.level_keys is not null and e.level_keys && array(
-      select key from users where ${inRange("key")}
-      union all select key from users where ${inRange("merged_into")}
-    )
-  ) part cross join lateral jsonb_array_elements(part.lines) line
-  where line ->> 8 is not null and ${inRange("owner")}
+  from ${LINES_OF_LEVELS} where line ->> 8 is not null and ${inRange("owner")}
   union all
   select user_key, plan_id, group_id, window_start_ms, 0, overage
   from ${owned("erased_charges", "t.plan_id, t.group_id, t.window_start_ms, t.overage", "t.overage <> 0")}`;

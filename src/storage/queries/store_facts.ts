@@ -42,7 +42,7 @@ export interface StandbyFacts {
   readonly syncState: string | null;
 }
 
-/** Who has a copy of what the server commits. */
+/** The standbys of the server, and the settings of replication. */
 export interface ReplicationFacts {
   /** `synchronous_commit` as server, database and role set it; our sessions raise "off" and "local" to "on". */
   readonly configured: string;

@@ -14,7 +14,7 @@ export interface TableSpec {
   readonly columns: readonly string[];
   /** The number of leading columns that are the primary key. */
   readonly keyColumns: number;
-  /** Those of the key that may be null; absent for none. */
+  /** The columns of the key that may be null; absent for none. */
   readonly nullable?: readonly string[];
   /** The columns that a put may change. */
   readonly mutable: readonly string[];

@@ -1,5 +1,5 @@
-// Removes what a split leaves behind: rows of workspaces that another store serves by now. No process has them in memory, and
-// none writes them. A workspace's own row goes last, so what is left of it is found again, however often this stops.
+// Removes what a split leaves behind: rows of workspaces that another store serves now. No process has them in memory or
+// writes them. The row of the workspace itself is removed last, so a run that was interrupted is continued by the next one.
 
 import { arrayText, type Session } from "../database.ts";
 import { CELL_OF_WORKSPACE } from "../nodes/moved_cells.ts";
@@ -7,7 +7,7 @@ import { CELL_OF_WORKSPACE } from "../nodes/moved_cells.ts";
 /** How many users lose their rows in one step, with up to `limit` rows of each table. */
 const STEP_USERS = 100;
 
-/** Tables by the column that says whose their rows are. */
+/** Tables by the column that names the owner of a row. */
 interface OwnedTables {
   readonly userKey: readonly string[];
   readonly realm: readonly string[];
@@ -15,11 +15,11 @@ interface OwnedTables {
   readonly workspace: readonly string[];
 }
 
-/** Tables in which the rows of a workspace go last. */
+/** Tables in which the rows of a workspace are removed last. */
 const LAST = ["realms", "apps", "users"];
 /** The audit log is append-only: its rows stay, without the ids of users. */
 const AUDIT = "audit";
-/** What is stored there as the id of a user. */
+/** The value stored there in place of the id of a user. */
 export const MOVED_USER = "moved";
 
 /** Removes some rows of one workspace that another store serves; returns how many, 0 when nothing is left. */

@@ -1,7 +1,9 @@
-// The rows of a split: which cells go to a new store, and how far that is. The new store begins as a standby of this one, so
-// every step is a commit here that the standby receives: the cells that are asked for; each cell with its hand-over, after
-// which this store serves it no more; the release, when no cell is left and every process knows it. Only with the release in
-// its own tables does the new store serve, and only the cells that name it.
+// The rows of a split: which cells move to a new store, and which of them have moved. The new store begins as a standby of
+// this one, so it receives each step as a commit of this store:
+// 1. The request names the cells to move.
+// 2. A hand-over for each cell: from then on this store does not serve it.
+// 3. The release, once all cells are handed over and every process knows that.
+// The new store serves only after the release is in its own tables, and only the cells whose rows name it.
 
 import { LEASE_LIMITS } from "../../process/limits.ts";
 import { arrayText, type Database, type Session } from "../database.ts";
@@ -9,11 +11,11 @@ import { freeCellsIn, type FreedCells } from "../nodes/cell_store.ts";
 import { readStoreFacts, type StoreRow } from "../nodes/store_numbers.ts";
 import { countUnconfirmed, lockRegistry, readVersion } from "./registry_store.ts";
 
-/** How far a split is. */
+/** The progress of a split. */
 export interface SplitRow {
   /** The name of the new store. */
   readonly to: string;
-  /** "open" when the new store has told that it serves. */
+  /** "open" once the new store has reported that it serves. */
   readonly state: StoreRow["state"];
   /** The cells that were handed over. */
   readonly cells: readonly number[];
@@ -37,7 +39,7 @@ function numbersOf(text: string): number[] {
   return text === "" ? [] : text.split(",").map(Number);
 }
 
-/** What a split asks for. */
+/** A split that is asked for. */
 export interface SplitRequest {
   readonly cells: readonly number[];
   /** The new store, which has its number but serves nothing yet. */
@@ -50,7 +52,7 @@ export class SplitRefused extends Error {}
 /**
  * Asks the owners of cells to hand them over to a new store. The same request again changes nothing.
  *
- * @throws SplitRefused that says what is in the way
+ * @throws SplitRefused with the reason
  */
 export async function requestSplit(
   database: Pick<Database, "transaction">,
@@ -86,14 +88,14 @@ export async function requestSplit(
   });
 }
 
-/** From a first split on, each cell says which store serves it: a copy of this one must not take what stays here. */
+/** From the first split on, each cell names the store that serves it: a copy of this store must not take the cells that stay. */
 async function markOwn(session: Session, number: number): Promise<void> {
   await session.query("update cells set store = $1::int where store is null", [number]);
 }
 
 /**
  * Hands cells over to the new store that their rows name. Their owner has stopped answering for them. The new version of the
- * registry makes every process forget what is in them.
+ * registry makes every process drop the workspaces of these cells from memory.
  */
 export async function giveToStore(database: Pick<Database, "transaction">, freed: FreedCells): Promise<void> {
   await database.transaction(async (session) => {
@@ -105,9 +107,9 @@ export async function giveToStore(database: Pick<Database, "transaction">, freed
 }
 
 /**
- * Lets new stores serve that have all of their cells, once every process of this store knows that it has them no more.
+ * Releases new stores that have received all of their cells, once every process of this store knows that the cells are gone.
  *
- * @returns whether no store waits for that
+ * @returns whether no store waits for its release
  */
 export async function releaseStores(database: Pick<Database, "transaction" | "query">): Promise<boolean> {
   const waiting = await database.query(

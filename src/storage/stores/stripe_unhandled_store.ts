@@ -94,9 +94,9 @@ export function listUnhandled(reader: Reader, realm: number, since: Millis): Pro
 /** Which messages to read again. */
 export type UnhandledRef =
   | { readonly eventId: string }
-  /** Those that name one of some objects. */
+  /** Messages that name one of these objects of Stripe. */
   | { readonly links: readonly string[] }
-  /** Those that were tried with another catalog. */
+  /** Messages that were last tried with another version of the catalog. */
   | { readonly catalogVersion: number };
 
 /** Reads kept messages, the oldest first. */

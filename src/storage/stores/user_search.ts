@@ -1,6 +1,6 @@
-// Finds users by a text: inside their ids and the email and name of their person, without regard to case, or by the exact id
-// of a customer of Stripe. No index serves a search inside of texts on both stores, so it looks through a bounded number of
-// ids and people. Ids and emails that begin with the text are found by an index, however many there are.
+// Finds users by a part of their id, or of the email or name of their person, in any case; or by the exact id of a Stripe
+// customer. Ids and emails that begin with the text are found by an index. No index for parts of texts works on both stores,
+// so that search reads a bounded number of ids and people.
 
 import { SCOPE_BITS } from "../../domain/state/user.ts";
 import type { UserKey } from "../../domain/values/ids.ts";
@@ -60,10 +60,10 @@ function isInside(text: string, value: unknown): boolean {
   return typeof value === "string" && value.toLowerCase().includes(text.toLowerCase());
 }
 
-/** Ids that were found among a bounded number. */
-interface Looked {
+/** The result of a search among a bounded number of ids. */
+interface Searched {
   readonly ids: readonly string[];
-  /** Whether there are no others to look through, and all that were found are here. */
+  /** Whether all ids were searched, and all that matched are here. */
   readonly isWhole: boolean;
 }
 
@@ -71,7 +71,7 @@ interface Looked {
 const matching = (row: string, text: string, max: number) =>
   `select count(*)::int as looked, to_json((array_agg(${row}) filter (where ${text} like $2))[1:${max}])::text as found`;
 
-async function idsWith(database: Database, realm: number, text: string): Promise<Looked> {
+async function idsWith(database: Database, realm: number, text: string): Promise<Searched> {
   const { searchedMax, foundMax } = USER_LIST_LIMITS;
   const [row] = await database.query<{ looked: number; found: string | null }>(
     `${matching("id", "lower(id)", foundMax + 1)} from (
@@ -108,7 +108,7 @@ async function peopleMailed(database: Database, realm: number, text: string): Pr
 }
 
 /** Lists an id of each person with the text in its email or name. */
-async function peopleWith(database: Database, realm: number, text: string): Promise<Looked> {
+async function peopleWith(database: Database, realm: number, text: string): Promise<Searched> {
   const { searchedMax, foundPeopleMax } = USER_LIST_LIMITS;
   // The pattern has no letters but those of ASCII, and case is far cheaper in the collation that knows no others.
   const [row] = await database.query<{ looked: number; found: string | null }>(

@@ -75,7 +75,7 @@ function* unitFaults(document: unknown, inForce: CatalogDocument | null): Iterab
 interface UnitPlace {
   readonly path: readonly PropertyKey[];
   readonly unit: unknown;
-  /** What has the unit, for people. */
+  /** The name of the part with this unit, for error messages. */
   readonly what: string;
 }
 

@@ -45,7 +45,7 @@ export interface PriceFault extends FigureFault {
   readonly model: string;
 }
 
-/** What goes with an import. */
+/** Options of an import. */
 export interface ImportOptions {
   /** The only models to import, also those that the catalog lacks; null for every model of the catalog. */
   readonly only: readonly string[] | null;

@@ -278,18 +278,20 @@ Deno.test("rollovers of both are together at most what the plan allows", () => {
   assert.deepEqual(shown(into), ["rollover 60/60 05-01", "rollover 90/100 05-01", "plan 100/100 05-01"]);
 });
 
-Deno.test("an add-on that rolls less over takes nothing of the plan's rollovers in a merge", () => {
+Deno.test("an add-on that rolls less over takes no rollovers in a merge", () => {
   const rollover = { max: 20, periods: 1 };
   const addOn = planOf("less", {}, { addon: true, includes: [{ packId: "a", quantity: 50, rollover }] });
-  const scene = sceneOf([...PLANS, addOn]);
-  const alias = new Scene([], undefined, [], { beside: scene, key: 8, id: "alias" });
-  scene.subscribe("roll");
-  scene.pay("less", "x1");
-  scene.at("2026-04-03T00:00:00.000Z");
-  const before = shown(scene);
-  assert.equal(before[0], "rollover 100/100 05-01");
-  alias.at("2026-04-03T00:00:00.000Z").mergeInto(scene);
-  assert.deepEqual(shown(scene), before);
+  for (const plan of ["roll", "max"]) {
+    const scene = sceneOf([...PLANS, addOn]);
+    const alias = new Scene([], undefined, [], { beside: scene, key: 8, id: "alias" });
+    scene.subscribe("roll");
+    scene.pay("less", "x1");
+    scene.at("2026-04-03T00:00:00.000Z").subscribe(plan);
+    const before = shown(scene);
+    assert.equal(before[0], "rollover 100/100 05-01");
+    alias.at("2026-04-03T00:00:00.000Z").mergeInto(scene);
+    assert.deepEqual(shown(scene), before, plan);
+  }
 });
 
 Deno.test("at the end of a window it ends first: what is left rolls over, and the next plan begins with nothing used", () => {

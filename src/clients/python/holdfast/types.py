@@ -1150,7 +1150,7 @@ class MembersQuery(TypedDict):
     limit: NotRequired[int]
     """1 to 100, default 20."""
     cursor: NotRequired[str]
-    """cursor of the previous page."""
+    """The cursor of the previous page."""
 
 
 class Member(TypedDict):
@@ -1354,7 +1354,7 @@ class RunQuery(TypedDict):
     limit: NotRequired[int]
     """1 to 100, default 20."""
     cursor: NotRequired[str]
-    """cursor of the previous page."""
+    """The cursor of the previous page."""
 
 
 class RunPage(TypedDict):
@@ -1546,7 +1546,7 @@ class TopUpQuery(TypedDict):
     limit: NotRequired[int]
     """1 to 100, default 20."""
     cursor: NotRequired[str]
-    """cursor of the previous page."""
+    """The cursor of the previous page."""
 
 
 class TopUp(TypedDict):
