@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { far } from "../support/depth.ts";
 import { assertMet, crash, passivate, run, runAll, sweep } from "./model_runs.ts";
 
-const STEPS = far(300);
+const STEPS = far(200, 2_400);
 
 Deno.test("every answer and every message is as the model predicts", async () => {
   const outcomes = await runAll({ seed: 109, steps: STEPS });
@@ -14,7 +14,7 @@ Deno.test("every answer and every message is as the model predicts", async () =>
 });
 
 Deno.test("every answer is as the model predicts while users are merged", async () => {
-  const outcomes = await runAll({ seed: 111, steps: STEPS, merges: true, stripe: true });
+  const outcomes = await runAll({ seed: 111, steps: far(300), merges: true, stripe: true });
   assert.ok((outcomes.get("alias merged") ?? 0) > 10);
 });
 

@@ -36,10 +36,10 @@ export class Load {
   /** Where the clients send; changed when another process serves. */
   origins: string[];
   /**
-   * The longest pause of a client between two calls. All clients together have some call under way at nearly any moment;
-   * ones that hardly rest would take both cores from what is waited for, and leave ten times as much to audit.
+   * The longest pause of a client between two calls. All clients together have some call under way at most moments; ones
+   * that hardly rest would take both cores from what is waited for, and leave ten times as much to audit.
    */
-  pauseMaxMs = isDeep ? 12 : 120;
+  pauseMaxMs = isDeep ? 12 : 240;
   /** How many of the reads look at the feed, which asks for a drain at once. */
   feedShare = 0.3;
   readonly #key: string;

@@ -3,4 +3,4 @@
 import { far } from "../support/depth.ts";
 import { testRuns } from "./model_runs.ts";
 
-testRuns([4], far(500));
+testRuns([4], far(300, 4_000));

@@ -20,6 +20,9 @@ export const MEMBERS = [3, 2, 3, 1, 3, 2] as const;
 /** How many workspaces have traffic, in as many cells, and how many beside them show changes of the registry. */
 const TENANTS = [[5, 3], [1, 0], [2, 1], [5, 3]] as const;
 
+/** The time within which all that was begun must end, once faults have stopped. Most of it ends within 30 s. */
+export const CALM_MS = 120_000;
+
 /** What befalls a database whose trouble another one has. */
 export const CALM = { message: 0, slow: 0, network: 0 };
 
@@ -65,6 +68,8 @@ export interface RunOptions {
   readonly overage?: boolean | undefined;
   /** Databases among which the workspaces are spread, at most two. Default 1. */
   readonly databases?: number | undefined;
+  /** The time within which everything that was begun must end, once faults have stopped. Default `CALM_MS`. */
+  readonly calmMs?: number | undefined;
 }
 
 /** What a run was. */

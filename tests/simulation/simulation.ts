@@ -17,6 +17,7 @@ import { Receiver } from "./receiver.ts";
 import { Recorder } from "./recorder.ts";
 import {
   CALM,
+  CALM_MS,
   countsOf,
   MEMBERS,
   NAMES,
@@ -47,9 +48,6 @@ export type { Outcome, RunOptions } from "./plans.ts";
 
 const STARTS_AT = Date.UTC(2026, 0, 31, 10, 30, 0, 250);
 const DAY_MS = 24 * 3_600_000;
-
-/** The time within which everything that was begun must end, once faults have stopped. Most of it ends within 30 s. */
-const CALM_MS = 120_000;
 
 /** Runs a simulation. */
 export async function simulate(options: RunOptions): Promise<Outcome> {
@@ -316,18 +314,19 @@ class Simulation {
   /** Stops faults, waits for everything that was begun, and reads it once more. */
   async #calmDown(): Promise<void> {
     const [{ server }] = this.#sites as [Site];
+    const { calmMs = CALM_MS } = this.#options;
     this.#setQuiet(true);
     this.#tables = { rows: server.tables.clone(), atMs: this.#time.calendar() };
-    if (!await this.#until(() => this.#open === 0, CALM_MS)) {
+    if (!await this.#until(() => this.#open === 0, calmMs)) {
       return this.#fail(`${this.#open} calls have no answer`);
     }
     const isAllTaken = () => this.#sites.every(({ stripe }) => stripe?.isAllTaken !== false);
-    if (!await this.#until(isAllTaken, CALM_MS)) {
+    if (!await this.#until(isAllTaken, calmMs)) {
       return this.#fail("messages of Stripe are not taken");
     }
     if (!await this.#enableWebhooks()) return this.#fail("a webhook cannot be enabled");
     this.#time.jump(45 * DAY_MS);
-    if (!await this.#until(() => this.#topUps?.isSettled(server.tables) !== false, CALM_MS)) {
+    if (!await this.#until(() => this.#topUps?.isSettled(server.tables) !== false, calmMs)) {
       return this.#fail("a top-up is under way for ever");
     }
     if (!await this.#sweepAll()) return this.#fail("a sweep does not end");

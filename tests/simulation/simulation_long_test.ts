@@ -11,14 +11,14 @@ import { seedsFrom } from "../support/depth.ts";
 // In 20353 a reserve that its client had given up arrives when all calls are over, and holds for another day.
 // In 463 a message is due again as it lands, while its webhook is looked at.
 // All of them are of worlds without Stripe, without keys of users, and without members who call at once.
-for (const seed of [...seedsFrom(3, 2), 463, 676, 20353]) {
+for (const seed of [...seedsFrom(3, 1, 16), 463, 676, 20353]) {
   Deno.test(`nothing is wrong with seed ${seed}`, async () => {
     const kinds = { stripe: false, userKeys: false, crew: false, money: 0 };
     assert.equal((await simulate({ seed, steps: STEPS, ...kinds })).violation, null);
   });
 }
 
-for (const seed of seedsFrom(11, 2)) {
+for (const seed of seedsFrom(11, 1, 16)) {
   Deno.test(`nothing is wrong with seed ${seed} where some pay by Stripe`, async () => {
     assert.equal((await simulate({ seed, steps: STEPS })).violation, null);
   });
@@ -44,7 +44,7 @@ for (const seed of seedsFrom(10, 1)) {
 }
 
 // In those with an even number all trouble is of one database.
-for (const seed of seedsFrom(5, 3)) {
+for (const seed of seedsFrom(5, 2, 24)) {
   Deno.test(`nothing is wrong with seed ${seed} where a service has two databases`, async () => {
     assert.equal((await simulate({ seed, steps: STEPS, databases: 2 })).violation, null);
   });

@@ -7,8 +7,8 @@ import { isDeep } from "../support/depth.ts";
 
 /** How many callers an app has. */
 export const CALLERS = 4;
-/** Between two calls of a caller: some call of an app is always under way, and the cores are free for what is tried. */
-const REST_MS = isDeep ? 5 : 40;
+/** Between two calls of a caller: each app is called 40 times a second, and the cores are free for what is tried. */
+const REST_MS = isDeep ? 5 : 100;
 
 /** Callers of one app, who repeat each call under its key until it is answered. */
 export class Callers {

@@ -14,7 +14,7 @@ import { Callers } from "./callers.ts";
 
 const READY_MS = 60_000;
 /** Between two calls of a caller: in a split with hardly a wait, and in one that waits for each process that it starts. */
-const REST_MS = isDeep ? [5, 5] as const : [60, 150] as const;
+const REST_MS = isDeep ? [5, 5] as const : [150, 300] as const;
 
 /** A database of the service. */
 interface Place {

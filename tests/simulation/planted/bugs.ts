@@ -80,6 +80,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: "a batch is drained again after a takeover",
+    calmMs: 30_000,
     plant() {
       const keep = replace(SimTables.prototype, "takeFromJournal", () =>
         function (this: SimTables, seqs) {
@@ -203,6 +204,7 @@ export const PLANTED: readonly PlantedBug[] = [
   },
   {
     name: "the locks of cells are given to everybody",
+    calmMs: 30_000,
     plant: () =>
       replace(Locks.prototype, "isFree", (isFree) =>
         function (this: Locks<unknown>, lock, holder) {

@@ -121,10 +121,11 @@ function worldOf(
     overage = false,
     money = false,
     topUps = false,
+    calmMs,
   }: PlantedBug,
   seed: number,
 ): RunOptions {
   const shares = { windows: windows ? 1 : 0, money: money ? 1 : 0 };
   const kinds = { stripe, batches, trees, crew, userKeys, overage, topUps };
-  return { seed, steps: STEPS, nodes, databases, troubles, ...shares, ...kinds };
+  return { seed, steps: STEPS, nodes, databases, troubles, calmMs, ...shares, ...kinds };
 }

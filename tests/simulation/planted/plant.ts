@@ -29,6 +29,8 @@ export interface PlantedBug {
   readonly money?: boolean;
   /** Whether users of one workspace buy automatically. Default false. */
   readonly topUps?: boolean;
+  /** Where the bug keeps a world busy without an end: the time after which it counts as found. Default `CALM_MS`. */
+  readonly calmMs?: number;
   plant(): () => void;
 }
 
