@@ -90,6 +90,10 @@ const FILLED = `
   where relnamespace = 'public'::regnamespace and relkind = 'r' and relname <> 'migrations'
     and pg_relation_size(oid) > 0 order by name`;
 
+/** What DISCARD ALL does, except that statements stay prepared. */
+const DISCARD = `close all; set session authorization default; reset all; unlisten *;
+  select pg_advisory_unlock_all(); discard temp; discard sequences`;
+
 /** Makes a store what it was when it was started; false where a test changed its tables. */
 async function isEmptied({ lite, tables, refill }: Embedded): Promise<boolean> {
   const { rows } = await lite.query("select from migrations");
@@ -101,7 +105,7 @@ async function isEmptied({ lite, tables, refill }: Embedded): Promise<boolean> {
     isLarge ? `truncate ${name} cascade;` : `delete from ${name};`
   );
   await lite.exec(`set session_replication_role = replica; ${steps.join(" ")} ${refill}`);
-  await lite.exec("discard all");
+  await lite.exec(DISCARD);
   return true;
 }
 

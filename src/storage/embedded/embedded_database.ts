@@ -1,9 +1,10 @@
 // The database interface on the embedded PostgreSQL (PGlite), in a folder, or in memory for tests. It has one connection:
 // statements run one after another, and everything else waits while a transaction runs.
 
-import { PGlite } from "@electric-sql/pglite";
-import { type Database, type Param, type Session, TYPE_OID } from "../database.ts";
+import type { PGlite } from "@electric-sql/pglite";
 import { rest } from "../../process/rest.ts";
+import { type Database, type Param, type Session, TYPE_OID } from "../database.ts";
+import { Statements } from "./statements.ts";
 
 /**
  * A TextDecoder that keeps U+FEFF at the start of a text. By default it is dropped, PGlite has no option for it, and two
@@ -22,18 +23,25 @@ const MAINTAIN_AFTER_BYTES = 32 * 1024 * 1024;
 const TABLES = `select oid::regclass::text as name from pg_class
   where relkind = 'r' and relpersistence = 'p' order by oid`;
 
-/** The common part of PGlite and its transactions. */
-type Runner = Pick<PGlite, "query" | "exec">;
-
-/** Set once: PGlite would copy all parsers for each query with parsers of its own. */
+/** Of types that both stores read in the same way. */
 const PARSERS = { [TYPE_OID.int8]: Number, [TYPE_OID.numeric]: String };
+
+/** Prepared statements live as long as their PGlite. */
+const statementsOf = new WeakMap<PGlite, Statements>();
 
 /** Wraps an open PGlite. */
 export function embeddedDatabase(lite: PGlite, onClosed: () => void = () => {}): Database {
   Object.assign(lite.parsers, PARSERS);
-  const session = sessionOf(lite);
+  const statements = statementsOf.getOrInsertComputed(lite, () => new Statements(lite));
+  const session = sessionOf(lite, (text, params) => statements.run(text, params));
   const transaction = <T>(work: (session: Session) => Promise<T>): Promise<T> =>
-    lite.transaction((inner) => work(sessionOf(inner))) as Promise<T>;
+    lite.transaction((inner) => {
+      const run: Run = (text, params) => {
+        if (inner.closed) throw new Error("Transaction is closed");
+        return statements.runWithin(text, params);
+      };
+      return work(sessionOf(inner, run));
+    }) as Promise<T>;
   let maintainedAt = "0/0";
   const database: Database = {
     kind: "embedded",
@@ -69,15 +77,14 @@ export function embeddedDatabase(lite: PGlite, onClosed: () => void = () => {}):
   return database;
 }
 
-function sessionOf(runner: Runner): Session {
+type Run = <Row>(text: string, params: readonly Param[]) => Promise<Row[]>;
+
+function sessionOf(copier: Pick<PGlite, "query">, run: Run): Session {
   return {
-    query: async <Row>(text: string, params: readonly Param[] = []) => {
-      const result = await runner.query<Row>(text, [...params]);
-      return result.rows;
-    },
+    query: async <Row>(text: string, params: readonly Param[] = []) => await run<Row>(text, params),
     async copy(table, columns, chunks) {
       const blob = new Blob([...chunks]);
-      await runner.query(`copy ${table} (${columns.join(", ")}) from '/dev/blob'`, [], { blob });
+      await copier.query(`copy ${table} (${columns.join(", ")}) from '/dev/blob'`, [], { blob });
     },
   };
 }
