@@ -10,7 +10,7 @@ import { DecideSystem } from "./decide_system.ts";
 import { testRuns, webhooksOf } from "./model_runs.ts";
 import { isOfProvider } from "./provider_calls.ts";
 
-testRuns([1], 200);
+testRuns([2], 120);
 
 /** A run of a system of its own. */
 interface Run extends Omit<DriveOptions, "send" | "apply" | "webhooks"> {
