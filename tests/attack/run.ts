@@ -25,10 +25,15 @@ export interface AttackReport extends SteadyReport {
  * Runs one attack.
  *
  * @param rate calls a second of the other tenant
+ * @param part how much of its data the attack prepares
  */
-export async function runAttack(attack: Attack, seconds: number, rate = STEADY_RATE): Promise<AttackReport> {
+export async function runAttack(
+  attack: Attack,
+  seconds: number,
+  { rate = STEADY_RATE, part = 1 } = {},
+): Promise<AttackReport> {
   await using scene = await openScene(attack);
-  await attack.prepare?.(scene);
+  await attack.prepare?.(scene, part);
   const steady = startSteady({ origin: scene.origin, secretKey: scene.victim.secretLive, rate });
   const stop = new AbortController();
   const memory = watchMemory(scene, stop.signal);

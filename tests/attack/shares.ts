@@ -28,15 +28,17 @@ async function fillPerson(scene: AttackScene, distinctId: string, events: number
 
 let exportPath = "";
 
-/** Makes a page of the attacker's feed take about a second. */
-async function hideEvents({ stage, attacker, ask }: AttackScene): Promise<void> {
+/** Makes a page of the attacker's feed take about a second, or a part of it. */
+async function hideEvents({ stage, attacker, ask }: AttackScene, part: number): Promise<void> {
   const body = { userId: "hidden", event: "image.generated" };
   await ask({ method: "POST", path: "/api/v1/track", bearer: attacker.secretLive, body });
   await ask({ method: "GET", path: "/api/v1/events?userId=hidden", bearer: attacker.secretLive });
   // Newer copies of the event, which the opt-out hides from the feed one by one.
   await stage.look.script(
     `insert into events select copy.*
-     from (select * from events order by created_at_ms desc limit 1) e, generate_series(1, 300000) place,
+     from (select * from events order by created_at_ms desc limit 1) e, generate_series(1, ${
+      Math.round(300_000 * part)
+    }) place,
        jsonb_populate_record(null::events, to_jsonb(e) || jsonb_build_object(
          'id', 'evt_copy' || place, 'created_at_ms', e.created_at_ms + place)) copy`,
   );

@@ -11,8 +11,8 @@ export interface Attack {
   readonly gateway?: boolean;
   /** How many processes serve the store, on a server. Default 1. */
   readonly processes?: number;
-  /** Prepares what the attack needs, before anything is measured. */
-  prepare?(scene: AttackScene): Promise<void>;
+  /** Prepares what the attack needs, or a part of it, before anything is measured. */
+  prepare?(scene: AttackScene, part: number): Promise<void>;
   /** Attacks until the signal; returns what it broke, or null. */
   run(scene: AttackScene, signal: AbortSignal): Promise<string | null>;
 }

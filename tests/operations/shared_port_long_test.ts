@@ -11,8 +11,9 @@ import { testServerUrl } from "../support/test_store.ts";
 const CALLERS = 16;
 /** Connections that may break: those that came while one of two processes ended. */
 const BROKEN_MAX = CALLERS / 2;
-/** Between two calls of a caller while no process is stopped. */
-const CALM_MS = isDeep ? 50 : 200;
+/** Between two calls of a caller, while no process is stopped and while one is. */
+const CALM_MS = isDeep ? 50 : 300;
+const LOAD_MS = isDeep ? 0 : 10;
 const EXIT_MS = 60_000;
 const READY_MS = 60_000;
 
@@ -32,8 +33,8 @@ Deno.test({
     let isStopping = false;
     const callers = Array.from({ length: CALLERS }, async () => {
       while (isOn) {
-        // Only a stop needs all the load; a process that starts needs the cores.
-        if (!isStopping) await pause(CALM_MS);
+        // Only a stop needs the load; a process that starts needs the cores.
+        await pause(isStopping ? LOAD_MS : CALM_MS);
         const answer = await track(origin, stage.secretKey, broken);
         answers.set(answer, (answers.get(answer) ?? 0) + 1);
       }
