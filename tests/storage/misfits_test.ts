@@ -41,7 +41,7 @@ Deno.test("the columns that take less than any whole number, and those of indexe
     );
     const bounded = new Set(
       Object.entries(NARROW).flatMap(([table, { indexed = [] }]) =>
-        indexed.map((name) => `${table}.${snake(name)}`)
+        indexed.flat().map((name) => `${table}.${snake(name)}`)
       ),
     );
     // They come from the catalog.
@@ -55,7 +55,9 @@ Deno.test("what the tables refuse is found in a row, and what they take is not",
     const long = Array.from({ length: 3_000 }, (_, at) => String.fromCharCode(0x4e00 + at * 7 % 20_000)).join(
       "",
     );
+    const wide = "\u{1f600}".repeat(350);
     const rows: RowChange[] = [
+      { verb: "put", table: "counters", row: counter({ planId: wide, groupId: wide }) },
       { verb: "put", table: "users", row: user({ dueAt: 1.5 }) },
       { verb: "put", table: "users", row: user({ optedOut: 2 ** 31 }) },
       { verb: "put", table: "users", row: user({ id: long }) },
@@ -73,11 +75,17 @@ Deno.test("what the tables refuse is found in a row, and what they take is not",
     ];
     for (const change of rows) assert.notEqual(misfitOf([change]), null, change.table);
     // A server's driver reports a refused COPY only after a while, and without its reason.
-    if (testServerUrl() === null) await assert.rejects(write([rows[0] as RowChange]), /bigint/);
+    if (testServerUrl() === null) await assert.rejects(write([rows[1] as RowChange]), /bigint/);
     const fine: RowChange[] = [
       { verb: "put", table: "users", row: user() },
       { verb: "append", table: "reservations", row: reservation({ metadata: long }) },
       { verb: "append", table: "credit_balances", row: balance({ priority: 0.5 }) },
+      // Each has an index of its own.
+      {
+        verb: "append",
+        table: "credit_balances",
+        row: balance({ packId: wide, externalRef: wide, ownRef: wide }),
+      },
     ];
     assert.equal(misfitOf(fine), null);
   }));
