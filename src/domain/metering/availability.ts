@@ -183,11 +183,8 @@ function isLookedAt({ kind }: Window, limit: Limit): boolean {
 export function withGuards(assessment: Assessment, { amounts }: SizedCall, limit: Limit): Assessment {
   const { groups, quotas, reasons, blocking } = assessment;
   if (quotas === groups) return assessment;
-  const isFull = (reading: GroupReading) =>
-    isOfGuard(reading.window) && isLookedAt(reading.window, limit) &&
-    !hasRoom(reading, amounts[reading.group.unit], "quota");
-  if (!groups.some(isFull)) return assessment;
-  const full = groups.filter(isFull);
+  if (!hasFullGuard(groups, amounts, limit)) return assessment;
+  const full = groups.filter((reading) => isFullGuard(reading, amounts, limit));
   const added: ReserveReason[] = [];
   if (full.some(({ window }) => window.kind === "rate")) added.push("rate_limit_reached");
   if (full.some(({ window }) => window.kind === "concurrency")) added.push("concurrency_limit_reached");
@@ -197,6 +194,17 @@ export function withGuards(assessment: Assessment, { amounts }: SizedCall, limit
     lines: [],
     blocking: groups.filter((reading) => blocking.includes(reading) || full.includes(reading)),
   };
+}
+
+/** Whether a guard has too little left. Nearly every call asks, and nearly no guard is full. */
+function hasFullGuard(groups: readonly GroupReading[], amounts: Amounts, limit: Limit): boolean {
+  for (const reading of groups) if (isFullGuard(reading, amounts, limit)) return true;
+  return false;
+}
+
+function isFullGuard(reading: GroupReading, amounts: Amounts, limit: Limit): boolean {
+  const { window, group } = reading;
+  return isOfGuard(window) && isLookedAt(window, limit) && !hasRoom(reading, amounts[group.unit], "quota");
 }
 
 /** Whether a call is refused where cents are counted, because its cost is unknown. */

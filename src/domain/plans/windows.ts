@@ -16,6 +16,7 @@ import {
 import type { Include, LimitGroup, Plan } from "../catalog/plan.ts";
 import { closed, type Counter, type CounterRef, NO_ALERTS, opened } from "../state/counter.ts";
 import type { Draft } from "../state/draft.ts";
+import { isCounting } from "../state/passing.ts";
 import { heldSince, type Subscription } from "../state/subscription.ts";
 
 /** A plan in force, with the running window of its period. */
@@ -119,17 +120,6 @@ export function countingSlots(draft: Draft, planId: string, groupId: string, now
   return draft.passing(planId, groupId).filter((row) => isCounting(row, now));
 }
 
-/** What the slots of a rate count now. */
-function countOfRate(draft: Draft, planId: string, groupId: string, now: Millis): Amount {
-  let count = 0n;
-  for (const row of draft.passing(planId, groupId)) if (isCounting(row, now)) count += row.count;
-  return count;
-}
-
-function isCounting({ kind, windowEnd }: Counter, now: Millis): boolean {
-  return kind === "rate" && windowEnd !== null && windowEnd > now;
-}
-
 /**
  * Returns the counter of a group in a window. That of a guard is the count of everything that counts now, so that the
  * same rules read all groups. It is not stored.
@@ -146,7 +136,7 @@ export function counterIn(
     case "session":
       return opened(draft.counter(ref), window);
     case "rate":
-      return guardCounter(draft, ref, countOfRate(draft, planId, groupId, now));
+      return guardCounter(draft, ref, draft.countOfRate(planId, groupId, now));
     case "concurrency":
       return guardCounter(draft, ref, draft.heldOf(planId, groupId));
     default:

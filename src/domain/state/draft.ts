@@ -18,6 +18,7 @@ import { type GuardedHold, guardedHold, heldBy } from "./in_flight.ts";
 import { emptyOverage, overageKey, type OverageRef, type OverageWindow } from "./overage.ts";
 import { over, type Overlay } from "../values/overlay.ts";
 import type { Millis } from "../values/period.ts";
+import { countOf } from "./passing.ts";
 import type { RefusedCall } from "./refused_call.ts";
 import type { Line, Reservation } from "./reservation.ts";
 import type { Run } from "./run.ts";
@@ -137,7 +138,7 @@ export class Draft {
 
   /** The sessions of a group, or the slots of a rate, that may still count, with this draft's changes. */
   passing(planId: string, groupId: string): readonly Counter[] {
-    const known = this.state.passingOf(planId, groupId);
+    const known = this.state.passingOf(planId, groupId)?.rows ?? NONE;
     const over = this.#counters;
     if (over === null) return known;
     const latest = known.map((row) => over.get(row.key) ?? row);
@@ -145,6 +146,13 @@ export class Draft {
       row.groupId === groupId && row.planId === planId &&
       this.state.counters.get(row.key)?.kind === undefined;
     return [...latest, ...over.rows.filter(isNew)].filter(({ kind }) => kind !== undefined);
+  }
+
+  /** What the slots of a rate count at a moment. */
+  countOfRate(planId: string, groupId: string, now: Millis): Amount {
+    return this.#counters === null
+      ? this.state.passingOf(planId, groupId)?.countAt(now) ?? 0n
+      : countOf(this.passing(planId, groupId), now);
   }
 
   /** What open holds hold of a concurrency limit. */

@@ -8,8 +8,8 @@ import type { Amount } from "../values/amount.ts";
 import type { CreditLine } from "./credit.ts";
 import { momentOf, type UserKey } from "../values/ids.ts";
 import type { Millis, Window, WindowKind } from "../values/period.ts";
-import { type Unit, UNITS } from "../catalog/plan.ts";
-import type { HeldRate, Line, Reservation } from "./reservation.ts";
+import type { Unit } from "../catalog/plan.ts";
+import { areEqualLines, type HeldRate, type Line, type Reservation } from "./reservation.ts";
 import type { ShareLine } from "./share.ts";
 import { textBytes, TextRoom } from "./text_room.ts";
 
@@ -47,6 +47,13 @@ export interface RelatedText {
 
 /** Makes the text of a reservation that fits one; users with the same `texts` share equal texts. */
 export function textOfHold(row: Reservation, texts: HoldTexts): string | RelatedText {
+  // A caller's texts may be about a person, so they are kept nowhere but in that person's own rows.
+  const text = row.metadata === null && row.prompt === null ? texts.shared(row) : joined(row);
+  const relations = textOfRelations(row);
+  return relations === NONE ? text : { text, relations };
+}
+
+function joined(row: Reservation): string {
   const { amounts, lines, credits, event, metadata, prompt, isBare } = row;
   const moment = momentOf(row.id);
   const fields: Field[] = [
@@ -66,7 +73,7 @@ export function textOfHold(row: Reservation, texts: HoldTexts): string | Related
   ];
   for (const { planId, groupId, window, unit, taken, overage } of lines) {
     const { start, end, kind } = window;
-    const unitAndKind = kind === undefined ? unit : UNITS_OF_KINDS[kind][unit];
+    const unitAndKind = kind === undefined ? unit : `${unit} ${kind}`;
     fields.push(planId, groupId, start, end === null ? NONE : end - start, unitAndKind);
     fields.push(overage === undefined ? taken : `${taken}${OVERAGE}${overage}`);
   }
@@ -78,10 +85,30 @@ export function textOfHold(row: Reservation, texts: HoldTexts): string | Related
   }
   fields.push(event.length, metadata?.length ?? NONE, prompt?.length ?? NONE);
   fields.push(event + (metadata ?? NONE) + (prompt ?? NONE));
-  // A caller's texts may be about a person, so they are kept nowhere but in that person's own rows.
-  const kept = metadata === null && prompt === null ? texts.shared(event, fields) : fields.join(END);
-  const relations = textOfRelations(row);
-  return relations === NONE ? kept : { text: kept, relations };
+  // Joined, not added up: a sum of texts stays a tree of its pieces in memory.
+  return fields.join(END);
+}
+
+/**
+ * Whether two holds without texts of a caller certainly have one text: where nothing but plans pay. To find out costs less
+ * than to make the text.
+ */
+function haveOneText(one: Reservation, other: Reservation): boolean {
+  const { amounts, lines, rate } = one;
+  if (one.credits.length + other.credits.length > 0 || lines.length !== other.lines.length) return false;
+  for (let place = 0; place < lines.length; place++) {
+    if (!areEqualLines(lines[place] as Line, other.lines[place] as Line)) return false;
+  }
+  const [moment, otherMoment] = [momentOf(one.id), momentOf(other.id)];
+  return one.expiresAt - moment === other.expiresAt - otherMoment &&
+    one.createdAt - moment === other.createdAt - otherMoment && one.isBare === other.isBare &&
+    one.quantity === other.quantity && one.count === other.count &&
+    amounts.tokens === other.amounts.tokens && amounts.seconds === other.amounts.seconds &&
+    amounts.count === other.amounts.count && amounts.cents === other.amounts.cents &&
+    amounts.credits === other.amounts.credits && rate?.number === other.rate?.number &&
+    rate?.tokens === other.rate?.tokens && one.perUnit === other.perUnit &&
+    one.priceRow === other.priceRow && one.toldCents === other.toldCents &&
+    one.shares === undefined && other.shares === undefined && one.event === other.event;
 }
 
 /** Most texts to remember. Where all texts differ, as where each user's own credits pay, more would not help. */
@@ -94,21 +121,20 @@ export class HoldTexts {
   /** Room for the texts that they do not share. */
   readonly room: TextRoom;
   readonly #known = new Map<string, SharedHold>();
-  /** The fields of the last hold of each event, with their text. */
-  readonly #last = new Map<string, { readonly fields: readonly Field[]; readonly text: string }>();
+  /** The last hold of each event, with its text. */
+  readonly #last = new Map<string, { readonly row: Reservation; readonly text: string }>();
 
   constructor(room = new TextRoom()) {
     this.room = room;
   }
 
-  /** Returns the text of a hold's fields, the same one for equal fields. Most are those of the event's last hold. */
-  shared(event: string, fields: readonly Field[]): string {
-    const last = this.#last.get(event);
-    if (last !== undefined && areEqual(last.fields, fields)) return last.text;
+  /** Returns the text of a hold, the same one for equal holds. Most are like the last of their event. */
+  shared(row: Reservation): string {
+    const last = this.#last.get(row.event);
+    if (last !== undefined && haveOneText(last.row, row)) return last.text;
     if (this.#last.size >= EVENTS_MAX) this.#last.clear();
-    // Joined, not added up: a sum of texts stays a tree of its pieces in memory.
-    const text = this.#first(fields.join(END));
-    this.#last.set(event, { fields, text });
+    const text = this.#first(joined(row));
+    this.#last.set(row.event, { row, text });
     return text;
   }
 
@@ -130,14 +156,6 @@ export class HoldTexts {
     const known = bytesOfText(text) > 0 ? undefined : this.#known.get(text);
     return known === undefined ? readText(text) : known.read ??= readText(text);
   }
-}
-
-function areEqual(some: readonly Field[], others: readonly Field[]): boolean {
-  if (some.length !== others.length) return false;
-  for (let place = 0; place < some.length; place++) {
-    if (some[place] !== others[place]) return false;
-  }
-  return true;
 }
 
 /** A text that holds share, and what it says; null until it is read. */
@@ -278,17 +296,6 @@ function listOf<Item>(fields: Fields, read: (fields: Fields) => Item): Item[] {
   const items: Item[] = [];
   for (let left = fields.number(); left > 0; left--) items.push(read(fields));
   return items;
-}
-
-/** The forms of the units of lines of sessions and guards. */
-const UNITS_OF_KINDS: Readonly<Record<WindowKind, Readonly<Record<Unit, string>>>> = {
-  session: unitsOf("session"),
-  rate: unitsOf("rate"),
-  concurrency: unitsOf("concurrency"),
-};
-
-function unitsOf(kind: WindowKind): Readonly<Record<Unit, string>> {
-  return Object.fromEntries(UNITS.map((unit) => [unit, `${unit} ${kind}`])) as Record<Unit, string>;
 }
 
 function readLine(fields: Fields): Line {

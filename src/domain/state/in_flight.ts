@@ -3,7 +3,8 @@
 
 import { isOfGuard, type Millis } from "../values/period.ts";
 import type { Amount } from "../values/amount.ts";
-import type { HoldLine, Reservation } from "./reservation.ts";
+import { SmallMap } from "../values/small_map.ts";
+import { areEqualLines, type HoldLine, type Reservation } from "./reservation.ts";
 
 /** An open hold with its lines of guards. */
 export interface GuardedHold {
@@ -14,8 +15,10 @@ export interface GuardedHold {
 
 /** The open holds of one user that count at guards, and what they hold of each concurrency limit. */
 export class InFlight {
-  readonly #holds = new Map<string, GuardedHold>();
+  readonly #holds = new SmallMap<GuardedHold>();
   readonly #held = new ByGroup<Amount>();
+  /** Of the last hold: most holds of a user are alike, and share them. */
+  #lines = NO_LINES;
 
   /** The open holds. */
   get holds(): Iterable<GuardedHold> {
@@ -32,43 +35,59 @@ export class InFlight {
     return this.#held.get(planId, groupId) ?? 0n;
   }
 
-  /**
-   * Replaces a reservation by its new value.
-   *
-   * @param now what the new value holds at guards
-   */
-  set(row: Reservation, now: GuardedHold | null = guardedHold(row)): void {
-    const { id } = row;
+  /** Replaces a reservation by its new value. */
+  set(row: Reservation): void {
+    const { id, expiresAt } = row;
     const before = this.#holds.get(id);
-    for (const { planId, groupId, window, taken } of before?.lines ?? NO_LINES) {
-      if (window.kind === "concurrency") this.#add(planId, groupId, -taken);
-    }
-    for (const { planId, groupId, window, taken } of now?.lines ?? NO_LINES) {
-      if (window.kind === "concurrency") this.#add(planId, groupId, taken);
-    }
-    if (now !== null) this.#holds.set(id, now);
-    else if (before !== undefined) this.#holds.delete(id);
+    for (const line of before?.lines ?? NO_LINES) this.#add(line, -line.taken);
+    const lines = guardLines(row, this.#lines);
+    if (lines.length > 0) {
+      for (const line of lines) this.#add(line, line.taken);
+      this.#holds.set(id, { id, expiresAt, lines });
+      this.#lines = lines;
+    } else if (before !== undefined) this.#holds.delete(id);
   }
 
-  #add(planId: string, groupId: string, taken: Amount): void {
-    this.#held.update(planId, groupId, (held = 0n) => held + taken);
+  #add({ planId, groupId, window }: HoldLine, taken: Amount): void {
+    if (window.kind === "concurrency") this.#held.set(planId, groupId, this.heldOf(planId, groupId) + taken);
   }
 }
 
 const NO_LINES: readonly HoldLine[] = [];
 
-/** Returns the lines of guards of an open hold; null for none. */
-export function guardedHold({ id, status, expiresAt, lines }: Reservation): GuardedHold | null {
-  if (status !== "held") return null;
-  let guards: HoldLine[] | null = null; // Most holds have no such line.
-  for (const line of lines) if (isOfGuard(line.window)) (guards ??= []).push(line);
-  return guards === null ? null : { id, expiresAt, lines: guards };
+/** Returns a reservation as an open hold that counts at guards; null for any other. */
+export function guardedHold(row: Reservation): GuardedHold | null {
+  const { id, expiresAt } = row;
+  const lines = guardLines(row);
+  return lines.length === 0 ? null : { id, expiresAt, lines };
+}
+
+/** Whether a reservation is an open hold that counts at guards. */
+export function isGuarded({ status, lines }: Reservation): boolean {
+  if (status !== "held") return false;
+  for (const { window } of lines) if (isOfGuard(window)) return true;
+  return false;
+}
+
+/** Returns the lines of guards of an open hold, or a known list that has the same. */
+function guardLines({ status, lines }: Reservation, known = NO_LINES): readonly HoldLine[] {
+  if (status !== "held") return NO_LINES;
+  let found = 0;
+  for (const line of lines) {
+    if (!isOfGuard(line.window)) continue;
+    const other = known[found];
+    if (other === undefined || !areEqualLines(line, other)) {
+      return lines.filter(({ window }) => isOfGuard(window));
+    }
+    found += 1;
+  }
+  return known.length === found ? known : lines.filter(({ window }) => isOfGuard(window));
 }
 
 /** Returns what a hold holds of a concurrency limit. */
 export function heldBy(hold: GuardedHold | null | undefined, planId: string, groupId: string): Amount {
   let held = 0n;
-  for (const line of hold?.lines ?? []) {
+  for (const line of hold?.lines ?? NO_LINES) {
     const isHere = line.planId === planId && line.groupId === groupId;
     if (isHere && line.window.kind === "concurrency") held += line.taken;
   }
@@ -87,13 +106,6 @@ export class ByGroup<Value> {
     const entry = this.#find(planId, groupId);
     if (entry === undefined) this.#entries.push({ planId, groupId, value });
     else entry.value = value;
-  }
-
-  /** Replaces a value by what a function makes of it. */
-  update(planId: string, groupId: string, next: (value: Value | undefined) => Value): void {
-    const entry = this.#find(planId, groupId);
-    if (entry === undefined) this.#entries.push({ planId, groupId, value: next(undefined) });
-    else entry.value = next(entry.value);
   }
 
   #find(planId: string, groupId: string) {

@@ -4,7 +4,7 @@
 import type { Amount } from "../values/amount.ts";
 import type { CreditLine } from "./credit.ts";
 import type { UserKey } from "../values/ids.ts";
-import type { Millis } from "../values/period.ts";
+import { areEqualWindows, type Millis } from "../values/period.ts";
 import type { Unit } from "../catalog/plan.ts";
 import { type Refusal, refusal } from "../values/refusal.ts";
 import type { CounterRef } from "./counter.ts";
@@ -34,6 +34,14 @@ export interface HoldLine extends Line {
    * the counter where it was taken.
    */
   readonly isLeftBehind?: true;
+}
+
+/** Whether two lines are equal, and left no counter. */
+export function areEqualLines(one: HoldLine, other: HoldLine): boolean {
+  return one.groupId === other.groupId && one.planId === other.planId && one.taken === other.taken &&
+    one.unit === other.unit && one.overage === other.overage && one.left === undefined &&
+    other.left === undefined && one.isLeftBehind === other.isLeftBehind &&
+    areEqualWindows(one.window, other.window);
 }
 
 /** The rate of a hold. */

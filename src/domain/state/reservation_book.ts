@@ -6,6 +6,7 @@
 
 import type { UserKey } from "../values/ids.ts";
 import type { Millis } from "../values/period.ts";
+import { SmallMap } from "../values/small_map.ts";
 import {
   bytesOfText,
   expiryOfText,
@@ -27,7 +28,7 @@ export class ReservationBook {
   readonly #owner: UserKey;
   readonly #realm: number;
   readonly #shared: HoldTexts;
-  readonly #texts = new Map<string, string | RelatedText>();
+  readonly #texts = new SmallMap<string | RelatedText>();
   /** Settled reservations, and open ones that do not fit a text; most users have none. */
   #rows: Map<string, Reservation> | null = null;
   /** Bytes of callers' texts here. */

@@ -8,10 +8,11 @@ import type { UserKey } from "../values/ids.ts";
 import type { Counter } from "./counter.ts";
 import type { EventLog, MeteringEvent } from "./event.ts";
 import { ExpiryQueue } from "./expiry_queue.ts";
-import { ByGroup, guardedHold, InFlight } from "./in_flight.ts";
+import { ByGroup, InFlight, isGuarded } from "./in_flight.ts";
 import type { Generation } from "./generation.ts";
 import type { SharedValues } from "./shared_values.ts";
 import type { WebhookMessage } from "./message.ts";
+import { PassingCounters } from "./passing.ts";
 import type { OverageHour, OverageWindow, SpendCaps } from "./overage.ts";
 import type { Reservation } from "./reservation.ts";
 import { ReservationBook } from "./reservation_book.ts";
@@ -188,7 +189,6 @@ export type OlderRows = Pick<
   "counters" | "reservations" | "balances" | "runs" | "shares" | "topUps" | "overages"
 >;
 
-const NO_COUNTERS: readonly Counter[] = [];
 const NO_TOP_UP: ReadonlyMap<string, TopUpIntent> = new Map();
 const NO_RUNS: readonly Run[] = [];
 const NO_RUN: ReadonlyMap<string, Run> = new Map();
@@ -213,8 +213,8 @@ export class UserState {
   openHolds = 0;
   /** Open holds that count at guards; null for none, as for users of plans without guards. */
   inFlight: InFlight | null = null;
-  /** Sessions and slots of rates that may still count, by group, the newest last; null for none. */
-  #passing: ByGroup<Counter[]> | null = null;
+  /** Sessions and slots of rates that may still count, by group; null for none. */
+  #passing: ByGroup<PassingCounters> | null = null;
   /** Runs by id: active ones, those with open holds, and others while they are needed. Null for a user without any. */
   #runs: Map<string, Run> | null = null;
   /** Shares by key; null for none, as for every user without a parent. */
@@ -353,32 +353,20 @@ export class UserState {
   }
 
   /** The sessions of a group, or the slots of a rate, that may still count. */
-  passingOf(planId: string, groupId: string): readonly Counter[] {
-    return this.#passing?.get(planId, groupId) ?? NO_COUNTERS;
+  passingOf(planId: string, groupId: string): PassingCounters | undefined {
+    return this.#passing?.get(planId, groupId);
   }
 
   #setCounter(row: Counter): void {
     const { planId, groupId, key, kind } = row;
     this.counters.set(key, row);
-    const passing = this.#passing?.get(planId, groupId);
+    let passing = this.#passing?.get(planId, groupId);
     if (passing === undefined) {
-      if (kind !== undefined) (this.#passing ??= new ByGroup()).set(planId, groupId, [row]);
-      return;
+      if (kind === undefined) return;
+      (this.#passing ??= new ByGroup()).set(planId, groupId, passing = new PassingCounters());
     }
-    const place = passing.findLastIndex((each) => each.key === key);
-    if (kind === undefined) {
-      if (place >= 0) passing.splice(place, 1);
-    } else if (place >= 0) passing[place] = row;
-    else this.#passing?.set(planId, groupId, [...this.#counting(passing, row), row]);
-  }
-
-  /** Drops what no longer counts. No settlement changes the slot of a rate after its time. */
-  #counting(passing: readonly Counter[], { windowStart: at }: Counter): Counter[] {
-    return passing.filter(({ key, kind, windowEnd }) => {
-      const counts = windowEnd === null || windowEnd > at;
-      if (!counts && kind === "rate") this.counters.delete(key);
-      return counts;
-    });
+    // No settlement changes the slot of a rate after its time.
+    for (const gone of passing.put(row)) if (gone.kind === "rate") this.counters.delete(gone.key);
   }
 
   #setShare(row: Share): void {
@@ -439,8 +427,7 @@ export class UserState {
   #setReservation(row: Reservation): void {
     const lapsed = this.reservations.expiryOf(row.id);
     this.reservations.set(row);
-    const guarded = guardedHold(row);
-    if (this.inFlight !== null || guarded !== null) (this.inFlight ??= new InFlight()).set(row, guarded);
+    if (this.inFlight !== null || isGuarded(row)) (this.inFlight ??= new InFlight()).set(row);
     if (lapsed !== null) this.openHolds -= 1;
     if (row.status !== "held") return;
     this.openHolds += 1;

@@ -54,6 +54,10 @@ export function isOfGuard({ kind }: Pick<Window, "kind">): boolean {
   return kind === "rate" || kind === "concurrency";
 }
 
+export function areEqualWindows(one: Window, other: Window): boolean {
+  return one === other || (one.start === other.start && one.end === other.end && one.kind === other.kind);
+}
+
 /** The window of open holds. It has no counter. */
 export const IN_FLIGHT: Window = { start: 0, end: null, kind: "concurrency" };
 

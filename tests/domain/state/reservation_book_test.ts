@@ -3,9 +3,10 @@
 import assert from "node:assert/strict";
 import fc from "npm:fast-check@4.10.2";
 import { ownedId } from "../../../src/domain/values/ids.ts";
+import { UNITS } from "../../../src/domain/catalog/plan.ts";
 import type { CounterRef } from "../../../src/domain/state/counter.ts";
 import { HoldTexts, textOfHold } from "../../../src/domain/state/hold_text.ts";
-import type { Reservation } from "../../../src/domain/state/reservation.ts";
+import type { Line, Reservation } from "../../../src/domain/state/reservation.ts";
 import { TextRoom } from "../../../src/domain/state/text_room.ts";
 import { ReservationBook } from "../../../src/domain/state/reservation_book.ts";
 
@@ -118,6 +119,63 @@ Deno.test("holds of one event that differ in one field are read with their own v
   for (const row of held) book.set(row);
   assert.deepEqual([...book.values()], held);
   assert.equal(textOfHold(held[0] as Reservation, texts), textOfHold(held[2] as Reservation, texts));
+});
+
+/** The members of which a text tells, or which no open hold with a shared text has. A new one does not compile. */
+type TextMember = Exclude<
+  keyof Reservation,
+  | ("id" | "userKey" | "status" | "settledAt" | "metadata" | "prompt")
+  | ("parts" | "partOf" | "runId")
+>;
+
+Deno.test("no two holds that differ in any member share a text", () => {
+  const line = {
+    planId: "p",
+    groupId: "g",
+    window: { start: 0, end: 10 },
+    unit: "count",
+    taken: 1n,
+  } as const;
+  const one: Reservation = { ...HELD, lines: [line, line] };
+  const lines: Required<{ [Member in keyof Line]: Pick<Line, Member>[] }> = {
+    planId: [{ planId: "q" }],
+    groupId: [{ groupId: "h" }],
+    window: [
+      { window: { start: 1, end: 10 } },
+      { window: { start: 0, end: null } },
+      { window: { start: 0, end: 10, kind: "session" } },
+    ],
+    unit: [{ unit: "tokens" }],
+    taken: [{ taken: 2n }],
+    overage: [{ overage: 1n }],
+  };
+  const others: Required<{ [Member in TextMember]: Pick<Reservation, Member>[] }> = {
+    event: [{ event: "another" }],
+    quantity: [{ quantity: 1n }],
+    count: [{ count: 1n }],
+    amounts: UNITS.map((each) => ({ amounts: { ...one.amounts, [each]: 7n } })),
+    perUnit: [{ perUnit: !one.perUnit }],
+    priceRow: [{ priceRow: 1 }],
+    toldCents: [{ toldCents: !one.toldCents }],
+    createdAt: [{ createdAt: one.createdAt + 1 }],
+    expiresAt: [{ expiresAt: one.expiresAt + 1 }],
+    isBare: [{ isBare: true }],
+    rate: [{ rate: { number: 1, tokens: 0n } }, { rate: { number: 1, tokens: 1n } }],
+    credits: [{ credits: [{ balanceId: "b", unit: "count", taken: 1n }] }],
+    shares: [{ shares: [{ accountKey: 1, since: 0, ...line }] }],
+    lines: [
+      { lines: [line] },
+      ...Object.values(lines).flat().map((part) => ({ lines: [line, { ...line, ...part }] })),
+    ],
+  };
+  const rows = [one, ...Object.values(others).flat().map((part) => ({ ...one, ...part }))];
+  for (const row of rows) {
+    for (const other of rows) {
+      const texts = new HoldTexts();
+      const isSame = textOfHold(row, texts) === textOfHold(other, texts);
+      assert.equal(isSame, row === other, JSON.stringify([row, other], (_, value) => String(value)));
+    }
+  }
 });
 
 Deno.test("a hold whose lines left counters keeps them", () => {
