@@ -11,7 +11,7 @@ import {
   success,
   type WireData,
 } from "./document.ts";
-import { fromNumber, type Micros, toNumber, ZERO } from "./decimal.ts";
+import { atLeastZero, fromNumber, type Micros, toNumber, ZERO } from "./decimal.ts";
 import { includesAny } from "./includes.ts";
 import { covers } from "./rules.ts";
 import { type Balance, iso, isoOrNull, type LedgerRow, type World } from "./state.ts";
@@ -71,16 +71,22 @@ type Terms = Pick<
 >;
 
 /** Gives a user a new balance. */
-export function issue(world: World, terms: Terms, now: number, notes: string | null): Balance {
+export function issue(
+  world: World,
+  terms: Terms,
+  now: number,
+  notes: string | null,
+  held: Micros = ZERO,
+): Balance {
   const { userId, initial } = terms;
   const balance = world.name<Balance>("crb_", {
     ...terms,
     notes,
-    remaining: initial,
+    remaining: atLeastZero(initial - held),
     grantedAt: now,
     revoked: false,
     taken: ZERO,
-    overage: ZERO,
+    overage: atLeastZero(held - initial),
     told: new Set(),
     origin: null,
     record: null,
@@ -88,7 +94,8 @@ export function issue(world: World, terms: Terms, now: number, notes: string | n
     rolled: null,
   });
   world.balances.push(balance);
-  writeRow(world, balance, initial, { reason: "grant", at: now, notes });
+  writeRow(world, balance, balance.remaining, { reason: "grant", at: now, notes });
+  if (balance.remaining === ZERO) return balance;
   const { data, ids } = creditsData(balance);
   world.tell(userId, "credits.granted", now, data, ids);
   return balance;

@@ -5,7 +5,7 @@ import { grant, issue, takeAway } from "./credits.ts";
 import { type Input, type ModelReply, refusal, success } from "./document.ts";
 import { type Micros, ZERO } from "./decimal.ts";
 import { endRow, followPrimary, holdPlan, writeHistory } from "./entry.ts";
-import type { Balance, SubscriptionRow, User, World } from "./state.ts";
+import type { Balance, CreditLine, SubscriptionRow, User, World } from "./state.ts";
 import { createRow, dropScheduled, factsOf, findRow, subscriptionRecord } from "./subscriptions.ts";
 import { inOrder, statusOf } from "./wallet.ts";
 
@@ -125,9 +125,17 @@ export function refund(world: World, input: Input, now: number): ModelReply {
   return success({ balanceIds: ofGrant.map(({ id }) => id).sort() });
 }
 
+/** The parts of open holds in a revoked balance. */
+function heldOf(world: World, balance: Balance): CreditLine[] {
+  if (!balance.revoked) return [];
+  return world.reservations.filter(({ state }) => state === "held")
+    .flatMap(({ credits }) => credits.filter((line) => line.balance === balance));
+}
+
 /**
  * What was revoked of a reference and of its earlier reinstatements, and not granted again, is granted under a new one.
- * Balances that would have expired by now do not come back.
+ * Choice: so is what open holds took of it, which are its parts from then on. Balances that would have expired by now do
+ * not come back.
  */
 export function reinstate(world: World, input: Input, now: number): ModelReply {
   const { id: userId } = world.user(String(input["userId"]));
@@ -147,7 +155,8 @@ export function reinstate(world: World, input: Input, now: number): ModelReply {
     const item = `${balance.pack.id} ${balance.packItemId}`;
     const isFirst = balance.externalRef === externalRef;
     if (isFirst || !firsts.has(item)) firsts.set(item, balance);
-    owed.set(item, (owed.get(item) ?? ZERO) + balance.taken - (isFirst ? ZERO : balance.initial));
+    const back = balance.taken + heldOf(world, balance).reduce((sum, { taken }) => sum + taken, ZERO);
+    owed.set(item, (owed.get(item) ?? ZERO) + back - (isFirst ? ZERO : balance.initial));
   }
   const back = [...firsts].filter(([item, { expiresAt }]) =>
     owed.get(item)! > ZERO && (expiresAt === null || expiresAt > now)
@@ -160,13 +169,22 @@ export function reinstate(world: World, input: Input, now: number): ModelReply {
   if (back.some(([item, { initial }]) => owed.get(item)! < initial)) world.note("stripe: reinstated a part");
   const made = back.map(([item, first]) => {
     const { pack, packItemId, unit, matches, priority, expiresAt } = first;
+    const held = given.filter((balance) => `${balance.pack.id} ${balance.packItemId}` === item)
+      .flatMap((balance) => heldOf(world, balance));
     const terms = { userId, pack, packItemId, unit, matches, priority, expiresAt };
-    return issue(
+    const made = issue(
       world,
       { ...terms, externalRef: String(newRef), initial: owed.get(item)! },
       now,
       first.notes,
+      held.reduce((sum, { taken }) => sum + taken, ZERO),
     );
+    for (const line of held) {
+      line.balance.taken += line.taken;
+      line.balance = made;
+      world.note("stripe: reinstated a held part");
+    }
+    return made;
   });
   return success({ balanceIds: made.map(({ id }) => id) });
 }

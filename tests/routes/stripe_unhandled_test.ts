@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import type { TestApp } from "../support/test_service.ts";
 import { Customer } from "./credits_support.ts";
+import { reconcile } from "../../src/storage/queries/reconcile.ts";
 import { erase, MARK, rowsOf, sweep, tracesOf } from "./privacy_support.ts";
 import { assertRefused, dataOf, serviceOfFile } from "./support.ts";
 import {
@@ -141,6 +142,31 @@ Deno.test("a later message about the same objects tries it again: its subscripti
   await told(app, eventOf("invoice_payment.paid", { invoice: "in_3", payment: { payment_intent: "pi_3" } }));
   assert.deepEqual(await objectsOf(app), []);
   assert.deepEqual(await remainingOf(app, "ada"), [10, 2, 10, 2, 10, 2]);
+});
+
+Deno.test("a hold that was open across a dispute gives its part back to what the reinstatement granted", async () => {
+  const app = await connectedApp(service);
+  const dispute = (kind: string) =>
+    eventOf(`charge.dispute.funds_${kind}`, {
+      id: "dp_1",
+      charge: "ch_1",
+      payment_intent: "pi_1",
+      amount: 1900,
+      currency: "usd",
+    });
+  await told(app, eventOf("checkout.session.completed", sessionOf(COST)));
+  const reserve = { userId: "ada", event: "image.small", count: 3 };
+  const { reservationId } = await dataOf(app.call("POST", "/reserve", reserve));
+  await told(app, dispute("withdrawn"));
+  await told(app, dispute("reinstated"));
+  assert.deepEqual(await remainingOf(app, "ada"), [7, 2]);
+  await service.restart();
+  await dataOf(app.call("POST", "/release", { reservationId }));
+  assert.deepEqual(await remainingOf(app, "ada"), [10, 2]);
+  const drifts: string[] = [];
+  await service.serving().term.flush();
+  await reconcile(service.store.database, ({ text }) => drifts.push(text), undefined, service.clock.now());
+  assert.deepEqual(drifts, []);
 });
 
 Deno.test("disputes and refunds of several payments change what the user has", async () => {

@@ -1,6 +1,8 @@
 // Reinstate: grants again what was revoked of a paid grant, because its payment came back. The new balances expire when the
-// old ones would have. What was used meanwhile stays used, and a second reinstatement changes nothing.
+// old ones would have. What was used meanwhile stays used, and a second reinstatement changes nothing. What open holds took
+// of the old balances is theirs of the new ones from then on: else it would come back to a balance that nobody can spend.
 
+import type { Amount } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
 import type { CreditBalance } from "../state/credit.ts";
 import type { Draft } from "../state/draft.ts";
@@ -8,6 +10,7 @@ import { refusal } from "../values/refusal.ts";
 import { answered, refused, type Result } from "../state/result.ts";
 import { issueBalance } from "./issue.ts";
 import { refOf, type RefundAnswer } from "./refund.ts";
+import { repointCredits } from "./wallet.ts";
 
 /** The grants of one external reference. */
 export interface ReinstateInput {
@@ -35,21 +38,43 @@ export function reinstate(draft: Draft, input: ReinstateInput, context: Context)
   if (context.balancesLeft !== null && owed.length > context.balancesLeft) {
     return refused(refusal("test_quota_exceeded", "Test-mode credit balance cap reached"));
   }
-  const rows = owed.map((row) =>
-    issueBalance(
-      draft,
-      { ...row, ...input.isOwn === true ? { ownRef: newRef } : { externalRef: newRef } },
-      context,
-    )
-  );
+  const reference = input.isOwn === true ? { ownRef: newRef } : { externalRef: newRef };
+  const rows = owed.map((row) => giveBack(draft, { ...row, ...reference }, context));
   return answered({ balanceIds: rows.map(({ id }) => id) });
 }
 
-/** The terms of one item's balances, with all that was revoked of them and not granted again as the amount. */
-function owedOf(rows: readonly CreditBalance[], input: ReinstateInput): CreditBalance {
+/** The terms of what comes back of one item. */
+interface Owed extends CreditBalance {
+  /** The revoked balances with parts in open holds. */
+  readonly heldOf: readonly CreditBalance[];
+}
+
+/**
+ * The terms of one item's balances. The amount is all that was revoked of them, or will be when open holds give it back,
+ * and was not granted again.
+ */
+function owedOf(rows: readonly CreditBalance[], input: ReinstateInput): Owed {
   const isFirst = (row: CreditBalance) => refOf(row, input) === input.externalRef;
   const first = rows.find(isFirst) ?? rows[0] as CreditBalance;
-  const revoked = rows.reduce((sum, row) => sum + row.revokedAmount, 0n);
+  const heldOf = rows.filter(({ revokedAt, held }) => revokedAt !== null && held > 0n);
+  const revoked = rows.reduce((sum, row) => sum + row.revokedAmount, sumHeld(heldOf));
   const again = rows.reduce((sum, row) => isFirst(row) ? sum : sum + row.initial, 0n);
-  return { ...first, initial: revoked - again };
+  return { ...first, initial: revoked - again, heldOf };
+}
+
+function sumHeld(rows: readonly CreditBalance[]): Amount {
+  return rows.reduce((sum, { held }) => sum + held, 0n);
+}
+
+/** Issues a balance of what comes back; it has the parts of open holds that the revoked balances had. */
+function giveBack(draft: Draft, { heldOf, ...terms }: Owed, context: Context): CreditBalance {
+  const held = sumHeld(heldOf);
+  const row = issueBalance(draft, terms, context, held);
+  if (held === 0n) return row;
+  draft.putBalance({ ...row, held });
+  for (const old of heldOf) {
+    draft.putBalance({ ...old, held: 0n, revokedAmount: old.revokedAmount + old.held });
+  }
+  repointCredits(draft, new Map(heldOf.map(({ id }) => [id, row.id])));
+  return row;
 }

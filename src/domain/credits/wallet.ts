@@ -206,3 +206,15 @@ export function expireCredits(draft: Draft, row: CreditBalance, at: Millis): voi
   draft.putBalance({ ...row, told: row.told | TOLD.expired });
   if (row.remaining > 0n) draft.tell("credits.expired", at, creditsData(draft.user.id, row));
 }
+
+/** Points the parts of open holds in closed balances at those that took their place; the caller moves the amounts. */
+export function repointCredits(draft: Draft, closed: ReadonlyMap<string, string>): void {
+  for (const row of [...draft.openHolds()]) {
+    if (!row.credits.some(({ balanceId }) => closed.has(balanceId))) continue;
+    const credits = row.credits.map((line) => {
+      const balanceId = closed.get(line.balanceId);
+      return balanceId === undefined ? line : { ...line, balanceId };
+    });
+    draft.putReservation({ ...row, credits });
+  }
+}

@@ -4,8 +4,9 @@
 
 import { type Amount, larger, numberOf } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
-import { type CreditBalance, type CreditLine, statusOf, TOLD } from "../state/credit.ts";
+import { type CreditBalance, statusOf, TOLD } from "../state/credit.ts";
 import { writeEntry } from "../credits/ledger.ts";
+import { repointCredits } from "../credits/wallet.ts";
 import type { Draft } from "../state/draft.ts";
 import type { CreditConflict } from "./merge_report.ts";
 
@@ -33,7 +34,9 @@ export function mergeCredits(from: Draft, to: Draft, context: Context): MergedCr
     closed.set(conflict.droppedId, conflict.survivorId);
     conflicts.push(conflict);
   }
-  if (closed.size > 0) repointCredits(from, to, closed);
+  if (closed.size > 0) {
+    for (const side of [from, to]) repointCredits(side, closed);
+  }
   return { moved: rows.length, conflicts };
 }
 
@@ -101,18 +104,4 @@ function writeMoved(to: Draft, row: CreditBalance, context: Context): void {
   } as const;
   writeEntry(to, context, row, 0n, movement);
   to.operations += 1;
-}
-
-/** Points the parts of open holds in closed copies at the survivors. */
-function repointCredits(from: Draft, to: Draft, closed: ReadonlyMap<string, string>): void {
-  const repointed = (line: CreditLine): CreditLine => {
-    const survivor = closed.get(line.balanceId);
-    return survivor === undefined ? line : { ...line, balanceId: survivor };
-  };
-  for (const side of [from, to]) {
-    for (const row of [...side.openHolds()]) {
-      if (!row.credits.some(({ balanceId }) => closed.has(balanceId))) continue;
-      side.putReservation({ ...row, credits: row.credits.map(repointed) });
-    }
-  }
 }

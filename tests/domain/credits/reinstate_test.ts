@@ -1,6 +1,7 @@
 // Reinstatement: what was revoked of a paid grant is granted again, once, with the expiry that it had.
 
 import assert from "node:assert/strict";
+import { amountOf } from "../../../src/domain/values/amount.ts";
 import { packOf, Scene } from "../scene.ts";
 
 const DAY_S = 86_400;
@@ -54,6 +55,8 @@ const ROWS: readonly (readonly [name: string, before: (scene: Scene) => void, le
   ["a hold gave some back later", (scene) => { const hold = scene.hold(2, { event: "two.x" }); refund(scene, "cs_1"); scene.release(hold); }, [10, 5]],
   ["a second dispute took it again", (scene) => { refund(scene, "cs_1"); back(scene, "dp_1"); scene.track(4, { event: "one.x" }); refund(scene, "cs_1:dp_1"); }, [6, 5], ["dp_1"]],
   ["an earlier one gave it back", (scene) => { refund(scene, "cs_1"); back(scene, "dp_1"); }, [], ["dp_1"]],
+  ["a hold is open", (scene) => { scene.hold(2, { event: "two.x" }); refund(scene, "cs_1"); }, [10, 3]],
+  ["a hold has all of it", (scene) => { scene.hold(5, { event: "two.x" }); refund(scene, "cs_1"); }, [10, 0]],
   ["it would have expired", (scene) => { refund(scene, "cs_1"); scene.wait(30 * DAY_S); }, []],
 ];
 
@@ -62,6 +65,26 @@ Deno.test("what comes back: a row a case", () => {
     const scene = sceneOf();
     before(scene);
     assert.deepEqual(back(scene, "dp_2", earlier), left, name);
+  }
+});
+
+Deno.test("what a hold took before the dispute comes back with what was revoked", () => {
+  for (const [used, left] of [[0, 5], [3, 2], [5, 0]] as const) {
+    const scene = sceneOf();
+    const hold = scene.hold(4, { event: "two.x" });
+    refund(scene, "cs_1");
+    assert.deepEqual(back(scene, "dp_1"), [10, 1]);
+    refund(scene, "cs_1:dp_1");
+    assert.deepEqual(back(scene, "dp_2", ["dp_1"]), [10, 1], "a second dispute");
+    if (used === 0) scene.release(hold);
+    else scene.commit(hold, { actual: { count: used } });
+    const balances = [...scene.state.balances.values()].filter(({ packItemId }) => packItemId === "two");
+    const remaining = balances.reduce((sum, row) => sum + row.remaining, 0n);
+    assert.equal(remaining, amountOf(left), `${used} used`);
+    assert.deepEqual(balances.map(({ held }) => held), [0n, 0n, 0n]);
+    refund(scene, "cs_1:dp_2");
+    const again = left > 0 ? [10, left] : [10];
+    assert.deepEqual(back(scene, "dp_3", ["dp_1", "dp_2"]), again, "a third dispute");
   }
 });
 
