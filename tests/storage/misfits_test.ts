@@ -90,6 +90,55 @@ Deno.test("what the tables refuse is found in a row, and what they take is not",
     assert.equal(misfitOf(fine), null);
   }));
 
+/** Checks that the types keep: each compares a word with a list, or bits that no caller sends. */
+const BY_TYPE = /= ANY \(ARRAY|^consents |^webhook_messages |^users /;
+/** Checks of several columns. */
+const CLASHES: Readonly<Record<string, object>> = {
+  "counters window_end_ms > window_start_ms": counter({ windowStart: 5, windowEnd: 5 }),
+  "shares window_end_ms > window_start_ms": { windowStart: 5, windowEnd: 4 },
+  "overage_windows window_end_ms > window_start_ms": { windowStart: 5, windowEnd: 5 },
+  "reservations status = 'held' = settled_at_ms IS NULL": reservation({ status: "held", settledAt: 5 }),
+  "subscriptions NOT ended OR ends_at_ms IS NOT NULL": subscription({ ended: true, endsAt: null }),
+  "subscriptions provider IS NULL = external_id IS NULL": subscription({ provider: "p", externalId: null }),
+  "credit_balances revoked_at_ms IS NULL OR remaining = 0": balance({ revokedAt: 5, remaining: 1n }),
+};
+
+Deno.test("every check constraint of a journaled table is known, and its rows are found before they are journaled", () =>
+  withWriter(async ({ store: { database } }) => {
+    const checks = await database.query<{ name: string; text: string }>(
+      `select t.relname as name, pg_get_constraintdef(c.oid) as text from pg_constraint c
+         join pg_class t on t.oid = c.conrelid where c.contype = 'c' and t.relnamespace = 'public'::regnamespace`,
+    );
+    const journaled = new Set(TABLES.map(({ name }) => name));
+    const plain = (text: string) => text.replaceAll(/^CHECK |::\w+|[()]/g, "");
+    const found = checks.filter(({ name, text }) => journaled.has(name) && !BY_TYPE.test(`${name} ${text}`))
+      .map(({ name, text }) => `${name} ${plain(text)}`);
+    const signs = Object.entries(NARROW).flatMap(([table, { unsigned = [], positive = [] }]) => [
+      ...unsigned.map((name) => `${table} ${snake(name)} >= 0`),
+      ...positive.map((name) => `${table} ${snake(name)} > 0`),
+    ]);
+    assert.deepEqual([...signs, ...Object.keys(CLASHES)].sort(), found.sort());
+    for (const [name, row] of Object.entries(CLASHES)) {
+      const table = name.split(" ", 1)[0] as RowChange["table"];
+      assert.notEqual(misfitOf([{ verb: "put", table, row } as RowChange]), null, name);
+    }
+    for (const [table, { unsigned = [], positive = [] }] of Object.entries(NARROW)) {
+      const misfit = (member: string, value: unknown) =>
+        misfitOf([
+          {
+            verb: "put",
+            table,
+            row: { [member]: value, windowEnd: null, revokedAt: null },
+          } as unknown as RowChange,
+        ]);
+      for (const member of [...unsigned, ...positive]) {
+        assert.notEqual(misfit(member, -1n), null, `${table}.${member}`);
+        assert.equal(misfit(member, 1n), null, `${table}.${member}`);
+        assert.equal(misfit(member, 0n) === null, unsigned.includes(member), `${table}.${member}`);
+      }
+    }
+  }));
+
 Deno.test("a turn whose row does not fit its table fails, and the user and all others go on", async () => {
   const app = await service.newApp();
   const other = await service.newApp();
