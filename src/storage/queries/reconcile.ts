@@ -5,7 +5,7 @@
 //
 // counters.cost_cents is left out: a plan change moves or clears cost without a record, so events cannot prove it.
 
-import type { Database, Session } from "../database.ts";
+import { arrayText, type Database, type Session } from "../database.ts";
 import type { Millis } from "../../domain/values/period.ts";
 import { RECONCILE_LIMITS } from "../../process/limits.ts";
 import { hasMovedCells, movedUsers } from "../nodes/moved_cells.ts";
@@ -133,8 +133,7 @@ function prove(
       for (const name of ["users", "counters", "balances", "holds", "events"] as const) {
         sum[name] += counts[name];
       }
-      if (hasMoved) await proveStaying(session, range, now, tell);
-      else await proveRange(session, range, now, tell);
+      await proveStaying(session, range, now, hasMoved, tell);
     }
     const [journal] = await session.query<{ batches: number }>("select count(*) as batches from journal");
     sum.undrainedBatches = journal?.batches ?? 0;
@@ -142,19 +141,29 @@ function prove(
   });
 }
 
-/** The same, without users that a split moved to another database: what is left of their rows is being removed. */
+/**
+ * Proves a range without users whose rows are being removed: by an erasure, or because a split moved them to another
+ * database.
+ */
 async function proveStaying(
   session: Session,
   range: KeyRange,
   now: Millis,
+  hasMoved: boolean,
   tell: (drift: Drift) => void,
 ): Promise<void> {
   const drifts: Drift[] = [];
   await proveRange(session, range, now, (drift) => drifts.push(drift));
   if (drifts.length === 0) return;
-  const moved = await movedUsers(session, [...new Set(drifts.map(({ userKey }) => userKey))]);
-  for (const drift of drifts) if (!moved.has(drift.userKey)) tell(drift);
+  const keys = [...new Set(drifts.map(({ userKey }) => userKey))];
+  const erasing = await session.query<{ key: number }>(ERASING, [arrayText(keys)]);
+  const leaving = new Set(erasing.map(({ key }) => key));
+  if (hasMoved) { for (const key of await movedUsers(session, keys)) leaving.add(key); }
+  for (const drift of drifts) if (!leaving.has(drift.userKey)) tell(drift);
 }
+
+const ERASING = `select u.key from users u left join users c on c.key = u.merged_into
+  where u.key = any($1::text::bigint[]) and (u.erasing or c.erasing)`;
 
 /** Keys above the first and up to the second. */
 type KeyRange = readonly [number, number];

@@ -46,7 +46,7 @@ function dailySums(
   }
       join daily_use_marks m on m.realm = of_events.realm and (created_at_ms, of_events.id) <= (m.at_ms, m.event_id)
     ) part group by user_key
-  ) sums join users u on u.key = sums.user_key and not u.erasing
+  ) sums join users u on u.key = sums.user_key
   where ${isWrong}
   order by user_key`;
 }

@@ -1,5 +1,5 @@
 // The proof of overage: what the counters of a group sold past its quota is what open holds and events took as overage (a merge
-// moves it between windows), and what a window settled is that of its events, told or still to tell. An erasure under way has removed events, but not yet the counters.
+// moves it between windows), and what a window settled is that of its events, told or still to tell.
 
 import { inRange, LINES_OF_LEVELS, owned } from "./reconcile_faults.ts";
 
@@ -22,8 +22,6 @@ const OF_LEVELS = `
   select user_key, plan_id, group_id, window_start_ms, 0, overage
   from ${owned("erased_charges", "t.plan_id, t.group_id, t.window_start_ms, t.overage", "t.overage <> 0")}`;
 
-const NOT_ERASING = "not exists (select from users where key = sums.user_key and erasing)";
-
 /** Groups whose counters' overage is not that of their holds and events: user_key, user_id, kind and text. */
 export const SOLD = `
   select user_key, (select id from users where key = sums.user_key) as user_id, 'overage' as kind,
@@ -40,7 +38,7 @@ export const SOLD = `
       ) lines
     ) part group by user_key, plan_id, group_id
   ) sums
-  where overage <> holds + events and ${NOT_ERASING}
+  where overage <> holds + events
   order by user_key, plan_id, group_id`;
 
 /** Windows whose settled overage is not that of their events, or not that which is reported and to tell. */
@@ -62,5 +60,5 @@ export const TOLD_OVERAGE = `
       ) lines
     ) part group by user_key, group_id, start_ms
   ) sums
-  where (total <> events or total <> told + pending) and ${NOT_ERASING}
+  where total <> events or total <> told + pending
   order by user_key, group_id, start_ms`;

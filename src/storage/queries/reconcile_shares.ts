@@ -33,5 +33,4 @@ export const SHARES = `
     group by user_key, account_key, group_id, unit, start_ms, since_ms
   ) sums
   where since_ms = newest_ms and coalesce(count, 0) <> holds + events
-    and not exists (select from users where key = sums.user_key and erasing)
   order by user_key, account_key, group_id, unit, start_ms`;
