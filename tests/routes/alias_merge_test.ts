@@ -27,6 +27,16 @@ Deno.test("unknown ids merge without a charge, and then are one user", async () 
   assert.equal((await town.counts("a")).lg_images, 1);
 });
 
+Deno.test("the aliases of a user have one order, before and after a restart", async () => {
+  const town = await Town.open(service);
+  for (const id of ["a", "b", "c"]) await town.subscribe(id, "plan_pro");
+  await town.merge("b", "c");
+  await town.merge("a", "c");
+  const before = await town.customer("c");
+  await service.restart();
+  assert.deepEqual(await town.customer("c"), before);
+});
+
 for (const isRestarted of [false, true]) {
   const where = isRestarted ? "that is not in memory" : "in memory";
 

@@ -382,7 +382,8 @@ export class UserState {
       this.user = row;
       this.recorded = true;
     } else if (row.mergedInto === this.user.key) {
-      this.aliases = [...this.aliases, { key: row.key, id: row.id }];
+      // In the order in which they are loaded: answers list them.
+      this.aliases = [...this.aliases, { key: row.key, id: row.id }].sort((a, b) => a.key - b.key);
     }
   }
 
