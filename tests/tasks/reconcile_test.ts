@@ -79,7 +79,7 @@ Deno.test("each kind of drift is found and named, and nothing else", async () =>
   });
 });
 
-Deno.test("users whose erasure is under way have no drift, also under the number of an alias", async () => {
+Deno.test("users who are being erased have no drift, also under the number of an alias", async () => {
   await withBooks(async (database) => {
     const keys = (await database.query<{ key: number }>("select key from users")).map(({ key }) => key);
     await database.transaction((session) => deleteHistory(session, keys, 1_000));

@@ -141,10 +141,7 @@ function prove(
   });
 }
 
-/**
- * Proves a range without users whose rows are being removed: by an erasure, or because a split moved them to another
- * database.
- */
+/** Proves a range without users who are being erased, or were moved to another database by a split. */
 async function proveStaying(
   session: Session,
   range: KeyRange,
