@@ -26,7 +26,7 @@ function overAll(run: Omit<Run, "catalog">, hows: readonly Partial<Run>[] = [{}]
 }
 
 /**
- * Fails unless each outcome is met by one of the runs; they end as soon as all are. First come two that meet all in few
+ * Fails unless each outcome is met by one of the runs; they end as soon as all are. First come those that meet all in few
  * steps; the others are for the day on which a change of the workload moves an outcome.
  */
 async function assertMeets(wanted: readonly string[], runs: readonly Run[]): Promise<void> {
@@ -394,6 +394,6 @@ Deno.test("a workload meets what plans offer beside quotas: trials, add-ons, and
     "trial_ended: the row ends",
     "add-ons: a quota is added",
   ];
-  const seeds = [1, 2, 3];
+  const seeds = [3, 2, 1];
   await assertMeets(wanted, seeds.map((seed) => ({ catalog: offers, seed, steps: 1000, stripe: true })));
 });
