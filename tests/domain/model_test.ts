@@ -25,7 +25,10 @@ function overAll(run: Omit<Run, "catalog">, hows: readonly Partial<Run>[] = [{}]
   return Object.values(catalogs).flatMap((catalog) => hows.map((how) => ({ catalog, ...run, ...how })));
 }
 
-/** Fails unless each outcome is met by one of the runs; they end as soon as all are. */
+/**
+ * Fails unless each outcome is met by one of the runs; they end as soon as all are. First come those that meet all in few
+ * steps; the others are for the day on which a change of the workload moves an outcome.
+ */
 async function assertMeets(wanted: readonly string[], runs: readonly Run[]): Promise<void> {
   const driven = function* () {
     for (const { reprices = false, listens = false, ...run } of runs) {
@@ -66,7 +69,10 @@ Deno.test("a workload meets every way in which a call is priced and explained, a
     "track unpriced_model",
     ...["matched", "event", "holds of a group"].map((what) => `explain: ${what}`),
   ];
-  await assertMeets(wanted, overAll({ seed: 2, steps: 1000, reprices: true }));
+  const run = { seed: 2, steps: 1000, reprices: true };
+  const { example, paced } = catalogs;
+  const first = [{ ...run, catalog: paced, steps: 150 }, { ...run, catalog: example }];
+  await assertMeets(wanted, [...first, ...overAll(run)]);
 });
 
 Deno.test("a workload meets every message, and every way in which an alert fires or stays silent", async () => {
@@ -90,7 +96,10 @@ Deno.test("a workload meets every message, and every way in which an alert fires
     "the pace armed again",
   ];
   for (const how of [...alerts, "reached again"]) wanted.push(`alerts: ${how}`);
-  await assertMeets(wanted, overAll({ seed: 3, steps: 1000, merges: true, reprices: true, listens: true }));
+  const run = { seed: 3, steps: 1000, merges: true, reprices: true, listens: true };
+  const { example, ladder } = catalogs;
+  const first = [{ ...run, catalog: example, steps: 200 }, { ...run, catalog: ladder }];
+  await assertMeets(wanted, [...first, ...overAll(run)]);
 });
 
 Deno.test("a workload meets every way in which a provider reports a subscription, grants and refunds", async () => {
@@ -117,7 +126,10 @@ Deno.test("a workload meets every way in which a provider reports a subscription
     ...["again", "nothing", "something", "a part"].map((what) => `stripe: reinstated ${what}`),
     ...["mirror not_found", "paidGrant credit_pack_not_found", "paidGrant invalid_quantity"],
   ];
-  await assertMeets(wanted, overAll({ seed: 9, steps: 700, stripe: true, listens: true }));
+  const run = { seed: 9, steps: 700, stripe: true, listens: true };
+  const { ladder, paced } = catalogs;
+  const first = [{ ...run, catalog: ladder, seed: 11, steps: 150 }, { ...run, catalog: paced, seed: 14 }];
+  await assertMeets(wanted, [...first, ...overAll(run)]);
 });
 
 Deno.test("a workload meets every way in which a run counts, refuses and ends", async () => {
@@ -160,7 +172,12 @@ Deno.test("a workload meets every way in which guards refuse, slots are settled,
     ...reasons.map((reason) => `canUse ${reason}`),
     "track rate_limit_reached",
   ];
-  const hows = [{ seed: 3 }, { seed: 4, merges: true, stripe: true }, { seed: 5, trees: true }];
+  const hows = [
+    { seed: 7, trees: true, steps: 250 },
+    { seed: 4, merges: true, stripe: true },
+    { seed: 5, trees: true },
+    { seed: 3 },
+  ];
   await assertMeets(wanted, hows.map((how) => ({ catalog: catalogs.paced, steps: 1000, ...how })));
 });
 
@@ -206,7 +223,10 @@ Deno.test("a workload meets every way in which a share counts, refuses and is cl
     "shares: accounts become one",
     "shares: members become one",
   );
-  await assertMeets(wanted, overAll({ seed: 4, steps: 1000, trees: true, merges: true }));
+  const run = { seed: 4, steps: 1000, trees: true, merges: true };
+  const { ladder, tiny } = catalogs;
+  const first = [{ ...run, catalog: ladder, steps: 250 }, { ...run, catalog: tiny }];
+  await assertMeets(wanted, [...first, ...overAll(run)]);
 });
 
 Deno.test("a system that lets each member use all of a group is found out", async () => {
@@ -374,6 +394,6 @@ Deno.test("a workload meets what plans offer beside quotas: trials, add-ons, and
     "trial_ended: the row ends",
     "add-ons: a quota is added",
   ];
-  const seeds = [1, 2, 3];
+  const seeds = [3, 2, 1];
   await assertMeets(wanted, seeds.map((seed) => ({ catalog: offers, seed, steps: 1000, stripe: true })));
 });

@@ -65,7 +65,7 @@ export async function drive(options: DriveOptions): Promise<Outcomes> {
   const workload = new Workload(options);
   const model = new Model(options.catalog, options);
   const outcomes: Outcomes = new Map();
-  const recent: string[] = [];
+  const recent: (Sent & { index: number })[] = [];
   const prices = new Random(options.seed);
   const { webhooks } = options;
   const ears = new Random(options.seed ^ 0xea45);
@@ -123,16 +123,18 @@ export async function drive(options: DriveOptions): Promise<Outcomes> {
     if (webhooks && (isLast || n % webhooks.every === 0)) {
       differences.push(...model.take(await webhooks.recorded()), ...isLast ? model.missing(now) : []);
     }
-    recent.push(
-      `${index} ${new Date(now).toISOString()} ${JSON.stringify(request)} -> ${JSON.stringify(observed)}`,
-    );
+    recent.push({ index, request, now, observed });
     if (recent.length > 30) recent.shift();
     if (differences.length > 0) {
       const head = `seed ${options.seed}, step ${index} (${request.op}): the system and the model differ`;
       throw new Error(
-        [head, ...differences, `predicted: ${JSON.stringify(predicted)}`, "last steps:", ...recent].join(
-          "\n",
-        ),
+        [
+          head,
+          ...differences,
+          `predicted: ${JSON.stringify(predicted)}`,
+          "last steps:",
+          ...recent.map(lineOf),
+        ].join("\n"),
       );
     }
     workload.observe(step, observed);
@@ -184,6 +186,10 @@ interface Sent {
   request: ModelRequest;
   now: number;
   observed: ModelReply;
+}
+
+function lineOf({ index, request, now, observed }: Sent & { index: number }): string {
+  return `${index} ${new Date(now).toISOString()} ${JSON.stringify(request)} -> ${JSON.stringify(observed)}`;
 }
 
 /** Whether two calls are a dry run and its real run, at the same moment. */
