@@ -6,19 +6,26 @@ import type { CommandName, Commands } from "../src/domain/command.ts";
 import { decide } from "../src/domain/decide.ts";
 import type { IdSource } from "../src/domain/values/ids.ts";
 import { refusedAtCap, type RefusedCall } from "../src/domain/state/refused_call.ts";
-import { type Decision, refused, type Result } from "../src/domain/state/result.ts";
+import { type Decision, refused } from "../src/domain/state/result.ts";
 import type { Change, OlderRows, UserState } from "../src/domain/state/user.ts";
 import { type MailboxTally, type RuntimeCounts, secondsSince } from "../src/process/counts/runtime_counts.ts";
 import type { CallSpans, Spans } from "../src/process/counts/spans.ts";
 import { RUNTIME_LIMITS } from "../src/process/limits.ts";
-import { type Budget, NO_SPEND, type Spend, spendOf } from "./budget.ts";
+import { type Budget, isAtCap, NO_SPEND, type Spend, spendOf } from "./budget.ts";
 import { type Batch, durableOrNull, type Gate, type Stretch } from "./gate.ts";
 import type { FirstAnswer, Idempotency } from "./idempotency.ts";
 import { type Call, isOfOneUser, type Realm, type TurnResult } from "./call.ts";
 import { type Below, levelsOf, touchBelow, type Users, Visit, Wait } from "./levels.ts";
 import { Mailbox } from "./mailbox.ts";
 import { RunBatches } from "./ended_runs.ts";
-import { loadingFrom, loadNeeded, type LoadTerm, mustLoad, NOTHING_LOADED } from "./needed_rows.ts";
+import {
+  loadEnded,
+  loadNeeded,
+  loadSettled,
+  type LoadTerm,
+  mustLoad,
+  NOTHING_LOADED,
+} from "./needed_rows.ts";
 import { isSettled, SettledRows } from "./settled.ts";
 import { MayNotAnswer, type RowChange, Unavailable } from "./port.ts";
 
@@ -256,7 +263,7 @@ export class Actor {
     call: Call<Name>,
     above: readonly Actor[],
     spans: CallSpans | null,
-  ): Turn<Commands[Name]["answer"]> {
+  ): Turn<Commands[Name]["answer"]> | Wait {
     const { gate, budget, counts } = this.#term;
     const { realm } = call;
     spans?.decides();
@@ -270,9 +277,9 @@ export class Actor {
       spans?.decided(refused(refusal));
       return { result: refused(refusal), batch: durableOrNull(gate.tip) };
     }
-
     const startedAt = counts.turnStarts(call.name);
     const decision = this.#decide(call, above);
+    if (decision.lacking.length > 0) return new Wait(() => loadEnded(this.#term, decision.lacking));
     const { keeping } = call;
     const kept = keeping == null ? null : keeping.shape(decision.result);
     this.finish(
@@ -308,8 +315,8 @@ export class Actor {
       const balancesLeft = budget.balancesLeft(realm.realm, realm.mode, realm.caps);
       const { catalog, outbox } = realm;
       const context = { now: realm.now(), catalog, ids, balancesLeft, outbox, realNow };
-      if (above.length === 0) return decide(this.state, name, input, context);
-      return decide(this.state, name, input, context, above.map(({ state }) => state));
+      const states = above.length === 0 ? undefined : above.map(({ state }) => state);
+      return decide(this.state, name, input, context, states);
     } catch (error) {
       this.breakDown();
       throw error;
@@ -438,11 +445,6 @@ export class Actor {
 
   /** Loads a settled reservation of this user, with the counters of its lines, for a turn of a user below. */
   async loadSettled(id: string): Promise<OlderRows> {
-    return await loadingFrom(() => this.#term.store.loadReservation(this.state.keys, id));
+    return await loadSettled(this.#term, this.state, id);
   }
-}
-
-/** Whether a cap of the whole workspace refused a decision. */
-function isAtCap(result: Result<unknown>): boolean {
-  return !result.ok && result.refusal.code === "test_quota_exceeded";
 }

@@ -245,3 +245,8 @@ function gatewayKey(workspaceId: string, appId: string, month: string): string {
 function keyOf(workspaceId: string, mode: Mode, month: string): string {
   return `${workspaceId}\n${mode}\n${month}`;
 }
+
+/** Whether a cap of the whole workspace refused a decision. */
+export function isAtCap(result: Result<unknown>): boolean {
+  return !result.ok && result.refusal.code === "test_quota_exceeded";
+}

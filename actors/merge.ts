@@ -151,11 +151,12 @@ function mergeActors(term: MergeTerm, call: PlacedCall, from: Actor, to: Actor):
       if (isCapped !== null) {
         return { result: refused(isCapped), alias: null, batches: [from.unwritten, to.unwritten] };
       }
+      await admitWhole(term, from, to).catch(unavailable);
       // One time for all of it: a hold that lapsed between the count of the history and the decision would be in no count.
       const still = { ...call, realm: withStoppedClock(call.realm) };
       from.settle(still.realm);
       to.settle(still.realm);
-      const history = await prefetch(term, from, to).catch(unavailable);
+      const history = await countHistory(term, from, to).catch(unavailable);
       return decideMerge(term, still, from, to, history);
     }));
 }
@@ -168,18 +169,27 @@ function withStoppedClock(realm: Realm): Realm {
 }
 
 /** Loads every counter, balance and share of both users, once the tables have their last changes. */
-async function prefetch(term: MergeTerm, from: Actor, to: Actor): Promise<HistoryCounts | null> {
-  const { store } = term;
+async function admitWhole(term: MergeTerm, from: Actor, to: Actor): Promise<void> {
+  if (!from.state.recorded) return;
+  await flushed(term, from, to);
+  await Promise.all(
+    [from, to].filter(({ state }) => state.recorded).map(async ({ state }) => {
+      const rows = await term.store.loadWhole(state.user.key);
+      state.admit(rows);
+      state.admitEnded(rows);
+    }),
+  );
+}
+
+/** Counts the history of the user that ends, once the tables have the last changes of both. */
+async function countHistory(term: MergeTerm, from: Actor, to: Actor): Promise<HistoryCounts | null> {
   if (!from.state.recorded) return NO_HISTORY;
+  await flushed(term, from, to);
+  return await term.store.countHistory(from.state.keys, MERGE_LIMITS.historyRowsMax);
+}
+
+async function flushed(term: MergeTerm, from: Actor, to: Actor): Promise<void> {
   if (!from.isDrained || !to.isDrained) await term.flush();
-  const [ofFrom, ofTo, history] = await Promise.all([
-    store.loadWhole(from.state.user.key),
-    to.state.recorded ? store.loadWhole(to.state.user.key) : null,
-    store.countHistory(from.state.keys, MERGE_LIMITS.historyRowsMax),
-  ]);
-  from.state.admit(ofFrom);
-  if (ofTo !== null) to.state.admit(ofTo);
-  return history;
 }
 
 const NO_HISTORY: HistoryCounts = {

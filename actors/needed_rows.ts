@@ -12,7 +12,7 @@ import { Unavailable, type UserStore } from "./port.ts";
 export interface LoadTerm {
   readonly store: Pick<
     UserStore,
-    "loadReservation" | "loadTexts" | "loadRuns" | "loadBalances" | "loadTopUp"
+    "loadReservation" | "loadTexts" | "loadRuns" | "loadBalances" | "loadTopUp" | "loadWhole"
   >;
   readonly counts: RuntimeCounts;
   /** Resolves when the tables hold everything that was durable at the call. */
@@ -47,6 +47,18 @@ export function mustLoad(state: UserState, name: CommandName, needs: Needed): bo
   }
   // Of a grant's balances, some may be in memory and others not.
   return "externalRefs" in needs || !state.balances.has(needs.balanceId);
+}
+
+/** Loads a settled reservation of a user, with the counters of its lines. Rejects with Unavailable. */
+export async function loadSettled({ store }: LoadTerm, { keys }: UserState, id: string): Promise<OlderRows> {
+  return await loadingFrom(() => store.loadReservation(keys, id));
+}
+
+/** Loads the counters and shares of ended windows that a decision lacked. Rejects with Unavailable. */
+export async function loadEnded({ store }: LoadTerm, states: readonly UserState[]): Promise<void> {
+  await loadingFrom(() =>
+    Promise.all(states.map(async (state) => state.admitEnded(await store.loadWhole(state.user.key))))
+  );
 }
 
 /** Nothing was loaded. */
@@ -122,7 +134,7 @@ async function loadReservation(
 }
 
 /** Runs a load; a failure is retryable. */
-export async function loadingFrom<T>(load: () => Promise<T>): Promise<T> {
+async function loadingFrom<T>(load: () => Promise<T>): Promise<T> {
   try {
     return await load();
   } catch (error) {

@@ -49,7 +49,7 @@ import { spendCap } from "./plans/spend_cap.ts";
 import { subscribe } from "./plans/subscribe.ts";
 import { minuteOf, type Seen, summarize, summarizeRefused } from "./plans/summary.ts";
 import type { RefusedCall } from "./state/refused_call.ts";
-import { answered, type Decision, type Result } from "./state/result.ts";
+import { answered, type CommandDecision, type Result } from "./state/result.ts";
 import { members, usage, user } from "./usage.ts";
 import type { Change, User, UserState } from "./state/user.ts";
 
@@ -126,7 +126,7 @@ export function decide<Name extends CommandName>(
   input: Commands[Name]["input"],
   context: Context,
   above: readonly UserState[] = ALONE,
-): Decision<Commands[Name]["answer"]> {
+): CommandDecision<Commands[Name]["answer"]> {
   const levels = above.length === 0 ? NO_DRAFTS : draftsOf(above);
   const draft = new Draft(state, levels);
   // First those above: the message about a change of the user's plan contains their features.
@@ -138,7 +138,10 @@ export function decide<Name extends CommandName>(
   const seenAt = USES.has(name) ? minuteOf(context.now) : null;
   finish(draft, alerts, context, { seenAt, refusing: refusingGroups(draft, refusedCall) });
   const { operations, issued } = draft;
-  if (levels.length === 0) return { result, changes: draft.changes(), operations, issued, refusedCall };
+  const lacking = draft.lacksEnded ? [state] : ALONE;
+  if (levels.length === 0) {
+    return { result, changes: draft.changes(), operations, issued, refusedCall, lacking };
+  }
   levels.forEach((level, place) => {
     const seen = { seenAt, refusing: refusingGroups(level, refusedCall) };
     finish(level, bases[place] ?? null, context, seen, draft.user);
@@ -149,6 +152,7 @@ export function decide<Name extends CommandName>(
     operations: operationsOf(operations, levels),
     issued,
     refusedCall,
+    lacking: [...lacking, ...levels.flatMap((level) => level.lacksEnded ? [level.state] : [])],
   };
 }
 

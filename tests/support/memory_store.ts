@@ -197,7 +197,11 @@ export class MemoryTables {
     );
     const endUserKeys = this.endUserKeys(user.key).filter(({ revokedAt }) => revokedAt === null);
     const topUps = this.topUps(user.key).filter(isUnderWay);
-    const rows = { subscriptions, counters, reservations, balances, runs, shares, overages };
+    const endedUntil = Math.max(
+      ...[...this.counters(user.key), ...this.shares(user.key)].map(({ windowEnd }) => windowEnd ?? Infinity)
+        .filter((end) => end <= from),
+    );
+    const rows = { subscriptions, counters, reservations, balances, runs, shares, overages, endedUntil };
     return { user, aliases, ...rows, endUserKeys, topUps, ...summaryRow(this, user.key) };
   }
 

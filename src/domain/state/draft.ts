@@ -51,6 +51,8 @@ export class Draft {
   issued = 0;
   /** What is counted of a refused call; null for any other. */
   refusedCall: RefusedCall | null = null;
+  /** Whether it read a counter or a share that may be one of those that memory lacks: it may have decided on too little. */
+  lacksEnded = false;
   #user: User | null = null;
   #subscriptions: Overlay<Subscription> | null = null;
   #counters: Overlay<Counter> | null = null;
@@ -121,7 +123,10 @@ export class Draft {
   /** Returns the counter of a group and window by its last value; undefined where nothing was counted yet. */
   storedCounter(ref: CounterRef): Counter | undefined {
     const key = this.#keyOf(ref);
-    return this.#counters?.get(key) ?? this.state.counters.get(key);
+    const row = this.#counters?.get(key) ?? this.state.counters.get(key);
+    const { start, kind } = ref.window;
+    if (row === undefined && kind === undefined && start < this.state.endedUntil) this.lacksEnded = true;
+    return row;
   }
 
   #keyOf({ planId, groupId, window }: CounterRef): string {
@@ -192,6 +197,7 @@ export class Draft {
   share(ref: ShareRef): Share | null {
     const key = shareKey(ref);
     const row = this.storedShare(key);
+    if (row === undefined && ref.window.start < this.state.endedUntil) this.lacksEnded = true;
     if (row === undefined) return emptyShare(this.user.key, this.user.id, ref);
     if (row.since > ref.since) return null;
     const windowEnd = laterEnd(row.windowEnd, ref.window.end);

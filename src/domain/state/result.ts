@@ -2,7 +2,7 @@
 
 import type { RefusedCall } from "./refused_call.ts";
 import type { Refusal } from "../values/refusal.ts";
-import type { Change } from "./user.ts";
+import type { Change, UserState } from "./user.ts";
 
 /** An answer, or the refusal in its place. */
 export type Result<Answer> =
@@ -19,6 +19,15 @@ export interface Decision<Answer> {
   readonly issued: number;
   /** A refused reserve or track, for the counts of refused calls; null for any other. */
   readonly refusedCall: RefusedCall | null;
+}
+
+/** A decision of a command. */
+export interface CommandDecision<Answer> extends Decision<Answer> {
+  /**
+   * States that may lack a counter that the decision read, see `UserState.endedUntil`: nothing of it may be used before they
+   * are loaded and it is made again. Empty for nearly every decision.
+   */
+  readonly lacking: readonly UserState[];
 }
 
 /** Makes a result of an answer. */

@@ -181,6 +181,8 @@ export interface UserRows {
   /** Top-ups under way; absent for none. */
   readonly topUps?: readonly TopUpIntent[];
   readonly summary?: UserSummary;
+  /** See `UserState.endedUntil`; absent where no counter and no share was left out. */
+  readonly endedUntil?: Millis;
 }
 
 /** Rows that a command names and that need not be in memory. */
@@ -228,6 +230,8 @@ export class UserState {
   /** Keys of the user that are not revoked, by id, oldest first; null for none, as most users have. */
   endUserKeys: Map<string, EndUserKey> | null = null;
   summary: UserSummary | null;
+  /** When the windows of the counters and shares that were left out had ended. A later window may share their start. */
+  endedUntil: Millis;
 
   /** @param shared what the states of all users share */
   constructor(rows: UserRows, readonly shared: SharedValues) {
@@ -235,6 +239,7 @@ export class UserState {
     this.recorded = rows.recorded;
     this.aliases = rows.aliases;
     this.summary = rows.summary ?? null;
+    this.endedUntil = rows.endedUntil ?? -Infinity;
     this.reservations = new ReservationBook(rows.user.key, rows.user.realm, shared.holds);
     for (const row of rows.subscriptions) this.subscriptions.set(row.id, row);
     for (const row of rows.endUserKeys ?? []) this.#setEndUserKey(row);
@@ -280,6 +285,12 @@ export class UserState {
     for (const row of rows.topUps ?? []) {
       if (!this.topUps.has(row.id)) (this.#topUps ??= new Map()).set(row.id, row);
     }
+  }
+
+  /** Adds the counters and shares that were left out. */
+  admitEnded({ counters, shares }: OlderRows): void {
+    this.admit({ counters, reservations: [], balances: [], shares: shares ?? [] });
+    this.endedUntil = -Infinity;
   }
 
   get topUps(): ReadonlyMap<string, TopUpIntent> {

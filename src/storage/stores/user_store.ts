@@ -85,6 +85,12 @@ const LIVE_RUNS = `select * from runs where user_key = any($1::text::bigint[]) a
   select * from runs where user_key = any($1::text::bigint[]) and open_holds > 0
     and not (ended_at_ms is null and expires_at_ms > $2::bigint)`;
 
+/** SQL of the latest end of a window that had ended at $2, of each user in $1. Slots of rates count no more then. */
+const ENDED_UNTIL = `select user_key, max(window_end_ms) as until from (
+    select user_key, window_end_ms from counters where kind is distinct from 'rate'
+    union all select user_key, window_end_ms from shares) as w
+  where user_key = any($1::text::bigint[]) and window_end_ms <= $2::bigint group by user_key`;
+
 /** SQL of the creation time of the oldest open hold of each user in $1. */
 const OLDEST_HOLDS = openHoldsOf("created_at_ms", "order by user_key, created_at_ms limit 1");
 
@@ -110,6 +116,7 @@ async function load(
     endUserKeys,
     overages,
     summaries,
+    ended,
   ] = await Promise.all([
     database.query<{ key: number; id: string; merged_into: number }>(
       "select key, id, merged_into from users where merged_into = any($1::text::bigint[]) order by key",
@@ -151,6 +158,7 @@ async function load(
     database.query<StoredRow>("select * from user_summaries where user_key = any($1::text::bigint[])", [
       keyText,
     ]),
+    database.query<{ user_key: number; until: Millis }>(ENDED_UNTIL, [keyText, from]),
   ]);
   const loaded = new Map([...users.values()].map((user) => [user.key, emptyRows(user)]));
   for (const { key, id, merged_into: canonical } of aliases) loaded.get(canonical)?.aliases.push({ key, id });
@@ -188,6 +196,10 @@ async function load(
     const row = END_USER_KEYS.read(stored);
     const rows = loaded.get(row.userKey);
     if (rows !== undefined) (rows.endUserKeys ??= []).push(row);
+  }
+  for (const { user_key: key, until } of ended) {
+    const rows = loaded.get(key);
+    if (rows !== undefined) rows.endedUntil = until;
   }
   for (const stored of summaries) {
     const summary = USER_SUMMARIES.read(stored);
@@ -256,6 +268,7 @@ interface Rows {
   endUserKeys?: EndUserKey[];
   topUps?: TopUpIntent[];
   summary?: UserSummary;
+  endedUntil?: Millis;
 }
 
 function emptyRows(user: User): Rows {
