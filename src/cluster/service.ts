@@ -397,18 +397,15 @@ async function livingNodes(session: PinnedSession) {
   return nodes.filter(({ hasEnded, silentMs }) => !hasEnded && silentMs < LEASE_LIMITS.validMs);
 }
 
-/** Ends a term in order: changes are durable and in the tables, the cells are free, and the node's row says that it ended. */
+/** Ends a term in order: changes are durable and in the tables, and the cells are free. Then `letGo` closes it. */
 async function endTerm(serving: Serving): Promise<void> {
-  const { term, node, lease, upkeep, sender, topUps } = serving;
+  const { term, node, sender, topUps } = serving;
   sender.close();
   topUps.close();
   try {
     await node.end(() => freeAll(serving), LAST_ROUND_MS);
   } finally {
     term.fail(new Stopping("The service is stopping"));
-    await endNode(upkeep, lease.term).catch(() => {});
-    await node.close();
-    await lease.close();
   }
 }
 

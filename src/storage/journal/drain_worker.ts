@@ -1,4 +1,5 @@
 // The worker thread of a drainer: opens its own session, then handles one message after another, and replays beside them.
+// After a close it may be asked to open another one.
 
 import { messageOf } from "../../process/log.ts";
 import type { DrainReply, DrainRequest, NumberedRequest } from "./drain_thread.ts";
@@ -54,11 +55,17 @@ async function handle(request: NumberedRequest): Promise<void> {
       life = new SignOfLife(database, request.term, () => thread.postMessage({ id: 0, error: null }));
       return;
     case "drain":
-      return await drainer?.drain(request.seqs, request.spreadMs);
+      return await opened().drain(request.seqs, request.spreadMs);
     case "replay":
-      return await drainer?.replay(request.term);
+      return await opened().replay(request.term);
     case "close":
       life?.close();
       await Promise.all([drainer?.close(), database?.close()]);
+      drainer = database = life = null;
   }
+}
+
+function opened(): Drainer {
+  if (drainer === null) throw new Error("The drainer is closed");
+  return drainer;
 }
