@@ -87,8 +87,8 @@ export async function openScene(
   const settings = {
     ANALYTICS_EXPORT_SECRET: "attack-export-secret-0123456789",
     HOLDFAST_PRIVACY_SECRET: "attack-privacy-secret-0123456789",
-    // As in production: the code is optimised.
-    DENO_V8_FLAGS: "--no-liftoff-only",
+    // As in production: the code of an embedded store is optimised.
+    ...stage.isEmbedded ? { DENO_V8_FLAGS: "--no-liftoff-only" } : {},
     ...gateway ? { OPENAI_API_KEY: "sk-attack", OPENAI_BASE_URL: model.baseUrl } : {},
   };
   try {

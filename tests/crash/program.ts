@@ -8,9 +8,13 @@ const START_MS = 180_000;
 
 /**
  * What a child of a test runs with beside its settings: like the suite's own stores, an embedded one in a short process
- * is not worth optimised code. The flags on a task's line are added to these.
+ * is not worth optimised code. All children have the flags of the start task: V8 takes compiled code out of Deno's cache
+ * only where it was compiled with the same flags, and every process compiles all code anew after one with others.
  */
-export const CHILD_ENVIRONMENT = { NO_COLOR: "1", DENO_V8_FLAGS: "--liftoff-only" } as const;
+export const CHILD_ENVIRONMENT = {
+  NO_COLOR: "1",
+  DENO_V8_FLAGS: ["--liftoff-only", ...startFlags()].join(),
+} as const;
 
 /** A started child. */
 export class Program {
@@ -146,6 +150,11 @@ export function startArguments(): string[] {
   const [program, ...args] = tasks.start.replaceAll("'", "").split(" ");
   if (program !== "deno") throw new Error(`The start task does not run deno: ${tasks.start}`);
   return args;
+}
+
+/** The flags for V8 in the start task. */
+export function startFlags(): string[] {
+  return startArguments().flatMap((arg) => /^--v8-flags=(.*)$/.exec(arg)?.[1]?.split(",") ?? []);
 }
 
 async function keep(stream: ReadableStream<Uint8Array<ArrayBuffer>>, add: (text: string) => void) {

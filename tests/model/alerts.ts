@@ -42,7 +42,7 @@ export function withAlerts<T>(world: World, at: number, act: () => T, isMerge = 
 function standingOf(world: World, user: User, at: number): Standing {
   const primary = world.primary(user, at);
   // Choice: an add-on that ends at this very moment counted until now.
-  const groups = primary ? world.plan(primary.planId).limits : [];
+  const groups = primary ? world.plan(primary.planId).limits.filter(hasAlerts) : [];
   return {
     planId: primary?.planId ?? null,
     quotas: new Map(groups.map((group) => [group.id, world.quota(primary!, group, at - 1)])),
@@ -55,26 +55,31 @@ function standingOf(world: World, user: User, at: number): Standing {
   };
 }
 
+function hasAlerts(group: LimitGroup): boolean {
+  return !isGuard(group) && (group.alerts ?? []).length > 0;
+}
+
 function fire(world: World, user: User, before: Standing | undefined, at: number): void {
   const primary = world.primary(user, at);
   if (!primary) return;
   const plan = world.plan(primary.planId);
   for (const group of plan.limits) {
-    if (isGuard(group)) continue;
-    const window = world.windowOf(user.id, primary, group, at);
-    const quota = world.quota(primary, group, at);
+    if (!hasAlerts(group)) continue;
     const alerts = group.alerts ?? [];
-    if (alerts.length === 0 || quota === ZERO) continue;
+    const quota = world.quota(primary, group, at);
+    if (quota === ZERO) continue;
     // Choice: a plan that was not in force had no quota, so whatever is reached as it comes into force is new.
     const quotaBefore = before?.planId === plan.id ? before.quotas.get(group.id) ?? ZERO : ZERO;
     for (const counter of world.countersOf(user.id)) {
       if (counter.planId !== plan.id || counter.groupId !== group.id) continue;
       const { count: was, alerted: fired } = before?.counts.get(counter) ?? { count: ZERO, alerted: 0 };
       const rose = counter.count > was;
+      if (!rose && quota === quotaBefore) continue;
+      const window = world.windowOf(user.id, primary, group, at);
       const isRunning = counter.windowStart === window?.start;
       // Choice: a late commit counts in its own window, and fires there while its plan is in force. A quota is the
       // running window's.
-      if (!rose && (!isRunning || quota === quotaBefore)) continue;
+      if (!rose && !isRunning) continue;
       // Choice: what fired elsewhere goes by the count that it came with.
       const end = window !== null && isRunning ? window.end : counter.windowEnd;
       const line = { start: counter.windowStart, end, at };

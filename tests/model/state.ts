@@ -229,9 +229,11 @@ export class World {
    */
   entered(row: SubscriptionRow, carried: boolean): Entered {
     const { planId, cycleAnchorAt } = row;
-    const held = this.user(row.userId).subscriptions.flatMap((each) => each.held.get(planId) ?? []);
     const plan = this.plan(planId);
     const isForLife = [plan, ...plan.limits].some(({ period }) => period?.type === "lifetime");
+    const held = isForLife
+      ? this.user(row.userId).subscriptions.flatMap((each) => each.held.get(planId) ?? [])
+      : [];
     const anchors = isForLife
       ? { startedAt: Math.min(...held), cycleAnchorAt: cycleAnchorAt ?? row.startedAt }
       : { startedAt: row.startedAt, cycleAnchorAt };

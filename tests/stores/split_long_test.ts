@@ -6,7 +6,7 @@ import { cellOf } from "../../src/tenant/cell_of.ts";
 import { reconcile } from "../../src/storage/queries/reconcile.ts";
 import { openPostgres } from "../../src/storage/postgres_database.ts";
 import { OwnServer } from "../crash/own_server.ts";
-import { pause, Program, until } from "../crash/program.ts";
+import { CHILD_ENVIRONMENT, pause, Program, until } from "../crash/program.ts";
 import { ADMIN_TOKEN, makeApp, Stage, untilReady } from "../crash/stage.ts";
 import { answerOf, once } from "../crash/wire.ts";
 import { isDeep } from "../support/depth.ts";
@@ -120,7 +120,7 @@ class Split implements AsyncDisposable {
     const args = ["stores", "split", "eu1", "--cells", cells.join(), "--to", name];
     return new Deno.Command(Deno.execPath(), {
       args: ["run", "-A", "--no-check", "src/cli/admin.ts", "--url", this.origin, ...args],
-      env: { HOLDFAST_ADMIN_TOKEN: ADMIN_TOKEN },
+      env: { ...CHILD_ENVIRONMENT, HOLDFAST_ADMIN_TOKEN: ADMIN_TOKEN },
       stdout: "piped",
       stderr: "piped",
     }).spawn();
