@@ -109,7 +109,7 @@ for (const [way, read] of Object.entries(WAYS)) {
   });
 }
 
-Deno.test("an event with any line ends is passed on as soon as it is complete", () => {
+Deno.test("a complete event leaves at once, with any line ends", () => {
   for (const [name, [before]] of Object.entries(STREAMS)) {
     const reader = new EventReader("chat", true, false);
     assert.equal(decode(reader.take(new TextEncoder().encode(before))), before, name);
