@@ -121,7 +121,7 @@ Deno.test("holds of one event that differ in one field are read with their own v
   assert.equal(textOfHold(held[0] as Reservation, texts), textOfHold(held[2] as Reservation, texts));
 });
 
-/** The members of which a text tells, or which no open hold with a shared text has. A new one does not compile. */
+/** The members that a shared text depends on. A hold with any of the others differs, or has a text of its own. */
 type TextMember = Exclude<
   keyof Reservation,
   | ("id" | "userKey" | "status" | "settledAt" | "metadata" | "prompt")
