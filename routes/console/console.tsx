@@ -36,6 +36,7 @@ import {
   type PageRoute,
 } from "./parts/page_context.ts";
 import { cookieOf, expiredCookie, isOwnForm, newSession, type Session, sessionOf } from "./parts/session.ts";
+import { shownName } from "./parts/format.tsx";
 
 /** The settings of the console in a process. */
 export interface ConsoleOptions {
@@ -263,7 +264,7 @@ class Console {
         userId: params["userId"] ?? null,
         once,
       }),
-      app: record === null ? null : { appId: record.appId, mode: mode as "live" | "test", name: record.name },
+      app: record === null ? null : { ...shownApp(record), mode: mode as "live" | "test" },
       isPartial: req.header("hx-request") !== undefined,
       path: new URL(req.url).pathname,
     };
@@ -332,7 +333,7 @@ class Console {
     const [, id = "", mode] = /^\/console\/apps\/([^/]+)\/(live|test)(?:\/|$)/.exec(path) ?? [];
     const [app] = this.#service.terms.flatMap(({ registry }) => registry.apps.get(id) ?? []);
     const record = app?.record;
-    return record === undefined ? null : { appId: id, name: record.name, mode: mode as "live" | "test" };
+    return record === undefined ? null : { ...shownApp(record), mode: mode as "live" | "test" };
   }
 
   /** An app, and some others to switch to. */
@@ -341,7 +342,7 @@ class Console {
       .filter(({ record }) => record.appId !== appId).take(APPS_SHOWN - 1);
     return [
       { appId, name },
-      ...[...others].map(({ record }) => ({ appId: record.appId, name: record.name })),
+      ...[...others].map(({ record }) => shownApp(record)),
     ];
   }
 
@@ -402,6 +403,10 @@ class Console {
 function record(serving: World, who: string, what: string, after: Values | null = null): Promise<void> {
   const action: AuditedAction = { who, via: "console", what, appId: null, mode: null, userId: null };
   return recordAudited(serving, action, after);
+}
+
+function shownApp({ appId, name }: { readonly appId: string; readonly name: string }) {
+  return { appId, name: shownName(name, appId) };
 }
 
 /** Redirects to the sign-in page, which returns to the requested page, or to the form that was sent: it has the same path. */

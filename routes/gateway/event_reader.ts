@@ -12,6 +12,7 @@ import {
   showsWork,
   textOfEvent,
 } from "../../src/client/answer_shapes.ts";
+import { dataOf, EventEnds } from "../../src/client/event_stream.ts";
 import { looseOf, parsed } from "../../src/client/loose.ts";
 import { bytesOf, reportInTail, showsReasoning, tailOf } from "./texts.ts";
 
@@ -39,6 +40,9 @@ export class EventReader {
   readonly #shape: AnswerShape;
   readonly #dropsReport: boolean;
   readonly #keepsText: boolean;
+  readonly #ends = new EventEnds();
+  /** Whether the last event was not passed on. */
+  #isDropped = false;
   /** The beginning of an event. */
   #held: Uint8Array = NOTHING;
   /** The last bytes of an event that is being passed on in pieces; else null. */
@@ -57,22 +61,23 @@ export class EventReader {
   /** Takes the next bytes; returns those to pass on now. */
   take(chunk: Uint8Array): Uint8Array[] {
     let bytes = chunk;
-    let searchFrom = 0;
+    const searchFrom = this.#held.byteLength;
     if (this.#held.byteLength > 0) {
       bytes = new Uint8Array(this.#held.byteLength + chunk.byteLength);
       bytes.set(this.#held);
       bytes.set(chunk, this.#held.byteLength);
-      searchFrom = Math.max(0, this.#held.byteLength - 3);
       this.#held = NOTHING;
     }
     const passed: Uint8Array[] = [];
     /** Everything before it is passed on already, or dropped. */
     let from = 0;
     let start = 0;
-    for (let end = endOfEvent(bytes, searchFrom); end > 0; end = endOfEvent(bytes, end)) {
+    for (const end of this.#ends.in(bytes, searchFrom)) {
       const event = bytes.subarray(start, end);
-      if (this.#tail !== null) this.#endLong(event);
-      else if (this.#isForUs(event)) {
+      if (this.#tail !== null) this.#isDropped = this.#endLong(event);
+      // One byte is the rest of the event before.
+      else if (event.byteLength > 1) this.#isDropped = this.#isForUs(event);
+      if (this.#isDropped) {
         if (start > from) passed.push(bytes.subarray(from, start));
         from = end;
       }
@@ -95,15 +100,17 @@ export class EventReader {
     return held.byteLength > 0 && this.#isForUs(held) ? NOTHING : held;
   }
 
-  #endLong(end: Uint8Array): void {
+  /** Reads the end of a long event; returns false, since most of it is passed on already. */
+  #endLong(end: Uint8Array): boolean {
     const tail = tailOf(this.#tail ?? NOTHING, end, GATEWAY_LIMITS.tailBytes);
     this.#tail = null;
     this.hasWork = true;
     // The report of a message is in a short event of its own.
     const report = this.#shape === "messages" ? undefined : reportInTail(tail);
-    if (report === undefined) return;
+    if (report === undefined) return false;
     this.report = report;
     this.hasEnded ||= this.#shape === "responses";
+    return false;
   }
 
   /** Reads an event; returns whether it is the report that the caller did not ask for. */
@@ -128,24 +135,9 @@ export class EventReader {
   }
 }
 
-/** Returns the index after the end of the next event; 0 without one. */
-function endOfEvent(bytes: Uint8Array, from: number): number {
-  for (let at = bytes.indexOf(LF, from); at >= 0; at = bytes.indexOf(LF, at + 1)) {
-    if (bytes[at + 1] === LF) return at + 2;
-    if (bytes[at + 1] === CR && bytes[at + 2] === LF) return at + 3;
-  }
-  return 0;
-}
-
 /** Returns the index of the line ends at the end of bytes: the next bytes may complete an event with them. */
 function beforeLineEnd(bytes: Uint8Array, from: number): number {
   let end = bytes.byteLength;
   while (end > from && (bytes[end - 1] === LF || bytes[end - 1] === CR)) end -= 1;
   return end;
-}
-
-/** Returns the data of an event; "" for a comment. */
-function dataOf(event: string): string {
-  const lines = event.split(/\r\n|\n/).filter((line) => line.startsWith("data:"));
-  return lines.map((line) => line.slice(line[5] === " " ? 6 : 5)).join("\n");
 }

@@ -16,8 +16,11 @@ const ENTRIES = ["client.ts", "ai.ts", "anthropic.ts", "hono.ts", "openai.ts", "
 const PEERS = {
   path: new URL("peers.d.ts", SOURCES).pathname,
   text: `declare module "npm:react@19.3.1" {
-  export function useState<State>(first: State): [State, (next: (before: State) => State) => void];
-  export function useEffect(effect: () => () => void, dependencies: readonly unknown[]): void;
+  export function useCallback<Call>(call: Call, dependencies: readonly unknown[]): Call;
+  export function useMemo<Value>(make: () => Value, dependencies: readonly unknown[]): Value;
+  export function useSyncExternalStore<State>(
+    subscribe: (onChange: () => void) => () => void, read: () => State, readOnServer: () => State,
+  ): State;
 }
 declare module "npm:hono@4.13.19" {
   export type Env = { Variables?: object; Bindings?: object };

@@ -1,5 +1,5 @@
-// Reads server-sent events from the body of an answer, by the HTML standard. `EventSource` cannot be used, since it
-// cannot send a key.
+// Reads server-sent events by the HTML standard: from the body of an answer, since `EventSource` cannot send a key, and as
+// they pass through to another reader.
 
 /** An event. */
 export interface ServerEvent {
@@ -50,4 +50,51 @@ export async function* eventsOf(
     signal.removeEventListener("abort", leave);
     leave();
   }
+}
+
+const LF = 10;
+const CR = 13;
+
+/** Finds where the events of a stream end, while its bytes pass. A line ends with CR LF, LF or CR; an event with an empty one. */
+export class EventEnds {
+  /** Whether the last event ended with a CR as the last byte: an LF may follow that belongs to it. */
+  #isAfterCr = false;
+
+  /**
+   * The indexes after the ends of events, in order. Bytes after the last one are to be passed again, with those that follow.
+   * An LF that came after the CR of its event is an end of its own, after one byte.
+   *
+   * @param from where bytes begin that were not searched; the three before them may be the first part of an end
+   */
+  *in(bytes: Uint8Array, from: number): Generator<number, void> {
+    if (bytes.byteLength === 0) return;
+    const hasRest = this.#isAfterCr && bytes[0] === LF;
+    this.#isAfterCr = false;
+    if (hasRest) yield 1;
+    let place = Math.max(hasRest ? 1 : 0, from - 3);
+    let lf = bytes.indexOf(LF, place);
+    let cr = bytes.indexOf(CR, place);
+    while (lf >= 0 || cr >= 0) {
+      const next = afterLine(bytes, lf < 0 || cr >= 0 && cr < lf ? cr : lf);
+      place = next;
+      if (bytes[next] === LF || bytes[next] === CR) {
+        place = afterLine(bytes, next);
+        this.#isAfterCr = place === bytes.byteLength && bytes[place - 1] === CR;
+        yield place;
+      }
+      if (lf >= 0 && lf < place) lf = bytes.indexOf(LF, place);
+      if (cr >= 0 && cr < place) cr = bytes.indexOf(CR, place);
+    }
+  }
+}
+
+/** The index after the end of a line, which begins at an index. */
+function afterLine(bytes: Uint8Array, at: number): number {
+  return bytes[at] === CR && bytes[at + 1] === LF ? at + 2 : at + 1;
+}
+
+/** The data of an event; "" for a comment. */
+export function dataOf(event: string): string {
+  const lines = event.split(/\r\n|\n|\r/).filter((line) => line === "data" || line.startsWith("data:"));
+  return lines.map((line) => line.slice(line[5] === " " ? 6 : 5)).join("\n");
 }

@@ -10,6 +10,7 @@ import {
   textOfAnswer,
   textOfEvent,
 } from "./answer_shapes.ts";
+import { dataOf, EventEnds } from "./event_stream.ts";
 import { listOf, looseOf, parsed } from "./loose.ts";
 import type { OpenCall } from "./model_calls.ts";
 import { type PieceReader, settlingStream } from "./settling_stream.ts";
@@ -66,17 +67,17 @@ class WholeReader implements PieceReader<Uint8Array> {
   }
 }
 
-const END_OF_EVENT = /\r\n\r\n|\n\n|\r\r/;
-
 /** Reads an answer of server-sent events. */
 class EventReader implements PieceReader<Uint8Array> {
   hasEnded = false;
   readonly #call: OpenCall;
   readonly #reading: Reading;
   readonly #decoder = new TextDecoder();
-  readonly #encoder = new TextEncoder();
+  readonly #ends = new EventEnds();
+  /** Whether the last event was hidden. */
+  #wasHidden = false;
   /** The first part of an incomplete event. */
-  #held = "";
+  #held: Uint8Array = new Uint8Array();
   #images = 0;
   /** The reports so far. */
   #reported: unknown = undefined;
@@ -87,24 +88,37 @@ class EventReader implements PieceReader<Uint8Array> {
   }
 
   take(piece: Uint8Array): Uint8Array[] {
-    this.#held += this.#decoder.decode(piece, { stream: true });
-    let passed = "";
-    for (let end = END_OF_EVENT.exec(this.#held); end !== null; end = END_OF_EVENT.exec(this.#held)) {
-      const event = this.#held.slice(0, end.index + end[0].length);
-      this.#held = this.#held.slice(event.length);
-      if (!this.#isHidden(event)) passed += event;
+    const held = this.#held.byteLength;
+    const bytes = new Uint8Array(held + piece.byteLength);
+    bytes.set(this.#held);
+    bytes.set(piece, held);
+    const passed: Uint8Array[] = [];
+    /** Everything before it is passed on already, or hidden. */
+    let from = 0;
+    let start = 0;
+    for (const end of this.#ends.in(bytes, held)) {
+      const event = bytes.subarray(start, end);
+      // One byte is the rest of the event before.
+      if (event.byteLength > 1) this.#wasHidden = this.#isHidden(event);
+      if (this.#wasHidden) {
+        if (start > from) passed.push(bytes.subarray(from, start));
+        from = end;
+      }
+      start = end;
     }
-    return passed === "" ? [] : [this.#encoder.encode(passed)];
+    this.#held = bytes.slice(start);
+    if (start > from) passed.push(bytes.subarray(from, start));
+    return passed;
   }
 
   rest(): Uint8Array[] {
-    const last = this.#held + this.#decoder.decode();
-    return last === "" || this.#isHidden(last) ? [] : [this.#encoder.encode(last)];
+    const last = this.#held;
+    return last.byteLength === 0 || this.#isHidden(last) ? [] : [last];
   }
 
   /** Reads an event. Returns whether to hide it from the caller. */
-  #isHidden(event: string): boolean {
-    const data = dataOf(event);
+  #isHidden(event: Uint8Array): boolean {
+    const data = dataOf(this.#decoder.decode(event));
     if (data === "[DONE]") this.hasEnded = true;
     const value = parsed(data);
     const { shape, hidesUsage } = this.#reading;
@@ -139,10 +153,4 @@ function reportTo(call: OpenCall, usage: unknown): boolean {
   // Where a detail is faulty, the totals are left.
   call.report({ providerUsage: usage }, { providerUsage: Object.fromEntries(numbers) });
   return true;
-}
-
-/** The data of an event; "" for a comment. */
-function dataOf(event: string): string {
-  const lines = event.split(/\r\n|\n|\r/).filter((line) => line.startsWith("data:"));
-  return lines.map((line) => line.slice(line[5] === " " ? 6 : 5)).join("\n");
 }

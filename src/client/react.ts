@@ -1,10 +1,11 @@
-// Live usage in a React page: `holdfast-client/react`. It needs React 18 or later: the package
-// imports "react" in the version of the page.
+// Live usage in a React page: `holdfast-client/react`. Components that show the same share one stream. It needs React 18 or
+// later: the package imports "react" in the version of the page.
 
 // @ts-types="npm:@types/react@19.3.0"
-import { useEffect, useState } from "npm:react@19.3.1";
+import { useCallback, useMemo, useSyncExternalStore } from "npm:react@19.3.1";
 import type { HoldfastClient } from "./client.ts";
 import { HoldfastError } from "./errors.ts";
+import type { WatchEnd, WatchOptions } from "./usage_calls.ts";
 import type { Feature, Usage } from "./wire_types.ts";
 
 /** Options of the hook. */
@@ -29,13 +30,6 @@ export interface LiveUsage {
   readonly isLive: boolean;
 }
 
-/** The known usage with its user. */
-interface Known extends LiveUsage {
-  readonly client: unknown;
-  readonly userId: string | undefined;
-  readonly event: string | undefined;
-}
-
 /**
  * Returns the usage of a user, and renders the component again whenever it changes.
  *
@@ -50,34 +44,118 @@ interface Known extends LiveUsage {
  * ```
  */
 export function useUsage({ client, userId, event, initialUsage = null }: UseUsageOptions): LiveUsage {
-  const [known, setKnown] = useState<Known | null>(null);
-  useEffect(() => {
-    const stop = new AbortController();
-    const add = (members: Partial<LiveUsage>) => {
-      if (stop.signal.aborted) return;
-      setKnown((before) => {
-        const same = isOf(before) ? before : { usage: null, error: null, isLive: false };
-        return { ...same, client, userId, event, ...members };
-      });
-    };
-    const isOf = (one: Known | null): one is Known =>
-      one !== null && one.client === client && one.userId === userId && one.event === event;
-    client.usage.watch(userId, (usage) => add({ usage, error: null, isLive: true }), {
-      signal: stop.signal,
-      event,
-      onConnection: ({ isLive, error }) => add(isLive ? { error: null } : { isLive, error }),
-    }).then(
-      ({ reason }) => add({ isLive: false, error: endOf(reason) }),
-      (error) => add({ isLive: false, error }),
-    );
-    return () => stop.abort();
-  }, [client, userId, event]);
-  // The usage of another user must not be shown, not even for one render.
-  if (known === null || known.client !== client || known.userId !== userId || known.event !== event) {
-    return { usage: initialUsage, error: null, isLive: false };
+  const subscribe = useCallback(
+    (onChange: () => void) => watchFor(client, userId, event).subscribe(onChange),
+    [client, userId, event],
+  );
+  const read = () => WATCHES.get(client)?.get(keyOf(userId, event))?.live ?? UNKNOWN;
+  const live = useSyncExternalStore(subscribe, read, () => UNKNOWN);
+  const initial = useInitial(initialUsage, { client, userId, event });
+  return live.usage === null && initial !== null ? { ...live, usage: initial } : live;
+}
+
+/** A given first state. It is of the user with whom it was given: another one must not be shown it. */
+function useInitial<State>(given: State | null, { client, userId, event }: UseUsageOptions): State | null {
+  const shown = useMemo(() => ({}), [client, userId, event]);
+  const givenFor = useMemo(() => shown, [given]);
+  return givenFor === shown ? given : null;
+}
+
+const UNKNOWN: LiveUsage = { usage: null, error: null, isLive: false };
+
+/** The watches of each client, by what they show. */
+const WATCHES = new WeakMap<object, Map<string, SharedWatch>>();
+
+function keyOf(userId: string | undefined, event: string | undefined): string {
+  return JSON.stringify([userId, event]);
+}
+
+/** The watch that all components share which show the same: the service keeps few streams for one token. */
+function watchFor(client: UseUsageOptions["client"], userId?: string, event?: string): SharedWatch {
+  const key = keyOf(userId, event);
+  const ofClient = WATCHES.get(client) ?? new Map<string, SharedWatch>();
+  WATCHES.set(client, ofClient);
+  let watch = ofClient.get(key);
+  if (watch === undefined) {
+    const start: StartWatch = (onUsage, options) =>
+      client.usage.watch(userId, onUsage, { ...options, event });
+    const made = watch = new SharedWatch(start, () => {
+      if (ofClient.get(key) === made) ofClient.delete(key);
+    });
+    ofClient.set(key, made);
   }
-  const { usage, error, isLive } = known;
-  return { usage: usage ?? initialUsage, error, isLive };
+  return watch;
+}
+
+type Page = { readonly document?: EventTarget & { readonly visibilityState: string } };
+type StartWatch = (
+  onUsage: (usage: Usage) => void,
+  options: Pick<WatchOptions, "signal" | "onConnection">,
+) => Promise<WatchEnd>;
+
+/** A watch with the components that show it. */
+class SharedWatch {
+  live: LiveUsage = UNKNOWN;
+  readonly #start: StartWatch;
+  readonly #onUnused: () => void;
+  readonly #listeners = new Set<() => void>();
+  /** Null while nothing is watched. */
+  #stop: AbortController | null = null;
+
+  constructor(start: StartWatch, onUnused: () => void) {
+    this.#start = start;
+    this.#onUnused = onUnused;
+  }
+
+  /** Adds a component; returns what removes it. */
+  subscribe(onChange: () => void): () => void {
+    // React may subscribe the same function twice.
+    const listener = () => onChange();
+    this.#listeners.add(listener);
+    if (this.#stop === null) this.#watch();
+    return () => {
+      this.#listeners.delete(listener);
+      // Another component may take over in the same update.
+      if (this.#listeners.size === 0) setTimeout(() => this.#endUnused());
+    };
+  }
+
+  #endUnused(): void {
+    if (this.#listeners.size > 0) return;
+    this.#stop?.abort();
+    this.#stop = null;
+    (globalThis as Page).document?.removeEventListener("visibilitychange", this.#onShown);
+    this.#onUnused();
+  }
+
+  #watch(): void {
+    const stop = this.#stop = new AbortController();
+    const show = (members: Partial<LiveUsage>) => {
+      if (stop.signal.aborted) return;
+      this.live = { ...this.live, ...members };
+      for (const listener of this.#listeners) listener();
+    };
+    const end = (error: HoldfastError) => {
+      if (this.#stop === stop) this.#stop = null;
+      show({ isLive: false, error });
+    };
+    this.#start((usage) => show({ usage, error: null, isLive: true }), {
+      signal: stop.signal,
+      onConnection: ({ isLive, error }) => show(isLive ? { error: null } : { isLive, error }),
+    }).then(({ reason }) => {
+      end(endOf(reason));
+      if (reason !== "replaced" || stop.signal.aborted) return;
+      (globalThis as Page).document?.addEventListener("visibilitychange", this.#onShown);
+    }, end);
+  }
+
+  /** Watches again after newer streams took the place of this one, when the page is shown again. */
+  readonly #onShown = () => {
+    const { document } = globalThis as Page;
+    if (document?.visibilityState !== "visible") return;
+    document.removeEventListener("visibilitychange", this.#onShown);
+    if (this.#stop === null) this.#watch();
+  };
 }
 
 const ENDS = {
@@ -123,7 +201,8 @@ export interface LiveFeatures extends Omit<LiveUsage, "usage"> {
  */
 export function useFeatures({ client, userId, initialFeatures = null }: UseFeaturesOptions): LiveFeatures {
   const { usage, error, isLive } = useUsage({ client, userId });
-  const features = usage === null ? initialFeatures : usage.features ?? NO_FEATURES;
+  const initial = useInitial(initialFeatures, { client, userId });
+  const features = usage === null ? initial : usage.features ?? NO_FEATURES;
   const isOn = (key: string) =>
     features !== null && Object.hasOwn(features, key) && features[key]?.value === true;
   return { features, isOn, error, isLive };

@@ -250,3 +250,65 @@ inApp("a live change keeps the focus, the place and open details", async ({ stag
   await until(page, /\b7 of 100/);
   assert.deepEqual(await state(), before);
 });
+
+inApp(
+  "going back after a form was answered shows its page, and no error of the browser",
+  async ({ stage, base }) => {
+    const page = await stage.signedIn();
+    await page.goto(`${base}/users/u/grant`);
+    await press(page, "Continue");
+    await press(page, "Grant");
+    const done = page.url();
+    await page.goBack();
+    assert.equal(page.url(), `${base}/users/u/grant`);
+    assert.match(await wordsOf(page), /Continue/);
+    await page.goForward();
+    assert.deepEqual([page.url(), done], [`${base}/users/u`, `${base}/users/u`]);
+
+    await page.goto(`${base}/keys/new`);
+    await press(page, "Continue");
+    await press(page, "Create API key");
+    assert.match(await page.content(), /sk_live_/);
+    await page.goto(`${base}/keys`);
+    await page.goBack();
+    assert.match(await wordsOf(page), /Continue/);
+    assert.doesNotMatch(await page.content(), /value="sk_live_/);
+  },
+);
+
+inApp("a printed page has its whole tables and nothing to press", async ({ stage, base }) => {
+  const page = await stage.signedIn();
+  // The width of A4 between margins.
+  await page.setViewport({ width: 718, height: 1000 });
+  await page.emulateMediaType("print");
+  for (const path of ["", "/users", "/events", "/usage", "/users/u", "/users/u/explain?event=image.x"]) {
+    await page.goto(base + path);
+    const seen = await page.evaluate(`(() => {
+      const all = [...document.querySelectorAll("body *")].filter((one) => one.getClientRects().length > 0);
+      const scrolls = (one) => !["visible", "clip"].includes(getComputedStyle(one).overflowX);
+      const cut = all.filter((one) => scrolls(one) && one.scrollWidth > one.clientWidth + 1 && one.clientWidth > 1);
+      const pressed = all.filter((one) => one.matches("header.bar, nav.tabs, .buttons, footer, form.filter"));
+      return [...cut, ...pressed].map((one) => one.outerHTML.slice(0, 80));
+    })()`);
+    assert.deepEqual(seen, [], path);
+    const wide = await page.evaluate(`[...document.querySelectorAll("main *")]
+      .filter((one) => one.getBoundingClientRect().right > innerWidth).map((one) => one.outerHTML.slice(0, 80))`);
+    assert.deepEqual(wide, [], path);
+  }
+});
+
+inApp("every menu opens within the width of a phone", async ({ stage, base }) => {
+  const page = await stage.signedIn();
+  await page.goto(`${base}/users/u`);
+  for (const width of [320, 360, 480, 640]) {
+    await page.setViewport({ width, height: 800 });
+    const outside = await page.evaluate(`[...document.querySelectorAll("details.menu")].flatMap((menu) => {
+      menu.open = true;
+      const { left, right, top } = menu.querySelector(".items").getBoundingClientRect();
+      const isBelow = top >= menu.querySelector("summary").getBoundingClientRect().bottom;
+      menu.open = false;
+      return left >= 0 && right <= innerWidth && isBelow ? [] : [[menu.innerText, left, right, top]];
+    })`);
+    assert.deepEqual(outside, [], `${width} px`);
+  }
+});

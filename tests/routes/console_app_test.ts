@@ -427,3 +427,15 @@ Deno.test("of many workspaces the system page shows those nearest to a cap", asy
   assert.equal(text.match(/Operations \d+ /g)?.length, 20);
   assert.match(text, /month Nearly full/);
 });
+
+Deno.test("an app and a workspace whose names cannot be seen are shown by their IDs, in every link", async () => {
+  const { data: { workspaceId } } = (await service.admin("POST", "/workspaces", { name: "\u200b" })).body;
+  const { data: { appId } } = (await service.admin("POST", "/apps", { name: " \u00a0 ", workspaceId })).body;
+  const visitor = await Visitor.signedIn(consoleOf(service));
+  const { html } = await visitor.get(`/console/apps?q=${appId}`);
+  assert.ok(html.includes(`<h2>${workspaceId}</h2>`));
+  assert.ok(html.includes(`>${appId}</a>`));
+  const overview = (await visitor.get(`/console/apps/${appId}/live`)).html;
+  assert.ok(overview.includes(`<h1>${appId}</h1>`) && overview.includes(`<summary>${appId}</summary>`));
+  assert.doesNotMatch(overview, /<(a|summary)[^>]*>\s*<\/\1>/);
+});

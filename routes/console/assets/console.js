@@ -64,6 +64,9 @@ addEventListener("pageshow", () => {
   for (const form of document.forms) delete form.dataset.sent;
 });
 
+/** Going back to the answer of a form asks for its page again. A browser would show an error, since no answer is stored. */
+if (document.querySelector("[data-answer]") !== null) history.replaceState(history.state, "");
+
 /** Shows the line and column of the caret in a long text. */
 const showPlace = (area) => {
   const place = document.getElementById(area.dataset.places);

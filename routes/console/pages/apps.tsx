@@ -3,7 +3,7 @@
 import type { PageRoute } from "../parts/page_context.ts";
 import { Filter, FilterText } from "../parts/filter.tsx";
 import { Figure } from "../parts/figure.tsx";
-import { amountText } from "../parts/format.tsx";
+import { amountText, shownName } from "../parts/format.tsx";
 import { appPath } from "../parts/page.tsx";
 import { offsetOf, PAGE_ROWS, Pager } from "../parts/pager.tsx";
 import { dataOf } from "../parts/subject.tsx";
@@ -90,7 +90,7 @@ function WorkspaceCard({ workspace, apps }: { workspace: Workspace; apps: readon
   return (
     <section class="card">
       <div class="head">
-        <h2>{name}</h2>
+        <h2>{shownName(name, workspaceId)}</h2>
         <code class="soft">{workspaceId}</code>
         {store === undefined ? null : <span class="soft">on {store}</span>}
       </div>
@@ -111,7 +111,9 @@ function WorkspaceCard({ workspace, apps }: { workspace: Workspace; apps: readon
         columns={[
           {
             head: "App",
-            cell: ({ appId, name }) => <a class="row" href={appPath({ appId, mode: "live" })}>{name}</a>,
+            cell: ({ appId, name }) => (
+              <a class="row" href={appPath({ appId, mode: "live" })}>{shownName(name, appId)}</a>
+            ),
           },
           { head: "ID", cell: ({ appId }) => <code>{appId}</code> },
           {

@@ -2,7 +2,7 @@
 
 import type { Unit } from "../../../src/domain/catalog/plan.ts";
 import { dataOf } from "../parts/subject.tsx";
-import { AmountText, amountText, Time } from "../parts/format.tsx";
+import { AmountText, amountText, shownName, Time } from "../parts/format.tsx";
 import type { PageRoute } from "../parts/page_context.ts";
 import { Table } from "../parts/table.tsx";
 import type { AnswerOf } from "../../contract/definition.ts";
@@ -228,7 +228,7 @@ function Caps({ workspace }: { workspace: Workspace }) {
   return (
     <div class="group">
       <h3>
-        {workspace.name} <code class="soft">{workspace.workspaceId}</code>
+        {shownName(workspace.name, workspace.workspaceId)} <code class="soft">{workspace.workspaceId}</code>
       </h3>
       <CapBar label="Operations" used={workspace.operationsUsed} cap={workspace.operationCap} />
       <CapBar label="AI spend" used={workspace.aiSpentCents} cap={workspace.aiBudgetCents} unit="cents" />

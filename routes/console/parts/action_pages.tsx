@@ -73,7 +73,7 @@ export function ActionPreview({ request, title, preview, values, hasForm, back, 
 }) {
   const { sentences, changes, danger, verb } = preview;
   return (
-    <section class="card form-card">
+    <section class="card form-card" data-answer>
       <h1>{title}</h1>
       {note === undefined ? null : <div class="note warn" role="alert">{note}</div>}
       {sentences.map((sentence) => <p>{sentence}</p>)}

@@ -10,6 +10,14 @@ const FRACTIONS_OF_CENTS = new Intl.NumberFormat("en-US", {
 });
 const GROUPED = new Intl.NumberFormat("en-US", { maximumFractionDigits: 2 });
 
+/** Characters that leave nothing to see or click. */
+const UNSEEN = /^[\s\p{C}\p{Z}\u2800\u3164]*$/u;
+
+/** The name of an app or workspace in links and titles: the ID in place of a name that cannot be seen. */
+export function shownName(name: string, id: string): string {
+  return UNSEEN.test(name) ? id : name;
+}
+
 /** An amount in its unit, such as "1,250 tokens" or "$3.20"; the exact value shows on hover. */
 export function AmountText({ value, unit }: { value: number; unit?: Unit | undefined }) {
   return <span title={`${value}${unit === undefined ? "" : ` ${unit}`}`}>{amountText(value, unit)}</span>;

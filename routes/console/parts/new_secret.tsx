@@ -16,7 +16,7 @@ export function secretPage({ title, crumbs, secret, text, back }: {
     title,
     crumbs,
     content: (
-      <section class="card form-card">
+      <section class="card form-card" data-answer>
         <h1>{title}</h1>
         <p>It is shown only once. Copy it now.</p>
         <label for="secret">{title}</label>
