@@ -265,7 +265,7 @@ export class Actor {
     spans: CallSpans | null,
   ): Turn<Commands[Name]["answer"]> | Wait {
     const { gate, budget, counts } = this.#term;
-    const { realm } = call;
+    const { realm, keeping } = call;
     spans?.decides();
     if (call.name === "openRun") (this.#runs ??= new RunBatches()).makeRoom(this.state, call, this.#settled);
     this.#checkBounds(call.name);
@@ -280,7 +280,6 @@ export class Actor {
     const startedAt = counts.turnStarts(call.name);
     const decision = this.#decide(call, above);
     if (decision.lacking.length > 0) return new Wait(() => loadEnded(this.#term, decision.lacking));
-    const { keeping } = call;
     const kept = keeping == null ? null : keeping.shape(decision.result);
     this.finish(
       realm,

@@ -11,7 +11,7 @@ const service = serviceOfFile();
 const DAILY = { type: "daily", anchor: "calendar" };
 const MONTHLY = { type: "monthly", anchor: "calendar" };
 
-/** A catalog with one group of 10, of which each member may use 9. */
+/** A catalog with one group of 10. Each member may use 9. */
 const documentOf = (period: unknown) => ({
   ...CATALOG,
   plans: [{
@@ -47,10 +47,10 @@ async function drifts(): Promise<string[]> {
 const nextYear = () => new Date(service.clock.now()).getUTCFullYear() + 1;
 
 /** Lets all users leave memory, or keeps them. */
-const MEMORY = { kept: () => Promise.resolve(), left: () => service.restart() };
+const MEMORY = { "stay in memory": () => Promise.resolve(), "left memory": () => service.restart() };
 
 for (const [memory, pass] of Object.entries(MEMORY)) {
-  Deno.test(`a longer period of a group counts from its start for users whose memory was ${memory}`, async () => {
+  Deno.test(`a longer period of a group counts from its start for users who ${memory}`, async () => {
     service.clock.set(Date.UTC(nextYear(), 5, 1, 0, 30));
     const app = await service.newApp(documentOf(DAILY));
     await dataOf(app.call("POST", "/subscriptions", { userId: "org", planId: "plan_a" }));
@@ -70,7 +70,7 @@ for (const [memory, pass] of Object.entries(MEMORY)) {
     assert.deepEqual(await drifts(), []);
   });
 
-  Deno.test(`another start of the cycle keeps the usage of users whose memory was ${memory}`, async () => {
+  Deno.test(`another start of the cycle keeps the usage of users who ${memory}`, async () => {
     const year = nextYear();
     service.clock.set(Date.UTC(year, 0, 31, 12));
     const app = await service.newApp(documentOf({ type: "monthly", anchor: "subscription_start" }));
