@@ -19,7 +19,7 @@ import { bytesOf, reportInTail, showsReasoning, tailOf } from "./texts.ts";
 const LF = 10;
 const CR = 13;
 const NOTHING = new Uint8Array();
-const decoder = new TextDecoder();
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /** Reads one stream. */
 export class EventReader {

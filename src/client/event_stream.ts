@@ -93,8 +93,9 @@ function afterLine(bytes: Uint8Array, at: number): number {
   return bytes[at] === CR && bytes[at + 1] === LF ? at + 2 : at + 1;
 }
 
-/** The data of an event; "" for a comment. */
+/** The data of an event; "" for a comment. A byte order mark may stand before the first one. */
 export function dataOf(event: string): string {
-  const lines = event.split(/\r\n|\n|\r/).filter((line) => line === "data" || line.startsWith("data:"));
+  const text = event.startsWith("\uFEFF") ? event.slice(1) : event;
+  const lines = text.split(/\r\n|\n|\r/).filter((line) => line === "data" || line.startsWith("data:"));
   return lines.map((line) => line.slice(line[5] === " " ? 6 : 5)).join("\n");
 }

@@ -72,7 +72,7 @@ class EventReader implements PieceReader<Uint8Array> {
   hasEnded = false;
   readonly #call: OpenCall;
   readonly #reading: Reading;
-  readonly #decoder = new TextDecoder();
+  readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   readonly #ends = new EventEnds();
   /** Whether the last event was hidden. */
   #wasHidden = false;

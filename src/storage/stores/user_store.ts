@@ -85,11 +85,11 @@ const LIVE_RUNS = `select * from runs where user_key = any($1::text::bigint[]) a
   select * from runs where user_key = any($1::text::bigint[]) and open_holds > 0
     and not (ended_at_ms is null and expires_at_ms > $2::bigint)`;
 
-/** SQL of the latest end of a window that had ended at $2, of each user in $1. Slots of rates count no more then. */
-const ENDED_UNTIL = `select user_key, max(window_end_ms) as until from (
-    select user_key, window_end_ms from counters where kind is distinct from 'rate'
-    union all select user_key, window_end_ms from shares) as w
-  where user_key = any($1::text::bigint[]) and window_end_ms <= $2::bigint group by user_key`;
+/** SQL of the latest end of a window of user c that had ended at $3. Slots of rates count no more then. */
+const ENDED_UNTIL = `greatest(
+    (select max(window_end_ms) from counters
+     where user_key = c.key and window_end_ms <= $3::bigint and kind is distinct from 'rate'),
+    (select max(window_end_ms) from shares where user_key = c.key and window_end_ms <= $3::bigint))`;
 
 /** SQL of the creation time of the oldest open hold of each user in $1. */
 const OLDEST_HOLDS = openHoldsOf("created_at_ms", "order by user_key, created_at_ms limit 1");
@@ -99,7 +99,7 @@ async function load(
   refs: readonly UserRef[],
   now: Millis,
 ): Promise<(LoadedUser | null)[]> {
-  const asked = await loadUsers(database, refs);
+  const asked = await loadUsers(database, refs, now);
   const users = new Map(asked.map(({ user }) => [user.key, user]));
   if (users.size === 0) return refs.map(() => null);
   // A decision first settles what fell due, as of the time it fell due: windows are needed from the earliest such time on.
@@ -116,7 +116,6 @@ async function load(
     endUserKeys,
     overages,
     summaries,
-    ended,
   ] = await Promise.all([
     database.query<{ key: number; id: string; merged_into: number }>(
       "select key, id, merged_into from users where merged_into = any($1::text::bigint[]) order by key",
@@ -158,7 +157,6 @@ async function load(
     database.query<StoredRow>("select * from user_summaries where user_key = any($1::text::bigint[])", [
       keyText,
     ]),
-    database.query<{ user_key: number; until: Millis }>(ENDED_UNTIL, [keyText, from]),
   ]);
   const loaded = new Map([...users.values()].map((user) => [user.key, emptyRows(user)]));
   for (const { key, id, merged_into: canonical } of aliases) loaded.get(canonical)?.aliases.push({ key, id });
@@ -197,10 +195,6 @@ async function load(
     const rows = loaded.get(row.userKey);
     if (rows !== undefined) (rows.endUserKeys ??= []).push(row);
   }
-  for (const { user_key: key, until } of ended) {
-    const rows = loaded.get(key);
-    if (rows !== undefined) rows.endedUntil = until;
-  }
   for (const stored of summaries) {
     const summary = USER_SUMMARIES.read(stored);
     const rows = loaded.get(summary.userKey);
@@ -209,6 +203,10 @@ async function load(
   for (const row of await loadTopUps(database, [...users.values()])) {
     const rows = loaded.get(row.userKey);
     if (rows !== undefined) (rows.topUps ??= []).push(row);
+  }
+  for (const { user, endedUntil } of asked) {
+    const rows = loaded.get(user.key);
+    if (rows !== undefined && endedUntil !== null) rows.endedUntil = endedUntil;
   }
   const byName = new Map(asked.map(({ name, user }) => [name, user.key]));
   return refs.map((ref) => {
@@ -221,36 +219,42 @@ async function load(
 interface AskedUser {
   readonly name: string;
   readonly user: User;
+  /** Null where no window of the user had ended. */
+  readonly endedUntil: Millis | null;
 }
 
 function nameOf(ref: UserRef): string {
   return "key" in ref ? `${ref.realm}#${ref.key}` : `${ref.realm}/${ref.id}`;
 }
 
-async function loadUsers(database: Database, refs: readonly UserRef[]): Promise<AskedUser[]> {
+async function loadUsers(database: Database, refs: readonly UserRef[], now: Millis): Promise<AskedUser[]> {
   const keyed = refs.filter((ref) => "key" in ref);
   const named = refs.filter((ref) => "id" in ref);
   const realmsOf = (some: readonly UserRef[]) => arrayText(some.map(({ realm }) => realm));
-  const byKey = keyed.length === 0 ? [] : await database.query<StoredRow & { asked: number }>(
-    `select c.*, u.key as asked from unnest($1::text::int[], $2::text::bigint[]) as r(realm, key)
+  const byKey = keyed.length === 0
+    ? []
+    : await database.query<StoredRow & { asked: number; ended_until: Millis | null }>(
+      `select c.*, u.key as asked, ${ENDED_UNTIL} as ended_until from unnest($1::text::int[], $2::text::bigint[]) as r(realm, key)
      join users u on u.key = r.key and u.realm = r.realm
      join users c on c.key = coalesce(u.merged_into, u.key)`,
-    [realmsOf(keyed), arrayText(keyed.map(({ key }) => key))],
-  );
-  const byId = named.length === 0 ? [] : await database.query<StoredRow & { asked: string }>(
-    `select c.*, r.id as asked from unnest($1::text::int[], $2::text::text[]) as r(realm, id)
+      [realmsOf(keyed), arrayText(keyed.map(({ key }) => key)), now],
+    );
+  const byId = named.length === 0
+    ? []
+    : await database.query<StoredRow & { asked: string; ended_until: Millis | null }>(
+      `select c.*, r.id as asked, ${ENDED_UNTIL} as ended_until from unnest($1::text::int[], $2::text::text[]) as r(realm, id)
      join users u on u.realm = r.realm and u.id = r.id
      join users c on c.key = coalesce(u.merged_into, u.key)`,
-    [realmsOf(named), arrayText(named.map(({ id }) => id))],
-  );
+      [realmsOf(named), arrayText(named.map(({ id }) => id)), now],
+    );
   return [
     ...byKey.map((record) => {
       const user = USERS.read(record);
-      return { name: nameOf({ realm: user.realm, key: record.asked }), user };
+      return { name: nameOf({ realm: user.realm, key: record.asked }), user, endedUntil: record.ended_until };
     }),
     ...byId.map((record) => {
       const user = USERS.read(record);
-      return { name: nameOf({ realm: user.realm, id: record.asked }), user };
+      return { name: nameOf({ realm: user.realm, id: record.asked }), user, endedUntil: record.ended_until };
     }),
   ];
 }

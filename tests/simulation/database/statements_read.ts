@@ -15,22 +15,36 @@ function canonicalOf(tables: SimTables, row: Fields): Fields | undefined {
   return tables.list("users", ({ key }) => key === (row.merged_into ?? row.key))[0];
 }
 
+/** The latest end of a window of a user that had ended; null for none. */
+function endedUntil(tables: SimTables, { key }: Fields, now: number): number | null {
+  const isEnded = (row: Fields) =>
+    row.user_key === key && row.window_end_ms !== null && (row.window_end_ms as number) <= now &&
+    row.kind !== "rate";
+  const ends = [...tables.list("counters", isEnded), ...tables.list("shares", isEnded)]
+    .map((row) => row.window_end_ms as number);
+  return ends.length === 0 ? null : Math.max(...ends);
+}
+
 export const READS: readonly Entry[] = [
-  read("canonical users by key: select c.*, u.key as asked from unnest", (tables, [realms, keys]) => {
+  read("canonical users by key: select c.*, u.key as asked, greatest", (tables, [realms, keys, now]) => {
     const asked = numbersOf(realms).map((realm, place) => ({ realm, key: numbersOf(keys)[place] as number }));
     return asked.flatMap(({ realm, key }) =>
       tables.list("users", (row) => row.realm === realm && row.key === key).flatMap((row) => {
         const canonical = canonicalOf(tables, row);
-        return canonical === undefined ? [] : [{ ...canonical, asked: key }];
+        return canonical === undefined
+          ? []
+          : [{ ...canonical, asked: key, ended_until: endedUntil(tables, canonical, Number(now)) }];
       })
     );
   }),
-  read("canonical users by id: select c.*, r.id as asked from unnest", (tables, [realms, ids]) => {
+  read("canonical users by id: select c.*, r.id as asked, greatest", (tables, [realms, ids, now]) => {
     const asked = numbersOf(realms).map((realm, place) => ({ realm, id: textsOf(ids)[place] as string }));
     return asked.flatMap(({ realm, id }) =>
       tables.list("users", (row) => row.realm === realm && row.id === id).flatMap((row) => {
         const canonical = canonicalOf(tables, row);
-        return canonical === undefined ? [] : [{ ...canonical, asked: id }];
+        return canonical === undefined
+          ? []
+          : [{ ...canonical, asked: id, ended_until: endedUntil(tables, canonical, Number(now)) }];
       })
     );
   }),
