@@ -220,7 +220,7 @@ Deno.test("a user stays in memory while its call waits for the users above to be
   const reached = Promise.withResolvers<void>();
   const held = Promise.withResolvers<void>();
   service.statements.query = async (text, params) => {
-    if (text.includes("as asked from unnest")) {
+    if (text.includes("as ended_until from unnest")) {
       reached.resolve();
       await held.promise;
     }
