@@ -1,6 +1,6 @@
 // Reinstate: grants again what was revoked of a paid grant, because its payment came back. The new balances expire when the
-// old ones would have. What was used meanwhile stays used, and a second reinstatement changes nothing. What open holds took
-// of the old balances is theirs of the new ones from then on: else it would come back to a balance that nobody can spend.
+// old ones would have. What was used meanwhile stays used, and a second reinstatement changes nothing. Open holds are moved
+// from the old balances to the new ones: what a release gives back to a revoked balance can never be spent.
 
 import type { Amount } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
