@@ -174,9 +174,7 @@ async function admitWhole(term: MergeTerm, from: Actor, to: Actor): Promise<void
   await flushed(term, from, to);
   await Promise.all(
     [from, to].filter(({ state }) => state.recorded).map(async ({ state }) => {
-      const rows = await term.store.loadWhole(state.user.key);
-      state.admit(rows);
-      state.admitEnded(rows);
+      state.admitEnded(await term.store.loadWhole(state.user.key));
     }),
   );
 }

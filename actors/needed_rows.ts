@@ -57,7 +57,10 @@ export async function loadSettled({ store }: LoadTerm, { keys }: UserState, id: 
 /** Loads the counters and shares of ended windows that a decision lacked. Rejects with Unavailable. */
 export async function loadEnded({ store }: LoadTerm, states: readonly UserState[]): Promise<void> {
   await loadingFrom(() =>
-    Promise.all(states.map(async (state) => state.admitEnded(await store.loadWhole(state.user.key))))
+    Promise.all(states.map(async (state) => {
+      const { counters, shares = [] } = await store.loadWhole(state.user.key);
+      state.admitEnded({ counters, shares, reservations: [], balances: [] });
+    }))
   );
 }
 

@@ -74,8 +74,10 @@ export class EventReader {
     let start = 0;
     for (const end of this.#ends.in(bytes, searchFrom)) {
       const event = bytes.subarray(start, end);
-      if (this.#tail !== null) this.#isDropped = this.#endLong(event);
-      // One byte is the rest of the event before.
+      if (this.#tail !== null) {
+        this.#endLong(event);
+        this.#isDropped = false;
+      } // One byte is the rest of the event before.
       else if (event.byteLength > 1) this.#isDropped = this.#isForUs(event);
       if (this.#isDropped) {
         if (start > from) passed.push(bytes.subarray(from, start));
@@ -100,17 +102,16 @@ export class EventReader {
     return held.byteLength > 0 && this.#isForUs(held) ? NOTHING : held;
   }
 
-  /** Reads the end of a long event; returns false, since most of it is passed on already. */
-  #endLong(end: Uint8Array): boolean {
+  /** Reads the end of a long event. Most of it is passed on already. */
+  #endLong(end: Uint8Array): void {
     const tail = tailOf(this.#tail ?? NOTHING, end, GATEWAY_LIMITS.tailBytes);
     this.#tail = null;
     this.hasWork = true;
     // The report of a message is in a short event of its own.
     const report = this.#shape === "messages" ? undefined : reportInTail(tail);
-    if (report === undefined) return false;
+    if (report === undefined) return;
     this.report = report;
     this.hasEnded ||= this.#shape === "responses";
-    return false;
   }
 
   /** Reads an event; returns whether it is the report that the caller did not ask for. */

@@ -287,9 +287,9 @@ export class UserState {
     }
   }
 
-  /** Adds the counters and shares that were left out. */
-  admitEnded({ counters, shares }: OlderRows): void {
-    this.admit({ counters, reservations: [], balances: [], shares: shares ?? [] });
+  /** Adds rows among which are all counters and shares that were left out. */
+  admitEnded(rows: OlderRows): void {
+    this.admit(rows);
     this.endedUntil = -Infinity;
   }
 

@@ -62,7 +62,7 @@ export class SmallMap<Value> {
     }
   }
 
-  /** The keys; those of now also where an entry is removed meanwhile. */
+  /** The keys. No entry may be removed while they are read. */
   keys(): Iterable<string> {
     return this.#map === null ? this.#keys : this.#map.keys();
   }
