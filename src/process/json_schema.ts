@@ -47,12 +47,26 @@ const OPTIONS = {
   code: { optimize: false },
 } as const;
 
+/**
+ * What tells whether a schema is one, by draft. It keeps no schema but that of the draft, whose compilation takes longer than
+ * that of most schemas.
+ */
+const dialects = new Map<typeof Ajv | typeof Ajv2020, Ajv | Ajv2020>();
+
+function dialectOf(Draft: typeof Ajv | typeof Ajv2020): Ajv | Ajv2020 {
+  let dialect = dialects.get(Draft);
+  if (dialect === undefined) dialects.set(Draft, dialect = new Draft(OPTIONS));
+  return dialect;
+}
+
 /** The reader, or why the schema can't be used. */
 function compileReader({ $schema, ...schema }: Readonly<JsonObject>): OutputReader | string {
   if (countObjects(schema) > OBJECTS_MAX) return `must not have more than ${OBJECTS_MAX} objects`;
   try {
-    const ajv = OLDER_DRAFT.test(String($schema)) ? new Ajv(OPTIONS) : new Ajv2020(OPTIONS);
-    const matches = ajv.compile(schema);
+    const Draft = OLDER_DRAFT.test(String($schema)) ? Ajv : Ajv2020;
+    dialectOf(Draft).validateSchema(schema, true);
+    // A compiler of its own: by their `$id`, the schemas of different catalogs would meet in a common one.
+    const matches = new Draft({ ...OPTIONS, validateSchema: false }).compile(schema);
     return (text) => readOutput(text, (value) => matches(value) === true);
   } catch (error) {
     return `cannot be used: ${messageOf(error)}`;
