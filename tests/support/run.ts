@@ -44,8 +44,9 @@ const SLOW = [
 const QUICK = ["actors", "channel", "cluster", "domain", "model", "process", "tenant"];
 
 /**
- * What proves the same on any store: programs that use the API, answers that depend on no row, and what the gateway does
- * with bodies (what it writes is in `gateway_test.ts`, on either store).
+ * What proves the same on any store: programs that use the API, answers that depend on no row, what the gateway does with
+ * bodies (what it writes is in `gateway_test.ts`, on either store), and streams of what actors hold in memory (they change
+ * nodes on a server in `nodes/streams_test.ts`).
  */
 const STORELESS = [
   "tests/bench/",
@@ -56,6 +57,7 @@ const STORELESS = [
   "tests/model/",
   ...["compile", "container", "kubernetes"].map((what) => `tests/operations/${what}_test.ts`),
   ...[
+    "access_test.ts",
     "bad_",
     "body_limits_test.ts",
     "compose_answers_test.ts",
@@ -65,16 +67,19 @@ const STORELESS = [
     "contract_types_test.ts",
     "cors_test.ts",
     "features_test.ts",
-    ...["anthropic", "bodies", "failures", "fit", "images", "refusals"].map((what) =>
+    "fit_test.ts",
+    ...["answers", "anthropic", "bodies", "failures", "fit", "images", "refusals"].map((what) =>
       `gateway_${what}_test.ts`
     ),
     "home_test.ts",
     "known_paths_test.ts",
+    "paths_test.ts",
     "plain_input_test.ts",
     "reference/",
     "refusal_form_test.ts",
     "unknown_members_test.ts",
     "usage_shapes_test.ts",
+    "usage_stream_test.ts",
   ].map((name) => `tests/routes/${name}`),
 ];
 
