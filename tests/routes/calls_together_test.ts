@@ -335,7 +335,7 @@ Deno.test("a new key that begins as the answer says counts once without a query,
   assert.equal(await countOf(app, "lg_images"), 5);
 });
 
-Deno.test("an answer to a single call tells how new keys may begin, after a look-up and to a secret key alone", async () => {
+Deno.test("an answer to a single call has the prefix of new keys after a look-up, for a secret key alone", async () => {
   const app = await appWithUser(service);
   const prefixOf = ({ headers }: Answer) => headers.get("idempotency-key-prefix");
   const first = await once(app, "/track", IMAGE, "mine");
