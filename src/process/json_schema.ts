@@ -48,8 +48,8 @@ const OPTIONS = {
 } as const;
 
 /**
- * What tells whether a schema is one, by draft. It keeps no schema but that of the draft, whose compilation takes longer than
- * that of most schemas.
+ * Checks schemas, one for each draft. It keeps the compiled schema of the draft alone: compiling that takes longer than
+ * compiling most schemas.
  */
 const dialects = new Map<typeof Ajv | typeof Ajv2020, Ajv | Ajv2020>();
 
