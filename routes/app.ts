@@ -8,7 +8,7 @@ import { ACCOUNTS } from "./calls/accounts.ts";
 import { ADMIN_USERS } from "./calls/admin_users.ts";
 import { identify } from "./http/admission.ts";
 import { type AdminAccess, authorizeAdmin } from "./http/auth.ts";
-import { type ConsoleOptions, consoleRoutes } from "./console/console.tsx";
+import type { ConsoleOptions } from "./console/console.tsx";
 import { BATCHES } from "./calls/batch.ts";
 import { COMPOSE } from "./calls/compose.ts";
 import { allowOrigin, isForBrowsers, preflight } from "./http/cors.ts";
@@ -148,9 +148,7 @@ export function makeApp(
   }
   if (part !== "public") {
     app.route("/", metricsRoutes(service));
-    if (console !== null) {
-      app.route("/", consoleRoutes(service, console, admin.guesses, ENDPOINTS, KEYLESS));
-    }
+    if (console !== null) app.all("/console/*", consoleHandler(service, console, admin));
   }
   const strays = refusingRoutes(app, service, part === "public" ? null : admin);
   app.notFound(({ req, env }) => strays.fetch(req.raw, env));
@@ -161,6 +159,19 @@ export function makeApp(
       ? answerHead(request, (asGet) => fetch(asGet, ...rest))
       : fetch(request, ...rest);
   return app;
+}
+
+/** Answers every request to the console. Its modules are loaded at the first one: most processes start for calls alone. */
+function consoleHandler(service: Stores, options: ConsoleOptions, { guesses }: AdminAccess) {
+  const load = async () => {
+    const { consoleRoutes } = await import("./console/console.tsx");
+    const routes = newRoutes();
+    routes.route("/", consoleRoutes(service, options, guesses, ENDPOINTS, KEYLESS));
+    routes.onError((error, { req }) => respondTo(req.raw, error));
+    return routes;
+  };
+  let routes: Promise<Hono> | null = null;
+  return async ({ req, env }: Context) => (await (routes ??= load())).fetch(req.raw, env);
 }
 
 /** Mounts the calls with an API key. */

@@ -137,7 +137,7 @@ class Console {
     const guess = this.#guesses.begin(address, now);
     const form = await readForm(context.req.raw, formRules(false, BODY_LIMITS.signInBytesMax));
     const returnTo = pagePathOf(form?.get("to") ?? undefined);
-    const operator = this.#operators.byToken(form?.get("token") ?? "");
+    const operator = await this.#operators.byToken(form?.get("token") ?? "");
     if (operator === null) {
       await this.#guesses.record(serving, guess, "console");
       return await this.#refuseGuess(context, returnTo, guess);
@@ -225,7 +225,7 @@ class Console {
   async #admit(context: Context): Promise<Admitted> {
     const serving = this.#service.serving;
     if (serving === null) return await this.#unavailable(context);
-    const session = sessionOf(context.req.raw, this.#operators, serving.clock.now());
+    const session = await sessionOf(context.req.raw, this.#operators, serving.clock.now());
     if (session === null || await this.#hasEnded(session)) return signInFrom(context.req);
     return { session, serving };
   }

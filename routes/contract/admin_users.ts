@@ -38,9 +38,7 @@ export const listUsers = defineCall({
   description:
     "Plan, fullest limit and lastSeenAt are of the user's last call; costs and refusals are summed up when " +
     "the list is read. Aliases are listed when sorted by id, and found by q. A search looks through " +
-    `${
-      USER_LIST_LIMITS.searchedMax.toLocaleString("en-US")
-    } ids and people. A page of a filter may have fewer ` +
+    `${USER_LIST_LIMITS.searchedMax / 1_000},000 ids and people. A page of a filter may have fewer ` +
     "users than limit and still a nextCursor.",
   answer: z.strictObject({
     users: z.array(z.strictObject({

@@ -18,7 +18,7 @@ import { METERING } from "../calls/metering.ts";
 import { REFUSALS, type RefusalsWorld } from "../calls/refused_calls.ts";
 import { USERS, type UsersWorld } from "../calls/usage.ts";
 import { headersOf, requestId, respondTo } from "../http/respond.ts";
-import { callTool, type ToolMembers, TOOLS } from "./tools.ts";
+import type { ToolMembers } from "./tools.ts";
 import { type MetricsSource, RouteMetrics } from "../http/request_metrics.ts";
 
 /** The path of the tool server. */
@@ -51,7 +51,10 @@ async function answer({ req }: Context, source: ToolSource): Promise<Response> {
       const metrics = new RouteMetrics(source, endpoint.method, `/api${endpoint.path}`, source);
       return await callEndpoint(request, endpoint, members, source, metrics) as ToolOutcome;
     };
-    const { answerPost } = await import("./http.ts");
+    const [{ answerPost }, { callTool, TOOLS }] = await Promise.all([
+      import("./http.ts"),
+      import("./tools.ts"),
+    ]);
     // The library parses the text. Its bounds are ours: those of every other call.
     const text = await readText(request, rulesOf({ access: "secret" }, caller)).catch(refuseMessage);
     if (typeof text !== "string") return text;

@@ -212,13 +212,14 @@ class Campaign {
   }
 
   async #round(world: World, fault: Fault, done: string[]): Promise<string[]> {
+    world.aim();
+    const isMoving = world.nodes.length > 1 && this.#random.chance(MOVING_SHARE);
+    const mayTouchOthers = fault.isOfDatabase !== true || isMoving;
+    // Before the clients begin, who would slow it down. No process joins or leaves between it and the fault.
+    if (!mayTouchOthers) await world.untilCalmBeside();
     await world.blow();
     await goOn(world, ...LOAD_MS);
-    const isMoving = world.nodes.length > 1 && this.#random.chance(MOVING_SHARE);
     if (isMoving) await world.startMoves();
-    world.aim();
-    const mayTouchOthers = fault.isOfDatabase !== true || isMoving;
-    if (!mayTouchOthers) await world.untilCalmBeside();
     const struckAt = performance.now();
     const failedBeside = world.failedBeside;
     const when = `${Math.round(struckAt - this.#startedAt)} ms`;

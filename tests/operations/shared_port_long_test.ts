@@ -14,6 +14,8 @@ const BROKEN_MAX = CALLERS / 2;
 /** Between two calls of a caller, while no process is stopped and while one is. */
 const CALM_MS = isDeep ? 50 : 300;
 const LOAD_MS = isDeep ? 0 : 10;
+/** Before a stop and after it: long enough for every caller to have called. */
+const BESIDE_MS = isDeep ? 500 : 150;
 const EXIT_MS = 60_000;
 const READY_MS = 60_000;
 
@@ -48,10 +50,10 @@ Deno.test({
         async () => (await owners(origin)).filter((cells) => cells > 0).length === 2 || null,
       );
       isStopping = true;
-      await pause(500);
+      await pause(BESIDE_MS);
       stopped.signal("SIGTERM");
       assert.equal((await stopped.exit(EXIT_MS)).code, 0, stopped.stderr);
-      await pause(500);
+      await pause(BESIDE_MS);
       isStopping = false;
       stopped = next;
     }

@@ -119,8 +119,8 @@ Deno.test("every process accepts a session until the token of its person changes
   assert.ok(!await opens(left, cookie));
 });
 
-Deno.test("the key of a person's sessions is made of the token by scrypt, so that a cookie is no quick test of a guess", () => {
-  const [operator] = new Operators(OPERATORS.slice(0, 1)).all;
+Deno.test("the key of a person's sessions is made of the token by scrypt, so that a cookie is no quick test of a guess", async () => {
+  const [operator] = await new Operators(OPERATORS.slice(0, 1)).all();
   const key = scryptSync(ADMIN_TOKEN, "holdfast console session", 32, { N: 16_384, r: 8, p: 1 });
   assert.equal(operator?.sessionKey, key.toString("base64url"));
 });

@@ -82,6 +82,17 @@ Deno.test("no module imports itself through others, types included", async () =>
   assert.deepEqual(circles, []);
 });
 
+Deno.test("a start loads neither the console nor the tools of agents, and no package that few need", async () => {
+  const graph = await importGraph();
+  const loaded = new Set(["src/main.ts"]);
+  for (const file of loaded) {
+    for (const { target, isLoadedFirst } of graph.get(file) ?? []) if (isLoadedFirst) loaded.add(target);
+  }
+  assert.ok(loaded.has("src/domain/decide.ts"));
+  const late = ["routes/console/", "routes/mcp/tools.ts", "@electric-sql/pglite", "openai", "stripe"];
+  assert.deepEqual([...loaded].filter((file) => late.some((place) => file.startsWith(place))), []);
+});
+
 Deno.test("an import of a file is a relative path; the import map names packages of npm and nothing else", async () => {
   const { imports: map } = JSON.parse(await textOf("deno.json")) as { imports: Record<string, string> };
   const faults = Object.entries(map).filter(([, target]) => !target.startsWith("npm:"))

@@ -3,16 +3,21 @@
 export const ROOT = new URL("../..", import.meta.url).pathname;
 export const FOLDERS = ["src", "actors", "routes", "sql", "tests"];
 
-/** One import: the specifier as written, and what it leads to (a path from the root, or the specifier itself). */
+/**
+ * One import: the specifier as written, what it leads to (a path from the root, or the specifier itself), and whether a
+ * start of the importing module loads it: neither an import of types nor one at a first use.
+ */
 export interface Import {
   readonly written: string;
   readonly target: string;
+  readonly isLoadedFirst: boolean;
 }
 
 interface Dependency {
   readonly specifier: string;
   readonly code?: { readonly specifier: string };
   readonly type?: { readonly specifier: string };
+  readonly isDynamic?: boolean;
 }
 
 interface ModuleInfo {
@@ -75,9 +80,13 @@ async function readGraph(): Promise<ReadonlyMap<string, readonly Import[]>> {
     const { modules } = JSON.parse(decoder.decode(stdout)) as { modules: ModuleInfo[] };
     const here = `file://${ROOT}`;
     const importsOf = ({ dependencies = [] }: ModuleInfo) =>
-      dependencies.map(({ specifier, code, type }) => {
+      dependencies.map(({ specifier, code, type, isDynamic = false }) => {
         const found = code?.specifier ?? type?.specifier ?? specifier;
-        return { written: specifier, target: found.startsWith(here) ? found.slice(here.length) : specifier };
+        return {
+          written: specifier,
+          target: found.startsWith(here) ? found.slice(here.length) : specifier,
+          isLoadedFirst: code !== undefined && !isDynamic,
+        };
       });
     return new Map(
       modules.filter(({ specifier }) => specifier.startsWith(here))

@@ -42,11 +42,15 @@ function attributes(isSecure: boolean): string {
 }
 
 /** The session in a request's cookie; null without a valid one. The caller checks whether it was signed out. */
-export function sessionOf(request: Request, operators: Operators, now: number): Session | null {
+export async function sessionOf(
+  request: Request,
+  operators: Operators,
+  now: number,
+): Promise<Session | null> {
   for (const part of (request.headers.get("cookie") ?? "").split(";")) {
     const [name, value = ""] = part.trim().split("=", 2);
     if (name !== COOKIE) continue;
-    for (const operator of operators.all) {
+    for (const operator of await operators.all()) {
       const payload = openToken(value, [operator.sessionKey])?.payload as
         | Partial<Session & Operator>
         | undefined;
