@@ -149,12 +149,13 @@ async function huntAll(): Promise<boolean> {
   await searchAll(bugs, ({ name }, caught) => {
     if (caught === null) missed.push(name);
     else found.set(name, { seed: caught.seed, steps: caught.steps });
+    // Bug by bug, so that a search which is interrupted keeps what it has found.
+    if (Deno.args.includes("--write")) writePlaces(found);
     const told = caught === null
       ? "not found"
       : `seed ${caught.seed}, ${caught.steps} steps, ${caught.checker}: ${caught.message.split("\n")[0]}`;
     console.log(`${name}: ${told}`);
   });
-  if (Deno.args.includes("--write")) await writePlaces(found);
   console.log(missed.length === 0 ? `All ${bugs.length} were found` : `Not found: ${missed.join("; ")}`);
   return missed.length === 0;
 }

@@ -27,12 +27,12 @@ function ask(worker: Worker, { name }: PlantedBug): Promise<Catch | null> {
 }
 
 /** Keeps runs in which bugs show. A bug without a new one keeps what it has. */
-export async function writePlaces(found: ReadonlyMap<string, Place>): Promise<void> {
+export function writePlaces(found: ReadonlyMap<string, Place>): void {
   const lines = PLANTED.flatMap((bug) => {
     const place = found.get(bug.name) ?? knownPlaceOf(bug);
     if (place === undefined) return [];
     const { seed, steps } = place;
     return `  ${JSON.stringify(bug.name)}: { "seed": ${seed}, "steps": ${steps} }`;
   });
-  await Deno.writeTextFile(new URL("seeds.json", import.meta.url), `{\n${lines.join(",\n")}\n}\n`);
+  Deno.writeTextFileSync(new URL("seeds.json", import.meta.url), `{\n${lines.join(",\n")}\n}\n`);
 }
