@@ -184,11 +184,12 @@ export class DecideSystem {
     const { testCreditBalanceCap: cap = null } = this.#options;
     const balancesLeft = cap === null ? null : Math.max(cap - this.issued, 0);
     const context = { now, catalog: this.catalog, ids, balancesLeft, outbox: this.#outbox() };
-    const first = decide(state, name, input, { ...context, ids: throwawayIds() }, above);
-    const again = decide(state, name, input, { ...context, ids: throwawayIds() }, above);
-    assert.deepEqual(again, first, "the same inputs give another decision");
-    const { result, changes, operations, issued } = decide(state, name, input, context, above);
+    const { noting, again } = notedIds(ids);
+    const decision = decide(state, name, input, { ...context, ids: noting }, above);
+    const repeated = decide(state, name, input, { ...context, ids: again }, above);
+    assert.deepEqual(repeated, decision, "the same inputs give another decision");
     assertSame([state, ...above].flatMap(referencesOf), before);
+    const { result, changes, operations, issued } = decision;
     this.#takeOver([state, ...above], changes, now);
     this.operations += operations;
     this.issued += issued;
@@ -423,6 +424,20 @@ export class DecideSystem {
   }
 }
 
-function throwawayIds(): IdSource {
-  return countedIds(0);
+/** Ids of a source, and a source that gives the same ids again. */
+function notedIds(ids: IdSource): { readonly noting: IdSource; readonly again: IdSource } {
+  const given: string[] = [];
+  const note = (id: string) => {
+    given.push(id);
+    return id;
+  };
+  let repeated = 0;
+  const repeat = () => given[repeated++] as string;
+  return {
+    noting: {
+      next: (kind) => note(ids.next(kind)),
+      nextOwned: (kind, owner) => note(ids.nextOwned(kind, owner)),
+    },
+    again: { next: repeat, nextOwned: repeat },
+  };
 }

@@ -115,9 +115,12 @@ function sleep({ time }: ClientWorld, ms: number): Promise<void> {
 function sendOnce(world: ClientWorld, call: Call): Promise<Reply | null> {
   const { time, random, faults } = world;
   return new Promise((resolve) => {
-    time.after(random.pick([1_000, 5_000, 10_000]), WORLD, () => resolve(null));
+    const stopWaiting = time.after(random.pick([1_000, 5_000, 10_000]), WORLD, () => resolve(null));
     const process = random.pick(world.processes);
-    deliver(world, call, process, resolve);
+    deliver(world, call, process, (reply) => {
+      stopWaiting();
+      resolve(reply);
+    });
     if (call.key !== null && !faults.isQuiet && random.chance(0.03)) {
       faults.note("request doubled");
       deliver(world, call, random.pick(world.processes), () => {});

@@ -1,5 +1,6 @@
 // The simulator's command line: `--seed N --steps M` repeats one run and prints its story where it fails, `--minutes N`
-// searches seed after seed, `--planted` shows that planted bugs are found, all or those with a text in their name.
+// searches seed after seed, `--planted` shows that planted bugs are found, all or those with a text in their name, and with
+// `--write` keeps the runs in which they show.
 // `--members N` is for worlds of that many, `--no-stripe` for worlds without Stripe, `--no-trees` for users without parents,
 // `--no-user-keys` for users without keys of their own, `--no-windows` for limit groups without periods of their own,
 // `--crew` for members of an organisation who call at once, `--windows` for worlds where all have them, `--overage` for
@@ -7,7 +8,8 @@
 // `--no-money` for none, `--top-ups` for users who buy automatically, `--databases 2` for two databases.
 
 import { PLANTED } from "./planted/bugs.ts";
-import { hunt, SEEDS_A_BUG, STEPS } from "./planted/hunt.ts";
+import { type Place, STEPS } from "./planted/hunt.ts";
+import { searchAll, writePlaces } from "./planted/search.ts";
 import { type Outcome, simulate } from "./simulation.ts";
 import { storyOf } from "./story.ts";
 
@@ -138,19 +140,24 @@ async function search(minutes: number, first: number, steps: number): Promise<bo
   return failed.length === 0;
 }
 
+/** Looks for all planted bugs, or those with a text in their name; `--write` keeps where each shows. */
 async function huntAll(): Promise<boolean> {
-  let missed = 0;
-  const seeds = option("seeds", SEEDS_A_BUG);
   const part = Deno.args[Deno.args.indexOf("--planted") + 1] ?? "--";
-  for (const bug of PLANTED.filter(({ name }) => part.startsWith("--") || name.includes(part))) {
-    const found = await hunt(bug, option("seed", 1), seeds);
-    if (found === null) missed += 1;
-    const told = found === null
-      ? `not found in ${seeds} seeds`
-      : `seed ${found.seed}, ${found.checker}: ${found.message.split("\n")[0]}`;
-    console.log(`${bug.name}: ${told}`);
-  }
-  return missed === 0;
+  const bugs = PLANTED.filter(({ name }) => part.startsWith("--") || name.includes(part));
+  const missed: string[] = [];
+  const found = new Map<string, Place>();
+  await searchAll(bugs, ({ name }, caught) => {
+    if (caught === null) missed.push(name);
+    else found.set(name, { seed: caught.seed, steps: caught.steps });
+    // Bug by bug, so that a search which is interrupted keeps what it has found.
+    if (Deno.args.includes("--write")) writePlaces(found);
+    const told = caught === null
+      ? "not found"
+      : `seed ${caught.seed}, ${caught.steps} steps, ${caught.checker}: ${caught.message.split("\n")[0]}`;
+    console.log(`${name}: ${told}`);
+  });
+  console.log(missed.length === 0 ? `All ${bugs.length} were found` : `Not found: ${missed.join("; ")}`);
+  return missed.length === 0;
 }
 
 const isFine = Deno.args.includes("--planted")

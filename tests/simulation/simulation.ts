@@ -69,7 +69,8 @@ class Simulation {
   readonly #everywhere: Everywhere | null;
   /** Null in a world without top-ups. */
   readonly #topUps: SimTopUps | null;
-  readonly #hash = createHash("sha256");
+  /** Everything that happened. */
+  readonly #trace: string[] = [];
   readonly #notes: Outcome["notes"][number][] = [];
   readonly #plan: (typeof PLANS)[number];
   readonly #startMoods: () => void;
@@ -186,7 +187,7 @@ class Simulation {
     while (!isDone() && this.#time.next <= end) {
       await this.#time.step();
       this.#events += 1;
-      this.#hash.update(`${this.#time.now}\n`);
+      this.#trace.push(`${this.#time.now}`);
     }
     return isDone();
   }
@@ -306,7 +307,7 @@ class Simulation {
     const takenKey = other?.tenant === client.tenant ? other.key : null;
     void perform(this.#world, client, request, takenKey).then((call) => {
       this.#open -= 1;
-      this.#hash.update(`${call.no} ${this.#time.now} ${call.answer?.status} ${call.answer?.body}\n`);
+      this.#trace.push(`${call.no} ${this.#time.now} ${call.answer?.status} ${call.answer?.body}`);
       observe(call);
     });
   }
@@ -440,7 +441,7 @@ class Simulation {
       virtualMs: this.#time.now,
       calendarMs: this.#time.calendar() - STARTS_AT,
       events: this.#events,
-      trace: this.#hash.digest("hex"),
+      trace: createHash("sha256").update(this.#trace.join("\n")).digest("hex"),
       violation: this.#violation,
       tables: this.#tables,
     };

@@ -116,11 +116,11 @@ export class VirtualTime {
 
   /** Runs the next event and everything that follows from it at once; false when no event is left. */
   async step(): Promise<boolean> {
+    this.#dropOver();
     const event = this.#pop();
     if (event === null) return false;
     this.now = Math.max(this.now, event.at);
     const { owner, run, everyMs } = event;
-    if (run === null || !owner.isAlive) return true;
     if (owner.pausedUntil > this.now) {
       // Who wakes finds messages and timers waiting, and not always the timers first.
       event.at = owner.pausedUntil + (event.isTimer ? this.#random.whole(0, 3) : 0);
@@ -129,7 +129,7 @@ export class VirtualTime {
     }
     this.current = owner;
     if (this.#idle.delete(event)) event.run = null;
-    run();
+    run?.();
     await new Promise<void>((resolve) => realImmediate(() => resolve()));
     this.current = WORLD;
     if (everyMs !== null && event.run !== null) {
@@ -141,7 +141,16 @@ export class VirtualTime {
 
   /** The moment of the next event. */
   get next(): number {
+    this.#dropOver();
     return this.#heap[0]?.at ?? Infinity;
+  }
+
+  /** Takes away the first events as long as they will never happen: most timers are cleared before they are due. */
+  #dropOver(): void {
+    for (let first = this.#heap[0]; first !== undefined; first = this.#heap[0]) {
+      if (first.run !== null && first.owner.isAlive) return;
+      this.#pop();
+    }
   }
 
   /** Leads the globals here until the returned function is called. */

@@ -7,10 +7,23 @@ const NUMBERS =
 const BOOLEANS = /\.(ended|per_unit|told_cents|erasing|plan_carried|confirmed|called_off)$/;
 const UNESCAPED: Record<string, string> = { n: "\n", r: "\r", t: "\t", "\\": "\\" };
 
+type Kind = "boolean" | "number" | "text";
+/** By table and column. */
+const kinds = new Map<string, Map<string, Kind>>();
+
+function kindOf(table: string, column: string): Kind {
+  const ofTable = kinds.getOrInsertComputed(table, () => new Map());
+  return ofTable.getOrInsertComputed(column, () => {
+    const name = `${table}.${column}`;
+    return BOOLEANS.test(name) ? "boolean" : NUMBERS.test(name) ? "number" : "text";
+  });
+}
+
 /** The value of a cell in COPY's text format. */
-export function valueOf(column: string, text: string): ColumnValue {
+export function valueOf(table: string, column: string, text: string): ColumnValue {
   if (text === "\\N") return null;
-  if (BOOLEANS.test(column)) return text === "t";
-  if (NUMBERS.test(column)) return Number(text);
-  return text.replace(/\\(.)/g, (_, char: string) => UNESCAPED[char] ?? char);
+  const kind = kindOf(table, column);
+  if (kind === "boolean") return text === "t";
+  if (kind === "number") return Number(text);
+  return text.includes("\\") ? text.replace(/\\(.)/g, (_, char: string) => UNESCAPED[char] ?? char) : text;
 }

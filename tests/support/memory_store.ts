@@ -88,16 +88,22 @@ export class MemoryTables {
       const key = values.slice(0, spec.keyColumns).join("\t");
       const before = rows.get(key);
       if (line[1] === APPENDED && before !== undefined) throw new Error(`${spec.name} already has ${key}`);
-      const row = Object.fromEntries(spec.columns.map((name, place) => {
-        return [name, valueOf(`${spec.name}.${name}`, values[place] as string)];
-      }));
+      const row: Fields = {};
+      for (const [place, name] of spec.columns.entries()) {
+        row[name] = valueOf(spec.name, name, values[place] as string);
+      }
       // A put of a known row changes its mutable columns only, as the drain's SQL does.
       if (spec.name === "reservations" && before !== undefined) {
         // Texts are those of the appended row; a commit and a release remove the prompt.
         row.prompt = row.status === "held" || row.status === "expired" ? before.prompt as ColumnValue : null;
       }
-      const changed = spec.mutable.map((name) => [name, row[name] as ColumnValue]);
-      rows.set(key, before === undefined ? row : { ...before, ...Object.fromEntries(changed) });
+      if (before === undefined) {
+        rows.set(key, row);
+        continue;
+      }
+      const changed = { ...before };
+      for (const name of spec.mutable) changed[name] = row[name] as ColumnValue;
+      rows.set(key, changed);
     }
   }
 
@@ -173,11 +179,13 @@ export class MemoryTables {
 
   /** The live rows of a user, as a start of an actor needs them; null for a user without a row. */
   load(ref: UserRef, now: Millis): LoadedUser | null {
-    const asked = this.users().find((row) =>
-      "key" in ref ? row.key === ref.key : row.realm === ref.realm && row.id === ref.id
+    const [asked] = this.list(
+      "users",
+      (row) => "key" in ref ? row.key === ref.key : row.realm === ref.realm && row.id === ref.id,
     );
-    const user = this.users().find(({ key }) => key === (asked?.mergedInto ?? asked?.key));
-    if (user === undefined) return null;
+    const [stored] = this.list("users", ({ key }) => key === (asked?.merged_into ?? asked?.key));
+    if (stored === undefined) return null;
+    const user = USERS.read(stored);
     const reservations = this.reservations(user.key).filter(({ status }) => status === "held");
     const from = Math.min(now, user.dueAt ?? now, ...reservations.map(({ createdAt }) => createdAt));
     const counters = this.counters(user.key).filter(({ windowEnd }) =>
@@ -187,7 +195,8 @@ export class MemoryTables {
       held > 0n || revokedAt === null && (expiresAt === null || expiresAt >= from) ||
       included !== null && ((included.windowEnd ?? Infinity) > from || (told & TOLD.expired) === 0)
     );
-    const aliases = this.users().filter(({ mergedInto }) => mergedInto === user.key)
+    const aliases = this.list("users", ({ merged_into: into }) => into === user.key)
+      .map((row) => USERS.read(row))
       .map(({ key, id }) => ({ key, id }));
     const runs = this.runs(user.key).filter((run) => isLive(run, from));
     const shares = this.shares(user.key).filter(({ windowEnd }) => windowEnd === null || windowEnd > from);
