@@ -95,7 +95,7 @@ export function termsOf(source: Source, window: Window): BalanceTerms {
 
 /**
  * Names the balance of a source in a window. Subscriptions of one plan share it, since a user has one plan at a time; each
- * add-on has its own. The end tells apart windows that begin together, where a catalog changed the period.
+ * add-on has its own. Windows of different periods may begin together, so the end is a part of it.
  */
 function refOf({ row, plan, isAddOn, pack, item }: Source, { start, end }: Window): string {
   return JSON.stringify(["plan", plan.id, pack.id, item.id, start, end, ...isAddOn ? [row.id] : []]);

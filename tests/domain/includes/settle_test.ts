@@ -2,8 +2,7 @@
 
 import assert from "node:assert/strict";
 import { numberOf } from "../../../src/domain/values/amount.ts";
-import { compileCatalog, type PlanDocument } from "../../../src/domain/catalog/catalog.ts";
-import type { Period } from "../../../src/domain/values/period.ts";
+import type { PlanDocument } from "../../../src/domain/catalog/catalog.ts";
 import { packOf, planOf, Scene } from "../scene.ts";
 
 const DAY_S = 86_400;
@@ -413,50 +412,4 @@ Deno.test("a merge keeps the amount of the primary, whatever seats the other one
   assert.deepEqual(shown(scene), ["plan 70/100 04-01"]);
   scene.at("2026-04-02T00:00:00.000Z");
   assert.deepEqual(shown(scene), ["plan 100/100 05-01"]);
-});
-
-/** Puts another period of what the plan "day" includes in force. */
-function putPeriod(scene: Scene, period: Period): void {
-  const plans = PLANS.map((plan) =>
-    plan.id === "day" ? planOf("day", { g: 0 }, { includes: [{ packId: "a", quantity: 10, period }] }) : plan
-  );
-  scene.catalog = compileCatalog({ plans, packs: PACKS }, scene.catalog.version + 1);
-}
-
-Deno.test("a hold that lapsed after the catalog changed the period gives back to the window that it followed to", () => {
-  const scene = sceneOf();
-  scene.subscribe("day");
-  scene.hold(4);
-  putPeriod(scene, MONTHLY);
-  scene.wait(DAY_S);
-  assert.deepEqual(shown(scene), ["plan 10/10 04-01"]);
-  assert.ok([...scene.state.balances.values()].every(({ held }) => held === 0n));
-});
-
-Deno.test("a longer period that begins with a window that has ended has a balance of its own", () => {
-  for (const isSeen of [false, true]) {
-    const scene = sceneOf().at("2026-04-01T05:00:00.000Z");
-    scene.subscribe("day");
-    scene.track(6);
-    if (isSeen) scene.at("2026-04-03T05:00:00.000Z").ask("credits", { event: null });
-    else scene.at("2026-04-02T05:00:00.000Z");
-    putPeriod(scene, MONTHLY);
-    scene.track(7);
-    assert.equal(numberOf([...scene.state.balances.values()].at(-1)?.initial ?? 0n), 10);
-    const refs = [...scene.state.balances.values()].map(({ ownRef }) => ownRef);
-    assert.equal(new Set(refs).size, refs.length, "one balance a window");
-    const plans = scene.ask("credits", { event: null }).balances.filter(({ row }) => row.origin === "plan");
-    assert.deepEqual(plans.map(({ row }) => row.expiresAt), [Date.UTC(2026, 4, 1)]);
-  }
-});
-
-Deno.test("a hold corrects no balance that it left once the window of that has ended", () => {
-  const scene = sceneOf();
-  scene.subscribe("day");
-  const hold = scene.hold(4, { ttlMs: 5 * DAY_S * 1000 });
-  scene.subscribe("pro");
-  scene.wait(2 * DAY_S);
-  scene.release(hold);
-  const amounts = [...scene.state.balances.values()].map(({ remaining }) => numberOf(remaining));
-  assert.deepEqual(amounts, [6, 100]);
 });
