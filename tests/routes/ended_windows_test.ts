@@ -93,3 +93,14 @@ for (const [memory, pass] of Object.entries(MEMORY)) {
     assert.deepEqual(await drifts(), []);
   });
 }
+
+Deno.test("a longer period leaves the books right before the group counts again", async () => {
+  service.clock.set(Date.UTC(nextYear(), 5, 1, 0, 30));
+  const app = await service.newApp(documentOf(DAILY));
+  await dataOf(app.call("POST", "/subscriptions", { userId: "u", planId: "plan_a" }));
+  await track(app, 5);
+  await applyCatalog(service, app, documentOf(MONTHLY));
+  await dataOf(app.call("POST", "/subscriptions", { userId: "u", planId: "plan_a", quantity: 2 }));
+  await service.restart();
+  assert.deepEqual(await drifts(), []);
+});

@@ -132,9 +132,11 @@ export function moveCredit(
   const { delta } = change;
   if (delta === 0n) return;
   for (const id of left) {
-    // The balance of a window that ended before it was loaded is not in memory, and nothing follows from it any more.
     const row = draft.balance(id);
     if (row === undefined || row.revokedAt !== null) continue;
+    // A window that has ended is not found again, and may have left memory.
+    const end = row.included?.windowEnd ?? null;
+    if (end !== null && end <= movement.at) continue;
     moveBalance(draft, context, id, { delta, held: 0n }, movement);
   }
 }

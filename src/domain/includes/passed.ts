@@ -11,13 +11,15 @@ import { isLiveRollover, isSameItem, rolloverOf, rolloverTerms } from "../credit
 import { type BalanceTerms, issueBalance } from "../credits/issue.ts";
 import type { Millis, Period } from "../values/period.ts";
 import { type IncludedBalance, recordsOf } from "./records.ts";
-import { isOfSource, type Source, sourcesOf, termsOf, windowOfSource } from "./sources.ts";
+import { isOfSource, isOfWindow, type Source, sourcesOf, termsOf, windowOfSource } from "./sources.ts";
 
 /** A window that ends, of a record or of a balance that was never looked at. */
 interface Passing {
   readonly end: Millis;
   /** null for a window without a turn. */
   readonly id: string | null;
+  /** When its balance is made: at the begin of the window, or later where a catalog changed the period. */
+  readonly from: Millis;
   readonly terms: BalanceTerms;
   /** null where the plan no longer includes it. */
   readonly source: Source | null;
@@ -82,6 +84,7 @@ class Walk {
     this.#passing = records.map((record) => ({
       end: record.expiresAt as Millis,
       id: record.id,
+      from: record.grantedAt,
       terms: record,
       source: sources.find((source) => isOfSource(record, source)) ?? null,
     }));
@@ -97,9 +100,9 @@ class Walk {
     for (const { terms, amount, from, until } of this.#rolled) {
       if (until > this.#now) this.#issue(rolloverTerms(terms, amount, until), from);
     }
-    for (const { id, terms } of this.#inOrder(this.#passing)) {
-      const start = terms.included?.windowStart ?? this.#now;
-      if (id === null && start < this.#now) this.#issue(terms, start);
+    for (const passing of this.#inOrder(this.#passing)) {
+      const { id, from, terms } = passing;
+      if (id === null && from < this.#now && !this.#isKnown(passing)) this.#issue(terms, from);
     }
   }
 
@@ -113,10 +116,17 @@ class Walk {
       // A trial includes credits in one window.
       if (source === null || source.isTrial) continue;
       const from = this.#skipped(source, at);
-      const { start, end } = windowOfSource(this.#draft, source, from);
-      const window = { start: Math.max(start, from), end };
-      this.#passing.push({ end: end ?? Infinity, id: null, terms: termsOf(source, window), source });
+      const window = windowOfSource(this.#draft, source, from);
+      const terms = termsOf(source, window);
+      this.#passing.push({ end: window.end ?? Infinity, id: null, from, terms, source });
     }
+  }
+
+  /** Whether a window that began before has its balance: another period took over from it in between. */
+  #isKnown({ source, terms: { included } }: Passing): boolean {
+    if (source === null || included === null) return false;
+    const window = { start: included.windowStart, end: included.windowEnd };
+    return recordsOf(this.#draft).some((record) => isOfWindow(record, source, window));
   }
 
   /**

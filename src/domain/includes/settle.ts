@@ -23,7 +23,7 @@ import {
   stateOf,
   takeOver,
 } from "./records.ts";
-import { isOfSource, refOf, type Source, sourcesOf, termsOf, windowOfSource } from "./sources.ts";
+import { isOfSource, isOfWindow, type Source, sourcesOf, termsOf, windowOfSource } from "./sources.ts";
 
 /** A balance that the user has to have, with its record where there is one. */
 export interface Wanted {
@@ -71,10 +71,9 @@ export function wantedOf(
   records: readonly IncludedBalance[],
   now: number,
 ): Wanted[] {
-  const byRef = new Map(records.map((record) => [record.ownRef, record]));
   return sources.flatMap((source) => {
     const window = windowOfSource(draft, source, now);
-    const own = byRef.get(refOf(source, window.start));
+    const own = records.find((record) => isOfWindow(record, source, window));
     if (source.isTrial && !isOfTrial(draft, source, window)) return [];
     return [{ source, window, own }];
   });

@@ -22,7 +22,7 @@ import {
   takeOver,
 } from "../includes/records.ts";
 import { isKept, reopened, settleIncluded, type Wanted, wantedOf } from "../includes/settle.ts";
-import { refOf, type Source, sourcesOf, termsOf } from "../includes/sources.ts";
+import { isOfWindow, type Source, sourcesOf, termsOf } from "../includes/sources.ts";
 
 /** Which of the balances were whose. */
 export interface MergedSides {
@@ -55,7 +55,7 @@ export function mergeIncluded(
   }
   const stays = (record: IncludedBalance | undefined) =>
     record?.included.state === "open" &&
-    (wanted.some(({ source, window }) => refOf(source, window.start) === record.ownRef) ||
+    (wanted.some(({ source, window }) => isOfWindow(record, source, window)) ||
       isKept(record, sources, wanted));
   nameApart(to, sides, stays, context);
   for (const source of sources) if (!source.isAddOn) cutRollovers(to, context, source, sources);

@@ -49,10 +49,10 @@ export function settleDue(draft: Draft, context: Context): SettleAnswer {
   if (dueAt !== null && dueAt <= context.now) {
     for (const due of listDue(draft, context.now)) {
       if (due.kind === "hold") {
-        const hold = draft.reservation(due.id) as Reservation;
-        // A window that ends when a hold lapses has it back before.
-        if (hold.credits.length > 0) settleWindows(draft, { ...context, now: due.at - 1 });
-        expire(draft, hold, context);
+        const holdOf = () => draft.reservation(due.id) as Reservation;
+        // A window that ends when a hold lapses has it back before. The hold may follow to another balance by that.
+        if (holdOf().credits.length > 0) settleWindows(draft, { ...context, now: due.at - 1 });
+        expire(draft, holdOf(), context);
         settled.holds += 1;
       } else if (due.kind === "credits") {
         expireCredits(draft, draft.balance(due.id) as CreditBalance, due.at);

@@ -1,6 +1,7 @@
 // The proof of summaries: each is of a canonical user of its realm, its group is one of a plan in force, and a percent is of
-// a counter whose window lasts as long. Quotas are in the catalog, so the percent itself is not proved here. A quota of 0 is
-// at 100 without a counter.
+// a counter that began before its window ends. The counter's own end may be earlier: a catalog that makes a period longer
+// changes no counter. Quotas are in the catalog, so the percent itself is not proved here. A quota of 0 is at 100 without a
+// counter.
 
 import { inRange } from "./reconcile_faults.ts";
 
@@ -17,7 +18,7 @@ export const SUMMARIES = `
         then 'group ' || to_json(s.group_id)::text || ', but its user has no plan'
       when s.percent not in (0, 100) and not exists (
         select from counters c where c.user_key = s.user_key and c.plan_id = u.held_plan_id and c.group_id = s.group_id
-          and (c.window_end_ms is null or c.window_end_ms >= s.until_ms)
+          and (s.until_ms is null or c.window_start_ms < s.until_ms)
       ) then s.percent || ' % of ' || to_json(s.group_id)::text || ' until ' || s.until_ms || ' ms, but there is no counter'
     end as fault
     from user_summaries s left join users u on u.key = s.user_key
