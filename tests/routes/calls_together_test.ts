@@ -334,3 +334,25 @@ Deno.test("a new key that begins as the answer says counts once without a query,
   }
   assert.equal(await countOf(app, "lg_images"), 5);
 });
+
+Deno.test("an answer to a single call has the prefix of new keys after a look-up, for a secret key alone", async () => {
+  const app = await appWithUser(service);
+  const prefixOf = ({ headers }: Answer) => headers.get("idempotency-key-prefix");
+  const first = await once(app, "/track", IMAGE, "mine");
+  const prefix = prefixOf(first);
+  assert.match(prefix ?? "", /^[0-9a-v]{12}\.$/);
+  assert.equal((await dataOf(batch(app, [TRACK]))).keyPrefix, prefix);
+  assert.deepEqual(
+    [
+      await once(app, "/track", IMAGE, `${prefix}1`),
+      await once(app, "/track", IMAGE, `${prefix}1`),
+      await once(app, "/track", IMAGE, "mine"),
+      await app.call("POST", "/track", IMAGE),
+      await app.call("POST", "/capture", { distinctId: "u", event: "seen" }, {
+        key: app.publicLive,
+        headers: { "idempotency-key": `${prefix}2` },
+      }),
+    ].map((answer) => [answer.status, prefixOf(answer)]),
+    Array(5).fill([200, null]),
+  );
+});
