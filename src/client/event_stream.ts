@@ -57,7 +57,7 @@ export async function* eventsOf(
 
 const LF = 10;
 const CR = 13;
-// Each decoder says it: the embedded store changes the default in its process.
+// Each decoder states its option, because the embedded store changes the default in its process.
 const WITHOUT_MARK = new TextDecoder("utf-8", { ignoreBOM: false });
 const WITH_MARK = new TextDecoder("utf-8", { ignoreBOM: true });
 
@@ -94,7 +94,7 @@ export class PassingEvents {
     }
   }
 
-  /** The data of the next event; "" for a comment. A byte order mark may stand at the beginning of the stream only. */
+  /** The data of the next event; "" for a comment. Only the beginning of the stream may have a byte order mark. */
   dataOf(event: Uint8Array): string {
     const text = (this.#isFirst ? WITHOUT_MARK : WITH_MARK).decode(event);
     this.#isFirst = false;

@@ -101,7 +101,7 @@ class UsageStream:
 def events_of(pieces: Iterable[bytes]) -> Iterator[Tuple[str, str]]:
     """The name and data of each event, as soon as it is complete, by the HTML standard.
 
-    A line ends with CR LF, LF or CR; a byte order mark may stand at the beginning of the stream only.
+    A line ends with CR LF, LF or CR; only the beginning of the stream may have a byte order mark.
     """
     decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
     text, name, is_after_cr = "", "", False
