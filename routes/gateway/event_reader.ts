@@ -12,14 +12,13 @@ import {
   showsWork,
   textOfEvent,
 } from "../../src/client/answer_shapes.ts";
-import { dataOf, EventEnds } from "../../src/client/event_stream.ts";
+import { PassingEvents } from "../../src/client/event_stream.ts";
 import { looseOf, parsed } from "../../src/client/loose.ts";
 import { bytesOf, reportInTail, showsReasoning, tailOf } from "./texts.ts";
 
 const LF = 10;
 const CR = 13;
 const NOTHING = new Uint8Array();
-const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /** Reads one stream. */
 export class EventReader {
@@ -40,7 +39,7 @@ export class EventReader {
   readonly #shape: AnswerShape;
   readonly #dropsReport: boolean;
   readonly #keepsText: boolean;
-  readonly #ends = new EventEnds();
+  readonly #events = new PassingEvents();
   /** Whether the last event was not passed on. */
   #isDropped = false;
   /** The beginning of an event. */
@@ -72,7 +71,7 @@ export class EventReader {
     /** Everything before it is passed on already, or dropped. */
     let from = 0;
     let start = 0;
-    for (const end of this.#ends.in(bytes, searchFrom)) {
+    for (const end of this.#events.endsIn(bytes, searchFrom)) {
       const event = bytes.subarray(start, end);
       if (this.#tail !== null) {
         this.#endLong(event);
@@ -116,7 +115,7 @@ export class EventReader {
 
   /** Reads an event; returns whether it is the report that the caller did not ask for. */
   #isForUs(event: Uint8Array): boolean {
-    const data = dataOf(decoder.decode(event));
+    const data = this.#events.dataOf(event);
     if (data === "[DONE]") this.hasEnded = true;
     const value = parsed(data);
     if (value === undefined) return false;

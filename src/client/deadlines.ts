@@ -15,6 +15,16 @@ interface Group {
   timer: ReturnType<typeof setTimeout> | undefined;
 }
 
+/** How long a promise is waited for. */
+export interface Bounds {
+  readonly ms: number;
+  /** The error when the time has ended. */
+  readonly late: () => Error;
+  readonly signal?: AbortSignal | undefined;
+  /** Called when the wait ends before the promise has settled. */
+  readonly onEnd?: (reason: unknown) => void;
+}
+
 /** The deadlines of one client. */
 export class Deadlines {
   readonly #groups = new Map<number, Group>();
@@ -35,6 +45,31 @@ export class Deadlines {
       // An unused timer would keep a program from ending.
       if (waiting.delete(deadline) && waiting.size === 0) this.#drop(group);
     };
+  }
+
+  /** Settles as a promise does, unless its time ends or the signal is aborted before: then rejects. */
+  bound<Value>(promise: Promise<Value>, { ms, late, signal, onEnd }: Bounds): Promise<Value> {
+    return new Promise((resolve, reject) => {
+      const end = (reason: unknown) => {
+        ends();
+        reject(reason);
+        onEnd?.(reason);
+      };
+      const onAbort = () => end(signal?.reason);
+      const clear = ms < Infinity ? this.set(ms, () => end(late())) : null;
+      const ends = () => {
+        clear?.();
+        signal?.removeEventListener("abort", onAbort);
+      };
+      signal?.addEventListener("abort", onAbort, { once: true });
+      promise.then((value) => {
+        ends();
+        resolve(value);
+      }, (error) => {
+        ends();
+        reject(error);
+      });
+    });
   }
 
   #arm(group: Group, ms: number): void {

@@ -21,8 +21,9 @@ export async function* eventsOf(
   const reader = body.getReader();
   const leave = () => void reader.cancel().catch(() => {});
   signal.addEventListener("abort", leave, { once: true });
-  const decoder = new TextDecoder();
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: false });
   let text = "";
+  let isAfterCr = false;
   let name = "";
   let data: string[] = [];
   try {
@@ -30,9 +31,11 @@ export async function* eventsOf(
       const { done, value } = await reader.read();
       if (done) return;
       onBytes();
-      text += decoder.decode(value, { stream: true });
-      // A carriage return at the end may be the first half of a line break.
-      const lines = text.split(/\r\n|\n|\r(?!$)/);
+      const piece = decoder.decode(value, { stream: true });
+      // A carriage return at the end was a line's end, whether a line feed follows or not.
+      text += isAfterCr && piece.startsWith("\n") ? piece.slice(1) : piece;
+      if (piece !== "") isAfterCr = piece.endsWith("\r");
+      const lines = text.split(/\r\n?|\n/);
       text = lines.pop() ?? "";
       for (const line of lines) {
         if (line === "") {
@@ -54,9 +57,13 @@ export async function* eventsOf(
 
 const LF = 10;
 const CR = 13;
+// Each decoder states its option, because the embedded store changes the default in its process.
+const WITHOUT_MARK = new TextDecoder("utf-8", { ignoreBOM: false });
+const WITH_MARK = new TextDecoder("utf-8", { ignoreBOM: true });
 
-/** Finds where the events of a stream end, while its bytes pass. A line ends with CR LF, LF or CR; an event with an empty one. */
-export class EventEnds {
+/** Reads the events of a stream while its bytes pass. A line ends with CR LF, LF or CR; an event with an empty one. */
+export class PassingEvents {
+  #isFirst = true;
   /** Whether the last event ended with a CR as the last byte: an LF may follow that belongs to it. */
   #isAfterCr = false;
 
@@ -66,7 +73,7 @@ export class EventEnds {
    *
    * @param from where bytes begin that were not searched; the three before them may be the first part of an end
    */
-  *in(bytes: Uint8Array, from: number): Generator<number, void> {
+  *endsIn(bytes: Uint8Array, from: number): Generator<number, void> {
     if (bytes.byteLength === 0) return;
     const hasRest = this.#isAfterCr && bytes[0] === LF;
     this.#isAfterCr = false;
@@ -86,16 +93,17 @@ export class EventEnds {
       if (cr >= 0 && cr < place) cr = bytes.indexOf(CR, place);
     }
   }
+
+  /** The data of the next event; "" for a comment. Only the beginning of the stream may have a byte order mark. */
+  dataOf(event: Uint8Array): string {
+    const text = (this.#isFirst ? WITHOUT_MARK : WITH_MARK).decode(event);
+    this.#isFirst = false;
+    const lines = text.split(/\r\n|\n|\r/).filter((line) => line === "data" || line.startsWith("data:"));
+    return lines.map((line) => line.slice(line[5] === " " ? 6 : 5)).join("\n");
+  }
 }
 
 /** The index after the end of a line, which begins at an index. */
 function afterLine(bytes: Uint8Array, at: number): number {
   return bytes[at] === CR && bytes[at + 1] === LF ? at + 2 : at + 1;
-}
-
-/** The data of an event; "" for a comment. A byte order mark may stand before the first one. */
-export function dataOf(event: string): string {
-  const text = event.startsWith("\uFEFF") ? event.slice(1) : event;
-  const lines = text.split(/\r\n|\n|\r/).filter((line) => line === "data" || line.startsWith("data:"));
-  return lines.map((line) => line.slice(line[5] === " " ? 6 : 5)).join("\n");
 }

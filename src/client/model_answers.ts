@@ -10,7 +10,7 @@ import {
   textOfAnswer,
   textOfEvent,
 } from "./answer_shapes.ts";
-import { dataOf, EventEnds } from "./event_stream.ts";
+import { PassingEvents } from "./event_stream.ts";
 import { listOf, looseOf, parsed } from "./loose.ts";
 import type { OpenCall } from "./model_calls.ts";
 import { type PieceReader, settlingStream } from "./settling_stream.ts";
@@ -72,8 +72,7 @@ class EventReader implements PieceReader<Uint8Array> {
   hasEnded = false;
   readonly #call: OpenCall;
   readonly #reading: Reading;
-  readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-  readonly #ends = new EventEnds();
+  readonly #events = new PassingEvents();
   /** Whether the last event was hidden. */
   #wasHidden = false;
   /** The first part of an incomplete event. */
@@ -96,7 +95,7 @@ class EventReader implements PieceReader<Uint8Array> {
     /** Everything before it is passed on already, or hidden. */
     let from = 0;
     let start = 0;
-    for (const end of this.#ends.in(bytes, held)) {
+    for (const end of this.#events.endsIn(bytes, held)) {
       const event = bytes.subarray(start, end);
       // One byte is the rest of the event before.
       if (event.byteLength > 1) this.#wasHidden = this.#isHidden(event);
@@ -118,7 +117,7 @@ class EventReader implements PieceReader<Uint8Array> {
 
   /** Reads an event. Returns whether to hide it from the caller. */
   #isHidden(event: Uint8Array): boolean {
-    const data = dataOf(this.#decoder.decode(event));
+    const data = this.#events.dataOf(event);
     if (data === "[DONE]") this.hasEnded = true;
     const value = parsed(data);
     const { shape, hidesUsage } = this.#reading;

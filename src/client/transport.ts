@@ -34,7 +34,10 @@ export interface ClientOptions extends DecisionOptions {
   readonly apiKey: string;
   /** The address of the service, without `/api`: `https://holdfast.example.com`. */
   readonly baseUrl: string;
-  /** With a public key: the token that your backend signed for the user, or a function that fetches a fresh one. */
+  /**
+   * With a public key: the token that your backend signed for the user, or a function that fetches a fresh one, for which
+   * it has as long as one try of the call.
+   */
   readonly endUserToken?: string | (() => string | Promise<string>) | undefined;
   /**
    * How long `reserve` and `canUse` may take in all, retries included: 2,000 by default. For other calls how long one try
@@ -158,25 +161,31 @@ export class Transport {
     const isWrite = wire.method !== "GET" && wire.isRead !== true;
     const key = isWrite ? call.idempotencyKey ?? this.keys.next() : undefined;
     const { endUserToken } = this.#options;
-    // One token for all tries: each has the same headers.
-    const sent = typeof endUserToken === "function" && call.endUserToken === undefined
-      ? { ...call, endUserToken: await this.#inTime(endUserToken, withinMs) }
-      : call;
+    let sent = call;
+    let leftMs = withinMs;
+    if (typeof endUserToken === "function" && call.endUserToken === undefined) {
+      const startedAt = performance.now();
+      const ms = Math.min(withinMs, this.#tryMs(call, wire));
+      // One token for all tries: each has the same headers.
+      sent = { ...call, endUserToken: await this.#made(endUserToken, ms, call.signal) };
+      leftMs -= performance.now() - startedAt;
+    }
     const begin = this.#coalescer !== null && text !== undefined && isKind(wire.path)
       ? this.#together(this.#coalescer, wire, sent, key, text)
       : this.#begins(wire, sent, key, text);
-    return dataOf(await this.#retrying({ wire, call, begin, withinMs })) as Data;
+    return dataOf(await this.#retrying({ wire, call, begin, withinMs }, leftMs)) as Data;
   }
 
-  /** Makes a token; rejects where that takes all the time of a call. */
-  async #inTime(makeToken: () => string | Promise<string>, withinMs: number): Promise<string> {
-    if (withinMs === Infinity) return await makeToken();
-    let clear = () => {};
-    const late = new Promise<never>((_, reject) => {
-      clear = this.#deadlines.set(withinMs, () => reject(lateAfter(`${withinMs} ms`)));
-    });
-    // Also a token that throws at once clears the timer.
-    return await Promise.race([Promise.resolve().then(makeToken), late]).finally(clear);
+  /** Makes a token; rejects where that takes as long as a try may take. */
+  async #made(makeToken: () => string | Promise<string>, ms: number, signal?: AbortSignal): Promise<string> {
+    signal?.throwIfAborted();
+    const late = () => timeout(`endUserToken: no token within ${ms} ms`);
+    return await this.#deadlines.bound(Promise.resolve().then(makeToken), { ms, late, signal });
+  }
+
+  /** How long one try of a call may take. */
+  #tryMs({ timeoutMs }: CallOptions, { timeoutMinMs = 0 }: WireCall): number {
+    return timeoutMs ?? Math.max(this.#options.timeoutMs ?? TIMEOUT_MS, timeoutMinMs);
   }
 
   /** Returns what begins a try of a call that may leave together with others. */
@@ -259,12 +268,15 @@ export class Transport {
     if (this.#isPublic) refusePublicKey(wire);
     const url = addressOf(this.#baseUrl, wire.path, wire.query);
     const { endUserToken } = this.#options;
+    const ms = this.#tryMs(call, wire);
     const token = call.endUserToken ??
-      (typeof endUserToken === "function" ? await endUserToken() : endUserToken);
+      (typeof endUserToken === "function" ? await this.#made(endUserToken, ms, signal) : endUserToken);
     const headers = this.#headersOf({ requestId: call.requestId, token, hasBody: false });
     headers.set("accept", "text/event-stream");
     const send: Fetch = this.#options.fetch ?? ((to, how) => fetch(to, how));
-    const response = await send(url, { method: wire.method, headers, signal });
+    const sent = send(url, { method: wire.method, headers, signal });
+    const late = () => timeout(`No answer within ${ms} ms`);
+    const response = await this.#deadlines.bound(sent, { ms, late, signal });
     const { ok, status, body } = response;
     const isStream = response.headers.get("content-type")?.startsWith("text/event-stream") === true;
     if (ok && isStream && body !== null) return body;
@@ -290,13 +302,14 @@ export class Transport {
     return answer.body as Document;
   }
 
-  async #retrying(sending: Sending): Promise<Answer> {
+  /** @param firstMs what is left of the time of all tries at the first one */
+  async #retrying(sending: Sending, firstMs = sending.withinMs): Promise<Answer> {
     const { wire: { method, path }, call, withinMs } = sending;
-    const until = withinMs === Infinity ? Infinity : performance.now() + withinMs;
+    const until = performance.now() + firstMs;
     for (let retry = 0;; retry++) {
       try {
         // A first try has just the time of other calls, with which it then shares a timer.
-        return await this.#once(sending, retry === 0 ? withinMs : until - performance.now());
+        return await this.#once(sending, retry === 0 ? firstMs : until - performance.now());
       } catch (error) {
         if (!(error instanceof HoldfastError)) throw error;
         const policy = { ...this.#retries, maxRetries: call.maxRetries ?? this.#retries.maxRetries };
@@ -306,7 +319,7 @@ export class Transport {
         if (delayMs < leftMs) this.#options.onRetry?.({ method, path, retry: retry + 1, delayMs, error });
         await this.#pause(Math.min(delayMs, leftMs), call.signal);
         // A timer may fire a fraction of a millisecond early, which is no time for another try.
-        if (delayMs >= leftMs) throw lateAfter(`${withinMs} ms, retries included`);
+        if (delayMs >= leftMs) throw timeout(`No answer within ${withinMs} ms, retries included`);
       }
     }
   }
@@ -333,35 +346,15 @@ export class Transport {
    *
    * @param leftMs what is left of the time of all tries
    */
-  #once({ wire, call: { signal, timeoutMs }, begin, withinMs }: Sending, leftMs = Infinity): Promise<Answer> {
+  #once({ wire, call, begin, withinMs }: Sending, leftMs = Infinity): Promise<Answer> {
+    const { signal } = call;
     if (signal?.aborted) return Promise.reject(signal.reason);
-    const ms = leftMs < Infinity
-      ? leftMs
-      : timeoutMs ?? Math.max(this.#options.timeoutMs ?? TIMEOUT_MS, wire.timeoutMinMs ?? 0);
-    const late = () => lateAfter(withinMs < Infinity ? `${withinMs} ms, retries included` : `${ms} ms`);
+    const ms = leftMs < Infinity ? leftMs : this.#tryMs(call, wire);
+    const late = () =>
+      timeout(`No answer within ${withinMs < Infinity ? `${withinMs} ms, retries included` : `${ms} ms`}`);
     if (leftMs <= 0) return Promise.reject(late());
-    return new Promise((resolve, reject) => {
-      const begun = begin();
-      const end = (reason: unknown) => {
-        ends();
-        reject(reason);
-        begun.end(reason);
-      };
-      const onAbort = () => end(signal?.reason);
-      const clear = ms < Infinity ? this.#deadlines.set(ms, () => end(late())) : null;
-      const ends = () => {
-        clear?.();
-        signal?.removeEventListener("abort", onAbort);
-      };
-      signal?.addEventListener("abort", onAbort, { once: true });
-      begun.answer.then((value) => {
-        ends();
-        resolve(value);
-      }, (error) => {
-        ends();
-        reject(error);
-      });
-    });
+    const begun = begin();
+    return this.#deadlines.bound(begun.answer, { ms, late, signal, onEnd: (reason) => begun.end(reason) });
   }
 
   /** Sends a request. */
@@ -384,8 +377,8 @@ export class Transport {
   }
 }
 
-function lateAfter(time: string): HoldfastError {
-  return new HoldfastError({ code: "timeout", status: 0, message: `No answer within ${time}` });
+function timeout(message: string): HoldfastError {
+  return new HoldfastError({ code: "timeout", status: 0, message });
 }
 
 function refusePublicKey({ access, path }: WireCall): void {

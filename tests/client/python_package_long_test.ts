@@ -46,7 +46,7 @@ for (const python of FOUND) {
         PYTHONPATH: PACKAGE,
         PYTHONDONTWRITEBYTECODE: "1",
       };
-      const tests = ["test_client", "test_document", "test_models"];
+      const tests = ["test_client", "test_document", "test_models", "test_stream"];
       await run(python, ["-W", "ignore::ResourceWarning", "-m", "unittest", ...tests], TESTS, env);
       for (const [example, printed] of Object.entries(PRINTED)) {
         assert.equal(await run(python, [`${PACKAGE}/examples/${example}`], TESTS, env), printed, example);

@@ -11,6 +11,7 @@ import {
 import { eventsOf } from "../../src/client/event_stream.ts";
 import type { WatchConnection, WatchOptions } from "../../src/client/usage_calls.ts";
 import { appWithUser, dataOf } from "../routes/support.ts";
+import { inTime } from "../support/in_time.ts";
 import { service } from "./service.ts";
 import { BASE_URL, breakOff, clientOf, fail, scriptedFetch } from "./support.ts";
 
@@ -92,6 +93,24 @@ Deno.test("events are read whatever pieces they come in, and comments and unknow
   }
 });
 
+Deno.test("an event is complete with its last carriage return, and only a stream begins with a byte order mark", async () => {
+  const stop = new AbortController();
+  let write: (text: string) => void = () => {};
+  const body = new ReadableStream<Uint8Array>({
+    start: (controller) => {
+      write = (text) => controller.enqueue(new TextEncoder().encode(text));
+    },
+  });
+  const events = eventsOf(body, stop.signal, () => {});
+  for (const [text, data] of [["\uFEFFdata:a\r\r", "a"], ["\ndata:b\r\n\r", "b"]]) {
+    write(text!);
+    assert.equal((await inTime(events.next())).value?.data, data);
+  }
+  write("\n\uFEFFdata:c\ndata:d\n\n");
+  assert.equal((await inTime(events.next())).value?.data, "d");
+  stop.abort();
+});
+
 Deno.test("a watch connects again after a break, a refusal that passes, a stop and a merge", async () => {
   const { seen, ended, told, sent } = await watched([
     fail(503, "unavailable", { "retry-after": "0" }),
@@ -141,6 +160,24 @@ Deno.test("an expired token is replaced where the client can fetch another one",
     endUserToken: "own",
   });
   assert.equal(fixed.ended, "token_expired");
+});
+
+Deno.test("neither a token nor an answer that never comes stops a watch or a call for ever", async () => {
+  const never = () => new Promise<never>(() => {});
+  const waiting = [() => "token", never, () => "token"];
+  const endUserToken = () => (waiting.pop() ?? never)();
+  const page = { apiKey: "pk_live_x", endUserToken, timeoutMs: 10 };
+  const { ended, seen, told } = await inTime(watched([never, staysWith(state("last"))], "last", page));
+  assert.deepEqual([ended, seen, told], ["aborted", ["last"], ["timeout", "timeout", "live"]]);
+  const client = createClient({ ...page, baseUrl: BASE_URL, fetch: never });
+  await assert.rejects(client.usage(), { code: "timeout", message: "endUserToken: no token within 10 ms" });
+  const stop = new AbortController();
+  const own = { signal: stop.signal, timeoutMs: Infinity };
+  const over = [client.usage(undefined, undefined, own), client.usage.watch(undefined, () => {}, own)];
+  stop.abort(new Error("Left"));
+  const [call, watch] = await inTime(Promise.allSettled(over));
+  assert.equal(call?.status === "rejected" && call.reason, stop.signal.reason);
+  assert.deepEqual(watch?.status === "fulfilled" && watch.value, { reason: "aborted" });
 });
 
 Deno.test("a refusal that stays, and what a callback throws, reject", async () => {

@@ -38,6 +38,11 @@ const STREAMS: Readonly<Record<string, readonly [before: string, report: string,
     `data: ${report}\n\n`,
     "data: [DONE]\n\n",
   ],
+  "a byte order mark before the first event alone": [
+    `data: ${hello}\n\n\uFEFFdata: ${more}\n\ndata: ${more}\n\n`,
+    `data: ${report}\n\n`,
+    "data: [DONE]\n\n",
+  ],
   "empty lines before an event": [
     `\r\n\r\n\ndata: ${hello}\r\r\rdata: ${more}\n\n\n\n`,
     `data: ${report}\n\n`,

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { openUserStore } from "../../src/storage/stores/user_store.ts";
 import { getEvent } from "../../src/storage/queries/feed.ts";
+import { inTime } from "../support/in_time.ts";
 import {
   balance,
   counter,
@@ -16,17 +17,6 @@ import {
   user,
   withWriter,
 } from "./sample.ts";
-
-/** Fails instead of waiting for a drain that hangs. */
-async function inTime<T>(work: Promise<T>): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new Error("The drain hangs")), 10_000);
-  try {
-    return await Promise.race([work, promise]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
 
 Deno.test("a new user whose number another user has fails, and changes nothing of the other", () =>
   withWriter(async ({ store, lease, append }) => {

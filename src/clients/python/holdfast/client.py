@@ -87,7 +87,8 @@ class Holdfast:
             default 30 (at least 30 for commits and releases)
         :param max_retries: the most tries after the first one
         :param coalesce: whether calls of many threads are sent together
-        :param end_user_token: with a public key the token of the user, or a function that returns a fresh one
+        :param end_user_token: with a public key the token of the user, or a function that returns a fresh one. Its time
+            counts as the call's, but no thread can end it: it needs a timeout of its own.
         :param on_unavailable: ``"allow"`` lets work begin unmetered while the service is unavailable, and tracks it later
         :param on_allowed_unmetered: called with the error and the work that was allowed without a decision
         :param on_commit_error: called with each commit of finished work that failed: ``reservationId``, ``idempotencyKey``,

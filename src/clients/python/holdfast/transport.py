@@ -195,6 +195,8 @@ class Transport:
     ) -> Tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
         """Sends a request and waits for the head of its answer."""
         headers = self._headers(call, options, accept)
+        if self.makes_token(options) and time.monotonic() >= end:
+            raise HoldfastError("timeout", 0, "end_user_token: the function took all the time of the call")
         target = f"{self.connections.path}/api/v1{call.target}"
         connection, was_used = self.connections.take()
         while True:
@@ -217,8 +219,15 @@ class Transport:
                     raise _fault(error, left) from error
                 connection, was_used = self.connections.new(), False
 
+    def makes_token(self, options: CallOptions) -> bool:
+        """Whether a function makes the end-user token of each try."""
+        return callable(self._token_of(options))
+
+    def _token_of(self, options: CallOptions) -> Token:
+        return self._token if options.end_user_token is None else options.end_user_token
+
     def _headers(self, call: Call, options: CallOptions, accept: str) -> Dict[str, str]:
-        token = self._token if options.end_user_token is None else options.end_user_token
+        token = self._token_of(options)
         given = {
             "authorization": f"Bearer {self._api_key}",
             "accept": accept,
