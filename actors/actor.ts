@@ -345,8 +345,7 @@ export class Actor {
       let batch: Batch;
       if (first === null) batch = this.#add(changes, above);
       else {
-        const { user, recorded } = this.state;
-        const row = idempotency.keep(first, recorded ? user.key : null);
+        const row = idempotency.keep(first, this.state.recorded ? this.state.user.key : null);
         const verb = first.isNew === true ? "append" : "put";
         batch = this.#add([...changes, { verb, table: "idempotency", row }], above);
         idempotency.remember(row, batch);

@@ -45,7 +45,12 @@ export type FirstAnswer = IdempotentCall & WireAnswer & {
 
 /** The outcome of an idempotent call: the answer of its first run, or the kept one. */
 export type IdempotentOutcome<First extends WireAnswer> =
-  | { readonly kind: "first"; readonly answer: First }
+  | {
+    readonly kind: "first";
+    readonly answer: First;
+    /** Whether it was not certain that the key is new, so that it was looked up. */
+    readonly wasLookedUp: boolean;
+  }
   | KnownOutcome;
 
 /** The outcome of a call that does not run, because the first answer under its key is known. */
@@ -181,10 +186,11 @@ export class Idempotency {
   ): Promise<IdempotentOutcome<First>> {
     try {
       await flight.before;
-      if (flight.known === undefined) await this.lookUp([flight]);
+      const wasLookedUp = flight.known === undefined;
+      if (wasLookedUp) await this.lookUp([flight]);
       // A first answer that is not durable yet may never be: its term can end before its append.
       await flight.known?.batch?.durable;
-      return this.#outcome(flight) ?? { kind: "first", answer: await first() };
+      return this.#outcome(flight) ?? { kind: "first", answer: await first(), wasLookedUp };
     } finally {
       this.end(flight);
     }

@@ -25,6 +25,8 @@ export interface WrittenAnswer<Data = unknown> extends WireAnswer {
   readonly code: AnswerCode;
   /** Whether this is the first answer to an earlier call with the same idempotency key. */
   readonly isReplayed?: boolean;
+  /** What the caller's later idempotency keys may begin with; left out where this one began so. */
+  readonly keyPrefix?: string | undefined;
   /** The request id under which another process answered; left out where this process did. */
   readonly requestId?: string;
 }

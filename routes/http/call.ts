@@ -20,7 +20,7 @@ export interface DispatchWorld extends CountingWorld, ReadingWorld {
   readonly registry: Pick<Registry, "authenticate" | "callerById" | "apps" | "version" | "heirs">;
   readonly node: ClusterNode;
   readonly term: Pick<Term, "keepAnswer" | "doors" | "isServing"> & {
-    readonly idempotency: Pick<Idempotency, "run">;
+    readonly idempotency: Pick<Idempotency, "keyPrefixOf" | "run">;
     readonly directory: Pick<Directory, "runByKey" | "inMemoryByKey">;
   };
 }

@@ -44,6 +44,8 @@ export type ReplyHead = readonly [
   cells?: readonly number[],
   /** The headers of a response without the envelope. */
   headers?: Readonly<Record<string, string>>,
+  /** What the caller's later idempotency keys may begin with. */
+  keyPrefix?: string | undefined,
 ];
 
 /** The message of a call. */
@@ -111,9 +113,11 @@ export function replyOf(outcome: Outcome, cells?: readonly number[]): Reply | St
     const headers = Object.fromEntries(outcome.headers);
     return { head: [outcome.status, "ok", false, 0, [], headers] satisfies ReplyHead, body: outcome.body };
   }
-  const { status, code, body, isReplayed = false } = write(outcome);
-  const head: ReplyHead = [status, code, isReplayed, 0];
-  return { head: cells === undefined ? head : [...head, cells], body };
+  const { status, code, body, isReplayed = false, keyPrefix } = write(outcome);
+  const head: ReplyHead = keyPrefix === undefined
+    ? cells === undefined ? [status, code, isReplayed, 0] : [status, code, isReplayed, 0, cells]
+    : [status, code, isReplayed, 0, cells ?? [], {}, keyPrefix];
+  return { head, body };
 }
 
 /** The reply with the refusal of what a call threw. */
@@ -132,10 +136,10 @@ export function outcomeOf(
   { head, body }: Reply | StreamedReply,
   requestId: string,
 ): Outcome | Promise<Outcome> {
-  const [status, code, isReplayed, retryAfterS, , headers = {}] = head as ReplyHead;
+  const [status, code, isReplayed, retryAfterS, , headers = {}, keyPrefix] = head as ReplyHead;
   const outcome = (text: string): Outcome => {
     if (retryAfterS > 0) throw new RateLimited(retryAfterS, JSON.parse(text).error.message);
-    return { status, code, isReplayed, requestId, body: text };
+    return { status, code, isReplayed, keyPrefix, requestId, body: text };
   };
   if (typeof body === "string") return outcome(body);
   if (code === "ok") return new Response(body, { status, headers });

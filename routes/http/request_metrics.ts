@@ -63,7 +63,9 @@ export class RouteMetrics {
     if (isReplayed) this.#counts.replayed += 1;
     const { code, status, body } = answer;
     if (status < 400) {
-      return this.ended(startedAt, code, respond(request, answer, isReplayed, answer.requestId));
+      const response = respond(request, answer, isReplayed, answer.requestId);
+      if (answer.keyPrefix !== undefined) response.headers.set("idempotency-key-prefix", answer.keyPrefix);
+      return this.ended(startedAt, code, response);
     }
     const id = answer.requestId ?? requestId(request);
     const { error } = JSON.parse(body) as { error?: { message?: string } };

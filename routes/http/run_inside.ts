@@ -115,5 +115,10 @@ async function runOnce<World extends DispatchWorld>(
   if (outcome.kind === "conflict") {
     throw new Refused("idempotency_conflict", "The Idempotency-Key was used for another call");
   }
-  return outcome.kind === "first" ? outcome.answer : readKept(outcome.answer);
+  if (outcome.kind === "replayed") return readKept(outcome.answer);
+  // Only keys of secret API keys are stored as sent, so no other caller can use a prefix.
+  const canBegin = outcome.wasLookedUp && request.caller.key.class === "secret";
+  return canBegin
+    ? { ...outcome.answer, keyPrefix: term.idempotency.keyPrefixOf(idempotent.realm) }
+    : outcome.answer;
 }

@@ -117,6 +117,12 @@ export const HEADERS = {
     description: "Present if this is the first answer to the Idempotency-Key, again",
     schema: { type: "string", const: "true" },
   },
+  IdempotencyKeyPrefix: {
+    description:
+      "What the keys of new calls may begin with, followed by a random text: the service then knows without a " +
+      "query that a key is new. Present if the key was looked up; every other key is as good",
+    schema: { type: "string" },
+  },
   RetryAfter: { description: "Seconds, an integer", schema: { type: "integer", minimum: 1 } },
 } as const;
 

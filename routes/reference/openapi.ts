@@ -230,7 +230,12 @@ function successOf(writer: SchemaWriter, { doc, isKeyed, rawType, foreign }: Sho
     description: doc.summary,
     headers: {
       "X-Request-Id": refTo("headers", "RequestId"),
-      ...isKeyed ? { "Idempotent-Replayed": refTo("headers", "IdempotentReplayed") } : {},
+      ...isKeyed
+        ? {
+          "Idempotent-Replayed": refTo("headers", "IdempotentReplayed"),
+          "Idempotency-Key-Prefix": refTo("headers", "IdempotencyKeyPrefix"),
+        }
+        : {},
       ...Object.fromEntries(
         Object.entries(foreign?.answerHeaders ?? {}).map(([name, description]) =>
           [name, { description, schema: { type: "string" } }] as const

@@ -5,7 +5,6 @@ import { CallGroup } from "./call_group.ts";
 import { Decisions, mayPassLater, NoDecision, UNMETERED } from "./decisions.ts";
 import { HoldfastError, invalidInput } from "./errors.ts";
 import { waitPauseMs, waitTimeMs } from "./retry.ts";
-import { newKey } from "./keys.ts";
 import { type CallOptions, TIMEOUT_MS, type Transport, type WireCall } from "./transport.ts";
 import { type UsageCalls, usageCallsOf } from "./usage_calls.ts";
 import { TrackLater } from "./track_later.ts";
@@ -347,7 +346,9 @@ export class Metering<Allowed extends Unmetered = never> extends CallGroup {
 
   #trackUnmetered(asked: ReservedWork, commit: CommitOptions, call: CallOptions | undefined): void {
     const event = eventOfWork(asked, commit);
-    const idempotencyKey = call?.idempotencyKey === undefined ? newKey() : trackKeyOf(call.idempotencyKey);
+    const idempotencyKey = call?.idempotencyKey === undefined
+      ? this.transport.keys.next()
+      : trackKeyOf(call.idempotencyKey);
     const lost = (error: HoldfastError) => this.#later.report(error, event, idempotencyKey);
     try {
       const wire = { method: "POST", path: "/track", access: "secret", text: bodyOf(event) } as const;
@@ -361,7 +362,7 @@ export class Metering<Allowed extends Unmetered = never> extends CallGroup {
     ...[reservationId, options, call, { onCommitError, hasOther }]: Parameters<OwnCalls["commit"]>
   ): Promise<CommitAnswer | HoldfastError> {
     const handler = onCommitError ?? this.transport.decisions.onCommitError ?? printCommitError;
-    const idempotencyKey = newKey();
+    const idempotencyKey = this.transport.keys.next();
     try {
       return await this.transport.send(commitCall(reservationId, options), { ...call, idempotencyKey });
     } catch (thrown) {

@@ -3,7 +3,6 @@
 // once however often it is sent. Each event that was not counted is reported: no event is lost in silence.
 
 import { HoldfastError } from "./errors.ts";
-import { newKey } from "./keys.ts";
 import type { Transport } from "./transport.ts";
 import { tell, unreferenced } from "./afterwards.ts";
 import { bodyOf } from "./wire.ts";
@@ -46,7 +45,7 @@ interface Waiting {
 
 /** Collects events and sends them in order, one batch at a time. */
 export class TrackLater {
-  readonly #transport: Pick<Transport, "send" | "wait">;
+  readonly #transport: Pick<Transport, "keys" | "send" | "wait">;
   readonly #onError: OnTrackError | null;
   #waiting: Waiting[] = [];
   #unreported: TrackError[] = [];
@@ -54,14 +53,14 @@ export class TrackLater {
   #timer: ReturnType<typeof setTimeout> | null = null;
   #isAtEnd = false;
 
-  constructor(transport: Pick<Transport, "send" | "wait">, onError: OnTrackError | null) {
+  constructor(transport: Pick<Transport, "keys" | "send" | "wait">, onError: OnTrackError | null) {
     this.#transport = transport;
     this.#onError = onError;
   }
 
   add(event: LaterEvent): void {
     // Throws at once for an input that cannot be sent.
-    const idempotencyKey = newKey();
+    const idempotencyKey = this.#transport.keys.next();
     const text = bodyOf({ ...event, idempotencyKey });
     if (this.#waiting.length >= WAITING_MAX) {
       const full = { code: "unavailable", status: 0, message: "Too many events are waiting" };

@@ -109,7 +109,6 @@ interface Sending {
 
 /** Keys that are the same in a header and in a body. */
 const PLAIN_KEY = /^[\x21-\x7e]{1,200}$/;
-const KEY_PREFIX = /^[\x21-\x7e]{1,50}$/;
 /** A larger call is sent by itself. */
 const TOGETHER_BYTES_MAX = 256 * 1024;
 
@@ -123,7 +122,8 @@ export class Transport {
   /** Null where each call is sent by itself. */
   readonly #coalescer: Coalescer | null;
   readonly #deadlines = new Deadlines();
-  readonly #keys = new Keys();
+  /** Idempotency keys of new calls. */
+  readonly keys = new Keys();
 
   /** @param wait waits between tries; tests pass their own */
   constructor(options: ClientOptions, wait: typeof pause = pause) {
@@ -156,7 +156,7 @@ export class Transport {
     if (this.#isPublic) refusePublicKey(wire);
     const text = wire.text ?? (wire.body === undefined ? undefined : bodyOf(wire.body));
     const isWrite = wire.method !== "GET" && wire.isRead !== true;
-    const key = isWrite ? call.idempotencyKey ?? this.#keys.next() : undefined;
+    const key = isWrite ? call.idempotencyKey ?? this.keys.next() : undefined;
     const { endUserToken } = this.#options;
     // One token for all tries: each has the same headers.
     const sent = typeof endUserToken === "function" && call.endUserToken === undefined
@@ -222,12 +222,9 @@ export class Transport {
     const wire: WireCall = { method: "POST", path: "/batch", access: "secret" };
     const begin = this.#begins(wire, {}, undefined, text);
     const answer = await this.#once({ wire, call: {}, begin, withinMs: Infinity });
-    const { results, keyPrefix } = dataOf(answer) as {
-      results?: BatchAnswer["results"];
-      keyPrefix?: unknown;
-    };
+    const { results, keyPrefix } = dataOf(answer) as Partial<BatchAnswer> & { keyPrefix?: unknown };
     if (!Array.isArray(results)) throw badAnswer(answer.status, answer.requestId, null);
-    this.#keys.prefix = typeof keyPrefix === "string" && KEY_PREFIX.test(keyPrefix) ? keyPrefix : "";
+    this.keys.beginWith(keyPrefix);
     return { results, requestId: answer.requestId };
   }
 
@@ -275,7 +272,7 @@ export class Transport {
     throw badAnswer(status, response.headers.get("x-request-id"), null);
   }
 
-  /** What the client's decisions do while the service is unavailable. */
+  /** What decisions do while the service is unavailable. */
   get decisions(): DecisionOptions {
     const { onUnavailable, timeoutMs, onAllowedUnmetered, onCommitError } = this.#options;
     return { onUnavailable, timeoutMs, onAllowedUnmetered, onCommitError };
@@ -374,6 +371,8 @@ export class Transport {
       try {
         const send: Fetch = this.#options.fetch ?? ((to, how) => fetch(to, how));
         const response = await send(url, { ...init, signal: stop.signal });
+        const prefix = response.headers.get("idempotency-key-prefix");
+        if (prefix !== null) this.keys.beginWith(prefix);
         return readAnswer(response, await response.text());
       } catch (cause) {
         if (cause instanceof HoldfastError) throw cause;

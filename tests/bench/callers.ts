@@ -8,6 +8,8 @@ import { type CallReport, EVENTS, namesOf } from "./load_plan.ts";
 /** What the callers ask. */
 export interface CallersPlan {
   readonly asked: "holdfast" | "redis";
+  /** Where the client of the service sends each call by itself: the most connections that it may use. Null: together. */
+  readonly connections: number | null;
   readonly port: number;
   readonly authorization: string;
   readonly callers: number;
@@ -28,9 +30,29 @@ export interface CallersReport {
 /** Asks once; rejects where the reserve is not allowed. */
 type Ask = (userId: string) => Promise<void>;
 
-function holdfastOf({ port, authorization }: CallersPlan): Ask {
+/** A `fetch` that has at most so many requests under way; the others wait in order. */
+function atMost(connections: number): typeof fetch {
+  let free = connections;
+  const waiting: (() => void)[] = [];
+  return async (input, init) => {
+    if (free > 0) free -= 1;
+    else await new Promise<void>((resolve) => waiting.push(resolve));
+    try {
+      const response = await fetch(input, init);
+      // A connection is free once the body of its answer was read.
+      return new Response(await response.arrayBuffer(), response);
+    } finally {
+      const next = waiting.shift();
+      if (next === undefined) free += 1;
+      else next();
+    }
+  };
+}
+
+function holdfastOf({ port, authorization, connections }: CallersPlan): Ask {
   const apiKey = authorization.replace("Bearer ", "");
-  const client = createClient({ apiKey, baseUrl: `http://127.0.0.1:${port}` });
+  const singly = connections === null ? {} : { coalesce: false, fetch: atMost(connections) };
+  const client = createClient({ apiKey, baseUrl: `http://127.0.0.1:${port}`, ...singly });
   return async (userId) => {
     const { allowed } = await client.reserve(userId, EVENTS.plan, undefined, undefined, { count: 1 });
     if (!allowed) throw new Error("refused");

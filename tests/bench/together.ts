@@ -1,5 +1,7 @@
 // What calls cost that are sent together: reserves by the client of a thousand callers in one process, beside single requests
-// on 64 connections, and beside Redis asked by a client that pipelines by itself, which syncs before it answers. In turn, on
+// on 64 connections, and beside Redis asked by a client that pipelines by itself, which syncs before it answers. Single
+// requests come from the same callers and the same client, which then sends each call by itself, and from our load
+// generator, which sends bytes that it built before and reads no answer: nothing a caller could do costs less. In turn, on
 // one machine. `deno task bench:together` prints a table; whatever it made is undone at the end.
 import { parseArgs } from "node:util";
 import { type CallCost, watchCost } from "./call_cost.ts";
@@ -34,7 +36,13 @@ interface Options {
   readonly databaseUrl: string;
 }
 
-const LOADS = ["single requests", "together", "redis, pipelined", "lone caller"] as const;
+const LOADS = [
+  "single requests",
+  "single, generator",
+  "together",
+  "redis, pipelined",
+  "lone caller",
+] as const;
 type Load = typeof LOADS[number];
 
 interface Run {
@@ -86,7 +94,7 @@ interface Stage {
 async function measure(load: Load, stage: Stage): Promise<Run> {
   const { options, cleanup, service, databaseUrl } = stage;
   const { seconds, connections } = options;
-  if (load === "single requests") {
+  if (load === "single, generator") {
     const scenario = { contestant: "holdfast", calls: "reserve", users: "spread", paidBy: "plan" } as const;
     const wanted = { connections, seconds, generator: "own", databaseUrl } as const;
     const run = await measureWithCost({ ...scenario, isHalf: false }, service, [], wanted, cleanup);
@@ -95,6 +103,7 @@ async function measure(load: Load, stage: Stage): Promise<Run> {
   }
   const plan: CallersPlan = {
     asked: load === "redis, pipelined" ? "redis" : "holdfast",
+    connections: load === "single requests" ? connections : null,
     port: load === "redis, pipelined" ? stage.redisPort : service.port,
     authorization: service.authorization,
     callers: load === "lone caller" ? 1 : options.callers,
@@ -151,6 +160,7 @@ function table(runs: readonly Run[]): string {
   const answering = of("together", ({ cost }) => cost?.answering ?? NaN);
   const targets: Target[] = [
     atLeast("together / single requests", rate("together") / rate("single requests"), TIMES_SINGLE),
+    atLeast("together / single, generator", rate("together") / rate("single, generator"), TIMES_SINGLE),
     atLeast("together / redis, pipelined", rate("together") / rate("redis, pipelined"), 1),
     {
       what: "us of the answering thread, together",

@@ -361,6 +361,28 @@ Deno.test("callers at once are decided once each by the service, also where answ
   assert.ok(paths.includes("/api/v1/batch"));
 });
 
+Deno.test("a call sent by itself needs no look-up of its key once an answer said how keys may begin", async () => {
+  const app = await appWithUser(service);
+  const client = clientOf(service, app, { coalesce: false });
+  const { query } = service.statements;
+  const looks: number[] = [];
+  service.statements.query = (text, params) => {
+    if (text.includes("join idempotency")) looks[looks.length - 1]! += 1;
+    return query(text, params);
+  };
+  try {
+    for (const track of [() => client.track("u", "image.x"), () => client.reserve("u", "image.x")]) {
+      for (let time = 0; time < 2; time++) {
+        looks.push(0);
+        await track();
+      }
+    }
+  } finally {
+    service.statements.query = query;
+  }
+  assert.deepEqual(looks, [1, 0, 0, 0]);
+});
+
 Deno.test("keys of new calls begin as the newest batch said, and a strange prefix is left alone", async () => {
   const { open, fetch } = openFetch();
   const client = clientWith(fetch);

@@ -139,6 +139,12 @@ Deno.test({
       assert.deepEqual(twins.map(({ status }) => status), twins.map(() => 200));
       const replayed = twins.filter(({ headers }) => headers.get("idempotent-replayed") === "true");
       assert.equal(replayed.length, twins.length - 1);
+      const prefixes = twins.map(({ headers }) => headers.get("idempotency-key-prefix"));
+      assert.equal(
+        prefixes.filter((prefix) => prefix !== null).length,
+        1,
+        "the look-up's answer has it, from any node",
+      );
     }
     const { body: usage } = await assertSame(
       takers,

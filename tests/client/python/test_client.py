@@ -85,6 +85,16 @@ class MeteringTest(unittest.TestCase):
             client().with_options(idempotency_key=f"job_{user_id}").track(user_id, "image.render")
         self.assertEqual(client().usage(user_id, "image.render")["counters"][0]["count"], 1)
 
+    def test_keys_begin_as_the_service_wants(self) -> None:
+        user_id = user_of_plan("prefix")
+        transport = Transport(KEY, URL, 20, 0, None)
+        for _ in range(2):
+            transport.send(Call("POST", "/track", {"userId": user_id, "event": "image.render"}))
+        self.assertRegex(transport.new_key(), r"^[0-9a-v]{12}\.[0-9a-f]{24}$")
+        transport.begin_keys_with("no\n")
+        self.assertRegex(transport.new_key(), r"^[0-9a-f]{32}$")
+        self.assertEqual(client().usage(user_id, "image.render")["counters"][0]["count"], 2)
+
     def test_events_later_are_counted_once_each(self) -> None:
         user_id = user_of_plan("later")
         holdfast = client()
@@ -226,6 +236,9 @@ class SlowBatch:
 
     def retries_of(self, _options: CallOptions) -> int:
         return 0
+
+    def begin_keys_with(self, _prefix: object) -> None:
+        pass
 
     def once(self, *_: Any) -> Any:
         self.answered.wait()

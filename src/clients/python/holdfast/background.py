@@ -15,7 +15,7 @@ from typing import Any, Callable, Deque, Dict, List, Optional
 
 from .errors import HoldfastError
 from .forks import begin
-from .transport import CallOptions, Transport, new_key
+from .transport import CallOptions, Transport
 from .wire import Call, text_of
 
 WAITING_MAX = 50_000
@@ -64,7 +64,7 @@ class Background:
 
         :param on_lost: called with the reason if the write is finally not taken
         """
-        write = Write(call, key or new_key(), on_lost)
+        write = Write(call, key or self._transport.new_key(), on_lost)
         with self._changed:
             is_full = len(self._waiting) >= WAITING_MAX
             if not is_full:

@@ -29,7 +29,7 @@ from .groups import (
 from .reservation import Reservation, RunScope
 from .stream import UsageStream
 from .together import NAMES, Together
-from .transport import MAX_RETRIES, TIMEOUT, CallOptions, Token, Transport, new_key
+from .transport import MAX_RETRIES, TIMEOUT, CallOptions, Token, Transport
 from .types import (
     Actual,
     BatchResult,
@@ -519,7 +519,7 @@ class Holdfast:
 
     def _track_in_background(self, body: Dict[str, Any], key: Optional[str]) -> None:
         call = Call("POST", "/track", body)
-        used = key or new_key()
+        used = key or self._transport.new_key()
         known = {**(call.body or {}), "idempotencyKey": used}
         self._background.add(call, used, lambda error: self._on_track_error(error, known))
 
@@ -530,7 +530,7 @@ class Holdfast:
 
         :param others: committed instead, one after the other, where the service refuses the body as invalid
         """
-        key = new_key()
+        key = self._transport.new_key()
         call = _commit_call(reservation_id, body)
         options = self._options.with_(idempotency_key=key)
         failed: Dict[str, Any] = {**(call.body or {}), "idempotencyKey": key}

@@ -7,7 +7,6 @@ keeps its time, its retries and its key; there is no order between calls that di
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +14,7 @@ from typing import Any, Dict, List, Optional
 
 from .errors import HoldfastError
 from .forks import begin
-from .transport import CallOptions, Transport, bad_answer, new_key, pause_before
+from .transport import CallOptions, Transport, bad_answer, pause_before
 from .wire import Call, text_of
 
 OUT_MAX = 4
@@ -77,7 +76,6 @@ class Together:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self._singles_until = 0.0
-        self._key_prefix = ""
         begin(self)
 
     def begin(self) -> None:
@@ -95,7 +93,7 @@ class Together:
         :param deadline: when the call ends in all, by ``time.monotonic``
         """
         limit = self._transport.limit_of(call, options)
-        key = None if call.is_read else options.idempotency_key or new_key(self._key_prefix)
+        key = None if call.is_read else options.idempotency_key or self._transport.new_key()
         keyed = options.with_(idempotency_key=key)
         retries = self._transport.retries_of(options)
         for retry in range(retries + 1):
@@ -227,8 +225,7 @@ class Together:
         results = data.get("results")
         if not isinstance(results, list) or len(results) != len(batch):
             raise bad_answer(answer.status, answer.request_id, None)
-        prefix = data.get("keyPrefix")
-        self._key_prefix = prefix if isinstance(prefix, str) and re.fullmatch(r"[!-~]{1,50}", prefix) else ""
+        self._transport.begin_keys_with(data.get("keyPrefix"))
         return results
 
     def _settle(self, batch: List[Waiting], results: List[Any]) -> None:

@@ -10,6 +10,7 @@ import email.utils
 import http.client
 import json
 import random
+import re
 import secrets
 import socket
 import ssl
@@ -122,8 +123,18 @@ class Transport:
         self._timeout = TIMEOUT if timeout is None else timeout
         self._max_retries = max_retries
         self._token = end_user_token
+        self._key_prefix = ""
         self.connections = Connections(base_url)
         self.sleep = sleep
+
+    def new_key(self) -> str:
+        """A random idempotency key, which begins as the service wants it to begin."""
+        return self._key_prefix + secrets.token_hex(12 if self._key_prefix else 16)
+
+    def begin_keys_with(self, prefix: object) -> None:
+        """Takes what the service wants keys to begin with. A key without it works too, but is looked up."""
+        is_plain = isinstance(prefix, str) and re.fullmatch(r"[!-~]{1,50}", prefix) is not None
+        self._key_prefix = str(prefix) if is_plain else ""
 
     def send(self, call: Call, options: CallOptions = CallOptions(), deadline: Optional[float] = None) -> Any:
         """Sends a call until it is answered or out of retries; returns the data of the answer.
@@ -131,7 +142,7 @@ class Transport:
         :param deadline: when the call ends in all, by ``time.monotonic``
         """
         if not call.is_read and options.idempotency_key is None:
-            options = options.with_(idempotency_key=new_key())
+            options = options.with_(idempotency_key=self.new_key())
         text = call.text
         retries = self.retries_of(options)
         for retry in range(retries + 1):
@@ -174,6 +185,9 @@ class Transport:
             connection.close()
         else:
             self.connections.keep(connection)
+        prefix = response.headers.get("idempotency-key-prefix")
+        if prefix is not None:
+            self.begin_keys_with(prefix)
         return read_answer(response, body)
 
     def open(
@@ -209,19 +223,11 @@ class Transport:
             "authorization": f"Bearer {self._api_key}",
             "accept": accept,
             "content-type": None if call.body is None else "application/json",
-            "idempotency-key": None if call.is_read else options.idempotency_key or new_key(),
+            "idempotency-key": None if call.is_read else options.idempotency_key or self.new_key(),
             "x-request-id": options.request_id,
             "x-end-user-token": token() if callable(token) else token,
         }
         return {name: value for name, value in given.items() if value is not None}
-
-
-def new_key(prefix: str = "") -> str:
-    """A random idempotency key.
-
-    :param prefix: what the service wants it to begin with, which is random too
-    """
-    return prefix + secrets.token_hex(12 if prefix else 16)
 
 
 def pause_before(retry: int, error: HoldfastError) -> Optional[float]:
