@@ -284,7 +284,7 @@ export class Actor {
     this.finish(
       realm,
       decision,
-      keeping == null || kept === null ? null : { ...keeping.call, ...kept },
+      keeping == null || kept === null ? null : { ...keeping.call, ...kept, isNew: keeping.isNew === true },
       spendOf(call, decision.result),
       above,
     );
@@ -345,9 +345,9 @@ export class Actor {
       let batch: Batch;
       if (first === null) batch = this.#add(changes, above);
       else {
-        const { user, recorded } = this.state;
-        const row = idempotency.keep(first, recorded ? user.key : null);
-        batch = this.#add([...changes, { verb: "put", table: "idempotency", row }], above);
+        const row = idempotency.keep(first, this.state.recorded ? this.state.user.key : null);
+        const verb = first.isNew === true ? "append" : "put";
+        batch = this.#add([...changes, { verb, table: "idempotency", row }], above);
         idempotency.remember(row, batch);
       }
       if (realm.outbox !== null) batch.noteMessages(changes);

@@ -52,6 +52,8 @@ export interface Call<Name extends CommandName> {
 /** A call with an idempotency key, and the form of its answer. */
 export interface Keeping<Answer> {
   readonly call: IdempotentCall;
+  /** Whether no row of the key can exist, so that its first answer is a new row; absent where one may. */
+  readonly isNew?: boolean;
   /** Makes the answer to keep; null to keep none. Runs before any change is applied: if it throws, nothing has changed. */
   readonly shape: (result: Result<Answer>) => WireAnswer | null;
 }

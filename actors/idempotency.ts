@@ -38,7 +38,10 @@ function isSameCall(one: IdempotentCall, other: IdempotentCall): boolean {
 }
 
 /** The first answer to a call. */
-export type FirstAnswer = IdempotentCall & WireAnswer;
+export type FirstAnswer = IdempotentCall & WireAnswer & {
+  /** Whether no row of the key can exist; absent where one may. */
+  readonly isNew?: boolean;
+};
 
 /** The outcome of an idempotent call: the answer of its first run, or the kept one. */
 export type IdempotentOutcome<First extends WireAnswer> =
@@ -67,6 +70,8 @@ export class Flight {
   readonly before: Promise<void> | null;
   /** The first answer under the key, null for none; undefined before the lookup. */
   known: Known | null | undefined = undefined;
+  /** Whether the key was never used before. */
+  isNew = false;
   /** Created when a twin waits, which is rare. */
   #end: PromiseWithResolvers<void> | null = null;
 
@@ -160,7 +165,10 @@ export class Idempotency {
     if (before !== undefined && !isSameCall(before.call, call)) return null;
     const flight = new Flight(call, name, before?.ended ?? null);
     // Each call passes here before it is decided, so a key without a mark has no first answer.
-    if (this.#fresh.take(call.realm, call.key)) flight.known = null;
+    if (this.#fresh.take(call.realm, call.key)) {
+      flight.known = null;
+      flight.isNew = true;
+    }
     this.#flights.set(name, flight);
     return flight;
   }

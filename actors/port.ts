@@ -72,7 +72,7 @@ export interface Totals {
 /** Every change that the journal takes: those that decisions yield and those of the runtime itself. */
 export type RowChange =
   | Change
-  | { readonly verb: "put"; readonly table: "idempotency"; readonly row: IdempotencyRow }
+  | { readonly verb: "append" | "put"; readonly table: "idempotency"; readonly row: IdempotencyRow }
   | { readonly verb: "put"; readonly table: "operations"; readonly row: OperationsRow }
   | { readonly verb: "put"; readonly table: "credit_issues"; readonly row: IssuesRow }
   | { readonly verb: "put"; readonly table: "ai_spend"; readonly row: AiSpendRow }

@@ -207,7 +207,7 @@ function decideNow(
   const actor = inMemory(directory, realm.realm, user);
   const waitsAs = actor ?? user;
   if (actor !== null && !isBehind && !waiting.has(waitsAs)) {
-    const keeping = flight === null ? null : keepingOf(flight.call, show);
+    const keeping = flight === null ? null : keepingOf(flight.call, show, flight.isNew);
     const outcome = actor.runNow({ realm, name, input: command, isCapped, needs, keeping }, awaited);
     if (outcome !== null) return write(handledOf(outcome, show));
   }

@@ -57,8 +57,12 @@ export function runTurn<Name extends CommandName, Data>(
 }
 
 /** How the answer to a call with an idempotency key is kept. */
-export function keepingOf<Of>(call: IdempotentCall, show: (answer: Of) => unknown): Keeping<Of> {
-  return { call, shape: (result) => isKept(codeOf(result)) ? write(answerOf(result, show)) : null };
+export function keepingOf<Of>(
+  call: IdempotentCall,
+  show: (answer: Of) => unknown,
+  isNew = false,
+): Keeping<Of> {
+  return { call, isNew, shape: (result) => isKept(codeOf(result)) ? write(answerOf(result, show)) : null };
 }
 
 /** What a handler gives back for the outcome of a turn. */

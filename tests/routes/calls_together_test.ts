@@ -1,7 +1,7 @@
 // Calls in one request: each is the call alone, at its place.
 
 import assert from "node:assert/strict";
-import { RUNTIME_LIMITS } from "../../src/process/limits.ts";
+import { RUNTIME_LIMITS, SWEEP_LIMITS } from "../../src/process/limits.ts";
 import { changedLimits } from "../support/limits.ts";
 import type { Answer, TestApp } from "../support/test_service.ts";
 import { applyCatalog } from "./credits_support.ts";
@@ -355,4 +355,29 @@ Deno.test("an answer to a single call has the prefix of new keys after a look-up
     ].map((answer) => [answer.status, prefixOf(answer)]),
     Array(5).fill([200, null]),
   );
+});
+
+Deno.test("a first answer is a new row where its key is certainly new, and else a new value of a row", async () => {
+  const app = await appWithUser(service);
+  const { keyPrefix } = await dataOf(batch(app, [TRACK]));
+  const { gate } = service.serving().term;
+  const { add } = gate;
+  const verbs: string[] = [];
+  gate.add = (changes, ...rest) => {
+    for (const { table, verb } of changes) if (table === "idempotency") verbs.push(verb);
+    return add.call(gate, changes, ...rest);
+  };
+  const keys = [`${keyPrefix}new`, "made up"];
+  const calls = keys.map((idempotencyKey) => ({ ...TRACK, idempotencyKey }));
+  await resultsOf(app, calls);
+  service.clock.advance(SWEEP_LIMITS.idempotencyKeptMs);
+  const again = await resultsOf(app, calls);
+  assert.deepEqual(again.map(({ replayed }) => replayed), [undefined, undefined]);
+  assert.deepEqual(verbs, ["append", "put", "put", "put"]);
+  // Moves the journal into the tables: a second new row of one key would fit no table.
+  await service.restart();
+  const rows = await service.store.database.query("select from idempotency where key = any($1::text[])", [
+    `{"${keys.join('","')}"}`,
+  ]);
+  assert.equal(rows.length, 2);
 });
