@@ -99,7 +99,7 @@ class UsageStream:
 
 
 def events_of(pieces: Iterable[bytes]) -> Iterator[Tuple[str, str]]:
-    """The name and data of each event, as soon as it is complete, by the HTML standard.
+    """Yields the name and the data of each server-sent event, once the event is complete.
 
     A line ends with CR LF, LF or CR; only the beginning of the stream may have a byte order mark.
     """
