@@ -114,10 +114,9 @@ export function replyOf(outcome: Outcome, cells?: readonly number[]): Reply | St
     return { head: [outcome.status, "ok", false, 0, [], headers] satisfies ReplyHead, body: outcome.body };
   }
   const { status, code, body, isReplayed = false, keyPrefix } = write(outcome);
-  const head: ReplyHead = keyPrefix === undefined
-    ? cells === undefined ? [status, code, isReplayed, 0] : [status, code, isReplayed, 0, cells]
-    : [status, code, isReplayed, 0, cells ?? [], {}, keyPrefix];
-  return { head, body };
+  const head: ReplyHead = [status, code, isReplayed, 0];
+  if (keyPrefix !== undefined) return { head: [...head, cells ?? [], {}, keyPrefix], body };
+  return { head: cells === undefined ? head : [...head, cells], body };
 }
 
 /** The reply with the refusal of what a call threw. */

@@ -1,7 +1,7 @@
 // Idempotency keys: each is a random text, so that no two calls have the same.
 
 /** A random key. Pages without a secure context have no `crypto.randomUUID`. */
-export function newKey(): string {
+function newKey(): string {
   const { randomUUID } = crypto as { randomUUID?: () => string };
   if (randomUUID !== undefined) return randomUUID.call(crypto).replaceAll("-", "");
   const bytes = crypto.getRandomValues(new Uint8Array(16));
