@@ -348,7 +348,7 @@ export class Actor {
         const row = idempotency.keep(first, this.state.recorded ? this.state.user.key : null);
         const verb = first.isNew === true ? "append" : "put";
         batch = this.#add([...changes, { verb, table: "idempotency", row }], above);
-        idempotency.remember(row, batch);
+        idempotency.remember(first, batch);
       }
       if (realm.outbox !== null) batch.noteMessages(changes);
       batch.noteTopUps(changes);
@@ -401,7 +401,7 @@ export class Actor {
     if (batch === this.#lastBatch && this.#hasCounters) return;
     const { user } = this.state;
     this.#hasCounters = changes.some(({ table, row }) => table === "counters" && row.userKey === user.key);
-    this.#to = batch.changes.length;
+    this.#to = batch.entries.length;
     this.#from = Math.max(this.#to - changes.length, 0);
     this.#lastBatch = batch;
   }

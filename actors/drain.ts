@@ -11,6 +11,9 @@ import { RuntimeCounts, secondsSince } from "../src/process/counts/runtime_count
 import type { Spans } from "../src/process/counts/spans.ts";
 import { rest } from "../src/process/rest.ts";
 
+/** What it needs of the journal. */
+type DrainedJournal = Pick<Journal, "drain" | "hurry" | "drainChangesMax" | "drainBytesMax" | "isInThread">;
+
 interface Pending {
   readonly batch: Batch;
   readonly appended: AppendedBatch;
@@ -25,7 +28,7 @@ interface Waiter {
 
 /** Moves appended batches into the tables, in order. */
 export class Drain {
-  readonly #journal: Journal;
+  readonly #journal: DrainedJournal;
   readonly #onFault: (error: Error) => void;
   readonly #counts: RuntimeCounts;
   readonly #spans: Spans | null;
@@ -42,7 +45,7 @@ export class Drain {
 
   /** @param spans null without tracing */
   constructor(
-    journal: Journal,
+    journal: DrainedJournal,
     onFault: (error: Error) => void,
     counts = new RuntimeCounts(),
     spans: Spans | null = null,

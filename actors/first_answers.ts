@@ -1,9 +1,9 @@
-// First answers that the tables may lack. Nearly all of them leave memory without having been asked for, so those of one
-// batch are one text: as rows, each would outlive collections of the young generation, and be visited by those of the old.
-// With the first look for a key that may be known they become rows again, by key.
+// First answers that the tables may lack. Nearly all of them leave memory without having been asked for, so they are kept as
+// the journal's lines, those of one batch as bytes: as rows, each would outlive collections of the young generation, and be
+// visited by those of the old. With the first look for a key that may be known they become rows, by key.
 
 import type { Batch } from "./gate.ts";
-import type { IdempotencyRow } from "./port.ts";
+import type { IdempotencyRow, Journal } from "./port.ts";
 import type { UserKey } from "../src/domain/values/ids.ts";
 
 /** A first answer and its batch. */
@@ -12,64 +12,35 @@ export interface RecentAnswer {
   readonly batch: Batch;
 }
 
-/** The numbers of a row in a pack: realm, status, user or NaN, time, and the lengths of its three texts. */
-const NUMBERS = 7;
-const NO_NUMBERS = new Float64Array();
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
 
 /** The first answers of one batch. */
 class Pack {
   readonly batch: Batch;
+  /** The realm of each answer. */
+  readonly realms: number[] = [];
   /** Empty once it is closed. */
-  #rows: IdempotencyRow[] = [];
-  #text = "";
-  #numbers = NO_NUMBERS;
+  #lines: string[] = [];
+  #bytes: Uint8Array | null = null;
 
   constructor(batch: Batch) {
     this.batch = batch;
   }
 
-  add(row: IdempotencyRow): void {
-    this.#rows.push(row);
+  add(realm: number, line: string): void {
+    this.realms.push(realm);
+    this.#lines.push(line);
   }
 
-  /** Makes the rows one text; no other row may follow. */
+  /** Makes the lines bytes; no other line may follow. */
   close(): void {
-    const rows = this.#rows;
-    const numbers = new Float64Array(rows.length * NUMBERS);
-    const texts: string[] = [];
-    for (const [place, { realm, key, requestHash, status, body, userKey, at }] of rows.entries()) {
-      texts.push(key, requestHash, body);
-      const { length } = body;
-      numbers.set(
-        [realm, status, userKey ?? NaN, at, key.length, requestHash.length, length],
-        place * NUMBERS,
-      );
-    }
-    this.#text = texts.join("");
-    this.#numbers = numbers;
-    this.#rows = [];
+    this.#bytes = encoder.encode(this.#lines.join("\n"));
+    this.#lines = [];
   }
 
-  /** The realm of each row. */
-  *realms(): Iterable<number> {
-    for (const { realm } of this.#rows) yield realm;
-    for (let at = 0; at < this.#numbers.length; at += NUMBERS) yield this.#numbers[at] as number;
-  }
-
-  get rows(): readonly IdempotencyRow[] {
-    if (this.#rows.length > 0) return this.#rows;
-    const rows: IdempotencyRow[] = [];
-    let from = 0;
-    const take = (length = 0) => this.#text.slice(from, from += length);
-    for (let place = 0; place < this.#numbers.length; place += NUMBERS) {
-      const [realm = 0, status = 0, user = NaN, at = 0, ...lengths] = this.#numbers.slice(
-        place,
-        place + NUMBERS,
-      );
-      const [key = "", requestHash = "", body = ""] = lengths.map(take);
-      rows.push({ realm, key, requestHash, status, body, userKey: Number.isNaN(user) ? null : user, at });
-    }
-    return rows;
+  get lines(): readonly string[] {
+    return this.#bytes === null ? this.#lines : decoder.decode(this.#bytes).split("\n");
   }
 }
 
@@ -80,13 +51,19 @@ export class FirstAnswers {
   readonly #byName = new Map<string, RecentAnswer>();
   /** How many each realm has. */
   readonly #counts = new Map<number, number>();
+  readonly #answerOf: Journal["answerOf"];
+
+  constructor(journal: Pick<Journal, "answerOf">) {
+    this.#answerOf = (line) => journal.answerOf(line);
+  }
 
   /** How many a realm has. */
   sizeOf(realm: number): number {
     return this.#counts.get(realm) ?? 0;
   }
 
-  add(row: IdempotencyRow, batch: Batch): void {
+  /** Adds an answer of a realm, the last change of a batch. */
+  add(realm: number, batch: Batch): void {
     let pack = this.#packs.at(-1);
     if (pack?.batch !== batch) {
       pack?.close();
@@ -94,8 +71,8 @@ export class FirstAnswers {
       this.#forgetDrained();
       this.#packs.push(pack = new Pack(batch));
     }
-    pack.add(row);
-    this.#count(row.realm, 1);
+    pack.add(realm, batch.entries.at(-1) as string);
+    this.#count(realm, 1);
   }
 
   /** Returns the newest first answer of a name, or undefined. */
@@ -133,8 +110,9 @@ export class FirstAnswers {
     for (let left = this.#packs.length; left > 0; left--) {
       const pack = this.#packs.shift();
       if (pack === undefined) return;
-      const { rows, batch } = pack;
-      for (const row of rows) {
+      const { lines, batch } = pack;
+      for (const line of lines) {
+        const row = this.#answerOf(line);
         const name = nameOf(row);
         if (this.#byName.has(name)) this.#count(row.realm, -1);
         this.#byName.set(name, { row, batch });
@@ -150,7 +128,7 @@ export class FirstAnswers {
     }
     const kept = this.#packs.findIndex(({ batch }) => !batch.isDrained);
     for (const pack of this.#packs.splice(0, kept < 0 ? this.#packs.length : kept)) {
-      for (const realm of pack.realms()) this.#count(realm, -1);
+      for (const realm of pack.realms) this.#count(realm, -1);
     }
   }
 

@@ -7,7 +7,7 @@
 // waits for its own batch also waits for every change that it could have seen. A failed append ends the term, and no
 // further answer leaves, because only reading the journal again shows whether the batch was written.
 
-import type { AppendedBatch, Journal, RowChange } from "./port.ts";
+import type { AppendedBatch, Journal, JournalEntry, RowChange } from "./port.ts";
 import { Unavailable } from "./port.ts";
 import type { Counter } from "../src/domain/state/counter.ts";
 import type { TopUpIntent } from "../src/domain/state/top_up.ts";
@@ -22,7 +22,7 @@ import type { Spans, WorkSpan } from "../src/process/counts/spans.ts";
  * batch drops everything that it no longer needs.
  */
 export class Batch {
-  #changes: RowChange[] = [];
+  #entries: JournalEntry[] = [];
   #totals = new Map<string, RowChange>();
   /** Null once the batch is durable. */
   #waiting: PromiseWithResolvers<void> | null;
@@ -50,8 +50,8 @@ export class Batch {
   }
 
   /** Empty once the batch was sent. */
-  get changes(): RowChange[] {
-    return this.#changes;
+  get entries(): JournalEntry[] {
+    return this.#entries;
   }
 
   /** Totals of workspaces after the batch's last turn, by their key: one change each, however many turns add. */
@@ -78,15 +78,15 @@ export class Batch {
     }
   }
 
-  /** Gives its changes to the journal, and keeps none: the journal has them as text, and rows would outlive an append. */
-  send(): readonly RowChange[] {
-    const changes = this.#changes;
-    for (const total of this.#totals.values()) changes.push(total);
+  /** Gives its changes to the journal, and keeps none: the journal has them as text, and they would outlive an append. */
+  send(): readonly JournalEntry[] {
+    const entries = this.#entries;
+    for (const total of this.#totals.values()) entries.push(total);
     this.isSent = true;
-    this.#changes = NO_CHANGES;
+    this.#entries = NO_ENTRIES;
     this.#totals = NO_TOTALS;
-    this.span?.set("holdfast.changes", changes.length);
-    return changes;
+    this.span?.set("holdfast.changes", entries.length);
+    return entries;
   }
 
   /** Sends the answers that wait for it. */
@@ -103,7 +103,7 @@ export class Batch {
 
 /** Values of all durable batches, and of all that were sent. Changes never join a sent batch, so these stay empty. */
 const DURABLE = Promise.resolve();
-const NO_CHANGES: RowChange[] = [];
+const NO_ENTRIES: JournalEntry[] = [];
 const NO_TOTALS = new Map<string, RowChange>();
 
 /** Where a batch has the counters of a user, if any: from a place up to another, exclusive. */
@@ -172,7 +172,8 @@ export class Gate {
 
   /**
    * Adds a turn's changes to the batch that leaves next. A counter that an earlier turn wrote into the same batch is written
-   * once, with its last value.
+   * once, with its last value. All other changes become lines at once: as rows they and their parts would outlive
+   * collections of the young generation, which copies what is in use.
    *
    * @param earlier where the user's counters are
    * @param others the same of users above
@@ -183,18 +184,21 @@ export class Gate {
     others: readonly Stretch[] = NO_STRETCHES,
   ): Batch {
     if (this.#fault !== null) throw this.#fault;
+    const { journal } = this.#options;
+    // First all of them: if one could not be encoded, none may be in the batch.
+    const entries = changes.map((change) => change.table === "counters" ? change : journal.lineOf(change));
     let batch = this.#filling.at(-1);
-    if (batch === undefined || batch.changes.length >= RUNTIME_LIMITS.batchChangesMax) {
+    if (batch === undefined || batch.entries.length >= RUNTIME_LIMITS.batchChangesMax) {
       batch = new Batch();
       batch.span = this.#options.spans?.batch() ?? null;
       this.#filling.push(batch);
       this.#tip = batch;
     }
-    const before = batch.changes.length;
-    if (others.length > 0) addOver(batch, earlier === null ? others : [earlier, ...others], changes);
-    else if (earlier?.batch === batch) addOver(batch, [earlier], changes);
-    else for (const change of changes) batch.changes.push(change);
-    this.#waitingChanges += batch.changes.length - before;
+    const before = batch.entries.length;
+    if (others.length > 0) addOver(batch, earlier === null ? others : [earlier, ...others], entries);
+    else if (earlier?.batch === batch) addOver(batch, [earlier], entries);
+    else for (const entry of entries) batch.entries.push(entry);
+    this.#waitingChanges += batch.entries.length - before;
     if (!this.#isScheduled && this.#maySend()) {
       this.#isScheduled = true;
       setImmediate(() => this.#send());
@@ -222,7 +226,7 @@ export class Gate {
     if (next === undefined || this.#isWaitingForRoom || this.#fault !== null) return false;
     if (this.#inFlight.length === 0) return true;
     return this.#inFlight.length < RUNTIME_LIMITS.appendsInFlightMax &&
-      next.changes.length >= RUNTIME_LIMITS.batchWorthChanges;
+      next.entries.length >= RUNTIME_LIMITS.batchWorthChanges;
   }
 
   #send(): void {
@@ -248,7 +252,7 @@ export class Gate {
   async #append(batch: Batch): Promise<void> {
     const { journal, onAppended, onFault, counts } = this.#options;
     this.#inFlight.push(batch);
-    this.#waitingChanges -= batch.changes.length;
+    this.#waitingChanges -= batch.entries.length;
     const startedAt = performance.now();
     try {
       const appended = await journal.append(batch.send());
@@ -276,11 +280,13 @@ const NO_STRETCHES: readonly Stretch[] = [];
  * Adds changes to a batch; a counter within the stretch of its user is replaced. A counter of an account is not looked for
  * among the changes of its members: it may be there, and again in those of a later turn, which would then count as newer.
  */
-function addOver(batch: Batch, stretches: readonly Stretch[], changes: readonly RowChange[]): void {
-  for (const change of changes) {
-    const place = change.table === "counters" ? placeIn(batch, stretches, change.row) : -1;
-    if (place < 0) batch.changes.push(change);
-    else batch.changes[place] = change;
+function addOver(batch: Batch, stretches: readonly Stretch[], entries: readonly JournalEntry[]): void {
+  for (const entry of entries) {
+    const place = typeof entry === "string" || entry.table !== "counters"
+      ? -1
+      : placeIn(batch, stretches, entry.row);
+    if (place < 0) batch.entries.push(entry);
+    else batch.entries[place] = entry;
   }
 }
 
@@ -288,8 +294,9 @@ function placeIn(batch: Batch, stretches: readonly Stretch[], { key, userKey }: 
   const own = stretches.find((stretch) => stretch.userKey === userKey);
   if (own?.batch !== batch) return -1;
   for (let place = own.from; place < own.to; place++) {
-    const change = batch.changes[place] as RowChange;
-    if (change.table === "counters" && change.row.key === key && change.row.userKey === userKey) return place;
+    const entry = batch.entries[place] as JournalEntry;
+    if (typeof entry === "string" || entry.table !== "counters") continue;
+    if (entry.row.key === key && entry.row.userKey === userKey) return place;
   }
   return -1;
 }

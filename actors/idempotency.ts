@@ -6,7 +6,7 @@ import { FirstAnswers, nameOf, type RecentAnswer } from "./first_answers.ts";
 import { FreshKeys } from "./fresh_keys.ts";
 import type { Batch } from "./gate.ts";
 import { Loader } from "./loader.ts";
-import type { IdempotencyRow, UserStore } from "./port.ts";
+import type { IdempotencyRow, Journal, UserStore } from "./port.ts";
 import type { UserKey } from "../src/domain/values/ids.ts";
 import type { Millis } from "../src/domain/values/period.ts";
 import { RUNTIME_LIMITS, SWEEP_LIMITS } from "../src/process/limits.ts";
@@ -93,12 +93,17 @@ export class Flight {
 /** Runs one call a key at a time, and keeps first answers in memory until the tables have them. */
 export class Idempotency {
   readonly #flights = new Map<string, Flight>();
-  readonly #recent = new FirstAnswers();
+  readonly #recent: FirstAnswers;
   readonly #fresh = new FreshKeys();
   readonly #loader: Loader<{ realm: number; key: string }, IdempotencyRow | null>;
   readonly #realNow: () => Millis;
 
-  constructor(store: Pick<UserStore, "loadIdempotency">, realNow: () => Millis) {
+  constructor(
+    store: Pick<UserStore, "loadIdempotency">,
+    journal: Pick<Journal, "answerOf">,
+    realNow: () => Millis,
+  ) {
+    this.#recent = new FirstAnswers(journal);
     this.#realNow = realNow;
     this.#loader = new Loader(
       (keys) => store.loadIdempotency(keys),
@@ -116,9 +121,9 @@ export class Idempotency {
     return { realm, key, requestHash, status, body, userKey, at: this.#realNow() };
   }
 
-  /** Remembers a first answer until its batch is in the tables. */
-  remember(row: IdempotencyRow, batch: Batch): void {
-    this.#recent.add(row, batch);
+  /** Remembers a first answer, the last change of a batch, until the batch is in the tables. */
+  remember({ realm }: IdempotentCall, batch: Batch): void {
+    this.#recent.add(realm, batch);
   }
 
   /** Forgets the first answers of erased users. */

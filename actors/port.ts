@@ -78,6 +78,9 @@ export type RowChange =
   | { readonly verb: "put"; readonly table: "ai_spend"; readonly row: AiSpendRow }
   | { readonly verb: "put"; readonly table: "gateway_spend"; readonly row: GatewaySpendRow };
 
+/** A change on its way into the journal: as a row while a later turn may replace it, else as the journal's line of it. */
+export type JournalEntry = RowChange | string;
+
 /**
  * The user of a command: by end-user id, or by the key within a reservation id. Only the caller's realm is searched: a user
  * of another realm may be on another node.
@@ -189,7 +192,11 @@ export interface Journal {
    * Makes a batch durable, then resolves. Several may be in flight: they become durable in the order of the calls, and if
    * one fails, all later ones fail too.
    */
-  append(changes: readonly RowChange[]): Promise<AppendedBatch>;
+  append(entries: readonly JournalEntry[]): Promise<AppendedBatch>;
+  /** Returns the line of a change. */
+  lineOf(change: RowChange): string;
+  /** Returns the row of a first answer by its line. */
+  answerOf(line: string): IdempotencyRow;
   /** Says which value of these rows the tables would refuse; null for none. Such rows must not be appended. */
   misfitOf(changes: readonly RowChange[]): string | null;
   /**

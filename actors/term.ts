@@ -92,7 +92,7 @@ export class Term {
       spans,
     });
     this.budget = new Budget(realNow);
-    this.idempotency = new Idempotency(store, realNow);
+    this.idempotency = new Idempotency(store, lease.journal, realNow);
     this.refusedCalls = new RefusedCalls({ term: this, store: refusalStore, counts });
     const isValid = () => this.#fault === null && lease.isValid();
     const users: ActorTerm["users"] = {
@@ -214,7 +214,7 @@ export class Term {
   async keepAnswer(first: FirstAnswer, userKey: UserKey | null): Promise<void> {
     const row = this.idempotency.keep(first, userKey);
     const batch = this.gate.add([{ verb: "put", table: "idempotency", row }]);
-    this.idempotency.remember(row, batch);
+    this.idempotency.remember(first, batch);
     await batch.durable;
   }
 

@@ -79,6 +79,15 @@ const NEEDS_ESCAPE = /[\\\n\r\t]/;
 const ESCAPED = /[\\\n\r\t]/g;
 const ESCAPES: Record<string, string> = { "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 
+/** Reads a text that `copyText` encoded. */
+export function copiedText(encoded: string): string | null {
+  if (encoded === NULL) return null;
+  return encoded.includes("\\") ? encoded.replace(ESCAPE, (escape) => CHARS[escape] ?? escape) : encoded;
+}
+
+const ESCAPE = /\\./g;
+const CHARS = Object.fromEntries(Object.entries(ESCAPES).map(([char, escape]) => [escape, char]));
+
 /** Encodes values as a PostgreSQL array, to be bound as text and cast. */
 export function arrayText(values: readonly (string | number | boolean | null)[]): string {
   let text = "{";

@@ -16,8 +16,6 @@ function makeDrain() {
   let hurries = 0;
   const hook: { before?: () => Promise<void>; changesMax?: number; bytesMax?: number } = {};
   const journal = {
-    misfitOf: () => null,
-    append: () => Promise.reject(new Error("not here")),
     drain: async (batches: readonly AppendedBatch[], spreadMs = 0) => {
       spreads.push(spreadMs);
       await hook.before?.();

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { Batch } from "../../actors/gate.ts";
 import { type Flight, Idempotency, type WireAnswer } from "../../actors/idempotency.ts";
 import type { IdempotencyRow } from "../../actors/port.ts";
+import { answerOf, lineOf } from "../../src/storage/rows/tables.ts";
 import { barrier, isSettled } from "./runtime.ts";
 
 const ANSWER: WireAnswer = { status: 200, body: "first" };
@@ -22,9 +23,14 @@ function make() {
       return Promise.resolve(keys.map(find));
     },
   };
-  const idempotency = new Idempotency(store, () => clock.now);
+  const idempotency = new Idempotency(store, { answerOf }, () => clock.now);
   const row: IdempotencyRow = { ...CALL, ...ANSWER, userKey: 1, at: clock.now };
   return { idempotency, stored, queries, clock, row };
+}
+
+function remember(idempotency: Idempotency, row: IdempotencyRow, batch: Batch): void {
+  batch.entries.push(lineOf({ verb: "append", table: "idempotency", row }));
+  idempotency.remember(row, batch);
 }
 
 /** A batch that is in the journal. */
@@ -40,7 +46,7 @@ Deno.test("the first call runs; the same one again gets its answer, from memory 
   const { idempotency, stored, row } = make();
   const batch = durable();
   const first = await idempotency.run(CALL, () => {
-    idempotency.remember(row, batch);
+    remember(idempotency, row, batch);
     return Promise.resolve(ANSWER);
   });
   assert.equal(first.kind, "first");
@@ -49,14 +55,14 @@ Deno.test("the first call runs; the same one again gets its answer, from memory 
   assert.equal(again.answer.body, "first");
   stored.push(row);
   batch.isDrained = true;
-  idempotency.remember({ ...row, key: "other" }, new Batch());
+  remember(idempotency, { ...row, key: "other" }, new Batch());
   assert.equal((await idempotency.run(CALL, never)).kind, "replayed");
 });
 
 Deno.test("a first answer that is not durable yet is not sent", async () => {
   const { idempotency, row } = make();
   const batch = new Batch();
-  idempotency.remember(row, batch);
+  remember(idempotency, row, batch);
   const again = idempotency.run(CALL, never);
   assert.equal(await isSettled(again), false);
   batch.open();
@@ -120,7 +126,7 @@ Deno.test("a twin in flight waits for the first answer", async () => {
   const { wait, open } = barrier();
   const first = idempotency.run(CALL, async () => {
     await wait;
-    idempotency.remember(row, durable());
+    remember(idempotency, row, durable());
     return ANSWER;
   });
   const twins = [idempotency.run(CALL, never), idempotency.run(CALL, never)];
@@ -137,7 +143,7 @@ Deno.test("after a first call that failed without an answer, one twin takes its 
   const run = () =>
     idempotency.run(CALL, async () => {
       if (runs++ === 0) await wait;
-      idempotency.remember(row, durable());
+      remember(idempotency, row, durable());
       return ANSWER;
     });
   const calls = [run(), run(), run()];
@@ -170,7 +176,7 @@ Deno.test("calls that come together are looked up with one query, and what is in
   const { idempotency, stored, queries, row } = make();
   stored.push({ ...row, key: "stored" });
   const batch = new Batch();
-  idempotency.remember({ ...row, key: "recent" }, batch);
+  remember(idempotency, { ...row, key: "recent" }, batch);
   const flights = ["free", "recent", "stored", "other"].map((key) =>
     idempotency.begin({ ...CALL, key, requestHash: key === "other" ? "x" : "h" }) as Flight
   );
@@ -178,7 +184,7 @@ Deno.test("calls that come together are looked up with one query, and what is in
   const looked = idempotency.lookUp(flights);
   // What was known stays known, also when memory lets go of it before the tables have answered.
   batch.isDrained = true;
-  idempotency.remember({ ...row, key: "later" }, new Batch());
+  remember(idempotency, { ...row, key: "later" }, new Batch());
   await looked;
   assert.deepEqual(queries, [["free", "stored", "other"]]);
   const awaited = new Set<Batch>();
@@ -195,7 +201,7 @@ Deno.test("a call that has begun keeps others of its key waiting until it ends",
   assert.ok(flight.before === null && behind.before !== null);
   const last = idempotency.run(CALL, never);
   const second = idempotency.runBegun(behind, () => {
-    idempotency.remember(row, durable());
+    remember(idempotency, row, durable());
     return Promise.resolve(ANSWER);
   });
   assert.equal(await isSettled(second), false);
@@ -209,14 +215,14 @@ Deno.test("a new key with the prefix of its realm needs no query; once used, it 
   const batch = durable();
   const run = () =>
     idempotency.run({ ...CALL, key }, () => {
-      idempotency.remember({ ...row, key }, batch);
+      remember(idempotency, { ...row, key }, batch);
       return Promise.resolve(ANSWER);
     });
   assert.deepEqual([(await run()).kind, (await run()).kind], ["first", "replayed"]);
   assert.deepEqual(queries, []);
   stored.push({ ...row, key });
   batch.isDrained = true;
-  idempotency.remember({ ...row, key: "other" }, new Batch());
+  remember(idempotency, { ...row, key: "other" }, new Batch());
   assert.equal((await run()).kind, "replayed");
   assert.deepEqual(queries, [[key]]);
 });
@@ -245,10 +251,10 @@ Deno.test("first answers leave memory when the tables have them", () => {
   const { idempotency, row } = make();
   const batches = [durable(), durable()];
   for (const [place, batch] of batches.entries()) {
-    for (const name of ["a", "b"]) idempotency.remember({ ...row, key: `${place}${name}` }, batch);
+    for (const name of ["a", "b"]) remember(idempotency, { ...row, key: `${place}${name}` }, batch);
     batch.isDrained = true;
   }
   assert.equal(idempotency.sizeOf(1), 2);
-  idempotency.remember({ ...row, key: "last" }, durable());
+  remember(idempotency, { ...row, key: "last" }, durable());
   assert.equal(idempotency.sizeOf(1), 1);
 });

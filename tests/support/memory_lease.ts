@@ -1,12 +1,12 @@
 // The right to write to a store in memory, and the journal that goes with it.
 
-import type { AppendedBatch, Journal, Lease, RowChange } from "../../actors/port.ts";
+import type { AppendedBatch, Journal, JournalEntry, Lease } from "../../actors/port.ts";
 import { misfitOf } from "../../src/storage/rows/misfits.ts";
-import { encodeChanges } from "../../src/storage/rows/tables.ts";
+import { answerOf, encodeChanges, lineOf } from "../../src/storage/rows/tables.ts";
 
 /** The store of a lease. */
 interface LeasedStore {
-  append(changes: readonly RowChange[], payload: string, isValid: () => boolean): Promise<AppendedBatch>;
+  append(entries: readonly JournalEntry[], payload: string, isValid: () => boolean): Promise<AppendedBatch>;
   drain(batches: readonly AppendedBatch[]): Promise<void>;
 }
 
@@ -31,14 +31,16 @@ export class MemoryLease implements Lease {
     let last: Promise<unknown> = Promise.resolve();
     this.journal = {
       // One after another, and no further one after a failure.
-      append: (changes) => {
-        const payload = encodeChanges(changes);
-        const copy = [...changes];
+      append: (entries) => {
+        const payload = encodeChanges(entries);
+        const copy = [...entries];
         const appended = last.then(() => store.append(copy, payload, isValid));
         last = appended;
         last.catch(() => {});
         return appended;
       },
+      lineOf,
+      answerOf,
       misfitOf,
       drain: (batches) => store.drain(batches),
       hurry: () => {},

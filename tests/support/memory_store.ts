@@ -8,10 +8,10 @@ import {
   type GatewaySpendRow,
   type IdempotencyRow,
   type IssuesRow,
+  type JournalEntry,
   type LoadedUser,
   type OperationsRow,
   type RefusalStore,
-  type RowChange,
   type StoredMerge,
   Unavailable,
   type UserRef,
@@ -55,11 +55,11 @@ import { countMoved, NOTHING_MOVED } from "./moved_counts.ts";
 /** Points of a write at which a test can wait (answer a promise) or fail (throw). */
 export interface StoreHooks {
   /** Before a batch is in the journal. */
-  append?: (changes: readonly RowChange[]) => Promise<void> | void;
+  append?: (changes: readonly JournalEntry[]) => Promise<void> | void;
   /** Before counts of refused calls are stored; false where the caller must not learn of it. */
   refusals?: (rows: readonly RefusalRow[]) => Promise<boolean | void> | boolean | void;
   /** After it is in the journal and before any caller is answered. */
-  appended?: (changes: readonly RowChange[]) => Promise<void> | void;
+  appended?: (changes: readonly JournalEntry[]) => Promise<void> | void;
   /** Before batches go from the journal into the tables. */
   drain?: (batches: readonly AppendedBatch[]) => Promise<void> | void;
   /** After a load has read and before it answers. */
@@ -321,7 +321,7 @@ export class MemoryStore implements UserStore, RefusalStore {
   }
 
   async append(
-    changes: readonly RowChange[],
+    changes: readonly JournalEntry[],
     payload: string,
     isValid: () => boolean,
   ): Promise<AppendedBatch> {

@@ -10,7 +10,9 @@
 
 import {
   type AppendedBatch,
+  type IdempotencyRow,
   type Journal,
+  type JournalEntry,
   type Lease,
   type RowChange,
   Unavailable,
@@ -28,7 +30,7 @@ import {
   prepareKeys,
 } from "../nodes/node_store.ts";
 import { misfitOf } from "../rows/misfits.ts";
-import { encodeChanges } from "../rows/tables.ts";
+import { answerOf, encodeChanges, lineOf } from "../rows/tables.ts";
 import { startDrainThread } from "./drain_thread.ts";
 import { type Drainer, openSessionDrainer } from "./drainer.ts";
 import { firstSeq, sessionNameOf } from "./ranges.ts";
@@ -195,8 +197,16 @@ export class Writer implements Lease, Journal {
   }
 
   /** Not async itself: while it waits, an async function would keep the rows that the text replaces. */
-  append(changes: readonly RowChange[]): Promise<AppendedBatch> {
-    return this.#append(encodeChanges(changes), changes.length);
+  append(entries: readonly JournalEntry[]): Promise<AppendedBatch> {
+    return this.#append(encodeChanges(entries), entries.length);
+  }
+
+  lineOf(change: RowChange): string {
+    return lineOf(change);
+  }
+
+  answerOf(line: string): IdempotencyRow {
+    return answerOf(line);
   }
 
   async #append(payload: string, changes: number): Promise<AppendedBatch> {

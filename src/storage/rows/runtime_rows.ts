@@ -7,7 +7,7 @@ import type {
   IssuesRow,
   OperationsRow,
 } from "../../../actors/port.ts";
-import { copyText, NULL } from "../database.ts";
+import { copiedText, copyText, NULL } from "../database.ts";
 import { amount, column, table } from "./columns.ts";
 
 export const IDEMPOTENCY = table<IdempotencyRow>("idempotency", 2, {
@@ -25,6 +25,20 @@ function lineOfAnswer({ realm, key, requestHash, status, body, userKey, at }: Id
   return [realm, copyText(key), copyText(requestHash), status, copyText(body), userKey ?? NULL, at].join(
     "\t",
   );
+}
+
+/** Reads a line that `lineOfAnswer` made. */
+export function readAnswer(line: string): IdempotencyRow {
+  const [realm, key, requestHash, status, body, userKey, at] = line.split("\t").map(copiedText);
+  return {
+    realm: Number(realm),
+    key: key ?? "",
+    requestHash: requestHash ?? "",
+    status: Number(status),
+    body: body ?? "",
+    userKey: userKey == null ? null : Number(userKey),
+    at: Number(at),
+  };
 }
 
 export const OPERATIONS = table<OperationsRow>("operations", 3, {

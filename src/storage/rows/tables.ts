@@ -2,13 +2,20 @@
 // journal stores these lines and the drain copies them into the tables, so a replay after a crash runs the same code as an
 // ordinary drain.
 
-import type { RowChange } from "../../../actors/port.ts";
+import type { IdempotencyRow, JournalEntry, RowChange } from "../../../actors/port.ts";
 import type { TableSpec } from "./columns.ts";
 import { CREDIT_BALANCES, CREDIT_LEDGER } from "./credit_rows.ts";
 import { COUNTERS, EVENT_LOGS, EVENTS, GENERATIONS, RESERVATIONS } from "./metering_rows.ts";
 import { OVERAGE_HOURS, OVERAGE_WINDOWS } from "./overage_rows.ts";
 import { RUNS } from "./run_rows.ts";
-import { AI_SPEND, CREDIT_ISSUES, GATEWAY_SPEND, IDEMPOTENCY, OPERATIONS } from "./runtime_rows.ts";
+import {
+  AI_SPEND,
+  CREDIT_ISSUES,
+  GATEWAY_SPEND,
+  IDEMPOTENCY,
+  OPERATIONS,
+  readAnswer,
+} from "./runtime_rows.ts";
 import { SHARES } from "./share_rows.ts";
 import { SUBSCRIPTION_EVENTS, SUBSCRIPTIONS } from "./subscription_rows.ts";
 import { END_USER_KEYS } from "./end_user_key_rows.ts";
@@ -81,16 +88,20 @@ const ENCODERS: ReadonlyMap<string, TableEncoder> = new Map(
   }),
 );
 
+/** Encodes a change as one line. */
+export function lineOf({ table, verb, row }: RowChange): string {
+  const { heads, encode } = ENCODERS.get(table) as TableEncoder;
+  return heads[verb] + encode(row);
+}
+
+/** Returns the row of a first answer by its line. */
+export function answerOf(line: string): IdempotencyRow {
+  return readAnswer(line.slice(CHANGE_HEAD));
+}
+
 /** Encodes changes for journal and drain, one per line. */
-export function encodeChanges(changes: readonly RowChange[]): string {
-  // Joins all pieces at once: adding each head to its line would allocate another string per change.
-  const pieces: string[] = [];
-  for (const { table, verb, row } of changes) {
-    const { heads, encode } = ENCODERS.get(table) as TableEncoder;
-    if (pieces.length > 0) pieces.push("\n");
-    pieces.push(heads[verb], encode(row));
-  }
-  return pieces.join("");
+export function encodeChanges(entries: readonly JournalEntry[]): string {
+  return entries.map((entry) => typeof entry === "string" ? entry : lineOf(entry)).join("\n");
 }
 
 /**

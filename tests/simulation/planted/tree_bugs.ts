@@ -111,8 +111,10 @@ function lookAmongTheChangesOfMembers(): () => void {
         const { batch, userKey } = other;
         const first = firsts.get(batch)?.get(userKey) ?? other;
         firsts.set(batch, (firsts.get(batch) ?? new Map()).set(userKey, first));
-        const ofCaller = earlier?.batch === batch ? batch.changes.slice(earlier.from, earlier.to) : [];
-        const isThere = ofCaller.some(({ table, row }) => table === "counters" && row.userKey === userKey);
+        const ofCaller = earlier?.batch === batch ? batch.entries.slice(earlier.from, earlier.to) : [];
+        const isThere = ofCaller.some((change) =>
+          typeof change === "object" && change.table === "counters" && change.row.userKey === userKey
+        );
         return isThere ? { ...earlier as Stretch, userKey } : first;
       });
       return add.call(this, changes, earlier, wrong);
