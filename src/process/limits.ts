@@ -327,8 +327,10 @@ export const GATEWAY_LIMITS = {
   bodyBytesMax: 32 * 1024 * 1024,
   /** Brackets, braces and commas outside of strings: long conversations with tools have some 10,000. */
   structureMax: 200_000,
-  /** Calls in flight in one process. */
+  /** Calls in flight in one process ... */
   callsMax: 10_000,
+  /** ... and those of one app, so that a slow model under one leaves room for others. */
+  callsOfAppMax: 5_000,
   /** How often open calls are checked: holds to prolong, stalled calls. */
   lookEveryMs: 1_000,
   /** An open hold is prolonged this often, or after a third of its time to live if that is shorter. */
@@ -345,8 +347,9 @@ export const GATEWAY_LIMITS = {
   readOnMs: 10_000,
   readOnBytesMax: 4 * 1024 * 1024,
   readOnCallsMax: 500,
-  /** Bytes of the model server's list of models, which is filtered in memory. */
-  modelsBytesMax: 4 * 1024 * 1024,
+  /** How long a call without a hold, or the body of an error, may take, and its bytes: both are passed on as a whole. */
+  plainMs: 60_000,
+  plainBytesMax: 4 * 1024 * 1024,
   /** Bytes of a complete answer that are kept to read its usage. */
   answerBytesMax: 1024 * 1024,
   /** Bytes of one event of a stream that are kept to read its usage. */
