@@ -133,10 +133,15 @@ export function isLong({ length }: string | Uint8Array): boolean {
   return length > DOWNLOAD_LIMITS.chunkBytes;
 }
 
-/** Returns a body of bytes that are made already. They are sent in small parts and may be those of many answers. */
-export function inParts(bytes: Uint8Array): ReadableStream<Uint8Array> {
-  async function* pieces() {
-    yield bytes;
-  }
-  return new Download(() => {}).stream(pieces());
+/**
+ * Returns a body that takes no share.
+ *
+ * @param made its pieces, or all of it, which may be the bytes of many answers
+ */
+export function inParts(made: AsyncGenerator<string | Uint8Array> | Uint8Array): ReadableStream<Uint8Array> {
+  return new Download(() => {}).stream(made instanceof Uint8Array ? only(made) : made);
+}
+
+async function* only(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes;
 }
