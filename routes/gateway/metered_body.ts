@@ -108,7 +108,7 @@ export class MeteredBody implements UnderlyingDefaultSource<Uint8Array> {
 /** Why an answer has no end where this process ended its call: it stops, or nothing moved for long. */
 const ENDED_HERE = "The call was ended before its answer was complete";
 
-/** Why a call fails whose answer has no end. */
+/** Why a call fails when its answer has no end. */
 export const CUT_OFF = "The model server ended the connection within its answer";
 
 /** Returns the response body of a source. Each piece is read only when the caller asks for it. */

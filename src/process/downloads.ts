@@ -130,7 +130,7 @@ export class Download {
 
 /** Whether an answer is too long to be left to the runtime, which keeps all of it until its reader has taken it. */
 export function isLong({ length }: string | Uint8Array): boolean {
-  return length > DOWNLOAD_LIMITS.chunkBytes;
+  return length > DOWNLOAD_LIMITS.longBytes;
 }
 
 /**

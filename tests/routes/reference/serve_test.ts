@@ -79,7 +79,7 @@ Deno.test("Scalar is the file of its package, with and without compression", asy
 
 Deno.test("a caller who reads none of a long answer is given up", async () => {
   using _limits = changedLimits(DOWNLOAD_LIMITS, { readerGoneMs: 5 });
-  const text = "x".repeat(DOWNLOAD_LIMITS.chunkBytes + 1);
+  const text = "x".repeat(DOWNLOAD_LIMITS.longBytes + 1);
   for (
     const answer of [
       await get("/api/openapi.json"),
@@ -94,7 +94,7 @@ Deno.test("a caller who reads none of a long answer is given up", async () => {
 });
 
 Deno.test("a long answer of a call has its length, and comes whole", async () => {
-  const body = "ä".repeat(DOWNLOAD_LIMITS.chunkBytes + 1);
+  const body = "ä".repeat(DOWNLOAD_LIMITS.longBytes + 1);
   const answer = respond(new Request("http://service.test"), { status: 404, body });
   assert.deepEqual([answer.status, answer.headers.get("content-length")], [404, String(2 * body.length)]);
   assert.equal(await answer.text(), body);
