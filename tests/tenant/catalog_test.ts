@@ -240,34 +240,6 @@ Deno.test("what a catalog was read with can be put back, and is no part of the d
   assert.deepEqual(await checkCatalog({ ...envelope, $schema: 5, version: "x" }, null), { catalog: {} });
 });
 
-Deno.test("null for an optional member is the same as leaving it out; for any other it is a fault", async () => {
-  const plain = { ...modelWith({}), plans: [PLAN], packs: [BUCKET] };
-  const group = {
-    ...GROUP,
-    matches: [{ ...RULE, metadata: null }],
-    alerts: null,
-    period: null,
-    overage: null,
-  };
-  const sent = {
-    ...modelWith({ aliases: null, outputCentsPerMillionTokens: null }),
-    plans: [{
-      ...PLAN,
-      limits: [group],
-      onPlanChange: null,
-      archived: null,
-      trial: null,
-      stripePrices: null,
-    }],
-    packs: [{ ...BUCKET, lowAt: null, price: null }],
-    ...{ settings: null, composeTypes: null, rates: null },
-  };
-  assert.deepEqual(await checkCatalog(sent, null), await checkCatalog(plain, null));
-  const faults = await faultsOf({ plans: [{ ...PLAN, rank: null, features: { sso: null } }, null] });
-  const paths = faults.map((fault) => fault.split(":")[0]);
-  assert.deepEqual(paths, ["plans[0].rank", "plans[0].features.sso", "plans[1]"]);
-});
-
 Deno.test("metadata of a rule and an output schema are open", async () => {
   const rule = { event: "a", metadata: { anything: "x", version: "1" } };
   const outputSchema = { type: "object", properties: { quotas: { type: "number" } }, "x-note": 1 };
