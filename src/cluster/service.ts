@@ -56,7 +56,7 @@ export interface ServiceOptions {
 }
 
 /** One of several databases of a process. */
-export interface StoreOptions {
+interface StoreOptions {
   readonly name: string;
   /** The names of all databases in alphabetical order. */
   readonly names: string;

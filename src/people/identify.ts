@@ -31,7 +31,7 @@ import { standInPersonId } from "./person_id.ts";
 import type { PeopleWorld } from "./world.ts";
 
 /** The properties to store for an id. */
-export interface Identification {
+interface Identification {
   readonly distinctId: string;
   /** These overwrite the stored ones. */
   readonly properties: Properties;
@@ -43,7 +43,7 @@ export interface Identification {
   readonly by: LinkMaker;
 }
 
-export interface Identified {
+interface Identified {
   readonly personId: string;
   readonly merged: boolean;
 }

@@ -7,7 +7,7 @@ import { STREAM_LIMITS } from "./limits.ts";
 import { brokenBody, log, messageOf } from "./log.ts";
 
 /** Why a stream ends in good order, as sent to its reader. */
-export const STREAM_ENDS = [
+const STREAM_ENDS = [
   "token_expired",
   "key_revoked",
   "merged",

@@ -96,7 +96,7 @@ export async function redeliver(
 }
 
 /** Which messages a call sends again: those that were given up, or all that are not delivered and failed once. */
-export type AgainStatus = "failed" | "failing";
+type AgainStatus = "failed" | "failing";
 
 /** Makes messages of an endpoint pending and due at once, up to a bound; returns how many. */
 export async function redeliverAll(

@@ -29,13 +29,13 @@ import { Delivery } from "./delivery.ts";
 import { Flights, type FlightWorld } from "./flights.ts";
 
 /** What a sender uses. */
-export interface SenderWorld extends FlightWorld {
+interface SenderWorld extends FlightWorld {
   readonly term: Pick<Term, "doors" | "flush" | "isServing">;
   readonly database: Pick<Database, "query">;
 }
 
 /** The pending messages of this process. */
-export interface SenderBacklog {
+interface SenderBacklog {
   /** Number of messages, of each endpoint up to a limit. */
   readonly pending: number;
   /** Age of the oldest one by its realm's clock; 0 without pending messages. */

@@ -21,7 +21,7 @@ export interface ClusterNode {
 }
 
 /** What a test sets differently from the default. */
-export interface MemberOptions {
+interface MemberOptions {
   readonly network?: Network;
   readonly identity?: Partial<Identity>;
   readonly onCall?: (call: unknown, from: number) => Promise<Reply>;

@@ -37,7 +37,7 @@ export const CATALOG = {
 export const ANTHROPIC_KEY = "sk-ant-0123456789";
 
 /** A service on a port. */
-export interface GatewayService {
+interface GatewayService {
   readonly service: TestService;
   readonly model: ModelServer;
   /** The base URL of OpenAI's client. */

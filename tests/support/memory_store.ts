@@ -53,7 +53,7 @@ import { isLive, runRows, runsAround } from "./memory_runs.ts";
 import { countMoved, NOTHING_MOVED } from "./moved_counts.ts";
 
 /** Points of a write at which a test can wait (answer a promise) or fail (throw). */
-export interface StoreHooks {
+interface StoreHooks {
   /** Before a batch is in the journal. */
   append?: (changes: readonly RowChange[]) => Promise<void> | void;
   /** Before counts of refused calls are stored; false where the caller must not learn of it. */

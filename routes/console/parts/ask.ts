@@ -47,7 +47,7 @@ export type ApiAnswer<T> = { readonly ok: true; readonly data: T } | {
 };
 
 /** The API's endpoints by their ids. */
-export interface Endpoints {
+interface Endpoints {
   readonly keyed: ReadonlyMap<string, Endpoint<World>>;
   readonly keyless: ReadonlyMap<string, KeylessEndpoint<World>>;
 }
@@ -63,7 +63,7 @@ export function endpointsOf(
 }
 
 /** The operator and the request that a call is made for. */
-export interface CallContext {
+interface CallContext {
   readonly session: Session;
   /** Whether the operator may read prompts and responses. */
   readonly seesPrompts: boolean;
@@ -76,7 +76,7 @@ export interface CallContext {
 }
 
 /** Values for the audit log, beside the input of a write and the ids in its answer. */
-export interface AuditDetails {
+interface AuditDetails {
   /** By default the user of the page. */
   readonly userId?: string | null;
   readonly before?: Values;

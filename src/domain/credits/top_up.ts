@@ -20,7 +20,7 @@ import {
 } from "../state/top_up.ts";
 
 /** What a setting buys at the present prices. */
-export interface TopUpOffer {
+interface TopUpOffer {
   readonly pack: Pack;
   readonly item: Omit<PackItem, "amount">;
   readonly units: Amount;

@@ -34,7 +34,7 @@ export type TopUpStep =
   | ({ readonly kind: "paid" | "match" } & TopUpPayment);
 
 /** Money that Stripe has received. */
-export interface TopUpPayment {
+interface TopUpPayment {
   readonly paymentIntentId: string;
   readonly amount: number;
   readonly currency: string;

@@ -46,7 +46,7 @@ export interface MergeTree {
   readonly children: number;
 }
 
-export interface MergeAnswer {
+interface MergeAnswer {
   readonly report: MergeReport;
 }
 

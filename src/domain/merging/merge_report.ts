@@ -14,7 +14,7 @@ export interface HistoryCounts {
 }
 
 /** A stored report, and the progress of the merge since. */
-export interface KeptReport {
+interface KeptReport {
   readonly report: MergeReport;
   /** Whether history still moves in the background. */
   readonly historyPending: boolean;

@@ -152,7 +152,7 @@ function underQuota(
  * Returns when a count reaches its quota if it goes on rising as it did since the start of its window, rounded down; null if
  * that is not before the end, if the quota is reached already, and before a quarter of the window has passed.
  */
-export function projectedEnd(
+function projectedEnd(
   count: Amount,
   quota: Amount,
   { start, end }: Window,

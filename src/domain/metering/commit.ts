@@ -72,7 +72,7 @@ export interface CommitAnswer {
 }
 
 /** A user above with its counters after the commit; empty where it was silent. */
-export interface ChargedLevel {
+interface ChargedLevel {
   readonly userId: string;
   readonly groups: readonly ChargedGroup[];
   readonly uncovered: Charge["uncovered"];

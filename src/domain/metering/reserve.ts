@@ -94,7 +94,7 @@ export interface LevelReading<Group = GroupReading> {
 }
 
 /** A part of the call's size that nothing counts, or credits that nothing says. */
-export type HoldWarning = "quantity_not_counted" | "unrated_event";
+type HoldWarning = "quantity_not_counted" | "unrated_event";
 
 /** A matched group with the credits of its unit, by pack, in consumption order. */
 export interface OfferedGroup extends GroupReading {

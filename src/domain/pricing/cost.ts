@@ -15,7 +15,7 @@ export interface Cost {
 }
 
 /** What an event keeps of its model. */
-export interface EventModel {
+interface EventModel {
   readonly model?: string;
   readonly isUnpriced?: true;
 }

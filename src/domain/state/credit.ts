@@ -13,9 +13,9 @@ import type { Unit } from "../catalog/plan.ts";
 export type CreditSource = "purchase" | "grant" | "refund" | "manual";
 
 /** What granted a balance, where no caller and no operator did: a plan, a rollover of it, or a top-up. */
-export type CreditOrigin = "plan" | "rollover" | "topup";
+type CreditOrigin = "plan" | "rollover" | "topup";
 
-export type CreditStatus = "active" | "expired" | "depleted" | "revoked";
+type CreditStatus = "active" | "expired" | "depleted" | "revoked";
 
 /** Credits of one grant and pack item. */
 export interface CreditBalance {

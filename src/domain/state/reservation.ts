@@ -138,7 +138,7 @@ export function countersOf({ lines }: Reservation): CounterRef[] {
 export type ReservationTrigger = "commit" | "release" | "expire";
 
 /** What a trigger does: the next state and how the amounts move, or a refusal, or nothing. */
-export type Transition =
+type Transition =
   | { readonly next: ReservationStatus; readonly effect: "settle" | "refund" | "recharge" }
   | "reservation_not_pending"
   | "no_change";

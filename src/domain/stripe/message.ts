@@ -22,7 +22,7 @@ import {
 } from "./fields.ts";
 
 /** The common part of every message. */
-export interface Head {
+interface Head {
   readonly eventId: string;
   readonly type: string;
   /** When Stripe made the event. */
@@ -33,7 +33,7 @@ export interface Head {
 }
 
 /** Whether a subscription entitles to its plan: now, no longer, or not yet. */
-export type SubscriptionState = "in_force" | "over" | "not_yet";
+type SubscriptionState = "in_force" | "over" | "not_yet";
 
 /** `customer.subscription.*`. */
 export interface SubscriptionMessage {
@@ -113,7 +113,7 @@ export interface SaleMessage {
 }
 
 /** `invoice_payment.paid`: the payment of an invoice. */
-export interface PaymentMessage {
+interface PaymentMessage {
   readonly kind: "payment";
   readonly head: Head;
   readonly source: string;
@@ -158,7 +158,7 @@ export interface TopUpMessage {
 }
 
 /** What a message of a top-up needs to know of it. */
-export interface SoldTopUp {
+interface SoldTopUp {
   readonly userId: string;
   readonly packId: string;
   readonly quantity: number;
@@ -167,7 +167,7 @@ export interface SoldTopUp {
 }
 
 /** A message that changes nothing. */
-export interface OtherMessage {
+interface OtherMessage {
   readonly kind: "other";
   readonly head: Head;
   readonly reason: string;

@@ -17,7 +17,7 @@ import { TOP_UP_FAULTS } from "./reconcile_top_ups.ts";
 import { SHARES } from "./reconcile_shares.ts";
 import { SUMMARIES } from "./reconcile_summaries.ts";
 
-export type DriftKind =
+type DriftKind =
   | "count"
   | "remaining"
   | "held"

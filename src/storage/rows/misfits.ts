@@ -6,7 +6,7 @@ import type { RowChange } from "../../../actors/port.ts";
 import { decimalOf } from "../../domain/values/amount.ts";
 
 /** The columns of a table that take less than any text and any whole number, by the names of their members. */
-export interface Narrow {
+interface Narrow {
   /** The largest value of numbers of 32 bits or less; `realm` has 32 bits everywhere. */
   readonly max?: Readonly<Record<string, number>>;
   /** Numbers that may have a fraction. */
