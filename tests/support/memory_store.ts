@@ -23,7 +23,7 @@ import type { Counter } from "../../src/domain/state/counter.ts";
 import { addUp, kindOf, type RefusalRow } from "../../src/domain/state/refused_call.ts";
 import type { CallerTexts } from "../../src/domain/state/text_room.ts";
 import type { EndUserKey } from "../../src/domain/state/end_user_key.ts";
-import { type CreditBalance, type LedgerEntry, TOLD } from "../../src/domain/state/credit.ts";
+import { type CreditBalance, type LedgerEntry, NOTIFIED } from "../../src/domain/state/credit.ts";
 import type { MeteringEvent } from "../../src/domain/state/event.ts";
 import { ownerOf, type UserKey } from "../../src/domain/values/ids.ts";
 import type { HistoryCounts } from "../../src/domain/merging/merge_report.ts";
@@ -191,9 +191,9 @@ export class MemoryTables {
     const counters = this.counters(user.key).filter(({ windowEnd }) =>
       windowEnd === null || windowEnd > from
     );
-    const balances = this.balances(user.key).filter(({ held, revokedAt, expiresAt, included, told }) =>
+    const balances = this.balances(user.key).filter(({ held, revokedAt, expiresAt, included, notified }) =>
       held > 0n || revokedAt === null && (expiresAt === null || expiresAt >= from) ||
-      included !== null && ((included.windowEnd ?? Infinity) > from || (told & TOLD.expired) === 0)
+      included !== null && ((included.windowEnd ?? Infinity) > from || (notified & NOTIFIED.expired) === 0)
     );
     const aliases = this.list("users", ({ merged_into: into }) => into === user.key)
       .map((row) => USERS.read(row))

@@ -70,7 +70,7 @@ export interface Reservation {
   /** The number of the price row of the reserve; NO_PRICE_ROW for none, null for holds of versions that kept none. */
   readonly priceRow: number | null;
   /** Whether the caller named the cents, so that a model without a price is no cause for a warning. */
-  readonly toldCents: boolean;
+  readonly namesCents: boolean;
   readonly lines: readonly HoldLine[];
   /** What was taken from credit balances, in the order taken. */
   readonly credits: readonly CreditLine[];

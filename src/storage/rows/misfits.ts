@@ -71,7 +71,7 @@ export const NARROW: { readonly [Name in RowChange["table"]]: Narrow } = {
   idempotency: { max: { status: INT }, indexed: [["key"]] },
   operations: { indexed: [["workspaceId", "mode", "month"]], unsigned: ["used"] },
   credit_balances: {
-    max: { told: INT },
+    max: { notified: INT },
     fractions: ["priority"],
     indexed: [["id"], ["packId"], ["externalRef"], ["ownRef"]],
     unsigned: ["remaining", "held", "revokedAmount", "overage"],
@@ -93,7 +93,7 @@ export const NARROW: { readonly [Name in RowChange["table"]]: Narrow } = {
   shares: { indexed: [["groupId", "unit", "userId"]], unsigned: ["count"], clash: inWindow },
   top_ups: { max: { attempt: INT }, indexed: [["id"], ["status"], ["customerId"]] },
   overage_windows: {
-    max: { told: SMALLINT },
+    max: { notified: SMALLINT },
     indexed: [["groupId", "unit"]],
     unsigned: ["total", "pending"],
     clash: inWindow,
