@@ -148,7 +148,7 @@ async function identifyBeside(world: PeopleWorld, realm: Realm, call: Merging): 
 /**
  * Whether a public key links an anonymous id to this named id for the first time.
  *
- * @throws Refusal where it may not. The text does not tell which rule the id breaks
+ * @throws Refusal where it may not. The message does not name the rule that the id breaks
  */
 async function isNewLink(
   reader: Pick<Session, "query">,

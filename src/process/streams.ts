@@ -28,7 +28,7 @@ export type StreamNext =
 export interface StreamSource {
   /** The next state that differs from the last one. After a fault the stream asks again. */
   next(): Promise<StreamNext>;
-  /** Why the stream may not continue, whatever the state; null when it may. */
+  /** Why the stream may not continue, even if its user does not change; null when it may. */
   endsNow(): StreamEnd | null;
 }
 

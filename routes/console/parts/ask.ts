@@ -152,12 +152,12 @@ export class ApiCaller {
       const isKept = endpoint.answersToken !== true;
       const userId = details.userId ?? this.#context.userId ?? textOr(sent["userId"]) ??
         textOr(sent["distinctId"]);
-      const told = {
+      const values = {
         before: details.before ?? null,
         after: (data: Values) => ({ ...plainValues(sent), ...details.after, ...idsOf(data) }),
       };
       const action = { ...this.#author, what: id, appId, mode, userId };
-      const write = () => this.#withinCap(id, caller, sent, () => audited(this.serving, action, told, run));
+      const write = () => this.#withinCap(id, caller, sent, () => audited(this.serving, action, values, run));
       // No first answer is kept of a call that answers a secret.
       return isKept ? await write() : await this.#spending(id, write);
     });

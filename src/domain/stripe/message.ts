@@ -32,7 +32,7 @@ interface Head {
   readonly customerId?: string;
 }
 
-/** Whether a subscription entitles to its plan: now, no longer, or not yet. */
+/** Whether the user has the subscription's plan: now, no longer, or not yet. */
 type SubscriptionState = "in_force" | "over" | "not_yet";
 
 /** `customer.subscription.*`. */
@@ -88,7 +88,7 @@ export interface Line {
   readonly subscriptionId: string | null;
   /** What it cost, in the currency of the sale. */
   readonly amount: number;
-  /** Why it grants nothing, whatever its price sells; null if it was paid for. */
+  /** Why it grants nothing although its price may sell a pack; null if it was paid for. */
   readonly unpaid: Unpaid | null;
 }
 
@@ -162,7 +162,7 @@ interface SoldTopUp {
   readonly userId: string;
   readonly packId: string;
   readonly quantity: number;
-  /** Why the payment is not for it, or a second one; null where it is. */
+  /** Why the payment does not settle this top-up (it is for another one, or a second one); null where it does. */
   readonly mismatch: string | null;
 }
 
