@@ -14,7 +14,7 @@ import { type CallKind, type Dialect, serverFor } from "./dialects.ts";
 import { recordServerError, refuseCall } from "./errors.ts";
 import { readPlainCall, refuseModel } from "./model_call.ts";
 import { askServer, keyRefused, passedOn, refusesKey, serverFailed } from "./model_server.ts";
-import { joined } from "./texts.ts";
+import { joined } from "../http/body.ts";
 
 /** Answers a call that a model server answers without a model's work. */
 export function answerPlainCall(

@@ -26,7 +26,7 @@ import type { EndUserKey } from "../../src/domain/state/end_user_key.ts";
 import { type CreditBalance, type LedgerEntry, NOTIFIED } from "../../src/domain/state/credit.ts";
 import type { MeteringEvent } from "../../src/domain/state/event.ts";
 import { ownerOf, type UserKey } from "../../src/domain/values/ids.ts";
-import type { HistoryCounts } from "../../src/domain/merging/merge_report.ts";
+import { type HistoryCounts, NO_HISTORY } from "../../src/domain/merging/merge_report.ts";
 import type { Millis } from "../../src/domain/values/period.ts";
 import { countersOf, type Reservation } from "../../src/domain/state/reservation.ts";
 import type { Run } from "../../src/domain/state/run.ts";
@@ -50,7 +50,7 @@ import { CREDIT_BALANCES, CREDIT_LEDGER } from "../../src/storage/rows/credit_ro
 import type { ColumnValue } from "../../src/storage/database.ts";
 import { valueOf } from "./copied_values.ts";
 import { isLive, runRows, runsAround } from "./memory_runs.ts";
-import { countMoved, NOTHING_MOVED } from "./moved_counts.ts";
+import { countMoved } from "./moved_counts.ts";
 
 /** Points of a write at which a test can wait (answer a promise) or fail (throw). */
 interface StoreHooks {
@@ -259,7 +259,7 @@ export class MemoryTables {
     if (row === undefined) return null;
     const keys = JSON.parse(row.history_keys as string) as UserKey[];
     const pending = this.list("history_moves", ({ user_key: key }) => keys.includes(key as UserKey));
-    const movedLater = this.#movedLater.get(fromKey) ?? NOTHING_MOVED;
+    const movedLater = this.#movedLater.get(fromKey) ?? NO_HISTORY;
     return { report: row.report as string, historyPending: pending.length > 0, movedLater };
   }
 
