@@ -49,7 +49,7 @@ export function kindOf(definition: CallDefinition, ask: (input: never) => unknow
 }
 
 /** A call as its place has it, before its input is checked. */
-export interface SentCall {
+interface SentCall {
   readonly kind: Kind;
   readonly members: Members;
   /** Its key and what it is compared by; null for a call without a key. */

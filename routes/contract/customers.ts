@@ -15,7 +15,7 @@ const options = {
 const rowCount = z.int().min(0);
 
 /** The report of a merge. */
-export const aliasReport = z.strictObject({
+const aliasReport = z.strictObject({
   mergeId: z.string().nullable().describe("null on a dry run"),
   from: z.string(),
   to: z.string(),

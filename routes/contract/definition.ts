@@ -147,6 +147,6 @@ export type DataOf<Call extends Pick<CallDefinition, "answer">> = Shown<Call["an
 export type Shown<Schema extends z.ZodType> = Fixed<z.output<Schema>>;
 
 /** A type with every member readonly, at any depth. */
-export type Fixed<Of> = Of extends readonly (infer Each)[] ? readonly Fixed<Each>[]
+type Fixed<Of> = Of extends readonly (infer Each)[] ? readonly Fixed<Each>[]
   : Of extends object ? { readonly [Name in keyof Of]: Fixed<Of[Name]> }
   : Of;

@@ -28,7 +28,8 @@ import { fittedTo, type ReadCall, readCall, refuseModel } from "./model_call.ts"
 import { askServer, keyRefused, passedOn, refusesKey, serverFailed, wholeInTime } from "./model_server.ts";
 import type { OpenCall, OpenCalls, Progress } from "./open_calls.ts";
 import { TailReader } from "./tail_reader.ts";
-import { bytesOf, joined } from "./texts.ts";
+import { bytesOf } from "./texts.ts";
+import { joined } from "../http/body.ts";
 
 /** What the gateway works on. */
 export type GatewayWorld = ReturnType<HoldSource["world"]> & { readonly features: GatewayFeatures };

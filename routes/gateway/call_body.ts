@@ -21,9 +21,9 @@ import {
   serverToolFault,
   storedFault,
 } from "./members.ts";
-import { joined } from "./texts.ts";
 import type { AnswerShape } from "../../src/client/answer_shapes.ts";
 import { looseOf } from "../../src/client/loose.ts";
+import { joined } from "../http/body.ts";
 
 /** A body that has been read. */
 export interface CallBody {

@@ -74,7 +74,7 @@ export interface Reserved extends Retry {
 }
 
 /** Where holds are taken: by a turn, unless the app has spent its budget. */
-export interface HoldWorld extends TurnWorld {
+interface HoldWorld extends TurnWorld {
   readonly term: TurnWorld["term"] & Pick<Term, "budget" | "gate"> & {
     readonly directory: Pick<Directory, "countRefused" | "isSameUser">;
   };

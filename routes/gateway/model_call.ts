@@ -77,7 +77,7 @@ export async function readCall(
 }
 
 /** A call that is neither held nor counted. */
-export interface PlainCall extends Pick<ReadCall, "bytes" | "type" | "give"> {
+interface PlainCall extends Pick<ReadCall, "bytes" | "type" | "give"> {
   readonly model: string;
 }
 

@@ -76,7 +76,7 @@ export interface CallSource extends Source<HoldWorldOf> {
 }
 
 /** What a call is charged by where its server reports no usage. */
-export interface CallTraits {
+interface CallTraits {
   readonly estimate: CallEstimate;
   /** Whether the model's prices show that it reasons. */
   readonly hasReasoningPrice: boolean;

@@ -151,7 +151,7 @@ async function collect(
 }
 
 /** Returns pieces as one, in a buffer of its own, which may be moved to a thread. */
-function joined(pieces: readonly Uint8Array[], length: number): Uint8Array<ArrayBuffer> {
+export function joined(pieces: readonly Uint8Array[], length: number): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(length);
   let place = 0;
   for (const piece of pieces) {

@@ -1785,7 +1785,7 @@ export interface WebhookData {
     readonly period: Period;
     /** The beginning of the UTC hour of settling, by the app's clock. */
     readonly hour: string;
-    /** Settled in the hour and not told before. */
+    /** Settled in the hour and not reported before. */
     readonly amount: number;
     /** All settled overage of the window, up to and with this message. */
     readonly total: number;

@@ -30,13 +30,13 @@ export class ClusterNode {
   readonly parts: NodeParts;
   #share: number;
   #nodes: readonly NodeRow[] = [];
-  /** Nodes that ended without saying it: the last heartbeat is recent, but the address refuses connections. */
+  /** Nodes that died: the last heartbeat is recent, but the address refuses connections. */
   readonly #gone = new Set<number>();
   /** For how many rounds each free cell has been free. */
   readonly #freeRounds = new Map<number, number>();
   /** The cells that go to another store. */
   readonly #leaving = new Set<number>();
-  /** Since when some do; null without any. */
+  /** Since when `#leaving` has any; null while it is empty. */
   #leavingSince: number | null = null;
   /** Whether a new store may wait for its release. */
   #mayRelease = true;
@@ -45,7 +45,7 @@ export class ClusterNode {
   #timer: ReturnType<typeof setInterval> | null = null;
   #round: Promise<void> = Promise.resolve();
   #isRoundWanted = false;
-  /** Whether no round follows: the term ends in order. */
+  /** Whether the term ends in order, so that no further round begins. */
   #isEnding = false;
   #isClosed = false;
   #looked: Promise<void> | null = null;
@@ -155,7 +155,7 @@ export class ClusterNode {
     this.#learn(await readCells(this.parts.database));
   }
 
-  /** Relays a call of another node to the owner, to which that node has no channel; null without one here either. */
+  /** Relays a call to an owner that the sender cannot reach; null if this node has no channel to it either. */
   async relay(call: unknown, owner: number): Promise<Reply | null> {
     const { hub } = this.parts;
     return hub?.isOpen(owner) === true ? await hub.call(owner, call) : null;

@@ -14,10 +14,10 @@ export class DownloadCounts {
   readonly ended = { whole: 0, left: 0, still: 0, failed: 0 };
 }
 
-export type DownloadEnd = keyof DownloadCounts["ended"];
+type DownloadEnd = keyof DownloadCounts["ended"];
 
 /** Whose shares a download takes. */
-export interface DownloadOwner {
+interface DownloadOwner {
   readonly app: string;
   /** The person, unique among all apps. */
   readonly person: string;

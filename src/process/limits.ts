@@ -4,7 +4,7 @@
 
 /** Bounds of the actor runtime. */
 export const RUNTIME_LIMITS = {
-  /** Above this many actors in memory idle ones are removed; at twice as many no new user is loaded. */
+  /** With more actors than this in memory, idle ones are removed; at twice as many no new user is loaded. */
   actorsMax: 50_000,
   /** Actors examined to find an idle one to remove. */
   roomSteps: 8,
@@ -55,7 +55,7 @@ export const RUNTIME_LIMITS = {
   flushMs: 10_000,
   /** How long a step of long work holds the answering thread, so that other calls and beats go on. */
   stepMs: 8,
-  /** What a batch of events decides before it waits for the journal: an append of others waits for all before it. */
+  /** Size of the piece of a batch that is decided before it waits for the journal, so that other appends wait for less. */
   batchPieceBytes: 256 * 1024,
   /** The limit of `batchPieceBytes` for all batches of one app that run at the same time. */
   batchesOfAppBytesMax: 512 * 1024,
@@ -201,7 +201,7 @@ export const REQUEST_LIMITS = {
   feedOffsetMax: 10_000,
   historyRowsMax: 50,
   holdsShownMax: 200,
-  /** People of one search for links without a maker. */
+  /** People whose links have no recorded author, of one search. */
   peopleShownMax: 200,
   ledgerLimitMax: 500,
   ledgerLimitDefault: 50,

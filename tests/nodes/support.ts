@@ -32,7 +32,7 @@ import { openTestStore, type TestStore } from "../support/test_store.ts";
 const SETTLE_MS = 60_000;
 
 /** Cables between nodes. Cutting one breaks its connections and allows no new ones. */
-export class Cables {
+class Cables {
   readonly #ofAddress = new Map<string, string>();
   readonly #cut = new Set<string>();
   readonly #lines = new Map<Connection, string>();
@@ -127,7 +127,7 @@ export class TestMember {
 }
 
 /** Options of the nodes. */
-export interface MembersOptions {
+interface MembersOptions {
   readonly nodes?: number;
   readonly fronts?: number;
   readonly features?: Partial<Features>;

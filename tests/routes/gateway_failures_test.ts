@@ -5,7 +5,8 @@ import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
 import { bodyOf, FAILED_ANSWERS, inputOf } from "../support/failed_answers.ts";
 import { chatChunk, eventOf, responseEvents, SAMPLE } from "../support/model_server.ts";
 import { countsOf } from "./compose_support.ts";
-import { eventsOf, gatewayApp, gatewayOfFile, until } from "./gateway_support.ts";
+import { eventsOf, gatewayApp, gatewayOfFile } from "./gateway_support.ts";
+import { until } from "../support/until.ts";
 
 const { service, model, client, baseUrl } = gatewayOfFile();
 

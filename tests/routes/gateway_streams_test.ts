@@ -5,8 +5,9 @@ import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
 import { chatChunk, eventOf } from "../support/model_server.ts";
 import { startTestService, type TestApp } from "../support/test_service.ts";
 import { countsOf, MODEL_KEY } from "./compose_support.ts";
-import { CATALOG, eventsOf, gatewayApp, gatewayOfFile, until } from "./gateway_support.ts";
+import { CATALOG, eventsOf, gatewayApp, gatewayOfFile } from "./gateway_support.ts";
 import { dataOf } from "./support.ts";
+import { until } from "../support/until.ts";
 
 const { service, model, client, baseUrl } = gatewayOfFile();
 

@@ -227,7 +227,7 @@ function completionOf(
 }
 
 /** An answer that fits the call, and its schema where it has one. */
-export function sampleReply({ path, body }: Pick<ModelRequest, "path" | "body">): ModelReply {
+function sampleReply({ path, body }: Pick<ModelRequest, "path" | "body">): ModelReply {
   if (path.endsWith("/models")) return { answer: MODELS };
   if (path.includes("/messages")) return messageReply(path, body);
   if (path.includes("/images/")) return { answer: imagesOf(body?.n ?? 1) };
@@ -245,7 +245,7 @@ export const SAMPLE = ["A ", "sample ", "of ", "text"];
 
 const MODELS = { object: "list", data: [{ id: "mini", object: "model", created: 0, owned_by: "test" }] };
 
-export const IMAGES_USAGE = { input_tokens: 50, output_tokens: 800, total_tokens: 850 };
+const IMAGES_USAGE = { input_tokens: 50, output_tokens: 800, total_tokens: 850 };
 
 /** An answer with images. */
 export function imagesOf(n: number, usage: object | null = IMAGES_USAGE) {

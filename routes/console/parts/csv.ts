@@ -4,7 +4,7 @@
 import { inParts } from "../../../src/process/downloads.ts";
 import type { Download } from "./page_context.ts";
 
-export type CsvValue = string | number | null;
+type CsvValue = string | number | null;
 
 /** The column of credits, where there are any: files without them are as before. */
 export function withCredits(hasCredits: boolean): "costCredits"[] {

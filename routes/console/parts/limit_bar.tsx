@@ -13,7 +13,7 @@ export type LimitGroup = AnswerOf<typeof explain>["groups"][number];
 export type OwnWindow = Partial<Pick<ShownUser["counters"][number], "period" | "window" | "overageMax">>;
 
 /** The period of the plan, for limits without one of their own. */
-export type PlanPeriod = ShownUser["period"];
+type PlanPeriod = ShownUser["period"];
 
 const NEAR = 0.8;
 

@@ -5,7 +5,7 @@
 import { type Amount, larger, smaller } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
-import { type CreditBalance, TOLD } from "../state/credit.ts";
+import { type CreditBalance, NOTIFIED } from "../state/credit.ts";
 import { expireCredits } from "../credits/wallet.ts";
 import { isLiveRollover, isSameItem, rolloverOf, rolloverTerms } from "../credits/rollover.ts";
 import { type BalanceTerms, issueBalance } from "../credits/issue.ts";
@@ -45,9 +45,9 @@ export function settlePassed(draft: Draft, context: Context): void {
   new Walk(draft, context).run(due as IncludedBalance[], rollovers);
 }
 
-function isDue({ expiresAt, told, origin, included }: CreditBalance, now: Millis): boolean {
+function isDue({ expiresAt, notified, origin, included }: CreditBalance, now: Millis): boolean {
   const isOpen = origin === "rollover" || included?.state === "open";
-  return isOpen && expiresAt !== null && expiresAt <= now && (told & TOLD.expired) === 0;
+  return isOpen && expiresAt !== null && expiresAt <= now && (notified & NOTIFIED.expired) === 0;
 }
 
 /** Most windows that one look walks through; of a longer time a whole number of rounds of rollovers is left out. */

@@ -7,7 +7,7 @@ import { larger } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
 import { creditsData } from "../state/message.ts";
-import { goneOf, TOLD } from "../state/credit.ts";
+import { goneOf, NOTIFIED } from "../state/credit.ts";
 import { issueBalance } from "../credits/issue.ts";
 import type { Subscription } from "../state/subscription.ts";
 import type { Millis, Window } from "../values/period.ts";
@@ -67,7 +67,9 @@ export function settleIncluded(draft: Draft, context: Context, begins: "all" | "
   for (const record of leaving) {
     if (taken.has(record)) continue;
     draft.adoptBalance(ended(record, "left", now));
-    if (record.remaining > 0n) draft.tell("credits.expired", now, creditsData(draft.user.id, record));
+    if (record.remaining > 0n) {
+      draft.recordMessage("credits.expired", now, creditsData(draft.user.id, record));
+    }
   }
 }
 
@@ -148,11 +150,11 @@ function open(
 
 /** A record that its window has again. */
 export function reopened(own: IncludedBalance, { row }: Source, { end }: Window): IncludedBalance {
-  const { told, included } = stateOf(own, "open");
+  const { notified, included } = stateOf(own, "open");
   return {
     ...own,
     expiresAt: end,
-    told: told & ~TOLD.expired,
+    notified: notified & ~NOTIFIED.expired,
     included: { ...included, subscriptionId: row.id },
   };
 }

@@ -25,7 +25,7 @@ import { isKept, reopened, settleIncluded, type Wanted, wantedOf } from "../incl
 import { isOfWindow, type Source, sourcesOf, termsOf } from "../includes/sources.ts";
 
 /** Which of the balances were whose. */
-export interface MergedSides {
+interface MergedSides {
   readonly aliasKey: UserKey;
   /** The ids of the balances that were the alias's. */
   readonly ofAlias: ReadonlySet<string>;

@@ -77,7 +77,7 @@ export function correctLeft(
 }
 
 /** What a settlement adds to a counter. */
-export interface Added {
+interface Added {
   readonly delta: Amount;
   /** The part of `delta` that is overage. */
   readonly overage: Amount;

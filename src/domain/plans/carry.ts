@@ -43,7 +43,7 @@ export interface LeftPlan {
 }
 
 /** A plan that a user enters, with the running window of its period. */
-export interface EnteredPlan {
+interface EnteredPlan {
   readonly row: Subscription;
   readonly plan: Plan;
   readonly window: Window;
@@ -58,7 +58,7 @@ export interface Move {
 }
 
 /** Moves by the key of the counter left. */
-export type Moves = ReadonlyMap<string, Move>;
+type Moves = ReadonlyMap<string, Move>;
 
 /** Returns the windows of a group of a plan left whose usage still counts. */
 export function windowsLeft(draft: Draft, left: LeftPlan, group: LimitGroup, now: Millis): Window[] {

@@ -61,7 +61,7 @@ export interface Counter {
 }
 
 /** What a block adds to a counter, beside its usage. */
-export interface Block {
+interface Block {
   /** What was missing up to the quota. */
   readonly filler: Amount;
   /** The quota then. The counter shows at least this, also after earlier holds were given back. */

@@ -16,7 +16,7 @@ export interface Period {
 }
 
 /** A window that begins with the first use and lasts so many seconds. */
-export interface SessionPeriod {
+interface SessionPeriod {
   readonly type: "session";
   readonly seconds: number;
 }
@@ -28,7 +28,7 @@ export interface RollingPeriod {
 }
 
 /** What open holds hold at a time. */
-export interface ConcurrentPeriod {
+interface ConcurrentPeriod {
   readonly type: "concurrent";
 }
 
@@ -62,7 +62,7 @@ export function areEqualWindows(one: Window, other: Window): boolean {
 export const IN_FLIGHT: Window = { start: 0, end: null, kind: "concurrency" };
 
 /** The number of slots in which a rate counts. */
-export const RATE_SLOTS = 60;
+const RATE_SLOTS = 60;
 
 /**
  * The slot of a rate that contains a moment. Slots begin at multiples of their size. Each counts for the seconds of the

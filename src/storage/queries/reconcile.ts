@@ -11,13 +11,13 @@ import { RECONCILE_LIMITS } from "../../process/limits.ts";
 import { hasMovedCells, movedUsers } from "../nodes/moved_cells.ts";
 import { type FaultKind, FAULTS, inRange, LINES_OF_LEVELS, owned } from "./reconcile_faults.ts";
 import { DAILY } from "./reconcile_daily.ts";
-import { SOLD, TOLD_OVERAGE } from "./reconcile_overage.ts";
+import { REPORTED_OVERAGE, SOLD } from "./reconcile_overage.ts";
 import { RUNS } from "./reconcile_runs.ts";
 import { TOP_UP_FAULTS } from "./reconcile_top_ups.ts";
 import { SHARES } from "./reconcile_shares.ts";
 import { SUMMARIES } from "./reconcile_summaries.ts";
 
-export type DriftKind =
+type DriftKind =
   | "count"
   | "remaining"
   | "held"
@@ -197,7 +197,7 @@ async function proveRange(
   await eachRow<OwnerlessRow>(session, OWNERLESS, range, (row) => tell(ownerlessDrift(row)));
   await eachRow<CounterSums>(session, counterSums(now), range, (row) => tell(counterDrift(row)));
   await eachRow<BalanceSums>(session, BALANCE_SUMS, range, (row) => balanceDrifts(row).forEach(tell));
-  for (const sql of [...DAILY, SHARES, SOLD, TOLD_OVERAGE, RUNS, ...FAULTS, TOP_UP_FAULTS, SUMMARIES]) {
+  for (const sql of [...DAILY, SHARES, SOLD, REPORTED_OVERAGE, RUNS, ...FAULTS, TOP_UP_FAULTS, SUMMARIES]) {
     await eachRow<FaultRow>(session, sql, range, (row) => tell(faultDrift(row)));
   }
 }

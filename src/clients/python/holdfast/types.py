@@ -2209,7 +2209,7 @@ class UsageOverage(TypedDict):
     hour: str
     """The beginning of the UTC hour of settling, by the app's clock."""
     amount: float
-    """Settled in the hour and not told before."""
+    """Settled in the hour and not reported before."""
     total: float
     """All settled overage of the window, up to and with this message."""
 
