@@ -166,6 +166,8 @@ export const CELL_LIMITS = {
   settledMs: 5_000,
   /** ... with a last heartbeat of at most this age. */
   freshMs: 1_500,
+  /** A cell that has been free for longer, two heartbeats, may be taken by any process. */
+  freeMs: 2_000,
   /** A process that cannot reach an owner for this long is not ready. */
   unreachableMs: 5_000,
   /** The shortest time between two reads of the owners. */
@@ -333,10 +335,7 @@ export const GATEWAY_LIMITS = {
   lookEveryMs: 1_000,
   /** An open hold is prolonged this often, or after a third of its time to live if that is shorter. */
   prolongEveryMs: 60_000,
-  /**
-   * A call is ended when its server sends no bytes, or its reader takes none, for this long. The runtime itself has no timeout
-   * for a call in flight.
-   */
+  /** A call is ended when its server sends no bytes, or its reader takes none, for this long: the runtime has no timeout. */
   stillMs: 1_800_000,
   /**
    * How long an answer is read on for its report after its caller has left, unless a setting says otherwise, and for how many
