@@ -168,6 +168,8 @@ export const CELL_LIMITS = {
   settledMs: 5_000,
   /** ... with a last heartbeat of at most this age. */
   freshMs: 1_500,
+  /** A cell that has been free for longer, two heartbeats, may be taken by any process. */
+  freeMs: 2_000,
   /** A process that cannot reach an owner for this long is not ready. */
   unreachableMs: 5_000,
   /** The shortest time between two reads of the owners. */

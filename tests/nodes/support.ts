@@ -222,9 +222,14 @@ export class Nodes implements AsyncDisposable {
   }
 
   /** Waits until every cell has its owner, all nodes know it, and all are connected. */
-  async settled(): Promise<void> {
+  settled(): Promise<void> {
+    return this.until(() => this.#isSettled());
+  }
+
+  /** Waits for a state of the nodes. */
+  async until(isReached: () => boolean): Promise<void> {
     const until = performance.now() + SETTLE_MS;
-    while (!this.#isSettled()) {
+    while (!isReached()) {
       if (performance.now() > until) throw new Error("The nodes did not settle");
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
