@@ -3,11 +3,11 @@
 
 import type { ModelServer } from "../../src/process/features.ts";
 import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
+import { joined } from "../http/body.ts";
 import { Refused } from "../http/errors.ts";
 import { headersOf } from "../http/respond.ts";
 import type { Dialect } from "./dialects.ts";
 import { CUT_OFF, readerOf } from "./metered_body.ts";
-import { joined } from "./texts.ts";
 
 /** A request to a model server. */
 export interface Asked {

@@ -116,8 +116,8 @@ Deno.test("books are right where a merge brings a slot of a rate to the counter 
   await dataOf(app.call("POST", "/reserve", { userId: "v", event: "x", count: 2, ttlSeconds: 100 }));
   await dataOf(app.call("POST", "/track", { userId: "v", event: "x", count: 1 }));
   await dataOf(app.call("POST", "/customers/alias", { from: "u", to: "v" }));
-  assert.deepEqual(await drifts(), [], "while the slot counts");
+  assert.deepEqual(await driftsOf(service), [], "while the slot counts");
   service.clock.advance(120_000);
   await dataOf(service.admin("POST", "/sweep"));
-  assert.deepEqual(await drifts(), [], "when its hold has lapsed");
+  assert.deepEqual(await driftsOf(service), [], "when its hold has lapsed");
 });

@@ -6,7 +6,8 @@ import { changedLimits } from "../support/limits.ts";
 import { chatChunk, chatEvents, eventOf } from "../support/model_server.ts";
 import type { TestApp } from "../support/test_service.ts";
 import { countsOf } from "./compose_support.ts";
-import { gatewayApp, gatewayOfFile, until } from "./gateway_support.ts";
+import { until } from "../support/until.ts";
+import { gatewayApp, gatewayOfFile } from "./gateway_support.ts";
 
 const { service, model, baseUrl } = gatewayOfFile();
 
