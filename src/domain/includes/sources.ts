@@ -1,7 +1,7 @@
 // Sources: what a user's subscriptions include at a moment. The primary one includes the packs of its plan, each add-on
 // beside it those of its own; other subscriptions include nothing. Seats multiply the amounts.
 
-import { type Amount, amountOf, multiply, smaller } from "../values/amount.ts";
+import { type Amount, amountOf, larger, multiply, smaller } from "../values/amount.ts";
 import { AMOUNT_MAX } from "../credits/issue.ts";
 import type { BalanceTerms } from "../credits/issue.ts";
 import type { Context } from "../state/context.ts";
@@ -50,7 +50,8 @@ function sourcesOfRow(row: Subscription, plan: Plan, isAddOn: boolean, { packs }
     const items = pack.bucket === null ? pack.items : [{ ...pack.bucket, amount: ONE }];
     const isTrial = isOnTrial(row);
     return items.map((item) => {
-      const ofSeat = quantity === null ? item.amount : multiply(item.amount, quantity);
+      // A balance has a millionth at least.
+      const ofSeat = quantity === null ? item.amount : larger(multiply(item.amount, quantity), 1n);
       const amount = smaller(ofSeat * BigInt(row.quantity), AMOUNT_MAX);
       return { row, plan, isAddOn, include, pack, item, amount, isTrial };
     });
