@@ -8,6 +8,7 @@ import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
 import { activePlanOf } from "../plans/entitlement.ts";
 import { windowOfPack } from "../plans/windows.ts";
+import type { ItemOfPack } from "../credits/rollover.ts";
 import type { CreditBalance } from "../state/credit.ts";
 import type { Include, Plan } from "../catalog/plan.ts";
 import type { Catalog, Pack, PackItem } from "../catalog/catalog.ts";
@@ -115,4 +116,9 @@ export function isOfSource(record: CreditBalance, { row, plan, isAddOn, pack, it
   const { included } = record;
   return included?.subscriptionId === row.id && included.planId === plan.id && included.isAddOn === isAddOn &&
     record.packId === pack.id && record.packItemId === item.id;
+}
+
+/** The pack item of a source, by which rollovers share a maximum. */
+export function itemOf({ pack, item }: Source): ItemOfPack {
+  return { packId: pack.id, packItemId: item.id };
 }
