@@ -1,8 +1,7 @@
 // Sources: what a user's subscriptions include at a moment. The primary one includes the packs of its plan, each add-on
 // beside it those of its own; other subscriptions include nothing. Seats multiply the amounts.
 
-import { type Amount, amountOf, larger, multiply, smaller } from "../values/amount.ts";
-import { AMOUNT_MAX } from "../credits/issue.ts";
+import { type Amount, amountOf, larger, multiply } from "../values/amount.ts";
 import type { BalanceTerms } from "../credits/issue.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
@@ -53,7 +52,7 @@ function sourcesOfRow(row: Subscription, plan: Plan, isAddOn: boolean, { packs }
     return items.map((item) => {
       // A balance has a millionth at least.
       const ofSeat = quantity === null ? item.amount : larger(multiply(item.amount, quantity), 1n);
-      const amount = smaller(ofSeat * BigInt(row.quantity), AMOUNT_MAX);
+      const amount = ofSeat * BigInt(row.quantity);
       return { row, plan, isAddOn, include, pack, item, amount, isTrial };
     });
   });

@@ -140,6 +140,9 @@ Deno.test("seats multiply: more give the difference, fewer take nothing", () => 
   assert.deepEqual(shown(scene), ["plan 150/300 04-01"]);
   scene.at("2026-04-02T00:00:00.000Z");
   assert.deepEqual(shown(scene), ["plan 100/100 05-01"]);
+  const large = sceneOf([planOf("large", { g: 0 }, { includes: [{ packId: "a", quantity: 5e8 }] })]);
+  large.subscribe("large", { quantity: 10_000 });
+  assert.deepEqual(shown(large), ["plan 5000000000000/5000000000000 04-01"]);
 });
 
 Deno.test("an add-on includes, a duplicate does not", () => {
