@@ -1,6 +1,5 @@
-// Every bound of the service, with its unit in its name; those of what callers send are in `sent_limits.ts`, those of
-// webhooks in `webhook_limits.ts`, those of lists of users in `user_list_limits.ts`. At a bound a call is answered with `unavailable` 503
-// and Retry-After, or with an error code of its own; the process never crashes.
+// Every bound of the service, with its unit in its name. Those of what callers send are in `sent_limits.ts`, those of webhooks
+// and lists of users in files of their names. At a bound the answer is a code of its own, or `unavailable` and Retry-After.
 
 /** Bounds of the actor runtime. */
 export const RUNTIME_LIMITS = {
@@ -18,6 +17,8 @@ export const RUNTIME_LIMITS = {
   levelTriesMax: 100,
   /** Open holds of one user. */
   openHoldsMax: 1_000_000,
+  /** Lapsed holds of one user that one turn settles; more are settled in steps before it. */
+  turnHoldsMax: 1_000,
   /** Open runs of one user: memory has all of them. */
   openRunsMax: 10_000,
   /** Users loaded by one query. */
