@@ -91,7 +91,6 @@ export class Actor {
   #from = 0;
   #to = 0;
   #hasCounters = false;
-  /** Null for none. */
   #settled: SettledRows | null = null;
   /** Null for a user without runs. */
   #runs: RunBatches | null = null;

@@ -7,12 +7,14 @@ import type { UserState } from "../src/domain/state/user.ts";
 import type { Millis } from "../src/domain/values/period.ts";
 import { RUNTIME_LIMITS } from "../src/process/limits.ts";
 import type { Call, Realm } from "./call.ts";
+import { allDurable, type Batch } from "./gate.ts";
 import { Wait } from "./levels.ts";
 
 /** The part of an actor that catching up uses. */
 interface Late {
   readonly state: Pick<UserState, "openHolds" | "holds">;
   run(call: Call<"settle">): Promise<unknown>;
+  runNow(call: Call<"settle">, awaited: Set<Batch>): unknown;
 }
 
 /** Realms whose clocks stand still. */
@@ -20,7 +22,7 @@ const stopped = new WeakSet<Realm>();
 /** The users that catch up now: all their calls wait for the same steps. */
 const underWay = new WeakMap<Late, Promise<void>>();
 
-/** Makes a realm whose clock stands at a moment. A turn in it settles everything that is due by then. */
+/** Returns a realm with its clock stopped at a moment. A turn in it settles everything that is due by then. */
 export function stoppedAt({ realm, cell, mode, catalog, caps, outbox }: Realm, at: Millis): Realm {
   const still = { realm, cell, mode, catalog, caps, outbox, now: () => at };
   stopped.add(still);
@@ -56,11 +58,22 @@ function isLate({ state: { openHolds, holds } }: Late, realm: Realm): boolean {
   return openHolds > turnHoldsMax && !stopped.has(realm) && holds.hasMore(realm.now(), turnHoldsMax);
 }
 
+/** Steps that are made before the journal has those before them: more could fill it, and then all users are refused. */
+const STEPS_AHEAD = 4;
+
 async function settleInSteps(user: Late, realm: Realm): Promise<void> {
   const times = user.state.holds.timesUpTo(realm.now());
   const { turnHoldsMax } = RUNTIME_LIMITS;
+  const awaited = new Set<Batch>();
+  let steps = 0;
   for (let last = turnHoldsMax - 1; last < times.length; last += turnHoldsMax) {
-    // It waits for the journal, so that the next step neither fills it nor keeps others from the thread.
-    await user.run({ realm: stoppedAt(realm, times[last] as Millis), name: "settle", input: {} });
+    const step = { realm: stoppedAt(realm, times[last] as Millis), name: "settle", input: {} } as const;
+    if (user.runNow(step, awaited) === null) await user.run(step);
+    // Others have the thread in between.
+    await new Promise((resolve) => setImmediate(resolve));
+    if (++steps % STEPS_AHEAD > 0) continue;
+    await allDurable(awaited);
+    awaited.clear();
   }
+  await allDurable(awaited);
 }

@@ -1,5 +1,4 @@
-// Every bound of the service, with its unit in its name. Those of what callers send are in `sent_limits.ts`, those of webhooks
-// and lists of users in files of their names. At a bound the answer is a code of its own, or `unavailable` and Retry-After.
+// Bounds of the service, each with its unit in its name. At a bound the answer is `unavailable`, or a code of its own.
 
 /** Bounds of the actor runtime. */
 export const RUNTIME_LIMITS = {
@@ -19,7 +18,7 @@ export const RUNTIME_LIMITS = {
   openHoldsMax: 1_000_000,
   /** Lapsed holds of one user that one turn settles; more are settled in steps before it. */
   turnHoldsMax: 1_000,
-  /** Open runs of one user: memory has all of them. */
+  /** Open runs of one user, which are all in memory. */
   openRunsMax: 10_000,
   /** Users loaded by one query. */
   loadUsersMax: 500,

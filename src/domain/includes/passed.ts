@@ -38,7 +38,7 @@ interface Passing {
   readonly terms: BalanceTerms;
   /** null where the plan no longer includes it. */
   readonly source: Source | null;
-  /** How many windows of the source were walked through before, none of which had a turn. */
+  /** The number of windows of the source that were walked through before, without a turn. */
   readonly walked: number;
 }
 

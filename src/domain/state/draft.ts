@@ -443,7 +443,6 @@ export class Draft {
     for (const row of this.#topUps?.rows ?? NONE) {
       changes.push({ verb: this.state.topUps.has(row.id) ? "put" : "append", table: "top_ups", row });
     }
-    // One by one: a call takes only so many arguments.
     for (const change of this.#records ?? NONE) changes.push(change);
     return changes;
   }

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { packOf, planOf, Scene } from "../scene.ts";
 
-/** A plan that includes windows of ten, of which up to 25 roll over for three windows. */
+/** A plan that includes ten in each window. Up to 25 roll over for three windows. */
 const rolling = (type: "hourly" | "monthly", onRead = () => {}) => {
   const period = {
     get type() {
