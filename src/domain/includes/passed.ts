@@ -7,13 +7,7 @@ import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
 import { type CreditBalance, TOLD } from "../state/credit.ts";
 import { expireCredits } from "../credits/wallet.ts";
-import {
-  isLiveRollover,
-  isSameItem,
-  type ItemOfPack,
-  rolloverOf,
-  rolloverTerms,
-} from "../credits/rollover.ts";
+import { isLiveRollover, isSameItem, rolloverOf, rolloverTerms } from "../credits/rollover.ts";
 import { type BalanceTerms, issueBalance } from "../credits/issue.ts";
 import { type Millis, type Window, windowAfter, windowsBetween } from "../values/period.ts";
 import { anchorOf } from "../state/subscription.ts";
