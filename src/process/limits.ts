@@ -132,6 +132,8 @@ export const DOWNLOAD_LIMITS = {
   readerGoneMs: 60_000,
   /** Bytes sent at a time: a reader has to take this much in that time. */
   chunkBytes: 64 * 1024,
+  /** Bytes of an answer above which it is sent in the same way: longer than one to 500 calls together. */
+  longBytes: 256 * 1024,
 } as const;
 
 /** Bounds of a process's lease: its right to write and to answer. */
@@ -327,26 +329,24 @@ export const GATEWAY_LIMITS = {
   bodyBytesMax: 32 * 1024 * 1024,
   /** Brackets, braces and commas outside of strings: long conversations with tools have some 10,000. */
   structureMax: 200_000,
-  /** Calls in flight in one process. */
+  /** Calls in flight in one process ... */
   callsMax: 10_000,
+  /** ... and those of one app, so that a slow model under one leaves room for others. */
+  callsOfAppMax: 5_000,
   /** How often open calls are checked: holds to prolong, stalled calls. */
   lookEveryMs: 1_000,
   /** An open hold is prolonged this often, or after a third of its time to live if that is shorter. */
   prolongEveryMs: 60_000,
-  /**
-   * A call is ended when its server sends no bytes, or its reader takes none, for this long. The runtime itself has no timeout
-   * for a call in flight.
-   */
+  /** A call is ended when its server sends no bytes, or its reader takes none, for this long: the runtime has no timeout. */
   stillMs: 1_800_000,
-  /**
-   * How long an answer is read on for its report after its caller has left, unless a setting says otherwise, and for how many
-   * bytes, in how many calls at a time: each costs a connection to the model server for callers who take nothing any more.
-   */
+  /** How long an answer is read on for its report after its caller has left, unless a setting says otherwise ... */
   readOnMs: 10_000,
+  /** ... and for how many bytes, in how many calls at a time: each costs a connection to the model server. */
   readOnBytesMax: 4 * 1024 * 1024,
   readOnCallsMax: 500,
-  /** Bytes of the model server's list of models, which is filtered in memory. */
-  modelsBytesMax: 4 * 1024 * 1024,
+  /** How long a call without a hold, or the body of an error, may take, and its bytes: both are passed on as a whole. */
+  plainMs: 60_000,
+  plainBytesMax: 4 * 1024 * 1024,
   /** Bytes of a complete answer that are kept to read its usage. */
   answerBytesMax: 1024 * 1024,
   /** Bytes of one event of a stream that are kept to read its usage. */

@@ -104,3 +104,27 @@ Deno.test("a longer period leaves the books right before the group counts again"
   await service.restart();
   assert.deepEqual(await drifts(), []);
 });
+
+Deno.test("books are right where a merge brings a slot of a rate to the counter of an hour", async () => {
+  service.clock.set(Date.UTC(nextYear(), 5, 1));
+  const group = { id: "lg_all", label: "All", unit: "count", quota: 10, matches: [{ event: "x" }] };
+  const documentWith = (...periods: object[]) => {
+    const limits = [group, ...periods.map((period) => ({ ...group, id: "lg_x", label: "X", period }))];
+    const document = documentOf(MONTHLY);
+    return { ...document, plans: document.plans.map((plan) => ({ ...plan, limits })) };
+  };
+  const app = await service.newApp(documentWith({ type: "hourly", anchor: "calendar" }));
+  for (const userId of ["u", "v"]) {
+    await dataOf(app.call("POST", "/subscriptions", { userId, planId: "plan_a" }));
+  }
+  await track(app, 1);
+  await applyCatalog(service, app, documentWith());
+  await applyCatalog(service, app, documentWith({ type: "rolling", seconds: 60 }));
+  await dataOf(app.call("POST", "/reserve", { userId: "v", event: "x", count: 2, ttlSeconds: 100 }));
+  await dataOf(app.call("POST", "/track", { userId: "v", event: "x", count: 1 }));
+  await dataOf(app.call("POST", "/customers/alias", { from: "u", to: "v" }));
+  assert.deepEqual(await drifts(), [], "while the slot counts");
+  service.clock.advance(120_000);
+  await dataOf(service.admin("POST", "/sweep"));
+  assert.deepEqual(await drifts(), [], "when its hold has lapsed");
+});

@@ -42,7 +42,7 @@ export type ModelReply =
   /** Ends the connection before an answer, or within one. */
   | { readonly drop: "before" | "within" }
   /** Begins an answer and waits before it ends the connection. */
-  | { readonly stall: Promise<void> };
+  | { readonly stall: Promise<void>; readonly status?: number };
 
 export interface ModelUsage {
   readonly prompt_tokens: number;
@@ -142,7 +142,8 @@ export class ModelServer {
     }
     if ("drop" in reply || "stall" in reply) {
       const isBegun = "stall" in reply || reply.drop === "within";
-      if (isBegun) await write(connection, `${head(200, 10_000)}{"choices": [`);
+      const { status = 200 } = "stall" in reply ? reply : {};
+      if (isBegun) await write(connection, `${head(status, 10_000)}{"choices": [`);
       if ("stall" in reply) await reply.stall;
       return;
     }

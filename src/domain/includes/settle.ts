@@ -32,8 +32,12 @@ export interface Wanted {
   readonly own: IncludedBalance | undefined;
 }
 
-/** Brings the included balances in line with the subscriptions, as of the context's time. */
-export function settleIncluded(draft: Draft, context: Context): void {
+/**
+ * Brings the included balances in line with the subscriptions, as of the context's time.
+ *
+ * @param begins which windows may begin. "next": those after windows that ended, as of a time that may be before the catalog
+ */
+export function settleIncluded(draft: Draft, context: Context, begins: "all" | "next" = "all"): void {
   if (!context.catalog.hasIncludes && !draft.state.hasIncluded) return;
   const { now } = context;
   const sources = sourcesOf(draft, context);
@@ -42,7 +46,10 @@ export function settleIncluded(draft: Draft, context: Context): void {
   // them.
   if (all.some(({ grantedAt, included }) => included.state === "open" && grantedAt > now)) return;
   const records = all.filter((record) => isRunning(record, now));
-  const wanted = wantedOf(draft, sources, records, now);
+  const mayHave = ({ source, window, own }: Wanted) =>
+    begins === "all" || own?.included.state === "open" ||
+    all.some((record) => record.included.windowEnd === window.start && isOfSource(record, source));
+  const wanted = wantedOf(draft, sources, records, now).filter(mayHave);
   const owned = new Set(wanted.map(({ own }) => own?.id));
   const leaving = records.filter((record) =>
     record.included.state === "open" && !owned.has(record.id) && !isKept(record, sources, wanted)

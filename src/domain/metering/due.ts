@@ -91,10 +91,10 @@ export function isPlanChangeDue({ user: { dueAt }, subscriptions }: UserState, n
   });
 }
 
-/** Settles what plans include, as of a moment at which no subscription changes. */
+/** Settles what plans include, as of a moment at which no subscription changes. The catalog may have changed since. */
 function settleWindows(draft: Draft, context: Context): void {
   settlePassed(draft, context);
-  settleIncluded(draft, context);
+  settleIncluded(draft, context, "next");
 }
 
 function listDue(draft: Draft, now: Millis): Due[] {

@@ -174,7 +174,7 @@ export function windowCarried(
   const { window } = from;
   if (isOfGuard(window)) return { window, loser: null };
   if (window.kind !== "session") return { window: windowFor(draft, entered, group, now), loser: null };
-  const own = runningSession(draft, entered.plan.id, group.id, now);
+  const own = runningSession(draft, entered.plan.id, group, now);
   if (own === null) return { window, loser: null };
   const ownCounter = draft.counter({ planId: entered.plan.id, groupId: group.id, window: own });
   if (ownCounter.count >= draft.counter(from).count) return { window: own, loser: null };

@@ -153,11 +153,11 @@ export class Draft {
     return [...latest, ...over.rows.filter(isNew)].filter(({ kind }) => kind !== undefined);
   }
 
-  /** What the slots of a rate count at a moment. */
-  countOfRate(planId: string, groupId: string, now: Millis): Amount {
+  /** What the slots of a rate count at a moment, if each lasts so many milliseconds. */
+  countOfRate(planId: string, groupId: string, now: Millis, lasts: number): Amount {
     return this.#counters === null
-      ? this.state.passingOf(planId, groupId)?.countAt(now) ?? 0n
-      : countOf(this.passing(planId, groupId), now);
+      ? this.state.passingOf(planId, groupId)?.countAt(now, lasts) ?? 0n
+      : countOf(this.passing(planId, groupId), now, lasts);
   }
 
   /** What open holds hold of a concurrency limit. */

@@ -300,14 +300,17 @@ const LEVEL_LINES = `
   select owner, line ->> 0, line ->> 1, (line ->> 2)::bigint, ${SLOT_END}, 0, 0, 0, 0::numeric, (line ->> 5)::numeric
   from ${LINES_OF_LEVELS} where ${inRange("owner")}`;
 
-/** SQL of the sums of counters. Slots of rates are proved while they count: after that nothing changes them. */
+/**
+ * SQL of the sums of counters. Slots of rates are proved while they count: after that nothing changes them. A counter may be
+ * of a slot that ended and of a later window that began with it; it is proved as long as both count.
+ */
 const counterSums = (now: Millis) => `
   select user_key, (select id from users where key = sums.user_key) as user_id, plan_id, group_id, start_ms,
     has_row, trim_scale(count)::text as count, trim_scale(adjusted)::text as adjusted,
     trim_scale(holds)::text as holds, trim_scale(events)::text as events,
     trim_scale(holds + events + adjusted)::text as proved
   from (
-    select user_key, plan_id, group_id, start_ms, max(slot_end_ms) as slot_end_ms,
+    select user_key, plan_id, group_id, start_ms, min(slot_end_ms) as slot_end_ms,
       sum(row_count) > 0 as has_row, sum(count) as count,
       sum(adjusted) as adjusted, sum(holds) as holds, sum(events) as events
     from (
