@@ -110,6 +110,7 @@ export const aliasCustomers = defineCall({
     pairs: z.array(pair).min(1).max(MERGE_LIMITS.batchPairsMax),
     ...options,
   }),
+  elements: "pairs",
   isLong: true,
   tag: "Customers",
   summary: "Make many aliases in one call",

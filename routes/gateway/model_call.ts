@@ -126,7 +126,7 @@ function rulesOf({ app }: Caller, isForm: boolean): BodyRules {
     appId: app.record.appId,
     bytesMax,
     structureMax: isForm ? null : structureMax,
-    checksTexts: true,
+    checkTexts: refuseForbiddenText,
   };
 }
 

@@ -64,13 +64,26 @@ export function respond(
 
 /** The headers that every answer carries, for answers without the JSON envelope. */
 export function headersOf(id: string, contentType: string): Record<string, string> {
-  return {
-    "content-type": contentType,
-    "x-request-id": id,
-    "cache-control": "no-store",
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-  };
+  return { "content-type": contentType, "cache-control": "no-store", ...carriedUnder(id) };
+}
+
+function carriedUnder(id: string) {
+  return { "x-request-id": id, "x-content-type-options": "nosniff", "referrer-policy": "no-referrer" };
+}
+
+/** The same request under one id, for answers that several parts make. */
+export function underOneId(request: Request): Request {
+  const headers = new Headers(request.headers);
+  headers.set("x-request-id", requestId(request));
+  return new Request(request, { headers });
+}
+
+/** Adds the headers that every answer carries to a response that lacks them. */
+export function completed(request: Request, response: Response): Response {
+  for (const [name, value] of Object.entries(carriedUnder(requestId(request)))) {
+    if (!response.headers.has(name)) response.headers.set(name, value);
+  }
+  return response;
 }
 
 /** Maps a thrown value to a response: a refusal, a temporary fault, or a bug. */
