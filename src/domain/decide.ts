@@ -201,7 +201,7 @@ function finish(
 
 function changesOf(draft: Draft, levels: readonly Draft[]): readonly Change[] {
   const changes = draft.changes();
-  for (const level of levels) changes.push(...level.changes());
+  for (const level of levels) for (const change of level.changes()) changes.push(change);
   return changes;
 }
 

@@ -1,6 +1,4 @@
-// Every bound of the service, with its unit in its name; those of what callers send are in `sent_limits.ts`, those of
-// webhooks in `webhook_limits.ts`, those of lists of users in `user_list_limits.ts`. At a bound a call is answered with `unavailable` 503
-// and Retry-After, or with an error code of its own; the process never crashes.
+// Bounds of the service, each with its unit in its name. At a bound the answer is `unavailable`, or a code of its own.
 
 /** Bounds of the actor runtime. */
 export const RUNTIME_LIMITS = {
@@ -18,7 +16,9 @@ export const RUNTIME_LIMITS = {
   levelTriesMax: 100,
   /** Open holds of one user. */
   openHoldsMax: 1_000_000,
-  /** Open runs of one user: memory has all of them. */
+  /** Lapsed holds of one user that one turn settles; more are settled in steps before it. */
+  turnHoldsMax: 1_000,
+  /** Open runs of one user, which are all in memory. */
   openRunsMax: 10_000,
   /** Users loaded by one query. */
   loadUsersMax: 500,

@@ -1,6 +1,7 @@
 // Functions that pages use: places in JSON, differences of lines, lists as CSV, the series of a chart.
 
 import assert from "node:assert/strict";
+import { numberIn } from "../../routes/console/parts/form.tsx";
 import { csvFile, csvStream } from "../../routes/console/parts/csv.ts";
 import { agoText, comingText } from "../../routes/console/parts/format.tsx";
 import { offsetAt, placeOf, readJson } from "../../routes/console/parts/json_places.ts";
@@ -183,4 +184,12 @@ Deno.test("scales end at round numbers, and differences say from where", () => {
   assert.equal(deltaText({ now: 5, before: 0 }), "+5 from 0");
   assert.equal(deltaText({ now: 150, before: 200 }, "cents"), "−25 % from $2.00");
   assert.equal(deltaText({ now: 205, before: 200 }), "+2.5 % from 200");
+});
+
+Deno.test("commas of a number in a form only part thousands", () => {
+  const read = ["12", " 1,234,567.5 ", "-.5", "1e3", ""].map(numberIn);
+  assert.deepEqual(read, [12, 1_234_567.5, -0.5, 1000, undefined]);
+  for (const text of ["1,5", "1,23", "12,3456", "1,,000", "0x10", "Infinity", "1 000", "-"]) {
+    assert.equal(numberIn(text), text);
+  }
 });

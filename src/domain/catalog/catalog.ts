@@ -409,12 +409,17 @@ function compilePack(pack: PackDocument): Pack {
     items: pack.items.map((item) => ({
       id: item.id,
       unit: item.unit,
-      amount: amountOf(item.amount),
+      amount: positiveOf(item.amount),
       matches: item.matches,
       lowAt: lowAtOf(item),
     })),
     bucket: isBucket ? { id: null, unit, matches, lowAt: lowAtOf(pack) } : null,
   };
+}
+
+/** An amount above 0: catalogs of before may have amounts that round to 0, which no balance can have. */
+function positiveOf(value: number): Amount {
+  return larger(amountOf(value), 1n);
 }
 
 function pricesOf(part: PlanDocument | PackDocument | undefined, sold: Sold): [string, Sold][] {

@@ -7,7 +7,7 @@ import type { CreditBalance } from "../state/credit.ts";
 import { creditsData } from "../state/message.ts";
 import { writeEntry } from "./ledger.ts";
 
-/** The largest amount of a balance. */
+/** The largest amount of a balance that is granted; seats of a plan may give more. */
 export const AMOUNT_MAX = amountOf(1e12);
 
 /** The terms of a new balance. */

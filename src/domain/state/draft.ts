@@ -443,7 +443,7 @@ export class Draft {
     for (const row of this.#topUps?.rows ?? NONE) {
       changes.push({ verb: this.state.topUps.has(row.id) ? "put" : "append", table: "top_ups", row });
     }
-    if (this.#records !== null) changes.push(...this.#records);
+    for (const change of this.#records ?? NONE) changes.push(change);
     return changes;
   }
 }
