@@ -5,7 +5,7 @@ import { reportIn, showsWork, textOfAnswer } from "../../src/client/answer_shape
 import { listOf, looseOf, parsed } from "../../src/client/loose.ts";
 import type { Catalog } from "../../src/domain/catalog/catalog.ts";
 import type { ModelServer } from "../../src/process/features.ts";
-import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
+import { GATEWAY_LIMITS } from "../../src/process/gateway_limits.ts";
 import { admit, type Admitted, refuseInput } from "../http/admission.ts";
 import { askOwner } from "../http/ask_owner.ts";
 import type { Source } from "../http/auth.ts";

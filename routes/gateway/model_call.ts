@@ -5,7 +5,7 @@ import { amountOf, numberOf } from "../../src/domain/values/amount.ts";
 import type { CallEstimate } from "../../src/domain/pricing/model_call.ts";
 import type { Catalog } from "../../src/domain/catalog/catalog.ts";
 import { allowsModel } from "../../src/domain/catalog/gateway.ts";
-import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
+import { GATEWAY_LIMITS } from "../../src/process/gateway_limits.ts";
 import type { Caller } from "../../src/tenant/registry.ts";
 import { KEYED_POT } from "../http/arrival.ts";
 import type { Admitted } from "../http/admission.ts";

@@ -2,7 +2,7 @@
 // the answer. Headers about the account behind this service's key are not passed on.
 
 import type { ModelServer } from "../../src/process/features.ts";
-import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
+import { GATEWAY_LIMITS } from "../../src/process/gateway_limits.ts";
 import { joined } from "../http/body.ts";
 import { Refused } from "../http/errors.ts";
 import { headersOf } from "../http/respond.ts";

@@ -12,7 +12,7 @@ import { readReport } from "../../src/domain/pricing/provider_usage.ts";
 import type { Usage } from "../../src/domain/pricing/usage.ts";
 import { larger, numberOf } from "../../src/domain/values/amount.ts";
 import type { GatewayCounts, GatewayOutcome } from "../../src/process/counts/gateway_counts.ts";
-import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
+import { GATEWAY_LIMITS } from "../../src/process/gateway_limits.ts";
 import { Stopping, Unavailable } from "../../actors/port.ts";
 import type { Source } from "../http/auth.ts";
 import { type Hold, type HoldSource, prolongAnywhere, settleAnywhere, type Settlement } from "./holds.ts";

@@ -3,7 +3,7 @@
 
 import { z } from "zod";
 import { type Features, type ModelServer, SERVER_KINDS, type Upstream } from "./features.ts";
-import { GATEWAY_LIMITS } from "./limits.ts";
+import { GATEWAY_LIMITS } from "./gateway_limits.ts";
 import { LOG_LEVELS, type LogLevel } from "./log.ts";
 import { type NamedDatabase, readDatabases } from "./database_list.ts";
 import { readServerAddress } from "./server_address.ts";

@@ -2,7 +2,7 @@
 // wherever the cell is, and no quota is exceeded. A call is fitted by the owner. On a server only.
 
 import assert from "node:assert/strict";
-import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
+import { GATEWAY_LIMITS } from "../../src/process/gateway_limits.ts";
 import { MODEL_KEY } from "../routes/compose_support.ts";
 import { CATALOG } from "../routes/gateway_support.ts";
 import { limitsOfFile } from "../support/limits.ts";

@@ -1,7 +1,7 @@
 // Calls of the gateway in flight: how many an app may have, and how long those without a hold last.
 
 import assert from "node:assert/strict";
-import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
+import { GATEWAY_LIMITS } from "../../src/process/gateway_limits.ts";
 import { changedLimits } from "../support/limits.ts";
 import { chatChunk, chatEvents, eventOf } from "../support/model_server.ts";
 import type { TestApp } from "../support/test_service.ts";

@@ -1,7 +1,7 @@
 // Streams through the gateway: how they end, how slow readers hold the server back, and what holds do meanwhile.
 
 import assert from "node:assert/strict";
-import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
+import { GATEWAY_LIMITS } from "../../src/process/gateway_limits.ts";
 import { chatChunk, eventOf } from "../support/model_server.ts";
 import { startTestService, type TestApp } from "../support/test_service.ts";
 import { countsOf, MODEL_KEY } from "./compose_support.ts";

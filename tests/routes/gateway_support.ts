@@ -1,7 +1,7 @@
 // What the tests of the gateway share: a service on a port with a model server behind it, and OpenAI's own client.
 
 import OpenAI, { type ClientOptions } from "openai";
-import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
+import { GATEWAY_LIMITS } from "../../src/process/gateway_limits.ts";
 import { limitsOfFile } from "../support/limits.ts";
 import type { ModelServer } from "../support/model_server.ts";
 import type { TestApp, TestService } from "../support/test_service.ts";
