@@ -14,6 +14,7 @@ import { RUNTIME_LIMITS } from "../src/process/limits.ts";
 import { type Budget, isAtCap, NO_SPEND, type Spend, spendOf } from "./budget.ts";
 import { type Batch, durableOrNull, type Gate, type Stretch } from "./gate.ts";
 import type { FirstAnswer, Idempotency } from "./idempotency.ts";
+import { afterCatchUp } from "./catch_up.ts";
 import { type Call, isOfOneUser, type Realm, type TurnResult } from "./call.ts";
 import { type Below, levelsOf, touchBelow, type Users, Visit, Wait } from "./levels.ts";
 import { Mailbox } from "./mailbox.ts";
@@ -90,7 +91,6 @@ export class Actor {
   #from = 0;
   #to = 0;
   #hasCounters = false;
-  /** Null for none. */
   #settled: SettledRows | null = null;
   /** Null for a user without runs. */
   #runs: RunBatches | null = null;
@@ -250,7 +250,7 @@ export class Actor {
     visit: Visit | null = null,
   ): Turn<Commands[Name]["answer"]> | Wait | null {
     if (this.successor !== null) return null;
-    const above = this.#levels(call, visit);
+    const above = afterCatchUp<Actor>(this, this.#levels(call, visit), call.realm);
     if (above instanceof Wait) return above;
     try {
       return this.#turnAt(call, above, spans);

@@ -55,6 +55,11 @@ export class Doors {
     return this.#of(cell).state !== "gone";
   }
 
+  /** Whether no call is inside of a cell. */
+  isEmpty(cell: number): boolean {
+    return this.#of(cell).inside === 0;
+  }
+
   /** The cells that this node owns. */
   get held(): number[] {
     return this.#doors.flatMap(({ state }, cell) => state === "gone" ? [] : [cell]);

@@ -18,6 +18,7 @@ import type { Budget } from "./budget.ts";
 import type { Directory } from "./directory.ts";
 import type { Batch } from "./gate.ts";
 import { MayNotAnswer, Unavailable, type UserStore } from "./port.ts";
+import { caughtUp, stoppedAt } from "./catch_up.ts";
 import { standStill } from "./stand_still.ts";
 import { pathAbove, type TreeChanges } from "./tree.ts";
 
@@ -81,6 +82,7 @@ async function mergeNow(term: MergeTerm, call: MergeCall, isInTree: boolean): Pr
   while (true) {
     const from = await directory.actorOf(realm, call.from);
     const to = await directory.actorOf(realm, call.to);
+    for (const user of [from, to]) await caughtUp(user, call.realm);
     if (!isInTree && !term.tree.isFlat(realm)) return null;
     const places = isInTree && from !== to ? await placesOf(term, from, to).catch(unavailable) : null;
     const outcome = await outcomeOf(term, { ...call, places }, from, to);
@@ -153,19 +155,12 @@ function mergeActors(term: MergeTerm, call: PlacedCall, from: Actor, to: Actor):
       }
       await admitWhole(term, from, to).catch(unavailable);
       // One time for all of it: a hold that lapsed between the count of the history and the decision would be in no count.
-      const still = { ...call, realm: withStoppedClock(call.realm) };
+      const still = { ...call, realm: stoppedAt(call.realm, call.realm.now()) };
       from.settle(still.realm);
       to.settle(still.realm);
       const history = await countHistory(term, from, to).catch(unavailable);
       return decideMerge(term, still, from, to, history);
     }));
-}
-
-/** Stops the clock of a realm. */
-function withStoppedClock(realm: Realm): Realm {
-  const now = realm.now();
-  const { cell, mode, catalog, caps, outbox } = realm;
-  return { realm: realm.realm, cell, mode, catalog, caps, outbox, now: () => now };
 }
 
 /** Loads every counter, balance and share of both users, once the tables have their last changes. */

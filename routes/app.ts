@@ -38,7 +38,7 @@ import { PEOPLE } from "./calls/people.ts";
 import { PRIVACY } from "./calls/privacy.ts";
 import { referenceRoutes } from "./reference/serve.ts";
 import { REFUSALS } from "./calls/refused_calls.ts";
-import { respondTo } from "./http/respond.ts";
+import { completed, respondTo, underOneId } from "./http/respond.ts";
 import { invalidMember, methodNotAllowed, STATUS, unknownPath } from "./http/errors.ts";
 import { OVERAGE } from "./calls/overage.ts";
 import { REQUESTS } from "./calls/requests.ts";
@@ -171,7 +171,10 @@ function consoleHandler(service: Stores, options: ConsoleOptions, { guesses }: A
     return routes;
   };
   let routes: Promise<Hono> | null = null;
-  return async ({ req, env }: Context) => (await (routes ??= load())).fetch(req.raw, env);
+  return async ({ req, env }: Context) => {
+    const request = underOneId(req.raw);
+    return completed(request, await (await (routes ??= load())).fetch(request, env));
+  };
 }
 
 /** Mounts the calls with an API key. */

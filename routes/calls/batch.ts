@@ -12,7 +12,7 @@ import { valueHash } from "../http/canonical.ts";
 import { endpointsOn } from "../http/endpoint.ts";
 import type { Endpoint } from "../http/endpoint_types.ts";
 import { invalidMember, RateLimited } from "../http/errors.ts";
-import { type Members, refuseForbiddenText } from "../http/json_body.ts";
+import { elementOf, type Members } from "../http/json_body.ts";
 import { countCall } from "../http/rate_limit.ts";
 import { retryAfterFor } from "../http/respond.ts";
 import { partOf, storedKey } from "../http/stored_keys.ts";
@@ -55,7 +55,7 @@ export const BATCHES: readonly Endpoint<BatchWorld>[] = [
 const EVENTS: Form<BatchWorld> = {
   read: (request, sent, place) => {
     countCall(request.world, request.caller);
-    const { idempotencyKey, members } = membersOf(sent, "The event is not a JSON object");
+    const { idempotencyKey, members } = splitElement(sent, "event");
     return { kind: TRACK, members, call: idempotentOf(request, TRACK, { idempotencyKey, members }, place) };
   },
   textOf: (_request, _kind, { body }) => body,
@@ -66,7 +66,7 @@ const EVENTS: Form<BatchWorld> = {
 const CALLS: Form<BatchWorld> = {
   read: (request, sent, place) => {
     countCall(request.world, request.caller);
-    const { call: name, idempotencyKey, members } = membersOf(sent, "The call is not a JSON object");
+    const { call: name, idempotencyKey, members } = splitElement(sent, "call");
     const kind = typeof name === "string" ? KINDS.get(name) : undefined;
     if (kind === undefined) throw invalidMember("call", `must be one of ${KIND_NAMES}`);
     return { kind, members, call: idempotentOf(request, kind, { idempotencyKey, members }, place) };
@@ -100,11 +100,9 @@ interface Element {
   readonly members: Members;
 }
 
-/** Splits an element. @param fault the message about an element that is no object */
-function membersOf(sent: unknown, fault: string): Element {
-  if (typeof sent !== "object" || sent === null || Array.isArray(sent)) throw invalidMember("", fault);
-  refuseForbiddenText(sent as Members);
-  const { call, idempotencyKey, ...members } = sent as Members;
+/** Splits an element. @param what its name in a refusal */
+function splitElement(sent: unknown, what: string): Element {
+  const { call, idempotencyKey, ...members } = elementOf(sent, what);
   return { call, idempotencyKey, members };
 }
 

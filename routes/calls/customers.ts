@@ -11,6 +11,9 @@ import { endpointsOn } from "../http/endpoint.ts";
 import type { Endpoint, EndpointRequest } from "../http/endpoint_types.ts";
 import type { CheckedOf, DataOf } from "../contract/definition.ts";
 import { aliasCustomer, aliasCustomers, getCustomer, PAIR } from "../contract/customers.ts";
+import { Refused } from "../http/errors.ts";
+import { checkMembers } from "../http/input.ts";
+import { elementOf } from "../http/json_body.ts";
 import { partOf } from "../http/stored_keys.ts";
 import { handledOf, keepingOf, runTurn, type TurnWorld } from "../http/turn.ts";
 import { showDuplicates, showSubRef } from "./shown_records.ts";
@@ -36,7 +39,7 @@ export const CUSTOMERS: readonly Endpoint<CustomersWorld>[] = [
   }),
   endpoint(aliasCustomers, async (request) => {
     const { world, input } = request;
-    const pairs = input.pairs.map((sent) => PAIR.safeParse(sent).data ?? null);
+    const pairs = input.pairs.map(readPair);
     const merged = await mergePairs(world, pairs, (pair, place) => mergeOne(request, pair, place));
     const results = merged.map((result, place) => showResult(input.pairs[place], result));
     const billableOperations = results.reduce((sum, result) => sum + result.billableOperations, 0);
@@ -52,6 +55,16 @@ export const CUSTOMERS: readonly Endpoint<CustomersWorld>[] = [
       })),
   ),
 ];
+
+/** A pair of a batch, or why it is invalid. */
+function readPair(sent: unknown): Result<Pair> {
+  try {
+    return answered(checkMembers(PAIR, elementOf(sent, "pair")));
+  } catch (error) {
+    if (error instanceof Refused) return refused(error.refusal);
+    throw error;
+  }
+}
 
 /** Merges a pair of a batch. Under a key its turn keeps its report, so a retry of the batch reports the same counts. */
 async function mergeOne(

@@ -39,7 +39,7 @@ type DocumentWorld =
   };
 
 /** The rights of a token: to download the document of one id until it expires. */
-export interface ExportGrant {
+interface ExportGrant {
   readonly appId: string;
   readonly mode: Mode;
   readonly distinctId: string;

@@ -183,7 +183,7 @@ function correctionOf(members: Readonly<Partial<Record<keyof Correction, number 
   return correction;
 }
 
-function showReserve(answer: ReserveAnswer, told: readonly string[]): DataOf<typeof reserve> {
+function showReserve(answer: ReserveAnswer, memberWarnings: readonly string[]): DataOf<typeof reserve> {
   const { allowed, matched, reasons, groups, blocking, levels, hold, warnings } = answer;
   return {
     allowed,
@@ -199,7 +199,7 @@ function showReserve(answer: ReserveAnswer, told: readonly string[]): DataOf<typ
     })),
     ...showCredits(answer),
     ...showFitted(answer),
-    warnings: joined(warnings, told),
+    warnings: joined(warnings, memberWarnings),
     ...showRetry(answer),
   };
 }
@@ -244,7 +244,7 @@ function showLevels<Level extends { readonly userId: string }, Shown>(
 
 function showCommit(
   { eventId, recharged, groups, levels, cost, credits, warnings }: CommitAnswer,
-  told: readonly string[],
+  memberWarnings: readonly string[],
 ): DataOf<typeof commit> {
   return {
     eventId,
@@ -259,7 +259,7 @@ function showCommit(
     recharged,
     cost: showCost(cost),
     ...showCredits({ credits }),
-    warnings: joined(warnings, told),
+    warnings: joined(warnings, memberWarnings),
   };
 }
 
@@ -279,7 +279,7 @@ function showCredits({ credits }: { readonly credits: CreditCost | null }) {
 
 const NO_CREDITS = {};
 
-function showTrack(answer: TrackAnswer, told: readonly string[]): DataOf<typeof track> {
+function showTrack(answer: TrackAnswer, memberWarnings: readonly string[]): DataOf<typeof track> {
   const { eventId, matchStatus, counters, levels, runs, cost, warnings } = answer;
   const above = levels?.map((level) => ({
     userId: level.userId,
@@ -297,11 +297,11 @@ function showTrack(answer: TrackAnswer, told: readonly string[]): DataOf<typeof 
     ...showRuns(runs),
     cost: showCost(cost),
     ...showCredits(answer),
-    warnings: joined(warnings, told),
+    warnings: joined(warnings, memberWarnings),
   };
 }
 
-function showCanUse(answer: CanUseAnswer, told: readonly string[]): DataOf<typeof canUse> {
+function showCanUse(answer: CanUseAnswer, memberWarnings: readonly string[]): DataOf<typeof canUse> {
   const { allowed, matched, reasons, groups, levels, warnings } = answer;
   return {
     allowed,
@@ -310,7 +310,7 @@ function showCanUse(answer: CanUseAnswer, told: readonly string[]): DataOf<typeo
     details: groups.map(showOffered),
     ...showLevels(answer, levels, ({ groups: ofLevel }) => ({ details: ofLevel.map(showOffered) })),
     ...showCredits(answer),
-    warnings: joined(warnings, told),
+    warnings: joined(warnings, memberWarnings),
     ...showRetry(answer),
   };
 }

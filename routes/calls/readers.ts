@@ -15,7 +15,7 @@ import { namedStore } from "../http/across_stores.ts";
 import { invalidMember, Refused } from "../http/errors.ts";
 
 /** What the calls about readers need of the running service. */
-export interface ReadersWorld {
+interface ReadersWorld {
   readonly database: Pick<Database, "query" | "transaction" | "url">;
 }
 

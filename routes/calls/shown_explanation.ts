@@ -74,7 +74,7 @@ function showGroup(
     isCustom,
     ...parts === null ? {} : { quotaParts: showParts(parts) },
     headroom: showHeadroom(group.headroom),
-    gate: gate === null ? null : numberOf(gate),
+    gate: numberOf(gate ?? quota),
     current: numberOf(shownCount(counter)),
     ...showOverage(counter, overageMax),
     held: numberOf(held),

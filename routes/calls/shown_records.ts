@@ -154,7 +154,7 @@ export function showBalance(
 }
 
 /** A window as a period, or null without a plan. */
-export function showWindow(window: Window | null): Shown<typeof records.period> | null {
+function showWindow(window: Window | null): Shown<typeof records.period> | null {
   return window === null ? null : { start: timeText(window.start), end: timeTextOrNull(window.end) };
 }
 

@@ -11,9 +11,9 @@ import type { CommandName } from "../../src/domain/command.ts";
 import type { Metadata } from "../../src/domain/values/match.ts";
 import { RUNTIME_LIMITS } from "../../src/process/limits.ts";
 import type { CallDefinition } from "../contract/definition.ts";
-import { failure, write, type WrittenAnswer } from "../http/answer.ts";
+import { failure, isKept, write, type WrittenAnswer } from "../http/answer.ts";
 import type { EndpointRequest } from "../http/endpoint_types.ts";
-import { RateLimited } from "../http/errors.ts";
+import { STATUS } from "../http/errors.ts";
 import type { Members } from "../http/json_body.ts";
 import type { CountingWorld } from "../http/rate_limit.ts";
 import { refusalOf } from "../http/respond.ts";
@@ -49,7 +49,7 @@ export function kindOf(definition: CallDefinition, ask: (input: never) => unknow
 }
 
 /** A call as its place has it, before its input is checked. */
-export interface SentCall {
+interface SentCall {
   readonly kind: Kind;
   readonly members: Members;
   /** Its key and what it is compared by; null for a call without a key. */
@@ -97,7 +97,7 @@ export interface Placed {
 export interface Results {
   /** As JSON texts, separated by commas. */
   readonly text: string;
-  /** Whether one of them was not decided: the service failed at it, or the rate limit refused it. */
+  /** Whether one of them was not decided: the service failed at it, or the rate limit or a cap refused it. */
   readonly isPartial: boolean;
 }
 
@@ -139,7 +139,7 @@ export class Work {
   }
 
   #show(place: number, kind: Kind | null, answer: WrittenAnswer, thrown: unknown): void {
-    if (answer.status >= 500 || thrown instanceof RateLimited) this.isPartial = true;
+    if (answer.status >= STATUS.rate_limited && !isKept(answer.code)) this.isPartial = true;
     this.texts[place] = this.form.textOf(this.request, kind, answer, thrown);
   }
 }

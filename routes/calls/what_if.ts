@@ -22,7 +22,7 @@ import type { Database } from "../../src/storage/database.ts";
 import { appOf } from "./admin.ts";
 
 /** What a fold uses. */
-export interface WhatIfWorld extends ReadingWorld {
+interface WhatIfWorld extends ReadingWorld {
   readonly registry: Pick<Registry, "apps">;
   readonly term: Pick<Term, "flush">;
   readonly downloads: Downloads;
@@ -62,7 +62,7 @@ export const WHAT_IF: readonly KeylessEndpoint<WhatIfWorld>[] = [
  *
  * @throws Refused where the catalog is invalid, or another fold of the app runs
  */
-export async function startFold(world: WhatIfWorld, app: App, { mode, from, to, catalog }: Asked) {
+async function startFold(world: WhatIfWorld, app: App, { mode, from, to, catalog }: Asked) {
   const tried = await catalogOf(app.realms[mode], catalog);
   if (folding.has(app)) throw busy();
   await world.term.flush();

@@ -23,6 +23,7 @@ export const trackBatch = defineCall({
   }),
   slips: BATCH_SLIPS,
   isBatch: true,
+  elements: "events",
   tag: "Metering",
   summary: "Track many events in one call",
   description:
@@ -64,6 +65,7 @@ export const batch = defineCall({
   }),
   slips: NO_SLIPS,
   isBatch: true,
+  elements: "calls",
   tag: "Metering",
   summary: "Make many calls in one request",
   description:

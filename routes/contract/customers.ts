@@ -15,7 +15,7 @@ const options = {
 const rowCount = z.int().min(0);
 
 /** The report of a merge. */
-export const aliasReport = z.strictObject({
+const aliasReport = z.strictObject({
   mergeId: z.string().nullable().describe("null on a dry run"),
   from: z.string(),
   to: z.string(),
@@ -110,6 +110,7 @@ export const aliasCustomers = defineCall({
     pairs: z.array(pair).min(1).max(MERGE_LIMITS.batchPairsMax),
     ...options,
   }),
+  elements: "pairs",
   isLong: true,
   tag: "Customers",
   summary: "Make many aliases in one call",

@@ -71,11 +71,10 @@ export interface CallDefinition extends CallDoc {
   readonly slips?: Slips;
   /** Members that say again what another one says, such as the user of a reservation: they need no warning. */
   readonly repeats?: readonly string[];
-  /**
-   * Whether the call is a batch: its body may be larger, and its handler counts each element against the rate limit and checks
-   * the texts of each.
-   */
+  /** Whether the call is a batch: its body may be larger, and its handler counts each element against the rate limit. */
   readonly isBatch?: boolean;
+  /** The list whose elements the handler checks one by one, their texts too, so that an invalid one fails alone. */
+  readonly elements?: string;
   /** Whether a nested `options` object may hold members of the body. */
   readonly hasOptions?: boolean;
   /** Whether the answer contains a token: it is then not kept under an idempotency key. */
@@ -148,6 +147,6 @@ export type DataOf<Call extends Pick<CallDefinition, "answer">> = Shown<Call["an
 export type Shown<Schema extends z.ZodType> = Fixed<z.output<Schema>>;
 
 /** A type with every member readonly, at any depth. */
-export type Fixed<Of> = Of extends readonly (infer Each)[] ? readonly Fixed<Each>[]
+type Fixed<Of> = Of extends readonly (infer Each)[] ? readonly Fixed<Each>[]
   : Of extends object ? { readonly [Name in keyof Of]: Fixed<Of[Name]> }
   : Of;

@@ -83,7 +83,7 @@ export const meteredCall = {
 
 type Members = Readonly<Record<string, unknown>>;
 /** Checks that the schema would leave a value unchanged; "read" for metadata, which is parsed. */
-export type Fits = ((value: unknown) => boolean) | "read";
+type Fits = ((value: unknown) => boolean) | "read";
 
 /**
  * Makes a reader of input that the schema would leave unchanged. It takes a tenth of the schema's

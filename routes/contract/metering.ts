@@ -370,7 +370,9 @@ const explainedGroup = z.strictObject({
   }).optional().describe("What the quota is made of; absent for one seat without add-ons"),
   headroom: z.strictObject({ mode: z.enum(["percent", "multiplier"]), value: z.number() }).nullable()
     .describe("Of the group, else of the plan"),
-  gate: z.number().nullable().describe("The effective limit of reserves, where headroom is configured"),
+  gate: z.number().describe(
+    "The effective limit of reserves: the quota, less the headroom where it is configured",
+  ),
   current: z.number(),
   overage,
   held: z.number().describe("The part of current that open reservations hold"),

@@ -75,7 +75,7 @@ const ofOverage = {
 const overage = z.strictObject({
   ...ofOverage,
   hour: time.describe("The beginning of the UTC hour of settling, by the app's clock"),
-  amount: z.number().describe("Settled in the hour and not told before"),
+  amount: z.number().describe("Settled in the hour and not reported before"),
   total: z.number().describe("All settled overage of the window, up to and with this message"),
 }).meta({ id: "OverageData" });
 

@@ -1,12 +1,11 @@
 // A call of the gateway: admission, a hold of the most that it may use, the request to the model server, its answer passed
 // on, and the settlement with the actual usage.
 
-import { Unavailable } from "../../actors/port.ts";
 import { reportIn, showsWork, textOfAnswer } from "../../src/client/answer_shapes.ts";
 import { listOf, looseOf, parsed } from "../../src/client/loose.ts";
 import type { Catalog } from "../../src/domain/catalog/catalog.ts";
 import type { ModelServer } from "../../src/process/features.ts";
-import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
+import { GATEWAY_LIMITS } from "../../src/process/gateway_limits.ts";
 import { admit, type Admitted, refuseInput } from "../http/admission.ts";
 import { askOwner } from "../http/ask_owner.ts";
 import type { Source } from "../http/auth.ts";
@@ -24,12 +23,13 @@ import {
 import { QuotaRefused, recordServerError, refuseCall } from "./errors.ts";
 import { EventReader } from "./event_reader.ts";
 import { type HoldSource, reserveHold } from "./holds.ts";
-import { bodyOf, MeteredBody, readerOf } from "./metered_body.ts";
+import { bodyOf, CUT_OFF, MeteredBody, readerOf } from "./metered_body.ts";
 import { fittedTo, type ReadCall, readCall, refuseModel } from "./model_call.ts";
-import { askServer, keyRefused, passedOn, refusesKey, serverFailed } from "./model_server.ts";
+import { askServer, keyRefused, passedOn, refusesKey, serverFailed, wholeInTime } from "./model_server.ts";
 import type { OpenCall, OpenCalls, Progress } from "./open_calls.ts";
 import { TailReader } from "./tail_reader.ts";
-import { bytesOf, joined } from "./texts.ts";
+import { bytesOf } from "./texts.ts";
+import { joined } from "../http/body.ts";
 
 /** What the gateway works on. */
 export type GatewayWorld = ReturnType<HoldSource["world"]> & { readonly features: GatewayFeatures };
@@ -104,25 +104,27 @@ async function begin(request: Request, kind: CallKind, gateway: Gateway): Promis
   const asked = await readCall(request, kind, admitted).catch((fault) =>
     refuseInput(admitted, request, fault)
   );
+  let givePlace = () => {};
   try {
     const { catalog } = caller.realm;
+    const { appId } = caller.app.record;
     const [own, others] = serversFor(dialect, world.features, catalog, asked);
-    if (!calls.hasRoom) throw new Unavailable("Too many calls of the model server are under way");
+    givePlace = calls.takePlace(appId);
     const fit = asked.hold.fit === null ? null : { ...asked.hold.fit, models: [...others.keys()] };
     const reserved = await askOwner(world, reserveHold, admitted, { ...asked.hold, fit }, request);
     if (!reserved.ok) throw refusedWith(reserved.error);
     const { hold, fitted } = reserved.data;
     if (hold === null) throw new QuotaRefused(reserved.data);
-    const { app, realm } = caller;
-    const held = { appId: app.record.appId, mode: realm.mode, reservationId: hold.reservationId };
+    const held = { appId, mode: caller.realm.mode, reservationId: hold.reservationId };
     const [read, headers] = fitted === undefined ? [asked, {}] : fittedTo(asked, fitted, catalog);
     const modelServer = others.get(read.model) ?? own;
     const { estimate, hasReasoningPrice, holdsTokens } = read;
     const { readOnMs = GATEWAY_LIMITS.readOnMs } = modelServer;
     const traits = { estimate, hasReasoningPrice, holdsTokens, readOnMs };
-    const call = calls.open(world, held, hold.ttlMs, traits);
+    const call = calls.open(world, held, hold.ttlMs, traits, givePlace);
     return { startedAt, read, call, modelServer, headers: { [HOLD_HEADER]: call.reservationId, ...headers } };
   } catch (error) {
+    givePlace();
     asked.give();
     throw error;
   }
@@ -171,7 +173,8 @@ async function forward(request: Request, begun: Begun, { dialect, calls }: Gatew
   if (!answer.ok) {
     await call.fail(`The model server answered ${answer.status}`);
     if (refusesKey(answer)) throw keyRefused(answer);
-    return passedOn(dialect, answer, answer.body, id, headers);
+    const whole = await wholeInTime(call.signal, () => answer);
+    return passedOn(dialect, whole, whole.body, id, headers);
   }
   const onFirst = () => calls.counts.firstByteSeconds.observe((performance.now() - startedAt) / 1000);
   if (isEventStream(answer)) {
@@ -207,8 +210,8 @@ async function wholeAnswer(
   while (length <= GATEWAY_LIMITS.answerBytesMax) {
     const { done, value } = await reader.read().catch(() => LOST);
     if (call.signal.aborted || done === null) {
-      await call.fail("The model server ended the connection within its answer");
-      throw serverFailed("The model server ended the connection within its answer");
+      await call.fail(CUT_OFF);
+      throw serverFailed(CUT_OFF);
     }
     call.receives(value?.byteLength ?? 0);
     if (done) {

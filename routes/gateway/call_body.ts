@@ -10,7 +10,7 @@ import {
   estimateMessages,
 } from "../../src/domain/pricing/model_call.ts";
 import type { FieldFault } from "../../src/domain/values/refusal.ts";
-import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
+import { GATEWAY_LIMITS } from "../../src/process/gateway_limits.ts";
 import { decode, type Members, membersOf, parse, refuseForbiddenText } from "../http/json_body.ts";
 import { membersOfForm, partsOf } from "./form_body.ts";
 import {
@@ -21,9 +21,9 @@ import {
   serverToolFault,
   storedFault,
 } from "./members.ts";
-import { joined } from "./texts.ts";
 import type { AnswerShape } from "../../src/client/answer_shapes.ts";
 import { looseOf } from "../../src/client/loose.ts";
+import { joined } from "../http/body.ts";
 
 /** A body that has been read. */
 export interface CallBody {

@@ -20,7 +20,7 @@ export interface CallKind {
 }
 
 /** A refusal, before it has the form of a dialect. */
-export interface GatewayError {
+interface GatewayError {
   readonly status: number;
   /** The reason of a refused reserve, else our code. */
   readonly code: string;

@@ -69,10 +69,10 @@ export function refuseCall(
   const retryAfterMs = thrown instanceof QuotaRefused ? thrown.retryAfterMs : undefined;
   const isQuota = thrown instanceof QuotaRefused || CAPS.has(code);
   const limit = retryAfterMs !== undefined ? "rate" : isQuota ? "quota" : null;
-  const told = thrown instanceof QuotaRefused ? thrown.reason : code;
+  const shownCode = thrown instanceof QuotaRefused ? thrown.reason : code;
   const { status, body } = errorOf({
     status: STATUS[code],
-    code: told,
+    code: shownCode,
     message,
     param: paramOf(details),
     limit,
@@ -86,7 +86,7 @@ export function refuseCall(
   if (thrown instanceof RateLimited) headers["retry-after"] = String(thrown.retryAfterS);
   if (retryAfterMs != null) headers["retry-after"] = retryAfterOf(retryAfterMs);
   const response = new Response(JSON.stringify(body), { status, headers });
-  metrics.failed(request, { status, code: told, message, requestId: id }, { members: null, keyHeader });
+  metrics.failed(request, { status, code: shownCode, message, requestId: id }, { members: null, keyHeader });
   return metrics.ended(startedAt, code, thrown instanceof Stopping ? lastOf(response) : response);
 }
 

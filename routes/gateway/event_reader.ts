@@ -2,7 +2,7 @@
 // there is, and the report of the usage. An event is passed on when it is complete, since it may be a report that the caller
 // did not ask for. A very long event is passed on in pieces; its report is in its last bytes.
 
-import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
+import { GATEWAY_LIMITS } from "../../src/process/gateway_limits.ts";
 import {
   type AnswerShape,
   isEnd,

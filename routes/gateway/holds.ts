@@ -16,7 +16,8 @@ import type { Retry } from "../../src/domain/metering/guards.ts";
 import { endOf } from "../calls/shown_records.ts";
 import type { ReserveReason } from "../../src/domain/state/refused_call.ts";
 import { unknownReservation } from "../../src/domain/state/reservation.ts";
-import { GATEWAY_LIMITS, REQUEST_LIMITS } from "../../src/process/limits.ts";
+import { GATEWAY_LIMITS } from "../../src/process/gateway_limits.ts";
+import { REQUEST_LIMITS } from "../../src/process/limits.ts";
 import { log, messageOf } from "../../src/process/log.ts";
 import type { Registry } from "../../src/tenant/registry.ts";
 import { type Answer, failure, statusOf } from "../http/answer.ts";
@@ -74,7 +75,7 @@ export interface Reserved extends Retry {
 }
 
 /** Where holds are taken: by a turn, unless the app has spent its budget. */
-export interface HoldWorld extends TurnWorld {
+interface HoldWorld extends TurnWorld {
   readonly term: TurnWorld["term"] & Pick<Term, "budget" | "gate"> & {
     readonly directory: Pick<Directory, "countRefused" | "isSameUser">;
   };

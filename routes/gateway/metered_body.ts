@@ -71,10 +71,11 @@ export class MeteredBody implements UnderlyingDefaultSource<Uint8Array> {
     while (true) {
       const read = await this.#from.read().catch(() => null);
       if (read === null || this.#call.signal.aborted) {
-        await this.#call.fail(LOST);
+        const { signal, reservationId } = this.#call;
+        const reason = signal.aborted ? ENDED_HERE : CUT_OFF;
+        await this.#call.fail(reason);
         // Without this, a part of an answer would look like all of it.
-        const { reservationId } = this.#call;
-        return this.#controller?.error(brokenBody(LOST, { reservationId }));
+        return this.#controller?.error(brokenBody(reason, { reservationId }));
       }
       this.#call.receives(read.value?.byteLength ?? 0);
       const passed = read.done ? [this.#pieces.rest()] : this.#pieces.take(read.value);
@@ -104,7 +105,11 @@ export class MeteredBody implements UnderlyingDefaultSource<Uint8Array> {
   }
 }
 
-const LOST = "The model server ended the connection within its answer";
+/** Why an answer has no end where this process ended its call: it stops, or nothing moved for long. */
+const ENDED_HERE = "The call was ended before its answer was complete";
+
+/** Why a call fails when its answer has no end. */
+export const CUT_OFF = "The model server ended the connection within its answer";
 
 /** Returns the response body of a source. Each piece is read only when the caller asks for it. */
 export function bodyOf(source: MeteredBody): ReadableStream<Uint8Array> {

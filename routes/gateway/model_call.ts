@@ -5,7 +5,7 @@ import { amountOf, numberOf } from "../../src/domain/values/amount.ts";
 import type { CallEstimate } from "../../src/domain/pricing/model_call.ts";
 import type { Catalog } from "../../src/domain/catalog/catalog.ts";
 import { allowsModel } from "../../src/domain/catalog/gateway.ts";
-import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
+import { GATEWAY_LIMITS } from "../../src/process/gateway_limits.ts";
 import type { Caller } from "../../src/tenant/registry.ts";
 import { KEYED_POT } from "../http/arrival.ts";
 import type { Admitted } from "../http/admission.ts";
@@ -77,7 +77,7 @@ export async function readCall(
 }
 
 /** A call that is neither held nor counted. */
-export interface PlainCall extends Pick<ReadCall, "bytes" | "type" | "give"> {
+interface PlainCall extends Pick<ReadCall, "bytes" | "type" | "give"> {
   readonly model: string;
 }
 
@@ -126,7 +126,7 @@ function rulesOf({ app }: Caller, isForm: boolean): BodyRules {
     appId: app.record.appId,
     bytesMax,
     structureMax: isForm ? null : structureMax,
-    checksTexts: true,
+    checkTexts: refuseForbiddenText,
   };
 }
 

@@ -2,9 +2,12 @@
 // the answer. Headers about the account behind this service's key are not passed on.
 
 import type { ModelServer } from "../../src/process/features.ts";
+import { GATEWAY_LIMITS } from "../../src/process/gateway_limits.ts";
+import { joined } from "../http/body.ts";
 import { Refused } from "../http/errors.ts";
 import { headersOf } from "../http/respond.ts";
 import type { Dialect } from "./dialects.ts";
+import { CUT_OFF, readerOf } from "./metered_body.ts";
 
 /** A request to a model server. */
 export interface Asked {
@@ -83,6 +86,45 @@ function decompressed(answer: Response): Response {
 /** Ends the connection of an answer that is not read. */
 function discard({ body }: Response): void {
   void body?.cancel().catch(() => {});
+}
+
+/**
+ * Reads an answer without metering: whole and within a bounded time, so that neither a server that stalls nor a reader that
+ * takes nothing keeps a connection to the server.
+ *
+ * @param asking makes the answer, or has it already
+ * @throws Refused with `generation_failed` when it is cut off, too long or too slow
+ */
+export async function wholeInTime(
+  signal: AbortSignal,
+  asking: (signal: AbortSignal) => Response | Promise<Response>,
+): Promise<Response> {
+  const ending = new AbortController();
+  const end = () => ending.abort();
+  signal.addEventListener("abort", end);
+  if (signal.aborted) end();
+  const timer = setTimeout(end, GATEWAY_LIMITS.plainMs);
+  try {
+    const answer = await asking(ending.signal);
+    const reader = readerOf(answer, ending.signal);
+    const pieces: Uint8Array[] = [];
+    let length = 0;
+    while (true) {
+      const read = await reader.read().catch(() => null);
+      if (ending.signal.aborted) throw serverFailed("The model server did not end its answer in time");
+      if (read === null) throw serverFailed(CUT_OFF);
+      if (read.done) break;
+      pieces.push(read.value);
+      length += read.value.byteLength;
+      if (length <= GATEWAY_LIMITS.plainBytesMax) continue;
+      end();
+      throw serverFailed(`The model server answered more than ${GATEWAY_LIMITS.plainBytesMax} bytes`);
+    }
+    return new Response(BODILESS.has(answer.status) ? null : joined(pieces, length), answer);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", end);
+  }
 }
 
 /** Whether the server refused this service's key: its message would be about that key. */

@@ -12,8 +12,8 @@ import { readReport } from "../../src/domain/pricing/provider_usage.ts";
 import type { Usage } from "../../src/domain/pricing/usage.ts";
 import { larger, numberOf } from "../../src/domain/values/amount.ts";
 import type { GatewayCounts, GatewayOutcome } from "../../src/process/counts/gateway_counts.ts";
-import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
-import { Stopping } from "../../actors/port.ts";
+import { GATEWAY_LIMITS } from "../../src/process/gateway_limits.ts";
+import { Stopping, Unavailable } from "../../actors/port.ts";
 import type { Source } from "../http/auth.ts";
 import { type Hold, type HoldSource, prolongAnywhere, settleAnywhere, type Settlement } from "./holds.ts";
 
@@ -76,7 +76,7 @@ export interface CallSource extends Source<HoldWorldOf> {
 }
 
 /** What a call is charged by where its server reports no usage. */
-export interface CallTraits {
+interface CallTraits {
   readonly estimate: CallEstimate;
   /** Whether the model's prices show that it reasons. */
   readonly hasReasoningPrice: boolean;
@@ -92,6 +92,9 @@ export class OpenCalls implements HoldSource {
   readonly #source: CallSource;
   readonly #open = new Set<Call>();
   readonly #settling = new Set<Promise<void>>();
+  /** Places of calls under way, by app: from before their hold, or their question, to their end. */
+  readonly #places = new Map<string, number>();
+  #placesTaken = 0;
   /** The last known term of each app with open calls. */
   readonly #worlds = new Map<string, HoldWorldOf>();
   #isStopAwaited = false;
@@ -115,16 +118,43 @@ export class OpenCalls implements HoldSource {
     }
   }
 
-  get hasRoom(): boolean {
-    return this.#open.size < GATEWAY_LIMITS.callsMax;
+  /**
+   * Takes a place for a call of an app. The returned function gives it back.
+   *
+   * @throws Unavailable when the process or the app has too many calls under way
+   */
+  takePlace(appId: string): () => void {
+    const { callsMax, callsOfAppMax } = GATEWAY_LIMITS;
+    if (this.#placesTaken >= callsMax) throw new Unavailable("Too many calls of model servers are under way");
+    if ((this.#places.get(appId) ?? 0) >= callsOfAppMax) {
+      throw new Unavailable("Too many calls of model servers are under way for this app");
+    }
+    const add = (by: 1 | -1) => {
+      const ofApp = (this.#places.get(appId) ?? 0) + by;
+      if (ofApp === 0) this.#places.delete(appId);
+      else this.#places.set(appId, ofApp);
+      this.#placesTaken += by;
+    };
+    add(1);
+    return () => add(-1);
   }
 
-  /** Begins a call that has its hold. */
-  open(world: HoldWorldOf, hold: Hold, ttlMs: number, traits: CallTraits): OpenCall {
+  /**
+   * Begins a call that has its hold.
+   *
+   * @param givePlace gives the place of the call back at its end
+   */
+  open(
+    world: HoldWorldOf,
+    hold: Hold,
+    ttlMs: number,
+    traits: CallTraits,
+    givePlace: () => void,
+  ): OpenCall {
     if (!this.#isStopAwaited) this.#source.beforeStop(() => this.endAll());
     this.#isStopAwaited = true;
     this.#worlds.set(hold.appId, world);
-    const call = new Call(this, hold, ttlMs, traits);
+    const call = new Call(this, hold, ttlMs, traits, givePlace);
     this.#open.add(call);
     this.#count();
     this.#timer ??= setInterval(() => this.#look(), GATEWAY_LIMITS.lookEveryMs);
@@ -150,6 +180,7 @@ export class OpenCalls implements HoldSource {
   /** Settles the hold of a call that has ended. */
   settle(call: Call, outcome: GatewayOutcome, settlement: Settlement): Promise<void> {
     this.#open.delete(call);
+    call.givePlace();
     this.#count();
     if (this.#open.size === 0 && this.#timer !== null) {
       clearInterval(this.#timer);
@@ -182,6 +213,7 @@ export class OpenCalls implements HoldSource {
 class Call implements OpenCall {
   readonly hold: Hold;
   readonly ttlMs: number;
+  readonly givePlace: () => void;
   progress = NOTHING_YET;
   readonly #calls: OpenCalls;
   readonly #traits: CallTraits;
@@ -196,11 +228,12 @@ class Call implements OpenCall {
   #movedAt = performance.now();
   #prolongedAt = this.#movedAt;
 
-  constructor(calls: OpenCalls, hold: Hold, ttlMs: number, traits: CallTraits) {
+  constructor(calls: OpenCalls, hold: Hold, ttlMs: number, traits: CallTraits, givePlace: () => void) {
     this.#calls = calls;
     this.hold = hold;
     this.ttlMs = ttlMs;
     this.#traits = traits;
+    this.givePlace = givePlace;
   }
 
   get signal(): AbortSignal {

@@ -3,18 +3,17 @@
 import type { Catalog } from "../../src/domain/catalog/catalog.ts";
 import { allowsModel } from "../../src/domain/catalog/gateway.ts";
 import type { ModelServer } from "../../src/process/features.ts";
-import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
 import { looseOf, parsed } from "../../src/client/loose.ts";
 import { refuseInput } from "../http/admission.ts";
 import { countAtOwner } from "../http/ask_owner.ts";
+import type { Caller } from "../../src/tenant/registry.ts";
 import type { RouteMetrics } from "../http/request_metrics.ts";
 import { requestId } from "../http/respond.ts";
 import { admitCall, type Gateway, refuseUnread } from "./call.ts";
-import { type CallKind, type Dialect, serverFor } from "./dialects.ts";
+import { type CallKind, serverFor } from "./dialects.ts";
 import { recordServerError, refuseCall } from "./errors.ts";
 import { readPlainCall, refuseModel } from "./model_call.ts";
-import { askServer, keyRefused, passedOn, refusesKey, serverFailed } from "./model_server.ts";
-import { joined } from "./texts.ts";
+import { askServer, keyRefused, passedOn, refusesKey, serverFailed, wholeInTime } from "./model_server.ts";
 
 /** Answers a call that a model server answers without a model's work. */
 export function answerPlainCall(
@@ -34,7 +33,7 @@ export function answerPlainCall(
       if (!isCounted) await countAtOwner(world, caller, request);
       const server = serverFor(dialect, world.features, caller.realm.catalog, model);
       const asked = { path: kind.path, body: bytes, type };
-      return await asking(dialect, server, asked, request);
+      return await asking(gateway, caller, server, asked, request);
     } finally {
       give();
     }
@@ -60,7 +59,7 @@ export function answerModels(
     const server = serverFor(dialect, world.features, catalog, model);
     if (model !== null) refuseModel(model, catalog);
     const path = model === null ? "/models" : `/models/${encodeURIComponent(model)}`;
-    const answer = await asking(dialect, server, { path, body: null }, request);
+    const answer = await asking(gateway, caller, server, { path, body: null }, request);
     const isListed = model === null && answer.ok && catalog.gateway.models !== null;
     return isListed ? new Response(await allowedModels(answer, catalog), answer) : answer;
   });
@@ -84,40 +83,31 @@ async function answered(
 }
 
 async function asking(
-  dialect: Dialect,
+  { dialect, calls }: Gateway,
+  { app }: Caller,
   server: ModelServer,
   asked: Parameters<typeof askServer>[2],
   request: Request,
 ): Promise<Response> {
-  const answer = await askServer(dialect, server, asked, request, request.signal);
-  if (refusesKey(answer)) throw keyRefused(answer);
-  return answer;
+  const givePlace = calls.takePlace(app.record.appId);
+  try {
+    return await wholeInTime(request.signal, async (signal) => {
+      const answer = await askServer(dialect, server, asked, request, signal);
+      if (refusesKey(answer)) throw keyRefused(answer);
+      return answer;
+    });
+  } finally {
+    givePlace();
+  }
 }
 
 /** Returns the list of models without those that the app may not call. */
 async function allowedModels(answer: Response, catalog: Catalog): Promise<string> {
-  const text = await textUpTo(answer, GATEWAY_LIMITS.modelsBytesMax);
-  const list = looseOf(parsed(text ?? ""));
+  const list = looseOf(parsed(await answer.text()));
   if (!Array.isArray(list.data)) throw serverFailed("The model server answered no list of models");
   const data = list.data.filter((model) => {
     const { id } = looseOf(model);
     return typeof id === "string" && allowsModel(catalog, id);
   });
   return JSON.stringify({ ...list, data });
-}
-
-/** Returns the text of an answer; null for one that is longer, or was cut off. */
-async function textUpTo({ body }: Response, bytesMax: number): Promise<string | null> {
-  const pieces: Uint8Array[] = [];
-  let length = 0;
-  try {
-    for await (const piece of body ?? []) {
-      length += piece.byteLength;
-      if (length > bytesMax) return null;
-      pieces.push(piece);
-    }
-  } catch {
-    return null;
-  }
-  return new TextDecoder().decode(joined(pieces, length));
 }

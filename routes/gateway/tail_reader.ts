@@ -2,7 +2,7 @@
 
 import { Buffer } from "node:buffer";
 import type { AnswerShape } from "../../src/client/answer_shapes.ts";
-import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
+import { GATEWAY_LIMITS } from "../../src/process/gateway_limits.ts";
 import type { PieceReader } from "./metered_body.ts";
 import type { Progress } from "./open_calls.ts";
 import { reportInTail, tailOf } from "./texts.ts";

@@ -46,17 +46,6 @@ export function bytesOf(text: string): number {
   return text === "" ? 0 : encoder.encode(text).byteLength;
 }
 
-/** Returns pieces as one. */
-export function joined(pieces: readonly Uint8Array[], length: number): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(length);
-  let place = 0;
-  for (const piece of pieces) {
-    bytes.set(piece, place);
-    place += piece.byteLength;
-  }
-  return bytes;
-}
-
 /** Returns the last bytes of two pieces together. */
 export function tailOf(before: Uint8Array, piece: Uint8Array, bytesMax: number): Uint8Array {
   if (piece.byteLength >= bytesMax) return piece.slice(-bytesMax);

@@ -13,7 +13,7 @@ export interface AuditedWorld {
 }
 
 /** What the log keeps of a call. */
-export interface AuditOf {
+interface AuditOf {
   /** False for input that writes nothing, such as a dry run. Left out: every call writes. */
   readonly isWrite?: (input: Values) => boolean;
   /** The values before the call. */

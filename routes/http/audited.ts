@@ -20,7 +20,7 @@ import { type Caller, isOperated } from "../../src/tenant/registry.ts";
 export const UNCERTAIN: ReadonlySet<string> = new Set(["unavailable", "internal_error"]);
 
 /** The values that the log keeps of a write that succeeded. */
-export interface LoggedValues {
+interface LoggedValues {
   readonly before: Values | null;
   readonly after: (data: Values) => Values | null;
 }

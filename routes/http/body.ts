@@ -33,8 +33,8 @@ export interface BodyRules {
   readonly bytesMax: number;
   /** Brackets, braces and commas outside of strings; null for a body that is not JSON. */
   readonly structureMax: number | null;
-  /** Whether the texts of all members are checked: a batch checks each of its elements. */
-  readonly checksTexts: boolean;
+  /** Refuses forbidden characters in the texts of members. */
+  readonly checkTexts: (members: Members) => void;
   /** Keeps the memory of a large body until the call has its answer; null to give it back once the body is read. */
   readonly held?: HeldBody | null;
 }
@@ -50,7 +50,10 @@ export interface HeldBody {
  * @param caller null without an API key
  */
 export function rulesOf(
-  { access, isBatch, signedBody }: Pick<CallDefinition, "access" | "isBatch" | "signedBody">,
+  { access, isBatch, elements, signedBody }: Pick<
+    CallDefinition,
+    "access" | "isBatch" | "elements" | "signedBody"
+  >,
   caller: Caller | null,
   held: HeldBody | null = null,
 ): BodyRules {
@@ -62,7 +65,9 @@ export function rulesOf(
     appId: caller?.app.record.appId ?? null,
     bytesMax,
     structureMax: BODY_LIMITS.structureMax,
-    checksTexts: isBatch !== true,
+    checkTexts: elements === undefined
+      ? refuseForbiddenText
+      : (members) => refuseForbiddenText({ ...members, [elements]: null }),
     held,
   };
 }
@@ -70,7 +75,7 @@ export function rulesOf(
 /** Returns the limits of a form of the console. */
 export function formRules(isSignedIn: boolean, bytesMax: number): BodyRules {
   const pot = isSignedIn ? KEYED_POT : KEYLESS_POT;
-  return { pot, appId: null, bytesMax, structureMax: null, checksTexts: false };
+  return { pot, appId: null, bytesMax, structureMax: null, checkTexts: () => {} };
 }
 
 /** Reads and parses a JSON object body. A small body that has arrived is parsed by the runtime in one call. */
@@ -86,7 +91,7 @@ export async function readBody(request: Request, rules: BodyRules): Promise<Requ
   if (text === "" && request.method === "DELETE") return { members: {}, text };
   const members = membersOf(parse(text));
   // A forbidden character can reach a parsed value only through an escape.
-  if (rules.checksTexts && text.includes("\\u")) refuseForbiddenText(members);
+  if (text.includes("\\u")) rules.checkTexts(members);
   return { members, text };
 }
 
@@ -146,7 +151,7 @@ async function collect(
 }
 
 /** Returns pieces as one, in a buffer of its own, which may be moved to a thread. */
-function joined(pieces: readonly Uint8Array[], length: number): Uint8Array<ArrayBuffer> {
+export function joined(pieces: readonly Uint8Array[], length: number): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(length);
   let place = 0;
   for (const piece of pieces) {
@@ -166,9 +171,9 @@ function isSmall({ headers }: Request, { bytesMax, pot }: BodyRules): boolean {
   return bytes <= pot.freeBytes() && headers.get("transfer-encoding") === null;
 }
 
-function allowedMembersOf(value: unknown, { checksTexts }: BodyRules): Members {
+function allowedMembersOf(value: unknown, { checkTexts }: BodyRules): Members {
   const members = membersOf(value);
-  if (checksTexts) refuseForbiddenText(members);
+  checkTexts(members);
   return members;
 }
 

@@ -22,7 +22,7 @@ interface FailureWorld {
 }
 
 /** An answer with a 4xx or 5xx status. */
-export interface Failure {
+interface Failure {
   readonly route: string;
   readonly method: string;
   readonly path?: string;

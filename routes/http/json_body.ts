@@ -43,10 +43,17 @@ export function refuseJson(error: unknown): never {
   throw invalidMember("", "The body could not be read");
 }
 
-/** Returns a value that must be an object. */
-export function membersOf(value: unknown): Members {
+/** Returns a value that must be an object. @param what its name in the message */
+export function membersOf(value: unknown, what = "body"): Members {
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Members;
-  throw invalidMember("", "The body is not a JSON object");
+  throw invalidMember("", `The ${what} is not a JSON object`);
+}
+
+/** Returns an element of a list, which must be an object without forbidden characters. @param what its name in the message */
+export function elementOf(value: unknown, what: string): Members {
+  const members = membersOf(value, what);
+  refuseForbiddenText(members);
+  return members;
 }
 
 /** Refuses U+0000 and lone surrogates in any text and name at any depth, without recursion. */

@@ -11,7 +11,7 @@ import type { EndUser } from "./auth.ts";
 import { refusedWith } from "./errors.ts";
 
 /** Where users' keys are checked. */
-export interface KeyWorld extends ReadingWorld {
+interface KeyWorld extends ReadingWorld {
   readonly clock: Clock;
   readonly term: { readonly directory: Pick<Directory, "runByKey" | "inMemoryByKey"> };
 }

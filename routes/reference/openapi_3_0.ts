@@ -8,12 +8,12 @@ const VERSION = "3.0.3";
 /** Converts a document of 3.1 to 3.0. Webhooks are left out: 3.0 does not have them. */
 export function toOpenApi30(document: JsonSchema): JsonSchema {
   const { openapi: _, webhooks: _webhooks, info, components, ...rest } = document;
-  const { summary: _summary, license, ...told } = info as JsonSchema;
+  const { summary: _summary, license, ...shownInfo } = info as JsonSchema;
   const { name } = license as { readonly name: string };
   const { schemas, ...shared } = components as JsonSchema;
   return {
     openapi: VERSION,
-    info: { ...told, license: { name } },
+    info: { ...shownInfo, license: { name } },
     ...converted(rest) as JsonSchema,
     components: { schemas: eachSchema(schemas), ...converted(shared) as JsonSchema },
   };
@@ -66,9 +66,9 @@ function schemaOf30(schema: JsonSchema): JsonSchema {
  * that a later version adds.
  */
 function description30(descriptions: readonly unknown[], values: unknown): JsonSchema {
-  const told = descriptions.filter(isText);
+  const texts = descriptions.filter(isText);
   const listed = Array.isArray(values) ? [`One of: ${values.join(", ")}`] : [];
-  return told.length + listed.length === 0 ? {} : { description: [...told, ...listed].join(". ") };
+  return texts.length + listed.length === 0 ? {} : { description: [...texts, ...listed].join(". ") };
 }
 
 function isText(value: unknown): value is string {

@@ -3,6 +3,7 @@
 
 import { createHash } from "node:crypto";
 import { type Context, Hono } from "hono";
+import { inParts, isLong } from "../../src/process/downloads.ts";
 import { headersOf, requestId } from "../http/respond.ts";
 import { makeDocument, type Surface } from "./openapi.ts";
 import { REFERENCE_PATHS } from "./pages.ts";
@@ -82,17 +83,17 @@ export function referenceRoutes(surface: Surface): Hono {
   const start = tagged(START);
   const scalar = once(readScalar);
   app.get(DOCUMENT_PATH, async (context) => {
-    return answer(context, await document(), "application/json; charset=UTF-8", REVALIDATE);
+    return await answer(context, await document(), "application/json; charset=UTF-8", REVALIDATE);
   });
-  app.get(PAGE_PATH, (context) => {
-    const response = answer(context, page, "text/html; charset=UTF-8", REVALIDATE);
+  app.get(PAGE_PATH, async (context) => {
+    const response = await answer(context, page, "text/html; charset=UTF-8", REVALIDATE);
     response.headers.set("content-security-policy", POLICY);
     response.headers.set("x-frame-options", "DENY");
     return response;
   });
   app.get(START_PATH, (context) => answer(context, start, "text/javascript; charset=UTF-8", REVALIDATE));
   app.get(SCALAR_PATH, async (context) => {
-    return answer(context, await scalar(), "text/javascript; charset=UTF-8", FOR_A_YEAR);
+    return await answer(context, await scalar(), "text/javascript; charset=UTF-8", FOR_A_YEAR);
   });
   return app;
 }
@@ -101,13 +102,18 @@ export function referenceRoutes(surface: Surface): Hono {
 interface Tagged {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly etag: string;
-  readonly isGzip: boolean;
+  /** The content of bytes that are gzip; null for any others. */
+  readonly unpacked: (() => Promise<Uint8Array<ArrayBuffer>>) | null;
 }
 
 function tagged(content: string | Uint8Array<ArrayBuffer>): Tagged {
   const bytes = typeof content === "string" ? new TextEncoder().encode(content) : content;
   const etag = `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 22)}"`;
-  return { bytes, etag, isGzip: typeof content !== "string" };
+  return { bytes, etag, unpacked: typeof content === "string" ? null : once(() => unpack(bytes)) };
+}
+
+async function unpack(bytes: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
+  return await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).bytes();
 }
 
 /** Scalar as gzip. It is loaded at the first visit, to save memory before. */
@@ -116,20 +122,28 @@ async function readScalar(): Promise<Tagged> {
   return tagged(bytes);
 }
 
-function answer({ req }: Context, { bytes, etag, isGzip }: Tagged, type: string, caching: string): Response {
+/** Answers with bytes that all answers share: those without a key could otherwise fill the memory by reading none. */
+async function answer(
+  { req }: Context,
+  { bytes, etag, unpacked }: Tagged,
+  type: string,
+  caching: string,
+): Promise<Response> {
   const headers = {
     ...headersOf(requestId(req.raw), type),
     etag,
     "cache-control": caching,
-    ...isGzip ? { vary: "Accept-Encoding" } : {},
+    ...unpacked === null ? {} : { vary: "Accept-Encoding" },
   };
   if (matches(req.header("if-none-match"), etag)) return new Response(null, { status: 304, headers });
-  if (!isGzip) return new Response(bytes, { headers });
-  if (/\bgzip\b/.test(req.header("accept-encoding") ?? "")) {
-    return new Response(bytes, { headers: { ...headers, "content-encoding": "gzip" } });
-  }
-  const plain = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Response(plain, { headers: { ...headers, etag: `W/${etag}` } });
+  const send = (sent: Uint8Array<ArrayBuffer>, more: Readonly<Record<string, string>> = {}) =>
+    new Response(isLong(sent) ? inParts(sent) : sent, {
+      headers: { ...headers, "content-length": String(sent.length), ...more },
+    });
+  if (unpacked === null) return send(bytes);
+  return /\bgzip\b/.test(req.header("accept-encoding") ?? "")
+    ? send(bytes, { "content-encoding": "gzip" })
+    : send(await unpacked(), { etag: `W/${etag}` });
 }
 
 /** Whether the caller has the bytes already. Compressing proxies may have made the tag weak. */

@@ -17,7 +17,7 @@ type World = Omit<AuditWorld, "ids"> & { readonly database: Pick<Database, "quer
 type Worlds = readonly Pick<World, "database" | "clock">[];
 
 /** A grant of an agent. */
-export interface AgentGrant {
+interface AgentGrant {
   readonly who: string;
   readonly units: Amount;
   /** The most that the agent may grant in a day. */

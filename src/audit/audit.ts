@@ -102,7 +102,7 @@ export interface AuditEntry extends Omit<AuditRow, "before" | "after"> {
 }
 
 /** A filter and a page of entries. */
-export type AuditQuery = Parameters<typeof listAudit>[1];
+type AuditQuery = Parameters<typeof listAudit>[1];
 
 /** Reads a page of the log, newest first, and the cursor of the next page; null after the last. */
 export async function readAudit(
@@ -116,7 +116,7 @@ export async function readAudit(
 }
 
 /** Values in the form that the log stores. */
-export type ShortValues = Readonly<Record<string, string | number | boolean | null>>;
+type ShortValues = Readonly<Record<string, string | number | boolean | null>>;
 
 /** Cuts values to the lengths that the log stores; objects and arrays become JSON text. */
 export function shortened(values: Values): ShortValues {

@@ -9,7 +9,7 @@ import type { Connection } from "./network.ts";
 import type { ChannelStats, Identity } from "./shapes.ts";
 
 /** What admission needs from its hub. */
-export interface AdmissionOptions {
+interface AdmissionOptions {
   readonly identity: Identity;
   readonly stats: ChannelStats;
   /** Whether the hub keeps a channel to this node. */

@@ -13,7 +13,7 @@ const NOT_TAKEN = -2;
 export type CallOutcome = "answered" | "lost" | "notTaken";
 
 /** Called with each answer of a frame. */
-export type OnAnswer = (id: number, outcome: CallOutcome, head: unknown, body: string) => void;
+type OnAnswer = (id: number, outcome: CallOutcome, head: unknown, body: string) => void;
 
 /** Collects JSON values for one frame. */
 export class FrameBatch {

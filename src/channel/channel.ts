@@ -30,7 +30,7 @@ import {
 import { rest } from "../process/rest.ts";
 
 /** The parts of a channel. */
-export interface ChannelParts {
+interface ChannelParts {
   readonly connection: Connection;
   readonly reader: FrameReader;
   /** The term of the peer. */

@@ -8,7 +8,7 @@ import { type Connection, ConnectionRefused, type Network } from "./network.ts";
 import type { ChannelStats, Identity } from "./shapes.ts";
 
 /** The result of a dial: the expected node answered; it is not there for certain; or unknown. */
-export type Dialed =
+type Dialed =
   | { readonly state: "alive"; readonly connection: Connection; readonly reader: FrameReader }
   | { readonly state: "gone" }
   | { readonly state: "unknown" };

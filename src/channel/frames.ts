@@ -27,7 +27,7 @@ export const KIND = {
 } as const;
 
 /** The maximum payload of each kind, in bytes; a kind without an entry is not allowed. */
-export type FrameBounds = Readonly<Record<number, number>>;
+type FrameBounds = Readonly<Record<number, number>>;
 
 const ID_BYTES = 8;
 const { frameBytesMax, helloBytesMax, chunkBytesMax } = CHANNEL_LIMITS;

@@ -60,14 +60,14 @@ const PURPOSE = "holdfast channel";
 export async function meetListener(meeting: Meeting, expected: number, intent: Intent): Promise<number> {
   const { protocol, term } = meeting.identity;
   const dialerNonce = newNonce();
-  await say(meeting, KIND.hello, { protocol, nonce: dialerNonce });
-  const challenge = await hear(meeting, KIND.challenge);
+  await send(meeting, KIND.hello, { protocol, nonce: dialerNonce });
+  const challenge = await receive(meeting, KIND.challenge);
   if (challenge.protocol !== protocol) throw new ProtocolFault("The peer has another protocol");
   const listenerNonce = hexOf(challenge.nonce);
   const facts: Facts = { intent, dialer: term, expected, dialerNonce, listenerNonce };
   const proof = proofOf(meeting.identity, facts, "dialer");
-  await say(meeting, KIND.dialerProof, { term, expected, intent, proof });
-  const answer = await hear(meeting, KIND.listenerProof);
+  await send(meeting, KIND.dialerProof, { term, expected, intent, proof });
+  const answer = await receive(meeting, KIND.listenerProof);
   const listener = integerOf(answer.term);
   checkProof(answer.proof, proofOf(meeting.identity, facts, "listener", listener));
   return listener;
@@ -80,11 +80,11 @@ export async function meetListener(meeting: Meeting, expected: number, intent: I
  */
 export async function meetDialer(meeting: Meeting): Promise<ProvedDialer> {
   const { protocol, term: own } = meeting.identity;
-  const hello = await hear(meeting, KIND.hello);
+  const hello = await receive(meeting, KIND.hello);
   const dialerNonce = hexOf(hello.nonce);
   const listenerNonce = newNonce();
-  await say(meeting, KIND.challenge, { protocol, nonce: listenerNonce });
-  const { term, expected, intent, proof } = await hear(meeting, KIND.dialerProof);
+  await send(meeting, KIND.challenge, { protocol, nonce: listenerNonce });
+  const { term, expected, intent, proof } = await receive(meeting, KIND.dialerProof);
   if (intent !== "channel" && intent !== "probe") throw new ProtocolFault("Unknown intent");
   const facts: Facts = {
     intent,
@@ -100,7 +100,7 @@ export async function meetDialer(meeting: Meeting): Promise<ProvedDialer> {
     intent,
     prove: () => {
       const proof = proofOf(meeting.identity, facts, "listener", own);
-      return say(meeting, KIND.listenerProof, { term: own, proof });
+      return send(meeting, KIND.listenerProof, { term: own, proof });
     },
   };
 }
@@ -111,7 +111,7 @@ function proofOf(
   role: "dialer" | "listener",
   listener: number | null = null,
 ): string {
-  const said = [
+  const facts = [
     PURPOSE,
     role,
     intent,
@@ -123,11 +123,11 @@ function proofOf(
     dialerNonce,
     listenerNonce,
   ];
-  return createHmac("sha256", secret).update(JSON.stringify(said)).digest("hex");
+  return createHmac("sha256", secret).update(JSON.stringify(facts)).digest("hex");
 }
 
-function checkProof(said: unknown, expected: string): void {
-  if (!timingSafeEqual(Uint8Array.fromHex(hexOf(said)), Uint8Array.fromHex(expected))) {
+function checkProof(proof: unknown, expected: string): void {
+  if (!timingSafeEqual(Uint8Array.fromHex(hexOf(proof)), Uint8Array.fromHex(expected))) {
     throw new ProtocolFault("The peer does not know the secret");
   }
 }
@@ -141,21 +141,21 @@ function hexOf(value: unknown): string {
   return value;
 }
 
-async function say({ connection, stats }: Meeting, kind: number, said: object): Promise<void> {
-  const frame = textFrame(kind, JSON.stringify(said));
+async function send({ connection, stats }: Meeting, kind: number, message: object): Promise<void> {
+  const frame = textFrame(kind, JSON.stringify(message));
   await connection.write(frame);
   stats.framesSent++;
   stats.bytesSent += frame.length;
 }
 
-async function hear({ reader }: Meeting, kind: number): Promise<Record<string, unknown>> {
+async function receive({ reader }: Meeting, kind: number): Promise<Record<string, unknown>> {
   const frame = await reader.next(HELLO_BOUNDS);
   if (frame?.kind !== kind) {
     throw new ProtocolFault("Unexpected frame in the handshake");
   }
-  const said = valueOf(textOf(frame.payload));
-  if (typeof said !== "object" || said === null) {
+  const message = valueOf(textOf(frame.payload));
+  if (typeof message !== "object" || message === null) {
     throw new ProtocolFault("A frame of the handshake is not an object");
   }
-  return said as Record<string, unknown>;
+  return message as Record<string, unknown>;
 }

@@ -18,7 +18,7 @@ import type { Outbox } from "./outbox.ts";
 import type { StreamedReply } from "./shapes.ts";
 
 /** Answers a request. */
-export type Serve = (head: unknown, body: Uint8Array, signal: AbortSignal) => Promise<StreamedReply>;
+type Serve = (head: unknown, body: Uint8Array, signal: AbortSignal) => Promise<StreamedReply>;
 
 /** A request that is being served. */
 interface Served {

@@ -12,10 +12,10 @@ const ACCEPT_AGAIN_MS = 50;
  * TCP as a network.
  *
  * @param bind "host:port" to listen on, port 0 for a free port
- * @param told the host of the address given to others, if it differs
+ * @param publicHost the host of the address given to others; null for that of `bind`
  * @throws RangeError if `bind` is not a "host:port"
  */
-export function tcpNetwork(bind: string, told: string | null = null): Network {
+export function tcpNetwork(bind: string, publicHost: string | null = null): Network {
   const { hostname, port } = addressOf(bind);
   return {
     // deno-lint-ignore require-await -- errors must be rejections
@@ -23,12 +23,14 @@ export function tcpNetwork(bind: string, told: string | null = null): Network {
       const listener = Deno.listen({ hostname, port });
       void accept(listener, onConnection);
       return {
-        address: addressText(told ?? hostname, listener.addr.port),
+        address: addressText(publicHost ?? hostname, listener.addr.port),
         close: () => quietly(() => listener.close()),
       };
     },
     connect(address) {
-      if (!isLoopback(addressOf(address).hostname) || isLoopback(told ?? hostname)) return connect(address);
+      if (!isLoopback(addressOf(address).hostname) || isLoopback(publicHost ?? hostname)) {
+        return connect(address);
+      }
       // A loopback address of another machine: a refusal on this one would prove nothing about that process.
       return Promise.reject(new Error(`${address} is a loopback address of another machine`));
     },

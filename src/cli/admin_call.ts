@@ -31,7 +31,7 @@ interface Extras {
 }
 
 /** Adds a command to its group. */
-export type AddCommand = (group: Command, action: AdminAction) => void;
+type AddCommand = (group: Command, action: AdminAction) => void;
 
 /** Groups of commands by their names, with their words. */
 export type Groups = Readonly<Record<string, readonly [words: string, commands: readonly AddCommand[]]>>;

@@ -112,12 +112,12 @@ export async function readDocument(file: string): Promise<string> {
 type Applied = AnswerOf<typeof applyCatalog>;
 
 function changedText({ version, changes }: Applied): string {
-  if (changes.length === 0) return `No changes: version ${version} stays in force`;
+  if (changes.length === 0) return `No changes: version ${version} is in force`;
   return `Version ${version} is in force\n${changeTable(changes)}`;
 }
 
 function dryRunText({ version, changes, usersAffected }: Applied): string {
-  if (changes.length === 0) return `No changes: version ${version} stays in force`;
+  if (changes.length === 0) return `No changes: version ${version} is in force`;
   const lines = [`Dry run: version ${version} stays in force`, changeTable(changes)];
   if (usersAffected !== undefined) {
     const { live, test } = usersAffected;

@@ -33,8 +33,8 @@ const ASK_TIMEOUT_MS = 10_000;
 export function addDoctorCommand(program: Command, shell: Shell): void {
   const command = program.command("doctor")
     .description(
-      "Check settings, service, database, migrations, processes, clock, backlog, drift, prices and webhooks, with advice.\n" +
-        "Also works without a running service, on DATABASE_URL, HOLDFAST_DATABASES or the store in HOLDFAST_DATA_DIR.",
+      "Check settings, service, database, migrations, processes, clock, backlog, drift, prices, webhooks, Stripe, top-ups " +
+        "and gateway, with advice.\nAlso works without a running service, on DATABASE_URL, HOLDFAST_DATABASES or the store in HOLDFAST_DATA_DIR.",
     )
     .action(async () => {
       const { url, json } = program.opts<{ url?: string; json?: boolean }>();

@@ -65,7 +65,7 @@ async function importFile(
     source,
   });
   if (found.faults.length > 0) throw new TaskError(faultsText(found.faults), EXIT.refused);
-  run.say(importText(found));
+  run.print(importText(found));
   const isDryRun = options.dryRun === true;
   const applied = found.imported.length === 0 ? { version, changes: [] } : await putCatalog(
     run,

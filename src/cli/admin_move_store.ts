@@ -19,7 +19,7 @@ type Place = "server" | "folder";
 export function addMoveStoreCommand(program: Command, shell: Shell): void {
   const command = program.command("move-store")
     .description(
-      "Copy all data between the embedded store in HOLDFAST_DATA_DIR and the server at DATABASE_URL, and prove that the\n" +
+      "Copy all data between the embedded store in HOLDFAST_DATA_DIR and the server at DATABASE_URL, and prove that the " +
         "books add up on both. Stop the service first. The target must be new; the source stays unchanged.",
     )
     .addOption(

@@ -14,7 +14,7 @@ export interface AdminRun {
   /** Prints the data for programs, or its text for people. */
   show<Data>(data: Data, text: (data: Data) => string): void;
   /** Prints a text for people before the data is there, and nothing for programs. */
-  say(text: string): void;
+  print(text: string): void;
   /** The given app, or else the only app. */
   appId(given: string | undefined): Promise<string>;
 }
@@ -32,8 +32,8 @@ export function actionsOf(program: Command, shell: Shell): AdminAction {
       const client = await openAdminClient(url, shell);
       const show: AdminRun["show"] = (data, text) =>
         shell.print(json === true ? JSON.stringify(data, null, 2) : text(data));
-      const say: AdminRun["say"] = (text) => json === true || shell.print(text);
-      await work({ shell, client, show, say, appId: (given) => appIdOf(client, given) }, ...args);
+      const print: AdminRun["print"] = (text) => json === true || shell.print(text);
+      await work({ shell, client, show, print, appId: (given) => appIdOf(client, given) }, ...args);
     } catch (error) {
       if (json !== true || !(error instanceof ServiceRefusal)) throw error;
       shell.print(JSON.stringify({ error: error.error }, null, 2));

@@ -49,22 +49,22 @@ export function readCells(text: string): number[] {
 }
 
 async function split(
-  { client, say, show }: AdminRun,
+  { client, print, show }: AdminRun,
   store: string,
   asked: { readonly to: string; readonly cells: readonly number[] },
 ): Promise<void> {
   await client.call(splitStore, { store, ...asked });
-  let told = "";
+  let shown = "";
   let until = performance.now() + STEP_MS;
   while (true) {
     const stores = await client.call(listStores);
     const { isOver, text } = stepOf(stores, store, asked.to);
     if (isOver) return show(stores, () => text);
-    if (text !== told) {
-      say(text);
+    if (text !== shown) {
+      print(text);
       until = performance.now() + STEP_MS;
     }
-    told = text;
+    shown = text;
     if (performance.now() > until) {
       throw new TaskError(`${text}. Run the command again to go on waiting`, EXIT.refused);
     }

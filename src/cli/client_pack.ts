@@ -5,7 +5,7 @@ import { EXIT, makeProgram, openShell, runProgram, type Shell, TaskError, withEx
 import { type Tarball, writeTarball } from "./tarball.ts";
 
 /** Runs the command line to its exit status. */
-export function runClientPack(args: readonly string[], shell: Shell): Promise<number> {
+function runClientPack(args: readonly string[], shell: Shell): Promise<number> {
   const program = makeProgram(
     shell,
     "deno task client:pack",

@@ -8,7 +8,7 @@ import { toOpenApi30 } from "../../routes/reference/openapi_3_0.ts";
 import { makeProgram, openShell, runProgram, type Shell } from "./shell.ts";
 
 /** Runs the command line to its exit status. */
-export function runOpenapi(args: readonly string[], shell: Shell): Promise<number> {
+function runOpenapi(args: readonly string[], shell: Shell): Promise<number> {
   const program = makeProgram(shell, "deno task openapi", "Prints the API as an OpenAPI document.")
     .addOption(
       new Option("--version <version>", "of OpenAPI; 3.0 is for tools that do not read 3.1")

@@ -141,18 +141,18 @@ class PythonWriter {
   ): string {
     const members = Object.entries(properties as Record<string, Schema>).map(([member, schema]) => {
       const { schema: known } = withoutNull(schema);
-      const said = [schema.description, known.description]
+      const description = [schema.description, known.description]
         .find((text) => text !== undefined && !/ISO 8601/.test(String(text))) as string | undefined;
       const type = this.#typeOf(schema, nameIn(name, member));
       const isOptional = !(required as string[]).includes(member);
-      return { member, type: isOptional ? `NotRequired[${type}]` : type, said };
+      return { member, type: isOptional ? `NotRequired[${type}]` : type, description };
     });
     if (members.some(({ member }) => KEYWORDS.has(member))) {
       const fields = members.map(({ member, type }) => `    ${JSON.stringify(member)}: ${quoted(type)},\n`);
       return `${name} = TypedDict("${name}", {\n${fields.join("")}})\n${commentOf(words, "")}`;
     }
-    const fields = members.map(({ member, type, said }) =>
-      `    ${member}: ${broken(type)}\n${commentOf(said, "    ")}`
+    const fields = members.map(({ member, type, description }) =>
+      `    ${member}: ${broken(type)}\n${commentOf(description, "    ")}`
     );
     return `class ${name}(${parent}):\n${commentOf(words ?? `Members of ${name}.`, "    ")}${
       fields.length === 0 ? "" : `\n${fields.join("")}`

@@ -8,7 +8,7 @@ import { messageOf } from "../process/log.ts";
 import { type Drift, reconcile, type ReconcileSummary } from "../storage/queries/reconcile.ts";
 import { openUnmigrated, placesOf, type StorePlace } from "../cluster/store.ts";
 import { EXIT, makeProgram, openShell, runProgram, type Shell, withExample } from "./shell.ts";
-import { numberText, safeText } from "./table.ts";
+import { counted, safeText } from "./table.ts";
 import type { Database } from "../storage/database.ts";
 import { migrationState } from "../storage/migrate.ts";
 
@@ -128,10 +128,6 @@ function summaryText(summary: ReconcileSummary): string {
   if (batches === 0) return `${verdict}: ${rows}`;
   return `${verdict}: ${rows}\n${counted(batches, "batch", "batches")} of the journal not drained yet: ` +
     "their changes are not part of the proof";
-}
-
-function counted(count: number, one: string, many = `${one}s`): string {
-  return `${numberText(count)} ${count === 1 ? one : many}`;
 }
 
 /** Writes one JSON document for each store, drift by drift. */

@@ -5,7 +5,7 @@ import { makeProgram, openShell, runProgram, type Shell, withExample } from "./s
 import { writeTarball } from "./tarball.ts";
 
 /** Runs the command line to its exit status. */
-export function runServicePack(args: readonly string[], shell: Shell): Promise<number> {
+function runServicePack(args: readonly string[], shell: Shell): Promise<number> {
   const program = makeProgram(
     shell,
     "deno task service:pack",

@@ -51,6 +51,11 @@ export function numberText(value: number): string {
   return value.toLocaleString("en-US", { maximumFractionDigits: 6 });
 }
 
+/** A number with its noun: "1 user", "2,000 users". */
+export function counted(count: number, one: string, many = `${one}s`): string {
+  return `${numberText(count)} ${count === 1 ? one : many}`;
+}
+
 /** Text without control characters, which could steer a terminal. */
 export function safeText(text: string): string {
   return text.replace(UNSAFE, "\u{fffd}");

@@ -32,7 +32,7 @@ import {
   TaskError,
   withExample,
 } from "./shell.ts";
-import { numberText, renderTable, safeText } from "./table.ts";
+import { counted, numberText, renderTable, safeText } from "./table.ts";
 
 const VARIABLES = [...ADMIN_VARIABLES, "DATABASE_URL"] as const;
 
@@ -98,7 +98,7 @@ async function readCatalog(file: string): Promise<Record<string, unknown>> {
   }
 }
 
-/** What the running service says; null where none can be asked: none is reached, or its token is not known. */
+/** Asks the running service; null if none is reached, or its token is not known. */
 async function askService(
   { app, ...asked }: Asked,
   url: string | undefined,
@@ -131,7 +131,7 @@ interface Line {
 }
 
 function noteProgress({ events, users }: Progress, shell: Shell): void {
-  shell.note(`${numberText(events)} events of ${numberText(users)} users`);
+  shell.note(`Decided so far: ${eventsText(events, users)}`);
 }
 
 /** Decides the events of a store that no service has open. */
@@ -192,7 +192,7 @@ function inForce(catalogs: RegistryRows["catalogs"], appId: string | undefined, 
 }
 
 function textOf({ events, users, refused }: WhatIf): string {
-  const of = `${numberText(events)} events of ${numberText(users)} users`;
+  const of = eventsText(events, users);
   if (refused.length === 0) return `No call of ${of} would be refused`;
   const rows = refused.map(({ day, groupId, calls, users: hit }) => [
     day,
@@ -200,7 +200,11 @@ function textOf({ events, users, refused }: WhatIf): string {
     numberText(calls),
     numberText(hit),
   ]);
-  return `${renderTable(["DAY", "GROUP", "CALLS", "USERS"], rows)}\nRefused calls, of ${of}`;
+  return `Of ${of}, these calls would be refused:\n${renderTable(["DAY", "GROUP", "CALLS", "USERS"], rows)}`;
+}
+
+function eventsText(events: number, users: number): string {
+  return `${counted(events, "event")} of ${counted(users, "user")}`;
 }
 
 if (import.meta.main) Deno.exit(await runWhatIf(Deno.args, openShell(VARIABLES)));

@@ -106,6 +106,6 @@ export function isWholeReport(shape: AnswerShape, event: unknown): boolean {
 /** Joins the reports of one stream: of messages the latest value of each member counts, else the latest report. */
 export function joinReports(shape: AnswerShape, before: unknown, next: unknown): unknown {
   if (shape !== "messages") return next;
-  const said = Object.entries(looseOf(next)).filter(([, value]) => value !== null && value !== undefined);
-  return { ...looseOf(before), ...Object.fromEntries(said) };
+  const reported = Object.entries(looseOf(next)).filter(([, value]) => value !== null && value !== undefined);
+  return { ...looseOf(before), ...Object.fromEntries(reported) };
 }

@@ -559,8 +559,8 @@ export interface ExplainedGroup {
   };
   /** Of the group, else of the plan. */
   readonly headroom: { readonly mode: "percent" | "multiplier"; readonly value: number } | null;
-  /** The effective limit of reserves, where headroom is configured. */
-  readonly gate: number | null;
+  /** The effective limit of reserves: the quota, less the headroom where it is configured. */
+  readonly gate: number;
   readonly current: number;
   /**
    * Present where the group has overage: the part of the count that was sold past the quota. It uses up
@@ -1785,7 +1785,7 @@ export interface WebhookData {
     readonly period: Period;
     /** The beginning of the UTC hour of settling, by the app's clock. */
     readonly hour: string;
-    /** Settled in the hour and not told before. */
+    /** Settled in the hour and not reported before. */
     readonly amount: number;
     /** All settled overage of the window, up to and with this message. */
     readonly total: number;

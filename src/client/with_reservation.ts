@@ -210,6 +210,7 @@ export function eventOfWork(asked: ReservedWork, commit: CommitOptions): LaterEv
     metadata,
     count: actual?.count ?? sum(size.count ?? 1, extra?.count),
     ...isReported ? { usage, providerUsage } : { inputTokens, inputCostCents: cents, costCents },
+    runId: size.runId,
     prompt: size.prompt,
     response,
   };

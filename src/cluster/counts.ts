@@ -12,7 +12,7 @@ import { StripeCounts } from "../process/counts/stripe_counts.ts";
 import { WebhookCounts } from "../process/counts/webhook_counts.ts";
 
 /** The sweeps by name. */
-export const SWEEP_NAMES = [
+const SWEEP_NAMES = [
   "due",
   "store",
   "history",
@@ -35,7 +35,7 @@ export const SWEEP_NAMES = [
 export type SweepName = (typeof SWEEP_NAMES)[number];
 
 /** The results of a sweep's runs. */
-export interface SweepTally {
+interface SweepTally {
   finished: number;
   failed: number;
   /** Rows that all runs together settled, moved or removed. */

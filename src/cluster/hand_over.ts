@@ -11,26 +11,56 @@ import { freeCells } from "../storage/nodes/cell_store.ts";
 import { giveToStore } from "../storage/stores/split_store.ts";
 import type { NodeParts, Note } from "./parts.ts";
 
+/** How cells are handed over. */
+export interface Way {
+  /** The term of the node to notify; null notifies all. */
+  readonly to: number | null;
+  /** How long the last calls may take. */
+  readonly closedMs?: number;
+  /** Whether the cells go to the store that their rows name. */
+  readonly toStore?: boolean;
+}
+
 /**
  * Hands cells over, unless their last calls take too long: then they accept calls again.
  *
- * @param to the term of the node to notify; null notifies all
- * @param closedMs how long the last calls may take
- * @param toStore whether the cells go to the store that their rows name
  * @returns whether the cells were handed over
  * @throws when freeing them failed, which ends the term
  */
-export async function handOver(
+export async function handOver(parts: NodeParts, cells: readonly number[], way: Way): Promise<boolean> {
+  // Most of the work is done while the cells still accept calls.
+  await writeAll(parts, cells);
+  return await handOverNow(parts, cells, way);
+}
+
+/** Cells that were to be handed over, and whether they were. */
+export interface Attempt {
+  readonly cells: readonly number[];
+  readonly isDone: boolean;
+}
+
+/**
+ * Hands over those of some cells that no call is inside of, all at once: none of them waits for the calls of another. Where
+ * each has a call inside, it tries the first cell alone.
+ *
+ * @throws like `handOver`
+ */
+export async function handOverSome(parts: NodeParts, cells: readonly number[], way: Way): Promise<Attempt> {
+  const { doors } = parts.term;
+  await writeAll(parts, cells);
+  const empty = cells.filter((cell) => doors.isEmpty(cell));
+  const chosen = empty.length > 0 ? empty : cells.slice(0, 1);
+  return { cells: chosen, isDone: await handOverNow(parts, chosen, way) };
+}
+
+/** The rest of a hand-over, once the tables have what was done before. */
+async function handOverNow(
   parts: NodeParts,
   cells: readonly number[],
-  to: number | null,
-  closedMs: number = CELL_LIMITS.closedMs,
-  toStore = false,
+  { to, closedMs = CELL_LIMITS.closedMs, toStore = false }: Way,
 ): Promise<boolean> {
   const { term, writer, hub, owners, counts } = parts;
   const { doors } = term;
-  // Most of the work is done while the cells still accept calls.
-  await writeAll(parts, cells);
   const startedAt = performance.now();
   let isQuiet = false;
   /** Every change of the cells is in a batch up to this one. */

@@ -16,36 +16,35 @@ import { sessionNameOf } from "../storage/journal/ranges.ts";
 import { type CellRow, readCells } from "../storage/nodes/cell_store.ts";
 import { endNode, endSessionsNamed, type NodeRow, readNodes } from "../storage/nodes/node_store.ts";
 import { releaseStores } from "../storage/stores/split_store.ts";
-import { handOver } from "./hand_over.ts";
+import { handOver, handOverSome } from "./hand_over.ts";
 import type { NodeParts, Note } from "./parts.ts";
 import { wantedOwners } from "./rendezvous.ts";
 import { beginTaking, type Taking } from "./take_over.ts";
 import { rest, within } from "../process/rest.ts";
-
-/** A cell that stayed free for more than this many rounds may be taken by any node. */
-const FREE_ROUNDS = 2;
 
 /** One node within one term. */
 export class ClusterNode {
   readonly parts: NodeParts;
   #share: number;
   #nodes: readonly NodeRow[] = [];
-  /** Nodes that ended without saying it: the last heartbeat is recent, but the address refuses connections. */
+  /** Nodes that died: the last heartbeat is recent, but the address refuses connections. */
   readonly #gone = new Set<number>();
-  /** For how many rounds each free cell has been free. */
-  readonly #freeRounds = new Map<number, number>();
+  /** Since when each free cell has been seen as free. */
+  readonly #freeSince = new Map<number, number>();
   /** The cells that go to another store. */
   readonly #leaving = new Set<number>();
-  /** Since when some do; null without any. */
+  /** Since when `#leaving` has any; null while it is empty. */
   #leavingSince: number | null = null;
   /** Whether a new store may wait for its release. */
   #mayRelease = true;
+  /** The cell of the last hand-over that was dropped: the next attempt begins behind it. */
+  #lastDropped = -1;
   /** The cells that are being taken. */
   readonly #taking = new Set<number>();
   #timer: ReturnType<typeof setInterval> | null = null;
   #round: Promise<void> = Promise.resolve();
   #isRoundWanted = false;
-  /** Whether no round follows: the term ends in order. */
+  /** Whether the term ends in order, so that no further round begins. */
   #isEnding = false;
   #isClosed = false;
   #looked: Promise<void> | null = null;
@@ -155,7 +154,7 @@ export class ClusterNode {
     this.#learn(await readCells(this.parts.database));
   }
 
-  /** Relays a call of another node to the owner, to which that node has no channel; null without one here either. */
+  /** Relays a call to an owner that the sender cannot reach; null if this node has no channel to it either. */
   async relay(call: unknown, owner: number): Promise<Reply | null> {
     const { hub } = this.parts;
     return hub?.isOpen(owner) === true ? await hub.call(owner, call) : null;
@@ -182,11 +181,12 @@ export class ClusterNode {
 
   async #handOverAll(until: number): Promise<void> {
     const { doors } = this.parts.term;
-    const free = doors.held.filter((cell) => !doors.isPinned(cell));
-    if (free.length === 0 || await handOver(this.parts, free, null)) return;
-    // A call is slow: hand over one cell at a time, so that only its own cell waits for it.
-    for (const cell of free) {
-      if (performance.now() < until && !this.#isEnding) await handOver(this.parts, [cell], null);
+    let left = doors.held.filter((cell) => !doors.isPinned(cell));
+    if (left.length === 0 || await handOver(this.parts, left, { to: null })) return;
+    // A call is slow: only its own cell waits for it.
+    while (left.length > 0 && performance.now() < until && !this.#isEnding) {
+      const { cells } = await handOverSome(this.parts, left, { to: null });
+      left = left.filter((cell) => !cells.includes(cell));
     }
   }
 
@@ -301,7 +301,7 @@ export class ClusterNode {
     return this.living.filter(({ term }) => term !== this.term);
   }
 
-  /** Takes cells, and hands one over, where the owner should change; returns the takings, and long ones go on. */
+  /** Takes cells, and hands some over, where the owner should change; returns the takings, and long ones go on. */
   async #moveCells(): Promise<Taking[]> {
     const { term, owners } = this.parts;
     if (this.#isClosed || term.hasEnded || this.#share === 0) return [];
@@ -315,8 +315,8 @@ export class ClusterNode {
     );
     const asked = free.filter((cell) => wanted[cell] === this.term || this.#isStale(cell));
     const takings = await this.#take(asked);
-    for (const cell of [...this.#freeRounds.keys()]) if (!free.includes(cell)) this.#freeRounds.delete(cell);
-    await this.#handOverOne(wanted);
+    for (const cell of [...this.#freeSince.keys()]) if (!free.includes(cell)) this.#freeSince.delete(cell);
+    await this.#handOverSome(wanted);
     return takings;
   }
 
@@ -341,7 +341,7 @@ export class ClusterNode {
   async #split(): Promise<void> {
     const { database, owners, registry, changes } = this.parts;
     const own = this.#ownLeaving();
-    if (own.length > 0 && await handOver(this.parts, own, null, CELL_LIMITS.closedMs, true)) {
+    if (own.length > 0 && await handOver(this.parts, own, { to: null, toStore: true })) {
       for (const cell of own) {
         owners.move(cell);
         this.#leaving.delete(cell);
@@ -365,22 +365,28 @@ export class ClusterNode {
     return free.length === own.length || waitedMs > CELL_LIMITS.pinnedWaitMs ? free : [];
   }
 
-  /** Counts a round in which a cell stayed free; returns whether any node may take it now. */
+  /** Whether a free cell has been free for so long that any node may take it. */
   #isStale(cell: number): boolean {
-    const rounds = (this.#freeRounds.get(cell) ?? 0) + 1;
-    this.#freeRounds.set(cell, rounds);
-    return rounds > FREE_ROUNDS;
+    const now = performance.now();
+    const since = this.#freeSince.get(cell) ?? now;
+    this.#freeSince.set(cell, since);
+    return now - since > CELL_LIMITS.freeMs;
   }
 
-  /** Hands one cell over, to a node that is sure to take it; the next cell follows in another round. */
-  async #handOverOne(wanted: readonly (number | null)[]): Promise<void> {
+  /** Hands cells over to a node that is sure to take them; the others follow in later rounds. */
+  async #handOverSome(wanted: readonly (number | null)[]): Promise<void> {
     const { doors } = this.parts.term;
     const ready = new Set(this.#others().filter((node) => this.#isSettled(node)).map(({ term }) => term));
-    const cell = doors.held.find((held) =>
-      ready.has(wanted[held] as number) && !doors.isPinned(held) && !this.#leaving.has(held)
+    const due = doors.held.filter((cell) =>
+      ready.has(wanted[cell] as number) && !doors.isPinned(cell) && !this.#leaving.has(cell)
     );
-    if (cell === undefined) return;
-    if (await handOver(this.parts, [cell], wanted[cell] as number)) this.wake();
+    const first = due.find((cell) => cell > this.#lastDropped) ?? due[0];
+    if (first === undefined) return;
+    const to = wanted[first] as number;
+    const toOne = due.filter((cell) => wanted[cell] === to && cell !== first);
+    const { cells, isDone } = await handOverSome(this.parts, [first, ...toOne], { to });
+    if (isDone) this.wake();
+    else this.#lastDropped = cells[0] as number;
   }
 
   #isSettled({ term, livedMs, silentMs }: NodeRow): boolean {

@@ -19,7 +19,7 @@ import { type ListedStore, StoreList } from "./store_list.ts";
 import { Stores } from "./stores.ts";
 
 /** The services of a process, and how to close their databases. */
-export interface OpenStores {
+interface OpenStores {
   readonly stores: Stores;
   close(): Promise<void>;
 }

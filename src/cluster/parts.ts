@@ -29,7 +29,7 @@ export interface NodeParts {
 }
 
 /** Background work that begins when a cell is taken and ends when it is handed over. */
-export interface CellWorker {
+interface CellWorker {
   /** The cells accept calls. */
   taken(cells: readonly number[]): void;
   /** The cells are free, and may already have another owner. */

@@ -56,11 +56,11 @@ export interface ServiceOptions {
 }
 
 /** One of several databases of a process. */
-export interface StoreOptions {
+interface StoreOptions {
   readonly name: string;
   /** The names of all databases in alphabetical order. */
   readonly names: string;
-  /** A service of the same process, with which it shares what is of the process; null for the first. */
+  /** A service of the same process, whose streams, downloads and transport this one shares; null for the first. */
   readonly beside: Service | null;
   /** Opens and checks the database before each term. @throws StillStandby while it is a standby of another one */
   readonly open: () => Promise<void>;
@@ -149,7 +149,7 @@ export class Service {
     return this.#parts.spans;
   }
 
-  /** What a database waits for that is a standby of another one; null for any other. */
+  /** What a database that is a standby of another one waits for; null for any other database. */
   get awaited(): string | null {
     return this.#state === "copying" ? this.#awaited : null;
   }
@@ -359,14 +359,14 @@ export class Service {
     }
   }
 
-  /** Says once why a database is not yet one of its own. */
+  /** Logs once why a database that is still a standby is not served. */
   #awaitSplit({ message }: StillStandby): void {
     if (this.#awaited !== message) log("info", message);
     this.#awaited = message;
     if (!this.#isStopping()) this.#state = "copying";
   }
 
-  /** What log lines say of the database, where there are several. */
+  /** Fields of log lines that name the database, where there are several. */
   get #labels(): Readonly<Record<string, string>> {
     return this.storeName === null ? {} : { store: this.storeName };
   }

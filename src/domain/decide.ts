@@ -34,7 +34,7 @@ import { type AlertBase, alertBase, fireAlerts } from "./metering/alerts.ts";
 import { commit } from "./metering/commit.ts";
 import { explain } from "./metering/explain.ts";
 import { generate } from "./metering/generate.ts";
-import { tellOfOverage } from "./metering/overage.ts";
+import { reportSales } from "./metering/overage.ts";
 import { prolong } from "./metering/prolong.ts";
 import { detach, release } from "./metering/release.ts";
 import { reserveFitting } from "./metering/fit.ts";
@@ -189,7 +189,7 @@ function finish(
   causedBy: User | null = null,
 ): void {
   if (draft.changesSubscriptions) settleIncluded(draft, context);
-  tellOfOverage(draft, context);
+  reportSales(draft, context);
   fireAlerts(draft, alerts, context);
   startTopUp(draft, context);
   if (!draft.isEmpty && !draft.state.recorded) draft.putUser({});
@@ -201,7 +201,7 @@ function finish(
 
 function changesOf(draft: Draft, levels: readonly Draft[]): readonly Change[] {
   const changes = draft.changes();
-  for (const level of levels) changes.push(...level.changes());
+  for (const level of levels) for (const change of level.changes()) changes.push(change);
   return changes;
 }
 

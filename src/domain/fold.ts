@@ -39,13 +39,13 @@ export interface KnownUser extends KnownPlans {
 }
 
 /** The result of an event: the groups with too little left, where any refused it. */
-export interface Folded {
+interface Folded {
   readonly isRefused: boolean;
   readonly groupIds: readonly string[];
 }
 
 /** The usage of a limit group in a window. */
-export interface FoldedCounter {
+interface FoldedCounter {
   readonly userId: string;
   readonly groupId: string;
   readonly windowStart: Millis;

@@ -125,5 +125,5 @@ function stepOf(
 function untilRevoked(balance: CreditBalance): CreditBalance {
   const { revokedAt, expiresAt } = balance;
   const ends = revokedAt === null ? expiresAt : Math.min(revokedAt, expiresAt ?? Infinity);
-  return { ...balance, revokedAt: null, revokedAmount: 0n, expiresAt: ends, held: 0n, told: 7 };
+  return { ...balance, revokedAt: null, revokedAmount: 0n, expiresAt: ends, held: 0n, notified: 7 };
 }

@@ -120,7 +120,9 @@ const NO_DRAFTS: readonly Draft[] = [];
 function slotsOf(draft: Draft, { counters }: LevelUsage, now: Millis): readonly Counter[] {
   const rates = counters.filter(({ window }) => window.kind === "rate");
   if (rates.length === 0) return NO_SLOTS;
-  return rates.flatMap(({ group, counter }) => countingSlots(draft, counter.planId, group.id, now));
+  return rates.flatMap(({ group, counter, window }) =>
+    countingSlots(draft, counter.planId, group.id, window, now)
+  );
 }
 
 function readLevel(draft: Draft, { event }: UsageInput, context: Context): LevelUsage {

@@ -13,11 +13,11 @@ import { pseudonymOf } from "./pseudonyms.ts";
 import type { PeopleWorld } from "./world.ts";
 
 /** A value of a property. */
-export type Property = string | number | boolean | null;
+type Property = string | number | boolean | null;
 export type Properties = Readonly<Record<string, Property>>;
 
 /** An event to record. */
-export interface Captured {
+interface Captured {
   /** null for an anonymous event. */
   readonly distinctId: string | null;
   readonly event: string;

@@ -12,7 +12,7 @@ import { forgetPseudonyms } from "./pseudonyms.ts";
 import type { PeopleWorld } from "./world.ts";
 
 /** The bits of a scope: `all` is analytics and personalization, not prompt logging. */
-export function bitsOf(scope: ConsentScope): number {
+function bitsOf(scope: ConsentScope): number {
   return scope === "all" ? SCOPE_BITS.analytics | SCOPE_BITS.ai_personalization : SCOPE_BITS[scope];
 }
 

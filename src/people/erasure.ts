@@ -364,6 +364,6 @@ async function eraseTraces(
 const TELLING_ID_LENGTH = 8;
 
 /** The keyed hash that replaces an id in the consent entries that are kept. */
-export function hashedId(secret: string, realm: number, id: string): string {
+function hashedId(secret: string, realm: number, id: string): string {
   return createHmac("sha256", secret).update(`${realm}\n${id}`).digest("base64url");
 }

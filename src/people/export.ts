@@ -33,7 +33,7 @@ import { idsCoveredBy } from "./people.ts";
 import type { PeopleWorld } from "./world.ts";
 
 /** The person and the head of the document. */
-export interface ExportQuery {
+interface ExportQuery {
   readonly realm: Realm;
   readonly appId: string;
   readonly mode: Mode;

@@ -14,14 +14,14 @@ import { listHistoryMoves, moveHistory } from "../storage/stores/merge_store.ts"
 import { rest } from "../process/rest.ts";
 
 /** What the move uses of a running term. */
-export interface MoveWorld {
+interface MoveWorld {
   readonly term: Pick<Term, "flush" | "isServing" | "refusedCalls">;
   /** Writes outside of the journal, which only the owner of a cell can make. */
   readonly inCell: InCell;
 }
 
 /** What background moves use of a running term. */
-export interface MovesWorld extends MoveWorld {
+interface MovesWorld extends MoveWorld {
   readonly term: Pick<Term, "flush" | "isServing" | "refusedCalls" | "doors">;
   readonly database: Database;
   readonly registry: { readonly realms: ReadonlyMap<number, Realm> };

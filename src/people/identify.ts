@@ -31,7 +31,7 @@ import { standInPersonId } from "./person_id.ts";
 import type { PeopleWorld } from "./world.ts";
 
 /** The properties to store for an id. */
-export interface Identification {
+interface Identification {
   readonly distinctId: string;
   /** These overwrite the stored ones. */
   readonly properties: Properties;
@@ -43,7 +43,7 @@ export interface Identification {
   readonly by: LinkMaker;
 }
 
-export interface Identified {
+interface Identified {
   readonly personId: string;
   readonly merged: boolean;
 }
@@ -148,7 +148,7 @@ async function identifyBeside(world: PeopleWorld, realm: Realm, call: Merging): 
 /**
  * Whether a public key links an anonymous id to this named id for the first time.
  *
- * @throws Refusal where it may not. The text does not tell which rule the id breaks
+ * @throws Refusal where it may not. The message does not name the rule that the id breaks
  */
 async function isNewLink(
   reader: Pick<Session, "query">,

@@ -4,7 +4,7 @@
 import type { Keeping, Realm, TurnResult } from "../../actors/call.ts";
 import type { Term } from "../../actors/term.ts";
 import type { MergeReport } from "../domain/merging/merge_report.ts";
-import { invalidField, refusal, type RefusalCode } from "../domain/values/refusal.ts";
+import { refusal, type RefusalCode } from "../domain/values/refusal.ts";
 import { refused, type Result } from "../domain/state/result.ts";
 import { moveAlias } from "./history_move.ts";
 import { linkPeople } from "./link.ts";
@@ -61,13 +61,13 @@ export async function mergePair(
  * Merges many pairs, one after another. A pair that fails does not stop the others. A cap of the workspace, or the end of
  * the time of a batch, refuses all remaining pairs.
  *
- * @param pairs null in the place of a pair that is malformed
+ * @param pairs a refusal in the place of a pair that is invalid
  * @param merge merges the pair at a place
  * @returns a result for each pair, in its place
  */
 export async function mergePairs(
   { term, database }: MergingWorld,
-  pairs: readonly (Pair | null)[],
+  pairs: readonly Result<Pair>[],
   merge: (pair: Pair, place: number) => Promise<Result<MergeReport>>,
 ): Promise<Result<MergeReport>[]> {
   const start = performance.now();
@@ -75,9 +75,9 @@ export async function mergePairs(
   let stop: Result<MergeReport> | null = null;
   for (const [place, pair] of pairs.entries()) {
     if (performance.now() - start > MERGE_LIMITS.batchMs) stop ??= NOT_PROCESSED;
-    const result: Result<MergeReport> = pair === null
-      ? MALFORMED
-      : stop ?? await leavingRoom(database, () => mergeSafely(term, () => merge(pair, place)));
+    const result: Result<MergeReport> = pair.ok
+      ? stop ?? await leavingRoom(database, () => mergeSafely(term, () => merge(pair.answer, place)))
+      : pair;
     if (!result.ok && CAPS.has(result.refusal.code)) stop = result;
     results.push(result);
   }
@@ -85,7 +85,6 @@ export async function mergePairs(
 }
 
 const NOT_PROCESSED = refused(refusal("not_processed", "The batch ran out of time: send this pair again"));
-const MALFORMED = refused(invalidField("", "from and to: must have 1 to 200 characters"));
 const CAPS: ReadonlySet<RefusalCode> = new Set(["workspace_limit_reached", "test_quota_exceeded"]);
 
 /**

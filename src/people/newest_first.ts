@@ -7,7 +7,7 @@ import type { Place } from "../storage/queries/person_export.ts";
 export const END: Place = { at_ms: Number.MAX_SAFE_INTEGER, id: "" };
 
 /** Reads rows of a source that come before a place, newest first. */
-export type ReadRun<Row extends Place> = (source: string, before: Place, limit: number) => Promise<Row[]>;
+type ReadRun<Row extends Place> = (source: string, before: Place, limit: number) => Promise<Row[]>;
 
 const RUN_ROWS_MIN = 16;
 

@@ -12,7 +12,7 @@ export interface Clock {
 /** A clock that can follow another one. */
 export interface LedClock extends Clock {
   /** Follows another clock, from a reading taken now. It then advances with the machine's monotonic clock. */
-  follow(said: Millis): void;
+  follow(now: Millis): void;
   /** Moves forward to a time that other processes have seen, if that is later. */
   raise(floor: Millis): void;
 }
@@ -34,8 +34,8 @@ export function systemClock(): LedClock {
       return last;
     },
     // The reading is older by the time of the answer's transport, so no process is ever ahead of the server.
-    follow: (said) => {
-      base = said - performance.now();
+    follow: (now) => {
+      base = now - performance.now();
       asked = NaN;
     },
     raise: (floor) => last = Math.max(last, floor),

@@ -1,7 +1,9 @@
 // Downloads: documents that are made while they are sent. Each person and each app has a share of those that are open. A
-// reader that takes nothing is ended, so that it keeps its share, and a page of rows in memory, no longer than that.
+// reader that takes nothing is ended, so that it keeps its share, and a page of rows in memory, no longer than that. Long
+// answers that are made already are sent in the same way.
 
 import { DOWNLOAD_LIMITS } from "./limits.ts";
+import { brokenBody } from "./log.ts";
 
 /** Counters of downloads; they live as long as the process. */
 export class DownloadCounts {
@@ -12,10 +14,10 @@ export class DownloadCounts {
   readonly ended = { whole: 0, left: 0, still: 0, failed: 0 };
 }
 
-export type DownloadEnd = keyof DownloadCounts["ended"];
+type DownloadEnd = keyof DownloadCounts["ended"];
 
 /** Whose shares a download takes. */
-export interface DownloadOwner {
+interface DownloadOwner {
   readonly app: string;
   /** The person, unique among all apps. */
   readonly person: string;
@@ -79,11 +81,11 @@ export class Download {
   }
 
   /**
-   * Returns a body of pieces of text. The next piece is made when the reader has taken the one before. Small parts of it
+   * Returns a body of pieces. The next piece is made when the reader has taken the one before. Small parts of it
    * are sent one at a time, so that a slow reader is seen to take something.
    */
-  stream(pieces: AsyncGenerator<string>): ReadableStream<Uint8Array> {
-    let piece = new Uint8Array();
+  stream(pieces: AsyncGenerator<string | Uint8Array>): ReadableStream<Uint8Array> {
+    let piece: Uint8Array = new Uint8Array();
     let sent = 0;
     const pull = async (controller: ReadableStreamDefaultController<Uint8Array>) => {
       clearTimeout(this.#timer);
@@ -94,7 +96,7 @@ export class Download {
             this.end("whole");
             return controller.close();
           }
-          [piece, sent] = [ENCODER.encode(value), 0];
+          [piece, sent] = [typeof value === "string" ? ENCODER.encode(value) : value, 0];
         }
       } catch (error) {
         this.end("failed");
@@ -116,12 +118,30 @@ export class Download {
 
   #waitForReader(
     controller: ReadableStreamDefaultController<Uint8Array>,
-    pieces: AsyncGenerator<string>,
+    pieces: AsyncGenerator<unknown>,
   ): void {
     this.#timer = setTimeout(() => {
       this.end("still");
-      controller.error(new Error("The reader takes nothing"));
+      controller.error(brokenBody("An answer was ended: its reader takes nothing"));
       void pieces.return(undefined);
     }, DOWNLOAD_LIMITS.readerGoneMs);
   }
+}
+
+/** Whether an answer is too long to be left to the runtime, which keeps all of it until its reader has taken it. */
+export function isLong({ length }: string | Uint8Array): boolean {
+  return length > DOWNLOAD_LIMITS.longBytes;
+}
+
+/**
+ * Returns a body that takes no share.
+ *
+ * @param made its pieces, or all of it, which may be the bytes of many answers
+ */
+export function inParts(made: AsyncGenerator<string | Uint8Array> | Uint8Array): ReadableStream<Uint8Array> {
+  return new Download(() => {}).stream(made instanceof Uint8Array ? only(made) : made);
+}
+
+async function* only(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes;
 }

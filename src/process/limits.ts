@@ -1,10 +1,10 @@
-// Every bound of the service, with its unit in its name; those of what callers send are in `sent_limits.ts`, those of
-// webhooks in `webhook_limits.ts`, those of lists of users in `user_list_limits.ts`. At a bound a call is answered with `unavailable` 503
-// and Retry-After, or with an error code of its own; the process never crashes.
+// Bounds of the service, each with its unit in its name; those of some parts are in files of their own beside this one. At a
+// bound a call is answered with `unavailable` 503 and Retry-After, or with an error code of its own; the process never
+// crashes.
 
 /** Bounds of the actor runtime. */
 export const RUNTIME_LIMITS = {
-  /** Above this many actors in memory idle ones are removed; at twice as many no new user is loaded. */
+  /** With more actors than this in memory, idle ones are removed; at twice as many no new user is loaded. */
   actorsMax: 50_000,
   /** Actors examined to find an idle one to remove. */
   roomSteps: 8,
@@ -18,7 +18,9 @@ export const RUNTIME_LIMITS = {
   levelTriesMax: 100,
   /** Open holds of one user. */
   openHoldsMax: 1_000_000,
-  /** Open runs of one user: memory has all of them. */
+  /** Lapsed holds of one user that one turn settles; more are settled in steps before it. */
+  turnHoldsMax: 1_000,
+  /** Open runs of one user, which are all in memory. */
   openRunsMax: 10_000,
   /** Users loaded by one query. */
   loadUsersMax: 500,
@@ -55,7 +57,7 @@ export const RUNTIME_LIMITS = {
   flushMs: 10_000,
   /** How long a step of long work holds the answering thread, so that other calls and beats go on. */
   stepMs: 8,
-  /** What a batch of events decides before it waits for the journal: an append of others waits for all before it. */
+  /** Size of the piece of a batch that is decided before it waits for the journal, so that other appends wait for less. */
   batchPieceBytes: 256 * 1024,
   /** The limit of `batchPieceBytes` for all batches of one app that run at the same time. */
   batchesOfAppBytesMax: 512 * 1024,
@@ -132,6 +134,8 @@ export const DOWNLOAD_LIMITS = {
   readerGoneMs: 60_000,
   /** Bytes sent at a time: a reader has to take this much in that time. */
   chunkBytes: 64 * 1024,
+  /** Bytes of an answer above which it is sent in the same way: longer than one to 500 calls together. */
+  longBytes: 256 * 1024,
 } as const;
 
 /** Bounds of a process's lease: its right to write and to answer. */
@@ -166,6 +170,8 @@ export const CELL_LIMITS = {
   settledMs: 5_000,
   /** ... with a last heartbeat of at most this age. */
   freshMs: 1_500,
+  /** A cell that has been free for longer, two heartbeats, may be taken by any process. */
+  freeMs: 2_000,
   /** A process that cannot reach an owner for this long is not ready. */
   unreachableMs: 5_000,
   /** The shortest time between two reads of the owners. */
@@ -199,7 +205,7 @@ export const REQUEST_LIMITS = {
   feedOffsetMax: 10_000,
   historyRowsMax: 50,
   holdsShownMax: 200,
-  /** People of one search for links without a maker. */
+  /** People whose links have no recorded author, of one search. */
   peopleShownMax: 200,
   ledgerLimitMax: 500,
   ledgerLimitDefault: 50,
@@ -320,46 +326,6 @@ export const COMPOSE_LIMITS = {
   callsOfWorkspaceMax: 100,
   /** Events in the data source `user_events`. */
   eventsMax: 50,
-} as const;
-
-/** Bounds of the gateway. */
-export const GATEWAY_LIMITS = {
-  bodyBytesMax: 32 * 1024 * 1024,
-  /** Brackets, braces and commas outside of strings: long conversations with tools have some 10,000. */
-  structureMax: 200_000,
-  /** Calls in flight in one process. */
-  callsMax: 10_000,
-  /** How often open calls are checked: holds to prolong, stalled calls. */
-  lookEveryMs: 1_000,
-  /** An open hold is prolonged this often, or after a third of its time to live if that is shorter. */
-  prolongEveryMs: 60_000,
-  /**
-   * A call is ended when its server sends no bytes, or its reader takes none, for this long. The runtime itself has no timeout
-   * for a call in flight.
-   */
-  stillMs: 1_800_000,
-  /**
-   * How long an answer is read on for its report after its caller has left, unless a setting says otherwise, and for how many
-   * bytes, in how many calls at a time: each costs a connection to the model server for callers who take nothing any more.
-   */
-  readOnMs: 10_000,
-  readOnBytesMax: 4 * 1024 * 1024,
-  readOnCallsMax: 500,
-  /** Bytes of the model server's list of models, which is filtered in memory. */
-  modelsBytesMax: 4 * 1024 * 1024,
-  /** Bytes of a complete answer that are kept to read its usage. */
-  answerBytesMax: 1024 * 1024,
-  /** Bytes of one event of a stream that are kept to read its usage. */
-  eventBytesMax: 64 * 1024,
-  /** For longer ones, the last bytes, in which the usage is looked for. */
-  tailBytes: 64 * 1024,
-  /** Characters of a prompt or an answer that are passed to the log, which cuts them further. */
-  loggedChars: 40_000,
-  /** How long an answer waits for its settlement ... */
-  settledMs: 2_000,
-  /** ... which is retried for this long, with pauses up to this one. */
-  settleForMs: 60_000,
-  settlePauseMsMax: 2_000,
 } as const;
 
 /** Bounds of merges. */

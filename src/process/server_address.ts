@@ -11,7 +11,7 @@ export interface ServerPlace {
 }
 
 /** The servers of an address, in the order in which they are tried. */
-export interface ServerAddress {
+interface ServerAddress {
   readonly servers: readonly ServerPlace[];
   /** Whether a server that is a standby is passed over. */
   readonly needsPrimary: boolean;

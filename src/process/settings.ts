@@ -3,7 +3,7 @@
 
 import { z } from "zod";
 import { type Features, type ModelServer, SERVER_KINDS, type Upstream } from "./features.ts";
-import { GATEWAY_LIMITS } from "./limits.ts";
+import { GATEWAY_LIMITS } from "./gateway_limits.ts";
 import { LOG_LEVELS, type LogLevel } from "./log.ts";
 import { type NamedDatabase, readDatabases } from "./database_list.ts";
 import { readServerAddress } from "./server_address.ts";
@@ -44,7 +44,7 @@ export interface Config {
 }
 
 /** The settings of the console. */
-export interface ConsoleConfig {
+interface ConsoleConfig {
   readonly isOn: boolean;
   /** The people who may sign in beside the holder of the admin token. */
   readonly operators: readonly OperatorToken[];
@@ -300,7 +300,7 @@ export function isLoopback(host: string): boolean {
 }
 
 /** Hosts that mean every address of a machine. */
-export const WILDCARD_HOSTS: ReadonlySet<string> = new Set(["0.0.0.0", "::", "*"]);
+const WILDCARD_HOSTS: ReadonlySet<string> = new Set(["0.0.0.0", "::", "*"]);
 
 function isWebUrl(text: string): boolean {
   return URL.canParse(text) && ["http:", "https:"].includes(new URL(text).protocol);

@@ -18,7 +18,7 @@ const LINGER_MS = 1_000;
 const CALLS_MS = 4_000;
 
 /** The parts to stop. */
-export interface Stoppable {
+interface Stoppable {
   /** Hands the cells to other processes; false when there is no other process. */
   leave(): Promise<boolean>;
   /** Ends streams; their readers then connect to another process. */

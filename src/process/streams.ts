@@ -7,7 +7,7 @@ import { STREAM_LIMITS } from "./limits.ts";
 import { brokenBody, log, messageOf } from "./log.ts";
 
 /** Why a stream ends in good order, as sent to its reader. */
-export const STREAM_ENDS = [
+const STREAM_ENDS = [
   "token_expired",
   "key_revoked",
   "merged",
@@ -28,7 +28,7 @@ export type StreamNext =
 export interface StreamSource {
   /** The next state that differs from the last one. After a fault the stream asks again. */
   next(): Promise<StreamNext>;
-  /** Why the stream may not continue, whatever the state; null when it may. */
+  /** Why the stream may not continue, even if its user does not change; null when it may. */
   endsNow(): StreamEnd | null;
 }
 

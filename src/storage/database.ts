@@ -20,7 +20,7 @@ export interface PinnedSession extends Session {
 }
 
 /** Connections for one purpose. */
-export interface PoolOptions {
+interface PoolOptions {
   readonly connections: number;
   /** How long a statement may run before the server ends it. */
   readonly statementMs?: number;

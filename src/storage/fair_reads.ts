@@ -21,7 +21,7 @@ interface Share {
 }
 
 /** Counts of reads, for metrics. */
-export interface ReadCounts {
+interface ReadCounts {
   /** Reads that were refused, because too many of their app ran and waited. */
   readsRefused: number;
 }

@@ -34,7 +34,7 @@ export interface ShownKey {
 }
 
 /** A new app with everything that is shown once. */
-export interface CreatedApp {
+interface CreatedApp {
   readonly appId: string;
   readonly workspaceId: string;
   readonly identitySecret: string;
@@ -42,7 +42,7 @@ export interface CreatedApp {
 }
 
 /** The caps of a workspace; an absent member keeps its value, or takes its default. */
-export type WorkspaceInput = Partial<Omit<Workspace, "workspaceId">>;
+type WorkspaceInput = Partial<Omit<Workspace, "workspaceId">>;
 
 const DEFAULT_CAPS = {
   operationCap: null,
@@ -150,7 +150,7 @@ function newApp(world: AdminWorld, { name, createdBy = null }: AppInput, workspa
 }
 
 /** A new identity secret, shown once, and the time until which the previous one is valid. */
-export interface RotatedIdentity {
+interface RotatedIdentity {
   readonly identitySecret: string;
   readonly oldValidUntil: Millis;
 }
@@ -186,7 +186,7 @@ export async function createKey(world: AdminWorld, app: App, of: KeyInput): Prom
 }
 
 /** A new key in place of another one, and the time until which that one is valid. */
-export interface RolledKey extends ShownKey {
+interface RolledKey extends ShownKey {
   readonly oldValidUntil: Millis;
 }
 
@@ -227,7 +227,7 @@ export async function revokeKey(
 }
 
 /** What a new key is made of. */
-export type KeyInput = Pick<ApiKey, "class" | "mode" | "name" | "createdBy">;
+type KeyInput = Pick<ApiKey, "class" | "mode" | "name" | "createdBy">;
 
 function makeKey(
   { ids, clock }: AdminWorld,

@@ -87,7 +87,7 @@ export async function applyCatalog(
 }
 
 /** How to promote the catalog of test mode. */
-export type PromoteOptions = Pick<ApplyOptions, "expectedVersion" | "who">;
+type PromoteOptions = Pick<ApplyOptions, "expectedVersion" | "who">;
 
 /** Applies the catalog of test mode to both modes, as a new version. */
 export async function promoteCatalog(

@@ -23,13 +23,13 @@ import { rest } from "../process/rest.ts";
 export class Unconfirmed extends Unavailable {}
 
 /** The rows that a change writes, and its answer. */
-export interface RegistryChange<T> {
+interface RegistryChange<T> {
   readonly rows: Partial<RegistryRows>;
   readonly answer: T;
 }
 
 /** What changes use. */
-export interface ChangesOptions {
+interface ChangesOptions {
   readonly registry: Registry;
   /** Reads the registry. */
   readonly database: Pick<Database, "query" | "transaction">;

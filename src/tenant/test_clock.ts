@@ -21,7 +21,7 @@ export interface ClockWorld {
 }
 
 /** A distance or a target time for a clock. */
-export type ClockMove = { readonly byMs: Millis } | { readonly to: Millis };
+type ClockMove = { readonly byMs: Millis } | { readonly to: Millis };
 
 /** Attempts to read a clock after a move with an unknown outcome, with a pause after each. */
 const CLOCK_READS_MAX = 10;

@@ -96,7 +96,7 @@ export async function redeliver(
 }
 
 /** Which messages a call sends again: those that were given up, or all that are not delivered and failed once. */
-export type AgainStatus = "failed" | "failing";
+type AgainStatus = "failed" | "failing";
 
 /** Makes messages of an endpoint pending and due at once, up to a bound; returns how many. */
 export async function redeliverAll(
@@ -143,6 +143,6 @@ function pingFor({ record, realms }: App, { webhookId, mode }: Webhook, ids: IdS
   const { realm } = realms[mode];
   const now = realms[mode].now();
   const outbox = { appId: record.appId, mode, listeners: [{ webhookId, events: ["ping"] }] };
-  const told = [{ type: "ping" as const, at: now, data: {} }];
-  return addressed(told, outbox, { userKey: null, realm, now }, ids)[0] as WebhookMessage;
+  const messages = [{ type: "ping" as const, at: now, data: {} }];
+  return addressed(messages, outbox, { userKey: null, realm, now }, ids)[0] as WebhookMessage;
 }

@@ -22,10 +22,10 @@ export interface WebhooksWorld {
 }
 
 /** The settings of a new endpoint. */
-export type WebhookInput = Pick<Webhook, "url" | "mode" | "events" | "description">;
+type WebhookInput = Pick<Webhook, "url" | "mode" | "events" | "description">;
 
 /** Settings to change; absent members keep their values. */
-export type WebhookPatch = Partial<Pick<Webhook, "url" | "events" | "description" | "disabled">>;
+type WebhookPatch = Partial<Pick<Webhook, "url" | "events" | "description" | "disabled">>;
 
 /** Creates an endpoint of an app; its first secret is in force. */
 export async function createWebhook(

@@ -12,7 +12,7 @@ import {
 } from "../storage/stores/message_store.ts";
 
 /** The outcome of an attempt, its endpoint, and its real time. */
-export interface Ended {
+interface Ended {
   readonly webhookId: string;
   readonly outcome: AttemptOutcome;
   readonly isDelivered: boolean;
@@ -72,7 +72,7 @@ export class Outcomes {
 }
 
 /** The health of endpoints after some attempts, in the order in which these ended. */
-export function healthOf(ended: readonly Ended[]): WebhookHealth[] {
+function healthOf(ended: readonly Ended[]): WebhookHealth[] {
   const health = new Map<string, WebhookHealth>();
   for (const { webhookId, isDelivered, at } of ended) {
     const { succeededAt = null, failedAt = null } = health.get(webhookId) ?? {};

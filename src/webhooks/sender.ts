@@ -29,13 +29,13 @@ import { Delivery } from "./delivery.ts";
 import { Flights, type FlightWorld } from "./flights.ts";
 
 /** What a sender uses. */
-export interface SenderWorld extends FlightWorld {
+interface SenderWorld extends FlightWorld {
   readonly term: Pick<Term, "doors" | "flush" | "isServing">;
   readonly database: Pick<Database, "query">;
 }
 
 /** The pending messages of this process. */
-export interface SenderBacklog {
+interface SenderBacklog {
   /** Number of messages, of each endpoint up to a limit. */
   readonly pending: number;
   /** Age of the oldest one by its realm's clock; 0 without pending messages. */
@@ -86,7 +86,7 @@ export class Sender {
     }
   }
 
-  /** Looks at all messages of an endpoint again: some are pending that were not. */
+  /** Looks at all messages of an endpoint again, because some have become pending. */
   lookAnew(webhookId: string): void {
     const delivery = this.#deliveries.get(webhookId);
     if (delivery === undefined) return;
@@ -133,8 +133,8 @@ export class Sender {
   }
 
   /**
-   * Makes an attempt at once, outside of the user's order, whatever became of the message. Resolves when its outcome is in
-   * the table; also for a message that is gone meanwhile. A message in flight is not sent twice.
+   * Makes an attempt at once, outside of the user's order and whatever the message's status. Resolves when its outcome is in
+   * the table, or if the message no longer exists. A message in flight is not sent twice.
    *
    * @throws Unavailable when the attempt could not be made or its outcome not be written
    */
@@ -155,7 +155,7 @@ export class Sender {
       this.#countedAt = now;
       this.#readBacklog().then((backlog) => this.#backlog = backlog, (error) => {
         if (!this.#isClosed) {
-          log("warn", "What waits for webhooks was not counted", { error: messageOf(error) });
+          log("warn", "The pending messages of webhooks were not counted", { error: messageOf(error) });
         }
       });
     }

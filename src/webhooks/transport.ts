@@ -26,10 +26,10 @@ export interface AttemptResult {
 /** Makes attempts. */
 export interface Transport {
   /**
-   * Makes an attempt, which ends with an answer, a fault or at the latest after the time that an answer may take.
+   * Makes an attempt. It ends with an answer or a fault, at the latest when the timeout for answers is over.
    *
    * @param signal ends the attempt; it then rejects
-   * @throws Unavailable when this process could not make it, which says nothing of the endpoint
+   * @throws Unavailable when this process could not make the attempt: that is no failure of the endpoint
    */
   attempt(attempt: Attempt, signal: AbortSignal): Promise<AttemptResult>;
   close(): void;

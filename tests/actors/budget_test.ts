@@ -121,9 +121,8 @@ Deno.test("spend is kept by a crash, with a turn and without one", async () => {
     first.call("u", "track", event, { aiCents: amountOf(0.8) }),
   ]);
   first.term.fail(new Error("a crash"));
-  const second = await startRuntime(store);
+  using second = await startRuntime(store);
   assert.equal(second.term.budget.aiSpent("ws_1"), amountOf(1.5));
-  second.term.fail(new Error("end"));
 });
 
 Deno.test("parallel calls of many users share one cap exactly, and a crash keeps the count", async () => {
@@ -139,11 +138,10 @@ Deno.test("parallel calls of many users share one cap exactly, and a crash keeps
   assert.equal(results.filter(({ ok }) => ok).length, 7);
   assert.equal(first.term.budget.used("ws_1", "live"), 7);
   first.term.fail(new Error("a crash"));
-  const second = await startRuntime(store, cap);
+  using second = await startRuntime(store, cap);
   assert.equal(second.term.budget.used("ws_1", "live"), 7);
   const refused = await second.call("u0", "track", track, { isCapped: true });
   assert.equal(refused.ok ? "ok" : refused.refusal.code, "workspace_limit_reached");
-  second.term.fail(new Error("end"));
 });
 
 Deno.test("a grant refused because of another user's is refused when that one is durable, and fails where it is lost", async () => {
@@ -165,14 +163,13 @@ Deno.test("a grant refused because of another user's is refused when that one is
 });
 
 Deno.test("an unmatched event costs nothing", async () => {
-  const runtime = await startRuntime(new MemoryStore(), { operationCap: 1 });
+  using runtime = await startRuntime(new MemoryStore(), { operationCap: 1 });
   await runtime.subscribe("u");
   const track = { event: "y", metadata: null, size: sizeOf(), costCents: null };
   for (let times = 0; times < 3; times++) {
     assert.equal((await runtime.call("u", "track", track, { isCapped: true })).ok, true);
   }
   assert.equal(runtime.term.budget.used("ws_1", "live"), 0);
-  runtime.term.fail(new Error("end"));
 });
 
 Deno.test("a dropped cell leaves nothing in memory, and other work of the event loop runs meanwhile", async () => {

@@ -15,26 +15,24 @@ function ownerOf(reservationId: string | null): number {
 
 Deno.test("many callers of one unknown user start one actor with one load", async () => {
   const store = new MemoryStore();
-  const runtime = await startRuntime(store);
+  using runtime = await startRuntime(store);
   await Promise.all(Array.from({ length: 50 }, () => runtime.subscribe("u")));
   assert.deepEqual(store.loads, [1]);
   assert.equal(runtime.term.directory.size, 1);
   assert.equal(store.tables.users().length + store.journal.size > 0, true);
   await runtime.term.flush();
   assert.equal(store.tables.users().length, 1);
-  runtime.term.fail(new Error("end"));
 });
 
 Deno.test("many users load in few calls, and ids are exact and case-sensitive", async () => {
   const store = new MemoryStore();
-  const runtime = await startRuntime(store);
+  using runtime = await startRuntime(store);
   await Promise.all(["a", "A", "a ", "ä", "a\u0308", "b"].map((id) => runtime.subscribe(id)));
   assert.equal(runtime.term.directory.size, 6);
   assert.deepEqual(store.loads.reduce((sum, size) => sum + size, 0), 6);
   assert.ok(store.loads.length <= 2);
   await runtime.term.flush();
   assert.equal(new Set(store.tables.users().map(({ key }) => key)).size, 6);
-  runtime.term.fail(new Error("end"));
 });
 
 Deno.test("a user that is asked for by id and by key at the same time has one actor", async () => {
@@ -43,7 +41,7 @@ Deno.test("a user that is asked for by id and by key at the same time has one ac
   await first.subscribe("u");
   const id = await first.reserve("u", 4);
   first.term.fail(new Error("a crash"));
-  const second = await startRuntime(store);
+  using second = await startRuntime(store);
   const { wait, open } = barrier();
   store.hooks.loaded = () => wait;
   const settled = second.settle("release", id as string, ownerOf(id));
@@ -54,12 +52,11 @@ Deno.test("a user that is asked for by id and by key at the same time has one ac
   assert.ok([0n, 4_000_000n].includes(await read));
   assert.equal(await second.count("u"), 0n);
   assert.equal(second.term.directory.size, 1);
-  second.term.fail(new Error("end"));
 });
 
 Deno.test("an id that only was looked at leaves no row, and its number may go to another user", async () => {
   const store = new MemoryStore();
-  const runtime = await startRuntime(store);
+  using runtime = await startRuntime(store);
   assert.equal(await runtime.count("looked-at"), 0n);
   assert.equal(await runtime.reserve("refused", 1), null);
   await runtime.subscribe("u");
@@ -70,12 +67,11 @@ Deno.test("an id that only was looked at leaves no row, and its number may go to
   await runtime.subscribe("looked-at");
   await runtime.term.flush();
   assert.equal(new Set(store.tables.users().map(({ key }) => key)).size, 2);
-  runtime.term.fail(new Error("end"));
 });
 
 Deno.test("a key of no user, or of a user of another realm, finds no user", async () => {
   const store = new MemoryStore();
-  const runtime = await startRuntime(store);
+  using runtime = await startRuntime(store);
   await runtime.subscribe("u");
   const id = await runtime.reserve("u", 1);
   assert.equal(await runtime.settle("commit", id as string, 99), "no user");
@@ -87,12 +83,11 @@ Deno.test("a key of no user, or of a user of another realm, finds no user", asyn
   } as const;
   assert.equal(await runtime.term.directory.runByKey(ownerOf(id), call), null);
   assert.equal(await runtime.count("u"), 1_000_000n);
-  runtime.term.fail(new Error("end"));
 });
 
 Deno.test("an actor leaves memory only when the tables have everything of it", async () => {
   const store = new MemoryStore();
-  const runtime = await startRuntime(store);
+  using runtime = await startRuntime(store);
   const { wait, open } = barrier();
   store.hooks.drain = () => wait;
   await runtime.subscribe("u");
@@ -107,7 +102,6 @@ Deno.test("an actor leaves memory only when the tables have everything of it", a
   runtime.passivate();
   assert.equal(runtime.term.directory.size, 0);
   assert.notEqual(await runtime.reserve("u", 1), null);
-  runtime.term.fail(new Error("end"));
 });
 
 Deno.test("an actor stays while the same user is loaded under another name", async () => {
@@ -116,7 +110,7 @@ Deno.test("an actor stays while the same user is loaded under another name", asy
   await first.subscribe("u");
   const id = await first.reserve("u", 4);
   first.term.fail(new Error("a crash"));
-  const second = await startRuntime(store);
+  using second = await startRuntime(store);
   await second.count("u");
   second.passivate();
   const { wait, open } = barrier();
@@ -128,22 +122,20 @@ Deno.test("an actor stays while the same user is loaded under another name", asy
   assert.equal(await byKey, "ok");
   assert.notEqual(await byId, null);
   assert.equal(await second.reserve("u", 1), null);
-  second.term.fail(new Error("end"));
 });
 
 Deno.test("a load that fails fails its callers alone, and the next call loads again", async () => {
   const store = new MemoryStore();
-  const runtime = await startRuntime(store);
+  using runtime = await startRuntime(store);
   store.hooks.loaded = () => Promise.reject(new Error("The database is away"));
   await assert.rejects(runtime.count("u"), /load failed/);
   delete store.hooks.loaded;
   assert.equal(await runtime.count("u"), 0n);
-  runtime.term.fail(new Error("end"));
 });
 
 Deno.test("a bug in one user's turn is that user's alone, and its state is loaded again", async () => {
   const store = new MemoryStore();
-  const runtime = await startRuntime(store);
+  using runtime = await startRuntime(store);
   await runtime.subscribe("u");
   await runtime.subscribe("other");
   const bad = { event: null as never, metadata: null, size: sizeOf(), ttlMs: null };
@@ -153,7 +145,6 @@ Deno.test("a bug in one user's turn is that user's alone, and its state is loade
   await settleLoop();
   assert.notEqual(await runtime.reserve("u", 10), null);
   assert.equal(await runtime.reserve("u", 1), null);
-  runtime.term.fail(new Error("end"));
 });
 
 Deno.test("past the bound each start lets idle actors go, and those that are called for stay", async () => {

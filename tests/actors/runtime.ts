@@ -15,8 +15,8 @@ import type { MemoryStore } from "../support/memory_store.ts";
 export const NOW = Date.UTC(2026, 2, 10, 12);
 export const QUOTA = 10;
 
-/** A runtime in which one test's calls run. */
-export interface Runtime {
+/** A runtime in which one test's calls run; its term ends with it. */
+export interface Runtime extends Disposable {
   readonly term: Term;
   readonly lease: MemoryLease;
   readonly realm: Realm;
@@ -116,6 +116,7 @@ export function startRuntime(store: MemoryStore, caps: Partial<WorkspaceCaps> = 
       return result.answer.counters[0]?.counter.count ?? 0n;
     },
     passivate: () => passivateIdle(term.directory),
+    [Symbol.dispose]: () => term.fail(new Error("The test ended")),
   });
 }
 

@@ -7,11 +7,11 @@ import { type AttackScene, openScene } from "./scene.ts";
 import type { SteadyLoad, SteadyReport } from "./steady.ts";
 
 /** Calls a second of the other tenant. */
-export const STEADY_RATE = 200;
+const STEADY_RATE = 200;
 /** How late the slowest hundredth of the other tenant's calls may be answered. */
-export const P99_MAX_MS = 250;
+const P99_MAX_MS = 250;
 /** How much memory the process may have in the worst moment. */
-export const RSS_MAX_MB = 1_024;
+const RSS_MAX_MB = 1_024;
 
 /** What an attack did to the other tenant and to the process. */
 export interface AttackReport extends SteadyReport {

@@ -9,7 +9,7 @@ import { ADMIN_TOKEN, startTestService, type TestService } from "../support/test
 const PLACES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 
 /** The path of Chromium; null where it is not installed, and the tests that need it are skipped. */
-export function chromium(): string | null {
+function chromium(): string | null {
   for (const place of PLACES) {
     try {
       if (Deno.statSync(place).isFile) return place;

@@ -14,8 +14,8 @@ import {
   type MemoryLine,
   MemoryNetwork,
   startMember,
-  until,
 } from "./nodes.ts";
+import { until } from "../support/until.ts";
 
 const never = () => new Promise<never>(() => {});
 

@@ -23,9 +23,9 @@ import {
   sleep,
   startMember,
   tcp,
-  until,
 } from "./nodes.ts";
 import { closedBy, identityOf, meet, pass, textIn } from "./strangers.ts";
+import { until } from "../support/until.ts";
 
 /** The header of a frame, with any length and kind. */
 function header(length: number, kind: number): Uint8Array {

@@ -6,6 +6,7 @@ import { type Connection, ConnectionRefused, type Network } from "../../src/chan
 import { tcpNetwork } from "../../src/channel/tcp.ts";
 import { Random } from "../model/random.ts";
 import { VirtualTime } from "../simulation/time.ts";
+import { until } from "../support/until.ts";
 
 export const SECRET = "the secret of the tests";
 
@@ -21,7 +22,7 @@ export interface ClusterNode {
 }
 
 /** What a test sets differently from the default. */
-export interface MemberOptions {
+interface MemberOptions {
   readonly network?: Network;
   readonly identity?: Partial<Identity>;
   readonly onCall?: (call: unknown, from: number) => Promise<Reply>;
@@ -69,14 +70,6 @@ export async function connectAll(...nodes: ClusterNode[]): Promise<void> {
 
 export async function closeAll(...nodes: ClusterNode[]): Promise<void> {
   await Promise.all(nodes.map(({ hub }) => hub.close()));
-}
-
-/** Waits until a condition holds. @throws with its text if it never does */
-export async function until(holds: () => boolean): Promise<void> {
-  for (let waits = 0; !holds(); waits++) {
-    if (waits > 4_000) throw new Error(`Never: ${holds}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
 }
 
 /** How a promise ended: the name of the error's class, or "resolved". */

@@ -12,8 +12,8 @@ import {
   MemoryNetwork,
   sleep,
   startMember,
-  until,
 } from "./nodes.ts";
+import { until } from "../support/until.ts";
 
 const STEPS = 400;
 const FILL = 7;

@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { ChannelFull, ChannelLost, type Receiver, type StreamedReply } from "../../src/channel/hub.ts";
 import { CHANNEL_LIMITS } from "../../src/process/channel_limits.ts";
-import { closeAll, type ClusterNode, connectAll, endOf, MemoryNetwork, startMember, until } from "./nodes.ts";
+import { closeAll, type ClusterNode, connectAll, endOf, MemoryNetwork, startMember } from "./nodes.ts";
+import { until } from "../support/until.ts";
 
 const { signal: wanted } = new AbortController();
 const NO_BYTES = new Uint8Array(0);

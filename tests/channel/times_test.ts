@@ -13,9 +13,9 @@ import {
   MemoryNetwork,
   sleep,
   startMember,
-  until,
 } from "./nodes.ts";
 import { meet } from "./strangers.ts";
+import { until } from "../support/until.ts";
 
 Deno.test("a connection has the time of a hello to prove something, and a new node as long to become known", () =>
   inVirtualTime(async (time) => {

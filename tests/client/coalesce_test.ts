@@ -2,10 +2,10 @@
 // a test says.
 
 import assert from "node:assert/strict";
-import { type ClientOptions, createClient, HoldfastClient, HoldfastError } from "../../src/client/client.ts";
+import { type ClientOptions, createClient, HoldfastClient } from "../../src/client/client.ts";
 import { Transport } from "../../src/client/transport.ts";
 import { appWithUser, countOf, serviceOfFile } from "../routes/support.ts";
-import { BASE_URL, clientOf, fetchOf, type Sent, sentOf } from "./support.ts";
+import { BASE_URL, clientOf, errorOf, fetchOf, type Sent, sentOf } from "./support.ts";
 
 const service = serviceOfFile();
 
@@ -70,12 +70,6 @@ function ok(data: unknown) {
 /** The user of each call of a request. */
 function usersOf({ calls }: Open): unknown[] {
   return calls.map(({ userId }) => userId);
-}
-
-async function errorOf(promise: Promise<unknown>): Promise<HoldfastError> {
-  const error = await promise.then(() => null, (thrown) => thrown);
-  assert.ok(error instanceof HoldfastError, String(error));
-  return error;
 }
 
 Deno.test("a lone call is sent at once to its own path, and what is called meanwhile leaves together", async () => {

@@ -36,7 +36,7 @@ export class Model {
 
 export const MODEL_URL = "http://model.test/v1";
 
-export const CHAT_USAGE = {
+const CHAT_USAGE = {
   prompt_tokens: 1000,
   completion_tokens: 500,
   total_tokens: 1500,
@@ -190,7 +190,7 @@ const CATALOG = {
 };
 
 /** Cents of 600 fresh and 400 cached tokens of input, and 500 of output. */
-export const REPORTED_CENTS = (600 * 1000 + 400 * 100 + 500 * 4000) / 1_000_000;
+const REPORTED_CENTS = (600 * 1000 + 400 * 100 + 500 * 4000) / 1_000_000;
 
 /** What a user's counters show, by group. */
 export interface Shown {

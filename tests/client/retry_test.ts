@@ -12,7 +12,7 @@ import {
   waitPauseMs,
 } from "../../src/client/retry.ts";
 import { type ClientOptions, Transport, type WireCall } from "../../src/client/transport.ts";
-import { BASE_URL, breakOff, fail, scriptedFetch, succeed } from "./support.ts";
+import { BASE_URL, breakOff, errorOf, fail, scriptedFetch, succeed } from "./support.ts";
 
 const READ: WireCall = { method: "GET", path: "/usage", access: "any" };
 const WRITE: WireCall = {
@@ -28,12 +28,6 @@ function transportOf(fetch: ClientOptions["fetch"], options: Partial<ClientOptio
   const wait = (ms: number) => Promise.resolve(void pauses.push(ms));
   const full = { apiKey: "sk_live_x", baseUrl: BASE_URL, fetch, ...options };
   return { transport: new Transport(full, wait), pauses };
-}
-
-async function errorOf(promise: Promise<unknown>): Promise<HoldfastError> {
-  const error = await promise.then(() => null, (thrown) => thrown);
-  assert.ok(error instanceof HoldfastError, String(error));
-  return error;
 }
 
 Deno.test("a write is retried after faults, with the same idempotency key and the same bytes", async () => {

@@ -1,6 +1,12 @@
 // Clients of a service in this process, and a fetch that does what a test says.
 
-import { type ClientOptions, createClient, type HoldfastClient } from "../../src/client/client.ts";
+import assert from "node:assert/strict";
+import {
+  type ClientOptions,
+  createClient,
+  type HoldfastClient,
+  HoldfastError,
+} from "../../src/client/client.ts";
 import type { TestApp, TestService } from "../support/test_service.ts";
 
 export const BASE_URL = "http://service.test";
@@ -66,4 +72,11 @@ export function fail(status: number, code: string, headers: Record<string, strin
 /** The reply of a connection that breaks. */
 export function breakOff(): never {
   throw new TypeError("connection reset");
+}
+
+/** The error of a call that must fail. */
+export async function errorOf(promise: Promise<unknown>): Promise<HoldfastError> {
+  const error = await promise.then(() => null, (thrown) => thrown);
+  assert.ok(error instanceof HoldfastError, String(error));
+  return error;
 }

@@ -164,6 +164,15 @@ Deno.test("work goes on unmetered where that is allowed, is reported, and counts
   );
 });
 
+Deno.test("work of a run that went on unmetered counts in the run when the service is back", async () => {
+  const { client, broken } = await breakable({ onUnavailable: "allow" });
+  const { runId } = await client.runs.create({ userId: "u", limits: [{ unit: "count", quota: 9 }] });
+  broken.add("/reserve");
+  await client.withReservation({ ...WORK, event: "image.render", runId }, () => ({ value: "drawn" }));
+  await client.flush();
+  assert.equal((await client.runs.get(runId)).limits[0]?.count, WORK.count);
+});
+
 Deno.test("a helper for models tracks the reported usage of a call that was allowed unmetered", async () => {
   const { client, broken } = await breakable({ onUnavailable: "allow" });
   broken.add("/reserve");

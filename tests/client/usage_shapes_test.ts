@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import OpenAI from "npm:openai@6.49.0";
 import { holdfastMiddleware, type ModelParams } from "../../src/client/ai.ts";
 import { meterOpenAI } from "../../src/client/openai.ts";
-import { SHAPE_PRICES, USAGE_SHAPES, type UsageShape } from "../support/usage_shapes.ts";
+import { ANSWERS, SHAPE_PRICES, USAGE_SHAPES, type UsageShape } from "../support/usage_shapes.ts";
 import { events, Model, MODEL_URL } from "./model.ts";
 import { service } from "./service.ts";
 import { clientOf } from "./support.ts";
@@ -42,15 +42,6 @@ async function user() {
 function expected({ tokens: [input, , , , output], cents }: UsageShape): number[] {
   return [input + output, cents];
 }
-
-const ANSWERS = {
-  chat: {
-    object: "chat.completion",
-    choices: [{ index: 0, message: { role: "assistant", content: "Hello" }, finish_reason: "stop" }],
-  },
-  responses: { object: "response", status: "completed", output: [] },
-  embeddings: { object: "list", data: [{ object: "embedding", index: 0, embedding: [0.5] }] },
-};
 
 Deno.test("every shape that the openai package can meet costs what it must", async () => {
   const { client, used } = await user();

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { monthOf } from "../../actors/budget.ts";
 import { Unavailable } from "../../actors/port.ts";
-import { handOver } from "../../src/cluster/hand_over.ts";
+import { handOver, handOverSome } from "../../src/cluster/hand_over.ts";
 import { beginTaking, takeCells } from "../../src/cluster/take_over.ts";
 import { LEASE_LIMITS } from "../../src/process/limits.ts";
 import type { Database } from "../../src/storage/database.ts";
@@ -180,7 +180,7 @@ Deno.test("a cell is handed over with everything in the tables and nothing in me
     await ownCell(node);
     const { doors, budget } = parts.term;
     doors.tryEnter(CELL);
-    const done = handOver(parts, [CELL], 7);
+    const done = handOver(parts, [CELL], { to: 7 });
     while (doors.isOpen(CELL)) await new Promise((resolve) => setTimeout(resolve, 1));
     const waiting = Promise.resolve(doors.enter(CELL)).then(async (isInside) => ({
       isInside,
@@ -212,7 +212,7 @@ Deno.test("a hand-over with a slow last call is dropped: the door opens, and wai
     await ownCell(node);
     const { doors } = parts.term;
     doors.tryEnter(CELL);
-    const done = handOver(parts, [CELL], null, 20);
+    const done = handOver(parts, [CELL], { to: null, closedMs: 20 });
     while (doors.isOpen(CELL)) await new Promise((resolve) => setTimeout(resolve, 1));
     const waiting = doors.enter(CELL);
     assert.equal(await done, false);
@@ -227,7 +227,7 @@ Deno.test("a hand-over that is dropped once the term ends opens no door", () =>
     await ownCell(node);
     const { doors } = parts.term;
     doors.tryEnter(CELL);
-    const done = handOver(parts, [CELL], null, 20);
+    const done = handOver(parts, [CELL], { to: null, closedMs: 20 });
     while (doors.isOpen(CELL)) await new Promise((resolve) => setTimeout(resolve, 1));
     const waiting = Promise.allSettled([doors.enter(CELL)]);
     doors.seal();
@@ -248,7 +248,7 @@ Deno.test("a hand-over without the drain frees no cell, and ends the term", () =
     parts.term.budget.takeInto(batch, WORKSPACE.workspaceId, "live", 3);
     await batch.durable;
     parts.term.flush = () => Promise.resolve();
-    await assert.rejects(handOver(parts, [CELL], null), /only in the journal/);
+    await assert.rejects(handOver(parts, [CELL], { to: null }), /only in the journal/);
     assert.deepEqual([await ownerOf(database), parts.term.hasEnded], [parts.writer.term, true]);
   }));
 
@@ -260,8 +260,26 @@ Deno.test("a hand-over with a failed flush opens the door again", () =>
     let flushes = 0;
     parts.term.flush = () =>
       ++flushes === 1 ? flush.call(parts.term) : Promise.reject(new Unavailable("late"));
-    await assert.rejects(handOver(parts, [CELL], null), Unavailable);
+    await assert.rejects(handOver(parts, [CELL], { to: null }), Unavailable);
     assert.equal(parts.term.doors.isOpen(CELL), true);
+  }));
+
+Deno.test("cells without calls are handed over at once, before one with a call inside, which is tried alone", () =>
+  withMember(async ({ parts, notes }) => {
+    const { doors } = parts.term;
+    const busy = [CELL, (CELL + 1) % 64];
+    const idle = [(CELL + 2) % 64, (CELL + 3) % 64];
+    await takeCells(parts, [...busy, ...idle]);
+    notes.length = 0;
+    for (const cell of busy) doors.tryEnter(cell);
+    const all = [...busy, ...idle];
+    assert.deepEqual(await handOverSome(parts, all, { to: 7, closedMs: 20 }), { cells: idle, isDone: true });
+    assert.deepEqual(notes, [{ cells: idle, term: null }]);
+    assert.deepEqual(await handOverSome(parts, busy, { to: 7, closedMs: 20 }), {
+      cells: [CELL],
+      isDone: false,
+    });
+    assert.deepEqual([busy.map((cell) => doors.isOpen(cell)), notes.length], [[true, true], 1]);
   }));
 
 Deno.test("a hand-over that fails after memory was emptied ends the term, and waiting calls are refused", () =>
@@ -271,7 +289,7 @@ Deno.test("a hand-over that fails after memory was emptied ends the term, and wa
     parts.writer.unlockCells = () => Promise.reject(new Unavailable("The session was lost"));
     const { doors } = parts.term;
     doors.tryEnter(CELL);
-    const done = handOver(parts, [CELL], null);
+    const done = handOver(parts, [CELL], { to: null });
     while (doors.isOpen(CELL)) await new Promise((resolve) => setTimeout(resolve, 1));
     const waiting = Promise.allSettled([doors.enter(CELL)]);
     doors.leave(CELL);

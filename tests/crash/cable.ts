@@ -5,7 +5,7 @@
 import { pause } from "./program.ts";
 
 /** Which way bytes go: `query` to the server, `answer` back. */
-export type Direction = "query" | "answer";
+type Direction = "query" | "answer";
 
 /** A relay in front of a server. */
 export class Cable implements AsyncDisposable {

@@ -68,7 +68,7 @@ export interface CampaignReport {
 }
 
 /** What an audit found, and what had been done until then. */
-export interface Failure {
+interface Failure {
   readonly found: readonly string[];
   readonly done: readonly string[];
   readonly lastWords: string;

@@ -153,7 +153,7 @@ export function startArguments(): string[] {
 }
 
 /** The flags for V8 in the start task. */
-export function startFlags(): string[] {
+function startFlags(): string[] {
   return startArguments().flatMap((arg) => /^--v8-flags=(.*)$/.exec(arg)?.[1]?.split(",") ?? []);
 }
 

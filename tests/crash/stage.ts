@@ -17,7 +17,7 @@ export const TIGHT_USER = "tight";
 /** A user who only ever uses more, so that no answer may show less than an answer before its call. */
 export const WITNESS_USER = "witness";
 /** The account at which most users count too. */
-export const ACCOUNT_USER = "account";
+const ACCOUNT_USER = "account";
 /** A user with a rate of tracks and a limit of reserves in flight. */
 export const GUARDED_USER = "guarded";
 export const RATE_QUOTA = 8;

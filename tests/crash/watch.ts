@@ -11,7 +11,7 @@ import { isDeep } from "../support/depth.ts";
 const EVERY_MS = isDeep ? 15 : 40;
 
 /** A call that was not answered 200. */
-export interface Failure {
+interface Failure {
   readonly owner: string;
   readonly by: string;
   readonly outcome: string;

@@ -19,7 +19,7 @@ import { copyMigratedStore } from "../support/kept_stores.ts";
 /** A process serves again by itself within this time of the database's return. */
 export const BACK_MS = 180_000;
 /** A stopping process has ended by then. */
-export const EXIT_MS = 60_000;
+const EXIT_MS = 60_000;
 /** The embedded store is made in a few seconds, unless the machine has other things to do. */
 const FIRST_START_MS = 180_000;
 const FIRST_USERS = 8;

@@ -10,7 +10,7 @@ import type { Context } from "../../src/domain/state/context.ts";
 import { shownOf } from "../../src/domain/credits/balances.ts";
 import { listBalances } from "../../src/domain/state/credit.ts";
 import { decide } from "../../src/domain/decide.ts";
-import type { HistoryCounts, MergeReport } from "../../src/domain/merging/merge_report.ts";
+import { type HistoryCounts, type MergeReport, NO_HISTORY } from "../../src/domain/merging/merge_report.ts";
 import type { Catalog, CatalogDocument } from "../../src/domain/catalog/catalog.ts";
 import type { Decision } from "../../src/domain/state/result.ts";
 import type { Change, UserState } from "../../src/domain/state/user.ts";
@@ -27,16 +27,6 @@ import { requestOf } from "./wire_request.ts";
 
 /** The webhook that every scene records messages for. */
 export const WEBHOOK = "whk_1";
-
-/** The history of a user without any. */
-export const NO_HISTORY: HistoryCounts = {
-  events: 0,
-  eventLogs: 0,
-  reservations: 0,
-  subscriptionEvents: 0,
-  creditLedger: 0,
-  composeGenerations: 0,
-};
 
 /** How many events a page has at most. */
 const EVENTS_SHOWN = 100;

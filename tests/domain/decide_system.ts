@@ -49,7 +49,7 @@ import {
   userOf,
 } from "./wire_input.ts";
 
-export interface DecideOptions {
+interface DecideOptions {
   readonly catalog: CatalogDocument;
   /** Settles what falls due at its own moment, for every user, in place of at the next call. */
   readonly eager?: boolean;

@@ -10,7 +10,7 @@ import { SHOW } from "./wire_answer.ts";
 import { mirrorOf, paidGrantOf, refundOf, reinstateOf, userOf } from "./wire_input.ts";
 
 /** A command and what its answer looks like. */
-export interface ProviderCall<Name extends CommandName> {
+interface ProviderCall<Name extends CommandName> {
   readonly name: Name;
   readonly input: Commands[Name]["input"];
   /** References of the balances that must be in memory. */

@@ -10,7 +10,7 @@ import type { IdSource } from "../../src/domain/values/ids.ts";
 import type { Context } from "../../src/domain/state/context.ts";
 import type { WebhookMessage } from "../../src/domain/state/message.ts";
 import { merge } from "../../src/domain/merging/merge.ts";
-import type { MergeReport } from "../../src/domain/merging/merge_report.ts";
+import { type MergeReport, NO_HISTORY } from "../../src/domain/merging/merge_report.ts";
 import type { MeteringEvent } from "../../src/domain/state/event.ts";
 import {
   type Catalog,
@@ -24,7 +24,7 @@ import { type RateDocument, withRateRows } from "../../src/domain/catalog/rate_r
 import type { Decision } from "../../src/domain/state/result.ts";
 import { SharedValues } from "../../src/domain/state/shared_values.ts";
 import { type Change, newUser, UserState } from "../../src/domain/state/user.ts";
-import { AgainstModel, NO_HISTORY, WEBHOOK } from "./against_model.ts";
+import { AgainstModel, WEBHOOK } from "./against_model.ts";
 import { Auditor } from "./auditor.ts";
 import { countedIds } from "./decide_system.ts";
 import {

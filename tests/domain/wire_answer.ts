@@ -36,7 +36,7 @@ import type { Result } from "../../src/domain/state/result.ts";
 import type { UserAnswer } from "../../src/domain/usage.ts";
 import type { ModelReply, WireData } from "../model/document.ts";
 
-export function showCost({ cost, warnings }: { cost: Cost; warnings: readonly string[] }): WireData {
+function showCost({ cost, warnings }: { cost: Cost; warnings: readonly string[] }): WireData {
   return { cost: { ...cost, cents: numberOf(cost.cents) }, warnings };
 }
 
@@ -45,7 +45,7 @@ function showCredits({ credits }: { readonly credits: CreditCost | null }): Wire
   return credits === null ? {} : { credits: { ...credits, total: numberOf(credits.total) } };
 }
 
-export function showGroup({ group, quota, counter, gate, overageMax }: GroupReading): WireData {
+function showGroup({ group, quota, counter, gate, overageMax }: GroupReading): WireData {
   return {
     groupId: group.id,
     unit: group.unit,

@@ -32,7 +32,7 @@ export interface FuzzRequest {
 }
 
 /** How far a request keeps to its schema. */
-export type Manner = "valid" | "changed" | "wild";
+type Manner = "valid" | "changed" | "wild";
 
 /**
  * Every mounted route of a service, so that a new one is fuzzed without a change here. The one that makes roles of the

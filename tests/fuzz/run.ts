@@ -10,7 +10,7 @@ import { curlOf, type FuzzRequest, Requests, routesOf } from "./requests.ts";
 import { type FuzzScene, TIGHT_USER } from "./scene.ts";
 
 /** Something that went wrong, and the request where one alone is to blame. */
-export interface Finding {
+interface Finding {
   readonly text: string;
   readonly request: FuzzRequest | null;
   readonly answer: FuzzAnswer | null;

@@ -5,7 +5,7 @@ import type { z } from "zod";
 import type { Random } from "../model/random.ts";
 
 /** Texts by member name that mean something in the scene: ids that exist, events that match. */
-export type Pools = ReadonlyMap<string, readonly string[]>;
+type Pools = ReadonlyMap<string, readonly string[]>;
 
 /** What of a schema's definition is walked. */
 interface Definition {

@@ -7,7 +7,7 @@ import { appWithUser, dataOf } from "../routes/support.ts";
 import type { TestApp, TestService } from "../support/test_service.ts";
 
 /** A tool's result. */
-export interface ToolResult {
+interface ToolResult {
   readonly isError: boolean;
   // deno-lint-ignore no-explicit-any -- tests look at whatever came back
   readonly text: any;

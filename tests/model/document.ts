@@ -37,19 +37,19 @@ export interface Period {
 }
 
 /** A period that begins with its first use. */
-export interface SessionPeriod {
+interface SessionPeriod {
   type: "session";
   seconds: number;
 }
 
 /** Limits what was counted within the last seconds. */
-export interface RatePeriod {
+interface RatePeriod {
   type: "rolling";
   seconds: number;
 }
 
 /** Limits what open holds have. */
-export interface ConcurrencyPeriod {
+interface ConcurrencyPeriod {
   type: "concurrent";
 }
 

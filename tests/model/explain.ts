@@ -127,7 +127,7 @@ function groupAnswer(
     isCustom: primary.customLimits.has(group.id),
     ...partsOf(world, primary, group, now),
     headroom: headroom && { mode: headroom.mode, value: headroom.value },
-    gate: headroom && toNumber(gateOf(quota, headroom)),
+    gate: toNumber(gateOf(quota, headroom ?? undefined)),
     current: toNumber(current),
     ...overageAnswer(group, counter),
     held: toNumber(held),

@@ -169,7 +169,7 @@ function addToSlot(
 }
 
 /** Corrects the slot of a line; whether it still counts. */
-export function correctSlot(world: World, user: User, line: GuardLine, delta: Micros, at: number): boolean {
+function correctSlot(world: World, user: User, line: GuardLine, delta: Micros, at: number): boolean {
   if (line.slot === null) return false;
   const isCounting = addToSlot(world, user, line, line.slot, delta, at);
   if (!isCounting) world.note("rates: a settlement after its slot");
@@ -229,7 +229,7 @@ export function carryGuard(world: World, user: User, from: GuardPlace, to: Guard
 }
 
 /** Of two rates, the larger of each slot. */
-export function largerSlots(
+function largerSlots(
   one: Map<number, Micros> = new Map(),
   other: Map<number, Micros> = new Map(),
 ): Map<number, Micros> {

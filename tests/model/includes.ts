@@ -107,7 +107,7 @@ function recordOf(part: Part): string {
 }
 
 /** What has been used, holds included; more than the whole amount where it was carried from a larger one. */
-export function usedOf({ initial, remaining, overage }: Balance): Micros {
+function usedOf({ initial, remaining, overage }: Balance): Micros {
   return initial - remaining + overage;
 }
 

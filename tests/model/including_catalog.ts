@@ -1,12 +1,8 @@
 // A catalog whose plans come with packs: of one and of several parts, in windows of the plan and of their own, with and
 // without rollovers; beside trials, seats and add-ons.
 
-import type { CatalogDocument, Include, LimitGroup, Pack, Plan, Unit } from "./document.ts";
-
-function group(id: string, unit: Unit, quota: number, events: string[]): LimitGroup {
-  const matches = events.map((event) => ({ event }));
-  return { id: `lg_${id}`, label: `Label of ${id}`, unit, quota, matches };
-}
+import type { CatalogDocument, Include, Plan } from "./document.ts";
+import { group, MODELS, named, pack } from "./catalog_parts.ts";
 
 function plan(
   id: string,
@@ -16,12 +12,7 @@ function plan(
   more: Partial<Plan> & Pick<Plan, "limits">,
 ): Plan {
   const [type, anchor] = period.split(" ") as [Plan["period"]["type"], Plan["period"]["anchor"]];
-  const name = id.charAt(0).toUpperCase() + id.slice(1);
-  return { id: `plan_${id}`, name, rank, period: { type, anchor }, includes, ...more };
-}
-
-function pack(id: string, more: Partial<Pack>): Pack {
-  return { id: `cpk_${id}`, name: id, kind: "generic", items: [], ...more };
+  return named(id, { rank, period: { type, anchor }, includes, ...more });
 }
 
 const ANY = [{ event: "*" }];
@@ -29,17 +20,7 @@ const HOURLY = { type: "hourly", anchor: "calendar" } as const;
 
 export const including: CatalogDocument = {
   settings: { promptLogging: true, promptLogRetentionDays: 30, reservationTtlSeconds: 600 },
-  models: [
-    {
-      id: "small",
-      modality: "text",
-      amountMode: "per_token",
-      inputCentsPerMillionTokens: 333333.3,
-      outputCentsPerMillionTokens: 250000,
-    },
-    { id: "paint", modality: "image", amountMode: "per_call", centsPerImage: 0.7 },
-    { id: "film", modality: "video", amountMode: "per_unit", centsPerSecond: 1.1 },
-  ],
+  models: MODELS,
   plans: [
     plan("hours", 10, "hourly subscription_start", [
       { packId: "cpk_coins", quantity: 5, rollover: { max: 8, periods: 2 } },

@@ -23,7 +23,7 @@ const REASONS = [
   "concurrency_limit_reached",
 ] as const;
 
-export type Reason = (typeof REASONS)[number];
+type Reason = (typeof REASONS)[number];
 
 /** One user of a path and what it says. */
 export interface Level {

@@ -5,7 +5,7 @@ import { atLeastZero, type Micros, toNumber, ZERO } from "./decimal.ts";
 import type { Balance, User, World } from "./state.ts";
 import { statusOf, writeRow } from "./wallet.ts";
 
-export interface CreditReport {
+interface CreditReport {
   /** How many `merged_from_alias` rows were written. */
   moved: number;
   /** How many pairs of copies became one. */

@@ -98,7 +98,7 @@ export interface Move extends Pick<Counter, "count" | "overage" | "cost" | "aler
   target: Counter;
 }
 
-export interface UsageReport {
+interface UsageReport {
   summed: number;
   carried: { fromGroupId: string; toGroupId: string }[];
   unpaired: string[];

@@ -22,7 +22,7 @@ export interface Recorded {
 }
 
 /** Something that happened, for one listener. */
-export interface Told {
+interface Told {
   turn: number;
   type: string;
   at: number;

@@ -21,7 +21,7 @@ const HOUR_MS = 60 * 60 * 1000;
 const ENDLESS = fromNumber(1e15);
 
 /** The most that a group sells to a user in a window: the operator's or the user's own, whichever is less; null for any. */
-export function maxInForce({ spendCaps }: User, { id, overage }: LimitGroup): Micros | null {
+function maxInForce({ spendCaps }: User, { id, overage }: LimitGroup): Micros | null {
   if (overage === undefined) return ZERO;
   const limits = [overage.max === null ? null : fromNumber(overage.max), spendCaps.get(id) ?? null];
   const known = limits.filter((each) => each !== null);

@@ -1,7 +1,8 @@
 // A catalog whose groups have periods of their own: calendars, sessions, rates and concurrency, beside groups that count
 // by the plan's. Its plans pair by id, by rules and not at all, and some match a call with guards alone.
 
-import type { CatalogDocument, GroupPeriod, LimitGroup, MatchRule, Pack, Plan, Unit } from "./document.ts";
+import type { CatalogDocument, GroupPeriod, LimitGroup, Plan, Unit } from "./document.ts";
+import { group as limitGroup, MODELS, named, packOf } from "./catalog_parts.ts";
 
 const DAILY: GroupPeriod = { type: "daily", anchor: "subscription_start" };
 const DAY: GroupPeriod = { type: "daily", anchor: "calendar" };
@@ -20,8 +21,7 @@ function rate(seconds: number): GroupPeriod {
 }
 
 function group(id: string, quota: number, unit: Unit, events: string[], period?: GroupPeriod): LimitGroup {
-  const matches = events.map((event): MatchRule => ({ event }));
-  return { id: `lg_${id}`, label: `Label of ${id}`, unit, quota, matches, ...(period ? { period } : {}) };
+  return limitGroup(id, unit, quota, events, period ? { period } : {});
 }
 
 function plan(
@@ -31,27 +31,12 @@ function plan(
   onPlanChange: Plan["onPlanChange"],
   limits: LimitGroup[],
 ): Plan {
-  const name = id.charAt(0).toUpperCase() + id.slice(1);
-  return { id: `plan_${id}`, name, rank, period, ...(onPlanChange ? { onPlanChange } : {}), limits };
-}
-
-function pack(id: string, unit: Unit, event: string, more: Partial<Pack> = {}): Pack {
-  return { id: `cpk_${id}`, name: id, kind: "generic", unit, matches: [{ event }], items: [], ...more };
+  return named(id, { rank, period, ...(onPlanChange ? { onPlanChange } : {}), limits });
 }
 
 export const paced: CatalogDocument = {
   settings: { promptLogging: true, promptLogRetentionDays: 30, reservationTtlSeconds: 60 },
-  models: [
-    {
-      id: "small",
-      modality: "text",
-      amountMode: "per_token",
-      inputCentsPerMillionTokens: 333333.3,
-      outputCentsPerMillionTokens: 250000,
-    },
-    { id: "paint", modality: "image", amountMode: "per_call", centsPerImage: 0.7 },
-    { id: "film", modality: "video", amountMode: "per_unit", centsPerSecond: 1.1 },
-  ],
+  models: MODELS,
   plans: [
     plan("brisk", 10, { type: "daily", anchor: "subscription_start" }, "carry", [
       group("calls", 40, "count", ["*"]),
@@ -105,9 +90,9 @@ export const paced: CatalogDocument = {
     ]),
   ],
   packs: [
-    pack("calls", "count", "*", { priority: 0 }),
-    pack("tokens", "tokens", "chat.*"),
-    pack("coins", "cents", "*", { priority: 100, defaultExpiryDays: 1 }),
+    packOf("calls", "count", ["*"], { priority: 0 }),
+    packOf("tokens", "tokens", ["chat.*"]),
+    packOf("coins", "cents", ["*"], { priority: 100, defaultExpiryDays: 1 }),
     {
       id: "cpk_bag",
       name: "bag",

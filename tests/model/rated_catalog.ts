@@ -1,45 +1,19 @@
 // A catalog that sells credits: a rate card with every kind of part, groups and packs in credits beside others, and events
 // that nothing rates.
 
-import type { CatalogDocument, LimitGroup, Pack, Plan, RateRow, Unit } from "./document.ts";
+import type { CatalogDocument, Plan, RateRow } from "./document.ts";
 import type { Random } from "./random.ts";
-
-function group(id: string, unit: Unit, quota: number, events: string[], more = {}): LimitGroup {
-  const matches = events.map((event) => ({ event }));
-  return { id: `lg_${id}`, label: `Label of ${id}`, unit, quota, matches, ...more };
-}
+import { group, MODELS, named, packOf } from "./catalog_parts.ts";
 
 function plan(id: string, rank: number, type: Plan["period"]["type"], more: Partial<Plan>): Plan {
-  const name = id.charAt(0).toUpperCase() + id.slice(1);
-  return {
-    id: `plan_${id}`,
-    name,
-    rank,
-    period: { type, anchor: "subscription_start" },
-    limits: [],
-    ...more,
-  };
-}
-
-function pack(id: string, unit: Unit, events: string[], more: Partial<Pack> = {}): Pack {
-  const matches = events.map((event) => ({ event }));
-  return { id: `cpk_${id}`, name: id, kind: "generic", unit, matches, items: [], ...more };
+  return named(id, { rank, period: { type, anchor: "subscription_start" }, limits: [], ...more });
 }
 
 export const rated: CatalogDocument = {
   settings: { promptLogging: true, promptLogRetentionDays: 30, reservationTtlSeconds: 60 },
-  models: [
-    {
-      id: "small",
-      modality: "text",
-      amountMode: "per_token",
-      inputCentsPerMillionTokens: 333333.3,
-      cachedInputCentsPerMillionTokens: 100000,
-      outputCentsPerMillionTokens: 250000,
-    },
-    { id: "paint", modality: "image", amountMode: "per_call", centsPerImage: 0.7 },
-    { id: "film", modality: "video", amountMode: "per_unit", centsPerSecond: 1.1 },
-  ],
+  models: MODELS.map((row) =>
+    row.id === "small" ? { ...row, cachedInputCentsPerMillionTokens: 100000 } : row
+  ),
   rates: [
     { event: "image.*", metadata: { fast: "true" }, perImage: 2.5, minimum: 1 },
     { event: "image.*", perCall: 1.2 },
@@ -86,9 +60,9 @@ export const rated: CatalogDocument = {
     }),
   ],
   packs: [
-    pack("wallet", "credits", ["*"]),
-    pack("pictures", "credits", ["image.*"], { priority: 50, defaultExpiryDays: 1 }),
-    pack("cents", "cents", ["*"]),
+    packOf("wallet", "credits", ["*"]),
+    packOf("pictures", "credits", ["image.*"], { priority: 50, defaultExpiryDays: 1 }),
+    packOf("cents", "cents", ["*"]),
     {
       id: "cpk_bag",
       name: "bag",

@@ -11,7 +11,7 @@ const DEPTH_MAX = 4;
 const KEPT_MS = 30 * 24 * 60 * 60 * 1000;
 
 /** What calls with a run need of it. */
-export type CallRuns = { ok: true; runs: RunRow[] } | { ok: false; reply: ModelReply };
+type CallRuns = { ok: true; runs: RunRow[] } | { ok: false; reply: ModelReply };
 
 export function createRun(world: World, input: Input, now: number): ModelReply {
   const user = world.user(String(input["userId"]));

@@ -1,7 +1,8 @@
 // A catalog whose groups sell past their quota: some up to a maximum, some any amount. Other groups refuse. Some windows end
 // in the middle of an hour.
 
-import type { CatalogDocument, GroupPeriod, LimitGroup, Pack, Plan, Unit } from "./document.ts";
+import type { CatalogDocument, GroupPeriod, LimitGroup, Plan, Unit } from "./document.ts";
+import { group as limitGroup, MODELS, named, packOf } from "./catalog_parts.ts";
 
 const HOURLY: GroupPeriod = { type: "hourly", anchor: "subscription_start" };
 const SESSION: GroupPeriod = { type: "session", seconds: 5400 };
@@ -14,16 +15,10 @@ function group(
   overage?: number | null,
   period?: GroupPeriod,
 ): LimitGroup {
-  const matches = events.map((event) => ({ event }));
-  return {
-    id: `lg_${id}`,
-    label: `Label of ${id}`,
-    unit,
-    quota,
-    matches,
+  return limitGroup(id, unit, quota, events, {
     ...(overage === undefined ? {} : { overage: { max: overage } }),
     ...(period ? { period } : {}),
-  };
+  });
 }
 
 function plan(
@@ -33,27 +28,12 @@ function plan(
   onPlanChange: NonNullable<Plan["onPlanChange"]>,
   limits: LimitGroup[],
 ): Plan {
-  const name = id.charAt(0).toUpperCase() + id.slice(1);
-  return { id: `plan_${id}`, name, rank, period, onPlanChange, limits };
-}
-
-function pack(id: string, unit: Unit, event: string, more: Partial<Pack> = {}): Pack {
-  return { id: `cpk_${id}`, name: id, kind: "generic", unit, matches: [{ event }], items: [], ...more };
+  return named(id, { rank, period, onPlanChange, limits });
 }
 
 export const selling: CatalogDocument = {
   settings: { promptLogging: true, promptLogRetentionDays: 30, reservationTtlSeconds: 600 },
-  models: [
-    {
-      id: "small",
-      modality: "text",
-      amountMode: "per_token",
-      inputCentsPerMillionTokens: 333333.3,
-      outputCentsPerMillionTokens: 250000,
-    },
-    { id: "paint", modality: "image", amountMode: "per_call", centsPerImage: 0.7 },
-    { id: "film", modality: "video", amountMode: "per_unit", centsPerSecond: 1.1 },
-  ],
+  models: MODELS,
   rates: [{ event: "image.*", perCall: 1.5 }, {
     event: "chat.*",
     perMillionInputTokens: 250000,
@@ -87,10 +67,10 @@ export const selling: CatalogDocument = {
     ]),
   ],
   packs: [
-    pack("calls", "count", "*", { priority: 0 }),
-    pack("tokens", "tokens", "chat.*"),
-    pack("coins", "cents", "*", { priority: 100, defaultExpiryDays: 1 }),
-    pack("wallet", "credits", "*"),
+    packOf("calls", "count", ["*"], { priority: 0 }),
+    packOf("tokens", "tokens", ["chat.*"]),
+    packOf("coins", "cents", ["*"], { priority: 100, defaultExpiryDays: 1 }),
+    packOf("wallet", "credits", ["*"]),
   ],
   composeTypes: [],
 };

@@ -96,7 +96,7 @@ function nameOf({ account, group, window }: Omit<SharedPart, "unit">): string {
 }
 
 /** A group of a plan in force, at a moment. */
-export interface SharedPlace {
+interface SharedPlace {
   group: LimitGroup;
   /** Null: a session that does not run. */
   window: Window | null;

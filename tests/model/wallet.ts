@@ -17,7 +17,7 @@ import type {
   World,
 } from "./state.ts";
 
-export type BalanceStatus = "active" | "expired" | "depleted" | "revoked";
+type BalanceStatus = "active" | "expired" | "depleted" | "revoked";
 
 /** What a call has to pay for. */
 export interface Purchase {

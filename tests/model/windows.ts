@@ -59,7 +59,7 @@ function monthSteps(anchor: number, at: number, size: number): Window {
 }
 
 /** The anchor moved by whole months: same day and time, clamped to the month's last day. */
-export function addMonths(anchor: number, months: number): number {
+function addMonths(anchor: number, months: number): number {
   const from = new Date(anchor);
   const timeOfDay = ((anchor % DAY_MS) + DAY_MS) % DAY_MS;
   const year = from.getUTCFullYear();

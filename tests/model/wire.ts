@@ -3,14 +3,14 @@
 import { type Input, type ModelReply, type ModelRequest, replyFromWire } from "./document.ts";
 
 /** A request as HTTP knows it, under `/api/v1`. */
-export interface WireRequest {
+interface WireRequest {
   method: "GET" | "POST" | "PUT" | "DELETE";
   path: string;
   body?: Input;
 }
 
 /** Calls `/api/v1`; what a `TestApp` offers. */
-export type CallApi = (
+type CallApi = (
   method: string,
   path: string,
   body?: unknown,

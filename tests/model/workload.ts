@@ -32,7 +32,7 @@ import { StripeInputs } from "./workload_stripe.ts";
 import { type ShownGroup, shownGroups, Trees } from "./workload_trees.ts";
 import { weightsOf } from "./workload_weights.ts";
 
-export interface WorkloadOptions {
+interface WorkloadOptions {
   seed: number;
   catalog: CatalogDocument;
   /**

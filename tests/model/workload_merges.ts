@@ -16,7 +16,7 @@ interface Planned {
 type Story = Generator<Planned, void, ModelReply>;
 
 /** What a story borrows from the workload. */
-export interface Lent {
+interface Lent {
   random: Random;
   catalog: CatalogDocument;
   people: People;

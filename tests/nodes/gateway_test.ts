@@ -2,14 +2,15 @@
 // wherever the cell is, and no quota is exceeded. A call is fitted by the owner. On a server only.
 
 import assert from "node:assert/strict";
-import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
+import { GATEWAY_LIMITS } from "../../src/process/gateway_limits.ts";
 import { MODEL_KEY } from "../routes/compose_support.ts";
-import { CATALOG, until } from "../routes/gateway_support.ts";
+import { CATALOG } from "../routes/gateway_support.ts";
 import { limitsOfFile } from "../support/limits.ts";
 import { chatChunk, eventOf, ModelServer } from "../support/model_server.ts";
 import type { TestApp } from "../support/test_service.ts";
 import { testServerUrl } from "../support/test_store.ts";
 import { Nodes, type TestMember } from "./support.ts";
+import { until } from "../support/until.ts";
 
 const ignore = testServerUrl() === null;
 

@@ -4,7 +4,12 @@
 import assert from "node:assert/strict";
 import { CATALOG } from "../routes/support.ts";
 import type { Answer, TestApp } from "../support/test_service.ts";
+import { CELLS } from "../../actors/doors.ts";
+import type { Hub } from "../../src/channel/hub.ts";
+import { wantedOwners } from "../../src/cluster/rendezvous.ts";
+import { CELL_LIMITS } from "../../src/process/limits.ts";
 import { sessionNameOf } from "../../src/storage/journal/ranges.ts";
+import { Writer } from "../../src/storage/journal/writer.ts";
 import { far, isDeep } from "../support/depth.ts";
 import { testServerUrl } from "../support/test_store.ts";
 import { Nodes, type TestMember } from "./support.ts";
@@ -85,6 +90,67 @@ Deno.test({
         (counted[place] as number[]).reduce((sum, count) => sum + count, 0),
       );
     }
+  },
+});
+
+Deno.test({
+  name: "a node takes no cell back that the next owner is about to take, however often it looks",
+  ignore,
+  fn: async () => {
+    const { freeMs } = CELL_LIMITS;
+    const { lockCells } = Writer.prototype;
+    const mayTake = Promise.withResolvers<void>();
+    await using nodes = await Nodes.open({ nodes: 1 });
+    const [first] = nodes.all as [TestMember];
+    const { node, counts: { cluster } } = first.serving;
+    try {
+      (CELL_LIMITS as { freeMs: number }).freeMs = Infinity;
+      Writer.prototype.lockCells = async function (cells) {
+        if (this.term !== first.term) await mayTake.promise;
+        return await lockCells.call(this, cells);
+      };
+      await nodes.join();
+      await nodes.until(() => cluster.cellsHandedOver > 0);
+      let looks = 0;
+      const hub = node.parts.hub as Hub;
+      const { setPeers } = hub;
+      hub.setPeers = (peers) => {
+        looks += 1;
+        setPeers.call(hub, peers);
+      };
+      await nodes.until(() => {
+        node.wake();
+        return looks >= 10;
+      });
+      assert.equal(cluster.cellsTaken, CELLS, "each once, at the start");
+    } finally {
+      mayTake.resolve();
+      Writer.prototype.lockCells = lockCells;
+      (CELL_LIMITS as { freeMs: number }).freeMs = freeMs;
+    }
+    await nodes.settled();
+  },
+});
+
+Deno.test({
+  name: "a call that does not end keeps its own cell from moving, and no other one",
+  ignore,
+  fn: async () => {
+    await using nodes = await Nodes.open({ nodes: 1 });
+    const [first] = nodes.all as [TestMember];
+    const { doors } = first.serving.term;
+    // The cell that would move first.
+    const next = wantedOwners([first.term, first.term + 1]).indexOf(first.term + 1);
+    doors.tryEnter(next);
+    const second = await nodes.join();
+    const wanted = wantedOwners([first.term, second.term]);
+    const moving = wanted.flatMap((owner, cell) => owner === second.term ? [cell] : []);
+    assert.equal(moving[0], next);
+    const isThere = (cell: number) => second.serving.term.doors.isOpen(cell);
+    await nodes.until(() => moving.every((cell) => isThere(cell) === (cell !== next)));
+    assert.ok(doors.isHere(next));
+    doors.leave(next);
+    await nodes.settled();
   },
 });
 

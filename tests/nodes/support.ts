@@ -32,7 +32,7 @@ import { openTestStore, type TestStore } from "../support/test_store.ts";
 const SETTLE_MS = 60_000;
 
 /** Cables between nodes. Cutting one breaks its connections and allows no new ones. */
-export class Cables {
+class Cables {
   readonly #ofAddress = new Map<string, string>();
   readonly #cut = new Set<string>();
   readonly #lines = new Map<Connection, string>();
@@ -127,7 +127,7 @@ export class TestMember {
 }
 
 /** Options of the nodes. */
-export interface MembersOptions {
+interface MembersOptions {
   readonly nodes?: number;
   readonly fronts?: number;
   readonly features?: Partial<Features>;
@@ -222,9 +222,14 @@ export class Nodes implements AsyncDisposable {
   }
 
   /** Waits until every cell has its owner, all nodes know it, and all are connected. */
-  async settled(): Promise<void> {
+  settled(): Promise<void> {
+    return this.until(() => this.#isSettled());
+  }
+
+  /** Waits for a state of the nodes. */
+  async until(isReached: () => boolean): Promise<void> {
     const until = performance.now() + SETTLE_MS;
-    while (!this.#isSettled()) {
+    while (!isReached()) {
       if (performance.now() > until) throw new Error("The nodes did not settle");
       await new Promise((resolve) => setTimeout(resolve, 20));
     }

@@ -2,11 +2,10 @@
 // the books of both add up.
 
 import assert from "node:assert/strict";
-import { reconcile } from "../../src/storage/queries/reconcile.ts";
 import type { TestService } from "../support/test_service.ts";
 import { Customer } from "./credits_support.ts";
 import { catalogWith, emptiedServiceOfFile, erase, MARK, rowsOf, tracesOf } from "./privacy_support.ts";
-import { dataOf } from "./support.ts";
+import { dataOf, driftsOf } from "./support.ts";
 
 const withService = emptiedServiceOfFile();
 
@@ -102,13 +101,6 @@ async function live({ ask, customer }: Scene): Promise<Record<"own" | "late" | "
 function reserveOfKid({ app, key }: Customer) {
   const options = { key, headers: { "idempotency-key": "of kid" } };
   return dataOf(app.call("POST", "/reserve", callOf("kid", 4, { ttlSeconds: 86_400 }), options));
-}
-
-async function driftsOf(service: TestService): Promise<string[]> {
-  await service.serving().term.flush();
-  const drifts: string[] = [];
-  await reconcile(service.store.database, ({ text }) => drifts.push(text));
-  return drifts;
 }
 
 Deno.test("an erased user in a tree leaves no trace in any row, of the users above and below neither", async () => {

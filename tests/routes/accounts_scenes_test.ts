@@ -2,10 +2,9 @@
 // scene every level adds up, in memory and in the tables.
 
 import assert from "node:assert/strict";
-import { reconcile } from "../../src/storage/queries/reconcile.ts";
 import { passivateIdle } from "../actors/runtime.ts";
 import type { TestApp } from "../support/test_service.ts";
-import { CATALOG, dataOf, serviceOfFile } from "./support.ts";
+import { CATALOG, dataOf, driftsOf, serviceOfFile } from "./support.ts";
 
 const service = serviceOfFile();
 
@@ -69,12 +68,7 @@ async function unloadAll(): Promise<void> {
   assert.equal(term.directory.size, 0);
 }
 
-async function assertBooks(): Promise<void> {
-  await service.serving().term.flush();
-  const drifts: string[] = [];
-  await reconcile(service.store.database, ({ userId, text }) => drifts.push(`${userId}: ${text}`));
-  assert.deepEqual(drifts, []);
-}
+const assertBooks = async () => assert.deepEqual(await driftsOf(service), []);
 
 Deno.test("of 100 members who race for the last unit one gets it, as a sibling's hold lapses in that millisecond", async () => {
   const { subscribe, under, reserve, countsOf } = await scene();

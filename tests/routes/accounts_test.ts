@@ -1,8 +1,7 @@
 // Accounts over HTTP: users in a tree, whose calls count at every level.
 
 import assert from "node:assert/strict";
-import { reconcile } from "../../src/storage/queries/reconcile.ts";
-import { CATALOG, dataOf, serviceOfFile } from "./support.ts";
+import { CATALOG, dataOf, driftsOf, serviceOfFile } from "./support.ts";
 import type { TestApp } from "../support/test_service.ts";
 
 const service = serviceOfFile();
@@ -172,12 +171,7 @@ async function erase(app: TestApp, distinctId: string): Promise<void> {
   assert.equal(status, "completed");
 }
 
-async function assertBooks(): Promise<void> {
-  await service.serving().term.flush();
-  const drifts: string[] = [];
-  await reconcile(service.store.database, ({ userId, text }) => drifts.push(`${userId}: ${text}`));
-  assert.deepEqual(drifts, []);
-}
+const assertBooks = async () => assert.deepEqual(await driftsOf(service), []);
 
 Deno.test("an erased member gives its open holds back, and what it used stays counted above", async () => {
   const app = await organisation();

@@ -288,13 +288,12 @@ Deno.test("each pair is merged as alias would, in order, and a pair that fails s
 
 Deno.test("pairs that are no objects, or lack an id, fail alone and show what was sent", async () => {
   const town = await Town.open(service);
-  const data = await dataOf(
-    askBatch(town, [null, 3, "a", [], {}, { from: "a" }, { from: "a", to: "b", more: 1 }]),
-  );
-  assert.deepEqual(
-    codesOf(data.results),
-    [...Array.from({ length: 6 }, () => "invalid_request"), "ok"],
-  );
+  const invalid = [null, 3, "a", [], {}, { from: "a" }, pair("\0", "b"), pair("a", "\ud800")];
+  const data = await dataOf(askBatch(town, [...invalid, { from: "a", to: "b", more: 1 }]));
+  assert.deepEqual(codesOf(data.results), [...invalid.map(() => "invalid_request"), "ok"]);
+  const messages = data.results.map(({ error }: Data) => error?.message);
+  assert.match(messages[5], /^to: is required/);
+  assert.match(messages[7], /^to: must not contain/);
   for (const result of data.results) {
     assert.deepEqual([Object.hasOwn(result, "from"), Object.hasOwn(result, "to")], [true, true]);
   }

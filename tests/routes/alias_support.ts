@@ -17,7 +17,7 @@ const pack = (id: string, event: string, members: object = {}) => {
   return { id, name: id, kind: "per_type", unit: "count", matches: [{ event }], items: [], ...members };
 };
 
-export const ALIAS_CATALOG = {
+const ALIAS_CATALOG = {
   settings: { promptLogging: false, reservationTtlSeconds: 600 },
   plans: [
     plan("plan_free", 1, [limit("lg_images", "count", 10, "image.*")]),

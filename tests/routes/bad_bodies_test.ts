@@ -164,6 +164,7 @@ Deno.test("U+0000 and lone surrogates are refused in any text and name at any de
       ["/subscriptions", `{"userId":"u","planId":"plan_pro","provider":"${text}","externalId":"x"}`],
       ["/subscriptions", `{"userId":"u","planId":"plan_pro","customLimits":{"${text}":{"quota":1}}}`],
       ["/can-use", `{"userId":"u","event":"${text}"}`],
+      ["/batch", `{"calls":[{"call":"can-use"}],"unknown":"${text}"}`],
     ];
     for (const [path, body] of bodies) {
       assertRefused(await app.call("POST", path, body), 400, "invalid_request", `${path} ${body}`);

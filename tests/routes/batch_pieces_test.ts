@@ -10,6 +10,7 @@ import { BODY_LIMITS } from "../../src/process/sent_limits.ts";
 import { changedLimits } from "../support/limits.ts";
 import type { TestApp } from "../support/test_service.ts";
 import { appWithUser, assertRefused, countOf, dataOf, serviceOfFile } from "./support.ts";
+import { until } from "../support/until.ts";
 
 const service = serviceOfFile();
 
@@ -19,13 +20,6 @@ const LONG = { ...IMAGE, metadata: { text: "x".repeat(600) } };
 
 async function resultsOf(app: TestApp, events: readonly unknown[]) {
   return (await dataOf(app.call("POST", "/track/batch", { events }))).results;
-}
-
-async function until(holds: () => boolean): Promise<void> {
-  for (let turns = 0; !holds(); turns++) {
-    assert.ok(turns < 1_000, "never");
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
 }
 
 /** The realm of an event, by its line; nothing for any other line. */

@@ -10,6 +10,7 @@ import { ADMIN_TOKEN, type TestApp } from "../support/test_service.ts";
 import { consoleOf } from "./console_support.ts";
 import { SECRET } from "./stripe_support.ts";
 import { appWithUser, assertRefused, dataOf, serviceOfFile } from "./support.ts";
+import { until } from "../support/until.ts";
 
 const service = serviceOfFile();
 const encode = (text: string) => new TextEncoder().encode(text);
@@ -60,14 +61,6 @@ function inPieces(text: string): ReadableStream<Uint8Array> {
   const pieces: Uint8Array[] = [];
   for (let at = 0; at < text.length; at += 101) pieces.push(encode(text.slice(at, at + 101)));
   return ReadableStream.from(pieces);
-}
-
-/** Lets what is in flight go on until a condition holds. */
-async function until(holds: () => boolean): Promise<void> {
-  for (let turns = 0; !holds(); turns++) {
-    assert.ok(turns < 2_000, "never");
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
 }
 
 Deno.test("a body with 50,000 values is read, one with more is refused before it is parsed, wherever its pieces end", async () => {

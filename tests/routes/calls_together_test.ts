@@ -228,6 +228,15 @@ Deno.test("a retry of a batch with a key makes the calls that the rate limit ref
   assert.deepEqual(await retried(), [[200, true], [200, undefined]]);
 });
 
+Deno.test("a retry of a batch with a key makes the calls that a cap refused", async () => {
+  const app = await appWithUser(service, { operationCap: 1 });
+  const retried = async () =>
+    (await resultsOf(app, [TRACK, TRACK], "key")).map(({ status, replayed }) => [status, replayed]);
+  assert.deepEqual(await retried(), [[200, undefined], [429, undefined]]);
+  await service.admin("PATCH", `/workspaces/${app.workspaceId}`, { operationCap: 2 });
+  assert.deepEqual(await retried(), [[200, true], [200, undefined]]);
+});
+
 Deno.test("a call counts in the metrics as a request of its own route", async () => {
   const app = await appWithUser(service);
   const routes = ["reserve", "release"].map((name) =>

@@ -64,7 +64,7 @@ export const CATALOG = catalogOf([typeOf("recap", "Recap for {name}.")]);
 export const COST = 0.045;
 
 /** A service and the model server that it asks. */
-export interface ComposeService {
+interface ComposeService {
   readonly service: TestService;
   readonly model: ModelServer;
 }

@@ -356,6 +356,23 @@ Deno.test("assets are cached for good under a path with their hash", async () =>
   assert.ok(bytes < 200_000, `${bytes} bytes`);
 });
 
+Deno.test("every answer has a request id, the caller's where it is valid, and the headers of all others", async () => {
+  const http = consoleOf(service);
+  const cookie = await cookieFor(http);
+  for (const path of ["/console", HOME, "/console/sign-in", "/console/nowhere", "/console/assets/none"]) {
+    for (const id of ["req_of_caller", "not valid"]) {
+      const { headers } = await request(http, path, { cookie, headers: { "x-request-id": id } });
+      assert.match(
+        headers.get("x-request-id") ?? "",
+        id === "not valid" ? /^[\w.-]+$/ : /^req_of_caller$/,
+        path,
+      );
+      assert.equal(headers.get("x-content-type-options"), "nosniff", path);
+      assert.ok(headers.has("referrer-policy"), path);
+    }
+  }
+});
+
 Deno.test("a hostile host is refused, and no answer repeats a host", async () => {
   const http = consoleOf(service);
   const hostile = await request(http, HOME, { headers: { host: "evil.test/console/.." } });

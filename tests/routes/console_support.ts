@@ -9,7 +9,7 @@ import { ADMIN_TOKEN, type TestService } from "../support/test_service.ts";
 export const SUPPORT_TOKEN = "test-support-token-0123456789";
 export const AGENT_TOKEN = "test-agent-token-0123456789";
 /** Units that the agent of the tests may grant in a day. */
-export const AGENT_GRANTS = 20;
+const AGENT_GRANTS = 20;
 
 /** The operators of the tests. */
 export const OPERATORS: ConsoleOptions["operators"] = [
@@ -41,7 +41,7 @@ export interface Visit {
 }
 
 /** The path and fields that a form sends. */
-export interface FoundForm {
+interface FoundForm {
   readonly action: string;
   readonly fields: Readonly<Record<string, string>>;
 }

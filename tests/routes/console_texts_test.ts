@@ -1,12 +1,15 @@
 // Functions that pages use: places in JSON, differences of lines, lists as CSV, the series of a chart.
 
 import assert from "node:assert/strict";
-import { csvFile } from "../../routes/console/parts/csv.ts";
+import { numberIn } from "../../routes/console/parts/form.tsx";
+import { csvFile, csvStream } from "../../routes/console/parts/csv.ts";
 import { agoText, comingText } from "../../routes/console/parts/format.tsx";
 import { offsetAt, placeOf, readJson } from "../../routes/console/parts/json_places.ts";
 import { diffLines } from "../../routes/console/parts/line_diff.ts";
 import { colourOf, coloursOf } from "../../routes/console/parts/colours.ts";
 import { deltaText } from "../../routes/console/parts/figure.tsx";
+import { DOWNLOAD_LIMITS } from "../../src/process/limits.ts";
+import { changedLimits } from "../support/limits.ts";
 import { scaleOf } from "../../routes/console/parts/usage_chart.tsx";
 import { seriesOf } from "../../routes/console/parts/daily_usage.tsx";
 
@@ -116,6 +119,24 @@ Deno.test("texts of a CSV are quoted, none is a formula, and numbers stay number
   );
 });
 
+Deno.test("a CSV of pages comes whole, and is given up where its reader takes nothing more", async () => {
+  using _limits = changedLimits(DOWNLOAD_LIMITS, { readerGoneMs: 5 });
+  let ended = 0;
+  async function* pages() {
+    try {
+      for (const a of [1, 2]) yield [{ a }];
+    } finally {
+      ended += 1;
+    }
+  }
+  const body = () => csvStream("list", ["a"], pages()).text as ReadableStream<Uint8Array>;
+  assert.equal(await new Response(body()).text(), '"a"\r\n1\r\n2\r\n');
+  const reader = body().getReader();
+  for (let read = 0; read < 2; read++) await reader.read();
+  while (ended < 2) await new Promise((resolve) => setTimeout(resolve, 1));
+  await assert.rejects(reader.read(), (line) => /its reader takes nothing/.test(line as string));
+});
+
 Deno.test("the series of a chart add up to the sums of the days, the largest first", () => {
   const part = (event: string, events: number) => ({
     event,
@@ -163,4 +184,12 @@ Deno.test("scales end at round numbers, and differences say from where", () => {
   assert.equal(deltaText({ now: 5, before: 0 }), "+5 from 0");
   assert.equal(deltaText({ now: 150, before: 200 }, "cents"), "−25 % from $2.00");
   assert.equal(deltaText({ now: 205, before: 200 }), "+2.5 % from 200");
+});
+
+Deno.test("commas of a number in a form only part thousands", () => {
+  const read = ["12", " 1,234,567.5 ", "-.5", "1e3", ""].map(numberIn);
+  assert.deepEqual(read, [12, 1_234_567.5, -0.5, 1000, undefined]);
+  for (const text of ["1,5", "1,23", "12,3456", "1,,000", "0x10", "Infinity", "1 000", "-"]) {
+    assert.equal(numberIn(text), text);
+  }
 });

@@ -6,9 +6,10 @@ import Anthropic, { APIError } from "npm:@anthropic-ai/sdk@1.14.0";
 import { END_USAGE, messageEvents, messageOf, namedEvent, textDeltas } from "../support/anthropic_replies.ts";
 import { headerOf, SAMPLE } from "../support/model_server.ts";
 import type { TestApp } from "../support/test_service.ts";
-import { ANTHROPIC_KEY, CATALOG, eventsOf, gatewayApp, gatewayOfFile, until } from "./gateway_support.ts";
+import { ANTHROPIC_KEY, CATALOG, eventsOf, gatewayApp, gatewayOfFile } from "./gateway_support.ts";
 import { dataOf } from "./support.ts";
 import { countsOf } from "./compose_support.ts";
+import { until } from "../support/until.ts";
 
 const { service, model, baseUrl } = gatewayOfFile();
 

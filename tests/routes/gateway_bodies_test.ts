@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { BODY_COUNTS } from "../../src/process/counts/sent_counts.ts";
-import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
+import { GATEWAY_LIMITS } from "../../src/process/gateway_limits.ts";
 import { BODY_LIMITS } from "../../src/process/sent_limits.ts";
 import { changedLimits } from "../support/limits.ts";
 import { CATALOG, eventsOf, gatewayApp, gatewayOfFile } from "./gateway_support.ts";

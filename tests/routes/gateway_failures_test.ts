@@ -1,11 +1,12 @@
 // Answers of the gateway's model server that fail, within a 200 too: what is released, and what is charged by estimate.
 
 import assert from "node:assert/strict";
-import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
+import { GATEWAY_LIMITS } from "../../src/process/gateway_limits.ts";
 import { bodyOf, FAILED_ANSWERS, inputOf } from "../support/failed_answers.ts";
 import { chatChunk, eventOf, responseEvents, SAMPLE } from "../support/model_server.ts";
 import { countsOf } from "./compose_support.ts";
-import { eventsOf, gatewayApp, gatewayOfFile, until } from "./gateway_support.ts";
+import { eventsOf, gatewayApp, gatewayOfFile } from "./gateway_support.ts";
+import { until } from "../support/until.ts";
 
 const { service, model, client, baseUrl } = gatewayOfFile();
 

@@ -5,8 +5,9 @@ import Anthropic from "npm:@anthropic-ai/sdk@1.14.0";
 import { chatChunk, eventOf, type ModelRequest } from "../support/model_server.ts";
 import type { TestApp } from "../support/test_service.ts";
 import { countsOf } from "./compose_support.ts";
-import { CATALOG, eventsOf, gatewayApp, gatewayOfFile, until } from "./gateway_support.ts";
+import { CATALOG, eventsOf, gatewayApp, gatewayOfFile } from "./gateway_support.ts";
 import { dataOf } from "./support.ts";
+import { until } from "../support/until.ts";
 
 const { service, model, client, baseUrl } = gatewayOfFile();
 

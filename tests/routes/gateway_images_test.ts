@@ -5,7 +5,8 @@ import { Buffer } from "node:buffer";
 import { headerOf, imagesOf } from "../support/model_server.ts";
 import type { TestApp } from "../support/test_service.ts";
 import { countsOf } from "./compose_support.ts";
-import { CATALOG, eventsOf, gatewayApp, gatewayOfFile, until } from "./gateway_support.ts";
+import { CATALOG, eventsOf, gatewayApp, gatewayOfFile } from "./gateway_support.ts";
+import { until } from "../support/until.ts";
 
 const { service, model, client, baseUrl } = gatewayOfFile();
 

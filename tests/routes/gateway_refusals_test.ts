@@ -4,8 +4,9 @@ import assert from "node:assert/strict";
 import { APIError } from "openai";
 import { send, startTestService } from "../support/test_service.ts";
 import { countsOf } from "./compose_support.ts";
-import { CATALOG, eventsOf, gatewayApp, gatewayOfFile, until } from "./gateway_support.ts";
+import { CATALOG, eventsOf, gatewayApp, gatewayOfFile } from "./gateway_support.ts";
 import { dataOf } from "./support.ts";
+import { until } from "../support/until.ts";
 
 const { service, model, client, baseUrl } = gatewayOfFile();
 

@@ -1,12 +1,13 @@
 // Streams through the gateway: how they end, how slow readers hold the server back, and what holds do meanwhile.
 
 import assert from "node:assert/strict";
-import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
+import { GATEWAY_LIMITS } from "../../src/process/gateway_limits.ts";
 import { chatChunk, eventOf } from "../support/model_server.ts";
 import { startTestService, type TestApp } from "../support/test_service.ts";
 import { countsOf, MODEL_KEY } from "./compose_support.ts";
-import { CATALOG, eventsOf, gatewayApp, gatewayOfFile, until } from "./gateway_support.ts";
+import { CATALOG, eventsOf, gatewayApp, gatewayOfFile } from "./gateway_support.ts";
 import { dataOf } from "./support.ts";
+import { until } from "../support/until.ts";
 
 const { service, model, client, baseUrl } = gatewayOfFile();
 
@@ -359,7 +360,7 @@ Deno.test("a stop ends open streams and charges them by estimate before the term
   await other.service.stop();
   await assert.rejects(async () => {
     while (!(await reader.read()).done);
-  });
+  }, (line) => JSON.parse(line as string).message === "The call was ended before its answer was complete");
   const events = () => other.store.database.query("select metadata from events");
   await until(async () => (await events()).length > 0);
   assert.deepEqual((await events()).map(({ metadata }) => JSON.parse(metadata as string)), [

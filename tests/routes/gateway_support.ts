@@ -1,8 +1,7 @@
 // What the tests of the gateway share: a service on a port with a model server behind it, and OpenAI's own client.
 
-import assert from "node:assert/strict";
 import OpenAI, { type ClientOptions } from "openai";
-import { GATEWAY_LIMITS } from "../../src/process/limits.ts";
+import { GATEWAY_LIMITS } from "../../src/process/gateway_limits.ts";
 import { limitsOfFile } from "../support/limits.ts";
 import type { ModelServer } from "../support/model_server.ts";
 import type { TestApp, TestService } from "../support/test_service.ts";
@@ -37,7 +36,7 @@ export const CATALOG = {
 export const ANTHROPIC_KEY = "sk-ant-0123456789";
 
 /** A service on a port. */
-export interface GatewayService {
+interface GatewayService {
   readonly service: TestService;
   readonly model: ModelServer;
   /** The base URL of OpenAI's client. */
@@ -96,13 +95,4 @@ export async function eventsOf(app: TestApp): Promise<any[]> {
   return await Promise.all(
     events.map(async ({ id }: { id: string }) => await dataOf(app.call("GET", `/events/${id}`))),
   );
-}
-
-/** Asks until something holds. */
-export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  for (let attempt = 0; attempt < 2_000; attempt++) {
-    if (await holds()) return;
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-  assert.fail("It never held");
 }

@@ -5,8 +5,9 @@ import assert from "node:assert/strict";
 import OpenAI from "openai";
 import { chatChunk, eventOf } from "../support/model_server.ts";
 import type { TestApp } from "../support/test_service.ts";
-import { CATALOG, gatewayApp, gatewayOfFile, until } from "./gateway_support.ts";
+import { CATALOG, gatewayApp, gatewayOfFile } from "./gateway_support.ts";
 import { dataOf } from "./support.ts";
+import { until } from "../support/until.ts";
 
 const { service, model, baseUrl } = gatewayOfFile();
 

@@ -2,12 +2,11 @@
 // rates, concurrency limits and sessions, and that all of it outlives a restart, a sweep and an erasure.
 
 import assert from "node:assert/strict";
-import { reconcile } from "../../src/storage/queries/reconcile.ts";
 import { EventReader } from "../support/event_stream.ts";
 import type { TestApp } from "../support/test_service.ts";
 import { Customer } from "./credits_support.ts";
 import { erase, sweep } from "./privacy_support.ts";
-import { assertRefused, CATALOG, dataOf, serviceOfFile } from "./support.ts";
+import { assertRefused, CATALOG, dataOf, driftsOf, serviceOfFile } from "./support.ts";
 
 const service = serviceOfFile();
 
@@ -313,14 +312,7 @@ Deno.test("rates, sessions and open holds outlive a restart, from the journal an
   assert.deepEqual([lg_rate, lg_open, lg_session], [1, 0, 1]);
 });
 
-async function assertBooks(): Promise<void> {
-  await service.serving().term.flush();
-  const drifts: string[] = [];
-  const note = ({ userId, text }: { userId: string | null; text: string }) =>
-    drifts.push(`${userId}: ${text}`);
-  await reconcile(service.store.database, note, undefined, service.clock.now());
-  assert.deepEqual(drifts, []);
-}
+const assertBooks = async () => assert.deepEqual(await driftsOf(service), []);
 
 Deno.test("passed slots are removed, also those of an erased member at its account, and the books balance", async () => {
   const app = await limited();

@@ -1,12 +1,11 @@
 // Overage over HTTP: what is sold past a quota, who stops it, what is reported of it, and that nothing is left of it.
 
 import assert from "node:assert/strict";
-import { reconcile } from "../../src/storage/queries/reconcile.ts";
 import type { TestApp, TestService } from "../support/test_service.ts";
 import { Customer } from "./credits_support.ts";
 import { catalogWith, emptiedServiceOfFile, erase, MARK, tracesOf } from "./privacy_support.ts";
 import { exportOf } from "./people_support.ts";
-import { dataOf, endUserToken } from "./support.ts";
+import { dataOf, driftsOf, endUserToken } from "./support.ts";
 
 const withService = emptiedServiceOfFile();
 
@@ -34,13 +33,6 @@ function asking(app: TestApp) {
 }
 
 const image = (userId: string, count: number) => ({ userId, event: "image.render", count });
-
-async function driftsOf(service: TestService): Promise<string[]> {
-  await service.serving().term.flush();
-  const drifts: string[] = [];
-  await reconcile(service.store.database, ({ text }) => drifts.push(text));
-  return drifts;
-}
 
 /** The messages of a webhook that are about overage, as recorded. */
 async function toldBy(service: TestService): Promise<string[]> {

@@ -6,9 +6,8 @@ import { addAllUp } from "../../src/operations/sweeps/daily_use.ts";
 import type { TestService } from "../support/test_service.ts";
 import { Customer } from "./credits_support.ts";
 import { connect, eventOf, send, sessionOf, subscriptionOf } from "./stripe_support.ts";
-import { assertRefused, dataOf } from "./support.ts";
+import { assertRefused, dataOf, driftsOf } from "./support.ts";
 import { recordAudited } from "../../src/audit/audit.ts";
-import { reconcile } from "../../src/storage/queries/reconcile.ts";
 import {
   another,
   askOf,
@@ -173,9 +172,7 @@ for (const erasedBy of [`${MARK}-older`, `${MARK}-device`]) {
       assert.equal(erased.type, "person.erased");
       const [job] = await rowsOf<{ id: string }>(service, "select id from erasure_jobs");
       assert.deepEqual(erased.data, { appId: app.appId, mode: "test", jobId: job?.id });
-      const drifts: string[] = [];
-      await reconcile(service.store.database, ({ text }) => drifts.push(text));
-      assert.deepEqual(drifts, []);
+      assert.deepEqual(await driftsOf(service), []);
     });
   });
 }

@@ -2,9 +2,8 @@
 
 import assert from "node:assert/strict";
 import { Customer } from "./credits_support.ts";
-import { assertRefused, dataOf } from "./support.ts";
+import { assertRefused, dataOf, driftsOf } from "./support.ts";
 import type { Answer, TestService } from "../support/test_service.ts";
-import { reconcile } from "../../src/storage/queries/reconcile.ts";
 import {
   another,
   askOf,
@@ -26,13 +25,6 @@ import {
 } from "./privacy_support.ts";
 
 const withService = emptiedServiceOfFile();
-
-async function assertNoDrift(service: TestService): Promise<void> {
-  await service.serving().term.flush();
-  const drifts: string[] = [];
-  await reconcile(service.store.database, ({ userId, text }) => drifts.push(`${userId}: ${text}`));
-  assert.deepEqual(drifts, []);
-}
 
 /** Users that are hidden as pending deletion although no erasure is open. */
 async function stuck(service: TestService): Promise<unknown[]> {
@@ -187,7 +179,7 @@ for (const place of [/update erasure_jobs set status = 'in_progress'/, /with can
         await sweep(service);
         assert.equal((await statusOf(customer, jobId)).status, "completed");
         assert.deepEqual(await tracesOf(service, MARK), {});
-        await assertNoDrift(service);
+        assert.deepEqual(await driftsOf(service), []);
       });
     });
   }
@@ -284,12 +276,12 @@ Deno.test("calls beside an erasure are answered or may be sent again, and the bo
     const odd = answers.filter(({ status }) => !ALLOWED.includes(status));
     assert.deepEqual(odd.map(({ status, body }) => [status, body]), []);
     assert.ok(answers.filter(({ status }) => status === 200).length > 50);
-    await assertNoDrift(service);
+    assert.deepEqual(await driftsOf(service), []);
     await erase(service, u, "u");
     await erase(service, u, "u-old");
     assert.deepEqual(await stuck(service), []);
     assert.deepEqual(await rowsOf(service, "select 1 from events union all select 1 from event_logs"), []);
-    await assertNoDrift(service);
+    assert.deepEqual(await driftsOf(service), []);
   });
 });
 
@@ -320,6 +312,6 @@ Deno.test("ten erasures at once, beside the calls of others, all complete and to
       const events = await feedOf(other, `&userId=${other.userId}`);
       assert.deepEqual([events.length, events.every(({ hasLog }) => hasLog)], [4, true]);
     }
-    await assertNoDrift(service);
+    assert.deepEqual(await driftsOf(service), []);
   });
 });

@@ -162,7 +162,7 @@ export async function tracesOf(service: TestService, text: string): Promise<Reco
 }
 
 /** A place on the way to the store at which statements wait. */
-export interface Stop {
+interface Stop {
   /** Resolves when the first statement has come here. */
   readonly reached: Promise<void>;
   /** Lets it pass. */

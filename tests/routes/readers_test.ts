@@ -111,6 +111,29 @@ Deno.test({
 });
 
 Deno.test({
+  name: "a reader with rights in a restored copy too is removed from this database, without a login",
+  ignore: testServerUrl() === null,
+  fn: async () => {
+    const { name, url } = await dataOf(service.admin("POST", "/readers"));
+    const server = postgres(testServerUrl() as string, { max: 1, onnotice: () => {} });
+    const copy = `holdfast_copy_${name.slice(-8)}`;
+    await server.unsafe(`create database ${copy}`);
+    try {
+      const restored = postgres(Object.assign(new URL(testServerUrl() as string), { pathname: copy }).href);
+      await restored.unsafe(`create schema holdfast; grant usage on schema holdfast to ${name}`);
+      await restored.end();
+      await dataOf(service.admin("DELETE", `/readers/${name}`));
+      assert.deepEqual(await dataOf(service.admin("GET", "/readers")), []);
+      await assert.rejects(postgres(url, { max: 1 })`select 1`, /not permitted to log in/);
+    } finally {
+      await server.unsafe(`drop database ${copy}`);
+      await server.unsafe(`drop role if exists ${name}`);
+      await server.end();
+    }
+  },
+});
+
+Deno.test({
   name: "the embedded store has no readers",
   ignore: testServerUrl() !== null,
   fn: async () => assertRefused(await service.admin("POST", "/readers"), 501, "not_implemented"),

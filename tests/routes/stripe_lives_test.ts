@@ -2,7 +2,6 @@
 // with what was paid for.
 
 import assert from "node:assert/strict";
-import { reconcile } from "../../src/storage/queries/reconcile.ts";
 import {
   arrivals,
   EARLY_PACKS,
@@ -13,7 +12,7 @@ import {
 } from "../domain/stripe/stripe_world.ts";
 import { Random } from "../model/random.ts";
 import { rowsOf, sweep } from "./privacy_support.ts";
-import { dataOf, serviceOfFile } from "./support.ts";
+import { dataOf, driftsOf, serviceOfFile } from "./support.ts";
 import { connect, send } from "./stripe_support.ts";
 
 const service = serviceOfFile();
@@ -53,7 +52,5 @@ Deno.test("every sale is granted whole, or taken back, or in the list: some live
       }
     }
   }
-  const drifts: string[] = [];
-  await reconcile(service.store.database, ({ text }) => drifts.push(text));
-  assert.deepEqual(drifts, []);
+  assert.deepEqual(await driftsOf(service), []);
 });

@@ -2,19 +2,18 @@
 // restarts and messages that come at once; what an erasure removes, and what retention does.
 
 import assert from "node:assert/strict";
-import { reconcile } from "../../src/storage/queries/reconcile.ts";
 import { far } from "../support/depth.ts";
 import { Random } from "../model/random.ts";
 import type { TestApp } from "../support/test_service.ts";
 import { Customer } from "./credits_support.ts";
 import { erase, MARK, rowsOf, sweep, tracesOf } from "./privacy_support.ts";
-import { dataOf, serviceOfFile } from "./support.ts";
+import { dataOf, driftsOf, serviceOfFile } from "./support.ts";
 import {
   connect,
   connectedApp,
   eventOf,
   send,
-  type SendOptions,
+  sender,
   sessionOf,
   STRIPE_CATALOG,
   subscriptionOf,
@@ -22,9 +21,7 @@ import {
 
 const service = serviceOfFile();
 
-// deno-lint-ignore no-explicit-any -- tests look at whatever came back
-const told = (app: TestApp, event: object, options?: SendOptions): Promise<any> =>
-  dataOf(send(service, app, event, options));
+const told = sender(service);
 
 const START_S = Date.UTC(2026, 0, 10) / 1000;
 
@@ -115,9 +112,7 @@ for (const isDeleted of [true, false]) {
         { ref: `il_${no}`, item: "cpi_small", remaining: "0", revoked: true, ledger: "0" },
       ], said);
     }
-    const drifts: string[] = [];
-    await reconcile(service.store.database, ({ text }) => drifts.push(text));
-    assert.deepEqual(drifts, []);
+    assert.deepEqual(await driftsOf(service), []);
   });
 }
 

@@ -129,6 +129,13 @@ export async function send(
   return await post(service, `/api/v1/stripe/${appId}/${mode}`, payload, { "stripe-signature": header });
 }
 
+/** Sends events to a service, signed; each must be taken, and its answer's data is returned. */
+export function sender(service: TestService) {
+  // deno-lint-ignore no-explicit-any -- tests look at whatever came back
+  return (app: TestApp, event: object, options?: SendOptions): Promise<any> =>
+    dataOf(send(service, app, event, options));
+}
+
 /** Posts a body without a key. */
 export async function post(
   service: TestService,

@@ -10,7 +10,7 @@ import {
   post,
   SECRET,
   send,
-  type SendOptions,
+  sender,
   sessionOf,
   STRIPE_CATALOG,
   subscriptionOf,
@@ -18,9 +18,7 @@ import {
 
 const service = serviceOfFile();
 
-// deno-lint-ignore no-explicit-any -- tests look at whatever came back
-const told = (app: TestApp, event: object, options?: SendOptions): Promise<any> =>
-  dataOf(send(service, app, event, options));
+const told = sender(service);
 
 /** What entitles a user: the plan, every row of a subscription, every balance; without our own ids. */
 async function standingOf(app: TestApp, userId: string) {

@@ -3,15 +3,13 @@
 import assert from "node:assert/strict";
 import type { TestApp } from "../support/test_service.ts";
 import { Customer } from "./credits_support.ts";
-import { reconcile } from "../../src/storage/queries/reconcile.ts";
 import { erase, MARK, rowsOf, sweep, tracesOf } from "./privacy_support.ts";
-import { assertRefused, dataOf, serviceOfFile } from "./support.ts";
+import { assertRefused, dataOf, driftsOf, serviceOfFile } from "./support.ts";
 import {
   connect,
   connectedApp,
   eventOf,
-  send,
-  type SendOptions,
+  sender,
   sessionOf,
   STRIPE_CATALOG,
   subscriptionOf,
@@ -19,9 +17,7 @@ import {
 
 const service = serviceOfFile();
 
-// deno-lint-ignore no-explicit-any -- tests look at whatever came back
-const told = (app: TestApp, event: object, options?: SendOptions): Promise<any> =>
-  dataOf(send(service, app, event, options));
+const told = sender(service);
 
 interface Row {
   readonly eventId: string;
@@ -163,10 +159,7 @@ Deno.test("a hold that was open across a dispute gives its part back to what the
   await service.restart();
   await dataOf(app.call("POST", "/release", { reservationId }));
   assert.deepEqual(await remainingOf(app, "ada"), [10, 2]);
-  const drifts: string[] = [];
-  await service.serving().term.flush();
-  await reconcile(service.store.database, ({ text }) => drifts.push(text), undefined, service.clock.now());
-  assert.deepEqual(drifts, []);
+  assert.deepEqual(await driftsOf(service), []);
 });
 
 Deno.test("disputes and refunds of several payments change what the user has", async () => {

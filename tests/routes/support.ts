@@ -6,6 +6,7 @@ import { createHmac } from "node:crypto";
 import { Buffer } from "node:buffer";
 import type { Features } from "../../src/process/features.ts";
 import { type Answer, startTestService, type TestApp, type TestService } from "../support/test_service.ts";
+import { reconcile } from "../../src/storage/queries/reconcile.ts";
 
 /** One plan of every unit, one group that everybody fills soon, and a second plan beside it. */
 export const CATALOG = {
@@ -129,4 +130,17 @@ export function endUserToken(secret: string, payload: unknown): string {
   const first = Buffer.from(typeof payload === "string" ? payload : JSON.stringify(payload))
     .toString("base64url");
   return `${first}.${createHmac("sha256", secret).update(first).digest("base64url")}`;
+}
+
+/** What the proof of the books finds in the tables once they have everything. */
+export async function driftsOf({ clock, serving, store }: TestService): Promise<string[]> {
+  await serving().term.flush();
+  const drifts: string[] = [];
+  await reconcile(
+    store.database,
+    ({ userId, text }) => drifts.push(`${userId}: ${text}`),
+    undefined,
+    clock.now(),
+  );
+  return drifts;
 }

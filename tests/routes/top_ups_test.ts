@@ -84,11 +84,11 @@ const put = (app: TestApp, members: object = {}, userId = "ada") =>
 Deno.test("credits are bought when they run low, granted once paid, and revoked when the payment goes back", async () => {
   const app = await sellingApp();
   const setting = await dataOf(put(app));
-  assert.deepEqual({ ...setting, openIntentId: null }, {
-    ...{ userId: "ada", ...SETTING, quantity: 1, enabled: true, ...IDS },
-    ...{ openIntentId: null, nextTryAt: null, failures: 0 },
-  });
   const paid = await until(app, "paid");
+  assert.deepEqual(setting, {
+    ...{ userId: "ada", ...SETTING, quantity: 1, enabled: true, ...IDS },
+    ...{ openIntentId: paid.topUpId, nextTryAt: null, failures: 0 },
+  });
   assert.deepEqual([paid.amount, paid.currency, paid.reason], [500, "eur", null]);
   const { credits } = await dataOf(app.call("GET", "/credits?userId=ada"));
   assert.deepEqual(credits.map(({ remaining, origin }: Data) => [remaining, origin]), [[10, "topup"]]);

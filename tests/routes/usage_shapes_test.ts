@@ -2,7 +2,7 @@
 // service tiers over HTTP.
 
 import assert from "node:assert/strict";
-import { SHAPE_PRICES, USAGE_SHAPES, type UsageShape } from "../support/usage_shapes.ts";
+import { ANSWERS, SHAPE_PRICES, USAGE_SHAPES, type UsageShape } from "../support/usage_shapes.ts";
 import type { TestApp } from "../support/test_service.ts";
 import { gatewayApp, gatewayOfFile } from "./gateway_support.ts";
 import { assertRefused, dataOf } from "./support.ts";
@@ -115,15 +115,6 @@ Deno.test("every shape that compose can meet costs what it must there", async ()
 function tokensOf({ tokens: [input, , , , output] }: UsageShape): number {
   return input + output;
 }
-
-const ANSWERS = {
-  chat: {
-    object: "chat.completion",
-    choices: [{ index: 0, message: { role: "assistant", content: "Hello" }, finish_reason: "stop" }],
-  },
-  responses: { object: "response", status: "completed", output: [] },
-  embeddings: { object: "list", data: [{ object: "embedding", index: 0, embedding: [0.5] }] },
-};
 
 Deno.test("the count multiplies the price of an image: at reserve, commit, track and can-use", async () => {
   const app = await gatewayApp(service, CATALOG);

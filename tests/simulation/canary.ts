@@ -8,12 +8,12 @@ import type { Client } from "./clients.ts";
 import type { Tenant } from "./tenants.ts";
 
 /** Plans of this name and a number are what changes of a catalog add. */
-export const MARKER = "marker-";
+const MARKER = "marker-";
 
 const KEYS_MAX = 8;
 
 /** The next call of a client, and its node. */
-export interface CanaryRequest {
+interface CanaryRequest {
   readonly client: Client;
   readonly request: SimRequest;
 }

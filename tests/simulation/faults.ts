@@ -5,7 +5,7 @@ import { Random } from "../model/random.ts";
 import type { Owner, VirtualTime } from "./time.ts";
 
 /** How likely what is. */
-export interface FaultPlan {
+interface FaultPlan {
   /** A message to the database, or its answer, is lost with its connection. */
   readonly message: number;
   /** A message is slow. */

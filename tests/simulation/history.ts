@@ -107,12 +107,12 @@ export function wireOfRequest(request: SimRequest, { workspaceId, appId, caps }:
 }
 
 /** Whether a request changes or reads the registry. */
-export function isOfRegistry({ op }: SimRequest): boolean {
+function isOfRegistry({ op }: SimRequest): boolean {
   return (REGISTRY_OPS as readonly string[]).includes(op);
 }
 
 /** Whether a request is about a key of a user, or brings one. */
-export function isOfUserKeys({ op }: SimRequest): boolean {
+function isOfUserKeys({ op }: SimRequest): boolean {
   return (KEY_OPS as readonly string[]).includes(op);
 }
 

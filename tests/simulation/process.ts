@@ -41,7 +41,7 @@ const FEATURES: Features = {
 };
 
 /** What a process runs in. */
-export interface ProcessWorld {
+interface ProcessWorld {
   readonly time: VirtualTime;
   readonly faults: Faults;
   readonly sites: readonly Site[];
@@ -53,7 +53,7 @@ export interface ProcessWorld {
 }
 
 /** How a process is set up. */
-export interface ProcessOptions {
+interface ProcessOptions {
   readonly name: string;
   /** 0: it takes no cells. */
   readonly share: number;

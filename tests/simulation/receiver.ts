@@ -25,7 +25,7 @@ export interface Receipt {
 }
 
 /** What the receiver needs of the world. */
-export interface ReceiverWorld {
+interface ReceiverWorld {
   readonly time: VirtualTime;
   readonly random: Random;
   readonly faults: Faults;

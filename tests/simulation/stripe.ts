@@ -22,7 +22,7 @@ const CURRENCY = "usd";
 const BUYERS = 4;
 
 /** A message with its outcome, by the clock of its realm. */
-export interface SimMessage {
+interface SimMessage {
   readonly id: string;
   readonly event: object;
   firstSentAt: number | null;

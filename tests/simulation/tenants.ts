@@ -13,7 +13,7 @@ import { REALMS_PER_STORE } from "../../src/storage/nodes/store_numbers.ts";
 import { WINDOWS_CATALOG } from "./windows.ts";
 
 /** What a workspace may do in the one mode that is used; null = no limit. */
-export interface Caps {
+interface Caps {
   readonly mode: Mode;
   readonly operationCap: number | null;
   readonly testCreditBalanceCap: number | null;
@@ -62,7 +62,7 @@ function capsOf(seed: number): Caps {
 }
 
 /** What differs from world to world. */
-export interface TenantOptions {
+interface TenantOptions {
   readonly hasStripe: boolean;
   /** The share of workspaces whose limit groups have periods of their own. */
   readonly windowsShare: number;

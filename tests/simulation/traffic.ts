@@ -68,7 +68,7 @@ const ENDPOINTS: Record<
 const TREE_ENDPOINTS = { ...ENDPOINTS, parent: 4 };
 
 /** What traffic has beside plain calls. */
-export interface TrafficOptions {
+interface TrafficOptions {
   /** Whether there are users who get erased. */
   readonly hasGone: boolean;
   /** Whether users have parents, which change. */

@@ -3,22 +3,13 @@
 import assert from "node:assert/strict";
 import { MIGRATIONS } from "../../sql/migrations.ts";
 import { migrate, MigrationError } from "../../src/storage/migrate.ts";
-import { openTestStore, type TestStore } from "../support/test_store.ts";
+import { withStore } from "../support/test_store.ts";
 
 const FIRST = { name: "9001_first", sql: "-- A comment; with a semicolon\ncreate table zz (a int);\n" };
 const SECOND = {
   name: "9002_second",
   sql: "alter table zz add column b int;\ninsert into zz (b) values (1);\n",
 };
-
-async function withStore(work: (store: TestStore) => Promise<void>): Promise<void> {
-  const store = await openTestStore();
-  try {
-    await work(store);
-  } finally {
-    await store.close();
-  }
-}
 
 Deno.test("migrations run in order, and each one once", () =>
   withStore(async ({ database }) => {

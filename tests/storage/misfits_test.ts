@@ -11,7 +11,8 @@ import { balance, counter, event, reservation, run, subscription, user, withWrit
 const service = serviceOfFile();
 
 /** A member's name as its column's. */
-const snake = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+const snake = (name: string) =>
+  name === "notified" ? "told" : name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 Deno.test("the columns that take less than any whole number, and those of indexes, are known", () =>
   withWriter(async ({ store: { database } }) => {
@@ -65,7 +66,7 @@ Deno.test("what the tables refuse is found in a row, and what they take is not",
       { verb: "append", table: "reservations", row: reservation({ expiresAt: 2 ** 64 }) },
       { verb: "append", table: "reservations", row: reservation({ event: "a\0b" }) },
       { verb: "append", table: "events", row: event({ type: long }) },
-      { verb: "append", table: "credit_balances", row: balance({ told: 0.5 }) },
+      { verb: "append", table: "credit_balances", row: balance({ notified: 0.5 }) },
       { verb: "append", table: "runs", row: run({ openHolds: 1e10 }) },
       {
         verb: "append",

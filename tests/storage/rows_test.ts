@@ -78,7 +78,7 @@ const balance: fc.Arbitrary<CreditBalance> = record({
   revokedAmount: size,
   revokedAt: orNull(millis),
   overage: size,
-  told: fc.constantFrom(0, 1, 2, 3, 4, 7),
+  notified: fc.constantFrom(0, 1, 2, 3, 4, 7),
   origin: orNull(fc.constantFrom("plan", "rollover", "topup")),
   ownRef: orNull(text),
   included: orNull(record({
@@ -142,7 +142,7 @@ const wholeReservation = record({
   amounts: record({ count: size, tokens: size, seconds: size, cents: size, credits: size }),
   perUnit: fc.boolean(),
   priceRow: orNull(fc.integer({ min: -1, max: 9 })),
-  toldCents: fc.boolean(),
+  namesCents: fc.boolean(),
   lines: fc.array(fc.oneof(line, lineThatLeft), { maxLength: 3 }),
   credits: fc.array(creditLine, { maxLength: 3 }),
   prompt: orNull(text),
@@ -422,7 +422,7 @@ Deno.test("a ledger entry is decoded unchanged", () => {
 
 Deno.test("a journal line from before a column was added gets the column's value", () => {
   fc.assert(fc.property(wholeReservation, (row) => {
-    const today = { ...row, credits: [], prompt: null, priceRow: null, toldCents: false };
+    const today = { ...row, credits: [], prompt: null, priceRow: null, namesCents: false };
     const full = encodeChanges([{ verb: "append", table: "reservations", row: today }]);
     const old = full.split("\t").slice(0, -RESERVATIONS.later.length).join("\t");
     const other = encodeChanges([{ verb: "put", table: "credit_issues", row: { realm: 1, issued: 2 } }]);

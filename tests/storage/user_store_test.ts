@@ -158,9 +158,9 @@ Deno.test("balances are live up to the moment at which they are due or revoked, 
       balance({ id: "crb_1_f", remaining: 0n, revokedAt: NOW - 1 }),
       balance({ id: "crb_1_g", remaining: 0n, revokedAt: NOW - 1, held: 1n }),
       balance({ id: "crb_1_h", ...ofPlan(NOW) }),
-      balance({ id: "crb_1_i", ...ofPlan(NOW), told: 4 }),
-      balance({ id: "crb_1_j", ...ofPlan(NOW + 1), expiresAt: NOW - 5, told: 4 }),
-      balance({ id: "crb_1_k", ...ofPlan(null), expiresAt: NOW - 5, told: 4 }),
+      balance({ id: "crb_1_i", ...ofPlan(NOW), notified: 4 }),
+      balance({ id: "crb_1_j", ...ofPlan(NOW + 1), expiresAt: NOW - 5, notified: 4 }),
+      balance({ id: "crb_1_k", ...ofPlan(null), expiresAt: NOW - 5, notified: 4 }),
       balance({ id: "crb_2_a", userKey: 2 }),
     ];
     await write([

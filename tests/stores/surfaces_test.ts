@@ -12,6 +12,7 @@ import { chatChunk, eventOf as sentEvent, ModelServer } from "../support/model_s
 import { type Answer, send, type TestApp } from "../support/test_service.ts";
 import { testServerUrl } from "../support/test_store.ts";
 import { StoresProcess, type SwitchedDatabase } from "./support.ts";
+import { until } from "../support/until.ts";
 
 const live = new Map<string, string>();
 const stripe = new FakeStripe();
@@ -58,14 +59,6 @@ async function pair(catalog: unknown = CATALOG, planId = "plan_pro"): Promise<[T
 
 const track = (app: TestApp, count: number) =>
   dataOf(app.call("POST", "/track", { userId: "u", event: "image.x", count }));
-
-async function until(holds: () => Promise<boolean>): Promise<void> {
-  for (let tries = 0; tries < 2_000; tries++) {
-    if (await holds()) return;
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-  assert.fail("It never held");
-}
 
 Deno.test("streams of one database go on while the other is away, and those of the other when it is back", async () => {
   const [near, away] = await pair();

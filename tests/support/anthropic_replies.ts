@@ -3,7 +3,7 @@
 import { eventOf, type ModelReply, type ModelRequest, SAMPLE } from "./model_server.ts";
 
 /** The usage at the beginning of a stream, and what its end adds. */
-export const BEGIN_USAGE = {
+const BEGIN_USAGE = {
   input_tokens: 600,
   cache_creation_input_tokens: 100,
   cache_read_input_tokens: 300,

@@ -10,7 +10,7 @@ import { errorsOf } from "../../routes/reference/errors.ts";
 import type { RefusalCode } from "../../src/domain/values/refusal.ts";
 
 /** An operation as the reference knows it. */
-export interface Documented {
+interface Documented {
   readonly id: string;
   readonly method: string;
   /** The whole path, with `:name` for path members. */

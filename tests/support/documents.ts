@@ -1,7 +1,7 @@
 // Documents as something to run: their fenced blocks, and whether what a command printed is what a document shows.
 
 /** A fenced block of a document. */
-export interface Block {
+interface Block {
   readonly language: string;
   readonly text: string;
   readonly line: number;

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import type { Hono } from "hono";
 
 /** An event as it came; a comment has no name. */
-export interface StreamEvent {
+interface StreamEvent {
   readonly name: string | null;
   // deno-lint-ignore no-explicit-any -- tests look at whatever came
   readonly data: any;

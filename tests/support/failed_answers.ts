@@ -4,7 +4,7 @@
 type CallPath = "/chat/completions" | "/responses" | "/embeddings";
 
 /** An answer with status 200. */
-export interface FailedAnswer {
+interface FailedAnswer {
   readonly name: string;
   readonly path: CallPath;
   /** JSON, or server-sent events as their texts. */

@@ -23,10 +23,10 @@ import type { Counter } from "../../src/domain/state/counter.ts";
 import { addUp, kindOf, type RefusalRow } from "../../src/domain/state/refused_call.ts";
 import type { CallerTexts } from "../../src/domain/state/text_room.ts";
 import type { EndUserKey } from "../../src/domain/state/end_user_key.ts";
-import { type CreditBalance, type LedgerEntry, TOLD } from "../../src/domain/state/credit.ts";
+import { type CreditBalance, type LedgerEntry, NOTIFIED } from "../../src/domain/state/credit.ts";
 import type { MeteringEvent } from "../../src/domain/state/event.ts";
 import { ownerOf, type UserKey } from "../../src/domain/values/ids.ts";
-import type { HistoryCounts } from "../../src/domain/merging/merge_report.ts";
+import { type HistoryCounts, NO_HISTORY } from "../../src/domain/merging/merge_report.ts";
 import type { Millis } from "../../src/domain/values/period.ts";
 import { countersOf, type Reservation } from "../../src/domain/state/reservation.ts";
 import type { Run } from "../../src/domain/state/run.ts";
@@ -50,10 +50,10 @@ import { CREDIT_BALANCES, CREDIT_LEDGER } from "../../src/storage/rows/credit_ro
 import type { ColumnValue } from "../../src/storage/database.ts";
 import { valueOf } from "./copied_values.ts";
 import { isLive, runRows, runsAround } from "./memory_runs.ts";
-import { countMoved, NOTHING_MOVED } from "./moved_counts.ts";
+import { countMoved } from "./moved_counts.ts";
 
 /** Points of a write at which a test can wait (answer a promise) or fail (throw). */
-export interface StoreHooks {
+interface StoreHooks {
   /** Before a batch is in the journal. */
   append?: (changes: readonly JournalEntry[]) => Promise<void> | void;
   /** Before counts of refused calls are stored; false where the caller must not learn of it. */
@@ -191,9 +191,9 @@ export class MemoryTables {
     const counters = this.counters(user.key).filter(({ windowEnd }) =>
       windowEnd === null || windowEnd > from
     );
-    const balances = this.balances(user.key).filter(({ held, revokedAt, expiresAt, included, told }) =>
+    const balances = this.balances(user.key).filter(({ held, revokedAt, expiresAt, included, notified }) =>
       held > 0n || revokedAt === null && (expiresAt === null || expiresAt >= from) ||
-      included !== null && ((included.windowEnd ?? Infinity) > from || (told & TOLD.expired) === 0)
+      included !== null && ((included.windowEnd ?? Infinity) > from || (notified & NOTIFIED.expired) === 0)
     );
     const aliases = this.list("users", ({ merged_into: into }) => into === user.key)
       .map((row) => USERS.read(row))
@@ -259,7 +259,7 @@ export class MemoryTables {
     if (row === undefined) return null;
     const keys = JSON.parse(row.history_keys as string) as UserKey[];
     const pending = this.list("history_moves", ({ user_key: key }) => keys.includes(key as UserKey));
-    const movedLater = this.#movedLater.get(fromKey) ?? NOTHING_MOVED;
+    const movedLater = this.#movedLater.get(fromKey) ?? NO_HISTORY;
     return { report: row.report as string, historyPending: pending.length > 0, movedLater };
   }
 

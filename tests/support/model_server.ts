@@ -42,7 +42,7 @@ export type ModelReply =
   /** Ends the connection before an answer, or within one. */
   | { readonly drop: "before" | "within" }
   /** Begins an answer and waits before it ends the connection. */
-  | { readonly stall: Promise<void> };
+  | { readonly stall: Promise<void>; readonly status?: number };
 
 export interface ModelUsage {
   readonly prompt_tokens: number;
@@ -142,7 +142,8 @@ export class ModelServer {
     }
     if ("drop" in reply || "stall" in reply) {
       const isBegun = "stall" in reply || reply.drop === "within";
-      if (isBegun) await write(connection, `${head(200, 10_000)}{"choices": [`);
+      const { status = 200 } = "stall" in reply ? reply : {};
+      if (isBegun) await write(connection, `${head(status, 10_000)}{"choices": [`);
       if ("stall" in reply) await reply.stall;
       return;
     }
@@ -226,7 +227,7 @@ function completionOf(
 }
 
 /** An answer that fits the call, and its schema where it has one. */
-export function sampleReply({ path, body }: Pick<ModelRequest, "path" | "body">): ModelReply {
+function sampleReply({ path, body }: Pick<ModelRequest, "path" | "body">): ModelReply {
   if (path.endsWith("/models")) return { answer: MODELS };
   if (path.includes("/messages")) return messageReply(path, body);
   if (path.includes("/images/")) return { answer: imagesOf(body?.n ?? 1) };
@@ -244,7 +245,7 @@ export const SAMPLE = ["A ", "sample ", "of ", "text"];
 
 const MODELS = { object: "list", data: [{ id: "mini", object: "model", created: 0, owned_by: "test" }] };
 
-export const IMAGES_USAGE = { input_tokens: 50, output_tokens: 800, total_tokens: 850 };
+const IMAGES_USAGE = { input_tokens: 50, output_tokens: 800, total_tokens: 850 };
 
 /** An answer with images. */
 export function imagesOf(n: number, usage: object | null = IMAGES_USAGE) {

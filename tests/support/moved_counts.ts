@@ -1,17 +1,8 @@
 // How many history rows the background moved, as the store in memory counts them.
 
 import { ownerOf, type UserKey } from "../../src/domain/values/ids.ts";
-import type { HistoryCounts } from "../../src/domain/merging/merge_report.ts";
+import { type HistoryCounts, NO_HISTORY } from "../../src/domain/merging/merge_report.ts";
 import type { MemoryTables } from "./memory_store.ts";
-
-export const NOTHING_MOVED: HistoryCounts = {
-  events: 0,
-  eventLogs: 0,
-  reservations: 0,
-  subscriptionEvents: 0,
-  creditLedger: 0,
-  composeGenerations: 0,
-};
 
 /** Adds what is left to move of an alias to each merge whose history it belongs to, by the merge's ending user. */
 export function countMoved(tables: MemoryTables, counts: Map<UserKey, HistoryCounts>, alias: UserKey): void {
@@ -21,13 +12,13 @@ export function countMoved(tables: MemoryTables, counts: Map<UserKey, HistoryCou
     if (!owners.includes(alias)) continue;
     const isOwned = (id: unknown) => owners.includes(ownerOf("reservation", id as string) ?? 0);
     const reservations = tables.list("reservations", ({ id }) => isOwned(id)).length;
-    const before = counts.get(from as UserKey) ?? NOTHING_MOVED;
+    const before = counts.get(from as UserKey) ?? NO_HISTORY;
     counts.set(from as UserKey, { ...addedTo(before, step), reservations });
   }
 }
 
 function addedTo(before: HistoryCounts, step: HistoryCounts): HistoryCounts {
-  const names = Object.keys(NOTHING_MOVED) as (keyof HistoryCounts)[];
+  const names = Object.keys(NO_HISTORY) as (keyof HistoryCounts)[];
   return Object.fromEntries(
     names.map((name) => [name, before[name] + step[name]]),
   ) as unknown as HistoryCounts;

@@ -153,3 +153,13 @@ async function makeTemplate(): Promise<Blob> {
 function hashOf(value: unknown): string {
   return createHash("sha256").update(JSON.stringify(value)).digest("hex").slice(0, 16);
 }
+
+/** Runs work on a store, and closes the store. */
+export async function withStore<T>(work: (store: TestStore) => Promise<T>): Promise<T> {
+  const store = await openTestStore();
+  try {
+    return await work(store);
+  } finally {
+    await store.close();
+  }
+}

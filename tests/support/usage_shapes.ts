@@ -33,3 +33,13 @@ export const SHAPE_PRICES = {
 } as const;
 
 export const USAGE_SHAPES = shapes as unknown as readonly UsageShape[];
+
+/** Answers of a model server, by call, without a usage. */
+export const ANSWERS = {
+  chat: {
+    object: "chat.completion",
+    choices: [{ index: 0, message: { role: "assistant", content: "Hello" }, finish_reason: "stop" }],
+  },
+  responses: { object: "response", status: "completed", output: [] },
+  embeddings: { object: "list", data: [{ object: "embedding", index: 0, embedding: [0.5] }] },
+};

@@ -34,7 +34,7 @@ Deno.test("an operator makes a workspace, an app and its catalog from the comman
       assert.match(dryRun.out, /^Dry run: version 0 stays in force\nPATH +ID +CHANGE\n/);
       assert.match((await admin("catalog", "show")).out, /No catalog/);
       assert.match((await admin("catalog", "apply", file)).out, /^Version 1 is in force\n/);
-      assert.equal((await admin("catalog", "apply", file)).out, "No changes: version 1 stays in force\n");
+      assert.equal((await admin("catalog", "apply", file)).out, "No changes: version 1 is in force\n");
     });
     const shown = JSON.parse((await admin("catalog", "show", "--json")).out);
     assert.deepEqual([shown.version, shown.plans.length], [1, catalog.plans.length]);

@@ -95,12 +95,12 @@ const SUMS: readonly Fault[] = [
   [
     "overage that was reported twice",
     `insert into overage_hours values (4, 'sold', 'count', ${START}, ${START}, ${END}, 0.5)`,
-    [`${WINDOW} total 2, but events 2, and told 2 + pending 0.5`],
+    [`${WINDOW} total 2, but events 2, and reported 2 + pending 0.5`],
   ],
   [
     "overage that no event explains",
     "update overage_windows set total = 3, pending = 1.5",
-    [`${WINDOW} total 3, but events 2, and told 1.5 + pending 1.5`],
+    [`${WINDOW} total 3, but events 2, and reported 1.5 + pending 1.5`],
   ],
   [
     "overage that is reported too late",
@@ -301,14 +301,14 @@ const DUE_MARKS_AND_MESSAGES: readonly Fault[] = [
     ] as const
   ),
   [
-    "a balance that told what there is not to tell",
+    "a balance with an unknown bit of its messages",
     "update credit_balances set told = 8 where id = 'crb_1'",
-    ['told 1 user_1 credit balance "crb_1": told 8, but that is a sum of 1, 2 and 4'],
+    ['notified 1 user_1 credit balance "crb_1": notified 8, but that is a sum of 1, 2 and 4'],
   ],
   [
-    "a balance that told of an expiry that it does not have",
+    "a balance whose messages report an expiry that it does not have",
     "update credit_balances set told = 6 where id = 'crb_1'",
-    ['told 1 user_1 credit balance "crb_1": told 6, which says that it expired, but it never does'],
+    ['notified 1 user_1 credit balance "crb_1": notified 6, which says that it expired, but it never does'],
   ],
   [
     "a window of a plan that was given twice",

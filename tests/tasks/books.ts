@@ -25,7 +25,7 @@ export function share(group: string, since: number, count: string): string {
 }
 
 /** Gives a row lines of shares of user 2: [group, since, taken]. */
-export function tookShares(table: string, id: string, ...parts: [string, number, string][]): string {
+function tookShares(table: string, id: string, ...parts: [string, number, string][]): string {
   const text = JSON.stringify(
     parts.map(([group, since, taken]) => [2, group, "count", START, END, since, taken]),
   );

@@ -21,6 +21,7 @@ import {
 } from "../support/test_service.ts";
 import { testServerUrl } from "../support/test_store.ts";
 import { operatorOf, testShell, withService } from "./support.ts";
+import { until } from "../support/until.ts";
 
 const isServer = testServerUrl() !== null;
 
@@ -33,10 +34,6 @@ async function join({ store }: TestService, share: number): Promise<Service> {
   void service.start();
   await service.ready();
   return service;
-}
-
-async function until(isTrue: () => Promise<boolean> | boolean): Promise<void> {
-  while (!await isTrue()) await new Promise((resolve) => setTimeout(resolve, 20));
 }
 
 Deno.test({

@@ -34,7 +34,7 @@ Deno.test("the running service tries a catalog; progress goes to standard error"
     await withCatalog(2, async (file) => {
       const args = [...SPAN, "--app", app.appId];
       const tried = await runTask("whatif", [...args, "--catalog", file, "--json"], operatorOf(service));
-      assert.deepEqual([tried.code, tried.err], [0, "5 events of 1 users\n"]);
+      assert.deepEqual([tried.code, tried.err], [0, "Decided so far: 5 events of 1 user\n"]);
       assert.deepEqual(JSON.parse(tried.out), {
         events: 5,
         refused: [{ day: "2026-01-15", groupId: "lg", calls: 3, users: 1 }],
@@ -43,7 +43,7 @@ Deno.test("the running service tries a catalog; progress goes to standard error"
       });
       const { shell, out } = testShell(operatorOf(service));
       assert.equal(await runWhatIf(args, shell), 0);
-      assert.equal(out(), "No call of 5 events of 1 users would be refused");
+      assert.equal(out(), "No call of 5 events of 1 user would be refused");
       await Deno.writeTextFile(file, "{}{");
       assert.equal(await runWhatIf([...args, "--catalog", file], testShell(operatorOf(service)).shell), 2);
       const wrong = testShell(operatorOf(service));

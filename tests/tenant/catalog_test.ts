@@ -122,8 +122,9 @@ const MESSAGES: readonly (readonly [object, readonly string[]])[] = [
   ]],
   [groupWith({ alerts: 80 }), ["plans[0].limits[0].alerts: must be an array"]],
   [groupWith({ alerts: ["speed"] }), ['plans[0].limits[0].alerts[0]: must be a number or "pace"']],
-  [itemWith({ lowAt: 0 }), ["packs[0].items[0].lowAt: must be greater than 0"]],
-  [itemWith({ amount: 0 }), ["packs[0].items[0].amount: must be greater than 0"]],
+  [itemWith({ lowAt: 0 }), ["packs[0].items[0].lowAt: must be at least 0.000001"]],
+  [itemWith({ amount: 0 }), ["packs[0].items[0].amount: must be at least 0.000001"]],
+  [itemWith({ amount: 4e-7 }), ["packs[0].items[0].amount: must be at least 0.000001"]],
   [{ plans: {}, settings: { promptLogging: "yes" } }, [
     "settings.promptLogging: must be a boolean",
     "plans: must be an array",

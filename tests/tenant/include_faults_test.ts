@@ -11,7 +11,7 @@ async function faultsOf(document: object): Promise<string[]> {
 
 const PLAN = planOf("plan", { g: 1 });
 
-const includeWith = (include: object, more: object = {}) => ({
+const includeWith = (include: object, more: object = {}, amount = 5) => ({
   plans: [{ ...PLAN, includes: [include], ...more }],
   packs: [
     { id: "p", name: "P", kind: "generic", unit: "count", matches: [{ event: "*" }], items: [] },
@@ -19,7 +19,7 @@ const includeWith = (include: object, more: object = {}) => ({
       id: "i",
       name: "I",
       kind: "generic",
-      items: [{ id: "one", label: "One", unit: "count", amount: 5, matches: [{ event: "*" }] }],
+      items: [{ id: "one", label: "One", unit: "count", amount, matches: [{ event: "*" }] }],
     },
   ],
 });
@@ -32,8 +32,14 @@ const INCLUDES: readonly (readonly [document: object, faults: readonly string[]]
   [includeWith({ packId: "i", period: LIFETIME }), []],
   [includeWith({ packId: "none" }), [`${IN_PLAN}.packId: must be the id of a pack of the catalog`]],
   [includeWith({ packId: "p" }), [`${IN_PLAN}.quantity: is needed when the pack has no items`]],
-  [includeWith({ packId: "p", quantity: 0 }), [`${IN_PLAN}.quantity: must be greater than 0`]],
+  [includeWith({ packId: "p", quantity: 0 }), [`${IN_PLAN}.quantity: must be at least 0.000001`]],
+  [includeWith({ packId: "p", quantity: 4e-7 }), [`${IN_PLAN}.quantity: must be at least 0.000001`]],
   [includeWith({ packId: "i", quantity: 2 }), []],
+  [includeWith({ packId: "i", quantity: 0.001 }, {}, 0.001), []],
+  [
+    includeWith({ packId: "i", quantity: 0.0001 }, {}, 0.001),
+    [`${IN_PLAN}.quantity: must include at least 0.000001 of each item`],
+  ],
   [
     includeWith({ packId: "i" }, { includes: [{ packId: "i" }, { packId: "i" }] }),
     ["plans[0].includes[1].packId: must be unique in its plan"],

@@ -11,7 +11,7 @@ import { Registry } from "../../src/tenant/registry.ts";
 import type { ApiKey, Workspace } from "../../src/storage/rows/registry_rows.ts";
 import { RegistryChanges, Unconfirmed } from "../../src/tenant/registry_changes.ts";
 import { LONER } from "../storage/sample.ts";
-import { openTestStore, testServerUrl, type TestStore } from "../support/test_store.ts";
+import { testServerUrl, withStore } from "../support/test_store.ts";
 
 const NOW = Date.UTC(2026, 0, 1);
 const clock = { now: () => NOW };
@@ -72,15 +72,6 @@ function confirming(database: Database, term: number) {
       version,
     ]);
   });
-}
-
-async function withStore(work: (store: TestStore) => Promise<void>): Promise<void> {
-  const store = await openTestStore();
-  try {
-    await work(store);
-  } finally {
-    await store.close();
-  }
 }
 
 Deno.test("a change sees what another member changed before, and counts on from its version", () =>

@@ -9,7 +9,7 @@ const ANSWER: AttemptResult = { ...BROKEN, answer: 'x\u0000"y' };
 Deno.test("each attempt is kept with its answer, up to 20; failing messages are listed and all sent again", async () => {
   const transport = new ScriptedTransport();
   transport.answer = () => ANSWER;
-  const sending = await startSending(transport);
+  await using sending = await startSending(transport);
   await sending.put("whk_1", { events: ["credits.granted"] });
   const path = `/apps/${sending.app.appId}/webhooks/whk_1`;
   // deno-lint-ignore no-explicit-any -- tests look at whatever came back
@@ -43,13 +43,12 @@ Deno.test("each attempt is kept with its answer, up to 20; failing messages are 
   const [last, before] = await ask("GET", `/messages/${id}/attempts`);
   assert.deepEqual([last.status, last.error, last.answer, before.status], [200, null, null, 500]);
   assert.equal((await sending.admin("GET", `${path}/messages/whm_unknown/attempts`)).status, 404);
-  await sending.close();
 });
 
 Deno.test("messages that were given up are sent again in their order, with a whole schedule each", async () => {
   const transport = new ScriptedTransport();
   transport.answer = () => BROKEN;
-  const sending = await startSending(transport);
+  await using sending = await startSending(transport);
   await sending.put("whk_1", { events: ["credits.granted"] });
   for (const reference of ["one", "two", "three"]) await grant(sending.app, "u1", reference);
   const rows = () => sending.messages();
@@ -66,5 +65,4 @@ Deno.test("messages that were given up are sent again in their order, with a who
     transport.attempts.map(({ body }) => JSON.parse(body).data.externalRef),
     ["one", "two", "three"],
   );
-  await sending.close();
 });

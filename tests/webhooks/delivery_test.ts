@@ -41,7 +41,7 @@ async function messagesOf(sending: SendingService, webhookId: string): Promise<M
 
 Deno.test("an endpoint that answers well gets everything in order, signed with the secret that was shown", async () => {
   await using endpoint = endpointOf(() => new Response("thanks"));
-  const sending = await startSending();
+  await using sending = await startSending();
   const { webhookId, secret } = await subscribe(sending, endpoint, ["*"]);
   for (let time = 0; time < 5; time++) await grant(sending.app, "käthe", `ref_${time}`);
   await until(async () => (await sending.messages()).every(({ status }) => status === "delivered"));
@@ -55,7 +55,6 @@ Deno.test("an endpoint that answers well gets everything in order, signed with t
   assert.throws(() =>
     new Webhook(secret).verify(`${endpoint.sent[0]?.body} `, endpoint.sent[0]?.headers ?? {})
   );
-  await sending.close();
 });
 
 Deno.test("endpoints that answer wrongly, elsewhere, too much or not at all are reported, and delay no other endpoint", async () => {
@@ -65,7 +64,7 @@ Deno.test("endpoints that answer wrongly, elsewhere, too much or not at all are 
   await using elsewhere = endpointOf(() => Response.redirect(well.url));
   await using much = endpointOf(() => new Response("x".repeat(1024 * 1024)));
   await using never = endpointOf(() => silent.promise);
-  const sending = await startSending();
+  await using sending = await startSending();
   const ids: string[] = [];
   for (const endpoint of [well, wrong, elsewhere, much, never]) {
     ids.push((await subscribe(sending, endpoint, ["credits.granted"])).webhookId);
@@ -95,12 +94,11 @@ Deno.test("endpoints that answer wrongly, elsewhere, too much or not at all are 
   assert.deepEqual(times.map((time) => time - (times[0] as number)), [0, 360, 720]);
   assert.equal(well.sent.length, 1, "the redirect led nowhere");
   silent.resolve(new Response("at last"));
-  await sending.close();
 });
 
 Deno.test("an erased person is reported once, outside every order, and what named the person is not sent", async () => {
   await using endpoint = endpointOf((times) => new Response("x", { status: times === 1 ? 500 : 200 }));
-  const sending = await startSending();
+  await using sending = await startSending();
   await subscribe(sending, endpoint, ["credits.granted", "person.erased"]);
   await grant(sending.app, "u1", "ref_1");
   await until(async () => (await sending.messages())[0]?.attempts === 1);
@@ -115,5 +113,4 @@ Deno.test("an erased person is reported once, outside every order, and what name
   await sending.admin("POST", "/sweep");
   assert.deepEqual((await sending.messages()).map(({ body }) => JSON.parse(body).type), ["person.erased"]);
   assert.equal(endpoint.sent.length, 2);
-  await sending.close();
 });

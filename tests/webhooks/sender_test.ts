@@ -14,7 +14,7 @@ limitsOfFile(SENDER_LIMITS, { countEveryMs: 0 });
 
 Deno.test("what a turn records is sent soon, once, and is then delivered", async () => {
   const transport = new ScriptedTransport();
-  const sending = await startSending(transport);
+  await using sending = await startSending(transport);
   await sending.put("whk_1");
   await grant(sending.app, "u1", "ref_1");
   await until(async () => (await sending.messages()).every(({ status }) => status === "delivered"));
@@ -27,13 +27,12 @@ Deno.test("what a turn records is sent soon, once, and is then delivered", async
   assert.deepEqual([data.userId, data.externalRef, data.appId], ["u1", "ref_1", sending.app.appId]);
   const [health] = await sending.store.database.query("select * from webhooks");
   assert.deepEqual([health?.last_success_at_ms, health?.failing_since_ms], [sending.clock.now(), null]);
-  await sending.close();
 });
 
 Deno.test("a message that fails keeps its user's later ones waiting and no other user's, and is given up after eight attempts", async () => {
   const transport = new ScriptedTransport();
   transport.answer = ({ body }) => body.includes('"bad"') ? BROKEN : OK;
-  const sending = await startSending(transport);
+  await using sending = await startSending(transport);
   await sending.put("whk_1", { events: ["credits.granted"] });
   await grant(sending.app, "u1", "bad");
   await grant(sending.app, "u1", "good");
@@ -62,26 +61,24 @@ Deno.test("a message that fails keeps its user's later ones waiting and no other
   assert.equal((await bad())?.status, "failed");
   await until(() => transport.idsOf('"good"').length === 1);
   assert.equal(transport.idsOf('"bad"').length, 8);
-  await sending.close();
 });
 
 Deno.test("an endpoint that never answers delays no other", async () => {
   const transport = new ScriptedTransport();
   transport.answer = ({ url }) => url.includes("slow") ? new Promise(() => {}) : OK;
-  const sending = await startSending(transport);
+  await using sending = await startSending(transport);
   await sending.put("whk_slow", { url: "https://slow.test/", events: ["credits.*"] });
   await sending.put("whk_fast", { url: "https://fast.test/", events: ["credits.*"] });
   for (let user = 0; user < 20; user++) await grant(sending.app, `u${user}`, `ref_${user}`);
   const to = (name: string) => transport.attempts.filter(({ url }) => url.includes(name)).length;
   await until(() => to("fast") === 20);
   assert.equal(to("slow"), 8);
-  await sending.close();
 });
 
 Deno.test("410 disables a webhook at once; what waits goes out when it is enabled", async () => {
   const transport = new ScriptedTransport();
   transport.answer = () => ({ status: 410, fault: "answered 410" });
-  const sending = await startSending(transport);
+  await using sending = await startSending(transport);
   await sending.put("whk_1", { events: ["credits.*"] });
   const isDisabled = () =>
     sending.serving().registry.apps.get(sending.app.appId)?.webhooks.get("whk_1")?.disabled;
@@ -98,14 +95,13 @@ Deno.test("410 disables a webhook at once; what waits goes out when it is enable
   await sending.put("whk_1", { disabled: false });
   await until(async () => (await sending.messages())[0]?.status === "delivered");
   assert.equal(transport.attempts.length, 2);
-  await sending.close();
 });
 
 Deno.test("an attempt that began before a webhook was enabled again does not disable it", async () => {
   const transport = new ScriptedTransport();
   const held = Promise.withResolvers<AttemptResult>();
   transport.answer = () => held.promise;
-  const sending = await startSending(transport);
+  await using sending = await startSending(transport);
   await sending.put("whk_1", { events: ["credits.*"] });
   await grant(sending.app, "u1", "ref_1");
   await until(() => transport.attempts.length === 1);
@@ -120,13 +116,12 @@ Deno.test("an attempt that began before a webhook was enabled again does not dis
     sending.serving().registry.apps.get(sending.app.appId)?.webhooks.get("whk_1")?.disabled,
     false,
   );
-  await sending.close();
 });
 
 Deno.test("what waits for another attempt is not waited for once its webhook is enabled", async () => {
   const transport = new ScriptedTransport();
   transport.answer = () => BROKEN;
-  const sending = await startSending(transport);
+  await using sending = await startSending(transport);
   await sending.put("whk_1", { events: ["credits.*"] });
   await grant(sending.app, "u1", "one");
   await until(async () => (await sending.messages())[0]?.attempts === 1);
@@ -134,12 +129,11 @@ Deno.test("what waits for another attempt is not waited for once its webhook is 
   transport.answer = () => OK;
   await sending.put("whk_1", { disabled: false });
   await until(async () => (await sending.messages())[0]?.status === "delivered");
-  await sending.close();
 });
 
 Deno.test("five days of nothing but failures disable a webhook, and a success between begins them anew", async () => {
   const transport = new ScriptedTransport();
-  const sending = await startSending(transport);
+  await using sending = await startSending(transport);
   await sending.put("whk_1", { events: ["credits.*"] });
   const webhook = () => sending.serving().registry.apps.get(sending.app.appId)?.webhooks.get("whk_1");
   let sent = 0;
@@ -163,12 +157,11 @@ Deno.test("five days of nothing but failures disable a webhook, and a success be
   await sending.put("whk_1", { disabled: false });
   await tell(BROKEN);
   assert.equal(webhook()?.disabled, false);
-  await sending.close();
 });
 
 Deno.test("both secrets sign for a day after a rotation, then the new one alone", async () => {
   const transport = new ScriptedTransport();
-  const sending = await startSending(transport);
+  await using sending = await startSending(transport);
   const validUntil = sending.clock.now() + 24 * 60 * MINUTE;
   const secrets = [{ secret: "new", validUntil: null }, { secret: "old", validUntil }];
   await sending.put("whk_1", { events: ["credits.*"], secrets });
@@ -179,13 +172,12 @@ Deno.test("both secrets sign for a day after a rotation, then the new one alone"
   await until(() => transport.attempts.length === 2);
   assert.deepEqual(transport.attempts.map(({ secrets }) => secrets), [["new", "old"], ["new"]]);
   assert.equal(transport.attempts[1]?.at, validUntil);
-  await sending.close();
 });
 
 Deno.test("an attempt that was under way when the process died is made again, with the same id and bytes", async () => {
   const transport = new ScriptedTransport();
   transport.answer = () => new Promise(() => {});
-  const sending = await startSending(transport);
+  await using sending = await startSending(transport);
   await sending.put("whk_1", { events: ["credits.*"] });
   await grant(sending.app, "u1", "one");
   await grant(sending.app, "u1", "two");
@@ -197,13 +189,12 @@ Deno.test("an attempt that was under way when the process died is made again, wi
   assert.deepEqual([first?.messageId, first?.body], [again?.messageId, again?.body]);
   assert.ok(last?.body.includes('"two"'));
   assert.equal(transport.attempts.length, 3);
-  await sending.close();
 });
 
 Deno.test("an attempt that was asked for is made out of order, and leaves the schedule where it stood", async () => {
   const transport = new ScriptedTransport();
   transport.answer = () => BROKEN;
-  const sending = await startSending(transport);
+  await using sending = await startSending(transport);
   await sending.put("whk_1", { events: ["credits.*"] });
   await grant(sending.app, "u1", "one");
   await grant(sending.app, "u1", "two");
@@ -227,12 +218,11 @@ Deno.test("an attempt that was asked for is made out of order, and leaves the sc
   await sender.attemptNow(one);
   assert.deepEqual(await rows(), [["delivered", 4, 1], ["delivered", 2, 0]]);
   await sender.attemptNow("whm_unknown");
-  await sending.close();
 });
 
 Deno.test("a message that was given up is delivered when a caller asks for it", async () => {
   const transport = new ScriptedTransport();
-  const sending = await startSending(transport);
+  await using sending = await startSending(transport);
   await sending.put("whk_1", { events: ["credits.*"] });
   await grant(sending.app, "u1", "one");
   await until(async () => (await sending.messages())[0]?.status === "delivered");
@@ -240,13 +230,12 @@ Deno.test("a message that was given up is delivered when a caller asks for it", 
   await sending.store.database.query("update webhook_messages set status = 'failed'");
   await sending.serving().sender.attemptNow(message?.id as string);
   assert.equal((await sending.messages())[0]?.status, "delivered");
-  await sending.close();
 });
 
 Deno.test("what waits is counted with its age, and nothing of it once it is delivered", async () => {
   const transport = new ScriptedTransport();
   transport.answer = () => BROKEN;
-  const sending = await startSending(transport);
+  await using sending = await startSending(transport);
   await sending.put("whk_1", { events: ["credits.*"] });
   await sending.put("whk_2", { events: ["credits.*"] });
   await grant(sending.app, "u1", "one");
@@ -260,13 +249,12 @@ Deno.test("what waits is counted with its age, and nothing of it once it is deli
   sending.serving().sender.wake();
   await until(() => counted()?.pending === 0);
   assert.deepEqual(counted(), { pending: 0, oldestSeconds: 0 });
-  await sending.close();
 });
 
 Deno.test("a webhook that is removed is sent nothing more", async () => {
   const transport = new ScriptedTransport();
   transport.answer = () => BROKEN;
-  const sending = await startSending(transport);
+  await using sending = await startSending(transport);
   await sending.put("whk_1", { events: ["credits.*"] });
   await grant(sending.app, "u1", "one");
   await until(async () => (await sending.messages())[0]?.attempts === 1);
@@ -276,5 +264,4 @@ Deno.test("a webhook that is removed is sent nothing more", async () => {
   await sending.crash();
   await sending.messages();
   assert.equal(transport.attempts.length, 1);
-  await sending.close();
 });

@@ -42,8 +42,8 @@ export const CATALOG = {
   }],
 };
 
-/** A service of a test. */
-export interface SendingService {
+/** A service of a test; it stops with its scope, or by `close`. */
+export interface SendingService extends AsyncDisposable {
   readonly store: TestStore;
   readonly clock: ManualClock;
   readonly service: Service;
@@ -95,6 +95,10 @@ export async function startSending(
   const admin = (method: string, path: string, body?: unknown) =>
     send(http, method, `/api/admin/v1${path}`, body, { key: ADMIN_TOKEN });
   const app = await newApp(http, admin, CATALOG, {});
+  const close = async () => {
+    await service.stop();
+    await store.close();
+  };
   return {
     store,
     clock,
@@ -130,10 +134,8 @@ export async function startSending(
       serving().term.fail(new Error("A test ended the term"));
       await service.ready();
     },
-    async close() {
-      await service.stop();
-      await store.close();
-    },
+    close,
+    [Symbol.asyncDispose]: close,
   };
 }
 

@@ -272,7 +272,7 @@ const LIMIT_COLUMNS: readonly Column<ExplainedGroup>[] = [
     head: "Effective limit",
     kind: "number",
     cell: ({ gate, headroom, unit }) =>
-      headroom === null || gate === null ? <NoValue /> : (
+      headroom === null ? <NoValue /> : (
         <span
           title={headroom.mode === "percent"
             ? `${headroom.value} % of the quota`

@@ -17,7 +17,7 @@ export const SCOPES = ["analytics", "ai_personalization", "prompt_logging"] as c
 export type Scope = typeof SCOPES[number];
 
 /** The report of a merge as the API returns it. */
-export type ShownMerge = AnswerOf<typeof aliasCustomer>;
+type ShownMerge = AnswerOf<typeof aliasCustomer>;
 
 function pairOf({ user }: UserSubject, values: Values) {
   const other = values["other"] ?? "";

@@ -8,7 +8,7 @@ import type { AnswerOf } from "../../contract/definition.ts";
 import { getTopUp, listTopUps } from "../../contract/top_ups.ts";
 
 /** What a user buys by itself. */
-export interface TopUpsShown {
+interface TopUpsShown {
   /** Null for none. */
   readonly setting: AnswerOf<typeof getTopUp> | null;
   /** The newest ones. */

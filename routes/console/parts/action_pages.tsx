@@ -18,7 +18,7 @@ export interface Preview {
 }
 
 /** The confirmation of an action that cannot be undone. */
-export interface Danger {
+interface Danger {
   readonly consequence: string;
   /** The text that the operator types to confirm; null for a checkbox, where little is lost. */
   readonly typed: string | null;

@@ -47,7 +47,7 @@ export type ApiAnswer<T> = { readonly ok: true; readonly data: T } | {
 };
 
 /** The API's endpoints by their ids. */
-export interface Endpoints {
+interface Endpoints {
   readonly keyed: ReadonlyMap<string, Endpoint<World>>;
   readonly keyless: ReadonlyMap<string, KeylessEndpoint<World>>;
 }
@@ -63,7 +63,7 @@ export function endpointsOf(
 }
 
 /** The operator and the request that a call is made for. */
-export interface CallContext {
+interface CallContext {
   readonly session: Session;
   /** Whether the operator may read prompts and responses. */
   readonly seesPrompts: boolean;
@@ -76,7 +76,7 @@ export interface CallContext {
 }
 
 /** Values for the audit log, beside the input of a write and the ids in its answer. */
-export interface AuditDetails {
+interface AuditDetails {
   /** By default the user of the page. */
   readonly userId?: string | null;
   readonly before?: Values;
@@ -152,12 +152,12 @@ export class ApiCaller {
       const isKept = endpoint.answersToken !== true;
       const userId = details.userId ?? this.#context.userId ?? textOr(sent["userId"]) ??
         textOr(sent["distinctId"]);
-      const told = {
+      const values = {
         before: details.before ?? null,
         after: (data: Values) => ({ ...plainValues(sent), ...details.after, ...idsOf(data) }),
       };
       const action = { ...this.#author, what: id, appId, mode, userId };
-      const write = () => this.#withinCap(id, caller, sent, () => audited(this.serving, action, told, run));
+      const write = () => this.#withinCap(id, caller, sent, () => audited(this.serving, action, values, run));
       // No first answer is kept of a call that answers a secret.
       return isKept ? await write() : await this.#spending(id, write);
     });

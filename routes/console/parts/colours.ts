@@ -1,7 +1,7 @@
 // Colours of charts: a name has one colour on every page, whatever else a chart shows.
 
 /** The number of colours; the styles have a class for each. */
-export const COLOURS = 12;
+const COLOURS = 12;
 
 /**
  * Chooses a class for each of some names, such as "colour-3". A name keeps the colour that its letters give; where that is

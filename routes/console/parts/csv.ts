@@ -1,9 +1,10 @@
 // Lists as CSV (RFC 4180). Text that a spreadsheet would read as a formula is prefixed with an apostrophe. Every text is in
 // quotes: in many countries a semicolon separates cells, and a text after one would be a cell of its own.
 
+import { inParts } from "../../../src/process/downloads.ts";
 import type { Download } from "./page_context.ts";
 
-export type CsvValue = string | number | null;
+type CsvValue = string | number | null;
 
 /** The column of credits, where there are any: files without them are as before. */
 export function withCredits(hasCredits: boolean): "costCredits"[] {
@@ -23,19 +24,13 @@ export function csvFile<Column extends string>(
 export function csvStream<Column extends string>(
   name: string,
   columns: readonly Column[],
-  pages: AsyncIterator<readonly Readonly<Record<Column, CsvValue>>[]>,
+  pages: AsyncIterable<readonly Readonly<Record<Column, CsvValue>>[]>,
 ): Download {
-  const encoder = new TextEncoder();
-  const text = new ReadableStream<Uint8Array>({
-    start: (controller) => controller.enqueue(encoder.encode(linesOf([columns]))),
-    async pull(controller) {
-      const page = await pages.next();
-      if (page.done === true) controller.close();
-      else controller.enqueue(encoder.encode(linesOf(cellsOf(columns, page.value))));
-    },
-    cancel: async () => void await pages.return?.(),
-  });
-  return { ...fileOf(name), text };
+  async function* lines() {
+    yield linesOf([columns]);
+    for await (const page of pages) yield linesOf(cellsOf(columns, page));
+  }
+  return { ...fileOf(name), text: inParts(lines()) };
 }
 
 function fileOf(name: string): Pick<Download, "name" | "type"> {

@@ -11,8 +11,8 @@ import { getTestClock } from "../../contract/test_clock.ts";
 /** The usage by day as the admin API returns it. */
 export type DailyUsage = AnswerOf<typeof listDailyUse>;
 export type DayOfUsage = DailyUsage["days"][number];
-export type PartOfUsage = DayOfUsage["parts"][number];
-export type DailyPart = (typeof DAILY_PARTS)[number];
+type PartOfUsage = DayOfUsage["parts"][number];
+type DailyPart = (typeof DAILY_PARTS)[number];
 
 const DAY_MS = 86_400_000;
 
@@ -29,7 +29,7 @@ export function dayOf(at: number): string {
 }
 
 /** What to read of daily usage. */
-export interface DailyQuery {
+interface DailyQuery {
   readonly by: DailyPart;
   readonly status?: "used" | "blocked";
   readonly order?: "events" | "cost";
@@ -82,7 +82,7 @@ const NAMELESS: Readonly<Record<DailyPart, string>> = {
 };
 
 /** What a part is called; plans by their names. */
-export function partName(
+function partName(
   by: DailyPart,
   part: PartOfUsage,
   planNames: ReadonlyMap<string, string> = new Map(),

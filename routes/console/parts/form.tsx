@@ -89,11 +89,14 @@ export function timeField(at: string | null): string {
   return at === null ? "" : at.slice(0, 19);
 }
 
+/** A decimal number. Commas only part thousands: a decimal comma is refused, since 1,5 must not become 15. */
+const NUMBER = /^[-+]?(?:\d*|\d{1,3}(?:,\d{3})+)(?:\.\d*)?(?:e[-+]?\d+)?$/i;
+
 /** The value of a field of kind "number"; undefined for an empty field, the text itself where it is not a number. */
 export function numberIn(text: string): number | string | undefined {
-  const trimmed = text.trim().replaceAll(",", "");
+  const trimmed = text.trim();
   if (trimmed === "") return undefined;
-  const value = Number(trimmed);
+  const value = NUMBER.test(trimmed) ? Number(trimmed.replaceAll(",", "")) : NaN;
   return Number.isFinite(value) ? value : text;
 }
 

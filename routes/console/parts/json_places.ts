@@ -2,14 +2,14 @@
 // doesn't always say where an error is.
 
 /** A syntax error. */
-export interface TextFault {
+interface TextFault {
   /** The number of characters before it. */
   readonly offset: number;
   readonly message: string;
 }
 
 /** A parsed text, or its first syntax error. */
-export type ReadJson =
+type ReadJson =
   | { readonly fault: TextFault }
   | { readonly value: unknown; readonly places: ReadonlyMap<string, number> };
 

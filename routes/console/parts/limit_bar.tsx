@@ -13,7 +13,7 @@ export type LimitGroup = AnswerOf<typeof explain>["groups"][number];
 export type OwnWindow = Partial<Pick<ShownUser["counters"][number], "period" | "window" | "overageMax">>;
 
 /** The period of the plan, for limits without one of their own. */
-export type PlanPeriod = ShownUser["period"];
+type PlanPeriod = ShownUser["period"];
 
 const NEAR = 0.8;
 
@@ -41,8 +41,7 @@ export function LimitBar(
     isChanged?: boolean;
   },
 ) {
-  const { label, unit, quota, current, held, isCustom, overage = 0 } = group;
-  const gate = group.gate ?? quota;
+  const { label, unit, quota, gate, current, held, isCustom, overage = 0 } = group;
   const used = current - held;
   // Above the quota, the whole bar is what was used.
   const whole = Math.max(quota, current, Number.MIN_VALUE);

@@ -34,7 +34,7 @@ export interface PageContent {
 }
 
 /** A redirect of the browser. */
-export interface Redirect {
+interface Redirect {
   readonly to: string;
   /** What was done; the page shows it once. */
   readonly note?: string;

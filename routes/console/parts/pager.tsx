@@ -19,7 +19,7 @@ export interface Part {
 }
 
 /** How a list is read from the API. */
-export interface Listing<Data, Row> {
+interface Listing<Data, Row> {
   readonly read: (part: Part) => Promise<ApiAnswer<Data>>;
   readonly rowsOf: (data: Data) => readonly Row[];
   /** The rows as a CSV file. */
@@ -27,7 +27,7 @@ export interface Listing<Data, Row> {
 }
 
 /** A page of a list. */
-export interface Listed<Row> {
+interface Listed<Row> {
   readonly rows: readonly Row[];
   readonly offset: number;
 }

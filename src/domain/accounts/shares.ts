@@ -24,7 +24,7 @@ import { isOfGuard, type Millis, type Window } from "../values/period.ts";
 import type { Amounts } from "../pricing/amounts.ts";
 
 /** A limit group of an account with its window. */
-export interface SharedGroup {
+interface SharedGroup {
   readonly group: LimitGroup;
   readonly window: Window;
 }
@@ -48,7 +48,7 @@ export function readShare(draft: Draft, account: Draft, { group, window }: Share
 const NO_SHARE: MemberReading = { count: 0n, quota: null };
 
 /** The most that a member may use of a group: its own limit for groups of this id, else the group's for each member. */
-export function memberQuotaOf(
+function memberQuotaOf(
   { memberLimits }: Pick<User, "memberLimits">,
   group: LimitGroup,
 ): Amount | null {
@@ -132,7 +132,7 @@ export function refundShares(draft: Draft, lines: readonly ShareLine[] = NO_SHAR
 const NO_SHARES: readonly ShareLine[] = [];
 
 /** The final amounts of a hold. */
-export interface FinalShares {
+interface FinalShares {
   /** Whether the hold has lapsed, so that everything is taken anew. */
   readonly isRecharge: boolean;
   readonly costCents: Amount;

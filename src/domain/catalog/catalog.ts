@@ -59,7 +59,7 @@ export interface GroupPeriodDocument {
 }
 
 /** A pack that a plan includes in each window. */
-export interface IncludeDocument {
+interface IncludeDocument {
   readonly packId: string;
   /** How many packs, or the amount of a pack without items. */
   readonly quantity?: number | undefined;
@@ -84,7 +84,7 @@ export interface PlanDocument {
   readonly features?: FeatureValues | undefined;
 }
 
-export interface PackItemDocument {
+interface PackItemDocument {
   readonly id: string;
   readonly label: string;
   readonly unit: Unit;
@@ -109,7 +109,7 @@ export interface PackDocument {
 }
 
 /** What a pack costs, or a unit of a pack without items. */
-export interface PackPrice {
+interface PackPrice {
   /** In the smallest unit of the currency, as Stripe has it. */
   readonly amount: number;
   /** Three lower-case letters. */
@@ -118,7 +118,7 @@ export interface PackPrice {
 
 export type DataSource = "user_usage" | "user_events" | "user_attributes" | "subscription" | "credits";
 
-export interface ComposeTypeDocument {
+interface ComposeTypeDocument {
   readonly name: string;
   readonly model: string;
   readonly prompt: string;
@@ -136,7 +136,7 @@ export interface RateLimit {
   readonly burst: number;
 }
 
-export interface SettingsDocument {
+interface SettingsDocument {
   readonly promptLogging?: boolean | undefined;
   readonly promptLogRetentionDays?: number | undefined;
   readonly reservationTtlSeconds?: number | undefined;
@@ -232,7 +232,7 @@ export interface Catalog {
 }
 
 /** What a price of a payment provider sells: a plan or a pack. */
-export type Sold = { readonly plan: Plan } | { readonly pack: Pack };
+type Sold = { readonly plan: Plan } | { readonly pack: Pack };
 
 const TTL_SECONDS_DEFAULT = 600;
 const RETENTION_DAYS_DEFAULT = 30;
@@ -409,12 +409,17 @@ function compilePack(pack: PackDocument): Pack {
     items: pack.items.map((item) => ({
       id: item.id,
       unit: item.unit,
-      amount: amountOf(item.amount),
+      amount: positiveOf(item.amount),
       matches: item.matches,
       lowAt: lowAtOf(item),
     })),
     bucket: isBucket ? { id: null, unit, matches, lowAt: lowAtOf(pack) } : null,
   };
+}
+
+/** An amount above 0: catalogs of before may have amounts that round to 0, which no balance can have. */
+function positiveOf(value: number): Amount {
+  return larger(amountOf(value), 1n);
 }
 
 function pricesOf(part: PlanDocument | PackDocument | undefined, sold: Sold): [string, Sold][] {

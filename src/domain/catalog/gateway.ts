@@ -5,7 +5,7 @@ import { patternCovers } from "../values/match.ts";
 import type { PriceRow } from "./price_row.ts";
 
 /** The model server of some models: one of `HOLDFAST_UPSTREAMS`. */
-export interface UpstreamRule {
+interface UpstreamRule {
   readonly models: readonly string[];
   readonly upstream: string;
 }

@@ -71,7 +71,7 @@ export function kindOfGroup({ period }: Pick<LimitGroup, "period">): string {
 }
 
 /** The trial of a plan: how long it is, and the plan after it; null if the subscription ends with it. */
-export interface PlanTrial {
+interface PlanTrial {
   readonly lengthMs: number;
   readonly thenPlanId: string | null;
 }

@@ -4,10 +4,10 @@
 import { type Amount, amountOf } from "../values/amount.ts";
 
 /** How a model is priced: by tokens, by the call (or image), or by the second of output. */
-export type AmountMode = "per_token" | "per_call" | "per_unit";
+type AmountMode = "per_token" | "per_call" | "per_unit";
 
 /** Prices of tokens, in cents a million; a member that is left out has the default that its comment names. */
-export interface TokenPriceDocument {
+interface TokenPriceDocument {
   readonly inputCentsPerMillionTokens?: number | undefined;
   /** Input read from the provider's prompt cache. Default: the input price. */
   readonly cachedInputCentsPerMillionTokens?: number | undefined;

@@ -6,7 +6,7 @@ import type { Draft } from "../state/draft.ts";
 import type { Millis } from "../values/period.ts";
 import { invalidField, type Refusal } from "../values/refusal.ts";
 import { answered, refused, type Result } from "../state/result.ts";
-import { type CreditBalance, TOLD } from "../state/credit.ts";
+import { type CreditBalance, NOTIFIED } from "../state/credit.ts";
 import { unknownBalance } from "./revoke.ts";
 import { writeEntry } from "./ledger.ts";
 
@@ -32,7 +32,7 @@ export function extend(draft: Draft, input: ExtendInput, context: Context): Resu
   if (input.expiresAt === row.expiresAt) return answered({ row });
   const movement = { reason: "admin_adjust", eventId: null, reservationId: null, at: context.now } as const;
   writeEntry(draft, context, row, 0n, movement, input.reason);
-  const extended = { ...row, expiresAt: input.expiresAt, told: row.told & ~TOLD.expired };
+  const extended = { ...row, expiresAt: input.expiresAt, notified: row.notified & ~NOTIFIED.expired };
   draft.putBalance(extended);
   return answered({ row: extended });
 }

@@ -7,7 +7,7 @@ import type { CreditBalance } from "../state/credit.ts";
 import { creditsData } from "../state/message.ts";
 import { writeEntry } from "./ledger.ts";
 
-/** The largest amount of a balance. */
+/** The largest amount of a balance that is granted; seats of a plan may give more. */
 export const AMOUNT_MAX = amountOf(1e12);
 
 /** The terms of a new balance. */
@@ -44,7 +44,7 @@ export function issueBalance(
     revokedAmount: 0n,
     revokedAt: null,
     overage: larger(used - initial, 0n),
-    told: 0,
+    notified: 0,
     ...{ origin, ownRef, included },
   };
   // What plans include is no grant of a caller, so the sandbox cap does not count it.
@@ -52,6 +52,6 @@ export function issueBalance(
   else draft.adoptBalance(row);
   const movement = { reason: "grant", eventId: null, reservationId: null, at: now } as const;
   writeEntry(draft, { ids }, row, remaining, movement, notes);
-  if (remaining > 0n) draft.tell("credits.granted", now, creditsData(user.id, row));
+  if (remaining > 0n) draft.recordMessage("credits.granted", now, creditsData(user.id, row));
   return row;
 }

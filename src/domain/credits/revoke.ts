@@ -35,7 +35,7 @@ export function endBalance(draft: Draft, row: CreditBalance, reason: string | nu
   };
   draft.putBalance(revoked);
   if (row.revokedAt === null) {
-    draft.tell("credits.revoked", context.now, creditsData(draft.user.id, revoked));
+    draft.recordMessage("credits.revoked", context.now, creditsData(draft.user.id, revoked));
   }
 }
 

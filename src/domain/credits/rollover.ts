@@ -74,7 +74,7 @@ export function rollRefund(
   const grown = { ...rollover, initial: initial + amount, remaining: remaining + amount };
   draft.putBalance(grown);
   writeEntry(draft, context, grown, amount, { reason: "grant", eventId: null, reservationId: null, at });
-  draft.tell("credits.granted", at, creditsData(draft.user.id, grown));
+  draft.recordMessage("credits.granted", at, creditsData(draft.user.id, grown));
 }
 
 /** Whether a balance is a rollover of a pack item that can be used at a moment. */

@@ -20,7 +20,7 @@ import {
 } from "../state/top_up.ts";
 
 /** What a setting buys at the present prices. */
-export interface TopUpOffer {
+interface TopUpOffer {
   readonly pack: Pack;
   readonly item: Omit<PackItem, "amount">;
   readonly units: Amount;
@@ -62,12 +62,12 @@ export function startTopUp(draft: Draft, context: Context): void {
   );
   if (isOtherCurrency && topUp.currency !== offer.currency) {
     draft.putUser({ topUp: { ...topUp, stopped: "currency_changed" } });
-    tellCapped(draft, { ...offer, setting, reason: "currency_changed" }, context);
+    reportCapped(draft, { ...offer, setting, reason: "currency_changed" }, context);
   } else if ((spent[offer.currency] ?? 0) + offer.amount <= setting.maxPerMonth) {
     makeIntent(draft, { topUp, setting, offer, month }, context);
   } else if (topUp.cappedIn !== month) {
     draft.putUser({ topUp: { ...topUp, cappedIn: month } });
-    tellCapped(draft, { ...offer, setting, reason: "max_per_month" }, context);
+    reportCapped(draft, { ...offer, setting, reason: "max_per_month" }, context);
   }
 }
 
@@ -136,10 +136,10 @@ interface Capped {
   readonly reason: string;
 }
 
-function tellCapped(draft: Draft, capped: Capped, { now }: Context): void {
+function reportCapped(draft: Draft, capped: Capped, { now }: Context): void {
   const { setting: { packId, quantity }, amount, currency, reason } = capped;
   const about = { userId: draft.user.id, topUpId: null, packId, quantity, amount, currency, reason };
-  draft.tell("topup.capped", now, about);
+  draft.recordMessage("topup.capped", now, about);
 }
 
 /** Makes the data of a message about an intent. */

@@ -7,7 +7,7 @@ import type { Draft } from "../state/draft.ts";
 import { invalidField, refusal } from "../values/refusal.ts";
 import { answered, refused, type Result } from "../state/result.ts";
 import { isEnabled, isUnderWay, monthOf, type TopUp, type TopUpSetting } from "../state/top_up.ts";
-import { offerOf } from "./top_up.ts";
+import { offerOf, startTopUp } from "./top_up.ts";
 import { cancelTopUp } from "./top_up_work.ts";
 
 /** The input of `PUT /v1/users/{userId}/top-up`. */
@@ -85,6 +85,8 @@ export function putTopUp(draft: Draft, input: PutTopUpInput, context: Context): 
       ...isOtherCap ? { cappedIn: null } : {},
     },
   });
+  // The answer says what this turn starts, and what it disables.
+  startTopUp(draft, context);
   return readTopUp(draft);
 }
 

@@ -34,7 +34,7 @@ export type TopUpStep =
   | ({ readonly kind: "paid" | "match" } & TopUpPayment);
 
 /** Money that Stripe has received. */
-export interface TopUpPayment {
+interface TopUpPayment {
   readonly paymentIntentId: string;
   readonly amount: number;
   readonly currency: string;
@@ -126,7 +126,7 @@ function end(draft: Draft, row: TopUpIntent, reason: string | null, context: Con
   draft.putTopUp(ended);
   const topUp = withSpent(draft.user.topUp as TopUp, row.month, row.currency, -row.amount);
   draft.putUser({ topUp: isOff || topUp.setting === null ? topUp : failed(topUp, row, context) });
-  if (!isOff) draft.tell("topup.failed", context.now, topUpData(draft.user.id, ended));
+  if (!isOff) draft.recordMessage("topup.failed", context.now, topUpData(draft.user.id, ended));
 }
 
 function failed(topUp: TopUp, { paymentMethodId }: TopUpIntent, { now }: Context): TopUp {
@@ -156,7 +156,7 @@ function pay(
   const counted = isUnderWay(row) ? topUp : withSpent(topUp, row.month, row.currency, row.amount);
   draft.putUser({ topUp: { ...counted, failures: 0, nextTryAt: null, failedMethodId: null } });
   const { packName, packItemId, kind, unit, matches, priority, units, expiryDays } = row.terms;
-  draft.tell("topup.paid", context.now, topUpData(draft.user.id, paid));
+  draft.recordMessage("topup.paid", context.now, topUpData(draft.user.id, paid));
   const balance = issueBalance(draft, {
     packId: row.packId,
     ...{ packName, packItemId, kind, unit, matches, priority },

@@ -12,7 +12,7 @@ import type { Amounts } from "../pricing/amounts.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { Millis } from "../values/period.ts";
 import type { Unit } from "../catalog/plan.ts";
-import { type CreditBalance, type CreditLine, isSpendable, packNameOf, TOLD } from "../state/credit.ts";
+import { type CreditBalance, type CreditLine, isSpendable, NOTIFIED, packNameOf } from "../state/credit.ts";
 
 /** What a pack has left for an event. */
 export interface PackOffer {
@@ -172,28 +172,28 @@ function moveBalance(
     revokedAmount: isRevoked ? row.revokedAmount + swallowed : row.revokedAmount,
     overage: isRevoked ? row.overage : row.overage - swallowed,
   };
-  const after = moved.remaining < row.remaining ? tellOfLittle(draft, context, row, moved) : moved;
+  const after = moved.remaining < row.remaining ? reportLittleLeft(draft, context, row, moved) : moved;
   draft.putBalance(after);
   return { before, after };
 }
 
-/** Sends `credits.low` and `credits.depleted`, once each; returns the balance with its marks. */
-function tellOfLittle(
+/** Records `credits.low` and `credits.depleted`, once each; returns the balance with its marks. */
+function reportLittleLeft(
   draft: Draft,
   { catalog, now }: Context,
   before: CreditBalance,
   after: CreditBalance,
 ): CreditBalance {
   const lowAt = lowAtOf(catalog, after);
-  let { told } = after;
-  const tell = (what: "low" | "depleted", limit: Amount) => {
-    if (before.remaining <= limit || after.remaining > limit || (told & TOLD[what]) !== 0) return;
-    told |= TOLD[what];
-    draft.tell(`credits.${what}`, now, creditsData(draft.user.id, after));
+  let { notified } = after;
+  const record = (what: "low" | "depleted", limit: Amount) => {
+    if (before.remaining <= limit || after.remaining > limit || (notified & NOTIFIED[what]) !== 0) return;
+    notified |= NOTIFIED[what];
+    draft.recordMessage(`credits.${what}`, now, creditsData(draft.user.id, after));
   };
-  if (lowAt !== null) tell("low", lowAt);
-  tell("depleted", 0n);
-  return told === after.told ? after : { ...after, told };
+  if (lowAt !== null) record("low", lowAt);
+  record("depleted", 0n);
+  return notified === after.notified ? after : { ...after, notified };
 }
 
 /** The `lowAt` of a balance in the present catalog. */
@@ -205,8 +205,8 @@ function lowAtOf(catalog: Catalog, { packId, packItemId }: CreditBalance): Amoun
 
 /** Settles the expiry of a balance, as of its own time. The remaining amount is kept, but cannot be spent. */
 export function expireCredits(draft: Draft, row: CreditBalance, at: Millis): void {
-  draft.putBalance({ ...row, told: row.told | TOLD.expired });
-  if (row.remaining > 0n) draft.tell("credits.expired", at, creditsData(draft.user.id, row));
+  draft.putBalance({ ...row, notified: row.notified | NOTIFIED.expired });
+  if (row.remaining > 0n) draft.recordMessage("credits.expired", at, creditsData(draft.user.id, row));
 }
 
 /** Points the parts of open holds in closed balances at those that took their place; the caller moves the amounts. */

@@ -1,17 +1,26 @@
 // Passed windows: what happened to a user's included credits since it was looked at last. The result is as if each window
 // had been settled at its begin, but only what is live now gets rows, entries and messages: windows that began and ended
-// without a call are walked through in memory.
+// without a call are walked through in memory, the first ones of a long time one by one, the others as rounds.
 
 import { type Amount, larger, smaller } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
-import { type CreditBalance, TOLD } from "../state/credit.ts";
+import { type CreditBalance, NOTIFIED } from "../state/credit.ts";
 import { expireCredits } from "../credits/wallet.ts";
 import { isLiveRollover, isSameItem, rolloverOf, rolloverTerms } from "../credits/rollover.ts";
 import { type BalanceTerms, issueBalance } from "../credits/issue.ts";
-import type { Millis, Period } from "../values/period.ts";
+import { type Millis, type Window, windowAfter, windowsBetween } from "../values/period.ts";
+import { anchorOf } from "../state/subscription.ts";
 import { type IncludedBalance, recordsOf } from "./records.ts";
-import { isOfSource, isOfWindow, type Source, sourcesOf, termsOf, windowOfSource } from "./sources.ts";
+import {
+  isOfSource,
+  isOfWindow,
+  itemOf,
+  type Source,
+  sourcesOf,
+  termsOf,
+  windowOfSource,
+} from "./sources.ts";
 
 /** A window that ends, of a record or of a balance that was never looked at. */
 interface Passing {
@@ -23,10 +32,13 @@ interface Passing {
   readonly terms: BalanceTerms;
   /** null where the plan no longer includes it. */
   readonly source: Source | null;
+  /** The number of windows of the source that were walked through before, without a turn. */
+  readonly walked: number;
 }
 
 /** A rollover without a turn since its begin. */
 interface Rolled {
+  readonly source: Source;
   readonly terms: BalanceTerms;
   readonly amount: Amount;
   readonly from: Millis;
@@ -45,20 +57,16 @@ export function settlePassed(draft: Draft, context: Context): void {
   new Walk(draft, context).run(due as IncludedBalance[], rollovers);
 }
 
-function isDue({ expiresAt, told, origin, included }: CreditBalance, now: Millis): boolean {
+function isDue({ expiresAt, notified, origin, included }: CreditBalance, now: Millis): boolean {
   const isOpen = origin === "rollover" || included?.state === "open";
-  return isOpen && expiresAt !== null && expiresAt <= now && (told & TOLD.expired) === 0;
+  return isOpen && expiresAt !== null && expiresAt <= now && (notified & NOTIFIED.expired) === 0;
 }
 
-/** Most windows that one look walks through; of a longer time a whole number of rounds of rollovers is left out. */
-const WINDOWS_MAX = 5_000;
-
-/** How long windows are that all have one length, in milliseconds. */
-const LENGTHS: Readonly<Partial<Record<Period["type"], number>>> = {
-  hourly: 3_600_000,
-  daily: 86_400_000,
-  weekly: 604_800_000,
-};
+/**
+ * The last windows of an item that several sources include, which are all walked through. They share a maximum, and their
+ * rounds may differ: what they roll over by then does not depend on what was left out.
+ */
+const SHARED_WINDOWS = 5_000;
 
 /** Walks through the windows of one user, in the order of their ends. What ends at one moment ends before anything begins. */
 class Walk {
@@ -67,6 +75,8 @@ class Walk {
   readonly #now: Millis;
   #passing: Passing[] = [];
   #rolled: Rolled[] = [];
+  /** Rollovers that had a turn, and end by now. */
+  #ending: CreditBalance[] = [];
   /** What is included, in the order in which a change of plan would give it. */
   #sources: readonly Source[] = [];
 
@@ -87,13 +97,13 @@ class Walk {
       from: record.grantedAt,
       terms: record,
       source: sources.find((source) => isOfSource(record, source)) ?? null,
+      walked: 0,
     }));
-    const ends = rollovers.map(({ id, expiresAt }) => ({ id, at: expiresAt as Millis }));
+    this.#ending = [...rollovers];
     for (;;) {
-      const at = Math.min(...this.#passing.map(({ end }) => end), ...ends.map((end) => end.at));
+      const at = Math.min(...[...this.#passing, ...this.#ending.map(endOf)].map(({ end }) => end));
       if (at > this.#now) break;
-      for (const { id } of ends.filter((end) => end.at === at)) this.#expire(id, at);
-      ends.splice(0, ends.length, ...ends.filter((end) => end.at > at));
+      this.#endRollovers(at);
       this.#rolled = this.#rolled.filter(({ until }) => until > at);
       this.#endWindows(at);
     }
@@ -106,6 +116,17 @@ class Walk {
     }
   }
 
+  #endRollovers(at: Millis): void {
+    const over = this.#ending.filter((row) => row.expiresAt === at);
+    if (over.length === 0) return;
+    this.#ending = this.#ending.filter((row) => row.expiresAt !== at);
+    for (const { id } of over) this.#expire(id, at);
+    // They leave room for other rollovers of their item.
+    this.#passing = this.#passing.map((passing) =>
+      over.some((row) => isSameItem(row, passing.terms)) ? { ...passing, walked: 0 } : passing
+    );
+  }
+
   #endWindows(at: Millis): void {
     const over = this.#inOrder(this.#passing.filter(({ end }) => end === at));
     this.#passing = this.#passing.filter(({ end }) => end > at);
@@ -115,10 +136,12 @@ class Walk {
       const { source } = passing;
       // A trial includes credits in one window.
       if (source === null || source.isTrial) continue;
-      const from = this.#skipped(source, at);
-      const window = windowOfSource(this.#draft, source, from);
+      const walked = passing.id === null ? passing.walked + 1 : 0;
+      const skipped = this.#skipRounds(passing.terms, source, walked, at);
+      const window = skipped === 0 ? windowOfSource(this.#draft, source, at) : later(source, at, skipped);
+      const from = skipped === 0 ? at : window.start;
       const terms = termsOf(source, window);
-      this.#passing.push({ end: window.end ?? Infinity, id: null, from, terms, source });
+      this.#passing.push({ end: window.end ?? Infinity, id: null, from, terms, source, walked });
     }
   }
 
@@ -144,17 +167,14 @@ class Walk {
     const planId = terms.included?.planId ?? "";
     const rollover = source === null ? null : rolloverOf(this.#context.catalog, planId, terms.packId);
     if (source === null || rollover === null) return;
-    let until = at;
-    for (let windows = 0; windows < rollover.periods; windows++) {
-      until = windowOfSource(this.#draft, source, until).end ?? Infinity;
-    }
+    const until = later(source, at, rollover.periods - 1).end ?? Infinity;
     const record = id === null ? undefined : this.#draft.balance(id);
     if (record !== undefined && record.included !== null) {
       this.#draft.adoptBalance({ ...record, included: { ...record.included, rollsUntil: until } });
     }
     const left = record === undefined ? terms.initial : record.remaining;
     const amount = smaller(left, larger(rollover.max - this.#live(terms, at), 0n));
-    if (amount > 0n) this.#rolled.push({ terms, amount, from: at, until });
+    if (amount > 0n) this.#rolled.push({ source, terms, amount, from: at, until });
   }
 
   /** The sum of the live rollovers of a pack item. */
@@ -168,16 +188,27 @@ class Walk {
   }
 
   /**
-   * The begin of the next window to walk through. After a while of unused windows rollovers come round in as many windows
-   * as they live, so whole rounds can be left out of a time that is very long.
+   * Leaves whole rounds of unused windows out; returns how many windows. A rollover lives for a round. After two rounds with
+   * no other change, all rollovers together are at their maximum, or each is a whole window's: then a window rolls over as
+   * much as the one a round before.
    */
-  #skipped({ include: { rollover, period } }: Source, at: Millis): Millis {
-    const length = LENGTHS[period.type];
-    if (length === undefined) return at;
-    const more = Math.floor((this.#now - at) / length) - WINDOWS_MAX;
-    if (more <= 0) return at;
-    const rounds = Math.floor(more / (rollover?.periods ?? 1));
-    return at + rounds * (rollover?.periods ?? 1) * length;
+  #skipRounds(item: BalanceTerms, source: Source, walked: number, at: Millis): number {
+    const { row, include: { period, rollover } } = source;
+    const round = rollover?.periods ?? 1;
+    if (walked <= 2 * round) return 0;
+    const ends = this.#ending.filter((each) => isSameItem(each, item)).map((each) => endOf(each).end);
+    const isShared = this.#sources.some((each) => each !== source && isSameItem(itemOf(each), item));
+    const left = windowsBetween(period, at, Math.min(this.#now, ...ends), anchorOf(row)) -
+      (isShared ? SHARED_WINDOWS : 0);
+    const skipped = Math.max(left - left % round, 0);
+    if (skipped === 0) return 0;
+    this.#rolled = this.#rolled.map((rolled) => {
+      if (rolled.source !== source) return rolled;
+      const [window, last] = [rolled.from, rolled.until].map((end) => later(source, end - 1, skipped));
+      const [from, until] = [window?.end as Millis, last?.end as Millis];
+      return { ...rolled, terms: termsOf(source, window as Window), from, until };
+    });
+    return skipped;
   }
 
   #expire(id: string, at: Millis): void {
@@ -187,4 +218,13 @@ class Walk {
   #issue(terms: BalanceTerms, at: Millis): void {
     issueBalance(this.#draft, terms, { ids: this.#context.ids, now: at });
   }
+}
+
+/** The window of a source so many windows after the one that contains a moment. */
+function later({ row, include }: Source, at: Millis, windows: number): Window {
+  return windowAfter(include.period, at, windows, anchorOf(row), row.startedAt);
+}
+
+function endOf({ expiresAt }: CreditBalance): Pick<Passing, "end"> {
+  return { end: expiresAt ?? Infinity };
 }

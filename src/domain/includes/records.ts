@@ -5,7 +5,7 @@ import { type Amount, larger } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
 import { creditsData } from "../state/message.ts";
-import { type CreditBalance, goneOf, type Included, TOLD } from "../state/credit.ts";
+import { type CreditBalance, goneOf, type Included, NOTIFIED } from "../state/credit.ts";
 import { isSameItem, type ItemOfPack } from "../credits/rollover.ts";
 import { ruleText } from "../values/match.ts";
 import { writeEntry } from "../credits/ledger.ts";
@@ -40,7 +40,7 @@ export function stateOf(row: IncludedBalance, state: Included["state"]): Include
 /** A record as its plan leaves it before its window ends. */
 export function ended(row: IncludedBalance, state: "left" | "taken_over", now: Millis): IncludedBalance {
   const expiresAt = row.included.state === "open" ? now : row.expiresAt;
-  return { ...stateOf(row, state), expiresAt, told: row.told | TOLD.expired };
+  return { ...stateOf(row, state), expiresAt, notified: row.notified | NOTIFIED.expired };
 }
 
 /**
@@ -121,7 +121,7 @@ export function putUse(
     const reason = delta > 0n ? "grant" : "admin_adjust";
     writeEntry(draft, { ids }, next, delta, { reason, eventId: null, reservationId: null, at: now });
   }
-  if (delta > 0n) draft.tell("credits.granted", now, creditsData(draft.user.id, next));
+  if (delta > 0n) draft.recordMessage("credits.granted", now, creditsData(draft.user.id, next));
   return next;
 }
 

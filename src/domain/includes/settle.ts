@@ -7,7 +7,7 @@ import { larger } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
 import { creditsData } from "../state/message.ts";
-import { goneOf, TOLD } from "../state/credit.ts";
+import { goneOf, NOTIFIED } from "../state/credit.ts";
 import { issueBalance } from "../credits/issue.ts";
 import type { Subscription } from "../state/subscription.ts";
 import type { Millis, Window } from "../values/period.ts";
@@ -32,8 +32,12 @@ export interface Wanted {
   readonly own: IncludedBalance | undefined;
 }
 
-/** Brings the included balances in line with the subscriptions, as of the context's time. */
-export function settleIncluded(draft: Draft, context: Context): void {
+/**
+ * Brings the included balances in line with the subscriptions, as of the context's time.
+ *
+ * @param begins which windows may begin. "next": those after windows that ended, as of a time that may be before the catalog
+ */
+export function settleIncluded(draft: Draft, context: Context, begins: "all" | "next" = "all"): void {
   if (!context.catalog.hasIncludes && !draft.state.hasIncluded) return;
   const { now } = context;
   const sources = sourcesOf(draft, context);
@@ -42,7 +46,10 @@ export function settleIncluded(draft: Draft, context: Context): void {
   // them.
   if (all.some(({ grantedAt, included }) => included.state === "open" && grantedAt > now)) return;
   const records = all.filter((record) => isRunning(record, now));
-  const wanted = wantedOf(draft, sources, records, now);
+  const mayHave = ({ source, window, own }: Wanted) =>
+    begins === "all" || own?.included.state === "open" ||
+    all.some((record) => record.included.windowEnd === window.start && isOfSource(record, source));
+  const wanted = wantedOf(draft, sources, records, now).filter(mayHave);
   const owned = new Set(wanted.map(({ own }) => own?.id));
   const leaving = records.filter((record) =>
     record.included.state === "open" && !owned.has(record.id) && !isKept(record, sources, wanted)
@@ -60,7 +67,9 @@ export function settleIncluded(draft: Draft, context: Context): void {
   for (const record of leaving) {
     if (taken.has(record)) continue;
     draft.adoptBalance(ended(record, "left", now));
-    if (record.remaining > 0n) draft.tell("credits.expired", now, creditsData(draft.user.id, record));
+    if (record.remaining > 0n) {
+      draft.recordMessage("credits.expired", now, creditsData(draft.user.id, record));
+    }
   }
 }
 
@@ -141,11 +150,11 @@ function open(
 
 /** A record that its window has again. */
 export function reopened(own: IncludedBalance, { row }: Source, { end }: Window): IncludedBalance {
-  const { told, included } = stateOf(own, "open");
+  const { notified, included } = stateOf(own, "open");
   return {
     ...own,
     expiresAt: end,
-    told: told & ~TOLD.expired,
+    notified: notified & ~NOTIFIED.expired,
     included: { ...included, subscriptionId: row.id },
   };
 }

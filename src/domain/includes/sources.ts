@@ -1,13 +1,13 @@
 // Sources: what a user's subscriptions include at a moment. The primary one includes the packs of its plan, each add-on
 // beside it those of its own; other subscriptions include nothing. Seats multiply the amounts.
 
-import { type Amount, amountOf, multiply, smaller } from "../values/amount.ts";
-import { AMOUNT_MAX } from "../credits/issue.ts";
+import { type Amount, amountOf, larger, multiply } from "../values/amount.ts";
 import type { BalanceTerms } from "../credits/issue.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
 import { activePlanOf } from "../plans/entitlement.ts";
 import { windowOfPack } from "../plans/windows.ts";
+import type { ItemOfPack } from "../credits/rollover.ts";
 import type { CreditBalance } from "../state/credit.ts";
 import type { Include, Plan } from "../catalog/plan.ts";
 import type { Catalog, Pack, PackItem } from "../catalog/catalog.ts";
@@ -50,8 +50,9 @@ function sourcesOfRow(row: Subscription, plan: Plan, isAddOn: boolean, { packs }
     const items = pack.bucket === null ? pack.items : [{ ...pack.bucket, amount: ONE }];
     const isTrial = isOnTrial(row);
     return items.map((item) => {
-      const ofSeat = quantity === null ? item.amount : multiply(item.amount, quantity);
-      const amount = smaller(ofSeat * BigInt(row.quantity), AMOUNT_MAX);
+      // A balance has a millionth at least.
+      const ofSeat = quantity === null ? item.amount : larger(multiply(item.amount, quantity), 1n);
+      const amount = ofSeat * BigInt(row.quantity);
       return { row, plan, isAddOn, include, pack, item, amount, isTrial };
     });
   });
@@ -114,4 +115,9 @@ export function isOfSource(record: CreditBalance, { row, plan, isAddOn, pack, it
   const { included } = record;
   return included?.subscriptionId === row.id && included.planId === plan.id && included.isAddOn === isAddOn &&
     record.packId === pack.id && record.packItemId === item.id;
+}
+
+/** The pack item of a source, by which rollovers share a maximum. */
+export function itemOf({ pack, item }: Source): ItemOfPack {
+  return { packId: pack.id, packItemId: item.id };
 }

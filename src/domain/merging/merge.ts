@@ -46,7 +46,7 @@ export interface MergeTree {
   readonly children: number;
 }
 
-export interface MergeAnswer {
+interface MergeAnswer {
   readonly report: MergeReport;
 }
 
@@ -64,7 +64,7 @@ export function merge(
   settleDue(from, context);
   settleDue(to, context);
   const settled = from.operations + to.operations;
-  const told = [from, to].flatMap((side) => messagesOf(side, context));
+  const messages = [from, to].flatMap((side) => messagesOf(side, context));
   const alerts = alertBase(to, context);
   const merged = joinRows(from, to, context);
   fireAlerts(to, alerts, context);
@@ -84,11 +84,11 @@ export function merge(
   };
   if (mergeId !== null) {
     writeMerge(from, to, report, mergeId, context);
-    to.tellFirst("user.merged", context.now, { from: from.user.id, to: to.user.id, mergeId });
+    to.recordMessageFirst("user.merged", context.now, { from: from.user.id, to: to.user.id, mergeId });
   }
   return {
     result: answered({ report }),
-    changes: [...from.changes(), ...asPuts(to.changes(), from), ...told, ...messagesOf(to, context)],
+    changes: [...from.changes(), ...asPuts(to.changes(), from), ...messages, ...messagesOf(to, context)],
     operations: from.operations + to.operations,
     issued: 0,
     refusedCall: null,

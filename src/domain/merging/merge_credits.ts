@@ -4,7 +4,7 @@
 
 import { type Amount, larger, numberOf } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
-import { type CreditBalance, statusOf, TOLD } from "../state/credit.ts";
+import { type CreditBalance, NOTIFIED, statusOf } from "../state/credit.ts";
 import { writeEntry } from "../credits/ledger.ts";
 import { repointCredits } from "../credits/wallet.ts";
 import type { Draft } from "../state/draft.ts";
@@ -81,13 +81,13 @@ function combined(survivor: CreditBalance, dropped: CreditBalance, now: number):
   const used = usedOf(survivor) + usedOf(dropped);
   const held = survivor.held + dropped.held;
   // A message about either copy was about the grant; but each copy has an expiry of its own.
-  const told = survivor.told | (dropped.told & ~TOLD.expired);
+  const notified = survivor.notified | (dropped.notified & ~NOTIFIED.expired);
   const left = larger(survivor.initial - used, 0n);
   const revokedAt = survivor.revokedAt ?? (dropped.revokedAt === null ? null : now);
   if (revokedAt !== null) {
-    return { ...survivor, told, held, remaining: 0n, overage: 0n, revokedAmount: left, revokedAt };
+    return { ...survivor, notified, held, remaining: 0n, overage: 0n, revokedAmount: left, revokedAt };
   }
-  return { ...survivor, told, held, remaining: left, overage: larger(used - survivor.initial, 0n) };
+  return { ...survivor, notified, held, remaining: left, overage: larger(used - survivor.initial, 0n) };
 }
 
 /** The amount that events and open holds have taken. */

@@ -7,7 +7,7 @@ import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
 import { goneOf } from "../state/credit.ts";
 import type { UserKey } from "../values/ids.ts";
-import { isLiveRollover, isSameItem, type ItemOfPack, windowRefOf } from "../credits/rollover.ts";
+import { isLiveRollover, isSameItem, windowRefOf } from "../credits/rollover.ts";
 import { issueBalance } from "../credits/issue.ts";
 import { writeEntry } from "../credits/ledger.ts";
 import {
@@ -22,10 +22,10 @@ import {
   takeOver,
 } from "../includes/records.ts";
 import { isKept, reopened, settleIncluded, type Wanted, wantedOf } from "../includes/settle.ts";
-import { isOfWindow, type Source, sourcesOf, termsOf } from "../includes/sources.ts";
+import { isOfWindow, itemOf, type Source, sourcesOf, termsOf } from "../includes/sources.ts";
 
 /** Which of the balances were whose. */
-export interface MergedSides {
+interface MergedSides {
   readonly aliasKey: UserKey;
   /** The ids of the balances that were the alias's. */
   readonly ofAlias: ReadonlySet<string>;
@@ -177,8 +177,4 @@ function cutRollovers(
     });
     to.operations += 1;
   }
-}
-
-function itemOf({ pack, item }: Source): ItemOfPack {
-  return { packId: pack.id, packItemId: item.id };
 }

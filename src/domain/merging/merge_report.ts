@@ -13,8 +13,18 @@ export interface HistoryCounts {
   readonly composeGenerations: number;
 }
 
+/** The counts of a user without history. */
+export const NO_HISTORY: HistoryCounts = {
+  events: 0,
+  eventLogs: 0,
+  reservations: 0,
+  subscriptionEvents: 0,
+  creditLedger: 0,
+  composeGenerations: 0,
+};
+
 /** A stored report, and the progress of the merge since. */
-export interface KeptReport {
+interface KeptReport {
   readonly report: MergeReport;
   /** Whether history still moves in the background. */
   readonly historyPending: boolean;

@@ -109,7 +109,8 @@ export function mergeUsage(
     if (isEmpty(row)) continue;
     const isSummed = row.count > 0n && row.kind !== "rate" && usedBefore.has(row.key);
     if (isSummed && !tally.moved.has(row.key)) tally.summed += 1;
-    to.putCounter(addedTo(to.counter(refOf(row)), row));
+    const sum = addedTo(to.counter(refOf(row)), row);
+    to.putCounter(isOfItsGroup(row, context) ? opened(sum, row) : sum);
     from.putCounter(emptied(row));
   }
   if (surviving !== null) closeOtherSessions(to, surviving, context);
@@ -141,9 +142,9 @@ function survivingOf(active: ActivePlan, to: Draft, sides: readonly Draft[], con
       return null;
     };
     if (left !== null) movesBetween(side, left, active, note, now);
-    for (const { id } of active.plan.groups) {
-      const window = brought.get(id) ?? runningSession(side, active.plan.id, id, now);
-      if (window !== null && !sessions.has(id)) sessions.set(id, window);
+    for (const group of active.plan.groups) {
+      const window = brought.get(group.id) ?? runningSession(side, active.plan.id, group, now);
+      if (window !== null && !sessions.has(group.id)) sessions.set(group.id, window);
     }
   }
   return { active, windowOf: (group) => sessions.get(group.id) ?? windowFor(to, active, group, now) };
@@ -193,9 +194,8 @@ function carryRunning(side: Draft, to: Draft, surviving: Surviving, context: Con
   const knownOf = ({ from, to: ref }: Move) => {
     // Slots of rates are carried by every change of plan, whatever its policy.
     const isContained = !survives && (carried || from.window.kind === "rate");
-    const own = ref.window.kind === "session"
-      ? runningSession(side, ref.planId, ref.groupId, context.now)
-      : null;
+    const group = active.plan.groups.find(({ id }) => id === ref.groupId);
+    const own = group === undefined ? null : runningSession(side, ref.planId, group, context.now);
     return isContained ? side.counter(own === null ? ref : { ...ref, window: own }) : NOTHING;
   };
   const places = new Map(left.plan.groups.map(({ id }, place) => [id, place]));
@@ -213,9 +213,7 @@ function joinSessions(side: Draft, to: Draft, surviving: Surviving, context: Con
   const { active: { plan }, windowOf } = surviving;
   const moves = new Map<string, Move>();
   for (const group of plan.groups) {
-    const own = group.period?.type === "session"
-      ? runningSession(side, plan.id, group.id, context.now)
-      : null;
+    const own = runningSession(side, plan.id, group, context.now);
     const window = windowOf(group);
     if (own === null || own.start === window.start) continue;
     const from = { planId: plan.id, groupId: group.id, window: own };
@@ -294,6 +292,12 @@ function hasUsage({ count, costCents }: Pick<Counter, "count" | "costCents">): b
 function isEmpty(row: Counter): boolean {
   return !hasUsage(row) && row.adjusted === 0n && row.alerted.length === 0 && row.block === undefined &&
     row.kind !== "session";
+}
+
+/** Whether a counter is of the kind that its group has now: an earlier catalog may have given it another. */
+function isOfItsGroup({ planId, groupId, kind }: Counter, { catalog }: Context): boolean {
+  const type = catalog.plans.get(planId)?.groups.find(({ id }) => id === groupId)?.period?.type;
+  return kind === "session" ? type === "session" : kind === "rate" && type === "rolling";
 }
 
 function refOf({ planId, groupId, windowStart: start, windowEnd: end, kind }: Counter): CounterRef {

@@ -86,9 +86,17 @@ export function fireAlerts(draft: Draft, base: AlertBase | null, context: Contex
     const reached = { group, quota, current: count, window };
     for (const { percent } of fired) {
       if (percent !== PACE) {
-        draft.tell("usage.threshold_reached", context.now, thresholdData(draft.user.id, reached, percent));
+        draft.recordMessage(
+          "usage.threshold_reached",
+          context.now,
+          thresholdData(draft.user.id, reached, percent),
+        );
       } else if (projectedAt !== null) {
-        draft.tell("usage.pace_exceeded", context.now, paceData(draft.user.id, reached, projectedAt));
+        draft.recordMessage(
+          "usage.pace_exceeded",
+          context.now,
+          paceData(draft.user.id, reached, projectedAt),
+        );
       }
     }
   }
@@ -152,7 +160,7 @@ function underQuota(
  * Returns when a count reaches its quota if it goes on rising as it did since the start of its window, rounded down; null if
  * that is not before the end, if the quota is reached already, and before a quarter of the window has passed.
  */
-export function projectedEnd(
+function projectedEnd(
   count: Amount,
   quota: Amount,
   { start, end }: Window,

@@ -56,7 +56,7 @@ export interface Assessment {
   readonly credits: readonly CreditLine[];
   /** The matched groups before the call, guards included. */
   readonly groups: readonly GroupReading[];
-  /** Those of `groups` that are quotas: by them alone it is decided whether the event is matched and who pays. */
+  /** Those of `groups` that are quotas: they alone decide whether the event is matched, and who pays. */
   readonly quotas: readonly GroupReading[];
   /** The matched groups with too little left: by their quota, else by their headroom. Empty when the call fits. */
   readonly blocking: readonly GroupReading[];
@@ -81,7 +81,7 @@ export interface SizedCall {
 
 /**
  * Checks a call against a user's active plan, then against its credits. Changes nothing. A user above pays with credits only
- * where a group of its plan covers the call. Else it is silent, except where it had a plan and has none in force.
+ * where a group of its plan covers the call. Otherwise it has no say, unless it had a plan that has ended: then it refuses.
  *
  * @param of whose call it is: the user's own, or of a user below
  * @param seen receives every group of the plan, in its order; only an explanation needs it
@@ -318,7 +318,7 @@ function coverUnits(
     if (isCovered) {
       parts[unit] = past;
       if (lines.length > 0) credits = [...credits, ...lines];
-    } // The reason goes by this need alone: would the quota refuse it, or only headroom?
+    } // This need decides the reason: does the quota refuse it, or the headroom alone?
     else unmet = [...unmet, { unit, need: past }];
   }
   return { parts, credits, missing: unmet };

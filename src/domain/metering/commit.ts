@@ -72,7 +72,7 @@ export interface CommitAnswer {
 }
 
 /** A user above with its counters after the commit; empty where it was silent. */
-export interface ChargedLevel {
+interface ChargedLevel {
   readonly userId: string;
   readonly groups: readonly ChargedGroup[];
   readonly uncovered: Charge["uncovered"];
@@ -94,7 +94,7 @@ export function commit(draft: Draft, input: CommitInput, context: Context): Resu
   const credits = finalAmount(row, "credits", final);
   const isRated = canRate(rate, centsOfRate(row, final, priceRow));
   const costCents = finalCost(row, final);
-  const toldCents = row.toldCents || tellsCents(input);
+  const namesCents = row.namesCents || namesFinalCents(input);
   const eventId = context.ids.next("event");
   const settlement: Settlement = {
     status: transition.next,
@@ -121,7 +121,7 @@ export function commit(draft: Draft, input: CommitInput, context: Context): Resu
       quantity: eventQuantity(row, finalAmount(row, "seconds", final)),
       costCents,
       ...eventCredits(credits, isRated),
-      ...eventModel(priceRow, metadata, toldCents),
+      ...eventModel(priceRow, metadata, namesCents),
       matchStatus: isMatched ? "matched" : "matched_credits_only",
       createdAt: context.now,
       metadata: input.isEstimate === true ? estimated(row.metadata) : row.metadata,
@@ -145,7 +145,7 @@ export function commit(draft: Draft, input: CommitInput, context: Context): Resu
   const lacksRate = !isRated && !corrects(input, "credits") && (holdIn(holds, "credits") ||
     hasCreditsFor(draft, context, call) ||
     parts.some((part) => isOfQuota(part.row) && hasCreditsFor(part.draft, context, call)));
-  const warnings = warningsOf(priceRow, { countsCents, toldCents, usage: input.usage ?? null, lacksRate });
+  const warnings = warningsOf(priceRow, { countsCents, namesCents, usage: input.usage ?? null, lacksRate });
   const levels = levelsOf(draft, parts);
   const groups = [...own.values()];
   const cost = costOf(costCents, priceRow);
@@ -233,7 +233,7 @@ function sumOf(parts: readonly Charge["uncovered"][]): Charge["uncovered"] {
  * call, unless the caller named cents.
  */
 function withUsage(row: Reservation, input: CommitInput, priceRow: PriceRow | null): CommitInput {
-  const isCounted = priceRow?.amountMode === "per_call" && !row.toldCents && !corrects(input, "cents");
+  const isCounted = priceRow?.amountMode === "per_call" && !row.namesCents && !corrects(input, "cents");
   const usage = input.usage ?? (isCounted ? NO_USAGE : null);
   if (usage === null) return input;
   const amounts = { seconds: row.amounts.seconds, count: finalAmount(row, "count", input) };
@@ -265,14 +265,14 @@ function withCredits(
 
 /** The final cents that a rate counts, whatever `costCents` says; null where no source has them. */
 function centsOfRate(row: Reservation, input: CommitInput, priceRow: PriceRow | null): Amount | null {
-  if (priceRow === null && !row.toldCents && !corrects(input, "cents")) return null;
+  if (priceRow === null && !row.namesCents && !corrects(input, "cents")) return null;
   return correctedAmount(row, "cents", input);
 }
 
 /** The work of a commit: its final amounts, priced anew only by a reported usage. */
 function workOf(
   row: Reservation,
-  { usage = null, costCents: told }: CommitInput,
+  { usage = null, costCents: named }: CommitInput,
   { now, costCents, isRated, finalOf }: {
     readonly now: Millis;
     readonly costCents: Amount;
@@ -286,7 +286,7 @@ function workOf(
     size: { quantity: finalOf("seconds"), count: finalOf("count"), inputTokens, inputCostCents: cents },
     costCents: costCents === cents ? null : costCents,
     // Where the caller's cost counts as cents, the usage must not price them.
-    usage: row.perUnit && told !== null ? null : usage,
+    usage: row.perUnit && named !== null ? null : usage,
     credits: (isRated || credits > 0n) && (usage === null || !saysTokens(usage)) ? credits : null,
     heldForMs: now - row.createdAt,
     held: UNITS.some((unit) => finalOf(unit) > row.amounts[unit]) ? row.amounts : null,
@@ -298,7 +298,7 @@ function estimated(metadata: string | null): string {
 }
 
 /** Whether the caller named the cents. */
-function tellsCents(input: CommitInput): boolean {
+function namesFinalCents(input: CommitInput): boolean {
   return input.costCents !== null || corrects(input, "cents");
 }
 

@@ -10,7 +10,7 @@ import { settleIncluded } from "../includes/settle.ts";
 import type { Draft } from "../state/draft.ts";
 import { alertBase, fireAlerts } from "./alerts.ts";
 import { expire } from "./release.ts";
-import { tellSettled } from "./overage.ts";
+import { reportSettled } from "./overage.ts";
 import type { OverageWindow } from "../state/overage.ts";
 import type { Reservation } from "../state/reservation.ts";
 import type { UserState } from "../state/user.ts";
@@ -57,7 +57,7 @@ export function settleDue(draft: Draft, context: Context): SettleAnswer {
       } else if (due.kind === "credits") {
         expireCredits(draft, draft.balance(due.id) as CreditBalance, due.at);
       } else if (due.kind === "overage") {
-        tellSettled(draft, draft.state.overages.get(due.id) as OverageWindow, due.at);
+        reportSettled(draft, draft.state.overages.get(due.id) as OverageWindow, due.at);
       } else if (dueOf(draft.subscription(due.id) as Subscription)[due.kind] === due.at) {
         const asOfThen = { ...context, now: due.at };
         const alerts = alertBase(draft, asOfThen);
@@ -91,10 +91,10 @@ export function isPlanChangeDue({ user: { dueAt }, subscriptions }: UserState, n
   });
 }
 
-/** Settles what plans include, as of a moment at which no subscription changes. */
+/** Settles what plans include, as of a moment at which no subscription changes. The catalog may have changed since. */
 function settleWindows(draft: Draft, context: Context): void {
   settlePassed(draft, context);
-  settleIncluded(draft, context);
+  settleIncluded(draft, context, "next");
 }
 
 function listDue(draft: Draft, now: Millis): Due[] {

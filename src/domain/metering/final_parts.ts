@@ -16,7 +16,7 @@ import type { LineLimit } from "./settle_lines.ts";
 import { pay, type Purchase } from "../credits/wallet.ts";
 
 /** Final amounts: one for each line and each held balance, in their order, then newly drained balances. */
-export interface FinalParts {
+interface FinalParts {
   readonly lines: readonly HoldLine[];
   readonly credits: readonly CreditLine[];
   readonly uncovered: Readonly<Partial<Record<Unit, Amount>>>;

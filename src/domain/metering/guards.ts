@@ -3,11 +3,12 @@
 // took when they lapse.
 
 import type { Amount } from "../values/amount.ts";
-import type { Millis } from "../values/period.ts";
+import type { Millis, Window } from "../values/period.ts";
 import { isGuard } from "../catalog/plan.ts";
-import { countingSlots } from "../plans/windows.ts";
+import { countingSlots, lastsOf } from "../plans/windows.ts";
 import type { Amounts } from "../pricing/amounts.ts";
 import type { Draft } from "../state/draft.ts";
+import { endOf } from "../state/passing.ts";
 import type { ReserveReason } from "../state/refused_call.ts";
 import type { Assessment, GroupReading } from "./availability.ts";
 import type { PathAssessment } from "./levels.ts";
@@ -55,7 +56,7 @@ function guardPassesAt(
   const most = need === 0n ? quota - 1n : quota - need;
   if (active === null || most < 0n) return null;
   const freed = window.kind === "rate"
-    ? freedOfRate(draft, active.plan.id, group.id, now)
+    ? freedOfRate(draft, active.plan.id, group.id, window, now)
     : freedOfHolds(draft, active.plan.id, group.id);
   freed.sort((a, b) => a.at - b.at);
   let { count } = counter;
@@ -78,20 +79,21 @@ function freedOfHolds(draft: Draft, planId: string, groupId: string): Freed[] {
 }
 
 /** Slots at their end, without what holds free before. */
-function freedOfRate(draft: Draft, planId: string, groupId: string, now: Millis): Freed[] {
+function freedOfRate(draft: Draft, planId: string, groupId: string, slot: Window, now: Millis): Freed[] {
   const slots = new Map(
-    countingSlots(draft, planId, groupId, now).map((
-      { windowStart, windowEnd, count },
-    ) => [windowStart, { at: windowEnd ?? Infinity, amount: count }]),
+    countingSlots(draft, planId, groupId, slot, now).map((row) => [
+      row.windowStart,
+      { at: endOf(row, lastsOf(slot)), amount: row.count },
+    ]),
   );
   const freed: Freed[] = [];
   for (const { expiresAt, lines } of draft.guardedHolds()) {
     for (const line of lines) {
-      const slot = slots.get(line.window.start);
-      if (line.planId !== planId || line.groupId !== groupId || slot === undefined) continue;
-      if (line.window.kind !== "rate" || expiresAt >= slot.at) continue;
+      const held = slots.get(line.window.start);
+      if (line.planId !== planId || line.groupId !== groupId || held === undefined) continue;
+      if (line.window.kind !== "rate" || expiresAt >= held.at) continue;
       freed.push({ at: expiresAt, amount: line.taken });
-      slots.set(line.window.start, { ...slot, amount: slot.amount - line.taken });
+      slots.set(line.window.start, { ...held, amount: held.amount - line.taken });
     }
   }
   return [...freed, ...slots.values()];

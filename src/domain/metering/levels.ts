@@ -47,7 +47,7 @@ export interface PathAssessment extends Assessment {
   /** The run of the call and those around it, innermost first; empty for a call without one. */
   readonly runs: readonly Run[];
   readonly refusingRuns: readonly RefusingRun[];
-  /** What the caller's own plan and credits say. */
+  /** The result for the caller's own plan and credits. */
   readonly own: Assessment;
 }
 
@@ -154,7 +154,7 @@ function isSized({ reasons }: Assessment): boolean {
   return reasons[0] !== "unpriced_model";
 }
 
-/** Adds the refusal of a member's share to what the account's own limits say. */
+/** Adds the refusal by a member's share to the result for the account's own limits. */
 function withShares(assessment: Assessment, full: readonly FullShare[]): Assessment {
   if (full.length === 0) return assessment;
   const reasons: ReserveReason[] = [...assessment.reasons, "member_limit_reached"];

@@ -55,10 +55,11 @@ export function noteSold(draft: Draft, line: Line, more: Amount): void {
 }
 
 /**
- * Tells that a turn began to sell past a quota, and that it sold the most in force, once for each user, group and window.
+ * Records the messages that a turn began to sell past a quota, and that it sold the most in force: each once for each user,
+ * group and window.
  * Several lines of one turn may have sold in one counter.
  */
-export function tellOfOverage(draft: Draft, context: Context): void {
+export function reportSales(draft: Draft, context: Context): void {
   if (draft.sales.length === 0) return;
   const active = activePlanOf(draft, context);
   for (const sales of Map.groupBy(draft.sales, ({ line }) => keyOf(line)).values()) {
@@ -68,34 +69,34 @@ export function tellOfOverage(draft: Draft, context: Context): void {
       ? active.plan.groups.find(({ id }) => id === line.groupId)
       : undefined;
     const max = group === undefined ? undefined : overageMaxOf(draft.user, group);
-    if (max !== undefined && more > 0n) tellOfSale(draft, { line, more }, max, context);
+    if (max !== undefined && more > 0n) reportSale(draft, { line, more }, max, context);
   }
 }
 
-function tellOfSale(draft: Draft, { line, more }: Sale, max: Amount | null, context: Context): void {
+function reportSale(draft: Draft, { line, more }: Sale, max: Amount | null, context: Context): void {
   const { overage = 0n } = draft.counter(line);
   const row = draft.overage(line);
   const data = () => overageSoldData(draft.user.id, { row, max, overage });
-  let { told } = row;
+  let { notified } = row;
   // What a merge brought into the counter began to be sold before.
-  if ((told & SOLD.started) === 0 && overage === more) {
-    told |= SOLD.started;
-    draft.tell("usage.overage_started", context.now, data());
+  if ((notified & SOLD.started) === 0 && overage === more) {
+    notified |= SOLD.started;
+    draft.recordMessage("usage.overage_started", context.now, data());
   }
-  if (max !== null && overage >= max && (told & SOLD.capReached) === 0) {
-    told |= SOLD.capReached;
-    draft.tell("usage.cap_reached", context.now, data());
+  if (max !== null && overage >= max && (notified & SOLD.capReached) === 0) {
+    notified |= SOLD.capReached;
+    draft.recordMessage("usage.cap_reached", context.now, data());
   }
-  if (told !== row.told) draft.putOverage({ ...row, told });
+  if (notified !== row.notified) draft.putOverage({ ...row, notified });
 }
 
-/** Tells what was settled of a window and not told yet, as of its time. */
-export function tellSettled(draft: Draft, row: OverageWindow, at: Millis): void {
-  const { key: _key, total: _total, pending: amount, dueAt: _due, told: _told, ...ref } = row;
+/** Records what was settled in a window and not reported yet, as of the time at which that is due. */
+export function reportSettled(draft: Draft, row: OverageWindow, at: Millis): void {
+  const { key: _key, total: _total, pending: amount, dueAt: _due, notified: _notified, ...ref } = row;
   const hour = hourOf(at - 1);
   draft.putOverage({ ...row, pending: 0n, dueAt: null });
   draft.appendRecord({ verb: "append", table: "overage_hours", row: { ...ref, hour, at, amount } });
-  draft.tell("usage.overage", at, overageData(draft.user.id, { row, hour, amount }));
+  draft.recordMessage("usage.overage", at, overageData(draft.user.id, { row, hour, amount }));
 }
 
 /** Moves the windows of a user to the one that it becomes part of. What was reported keeps its user. */

@@ -9,7 +9,7 @@ import type { Reservation } from "../state/reservation.ts";
 import { primaryOf } from "../state/subscription.ts";
 
 /** The texts of an event, already cut. */
-export interface Texts {
+interface Texts {
   readonly prompt: string | null;
   readonly response: string | null;
 }

@@ -117,5 +117,5 @@ export function expire(draft: Draft, row: Reservation, context: Context): void {
   // The message is about the caller's own hold.
   if (row.partOf !== undefined) return;
   const expired = { userId: draft.user.id, reservationId: row.id, event: row.event };
-  draft.tell("reservation.expired", row.expiresAt, expired);
+  draft.recordMessage("reservation.expired", row.expiresAt, expired);
 }

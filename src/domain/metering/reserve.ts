@@ -82,19 +82,19 @@ export interface ReserveAnswer extends Retry {
   readonly warnings: readonly HoldWarning[];
   /** What the call is held at in credits; null where the catalog has no rates. */
   readonly credits: CreditCost | null;
-  /** What the call was made to fit to; absent for a call that did not ask for it, or was refused. */
+  /** The size to which the call was reduced; absent for a call without `fit`, or a refused one. */
   readonly fitted?: { readonly model: string | null; readonly maxOutputTokens: Amount };
 }
 
-/** A user above with its matched groups, as answers show it. */
+/** A user above, with the limit groups that cover the call, as answers show it. */
 export interface LevelReading<Group = GroupReading> {
   readonly userId: string;
   readonly groups: readonly Group[];
   readonly blocking: readonly GroupReading[];
 }
 
-/** A part of the call's size that nothing counts, or credits that nothing says. */
-export type HoldWarning = "quantity_not_counted" | "unrated_event";
+/** A warning: no limit or balance counts the quantity, or credits are counted and no rate gives their number. */
+type HoldWarning = "quantity_not_counted" | "unrated_event";
 
 /** A matched group with the credits of its unit, by pack, in consumption order. */
 export interface OfferedGroup extends GroupReading {
@@ -142,7 +142,7 @@ export function reserve(draft: Draft, input: ReserveInput, context: Context): Re
     amounts: call.amounts,
     perUnit: priceRow?.amountMode === "per_unit",
     priceRow: priceRow?.number ?? NO_PRICE_ROW,
-    toldCents: input.size.inputCostCents !== null,
+    namesCents: input.size.inputCostCents !== null,
     lines: assessment.lines,
     credits: assessment.credits,
     prompt: mayLog(draft, context) ? cutText(input.prompt) : null,

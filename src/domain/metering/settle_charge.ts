@@ -9,7 +9,7 @@ import type { HoldLine, Line, Reservation, ReservationStatus } from "../state/re
 import type { Draft } from "../state/draft.ts";
 import type { Unit } from "../catalog/plan.ts";
 import { counterIn } from "../plans/windows.ts";
-import { counted, keyOf, planCount, shownCount } from "../state/counter.ts";
+import { counted, keyOf, opened, planCount, shownCount } from "../state/counter.ts";
 import { isOfGuard, type Millis } from "../values/period.ts";
 import type { Movement } from "../credits/ledger.ts";
 import { moveCredit, takeCredits } from "../credits/wallet.ts";
@@ -221,7 +221,8 @@ export function chargeEvent(
 ): void {
   for (const line of lines) {
     const { taken: delta, overage = 0n, window } = line;
-    chargeLine(draft, line, { delta, overage, costCents: window.kind === "rate" ? 0n : costCents });
+    const added = { delta, overage, costCents: window.kind === "rate" ? 0n : costCents };
+    chargeLine(draft, line, added, opened(draft.counter(line), window));
     noteSold(draft, line, overage);
   }
   settleOverage(draft, lines, context.now);

@@ -77,7 +77,7 @@ export function correctLeft(
 }
 
 /** What a settlement adds to a counter. */
-export interface Added {
+interface Added {
   readonly delta: Amount;
   /** The part of `delta` that is overage. */
   readonly overage: Amount;
@@ -85,8 +85,13 @@ export interface Added {
 }
 
 /** Changes the counter of a line; returns it. */
-export function chargeLine(draft: Draft, line: Line, { delta, overage, costCents }: Added): Counter {
-  const row = counted(draft.counter(line), delta, overage);
+export function chargeLine(
+  draft: Draft,
+  line: Line,
+  { delta, overage, costCents }: Added,
+  before: Counter = draft.counter(line),
+): Counter {
+  const row = counted(before, delta, overage);
   const counter = costCents === 0n ? row : { ...row, costCents: row.costCents + costCents };
   draft.putCounter(counter);
   return counter;

@@ -75,8 +75,8 @@ export function track(draft: Draft, input: TrackInput, context: Context): Result
   const priced = trackAmounts(size, { costCents: input.costCents, usage }, { row: priceRow, rate });
   const amounts = input.credits == null ? priced : { ...priced, credits: input.credits };
   const isRated = input.credits != null || canRate(rate, knownCents(size, priceRow, amounts.cents));
-  const toldCents = input.costCents !== null || size.inputCostCents !== null;
-  const isUnpriced = priceRow === null && !toldCents;
+  const namesCents = input.costCents !== null || size.inputCostCents !== null;
+  const isUnpriced = priceRow === null && !namesCents;
   const call = { event, metadata, amounts, isUnpriced, row: priceRow, rate, isRated };
   const assessment = assessPath(draft, context, call, "quota", null, runs);
   const matchStatus = statusOf(assessment, draft.user.id);
@@ -107,7 +107,7 @@ export function track(draft: Draft, input: TrackInput, context: Context): Result
       quantity: eventQuantity({ perUnit, quantity, count }, amounts.seconds),
       costCents,
       ...eventCredits(amounts.credits, isRated),
-      ...eventModel(priceRow, metadata, toldCents),
+      ...eventModel(priceRow, metadata, namesCents),
       matchStatus,
       createdAt: context.now,
       metadata: metadata?.text ?? null,
@@ -144,7 +144,7 @@ export function track(draft: Draft, input: TrackInput, context: Context): Result
     runs: knownRuns(draft, runId),
     cost: costOf(costCents, priceRow),
     credits: creditCostOf(context.catalog, call),
-    warnings: warningsOf(priceRow, { countsCents, toldCents, usage, lacksRate }),
+    warnings: warningsOf(priceRow, { countsCents, namesCents, usage, lacksRate }),
   });
 }
 

@@ -43,7 +43,7 @@ export interface LeftPlan {
 }
 
 /** A plan that a user enters, with the running window of its period. */
-export interface EnteredPlan {
+interface EnteredPlan {
   readonly row: Subscription;
   readonly plan: Plan;
   readonly window: Window;
@@ -58,7 +58,7 @@ export interface Move {
 }
 
 /** Moves by the key of the counter left. */
-export type Moves = ReadonlyMap<string, Move>;
+type Moves = ReadonlyMap<string, Move>;
 
 /** Returns the windows of a group of a plan left whose usage still counts. */
 export function windowsLeft(draft: Draft, left: LeftPlan, group: LimitGroup, now: Millis): Window[] {
@@ -174,7 +174,7 @@ export function windowCarried(
   const { window } = from;
   if (isOfGuard(window)) return { window, loser: null };
   if (window.kind !== "session") return { window: windowFor(draft, entered, group, now), loser: null };
-  const own = runningSession(draft, entered.plan.id, group.id, now);
+  const own = runningSession(draft, entered.plan.id, group, now);
   if (own === null) return { window, loser: null };
   const ownCounter = draft.counter({ planId: entered.plan.id, groupId: group.id, window: own });
   if (ownCounter.count >= draft.counter(from).count) return { window: own, loser: null };

@@ -213,7 +213,7 @@ function runningQuotas(
   return plan.groups.flatMap((group) => {
     if (isGuard(group)) return [];
     const window = group.period?.type === "session"
-      ? runningSession(draft, plan.id, group.id, now)
+      ? runningSession(draft, plan.id, group, now)
       : windowFor(draft, entered, group, now);
     return window === null ? [] : [{ group, ref: { planId: plan.id, groupId: group.id, window } }];
   });

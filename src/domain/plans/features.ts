@@ -9,7 +9,7 @@ import { answered, refused, type Result } from "../state/result.ts";
 import { invalidField, type Refusal, refusal } from "../values/refusal.ts";
 import { activePlanOf } from "./entitlement.ts";
 
-export type FeatureSource = "custom" | "plan" | "addon" | "default";
+type FeatureSource = "custom" | "plan" | "addon" | "default";
 
 /** A value in force. */
 export interface Feature {

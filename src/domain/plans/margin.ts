@@ -19,7 +19,7 @@ const HOURS: Readonly<Record<Period["type"], number | null>> = {
 };
 
 /** What seats of a plan bring in, and what is left after the cost. */
-export interface Margin {
+interface Margin {
   /** In the smallest unit of the price's currency; null for a plan without a price, or for a lifetime. */
   readonly revenue: Amount | null;
   /** In US cents; null where the revenue is not in US dollars. */

@@ -127,7 +127,7 @@ function withTrial(row: Subscription, isOnTrial: boolean | undefined, plan: Plan
 }
 
 /** The part of the input that becomes a row. */
-export type RowInput = Omit<SubscribeInput, "plan">;
+type RowInput = Omit<SubscribeInput, "plan">;
 
 /** Makes a new row with its history; the caller puts it. */
 export function createRow(draft: Draft, input: RowInput, plan: Plan, context: Context): Subscription {

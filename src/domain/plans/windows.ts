@@ -3,6 +3,10 @@
 // A calendar period has one window at a time. A session begins with the first allowed call that the group covers, and lasts
 // its seconds; between two sessions none runs. A rate counts in slots. A slot still counts for the seconds of the rate after
 // its end. Concurrency is the sum of open holds and has no counter.
+//
+// A catalog may put back a group that an earlier one had under another kind, or with other seconds. What counts now is then
+// said by the group, not by its old counters: a session or a slot begins apart from them, and none lasts longer than those
+// of the group.
 
 import type { Amount } from "../values/amount.ts";
 import {
@@ -16,7 +20,7 @@ import {
 import type { Include, LimitGroup, Plan } from "../catalog/plan.ts";
 import { closed, type Counter, type CounterRef, NO_ALERTS, opened } from "../state/counter.ts";
 import type { Draft } from "../state/draft.ts";
-import { isCounting } from "../state/passing.ts";
+import { endOf, isCounting } from "../state/passing.ts";
 import { heldSince, type Subscription } from "../state/subscription.ts";
 
 /** A plan in force, with the running window of its period. */
@@ -30,15 +34,17 @@ interface PlanInForce {
 export function windowFor(
   draft: Draft,
   { row, plan, window }: PlanInForce,
-  { id, period }: LimitGroup,
+  group: LimitGroup,
   now: Millis,
 ): Window {
+  const { id, period } = group;
   if (period === null) return window;
   switch (period.type) {
     case "session":
-      return runningSession(draft, plan.id, id, now) ?? nextSession(now, period.seconds);
+      return runningSession(draft, plan.id, group, now) ??
+        apart(draft, plan.id, id, nextSession(now, period.seconds));
     case "rolling":
-      return draft.state.shared.slotOf(period, now);
+      return apart(draft, plan.id, id, draft.state.shared.slotOf(period, now));
     case "concurrent":
       return IN_FLIGHT;
     default:
@@ -78,6 +84,15 @@ function nextSession(now: Millis, seconds: number): Window {
   return { start: now, end: now + seconds * 1000, kind: "session", isNext: true };
 }
 
+/** Returns a session or a slot, so many milliseconds later that it shares no counter with a window of another kind or length. */
+function apart(draft: Draft, planId: string, groupId: string, window: Window): Window {
+  const row = draft.storedCounter({ planId, groupId, window });
+  const { start, end, kind } = window;
+  // A session that was closed has no kind.
+  if (row === undefined || (row.windowEnd === end && (row.kind ?? "session") === kind)) return window;
+  return apart(draft, planId, groupId, { ...window, start: start + 1, end: (end as Millis) + 1 });
+}
+
 /** Returns the window as a call leaves it: a session has begun. */
 export function begun(window: Window): Window {
   if (window.isNext !== true) return window;
@@ -89,13 +104,18 @@ export function begun(window: Window): Window {
 export function runningSession(
   draft: Draft,
   planId: string,
-  groupId: string,
+  { id, period }: Pick<LimitGroup, "id" | "period">,
   now: Millis,
 ): Window | null {
+  if (period?.type !== "session") return null;
   let latest: Window | null = null;
-  for (const row of draft.passing(planId, groupId)) {
+  for (const row of draft.passing(planId, id)) {
     if (row.kind !== "session") continue;
-    const window: Window = { start: row.windowStart, end: row.windowEnd, kind: "session" };
+    const window: Window = {
+      start: row.windowStart,
+      end: endOf(row, period.seconds * 1000),
+      kind: "session",
+    };
     if (contains(window, now) && (latest === null || window.start > latest.start)) latest = window;
   }
   return latest;
@@ -115,9 +135,20 @@ export function closeSessions(
   }
 }
 
-/** Returns the slots of a rate that still count. */
-export function countingSlots(draft: Draft, planId: string, groupId: string, now: Millis): Counter[] {
-  return draft.passing(planId, groupId).filter((row) => isCounting(row, now));
+/** How long the slots of a rate count that are like this one, in milliseconds. */
+export function lastsOf({ start, end }: Window): number {
+  return (end ?? Infinity) - start;
+}
+
+/** Returns the slots of a rate that still count, by one of them. */
+export function countingSlots(
+  draft: Draft,
+  planId: string,
+  groupId: string,
+  slot: Window,
+  now: Millis,
+): Counter[] {
+  return draft.passing(planId, groupId).filter((row) => isCounting(row, now, lastsOf(slot)));
 }
 
 /**
@@ -133,14 +164,12 @@ export function counterIn(
 ): Counter {
   const ref = { planId, groupId, window };
   switch (window.kind) {
-    case "session":
-      return opened(draft.counter(ref), window);
     case "rate":
-      return guardCounter(draft, ref, draft.countOfRate(planId, groupId, now));
+      return guardCounter(draft, ref, draft.countOfRate(planId, groupId, now, lastsOf(window)));
     case "concurrency":
       return guardCounter(draft, ref, draft.heldOf(planId, groupId));
     default:
-      return draft.counter(ref);
+      return opened(draft.counter(ref), window);
   }
 }
 
@@ -161,10 +190,11 @@ function guardCounter(draft: Draft, { planId, groupId, window }: CounterRef, cou
 }
 
 /** Returns the windows of the slots of a rate that still count, also where the slot only has an open hold of 0. */
-function countingWindows(draft: Draft, planId: string, groupId: string, now: Millis): Window[] {
+function countingWindows(draft: Draft, planId: string, groupId: string, slot: Window, now: Millis): Window[] {
   const windows = new Map<Millis, Window>();
-  for (const { windowStart: start, windowEnd: end } of countingSlots(draft, planId, groupId, now)) {
-    windows.set(start, { start, end, kind: "rate" });
+  for (const row of countingSlots(draft, planId, groupId, slot, now)) {
+    const start = row.windowStart;
+    windows.set(start, { start, end: endOf(row, lastsOf(slot)), kind: "rate" });
   }
   for (const { lines } of draft.guardedHolds()) {
     for (const { planId: ofPlan, groupId: ofGroup, window } of lines) {
@@ -179,17 +209,18 @@ function countingWindows(draft: Draft, planId: string, groupId: string, now: Mil
 export function runningWindows(
   draft: Draft,
   planId: string,
-  { id, period }: Pick<LimitGroup, "id" | "period">,
+  group: Pick<LimitGroup, "id" | "period">,
   calendarWindow: (period: Period | null) => Window,
   now: Millis,
 ): Window[] {
+  const { id, period } = group;
   switch (period?.type) {
     case "session": {
-      const running = runningSession(draft, planId, id, now);
+      const running = runningSession(draft, planId, group, now);
       return running === null ? [] : [running];
     }
     case "rolling":
-      return countingWindows(draft, planId, id, now);
+      return countingWindows(draft, planId, id, draft.state.shared.slotOf(period, now), now);
     case "concurrent":
       return [IN_FLIGHT];
     default: {

@@ -15,7 +15,7 @@ export interface Cost {
 }
 
 /** What an event keeps of its model. */
-export interface EventModel {
+interface EventModel {
   readonly model?: string;
   readonly isUnpriced?: true;
 }
@@ -25,11 +25,11 @@ const NO_MODEL: EventModel = {};
 const MODEL_NAME = /^[^\p{Cc}\p{Cs}]{1,128}$/u;
 
 /** The model of an event: that of its price row, else the one in `metadata.model`, if that can be a name. */
-export function eventModel(row: PriceRow | null, metadata: Metadata | null, toldCents: boolean): EventModel {
+export function eventModel(row: PriceRow | null, metadata: Metadata | null, namesCents: boolean): EventModel {
   if (row !== null) return { model: row.id };
   const named = metadata?.members.model;
   if (typeof named !== "string" || !MODEL_NAME.test(named)) return NO_MODEL;
-  return toldCents ? { model: named } : { model: named, isUnpriced: true };
+  return namesCents ? { model: named } : { model: named, isUnpriced: true };
 }
 
 /** What a caller should know of a call's price. */
@@ -45,7 +45,7 @@ interface WarnedCall {
   /** Whether a matched limit group counts cents. */
   readonly countsCents: boolean;
   /** Whether the caller named the cents. */
-  readonly toldCents: boolean;
+  readonly namesCents: boolean;
   readonly usage: Usage | null;
   /** Whether credits are counted, and neither a rate nor the caller says how many. */
   readonly lacksRate: boolean;
@@ -57,10 +57,10 @@ interface WarnedCall {
  */
 export function warningsOf(
   row: PriceRow | null,
-  { countsCents, toldCents, usage, lacksRate }: WarnedCall,
+  { countsCents, namesCents, usage, lacksRate }: WarnedCall,
 ): readonly Warning[] {
   const warnings: Warning[] = [];
-  if (row === null && countsCents && !toldCents) warnings.push("unpriced_model");
+  if (row === null && countsCents && !namesCents) warnings.push("unpriced_model");
   if (lacksRate) warnings.push("unrated_event");
   if (usage?.isOtherTier === true) warnings.push("tier_unpriced");
   return warnings;

@@ -108,7 +108,7 @@ export function tokensOfImages(images: number): Amount {
 }
 
 /** What is charged for a call that its caller has left, where nobody reports its usage. */
-export interface LeftUsage {
+interface LeftUsage {
   readonly inputTokens: Amount;
   readonly outputTokens: Amount;
 }

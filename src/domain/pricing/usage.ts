@@ -56,7 +56,7 @@ export function usageFault(usage: Usage): FieldFault | null {
 }
 
 /** Absolute final amounts by unit; a unit that the usage does not report is absent. */
-export type FinalAmounts = Readonly<Partial<Record<Unit, Amount>>>;
+type FinalAmounts = Readonly<Partial<Record<Unit, Amount>>>;
 
 /**
  * The amounts that a usage makes final, exactly as `actual` of a commit would.

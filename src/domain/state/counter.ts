@@ -61,7 +61,7 @@ export interface Counter {
 }
 
 /** What a block adds to a counter, beside its usage. */
-export interface Block {
+interface Block {
   /** What was missing up to the quota. */
   readonly filler: Amount;
   /** The quota then. The counter shows at least this, also after earlier holds were given back. */
@@ -123,9 +123,13 @@ export function emptyCounter(userKey: UserKey, ref: CounterRef, key = keyOf(ref)
   return kind === "session" || kind === "rate" ? { ...counter, kind } : counter;
 }
 
-/** Opens a session that was closed at its very start, as if it began anew. */
-export function opened(counter: Counter, { kind }: Window): Counter {
-  return kind === "session" && counter.kind === undefined ? { ...counter, kind } : counter;
+/**
+ * Returns a counter as one of a window that counts in it from now on: a session that was closed at its very start begins
+ * anew, and a catalog may have given the group another kind.
+ */
+export function opened(counter: Counter, { kind }: Pick<Window, "kind">): Counter {
+  if (counter.kind === kind || kind === "concurrency") return counter;
+  return kind === undefined ? closed(counter) : { ...counter, kind };
 }
 
 /** Closes a session: no call counts in it any more. */

@@ -13,9 +13,9 @@ import type { Unit } from "../catalog/plan.ts";
 export type CreditSource = "purchase" | "grant" | "refund" | "manual";
 
 /** What granted a balance, where no caller and no operator did: a plan, a rollover of it, or a top-up. */
-export type CreditOrigin = "plan" | "rollover" | "topup";
+type CreditOrigin = "plan" | "rollover" | "topup";
 
-export type CreditStatus = "active" | "expired" | "depleted" | "revoked";
+type CreditStatus = "active" | "expired" | "depleted" | "revoked";
 
 /** Credits of one grant and pack item. */
 export interface CreditBalance {
@@ -47,8 +47,8 @@ export interface CreditBalance {
   readonly revokedAt: Millis | null;
   /** What two merged copies had used beyond the grant; a refund reduces it first. */
   readonly overage: Amount;
-  /** The messages that were sent of it, as a sum of TOLD bits: each is sent once, `expired` once for each expiry. */
-  readonly told: number;
+  /** The messages that were sent of it, as a sum of NOTIFIED bits: each is sent once, `expired` once for each expiry. */
+  readonly notified: number;
   /** null for a grant of a caller or an operator. */
   readonly origin: CreditOrigin | null;
   /**
@@ -79,7 +79,7 @@ export interface Included {
 }
 
 /** The messages that a balance sends once. */
-export const TOLD = { low: 1, depleted: 2, expired: 4 } as const;
+export const NOTIFIED = { low: 1, depleted: 2, expired: 4 } as const;
 
 export type LedgerReason =
   | "event_committed"
@@ -139,7 +139,7 @@ export function statusOf(row: CreditBalance, now: Millis): CreditStatus {
 export function expiryDueOf(row: CreditBalance): Millis | null {
   if (row.included !== null) return null;
   const hasLeft = row.remaining > 0n || row.held > 0n;
-  return hasLeft && row.revokedAt === null && (row.told & TOLD.expired) === 0 ? row.expiresAt : null;
+  return hasLeft && row.revokedAt === null && (row.notified & NOTIFIED.expired) === 0 ? row.expiresAt : null;
 }
 
 /** Whether a balance can be spent on an event now. */

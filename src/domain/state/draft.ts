@@ -49,9 +49,9 @@ export class Draft {
   operations = 0;
   /** Credit balances that the changes issue. */
   issued = 0;
-  /** What is counted of a refused call; null for any other. */
+  /** The refusal to count; null for a call that was not refused. */
   refusedCall: RefusedCall | null = null;
-  /** Whether it read a counter or a share that may be one of those that memory lacks: it may have decided on too little. */
+  /** Whether the decision read a counter or a share that may be in the tables alone: then they must be loaded first. */
   lacksEnded = false;
   #user: User | null = null;
   #subscriptions: Overlay<Subscription> | null = null;
@@ -153,11 +153,11 @@ export class Draft {
     return [...latest, ...over.rows.filter(isNew)].filter(({ kind }) => kind !== undefined);
   }
 
-  /** What the slots of a rate count at a moment. */
-  countOfRate(planId: string, groupId: string, now: Millis): Amount {
+  /** What the slots of a rate count at a moment, if each lasts so many milliseconds. */
+  countOfRate(planId: string, groupId: string, now: Millis, lasts: number): Amount {
     return this.#counters === null
-      ? this.state.passingOf(planId, groupId)?.countAt(now) ?? 0n
-      : countOf(this.passing(planId, groupId), now);
+      ? this.state.passingOf(planId, groupId)?.countAt(now, lasts) ?? 0n
+      : countOf(this.passing(planId, groupId), now, lasts);
   }
 
   /** What open holds hold of a concurrency limit. */
@@ -191,8 +191,8 @@ export class Draft {
   }
 
   /**
-   * Returns a share, an empty one if need be, and where a reset came after what it counted. Null where a reset came after
-   * what is asked for, which is then no part of the share.
+   * Returns the stored share, or an empty one without any and after a newer reset. Null for a `ref` from before the last
+   * reset: its amount counts nowhere.
    */
   share(ref: ShareRef): Share | null {
     const key = shareKey(ref);
@@ -205,7 +205,7 @@ export class Draft {
     return windowEnd === row.windowEnd ? row : { ...row, windowEnd };
   }
 
-  /** Returns a share by its key, whatever came before or after. */
+  /** Returns a share by its key, without regard to resets. */
   storedShare(key: string): Share | undefined {
     return this.#shares?.get(key) ?? this.state.shares.get(key);
   }
@@ -287,7 +287,7 @@ export class Draft {
     return order.sort(compareBalances);
   }
 
-  /** Notes whether a row is new, or changes its place in the order. */
+  /** Sets a balance, and notes whether that changes the order of consumption. */
   #setBalance(row: CreditBalance): void {
     const known = this.state.balances.get(row.id);
     if (known === undefined || known.expiresAt !== row.expiresAt) this.#movesBalances = true;
@@ -299,7 +299,7 @@ export class Draft {
     this.#setBalance(row);
   }
 
-  /** Adds a balance that is no grant of a caller: another user's, or what a plan includes. */
+  /** Adds or changes a balance that does not count as issued: another user's, or credits that a plan includes. */
   adoptBalance(row: CreditBalance): void {
     this.#setBalance(row);
   }
@@ -344,13 +344,13 @@ export class Draft {
     this.appendRecord({ verb: "append", table: "events", row });
   }
 
-  /** @param features those in force after it, for the message; null for none */
+  /** @param features those in force after it, for the message; null to leave them out */
   appendSubscriptionEvent(
     row: SubscriptionEvent,
     features: SubscriptionData["features"] | null = null,
   ): void {
     this.appendRecord({ verb: "append", table: "subscription_events", row });
-    this.tell(`subscription.${row.type}`, row.at, subscriptionData(this.user.id, row, features));
+    this.recordMessage(`subscription.${row.type}`, row.at, subscriptionData(this.user.id, row, features));
   }
 
   /** Adds a change that no other part of this draft reads. */
@@ -359,12 +359,12 @@ export class Draft {
   }
 
   /** Records a message for webhooks. */
-  tell<Type extends MessageType>(type: Type, at: Millis, data: MessageData[Type]): void {
+  recordMessage<Type extends MessageType>(type: Type, at: Millis, data: MessageData[Type]): void {
     (this.#messages ??= []).push({ type, at, data });
   }
 
   /** Records a message before all earlier ones. */
-  tellFirst<Type extends MessageType>(type: Type, at: Millis, data: MessageData[Type]): void {
+  recordMessageFirst<Type extends MessageType>(type: Type, at: Millis, data: MessageData[Type]): void {
     (this.#messages ??= []).unshift({ type, at, data });
   }
 
@@ -443,7 +443,7 @@ export class Draft {
     for (const row of this.#topUps?.rows ?? NONE) {
       changes.push({ verb: this.state.topUps.has(row.id) ? "put" : "append", table: "top_ups", row });
     }
-    if (this.#records !== null) changes.push(...this.#records);
+    for (const change of this.#records ?? NONE) changes.push(change);
     return changes;
   }
 }

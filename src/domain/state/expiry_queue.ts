@@ -71,6 +71,24 @@ export class ExpiryQueue {
     return found.sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1));
   }
 
+  /** Whether more than so many entries, stale ones included, lapse at or before a moment. */
+  hasMore(now: Millis, most: number): boolean {
+    let count = 0;
+    const next = [0];
+    for (let place = next.pop(); place !== undefined; place = next.pop()) {
+      const at = this.#times[place];
+      if (at === undefined || at > now) continue;
+      if (++count > most) return true;
+      next.push(place * 2 + 1, place * 2 + 2);
+    }
+    return false;
+  }
+
+  /** The times of all entries, stale ones included, that lapse at or before a moment, earliest first. */
+  timesUpTo(now: Millis): Float64Array {
+    return Float64Array.from(this.#times.filter((at) => at <= now)).sort();
+  }
+
   /** The earliest expiry of an open hold for which the test holds, or null. */
   earliest(isOpen: IsOpen): Millis | null {
     let best = Infinity;

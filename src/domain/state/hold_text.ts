@@ -68,7 +68,7 @@ function joined(row: Reservation): string {
     amounts.cents,
     row.perUnit ? YES : NO,
     textOfPricing(row),
-    row.toldCents ? YES : NO,
+    row.namesCents ? YES : NO,
     lines.length,
   ];
   for (const { planId, groupId, window, unit, taken, overage } of lines) {
@@ -90,8 +90,8 @@ function joined(row: Reservation): string {
 }
 
 /**
- * Whether two holds without texts of a caller certainly have one text: where nothing but plans pay. To find out costs less
- * than to make the text.
+ * Whether two holds without a caller's texts certainly have equal texts. False where credits pay: these are not compared.
+ * The comparison costs less than making the text.
  */
 function haveOneText(one: Reservation, other: Reservation): boolean {
   const { amounts, lines, rate } = one;
@@ -107,7 +107,7 @@ function haveOneText(one: Reservation, other: Reservation): boolean {
     amounts.count === other.amounts.count && amounts.cents === other.amounts.cents &&
     amounts.credits === other.amounts.credits && rate?.number === other.rate?.number &&
     rate?.tokens === other.rate?.tokens && one.perUnit === other.perUnit &&
-    one.priceRow === other.priceRow && one.toldCents === other.toldCents &&
+    one.priceRow === other.priceRow && one.namesCents === other.namesCents &&
     one.shares === undefined && other.shares === undefined && one.event === other.event;
 }
 
@@ -158,13 +158,13 @@ export class HoldTexts {
   }
 }
 
-/** A text that holds share, and what it says; null until it is read. */
+/** A text that several holds share; `read` is its content, null until it is first read. */
 interface SharedHold {
   readonly text: string;
   read: ReadHold | null;
 }
 
-/** What a text says of a hold. Times are relative to the time within its id. */
+/** A hold as its text has it. Times are relative to the time within its id. */
 type ReadHold = Omit<Reservation, "id" | "userKey" | keyof Relations>;
 
 /** Returns when the hold of an id and a text lapses. */
@@ -223,7 +223,7 @@ function readText(text: string): ReadHold {
   };
   const perUnit = fields.next() === YES;
   const { priceRow, credits: heldCredits, rate } = readPricing(fields.next());
-  const toldCents = fields.next() === YES;
+  const namesCents = fields.next() === YES;
   const lines = listOf(fields, readLine);
   const credits = listOf(fields, readCredit);
   const shares = listOf(fields, readShare);
@@ -241,7 +241,7 @@ function readText(text: string): ReadHold {
     amounts: { ...amounts, credits: heldCredits },
     perUnit,
     priceRow,
-    toldCents,
+    namesCents,
     lines,
     credits,
     prompt: promptLength === null ? null : fields.take(promptLength),
@@ -356,7 +356,7 @@ class Fields {
     return field === NONE ? null : BigInt(field);
   }
 
-  /** Reads the next characters, whatever they are. */
+  /** Reads the next characters, line feeds included. */
   take(length: number): string {
     const from = this.#at;
     this.#at += length;

@@ -15,7 +15,7 @@ interface OfUser {
 }
 
 /** The data of a message about a credit balance. */
-export interface CreditsData extends OfUser {
+interface CreditsData extends OfUser {
   readonly balanceId: string;
   readonly packId: string;
   readonly packItemId: string | null;
@@ -24,7 +24,7 @@ export interface CreditsData extends OfUser {
 }
 
 /** The data of a message about a purchase that a user's setting makes. */
-export interface TopUpData extends OfUser {
+interface TopUpData extends OfUser {
   /** Null where the cap let none be made. */
   readonly topUpId: string | null;
   readonly packId: string;
@@ -68,7 +68,7 @@ interface OfOverage extends OfUser {
 }
 
 /** The data of a message about overage, open holds included; `max` is the one in force. */
-export interface OverageSold extends OfOverage {
+interface OverageSold extends OfOverage {
   readonly max: number | null;
   readonly overage: number;
 }
@@ -235,7 +235,7 @@ export function subscriptionData(
 }
 
 /** A counter with an alert. */
-export interface AlertedCounter {
+interface AlertedCounter {
   readonly group: { readonly id: string; readonly label: string; readonly unit: Unit };
   readonly quota: Amount;
   readonly current: Amount;

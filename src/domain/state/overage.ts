@@ -1,5 +1,5 @@
 // Overage: what a limit group sold past its quota, settled, by group and window. A window remembers how much of it was
-// told by messages, and which messages it has sent.
+// reported by messages, and which messages it has sent.
 
 import type { Unit } from "../catalog/plan.ts";
 import type { Amount } from "../values/amount.ts";
@@ -25,15 +25,15 @@ export interface OverageWindow {
   readonly windowEnd: Millis | null;
   /** Settled overage: that of events. */
   readonly total: Amount;
-  /** The part of `total` that no message has told yet. All of it was settled in one hour. */
+  /** The part of `total` that no message has reported yet. All of it was settled in one hour. */
   readonly pending: Amount;
-  /** When `pending` is reported: at the end of its hour, or of the window if that is earlier; null for nothing to tell. */
+  /** When `pending` is reported: at the end of its hour, or of the window if that is earlier; null where nothing is pending. */
   readonly dueAt: Millis | null;
   /** The messages that were sent: the sum of their SOLD bits. */
-  readonly told: number;
+  readonly notified: number;
 }
 
-/** Messages of a window, as bits of `told`. */
+/** Messages of a window, as bits of `notified`. */
 export const SOLD = { started: 1, capReached: 2 } as const;
 
 /** What was reported of a window and an hour by one message; immutable. */
@@ -72,7 +72,7 @@ export function emptyOverage(userKey: UserKey, ref: OverageRef): OverageWindow {
     total: 0n,
     pending: 0n,
     dueAt: null,
-    told: 0,
+    notified: 0,
   };
 }
 
@@ -101,7 +101,7 @@ export function addedOverage(row: OverageWindow, other: OverageWindow): OverageW
     total: row.total + other.total,
     pending: row.pending + other.pending,
     dueAt,
-    told: row.told | other.told,
+    notified: row.notified | other.notified,
   };
 }
 

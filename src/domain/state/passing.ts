@@ -5,15 +5,24 @@ import type { Amount } from "../values/amount.ts";
 import type { Millis } from "../values/period.ts";
 import type { Counter } from "./counter.ts";
 
+/**
+ * When a session or a slot of a rate ends. An earlier catalog may have given its group longer ones.
+ *
+ * @param lasts how long those of the group last now, in milliseconds
+ */
+export function endOf({ windowStart, windowEnd }: Counter, lasts: number): Millis {
+  return Math.min(windowEnd ?? Infinity, windowStart + lasts);
+}
+
 /** Whether a counter is a slot of a rate that still counts. */
-export function isCounting({ kind, windowEnd }: Counter, now: Millis): boolean {
-  return kind === "rate" && windowEnd !== null && windowEnd > now;
+export function isCounting(row: Counter, now: Millis, lasts = Infinity): boolean {
+  return row.kind === "rate" && endOf(row, lasts) > now;
 }
 
 /** Adds up what slots of a rate count now. */
-export function countOf(rows: readonly Counter[], now: Millis): Amount {
+export function countOf(rows: readonly Counter[], now: Millis, lasts = Infinity): Amount {
   let count = 0n;
-  for (const row of rows) if (isCounting(row, now)) count += row.count;
+  for (const row of rows) if (isCounting(row, now, lasts)) count += row.count;
   return count;
 }
 
@@ -25,14 +34,17 @@ export class PassingCounters {
   #count: Amount = 0n;
   /** When the first slot stops to count. */
   #until: Millis = Infinity;
+  /** How long the longest slot counts. */
+  #longest = 0;
 
   get rows(): readonly Counter[] {
     return this.#rows;
   }
 
   /** What the slots of a rate count at a moment. */
-  countAt(now: Millis): Amount {
-    return now < this.#until ? this.#count : countOf(this.#rows, now);
+  countAt(now: Millis, lasts = Infinity): Amount {
+    const isKnown = now < this.#until && this.#longest <= lasts;
+    return isKnown ? this.#count : countOf(this.#rows, now, lasts);
   }
 
   /** Replaces a counter by its new value, or adds it. Returns those that no longer count, and were dropped. */
@@ -54,8 +66,12 @@ export class PassingCounters {
     }
     this.#count = countOf(this.#rows, -Infinity);
     this.#until = Infinity;
+    this.#longest = 0;
     for (const each of this.#rows) {
-      if (isCounting(each, -Infinity)) this.#until = Math.min(this.#until, each.windowEnd ?? Infinity);
+      if (each.kind !== "rate") continue;
+      const end = each.windowEnd ?? Infinity;
+      this.#until = Math.min(this.#until, end);
+      this.#longest = Math.max(this.#longest, end - each.windowStart);
     }
     return dropped;
   }

@@ -21,7 +21,7 @@ export const REASONS_IN_ORDER = [
 export type ReserveReason = (typeof REASONS_IN_ORDER)[number];
 
 /** Caps of a workspace that refuse a call regardless of the user's plan. */
-export type CapCode = "workspace_limit_reached" | "test_quota_exceeded" | "ai_budget_exceeded";
+type CapCode = "workspace_limit_reached" | "test_quota_exceeded" | "ai_budget_exceeded";
 
 /** What alike refused calls have in common, beside their user and hour. */
 interface Refused {

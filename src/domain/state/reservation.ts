@@ -70,7 +70,7 @@ export interface Reservation {
   /** The number of the price row of the reserve; NO_PRICE_ROW for none, null for holds of versions that kept none. */
   readonly priceRow: number | null;
   /** Whether the caller named the cents, so that a model without a price is no cause for a warning. */
-  readonly toldCents: boolean;
+  readonly namesCents: boolean;
   readonly lines: readonly HoldLine[];
   /** What was taken from credit balances, in the order taken. */
   readonly credits: readonly CreditLine[];
@@ -138,7 +138,7 @@ export function countersOf({ lines }: Reservation): CounterRef[] {
 export type ReservationTrigger = "commit" | "release" | "expire";
 
 /** What a trigger does: the next state and how the amounts move, or a refusal, or nothing. */
-export type Transition =
+type Transition =
   | { readonly next: ReservationStatus; readonly effect: "settle" | "refund" | "recharge" }
   | "reservation_not_pending"
   | "no_change";

@@ -136,7 +136,7 @@ export interface AddOn {
 }
 
 /** What gives a user its quotas: the primary row, and the add-ons beside it. */
-export interface QuotaSource {
+interface QuotaSource {
   readonly row: Subscription;
   readonly addOns: readonly AddOn[];
 }

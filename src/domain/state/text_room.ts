@@ -2,7 +2,7 @@
 // finds no room stays in the tables alone, and is read when the hold is settled.
 
 /** Bounds in bytes, at two for each character, the most that one takes. */
-export interface TextBounds {
+interface TextBounds {
   readonly textBytesMax: number;
   readonly textBytesOfAppMax: number;
   readonly textBytesOfUserMax: number;

@@ -2,6 +2,7 @@
 
 import { type Catalog, findPack, type Pack } from "../catalog/catalog.ts";
 import type { Known, KnownSubscription, Payment, Purchase } from "./facts.ts";
+import { moneyOf } from "./fields.ts";
 import type { Line, SaleMessage, Unpaid } from "./message.ts";
 import { isOfCheckout, linkedTo, saleStatus } from "./money.ts";
 import {
@@ -79,7 +80,7 @@ function paidOf({ source, paid }: SaleMessage, owed: readonly Missing[]): Paid {
   if (owed.length === 0) return { objectId: source, money: paid, reason: null };
   const reasons = [...new Set(owed.map(({ reason }) => reason))].slice(0, PAID_MAX);
   const amount = owed.reduce((sum, { line }) => sum + line.amount, 0);
-  const money = paid === null ? null : { amount, currency: paid.currency };
+  const money = moneyOf(amount, paid?.currency);
   return { objectId: source, money, reason: reasons.join("; ") };
 }
 

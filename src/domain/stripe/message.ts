@@ -22,7 +22,7 @@ import {
 } from "./fields.ts";
 
 /** The common part of every message. */
-export interface Head {
+interface Head {
   readonly eventId: string;
   readonly type: string;
   /** When Stripe made the event. */
@@ -32,8 +32,8 @@ export interface Head {
   readonly customerId?: string;
 }
 
-/** Whether a subscription entitles to its plan: now, no longer, or not yet. */
-export type SubscriptionState = "in_force" | "over" | "not_yet";
+/** Whether the user has the subscription's plan: now, no longer, or not yet. */
+type SubscriptionState = "in_force" | "over" | "not_yet";
 
 /** `customer.subscription.*`. */
 export interface SubscriptionMessage {
@@ -88,7 +88,7 @@ export interface Line {
   readonly subscriptionId: string | null;
   /** What it cost, in the currency of the sale. */
   readonly amount: number;
-  /** Why it grants nothing, whatever its price sells; null if it was paid for. */
+  /** Why it grants nothing although its price may sell a pack; null if it was paid for. */
   readonly unpaid: Unpaid | null;
 }
 
@@ -113,7 +113,7 @@ export interface SaleMessage {
 }
 
 /** `invoice_payment.paid`: the payment of an invoice. */
-export interface PaymentMessage {
+interface PaymentMessage {
   readonly kind: "payment";
   readonly head: Head;
   readonly source: string;
@@ -158,16 +158,16 @@ export interface TopUpMessage {
 }
 
 /** What a message of a top-up needs to know of it. */
-export interface SoldTopUp {
+interface SoldTopUp {
   readonly userId: string;
   readonly packId: string;
   readonly quantity: number;
-  /** Why the payment is not for it, or a second one; null where it is. */
+  /** Why the payment does not settle this top-up (it is for another one, or a second one); null where it does. */
   readonly mismatch: string | null;
 }
 
 /** A message that changes nothing. */
-export interface OtherMessage {
+interface OtherMessage {
   readonly kind: "other";
   readonly head: Head;
   readonly reason: string;

@@ -8,7 +8,7 @@ import type { Money } from "./fields.ts";
 export type Reversal = "refunded" | "disputed";
 
 /** Whether the money of a purchase is here, or went back. */
-export interface SaleStatus {
+interface SaleStatus {
   /** Whether this is a line of an invoice, and the checkout that made the invoice was granted too. */
   readonly isCovered: boolean;
   /** By refunds of all payments, or by a dispute over the whole sale; null while the money is here. */

@@ -54,7 +54,7 @@ export interface Paid {
 }
 
 /** The end of a subscription for its former owners, which runs before all other commands. */
-export interface Leaving {
+interface Leaving {
   /** Its present owner: a command for the same user under another id is left out. */
   readonly to: string;
   readonly acts: readonly StripeAct[];

@@ -30,7 +30,7 @@ export const ID_PREFIX = {
 export type IdKind = keyof typeof ID_PREFIX;
 
 /** The kinds whose ids name the user that they belong to. */
-export type OwnedKind = "reservation" | "creditBalance" | "endUserKey" | "run" | "topUp";
+type OwnedKind = "reservation" | "creditBalance" | "endUserKey" | "run" | "topUp";
 
 /** Issues unique ids that grow with time. Tests pass a source with known ids. */
 export interface IdSource {

@@ -16,7 +16,7 @@ export interface Period {
 }
 
 /** A window that begins with the first use and lasts so many seconds. */
-export interface SessionPeriod {
+interface SessionPeriod {
   readonly type: "session";
   readonly seconds: number;
 }
@@ -28,7 +28,7 @@ export interface RollingPeriod {
 }
 
 /** What open holds hold at a time. */
-export interface ConcurrentPeriod {
+interface ConcurrentPeriod {
   readonly type: "concurrent";
 }
 
@@ -62,7 +62,7 @@ export function areEqualWindows(one: Window, other: Window): boolean {
 export const IN_FLIGHT: Window = { start: 0, end: null, kind: "concurrency" };
 
 /** The number of slots in which a rate counts. */
-export const RATE_SLOTS = 60;
+const RATE_SLOTS = 60;
 
 /**
  * The slot of a rate that contains a moment. Slots begin at multiples of their size. Each counts for the seconds of the
@@ -113,38 +113,64 @@ const MONDAY_MS = 4 * DAY_MS;
  * ```
  */
 export function windowAt(period: Period, at: Millis, anchor: Millis, startedAt: Millis): Window {
-  const origin = period.anchor === "calendar" ? null : anchor;
-  switch (period.type) {
-    case "hourly":
-      return stepWindow(at, origin ?? 0, HOUR_MS);
-    case "daily":
-      return stepWindow(at, origin ?? 0, DAY_MS);
-    case "weekly":
-      return stepWindow(at, origin ?? MONDAY_MS, WEEK_MS);
-    case "monthly":
-      return monthWindow(at, origin ?? 0, 1);
-    case "yearly":
-      return monthWindow(at, origin ?? 0, 12);
-    case "lifetime":
-      return { start: startedAt, end: null };
-  }
+  return windowAfter(period, at, 0, anchor, startedAt);
 }
 
-function stepWindow(at: Millis, origin: Millis, step: Millis): Window {
-  const start = origin + Math.floor((at - origin) / step) * step;
-  return { start, end: start + step };
+/** The window so many windows after the one that contains a moment. A lifetime has no other one. */
+export function windowAfter(
+  period: Period,
+  at: Millis,
+  windows: number,
+  anchor: Millis,
+  startedAt: Millis,
+): Window {
+  const { type } = period;
+  if (type === "lifetime") return { start: startedAt, end: null };
+  const origin = originOf(period, anchor);
+  const place = placeAt(type, at, origin) + windows;
+  return { start: beginOf(type, place, origin), end: beginOf(type, place + 1, origin) };
 }
 
-/** Steps by a number of months. */
-function monthWindow(at: Millis, origin: Millis, step: number): Window {
-  const from = Temporal.Instant.fromEpochMilliseconds(origin).toZonedDateTimeISO("UTC");
-  const moment = Temporal.Instant.fromEpochMilliseconds(at).toZonedDateTimeISO("UTC");
-  let steps = Math.floor(((moment.year - from.year) * 12 + moment.month - from.month) / step);
-  if (monthsAfter(from, steps * step) > at) steps -= 1;
-  return { start: monthsAfter(from, steps * step), end: monthsAfter(from, (steps + 1) * step) };
+/** How many windows after the one that contains a moment the one is that contains another; 0 for a lifetime. */
+export function windowsBetween(period: Period, from: Millis, to: Millis, anchor: Millis): number {
+  const { type } = period;
+  if (type === "lifetime") return 0;
+  const origin = originOf(period, anchor);
+  return placeAt(type, to, origin) - placeAt(type, from, origin);
 }
 
-/** The moment a number of months after an origin, its day clamped to the length of the month. */
-function monthsAfter(origin: Temporal.ZonedDateTime, months: number): Millis {
-  return origin.add({ months }).epochMilliseconds;
+type SteppedType = Exclude<Period["type"], "lifetime">;
+
+/** The length of windows, where all have one. */
+const LENGTHS: Readonly<Partial<Record<SteppedType, Millis>>> = {
+  hourly: HOUR_MS,
+  daily: DAY_MS,
+  weekly: WEEK_MS,
+};
+const MONTHS_OF_YEAR = 12;
+
+function originOf({ type, anchor: from }: Period, anchor: Millis): Millis {
+  return from === "subscription_start" ? anchor : type === "weekly" ? MONDAY_MS : 0;
+}
+
+/** The number of the window that contains a moment; the one that begins at the origin is number 0. */
+function placeAt(type: SteppedType, at: Millis, origin: Millis): number {
+  const length = LENGTHS[type];
+  if (length !== undefined) return Math.floor((at - origin) / length);
+  const [from, moment] = [timeOf(origin), timeOf(at)];
+  const months = (moment.year - from.year) * MONTHS_OF_YEAR + moment.month - from.month;
+  const place = Math.floor(months / (type === "yearly" ? MONTHS_OF_YEAR : 1));
+  return beginOf(type, place, origin) > at ? place - 1 : place;
+}
+
+/** When a window begins; the day is clamped to the length of its month. */
+function beginOf(type: SteppedType, place: number, origin: Millis): Millis {
+  const length = LENGTHS[type];
+  if (length !== undefined) return origin + place * length;
+  const months = place * (type === "yearly" ? MONTHS_OF_YEAR : 1);
+  return timeOf(origin).add({ months }).epochMilliseconds;
+}
+
+function timeOf(at: Millis): Temporal.ZonedDateTime {
+  return Temporal.Instant.fromEpochMilliseconds(at).toZonedDateTimeISO("UTC");
 }

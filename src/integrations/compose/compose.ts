@@ -34,7 +34,7 @@ import { readSource, type WireViews } from "./sources.ts";
 import { DATA_RULE, fillTemplate, placesOf } from "./template.ts";
 
 /** A call, with the functions that show records on the wire. */
-export interface ComposeCall {
+interface ComposeCall {
   readonly realm: Realm;
   readonly userId: string;
   readonly type: string;
@@ -44,7 +44,7 @@ export interface ComposeCall {
 }
 
 /** The output of a model, and the generation to meter. */
-export interface Composed {
+interface Composed {
   readonly output: JsonObject;
   readonly generation: GenerateInput;
 }

@@ -21,7 +21,7 @@ export interface WireViews {
 }
 
 /** What sources are read from. */
-export interface SourceReader {
+interface SourceReader {
   readonly database: Database;
   readonly realm: Realm;
   /** The user, alias resolved; rows of tables are looked up by its canonical id. */

@@ -39,7 +39,7 @@ export interface StripeWorld {
 }
 
 /** The realm that a message was sent to. */
-export interface StripeRealm extends Realm {
+interface StripeRealm extends Realm {
   readonly app: { readonly record: { readonly appId: string } };
 }
 

@@ -15,7 +15,7 @@ import { STRIPE_LIMITS } from "../../process/limits.ts";
 import type { StripeApi } from "./stripe_client.ts";
 
 /** What the payment of a top-up uses. */
-export interface PaymentWorld {
+interface PaymentWorld {
   readonly stripe: StripeApi;
   /** Real time. */
   readonly realNow: () => number;
@@ -26,7 +26,7 @@ export interface PaymentWorld {
 }
 
 /** "settled": nothing is left to do here; "later": to be looked at again. */
-export type PaymentEnd = "settled" | "later";
+type PaymentEnd = "settled" | "later";
 
 /** Steps of one run; a run that needs more goes on later. */
 const STEPS_MAX = 10;

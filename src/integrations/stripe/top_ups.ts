@@ -25,7 +25,7 @@ import { keyOf, type OpenStripe } from "./stripe_client.ts";
 import { payTopUp } from "./top_up_payment.ts";
 
 /** What the worker uses. */
-export interface TopUpWorld extends StripeWorld {
+interface TopUpWorld extends StripeWorld {
   readonly term: Pick<Term, "directory" | "doors" | "isServing">;
   readonly registry: Pick<Registry, "apps" | "realms">;
   readonly database: Pick<Database, "query">;

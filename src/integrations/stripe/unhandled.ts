@@ -82,7 +82,7 @@ async function retryIfKept(
 }
 
 /** What the sweep uses of a running term. */
-export interface RetrySweepWorld extends RetryWorld {
+interface RetrySweepWorld extends RetryWorld {
   readonly term: StripeWorld["term"] & Pick<Term, "isServing" | "doors">;
   readonly registry: { readonly realms: ReadonlyMap<number, Realm> };
 }

@@ -25,13 +25,13 @@ import type { Features } from "../../process/features.ts";
 import type { Database } from "../../storage/database.ts";
 
 /** An examination: every check, and the worst of their verdicts. */
-export interface Examination {
+interface Examination {
   readonly verdict: Verdict;
   readonly checks: readonly Check[];
 }
 
 /** What an examination uses of a running term. */
-export interface ExaminedWorld {
+interface ExaminedWorld {
   readonly database: Database;
   readonly clock: Clock;
   readonly term: Pick<Term, "drain" | "gate">;
@@ -40,7 +40,7 @@ export interface ExaminedWorld {
 }
 
 /** Whether an examination leaves out the checks that read every catalog and a sample of accounts, or makes only these. */
-export type WithLong = "with" | "without" | "only";
+type WithLong = "with" | "without" | "only";
 
 /** Examines the running service. */
 export async function examine(world: ExaminedWorld, long: WithLong = "with"): Promise<Examination> {

@@ -308,7 +308,7 @@ function histogramsOfStore({ runtime, cluster }: Counts): readonly Histogram[] {
 }
 
 /** The metrics of a process as Prometheus text. */
-export interface MetricsText {
+interface MetricsText {
   readonly contentType: string;
   readonly metrics: () => Promise<string>;
 }

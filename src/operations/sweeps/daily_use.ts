@@ -21,7 +21,7 @@ export interface AddingWorld {
 }
 
 /** The same for every realm of this process. */
-export interface AddingAllWorld extends AddingWorld {
+interface AddingAllWorld extends AddingWorld {
   readonly term: Pick<Term, "flush" | "isServing" | "doors">;
   readonly registry: { readonly realms: ReadonlyMap<number, Realm> };
 }

@@ -26,7 +26,7 @@ import { moveAllHistory } from "../../people/history_move.ts";
 import { removeInSteps, removeOld, type RetentionWorld } from "./retention.ts";
 
 /** What sweeps use of a running term. */
-export interface SweepWorld extends Omit<RetentionWorld, "term">, ErasureWorld {
+interface SweepWorld extends Omit<RetentionWorld, "term">, ErasureWorld {
   readonly term: Term;
   readonly store: Pick<UserStore, "listDue">;
   readonly clock: Clock;
@@ -35,7 +35,7 @@ export interface SweepWorld extends Omit<RetentionWorld, "term">, ErasureWorld {
 }
 
 /** What a run of all sweeps did, by kind. */
-export interface SweepCounts {
+interface SweepCounts {
   readonly expiredReservations: number;
   readonly endedSubscriptions: number;
   readonly idempotencyRecords: number;
@@ -136,7 +136,7 @@ function rowsOf(answer: unknown): number {
 }
 
 /** Settles expired holds, ended subscriptions and promotions in every realm of this process. */
-export async function sweepDue(
+async function sweepDue(
   { term, store, registry }: Pick<SweepWorld, "term" | "store" | "registry">,
 ): Promise<Pick<SweepCounts, "expiredReservations" | "endedSubscriptions">> {
   let expiredReservations = 0;

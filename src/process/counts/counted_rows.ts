@@ -2,7 +2,7 @@
 // one for each. What needs another row beyond a bound is not counted.
 
 /** How rows of one kind of thing are counted. */
-export interface CountedRules<Row> {
+interface CountedRules<Row> {
   /** Makes a text that is equal for rows of alike things of one part. */
   readonly kindOf: (row: Row) => string;
   /** Adds up two rows of alike things. */

@@ -2,7 +2,7 @@
 // of the process is stale a day later.
 
 /** How far back a peak looks, in whole seconds. */
-export const PEAK_SECONDS = 15;
+const PEAK_SECONDS = 15;
 
 /** Keeps the largest value of each of the last seconds. */
 export class RecentPeak {

@@ -2,7 +2,7 @@
 // bodies share its memory.
 
 /** The senders that share a pot of memory: with a key or token, or without any. */
-export const POT_NAMES = ["keyed", "keyless"] as const;
+const POT_NAMES = ["keyed", "keyless"] as const;
 
 export type PotName = (typeof POT_NAMES)[number];
 
@@ -10,9 +10,9 @@ export type PotName = (typeof POT_NAMES)[number];
  * Why a body was refused before it was parsed: too `large`, with too much `structure`, a form with too many `fields`, too
  * `slow`.
  */
-export const BODY_FAULTS = ["large", "structure", "fields", "slow"] as const;
+const BODY_FAULTS = ["large", "structure", "fields", "slow"] as const;
 
-export type BodyFault = (typeof BODY_FAULTS)[number];
+type BodyFault = (typeof BODY_FAULTS)[number];
 
 /** Counts of the process. */
 export const BODY_COUNTS = {

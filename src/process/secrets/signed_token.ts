@@ -6,7 +6,7 @@ import { createHmac } from "node:crypto";
 import { equalsSecret } from "./hash.ts";
 
 /** The payload of a token with a valid signature. */
-export interface OpenedToken {
+interface OpenedToken {
   /** Undefined when the first part is not JSON. */
   readonly payload: unknown;
   /** Whether the first part is the text that `signToken` writes: other base64 texts can decode to the same bytes. */

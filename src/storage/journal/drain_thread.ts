@@ -16,7 +16,7 @@ export type DrainRequest =
   | NumberedRequest;
 
 /** Work that the thread replies to: one piece after another, except that replays run beside the others. */
-export type AskedRequest =
+type AskedRequest =
   | {
     readonly kind: "open";
     readonly url: string;
@@ -31,7 +31,7 @@ export type AskedRequest =
 export type NumberedRequest = AskedRequest & { readonly id: number };
 
 /** The end of a batch in the bytes of its message; it begins at the end of the previous batch. */
-export interface BatchPlace {
+interface BatchPlace {
   readonly seq: number;
   readonly end: number;
 }

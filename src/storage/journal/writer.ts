@@ -40,7 +40,7 @@ import { rest } from "../../process/rest.ts";
 export const CELL_LOCKS = 461_420;
 
 /** The database's answer to a heartbeat. */
-export interface BeatAnswer {
+interface BeatAnswer {
   /** The version of the registry. */
   readonly version: number;
   /** The database's clock. */
@@ -48,7 +48,7 @@ export interface BeatAnswer {
 }
 
 /** What a heartbeat publishes. */
-export interface BeatState {
+interface BeatState {
   readonly share: number;
   /** The version of the registry that is in force here. */
   readonly registryVersion: number;

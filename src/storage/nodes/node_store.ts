@@ -36,7 +36,7 @@ export interface NodeRow extends NewNode {
 }
 
 /** The identity of the cluster, which the database keeps. */
-export interface ClusterIdentity {
+interface ClusterIdentity {
   readonly clusterId: string;
   /** Nodes prove to each other that they know this secret. */
   readonly secret: string;

@@ -4,7 +4,7 @@
 import type { Session } from "../database.ts";
 
 /** The consent of an id's user. */
-export interface Consent {
+interface Consent {
   /** The scopes opted out of, as a sum of SCOPE_BITS; 0 for an unknown id. */
   readonly optedOut: number;
   /** Whether an erasure is pending. */

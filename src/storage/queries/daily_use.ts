@@ -8,13 +8,13 @@ import { arrayText, type Database } from "../database.ts";
 import { SHOWN, shownKey } from "./feed.ts";
 
 /** What the parts of a day are: event types, users, models, plans or hours. */
-export type DailyPart = "event" | "user" | "model" | "plan" | "hour";
+type DailyPart = "event" | "user" | "model" | "plan" | "hour";
 
 /** The number by which parts lead; parts without it are no leaders. */
-export type DailyMeasure = "events" | "cost_cents" | "blocked";
+type DailyMeasure = "events" | "cost_cents" | "blocked";
 
 /** A range of days, both ends included, counted from 1970-01-01. */
-export interface DailyUseQuery {
+interface DailyUseQuery {
   readonly realm: number;
   readonly from: number;
   readonly to: number;
@@ -29,7 +29,7 @@ export interface DailyUseQuery {
 }
 
 /** Usage of one day. */
-export interface Use {
+interface Use {
   readonly events: number;
   readonly blocked: number;
   readonly costCents: number;
@@ -37,7 +37,7 @@ export interface Use {
 }
 
 /** What a part is a part of; null where the parts are others, and for the part of events without a model or plan. */
-export interface PartName {
+interface PartName {
   readonly event: string | null;
   readonly userId: string | null;
   readonly model: string | null;
@@ -49,7 +49,7 @@ export interface PartName {
 }
 
 /** The part of an event type, a user, a model or a plan. */
-export interface PartOfUse extends Use, PartName {
+interface PartOfUse extends Use, PartName {
   readonly quantity: number;
   /** Events of models without a price; known by model and by plan alone. */
   readonly unpriced?: number;

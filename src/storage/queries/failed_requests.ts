@@ -4,7 +4,7 @@ import type { Millis } from "../../domain/values/period.ts";
 import type { Database, Param } from "../database.ts";
 
 /** Selects the rows of a page. */
-export interface FailedRequestQuery {
+interface FailedRequestQuery {
   readonly appId: string;
   /** Rows with a last request up to this moment have expired. */
   readonly keptFrom: Millis;

@@ -18,7 +18,7 @@ export interface LogView {
 }
 
 /** Selects the events of a page. */
-export interface FeedQuery {
+interface FeedQuery {
   readonly realm: number;
   readonly logs: LogView;
   readonly userId: string | null;
@@ -73,7 +73,7 @@ export const SHOWN = `${IS_SHOWN} and not u.erasing`;
 const NEWEST_FIRST = "order by e.created_at_ms desc, e.id desc";
 
 /** Characters of a prompt in a list. */
-export const PREVIEW_LENGTH = 200;
+const PREVIEW_LENGTH = 200;
 
 /** SQL of the previews of prompts in a list: a page of whole texts would be large. */
 export const PREVIEWS = `left(l.prompt, ${PREVIEW_LENGTH}) as prompt, null as response`;

@@ -15,7 +15,7 @@ export interface MembersOf {
 }
 
 /** The place of a member in the list. */
-export interface MemberPlace {
+interface MemberPlace {
   /** A decimal, or "Infinity" before all members. */
   readonly count: string;
   readonly userId: string;

@@ -51,7 +51,7 @@ export async function soldTo(
 /** SQL of an end after all others. */
 const NEVER = "9223372036854775807";
 
-/** Reads the hours of a user, told under any of its numbers, that begin within a span; oldest first. */
+/** Reads the hours of a user, reported under any of its numbers, that begin within a span; oldest first. */
 export function readOverage(
   database: Pick<Database, "query">,
   keys: readonly UserKey[],

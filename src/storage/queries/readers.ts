@@ -63,7 +63,12 @@ export async function listReaders(database: Pick<Database, "query">): Promise<st
   return rows.map(({ name }) => name);
 }
 
-/** Ends a reader's connections and removes it; false for a name that no reader has. */
+/**
+ * Ends a reader's connections and removes it. A role with rights in another database of the server, such as a restored copy
+ * of this one, stays there without a login.
+ *
+ * @returns false for a name that no reader has
+ */
 export async function removeReader(
   database: Pick<Database, "query" | "transaction">,
   name: string,
@@ -73,7 +78,9 @@ export async function removeReader(
     await session.query(`alter role ${name} nologin`);
     await session.query("select pg_terminate_backend(pid) from pg_stat_activity where usename = $1", [name]);
     await session.query(`drop owned by ${name}`);
-    await session.query(`drop role ${name}`);
+    await session.query(
+      `do $$ begin drop role ${name}; exception when dependent_objects_still_exist then null; end $$`,
+    );
   });
   return true;
 }

@@ -11,13 +11,13 @@ import { RECONCILE_LIMITS } from "../../process/limits.ts";
 import { hasMovedCells, movedUsers } from "../nodes/moved_cells.ts";
 import { type FaultKind, FAULTS, inRange, LINES_OF_LEVELS, owned } from "./reconcile_faults.ts";
 import { DAILY } from "./reconcile_daily.ts";
-import { SOLD, TOLD_OVERAGE } from "./reconcile_overage.ts";
+import { REPORTED_OVERAGE, SOLD } from "./reconcile_overage.ts";
 import { RUNS } from "./reconcile_runs.ts";
 import { TOP_UP_FAULTS } from "./reconcile_top_ups.ts";
 import { SHARES } from "./reconcile_shares.ts";
 import { SUMMARIES } from "./reconcile_summaries.ts";
 
-export type DriftKind =
+type DriftKind =
   | "count"
   | "remaining"
   | "held"
@@ -197,7 +197,7 @@ async function proveRange(
   await eachRow<OwnerlessRow>(session, OWNERLESS, range, (row) => tell(ownerlessDrift(row)));
   await eachRow<CounterSums>(session, counterSums(now), range, (row) => tell(counterDrift(row)));
   await eachRow<BalanceSums>(session, BALANCE_SUMS, range, (row) => balanceDrifts(row).forEach(tell));
-  for (const sql of [...DAILY, SHARES, SOLD, TOLD_OVERAGE, RUNS, ...FAULTS, TOP_UP_FAULTS, SUMMARIES]) {
+  for (const sql of [...DAILY, SHARES, SOLD, REPORTED_OVERAGE, RUNS, ...FAULTS, TOP_UP_FAULTS, SUMMARIES]) {
     await eachRow<FaultRow>(session, sql, range, (row) => tell(faultDrift(row)));
   }
 }
@@ -300,14 +300,17 @@ const LEVEL_LINES = `
   select owner, line ->> 0, line ->> 1, (line ->> 2)::bigint, ${SLOT_END}, 0, 0, 0, 0::numeric, (line ->> 5)::numeric
   from ${LINES_OF_LEVELS} where ${inRange("owner")}`;
 
-/** SQL of the sums of counters. Slots of rates are proved while they count: after that nothing changes them. */
+/**
+ * SQL of the sums of counters. Slots of rates are proved while they count: after that nothing changes them. A counter may be
+ * of a slot that ended and of a later window that began with it; it is proved as long as both count.
+ */
 const counterSums = (now: Millis) => `
   select user_key, (select id from users where key = sums.user_key) as user_id, plan_id, group_id, start_ms,
     has_row, trim_scale(count)::text as count, trim_scale(adjusted)::text as adjusted,
     trim_scale(holds)::text as holds, trim_scale(events)::text as events,
     trim_scale(holds + events + adjusted)::text as proved
   from (
-    select user_key, plan_id, group_id, start_ms, max(slot_end_ms) as slot_end_ms,
+    select user_key, plan_id, group_id, start_ms, min(slot_end_ms) as slot_end_ms,
       sum(row_count) > 0 as has_row, sum(count) as count,
       sum(adjusted) as adjusted, sum(holds) as holds, sum(events) as events
     from (

@@ -1,14 +1,14 @@
 // What the proof of the books finds beside wrong sums, as queries for a range of users: holds that exist twice, open things
 // that are due too late, invalid marks, messages without a webhook. Each returns user_key, user_id, kind and text.
 
-import { TOLD } from "../../domain/state/credit.ts";
+import { NOTIFIED } from "../../domain/state/credit.ts";
 
 export type FaultKind =
   | "hold"
   | "due"
   | "alerted"
   | "entered"
-  | "told"
+  | "notified"
   | "message"
   | "included"
   | "refunded"
@@ -96,7 +96,7 @@ const DUE = `
       where not ended and scheduled_at_ms is not null and ${inRange("user_key")}
     union all
     select user_key, 'credits expire:', id, expires_at_ms from credit_balances
-      where expires_at_ms is not null and revoked_at_ms is null and (told & ${TOLD.expired}) = 0 and (remaining > 0 or held > 0)
+      where expires_at_ms is not null and revoked_at_ms is null and (told & ${NOTIFIED.expired}) = 0 and (remaining > 0 or held > 0)
         and included is null
         and ${inRange("user_key")}
     union all
@@ -139,12 +139,12 @@ const MARKS = `
     ) as looked(is_fault, fault)
     where is_fault and ${inRange("user_key")}
     union all
-    select user_key, 'told', 'credit balance ' || to_json(id)::text || ': told ' || told || case
+    select user_key, 'notified', 'credit balance ' || to_json(id)::text || ': notified ' || told || case
         when told between 0 and 7 then ', which says that it expired, but it never does'
         else ', but that is a sum of 1, 2 and 4'
       end
     from credit_balances
-    where (told not between 0 and 7 or ((told & ${TOLD.expired}) <> 0 and expires_at_ms is null)) and ${
+    where (told not between 0 and 7 or ((told & ${NOTIFIED.expired}) <> 0 and expires_at_ms is null)) and ${
   inRange("user_key")
 }
   ) part

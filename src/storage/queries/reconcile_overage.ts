@@ -1,5 +1,5 @@
 // The proof of overage: what the counters of a group sold past its quota is what open holds and events took as overage (a merge
-// moves it between windows), and what a window settled is that of its events, told or still to tell.
+// moves it between windows), and what a window settled is that of its events, reported or pending.
 
 import { inRange, LINES_OF_LEVELS, owned } from "./reconcile_faults.ts";
 
@@ -41,15 +41,15 @@ export const SOLD = `
   where overage <> holds + events
   order by user_key, plan_id, group_id`;
 
-/** Windows whose settled overage is not that of their events, or not that which is reported and to tell. */
-export const TOLD_OVERAGE = `
+/** Windows whose settled overage is not that of their events, or not the sum of what is reported and what is pending. */
+export const REPORTED_OVERAGE = `
   select user_key, (select id from users where key = sums.user_key) as user_id, 'overage' as kind,
     'overage of ' || to_json(group_id)::text || ' from ' || start_ms || ' ms: total ' || trim_scale(total) ||
-    ', but events ' || trim_scale(events) || ', and told ' || trim_scale(told) || ' + pending ' || trim_scale(pending) as text
+    ', but events ' || trim_scale(events) || ', and reported ' || trim_scale(reported) || ' + pending ' || trim_scale(pending) as text
   from (
-    select user_key, group_id, start_ms, sum(total) as total, sum(pending) as pending, sum(told) as told, sum(events) as events
+    select user_key, group_id, start_ms, sum(total) as total, sum(pending) as pending, sum(reported) as reported, sum(events) as events
     from (
-      select user_key, group_id, window_start_ms as start_ms, total, pending, 0::numeric as told, 0::numeric as events
+      select user_key, group_id, window_start_ms as start_ms, total, pending, 0::numeric as reported, 0::numeric as events
       from ${owned("overage_windows", "t.group_id, t.window_start_ms, t.total, t.pending")}
       union all
       select user_key, group_id, window_start_ms, 0, 0, amount, 0
@@ -60,5 +60,5 @@ export const TOLD_OVERAGE = `
       ) lines
     ) part group by user_key, group_id, start_ms
   ) sums
-  where total <> events or total <> told + pending
+  where total <> events or total <> reported + pending
   order by user_key, group_id, start_ms`;

@@ -7,7 +7,7 @@ import { arrayText, type Database, type Param } from "../database.ts";
 import { readOfUser } from "./user_keys.ts";
 
 /** Selects the rows of a page. */
-export interface RefusedCallQuery {
+interface RefusedCallQuery {
   readonly realm: number;
   /** Rows with a last call up to this moment have expired. */
   readonly keptFrom: Millis;

@@ -15,13 +15,13 @@ export interface ListedRun {
 }
 
 /** The place of a run in the list: its creation time, then its id. */
-export interface RunPlace {
+interface RunPlace {
   readonly createdAt: Millis;
   readonly id: string;
 }
 
 /** Selects a page of the runs of a user. */
-export interface RunsQuery {
+interface RunsQuery {
   /** The numbers of the user and its aliases. */
   readonly keys: readonly UserKey[];
   readonly now: Millis;

@@ -23,7 +23,7 @@ export interface BacklogFacts {
 }
 
 /** The checkpoints of a server, and the settings that cause them. */
-export interface CheckpointFacts {
+interface CheckpointFacts {
   /** Checkpoints since the statistics began: by time, and because the log was full. */
   readonly timed: number;
   readonly requested: number;
@@ -43,7 +43,7 @@ export interface StandbyFacts {
 }
 
 /** The standbys of the server, and the settings of replication. */
-export interface ReplicationFacts {
+interface ReplicationFacts {
   /** `synchronous_commit` as server, database and role set it; our sessions raise "off" and "local" to "on". */
   readonly configured: string;
   /** `synchronous_standby_names`; empty if commits wait for no standby. */
@@ -219,7 +219,7 @@ export async function readPriceChecks(reader: Reader): Promise<PriceChecks> {
 }
 
 /** A webhook with failing deliveries. */
-export interface FailingWebhook {
+interface FailingWebhook {
   readonly appId: string;
   readonly webhookId: string;
   /** Real time. */

@@ -35,7 +35,7 @@ async function ownersOf(database: Database, userKey: UserKey): Promise<UserKey[]
 }
 
 /** Describes a read of the newest rows of some users. */
-export interface Newest {
+interface Newest {
   readonly table: string;
   /** The column with the time; the table has an index on user_key, this column and id, both descending. */
   readonly time: string;

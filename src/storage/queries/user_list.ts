@@ -28,7 +28,7 @@ import {
 } from "./user_list_sums.ts";
 
 /** A place in a list: among the users with a value, or among the rest. */
-export type Cursor = readonly [part: Part, ...Place];
+type Cursor = readonly [part: Part, ...Place];
 type Part = "head" | "rest";
 
 /** Selects a page of users. */
@@ -57,7 +57,7 @@ export interface ListedUser extends Sorted {
 }
 
 /** A page of a list. */
-export interface UserPage {
+interface UserPage {
   readonly users: readonly ListedUser[];
   /** Where the next page continues; null on the last one. */
   readonly next: Cursor | null;

@@ -5,7 +5,7 @@ import type { ReservationStatus } from "../../domain/state/reservation.ts";
 import type { Database } from "../database.ts";
 
 /** The kind of record that an id names. */
-export type ThingKind = "event" | "reservation" | "balance" | "subscription" | "merge";
+type ThingKind = "event" | "reservation" | "balance" | "subscription" | "merge";
 
 /** A record that was found, with its user. */
 export interface FoundThing {

@@ -31,7 +31,7 @@ export const CREDIT_BALANCES = table<CreditBalance>("credit_balances", 1, {
   revokedAmount: amount("revoked_amount", { mutable: true }),
   revokedAt: column("revoked_at_ms", { mutable: true }),
   overage: amount("overage", { mutable: true, later: { since: 3, value: 0 } }),
-  told: column("told", { mutable: true, later: { since: 14, value: 0 } }),
+  notified: column("told", { mutable: true, later: { since: 14, value: 0 } }),
   origin: column("origin", { later: NONE_BEFORE }),
   ownRef: column("own_ref", { mutable: true, later: NONE_BEFORE }),
   included: spread<Included | null>(
@@ -52,7 +52,7 @@ function lineOfBalance(row: CreditBalance): string {
     copyText(row.externalRef)
   }\t${row.source}\t${copyText(row.notes)}\t${decimalOf(row.remaining)}\t${decimalOf(row.held)}\t${
     decimalOf(row.revokedAmount)
-  }\t${row.revokedAt ?? NULL}\t${decimalOf(row.overage)}\t${row.told}\t${row.origin ?? NULL}\t${
+  }\t${row.revokedAt ?? NULL}\t${decimalOf(row.overage)}\t${row.notified}\t${row.origin ?? NULL}\t${
     copyText(row.ownRef)
   }\t${copyText(textOfIncluded(row.included))}\t${row.included?.windowEnd ?? NULL}`;
 }

@@ -158,7 +158,7 @@ const RESERVATION_TABLE = table<Omit<Reservation, "isBare">>(
     ),
     prompt: column("prompt", { mutable: true, later: { since: 4, value: null } }),
     priceRow: column("price_row", { later: { since: 11, value: null } }),
-    toldCents: column("told_cents", { later: { since: 11, value: false } }),
+    namesCents: column("told_cents", { later: { since: 11, value: false } }),
     parts: mapped<readonly string[] | undefined>(
       "parts",
       (parts) => parts?.join(",") ?? null,
@@ -290,7 +290,7 @@ function lineOfReservation(row: Reservation): string {
     copyText(encodeCredits(row.credits)),
     copyText(row.prompt),
     row.priceRow ?? NULL,
-    row.toldCents ? "t" : "f",
+    row.namesCents ? "t" : "f",
     row.parts?.join(",") ?? NULL,
     row.partOf ?? NULL,
     row.runId ?? NULL,

@@ -6,7 +6,7 @@ import type { RowChange } from "../../../actors/port.ts";
 import { decimalOf } from "../../domain/values/amount.ts";
 
 /** The columns of a table that take less than any text and any whole number, by the names of their members. */
-export interface Narrow {
+interface Narrow {
   /** The largest value of numbers of 32 bits or less; `realm` has 32 bits everywhere. */
   readonly max?: Readonly<Record<string, number>>;
   /** Numbers that may have a fraction. */
@@ -71,7 +71,7 @@ export const NARROW: { readonly [Name in RowChange["table"]]: Narrow } = {
   idempotency: { max: { status: INT }, indexed: [["key"]] },
   operations: { indexed: [["workspaceId", "mode", "month"]], unsigned: ["used"] },
   credit_balances: {
-    max: { told: INT },
+    max: { notified: INT },
     fractions: ["priority"],
     indexed: [["id"], ["packId"], ["externalRef"], ["ownRef"]],
     unsigned: ["remaining", "held", "revokedAmount", "overage"],
@@ -93,7 +93,7 @@ export const NARROW: { readonly [Name in RowChange["table"]]: Narrow } = {
   shares: { indexed: [["groupId", "unit", "userId"]], unsigned: ["count"], clash: inWindow },
   top_ups: { max: { attempt: INT }, indexed: [["id"], ["status"], ["customerId"]] },
   overage_windows: {
-    max: { told: SMALLINT },
+    max: { notified: SMALLINT },
     indexed: [["groupId", "unit"]],
     unsigned: ["total", "pending"],
     clash: inWindow,

@@ -13,7 +13,7 @@ const WINDOWS = table<Omit<OverageWindow, "key">>("overage_windows", 5, {
   total: amount("total", { mutable: true }),
   pending: amount("pending", { mutable: true }),
   dueAt: column("due_at_ms", { mutable: true }),
-  told: column("told", { mutable: true }),
+  notified: column("told", { mutable: true }),
 });
 
 export const OVERAGE_WINDOWS: Table<OverageWindow> = { ...WINDOWS, read: readWindow };

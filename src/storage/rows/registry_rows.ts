@@ -17,7 +17,7 @@ export interface Workspace {
 }
 
 /** An identity secret that was replaced. */
-export interface OldIdentitySecret {
+interface OldIdentitySecret {
   readonly secret: string;
   /** Real time. */
   readonly validUntil: Millis;

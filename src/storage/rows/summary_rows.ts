@@ -5,7 +5,7 @@ import type { Millis } from "../../domain/values/period.ts";
 import { column, mapped, table } from "./columns.ts";
 
 /** How a window without an end is stored: past every time, so that one range of the index has all running windows. */
-export const NO_END: Millis = 8_640_000_000_000_000;
+const NO_END: Millis = 8_640_000_000_000_000;
 
 export const USER_SUMMARIES = table<UserSummary>("user_summaries", 1, {
   userKey: column("user_key"),

@@ -7,7 +7,7 @@ import { arrayText, type Session } from "../database.ts";
 type Reader = Pick<Session, "query">;
 
 /** A write or sign-in that has begun. */
-export interface BegunRow {
+interface BegunRow {
   readonly id: string;
   readonly at: Millis;
   readonly who: string;
@@ -86,7 +86,7 @@ export async function dropBegun(session: Session, id: string): Promise<void> {
 }
 
 /** Selects the entries of a page of the log. */
-export interface AuditFilter {
+interface AuditFilter {
   readonly appId: string | null;
   readonly userId: string | null;
   /** The last id of the previous page; null for the first page. */

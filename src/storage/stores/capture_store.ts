@@ -6,7 +6,7 @@ import { arrayText, type Session } from "../database.ts";
 type Reader = Pick<Session, "query">;
 
 /** A captured event: of a person, under a pseudonym, or anonymous. */
-export interface CapturedRow {
+interface CapturedRow {
   readonly id: string;
   readonly realm: number;
   readonly personId: string | null;

@@ -10,7 +10,7 @@ import { arrayText, type Session } from "../database.ts";
 type Reader = Pick<Session, "query">;
 
 /** The last event that a realm's sums contain, by time and id. */
-export interface DailyUseMark {
+interface DailyUseMark {
   readonly at: Millis;
   readonly eventId: string;
 }

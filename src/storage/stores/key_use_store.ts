@@ -4,7 +4,7 @@ import type { Millis } from "../../domain/values/period.ts";
 import { arrayText, type Session } from "../database.ts";
 
 /** The real time of the last uses of keys, by key. */
-export type KeyUses = ReadonlyMap<string, Millis>;
+type KeyUses = ReadonlyMap<string, Millis>;
 
 /** Stores the last uses of keys where they are later than the stored ones. */
 export async function saveKeyUses(session: Session, uses: KeyUses): Promise<void> {

@@ -3,7 +3,7 @@
 
 import type { StoredMerge } from "../../../actors/port.ts";
 import type { UserKey } from "../../domain/values/ids.ts";
-import type { HistoryCounts } from "../../domain/merging/merge_report.ts";
+import { type HistoryCounts, NO_HISTORY } from "../../domain/merging/merge_report.ts";
 import type { OlderRows } from "../../domain/state/user.ts";
 import type { StoredRow } from "../rows/columns.ts";
 import { CREDIT_BALANCES } from "../rows/credit_rows.ts";
@@ -41,7 +41,7 @@ export async function countHistory(
   owners: readonly UserKey[],
   limit: number,
 ): Promise<HistoryCounts | null> {
-  const counts = { ...NOTHING };
+  const counts = { ...NO_HISTORY };
   let left = limit;
   for (const history of HISTORY) {
     const [row] = await reader.query<{ rows: number }>(
@@ -54,15 +54,6 @@ export async function countHistory(
   counts.reservations = await countSettled(reader, owners, left + 1);
   return counts.reservations > left ? null : counts;
 }
-
-const NOTHING: HistoryCounts = {
-  events: 0,
-  eventLogs: 0,
-  reservations: 0,
-  subscriptionEvents: 0,
-  creditLedger: 0,
-  composeGenerations: 0,
-};
 
 /** The column of `merges` with the number of moved rows of a table. */
 const movedColumn = (table: string) => `moved_${table}`;
@@ -128,7 +119,7 @@ export async function moveHistory(session: Session, alias: UserKey, limit: numbe
     [alias],
   );
   if (row === undefined || row.canonical === null) return 0;
-  const moved = { ...NOTHING };
+  const moved = { ...NO_HISTORY };
   let left = limit - await moveRefusedCallsOf(session, row, row.canonical, limit);
   let hasMoved = false;
   for (const history of HISTORY) {

@@ -260,7 +260,7 @@ export function saveHealth(
 }
 
 /** The pending messages of a webhook. */
-export interface Backlog {
+interface Backlog {
   readonly webhookId: string;
   /** Counted up to a limit. */
   readonly pending: number;

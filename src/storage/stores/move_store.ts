@@ -14,10 +14,10 @@ const SEEDED: readonly string[] = ["cells", "registry", "lease", "members"];
 const NOT_COPIED: readonly string[] = ["migrations", "durable_check"];
 
 /** A store that cannot be copied, or cannot be copied to. */
-export class MoveError extends Error {}
+class MoveError extends Error {}
 
 /** How many rows each table got. */
-export type MovedRows = Readonly<Record<string, number>>;
+type MovedRows = Readonly<Record<string, number>>;
 
 /**
  * Copies all rows and sequences.

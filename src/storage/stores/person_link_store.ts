@@ -10,7 +10,7 @@ type Reader = Pick<Session, "query">;
 export type LinkMaker = "secret_key" | "end_user_token" | "public_key";
 
 /** A link of two ids. */
-export interface PersonLink {
+interface PersonLink {
   readonly from: string;
   readonly into: string;
   readonly madeBy: LinkMaker;
@@ -124,7 +124,7 @@ export async function deletePersonLinks(
 }
 
 /** A person with several metered users, at least one of them in no recorded link. */
-export interface UnrecordedPerson {
+interface UnrecordedPerson {
   readonly personId: string;
   /** The metered ids, sorted. */
   readonly distinctIds: readonly string[];

@@ -206,7 +206,7 @@ export async function loadTotals(reader: Reader, parts: CellParts, month: string
 }
 
 /** What is stored about the clock of a realm. */
-export interface RealmClock {
+interface RealmClock {
   readonly realm: number;
   /** How far a test clock is ahead of real time. */
   readonly offsetMs: Millis;

@@ -40,7 +40,7 @@ function numbersOf(text: string): number[] {
 }
 
 /** A split that is asked for. */
-export interface SplitRequest {
+interface SplitRequest {
   readonly cells: readonly number[];
   /** The new store, which has its number but serves nothing yet. */
   readonly to: StoreRow;

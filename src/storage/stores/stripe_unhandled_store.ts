@@ -23,7 +23,7 @@ export interface Unhandled {
 }
 
 /** A message to keep. */
-export interface NewUnhandled {
+interface NewUnhandled {
   readonly message: StripeMessage;
   readonly objectId: string;
   readonly reason: string;

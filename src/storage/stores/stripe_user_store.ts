@@ -8,7 +8,7 @@ import type { Unhandled } from "./stripe_unhandled_store.ts";
 const ROWS_MAX = 50;
 
 /** A paid pack that was granted to the user. */
-export interface StripePayment {
+interface StripePayment {
   readonly externalRef: string;
   /** The session, invoice or top-up that was paid. */
   readonly source: string;
@@ -24,7 +24,7 @@ export interface StripePayment {
 }
 
 /** A subscription of the user at Stripe. */
-export interface StripeSubscription {
+interface StripeSubscription {
   readonly subscriptionId: string;
   /** When Stripe made the event in force. */
   readonly at: Millis;

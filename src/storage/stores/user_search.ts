@@ -10,7 +10,7 @@ import { idsNotHidden, idsOfPeople } from "./people_store.ts";
 import { endOfRange } from "../prefix_range.ts";
 
 /** The users that a search found. */
-export interface FoundUsers {
+interface FoundUsers {
   readonly keys: readonly UserKey[];
   /** Whether it looked through all ids and people, and found no more users than it returns. */
   readonly isComplete: boolean;

@@ -6,7 +6,7 @@ import type { BalanceRef, IdempotencyRow, LoadedUser, UserRef, UserStore } from 
 import type { UserKey } from "../../domain/values/ids.ts";
 import type { EndUserKey } from "../../domain/state/end_user_key.ts";
 import type { Counter } from "../../domain/state/counter.ts";
-import { type CreditBalance, TOLD } from "../../domain/state/credit.ts";
+import { type CreditBalance, NOTIFIED } from "../../domain/state/credit.ts";
 import type { Millis } from "../../domain/values/period.ts";
 import { countersOf, type Reservation } from "../../domain/state/reservation.ts";
 import type { Run } from "../../domain/state/run.ts";
@@ -134,7 +134,7 @@ async function load(
     database.query<StoredRow>(
       `select * from credit_balances where user_key = any($1::text::bigint[]) and (held > 0
        or revoked_at_ms is null and (expires_at_ms is null or expires_at_ms >= $2::bigint)
-       or included is not null and (window_end_ms is null or window_end_ms > $2::bigint or (told & ${TOLD.expired}) = 0))
+       or included is not null and (window_end_ms is null or window_end_ms > $2::bigint or (told & ${NOTIFIED.expired}) = 0))
        order by id`,
       [keyText, from],
     ),

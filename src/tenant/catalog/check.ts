@@ -10,6 +10,7 @@ import { yieldToLoop } from "../../storage/database.ts";
 import { type CatalogFault, faultsOf } from "./faults.ts";
 import { includeFaults } from "./include_faults.ts";
 import { isObject, listOf, type Loose, looseOf, pathText } from "./loose.ts";
+import { withoutNulls } from "./nulls.ts";
 import { periodFaults } from "./period_faults.ts";
 import { rateFaults } from "./rate_faults.ts";
 import { type CatalogInput, catalogSchema, envelopeMembers } from "./schema.ts";
@@ -24,7 +25,7 @@ export async function checkCatalog(
   document: unknown,
   inForce: CatalogDocument | null,
 ): Promise<{ catalog: CatalogInput } | { faults: CatalogFault[] }> {
-  const bare = withoutEnvelope(document);
+  const bare = withoutNulls(catalogSchema, withoutEnvelope(document));
   const parsed = catalogSchema.safeParse(bare);
   const faults = (parsed.error?.issues ?? []).flatMap((issue) => faultsOf(issue, bare));
   const known = new Set(faults.map(({ path }) => path));

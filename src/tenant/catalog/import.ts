@@ -41,12 +41,12 @@ export interface PriceImport {
 }
 
 /** A figure of a price file that is no price, with its place. */
-export interface PriceFault extends FigureFault {
+interface PriceFault extends FigureFault {
   readonly model: string;
 }
 
 /** Options of an import. */
-export interface ImportOptions {
+interface ImportOptions {
   /** The only models to import, also those that the catalog lacks; null for every model of the catalog. */
   readonly only: readonly string[] | null;
   /** The time of the comparison, ISO 8601. */

@@ -1,6 +1,8 @@
 // What is wrong with the packs that plans include: one that the catalog lacks or that is named twice, an amount that its pack
 // needs, and a rollover at the end of a window that never ends.
 
+import { amountOf, multiply } from "../../domain/values/amount.ts";
+import { REQUEST_LIMITS } from "../../process/limits.ts";
 import { isObject, listOf, type Loose, looseOf } from "./loose.ts";
 import type { CatalogFault } from "./faults.ts";
 
@@ -40,8 +42,17 @@ function* packFaults(
     }
     return;
   }
-  const hasItems = listOf(pack, "items").length > 0;
-  if (!hasItems && quantity === undefined) {
+  const items = listOf(pack, "items");
+  if (items.length === 0 && quantity === undefined) {
     yield { path: `${path}.quantity`, message: "is needed when the pack has no items" };
   }
+  const isNothing = ({ amount }: Loose) =>
+    isAmount(amount) && isAmount(quantity) && multiply(amountOf(amount), amountOf(quantity)) === 0n;
+  if (items.some(isNothing)) {
+    yield { path: `${path}.quantity`, message: "must include at least 0.000001 of each item" };
+  }
+}
+
+function isAmount(value: unknown): value is number {
+  return typeof value === "number" && value > 0 && value <= REQUEST_LIMITS.amountMax;
 }

@@ -2,14 +2,14 @@
 
 import { z } from "zod";
 import { period } from "./period_schema.ts";
-import { amount, label } from "./price_schema.ts";
+import { label, positiveAmount } from "./price_schema.ts";
 
 export const include = z.strictObject({
   packId: label.meta({
     description: "The id of the pack. A plan includes each pack once; an archived one too.",
     examples: ["cpk_image_topup"],
   }),
-  quantity: amount.positive().optional().meta({
+  quantity: positiveAmount.optional().meta({
     description:
       "The amount in each window of a pack without items, which needs it; otherwise how many packs. Default: one pack.",
     examples: [500],
@@ -19,7 +19,7 @@ export const include = z.strictObject({
     examples: [{ type: "weekly", anchor: "calendar" }],
   }),
   rollover: z.strictObject({
-    max: amount.positive().meta({
+    max: positiveAmount.meta({
       description: "The most that all rollovers of the pack's credits have together, after each roll.",
       examples: [1000],
     }),

@@ -11,6 +11,8 @@ export const label = z.string().refine(
 ).meta({ minLength: 1, maxLength: REQUEST_LIMITS.idLengthMax });
 /** An amount of a unit, or a price. */
 export const amount = z.number().min(0).max(REQUEST_LIMITS.amountMax);
+/** An amount above 0: amounts have six decimal places, and no balance is of 0. */
+export const positiveAmount = amount.min(0.000001);
 const cents = amount.optional();
 
 const tokenPrices = {

@@ -9,7 +9,7 @@ import { REQUEST_LIMITS } from "../../process/limits.ts";
 import { hasNoPrototype, isAscending, isShallow, SCHEMA_DEPTH_MAX } from "./forms.ts";
 import { include } from "./include_schema.ts";
 import { groupPeriod, period } from "./period_schema.ts";
-import { amount, label, model } from "./price_schema.ts";
+import { amount, label, model, positiveAmount } from "./price_schema.ts";
 import { matchRule, rate } from "./rate_schema.ts";
 import { gateway, settings } from "./settings_schema.ts";
 
@@ -238,11 +238,11 @@ const packItem = z.strictObject({
       "What the balance counts. It never changes under an id: give the item a new id for another unit.",
     examples: ["count"],
   }),
-  amount: amount.positive().meta({
+  amount: positiveAmount.meta({
     description: "How much of the unit a grant adds. More than 0.",
     examples: [50],
   }),
-  lowAt: amount.positive().optional().meta({
+  lowAt: positiveAmount.optional().meta({
     description:
       "Webhooks receive `credits.low`, once per balance, when no more than this is left. Less than the amount.",
     examples: [5],
@@ -287,7 +287,7 @@ const pack = z.strictObject({
     description: "What the one balance of a pack without items pays for. Needed there.",
     examples: [[{ event: "*" }]],
   }),
-  lowAt: amount.positive().optional().meta({
+  lowAt: positiveAmount.optional().meta({
     description:
       "For a pack without items: webhooks receive `credits.low`, once per balance, when no more than this is left.",
     examples: [5],

@@ -204,6 +204,27 @@ class TogetherTest(unittest.TestCase):
         together._senders.shutdown()
         self.assertEqual(together._out, OUT_MAX)
 
+    def test_calls_by_themselves_take_places_of_requests_too(self) -> None:
+        transport = SlowSingles()
+        together = Together(cast(Transport, transport))
+        with ThreadPoolExecutor(16) as threads:
+            for _ in range(16):
+                threads.submit(together.send, TRACK, CallOptions(request_id="job"))
+        self.assertEqual((transport.sent, transport.out_max, together._out), (16, OUT_MAX, 0))
+
+    def test_a_call_of_a_lost_batch_has_the_rest_of_its_time(self) -> None:
+        transport = LostBatch()
+        together = Together(cast(Transport, transport))
+        for _ in range(OUT_MAX):
+            together._enter(TRACK, CallOptions())
+        with ThreadPoolExecutor(1) as threads:
+            asked = threads.submit(together.send, JOB, CallOptions(timeout=30))
+            while not together._queue:
+                time.sleep(0.001)
+            together._leave()
+            asked.result()
+        self.assertLess(transport.timeout, 30)
+
     def given_up(self) -> Tuple[Together, "SlowBatch"]:
         """Four requests out, one of them a batch of a reserve that has been given up."""
         transport = SlowBatch()
@@ -247,6 +268,37 @@ class SlowBatch:
 
     def send(self, call: Call, _options: CallOptions) -> None:
         self.released.append((call.body or {})["reservationId"])
+
+
+class SlowSingles(SlowBatch):
+    """A transport of single calls, which counts those that are out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lock = threading.Lock()
+        self.sent = self.out = self.out_max = 0
+
+    def new_key(self) -> str:
+        return "key"
+
+    def send(self, _call: Call, _options: CallOptions) -> None:
+        with self.lock:
+            self.sent += 1
+            self.out += 1
+            self.out_max = max(self.out_max, self.out)
+        time.sleep(0.01)
+        with self.lock:
+            self.out -= 1
+
+
+class LostBatch(SlowSingles):
+    """A transport that answers no batch."""
+
+    def once(self, *_: Any) -> Any:
+        raise HoldfastError("network_error", 0, "The connection broke")
+
+    def send(self, _call: Call, options: CallOptions) -> None:
+        self.timeout = options.timeout or 0
 
 
 class FaultyTest(unittest.TestCase):

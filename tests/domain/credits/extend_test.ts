@@ -2,7 +2,7 @@
 // reported.
 
 import assert from "node:assert/strict";
-import { compareBalances, TOLD } from "../../../src/domain/state/credit.ts";
+import { compareBalances, NOTIFIED } from "../../../src/domain/state/credit.ts";
 import { packOf, Scene } from "../scene.ts";
 
 const HOUR_MS = 3_600_000;
@@ -65,15 +65,15 @@ Deno.test("an extended balance is spent at the place of its new expiry, and the 
 Deno.test("what had expired can be spent again, and its new expiry is settled as the first one was", () => {
   const scene = new Scene([], undefined, [WALLET]);
   const id = scene.fund("wallet", 5, { expiresAt: scene.now + HOUR_MS });
-  const told = () => (scene.state.balances.get(id)?.told ?? 0) & TOLD.expired;
+  const notified = () => (scene.state.balances.get(id)?.notified ?? 0) & NOTIFIED.expired;
   scene.wait(3600);
   scene.left(id);
-  assert.equal(told(), TOLD.expired);
+  assert.equal(notified(), NOTIFIED.expired);
   assert.equal(extend(scene, id, scene.now + HOUR_MS), "ok");
-  assert.equal(told(), 0);
+  assert.equal(notified(), 0);
   scene.track(2);
   assert.deepEqual(scene.left(id), [3]);
   scene.wait(3600);
   scene.left(id);
-  assert.equal(told(), TOLD.expired);
+  assert.equal(notified(), NOTIFIED.expired);
 });

@@ -12,9 +12,9 @@ const MONTHLY = { type: "monthly", anchor: "calendar" } as const;
 const DAILY = { type: "daily", anchor: "calendar" } as const;
 
 const PACKS = [packOf("a")];
-const plansOf = (period: Period) => [
+const plansOf = (period: Period, quantity = 10) => [
   planOf("day", { g: 0 }, {
-    includes: [{ packId: "a", quantity: 10, period, rollover: { max: 15, periods: 2 } }],
+    includes: [{ packId: "a", quantity, period, rollover: { max: 15, periods: 2 } }],
   }),
   planOf("pro", { g: 0 }, { includes: [{ packId: "a", quantity: 100 }] }),
 ];
@@ -33,8 +33,9 @@ function shown(scene: Scene): string[] {
 }
 
 /** Puts another period of what the plan "day" includes in force. */
-function putPeriod(scene: Scene, period: Period): void {
-  scene.catalog = compileCatalog({ plans: plansOf(period), packs: PACKS }, scene.catalog.version + 1);
+function putPeriod(scene: Scene, period: Period, quantity?: number): void {
+  const plans = plansOf(period, quantity);
+  scene.catalog = compileCatalog({ plans, packs: PACKS }, scene.catalog.version + 1);
 }
 
 Deno.test("a hold that lapsed after the catalog changed the period gives back to the window that it followed to", () => {
@@ -72,4 +73,22 @@ Deno.test("a hold corrects no balance that it left once the window of that has e
   scene.release(hold);
   const amounts = [...scene.state.balances.values()].map(({ remaining }) => numberOf(remaining));
   assert.deepEqual(amounts, [6, 100]);
+});
+
+Deno.test("a new catalog gives the same credits, whether or not what lapsed before it was settled in time", () => {
+  const without = [planOf("day", { g: 0 })];
+  for (const [before, after] of [[without, DAILY], [without, MONTHLY], [plansOf(DAILY), MONTHLY]] as const) {
+    const [settled, notSettled] = [true, false].map((isSettled) => {
+      const scene = sceneOf().at("2026-03-31T12:00:00.000Z");
+      scene.catalog = compileCatalog({ plans: before, packs: PACKS }, 2);
+      scene.subscribe("day");
+      scene.fund("a", 5);
+      scene.hold(4);
+      if (isSettled) scene.at("2026-03-31T12:10:00.000Z").ask("settle", {});
+      putPeriod(scene.at("2026-04-01T12:00:00.000Z"), after, 14);
+      const { balances } = scene.ask("credits", { event: null });
+      return balances.map(({ row }) => [row.origin, numberOf(row.remaining), row.expiresAt]);
+    });
+    assert.deepEqual(notSettled, settled);
+  }
 });

@@ -98,11 +98,11 @@ Deno.test("the longest answer is held in tokens and in cents, and a budget refus
   const id = scene.hold({ inputTokens: 20_000, maxOutputTokens: 36_000 }, call);
   assert.deepEqual(scene.counts(), { t: 56_000, c: 2000 });
   const row = scene.state.reservations.get(id);
-  assert.deepEqual([row?.priceRow, row?.toldCents], [0, false]);
+  assert.deepEqual([row?.priceRow, row?.namesCents], [0, false]);
   scene.release(id);
   assert.equal(scene.reason({ maxOutputTokens: 100_001 }, { event: "chat.x" }), "limit_reached");
   const told = scene.state.reservations.get(scene.hold({ inputCostCents: 0 }, { event: "chat.x" }));
-  assert.deepEqual([told?.priceRow, told?.toldCents], [-1, true]);
+  assert.deepEqual([told?.priceRow, told?.namesCents], [-1, true]);
 });
 
 Deno.test("can-use offers what credits of each group's unit could add, pack by pack in consumption order", () => {

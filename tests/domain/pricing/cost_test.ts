@@ -13,7 +13,7 @@ Deno.test("a cost names its price row, also a row of prices of 0", () => {
 });
 
 Deno.test("a usage of another service tier is a warning", () => {
-  const call = { countsCents: true, toldCents: false, lacksRate: false };
+  const call = { countsCents: true, namesCents: false, lacksRate: false };
   const told = [true, false].map((isOtherTier) =>
     warningsOf(ROW, { ...call, usage: { ...NO_USAGE, isOtherTier } })
   );
@@ -23,9 +23,9 @@ Deno.test("a usage of another service tier is a warning", () => {
 Deno.test("an event warns where it counts cents, no row prices it and no call named any", () => {
   for (const row of [ROW, null]) {
     for (const countsCents of [true, false]) {
-      for (const toldCents of [true, false]) {
-        const isUnpriced = row === null && countsCents && !toldCents;
-        const warnings = warningsOf(row, { countsCents, toldCents, usage: null, lacksRate: false });
+      for (const namesCents of [true, false]) {
+        const isUnpriced = row === null && countsCents && !namesCents;
+        const warnings = warningsOf(row, { countsCents, namesCents, usage: null, lacksRate: false });
         assert.deepEqual(warnings, isUnpriced ? ["unpriced_model"] : []);
       }
     }
@@ -33,7 +33,7 @@ Deno.test("an event warns where it counts cents, no row prices it and no call na
 });
 
 Deno.test("an event warns where credits are counted, and nothing says how many", () => {
-  const call = { countsCents: true, toldCents: false, usage: { ...NO_USAGE, isOtherTier: true } };
+  const call = { countsCents: true, namesCents: false, usage: { ...NO_USAGE, isOtherTier: true } };
   assert.deepEqual(warningsOf(null, { ...call, lacksRate: true }), [
     "unpriced_model",
     "unrated_event",

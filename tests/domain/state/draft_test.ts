@@ -68,3 +68,12 @@ Deno.test("the user's row takes parts one after another", () => {
   assert.deepEqual(change?.table === "users" && [change.row.dueAt, change.row.entitlement], [1, null]);
   assert.notEqual(scene.state.user.entitlement, null);
 });
+
+Deno.test("a turn may have more records than a call takes arguments", () => {
+  const draft = new Draft(sceneWithHold().scene.state);
+  const row = { eventId: "e", userKey: 7, realm: 1, prompt: null, response: null, at: 0 };
+  for (let record = 0; record < 300_000; record++) {
+    draft.appendRecord({ verb: "append", table: "event_logs", row });
+  }
+  assert.equal(draft.changes().length, 300_000);
+});

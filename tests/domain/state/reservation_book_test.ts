@@ -21,7 +21,7 @@ const HELD: Reservation = {
   amounts: { tokens: 0n, seconds: 0n, count: 1_000_000n, cents: 0n, credits: 0n },
   perUnit: false,
   priceRow: null,
-  toldCents: false,
+  namesCents: false,
   lines: [],
   credits: [],
   prompt: null,
@@ -60,7 +60,7 @@ const unrated: fc.Arbitrary<Reservation> = fc.record({
   ),
   perUnit: fc.boolean(),
   priceRow: orNull(fc.integer({ min: -1, max: 1_000_000 })),
-  toldCents: fc.boolean(),
+  namesCents: fc.boolean(),
   lines: fc.array(
     fc.record({
       planId: id,
@@ -156,7 +156,7 @@ Deno.test("no two holds that differ in any member share a text", () => {
     amounts: UNITS.map((each) => ({ amounts: { ...one.amounts, [each]: 7n } })),
     perUnit: [{ perUnit: !one.perUnit }],
     priceRow: [{ priceRow: 1 }],
-    toldCents: [{ toldCents: !one.toldCents }],
+    namesCents: [{ namesCents: !one.namesCents }],
     createdAt: [{ createdAt: one.createdAt + 1 }],
     expiresAt: [{ expiresAt: one.expiresAt + 1 }],
     isBare: [{ isBare: true }],

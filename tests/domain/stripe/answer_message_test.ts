@@ -372,6 +372,8 @@ const OWED: readonly (readonly [name: string, messages: readonly StripeMessage[]
   ["a checkout after its granted invoice", [invoiceOf([line()]), session({}, { ...COST, invoice: "in_1" })], null],
   ["lines that nothing sells", [invoiceOf([line({ price: "price_x", amount: 70 }), line({ id: "il_2", price: "price_x", amount: 30 })])], UNLISTED, 100],
   ["such a line beside a pack", [invoiceOf([line({ price: "price_x", amount: 70 }), line({ id: "il_2" })])], UNLISTED, 70],
+  ["such a line of half a cent", [invoiceOf([line({ price: "price_x", amount: 0.5 })])], UNLISTED, null],
+  ["such lines of more than any money", [invoiceOf([line({ price: "price_x", amount: 9e15 }), line({ id: "il_2", price: "price_x", amount: 9e15 })])], UNLISTED, null],
   ["such a line of amount 0", [invoiceOf([line({ price: "price_x", amount: 0 })])], null],
   ["such a line that is a proration", [invoiceOf([line({ price: "price_x", proration: true })])], null],
   ["such an invoice of a checkout that is granted", [boughtWithInvoice, invoiceOf([line({ price: "price_x" })])], null],

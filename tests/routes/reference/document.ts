@@ -9,7 +9,7 @@ import type { Recorded } from "../../../routes/reference/examples.ts";
 import { makeDocument } from "../../../routes/reference/openapi.ts";
 
 /** An operation of the document. */
-export interface OperationObject {
+interface OperationObject {
   readonly operationId: string;
   readonly security: readonly Record<string, unknown>[];
   readonly responses: Record<string, unknown>;

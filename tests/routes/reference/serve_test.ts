@@ -7,6 +7,9 @@ import { SCALAR_PATH } from "../../../routes/reference/serve.ts";
 import { Counts } from "../../../src/cluster/counts.ts";
 import type { Spans } from "../../../src/process/counts/spans.ts";
 import type { Service } from "../../../src/cluster/service.ts";
+import { respond } from "../../../routes/http/respond.ts";
+import { DOWNLOAD_LIMITS } from "../../../src/process/limits.ts";
+import { changedLimits } from "../../support/limits.ts";
 import { document } from "./document.ts";
 
 // A process that does not serve answers with its reference all the same.
@@ -35,7 +38,9 @@ Deno.test("the document is served without a key and again only when it has chang
     assert.equal(again.status, 304, tag);
     assert.equal(await again.text(), "");
   }
-  assert.equal((await get("/api/openapi.json", { "if-none-match": '"other"' })).status, 200);
+  const other = await get("/api/openapi.json", { "if-none-match": '"other"' });
+  assert.equal(other.status, 200);
+  await other.body?.cancel();
 });
 
 Deno.test("the page loads its scripts from the service alone, and its policy allows nothing else", async () => {
@@ -70,4 +75,27 @@ Deno.test("Scalar is the file of its package, with and without compression", asy
   const body = packed.body as ReadableStream<Uint8Array<ArrayBuffer>>;
   const unpacked = new Response(body.pipeThrough(new DecompressionStream("gzip")));
   assert.equal(sum(await unpacked.bytes()), sum(bytes));
+});
+
+Deno.test("a caller who reads none of a long answer is given up", async () => {
+  using _limits = changedLimits(DOWNLOAD_LIMITS, { readerGoneMs: 5 });
+  const text = "x".repeat(DOWNLOAD_LIMITS.longBytes + 1);
+  for (
+    const answer of [
+      await get("/api/openapi.json"),
+      await get(SCALAR_PATH),
+      await get(SCALAR_PATH, { "accept-encoding": "gzip" }),
+      respond(new Request("http://service.test"), { status: 200, body: text }),
+    ]
+  ) {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    await assert.rejects(answer.text(), (line) => /its reader takes nothing/.test(line as string));
+  }
+});
+
+Deno.test("a long answer of a call has its length, and comes whole", async () => {
+  const body = "ä".repeat(DOWNLOAD_LIMITS.longBytes + 1);
+  const answer = respond(new Request("http://service.test"), { status: 404, body });
+  assert.deepEqual([answer.status, answer.headers.get("content-length")], [404, String(2 * body.length)]);
+  assert.equal(await answer.text(), body);
 });

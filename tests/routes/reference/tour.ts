@@ -23,7 +23,7 @@ import {
 import { walkAdministration, walkPrivacy, walkProduct } from "./walk.ts";
 
 /** How one call of the tour is made. */
-export interface CallOf {
+interface CallOf {
   readonly parameters?: Readonly<Record<string, string>>;
   readonly body?: unknown;
   /** Default: the live secret key; null for none. */

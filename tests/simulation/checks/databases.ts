@@ -13,7 +13,7 @@ const STARTED_MS = 3_000;
 const ANSWERED_MS = 2_000;
 
 /** A world with several databases at its end. */
-export interface Databases {
+interface Databases {
   readonly sites: readonly Site[];
   /** The database that all trouble is of; null for all of them. */
   readonly sick: Site | null;

@@ -55,7 +55,7 @@ interface Waiting {
 }
 
 /** Called with everything that becomes durable. */
-export interface ServerEvents {
+interface ServerEvents {
   /** A batch is in the journal. */
   onAppend(seq: number, payload: string): void;
 }

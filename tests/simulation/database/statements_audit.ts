@@ -5,16 +5,7 @@ import type { Fields } from "../../support/memory_store.ts";
 import { textsOf } from "./params.ts";
 import type { Entry } from "./statements.ts";
 import type { SimTables } from "./tables.ts";
-
-function write(start: string, run: (tables: SimTables, params: readonly Param[]) => void): Entry {
-  return [start, {
-    kind: "write",
-    make: (params) => (tables) => {
-      run(tables, params);
-      return [];
-    },
-  }];
-}
+import { write } from "./statements_stripe.ts";
 
 const COLUMNS = ["id", "at_ms", "who", "via", "what", "app_id", "mode", "user_id"];
 

@@ -1,11 +1,10 @@
 // Statements of the log of failed requests. Which of alike rows is the newest, and what an erasure hides of a row that is
 // written later, is not looked at.
 
-import type { Param } from "../../../src/storage/database.ts";
 import type { Fields } from "../../support/memory_store.ts";
 import { textsOf } from "./params.ts";
 import type { Entry } from "./statements.ts";
-import type { SimTables } from "./tables.ts";
+import { write } from "./statements_stripe.ts";
 
 const COLUMNS = [
   "app_id",
@@ -27,16 +26,6 @@ const COLUMNS = [
   "body",
 ];
 const KEY = ["app_id", "mode", "key_id", "method", "route", "status", "code", "hour_ms"];
-
-function write(start: string, run: (tables: SimTables, params: readonly Param[]) => void): Entry {
-  return [start, {
-    kind: "write",
-    make: (params) => (tables) => {
-      run(tables, params);
-      return [];
-    },
-  }];
-}
 
 export const FAILED_REQUESTS: readonly Entry[] = [
   write("add failed requests: insert into failed_requests as f", (tables, params) => {

@@ -12,7 +12,7 @@ import seeds from "./seeds.json" with { type: "json" };
 export const STEPS = 300;
 
 /** Writes fresh seeds for the bugs that no longer show where they did. */
-export const COMMAND = "deno task sim --planted --write";
+const COMMAND = "deno task sim --planted --write";
 
 /** A run in which a bug shows. */
 export interface Place {

@@ -52,6 +52,8 @@ class Waiting:
         self.data: Any = None
         self.error: Optional[HoldfastError] = None
         self.must_be_single = False
+        self.has_place = False
+        """Whether it takes one of the places of requests, to be sent by its own thread."""
         self.is_given_up = False
         self.is_asked_again = False
         """Whether its key was sent again after it was given up: what it may have reserved belongs to the later call."""
@@ -108,17 +110,17 @@ class Together:
         raise AssertionError("a call has at least one try")
 
     def _once(self, call: Call, options: CallOptions, limit: float) -> Any:
+        end = time.monotonic() + limit
         waiting = self._enter(call, options)
-        if waiting is None:
-            try:
-                return self._alone(call, options, limit)
-            finally:
-                self._leave()
-        if not waiting.done.wait(limit):
+        if waiting is not None and not waiting.done.wait(limit):
             self._give_up(waiting)
             raise HoldfastError("timeout", 0, f"No answer within {limit:.1f} s")
-        if waiting.must_be_single:
-            return self._alone(call, options, limit)
+        if waiting is None or waiting.must_be_single:
+            try:
+                return self._alone(call, options, end - time.monotonic())
+            finally:
+                if waiting is None or waiting.has_place:
+                    self._leave()
         if waiting.error is not None:
             raise waiting.error
         return waiting.data
@@ -138,10 +140,8 @@ class Together:
         if len(waiting.text) > BYTES_MAX or options.request_id or options.end_user_token is not None:
             waiting.must_be_single = True
         with self._lock:
-            if waiting.must_be_single or time.monotonic() < self._singles_until:
-                self._out += 1
-                return None
-            if self._out < OUT_MAX and not self._queue:
+            is_free = self._out < OUT_MAX and not self._queue
+            if is_free or time.monotonic() < self._singles_until:
                 self._out += 1
                 return None
             self._queue.append(waiting)
@@ -164,7 +164,9 @@ class Together:
                 batch.callers -= 1
                 is_last = batch.callers == 0
                 batch.is_out = not is_last
-        if is_late:
+        if waiting.has_place:
+            self._leave()
+        elif is_late:
             self._give_back([waiting])
         elif is_last:
             self._leave()
@@ -179,6 +181,10 @@ class Together:
             if not calls:
                 self._out -= 1
                 return
+            if calls[0].must_be_single:
+                calls[0].has_place = True
+                calls[0].done.set()
+                return
             batch = Batch(calls)
         self._senders.submit(self._send_batch, batch)
 
@@ -188,13 +194,16 @@ class Together:
             waiting.done.set()
 
     def _cut(self) -> List[Waiting]:
+        """Takes the calls of the next request: those of a batch, or one that is sent by itself."""
         size = 0
         batch: List[Waiting] = []
         for waiting in self._queue[:CALLS_MAX]:
             size += len(waiting.text)
-            if batch and size > BYTES_MAX:
+            if batch and (size > BYTES_MAX or waiting.must_be_single):
                 break
             batch.append(waiting)
+            if waiting.must_be_single:
+                break
         del self._queue[: len(batch)]
         return batch
 

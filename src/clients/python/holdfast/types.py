@@ -672,8 +672,8 @@ class ExplainedGroup(TypedDict):
     """What the quota is made of; absent for one seat without add-ons."""
     headroom: Union[ExplainedGroupHeadroom, None]
     """Of the group, else of the plan."""
-    gate: Union[float, None]
-    """The effective limit of reserves, where headroom is configured."""
+    gate: float
+    """The effective limit of reserves: the quota, less the headroom where it is configured."""
     current: float
     overage: NotRequired[float]
     """Present where the group has overage: the part of the count that was sold past the quota.
@@ -2209,7 +2209,7 @@ class UsageOverage(TypedDict):
     hour: str
     """The beginning of the UTC hour of settling, by the app's clock."""
     amount: float
-    """Settled in the hour and not told before."""
+    """Settled in the hour and not reported before."""
     total: float
     """All settled overage of the window, up to and with this message."""
 
