@@ -78,7 +78,7 @@ export type RowChange =
   | { readonly verb: "put"; readonly table: "ai_spend"; readonly row: AiSpendRow }
   | { readonly verb: "put"; readonly table: "gateway_spend"; readonly row: GatewaySpendRow };
 
-/** A change on its way into the journal: as a row while a later turn may replace it, else as the journal's line of it. */
+/** A change that waits for the journal: a row while a later turn may replace it, else the line that the journal will have. */
 export type JournalEntry = RowChange | string;
 
 /**

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { RUNTIME_LIMITS } from "../../src/process/limits.ts";
+import { readLine } from "../support/journal_line.ts";
 import { MemoryStore } from "../support/memory_store.ts";
 import { limitsOfFile } from "../support/limits.ts";
 import { QUOTA, type Runtime, startRuntime } from "./runtime.ts";
@@ -22,8 +23,9 @@ async function withLapsed(): Promise<{ runtime: Runtime; expired: number[] }> {
   }
   const expired: number[] = [];
   store.hooks.append = (changes) => {
+    const lines = changes.flatMap((change) => typeof change === "string" ? [readLine(change)] : []);
     const count =
-      changes.filter(({ table, row }) => table === "reservations" && row.status === "expired").length;
+      lines.filter(({ table, columns }) => table === "reservations" && columns.status === "expired").length;
     if (count > 0) expired.push(count);
     return Promise.resolve();
   };

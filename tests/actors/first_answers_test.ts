@@ -31,7 +31,7 @@ function find(answers: FirstAnswers, key: string, realm = 1) {
 Deno.test("each first answer is found unchanged, in a closed batch and in the open one", () => {
   const rows = [
     row("a"),
-    row("line\nfeed\t\u0001", { requestHash: "", status: 429, userKey: null }),
+    row("line\nfeed\t\r\\n \\N\u0001", { requestHash: "", status: 429, userKey: null }),
     row("ünicode😀", { realm: 2, body: "", at: 1.8e12, userKey: 2 ** 40 }),
   ];
   for (const isLooked of [false, true]) {

@@ -4,15 +4,11 @@ import { changedLimits } from "../support/limits.ts";
 import assert from "node:assert/strict";
 import { allDurable, type Batch } from "../../actors/gate.ts";
 import { Unavailable } from "../../actors/port.ts";
-import { FIRST_TABLE, TABLES } from "../../src/storage/rows/tables.ts";
 import { RUNTIME_LIMITS } from "../../src/process/limits.ts";
 import { sizeOf } from "../domain/scene.ts";
 import { barrier, isSettled, settleLoop, startRuntime } from "./runtime.ts";
+import { readLine } from "../support/journal_line.ts";
 import { MemoryStore } from "../support/memory_store.ts";
-
-function tableOf(line: string): string | undefined {
-  return TABLES[line.charCodeAt(0) - FIRST_TABLE]?.name;
-}
 
 async function withUser() {
   const store = new MemoryStore();
@@ -55,7 +51,7 @@ Deno.test("a counter that several turns of one batch change is written once, wit
   let reservations = 0;
   store.hooks.append = (changes) => {
     for (const change of changes) {
-      if (typeof change === "string") reservations += Number(tableOf(change) === "reservations");
+      if (typeof change === "string") reservations += Number(readLine(change).table === "reservations");
       else if (change.table === "counters") counts.push([change.row.userKey, change.row.count]);
     }
   };

@@ -3,10 +3,9 @@
 import assert from "node:assert/strict";
 import type { JournalEntry } from "../../actors/port.ts";
 import { BODY_COUNTS } from "../../src/process/counts/sent_counts.ts";
-import type { TableSpec } from "../../src/storage/rows/columns.ts";
-import { FIRST_TABLE, TABLES } from "../../src/storage/rows/tables.ts";
 import { RUNTIME_LIMITS } from "../../src/process/limits.ts";
 import { BODY_LIMITS } from "../../src/process/sent_limits.ts";
+import { readLine } from "../support/journal_line.ts";
 import { changedLimits } from "../support/limits.ts";
 import type { TestApp } from "../support/test_service.ts";
 import { appWithUser, assertRefused, countOf, dataOf, serviceOfFile } from "./support.ts";
@@ -24,8 +23,8 @@ async function resultsOf(app: TestApp, events: readonly unknown[]) {
 
 /** The realm of an event, by its line; nothing for any other line. */
 function realmOfEvent(line: string): number[] {
-  const { name, columns } = TABLES[line.charCodeAt(0) - FIRST_TABLE] as TableSpec;
-  return name === "events" ? [Number(line.split("\t")[columns.indexOf("realm")])] : [];
+  const { table, columns } = readLine(line);
+  return table === "events" ? [Number(columns.realm)] : [];
 }
 
 /** Calls a function before each append of the running term. */
