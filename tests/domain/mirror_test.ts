@@ -16,7 +16,6 @@ const SHARED: Readonly<Record<string, string>> = {
   "credits/ledger": "credits/wallet",
   "credits/rollover": "includes/settle",
   "credits/revoke": "credits/grant",
-  "includes/passed": "includes/settle",
   "includes/records": "includes/settle",
   "includes/sources": "includes/settle",
   "merging/merge_included": "includes/settle",
