@@ -8,7 +8,12 @@
 
 import type { IdSource } from "../src/domain/values/ids.ts";
 import { merge, type MergeInput, type MergeTree } from "../src/domain/merging/merge.ts";
-import { type HistoryCounts, type MergeReport, repeatedReport } from "../src/domain/merging/merge_report.ts";
+import {
+  type HistoryCounts,
+  type MergeReport,
+  NO_HISTORY,
+  repeatedReport,
+} from "../src/domain/merging/merge_report.ts";
 import { refusal } from "../src/domain/values/refusal.ts";
 import { answered, refused } from "../src/domain/state/result.ts";
 import { MERGE_LIMITS } from "../src/process/limits.ts";
@@ -184,15 +189,6 @@ async function countHistory(term: MergeTerm, from: Actor, to: Actor): Promise<Hi
 async function flushed(term: MergeTerm, from: Actor, to: Actor): Promise<void> {
   if (!from.isDrained || !to.isDrained) await term.flush();
 }
-
-const NO_HISTORY: HistoryCounts = {
-  events: 0,
-  eventLogs: 0,
-  reservations: 0,
-  subscriptionEvents: 0,
-  creditLedger: 0,
-  composeGenerations: 0,
-};
 
 function decideMerge(
   term: MergeTerm,

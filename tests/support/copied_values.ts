@@ -1,11 +1,10 @@
 // Values in COPY's text format, as the journal has them.
 
-import type { ColumnValue } from "../../src/storage/database.ts";
+import { type ColumnValue, copiedText } from "../../src/storage/database.ts";
 
 const NUMBERS =
   /_ms$|\.(user_key|account_key|realm|used|price_row|issued|priority|from_key|to_key|merged_into|parent_key|caused_by|opted_out|told|open_holds)$|^users\.key$|^idempotency\.status$|^subscriptions\.quantity$|^top_ups\.(quantity|amount|attempt)$|^user_summaries\.percent$/;
 const BOOLEANS = /\.(ended|per_unit|told_cents|erasing|plan_carried|confirmed|called_off)$/;
-const UNESCAPED: Record<string, string> = { n: "\n", r: "\r", t: "\t", "\\": "\\" };
 
 type Kind = "boolean" | "number" | "text";
 /** By table and column. */
@@ -21,9 +20,9 @@ function kindOf(table: string, column: string): Kind {
 
 /** The value of a cell in COPY's text format. */
 export function valueOf(table: string, column: string, text: string): ColumnValue {
-  if (text === "\\N") return null;
+  const value = copiedText(text);
+  if (value === null) return null;
   const kind = kindOf(table, column);
-  if (kind === "boolean") return text === "t";
-  if (kind === "number") return Number(text);
-  return text.includes("\\") ? text.replace(/\\(.)/g, (_, char: string) => UNESCAPED[char] ?? char) : text;
+  if (kind === "boolean") return value === "t";
+  return kind === "number" ? Number(value) : value;
 }

@@ -101,7 +101,7 @@ class Walk {
     }));
     this.#ending = [...rollovers];
     for (;;) {
-      const at = Math.min(...[...this.#passing, ...this.#ending.map(endOf)].map(({ end }) => end));
+      const at = Math.min(...this.#passing.map(({ end }) => end), ...this.#ending.map(endOf));
       if (at > this.#now) break;
       this.#endRollovers(at);
       this.#rolled = this.#rolled.filter(({ until }) => until > at);
@@ -196,7 +196,7 @@ class Walk {
     const { row, include: { period, rollover } } = source;
     const round = rollover?.periods ?? 1;
     if (walked <= 2 * round) return 0;
-    const ends = this.#ending.filter((each) => isSameItem(each, item)).map((each) => endOf(each).end);
+    const ends = this.#ending.filter((each) => isSameItem(each, item)).map(endOf);
     const isShared = this.#sources.some((each) => each !== source && isSameItem(itemOf(each), item));
     const left = windowsBetween(period, at, Math.min(this.#now, ...ends), anchorOf(row)) -
       (isShared ? SHARED_WINDOWS : 0);
@@ -225,6 +225,6 @@ function later({ row, include }: Source, at: Millis, windows: number): Window {
   return windowAfter(include.period, at, windows, anchorOf(row), row.startedAt);
 }
 
-function endOf({ expiresAt }: CreditBalance): Pick<Passing, "end"> {
-  return { end: expiresAt ?? Infinity };
+function endOf({ expiresAt }: CreditBalance): Millis {
+  return expiresAt ?? Infinity;
 }

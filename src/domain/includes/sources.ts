@@ -64,9 +64,8 @@ export function windowOfSource(draft: Draft, source: Source, at: Millis): Window
 }
 
 /** The terms of the balance that a source has in a window. */
-export function termsOf(source: Source, window: Window): BalanceTerms {
+export function termsOf(source: Source, { start, end }: Window): BalanceTerms {
   const { row, plan, isAddOn, pack, item, amount } = source;
-  const { start, end } = window;
   return {
     packId: pack.id,
     packName: pack.name,
@@ -81,7 +80,7 @@ export function termsOf(source: Source, window: Window): BalanceTerms {
     source: "grant",
     notes: null,
     origin: "plan",
-    ownRef: refOf(source, window),
+    ownRef: refOf(source, start, end),
     included: {
       planId: plan.id,
       subscriptionId: row.id,
@@ -98,16 +97,15 @@ export function termsOf(source: Source, window: Window): BalanceTerms {
  * Names the balance of a source in a window. Subscriptions of one plan share it, since a user has one plan at a time; each
  * add-on has its own. Windows of different periods may begin together, so the end is a part of it.
  */
-function refOf({ row, plan, isAddOn, pack, item }: Source, { start, end }: Window): string {
-  return JSON.stringify(["plan", plan.id, pack.id, item.id, start, end, ...isAddOn ? [row.id] : []]);
+function refOf({ row, plan, isAddOn, pack, item }: Source, ...times: readonly (Millis | null)[]): string {
+  return JSON.stringify(["plan", plan.id, pack.id, item.id, ...times, ...isAddOn ? [row.id] : []]);
 }
 
 /** Whether a balance is the one of a source in a window. Names that older versions gave have no end. */
-export function isOfWindow({ ownRef, included }: CreditBalance, source: Source, window: Window): boolean {
-  if (included?.windowStart !== window.start || included.windowEnd !== window.end) return false;
-  const { row, plan, isAddOn, pack, item } = source;
-  return ownRef === refOf(source, window) ||
-    ownRef === JSON.stringify(["plan", plan.id, pack.id, item.id, window.start, ...isAddOn ? [row.id] : []]);
+export function isOfWindow(balance: CreditBalance, source: Source, { start, end }: Window): boolean {
+  const { ownRef, included } = balance;
+  if (included?.windowStart !== start || included.windowEnd !== end) return false;
+  return ownRef === refOf(source, start, end) || ownRef === refOf(source, start);
 }
 
 /** Whether a balance is of a source, in whatever window. */
