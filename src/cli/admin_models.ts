@@ -42,8 +42,8 @@ function addImportCommand(group: Command, action: AdminAction): void {
   withExample(
     command,
     "deno task admin models import model_prices_and_context_window.json --app app_1 --dry-run",
-    "deno task admin models import model_prices_and_context_window.json --only gpt-5,claude-sonnet-4-5",
-    "deno task admin models import --builtin --only gpt-4o-mini,claude-sonnet-4-5",
+    "deno task admin models import model_prices_and_context_window.json --only gpt-5,claude-sonnet-5",
+    "deno task admin models import --builtin --only gpt-4o-mini,claude-sonnet-5",
   );
 }
 

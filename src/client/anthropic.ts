@@ -34,7 +34,7 @@ export interface MeterAnthropicOptions extends SenderOptions {
  * ```tsx
  * const anthropic = meterAnthropic(new Anthropic(), { client, userId: "user_1", event: "chat.reply" });
  * const message = await anthropic.messages.create({
- *   model: "claude-sonnet-4-5",
+ *   model: "claude-sonnet-5",
  *   max_tokens: 100,
  *   messages: [{ role: "user", content: "Write a haiku." }],
  * });

@@ -69,7 +69,7 @@ export async function applyCatalog(
     if ("code" in replacement) return replacement;
     const version = realm.applied?.version ?? 0;
     if (expectedVersion !== null && expectedVersion !== version) {
-      return movedCatalog(version, expectedVersion);
+      return await movedCatalog(world, version, expectedVersion);
     }
     const { changes } = replacement;
     return await replacing(world, replacement, async () => {
@@ -98,11 +98,12 @@ export async function promoteCatalog(
   return await inTurn(world.registry, async () => {
     const { live, test } = app.realms;
     if (!hasTestCatalog(app) || test.applied === null) {
+      await world.changes.confirm();
       return refusal("not_found", "Test mode has no catalog of its own");
     }
     const { version, document } = test.applied;
     if (expectedVersion !== null && expectedVersion !== version) {
-      return movedCatalog(version, expectedVersion);
+      return await movedCatalog(world, version, expectedVersion);
     }
     const what = "The catalog of test mode cannot replace the one of live mode";
     const replacement = await checkReplacement([live], document, what);
@@ -150,7 +151,9 @@ async function checkReplacement(
   return { realms, document: checked.catalog, changes: diffCatalogs(inForce ?? {}, checked.catalog) };
 }
 
-function movedCatalog(version: number, expected: number): Refusal {
+/** A refusal. The call may repeat one whose answer was lost, so it too waits until every process has the version. */
+async function movedCatalog(world: AdminWorld, version: number, expected: number): Promise<Refusal> {
+  await world.changes.confirm();
   const message = `Catalog changed: current version is ${version}, expectedVersion is ${expected}`;
   return refusal("catalog_in_use", message, { version });
 }

@@ -66,9 +66,10 @@ export const BODY_ATTACKS: readonly Attack[] = [
     run: async (scene, signal) => {
       const body = fullBatch();
       const seen = new Set<number>();
-      await together(4, signal, async () => {
+      const send = async () =>
         seen.add(await post(scene, "/api/v1/track/batch", body, scene.attacker.secretLive));
-      });
+      await together(4, signal, send);
+      if (!seen.has(200)) await send();
       return seen.has(200) ? null : `no batch was taken: ${[...seen].join(", ")}`;
     },
   },

@@ -10,6 +10,8 @@ import type { SteadyLoad, SteadyReport } from "./steady.ts";
 const STEADY_RATE = 200;
 /** How late the slowest hundredth of the other tenant's calls may be answered. */
 const P99_MAX_MS = 250;
+/** The calls that may be refused for a moment, where other tests run beside. */
+const MOMENT_SHARE = 0.05;
 /** How much memory the process may have in the worst moment. */
 const RSS_MAX_MB = 1_024;
 
@@ -54,9 +56,15 @@ export async function runAttack(
   }
 }
 
-/** What is wrong with a report; the p99 counts only where the machine runs nothing else. */
+/**
+ * What is wrong with a report. Where the machine runs other tests too, the p99 does not count, nor a few calls that
+ * are refused for a moment because the process was kept from its lease.
+ */
 export function faultsOf(report: AttackReport, { isTimed }: { readonly isTimed: boolean }): string[] {
-  const failed = Object.entries(report.failures).map(([what, times]) => `${times} times ${what}`);
+  const failures = Object.entries(report.failures);
+  const isMoment = failures.every(([what]) => what.endsWith("503 unavailable")) &&
+    failures.reduce((sum, [, times]) => sum + times, 0) <= MOMENT_SHARE * report.calls;
+  const failed = !isTimed && isMoment ? [] : failures.map(([what, times]) => `${times} times ${what}`);
   return [
     ...failed.length > 0 ? [`calls of another tenant failed: ${failed.join(", ")}`] : [],
     ...isTimed && report.p99Ms > P99_MAX_MS ? [`p99 is ${report.p99Ms.toFixed(0)} ms`] : [],

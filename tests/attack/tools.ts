@@ -58,25 +58,16 @@ export async function hang(
   signal: AbortSignal,
 ): Promise<void> {
   const { hostname, port } = new URL(scene.origin);
-  const connection = await Deno.connect({ hostname, port: Number(port) });
-  const close = () => {
-    try {
-      connection.close();
-    } catch {
-      // The service closed it.
-    }
-  };
-  signal.addEventListener("abort", close, { once: true });
-  try {
+  using connection = await Deno.connect({ hostname, port: Number(port) });
+  const send = async () => {
     for (const bytes of [bytesOf(head), body]) {
       for (let at = 0; at < bytes.length;) at += await connection.write(bytes.subarray(at));
     }
     const answer = new Uint8Array(1024);
-    while (!signal.aborted && await connection.read(answer) !== null);
-  } finally {
-    signal.removeEventListener("abort", close);
-    close();
-  }
+    while (await connection.read(answer) !== null);
+  };
+  // A write that the service does not read goes on after its connection is closed here.
+  await Promise.race([send(), untilEnd(signal)]);
 }
 
 export function headOf(method: string, path: string, headers: Record<string, string | number>): string {

@@ -221,14 +221,16 @@ class Campaign {
     await goOn(world, ...LOAD_MS);
     if (isMoving) await world.startMoves();
     const struckAt = performance.now();
-    const failedBeside = world.failedBeside;
+    const { failedBeside, termsBeside } = world;
     const when = `${Math.round(struckAt - this.#startedAt)} ms`;
     const where = world.stage.storeName === null ? "" : ` to ${world.stage.storeName}`;
     done.push(`${fault.kind}${where} at ${when}${isMoving ? " while cells moved" : ""}`);
     const faults = await fault.strike(world);
     const backMs = Math.round(performance.now() - struckAt);
     const failed = world.failedBeside - failedBeside;
-    if (!mayTouchOthers && failed > 0) {
+    // A calm campaign has other tests beside it, which may keep a process from its lease.
+    const isStarved = this.#options.pace === "calm" && world.termsBeside !== termsBeside;
+    if (!mayTouchOthers && failed > 0 && !isStarved) {
       world.faults.push(`${failed} calls failed that were to another database than ${world.stage.storeName}`);
     }
     if (isMoving) {

@@ -108,6 +108,11 @@ export class World implements AsyncDisposable {
     return this.stages[this.#struck] as Stage;
   }
 
+  /** The other databases. */
+  get #beside(): readonly Stage[] {
+    return this.stages.filter((stage) => stage !== this.stage);
+  }
+
   /** Its clients. */
   get load(): Load {
     return this.loads[this.#struck] as Load;
@@ -127,10 +132,14 @@ export class World implements AsyncDisposable {
     );
   }
 
+  /** The numbers under which the processes serve other databases than the struck one. A process that lost its lease gets another. */
+  get termsBeside(): string {
+    return this.#beside.flatMap(({ storeName }) => this.nodes.map((node) => termOf(node, storeName))).join();
+  }
+
   /** Waits until no cell of another database than the struck one is about to move. */
   async untilCalmBeside(): Promise<void> {
-    const others = this.stages.filter((stage) => stage !== this.stage);
-    await Promise.all(others.map((stage) => untilSpread(stage, this.nodes)));
+    await Promise.all(this.#beside.map((stage) => untilSpread(stage, this.nodes)));
   }
 
   /** What the clients know, in few words. */

@@ -21,8 +21,15 @@ Deno.test("what GET answered can be put back, with the address of a schema", asy
   assert.deepEqual(await dataOf(catalogOf(appId, "PUT", back)), { version: 1, changes: [] });
 });
 
-Deno.test("a catalog that changes nothing is answered once every member has it, as the call before may not have been", async () => {
+Deno.test("a repeated PUT or promotion is answered once every member has what the call before may have applied", async () => {
   const { appId } = await service.newApp(CATALOG);
+  const promote = () =>
+    send(service.http, "POST", `/api/admin/v1/apps/${appId}/catalog/promote`, {}, { key: ADMIN_TOKEN });
+  const repeated = [
+    () => catalogOf(appId, "PUT", CATALOG),
+    () => catalogOf(appId, "PUT", { ...CATALOG, expectedVersion: 7 }),
+    promote,
+  ];
   const { database } = service.store;
   await database.query(
     `insert into members (term, share, fingerprints, registry_version, started_at, seen_at)
@@ -30,11 +37,14 @@ Deno.test("a catalog that changes nothing is answered once every member has it, 
   );
   try {
     using _limits = changedLimits(REGISTRY_LIMITS, { confirmMs: 0 });
-    const { message } = assertRefused(await catalogOf(appId, "PUT", CATALOG), 503, "unavailable");
-    assert.match(message, /not yet confirmed/);
+    for (const again of repeated) {
+      const { message } = assertRefused(await again(), 503, "unavailable");
+      assert.match(message, /not yet confirmed/);
+    }
   } finally {
     await database.query("delete from members where term = 999999");
   }
+  assertRefused(await promote(), 404, "not_found");
   assert.deepEqual(await dataOf(catalogOf(appId, "PUT", CATALOG)), { version: 1, changes: [] });
 });
 

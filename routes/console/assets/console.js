@@ -66,6 +66,11 @@ addEventListener("pageshow", () => {
 
 /** Going back to the answer of a form asks for its page again. A browser would show an error, since no answer is stored. */
 if (document.querySelector("[data-answer]") !== null) history.replaceState(history.state, "");
+/** A browser may keep the whole page in memory instead: an answer, which may have a secret, is not kept, and others are read again. */
+addEventListener("pagehide", () => document.querySelector("[data-answer]")?.remove());
+addEventListener("pageshow", ({ persisted }) => {
+  if (persisted) location.replace(location.pathname + location.search);
+});
 
 /** Shows the line and column of the caret in a long text. */
 const showPlace = (area) => {
