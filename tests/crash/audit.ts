@@ -261,22 +261,6 @@ async function checkCounters(
   reservations: readonly ReservationRow[],
   events: readonly EventRow[],
 ): Promise<string[]> {
-  const sums = new Map<string, number>();
-  const add = (userKey: number, lines: string) => {
-    for (const [plan, group, start, end, , taken, , kind] of JSON.parse(lines) as Line[]) {
-      if (kind === "concurrency" || isPassedSlot(kind, end)) continue;
-      const name = `${userKey} ${plan} ${group} ${start}`;
-      sums.set(name, (sums.get(name) ?? 0) + Number(taken));
-    }
-  };
-  for (const row of reservations) if (row.status === "held") add(row.user_key, row.lines);
-  for (const row of events) {
-    add(row.user_key, row.lines);
-    for (const [userKey, lines] of JSON.parse(row.levels ?? "[]") as [number, Line[]][]) {
-      add(userKey, JSON.stringify(lines));
-    }
-  }
-  const faults: string[] = [];
   const counters = await database.query<
     {
       user_key: number;
@@ -289,8 +273,26 @@ async function checkCounters(
       adjusted: string;
     }
   >(`select * from counters where ${OF_REALM}`);
+  // After the read: a slot that passes meanwhile may have its counter in it or not.
+  const now = Date.now();
+  const faults: string[] = [];
+  const sums = new Map<string, number>();
+  const add = (userKey: number, lines: string) => {
+    for (const [plan, group, start, end, , taken, , kind] of JSON.parse(lines) as Line[]) {
+      if (kind === "concurrency" || isPassedSlot(kind, end, now)) continue;
+      const name = `${userKey} ${plan} ${group} ${start}`;
+      sums.set(name, (sums.get(name) ?? 0) + Number(taken));
+    }
+  };
+  for (const row of reservations) if (row.status === "held") add(row.user_key, row.lines);
+  for (const row of events) {
+    add(row.user_key, row.lines);
+    for (const [userKey, lines] of JSON.parse(row.levels ?? "[]") as [number, Line[]][]) {
+      add(userKey, JSON.stringify(lines));
+    }
+  }
   for (const row of counters) {
-    if (isPassedSlot(row.kind, row.window_end_ms)) continue;
+    if (isPassedSlot(row.kind, row.window_end_ms, now)) continue;
     const name = `${row.user_key} ${row.plan_id} ${row.group_id} ${row.window_start_ms}`;
     const sum = (sums.get(name) ?? 0) + Number(row.adjusted);
     if (sum !== Number(row.count)) faults.push(`Counter ${name} is ${row.count}, its parts are ${sum}`);
@@ -304,8 +306,8 @@ async function checkCounters(
 }
 
 /** Whether it is the slot of a rate that has passed: the service removes those. */
-function isPassedSlot(kind: string | null | undefined, end: number | null): boolean {
-  return kind === "rate" && end !== null && end <= Date.now();
+function isPassedSlot(kind: string | null | undefined, end: number | null, now: number): boolean {
+  return kind === "rate" && end !== null && end <= now;
 }
 
 /** Operations, first answers and the journal. */
