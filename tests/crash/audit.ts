@@ -6,8 +6,11 @@ import type { Call, FirstAnswer, Hold, Record } from "./record.ts";
 import { guardFaults } from "./guards.ts";
 import type { Load } from "./load.ts";
 import { GUARDED_USER, type Stage, TIGHT_QUOTA, TIGHT_USER, WIDE_USERS, WITNESS_USER } from "./stage.ts";
+import { pause } from "./program.ts";
 import { answerOf, Wire } from "./wire.ts";
 
+/** How often a read is asked that is answered 503, as a client does. */
+const READ_TRIES = 3;
 const FEED_PAGES = 10;
 const FEED_PAGE = 100;
 /** Of the newest events that the pages hold, this many must be the newest that were acknowledged. */
@@ -64,7 +67,14 @@ export function auditStopped(stage: Stage, load: Load): Promise<string[]> {
 export async function auditAnswers(load: Load, origin: string, secretKey: string): Promise<string[]> {
   const wire = new Wire(origin);
   const get = async (path: string) => {
-    const answer = answerOf(await wire.call({ method: "GET", path: `/api/v1${path}`, bearer: secretKey }));
+    const ask = async () =>
+      answerOf(await wire.call({ method: "GET", path: `/api/v1${path}`, bearer: secretKey }));
+    let answer = await ask();
+    // The first read may find out that its connection was ended.
+    for (let tries = 1; answer.status === 503 && tries < READ_TRIES; tries++) {
+      await pause(1_000);
+      answer = await ask();
+    }
     if (answer.status !== 200) throw new Error(`${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
     return answer.body.data;
   };
