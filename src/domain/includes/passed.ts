@@ -13,6 +13,7 @@ import { type Millis, type Window, windowAfter, windowsBetween } from "../values
 import { anchorOf } from "../state/subscription.ts";
 import { type IncludedBalance, recordsOf } from "./records.ts";
 import {
+  includersOf,
   isOfSource,
   isOfWindow,
   itemOf,
@@ -89,7 +90,8 @@ class Walk {
   run(records: readonly IncludedBalance[], rollovers: readonly CreditBalance[]): void {
     const first = Math.min(...records.map(({ expiresAt }) => expiresAt ?? Infinity), this.#now);
     // Nothing about the subscriptions changed since the first of these windows ended.
-    const sources = sourcesOf(this.#draft, { ...this.#context, now: Math.min(first, this.#now - 1) });
+    const before = { ...this.#context, now: Math.min(first, this.#now - 1) };
+    const sources = sourcesOf(includersOf(this.#draft, before), before.catalog);
     this.#sources = sources;
     this.#passing = records.map((record) => ({
       end: record.expiresAt as Millis,

@@ -23,7 +23,16 @@ import {
   stateOf,
   takeOver,
 } from "./records.ts";
-import { isOfSource, isOfWindow, type Source, sourcesOf, termsOf, windowOfSource } from "./sources.ts";
+import {
+  type Includer,
+  includersOf,
+  isOfSource,
+  isOfWindow,
+  type Source,
+  sourcesOf,
+  termsOf,
+  windowOfSource,
+} from "./sources.ts";
 
 /** A balance that the user has to have, with its record where there is one. */
 export interface Wanted {
@@ -40,7 +49,8 @@ export interface Wanted {
 export function settleIncluded(draft: Draft, context: Context, begins: "all" | "next" = "all"): void {
   if (!context.catalog.hasIncludes && !draft.state.hasIncluded) return;
   const { now } = context;
-  const sources = sourcesOf(draft, context);
+  const includers = includersOf(draft, context);
+  const sources = sourcesOf(includers, context.catalog);
   const all = recordsOf(draft);
   // A provider may report late what ended before. The windows since then are settled, and the present turn goes on from
   // them.
@@ -52,7 +62,7 @@ export function settleIncluded(draft: Draft, context: Context, begins: "all" | "
   const wanted = wantedOf(draft, sources, records, now).filter(mayHave);
   const owned = new Set(wanted.map(({ own }) => own?.id));
   const leaving = records.filter((record) =>
-    record.included.state === "open" && !owned.has(record.id) && !isKept(record, sources, wanted)
+    record.included.state === "open" && !owned.has(record.id) && !isKept(record, includers, wanted)
   );
   const opening = wanted.filter((each) => each.own?.included.state !== "open" && !goesOn(draft, each, now));
   const left = records.filter((record) => record.included.state === "left" && !owned.has(record.id));
@@ -109,12 +119,12 @@ function goesOn(draft: Draft, { source, window: { start } }: Wanted, now: number
  */
 export function isKept(
   record: IncludedBalance,
-  sources: readonly Source[],
+  includers: readonly Includer[],
   wanted: readonly Wanted[],
 ): boolean {
   const { subscriptionId, planId, isAddOn } = record.included;
-  return sources.some(({ row, plan, ...source }) =>
-    row.id === subscriptionId && plan.id === planId && source.isAddOn === isAddOn
+  return includers.some(({ row, plan, ...includer }) =>
+    row.id === subscriptionId && plan.id === planId && includer.isAddOn === isAddOn
   ) && !wanted.some(({ source }) => isOfSource(record, source));
 }
 

@@ -12,13 +12,17 @@ import type { CreditBalance } from "../state/credit.ts";
 import type { Include, Plan } from "../catalog/plan.ts";
 import type { Catalog, Pack, PackItem } from "../catalog/catalog.ts";
 import type { Millis, Window } from "../values/period.ts";
-import { addOnsOf, isOnTrial, type Subscription } from "../state/subscription.ts";
+import { isOnTrial, type Subscription } from "../state/subscription.ts";
 
-/** One item of a pack that a subscription includes. */
-export interface Source {
+/** A subscription that gives its user what its plan includes. */
+export interface Includer {
   readonly row: Subscription;
   readonly plan: Plan;
   readonly isAddOn: boolean;
+}
+
+/** One item of a pack that a subscription includes. */
+export interface Source extends Includer {
   readonly include: Include;
   readonly pack: Pack;
   readonly item: PackItem;
@@ -29,20 +33,22 @@ export interface Source {
 
 const ONE = amountOf(1);
 
-/** Lists what is included at a moment: the plan's packs in its order, then those of add-ons. */
-export function sourcesOf(draft: Draft, context: Context): Source[] {
-  const { catalog, now } = context;
-  if (!catalog.hasIncludes) return [];
+/** Lists the subscriptions whose plans give what they include at a moment: the primary one, then add-ons. */
+export function includersOf(draft: Draft, context: Context): Includer[] {
   const primary = activePlanOf(draft, context);
   if (primary === null) return [];
-  const addOns = addOnsOf(draft.subscriptions(), catalog, now);
   return [
-    ...sourcesOfRow(primary.row, primary.plan, false, catalog),
-    ...addOns.flatMap(({ row, plan }) => sourcesOfRow(row, plan, true, catalog)),
+    { row: primary.row, plan: primary.plan, isAddOn: false },
+    ...primary.addOns.map(({ row, plan }) => ({ row, plan, isAddOn: true })),
   ];
 }
 
-function sourcesOfRow(row: Subscription, plan: Plan, isAddOn: boolean, { packs }: Catalog): Source[] {
+/** Lists what subscriptions include, each one's packs in the order of its plan. */
+export function sourcesOf(includers: readonly Includer[], catalog: Catalog): Source[] {
+  return includers.flatMap((includer) => sourcesOfPlan(includer, catalog));
+}
+
+function sourcesOfPlan({ row, plan, isAddOn }: Includer, { packs }: Catalog): Source[] {
   return plan.includes.flatMap((include) => {
     const pack = packs.get(include.packId);
     if (pack === undefined) return [];
