@@ -7,7 +7,7 @@ import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
 import { type CreditBalance, NOTIFIED } from "../state/credit.ts";
 import { expireCredits } from "../credits/wallet.ts";
-import { isLiveRollover, isSameItem, rolloverOf, rolloverTerms } from "../credits/rollover.ts";
+import { isLiveRollover, isSameItem, rolloverTerms } from "../credits/rollover.ts";
 import { type BalanceTerms, issueBalance } from "../credits/issue.ts";
 import { type Millis, type Window, windowAfter, windowsBetween } from "../values/period.ts";
 import { anchorOf } from "../state/subscription.ts";
@@ -166,8 +166,7 @@ class Walk {
 
   /** Lets what is left of a window go on, as far as the maximum of live rollovers allows. */
   #roll({ id, terms, source }: Passing, at: Millis): void {
-    const planId = terms.included?.planId ?? "";
-    const rollover = source === null ? null : rolloverOf(this.#context.catalog, planId, terms.packId);
+    const rollover = source?.include.rollover ?? null;
     if (source === null || rollover === null) return;
     const until = later(source, at, rollover.periods - 1).end ?? Infinity;
     const record = id === null ? undefined : this.#draft.balance(id);

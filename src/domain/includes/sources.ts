@@ -7,9 +7,9 @@ import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
 import { activePlanOf } from "../plans/entitlement.ts";
 import { windowOfPack } from "../plans/windows.ts";
-import type { ItemOfPack } from "../credits/rollover.ts";
+import { isSameItem, type ItemOfPack } from "../credits/rollover.ts";
 import type { CreditBalance } from "../state/credit.ts";
-import type { Include, Plan } from "../catalog/plan.ts";
+import type { Include, Plan, Unit } from "../catalog/plan.ts";
 import type { Catalog, Pack, PackItem } from "../catalog/catalog.ts";
 import type { Millis, Window } from "../values/period.ts";
 import { isOnTrial, type Subscription } from "../state/subscription.ts";
@@ -86,7 +86,7 @@ export function termsOf(source: Source, { start, end }: Window): BalanceTerms {
     source: "grant",
     notes: null,
     origin: "plan",
-    ownRef: refOf(source, start, end),
+    ownRef: refOf(source, start, end, item.unit),
     included: {
       planId: plan.id,
       subscriptionId: row.id,
@@ -101,27 +101,35 @@ export function termsOf(source: Source, { start, end }: Window): BalanceTerms {
 
 /**
  * Names the balance of a source in a window. Subscriptions of one plan share it, since a user has one plan at a time; each
- * add-on has its own. Windows of different periods may begin together, so the end is a part of it.
+ * add-on has its own. Windows of different periods may begin together, so the end is a part of it; and so is the unit, since a
+ * catalog may put a pack back in another one.
  */
-function refOf({ row, plan, isAddOn, pack, item }: Source, ...times: readonly (Millis | null)[]): string {
-  return JSON.stringify(["plan", plan.id, pack.id, item.id, ...times, ...isAddOn ? [row.id] : []]);
+function refOf(
+  { row, plan, isAddOn, pack, item }: Source,
+  ...window: readonly (Millis | Unit | null)[]
+): string {
+  return JSON.stringify(["plan", plan.id, pack.id, item.id, ...window, ...isAddOn ? [row.id] : []]);
 }
 
-/** Whether a balance is the one of a source in a window. Names that older versions gave have no end. */
+/** Whether a balance is the one of a source in a window. Names that older versions gave have no unit, or no end either. */
 export function isOfWindow(balance: CreditBalance, source: Source, { start, end }: Window): boolean {
-  const { ownRef, included } = balance;
-  if (included?.windowStart !== start || included.windowEnd !== end) return false;
-  return ownRef === refOf(source, start, end) || ownRef === refOf(source, start);
+  const { ownRef, included, unit } = balance;
+  if (included?.windowStart !== start || included.windowEnd !== end || unit !== source.item.unit) {
+    return false;
+  }
+  const names = [[start, end, unit], [start, end], [start]] as const;
+  return names.some((window) => ownRef === refOf(source, ...window));
 }
 
 /** Whether a balance is of a source, in whatever window. */
-export function isOfSource(record: CreditBalance, { row, plan, isAddOn, pack, item }: Source): boolean {
+export function isOfSource(record: CreditBalance, source: Source): boolean {
   const { included } = record;
+  const { row, plan, isAddOn } = source;
   return included?.subscriptionId === row.id && included.planId === plan.id && included.isAddOn === isAddOn &&
-    record.packId === pack.id && record.packItemId === item.id;
+    isSameItem(record, itemOf(source));
 }
 
 /** The pack item of a source, by which rollovers share a maximum. */
 export function itemOf({ pack, item }: Source): ItemOfPack {
-  return { packId: pack.id, packItemId: item.id };
+  return { packId: pack.id, packItemId: item.id, unit: item.unit };
 }
