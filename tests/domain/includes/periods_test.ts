@@ -74,6 +74,20 @@ Deno.test("what a window was given stays until its end, also where no plan of th
   assert.deepEqual(shown(scene), []);
 });
 
+Deno.test("a pack that takes the place of another one in a plan goes on with its use, and no less than was given", () => {
+  for (const [amount, want] of [[50, "70/100"], [100, "70/100"], [300, "270/300"]] as const) {
+    const packs = [...PACKS, packOf("b")];
+    const scene = sceneOf();
+    scene.subscribe("pro");
+    scene.track(30);
+    for (const [packId, quantity] of [["b", amount], ["a", 100]] as const) {
+      const plans = [planOf("pro", { g: 0 }, { includes: [{ packId, quantity }] })];
+      scene.catalog = compileCatalog({ plans, packs }, scene.catalog.version + 1);
+      assert.deepEqual(shown(scene), [`${want} 04-01`], `${amount} of b, then ${packId}`);
+    }
+  }
+});
+
 Deno.test("a hold corrects no balance that it left once the window of that has ended", () => {
   const scene = sceneOf();
   scene.subscribe("day");
