@@ -50,7 +50,7 @@ export function cancel(draft: Draft, input: CancelInput, context: Context): Resu
   return answered({ userId: draft.user.id, row });
 }
 
-/** Finds the row to cancel: by its ids; without ids the default row, else the only active row. */
+/** Finds the row to cancel: by its ids; without ids the default row, else the only active one of a plan, else of an add-on. */
 export function rowToCancel(
   draft: Draft,
   input: Pick<CancelInput, "provider" | "externalId">,
@@ -60,7 +60,11 @@ export function rowToCancel(
   if (row !== null) return row;
   const none = refusal("not_found", "Subscription not found");
   if (input.provider !== null) return none;
-  const active = activeRows(draft.subscriptions(), context.catalog, context.now);
+  // With a plan and add-ons in force, the plan's row is meant.
+  const plans = activeRows(draft.subscriptions(), context.catalog, context.now);
+  const active = plans.length > 0
+    ? plans
+    : [...draft.subscriptions()].filter((row) => isActive(row, context.now));
   if (active.length > 1) {
     return invalidField(
       "provider",

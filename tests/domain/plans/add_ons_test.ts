@@ -82,6 +82,17 @@ Deno.test("an add-on is never primary, a duplicate or promoted, and without a pl
   assert.equal(scene.cancel(), "already_canceled", "nor does a call without ids mean it");
 });
 
+Deno.test("a cancel without ids means an add-on only where nothing else is in force", () => {
+  const scene = sceneOf();
+  scene.subscribe("more", addOn("a"));
+  scene.subscribe("more", addOn("b"));
+  assert.equal(scene.cancel(), "invalid_request");
+  scene.subscribe("free", addOn("c"));
+  assert.deepEqual([scene.cancel(), scene.cancel()], ["ok", "invalid_request"]);
+  scene.cancel(addOn("a"));
+  assert.deepEqual([scene.cancel(), scene.cancel()], ["ok", "already_canceled"]);
+});
+
 Deno.test("an add-on needs the ids of a provider, also as a change ahead", () => {
   const scene = sceneOf();
   const input = subscription("more");
