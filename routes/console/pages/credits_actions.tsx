@@ -59,7 +59,8 @@ const grant: Action<GrantSubject, typeof grantCredits> = {
     if (faults.length > 0) return faults;
     const known = await grantedBy(request, app, user.userId, pack.id, values["externalRef"] ?? "");
     if (known !== null) {
-      const message = `Has already granted this pack: ${known}. Enter another one, or none, to grant it again`;
+      const message =
+        `Has already granted this pack: ${known}. Enter another one, or none, to grant it again`;
       return [{ field: "externalRef", message }];
     }
     const issued = issuedBy(pack, values);
@@ -192,7 +193,8 @@ async function grantedBy(
   if (!looked.ok || looked.data.found.length === 0) return null;
   const ids = new Set(looked.data.found.map(({ id }) => id));
   const { credits } = await ask.app(app, listCredits, { userId, includeExpired: "true" }).then(dataOf);
-  return credits.find((balance) => balance.packId === packId && ids.has(balance.balanceId))?.balanceId ?? null;
+  return credits.find((balance) => balance.packId === packId && ids.has(balance.balanceId))?.balanceId ??
+    null;
 }
 
 /** The spendable credits of a pack, by pack item. */

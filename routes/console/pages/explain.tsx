@@ -115,7 +115,8 @@ export const explainPage: PageRoute = {
         <>
           <h1>{title}</h1>
           <p class="soft">
-            Simulates a request of {subject.user.userId}. Nothing is charged. Caps of the workspace are not checked.
+            Simulates a request of{" "}
+            {subject.user.userId}. Nothing is charged. Caps of the workspace are not checked.
           </p>
           {explanation === null ? null : (
             <Answer

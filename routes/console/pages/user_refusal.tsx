@@ -2,7 +2,16 @@
 
 import type { Help } from "../../../src/domain/metering/what_helps.ts";
 import { Ago } from "../parts/format.tsx";
-import { helpFor, HelpList, type Now, nowOfRefused, type Refused, replyText, type Wait, waitsOf } from "../parts/help.tsx";
+import {
+  helpFor,
+  HelpList,
+  type Now,
+  nowOfRefused,
+  type Refused,
+  replyText,
+  type Wait,
+  waitsOf,
+} from "../parts/help.tsx";
 import { userPath } from "../parts/page.tsx";
 import type { PageRequest } from "../parts/page_context.ts";
 import type { UserSubject } from "../parts/subject.tsx";
@@ -88,7 +97,10 @@ export function RefusalBanner(
   const state = nowOfRefused(refused);
   const others = refusedBy.filter((id) => id !== userId);
   return (
-    <section class={state === "refused" || state === "unless_capped" ? "note bad" : "note"} aria-labelledby="last-refusal">
+    <section
+      class={state === "refused" || state === "unless_capped" ? "note bad" : "note"}
+      aria-labelledby="last-refusal"
+    >
       <h2 id="last-refusal">
         {event} was refused <Ago at={lastAt} now={now} />
       </h2>
@@ -108,7 +120,9 @@ export function RefusalBanner(
           ))}, above this user in the account.
         </p>
       )}
-      {state !== "refused" ? null : <HelpList request={request} subject={refuser} help={help} waits={waits} />}
+      {state !== "refused"
+        ? null
+        : <HelpList request={request} subject={refuser} help={help} waits={waits} />}
       <details class="more" id="reply">
         <summary>Reply to the customer</summary>
         <label class="visually-hidden" for="reply-text">Reply to the customer</label>
@@ -136,8 +150,8 @@ function NowText({ state, runsPath }: { state: Now; runsPath: string }) {
     case "unless_capped":
       return (
         <>
-          The limits of this user have room for a call of this type with a count of 1, but the cap may still refuse
-          it: <a href="/console/system">caps of workspaces</a>.
+          The limits of this user have room for a call of this type with a count of 1, but the cap may still
+          refuse it: <a href="/console/system">caps of workspaces</a>.
         </>
       );
   }
