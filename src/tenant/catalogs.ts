@@ -151,7 +151,7 @@ async function checkReplacement(
   return { realms, document: checked.catalog, changes: diffCatalogs(inForce ?? {}, checked.catalog) };
 }
 
-/** A refusal. The call may repeat one whose answer was lost, so it too waits until every process has the version. */
+/** A refusal. The call may be a retry after a lost answer, so it too waits until every process has the version. */
 async function movedCatalog(world: AdminWorld, version: number, expected: number): Promise<Refusal> {
   await world.changes.confirm();
   const message = `Catalog changed: current version is ${version}, expectedVersion is ${expected}`;

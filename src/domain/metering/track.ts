@@ -257,7 +257,7 @@ function limitText({ group, quota, counter, overageMax }: GroupReading, by: stri
   // Without a most of overage no group is reached.
   const sold = overageMax == null
     ? ""
-    : `, of which ${decimalOf(counter.overage ?? 0n)} of ${decimalOf(overageMax)} sold past it`;
+    : `, with ${decimalOf(counter.overage ?? 0n)} of ${decimalOf(overageMax)} sold past it`;
   return `"${group.label}"${by} ${reachedText(group.unit, shownCount(counter), quota, needs, sold)}`;
 }
 

@@ -123,7 +123,7 @@ Deno.test("a track that is refused says how much was sold", () => {
   const { result } = scene.do("track", { ...callOf(2, {}), costCents: null });
   assert.equal(
     result.ok ? "allowed" : result.refusal.message,
-    'Limit "g" reached (14 of 10 used, of which 4 of 5 sold past it, 2 needed)',
+    'Limit "g" reached (14 of 10 used, with 4 of 5 sold past it, 2 needed)',
   );
 });
 
