@@ -39,8 +39,17 @@ export function parse(text: string): unknown {
 
 /** Refuses a body that could not be parsed or read. */
 export function refuseJson(error: unknown): never {
-  if (error instanceof SyntaxError) throw invalidMember("", "The body is not JSON");
+  if (error instanceof SyntaxError) throw invalidMember("", `The body is not JSON${placeOf(error)}`);
   throw invalidMember("", "The body could not be read");
+}
+
+/** Where a text stops being JSON, as far as the runtime says it: the rest of its message repeats the body, so it is left out. */
+function placeOf({ message }: SyntaxError): string {
+  const [, place] = /\((line \d+ column \d+)\)$/.exec(message) ?? [];
+  if (place !== undefined) return `: see ${place}`;
+  const [, token] = /^Unexpected token '([ -~])'/.exec(message) ?? [];
+  if (token !== undefined) return `: unexpected ${token}`;
+  return message.startsWith("Unexpected end") ? ": it is empty or incomplete" : "";
 }
 
 /** Returns a value that must be an object. @param what its name in the message */

@@ -52,6 +52,21 @@ Deno.test("a body that is not JSON, or no object, is refused by every operation 
   assert.deepEqual(await pictureOf(app), before);
 });
 
+Deno.test("the refusal of a body that is not JSON says where, without its text", async () => {
+  const app = await service.newApp();
+  const rows = [
+    ["", ": it is empty or incomplete"],
+    ['{"userId":"u', ": see line 1 column 13"],
+    ['{"userId":"u",\n "event":"x",}', ": see line 2 column 14"],
+    ['{"count":NaN,"secret":"s3cret"}', ": unexpected N"],
+    ['{"count":\u{1f98a}}', ""],
+  ] as const;
+  for (const [text, place] of rows) {
+    const { body } = await app.call("POST", "/reserve", text);
+    assert.equal(body.error.message, `The body is not JSON${place}`, text);
+  }
+});
+
 Deno.test("a body of 1 MiB is read, one byte more is refused, declared and in chunks", async () => {
   const app = await appWithUser(service);
   const body = (bytes: number) => {

@@ -38,6 +38,18 @@ Deno.test("a grant is previewed with its changes, done once when confirmed, and 
   assert.doesNotMatch((await visitor.get(user)).text, /Granted Image Top-Up to u/);
 });
 
+Deno.test("a reference that granted the pack before is refused with its balance: a grant would give nothing", async () => {
+  const { visitor, app, user } = await visitorAndApp();
+  const paid = { ...TOPUP, externalRef: "order-8" };
+  const form = await visitor.get(`${user}/grant`);
+  const early = await visitor.press(form, PREVIEW, paid);
+  const { balanceId } = await dataOf(app.call("POST", "/credits/grant", { userId: "u", ...paid }));
+  for (const page of [await visitor.press(form, PREVIEW, paid), await visitor.press(early, "Grant")]) {
+    assert.match(page.text, new RegExp(`already granted this pack: ${balanceId}\\. Enter another one`));
+  }
+  assert.match((await visitor.press(form, PREVIEW, { ...TOPUP, externalRef: "order-9" })).text, /50 100/);
+});
+
 Deno.test("a confirmation that is sent twice, also at once, grants once and gets the same answer", async () => {
   const { visitor, app, user } = await visitorAndApp();
   const preview = await visitor.press(await visitor.get(`${user}/grant`), PREVIEW, TOPUP);
@@ -78,7 +90,7 @@ Deno.test("errors are shown at their fields, and the values are kept", async () 
   const { visitor, user } = await visitorAndApp();
   const form = await visitor.get(`${user}/grant`);
   const cases: [Record<string, string>, string, RegExp][] = [
-    [{ packId: "cpk_wallet", quantity: "none" }, "quantity", /Enter an amount greater than 0/],
+    [{ packId: "cpk_wallet", quantity: "none" }, "quantity", /Enter a number greater than 0, such as 1\.5/],
     [{ ...TOPUP, notes: "n".repeat(501) }, "notes", /must have at most 500 characters/],
     [{ ...TOPUP, expiry: "at", expiresAt: "" }, "expiresAt", /Enter the expiry time/],
   ];

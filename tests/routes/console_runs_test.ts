@@ -59,3 +59,21 @@ Deno.test("an admin ends a run after a confirmation, with the runs within it", a
   const support = await Visitor.signedIn(consoleOf(service), SUPPORT_TOKEN);
   assert.equal((await support.get(`${base}/runs/${inner}/end`)).status, 403);
 });
+
+Deno.test("a refusal that explain cannot foresee is not called allowed: one by a run, and one by a cap", async () => {
+  const { app, base, inner, visitor } = await runs();
+  await dataOf(app.call("POST", "/reserve", { userId: "u", event: "image.x", runId: inner, count: 9 }));
+  const { text, html } = await visitor.get(base);
+  assert.match(text, /Limit of a run reached\. .*allowed now, but not in a run whose limit is used up: runs/);
+  assert.match(text, /because the limit of its run was reached\. It would be allowed in a new run\./);
+  assert.match(html, new RegExp(`href="${base}/runs">runs<`));
+  const asked = await visitor.get(`${base}/explain?event=image.x&count=9&runId=${inner}`);
+  assert.match(asked.text, /Nothing is charged\. Caps of the workspace are not checked\. Refused by .*run/);
+  assert.match((await visitor.get(`${base}/explain?event=image.x&runId=none`)).text, /Run not found/);
+
+  await dataOf(service.admin("PATCH", `/workspaces/${app.workspaceId}`, { operationCap: 1 }));
+  await app.call("POST", "/reserve", { userId: "u", event: "image.x" });
+  const capped = await visitor.get(base);
+  assert.match(capped.text, /Workspace cap reached\. .* but the cap may still refuse it: caps of workspaces/);
+  assert.doesNotMatch(capped.text, /try again/);
+});

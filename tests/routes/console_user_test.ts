@@ -307,6 +307,15 @@ Deno.test("a long ledger is read page by page to its end", async () => {
   const notes = [first, second].map(({ text }) => text.match(/note-\d+-/g) ?? []);
   assert.deepEqual(notes.map(({ length }) => length), [100, 3]);
   assert.equal(new Set(notes.flat()).size, 103);
+  await post("/credits/grant", { userId: "rae", packId: "cpk_wallet", quantity: 1 });
+  const { eventId } = await post("/track", { userId: "rae", event: "image.x" });
+  const ledger = await visitor.get(user.replace(/ann$/, "rae/ledger"));
+  const [, cause = ""] = new RegExp(`href="([^"]*${eventId})"`).exec(ledger.html) ?? [];
+  assert.match(
+    (await visitor.get(cause)).path,
+    new RegExp(`/events/${eventId}$`),
+    "an entry leads to its event",
+  );
 });
 
 Deno.test("every id opens the page of its user, those that browsers take for steps of a path too", async () => {

@@ -9,6 +9,7 @@ import type { PageRequest } from "../parts/page_context.ts";
 import { packOf, readCatalog, type ShownCatalog } from "../parts/catalog.ts";
 import { dataOf, loadUser, PageError, userLocation, type UserSubject } from "../parts/subject.tsx";
 import type { AnswerOf } from "../../contract/definition.ts";
+import { lookUpId } from "../../contract/admin_users.ts";
 import { extendCredits, grantCredits, listCredits, revokeCredits } from "../../contract/credits.ts";
 
 type CreditBalance = AnswerOf<typeof listCredits>["credits"][number];
@@ -56,6 +57,12 @@ const grant: Action<GrantSubject, typeof grantCredits> = {
     }
     const faults = grantFaults(pack, values);
     if (faults.length > 0) return faults;
+    const known = await grantedBy(request, app, user.userId, pack.id, values["externalRef"] ?? "");
+    if (known !== null) {
+      const message =
+        `Has already granted this pack: ${known}. Enter another one, or none, to grant it again`;
+      return [{ field: "externalRef", message }];
+    }
     const issued = issuedBy(pack, values);
     const left = await leftByPack(request, app, user.userId, pack.id);
     return {
@@ -144,7 +151,7 @@ function grantFaults({ items }: PackDocument, values: Values): Fault[] {
   const faults: Fault[] = [];
   const quantity = numberIn(values["quantity"] ?? "");
   if (items.length === 0 && !(typeof quantity === "number" && quantity > 0)) {
-    faults.push({ field: "quantity", message: "Enter an amount greater than 0" });
+    faults.push({ field: "quantity", message: "Enter a number greater than 0, such as 1.5" });
   }
   if (values["expiry"] === "at" && (values["expiresAt"] ?? "") === "") {
     faults.push({ field: "expiresAt", message: "Enter the expiry time" });
@@ -171,6 +178,23 @@ function expirySentence({ defaultExpiryDays = null }: PackDocument, values: Valu
   if (typeof at === "string") return `They expire at ${timeLabel(at)}.`;
   if (at === null || defaultExpiryDays === null) return "They never expire.";
   return `They expire ${defaultExpiryDays === 1 ? "1 day" : `${defaultExpiryDays} days`} after the grant.`;
+}
+
+/** The balance of a pack that the user has under a reference: another grant would give nothing. Null for none. */
+async function grantedBy(
+  { ask }: PageRequest,
+  app: UserSubject["app"],
+  userId: string,
+  packId: string,
+  reference: string,
+): Promise<string | null> {
+  if (reference === "") return null;
+  const looked = await ask.admin(lookUpId, { appId: app.appId, mode: app.mode, id: reference });
+  if (!looked.ok || looked.data.found.length === 0) return null;
+  const ids = new Set(looked.data.found.map(({ id }) => id));
+  const { credits } = await ask.app(app, listCredits, { userId, includeExpired: "true" }).then(dataOf);
+  return credits.find((balance) => balance.packId === packId && ids.has(balance.balanceId))?.balanceId ??
+    null;
 }
 
 /** The spendable credits of a pack, by pack item. */

@@ -10,6 +10,7 @@ import {
   FormFaults,
   type FormInput,
   numberIn,
+  textIn,
   type Values,
   valuesOf,
 } from "../parts/form.tsx";
@@ -47,6 +48,7 @@ const FIELDS: readonly Field[] = [
     kind: "number",
     hint: "Instead of the price of the model",
   },
+  { name: "runId", label: "Run ID", kind: "text", hint: "For a call within a run of an agent" },
   {
     name: "metadata",
     label: "Metadata",
@@ -70,7 +72,8 @@ function inputOf(userId: string, values: Values): FormInput<InputOf<typeof expla
     return { field: "metadata", message: `Invalid JSON: ${(error as Error).message}` };
   }
   const amounts = AMOUNTS.map((name) => [name, numberIn(values[name] ?? "")]);
-  return { userId, event: values["event"], metadata, ...Object.fromEntries(amounts) };
+  const runId = textIn(values["runId"] ?? "");
+  return { userId, event: values["event"], metadata, runId, ...Object.fromEntries(amounts) };
 }
 
 /** Calls explain with the values of the form. */
@@ -112,7 +115,8 @@ export const explainPage: PageRoute = {
         <>
           <h1>{title}</h1>
           <p class="soft">
-            Simulates a request of {subject.user.userId}. Nothing is charged.
+            Simulates a request of{" "}
+            {subject.user.userId}. Nothing is charged. Caps of the workspace are not checked.
           </p>
           {explanation === null ? null : (
             <Answer

@@ -64,9 +64,14 @@ export const ledgerPage: PageRoute = {
       content: (
         <section class="card">
           <h1>Credit ledger</h1>
-          {entries.length === 0
-            ? <p class="empty">No credit changes yet</p>
-            : <LedgerTable entries={entries} balances={listed.ok ? listed.data.credits : []} now={now} />}
+          {entries.length === 0 ? <p class="empty">No credit changes yet</p> : (
+            <LedgerTable
+              app={app}
+              entries={entries}
+              balances={listed.ok ? listed.data.credits : []}
+              now={now}
+            />
+          )}
           <p class="hint">
             <CsvLink query={query} />
           </p>

@@ -108,7 +108,13 @@ export const membersPage: PageRoute = {
           <section class="card">
             <h2 class="visually-hidden">List</h2>
             {group === undefined || listed === null
-              ? <p class="empty">The plan in force has no such limit.</p>
+              ? (
+                <p class="empty">
+                  {counters.length === 0
+                    ? "This user has no plan with limits. Give it one, or look at the users above."
+                    : "The plan in force has no such limit."}
+                </p>
+              )
               : listed.members.length === 0
               ? <p class="empty">No user below used this limit in the running window.</p>
               : (

@@ -2,8 +2,9 @@
 
 import { type Scope, SCOPES } from "./people_actions.tsx";
 import type { UserSubject } from "../parts/subject.tsx";
+import type { AppMode } from "../parts/ask.ts";
 import { Ago, AmountText } from "../parts/format.tsx";
-import { segmentOf, userPath } from "../parts/page.tsx";
+import { appPath, segmentOf, userPath } from "../parts/page.tsx";
 import { mayChange, type PageRequest } from "../parts/page_context.ts";
 import type { CurrentUsage } from "./user_usage.tsx";
 import { Table } from "../parts/table.tsx";
@@ -58,13 +59,13 @@ export function LedgerCard({ subject: { app, user }, ledger: { entries, balances
       </div>
       {entries.length === 0
         ? <p class="empty">No credit changes yet</p>
-        : <LedgerTable entries={entries} balances={balances} now={now} />}
+        : <LedgerTable app={app} entries={entries} balances={balances} now={now} />}
     </section>
   );
 }
 
 /** Changes of credits, newest first. */
-export function LedgerTable({ entries, balances, now }: Ledger & { now: number }) {
+export function LedgerTable({ app, entries, balances, now }: Ledger & { app: AppMode; now: number }) {
   const units = new Map(balances.map(({ balanceId, unit }) => [balanceId, unit]));
   const names = new Map(balances.map(({ packId, packName }) => [packId, packName]));
   return (
@@ -84,14 +85,21 @@ export function LedgerTable({ entries, balances, now }: Ledger & { now: number }
         },
         {
           head: "Reason",
-          cell: ({ reason, eventId, reservationId }) => (
-            <div>
-              {LEDGER_REASONS[reason]}
-              {eventId === null && reservationId === null
-                ? null
-                : <code class="soft sub">{eventId ?? reservationId}</code>}
-            </div>
-          ),
+          cell: ({ reason, eventId, reservationId }) => {
+            const cause = eventId ?? reservationId;
+            return (
+              <div>
+                {LEDGER_REASONS[reason]}
+                {cause === null
+                  ? null
+                  : (
+                    <a class="sub" href={`${appPath(app)}/search?${new URLSearchParams({ q: cause })}`}>
+                      <code>{cause}</code>
+                    </a>
+                  )}
+              </div>
+            );
+          },
         },
         {
           head: "Pack",

@@ -2,7 +2,16 @@
 
 import type { Help } from "../../../src/domain/metering/what_helps.ts";
 import { Ago } from "../parts/format.tsx";
-import { helpFor, HelpList, type Refused, replyText, type Wait, waitsOf } from "../parts/help.tsx";
+import {
+  helpFor,
+  HelpList,
+  type Now,
+  nowOfRefused,
+  type Refused,
+  replyText,
+  type Wait,
+  waitsOf,
+} from "../parts/help.tsx";
 import { userPath } from "../parts/page.tsx";
 import type { PageRequest } from "../parts/page_context.ts";
 import type { UserSubject } from "../parts/subject.tsx";
@@ -84,10 +93,14 @@ export function RefusalBanner(
 ) {
   const { app, user: { userId } } = subject;
   const { event, reasons, lastAt, count, refusedBy = [] } = row;
-  const { groups, explanation: { allowed } } = refused;
+  const { groups } = refused;
+  const state = nowOfRefused(refused);
   const others = refusedBy.filter((id) => id !== userId);
   return (
-    <section class={allowed ? "note" : "note bad"} aria-labelledby="last-refusal">
+    <section
+      class={state === "refused" || state === "unless_capped" ? "note bad" : "note"}
+      aria-labelledby="last-refusal"
+    >
       <h2 id="last-refusal">
         {event} was refused <Ago at={lastAt} now={now} />
       </h2>
@@ -95,7 +108,7 @@ export function RefusalBanner(
         {sentence(reasons.map((reason) => REASONS[reason]).join(", "))}
         {groups.length === 0 ? "" : `: ${groups.map(({ label }) => label).join(", ")}`}.{" "}
         {count === 1 ? "" : `${count} calls within an hour. `}
-        {allowed ? "A call of this type with a count of 1 is allowed now." : ""}
+        <NowText state={state} runsPath={`${userPath(app, userId)}/runs`} />
       </p>
       {others.length === 0 ? null : (
         <p>
@@ -107,7 +120,9 @@ export function RefusalBanner(
           ))}, above this user in the account.
         </p>
       )}
-      {allowed ? null : <HelpList request={request} subject={refuser} help={help} waits={waits} />}
+      {state !== "refused"
+        ? null
+        : <HelpList request={request} subject={refuser} help={help} waits={waits} />}
       <details class="more" id="reply">
         <summary>Reply to the customer</summary>
         <label class="visually-hidden" for="reply-text">Reply to the customer</label>
@@ -116,6 +131,30 @@ export function RefusalBanner(
       </details>
     </section>
   );
+}
+
+/** Whether the call would be allowed now, with the page of what explain does not check. */
+function NowText({ state, runsPath }: { state: Now; runsPath: string }) {
+  switch (state) {
+    case "refused":
+      return null;
+    case "allowed":
+      return <>A call of this type with a count of 1 is allowed now.</>;
+    case "outside_its_run":
+      return (
+        <>
+          A call of this type with a count of 1 is allowed now, but not in a run whose limit is used up:{" "}
+          <a href={runsPath}>runs</a>.
+        </>
+      );
+    case "unless_capped":
+      return (
+        <>
+          The limits of this user have room for a call of this type with a count of 1, but the cap may still
+          refuse it: <a href="/console/system">caps of workspaces</a>.
+        </>
+      );
+  }
 }
 
 function sentence(text: string): string {

@@ -151,12 +151,33 @@ function Names(
   );
 }
 
+/** Whether a refused call would be allowed now, as far as explain knows. */
+export type Now = "refused" | "allowed" | "outside_its_run" | "unless_capped";
+
+/** Caps that no explanation checks. */
+const CAPS: ReadonlySet<Refused["reasons"][number]> = new Set([
+  "workspace_limit_reached",
+  "test_quota_exceeded",
+  "ai_budget_exceeded",
+]);
+
+/** What explain, which checks no caps and was asked about no run, says of a call that was refused before. */
+export function nowOfRefused({ reasons, explanation: { allowed } }: Refused): Now {
+  if (!allowed) return "refused";
+  if (reasons.some((reason) => CAPS.has(reason))) return "unless_capped";
+  return reasons.includes("run_limit_reached") ? "outside_its_run" : "allowed";
+}
+
+/** The end of the reply where the user's own limits have room now. */
+const REPLIES: Readonly<Record<Exclude<Now, "refused">, string>> = {
+  allowed: " It would be allowed now: please try again.",
+  outside_its_run: " It would be allowed in a new run.",
+  unless_capped: "",
+};
+
 /** The reply for the customer: what was refused and why, when it works again, and what would help. */
-export function replyText(
-  { event, reasons, groups, explanation: { allowed, subscription } }: Refused,
-  { plans, packs }: Help,
-  waits: readonly Wait[],
-): string {
+export function replyText(call: Refused, { plans, packs }: Help, waits: readonly Wait[]): string {
+  const { event, reasons, groups, explanation: { subscription } } = call;
   const [main] = groups;
   const plan = subscription === null ? "" : ` of your plan ${subscription.planName}`;
   const why = main !== undefined && reasons.some((reason) => OF_QUOTA.has(reason))
@@ -166,7 +187,8 @@ export function replyText(
     : reasons.map((reason) => CUSTOMER_REASONS[reason]).join(", and ");
   const [wait] = waits;
   const refused = `Your request (${event}) was not allowed because ${why}.`;
-  if (allowed) return `${refused} It would be allowed now: please try again.`;
+  const now = nowOfRefused(call);
+  if (now !== "refused") return refused + REPLIES[now];
   const sentences = [
     refused,
     wait === undefined

@@ -44,7 +44,7 @@ export function grant(draft: Draft, input: GrantInput, context: Context): Result
   const pack = findPack(context.catalog, input.pack);
   const isPaid = input.paidPacks !== undefined;
   if (pack === null || (pack.archived && !isPaid)) {
-    return refused(refusal("credit_pack_not_found", "Credit pack not found or archived"));
+    return refused(refusal("credit_pack_not_found", `Credit pack not found or archived: ${input.pack}`));
   }
   const items = itemsOf(pack, input);
   if ("code" in items) return refused(items);
@@ -86,8 +86,8 @@ function itemsOf(pack: Pack, { quantity, paidPacks = 1 }: GrantInput): readonly 
       : items;
   }
   if (quantity === "malformed") return invalidField("quantity", "must be a number up to 1e12");
-  if (quantity === null) return refusal("invalid_quantity", "quantity: this pack needs one");
-  if (quantity <= 0n) return refusal("invalid_quantity", "quantity: must be above 0");
+  if (quantity === null) return refusal("invalid_quantity", "quantity: is required for a pack without items");
+  if (quantity <= 0n) return refusal("invalid_quantity", "quantity: must be greater than 0");
   return [{ ...pack.bucket, amount: quantity }];
 }
 

@@ -48,13 +48,13 @@ export function putTopUp(draft: Draft, input: PutTopUpInput, context: Context): 
   const before = draft.user.topUp;
   const pack = findPack(context.catalog, input.pack);
   if (pack === null || pack.archived) {
-    return refused(refusal("credit_pack_not_found", "Credit pack not found or archived"));
+    return refused(refusal("credit_pack_not_found", `Credit pack not found or archived: ${input.pack}`));
   }
   if (pack.price === null || pack.items.length > 1) {
     return refused(invalidField("packId", "the pack must have a price, and one item or none"));
   }
   if (pack.bucket !== null && input.quantity === null) {
-    return refused(refusal("invalid_quantity", "quantity: this pack needs one"));
+    return refused(refusal("invalid_quantity", "quantity: is required for a pack without items"));
   }
   const quantity = input.quantity ?? 1;
   if (offerOf(pack, quantity) === null) {

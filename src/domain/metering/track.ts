@@ -253,8 +253,12 @@ function unpricedText({ levels, refusingRuns }: PathAssessment): string {
 }
 
 /** `"Images a month" of "acme" reached (98 of 100 used, 5 needed)` */
-function limitText({ group, quota, counter }: GroupReading, by: string, needs: Amounts): string {
-  return `"${group.label}"${by} ${reachedText(group.unit, shownCount(counter), quota, needs)}`;
+function limitText({ group, quota, counter, overageMax }: GroupReading, by: string, needs: Amounts): string {
+  // Without a most of overage no group is reached.
+  const sold = overageMax == null
+    ? ""
+    : `, with ${decimalOf(counter.overage ?? 0n)} of ${decimalOf(overageMax)} sold past it`;
+  return `"${group.label}"${by} ${reachedText(group.unit, shownCount(counter), quota, needs, sold)}`;
 }
 
 /** `"Images a month" of each member of "acme" reached (98 of 100 used, 5 needed)` */
@@ -262,8 +266,8 @@ function shareText({ group, count, quota }: FullShare, by: string, needs: Amount
   return `"${group.label}" of each member${by} ${reachedText(group.unit, count, quota, needs)}`;
 }
 
-function reachedText(unit: Unit, count: Amount, quota: Amount, needs: Amounts): string {
-  return `reached (${decimalOf(count)} of ${decimalOf(quota)} used, ${decimalOf(needs[unit])} needed)`;
+function reachedText(unit: Unit, count: Amount, quota: Amount, needs: Amounts, sold = ""): string {
+  return `reached (${decimalOf(count)} of ${decimalOf(quota)} used${sold}, ${decimalOf(needs[unit])} needed)`;
 }
 
 /** Names the runs: `Limit of the run "Nightly report" reached (8 of 10 count used, 5 needed)`. */

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import type { PlanDocument } from "../../../src/domain/catalog/catalog.ts";
 import { chargedAmounts } from "../../../src/domain/state/event.ts";
 import { numberOf } from "../../../src/domain/values/amount.ts";
+import { callOf } from "../scene_input.ts";
 import { type Final, groupOf, PACKS, planOf, Scene } from "../scene.ts";
 
 const START = "2026-03-10T12:00:00.000Z";
@@ -115,6 +116,16 @@ for (const row of ROWS) {
     if (row.left !== undefined) assert.deepEqual(scene.left(...kept), [row.left]);
   });
 }
+
+Deno.test("a track that is refused says how much was sold", () => {
+  const scene = sceneOf(planWith([selling("g", 5)]));
+  scene.track(14);
+  const { result } = scene.do("track", { ...callOf(2, {}), costCents: null });
+  assert.equal(
+    result.ok ? "allowed" : result.refusal.message,
+    'Limit "g" reached (14 of 10 used, with 4 of 5 sold past it, 2 needed)',
+  );
+});
 
 Deno.test("track and reserve take the same, and a release gives all of it back", () => {
   const scene = sceneOf(planWith([selling("g", 5)]));
