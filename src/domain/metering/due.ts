@@ -28,7 +28,7 @@ import {
 
 export const DUE_LIMITS = {
   /** Expired balances that one turn settles; more stay due, and later turns settle them. */
-  balancesMax: 20_000,
+  balancesMax: 5_000,
 };
 
 /** How much fell due and was settled. */

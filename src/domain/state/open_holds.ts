@@ -7,8 +7,8 @@ import { type Refusal, refusal } from "../values/refusal.ts";
 import type { Reservation } from "./reservation.ts";
 
 export const REWRITE_LIMITS = {
-  /** Open holds of one user that one turn rewrites: about a third of a second. */
-  holdsMax: 20_000,
+  /** Open holds of one user that one turn rewrites: at most a fifth of a second, and twice that for both users of a merge. */
+  holdsMax: 10_000,
 };
 
 /** The open reservations in memory, with a draft's changes. */
