@@ -275,7 +275,7 @@ function enterPlan(world: World, user: User, old: Entered, primary: Subscription
         counter.filler = ZERO;
         counter.blockedTo = ZERO;
         counter.resetAt = at;
-        world.forgetLeft(user, { ...place, window });
+        world.forgetHolds(user, { ...place, window });
         resetShares(world, user, group.id, window);
       }
       return;

@@ -97,8 +97,13 @@ function isGiven(world: World, user: User, part: Part): boolean {
   return isFirst;
 }
 
-function keyOf({ packId, itemId }: Pick<Part, "packId" | "itemId">): string {
-  return `${packId} ${itemId}`;
+/** What names an item: put back in another unit it is another one. */
+function keyOf({ packId, itemId, unit }: Pick<Part, "packId" | "itemId" | "unit">): string {
+  return `${packId} ${itemId} ${unit}`;
+}
+
+function isOf(balance: Balance, item: string): boolean {
+  return keyOf({ packId: balance.pack.id, itemId: balance.packItemId, unit: balance.unit }) === item;
 }
 
 /** What names the record of a part in a window, whatever its row. */
@@ -314,9 +319,10 @@ function end(world: World, user: User, { part, balance }: Included, at: number):
 function roll(world: World, user: User, ended: Balance, amount: Micros, at: number): Micros {
   const { max, expiresAt } = ended.rolled!;
   if (expiresAt <= at) return ZERO;
+  const item = keyOf({ packId: ended.pack.id, itemId: ended.packItemId, unit: ended.unit });
   const live = world.balances.filter((each) =>
-    each.userId === user.id && each.origin === "rollover" &&
-    each.pack.id === ended.pack.id && each.packItemId === ended.packItemId && statusOf(each, at) === "active"
+    each.userId === user.id && each.origin === "rollover" && isOf(each, item) &&
+    statusOf(each, at) === "active"
   );
   const room = atLeastZero(max - live.reduce((sum, { remaining }) => sum + remaining, ZERO));
   const part = smaller(amount, room);
@@ -422,12 +428,12 @@ export function cutRollovers(world: World, user: User, now: number): void {
   const parts = offeredTo(world, user, now);
   for (const part of parts) {
     if (part.isAddOn || part.include.rollover === undefined) continue;
-    const allowed = parts.filter(({ packId, itemId }) => packId === part.packId && itemId === part.itemId)
+    const allowed = parts.filter((each) => keyOf(each) === keyOf(part))
       .map(({ include: { rollover } }) => rollover?.max ?? 0);
     const live = inOrder(
       world.balances.filter((each) =>
-        each.userId === user.id && each.origin === "rollover" && each.pack.id === part.packId &&
-        each.packItemId === part.itemId && statusOf(each, now) === "active"
+        each.userId === user.id && each.origin === "rollover" && isOf(each, keyOf(part)) &&
+        statusOf(each, now) === "active"
       ),
     );
     let room = fromNumber(Math.max(...allowed));

@@ -186,7 +186,7 @@ function lineChange(
   const { onLines = ZERO, overageBack = ZERO } = correction ?? {};
   if (isSpared) return { plan: ZERO, back: ZERO, sold: ZERO };
   const back = smaller(line.overage, overageBack);
-  if (onLines <= ZERO) return { plan: onLines + back, back, sold: ZERO };
+  if (onLines <= ZERO) return { plan: larger(onLines + back, line.overage - line.amount), back, sold: ZERO };
   // Choice: a plan that is not in force sells nothing.
   const isCurrent = world.primary(user, now)?.planId === line.planId;
   const counter = world.lineCounter(user, line);
@@ -301,7 +301,7 @@ function amountsCharged(
   const isHeld = state === "held";
   const ofLines = metInGroups(lines.map((line) => {
     const delta = corrections.find(({ unit }) => unit === line.unit)?.onLines ?? ZERO;
-    const amount = isSpared(line) ? ZERO : (isHeld ? line.amount : ZERO) + delta;
+    const amount = isSpared(line) ? ZERO : atLeastZero((isHeld ? line.amount : ZERO) + delta);
     return { groupId: line.groupId, unit: line.unit, amount };
   }));
   const held = isHeld ? credits : [];

@@ -207,6 +207,19 @@ export class World {
     }
   }
 
+  /** Open holds are no part of a counter that was set anew, but what they sold there is. */
+  forgetHolds(user: User, gone: Place): void {
+    this.forgetLeft(user, gone);
+    for (const hold of this.reservations) {
+      if (hold.user !== user || hold.state !== "held") continue;
+      for (const line of hold.lines) {
+        if (!isSamePlace(line, gone) || line.amount === line.overage) continue;
+        this.note("carry: a reset forgets a hold");
+        line.amount = line.overage;
+      }
+    }
+  }
+
   /** The window that a group of the row's plan has at a moment; null for a session that does not run. */
   windowOf(userId: string, row: Anchors & { planId: string }, group: LimitGroup, at: number): Window | null {
     const { period = this.plan(row.planId).period } = group;

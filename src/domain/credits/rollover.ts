@@ -6,23 +6,24 @@ import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import { creditsData } from "../state/message.ts";
-import type { CreditBalance } from "../state/credit.ts";
-import type { Include } from "../catalog/plan.ts";
+import { type CreditBalance, presentItemOf } from "../state/credit.ts";
 import type { Millis } from "../values/period.ts";
 import { type BalanceTerms, issueBalance } from "./issue.ts";
 import { writeEntry } from "./ledger.ts";
 
 /** What says which rollovers share a maximum. */
-export type ItemOfPack = Pick<CreditBalance, "packId" | "packItemId">;
+export type ItemOfPack = Pick<CreditBalance, "packId" | "packItemId" | "unit">;
 
-/** Whether two balances are of one pack item. */
+/** Whether two balances are of one pack item. What a catalog puts back under an id in another unit is another item. */
 export function isSameItem(a: ItemOfPack, b: ItemOfPack): boolean {
-  return a.packId === b.packId && a.packItemId === b.packItemId;
+  return a.packId === b.packId && a.packItemId === b.packItemId && a.unit === b.unit;
 }
 
-/** Returns how a plan's pack rolls over in the catalog; null where it does not. */
-export function rolloverOf({ plans }: Catalog, planId: string, packId: string): Include["rollover"] {
-  return plans.get(planId)?.includes.find((include) => include.packId === packId)?.rollover ?? null;
+/** Returns how much may roll over of a balance that a plan included; 0 where the plan no longer includes its item. */
+function rolloverMax(catalog: Catalog, row: CreditBalance): Amount {
+  if (presentItemOf(catalog, row) === null) return 0n;
+  const { includes = [] } = catalog.plans.get(row.included?.planId ?? "") ?? {};
+  return includes.find(({ packId }) => packId === row.packId)?.rollover?.max ?? 0n;
 }
 
 /** The terms of the rollover of an included balance. */
@@ -55,7 +56,6 @@ export function rollRefund(
   const until = row.included?.rollsUntil ?? null;
   if (row.origin !== "plan" || row.ownRef === null || row.revokedAt !== null) return;
   if (until === null || until <= at) return;
-  const max = rolloverOf(context.catalog, row.included?.planId ?? "", row.packId)?.max ?? 0n;
   const ref = rolloverRef(row.ownRef);
   let rollover: CreditBalance | null = null;
   let live = 0n;
@@ -64,7 +64,7 @@ export function rollRefund(
     live += each.remaining;
     if (each.ownRef === ref) rollover = each;
   }
-  const amount = smaller(back, larger(max - live, 0n));
+  const amount = smaller(back, larger(rolloverMax(context.catalog, row) - live, 0n));
   if (amount === 0n) return;
   if (rollover === null) {
     issueBalance(draft, rolloverTerms(row, amount, until), { ...context, now: at });

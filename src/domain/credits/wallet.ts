@@ -10,10 +10,16 @@ import type { Metadata } from "../values/match.ts";
 import { rollRefund } from "./rollover.ts";
 import { creditsData } from "../state/message.ts";
 import type { Amounts } from "../pricing/amounts.ts";
-import type { Catalog } from "../catalog/catalog.ts";
 import type { Millis } from "../values/period.ts";
 import type { Unit } from "../catalog/plan.ts";
-import { type CreditBalance, type CreditLine, isSpendable, NOTIFIED, packNameOf } from "../state/credit.ts";
+import {
+  type CreditBalance,
+  type CreditLine,
+  isSpendable,
+  NOTIFIED,
+  packNameOf,
+  presentItemOf,
+} from "../state/credit.ts";
 
 /** What a pack has left for an event. */
 export interface PackOffer {
@@ -185,7 +191,7 @@ function reportLittleLeft(
   before: CreditBalance,
   after: CreditBalance,
 ): CreditBalance {
-  const lowAt = lowAtOf(catalog, after);
+  const lowAt = presentItemOf(catalog, after)?.lowAt ?? null;
   let { notified } = after;
   const record = (what: "low" | "depleted", limit: Amount) => {
     if (before.remaining <= limit || after.remaining > limit || (notified & NOTIFIED[what]) !== 0) return;
@@ -195,13 +201,6 @@ function reportLittleLeft(
   if (lowAt !== null) record("low", lowAt);
   record("depleted", 0n);
   return notified === after.notified ? after : { ...after, notified };
-}
-
-/** The `lowAt` of a balance in the present catalog. */
-function lowAtOf(catalog: Catalog, { packId, packItemId }: CreditBalance): Amount | null {
-  const pack = catalog.packs.get(packId);
-  const item = packItemId === null ? pack?.bucket : pack?.items.find(({ id }) => id === packItemId);
-  return item?.lowAt ?? null;
 }
 
 /** Settles the expiry of a balance, as of its own time. The remaining amount is kept, but cannot be spent. */

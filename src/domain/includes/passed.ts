@@ -7,12 +7,13 @@ import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
 import { type CreditBalance, NOTIFIED } from "../state/credit.ts";
 import { expireCredits } from "../credits/wallet.ts";
-import { isLiveRollover, isSameItem, rolloverOf, rolloverTerms } from "../credits/rollover.ts";
+import { isLiveRollover, isSameItem, rolloverTerms } from "../credits/rollover.ts";
 import { type BalanceTerms, issueBalance } from "../credits/issue.ts";
 import { type Millis, type Window, windowAfter, windowsBetween } from "../values/period.ts";
 import { anchorOf } from "../state/subscription.ts";
 import { type IncludedBalance, recordsOf } from "./records.ts";
 import {
+  includersOf,
   isOfSource,
   isOfWindow,
   itemOf,
@@ -89,7 +90,8 @@ class Walk {
   run(records: readonly IncludedBalance[], rollovers: readonly CreditBalance[]): void {
     const first = Math.min(...records.map(({ expiresAt }) => expiresAt ?? Infinity), this.#now);
     // Nothing about the subscriptions changed since the first of these windows ended.
-    const sources = sourcesOf(this.#draft, { ...this.#context, now: Math.min(first, this.#now - 1) });
+    const before = { ...this.#context, now: Math.min(first, this.#now - 1) };
+    const sources = sourcesOf(includersOf(this.#draft, before), before.catalog);
     this.#sources = sources;
     this.#passing = records.map((record) => ({
       end: record.expiresAt as Millis,
@@ -164,8 +166,7 @@ class Walk {
 
   /** Lets what is left of a window go on, as far as the maximum of live rollovers allows. */
   #roll({ id, terms, source }: Passing, at: Millis): void {
-    const planId = terms.included?.planId ?? "";
-    const rollover = source === null ? null : rolloverOf(this.#context.catalog, planId, terms.packId);
+    const rollover = source?.include.rollover ?? null;
     if (source === null || rollover === null) return;
     const until = later(source, at, rollover.periods - 1).end ?? Infinity;
     const record = id === null ? undefined : this.#draft.balance(id);

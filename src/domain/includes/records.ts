@@ -11,7 +11,7 @@ import { isSameItem, type ItemOfPack } from "../credits/rollover.ts";
 import { ruleText } from "../values/match.ts";
 import { writeEntry } from "../credits/ledger.ts";
 import type { Millis } from "../values/period.ts";
-import type { Source } from "./sources.ts";
+import { itemOf, type Source } from "./sources.ts";
 
 /** A balance that a plan includes. */
 export type IncludedBalance = CreditBalance & { readonly included: Included };
@@ -58,8 +58,8 @@ export function pair<Wanted extends { readonly source: Source }>(
   for (const fits of fitting) {
     for (const each of wanted) {
       if (pairs.has(each)) continue;
-      const { pack, item, isAddOn } = each.source;
-      const kind = { packId: pack.id, packItemId: item.id, unit: item.unit, matches: item.matches };
+      const { item, isAddOn } = each.source;
+      const kind = { ...itemOf(each.source), matches: item.matches };
       for (const record of free) {
         if (record.included.isAddOn !== isAddOn || !fits(record, kind)) continue;
         pairs.set(each, record);
@@ -85,7 +85,7 @@ export function pairOlder<Wanted extends { readonly source: Source }>(
   return pair(wanted, older, [isSameItem]);
 }
 
-type CreditKind = ItemOfPack & Pick<CreditBalance, "unit" | "matches">;
+type CreditKind = ItemOfPack & Pick<CreditBalance, "matches">;
 
 /** Whether two balances have the same unit and the same set of rules. */
 function paysTheSame(a: CreditKind, b: CreditKind): boolean {

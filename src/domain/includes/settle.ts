@@ -3,7 +3,7 @@
 // counters do under `carry`: the larger of its own and of that left, even above what it has. So no walk of changes gives
 // out more in a window than the largest amount of a plan in it.
 
-import { larger } from "../values/amount.ts";
+import { type Amount, larger } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
 import { creditsData } from "../state/message.ts";
@@ -23,7 +23,16 @@ import {
   stateOf,
   takeOver,
 } from "./records.ts";
-import { isOfSource, isOfWindow, type Source, sourcesOf, termsOf, windowOfSource } from "./sources.ts";
+import {
+  type Includer,
+  includersOf,
+  isOfSource,
+  isOfWindow,
+  type Source,
+  sourcesOf,
+  termsOf,
+  windowOfSource,
+} from "./sources.ts";
 
 /** A balance that the user has to have, with its record where there is one. */
 export interface Wanted {
@@ -40,7 +49,8 @@ export interface Wanted {
 export function settleIncluded(draft: Draft, context: Context, begins: "all" | "next" = "all"): void {
   if (!context.catalog.hasIncludes && !draft.state.hasIncluded) return;
   const { now } = context;
-  const sources = sourcesOf(draft, context);
+  const includers = includersOf(draft, context);
+  const sources = sourcesOf(includers, context.catalog);
   const all = recordsOf(draft);
   // A provider may report late what ended before. The windows since then are settled, and the present turn goes on from
   // them.
@@ -51,9 +61,7 @@ export function settleIncluded(draft: Draft, context: Context, begins: "all" | "
     all.some((record) => record.included.windowEnd === window.start && isOfSource(record, source));
   const wanted = wantedOf(draft, sources, records, now).filter(mayHave);
   const owned = new Set(wanted.map(({ own }) => own?.id));
-  const leaving = records.filter((record) =>
-    record.included.state === "open" && !owned.has(record.id) && !isKept(record, sources, wanted)
-  );
+  const leaving = records.filter((record) => record.included.state === "open" && !owned.has(record.id));
   const opening = wanted.filter((each) => each.own?.included.state !== "open" && !goesOn(draft, each, now));
   const left = records.filter((record) => record.included.state === "left" && !owned.has(record.id));
   const pairs = pair(opening, [...leaving, ...left]);
@@ -65,7 +73,7 @@ export function settleIncluded(draft: Draft, context: Context, begins: "all" | "
   }
   const taken = new Set(pairs.values());
   for (const record of leaving) {
-    if (taken.has(record)) continue;
+    if (taken.has(record) || isKept(record, includers, wanted)) continue;
     draft.adoptBalance(ended(record, "left", now));
     if (record.remaining > 0n) {
       draft.recordMessage("credits.expired", now, creditsData(draft.user.id, record));
@@ -104,17 +112,17 @@ function goesOn(draft: Draft, { source, window: { start } }: Wanted, now: number
 }
 
 /**
- * Whether a record keeps its window, although nothing includes it now: its subscription and plan are in force, but the
- * catalog no longer includes the pack. What was given stays until the window's end.
+ * Whether a record that no other took over keeps its window, although nothing includes it now: its subscription and plan are
+ * in force, but the catalog no longer includes the pack. What was given stays until the window's end.
  */
 export function isKept(
   record: IncludedBalance,
-  sources: readonly Source[],
+  includers: readonly Includer[],
   wanted: readonly Wanted[],
 ): boolean {
   const { subscriptionId, planId, isAddOn } = record.included;
-  return sources.some(({ row, plan, ...source }) =>
-    row.id === subscriptionId && plan.id === planId && source.isAddOn === isAddOn
+  return includers.some(({ row, plan, ...includer }) =>
+    row.id === subscriptionId && plan.id === planId && includer.isAddOn === isAddOn
   ) && !wanted.some(({ source }) => isOfSource(record, source));
 }
 
@@ -136,16 +144,27 @@ function open(
 ): void {
   const { source, window, own } = each;
   const left = mostGone(from, older);
+  const amount = larger(source.amount, from === undefined ? 0n : givenBy(from, each));
   let id: string;
   if (own === undefined) {
-    id = issueBalance(draft, termsOf(source, window), context, left).id;
+    id = issueBalance(draft, { ...termsOf(source, window), initial: amount }, context, left).id;
   } else {
     id = own.id;
     const found = reopened(own, source, window);
-    const initial = larger(own.initial, source.amount);
+    const initial = larger(own.initial, amount);
     putUse(draft, context, found, { gone: larger(goneOf(own), left), initial });
   }
   if (from !== undefined) takeOver(draft, from, id, context.now);
+}
+
+/**
+ * What a subscription's plan had given in a window before the catalog put another pack in place of that: it stays given. A
+ * record of another plan or window gives nothing.
+ */
+function givenBy({ initial, included }: IncludedBalance, { source: { row, plan }, window }: Wanted): Amount {
+  const isOfPlan = included.subscriptionId === row.id && included.planId === plan.id;
+  const isSameWindow = included.windowStart === window.start && included.windowEnd === window.end;
+  return isOfPlan && isSameWindow ? initial : 0n;
 }
 
 /** A record that its window has again. */

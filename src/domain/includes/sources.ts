@@ -7,18 +7,22 @@ import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
 import { activePlanOf } from "../plans/entitlement.ts";
 import { windowOfPack } from "../plans/windows.ts";
-import type { ItemOfPack } from "../credits/rollover.ts";
+import { isSameItem, type ItemOfPack } from "../credits/rollover.ts";
 import type { CreditBalance } from "../state/credit.ts";
-import type { Include, Plan } from "../catalog/plan.ts";
+import type { Include, Plan, Unit } from "../catalog/plan.ts";
 import type { Catalog, Pack, PackItem } from "../catalog/catalog.ts";
 import type { Millis, Window } from "../values/period.ts";
-import { addOnsOf, isOnTrial, type Subscription } from "../state/subscription.ts";
+import { isOnTrial, type Subscription } from "../state/subscription.ts";
 
-/** One item of a pack that a subscription includes. */
-export interface Source {
+/** A subscription that gives its user what its plan includes. */
+export interface Includer {
   readonly row: Subscription;
   readonly plan: Plan;
   readonly isAddOn: boolean;
+}
+
+/** One item of a pack that a subscription includes. */
+export interface Source extends Includer {
   readonly include: Include;
   readonly pack: Pack;
   readonly item: PackItem;
@@ -29,20 +33,22 @@ export interface Source {
 
 const ONE = amountOf(1);
 
-/** Lists what is included at a moment: the plan's packs in its order, then those of add-ons. */
-export function sourcesOf(draft: Draft, context: Context): Source[] {
-  const { catalog, now } = context;
-  if (!catalog.hasIncludes) return [];
+/** Lists the subscriptions whose plans give what they include at a moment: the primary one, then add-ons. */
+export function includersOf(draft: Draft, context: Context): Includer[] {
   const primary = activePlanOf(draft, context);
   if (primary === null) return [];
-  const addOns = addOnsOf(draft.subscriptions(), catalog, now);
   return [
-    ...sourcesOfRow(primary.row, primary.plan, false, catalog),
-    ...addOns.flatMap(({ row, plan }) => sourcesOfRow(row, plan, true, catalog)),
+    { row: primary.row, plan: primary.plan, isAddOn: false },
+    ...primary.addOns.map(({ row, plan }) => ({ row, plan, isAddOn: true })),
   ];
 }
 
-function sourcesOfRow(row: Subscription, plan: Plan, isAddOn: boolean, { packs }: Catalog): Source[] {
+/** Lists what subscriptions include, each one's packs in the order of its plan. */
+export function sourcesOf(includers: readonly Includer[], catalog: Catalog): Source[] {
+  return includers.flatMap((includer) => sourcesOfPlan(includer, catalog));
+}
+
+function sourcesOfPlan({ row, plan, isAddOn }: Includer, { packs }: Catalog): Source[] {
   return plan.includes.flatMap((include) => {
     const pack = packs.get(include.packId);
     if (pack === undefined) return [];
@@ -80,7 +86,7 @@ export function termsOf(source: Source, { start, end }: Window): BalanceTerms {
     source: "grant",
     notes: null,
     origin: "plan",
-    ownRef: refOf(source, start, end),
+    ownRef: refOf(source, start, end, item.unit),
     included: {
       planId: plan.id,
       subscriptionId: row.id,
@@ -95,27 +101,35 @@ export function termsOf(source: Source, { start, end }: Window): BalanceTerms {
 
 /**
  * Names the balance of a source in a window. Subscriptions of one plan share it, since a user has one plan at a time; each
- * add-on has its own. Windows of different periods may begin together, so the end is a part of it.
+ * add-on has its own. Windows of different periods may begin together, so the end is a part of it; and so is the unit, since a
+ * catalog may put a pack back in another one.
  */
-function refOf({ row, plan, isAddOn, pack, item }: Source, ...times: readonly (Millis | null)[]): string {
-  return JSON.stringify(["plan", plan.id, pack.id, item.id, ...times, ...isAddOn ? [row.id] : []]);
+function refOf(
+  { row, plan, isAddOn, pack, item }: Source,
+  ...window: readonly (Millis | Unit | null)[]
+): string {
+  return JSON.stringify(["plan", plan.id, pack.id, item.id, ...window, ...isAddOn ? [row.id] : []]);
 }
 
-/** Whether a balance is the one of a source in a window. Names that older versions gave have no end. */
+/** Whether a balance is the one of a source in a window. Names that older versions gave have no unit, or no end either. */
 export function isOfWindow(balance: CreditBalance, source: Source, { start, end }: Window): boolean {
-  const { ownRef, included } = balance;
-  if (included?.windowStart !== start || included.windowEnd !== end) return false;
-  return ownRef === refOf(source, start, end) || ownRef === refOf(source, start);
+  const { ownRef, included, unit } = balance;
+  if (included?.windowStart !== start || included.windowEnd !== end || unit !== source.item.unit) {
+    return false;
+  }
+  const names = [[start, end, unit], [start, end], [start]] as const;
+  return names.some((window) => ownRef === refOf(source, ...window));
 }
 
 /** Whether a balance is of a source, in whatever window. */
-export function isOfSource(record: CreditBalance, { row, plan, isAddOn, pack, item }: Source): boolean {
+export function isOfSource(record: CreditBalance, source: Source): boolean {
   const { included } = record;
+  const { row, plan, isAddOn } = source;
   return included?.subscriptionId === row.id && included.planId === plan.id && included.isAddOn === isAddOn &&
-    record.packId === pack.id && record.packItemId === item.id;
+    isSameItem(record, itemOf(source));
 }
 
 /** The pack item of a source, by which rollovers share a maximum. */
 export function itemOf({ pack, item }: Source): ItemOfPack {
-  return { packId: pack.id, packItemId: item.id };
+  return { packId: pack.id, packItemId: item.id, unit: item.unit };
 }

@@ -22,7 +22,7 @@ import {
   takeOver,
 } from "../includes/records.ts";
 import { isKept, reopened, settleIncluded, type Wanted, wantedOf } from "../includes/settle.ts";
-import { isOfWindow, itemOf, type Source, sourcesOf, termsOf } from "../includes/sources.ts";
+import { includersOf, isOfWindow, itemOf, type Source, sourcesOf, termsOf } from "../includes/sources.ts";
 
 /** Which of the balances were whose. */
 interface MergedSides {
@@ -41,7 +41,8 @@ export function mergeIncluded(
 ): void {
   const { now } = context;
   const { ofAlias, ofPrimary } = sides;
-  const sources = sourcesOf(to, context);
+  const includers = includersOf(to, context);
+  const sources = sourcesOf(includers, context.catalog);
   const records = recordsOf(to).filter((record) => isRunning(record, now));
   const ofFrom = records.filter(({ id }) => ofAlias.has(id));
   const ofTo = records.filter(({ id }) => !ofAlias.has(id));
@@ -56,7 +57,7 @@ export function mergeIncluded(
   const stays = (record: IncludedBalance | undefined) =>
     record?.included.state === "open" &&
     (wanted.some(({ source, window }) => isOfWindow(record, source, window)) ||
-      isKept(record, sources, wanted));
+      isKept(record, includers, wanted));
   nameApart(to, sides, stays, context);
   for (const source of sources) if (!source.isAddOn) cutRollovers(to, context, source, sources);
   settleIncluded(to, context);

@@ -127,7 +127,9 @@ function giveBackOverage(parts: Parts, unit: Unit, less: Amount): Amount {
     }
     const next = parts.lines[place + 1];
     const behind = next?.isLeftBehind === true ? smaller(next.overage ?? 0n, back) : 0n;
-    return { ...withOverageOf(line, overage - given), taken: line.taken - back + behind };
+    // A line on a counter that was reset since has no more than what it sold.
+    const taken = larger(line.taken - back + behind, overage - given);
+    return { ...withOverageOf(line, overage - given), taken };
   });
   return back;
 }

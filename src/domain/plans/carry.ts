@@ -236,6 +236,23 @@ export function repointHolds(
 }
 
 /**
+ * Takes open holds out of counters that begin anew: what these no longer contain must not lower them when it is given back.
+ * What a hold sold stays. Returns what was taken out, by the key of the counter.
+ */
+export function forgetHolds(draft: Draft, refs: readonly CounterRef[]): ReadonlyMap<string, Amount> {
+  const forgotten = new Map(refs.map((ref) => [keyOf(ref), 0n]));
+  changeHoldLines(draft, (line) => {
+    const before = forgotten.get(keyOf(line));
+    const { taken, overage = 0n } = line;
+    if (before === undefined || taken === overage) return [line];
+    forgotten.set(keyOf(line), before + taken - overage);
+    return [{ ...line, taken: overage }];
+  });
+  forgetLeft(draft, refs);
+  return forgotten;
+}
+
+/**
  * Removes counters from the `left` lists of open holds. A counter that was set anew no longer contains those holds, so their
  * settlement must not lower it.
  */

@@ -8,10 +8,10 @@ import { isGuard, type LimitGroup } from "../catalog/plan.ts";
 import { closeSessions, isLifetime, runningSession, windowAmong, windowFor } from "./windows.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
-import { type CounterRef, filled, planCount, reset } from "../state/counter.ts";
+import { type CounterRef, filled, keyOf, planCount, reset } from "../state/counter.ts";
 import type { Entitlement } from "../state/user.ts";
 import { resetShares } from "../accounts/shares.ts";
-import { carryUsage, forgetLeft, type LeftPlan, windowsLeft } from "./carry.ts";
+import { carryUsage, forgetHolds, type LeftPlan, windowsLeft } from "./carry.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import { type Millis, type Window, windowAt } from "../values/period.ts";
 import type { Plan } from "../catalog/plan.ts";
@@ -187,9 +187,9 @@ function enterPlan(draft: Draft, entered: ActivePlan, context: Context): boolean
       return true;
     case "reset": {
       const refs = runningQuotas(draft, entered, now).map(({ ref }) => ref);
-      for (const ref of refs) draft.putCounter(reset(draft.counter(ref), now));
+      const held = forgetHolds(draft, refs);
+      for (const ref of refs) draft.putCounter(reset(draft.counter(ref), held.get(keyOf(ref)) ?? 0n, now));
       for (const group of entered.plan.groups) closeSessions(draft, entered.plan.id, group.id, now);
-      forgetLeft(draft, refs);
       resetShares(draft, refs, now);
       return false;
     }

@@ -206,10 +206,14 @@ export function filled(counter: Counter, upTo: Amount, full: Amount): Counter {
   return { ...counter, block: { filler: larger(full - usedOfPlan(counter), 0n), upTo } };
 }
 
-/** Resets a counter by a plan change; open holds stay on it and are booked as adjusted. What was sold stays sold. */
-export function reset(counter: Counter, at: Millis): Counter {
+/**
+ * Resets a counter by a plan change. What was sold stays sold.
+ *
+ * @param held what open holds had taken of the plan there, which is no part of the counter any more
+ */
+export function reset(counter: Counter, held: Amount, at: Millis): Counter {
   const { overage = 0n } = counter;
-  const adjusted = counter.adjusted - usedOfPlan(counter);
+  const adjusted = counter.adjusted - (usedOfPlan(counter) - held);
   return { ...withOverage(emptied(counter), overage), count: overage, adjusted, resetAt: at };
 }
 

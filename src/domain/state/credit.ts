@@ -3,7 +3,7 @@
 // so an expiry needs no write.
 
 import type { Amount } from "../values/amount.ts";
-import type { Catalog, PackKind } from "../catalog/catalog.ts";
+import type { Catalog, PackItem, PackKind } from "../catalog/catalog.ts";
 import type { UserKey } from "../values/ids.ts";
 import { matchesAny, type MatchRule, type Metadata, patternCovers } from "../values/match.ts";
 import type { Millis } from "../values/period.ts";
@@ -123,6 +123,13 @@ export function goneOf({ initial, remaining, overage }: CreditBalance): Amount {
 /** Returns the pack's present name, else its name at the grant. */
 export function packNameOf(catalog: Catalog, row: CreditBalance): string {
   return catalog.packs.get(row.packId)?.name ?? row.packName;
+}
+
+/** Returns the present item of a balance's pack; null where the catalog no longer has it in the balance's unit. */
+export function presentItemOf({ packs }: Catalog, row: CreditBalance): Omit<PackItem, "amount"> | null {
+  const pack = packs.get(row.packId);
+  const item = row.packItemId === null ? pack?.bucket : pack?.items.find(({ id }) => id === row.packItemId);
+  return item?.unit === row.unit ? item : null;
 }
 
 /** The status of a balance at a moment: revoked before expired before depleted before active. */

@@ -64,6 +64,30 @@ Deno.test("a longer period that begins with a window that has ended has a balanc
   }
 });
 
+Deno.test("what a window was given stays until its end, also where no plan of the catalog includes anything any more", () => {
+  const scene = sceneOf();
+  scene.subscribe("pro");
+  scene.track(30);
+  scene.catalog = compileCatalog({ plans: [planOf("pro", { g: 0 })], packs: PACKS }, 2);
+  assert.deepEqual(shown(scene), ["70/100 04-01"]);
+  scene.at("2026-04-02T00:00:00.000Z");
+  assert.deepEqual(shown(scene), []);
+});
+
+Deno.test("a pack that takes the place of another one in a plan goes on with its use, and no less than was given", () => {
+  for (const [amount, want] of [[50, "70/100"], [100, "70/100"], [300, "270/300"]] as const) {
+    const packs = [...PACKS, packOf("b")];
+    const scene = sceneOf();
+    scene.subscribe("pro");
+    scene.track(30);
+    for (const [packId, quantity] of [["b", amount], ["a", 100]] as const) {
+      const plans = [planOf("pro", { g: 0 }, { includes: [{ packId, quantity }] })];
+      scene.catalog = compileCatalog({ plans, packs }, scene.catalog.version + 1);
+      assert.deepEqual(shown(scene), [`${want} 04-01`], `${amount} of b, then ${packId}`);
+    }
+  }
+});
+
 Deno.test("a hold corrects no balance that it left once the window of that has ended", () => {
   const scene = sceneOf();
   scene.subscribe("day");

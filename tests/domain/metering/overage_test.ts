@@ -236,6 +236,27 @@ Deno.test("under reset what was sold stays sold; a block fills the plan alone", 
   }
 });
 
+Deno.test("a hold from before a reset gives back what it sold, and nothing else", () => {
+  const groups = [selling("g", 5), selling("h", 5, 8)];
+  const more = { onPlanChange: "reset" } as const;
+  for (
+    const [end, want] of [[11, { g: [4, 1], h: [6, 3] }], [9, { g: [3, 0], h: [4, 1] }], [2, {
+      g: [3, 0],
+      h: [3, 0],
+    }], [null, { g: [3, 0], h: [3, 0] }]] as const
+  ) {
+    const scene = sceneOf(planWith(groups, "p", more), planWith(groups, "q", { ...more, rank: 2 }));
+    const hold = scene.hold(12);
+    scene.subscribe("q");
+    scene.subscribe("p");
+    assert.deepEqual(counts(scene), { g: [2, 2], h: [4, 4] });
+    scene.track(3);
+    if (end === null) scene.release(hold);
+    else scene.commit(hold, { actual: { count: end } });
+    assert.deepEqual(counts(scene), want, `${end}`);
+  }
+});
+
 Deno.test("a merge adds up what both sold, and takes the lower cap of each group", () => {
   const plan = planWith([selling("g", 5)]);
   const to = sceneOf(plan);
