@@ -27,7 +27,7 @@ import {
   withoutReset,
   withOverage,
 } from "../state/counter.ts";
-import { holdsToMove, movedHolds } from "../state/open_holds.ts";
+import { holdsStay, holdsToMove, movedHolds } from "../state/open_holds.ts";
 import type { HoldLine, Reservation } from "../state/reservation.ts";
 import { isOfGuard, type Millis, type Period, type Window, windowAt } from "../values/period.ts";
 import { type LimitGroup, pairGroups, type Plan } from "../catalog/plan.ts";
@@ -237,15 +237,19 @@ export function repointHolds(
 
 /**
  * Takes open holds out of counters that begin anew: what these no longer contain must not lower them when it is given back.
- * What a hold sold stays. Returns what was taken out, by the key of the counter.
+ * What a hold sold stays. Returns what was taken out, by the key of the counter; null where too many stay in them.
  */
-export function forgetHolds(draft: Draft, refs: readonly CounterRef[]): ReadonlyMap<string, Amount> {
+export function forgetHolds(
+  draft: Draft,
+  refs: readonly CounterRef[],
+): ReadonlyMap<string, Amount> | null {
+  if (holdsStay(draft)) return null;
   const forgotten = new Map(refs.map((ref) => [keyOf(ref), 0n]));
-  changeHoldLines(draft, (line) => {
+  changeHoldLines(draft, holdsToMove(draft), (line, _next, count) => {
     const before = forgotten.get(keyOf(line));
     const { taken, overage = 0n } = line;
     if (before === undefined || taken === overage) return [line];
-    forgotten.set(keyOf(line), before + taken - overage);
+    forgotten.set(keyOf(line), before + (taken - overage) * count);
     return [{ ...line, taken: overage }];
   });
   forgetLeft(draft, refs);

@@ -27,6 +27,11 @@ export class TooManyHolds extends Error {
   );
 }
 
+/** Whether too many holds are open to move, in what falls due. */
+export function holdsStay(draft: Draft): boolean {
+  return draft.isSettlingDue && draft.state.openHolds > REWRITE_LIMITS.holdsMax;
+}
+
 /**
  * Lists the open holds that move to other counters or balances. With more than a turn may rewrite, a call is refused. What
  * falls due can't be refused: then the holds stay where they took. They count as used in the plan that the user enters, as
@@ -37,7 +42,7 @@ export class TooManyHolds extends Error {
  */
 export function holdsToMove(draft: Draft): readonly Reservation[] {
   if (draft.state.openHolds <= REWRITE_LIMITS.holdsMax) return [...openHolds(draft)];
-  if (!draft.isSettlingDue) throw new TooManyHolds();
+  if (!holdsStay(draft)) throw new TooManyHolds();
   const guarded = [...draft.guardedHolds()];
   return guarded.filter(({ lines }) => lines.some(({ window }) => window.kind === "concurrency"))
     .map(({ id }) => draft.reservation(id) as Reservation);
