@@ -4,6 +4,7 @@ import { z } from "zod";
 import { defineCall } from "./definition.ts";
 import { endUserId, mode, SHOWN_AS } from "./fields.ts";
 import { duplicates, subRef } from "./records.ts";
+import { REWRITE_LIMITS } from "../../src/domain/state/open_holds.ts";
 import { MERGE_LIMITS } from "../../src/process/limits.ts";
 
 const options = {
@@ -89,7 +90,8 @@ export const aliasCustomer = defineCall({
   description:
     "Merges usage, reservations, subscriptions, credits and history. From then on both ids name the " +
     "same user. A repeated call returns the first report with alreadyMerged. consentGiven is required " +
-    "only to link analytics people when an id starts with anon_.",
+    "only to link analytics people when an id starts with anon_. A merge that would move more than " +
+    `${REWRITE_LIMITS.holdsMax} open holds is refused with unavailable: retry it when they are settled or have lapsed.`,
   answer: aliasReport,
   errors: [
     "alias_conflict",

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { defineCall } from "./definition.ts";
 import { cutAt, endUserId, featureValues, moment, nameOf, quotasByGroup, SHOWN_AS } from "./fields.ts";
 import { subscription, time } from "./records.ts";
+import { REWRITE_LIMITS } from "../../src/domain/state/open_holds.ts";
 import { SEATS_MAX } from "../../src/domain/state/subscription.ts";
 import { REASON_LENGTH_MAX } from "../../src/domain/values/texts.ts";
 import { REQUEST_LIMITS } from "../../src/process/limits.ts";
@@ -88,7 +89,8 @@ export const upsertSubscription = defineCall({
     "leaving endsAt out clears it; customLimits replaces quotas by group id, customFeatures features by " +
     "key; cycleStart null returns to the plan's anchor. With at, an active subscription changes to the plan " +
     "at that time; nothing else may be changed in the same call, and a second one replaces it. A user may " +
-    "have the trial of each plan once.",
+    "have the trial of each plan once. A change that would move more than " +
+    `${REWRITE_LIMITS.holdsMax} open holds is refused with unavailable: retry it when they are settled or have lapsed.`,
   answer: subscription,
   errors: ["not_found", "trial_used"],
 });

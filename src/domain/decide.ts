@@ -49,7 +49,8 @@ import { spendCap } from "./plans/spend_cap.ts";
 import { subscribe } from "./plans/subscribe.ts";
 import { minuteOf, type Seen, summarize, summarizeRefused } from "./plans/summary.ts";
 import type { RefusedCall } from "./state/refused_call.ts";
-import { answered, type CommandDecision, type Result } from "./state/result.ts";
+import { TooManyHolds } from "./state/open_holds.ts";
+import { answered, type CommandDecision, refused, type Result } from "./state/result.ts";
 import { members, usage, user } from "./usage.ts";
 import type { Change, User, UserState } from "./state/user.ts";
 
@@ -126,6 +127,22 @@ export function decide<Name extends CommandName>(
   input: Commands[Name]["input"],
   context: Context,
   above: readonly UserState[] = ALONE,
+): CommandDecision<Commands[Name]["answer"]> {
+  try {
+    return decideTurn(state, name, input, context, above);
+  } catch (error) {
+    if (!(error instanceof TooManyHolds)) throw error;
+    const result = refused(error.refusal);
+    return { result, changes: [], operations: 0, issued: 0, refusedCall: null, lacking: ALONE };
+  }
+}
+
+function decideTurn<Name extends CommandName>(
+  state: UserState,
+  name: Name,
+  input: Commands[Name]["input"],
+  context: Context,
+  above: readonly UserState[],
 ): CommandDecision<Commands[Name]["answer"]> {
   const levels = above.length === 0 ? NO_DRAFTS : draftsOf(above);
   const draft = new Draft(state, levels);

@@ -269,8 +269,9 @@ async function closureOf(
   for (let id = next.pop(); id !== undefined; id = next.pop()) {
     if (ids.has(id)) continue;
     ids.add(id);
-    next.push(...await idsOfPerson(database, job.realm, id));
-    next.push(...(await findUsers(database, job.realm, id)).map((user) => user.id));
+    // One by one: a user may have more aliases than a call can have arguments.
+    for (const other of await idsOfPerson(database, job.realm, id)) next.push(other);
+    for (const user of await findUsers(database, job.realm, id)) next.push(user.id);
   }
   return [...new Set([...ids, ...await listAnonymousIds(database, job.realm, [...ids])])];
 }

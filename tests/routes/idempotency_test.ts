@@ -2,6 +2,8 @@
 // exactly they refuse, what goes on beyond them, and what they count.
 
 import assert from "node:assert/strict";
+import { REWRITE_LIMITS } from "../../src/domain/state/open_holds.ts";
+import { changedLimits } from "../support/limits.ts";
 import type { Answer, CallOptions, TestApp } from "../support/test_service.ts";
 import { appWithUser, assertRefused, countOf, dataOf, holdImages, serviceOfFile } from "./support.ts";
 
@@ -413,4 +415,16 @@ Deno.test("months are those of the real clock in UTC, whatever a test clock says
   assertRefused(await track(app.secretTest), 429, "test_quota_exceeded");
   await dataOf(track(app.secretLive));
   assert.deepEqual(await usedOf(app), { live: 1, test: 1 });
+});
+
+Deno.test("a change of plan that would move too many open holds is refused for now, and not kept", async () => {
+  using _limits = changedLimits(REWRITE_LIMITS, { holdsMax: 1 });
+  const app = await appWithUser(service);
+  await dataOf(app.call("POST", "/subscriptions", { userId: "u", planId: "plan_team" }));
+  const held = [await holdImages(app), await holdImages(app)];
+  const change = { userId: "u", planId: "plan_pro" };
+  const { message } = assertRefused(await callOnce(app, "/subscriptions", change), 503, "unavailable");
+  assert.match(message, /open holds/);
+  await dataOf(app.call("POST", "/release", { reservationId: held[0] }));
+  await dataOf(callOnce(app, "/subscriptions", change));
 });

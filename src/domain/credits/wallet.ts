@@ -4,6 +4,7 @@
 import { type Amount, smaller } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
+import { holdsToMove } from "../state/open_holds.ts";
 import { type Movement, writeEntry } from "./ledger.ts";
 import type { Metadata } from "../values/match.ts";
 import { rollRefund } from "./rollover.ts";
@@ -210,7 +211,7 @@ export function expireCredits(draft: Draft, row: CreditBalance, at: Millis): voi
 
 /** Points the parts of open holds in closed balances at those that took their place; the caller moves the amounts. */
 export function repointCredits(draft: Draft, closed: ReadonlyMap<string, string>): void {
-  for (const row of [...draft.openHolds()]) {
+  for (const row of holdsToMove(draft)) {
     if (!row.credits.some(({ balanceId }) => closed.has(balanceId))) continue;
     const credits = row.credits.map((line) => {
       const balanceId = closed.get(line.balanceId);

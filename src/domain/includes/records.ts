@@ -4,6 +4,7 @@
 import { type Amount, larger } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
 import type { Draft } from "../state/draft.ts";
+import { holdsToMove } from "../state/open_holds.ts";
 import { creditsData } from "../state/message.ts";
 import { type CreditBalance, goneOf, type Included, NOTIFIED } from "../state/credit.ts";
 import { isSameItem, type ItemOfPack } from "../credits/rollover.ts";
@@ -131,7 +132,7 @@ export function putUse(
  */
 export function takeOver(draft: Draft, from: IncludedBalance, toId: string, now: Millis): void {
   let moved = 0n;
-  for (const hold of [...draft.openHolds()]) {
+  for (const hold of from.held === 0n ? [] : holdsToMove(draft)) {
     if (!hold.credits.some(({ balanceId }) => balanceId === from.id)) continue;
     const credits = hold.credits.map((line) => {
       if (line.balanceId !== from.id) return line;

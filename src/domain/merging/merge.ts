@@ -11,6 +11,7 @@ import { mergeOverage } from "../metering/overage.ts";
 import { mergeShares } from "../accounts/shares.ts";
 import { activePlanOf, duplicatesOf, entitlementOf, isRunning, leftPlanOf } from "../plans/entitlement.ts";
 import { summarize } from "../plans/summary.ts";
+import { REWRITE_LIMITS, TooManyHolds } from "../state/open_holds.ts";
 import { emptySummary } from "../state/summary.ts";
 import { answered, type Decision, refused } from "../state/result.ts";
 import { type Change, type Entitlement, newUser, PATH_MAX, type UserState } from "../state/user.ts";
@@ -52,6 +53,20 @@ interface MergeAnswer {
 
 /** Decides the merge of a user into another. The changes apply to the second user's state; the first one ends. */
 export function merge(
+  from: UserState,
+  to: UserState,
+  input: MergeInput,
+  context: Context,
+): Decision<MergeAnswer> {
+  try {
+    return decideMerge(from, to, input, context);
+  } catch (error) {
+    if (error instanceof TooManyHolds) return undecided(error.refusal);
+    throw error;
+  }
+}
+
+function decideMerge(
   fromState: UserState,
   toState: UserState,
   input: MergeInput,
@@ -246,8 +261,13 @@ function mergeSummaries(from: Draft, to: Draft, context: Context): void {
   from.appendRecord({ verb: "put", table: "user_summaries", row });
 }
 
-/** Moves open holds, and settled reservations that are not in the tables yet. Returns the number of open holds. */
+/**
+ * Moves open holds, and settled reservations that are not in the tables yet. Returns the number of open holds.
+ *
+ * @throws TooManyHolds
+ */
 function moveHolds(from: Draft, to: Draft): number {
+  if (from.state.openHolds > REWRITE_LIMITS.holdsMax) throw new TooManyHolds();
   let open = 0;
   for (const row of from.reservations()) {
     if (row.status === "held") open += 1;

@@ -26,6 +26,11 @@ import {
   type Trial,
 } from "../state/subscription.ts";
 
+export const DUE_LIMITS = {
+  /** Expired balances that one turn settles; more stay due, and later turns settle them. */
+  balancesMax: 5_000,
+};
+
 /** How much fell due and was settled. */
 export interface SettleAnswer {
   readonly holds: number;
@@ -44,6 +49,13 @@ interface Due {
 
 /** Settles what is due, each as of its own time; returns how much it was. */
 export function settleDue(draft: Draft, context: Context): SettleAnswer {
+  draft.isSettlingDue = true;
+  const settled = settleAll(draft, context);
+  draft.isSettlingDue = false;
+  return settled;
+}
+
+function settleAll(draft: Draft, context: Context): SettleAnswer {
   const { dueAt } = draft.user;
   const settled = { holds: 0, subscriptions: 0 };
   if (dueAt !== null && dueAt <= context.now) {
@@ -110,9 +122,13 @@ function listDue(draft: Draft, now: Millis): Due[] {
       if (at !== null && at <= now) due.push({ at, id: row.id, kind: kind as keyof SubscriptionDue });
     }
   }
+  let balances = 0;
   for (const row of state.balances.values()) {
     const at = expiryDueOf(row);
-    if (at !== null && at <= now) due.push({ at, id: row.id, kind: "credits" });
+    if (at === null || at > now) continue;
+    // An expired balance can't be spent, settled or not.
+    if (++balances > DUE_LIMITS.balancesMax) break;
+    due.push({ at, id: row.id, kind: "credits" });
   }
   for (const { key, dueAt } of state.overages.values()) {
     if (dueAt !== null && dueAt <= now) due.push({ at: dueAt, id: key, kind: "overage" });

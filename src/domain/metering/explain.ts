@@ -6,6 +6,7 @@ import { type Amount, smaller } from "../values/amount.ts";
 import type { Context } from "../state/context.ts";
 import { type CreditLine, packNameOf, statusOf } from "../state/credit.ts";
 import type { Draft } from "../state/draft.ts";
+import { openHolds } from "../state/open_holds.ts";
 import { matchesAny, nearestDifferences } from "../values/match.ts";
 import { type ActivePlan, named } from "../plans/entitlement.ts";
 import type { LimitGroup } from "../catalog/plan.ts";
@@ -149,7 +150,7 @@ function heldByCounter(draft: Draft, now: Millis): ReadonlyMap<string, Amount> {
     const key = heldKey(ref, window);
     held.set(key, (held.get(key) ?? 0n) + taken);
   };
-  for (const { lines } of draft.openHolds()) {
+  for (const { lines } of openHolds(draft)) {
     for (const line of lines) {
       add(line, line.taken);
       for (const ref of line.left ?? []) add(ref, line.taken - (line.overage ?? 0n));

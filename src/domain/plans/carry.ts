@@ -27,7 +27,8 @@ import {
   withoutReset,
   withOverage,
 } from "../state/counter.ts";
-import type { HoldLine } from "../state/reservation.ts";
+import { holdsStay, holdsToMove, movedHolds } from "../state/open_holds.ts";
+import type { HoldLine, Reservation } from "../state/reservation.ts";
 import { isOfGuard, type Millis, type Period, type Window, windowAt } from "../values/period.ts";
 import { type LimitGroup, pairGroups, type Plan } from "../catalog/plan.ts";
 import type { Subscription } from "../state/subscription.ts";
@@ -202,8 +203,9 @@ export function repointHolds(
   source: "kept" | "emptied",
 ): ReadonlyMap<string, FollowedHolds> {
   const heldBy = new Map<string, FollowedHolds>();
+  if (moves.size === 0) return heldBy;
   const joined = new Set<HoldLine>();
-  const moved = (line: HoldLine, next: HoldLine | undefined): readonly HoldLine[] => {
+  const moved = (line: HoldLine, next: HoldLine | undefined, count: Amount): readonly HoldLine[] => {
     if (joined.has(line)) return [];
     const key = keyOf(line);
     const move = moves.get(key);
@@ -217,7 +219,8 @@ export function repointHolds(
     const follows = isKept ? taken - overage : taken;
     const { held, added } = heldBy.get(key) ?? NO_HOLDS;
     const isNew = stillLeft.length === behind.length;
-    heldBy.set(key, { held: held + follows, added: isNew ? added + follows : added });
+    const all = follows * count;
+    heldBy.set(key, { held: held + all, added: isNew ? added + all : added });
     if (!isKept) return [withLeft({ ...line, ...to }, stillLeft)];
     if (next?.isLeftBehind === true && keyOf(next) === keyOf(to)) {
       // It returns to where it left its overage.
@@ -228,21 +231,25 @@ export function repointHolds(
     if (overage === 0n) return [moving];
     return [moving, { planId, groupId, window, unit, taken: overage, overage, isLeftBehind: true }];
   };
-  changeHoldLines(draft, moved);
+  changeHoldLines(draft, holdsToMove(draft), moved);
   return heldBy;
 }
 
 /**
  * Takes open holds out of counters that begin anew: what these no longer contain must not lower them when it is given back.
- * What a hold sold stays. Returns what was taken out, by the key of the counter.
+ * What a hold sold stays. Returns what was taken out, by the key of the counter; null where too many stay in them.
  */
-export function forgetHolds(draft: Draft, refs: readonly CounterRef[]): ReadonlyMap<string, Amount> {
+export function forgetHolds(
+  draft: Draft,
+  refs: readonly CounterRef[],
+): ReadonlyMap<string, Amount> | null {
+  if (holdsStay(draft)) return null;
   const forgotten = new Map(refs.map((ref) => [keyOf(ref), 0n]));
-  changeHoldLines(draft, (line) => {
+  changeHoldLines(draft, holdsToMove(draft), (line, _next, count) => {
     const before = forgotten.get(keyOf(line));
     const { taken, overage = 0n } = line;
     if (before === undefined || taken === overage) return [line];
-    forgotten.set(keyOf(line), before + taken - overage);
+    forgotten.set(keyOf(line), before + (taken - overage) * count);
     return [{ ...line, taken: overage }];
   });
   forgetLeft(draft, refs);
@@ -255,22 +262,28 @@ export function forgetHolds(draft: Draft, refs: readonly CounterRef[]): Readonly
  */
 export function forgetLeft(draft: Draft, refs: readonly CounterRef[]): void {
   const gone = new Set(refs.map(keyOf));
-  changeHoldLines(draft, (line) => {
+  changeHoldLines(draft, movedHolds(draft), (line) => {
     if (!line.left?.some((ref) => gone.has(keyOf(ref)))) return [line];
     const { left, ...rest } = line;
     return [withLeft(rest, left.filter((ref) => !gone.has(keyOf(ref))))];
   });
 }
 
+/**
+ * Changes the lines of holds. Holds of one kind share one list of lines, which is changed once for all of them.
+ *
+ * @param change called with a line, the one after it, and the number of the holds that have them
+ */
 function changeHoldLines(
   draft: Draft,
-  change: (line: HoldLine, next: HoldLine | undefined) => readonly HoldLine[],
+  holds: readonly Reservation[],
+  change: (line: HoldLine, next: HoldLine | undefined, count: Amount) => readonly HoldLine[],
 ): void {
-  for (const row of [...draft.openHolds()]) {
-    const lines = row.lines.flatMap((line, place) => change(line, row.lines[place + 1]));
-    const isSame = lines.length === row.lines.length &&
-      lines.every((line, place) => line === row.lines[place]);
-    if (!isSame) draft.putReservation({ ...row, lines });
+  for (const [before, rows] of Map.groupBy(holds, ({ lines }) => lines)) {
+    const count = BigInt(rows.length);
+    const lines = before.flatMap((line, place) => change(line, before[place + 1], count));
+    const isSame = lines.length === before.length && lines.every((line, place) => line === before[place]);
+    if (!isSame) { for (const row of rows) draft.putReservation({ ...row, lines }); }
   }
 }
 

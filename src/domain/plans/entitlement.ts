@@ -188,6 +188,8 @@ function enterPlan(draft: Draft, entered: ActivePlan, context: Context): boolean
     case "reset": {
       const refs = runningQuotas(draft, entered, now).map(({ ref }) => ref);
       const held = forgetHolds(draft, refs);
+      // Set anew, they would be lowered by holds that they no longer contain.
+      if (held === null) return false;
       for (const ref of refs) draft.putCounter(reset(draft.counter(ref), held.get(keyOf(ref)) ?? 0n, now));
       for (const group of entered.plan.groups) closeSessions(draft, entered.plan.id, group.id, now);
       resetShares(draft, refs, now);

@@ -53,6 +53,8 @@ export class Draft {
   refusedCall: RefusedCall | null = null;
   /** Whether the decision read a counter or a share that may be in the tables alone: then they must be loaded first. */
   lacksEnded = false;
+  /** Whether what is due is being settled now, which no bound can refuse. */
+  isSettlingDue = false;
   #user: User | null = null;
   #subscriptions: Overlay<Subscription> | null = null;
   #counters: Overlay<Counter> | null = null;
@@ -266,11 +268,9 @@ export class Draft {
     }
   }
 
-  /** The open reservations in memory. */
-  *openHolds(): Iterable<Reservation> {
-    for (const row of this.reservations()) {
-      if (row.status === "held") yield row;
-    }
+  /** The reservations that this draft changes, each with its last value. */
+  get changedReservations(): readonly Reservation[] {
+    return this.#reservations?.rows ?? NONE;
   }
 
   balance(id: string): CreditBalance | undefined {
@@ -283,7 +283,7 @@ export class Draft {
     if (over === null) return this.state.balanceOrder;
     const order = this.state.balanceOrder.map((row) => over.get(row.id) ?? row);
     if (!this.#movesBalances) return order;
-    order.push(...over.rows.filter(({ id }) => !this.state.balances.has(id)));
+    for (const row of over.rows) if (!this.state.balances.has(row.id)) order.push(row);
     return order.sort(compareBalances);
   }
 

@@ -22,6 +22,7 @@ import { mayNeedTexts, type Reservation } from "./reservation.ts";
 import { type CallerTexts, textBytes } from "./text_room.ts";
 
 const NO_PARTS: readonly string[] = [];
+const NO_ROWS: readonly Reservation[] = [];
 
 /** Reservations by id: open holds, and settled ones while they are needed. */
 export class ReservationBook {
@@ -126,6 +127,11 @@ export class ReservationBook {
 
   *values(): Iterable<Reservation> {
     for (const id of this.keys()) yield this.get(id) as Reservation;
+  }
+
+  /** The reservations that are no texts: settled ones, and open ones that left a counter or a balance. */
+  apart(): Iterable<Reservation> {
+    return this.#rows?.values() ?? NO_ROWS;
   }
 
   /** Takes room for the texts of a reservation, or leaves them out: without room, and where no decision asks for them. */

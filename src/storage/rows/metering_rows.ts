@@ -283,7 +283,7 @@ function lineOfReservation(row: Reservation): string {
     amountText(row.count),
     textOfAmounts(row.amounts),
     row.perUnit ? "t" : "f",
-    copyText(encodeLines(row.lines)),
+    textOfLines(row.lines),
     row.createdAt,
     row.expiresAt,
     row.settledAt ?? NULL,
@@ -297,6 +297,14 @@ function lineOfReservation(row: Reservation): string {
     row.shares === undefined ? NULL : copyText(encodeShares(row.shares)),
     textOfRate(row.rate) ?? NULL,
   ].join("\t");
+}
+
+/** The lines of the last hold as text: where many holds change at once, they share one list of lines. */
+let lastLines: { readonly lines: Reservation["lines"]; readonly text: string } | null = null;
+
+function textOfLines(lines: Reservation["lines"]): string {
+  if (lastLines?.lines !== lines) lastLines = { lines, text: copyText(encodeLines(lines)) };
+  return lastLines.text;
 }
 
 function amountText(amount: Amount | null): string {
