@@ -7,8 +7,11 @@ import { type Refusal, refusal } from "../values/refusal.ts";
 import type { Reservation } from "./reservation.ts";
 
 export const REWRITE_LIMITS = {
-  /** Open holds of one user that one turn rewrites: at most a fifth of a second, and twice that for both users of a merge. */
-  holdsMax: 10_000,
+  /**
+   * Open holds of one user that one turn rewrites: a fifth of a second, or half of one where each has metadata of its own, and
+   * twice that in a merge.
+   */
+  holdsMax: 25_000,
 };
 
 /** The open reservations in memory, with a draft's changes. */
