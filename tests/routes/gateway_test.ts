@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import OpenAI from "openai";
+import { rest } from "../../src/process/rest.ts";
 import { chatChunk, eventOf, responseEvents, responseOf, SAMPLE } from "../support/model_server.ts";
 import { countsOf } from "./compose_support.ts";
 import { CATALOG, eventsOf, gatewayApp, gatewayOfFile } from "./gateway_support.ts";
@@ -316,7 +317,14 @@ Deno.test("bodies may have up to 32 MiB, and pictures count flat", async () => {
   const large = await post(app.secretLive, JSON.stringify(image(20 * 1024 * 1024)));
   assert.equal(large.status, 200);
   await large.body?.cancel();
-  const larger = await post(app.secretLive, JSON.stringify(image(33 * 1024 * 1024)));
+  const text = JSON.stringify(image(33 * 1024 * 1024));
+  let larger = await post(app.secretLive, text);
+  // Bodies of this size may keep the thread that they share with the service from its lease.
+  for (let tries = 0; larger.status === 503 && tries < 5; tries++) {
+    await larger.body?.cancel();
+    await rest(1_000);
+    larger = await post(app.secretLive, text);
+  }
   assert.equal(larger.status, 413);
   assert.equal((await larger.json()).error.code, "payload_too_large");
 });
