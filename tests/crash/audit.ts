@@ -67,16 +67,16 @@ export function auditStopped(stage: Stage, load: Load): Promise<string[]> {
 export async function auditAnswers(load: Load, origin: string, secretKey: string): Promise<string[]> {
   const wire = new Wire(origin);
   const get = async (path: string) => {
-    const ask = async () =>
-      answerOf(await wire.call({ method: "GET", path: `/api/v1${path}`, bearer: secretKey }));
-    let answer = await ask();
-    // The first read may find out that its connection was ended.
-    for (let tries = 1; answer.status === 503 && tries < READ_TRIES; tries++) {
+    for (let tries = 1;; tries++) {
+      const call = { method: "GET", path: `/api/v1${path}`, bearer: secretKey };
+      const { status, body } = answerOf(await wire.call(call));
+      if (status === 200) return body.data;
+      // The first read may find out that its connection was ended.
+      if (status !== 503 || tries === READ_TRIES) {
+        throw new Error(`${path}: ${status} ${JSON.stringify(body)}`);
+      }
       await pause(1_000);
-      answer = await ask();
     }
-    if (answer.status !== 200) throw new Error(`${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
-    return answer.body.data;
   };
   const faults: string[] = [];
   try {

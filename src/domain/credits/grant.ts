@@ -36,6 +36,16 @@ const DAY_MS = 86_400_000;
 /** The last moment of the year 9999: no time has more digits. */
 const LAST_MS = 253_402_300_799_999;
 
+/** Refuses a pack that cannot be granted or bought. @param pack its id or name, as the caller sent it */
+export function packNotFound(pack: string): Refusal {
+  return refusal("credit_pack_not_found", `Credit pack not found or archived: ${pack}`);
+}
+
+/** Refuses a pack without items for which the caller sent no quantity. */
+export function quantityMissing(): Refusal {
+  return refusal("invalid_quantity", "quantity: is required for a pack without items");
+}
+
 /** Decides a grant. */
 export function grant(draft: Draft, input: GrantInput, context: Context): Result<CreditsAnswer> {
   const known = knownGrant(draft, input, context.catalog);
@@ -43,9 +53,7 @@ export function grant(draft: Draft, input: GrantInput, context: Context): Result
 
   const pack = findPack(context.catalog, input.pack);
   const isPaid = input.paidPacks !== undefined;
-  if (pack === null || (pack.archived && !isPaid)) {
-    return refused(refusal("credit_pack_not_found", `Credit pack not found or archived: ${input.pack}`));
-  }
+  if (pack === null || (pack.archived && !isPaid)) return refused(packNotFound(input.pack));
   const items = itemsOf(pack, input);
   if ("code" in items) return refused(items);
   if (typeof input.expiresAt === "number" && input.expiresAt <= context.now) {
@@ -86,7 +94,7 @@ function itemsOf(pack: Pack, { quantity, paidPacks = 1 }: GrantInput): readonly 
       : items;
   }
   if (quantity === "malformed") return invalidField("quantity", "must be a number up to 1e12");
-  if (quantity === null) return refusal("invalid_quantity", "quantity: is required for a pack without items");
+  if (quantity === null) return quantityMissing();
   if (quantity <= 0n) return refusal("invalid_quantity", "quantity: must be greater than 0");
   return [{ ...pack.bucket, amount: quantity }];
 }

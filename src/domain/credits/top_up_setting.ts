@@ -7,6 +7,7 @@ import type { Draft } from "../state/draft.ts";
 import { invalidField, refusal } from "../values/refusal.ts";
 import { answered, refused, type Result } from "../state/result.ts";
 import { isEnabled, isUnderWay, monthOf, type TopUp, type TopUpSetting } from "../state/top_up.ts";
+import { packNotFound, quantityMissing } from "./grant.ts";
 import { offerOf, startTopUp } from "./top_up.ts";
 import { cancelTopUp } from "./top_up_work.ts";
 
@@ -47,15 +48,11 @@ export interface DeletedTopUp {
 export function putTopUp(draft: Draft, input: PutTopUpInput, context: Context): Result<TopUpAnswer> {
   const before = draft.user.topUp;
   const pack = findPack(context.catalog, input.pack);
-  if (pack === null || pack.archived) {
-    return refused(refusal("credit_pack_not_found", `Credit pack not found or archived: ${input.pack}`));
-  }
+  if (pack === null || pack.archived) return refused(packNotFound(input.pack));
   if (pack.price === null || pack.items.length > 1) {
     return refused(invalidField("packId", "the pack must have a price, and one item or none"));
   }
-  if (pack.bucket !== null && input.quantity === null) {
-    return refused(refusal("invalid_quantity", "quantity: is required for a pack without items"));
-  }
+  if (pack.bucket !== null && input.quantity === null) return refused(quantityMissing());
   const quantity = input.quantity ?? 1;
   if (offerOf(pack, quantity) === null) {
     return refused(refusal("invalid_quantity", "quantity: one payment would be too large"));

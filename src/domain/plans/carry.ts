@@ -283,7 +283,8 @@ function changeHoldLines(
     const count = BigInt(rows.length);
     const lines = before.flatMap((line, place) => change(line, before[place + 1], count));
     const isSame = lines.length === before.length && lines.every((line, place) => line === before[place]);
-    if (!isSame) { for (const row of rows) draft.putReservation({ ...row, lines }); }
+    if (isSame) continue;
+    for (const row of rows) draft.putReservation({ ...row, lines });
   }
 }
 
